@@ -1,0 +1,61 @@
+"""The errors this package raises: one family, each also the builtin a caller would expect."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class QuaddynError(Exception):
+    """Base of every error raised on purpose by quaddyn."""
+
+
+class ModelError(QuaddynError, ValueError):
+    """A robot description was refused; the message names file, element, value and what to do."""
+
+
+class ArgumentError(QuaddynError, ValueError):
+    """An argument has the wrong shape, range or a non-finite value; the message names it."""
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """An argument has the wrong type or dtype; the message names it."""
+
+
+class UnknownNameError(QuaddynError, KeyError):
+    """A frame, joint, foot or robot name does not exist; the message lists near matches."""
+
+    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
+        self.kind, self.name, self.known = kind, name, tuple(known)
+        super().__init__(kind, name, self.known)
+
+    def __str__(self) -> str:
+        near = difflib.get_close_matches(str(self.name), self.known, n=5, cutoff=0.5)
+        if not near:  # case and separators aside, a part of a name is a near match too
+            wanted = str(self.name).lower()
+            near = [k for k in self.known if wanted and (wanted in k.lower() or k.lower() in wanted)][:5]
+        hint = f"did you mean {', '.join(map(repr, near))}?" if near else f"known: {', '.join(self.known[:12])}"
+        more = "" if near or len(self.known) <= 12 else f", ... ({len(self.known)} in all)"
+        return f"unknown {self.kind} {self.name!r}; {hint}{more}"
+
+    def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, object, tuple[str, ...]]]:
+        return type(self), (self.kind, self.name, self.known)
+
+
+class StaleStateError(QuaddynError, RuntimeError):
+    """A State was read after the Dynamics it came from had been updated again."""
+
+
+class DivergenceError(QuaddynError, ArithmeticError):
+    """A simulation left the finite numbers; `time`, `q`, `v` hold the last good state."""
+
+    def __init__(self, message: str, time: float, q: object, v: object) -> None:
+        self.time, self.q, self.v = time, q, v
+        super().__init__(message, time, q, v)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class MissingExtraError(QuaddynError, ImportError):
+    """An optional dependency is needed; the message names the extra that brings it."""

@@ -1,0 +1,89 @@
+"""Composite joint bodies: links joined by fixed joints move as one, and are judged and simulated as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..urdf.tree import Array, Inertial, Joint, Link, Pose, Tree, frozen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Body:
+    """What one joint carries.
+
+    Attributes:
+        name: the link directly below the joint (the root link for the base).
+        joint: the joint that moves it, None for the base.
+        parent: index of the parent body; -1 for the base.
+        placement: joint frame (at zero configuration) in the parent body's frame.
+        inertial: mass, com and inertia of all its links together, in the body frame (= joint frame).
+        links: (link, its placement in the body frame), the first one at the identity.
+    """
+
+    name: str
+    joint: Joint | None
+    parent: int
+    placement: Pose
+    inertial: Inertial
+    links: tuple[tuple[Link, Pose], ...]
+
+
+def merge(tree: Tree) -> tuple[Body, ...]:
+    """The composite bodies of `tree`, parents before children, in Pinocchio's joint order.
+
+    ``bodies[0]`` is the base (the root link and all that is bolted to it); ``bodies[i]`` hangs below the i-th
+    moving joint.
+    """
+    owner: dict[str, int] = {tree.root.name: 0}
+    pose: dict[str, Pose] = {tree.root.name: Pose.identity()}
+    members: list[list[tuple[Link, Pose]]] = [[(tree.root, Pose.identity())]]
+    heads: list[tuple[str, Joint | None, int, Pose]] = [(tree.root.name, None, -1, Pose.identity())]
+    for joint in tree.joints:
+        body, placement = owner[joint.parent], pose[joint.parent] @ joint.placement
+        if joint.type == "fixed":
+            owner[joint.child], pose[joint.child] = body, placement
+            members[body].append((tree.link[joint.child], placement))
+        else:
+            owner[joint.child], pose[joint.child] = len(heads), Pose.identity()
+            members.append([(tree.link[joint.child], Pose.identity())])
+            heads.append((joint.child, joint, body, placement))
+    return tuple(
+        Body(name, joint, parent, placement, combine((link.inertial, p) for link, p in parts), tuple(parts))
+        for (name, joint, parent, placement), parts in zip(heads, members, strict=True)
+    )
+
+
+def combine(parts: Iterable[tuple[Inertial | None, Pose]]) -> Inertial:
+    """Mass, com and inertia about the com of rigidly joined `parts`, in the frame their poses refer to."""
+    mass, moment, about_origin = 0.0, np.zeros(3), np.zeros((3, 3))
+    for inertial, placement in parts:
+        if inertial is None:
+            continue
+        com = placement.apply(inertial.com)
+        rotated = placement.rotation @ inertial.inertia @ placement.rotation.T
+        mass += inertial.mass
+        moment = moment + inertial.mass * com
+        about_origin = about_origin + rotated + inertial.mass * steiner(com)
+    com = moment / mass if mass else np.zeros(3)
+    inertia = about_origin - mass * steiner(com)
+    return Inertial(mass, frozen(com), frozen(0.5 * (inertia + inertia.T)))
+
+
+def steiner(point: Array) -> Array:
+    """Inertia (3, 3) of a unit mass at `point` about the origin: |p|^2 1 - p p^T."""
+    return np.asarray(np.dot(point, point) * np.eye(3) - np.outer(point, point))
+
+
+def pseudo_inertia(inertial: Inertial) -> Array:
+    """The (4, 4) pseudo-inertia ``[[Sigma, m c], [m c^T, m]]`` about the com (Wensing, Kim, Slotine 2018).
+
+    Positive semi-definite exactly when some mass distribution has these properties; taken about the com, where
+    it is block diagonal, so that a far origin costs no digits.
+    """
+    out = np.zeros((4, 4))
+    out[:3, :3] = 0.5 * np.trace(inertial.inertia) * np.eye(3) - inertial.inertia
+    out[3, 3] = inertial.mass
+    return out

@@ -1,0 +1,56 @@
+"""What the guard found: warnings with file, element and reason, and where every resolved number came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..urdf.tree import Where
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One observation of the guard.
+
+    Attributes:
+        level: "warning" (an oddity; an error under ``strict=True``) or "note" (a decision worth knowing).
+        where: file, line and element.
+        reason: what was found, with the value.
+        advice: what to do about it, possibly empty.
+    """
+
+    level: str
+    where: Where
+    reason: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.level}: {self.where}: {self.reason}" + (f"; {self.advice}" if self.advice else "")
+
+
+@dataclass(frozen=True)
+class Report:
+    """The guard's report on one loaded robot.
+
+    Attributes:
+        findings: every warning and note, in file order.
+        provenance: for each resolved quantity, such as ``"FL_calf_joint.effort"`` or ``"FL.radius"``, the
+            words that say where its value came from (file and line, argument, default, geometry).
+        checks: measured figures of the acceptance checks, such as the smallest eigenvalue of M(q).
+    """
+
+    findings: tuple[Finding, ...]
+    provenance: Mapping[str, str]
+    checks: Mapping[str, float]
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The findings of level "warning"."""
+        return tuple(f for f in self.findings if f.level == "warning")
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def __str__(self) -> str:
+        lines = [str(f) for f in self.findings] or ["no findings"]
+        return "\n".join(lines)

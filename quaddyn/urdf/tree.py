@@ -1,0 +1,269 @@
+"""`Tree`: what a URDF file says, as plain frozen data with the provenance of every element.
+
+Conventions are the file's own: SI units, radians, joint placements relative to the parent link, and
+``rpy`` already turned into rotation matrices.  Links and joints stand in the order that Pinocchio's
+importer gives them: depth first, the children of a link by joint name (bytewise).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+#: Size of the configuration and of the velocity of each joint type, in Pinocchio's coordinates.
+JOINT_NQ = MappingProxyType(
+    {"revolute": 1, "continuous": 2, "prismatic": 1, "fixed": 0, "floating": 7, "planar": 4}
+)
+JOINT_NV = MappingProxyType(
+    {"revolute": 1, "continuous": 1, "prismatic": 1, "fixed": 0, "floating": 6, "planar": 3}
+)
+
+
+def frozen(array: object) -> Array:
+    """A read-only float64 copy of `array`."""
+    out = np.array(array, dtype=np.float64)
+    out.flags.writeable = False
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Provenance: `file` (or "<text>"), `line` (1-based, 0 when made by us) and `element` such as ``<link name="base">``."""
+
+    file: str
+    line: int
+    element: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}: {self.element}" if self.element else place
+
+
+class FrozenArrays:
+    """Mixin for frozen dataclasses: array fields come out of a pickle as read-only as they went in."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        names = [f.name for f in dataclasses.fields(self)]  # type: ignore[arg-type]
+        return _restore, (type(self), tuple(getattr(self, n) for n in names))
+
+
+def _restore(cls: type, values: tuple[object, ...]) -> object:
+    out = cls.__new__(cls)
+    for field, value in zip(dataclasses.fields(cls), values, strict=True):
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+        object.__setattr__(out, field.name, value)
+    return out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pose(FrozenArrays):
+    """A rigid placement ``T_parent_child``: `rotation` (3, 3), `translation` (3,) [m], read-only."""
+
+    rotation: Array
+    translation: Array
+
+    @staticmethod
+    def identity() -> Pose:
+        """The placement that moves nothing."""
+        return _IDENTITY
+
+    @staticmethod
+    def of(rotation: object, translation: object) -> Pose:
+        """A Pose from anything array-like (copied, frozen)."""
+        return Pose(frozen(rotation), frozen(translation))
+
+    def __matmul__(self, other: Pose) -> Pose:
+        """Composition ``T_a_b @ T_b_c = T_a_c``."""
+        return Pose.of(self.rotation @ other.rotation, self.rotation @ other.translation + self.translation)
+
+    def apply(self, point: Array) -> Array:
+        """Points (..., 3) given in the child, in the parent's coordinates [m]."""
+        return np.asarray(point @ self.rotation.T + self.translation)
+
+    def inverse(self) -> Pose:
+        """``T_child_parent``."""
+        return Pose.of(self.rotation.T, -self.rotation.T @ self.translation)
+
+    @property
+    def homogeneous(self) -> Array:
+        """The (4, 4) matrix of this placement."""
+        out = np.eye(4)
+        out[:3, :3], out[:3, 3] = self.rotation, self.translation
+        return out
+
+
+_IDENTITY = Pose.of(np.eye(3), np.zeros(3))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inertial(FrozenArrays):
+    """Mass properties: `mass` [kg], `com` (3,) [m] and `inertia` (3, 3) [kg m^2] about the com, in the owner's axes."""
+
+    mass: float
+    com: Array
+    inertia: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Sphere:
+    """A sphere of `radius` [m]."""
+
+    radius: float
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A box of full `size` (x, y, z) [m]."""
+
+    size: tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Cylinder:
+    """A cylinder along z, centred: `radius`, `length` [m]."""
+
+    radius: float
+    length: float
+
+
+@dataclass(frozen=True, slots=True)
+class Capsule:
+    """A capsule along z, centred: `radius`, `length` of its cylindrical part [m]."""
+
+    radius: float
+    length: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mesh:
+    """A mesh file: `uri` as written, `path` resolved inside a package root or None, `scale` per axis."""
+
+    uri: str
+    path: Path | None
+    scale: tuple[float, float, float]
+
+
+Shape = Sphere | Box | Cylinder | Capsule | Mesh
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Geometry:
+    """One <visual> or <collision>: its `shape`, `placement` in the link, `rgba` (None where the file names none)."""
+
+    shape: Shape
+    placement: Pose
+    rgba: tuple[float, float, float, float] | None
+    where: Where
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Link:
+    """A link: `inertial` is None where the file gives none."""
+
+    name: str
+    inertial: Inertial | None
+    visuals: tuple[Geometry, ...]
+    collisions: tuple[Geometry, ...]
+    where: Where
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Joint limits: `lower`, `upper` [rad or m], `velocity` [rad/s or m/s], `effort` [N m or N]; inf where there is none."""
+
+    lower: float = -np.inf
+    upper: float = np.inf
+    velocity: float = np.inf
+    effort: float = np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Mimic:
+    """A <mimic>: this joint should follow ``multiplier * q[joint] + offset``."""
+
+    joint: str
+    multiplier: float
+    offset: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joint(FrozenArrays):
+    """A joint from link `parent` to link `child`; `axis` is a unit vector in the joint frame.
+
+    `damping` [N m s/rad or N s/m], `friction` (Coulomb) [N m or N], `armature` (rotor inertia seen at the
+    joint) [kg m^2 or kg].
+    """
+
+    name: str
+    type: str
+    parent: str
+    child: str
+    placement: Pose
+    axis: Array
+    limits: Limits
+    damping: float
+    friction: float
+    armature: float
+    mimic: Mimic | None
+    where: Where
+
+    @property
+    def nq(self) -> int:
+        """Size of this joint's configuration (2 for continuous: cos, sin)."""
+        return JOINT_NQ[self.type]
+
+    @property
+    def nv(self) -> int:
+        """Size of this joint's velocity."""
+        return JOINT_NV[self.type]
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A kinematic tree: `links[0]` is the root; ``joints[i].child`` is ``links[i + 1].name``."""
+
+    name: str
+    file: str
+    links: tuple[Link, ...]
+    joints: tuple[Joint, ...]
+
+    @property
+    def root(self) -> Link:
+        """The link without a parent."""
+        return self.links[0]
+
+    @functools.cached_property
+    def link(self) -> Mapping[str, Link]:
+        """Links by name."""
+        return {x.name: x for x in self.links}
+
+    @functools.cached_property
+    def joint(self) -> Mapping[str, Joint]:
+        """Joints by name."""
+        return {x.name: x for x in self.joints}
+
+    @functools.cached_property
+    def parent_joint(self) -> Mapping[str, Joint]:
+        """The joint above each link (the root has none)."""
+        return {x.child: x for x in self.joints}
+
+    @functools.cached_property
+    def children(self) -> Mapping[str, tuple[Joint, ...]]:
+        """The joints below each link, in tree order."""
+        out: dict[str, list[Joint]] = {x.name: [] for x in self.links}
+        for joint in self.joints:
+            out[joint.parent].append(joint)
+        return {k: tuple(v) for k, v in out.items()}
