@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import NDArray
 
 from ..errors import ArgumentError, UnknownNameError
 from ..urdf.tree import Array, FrozenArrays, Tree
@@ -103,6 +103,8 @@ class Robot:
     armature: Array
     legs: Mapping[str, Leg]
     report: Report
+    _frame_ids: Mapping[str, int] = field(init=False, repr=False)
+    _actuated_index: NDArray[np.intp] = field(init=False, repr=False)
 
     # -- sizes -----------------------------------------------------------------------------------------------
     @property
@@ -177,7 +179,7 @@ class Robot:
 
     # -- maps ------------------------------------------------------------------------------------------------
     @property
-    def actuated_index(self) -> Array:
+    def actuated_index(self) -> NDArray[np.intp]:
         """(nu,) indices of the actuated joints in v: ``tau_full[robot.actuated_index] = tau``."""
         return self._actuated_index
 
@@ -194,7 +196,7 @@ class Robot:
         out[self._actuated_index] = tau
         return out
 
-    def order(self, names: Iterable[str]) -> Array:
+    def order(self, names: Iterable[str]) -> NDArray[np.intp]:
         """Permutation from torque order to a caller's joint order: ``tau_sdk = tau[robot.order(sdk_names)]``.
 
         Back again: ``tau[robot.order(sdk_names)] = tau_sdk``.
@@ -226,7 +228,7 @@ class Robot:
 
     def _seal(self) -> None:
         for f in fields(self):
-            value = getattr(self, f.name)
+            value = getattr(self, f.name, None)
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
         object.__setattr__(self, "legs", MappingProxyType(dict(self.legs)))
@@ -242,11 +244,8 @@ class Robot:
         index.flags.writeable = False
         object.__setattr__(self, "_actuated_index", index)
 
-    _frame_ids: Any = None
-    _actuated_index: Any = None
-
     def __getstate__(self) -> dict[str, object]:
-        state = {f.name: getattr(self, f.name) for f in fields(self)}
+        state = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
         state["legs"] = dict(self.legs)
         return state
 
