@@ -1,0 +1,426 @@
+"""The URDFs in robots/ are what their comments and their README say, and every reader agrees on them."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+import pytest
+
+ROBOTS = Path(__file__).parents[1] / "robots"
+FILES = sorted(ROBOTS.glob("*.urdf"))
+NAMES = [f.stem for f in FILES]
+LEGS = {"two_link_leg": (1.0, 1.0), "three_link_leg": (0.25, 0.25, 0.15), "four_link_leg": (0.25, 0.25, 0.15, 0.08)}
+MADE_UP = {"two_link_leg", "rx90"}  # the two whose inertias are not those of their pictures
+
+# Elements of the URDF specification that rigid robots without meshes need: (required, optional) attributes, children.
+SPECIFICATION: dict[str, tuple[set[str], set[str], set[str]]] = {
+    "robot": ({"name"}, set(), {"link", "joint", "material"}),
+    "link": ({"name"}, set(), {"inertial", "visual", "collision"}),
+    "joint": ({"name", "type"}, set(), {"parent", "child", "origin", "axis", "limit", "dynamics"}),
+    "material": ({"name"}, set(), {"color"}),
+    "color": ({"rgba"}, set(), set()),
+    "inertial": (set(), set(), {"origin", "mass", "inertia"}),
+    "visual": (set(), {"name"}, {"origin", "geometry", "material"}),
+    "collision": (set(), {"name"}, {"origin", "geometry"}),
+    "geometry": (set(), set(), {"box", "cylinder", "sphere"}),
+    "origin": (set(), {"xyz", "rpy"}, set()),
+    "mass": ({"value"}, set(), set()),
+    "inertia": ({"ixx", "ixy", "ixz", "iyy", "iyz", "izz"}, set(), set()),
+    "box": ({"size"}, set(), set()),
+    "cylinder": ({"radius", "length"}, set(), set()),
+    "sphere": ({"radius"}, set(), set()),
+    "parent": ({"link"}, set(), set()),
+    "child": ({"link"}, set(), set()),
+    "axis": ({"xyz"}, set(), set()),
+    "limit": ({"effort", "velocity"}, {"lower", "upper"}, set()),
+    "dynamics": (set(), {"damping", "friction"}, set()),
+}
+
+
+def model_of(name: str, root: pin.JointModel | None = None) -> pin.Model:
+    path = str(ROBOTS / f"{name}.urdf")
+    return pin.buildModelFromUrdf(path) if root is None else pin.buildModelFromUrdf(path, root)
+
+
+def xml_of(name: str) -> ElementTree.Element:
+    return ElementTree.parse(ROBOTS / f"{name}.urdf").getroot()
+
+
+def below(element: ElementTree.Element, path: str) -> ElementTree.Element:
+    found = element.find(path)
+    assert found is not None, f"<{element.tag}> has no {path}"
+    return found
+
+
+def numbers(text: str) -> np.ndarray:
+    return np.array([float(x) for x in text.split()])
+
+
+def pose_of(element: ElementTree.Element) -> pin.SE3:
+    origin = below(element, "origin")
+    return pin.SE3(pin.rpy.rpyToMatrix(*numbers(origin.attrib["rpy"])), numbers(origin.attrib["xyz"]))
+
+
+def inertia_of(link: ElementTree.Element) -> pin.Inertia:
+    """Mass properties as written, about the com, in the link's axes."""
+    inertial = below(link, "inertial")
+    i = {k: float(x) for k, x in below(inertial, "inertia").attrib.items()}
+    matrix = np.array([[i["ixx"], i["ixy"], i["ixz"]], [i["ixy"], i["iyy"], i["iyz"]], [i["ixz"], i["iyz"], i["izz"]]])
+    return pose_of(inertial).act(pin.Inertia(float(below(inertial, "mass").attrib["value"]), np.zeros(3), matrix))
+
+
+def solid_of(visual: ElementTree.Element) -> pin.Inertia:
+    """Mass properties of a drawn shape of density 1, in the link's axes."""
+    shape = below(visual, "geometry")[0]
+    if shape.tag == "box":
+        x, y, z = numbers(shape.attrib["size"])
+        out = pin.Inertia.FromBox(x * y * z, x, y, z)
+    elif shape.tag == "cylinder":
+        r, h = float(shape.attrib["radius"]), float(shape.attrib["length"])
+        out = pin.Inertia.FromCylinder(math.pi * r * r * h, r, h)
+    else:
+        r = float(shape.attrib["radius"])
+        out = pin.Inertia.FromSphere(4 / 3 * math.pi * r**3, r)
+    return pose_of(visual).act(out)
+
+
+def frame_position(model: pin.Model, q: np.ndarray, frame: str) -> np.ndarray:
+    data = model.createData()
+    pin.framesForwardKinematics(model, data, q)
+    return np.array(data.oMf[model.getFrameId(frame)].translation)
+
+
+# -- the files as files -----------------------------------------------------------------------------------------
+def test_readme_table_states_what_the_files_hold() -> None:
+    rows = {}
+    for line in (ROBOTS / "README.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("| `"):
+            file, what, dof, mass, links, source = (c.strip() for c in line.strip("|").split("|"))
+            rows[file.strip("`")] = (int(dof), float(mass), int(links))
+            assert what
+            assert source
+    assert sorted(rows) == [f.name for f in FILES]
+    for name in NAMES:
+        model, xml = model_of(name, pin.JointModelFreeFlyer()), xml_of(name)
+        held = model.nv - 6, pytest.approx(pin.computeTotalMass(model), rel=1e-12), len(xml.findall("link"))
+        assert rows[f"{name}.urdf"] == held
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_file_follows_the_specification_to_the_letter(name: str) -> None:
+    xml = xml_of(name)
+    assert xml.attrib["name"] == name
+    for element in xml.iter():
+        required, optional, allowed = SPECIFICATION[element.tag]
+        if element.tag == "material" and element not in xml.findall("material"):
+            allowed = set()  # a material is defined once at the top and referred to by name below
+        assert required <= set(element.attrib) <= required | optional, element.tag
+        assert {c.tag for c in element} <= allowed, element.tag
+        if element.tag not in ("robot", "link"):
+            assert len({c.tag for c in element}) == len(element), element.tag
+
+    links = [x.attrib["name"] for x in xml.findall("link")]
+    joints = xml.findall("joint")
+    assert len(set(links)) == len(links)
+    assert len({j.attrib["name"] for j in joints}) == len(joints)
+    children = [below(j, "child").attrib["link"] for j in joints]
+    assert links[0] == "base"
+    assert sorted(children) == sorted(links[1:])  # one parent each, one root
+    for joint in joints:
+        above = below(joint, "parent").attrib["link"]
+        assert links.index(above) < links.index(below(joint, "child").attrib["link"])  # hence no cycle
+    assert {m.attrib["name"] for m in xml.iter("material")} == {m.attrib["name"] for m in xml.findall("material")}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_moving_joint_has_a_unit_axis_and_limits_around_its_mid_range(name: str) -> None:
+    moving = [j for j in xml_of(name).findall("joint") if j.attrib["type"] != "fixed"]
+    assert moving
+    for joint in moving:
+        assert joint.attrib["type"] == "revolute"
+        assert np.linalg.norm(numbers(below(joint, "axis").attrib["xyz"])) == 1
+        limit = {k: float(x) for k, x in below(joint, "limit").attrib.items()}
+        assert all(map(math.isfinite, limit.values()))
+        assert limit["lower"] < limit["upper"]
+        assert limit["effort"] > 0
+        assert limit["velocity"] > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_effort_limits_hold_every_fixed_base_robot_against_gravity(name: str) -> None:
+    # Hanging robots, any pose within the limits: a robot that cannot lift itself has an effort limit of no use.
+    model, rng = model_of(name), np.random.default_rng(0)
+    data = model.createData()
+    for _ in range(200):
+        q = rng.uniform(model.lowerPositionLimit, model.upperPositionLimit)
+        assert np.all(np.abs(pin.computeGeneralizedGravity(model, data, q)) < model.upperEffortLimit)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_link_is_a_possible_body(name: str) -> None:
+    for link in xml_of(name).findall("link"):
+        if link.find("inertial") is None:
+            continue
+        body = inertia_of(link)
+        sigma = 0.5 * np.trace(body.inertia) * np.eye(3) - body.inertia  # 3x3 block of the pseudo-inertia
+        assert body.mass > 0
+        if name == "two_link_leg":
+            assert not body.inertia.any()  # a point mass: semi-definite, exactly
+        else:
+            assert np.linalg.eigvalsh(sigma)[0] > 1e-9 * np.trace(sigma)
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - MADE_UP))
+def test_every_link_is_the_solid_that_it_shows(name: str) -> None:
+    for link in xml_of(name).findall("link"):
+        if link.find("inertial") is None:
+            continue
+        written, shown = inertia_of(link), sum((solid_of(v) for v in link.findall("visual")), pin.Inertia.Zero())
+        matrix = shown.matrix() * (written.mass / shown.mass)
+        np.testing.assert_allclose(written.matrix(), matrix, rtol=0, atol=1e-9 * np.abs(matrix).max())
+        np.testing.assert_allclose(
+            written.inertia, shown.inertia * (written.mass / shown.mass), rtol=0, atol=1e-8 * np.trace(written.inertia)
+        )
+
+
+# -- every reader agrees ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", NAMES)
+def test_pinocchio_reads_all_of_it_without_complaint(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    path, xml, model = str(ROBOTS / f"{name}.urdf"), xml_of(name), model_of(name)
+    visual = pin.buildGeomFromUrdf(model, path, pin.GeometryType.VISUAL)
+    collision = pin.buildGeomFromUrdf(model, path, pin.GeometryType.COLLISION)
+    assert visual.ngeoms == len(list(xml.iter("visual"))) > 0
+    assert collision.ngeoms == len(list(xml.iter("collision")))
+    for link in xml.findall("link"):
+        if link.find("inertial") is not None:
+            assert link.find("visual") is not None
+    captured = capfd.readouterr()
+    assert captured.out == captured.err == ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_mujoco_reads_the_same_machine(name: str) -> None:
+    spec = mujoco.MjSpec.from_file(str(ROBOTS / f"{name}.urdf"))
+    # MuJoCo would give the massless foot the mass of its shape, and refuses point masses: the smallest moment
+    # that it takes is 1e-15 kg m^2.
+    spec.compiler.inertiafromgeom = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_FALSE
+    if name == "two_link_leg":
+        spec.compiler.boundinertia = 2e-15
+    other = spec.compile()
+    model, rng = model_of(name), np.random.default_rng(1)
+    data, state = model.createData(), mujoco.MjData(other)
+    order = [other.joint(n).dofadr[0] for n in model.names[1:]]
+    assert sorted(order) == list(range(model.nv)) == list(range(other.nv))
+    np.testing.assert_allclose(other.jnt_range[order, 0], model.lowerPositionLimit, rtol=1e-15)
+    np.testing.assert_allclose(other.jnt_range[order, 1], model.upperPositionLimit, rtol=1e-15)
+    for _ in range(3):
+        q, v = rng.uniform(-1, 1, model.nv), rng.uniform(-1, 1, model.nv)
+        state.qpos[order], state.qvel[order] = q, v
+        mujoco.mj_forward(other, state)
+        M = np.zeros((other.nv, other.nv))
+        mujoco.mj_fullM(other, state, M)
+        expected, h = pin.crba(model, data, q), pin.nle(model, data, q, v)
+        np.testing.assert_allclose(M[np.ix_(order, order)], expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+        np.testing.assert_allclose(state.qfrc_bias[order], h, rtol=0, atol=1e-12 * max(1.0, np.abs(h).max()))
+
+
+# -- source B: legs ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", LEGS)
+def test_leg_angles_are_measured_from_x_towards_z(name: str) -> None:
+    model, rng = model_of(name), np.random.default_rng(2)
+    for _ in range(20):
+        q = rng.uniform(-np.pi, np.pi, model.nq)
+        angle, length = np.cumsum(q), np.array(LEGS[name])
+        expected = [length @ np.cos(angle), 0, length @ np.sin(angle)]
+        np.testing.assert_allclose(frame_position(model, q, "foot"), expected, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", LEGS)
+def test_leg_hangs_from_a_massless_base_and_ends_in_a_sphere(name: str) -> None:
+    model = model_of(name)
+    assert model.inertias[0].mass == 0
+    assert model.names[1] == "hip"
+    assert below(xml_of(name), "link[@name='base']").find("inertial") is None
+    shapes = below(xml_of(name), "link[@name='foot']").findall("collision")
+    assert [below(s, "geometry")[0].tag for s in shapes] == ["sphere"]
+    assert not pose_of(shapes[0]).translation.any()
+
+
+@pytest.mark.parametrize("name", ["three_link_leg", "four_link_leg"])
+def test_mid_range_leg_stands_with_knee_forward_and_ankle_back(name: str) -> None:
+    model = model_of(name)
+    q = (model.lowerPositionLimit + model.upperPositionLimit) / 2
+    knee, ankle, foot = (frame_position(model, q, n) for n in ("shank", "metatarsus", "foot"))
+    assert 0 > knee[2] > ankle[2] > foot[2]
+    assert knee[0] > 0 > ankle[0]
+    assert abs(foot[0]) < 0.1  # about below the hip
+
+
+def test_two_link_torques_are_those_of_lagrange() -> None:
+    """Source B's closed form; L1 = L2 = 0.5 m, m1 = 2 kg, m2 = 1 kg."""
+    L1 = L2 = 0.5
+    m1, m2, g = 2.0, 1.0, 9.81
+    model, rng = model_of("two_link_leg"), np.random.default_rng(3)
+    data = model.createData()
+    for _ in range(100):
+        (t1, t2), (v1, v2), (a1, a2) = rng.uniform(-np.pi, np.pi, (3, 2))
+        c1, c2, s2, c12 = np.cos(t1), np.cos(t2), np.sin(t2), np.cos(t1 + t2)
+        tau1 = (
+            (m1 * L1**2 + 4 * m2 * L1**2 + m2 * L2**2 + 4 * m2 * L1 * L2 * c2) * a1
+            + (m2 * L2**2 + 2 * m2 * L1 * L2 * c2) * a2
+            - 2 * m2 * L1 * L2 * s2 * v2**2
+            - 4 * m2 * L1 * L2 * s2 * v1 * v2
+            + g * (m1 * L1 * c1 + 2 * m2 * L1 * c1 + m2 * L2 * c12)
+        )
+        tau2 = m2 * L2 * (2 * L1 * s2 * v1**2 + L2 * a1 + L2 * a2 + g * c12 + 2 * L1 * c2 * a1)
+        tau = pin.rnea(model, data, np.array([t1, t2]), np.array([v1, v2]), np.array([a1, a2]))
+        np.testing.assert_allclose(tau, [tau1, tau2], rtol=1e-12, atol=1e-12)
+
+
+# -- source E: planar arm ---------------------------------------------------------------------------------------
+def test_planar_arm_measures_angles_from_the_vertical() -> None:
+    model, rng = model_of("planar_3r"), np.random.default_rng(4)
+    for q in rng.uniform(-np.pi, np.pi, (20, 3)):
+        angle = np.cumsum(q)
+        expected = [np.sin(angle).sum(), 0, np.cos(angle).sum()]
+        np.testing.assert_allclose(frame_position(model, q, "tool"), expected, rtol=0, atol=1e-14)
+
+
+def test_planar_arm_has_the_jacobian_of_the_worked_example() -> None:
+    model = model_of("planar_3r")
+    q = np.array([np.pi / 6, np.pi / 3, np.pi / 3])
+    tool = model.getFrameId("tool")
+    J = pin.computeFrameJacobian(model, model.createData(), q, tool, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED)[[0, 2]]
+    root3 = math.sqrt(3)
+    np.testing.assert_allclose(J, 0.5 * np.array([[0, -root3, -root3], [-4, -3, -1]]), rtol=0, atol=1e-14)
+
+
+# -- source D: chains -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("name", "n"), [("chain_4", 4), ("chain_10", 10)])
+def test_chain_lies_along_y_in_thin_rods_of_a_decimetre_and_a_kilogram(name: str, n: int) -> None:
+    model, m, length, r = model_of(name), 1.0, 0.1, 0.005
+    data = model.createData()
+    pin.forwardKinematics(model, data, np.zeros(n))
+    across = m * length**2 / 12 + m * r**2 / 4
+    assert model.nv == n
+    for i in range(1, n + 1):
+        np.testing.assert_array_equal(data.oMi[i].rotation, np.eye(3))
+        np.testing.assert_allclose(data.oMi[i].translation, [0, 0.1 * (i - 1), 0], rtol=0, atol=1e-15)
+        np.testing.assert_allclose(model.inertias[i].lever, [0, 0.05, 0], rtol=0, atol=0)
+        np.testing.assert_allclose(model.inertias[i].inertia, np.diag([across, m * r**2 / 2, across]), rtol=1e-9)
+        assert model.inertias[i].mass == 1
+
+
+def test_four_link_chain_falls_within_the_y_z_plane() -> None:
+    model = model_of("chain_4")
+    data, q, v, dt = model.createData(), np.zeros(4), np.zeros(4), 5e-4
+    for _ in range(400):
+        v = v + dt * pin.aba(model, data, q, v, np.zeros(4))
+        q = q + dt * v
+        pin.centerOfMass(model, data, q)
+        assert data.com[0][0] == 0
+    assert data.com[0][2] < -0.05
+    assert np.all(np.abs(q) < model.upperPositionLimit)
+
+
+def test_ten_link_chain_turns_about_perpendicular_neighbours_and_leaves_every_plane() -> None:
+    model = model_of("chain_10")
+    data = model.createData()
+    J = pin.computeJointJacobians(model, data, np.zeros(10))
+    axes = J[3:].T
+    np.testing.assert_array_equal(np.abs(axes @ axes.T), np.tile(np.eye(2), (5, 5)))
+    pin.centerOfMass(model, data, np.full(10, 0.3))
+    assert np.linalg.matrix_rank(np.array([data.oMi[i].translation for i in range(2, 11)]), tol=1e-2) == 3
+
+
+# -- the six-joint arm ------------------------------------------------------------------------------------------
+def test_rx90_follows_its_denavit_hartenberg_table() -> None:
+    model, rng = model_of("rx90"), np.random.default_rng(5)
+    data, half = model.createData(), np.pi / 2
+    table = [(0, 0, 0), (half, 0, 0), (0, 0.45, 0), (-half, 0, 0.45), (half, 0, 0), (-half, 0, 0)]
+    for q in rng.uniform(-np.pi, np.pi, (10, 6)):
+        pin.forwardKinematics(model, data, q)
+        T = np.eye(4)
+        for i, ((alpha, d, r), theta) in enumerate(zip(table, q, strict=True), start=1):
+            ca, sa, ct, st = np.cos(alpha), np.sin(alpha), np.cos(theta), np.sin(theta)
+            T = T @ np.array(
+                [[ct, -st, 0, d], [ca * st, ca * ct, -sa, -r * sa], [sa * st, sa * ct, ca, r * ca], [0, 0, 0, 1]]
+            )
+            np.testing.assert_allclose(data.oMi[i].homogeneous, T, rtol=0, atol=1e-14)
+    upright = np.array([0, half, -half, 0, 0, 0])
+    np.testing.assert_allclose(frame_position(model, upright, "flange"), [0, 0, 0.985], rtol=0, atol=1e-14)
+
+
+def test_rx90_has_dense_inertias_and_36_base_parameters() -> None:
+    for link in xml_of("rx90").findall("link"):
+        if link.find("inertial") is not None:
+            body = inertia_of(link)
+            assert np.abs(body.inertia).min() > 1e-3 * np.abs(body.inertia).max()
+            assert np.all(body.lever)
+    model, rng = model_of("rx90"), np.random.default_rng(6)
+    data = model.createData()
+    H = np.vstack([pin.computeJointTorqueRegressor(model, data, *rng.uniform(-2, 2, (3, 6))) for _ in range(60)])
+    sigma = np.linalg.svd(H, compute_uv=False)
+    assert H.shape[1] == 60
+    assert sigma[35] > 1e-3 * sigma[0]  # a clear gap between the parameters that show in torques and the others
+    assert sigma[36] < 1e-12 * sigma[0]
+
+
+# -- the dog ----------------------------------------------------------------------------------------------------
+def mirrored(model: pin.Model, x: np.ndarray) -> np.ndarray:
+    """Joint quantities of the motion seen in the mirror y -> -y: legs change sides, abductions change sign."""
+    swap = {"FL": "FR", "FR": "FL", "RL": "RR", "RR": "RL"}
+    out, offset = np.empty_like(x), len(x) - 12
+    names = [n for n in model.names if n[:2] in swap]
+    for i, n in enumerate(names):
+        out[offset + i] = x[offset + names.index(swap[n[:2]] + n[2:])] * (-1 if "hip" in n else 1)
+    if offset:
+        out[:6] = x[:6] * [1, -1, 1, -1, 1, -1]  # linear, angular
+    return out
+
+
+def test_quadruped_in_a_mirror_is_itself() -> None:
+    model, rng = model_of("small_quadruped", pin.JointModelFreeFlyer()), np.random.default_rng(7)
+    data, base = model.createData(), np.array([0, 0, 0, 0, 0, 0, 1.0])
+    for _ in range(10):
+        q, v, a = rng.uniform(-1, 1, 12), rng.uniform(-1, 1, 18), rng.uniform(-1, 1, 18)
+        tau = pin.rnea(model, data, np.r_[base, q], v, a)
+        image = pin.rnea(model, data, np.r_[base, mirrored(model, q)], mirrored(model, v), mirrored(model, a))
+        np.testing.assert_allclose(image, mirrored(model, tau), rtol=0, atol=1e-13)
+    lower, upper = model.lowerPositionLimit[7:], model.upperPositionLimit[7:]
+    turned = mirrored(model, lower), mirrored(model, upper)
+    np.testing.assert_array_equal(np.minimum(*turned), lower)
+    np.testing.assert_array_equal(np.maximum(*turned), upper)
+    effort = model.upperEffortLimit[6:]
+    np.testing.assert_array_equal(np.abs(mirrored(model, effort)), effort)
+
+
+def test_quadruped_stands_on_four_spheres_at_its_corners() -> None:
+    model = model_of("small_quadruped")
+    path = str(ROBOTS / "small_quadruped.urdf")
+    q = np.tile([0, 0.8, -1.6], 4)  # thigh and calf of one length: feet below the hips
+    assert [n.removesuffix("_joint") for n in list(model.names)[1::3]] == ["FL_hip", "FR_hip", "RL_hip", "RR_hip"]
+    assert np.all((model.lowerPositionLimit < q) & (q < model.upperPositionLimit))
+    for foot, x, y in (("FL", 1, 1), ("FR", 1, -1), ("RL", -1, 1), ("RR", -1, -1)):
+        where = frame_position(model, q, f"{foot}_foot")
+        np.testing.assert_allclose(where, [0.15 * x, 0.095 * y, -0.26 * np.cos(0.8)], rtol=0, atol=1e-15)
+    geometry = pin.buildGeomFromUrdf(model, path, pin.GeometryType.COLLISION)
+    data, placed = model.createData(), geometry.createData()
+    pin.updateGeometryPlacements(model, data, geometry, placed, q)
+    lowest: dict[str, float] = {}
+    for shape, T in zip(geometry.geometryObjects, placed.oMg, strict=True):
+        shape.geometry.computeLocalAABB()
+        lowest[shape.name] = T.translation[2] - shape.geometry.aabb_radius
+    assert {n[:7] for n in sorted(lowest, key=lambda n: lowest[n])[:4]} == {"FL_foot", "FR_foot", "RL_foot", "RR_foot"}
+
+
+def test_quadruped_knees_cannot_be_straight() -> None:
+    model = model_of("small_quadruped")
+    for leg in ("FL", "FR", "RL", "RR"):
+        knee = model.joints[model.getJointId(f"{leg}_calf_joint")].idx_q
+        assert model.upperPositionLimit[knee] < -0.1
