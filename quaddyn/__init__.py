@@ -1,0 +1,62 @@
+"""quaddyn: a legged robot's URDF becomes a trusted model, its dynamics, torques, and motion you can see.
+
+    import quaddyn as qd
+    robot = qd.load("go2")
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from .errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DivergenceError,
+    MissingExtraError,
+    ModelError,
+    QuaddynError,
+    StaleStateError,
+    UnknownNameError,
+)
+from .robot import CATALOGUE, Foot, Leg, Robot, load
+
+if TYPE_CHECKING:
+    from .dynamics import Dynamics, State
+    from .simulation import Simulation
+    from .viewer import Viewer
+
+__version__ = "0.1.0"
+
+# Imported on first use: viewers and simulators cost time that a controller need not pay.
+_LAZY = {"Dynamics": "dynamics", "State": "dynamics", "Simulation": "simulation", "Viewer": "viewer"}
+
+__all__ = [
+    "CATALOGUE",
+    "ArgumentError",
+    "ArgumentTypeError",
+    "DivergenceError",
+    "Dynamics",
+    "Foot",
+    "Leg",
+    "MissingExtraError",
+    "ModelError",
+    "QuaddynError",
+    "Robot",
+    "Simulation",
+    "StaleStateError",
+    "State",
+    "UnknownNameError",
+    "Viewer",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

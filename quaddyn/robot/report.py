@@ -5,27 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..urdf.tree import Where
+from ..urdf.tree import Finding
 
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One observation of the guard.
-
-    Attributes:
-        level: "warning" (an oddity; an error under ``strict=True``) or "note" (a decision worth knowing).
-        where: file, line and element.
-        reason: what was found, with the value.
-        advice: what to do about it, possibly empty.
-    """
-
-    level: str
-    where: Where
-    reason: str
-    advice: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.level}: {self.where}: {self.reason}" + (f"; {self.advice}" if self.advice else "")
+__all__ = ["Finding", "Report"]
 
 
 @dataclass(frozen=True)

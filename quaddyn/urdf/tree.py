@@ -49,6 +49,26 @@ class Where:
         return f"{place}: {self.element}" if self.element else place
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One observation made while reading or judging a file.
+
+    Attributes:
+        level: "warning" (an oddity; an error under ``strict=True``) or "note" (a decision worth knowing).
+        where: file, line and element.
+        reason: what was found, with the value.
+        advice: what to do about it, possibly empty.
+    """
+
+    level: str
+    where: Where
+    reason: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.level}: {self.where}: {self.reason}" + (f"; {self.advice}" if self.advice else "")
+
+
 class FrozenArrays:
     """Mixin for frozen dataclasses: array fields come out of a pickle as read-only as they went in."""
 
@@ -233,12 +253,16 @@ class Joint(FrozenArrays):
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A kinematic tree: `links[0]` is the root; ``joints[i].child`` is ``links[i + 1].name``."""
+    """A kinematic tree: `links[0]` is the root; ``joints[i].child`` is ``links[i + 1].name``.
+
+    `findings` are the oddities met while reading.
+    """
 
     name: str
     file: str
     links: tuple[Link, ...]
     joints: tuple[Joint, ...]
+    findings: tuple[Finding, ...] = ()
 
     @property
     def root(self) -> Link:

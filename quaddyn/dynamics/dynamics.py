@@ -1,0 +1,482 @@
+"""`Dynamics`: the workspace that turns (q, v, a or tau) into every rigid-body quantity of a robot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+
+import numpy as np
+import pinocchio as pin
+from numpy import ndarray
+
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.robot import Robot
+from ..urdf.tree import Array, Pose
+from . import frames
+from .arguments import FLOAT, SAFE_SQUARE, UNIT_TOLERANCE, check_unit, check_vector, overflow
+from .frames import Reference
+from .regressor import BodyColumns
+from .results import AbaDerivatives, Energy, RneaDerivatives
+from .state import Live, State
+
+# Looked up once: an attribute of the extension module costs as much as a comparison below.
+_rnea, _aba, _crba, _nle = pin.rnea, pin.aba, pin.crba, pin.nonLinearEffects
+_all_terms, _is_normalized = pin.computeAllTerms, pin.isNormalized
+
+Forces = Mapping[str, Array]
+
+
+class Dynamics:
+    """Rigid-body dynamics of one robot: ``M(q) a + h(q, v) = tau + sum_i J_i^T f_i``.
+
+    Two ways to use it: `update` once per control tick and read the returned `State`; or the stateless methods, which
+    take what they need, return fresh arrays and never disturb a State.
+
+    Conventions are Pinocchio's: SI units, spatial vectors linear before angular, a free root's quaternion xyzw and its
+    velocity in the base frame.  tau is a generalized force (nv,); `Robot.expand` makes one from (nu,) actuator torques.
+    Armature (rotor inertia) is part of the model; joint friction is not, see `joint_friction`.
+
+    Every vector must be a plain float64 array of the exact shape, finite, with quaternions and (cos, sin) pairs of
+    unit norm to within `UNIT_TOLERANCE`; otherwise the call raises `ArgumentError` (a `ValueError`) or
+    `ArgumentTypeError` (also a `TypeError`) naming the argument, and an unknown name `UnknownNameError`.  A result is
+    finite or an `ArgumentError` is raised: never NaN out.  Errors below are listed where there are others.
+
+    Owns mutable memory: one Dynamics per thread (the robot can be shared).  A pickle holds the robot and the option.
+
+    Args:
+        robot: a loaded robot.
+        validate: False skips all checks of vectors and results, for inner loops over states already known to be
+            good; what happens then on a bad argument is Pinocchio's: garbage, NaN or its own exception.
+    """
+
+    def __init__(self, robot: Robot, *, validate: bool = True) -> None:
+        self._robot, self._validate = robot, validate
+        self._model, self._scratch = robot.model, robot.model.createData()
+        self._live = Live(robot)
+        self._columns = BodyColumns(robot)
+        self._nq, self._nv = (robot.nq,), (robot.nv,)
+        self._zero = np.zeros(robot.nv)
+
+    @property
+    def robot(self) -> Robot:
+        """The robot."""
+        return self._robot
+
+    @property
+    def validate(self) -> bool:
+        """Whether arguments and results are checked."""
+        return self._validate
+
+    # -- one pass per tick -----------------------------------------------------------------------------------
+    def update(self, q: Array, v: Array) -> State:
+        """Kinematics and dynamics at (q, v) in one pass; the State returned before becomes stale.
+
+        Computes joint placements, velocities and drift accelerations, M, h, gravity, joint Jacobians, the centre of
+        mass with velocity and Jacobian, centroidal momentum and energies (``pin.computeAllTerms``).  Quantities of a
+        frame are derived from these when the State is asked for them.  A refused argument leaves the last State fresh.
+
+        Args:
+            q: (nq,) configuration.
+            v: (nv,) velocity [rad/s, m/s].
+
+        Raises:
+            ArgumentError: also for finite vectors longer than 1e50, whose State could overflow later.
+        """
+        if self._validate and not (self._state_fits(q, v) and q.dot(q) < SAFE_SQUARE and v.dot(v) < SAFE_SQUARE):
+            self._examine(q=q, v=v)
+            if not (q.dot(q) < SAFE_SQUARE and v.dot(v) < SAFE_SQUARE):
+                raise overflow("update", {"q": q, "v": v})
+        live = self._live
+        live.tick += 1
+        live.q[:] = q
+        live.v[:] = v
+        _all_terms(self._model, live.data, q, v)
+        return State(live)
+
+    # -- the four that loops call: checks in the order of their price ------------------------------------------
+    def rnea(self, q: Array, v: Array, a: Array, *, fext: Forces | None = None) -> Array:
+        """Inverse dynamics ``tau = M a + h - sum_i J_i^T f_i`` (recursive Newton-Euler; Featherstone 2008, ch. 5).
+
+        Args:
+            q: (nq,) configuration.
+            v: (nv,) velocity [rad/s, m/s].
+            a: (nv,) acceleration [rad/s^2, m/s^2].
+            fext: forces on the robot by frame name: (3,) force [N] or (6,) force and torque [N, N m], world axes,
+                acting at the frame's origin.
+
+        Returns:
+            (nv,) generalized force [N m, N]; without joint friction (add ``joint_friction(v)``).
+
+        Raises:
+            UnknownNameError: a name in `fext` that is no frame.
+        """
+        if self._validate and not (
+            type(q) is type(v) is type(a) is ndarray
+            and q.shape == self._nq
+            and v.shape == a.shape == self._nv
+            and q.dtype is v.dtype is a.dtype is FLOAT
+            and _is_normalized(self._model, q, UNIT_TOLERANCE)
+        ):
+            self._examine(q=q, v=v, a=a)
+        tau: Array = _rnea(self._model, self._scratch, q, v, a)
+        if fext is not None:
+            tau -= self._generalized(q, fext)
+        # A NaN or inf in a always reaches tau; one in q or v need not (a base position, the speed of a slider).
+        if self._validate and not (isfinite(q.dot(q)) and isfinite(tau.dot(v))):
+            self._refuse("rnea", tau, q=q, v=v, a=a)
+        return tau
+
+    def aba(self, q: Array, v: Array, tau: Array, *, fext: Forces | None = None) -> Array:
+        """Forward dynamics ``a = M^-1 (tau + sum_i J_i^T f_i - h)`` (articulated bodies; Featherstone 2008, ch. 7).
+
+        Args:
+            q: (nq,) configuration.
+            v: (nv,) velocity [rad/s, m/s].
+            tau: (nv,) generalized force [N m, N]; ``robot.expand`` makes it from actuator torques.  Joint friction
+                is not subtracted: pass ``tau - joint_friction(v)``.
+            fext: forces on the robot, as for `rnea`.
+
+        Returns:
+            (nv,) acceleration [rad/s^2, m/s^2].
+
+        Raises:
+            UnknownNameError: a name in `fext` that is no frame.
+        """
+        if self._validate and not (
+            type(q) is type(v) is type(tau) is ndarray
+            and q.shape == self._nq
+            and v.shape == tau.shape == self._nv
+            and q.dtype is v.dtype is tau.dtype is FLOAT
+            and _is_normalized(self._model, q, UNIT_TOLERANCE)
+        ):
+            self._examine(q=q, v=v, tau=tau)
+        total = tau if fext is None else tau + self._generalized(q, fext)
+        a: Array = _aba(self._model, self._scratch, q, v, total)
+        if self._validate and not (isfinite(q.dot(q)) and isfinite(a.dot(v))):
+            self._refuse("aba", a, q=q, v=v, tau=tau)
+        return a
+
+    def crba(self, q: Array) -> Array:
+        """Joint-space inertia M (composite rigid bodies; Featherstone 2008, ch. 6), armature included.
+
+        Args:
+            q: (nq,) configuration.
+
+        Returns:
+            (nv, nv) symmetric positive definite, both triangles filled [kg m^2, kg m, kg].
+        """
+        if self._validate and not (
+            type(q) is ndarray
+            and q.shape == self._nq
+            and q.dtype is FLOAT
+            and _is_normalized(self._model, q, UNIT_TOLERANCE)
+        ):
+            self._examine(q=q)
+        M: Array = _crba(self._model, self._scratch, q)
+        if self._validate and not q.dot(q) < SAFE_SQUARE:
+            self._refuse("crba", M, q=q)
+        return M
+
+    def nle(self, q: Array, v: Array) -> Array:
+        """Nonlinear effects ``h = C v + g = rnea(q, v, 0)`` (nv,) [N m, N]; without joint friction.
+
+        Args:
+            q: (nq,) configuration.
+            v: (nv,) velocity [rad/s, m/s].
+        """
+        if self._validate and not self._state_fits(q, v):
+            self._examine(q=q, v=v)
+        h: Array = _nle(self._model, self._scratch, q, v).copy()
+        if self._validate and not (isfinite(q.dot(q)) and isfinite(h.dot(v))):
+            self._refuse("nle", h, q=q, v=v)
+        return h
+
+    # -- joint space -----------------------------------------------------------------------------------------
+    def gravity(self, q: Array) -> Array:
+        """Gravity part of h: ``g(q) = rnea(q, 0, 0)`` (nv,) [N m, N], the torque that holds the robot still.
+
+        Args:
+            q: (nq,) configuration.
+        """
+        self._check(q=q)
+        return self._finite("gravity", pin.computeGeneralizedGravity(self._model, self._scratch, q), q=q)
+
+    def coriolis(self, q: Array, v: Array) -> Array:
+        """A Coriolis matrix C: ``C v + g = h`` and ``dM/dt = C + C^T``, that is, ``dM/dt - 2 C`` is skew.
+
+        Many C share the product ``C v``; this is Pinocchio's recursive one, which equals Christoffel's on fixed-base
+        robots of revolute joints (Echeandia and Wensing 2021).
+
+        Args:
+            q: (nq,) configuration.
+            v: (nv,) velocity [rad/s, m/s].
+
+        Returns:
+            (nv, nv).
+        """
+        self._check(q=q, v=v)
+        return self._finite("coriolis", pin.computeCoriolisMatrix(self._model, self._scratch, q, v), q=q, v=v)
+
+    def mass_inverse(self, q: Array) -> Array:
+        """``M^-1`` (nv, nv), symmetric, without forming M (Carpentier, *Analytical inverse of the JSIM*, 2018).
+
+        Args:
+            q: (nq,) configuration.
+        """
+        self._check(q=q)
+        return self._finite("mass_inverse", pin.computeMinverse(self._model, self._scratch, q), q=q)
+
+    def joint_friction(self, v: Array) -> Array:
+        """Friction torque that opposes the motion: ``damping * v + friction * sign(v)`` (nv,) [N m, N].
+
+        Not in `rnea`, `aba` or h (Pinocchio leaves the file's damping and friction out):
+        ``tau_motor = rnea(q, v, a) + joint_friction(v)``.  At rest Coulomb friction counts as zero.
+
+        Args:
+            v: (nv,) velocity [rad/s, m/s].
+        """
+        self._check(v=v)
+        return self._finite("joint_friction", self._robot.damping * v + self._robot.friction * np.sign(v), v=v)
+
+    def energy(self, q: Array, v: Array) -> Energy:
+        """Kinetic and potential energy [J]; the latter is zero with all mass at the world's origin.
+
+        Without dissipation and forces, ``d/dt (kinetic + potential) = v . tau``.
+
+        Args:
+            q: (nq,) configuration.
+            v: (nv,) velocity [rad/s, m/s].
+        """
+        self._check(q=q, v=v)
+        kinetic = pin.computeKineticEnergy(self._model, self._scratch, q, v)
+        potential = pin.computePotentialEnergy(self._model, self._scratch)
+        self._finite("energy", np.array([kinetic, potential]), q=q, v=v)
+        return Energy(kinetic, potential)
+
+    # -- frames ----------------------------------------------------------------------------------------------
+    def frame_placement(self, q: Array, name: str) -> Pose:
+        """``T_world_frame`` of a foot, link or joint.
+
+        Args:
+            q: (nq,) configuration.
+            name: any of ``robot.frame_names``.
+
+        Raises:
+            UnknownNameError: no such frame.
+        """
+        frame = self._robot.frame_id(name)
+        self._check(q=q)
+        pin.forwardKinematics(self._model, self._scratch, q)
+        placed = pin.updateFramePlacement(self._model, self._scratch, frame)
+        self._finite("frame_placement", placed.translation, q=q)
+        return Pose.of(placed.rotation, placed.translation)
+
+    def frame_jacobian(self, q: Array, name: str, *, reference: Reference = "local_world_aligned") -> Array:
+        """(6, nv) Jacobian of a frame, linear before angular: ``frame_velocity = J v``.
+
+        Args:
+            q: (nq,) configuration.
+            name: any of ``robot.frame_names``.
+            reference: coordinates of the velocity, see `quaddyn.dynamics.frames`.
+
+        Raises:
+            UnknownNameError: no such frame.
+            ArgumentError: no such reference.
+        """
+        frame, axes = self._robot.frame_id(name), frames.resolve(reference)
+        self._check(q=q)
+        J = pin.computeFrameJacobian(self._model, self._scratch, q, frame, axes)
+        return self._finite("frame_jacobian", J, q=q)
+
+    def frame_velocity(self, q: Array, v: Array, name: str, *, reference: Reference = "local_world_aligned") -> Array:
+        """(6,) velocity of a frame, linear [m/s] before angular [rad/s].
+
+        Args:
+            q: (nq,) configuration.
+            v: (nv,) velocity [rad/s, m/s].
+            name: any of ``robot.frame_names``.
+            reference: coordinates of the velocity, see `quaddyn.dynamics.frames`.
+
+        Raises:
+            UnknownNameError: no such frame.
+            ArgumentError: no such reference.
+        """
+        frame = self._robot.frame_id(name)
+        self._check(q=q, v=v)
+        pin.forwardKinematics(self._model, self._scratch, q, v)
+        return self._finite("frame_velocity", frames.velocity(self._model, self._scratch, frame, reference), q=q, v=v)
+
+    def frame_drift(self, q: Array, v: Array, name: str, *, reference: Reference = "local_world_aligned") -> Array:
+        """(6,) what of the velocity's derivative does not come from a: ``d/dt frame_velocity = J a + frame_drift``.
+
+        It is ``dJ/dt v`` in every reference: the classical acceleration of the frame's origin at ``a = 0`` in
+        "local_world_aligned", the spatial one in "local" and "world" (see `quaddyn.dynamics.frames`).
+
+        Args:
+            q: (nq,) configuration.
+            v: (nv,) velocity [rad/s, m/s].
+            name: any of ``robot.frame_names``.
+            reference: coordinates of the velocity.
+
+        Raises:
+            UnknownNameError: no such frame.
+            ArgumentError: no such reference.
+        """
+        frame = self._robot.frame_id(name)
+        self._check(q=q, v=v)
+        pin.forwardKinematics(self._model, self._scratch, q, v, self._zero)
+        return self._finite("frame_drift", frames.drift(self._model, self._scratch, frame, reference), q=q, v=v)
+
+    # -- the whole robot -------------------------------------------------------------------------------------
+    def center_of_mass(self, q: Array) -> Array:
+        """(3,) centre of mass, world axes [m]; of the moving bodies: what is bolted to the world does not count.
+
+        Args:
+            q: (nq,) configuration.
+        """
+        self._check(q=q)
+        return self._finite("center_of_mass", pin.centerOfMass(self._model, self._scratch, q, False), q=q)
+
+    def com_jacobian(self, q: Array) -> Array:
+        """(3, nv) Jacobian of the centre of mass, world axes.
+
+        Args:
+            q: (nq,) configuration.
+        """
+        self._check(q=q)
+        return self._finite("com_jacobian", pin.jacobianCenterOfMass(self._model, self._scratch, q, False), q=q)
+
+    def centroidal_momentum(self, q: Array, v: Array) -> Array:
+        """(6,) linear [kg m/s] and, about the centre of mass, angular momentum [kg m^2/s], world axes.
+
+        Source: Orin, Goswami, Lee, *Centroidal dynamics of a humanoid robot*, 2013.
+
+        Args:
+            q: (nq,) configuration.
+            v: (nv,) velocity [rad/s, m/s].
+        """
+        self._check(q=q, v=v)
+        momentum = pin.computeCentroidalMomentum(self._model, self._scratch, q, v).vector.copy()
+        return self._finite("centroidal_momentum", momentum, q=q, v=v)
+
+    # -- derivatives and parameters --------------------------------------------------------------------------
+    def rnea_derivatives(self, q: Array, v: Array, a: Array) -> RneaDerivatives:
+        """Partial derivatives of `rnea` by q (in the tangent space), v and a (Carpentier and Mansard 2018).
+
+        Args:
+            q: (nq,) configuration.
+            v: (nv,) velocity [rad/s, m/s].
+            a: (nv,) acceleration [rad/s^2, m/s^2].
+        """
+        self._check(q=q, v=v, a=a)
+        parts = pin.computeRNEADerivatives(self._model, self._scratch, q, v, a)
+        return RneaDerivatives(*(self._finite("rnea_derivatives", x.copy(), q=q, v=v, a=a) for x in parts))
+
+    def aba_derivatives(self, q: Array, v: Array, tau: Array) -> AbaDerivatives:
+        """Partial derivatives of `aba` by q (in the tangent space), v and tau (Carpentier and Mansard 2018).
+
+        Args:
+            q: (nq,) configuration.
+            v: (nv,) velocity [rad/s, m/s].
+            tau: (nv,) generalized force [N m, N].
+        """
+        self._check(q=q, v=v, tau=tau)
+        parts = pin.computeABADerivatives(self._model, self._scratch, q, v, tau)
+        return AbaDerivatives(*(self._finite("aba_derivatives", x.copy(), q=q, v=v, tau=tau) for x in parts))
+
+    def regressor(self, q: Array, v: Array, a: Array, *, inertial: bool = False) -> Array:
+        """H with ``H(q, v, a) @ parameters() = rnea(q, v, a) + joint_friction(v)``.
+
+        Columns, for every body of ``robot.bodies`` including the base, are those of `quaddyn.dynamics.regressor`:
+        ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]``.  The last three are zero for the base, and for joints of
+        several degrees of freedom; a base bolted to the world has zero columns only.
+
+        Args:
+            q: (nq,) configuration.
+            v: (nv,) velocity [rad/s, m/s].
+            a: (nv,) acceleration [rad/s^2, m/s^2].
+            inertial: only the first ten columns of each body; then
+                ``H @ parameters(inertial=True) = rnea(q, v, a) - armature * a``.
+
+        Returns:
+            (nv, 13 nb), or (nv, 10 nb) with `inertial`, for nb bodies.
+        """
+        self._check(q=q, v=v, a=a)
+        Y = pin.computeJointTorqueRegressor(self._model, self._scratch, q, v, a)
+        H = self._columns.regressor(Y, v, a, only_inertial=inertial)
+        return self._finite("regressor", H, q=q, v=v, a=a)
+
+    def parameters(self, *, inertial: bool = False) -> Array:
+        """The robot's own parameters delta, in the order of `regressor`'s columns.
+
+        Args:
+            inertial: only the first ten of each body.
+
+        Returns:
+            (13 nb,), or (10 nb,) with `inertial`.
+        """
+        return self._columns.parameters(self._robot, only_inertial=inertial)
+
+    # -- checks ----------------------------------------------------------------------------------------------
+    def _state_fits(self, q: Array, v: Array) -> bool:
+        """Type, shape, dtype and unit norms, at the price of a few comparisons; False means: look closer."""
+        return (
+            type(q) is type(v) is ndarray
+            and q.shape == self._nq
+            and v.shape == self._nv
+            and q.dtype is v.dtype is FLOAT
+            and _is_normalized(self._model, q, UNIT_TOLERANCE)
+        )
+
+    def _examine(self, **arguments: Array) -> None:
+        """Raise for the first argument that is not what it must be; the exact check, 10 microseconds."""
+        for name, value in arguments.items():
+            shape, size = (self._nq, "nq") if name == "q" else (self._nv, "nv")
+            check_vector(name, value, shape, f"{size} of {self._robot.name}")
+            if name == "q":
+                check_unit(self._model, value)
+
+    def _check(self, **arguments: Array) -> None:
+        if self._validate:
+            self._examine(**arguments)
+
+    def _refuse(self, what: str, result: Array, **arguments: Array) -> None:
+        """Raise if an argument or the `result` is not finite (a sum of squares that overflows alone is no reason)."""
+        self._examine(**arguments)
+        if not np.isfinite(result).all():
+            raise overflow(what, arguments)
+
+    def _finite(self, what: str, result: Array, **arguments: Array) -> Array:
+        """`result`, which must be finite."""
+        if self._validate and not np.isfinite(result).all():
+            raise overflow(what, arguments)
+        return result
+
+    def _generalized(self, q: Array, fext: Forces) -> Array:
+        """(nv,) ``sum_i J_i^T f_i`` of forces given at frame origins along world axes."""
+        if not isinstance(fext, Mapping):
+            raise ArgumentTypeError(f"fext: expected a mapping from frame names to forces, got {type(fext).__name__}")
+        total = np.zeros(self._nv)
+        for name, force in fext.items():
+            frame = self._robot.frame_id(name)
+            if self._validate:
+                argument = f"fext[{name!r}]"
+                shape = getattr(force, "shape", None)
+                if isinstance(force, ndarray) and shape not in ((3,), (6,)):
+                    raise ArgumentError(
+                        f"{argument}: expected shape (3,) (force [N]) or (6,) (force and torque [N, N m]), got {shape}"
+                    )
+                check_vector(argument, force, (6,) if shape == (6,) else (3,), "force, or (6,) with torque")
+            J = pin.computeFrameJacobian(self._model, self._scratch, q, frame, pin.LOCAL_WORLD_ALIGNED)
+            total += J[: len(force)].T @ force
+        return total
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (self._robot, self._validate)
+
+    def __repr__(self) -> str:
+        return f"Dynamics({self._robot!r}, validate={self._validate})"
+
+
+def _rebuild(robot: Robot, validate: bool) -> Dynamics:
+    return Dynamics(robot, validate=validate)

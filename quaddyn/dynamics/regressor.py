@@ -1,0 +1,82 @@
+"""The inverse dynamics as a linear map of its parameters: ``tau = H(q, v, a) delta``.
+
+Source: fast inverse dynamics of a serial robot (the patent's "identification model"); the inertial part after
+Khalil and Dombre, *Modeling, Identification and Control of Robots*, 2002, section 12.2.  Per composite body, inertia
+and first moments about its joint frame::
+
+    delta_k = [Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]
+
+in [kg m^2], [kg m], [kg], and for the last three viscous friction, Coulomb friction and rotor inertia of the body's
+joint in its own units.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..robot.bodies import Body, steiner
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+
+#: Pinocchio's order is [m mx my mz Ixx Ixy Iyy Ixz Iyz Izz].
+FROM_PINOCCHIO = (4, 5, 7, 6, 8, 9, 1, 2, 3, 0)
+INERTIAL, ALL = 10, 13
+
+
+class BodyColumns:
+    """Where the bodies of a robot stand in Pinocchio's regressor, and which entry of v moves each.
+
+    Attributes:
+        joints: index in ``model.joints`` of the joint that carries each body; 0 for a base bolted to the world.
+        axes: index in v of each body's joint, -1 where it has not exactly one degree of freedom (the root, the world).
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        model = robot.model
+        frames = [model.frames[model.getFrameId(body.name, pin.FrameType.BODY)] for body in robot.bodies]
+        self.joints: tuple[int, ...] = tuple(int(f.parentJoint) for f in frames)
+        self.axes: tuple[int, ...] = tuple(
+            int(model.joints[j].idx_v) if body.joint is not None and model.joints[j].nv == 1 else -1
+            for j, body in zip(self.joints, robot.bodies, strict=True)
+        )
+
+    def regressor(self, inertial: Array, v: Array, a: Array, *, only_inertial: bool) -> Array:
+        """H in our column order, from Pinocchio's joint torque regressor.
+
+        Args:
+            inertial: (nv, 10 (njoints - 1)) Pinocchio's regressor at (q, v, a).
+            v: (nv,) velocity.
+            a: (nv,) acceleration.
+            only_inertial: leave the friction and rotor columns out.
+
+        Returns:
+            (nv, 10 nb) or (nv, 13 nb) for nb bodies.
+        """
+        width = INERTIAL if only_inertial else ALL
+        H = np.zeros((inertial.shape[0], width * len(self.joints)))
+        for k, (joint, axis) in enumerate(zip(self.joints, self.axes, strict=True)):
+            first = width * k
+            if joint:  # a base bolted to the world moves nothing: its columns stay zero
+                H[:, first : first + INERTIAL] = inertial[:, 10 * (joint - 1) : 10 * joint][:, FROM_PINOCCHIO]
+            if axis >= 0 and not only_inertial:
+                H[axis, first + INERTIAL : first + ALL] = v[axis], np.sign(v[axis]), a[axis]
+        return H
+
+    def parameters(self, robot: Robot, *, only_inertial: bool) -> Array:
+        """The vector delta, (10 nb,) or (13 nb,), of `robot` as loaded."""
+        rows: list[NDArray[np.float64]] = []
+        for body, axis in zip(robot.bodies, self.axes, strict=True):
+            rows.append(inertial_parameters(body))
+            if not only_inertial:
+                joint = (robot.damping[axis], robot.friction[axis], robot.armature[axis]) if axis >= 0 else (0.0,) * 3
+                rows.append(np.array(joint))
+        return np.concatenate(rows)
+
+
+def inertial_parameters(body: Body) -> Array:
+    """(10,) ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m]`` of a composite body about its joint frame."""
+    mass, com = body.inertial.mass, body.inertial.com
+    about_joint = body.inertial.inertia + mass * steiner(com)
+    return np.array([*about_joint[np.triu_indices(3)], *(mass * com), mass])

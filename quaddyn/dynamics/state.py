@@ -1,0 +1,212 @@
+"""`State`: proof that kinematics and dynamics ran at one (q, v), and the place where their results are read."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import numpy as np
+import pinocchio as pin
+
+from ..errors import StaleStateError
+from ..robot.robot import Robot
+from ..urdf.tree import Array, Pose
+from . import frames
+from .frames import Reference
+from .results import Energy
+
+
+class Live:
+    """The memory behind the current `State`: one ``pin.Data``, read-only views of it, and a count of its updates."""
+
+    __slots__ = (
+        "M",
+        "centroidal_momentum",
+        "com",
+        "com_jacobian",
+        "com_velocity",
+        "data",
+        "gravity",
+        "h",
+        "outermost",
+        "q",
+        "robot",
+        "tick",
+        "v",
+    )
+
+    def __init__(self, robot: Robot) -> None:
+        data = robot.model.createData()
+        self.robot, self.data, self.tick = robot, data, 0
+        #: Joints that hang on the world itself: one, unless several limbs stand on a bolted base.
+        self.outermost = tuple(i for i, parent in enumerate(robot.model.parents) if i and parent == 0)
+        self.q, self.v = np.zeros(robot.nq), np.zeros(robot.nv)
+        # Eigen never moves these, and each view keeps `data` alive.
+        self.M, self.h, self.gravity = _view(data.M), _view(data.nle), _view(data.g)
+        self.com, self.com_velocity, self.com_jacobian = _view(data.com[0]), _view(data.vcom[0]), _view(data.Jcom)
+        self.centroidal_momentum = _view(data.hg.vector)
+
+
+class State:
+    """Everything about the robot at one (q, v); made by `Dynamics.update` alone.
+
+    What is read here is read-only.  Attributes are views of memory that the next ``update`` of the same `Dynamics`
+    overwrites: from then on this State is stale and raises `StaleStateError` when read.  Copy what must outlive it.
+
+    Velocities of the root are those of Pinocchio: a free root's first six entries are linear and angular velocity
+    in the base frame.  ``M a + h = S^T tau + sum_i J_i^T f_i``.
+    """
+
+    __slots__ = ("_live", "_tick")
+
+    def __init__(self, live: Live) -> None:
+        self._live, self._tick = live, live.tick
+
+    def _read(self) -> Live:
+        live = self._live
+        if live.tick != self._tick:
+            raise StaleStateError(
+                "this State is stale: its Dynamics was updated again; "
+                "use the State that the last update returned, or a second Dynamics to hold two states"
+            )
+        return live
+
+    # -- where it is -----------------------------------------------------------------------------------------
+    @property
+    def robot(self) -> Robot:
+        """The robot (never stale)."""
+        return self._live.robot
+
+    @property
+    def stale(self) -> bool:
+        """Whether reading would raise `StaleStateError`."""
+        return self._live.tick != self._tick
+
+    @property
+    def q(self) -> Array:
+        """(nq,) configuration."""
+        return _view(self._read().q)
+
+    @property
+    def v(self) -> Array:
+        """(nv,) velocity."""
+        return _view(self._read().v)
+
+    # -- joint space -----------------------------------------------------------------------------------------
+    @property
+    def M(self) -> Array:
+        """(nv, nv) joint-space inertia, symmetric positive definite, armature included (Featherstone 2008, ch. 6)."""
+        return self._read().M
+
+    @property
+    def h(self) -> Array:
+        """(nv,) Coriolis, centrifugal and gravity terms: ``h = C v + g`` = ``rnea(q, v, 0)``; no joint friction."""
+        return self._read().h
+
+    @property
+    def gravity(self) -> Array:
+        """(nv,) the gravity part of h: ``rnea(q, 0, 0)``."""
+        return self._read().gravity
+
+    @property
+    def energy(self) -> Energy:
+        """Kinetic and potential energy [J]; the latter is zero with all mass at the world's origin."""
+        data = self._read().data
+        return Energy(data.kinetic_energy, data.potential_energy)
+
+    # -- centre of mass --------------------------------------------------------------------------------------
+    @property
+    def com(self) -> Array:
+        """(3,) centre of mass, world axes [m]; of the moving bodies: what is bolted to the world does not count."""
+        return self._read().com
+
+    @property
+    def com_velocity(self) -> Array:
+        """(3,) velocity of the centre of mass, world axes [m/s]: ``com_jacobian @ v``."""
+        return self._read().com_velocity
+
+    @property
+    def com_jacobian(self) -> Array:
+        """(3, nv) Jacobian of the centre of mass, world axes."""
+        return self._read().com_jacobian
+
+    @property
+    def com_drift(self) -> Array:
+        """(3,) acceleration of the centre of mass at ``a = 0``, world axes [m/s^2]: ``d/dt com_jacobian @ v``.
+
+        The forces that hold the motion at ``a = 0`` are the total change of momentum less gravity (Orin, Goswami,
+        Lee 2013, section 3); the backward pass of `update` has summed them in the joints next to the world.
+        """
+        live = self._read()
+        data = live.data
+        force = sum((data.oMi[i].rotation @ data.f[i].linear for i in live.outermost), np.zeros(3))
+        return _sealed(force / data.mass[0] + live.robot.model.gravity.linear)
+
+    @property
+    def centroidal_momentum(self) -> Array:
+        """(6,) linear [kg m/s] and, about the centre of mass, angular momentum [kg m^2/s], world axes."""
+        return self._read().centroidal_momentum
+
+    # -- frames ----------------------------------------------------------------------------------------------
+    def placement(self, name: str) -> Pose:
+        """``T_world_frame`` of a foot, link or joint.
+
+        Args:
+            name: any of ``robot.frame_names``.
+
+        Raises:
+            UnknownNameError: no such frame.
+            StaleStateError: the Dynamics was updated again.
+        """
+        live = self._read()
+        placed = pin.updateFramePlacement(live.robot.model, live.data, live.robot.frame_id(name))
+        return Pose.of(placed.rotation, placed.translation)
+
+    def jacobian(self, name: str, *, reference: Reference = "local_world_aligned") -> Array:
+        """(6, nv) Jacobian of a frame, linear before angular: ``velocity = jacobian @ v``.
+
+        Args:
+            name: any of ``robot.frame_names``.
+            reference: coordinates of the velocity, see `quaddyn.dynamics.frames`.
+
+        Raises:
+            UnknownNameError: no such frame.
+            ArgumentError: no such reference.
+            StaleStateError: the Dynamics was updated again.
+        """
+        live = self._read()
+        J: Array = pin.getFrameJacobian(
+            live.robot.model, live.data, live.robot.frame_id(name), frames.resolve(reference)
+        )
+        return _sealed(J)
+
+    def velocity(self, name: str, *, reference: Reference = "local_world_aligned") -> Array:
+        """(6,) velocity of a frame, linear [m/s] before angular [rad/s]; arguments and errors of `jacobian`."""
+        live = self._read()
+        return _sealed(frames.velocity(live.robot.model, live.data, live.robot.frame_id(name), reference))
+
+    def drift(self, name: str, *, reference: Reference = "local_world_aligned") -> Array:
+        """(6,) what of the velocity's derivative does not come from a: ``d/dt velocity = jacobian @ a + drift``.
+
+        It is ``d/dt jacobian @ v`` in every reference: the classical acceleration of the frame's origin at ``a = 0``
+        in "local_world_aligned", the spatial one in "local" and "world" (see `quaddyn.dynamics.frames`).  Arguments
+        and errors of `jacobian`.
+        """
+        live = self._read()
+        return _sealed(frames.drift(live.robot.model, live.data, live.robot.frame_id(name), reference))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a State is a view of its Dynamics' memory and cannot be copied or pickled; keep q and v")
+
+    def __repr__(self) -> str:
+        return f"State({self.robot.name!r}, {'stale' if self.stale else 'fresh'})"
+
+
+def _view(array: Array) -> Array:
+    """A read-only view."""
+    return _sealed(array.view())
+
+
+def _sealed(array: Array) -> Array:
+    """`array` itself, made read-only."""
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,102 @@
+"""Robots known by name: the quadrupeds, legs and reference arms of example-robot-data, and our own."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import ModelError, UnknownNameError
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A catalogue line: `kind` for people, `file` inside its collection, `root` where detection is not wanted."""
+
+    kind: str
+    file: str
+    root: str | None = None
+    own: bool = False
+
+    @property
+    def path(self) -> Path:
+        """The file on this machine."""
+        return (own_robots() if self.own else example_robots()) / self.file
+
+    @property
+    def packages(self) -> tuple[Path, ...]:
+        """Package roots of its meshes."""
+        return (self.path.parent,) if self.own else (example_robots().parent.parent,)
+
+
+CATALOGUE: dict[str, Entry] = {
+    "a1": Entry("quadruped", "a1_description/urdf/a1.urdf"),
+    "anymal_b": Entry("quadruped", "anymal_b_simple_description/robots/anymal.urdf"),
+    "anymal_b_kinova": Entry("quadruped with arm", "anymal_b_simple_description/robots/anymal-kinova.urdf"),
+    "anymal_c": Entry("quadruped", "anymal_c_simple_description/urdf/anymal.urdf"),
+    "b1": Entry("quadruped", "b1_description/urdf/b1.urdf"),
+    "b1_z1": Entry("quadruped with arm", "b1_description/urdf/b1-z1.urdf"),
+    "centauro": Entry("quadruped with arms", "centauro_description/urdf/centauro.urdf"),
+    "go1": Entry("quadruped", "go1_description/urdf/go1.urdf"),
+    "go2": Entry("quadruped", "go2_description/urdf/go2.urdf"),
+    "hyq": Entry("quadruped", "hyq_description/robots/hyq_no_sensors.urdf"),
+    "laikago": Entry("quadruped", "laikago_description/urdf/laikago.urdf"),
+    "quadruped": Entry("quadruped", "quadruped_description/urdf/quadruped.urdf"),
+    "solo8": Entry("quadruped", "solo_description/robots/solo.urdf"),
+    "solo12": Entry("quadruped", "solo_description/robots/solo12.urdf"),
+    "small_quadruped": Entry("quadruped", "small_quadruped.urdf", own=True),
+    "bolt": Entry("biped", "bolt_description/robots/bolt.urdf"),
+    "asr_twodof": Entry("arm", "asr_twodof_description/urdf/TwoDofs.urdf", "fixed"),
+    "double_pendulum": Entry("leg", "double_pendulum_description/urdf/double_pendulum.urdf", "fixed"),
+    "double_pendulum_continuous": Entry("leg", "double_pendulum_description/urdf/double_pendulum_continuous.urdf", "fixed"),
+    "double_pendulum_simple": Entry("leg", "double_pendulum_description/urdf/double_pendulum_simple.urdf", "fixed"),
+    "finger_edu": Entry("leg", "finger_edu_description/robots/finger_edu.urdf", "fixed"),
+    "two_link_leg": Entry("leg", "two_link_leg.urdf", "fixed", own=True),
+    "three_link_leg": Entry("leg", "three_link_leg.urdf", "fixed", own=True),
+    "four_link_leg": Entry("leg", "four_link_leg.urdf", "fixed", own=True),
+    "planar_3r": Entry("arm", "planar_3r.urdf", "fixed", own=True),
+    "rx90": Entry("arm", "rx90.urdf", "fixed", own=True),
+    "chain_4": Entry("chain", "chain_4.urdf", "fixed", own=True),
+    "chain_10": Entry("chain", "chain_10.urdf", "fixed", own=True),
+    "kinova": Entry("arm", "kinova_description/robots/kinova.urdf", "fixed"),
+    "panda": Entry("arm", "panda_description/urdf/panda.urdf", "fixed"),
+    "ur3": Entry("arm", "ur_description/urdf/ur3_robot.urdf", "fixed"),
+    "ur5": Entry("arm", "ur_description/urdf/ur5_robot.urdf", "fixed"),
+    "ur10": Entry("arm", "ur_description/urdf/ur10_robot.urdf", "fixed"),
+    "xarm7": Entry("arm", "xarm_description/urdf/xarm7.urdf", "fixed"),
+    "z1": Entry("arm", "z1_description/urdf/z1.urdf", "fixed"),
+}
+
+
+def find(name: str) -> Entry:
+    """The entry of this name.
+
+    Raises:
+        UnknownNameError: no such robot; near matches are listed.
+    """
+    if name not in CATALOGUE:
+        raise UnknownNameError("robot", name, CATALOGUE)
+    return CATALOGUE[name]
+
+
+def example_robots() -> Path:
+    """The ``robots`` folder of the installed example-robot-data, which ships data and no module.
+
+    Raises:
+        ModelError: it is not installed, or lies elsewhere.
+    """
+    try:
+        distribution = importlib.metadata.distribution("example-robot-data")
+    except importlib.metadata.PackageNotFoundError:
+        raise ModelError("example-robot-data is not installed; pip install 'example-robot-data>=6,<7'") from None
+    folder = Path(str(distribution.locate_file("cmeel.prefix/share/example-robot-data/robots")))
+    if not folder.is_dir():
+        raise ModelError(f"example-robot-data {distribution.version} has no folder {folder}; reinstall version 6")
+    return folder
+
+
+def own_robots() -> Path:
+    """The folder of our own URDFs: inside the installed package, or at the top of a checkout."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "_robots"
+    return installed if installed.is_dir() else package.parent / "robots"

@@ -1,0 +1,76 @@
+"""`Chain`: forward kinematics of one serial limb over many configurations at once, in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..urdf.tree import Array, Pose
+from .bodies import Body
+
+
+class Chain:
+    """A serial run of 1-dof joints and a tip on its last body.
+
+    Args:
+        bodies: the robot's composite bodies.
+        indices: the bodies moved by the chain's joints, from the first to the last.
+        tip: (3,) point on the last body, in its frame [m].
+    """
+
+    def __init__(self, bodies: Sequence[Body], indices: Sequence[int], tip: Array) -> None:
+        self.indices = tuple(indices)
+        self.joints = tuple(bodies[i].joint for i in indices)
+        self.tip = tip
+        start = Pose.identity()
+        above = bodies[indices[0]].parent
+        while above > 0:  # a limb that hangs from a moving body, such as a spine: that body at its zero
+            start = bodies[above].placement @ start
+            above = bodies[above].parent
+        placements = [bodies[i].placement for i in indices]
+        placements[0] = start @ placements[0]
+        self._placements = placements
+        self._axes = [bodies[i].joint.axis for i in indices]  # type: ignore[union-attr]
+        self._slides = [bodies[i].joint.type == "prismatic" for i in indices]  # type: ignore[union-attr]
+        self._K = [np.array([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]]) for a in self._axes]
+        self._K2 = [K @ K for K in self._K]
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return len(self.indices)
+
+    @property
+    def lower(self) -> Array:
+        """(n,) lower limits [rad or m]."""
+        return np.array([j.limits.lower if j is not None else -np.inf for j in self.joints])
+
+    @property
+    def upper(self) -> Array:
+        """(n,) upper limits [rad or m]."""
+        return np.array([j.limits.upper if j is not None else np.inf for j in self.joints])
+
+    def forward(self, q: Array) -> tuple[Array, Array, Array]:
+        """Where everything is, in the base frame.
+
+        Args:
+            q: (..., n) joint values [rad or m]; a continuous joint takes its angle.
+
+        Returns:
+            Joint origins (..., n, 3) [m], joint axes (..., n, 3), tip (..., 3) [m].
+        """
+        q = np.asarray(q, dtype=np.float64)
+        origins, axes = np.empty((*q.shape, 3)), np.empty((*q.shape, 3))
+        R, p = np.eye(3), np.zeros(3)
+        for i, (placement, axis) in enumerate(zip(self._placements, self._axes, strict=True)):
+            p = p + R @ placement.translation
+            R = R @ placement.rotation
+            axes[..., i, :] = R @ axis
+            if self._slides[i]:
+                p = p + axes[..., i, :] * q[..., i, None]
+            else:
+                angle = q[..., i, None, None]
+                R = R @ (np.eye(3) + np.sin(angle) * self._K[i] + (1.0 - np.cos(angle)) * self._K2[i])
+            origins[..., i, :] = p
+        return origins, axes, np.asarray(p + R @ self.tip)

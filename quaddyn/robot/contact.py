@@ -1,0 +1,150 @@
+"""The contact sphere at the end of a limb: from a foot link, a collision shape, or the end of the last link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..urdf.tree import Array, Box, Capsule, Cylinder, Geometry, Link, Mesh, Pose, Shape, Sphere
+from .bodies import Body
+from .meshes import MAX_FOOT_MESH_BYTES, vertices
+
+#: A fixed link counts as the foot when it lies at least this share of the body's extent away from the joint.
+FOOT_LINK_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contact:
+    """A sphere on the last body: `link` that carries it, `offset` (3,) in that link, `centre` (3,) in the body [m].
+
+    `source` says in words where the centre and the radius came from.
+    """
+
+    link: Link
+    offset: Array
+    centre: Array
+    radius: float
+    source: str
+
+
+def find_contact(body: Body) -> Contact:
+    """Where this terminal body touches the ground.
+
+    A link fixed to the body, well away from its joint, is the foot, and its collision shape gives the radius;
+    without one the foot is the end of the body's own collision (else visual) shapes; without any shape, twice the
+    way from the joint to the centre of mass.
+    """
+    link, pose = _farthest_link(body)
+    extent = _extent(body)
+    if link is not body.links[0][0] and np.linalg.norm(pose.translation) >= FOOT_LINK_SHARE * extent:
+        return on_link(body, link)
+    return _end_of_body(body, extent)
+
+
+def on_link(body: Body, link: Link) -> Contact:
+    """The contact sphere of a named foot `link` of `body`."""
+    pose = next(p for candidate, p in body.links if candidate is link)
+    away = _unit(pose.rotation.T @ pose.translation)
+    for kind, geometries in (("collision", link.collisions), ("visual", link.visuals)):
+        spheres = [g for g in geometries if isinstance(g.shape, Sphere)]
+        if spheres:
+            lowest = max(spheres, key=lambda g: float(g.placement.translation @ away))
+            offset, radius = lowest.placement.translation, lowest.shape.radius  # type: ignore[union-attr]
+            return Contact(link, offset, pose.apply(offset), radius, f"{kind} sphere, {lowest.where}")
+        depth = max((_support(g, away) for g in geometries), default=-np.inf)
+        if 0.0 < depth < np.inf:
+            # The round end of a foot has about the radius by which the shape goes on beyond the foot's origin.
+            return Contact(link, np.zeros(3), pose.translation, depth, f"depth of the {kind} shape along the leg, {link.where}")
+    return Contact(link, np.zeros(3), pose.translation, 0.0, f"a point: no shape gives a radius, {link.where}")
+
+
+def _farthest_link(body: Body) -> tuple[Link, Pose]:
+    """The link farthest from the joint; of several at one place, one with a collision shape, then the first."""
+    reach = max(float(np.linalg.norm(pose.translation)) for _, pose in body.links)
+    there = [(x, pose) for x, pose in body.links if np.linalg.norm(pose.translation) > 0.97 * reach - 1e-9]
+    return next(((x, pose) for x, pose in there if x.collisions), there[0])
+
+
+def _shapes(body: Body) -> Iterator[tuple[Pose, Geometry]]:
+    for kind in ("collisions", "visuals"):
+        found = [(pose @ g.placement, g) for link, pose in body.links for g in getattr(link, kind)]
+        if found:
+            yield from found
+            return
+
+
+def _extent(body: Body) -> float:
+    """Distance from the joint to the farthest link, or to the centre of the farthest shape [m]."""
+    distances = [float(np.linalg.norm(pose.translation)) for _, pose in body.links]
+    distances += [float(np.linalg.norm(pose.translation)) for pose, _ in _shapes(body)]
+    return max(distances)
+
+
+def _end_of_body(body: Body, extent: float) -> Contact:
+    link = body.links[0][0]
+    shapes = [(pose, g) for pose, g in _shapes(body)]
+    spheres = [(pose, g.shape) for pose, g in shapes if isinstance(g.shape, Sphere)]
+    if spheres:
+        pose, sphere = max(spheres, key=lambda s: float(np.linalg.norm(s[0].translation)))
+        if np.linalg.norm(pose.translation) >= FOOT_LINK_SHARE * extent:
+            return Contact(link, pose.translation, pose.translation, sphere.radius, f"sphere of the last link, {link.where}")
+    away = _unit(body.inertial.com)
+    ends = [(end, radius) for pose, g in shapes for end, radius in _ends(g.shape, pose, away)]
+    if ends:
+        end, radius = max(ends, key=lambda e: float(e[0] @ away) + e[1])
+        return Contact(link, end, end, radius, f"end of the last link's shape, {link.where}")
+    end = 2.0 * np.asarray(body.inertial.com)
+    return Contact(link, end, end, 0.0, f"twice the way to the last link's centre of mass, {link.where}")
+
+
+def _ends(shape: Shape, pose: Pose, away: Array) -> Iterator[tuple[Array, float]]:
+    """Candidate contact spheres (centre, radius) at the far end of a shape."""
+    if isinstance(shape, Sphere):
+        yield pose.translation, shape.radius
+    elif isinstance(shape, Cylinder | Capsule):
+        axis = pose.rotation[:, 2]
+        half = 0.5 * shape.length - (shape.radius if isinstance(shape, Cylinder) else 0.0)
+        sign = 1.0 if float(axis @ away) >= 0.0 else -1.0
+        yield pose.translation + sign * max(half, 0.0) * axis, shape.radius
+    elif isinstance(shape, Box):
+        size = np.array(shape.size)
+        long = int(np.argmax(size))
+        axis = pose.rotation[:, long]
+        radius = 0.5 * float(np.sort(size)[1])
+        sign = 1.0 if float(axis @ away) >= 0.0 else -1.0
+        yield pose.translation + sign * max(0.5 * size[long] - radius, 0.0) * axis, radius
+    else:
+        points = _points(shape)
+        if points is not None:
+            placed = points @ pose.rotation.T + pose.translation
+            yield placed[int(np.argmax(placed @ away))], 0.0
+
+
+def _support(geometry: Geometry, direction: Array) -> float:
+    """How far a shape reaches along `direction` from the link's origin [m]; -inf where it cannot be told."""
+    shape, pose = geometry.shape, geometry.placement
+    centre, d = float(pose.translation @ direction), pose.rotation.T @ direction
+    if isinstance(shape, Sphere):
+        return centre + shape.radius
+    if isinstance(shape, Box):
+        return centre + 0.5 * float(np.abs(d) @ np.array(shape.size))
+    if isinstance(shape, Cylinder):
+        return centre + 0.5 * shape.length * abs(float(d[2])) + shape.radius * float(np.hypot(d[0], d[1]))
+    if isinstance(shape, Capsule):
+        return centre + 0.5 * shape.length * abs(float(d[2])) + shape.radius
+    points = _points(shape)
+    return -np.inf if points is None else float((points @ pose.rotation.T + pose.translation).dot(direction).max())
+
+
+def _points(mesh: Mesh) -> Array | None:
+    if mesh.path is None or mesh.path.stat().st_size > MAX_FOOT_MESH_BYTES:
+        return None
+    points = vertices(mesh.path)
+    return None if points is None else points * np.array(mesh.scale)
+
+
+def _unit(v: Array) -> Array:
+    norm = float(np.linalg.norm(v))
+    return v / norm if norm > 1e-12 else np.array([0.0, 0.0, -1.0])

@@ -1,0 +1,162 @@
+"""Which limbs are legs, where their feet are, and what they are called: from the tree and the geometry alone."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..urdf.tree import Array
+from .bodies import Body
+from .chain import Chain
+from .contact import Contact, find_contact
+
+#: Joints of a limb that may be a leg; one alone is a wheel or a rotating sensor.
+MIN_JOINTS, MAX_JOINTS = 2, 7
+#: A lone serial chain of at most this many joints is taken for a leg, a longer one for an arm.
+MAX_LONE_LEG = 4
+
+SIDES = {"L": "left", "R": "right"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limb:
+    """A terminal serial chain: body `indices`, its `contact` at the end, and its `chain` kinematics.
+
+    `hip` and `knee` are positions in the chain: the first two neighbouring joints with parallel axes, which bend
+    the leg in its plane (the last joint is the knee where no two are parallel).
+    """
+
+    indices: tuple[int, ...]
+    contact: Contact
+    chain: Chain
+    hip: int
+    knee: int
+
+    @property
+    def origin(self) -> Array:
+        """(3,) first joint's origin at zero configuration, in the base frame [m]."""
+        return np.asarray(self.chain.forward(np.zeros(self.chain.n))[0][0])
+
+    @property
+    def reach(self) -> float:
+        """Length of the stretched limb from its bending hip on: the sum of its segments [m]."""
+        origins, _, tip = self.chain.forward(np.zeros(self.chain.n))
+        points = np.vstack((origins[self.hip :], tip))
+        return float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
+
+    @property
+    def bending_axis(self) -> Array:
+        """(3,) axis of the knee at zero configuration, in the base frame."""
+        return np.asarray(self.chain.forward(np.zeros(self.chain.n))[1][self.knee])
+
+
+def find_limbs(bodies: Sequence[Body]) -> list[Limb]:
+    """Every terminal chain of 2 to 7 one-dof joints that hangs from a branching body or from the base."""
+    children: list[list[int]] = [[] for _ in bodies]
+    for i, body in enumerate(bodies[1:], start=1):
+        children[body.parent].append(i)
+    limbs = []
+    for leaf in (i for i in range(1, len(bodies)) if not children[i]):
+        run: list[int] = []
+        at = leaf
+        while at > 0 and len(children[at]) <= 1 and bodies[at].joint.nv == 1:  # type: ignore[union-attr]
+            run.append(at)
+            at = bodies[at].parent
+        if MIN_JOINTS <= len(run) <= MAX_JOINTS:
+            limbs.append(make_limb(bodies, tuple(reversed(run)), find_contact(bodies[leaf])))
+    return limbs
+
+
+def make_limb(bodies: Sequence[Body], indices: tuple[int, ...], contact: Contact) -> Limb:
+    """The limb of these bodies that ends in `contact`."""
+    chain = Chain(bodies, indices, contact.centre)
+    _, axes, _ = chain.forward(np.zeros(chain.n))
+    revolute = [j is not None and j.type != "prismatic" for j in chain.joints]
+    parallel = [
+        i
+        for i in range(chain.n - 1)
+        if revolute[i] and revolute[i + 1] and abs(float(axes[i] @ axes[i + 1])) > 0.999
+    ]
+    hip, knee = (parallel[0], parallel[0] + 1) if parallel else (max(chain.n - 2, 0), chain.n - 1)
+    return Limb(indices, contact, chain, hip, knee)
+
+
+def directions(limbs: Sequence[Limb]) -> tuple[Array, Array]:
+    """Forward and left unit vectors of the base frame, judged by the knees.
+
+    Knees bend in the sagittal plane, so their axes point sideways.  Knee axes along y mean the usual base frame
+    (x forward, y left); along x they mean y forward and -x left.
+    """
+    share = sum((np.abs(limb.bending_axis) for limb in limbs), np.zeros(3))
+    if share[0] > share[1]:
+        return np.array([0.0, 1.0, 0.0]), np.array([-1.0, 0.0, 0.0])
+    return np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
+
+
+def name_legs(limbs: Sequence[Limb]) -> dict[str, Limb]:
+    """Choose the legs among `limbs` and name them.
+
+    Four that stand as front and rear pairs, left and right, are a quadruped: FL, FR, RL, RR.  Otherwise six make a
+    hexapod (FL, FR, ML, MR, RL, RR), a mirrored pair a biped (L, R), and a lone chain of at most 4 joints a "leg".
+    """
+    best: tuple[float, dict[str, Limb]] | None = None
+    for four in itertools.combinations(limbs, 4) if len(limbs) <= 16 else ():
+        named = _rows(four, ("F", "R"))
+        if named is not None:
+            # Alike limbs first (an arm is no leg), then the lowest feet.
+            reaches = np.array([x.reach for x in four])
+            unlike = float(np.ptp(reaches) / reaches.max()) + abs(max(x.chain.n for x in four) - min(x.chain.n for x in four))
+            if best is None or unlike < best[0] - 1e-6:
+                best = (unlike, named)
+    if best is not None:
+        six = _rows(limbs, ("F", "M", "R")) if len(limbs) == 6 and best[0] < 0.3 else None
+        return six if six is not None and _alike(limbs) else best[1]
+    pairs = [p for p in itertools.combinations(limbs, 2) if _mirrored(*p)] if len(limbs) <= 16 else []
+    if pairs:
+        low = min(pairs, key=lambda p: sum(float(x.origin[2]) for x in p))
+        _, left = directions(low)
+        right_limb, left_limb = sorted(low, key=lambda x: float(x.origin @ left))
+        return {"L": left_limb, "R": right_limb}
+    if len(limbs) == 1 and limbs[0].chain.n <= MAX_LONE_LEG:
+        return {"leg": limbs[0]}
+    return {}
+
+
+def _alike(limbs: Sequence[Limb]) -> bool:
+    reaches = [x.reach for x in limbs]
+    return len({x.chain.n for x in limbs}) == 1 and max(reaches) < 1.2 * min(reaches)
+
+
+def _mirrored(a: Limb, b: Limb) -> bool:
+    _, left = directions((a, b))
+    mirror = np.eye(3) - 2.0 * np.outer(left, left)
+    size = max(a.reach, b.reach)
+    apart = abs(float((a.origin - b.origin) @ left))
+    return _alike((a, b)) and apart > 0.02 * size and bool(np.linalg.norm(mirror @ a.origin - b.origin) < 0.1 * size)
+
+
+def _rows(limbs: Sequence[Limb], rows: tuple[str, ...]) -> dict[str, Limb] | None:
+    """Name `limbs` row by row, front to rear, left before right; None unless they stand like that."""
+    forward, left = directions(limbs)
+    ordered = sorted(limbs, key=lambda x: -float(x.origin @ forward))
+    along = np.array([float(x.origin @ forward) for x in ordered]).reshape(len(rows), 2)
+    named = {}
+    for i, row in enumerate(rows):
+        pair = sorted(ordered[2 * i : 2 * i + 2], key=lambda x: -float(x.origin @ left))
+        across = [float(x.origin @ left) for x in pair]
+        middle = np.mean([float(x.origin @ left) for x in limbs])
+        if not across[0] > middle > across[1]:
+            return None
+        if pair[0].chain.n != pair[1].chain.n or not 0.8 < pair[0].reach / max(pair[1].reach, 1e-9) < 1.25:
+            return None
+        if np.ptp(along[i]) > 0.25 * np.ptp(along) or (across[0] - across[1]) < 0.05 * np.ptp(along):
+            return None
+        named[row + "L"], named[row + "R"] = pair
+    gaps = -np.diff(along.mean(axis=1))
+    width = max(float(abs((x.origin - y.origin) @ left)) for x in limbs for y in limbs)
+    if gaps.min() <= 0.2 * width:  # arms above legs stand in one row
+        return None
+    return named

@@ -1,0 +1,41 @@
+"""Vertices of STL and OBJ files: just enough geometry to size a foot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ..urdf.tree import Array
+
+#: Larger meshes are not read for this purpose: a foot is small, and loading must stay quick.
+MAX_FOOT_MESH_BYTES = 1_000_000
+
+
+def vertices(path: Path) -> Array | None:
+    """Vertices (N, 3) of an .stl (binary or text) or .obj file; None for other or broken files."""
+    data = path.read_bytes()
+    points: Array | None = None
+    try:
+        if path.suffix.lower() == ".obj":
+            points = _lines(data, b"v ")
+        elif path.suffix.lower() == ".stl":
+            points = _stl(data)
+    except ValueError:
+        return None
+    if points is None or points.size == 0 or not np.isfinite(points).all():
+        return None
+    return points
+
+
+def _stl(data: bytes) -> Array:
+    count = int.from_bytes(data[80:84], "little") if len(data) >= 84 else -1
+    if len(data) != 84 + 50 * count:  # the size is the only sure sign of the binary form
+        return _lines(data, b"vertex ")
+    triangles = np.frombuffer(data, dtype=np.dtype([("v", "<f4", (4, 3)), ("attribute", "<u2")]), offset=84)
+    return triangles["v"][:, 1:].reshape(-1, 3).astype(np.float64)
+
+
+def _lines(data: bytes, key: bytes) -> Array:
+    rows = [line.split()[1:4] for line in data.splitlines() if line.lstrip().startswith(key)]
+    return np.array(rows, dtype=np.float64).reshape(-1, 3)

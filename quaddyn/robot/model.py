@@ -1,0 +1,138 @@
+"""`Tree` + root -> ``pin.Model``, built joint by joint, so that Pinocchio reads our record and never the file.
+
+The result equals what Pinocchio's own importer makes of a sound file: same joint order, same joint models, same
+frames.  Differences, on purpose: a planar joint obeys its axis (the importer ignores it), limits that mean "none"
+are infinite, damping and Coulomb friction are filled in, and foot frames are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pinocchio as pin
+
+from ..urdf.tree import Array, Inertial, Joint, Pose, Tree
+from .bodies import Body
+from .robot import Foot
+
+_AXES = {(1.0, 0.0, 0.0): "X", (0.0, 1.0, 0.0): "Y", (0.0, 0.0, 1.0): "Z"}
+_REVOLUTE = {"X": pin.JointModelRX, "Y": pin.JointModelRY, "Z": pin.JointModelRZ}
+_PRISMATIC = {"X": pin.JointModelPX, "Y": pin.JointModelPY, "Z": pin.JointModelPZ}
+_CONTINUOUS = {"X": pin.JointModelRUBX, "Y": pin.JointModelRUBY, "Z": pin.JointModelRUBZ}
+
+#: The joints of a planar root: sagittal x and z [m], and pitch about y [rad]; gravity acts in this plane.
+PLANAR_ROOT = (("root_x", pin.JointModelPX), ("root_z", pin.JointModelPZ), ("root_pitch", pin.JointModelRY))
+
+
+def se3(pose: Pose) -> pin.SE3:
+    """The same placement as Pinocchio's type."""
+    return pin.SE3(pose.rotation.copy(), pose.translation.copy())
+
+
+def joint_model(joint: Joint) -> pin.JointModel:
+    """Pinocchio's joint model: the aligned, faster one where the axis is exactly +x, +y or +z."""
+    if joint.type == "floating":
+        return pin.JointModelFreeFlyer()
+    if joint.type == "planar":
+        return pin.JointModelPlanar()
+    letter = _AXES.get(tuple(joint.axis))
+    aligned, free = {
+        "revolute": (_REVOLUTE, pin.JointModelRevoluteUnaligned),
+        "continuous": (_CONTINUOUS, pin.JointModelRevoluteUnboundedUnaligned),
+        "prismatic": (_PRISMATIC, pin.JointModelPrismaticUnaligned),
+    }[joint.type]
+    return aligned[letter]() if letter else free(joint.axis.copy())
+
+
+def planar_frame(axis: Array) -> Array:
+    """Rotation (3, 3) that turns z into `axis` by the shortest way: the plane's x and y are its first columns."""
+    z = np.array([0.0, 0.0, 1.0])
+    v, c = np.cross(z, axis), float(axis[2])
+    if c < -1.0 + 1e-12:
+        return np.diag([1.0, -1.0, -1.0])
+    V = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
+    return np.asarray(np.eye(3) + V + V @ V / (1.0 + c))
+
+
+def build(tree: Tree, root: str, repaired: Iterable[Body] | None = None) -> pin.Model:
+    """The model of `tree` on a "free", "planar" or "fixed" root.
+
+    With `repaired` bodies, their inertias replace the sums over the links.
+    """
+    model = pin.Model()
+    model.name = tree.name
+    joint_id, frame_id, placement = 0, 0, pin.SE3.Identity()
+    if root == "free":
+        joint_id = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "root_joint")
+        frame_id = model.addJointFrame(joint_id, 0)
+    elif root == "planar":
+        for name, kind in PLANAR_ROOT:
+            joint_id = model.addJoint(joint_id, kind(), pin.SE3.Identity(), name)
+            frame_id = model.addJointFrame(joint_id, frame_id)
+    # per link: the joint that carries it, its body frame, and its placement in that joint's frame
+    at = {tree.root.name: _body(model, tree, tree.root.name, joint_id, frame_id, placement)}
+    for joint in tree.joints:
+        parent_joint, parent_frame, parent_placement = at[joint.parent]
+        here = parent_placement * se3(joint.placement)
+        if joint.type == "fixed":
+            frame = pin.Frame(joint.name, parent_joint, parent_frame, here, pin.FrameType.FIXED_JOINT)
+            at[joint.child] = _body(model, tree, joint.child, parent_joint, model.addFrame(frame), here)
+            continue
+        turn = pin.SE3.Identity()
+        if joint.type == "planar":
+            turn = pin.SE3(planar_frame(joint.axis), np.zeros(3))
+        lower, upper = np.full(joint.nq, -np.inf), np.full(joint.nq, np.inf)
+        if joint.nq == 1:
+            lower[0], upper[0] = joint.limits.lower, joint.limits.upper
+        elif joint.type != "floating":  # cos and sin of a continuous or planar joint
+            lower[-2:], upper[-2:] = -1.01, 1.01
+        moving = model.addJoint(
+            parent_joint,
+            joint_model(joint),
+            here * turn,
+            joint.name,
+            np.full(joint.nv, joint.limits.effort),
+            np.full(joint.nv, joint.limits.velocity),
+            lower,
+            upper,
+        )
+        frame_id = model.addJointFrame(moving, parent_frame)
+        at[joint.child] = _body(model, tree, joint.child, moving, frame_id, turn.inverse())
+        for i in range(joint.nv):
+            v = model.joints[moving].idx_v + i
+            model.armature[v], model.damping[v] = joint.armature, joint.damping
+            model.upperDryFrictionLimit[v], model.lowerDryFrictionLimit[v] = joint.friction, -joint.friction
+    for body in repaired or ():
+        joint_id, _, placement = at[body.name]
+        model.inertias[joint_id] = placement.act(_inertia(body.inertial))
+    return model
+
+
+def _inertia(inertial: Inertial | None) -> pin.Inertia:
+    out = pin.Inertia.Zero()
+    if inertial is not None:  # field by field: the constructor judges single links, the guard judges bodies
+        out.mass, out.lever, out.inertia = inertial.mass, inertial.com.copy(), inertial.inertia.copy()
+    return out
+
+
+def _body(
+    model: pin.Model, tree: Tree, link: str, joint_id: int, frame_id: int, placement: pin.SE3
+) -> tuple[int, int, pin.SE3]:
+    inertia = _inertia(tree.link[link].inertial)
+    frame = pin.Frame(link, joint_id, frame_id, placement, pin.FrameType.BODY, inertia)
+    return joint_id, model.addFrame(frame), placement
+
+
+def add_feet(model: pin.Model, feet: Iterable[Foot]) -> None:
+    """Add a frame of each foot's name at the centre of its contact sphere, with the axes of its link."""
+    for foot in feet:
+        carrier = next(f for f in model.frames if f.name == foot.frame and f.type == pin.FrameType.BODY)
+        parent = model.getFrameId(foot.frame, pin.FrameType.BODY)
+        centre = carrier.placement * pin.SE3(np.eye(3), foot.offset.copy())
+        model.addFrame(pin.Frame(foot.name, carrier.parentJoint, parent, centre, pin.FrameType.OP_FRAME))
+
+
+def body_joint(model: pin.Model, body: Body) -> int:
+    """Index of the joint of `model` that carries `body` (0, the universe, for a fixed base)."""
+    return int(model.frames[model.getFrameId(body.name, pin.FrameType.BODY)].parentJoint)

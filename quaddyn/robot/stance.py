@@ -1,0 +1,293 @@
+"""Standing configurations: feet level, knees bent within their limits, centre of mass between the feet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from ..errors import ArgumentError
+from ..urdf.tree import Array, Joint
+from .limbs import Limb, directions
+from .robot import Robot
+
+#: Extension of a standing leg, as a share of its stretched length, in order of preference.
+EXTENSIONS = (0.8, 0.7, 0.9, 0.6)
+#: The part of each joint's range, and of the reachable extension, that a stance stays away from.
+MARGIN = 0.02
+#: Samples along each joint when looking for a first guess, by the number of joints.
+_GRID = {1: 25, 2: 25, 3: 9, 4: 7, 5: 5, 6: 4, 7: 3}
+_ITERATIONS = 30
+_RESIDUAL = 1e-10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Solution:
+    q: Array
+    residual: float  # [m]
+    bend: str
+
+
+class _LegStance:
+    """One leg's share of the problem, in its own joint values (angles for continuous joints)."""
+
+    def __init__(self, limb: Limb, forward: Array, left: Array) -> None:
+        self.limb, self.chain = limb, limb.chain
+        self.forward, self.left, self.up = forward, left, np.cross(forward, left)
+        low, high = self.chain.lower, self.chain.upper
+        turning = np.array([j is not None and j.type != "prismatic" for j in self.chain.joints])
+        widest = np.where(turning, np.pi, 0.5)
+        # A range that excludes the window around 0 keeps its own part nearest to 0.
+        self.low = np.where(np.isfinite(low), np.maximum(low, np.minimum(-widest, high - widest)), -widest)
+        self.high = np.where(np.isfinite(high), np.minimum(high, np.maximum(widest, low + widest)), widest)
+        span = self.high - self.low
+        self.low, self.high = self.low + MARGIN * span, self.high - MARGIN * span
+        self.middle = np.clip(np.zeros(self.chain.n), self.low, self.high)
+        k = _GRID[self.chain.n]
+        axes = [np.linspace(a, b, k) for a, b in zip(self.low, self.high, strict=True)]
+        self.samples = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.chain.n)
+        self.features = self.measure(self.samples)
+
+    def measure(self, q: Array) -> tuple[Array, Array, Array, Array, Array]:
+        """Foot relative to the bending hip, forward and up; foot height; tilt and turn of the leg plane; bend [m]."""
+        origins, axes, tip = self.chain.forward(q)
+        hip, knee, axis = origins[..., self.limb.hip, :], origins[..., self.limb.knee, :], axes[..., self.limb.hip, :]
+        line, part = tip - hip, knee - hip
+        # Where the knee stands off the line from hip to foot, measured in the sagittal plane, forward positive.
+        cross = (part @ self.forward) * (line @ self.up) - (part @ self.up) * (line @ self.forward)
+        length = np.maximum(np.linalg.norm(line, axis=-1), 1e-9)
+        bend = cross * np.sign(line @ self.up) / length
+        return line @ self.forward, np.linalg.norm(line, axis=-1), tip @ self.up, np.stack(
+            (axis @ self.up, axis @ self.forward), axis=-1
+        ), bend
+
+    def hip_height(self) -> float:
+        """Height of the bending hip in the base frame at the middle configuration [m]."""
+        return float(self.chain.forward(self.middle)[0][self.limb.hip] @ self.up)
+
+    def extension_range(self) -> tuple[float, float]:
+        """Shortest and longest comfortable distance from hip to foot [m]."""
+        extension = self.features[1]
+        low, high = float(extension.min()), float(extension.max())
+        return low + 0.05 * (high - low), high - 0.05 * (high - low)
+
+    def residual(self, q: Array, height: float, shift: float) -> Array:
+        """What must vanish: fore-aft offset of the foot, height error, tilt and turn of the leg plane [m]."""
+        along, _, foot_height, plane, _ = self.measure(q)
+        reach = self.limb.reach
+        lone = self.limb.chain.n <= 2  # a two-joint leg has its plane given
+        weight = 0.0 if lone else reach
+        return np.stack(
+            (along - shift, foot_height - height, weight * plane[..., 0], weight * plane[..., 1]), axis=-1
+        )
+
+    def solve(self, height: float, shift: float, bend: str) -> _Solution:
+        """Sample, pick, refine by damped Gauss-Newton inside the limits."""
+        reach = self.limb.reach
+        r = self.residual(self.samples, height, shift)
+        middling = np.abs(self.samples - self.middle) / (self.high - self.low)
+        cost = (r**2).sum(axis=-1) / reach**2 + 1e-2 * (middling**2).sum(axis=-1)
+        sign = 1.0 if bend == "forward" else -1.0
+        good = sign * self.features[4] > 0.01 * reach
+        cost = np.where(good, cost, cost + 100.0)
+        best: _Solution | None = None
+        for start in np.argsort(cost, kind="stable")[:3]:
+            q = self._refine(self.samples[start].copy(), height, shift)
+            found = self._solution(q, height, shift)
+            if best is None or (found.bend == bend, -found.residual) > (best.bend == bend, -best.residual):
+                best = found
+            if best.residual < _RESIDUAL and best.bend == bend:
+                break
+        assert best is not None
+        return best
+
+    def _solution(self, q: Array, height: float, shift: float) -> _Solution:
+        r = self.residual(q, height, shift)
+        bend = "forward" if float(self.measure(q)[4]) > 0.0 else "backward"
+        return _Solution(q, float(np.abs(r[:2]).max()), bend)
+
+    def _refine(self, q: Array, height: float, shift: float) -> Array:
+        n, step, damping = self.chain.n, 1e-6, 1e-6
+        for _ in range(_ITERATIONS):
+            offsets = np.vstack((np.zeros(n), step * np.eye(n), -step * np.eye(n)))
+            r = self.residual(q + offsets, height, shift)
+            J = (r[1 : n + 1] - r[n + 1 :]).T / (2.0 * step)
+            if np.abs(r[0, :2]).max() < 1e-13:
+                break
+            free = np.ones(n, dtype=bool)
+            for _ in range(n):  # joints at a limit that would leave it stand still
+                A, Jf = J[:, free], J[:, free]
+                dq = np.zeros(n)
+                dq[free] = -np.linalg.solve(A.T @ Jf + damping * self.limb.reach**2 * np.eye(int(free.sum())), A.T @ r[0])
+                leaving = free & (((q + dq < self.low - 1e-12) & (q <= self.low)) | ((q + dq > self.high + 1e-12) & (q >= self.high)))
+                if not leaving.any() or not (free & ~leaving).any():
+                    break
+                free &= ~leaving
+            q = np.clip(q + np.clip(dq, -0.5, 0.5), self.low, self.high)
+            damping = max(damping * 0.3, 1e-12)
+        return q
+
+
+def stance(robot: Robot, *, height: float | None = None, bend: Mapping[str, str] | None = None) -> Array:
+    """A standing configuration of `robot` on flat ground.
+
+    The base is level; every leg's bending plane is vertical; feet stand below their hips, moved together fore or aft
+    when the centre of mass asks for it; the lowest points of all foot spheres lie on z = 0.
+
+    Args:
+        robot: a robot with legs.
+        height: distance from the ground to the base frame's origin [m]; the default extends the legs to 0.8 of
+            their stretched length, or as near as the limits allow.
+        bend: "forward" or "backward" by leg: where its knee points; the default keeps that of `robot.legs`.
+
+    Returns:
+        (nq,) configuration.
+
+    Raises:
+        ArgumentError: the robot has no legs, or no level stance at this height lies within the joint limits.
+    """
+    if not robot.legs:
+        raise ArgumentError(f"robot: {robot.name!r} has no legs to stand on")
+    problem = StanceProblem(robot)
+    wanted = {name: leg.bend for name, leg in robot.legs.items()} | dict(bend or {})
+    q, residual, _ = problem.solve(height=height, bend=wanted)
+    if residual > 1e-6:
+        raise ArgumentError(f"height: no level stance at {height} m within the joint limits (missed by {residual:.3g} m)")
+    return q
+
+
+class StanceProblem:
+    """The stance of all legs of one robot together."""
+
+    def __init__(self, robot: Robot, limbs: Mapping[str, Limb] | None = None) -> None:
+        from .load import limbs_of
+
+        self.robot = robot
+        self.limbs = dict(limbs) if limbs is not None else limbs_of(robot)
+        self.forward, self.left = directions(tuple(self.limbs.values()))
+        self.up = np.cross(self.forward, self.left)
+        self.legs = {name: _LegStance(limb, self.forward, self.left) for name, limb in self.limbs.items()}
+
+    def solve(
+        self, *, height: float | None = None, bend: Mapping[str, str] | None = None
+    ) -> tuple[Array, float, dict[str, str]]:
+        """The configuration (nq,), the worst foot error [m] and the bend found for each leg.
+
+        Without a wish in `bend` a leg's knee points backward if its limits let it, else forward.
+        """
+        wishes = dict(bend or {})
+        q, residual, bends = self._attempt(height, 0.0, wishes)
+        offset = self._imbalance(q)
+        if abs(offset) > 0.1 * self._wheelbase(q):  # the feet go where the weight is
+            moved = self._attempt(height, offset, wishes)
+            if moved[1] <= max(residual, 1e-9):
+                q, residual, bends = moved
+        return q, residual, bends
+
+    def _attempt(self, height: float | None, shift: float, wishes: Mapping[str, str]) -> tuple[Array, float, dict[str, str]]:
+        best: tuple[Array, float, dict[str, str]] | None = None
+        for share in EXTENSIONS if height is None else EXTENSIONS[:1]:
+            plane = self._plane(share) if height is None else -height
+            values, bends, worst = {}, {}, 0.0
+            for name, leg in self.legs.items():
+                target = plane + self.limbs[name].contact.radius
+                found = [leg.solve(target, shift, wishes.get(name, "backward"))]
+                if found[0].residual > _RESIDUAL and name not in wishes:
+                    found.append(leg.solve(target, shift, "forward"))
+                chosen = min(found, key=lambda s: s.residual)
+                values[name], bends[name] = chosen.q, chosen.bend
+                worst = max(worst, chosen.residual)
+            if best is None or worst < best[1]:
+                best = (self._configuration(values, plane), worst, bends)
+            if worst < _RESIDUAL:
+                break
+        assert best is not None
+        return best
+
+    def _plane(self, share: float) -> float:
+        """Height of the ground in the base frame [m] at which every leg is extended by about `share` of its length."""
+        wishes, lows, highs = [], [], []
+        for name, leg in self.legs.items():
+            hip, radius = leg.hip_height(), self.limbs[name].contact.radius
+            near, far = leg.extension_range()
+            wishes.append(hip - float(np.clip(share * self.limbs[name].reach, near, far)) - radius)
+            lows.append(hip - far - radius)
+            highs.append(hip - near - radius)
+        return float(np.clip(np.mean(wishes), max(lows), max(max(lows), min(highs))))
+
+    def _configuration(self, values: Mapping[str, Array], plane: float) -> Array:
+        robot = self.robot
+        q = np.array(middle(robot))
+        for name, q_leg in values.items():
+            for joint, value in zip(self.limbs[name].chain.joints, q_leg, strict=True):
+                assert joint is not None
+                put(q, robot.configuration_index(joint.name), joint, float(value))
+        if robot.root in ("free", "planar"):
+            q[2 if robot.root == "free" else 1] = -plane
+        return q
+
+    def _imbalance(self, q: Array) -> float:
+        """How far the centre of mass lies ahead of the middle of the feet [m]."""
+        feet, com = self._feet_and_com(q)
+        return float((com - feet.mean(axis=0)) @ self.forward)
+
+    def _wheelbase(self, q: Array) -> float:
+        feet, _ = self._feet_and_com(q)
+        return max(float(np.ptp(feet @ self.forward)), 1e-3)
+
+    def _feet_and_com(self, q: Array) -> tuple[Array, Array]:
+        model = self.robot.model
+        data = model.createData()
+        pin.framesForwardKinematics(model, data, q)
+        com = np.array(pin.centerOfMass(model, data, q))
+        feet = [np.array(data.oMf[self.robot.frame_id(name)].translation) for name in self.limbs]
+        return np.array(feet), com
+
+
+def put(q: Array, index: int, joint: Joint, value: float) -> None:
+    """Write a joint value into a configuration: an angle becomes (cos, sin) for a continuous joint."""
+    if joint.type == "continuous":
+        q[index], q[index + 1] = np.cos(value), np.sin(value)
+    else:
+        q[index] = value
+
+
+def middle(robot: Robot) -> Array:
+    """(nq,) configuration with every 1-dof joint in the middle of its range (0 where that is unbounded)."""
+    q = np.array(pin.neutral(robot.model))
+    for body in robot.bodies[1:]:
+        joint = body.joint
+        if joint is None or joint.nq != 1:
+            continue
+        low, high = joint.limits.lower, joint.limits.upper
+        if np.isfinite(low) and np.isfinite(high):
+            q[robot.configuration_index(joint.name)] = 0.5 * (low + high)
+        else:
+            q[robot.configuration_index(joint.name)] = np.clip(0.0, low, high)
+    return q
+
+
+def support_margin(points: Sequence[Array], point: Array) -> float:
+    """Signed distance [m] from `point` (2,) to the edge of the convex hull of `points`; positive inside."""
+    hull = _hull([np.asarray(p, dtype=float)[:2] for p in points])
+    if len(hull) < 3:
+        return -np.inf
+    edges = [(hull[(i + 1) % len(hull)] - hull[i], hull[i]) for i in range(len(hull))]
+    return float(min((e[0] * (point[1] - o[1]) - e[1] * (point[0] - o[0])) / np.hypot(*e) for e, o in edges))
+
+
+def _hull(points: Sequence[Array]) -> list[Array]:
+    """Convex hull, counter-clockwise (Andrew's monotone chain)."""
+    ordered = sorted(points, key=lambda p: (p[0], p[1]))
+
+    def half(sequence: Sequence[Array]) -> list[Array]:
+        out: list[Array] = []
+        for p in sequence:
+            while len(out) > 1 and np.cross(np.append(out[-1] - out[-2], 0), np.append(p - out[-1], 0))[2] <= 0:
+                out.pop()
+            out.append(p)
+        return out[:-1]
+
+    return half(ordered) + half(ordered[::-1])

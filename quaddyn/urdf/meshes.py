@@ -1,0 +1,61 @@
+"""Where a mesh URI points, confined to package roots: nothing outside them is ever opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class MeshFinder:
+    """Resolves ``package://``, ``file://``, absolute and relative mesh URIs.
+
+    Args:
+        folder: the folder of the URDF file, None for URDF text.  Relative names start there, and a
+            ``package://NAME/...`` URI also matches a folder called NAME above it.
+        roots: package roots: folders that hold packages, or are packages.
+    """
+
+    def __init__(self, folder: Path | None, roots: Iterable[str | Path]) -> None:
+        self.folder = Path(os.path.realpath(folder)) if folder is not None else None
+        self.roots = tuple(Path(os.path.realpath(r)) for r in roots)
+        if self.folder is not None:
+            self.roots += (self.folder,)
+        self._cache: dict[str, tuple[Path | None, str]] = {}
+
+    def find(self, uri: str) -> tuple[Path | None, str]:
+        """The file behind `uri`, or None and the reason."""
+        if uri not in self._cache:
+            self._cache[uri] = self._find(uri)
+        return self._cache[uri]
+
+    def _find(self, uri: str) -> tuple[Path | None, str]:
+        if "\0" in uri or len(uri) > 4096:
+            return None, "not a file name"
+        outside = False
+        for candidate, root in self._candidates(uri):
+            real = os.path.realpath(candidate)  # follows links before judging
+            if not os.path.commonpath((real, root)) == str(root):
+                outside = outside or os.path.lexists(candidate)
+            elif os.path.isfile(real):
+                return Path(real), ""
+        return None, "outside the package roots, not opened" if outside else "no such file in the package roots"
+
+    def _candidates(self, uri: str) -> Iterable[tuple[str, Path]]:
+        scheme, separator, rest = uri.partition("://")
+        if separator and scheme in ("package", "model"):
+            package, _, inner = rest.partition("/")
+            for root in self.roots:
+                yield os.path.join(root, rest), root
+                if root.name == package:
+                    yield os.path.join(root, inner), root
+            if self.folder is not None:
+                for above in (self.folder, *self.folder.parents):
+                    if above.name == package:
+                        yield os.path.join(above, inner), above
+        elif separator and scheme == "file":
+            for root in self.roots:
+                yield rest, root
+        elif not separator:
+            for root in self.roots:
+                yield os.path.join(self.folder or root, uri), root

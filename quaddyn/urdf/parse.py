@@ -1,0 +1,489 @@
+"""URDF text -> `Tree`: strict where Pinocchio is silent, tolerant (with a finding) where real files are odd.
+
+Specification: http://wiki.ros.org/urdf/XML.  What this reader adds to it: numbers must be plain decimal and
+bounded, every element is read or reported, and the links must form one tree.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable
+
+from typing import TypeVar
+
+import numpy as np
+
+from ..errors import ModelError
+from .meshes import MeshFinder
+from .tree import (
+    JOINT_TYPES,
+    Array,
+    Box,
+    Capsule,
+    Cylinder,
+    Finding,
+    Geometry,
+    Inertial,
+    Joint,
+    Limits,
+    Link,
+    Mesh,
+    Mimic,
+    Pose,
+    Shape,
+    Sphere,
+    Tree,
+    frozen,
+)
+from .xml import Element, read_xml
+
+MAX_LINKS = 2000
+MAX_DEPTH = 128
+MAX_NAME = 256
+#: Names that Pinocchio or this package give to frames of their own.
+RESERVED = frozenset({"universe", "root_joint", "root_x", "root_z", "root_pitch"})
+#: Magnitudes beyond which a limit means "none" (files write 1e9, 1e16 or 1.8e308 for it).
+NO_LIMIT = 1e6
+
+T = TypeVar("T", Link, Joint)
+
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_SPACE = re.compile(r"[ \t\r\n]+")
+
+# What each element may hold; anything else is reported, because a misspelt name would otherwise lose data.
+_KNOWN_CHILDREN = {
+    "robot": {"link", "joint", "material", "transmission", "gazebo"},
+    "link": {"inertial", "visual", "collision"},
+    "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "calibration", "safety_controller"},
+    "inertial": {"origin", "mass", "inertia"},
+    "visual": {"origin", "geometry", "material"},
+    "collision": {"origin", "geometry"},
+    "geometry": {"box", "cylinder", "capsule", "sphere", "mesh"},
+}
+_KNOWN_ATTRIBUTES = {
+    "origin": {"xyz", "rpy"},
+    "axis": {"xyz"},
+    "mass": {"value"},
+    "inertia": {"ixx", "ixy", "ixz", "iyy", "iyz", "izz"},
+    "limit": {"lower", "upper", "effort", "velocity"},
+    "dynamics": {"damping", "friction", "armature"},
+    "mimic": {"joint", "multiplier", "offset"},
+    "parent": {"link"},
+    "child": {"link"},
+    "joint": {"name", "type"},
+    "mesh": {"filename", "scale"},
+    "box": {"size"},
+    "sphere": {"radius"},
+    "cylinder": {"radius", "length"},
+    "capsule": {"radius", "length"},
+}
+
+
+def parse(data: bytes | str, *, file: str = "<text>", meshes: MeshFinder | None = None) -> Tree:
+    """Read a URDF.
+
+    Args:
+        data: the document.
+        file: its name, for messages and provenance.
+        meshes: resolves mesh URIs; without one every mesh stays unresolved.
+
+    Returns:
+        The `Tree`, its findings included.
+
+    Raises:
+        ModelError: the file is not one finite tree; the message names file, line, element and value.
+    """
+    root = read_xml(data, file)
+    if root.tag != "robot":
+        raise ModelError(f"{root.where}: the root element must be <robot>, not <{root.tag}>; is this a URDF?")
+    return _Reader(file, meshes or MeshFinder(None, ())).tree(root)
+
+
+class _Reader:
+    """Reads one document; collects findings."""
+
+    def __init__(self, file: str, meshes: MeshFinder) -> None:
+        self.file, self.meshes = file, meshes
+        self.findings: list[Finding] = []
+
+    # -- reporting -------------------------------------------------------------------------------------------
+    def warn(self, element: Element, reason: str, advice: str = "") -> None:
+        self.findings.append(Finding("warning", element.where, reason, advice))
+
+    @staticmethod
+    def refuse(element: Element, reason: str, advice: str) -> ModelError:
+        return ModelError(f"{element.where}: {reason}; {advice}")
+
+    def known(self, element: Element) -> None:
+        """Report children and attributes that nothing reads."""
+        children = _KNOWN_CHILDREN.get(element.tag)
+        if children is not None:
+            for child in element:
+                if child.tag not in children and not child.tag.startswith("{"):  # namespaced extensions are not ours
+                    self.warn(child, f"unknown element <{child.tag}> in <{element.tag}> is ignored", "is it misspelt?")
+        attributes = _KNOWN_ATTRIBUTES.get(element.tag)
+        if attributes is not None:
+            for name in element.attrib:
+                if name not in attributes:
+                    value = element.attrib[name]
+                    self.warn(element, f"unknown attribute {name}={value!r} is ignored", "is it misspelt?")
+
+    def one(self, element: Element, tag: str) -> Element | None:
+        """The child with this tag; a repetition is reported when equal, refused when not."""
+        found = element.all(tag)
+        for other in found[1:]:
+            if not found[0].same(other):
+                raise self.refuse(other, f"a second, different <{tag}> in <{element.tag}>", "keep the one that is meant")
+            self.warn(other, f"<{tag}> stands twice, word for word", "remove one")
+        if found:
+            self.known(found[0])
+            return found[0]
+        return None
+
+    def required(self, element: Element, tag: str) -> Element:
+        child = self.one(element, tag)
+        if child is None:
+            raise self.refuse(element, f"<{tag}> is missing", "the URDF specification requires it")
+        return child
+
+    # -- values ----------------------------------------------------------------------------------------------
+    def text(self, element: Element, attribute: str) -> str:
+        value = element.attrib.get(attribute)
+        if value is None:
+            raise self.refuse(element, f"attribute {attribute!r} is missing", "the URDF specification requires it")
+        return value
+
+    def number(self, element: Element, attribute: str, *, default: float | None = None, bound: float = 1e6) -> float:
+        value = element.attrib.get(attribute)
+        if value is None and default is not None:
+            return default
+        return self._numbers(element, attribute, self.text(element, attribute), 1, bound)[0]
+
+    def vector(
+        self, element: Element, attribute: str, n: int, *, default: tuple[float, ...] | None = None, bound: float = 1e3
+    ) -> tuple[float, ...]:
+        value = element.attrib.get(attribute)
+        if value is None and default is not None:
+            return default
+        return self._numbers(element, attribute, self.text(element, attribute), n, bound)
+
+    def _numbers(self, element: Element, attribute: str, value: str, n: int, bound: float) -> tuple[float, ...]:
+        words = [w for w in _SPACE.split(value) if w]
+        if len(words) != n:
+            raise self.refuse(element, f"{attribute}={value!r}: expected {n} number(s), got {len(words)}", "correct it")
+        out = []
+        for word in words:
+            if not _NUMBER.fullmatch(word):
+                raise self.refuse(element, f"{attribute}={value!r}: {word!r} is not a finite decimal number", "correct it")
+            number = float(word)
+            if not abs(number) <= bound:
+                advice = "check the unit" if math.isfinite(number) else "correct it"
+                raise self.refuse(element, f"{attribute}={value!r}: beyond {bound:g}", advice)
+            out.append(number)
+        return tuple(out)
+
+    def name(self, element: Element) -> str:
+        name = self.text(element, "name")
+        if not name.strip() or len(name) > MAX_NAME or any(ord(c) < 32 or ord(c) == 127 for c in name):
+            raise self.refuse(element, f"name={name[:40]!r} is empty, too long or has control characters", "rename it")
+        if name in RESERVED:
+            raise self.refuse(element, f"the name {name!r} is reserved for the root of the model", "rename it")
+        return name
+
+    # -- elements --------------------------------------------------------------------------------------------
+    def origin(self, element: Element) -> Pose:
+        origin = self.one(element, "origin")
+        if origin is None:
+            return Pose.identity()
+        xyz = self.vector(origin, "xyz", 3, default=(0.0, 0.0, 0.0))
+        rpy = self.vector(origin, "rpy", 3, default=(0.0, 0.0, 0.0), bound=1e4)
+        if not any(rpy) and not any(xyz):
+            return Pose.identity()
+        return Pose.of(rotation_from_rpy(*rpy), xyz)
+
+    def inertial(self, link: Element) -> Inertial | None:
+        element = self.one(link, "inertial")
+        if element is None:
+            return None
+        placement = self.origin(element)
+        mass_element = self.required(element, "mass")
+        mass = self.number(mass_element, "value")
+        if mass < 0.0:
+            raise self.refuse(mass_element, f"value={mass:g}: a negative mass", "correct the sign")
+        tensor = self.required(element, "inertia")
+        ixx, ixy, ixz, iyy, iyz, izz = (self.number(tensor, k) for k in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
+        about_com = np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
+        rotated = placement.rotation @ about_com @ placement.rotation.T
+        self.judge_link(element, mass, about_com)
+        return Inertial(mass, placement.translation, frozen(0.5 * (rotated + rotated.T)))
+
+    def judge_link(self, element: Element, mass: float, inertia: Array) -> None:
+        """Report what is odd about one link alone; only composite bodies are refused (see the guard)."""
+        moments = np.linalg.eigvalsh(inertia)
+        scale = max(abs(moments[0]), abs(moments[2]))
+        values = ", ".join(f"{m:.4g}" for m in moments)
+        if mass == 0.0:
+            self.warn(element, f"mass 0 (principal moments {values})", "a dummy link needs no <inertial>")
+        elif scale == 0.0:
+            self.warn(element, f"a point mass of {mass:g} kg: all moments of inertia are 0")
+        if moments[0] < -1e-9 * scale:
+            self.warn(element, f"the inertia is not positive semi-definite (principal moments {values})")
+        elif moments[0] + moments[1] < moments[2] * (1.0 - 1e-9):
+            self.warn(element, f"the inertia breaks the triangle inequality (principal moments {values})")
+
+    def link(self, element: Element, materials: dict[str, tuple[float, float, float, float]]) -> Link:
+        self.known(element)
+        name = self.name(element)
+        inertial = self.inertial(element)
+        visuals = tuple(self.geometry(v, materials) for v in element.all("visual"))
+        collisions = tuple(self.geometry(c, materials) for c in element.all("collision"))
+        return Link(name, inertial, visuals, collisions, element.where)
+
+    def geometry(self, element: Element, materials: dict[str, tuple[float, float, float, float]]) -> Geometry:
+        self.known(element)
+        placement = self.origin(element)
+        holder = self.required(element, "geometry")
+        readers: dict[str, Callable[[Element], Shape]] = {
+            "box": self._box,
+            "cylinder": self._cylinder,
+            "capsule": self._capsule,
+            "sphere": self._sphere,
+            "mesh": self._mesh,
+        }
+        shapes = [c for c in holder if c.tag in readers]
+        for other in shapes[1:]:
+            if not shapes[0].same(other):
+                raise self.refuse(other, f"a second shape in one <geometry> of <{element.tag}>", "use one per element")
+            self.warn(other, f"<{other.tag}> stands twice, word for word", "remove one")
+        if not shapes:
+            advice = "use box, cylinder, sphere, capsule or mesh"
+            raise self.refuse(holder, f"<geometry> of <{element.tag}> holds no known shape", advice)
+        self.known(shapes[0])
+        shape = readers[shapes[0].tag](shapes[0])
+        return Geometry(shape, placement, self.color(element, materials), element.where)
+
+    def positive(self, element: Element, attribute: str) -> float:
+        value = self.number(element, attribute, bound=1e3)
+        if value <= 0.0:
+            raise self.refuse(element, f"{attribute}={value:g}: a size must be positive", "correct it")
+        return value
+
+    def _box(self, element: Element) -> Box:
+        x, y, z = self.vector(element, "size", 3)
+        if min(x, y, z) <= 0.0:
+            raise self.refuse(element, f"size={element.attrib['size']!r}: sizes must be positive", "correct it")
+        return Box((x, y, z))
+
+    def _sphere(self, element: Element) -> Sphere:
+        return Sphere(self.positive(element, "radius"))
+
+    def _cylinder(self, element: Element) -> Cylinder:
+        return Cylinder(self.positive(element, "radius"), self.positive(element, "length"))
+
+    def _capsule(self, element: Element) -> Capsule:
+        return Capsule(self.positive(element, "radius"), self.positive(element, "length"))
+
+    def _mesh(self, element: Element) -> Mesh:
+        uri = self.text(element, "filename")
+        if not uri.strip():
+            raise self.refuse(element, "filename is empty", "name a mesh file or remove the element")
+        x, y, z = self.vector(element, "scale", 3, default=(1.0, 1.0, 1.0), bound=1e6)
+        if 0.0 in (x, y, z):
+            raise self.refuse(element, f"scale={element.attrib['scale']!r}: a scale of 0 flattens the mesh", "correct it")
+        path, problem = self.meshes.find(uri)
+        if problem:
+            self.warn(element, f"filename={uri!r}: {problem}", "the dynamics do not need it, the viewer will mark its place")
+        return Mesh(uri, path, (x, y, z))
+
+    def color(
+        self, element: Element, materials: dict[str, tuple[float, float, float, float]]
+    ) -> tuple[float, float, float, float] | None:
+        found = element.all("material")
+        if not found or element.tag == "collision":
+            return None
+        own = found[0].all("color")
+        if own:
+            return self.rgba(own[0])
+        return materials.get(found[0].attrib.get("name", ""))
+
+    def rgba(self, element: Element) -> tuple[float, float, float, float]:
+        if "rgba" not in element.attrib:
+            return (0.5, 0.5, 0.5, 1.0)
+        r, g, b, a = self.vector(element, "rgba", 4, bound=255.0)
+        return (r, g, b, a)
+
+    def joint(self, element: Element) -> Joint:
+        self.known(element)
+        name = self.name(element)
+        kind = self.text(element, "type")
+        if kind not in JOINT_TYPES:
+            advice = f"use one of {', '.join(JOINT_TYPES)}"
+            raise self.refuse(element, f"type={kind!r} is no URDF joint type", advice)
+        parent = self.text(self.required(element, "parent"), "link")
+        child = self.text(self.required(element, "child"), "link")
+        placement = self.origin(element)
+        moving = kind not in ("fixed", "floating")
+        axis = self.axis(element) if moving else frozen((1.0, 0.0, 0.0))
+        limits = self.limits(element, kind) if kind != "fixed" else Limits()
+        damping = friction = armature = 0.0
+        dynamics = self.one(element, "dynamics")
+        if dynamics is not None and kind != "fixed":
+            damping, friction, armature = (self.loss(dynamics, k) for k in ("damping", "friction", "armature"))
+        mimic = self.mimic(element) if kind != "fixed" else None
+        where = element.where
+        return Joint(
+            name, kind, parent, child, placement, axis, limits, damping, friction, armature, mimic, where
+        )
+
+    def loss(self, element: Element, attribute: str) -> float:
+        value = self.number(element, attribute, default=0.0)
+        if value < 0.0:
+            raise self.refuse(element, f"{attribute}={value:g}: negative, it would create energy", "correct the sign")
+        return value
+
+    def axis(self, joint: Element) -> Array:
+        element = self.one(joint, "axis")
+        if element is None:
+            return frozen((1.0, 0.0, 0.0))  # the specification's default
+        xyz = np.array(self.vector(element, "xyz", 3, default=(1.0, 0.0, 0.0), bound=1e3))
+        norm = float(np.linalg.norm(xyz))
+        if norm < 1e-3:
+            raise self.refuse(element, f"xyz={element.attrib.get('xyz')!r}: an axis of length {norm:g}", "give a unit vector")
+        if abs(norm - 1.0) > 1e-3:
+            self.warn(element, f"xyz={element.attrib.get('xyz')!r}: length {norm:g}; normalized", "give a unit vector")
+        return frozen(xyz / norm if norm != 1.0 else xyz)
+
+    def limits(self, joint: Element, kind: str) -> Limits:
+        element = self.one(joint, "limit")
+        if element is None:
+            if kind in ("revolute", "prismatic"):
+                self.warn(joint, f"a {kind} joint without <limit>; taken as unlimited", "the specification requires it")
+            return Limits()
+        velocity, effort = (self.bound(element, k) for k in ("velocity", "effort"))
+        if velocity == 0.0 and effort == 0.0:
+            self.warn(element, "effort and velocity are both 0: an exporter's blank; taken as unlimited", "fill them in")
+            velocity = effort = np.inf
+        elif velocity == 0.0:
+            self.warn(element, "velocity=0 would forbid motion; taken as unlimited", "fill it in")
+            velocity = np.inf
+        if kind not in ("revolute", "prismatic"):
+            return Limits(velocity=velocity, effort=effort)
+        lower, upper = element.attrib.get("lower"), element.attrib.get("upper")
+        if lower is None and upper is None:
+            reason = "neither lower nor upper: the specification's default (0, 0) would lock the joint; taken as unlimited"
+            self.warn(element, reason, "give both")
+            return Limits(velocity=velocity, effort=effort)
+        if lower is None or upper is None:
+            given, missing = ("upper", "lower") if lower is None else ("lower", "upper")
+            self.warn(element, f"{given} without {missing}, which is 0 by the specification", "give both")
+        low, high = (self.number(element, k, default=0.0, bound=np.finfo(float).max) for k in ("lower", "upper"))
+        if low > high:
+            raise self.refuse(element, f"lower={low:g} is above upper={high:g}", "exchange them")
+        if low == high:
+            self.warn(element, f"lower = upper = {low:g}: the joint is locked", "use a fixed joint")
+        return Limits(
+            low if abs(low) < NO_LIMIT else -np.inf, high if abs(high) < NO_LIMIT else np.inf, velocity, effort
+        )
+
+    def bound(self, element: Element, attribute: str) -> float:
+        """A velocity or effort limit; inf where missing or absurdly large."""
+        if attribute not in element.attrib:
+            self.warn(element, f"no {attribute} limit; taken as unlimited", "the specification requires it")
+            return np.inf
+        value = self.number(element, attribute, bound=np.finfo(float).max)
+        if value < 0.0:
+            raise self.refuse(element, f"{attribute}={value:g}: a limit is a magnitude", "correct the sign")
+        return value if value < NO_LIMIT else np.inf
+
+    def mimic(self, joint: Element) -> Mimic | None:
+        element = self.one(joint, "mimic")
+        if element is None:
+            return None
+        mimic = Mimic(
+            self.text(element, "joint"),
+            self.number(element, "multiplier", default=1.0),
+            self.number(element, "offset", default=0.0),
+        )
+        reason = f"mimics {mimic.joint!r}; the coupling is not modelled, the joint moves on its own"
+        self.warn(element, reason, "couple it in your controller, or make it fixed")
+        return mimic
+
+    # -- the whole -------------------------------------------------------------------------------------------
+    def tree(self, root: Element) -> Tree:
+        self.known(root)
+        materials = {}
+        for element in root.all("material"):
+            color = element.all("color")
+            if color:
+                materials[element.attrib.get("name", "")] = self.rgba(color[0])
+        link_elements, joint_elements = root.all("link"), root.all("joint")
+        if len(link_elements) > MAX_LINKS:
+            raise ModelError(f"{self.file}: {len(link_elements)} links; at most {MAX_LINKS} are read")
+        if not link_elements:
+            raise ModelError(f"{self.file}: no <link> in it; is this a URDF (expand a .xacro first)?")
+        links = self.unique(((self.link(e, materials), e) for e in link_elements), "link")
+        joints = self.unique(((self.joint(e), e) for e in joint_elements), "joint")
+        ordered_links, ordered_joints = self.connect(links, joints)
+        name = root.attrib.get("name") or "robot"
+        findings = tuple(sorted(self.findings, key=lambda f: f.where.line))
+        return Tree(name, self.file, ordered_links, ordered_joints, findings)
+
+    def unique(self, items: Iterable[tuple[T, Element]], kind: str) -> dict[str, tuple[T, Element]]:
+        out: dict[str, tuple[T, Element]] = {}
+        for item, element in items:
+            if item.name in out:
+                first = out[item.name][1].line
+                raise self.refuse(element, f"a second {kind} of this name (first on line {first})", "names must be unique")
+            out[item.name] = (item, element)
+        return out
+
+    def connect(
+        self, links: dict[str, tuple[Link, Element]], joints: dict[str, tuple[Joint, Element]]
+    ) -> tuple[tuple[Link, ...], tuple[Joint, ...]]:
+        """Order links and joints depth first, children by joint name; refuse what is not one tree."""
+        parent_of: dict[str, str] = {}
+        below: dict[str, list[Joint]] = {name: [] for name in links}
+        for joint, element in joints.values():
+            for role, link in (("parent", joint.parent), ("child", joint.child)):
+                if link not in links:
+                    raise self.refuse(element, f"its {role} link {link!r} does not exist", "correct the name")
+            if joint.child in parent_of:
+                reason = f"link {joint.child!r} already hangs from joint {parent_of[joint.child]!r}: a closed loop"
+                raise self.refuse(element, reason, "a URDF is a tree: cut the loop")
+            parent_of[joint.child] = joint.name
+            below[joint.parent].append(joint)
+        roots = [name for name in links if name not in parent_of]
+        if len(roots) != 1:
+            what = f"{len(roots)} root links ({', '.join(roots[:5])})" if roots else "no root link: the joints form a cycle"
+            raise ModelError(f"{self.file}: {what}; a URDF has exactly one link that is no joint's child")
+        ordered_links, ordered_joints = [links[roots[0]][0]], []
+        stack = [(j, 1) for j in sorted(below[roots[0]], key=_bytewise, reverse=True)]
+        while stack:
+            joint, depth = stack.pop()
+            if depth > MAX_DEPTH:
+                raise self.refuse(joints[joint.name][1], f"deeper than {MAX_DEPTH} joints", "shorten the chain")
+            ordered_joints.append(joint)
+            ordered_links.append(links[joint.child][0])
+            stack.extend((j, depth + 1) for j in sorted(below[joint.child], key=_bytewise, reverse=True))
+        if len(ordered_links) != len(links):
+            seen = {x.name for x in ordered_links}
+            lost = next(e for name, (_, e) in links.items() if name not in seen)
+            raise self.refuse(lost, "not connected to the root: its joints form a cycle", "cut the cycle")
+        return tuple(ordered_links), tuple(ordered_joints)
+
+
+def _bytewise(joint: Joint) -> bytes:
+    return joint.name.encode()
+
+
+def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Array:
+    """Rotation matrix (3, 3) of fixed-axis angles [rad]: Rz(yaw) Ry(pitch) Rx(roll) (URDF specification)."""
+    cr, sr, cp, sp, cy, sy = (f(x) for x in (roll, pitch, yaw) for f in (math.cos, math.sin))
+    return np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )

@@ -1,0 +1,130 @@
+"""Safe XML: bytes in, a small tree of `Element` with line numbers out, or one `ModelError`.
+
+Document types, entities and external references are refused (defusedxml); depth and size are bounded while
+reading, so that no input can exhaust the stack or the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import defusedxml
+import defusedxml.ElementTree
+
+from ..errors import ModelError
+from .tree import Where
+
+MAX_BYTES = 16 * 1024 * 1024
+MAX_NESTING = 64  # a URDF needs 7; extensions such as <gazebo> nest deeper
+MAX_ELEMENTS = 200_000
+
+
+class Element:
+    """One XML element: `tag`, `attrib`, `children`, the `line` it starts on, and `where` for messages."""
+
+    __slots__ = ("attrib", "children", "file", "line", "parent", "tag")
+
+    def __init__(self, tag: str, attrib: dict[str, str], line: int, parent: Element | None, file: str) -> None:
+        self.tag, self.attrib, self.line, self.parent, self.file = tag, attrib, line, parent, file
+        self.children: list[Element] = []
+
+    def __iter__(self) -> Iterator[Element]:
+        return iter(self.children)
+
+    def all(self, tag: str) -> list[Element]:
+        """Direct children with this tag."""
+        return [c for c in self.children if c.tag == tag]
+
+    @property
+    def where(self) -> Where:
+        """File, line and the path of tags from the nearest named ancestor down to this element."""
+        parts: list[str] = []
+        node: Element | None = self
+        while node is not None and node.parent is not None:  # <robot> itself says nothing
+            name = node.attrib.get("name")
+            parts.append(f'<{node.tag} name="{name}">' if name is not None else f"<{node.tag}>")
+            if name is not None:
+                break
+            node = node.parent
+        return Where(self.file, self.line, "".join(reversed(parts)) or f"<{self.tag}>")
+
+    def same(self, other: Element) -> bool:
+        """Equal in tag, attributes and content (comments, text and order of attributes aside)."""
+        return (
+            self.tag == other.tag
+            and self.attrib == other.attrib
+            and len(self.children) == len(other.children)
+            and all(a.same(b) for a, b in zip(self.children, other.children, strict=True))
+        )
+
+
+class _Builder:
+    """Target of the XML parser; bounds the tree while it grows."""
+
+    def __init__(self, file: str) -> None:
+        self.file, self.expat = file, None
+        self.root: Element | None = None
+        self.open: list[Element] = []
+        self.count = 0
+
+    def start(self, tag: str, attrib: dict[str, str]) -> None:
+        self.count += 1
+        line = self.expat.CurrentLineNumber if self.expat is not None else 0
+        parent = self.open[-1] if self.open else None
+        element = Element(tag, attrib, line, parent, self.file)
+        if len(self.open) >= MAX_NESTING:
+            raise ModelError(f"{element.where}: elements nested deeper than {MAX_NESTING}; flatten the file")
+        if self.count > MAX_ELEMENTS:
+            raise ModelError(f"{element.where}: more than {MAX_ELEMENTS} elements; split the file")
+        if parent is None:
+            self.root = element
+        else:
+            parent.children.append(element)
+        self.open.append(element)
+
+    def end(self, tag: str) -> None:
+        self.open.pop()
+
+    def close(self) -> Element | None:
+        return self.root
+
+
+def read_xml(data: bytes | str, file: str) -> Element:
+    """Parse XML safely.
+
+    Args:
+        data: the document, at most 16 MB.
+        file: its name, for messages.
+
+    Raises:
+        ModelError: not well-formed, a document type or an entity, too large, too deep.
+    """
+    if isinstance(data, str):
+        try:
+            size = len(data.encode())
+        except UnicodeEncodeError as error:
+            raise ModelError(f"{file}: the text is not valid Unicode ({error.reason} at {error.start})") from None
+    else:
+        size = len(data)
+    if size > MAX_BYTES:
+        raise ModelError(f"{file}: {size} bytes; at most {MAX_BYTES} are read; meshes belong into files of their own")
+    builder = _Builder(file)
+    parser: Any = defusedxml.ElementTree.DefusedXMLParser(target=builder, forbid_dtd=True)
+    builder.expat = parser.parser
+    try:
+        parser.feed(data)
+        root = parser.close()
+    except ModelError:
+        raise
+    except defusedxml.DefusedXmlException as error:
+        raise ModelError(
+            f"{file}: document types, entities and external references are refused ({type(error).__name__}); "
+            "remove the <!DOCTYPE ...> part"
+        ) from None
+    except (SyntaxError, ValueError, LookupError, OverflowError) as error:  # ParseError is a SyntaxError
+        raise ModelError(f"{file}: not well-formed XML: {error}; check it with an XML editor") from None
+    if root is None:
+        raise ModelError(f"{file}: no XML element in it; expected <robot>")
+    assert isinstance(root, Element)
+    return root

@@ -1,0 +1,31 @@
+"""STL files, binary and ASCII."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from .parts import MeshError, Part
+
+_FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+_NUMBER = rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_VERTEX = re.compile(rb"vertex\s+(" + _NUMBER + rb")\s+(" + _NUMBER + rb")\s+(" + _NUMBER + rb")")
+
+
+def read_stl(data: bytes) -> tuple[Part, ...]:
+    """The one part of an STL file; its facet normals are left to the triangles' winding.
+
+    Raises:
+        MeshError: neither binary (84 bytes and 50 a facet) nor ASCII with vertices.
+    """
+    count = int.from_bytes(data[80:84], "little")
+    if len(data) >= 84 and len(data) == 84 + 50 * count:  # the word "solid" also begins some binary files
+        corners = np.frombuffer(data, _FACET, count, 84)["corners"].reshape(-1, 3)
+    elif data.lstrip()[:5].lower() == b"solid":
+        corners = np.array(_VERTEX.findall(data), dtype=np.float32).reshape(-1, 3)
+    else:
+        raise MeshError(f"not an STL file: {len(data)} bytes, a header for {84 + 50 * count}")
+    if len(corners) == 0 or len(corners) % 3:
+        raise MeshError(f"an STL file with {len(corners)} vertices")
+    return (Part.of(corners, np.arange(len(corners)).reshape(-1, 3), None, None),)
