@@ -1,0 +1,620 @@
+"""An independent reading of a URDF, and what it says about a model that a loader made of it.
+
+Shares no code with quaddyn: the standard library's XML parser, NumPy and the URDF specification
+(https://wiki.ros.org/urdf/XML).  `read` collects *faults* (no loader may accept such a file) and *doubts* (the
+specification, or plain taste, leaves room: both answers pass).  A file with neither is *good* and has to load.
+
+Decisions where the specification is silent or real files disagree:
+
+* an `<inertial>` that is present must be complete: origin optional, mass and all six moments required;
+* physics is judged on composite bodies (links welded by fixed joints), never on single links;
+* the pseudo-inertia of a composite body, taken about its centre of mass, may miss semi-definiteness by
+  `PSD_TOLERANCE` of its trace (files round their numbers) before the body counts as impossible;
+* a revolute or prismatic joint without `<limit>`, effort or velocity, a locked joint, whitespace around numbers,
+  an infinite limit, unknown attributes on physical elements, anything about materials, a floating or planar joint
+  directly below a massless root: doubts;
+* identical doubled children are harmless, contradicting ones are faults;
+* numbers beyond `ABSURD` are faults, beyond `LARGE` doubts.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Element = ElementTree.Element
+
+PSD_TOLERANCE = 1e-6
+ABSURD, LARGE = 1e30, 1e4
+MAX_DEPTH, MAX_LINKS, MAX_NV = 128, 2000, 200
+SINGULAR, ILL = 1e-13, 1e-9  # smallest eigenvalue of M scaled to a unit diagonal: fault below, doubt below
+
+NV = {"revolute": 1, "continuous": 1, "prismatic": 1, "fixed": 0, "floating": 6, "planar": 3}
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+#: Children that count, by parent; any other tag there is a doubt inside <inertial>, <geometry>, <visual>, <collision>.
+PHYSICAL = {
+    "link": {"inertial"},
+    "inertial": {"origin", "mass", "inertia"},
+    "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
+}
+ATTRIBUTES = {
+    "origin": {"xyz", "rpy"},
+    "mass": {"value"},
+    "inertia": set(MOMENTS),
+    "axis": {"xyz"},
+    "limit": {"lower", "upper", "effort", "velocity"},
+    "dynamics": {"damping", "friction"},
+    "parent": {"link"},
+    "child": {"link"},
+}
+#: Tags that real files put straight into <robot>, <link> and <joint> beside the specification's own.
+EXTENSIONS = frozenset(
+    "robot link joint inertial visual collision origin mass inertia parent child axis limit dynamics mimic material "
+    "gazebo transmission sensor ros2_control safety_controller calibration contact collision_checking gravity "
+    "kinematic self_filter surface hardwareInterface".split()
+)
+SHAPES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "mesh": ("filename",)}
+
+
+@dataclass
+class Body:
+    """Links welded together: mass [kg], first moment (3,) and inertia (3, 3) about the origin of `head`."""
+
+    head: str
+    joint: str | None
+    parent: int
+    rotation: Array
+    translation: Array
+    mass: float = 0.0
+    moment: Array = field(default_factory=lambda: np.zeros(3))
+    inertia: Array = field(default_factory=lambda: np.zeros((3, 3)))
+
+    def about_com(self) -> tuple[Array, Array]:
+        """Centre of mass (3,) and inertia (3, 3) about it."""
+        c = self.moment / self.mass if self.mass else np.zeros(3)
+        return c, self.inertia - self.mass * (c @ c * np.eye(3) - np.outer(c, c))
+
+
+@dataclass
+class JointRead:
+    """One `<joint>`: placement in the parent link, `axis` as written (not normalized), limits None where absent."""
+
+    name: str
+    type: str
+    parent: str
+    child: str
+    rotation: Array
+    translation: Array
+    axis: Array
+    lower: float | None = None
+    upper: float | None = None
+
+
+@dataclass
+class Reading:
+    """What the file says, as far as it could be read."""
+
+    faults: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+    links: dict[str, tuple[int, int]] = field(default_factory=dict)  # name -> (visuals, collisions)
+    joints: dict[str, JointRead] = field(default_factory=dict)
+    inertials: dict[str, tuple[float, Array, Array, Array]] = field(default_factory=dict)
+    bodies: list[Body] = field(default_factory=list)
+    root: str = ""
+
+    def good(self, known: frozenset[str] = frozenset()) -> bool:
+        """Whether a loader has to accept the file; `known` doubts (those of the unmutated file) do not count."""
+        return not self.faults and not set(self.doubts) - known
+
+    @property
+    def moving(self) -> set[str]:
+        """Names of the joints that move."""
+        return {j.name for j in self.joints.values() if j.type != "fixed"}
+
+    @property
+    def mass(self) -> float:
+        """Total mass [kg]."""
+        return sum(m for m, *_ in self.inertials.values())
+
+
+def read(data: bytes, root: str | None) -> Reading:
+    """The reading of a URDF's bytes, for a `root` joint as in `quaddyn.load` (None: the loader chooses)."""
+    out = Reading()
+    try:
+        robot = ElementTree.fromstring(data)
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        out.faults.append(f"not XML: {error}")
+        return out
+    if re.search(rb"<!\s*(DOCTYPE|ENTITY)", data):
+        # Inside a comment it is only text, but a careful loader may refuse it there too.
+        bare = re.sub(rb"<!--.*?-->", b"", data, flags=re.DOTALL)
+        (out.faults if b"<!DOCTYPE" in bare else out.doubts).append("document type declaration")
+    if robot.tag != "robot":
+        out.faults.append(f"root element <{robot.tag}>")
+        return out
+    if not robot.get("name"):
+        out.doubts.append("robot without a name")
+    _read_elements(robot, out)
+    if not out.faults:
+        _read_tree(out)
+    if not out.faults:
+        _judge_physics(out, root)
+    return out
+
+
+# -- elements ---------------------------------------------------------------------------------------------------
+def _read_elements(robot: Element, out: Reading) -> None:
+    for element in robot:
+        if element.tag not in EXTENSIONS:
+            out.doubts.append(f"unknown element <{element.tag}>")
+        if element.tag == "link":
+            _read_link(element, out)
+        elif element.tag == "joint":
+            _read_joint(element, out)
+    for material in robot.iter("material"):
+        colour = material.find("color")
+        named = bool(material.get("name"))
+        if not named or (colour is not None and len(_loose(colour.get("rgba"))) != 4):
+            out.doubts.append("odd material")
+    names = Counter(m.get("name") for m in robot.findall("material"))
+    defined = {m.get("name") for m in robot.iter("material") if len(m)}
+    if any(n > 1 for n in names.values()) or any(m.get("name") not in defined for m in robot.iter("material")):
+        out.doubts.append("material twice or undefined")
+    for tag in ("safety_controller", "calibration"):
+        for element in robot.iter(tag):
+            if any(NUMBER.fullmatch(v) is None for v in element.attrib.values()):
+                out.doubts.append(f"odd <{tag}>")
+            if tag == "safety_controller" and "k_velocity" not in element.attrib:
+                out.doubts.append("safety_controller without k_velocity")
+
+
+def _read_link(element: Element, out: Reading) -> None:
+    name = _name(element, out.links, out)
+    counts = [0, 0]
+    for child in element:
+        if child.tag in ("visual", "collision"):
+            counts[child.tag == "collision"] += 1
+            _check_geometry(child, out)
+    _vocabulary(element, out)
+    inertial = _only(element, "inertial", out)
+    if name is None:
+        return
+    out.links[name] = (counts[0], counts[1])
+    if inertial is None:
+        return
+    _vocabulary(inertial, out)
+    rotation, com = _placement(inertial, out)
+    mass = _scalar(_only(inertial, "mass", out), "value", out)
+    moments = _only(inertial, "inertia", out)
+    xx, xy, xz, yy, yz, zz = (_scalar(moments, k, out) for k in MOMENTS)
+    out.inertials[name] = (mass, com, rotation, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+
+
+def _read_joint(element: Element, out: Reading) -> None:
+    name = _name(element, out.joints, out)
+    kind = element.get("type", "")
+    if kind not in NV:
+        out.faults.append(f"joint type {kind!r}")
+        return
+    _vocabulary(element, out)
+    rotation, translation = _placement(element, out)
+    ends = []
+    for tag in ("parent", "child"):
+        end = _only(element, tag, out)
+        ends.append(end.get("link", "") if end is not None else "")
+    axis = np.array([1.0, 0.0, 0.0])
+    axis_element = _only(element, "axis", out)
+    if axis_element is not None:
+        scratch = out if kind not in ("fixed", "floating") else Reading()
+        if "xyz" not in axis_element.attrib:
+            out.doubts.append("axis without xyz")
+        else:
+            axis = _vector(axis_element, "xyz", scratch)
+        norm = float(np.linalg.norm(axis))
+        if kind in ("fixed", "floating"):
+            if scratch.faults:
+                out.doubts.append("malformed axis on a joint that has none")
+        elif not 1e-100 < norm < 1e100:
+            out.faults.append(f"axis of length {norm}")
+        elif not 1e-3 <= norm <= 1e3:
+            out.doubts.append(f"axis of length {norm}")
+    if name is None:
+        return
+    joint = JointRead(name, kind, ends[0], ends[1], rotation, translation, axis)
+    out.joints[name] = joint
+    if name == "root_joint":
+        out.faults.append("joint named root_joint")
+    _read_limits(element, joint, out)
+
+
+def _read_limits(element: Element, joint: JointRead, out: Reading) -> None:
+    limit = _only(element, "limit", out)
+    bounded = joint.type in ("revolute", "prismatic")
+    if limit is None:
+        if bounded:
+            out.doubts.append(f"{joint.type} joint without <limit>")
+    else:
+        values: dict[str, float | None] = {}
+        for key in ("lower", "upper", "effort", "velocity"):
+            text = limit.get(key)
+            if text is None:
+                values[key] = None
+                if bounded or key in ("effort", "velocity"):
+                    out.doubts.append(f"limit without {key}")
+            elif text.strip().lower().lstrip("+-") in ("inf", "infinity") or not bounded:
+                values[key] = None
+                if NUMBER.fullmatch(text) is None or abs(float(text)) > LARGE:
+                    out.doubts.append(f"limit {key}={text!r}")
+            else:
+                values[key] = _scalar(limit, key, out, large=1e7)
+        joint.lower, joint.upper = values["lower"], values["upper"]
+        low, high = (0.0 if x is None else x for x in (joint.lower, joint.upper))
+        if bounded and None not in (joint.lower, joint.upper) and low > high:
+            out.faults.append(f"lower {low} > upper {high}")
+        if bounded and low >= high:
+            out.doubts.append("locked joint")
+        for key in ("effort", "velocity"):
+            if (values[key] or 0.0) < 0 or (bounded and values[key] == 0):
+                out.doubts.append(f"{key} limit {values[key]}")
+    dynamics = _only(element, "dynamics", out)
+    if dynamics is not None:
+        for key in ("damping", "friction"):
+            if key in dynamics.attrib:
+                value = _scalar(dynamics, key, out)
+                if value < 0:
+                    (out.faults if joint.type != "fixed" else out.doubts).append(f"{key} {value}")
+    mimic = _only(element, "mimic", out)
+    if mimic is not None:
+        for key in ("multiplier", "offset"):
+            if key in mimic.attrib:
+                _scalar(mimic, key, out)
+        if not mimic.get("joint") or mimic.get("joint") == joint.name or joint.type == "fixed":
+            out.doubts.append("odd mimic")
+
+
+def _check_geometry(element: Element, out: Reading) -> None:
+    """Malformed geometry is a doubt here; that it is not dropped in silence is checked on the accepted robot."""
+    _placement(element, out)
+    geometry = _only(element, "geometry", out, required=False)
+    shapes = [] if geometry is None else list(geometry)
+    if len(shapes) != 1 or shapes[0].tag not in SHAPES:
+        out.doubts.append("odd geometry")
+        return
+    shape = shapes[0]
+    for key in SHAPES[shape.tag]:
+        if key not in shape.attrib:
+            out.doubts.append(f"{shape.tag} without {key}")
+    for key in ("size", "radius", "length", "scale"):
+        if key in shape.attrib:
+            sizes = _loose(shape.get(key))
+            wrong = len(sizes) != (3 if key in ("size", "scale") else 1)
+            small = any(abs(x) < 1e-9 or (x < 0 and key != "scale") for x in sizes)
+            if wrong or small or not all(abs(x) <= LARGE for x in sizes):
+                out.doubts.append(f"{shape.tag} {key}={shape.get(key)!r}")
+    if shape.tag == "mesh" and not shape.get("filename"):
+        out.doubts.append("mesh without a file")
+
+
+def _name(element: Element, taken: Any, out: Reading) -> str | None:
+    name = element.get("name", "")
+    if not name or name in taken or name == "universe":
+        out.faults.append(f"{element.tag} name {name!r} empty, taken or reserved")
+        return None
+    if name.strip() != name or not name.isprintable() or name == "root_joint":
+        out.doubts.append(f"{element.tag} name {name!r}")
+    return name
+
+
+def _vocabulary(element: Element, out: Reading) -> None:
+    known = PHYSICAL["inertial"] if element.tag == "inertial" else EXTENSIONS
+    for child in element:
+        if child.tag not in known or (element.tag, child.tag) in _MISPLACED:
+            out.doubts.append(f"unknown element <{child.tag}> in <{element.tag}>")
+        allowed = ATTRIBUTES.get(child.tag)
+        if allowed is not None and child.tag in PHYSICAL.get(element.tag, ()) and set(child.attrib) - allowed:
+            out.doubts.append(f"unknown attribute on <{child.tag}>")
+
+
+_MISPLACED = {
+    (outer, inner)
+    for outer in ("link", "joint")
+    for inner in PHYSICAL["joint"]
+    | PHYSICAL["inertial"]
+    | {"inertial", "link", "joint", "visual", "collision", "robot"}
+    if inner not in PHYSICAL[outer] and not (outer == "link" and inner in ("visual", "collision"))
+}
+
+
+def _only(element: Element, tag: str, out: Reading, *, required: bool = True) -> Element | None:
+    found = element.findall(tag)
+    if len({ElementTree.tostring(e).strip() for e in found}) > 1:
+        # The same numbers in another spelling are no contradiction; what is one, about geometry, is a doubt.
+        (out.faults if required and len({_canonical(e) for e in found}) > 1 else out.doubts).append(f"two <{tag}>")
+    return found[0] if found else None
+
+
+def _canonical(element: Element) -> str:
+    values = {k: tuple(float(x) if NUMBER.fullmatch(x) else x for x in v.split()) for k, v in element.attrib.items()}
+    return f"{element.tag}{sorted(values.items())}{[_canonical(e) for e in element]}"
+
+
+def _placement(element: Element, out: Reading) -> tuple[Array, Array]:
+    origin = _only(element, "origin", out)
+    zero = np.zeros(3)
+    if origin is None:
+        return np.eye(3), zero
+    xyz = _vector(origin, "xyz", out) if "xyz" in origin.attrib else zero
+    rpy = _vector(origin, "rpy", out) if "rpy" in origin.attrib else zero
+    return (_rpy(rpy) if np.all(np.abs(rpy) < ABSURD) else np.eye(3)), xyz
+
+
+def _vector(element: Element, key: str, out: Reading) -> Array:
+    text = element.get(key, "")
+    parts = text.split()
+    if len(parts) != 3:
+        out.faults.append(f"<{element.tag} {key}={text!r}>: {len(parts)} components")
+        return np.full(3, np.nan)
+    return np.array([_number(p, f"<{element.tag} {key}={text!r}>", out, LARGE) for p in parts])
+
+
+def _scalar(element: Element | None, key: str, out: Reading, *, large: float = LARGE) -> float:
+    text = None if element is None else element.get(key)
+    if element is None or text is None:
+        out.faults.append(f"{key} missing")
+        return 0.0
+    if text.strip() != text:
+        out.doubts.append(f"<{element.tag} {key}={text!r}>: spacing")
+    return _number(text.strip(), f"<{element.tag} {key}={text!r}>", out, large)
+
+
+def _number(text: str, where: str, out: Reading, large: float) -> float:
+    if NUMBER.fullmatch(text) is None:
+        out.faults.append(f"{where}: not a number")
+        return float("nan")
+    value = float(text)
+    if not abs(value) <= ABSURD:
+        out.faults.append(f"{where}: absurd")
+    elif abs(value) > large:
+        out.doubts.append(f"{where}: large")
+    return value
+
+
+def _loose(text: str | None) -> list[float]:
+    return [float(x) if NUMBER.fullmatch(x) else float("nan") for x in (text or "").split()]
+
+
+def _rpy(rpy: Array) -> Array:
+    (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
+    return np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+
+
+# -- tree and physics ---------------------------------------------------------------------------------------------
+def _read_tree(out: Reading) -> None:
+    parents: dict[str, JointRead] = {}
+    for joint in out.joints.values():
+        if joint.parent not in out.links or joint.child not in out.links:
+            out.faults.append(f"joint {joint.name!r} between {joint.parent!r} and {joint.child!r}: no such link")
+        elif joint.child in parents:
+            out.faults.append(f"link {joint.child!r} has two parents")
+        else:
+            parents[joint.child] = joint
+    roots = [n for n in out.links if n not in parents]
+    if len(roots) != 1:
+        out.faults.append(f"{len(roots)} roots")
+    if out.faults:
+        return
+    out.root = roots[0]
+    children: dict[str, list[JointRead]] = {n: [] for n in out.links}
+    for joint in out.joints.values():
+        children[joint.parent].append(joint)
+    where: dict[str, tuple[int, Array, Array]] = {out.root: (0, np.eye(3), np.zeros(3))}
+    out.bodies = [Body(out.root, None, -1, np.eye(3), np.zeros(3))]
+    level = [out.root]
+    depth = 0
+    while level:
+        depth += 1
+        for joint in [j for n in level for j in children[n]]:
+            index, r, p = where[joint.parent]
+            r, p = r @ joint.rotation, r @ joint.translation + p
+            if joint.type == "fixed":
+                where[joint.child] = (index, r, p)
+            else:
+                out.bodies.append(Body(joint.child, joint.name, index, r, p))
+                where[joint.child] = (len(out.bodies) - 1, np.eye(3), np.zeros(3))
+        level = [j.child for n in level for j in children[n]]
+    if len(where) != len(out.links):
+        out.faults.append(f"{len(out.links) - len(where)} links in a cycle")
+    if depth > MAX_DEPTH or len(out.links) > MAX_LINKS or sum(NV[j.type] for j in out.joints.values()) + 6 > MAX_NV:
+        out.faults.append("too deep or too large")
+    for name, (m, com, rotation, inertia) in out.inertials.items():
+        if name not in where:
+            continue
+        index, r, p = where[name]
+        c, local = r @ com + p, r @ rotation @ inertia @ rotation.T @ r.T
+        body = out.bodies[index]
+        body.mass += m
+        body.moment = body.moment + m * c
+        body.inertia = body.inertia + local + m * (c @ c * np.eye(3) - np.outer(c, c))
+
+
+def _judge_physics(out: Reading, root: str | None) -> None:
+    base = out.bodies[0]
+    if base.mass == 0 and root != "fixed":
+        out.doubts.append("massless base: whether it may float is the loader's choice")
+    if not out.moving and root in (None, "fixed"):
+        out.doubts.append("nothing moves")
+    for body in out.bodies:
+        still = body is base and (root == "fixed" or (root is None and body.mass == 0))
+        _judge_body(body, still, out)
+    if out.faults:
+        return
+    for seed in (0, 1):
+        low = float(np.linalg.eigvalsh(unit_diagonal(mass_matrix(out, root or "free", seed)))[0]) if out.moving else 1.0
+        if not low > SINGULAR:
+            (out.doubts if base.mass == 0 and root is None else out.faults).append(f"mass matrix singular: {low:.1e}")
+        elif low < ILL:
+            out.doubts.append(f"mass matrix ill-conditioned: {low:.1e}")
+
+
+def _judge_body(body: Body, still: bool, out: Reading) -> None:
+    label = f"body {body.head!r}"
+    if body.mass < 0:
+        out.faults.append(f"{label}: mass {body.mass}")
+        return
+    if body.mass == 0:
+        if not still:
+            (out.doubts if body.joint is None else out.faults).append(f"{label}: no mass")
+        return
+    com, inertia = body.about_com()
+    sigma = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+    low = float(np.linalg.eigvalsh(sigma)[0])
+    # The com shift cancels digits of m |c|^2; that much error is the arithmetic's, not the file's.
+    scale = abs(float(np.trace(inertia)))
+    noise = 1e-13 * (body.mass * float(com @ com) + float(np.abs(body.inertia).max()))
+    if low < -PSD_TOLERANCE * scale - noise:
+        (out.doubts if still else out.faults).append(
+            f"{label}: pseudo-inertia eigenvalue {low:.1e} of trace {scale:.1e}"
+        )
+    elif low < 0:
+        out.doubts.append(f"{label}: pseudo-inertia on the edge")
+    if body.mass < 1e-6 or (low > 0 and scale < 1e-12):
+        out.doubts.append(f"{label}: mass {body.mass}, trace {scale:.1e}")
+
+
+def coordinate(name: str, seed: int) -> float:
+    """A configuration coordinate in (-1, 1) [rad or m] that depends on a joint's name alone."""
+    return (zlib.crc32(f"{seed}:{name}".encode("utf-8", "surrogatepass")) % 20011) / 10005.5 - 1.0
+
+
+def placements(out: Reading, seed: int) -> list[tuple[Array, Array]]:
+    """Pose (rotation, translation) of each body in the root link, moved by `coordinate`."""
+    poses: list[tuple[Array, Array]] = [(np.eye(3), np.zeros(3))]
+    for body in out.bodies[1:]:
+        joint = out.joints[body.joint or ""]
+        r, p = poses[body.parent]
+        r, p = r @ body.rotation, r @ body.translation + p
+        if joint.type in ("revolute", "continuous", "prismatic"):
+            axis = joint.axis / np.linalg.norm(joint.axis)
+            x = coordinate(joint.name, seed)
+            if joint.type == "prismatic":
+                p = p + r @ axis * x
+            else:
+                k = _skew(axis)
+                r = r @ (np.eye(3) + np.sin(x) * k + (1 - np.cos(x)) * k @ k)
+        poses.append((r, p))
+    return poses
+
+
+def mass_matrix(out: Reading, root: str, seed: int) -> Array:
+    """Joint-space inertia (nv, nv) by its definition, sum of J^T I J over the bodies, in the root link's axes."""
+    poses = placements(out, seed)
+    offset = {"free": 6, "planar": 3, "fixed": 0}[root]
+    nv = offset + sum(NV[out.joints[b.joint or ""].type] for b in out.bodies[1:])
+    jacobians: list[Array] = []  # rows: angular, linear velocity of the point at the root origin
+    column = offset
+    total = np.zeros((nv, nv))
+    for body, (r, p) in zip(out.bodies, poses, strict=True):
+        if body.joint is None:
+            jac = np.zeros((6, nv))
+            if root == "free":
+                jac[:, :6] = np.eye(6)
+            elif root == "planar":
+                jac[[3, 5, 1], [0, 1, 2]] = 1.0
+        else:
+            joint = out.joints[body.joint]
+            jac = jacobians[body.parent].copy()
+            n = NV[joint.type]
+            if joint.type == "planar":
+                axis = joint.axis / np.linalg.norm(joint.axis)
+                span = np.linalg.svd(axis[None])[2][1:]
+                screws = np.array([np.r_[axis, 0, 0, 0], np.r_[0, 0, 0, span[0]], np.r_[0, 0, 0, span[1]]]).T
+            elif joint.type == "floating":
+                screws = np.eye(6)
+            else:
+                axis = joint.axis / np.linalg.norm(joint.axis)
+                screws = (np.r_[0, 0, 0, axis] if joint.type == "prismatic" else np.r_[axis, 0, 0, 0])[:, None]
+            angular = r @ screws[:3]
+            jac[:3, column : column + n] += angular
+            jac[3:, column : column + n] += r @ screws[3:] + np.cross(p, angular, axis=0)
+            column += n
+        jacobians.append(jac)
+        c, about_com = body.about_com()
+        velocity = jac[3:] - _skew(r @ c + p) @ jac[:3]
+        total += body.mass * velocity.T @ velocity + (r.T @ jac[:3]).T @ about_com @ (r.T @ jac[:3])
+    return total
+
+
+def unit_diagonal(m: Array) -> Array:
+    """`m` scaled by its diagonal, -1 where that is impossible: what is left of singularity does not depend on units."""
+    d = np.diag(m)
+    if not (np.isfinite(m).all() and (d > 0).all()):
+        return -np.eye(len(m))
+    s = 1 / np.sqrt(d)
+    return np.asarray(m * np.outer(s, s))
+
+
+def _skew(v: Array) -> Array:
+    return np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
+
+
+# -- what the loader made of it -------------------------------------------------------------------------------------
+def misfits(reading: Reading, facts: dict[str, Any]) -> list[str]:
+    """What is wrong with an accepted robot whose `facts` (see `fuzzing.probe`) stand against the file's reading."""
+    wrong = [f"accepted: {f}" for f in reading.faults] + list(facts["wrong"])
+    if reading.faults:
+        return wrong
+    if set(facts["links"]) != set(reading.links):
+        wrong.append(f"links differ: {sorted(set(facts['links']) ^ set(reading.links))[:5]}")
+    if set(facts["joints"]) != reading.moving:
+        wrong.append(f"moving joints differ: {sorted(set(facts['joints']) ^ reading.moving)[:5]}")
+    if wrong:
+        return wrong
+    if not abs(facts["mass"] - reading.mass) <= 1e-9 * abs(reading.mass):
+        wrong.append(f"mass {facts['mass']} instead of {reading.mass}")
+    nv = sum(NV[j.type] for j in reading.joints.values()) + {"free": 6, "planar": 3, "fixed": 0}[facts["root"]]
+    if facts["nv"] != nv:
+        wrong.append(f"nv {facts['nv']} instead of {nv}")
+    poses = placements(reading, seed=0)
+    base = facts["links"][reading.root]
+    reach = 1.0 + max(float(np.abs(p).max()) for _, p in poses)
+    for body, (r, p) in zip(reading.bodies, poses, strict=True):
+        pose, (m, c, inertia) = facts["links"][body.head], facts["inertias"][body.head]
+        pose = base[:, :3].T @ np.c_[pose[:, :3], pose[:, 3] - base[:, 3]]
+        if not np.allclose(pose, np.c_[r, p], rtol=0, atol=1e-8 * reach):
+            wrong.append(f"placement of {body.head!r} differs by {np.abs(pose - np.c_[r, p]).max():.1e}")
+        if body.joint is None and facts["root"] == "fixed":
+            continue  # the universe's inertia moves nothing
+        com, about_com = body.about_com()
+        size = body.mass * float(com @ com) + float(np.abs(about_com).max())
+        if not (
+            abs(m - body.mass) <= 1e-9 * body.mass
+            and np.allclose(c, com, rtol=1e-7, atol=1e-9 * reach)
+            and np.allclose(inertia, about_com, rtol=0, atol=1e-9 * size)
+        ):
+            wrong.append(f"mass properties of {body.head!r} differ")
+    for joint in reading.joints.values():
+        given = facts["limits"].get(joint.name)
+        if given and joint.type in ("revolute", "prismatic") and joint.lower is not None and joint.upper is not None:
+            if not np.allclose(given, (joint.lower, joint.upper), rtol=1e-12, atol=0):
+                wrong.append(f"limits of {joint.name!r}: {given} instead of {(joint.lower, joint.upper)}")
+    for name, counts in reading.links.items():
+        if facts["geometry"] is None:
+            break
+        if facts["geometry"][name] != counts and not any(name in f for f in facts["findings"]):
+            wrong.append(f"geometry of {name!r} dropped in silence: {facts['geometry'][name]} of {counts}")
+    return wrong

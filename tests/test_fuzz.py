@@ -1,0 +1,163 @@
+"""The guard against mutated real URDFs: nothing crashes, hangs or lies, and what is good loads."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import fuzz_mutants
+import fuzz_oracle
+import fuzzing
+import pytest
+
+CASES, SEED = 1000, 20260
+CHAIN = """<robot name="chain">
+  <link name="base"><inertial><mass value="2"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="arm"><inertial><origin xyz="0 0 -0.1"/><mass value="{mass}"/>
+    <inertia ixx="{ixx}" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="hinge" type="revolute"><parent link="{parent}"/><child link="arm"/><axis xyz="{axis}"/>
+    <limit lower="{lower}" upper="1" effort="10" velocity="10"/></joint>
+</robot>"""
+SOUND = {"mass": "1", "ixx": "0.1", "parent": "base", "axis": "0 1 0", "lower": "-1"}
+
+
+def chain(**change: str) -> bytes:
+    return CHAIN.format(**SOUND | change).encode()
+
+
+def case(data: bytes, root: str | None = "free") -> fuzzing.Case:
+    return fuzzing.Case(0, "by hand", fuzzing.Base("chain", data, root, frozenset()), root, "text", data)
+
+
+def deep_tree() -> bytes:
+    """A crash of plain Pinocchio: a tree so deep that its importer's recursion runs out of stack."""
+    links = "".join(f'<link name="l{i}"/>' for i in range(20001))
+    joints = "".join(
+        f'<joint name="j{i}" type="fixed"><parent link="l{i}"/><child link="l{i + 1}"/></joint>' for i in range(20000)
+    )
+    return f'<robot name="deep">{links}{joints}</robot>'.encode()
+
+
+@pytest.fixture(scope="module")
+def tally() -> fuzzing.Tally:
+    out = fuzzing.Tally()
+    for outcome in fuzzing.campaign(CASES, SEED, mujoco_share=0.3):
+        out.add(outcome)
+    print(f"\n{out.table()}\n{out.figures()}")
+    return out
+
+
+def explain(outcomes: list[fuzzing.Outcome]) -> str:
+    return "\n".join(
+        f"case {o.case.index} ({o.case.kind}; {o.case.base.name}; root={o.case.root}; {o.case.via}): "
+        f"{o.oracle}, {o.verdict} {o.message[:200]} {o.misfits[:3]}"
+        for o in outcomes[:20]
+    )
+
+
+# -- the guard --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("verdict", ["crash", "hang", "error"])
+def test_no_mutant_makes_load_end_in_anything_but_a_robot_or_a_modelerror(tally: fuzzing.Tally, verdict: str) -> None:
+    found = [o for o in tally.outcomes if o.verdict == verdict]
+    assert len(tally.outcomes) == CASES
+    assert not found, explain(found)
+
+
+def test_no_impossible_robot_is_accepted(tally: fuzzing.Tally) -> None:
+    found = [o for o in tally.outcomes if o.misfits]
+    assert not found, explain(found)
+
+
+def test_good_mutants_load(tally: fuzzing.Tally) -> None:
+    refused = [o for o in tally.outcomes if o.oracle == "good" and o.verdict != "loaded"]
+    assert sum(o.oracle == "good" for o in tally.outcomes) >= CASES // 4
+    assert tally.share() >= 0.95, explain(refused)
+
+
+def test_good_mutants_load_where_mujoco_agrees(tally: fuzzing.Tally) -> None:
+    assert sum(o.oracle == "good" and o.mujoco is True for o in tally.outcomes) >= 50
+    assert tally.share(mujoco=True) >= 0.95
+
+
+def test_every_refusal_says_why(tally: fuzzing.Tally) -> None:
+    mute = [o for o in tally.outcomes if o.verdict == "refused" and len(o.message) < 20]
+    nameless = [
+        o for o in tally.outcomes if o.verdict == "refused" and o.case.via == "path" and ".urdf" not in o.message
+    ]
+    assert not mute and not nameless, explain(mute + nameless)
+
+
+# -- the harness: a judge that cannot condemn is worth nothing --------------------------------------------------
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"mass": "nan"}, "not a number"),
+        ({"mass": "-1"}, "mass -1"),
+        ({"mass": "1,5"}, "not a number"),
+        ({"ixx": "9"}, "pseudo-inertia"),
+        ({"axis": "0 0 0"}, "axis of length 0"),
+        ({"lower": "2"}, "lower 2.0 > upper 1.0"),
+        ({"parent": "arm"}, "cycle"),
+    ],
+)
+def test_harness_condemns_what_plain_pinocchio_accepts(tmp_path: Path, change: dict[str, str], complaint: str) -> None:
+    with fuzzing.Child("pinocchio") as child:
+        outcome = fuzzing.judge(case(chain(**change)), child, tmp_path)
+    assert (outcome.oracle, outcome.verdict) == ("bad", "loaded")
+    assert complaint in " ".join(outcome.misfits)
+
+
+def test_harness_lets_a_sound_chain_pass(tmp_path: Path) -> None:
+    with fuzzing.Child("pinocchio") as child:
+        for root in ("free", "fixed"):
+            outcome = fuzzing.judge(case(chain(), root), child, tmp_path, ask_mujoco=True)
+            assert (outcome.oracle, outcome.verdict, outcome.misfits, outcome.mujoco) == ("good", "loaded", (), True)
+
+
+def test_harness_sees_a_robot_that_is_not_its_file(tmp_path: Path) -> None:
+    """The facts of one file against the reading of another: every difference in the physics is a misfit."""
+    with fuzzing.Child("pinocchio") as child:
+        facts = child.ask("load", chain().decode(), "free")["facts"]
+    for change, complaint in (
+        ({"mass": "1.001"}, "mass"),
+        ({"ixx": "0.101"}, "mass properties of 'arm'"),
+        ({"axis": "1 0 0"}, "placement of 'arm'"),
+        ({"lower": "-0.9"}, "limits of 'hinge'"),
+    ):
+        misfits = fuzz_oracle.misfits(fuzz_oracle.read(chain(**change), "free"), facts)
+        assert any(complaint in m for m in misfits), (change, misfits)
+    assert fuzz_oracle.misfits(fuzz_oracle.read(chain(), "free"), facts) == []
+
+
+def test_harness_sees_a_crash_and_goes_on(tmp_path: Path) -> None:
+    with fuzzing.Child("pinocchio") as child:
+        assert fuzzing.judge(case(deep_tree()), child, tmp_path).verdict == "crash"
+        assert fuzzing.judge(case(chain()), child, tmp_path).verdict == "loaded"
+
+
+def test_harness_sees_a_sleeping_child(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "robot.urdf")
+    with fuzzing.Child("pinocchio", wall_limit=2.0) as child:
+        assert child.ask("load", tmp_path / "robot.urdf", None)["verdict"] == "hang"
+
+
+def test_harness_sees_a_spinning_child() -> None:
+    with fuzzing.Child("spin", cpu_limit=1.0) as child:
+        answer = child.ask("load", "", None)
+    assert answer["verdict"] == "hang" and answer["message"] == "CPU time"
+
+
+def test_cases_are_the_same_for_the_same_seed() -> None:
+    pool = [fuzzing.Base("chain", chain(), None, frozenset())]
+    first, again, other = (list(fuzzing.draw(60, seed, pool)) for seed in (1, 1, 2))
+    assert first == again
+    assert [c.data for c in first] != [c.data for c in other]
+
+
+def test_every_kind_of_mutation_changes_a_real_file() -> None:
+    data = next(b.data for b in fuzzing.bases() if b.name.endswith("solo12.urdf"))
+    for name, (_, mutation) in fuzz_mutants.KINDS.items():
+        mutants = [mutation(data, random.Random(seed)) for seed in range(4)]
+        assert any(m is not None and m != data for m in mutants) or name == "harmless: untouched", name
