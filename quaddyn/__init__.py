@@ -1,7 +1,7 @@
 """quaddyn: a legged robot's URDF becomes a trusted model, its dynamics, torques, and motion you can see.
 
-    import quaddyn as qd
-    robot = qd.load("go2")
+import quaddyn as qd
+robot = qd.load("go2")
 """
 
 from __future__ import annotations

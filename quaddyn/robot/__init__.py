@@ -1,7 +1,7 @@
 """A URDF becomes a trusted robot: guard, `load`, `Robot`, `Leg` and `Foot` as data, the catalogue."""
 
 from .catalogue import CATALOGUE
-from .load import load
+from .loader import load
 from .report import Finding, Report
 from .robot import Foot, Leg, Robot
 

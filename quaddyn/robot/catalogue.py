@@ -48,7 +48,9 @@ CATALOGUE: dict[str, Entry] = {
     "bolt": Entry("biped", "bolt_description/robots/bolt.urdf"),
     "asr_twodof": Entry("arm", "asr_twodof_description/urdf/TwoDofs.urdf", "fixed"),
     "double_pendulum": Entry("leg", "double_pendulum_description/urdf/double_pendulum.urdf", "fixed"),
-    "double_pendulum_continuous": Entry("leg", "double_pendulum_description/urdf/double_pendulum_continuous.urdf", "fixed"),
+    "double_pendulum_continuous": Entry(
+        "leg", "double_pendulum_description/urdf/double_pendulum_continuous.urdf", "fixed"
+    ),
     "double_pendulum_simple": Entry("leg", "double_pendulum_description/urdf/double_pendulum_simple.urdf", "fixed"),
     "finger_edu": Entry("leg", "finger_edu_description/robots/finger_edu.urdf", "fixed"),
     "two_link_leg": Entry("leg", "two_link_leg.urdf", "fixed", own=True),

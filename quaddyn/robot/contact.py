@@ -56,7 +56,9 @@ def on_link(body: Body, link: Link) -> Contact:
         depth = max((_support(g, away) for g in geometries), default=-np.inf)
         if 0.0 < depth < np.inf:
             # The round end of a foot has about the radius by which the shape goes on beyond the foot's origin.
-            return Contact(link, np.zeros(3), pose.translation, depth, f"depth of the {kind} shape along the leg, {link.where}")
+            return Contact(
+                link, np.zeros(3), pose.translation, depth, f"depth of the {kind} shape along the leg, {link.where}"
+            )
     return Contact(link, np.zeros(3), pose.translation, 0.0, f"a point: no shape gives a radius, {link.where}")
 
 
@@ -89,7 +91,9 @@ def _end_of_body(body: Body, extent: float) -> Contact:
     if spheres:
         pose, sphere = max(spheres, key=lambda s: float(np.linalg.norm(s[0].translation)))
         if np.linalg.norm(pose.translation) >= FOOT_LINK_SHARE * extent:
-            return Contact(link, pose.translation, pose.translation, sphere.radius, f"sphere of the last link, {link.where}")
+            return Contact(
+                link, pose.translation, pose.translation, sphere.radius, f"sphere of the last link, {link.where}"
+            )
     away = _unit(body.inertial.com)
     ends = [(end, radius) for pose, g in shapes for end, radius in _ends(g.shape, pose, away)]
     if ends:

@@ -26,7 +26,9 @@ class Limb:
     """A terminal serial chain: body `indices`, its `contact` at the end, and its `chain` kinematics.
 
     `hip` and `knee` are positions in the chain: the first two neighbouring joints with parallel axes, which bend
-    the leg in its plane (the last joint is the knee where no two are parallel).
+    the leg in its plane (the last joint is the knee where no two are parallel).  At zero configuration, in the base
+    frame: `origin` (3,) of the first joint [m] and `bending_axis` (3,) of the knee.  `reach` [m] is the length of the
+    stretched limb from the bending hip on, the sum of its segments.
     """
 
     indices: tuple[int, ...]
@@ -34,23 +36,9 @@ class Limb:
     chain: Chain
     hip: int
     knee: int
-
-    @property
-    def origin(self) -> Array:
-        """(3,) first joint's origin at zero configuration, in the base frame [m]."""
-        return np.asarray(self.chain.forward(np.zeros(self.chain.n))[0][0])
-
-    @property
-    def reach(self) -> float:
-        """Length of the stretched limb from its bending hip on: the sum of its segments [m]."""
-        origins, _, tip = self.chain.forward(np.zeros(self.chain.n))
-        points = np.vstack((origins[self.hip :], tip))
-        return float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
-
-    @property
-    def bending_axis(self) -> Array:
-        """(3,) axis of the knee at zero configuration, in the base frame."""
-        return np.asarray(self.chain.forward(np.zeros(self.chain.n))[1][self.knee])
+    origin: Array
+    bending_axis: Array
+    reach: float
 
 
 def find_limbs(bodies: Sequence[Body]) -> list[Limb]:
@@ -73,15 +61,15 @@ def find_limbs(bodies: Sequence[Body]) -> list[Limb]:
 def make_limb(bodies: Sequence[Body], indices: tuple[int, ...], contact: Contact) -> Limb:
     """The limb of these bodies that ends in `contact`."""
     chain = Chain(bodies, indices, contact.centre)
-    _, axes, _ = chain.forward(np.zeros(chain.n))
+    origins, axes, tip = chain.forward(np.zeros(chain.n))
     revolute = [j is not None and j.type != "prismatic" for j in chain.joints]
     parallel = [
-        i
-        for i in range(chain.n - 1)
-        if revolute[i] and revolute[i + 1] and abs(float(axes[i] @ axes[i + 1])) > 0.999
+        i for i in range(chain.n - 1) if revolute[i] and revolute[i + 1] and abs(float(axes[i] @ axes[i + 1])) > 0.999
     ]
     hip, knee = (parallel[0], parallel[0] + 1) if parallel else (max(chain.n - 2, 0), chain.n - 1)
-    return Limb(indices, contact, chain, hip, knee)
+    points = np.vstack((origins[hip:], tip))
+    reach = float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
+    return Limb(indices, contact, chain, hip, knee, origins[0], axes[knee], reach)
 
 
 def directions(limbs: Sequence[Limb]) -> tuple[Array, Array]:
@@ -108,7 +96,9 @@ def name_legs(limbs: Sequence[Limb]) -> dict[str, Limb]:
         if named is not None:
             # Alike limbs first (an arm is no leg), then the lowest feet.
             reaches = np.array([x.reach for x in four])
-            unlike = float(np.ptp(reaches) / reaches.max()) + abs(max(x.chain.n for x in four) - min(x.chain.n for x in four))
+            unlike = float(np.ptp(reaches) / reaches.max()) + abs(
+                max(x.chain.n for x in four) - min(x.chain.n for x in four)
+            )
             if best is None or unlike < best[0] - 1e-6:
                 best = (unlike, named)
     if best is not None:

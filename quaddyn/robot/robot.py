@@ -234,7 +234,11 @@ class Robot:
         object.__setattr__(self, "legs", MappingProxyType(dict(self.legs)))
         ids: dict[str, int] = {}
         frames = self.model.frames
-        for kinds in ((pin.FrameType.OP_FRAME,), (pin.FrameType.BODY,), (pin.FrameType.JOINT, pin.FrameType.FIXED_JOINT)):
+        for kinds in (
+            (pin.FrameType.OP_FRAME,),
+            (pin.FrameType.BODY,),
+            (pin.FrameType.JOINT, pin.FrameType.FIXED_JOINT),
+        ):
             for i, frame in enumerate(frames):
                 if frame.type in kinds:
                     ids.setdefault(frame.name, i)

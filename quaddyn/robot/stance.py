@@ -10,6 +10,7 @@ import pinocchio as pin
 
 from ..errors import ArgumentError
 from ..urdf.tree import Array, Joint
+from .legs import limbs_of
 from .limbs import Limb, directions
 from .robot import Robot
 
@@ -18,7 +19,7 @@ EXTENSIONS = (0.8, 0.7, 0.9, 0.6)
 #: The part of each joint's range, and of the reachable extension, that a stance stays away from.
 MARGIN = 0.02
 #: Samples along each joint when looking for a first guess, by the number of joints.
-_GRID = {1: 25, 2: 25, 3: 9, 4: 7, 5: 5, 6: 4, 7: 3}
+_GRID = {1: 25, 2: 25, 3: 7, 4: 5, 5: 4, 6: 4, 7: 3}
 _ITERATIONS = 30
 _RESIDUAL = 1e-10
 
@@ -59,9 +60,13 @@ class _LegStance:
         cross = (part @ self.forward) * (line @ self.up) - (part @ self.up) * (line @ self.forward)
         length = np.maximum(np.linalg.norm(line, axis=-1), 1e-9)
         bend = cross * np.sign(line @ self.up) / length
-        return line @ self.forward, np.linalg.norm(line, axis=-1), tip @ self.up, np.stack(
-            (axis @ self.up, axis @ self.forward), axis=-1
-        ), bend
+        return (
+            line @ self.forward,
+            np.linalg.norm(line, axis=-1),
+            tip @ self.up,
+            np.stack((axis @ self.up, axis @ self.forward), axis=-1),
+            bend,
+        )
 
     def hip_height(self) -> float:
         """Height of the bending hip in the base frame at the middle configuration [m]."""
@@ -79,15 +84,13 @@ class _LegStance:
         reach = self.limb.reach
         lone = self.limb.chain.n <= 2  # a two-joint leg has its plane given
         weight = 0.0 if lone else reach
-        return np.stack(
-            (along - shift, foot_height - height, weight * plane[..., 0], weight * plane[..., 1]), axis=-1
-        )
+        return np.stack((along - shift, foot_height - height, weight * plane[..., 0], weight * plane[..., 1]), axis=-1)
 
     def solve(self, height: float, shift: float, bend: str) -> _Solution:
         """Sample, pick, refine by damped Gauss-Newton inside the limits."""
         reach = self.limb.reach
         r = self.residual(self.samples, height, shift)
-        middling = np.abs(self.samples - self.middle) / (self.high - self.low)
+        middling = (self.samples - self.middle) / np.maximum(self.high - self.low, 1e-9)
         cost = (r**2).sum(axis=-1) / reach**2 + 1e-2 * (middling**2).sum(axis=-1)
         sign = 1.0 if bend == "forward" else -1.0
         good = sign * self.features[4] > 0.01 * reach
@@ -120,8 +123,12 @@ class _LegStance:
             for _ in range(n):  # joints at a limit that would leave it stand still
                 A, Jf = J[:, free], J[:, free]
                 dq = np.zeros(n)
-                dq[free] = -np.linalg.solve(A.T @ Jf + damping * self.limb.reach**2 * np.eye(int(free.sum())), A.T @ r[0])
-                leaving = free & (((q + dq < self.low - 1e-12) & (q <= self.low)) | ((q + dq > self.high + 1e-12) & (q >= self.high)))
+                dq[free] = -np.linalg.solve(
+                    A.T @ Jf + damping * self.limb.reach**2 * np.eye(int(free.sum())), A.T @ r[0]
+                )
+                leaving = free & (
+                    ((q + dq < self.low - 1e-12) & (q <= self.low)) | ((q + dq > self.high + 1e-12) & (q >= self.high))
+                )
                 if not leaving.any() or not (free & ~leaving).any():
                     break
                 free &= ~leaving
@@ -154,7 +161,9 @@ def stance(robot: Robot, *, height: float | None = None, bend: Mapping[str, str]
     wanted = {name: leg.bend for name, leg in robot.legs.items()} | dict(bend or {})
     q, residual, _ = problem.solve(height=height, bend=wanted)
     if residual > 1e-6:
-        raise ArgumentError(f"height: no level stance at {height} m within the joint limits (missed by {residual:.3g} m)")
+        raise ArgumentError(
+            f"height: no level stance at {height} m within the joint limits (missed by {residual:.3g} m)"
+        )
     return q
 
 
@@ -162,8 +171,6 @@ class StanceProblem:
     """The stance of all legs of one robot together."""
 
     def __init__(self, robot: Robot, limbs: Mapping[str, Limb] | None = None) -> None:
-        from .load import limbs_of
-
         self.robot = robot
         self.limbs = dict(limbs) if limbs is not None else limbs_of(robot)
         self.forward, self.left = directions(tuple(self.limbs.values()))
@@ -186,7 +193,9 @@ class StanceProblem:
                 q, residual, bends = moved
         return q, residual, bends
 
-    def _attempt(self, height: float | None, shift: float, wishes: Mapping[str, str]) -> tuple[Array, float, dict[str, str]]:
+    def _attempt(
+        self, height: float | None, shift: float, wishes: Mapping[str, str]
+    ) -> tuple[Array, float, dict[str, str]]:
         best: tuple[Array, float, dict[str, str]] | None = None
         for share in EXTENSIONS if height is None else EXTENSIONS[:1]:
             plane = self._plane(share) if height is None else -height

@@ -1,7 +1,7 @@
 """Safe XML -> `Tree`: what a URDF file says, before anything is built from it."""
 
 from .meshes import MeshFinder
-from .parse import parse
+from .reader import parse
 from .tree import Tree
 
 __all__ = ["MeshFinder", "Tree", "parse"]

@@ -21,12 +21,8 @@ Array = NDArray[np.float64]
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 #: Size of the configuration and of the velocity of each joint type, in Pinocchio's coordinates.
-JOINT_NQ = MappingProxyType(
-    {"revolute": 1, "continuous": 2, "prismatic": 1, "fixed": 0, "floating": 7, "planar": 4}
-)
-JOINT_NV = MappingProxyType(
-    {"revolute": 1, "continuous": 1, "prismatic": 1, "fixed": 0, "floating": 6, "planar": 3}
-)
+JOINT_NQ = MappingProxyType({"revolute": 1, "continuous": 2, "prismatic": 1, "fixed": 0, "floating": 7, "planar": 4})
+JOINT_NV = MappingProxyType({"revolute": 1, "continuous": 1, "prismatic": 1, "fixed": 0, "floating": 6, "planar": 3})
 
 
 def frozen(array: object) -> Array:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
-
 from typing import TypeVar
 
 import numpy as np
@@ -134,7 +133,9 @@ class _Reader:
         found = element.all(tag)
         for other in found[1:]:
             if not found[0].same(other):
-                raise self.refuse(other, f"a second, different <{tag}> in <{element.tag}>", "keep the one that is meant")
+                raise self.refuse(
+                    other, f"a second, different <{tag}> in <{element.tag}>", "keep the one that is meant"
+                )
             self.warn(other, f"<{tag}> stands twice, word for word", "remove one")
         if found:
             self.known(found[0])
@@ -175,7 +176,9 @@ class _Reader:
         out = []
         for word in words:
             if not _NUMBER.fullmatch(word):
-                raise self.refuse(element, f"{attribute}={value!r}: {word!r} is not a finite decimal number", "correct it")
+                raise self.refuse(
+                    element, f"{attribute}={value!r}: {word!r} is not a finite decimal number", "correct it"
+                )
             number = float(word)
             if not abs(number) <= bound:
                 advice = "check the unit" if math.isfinite(number) else "correct it"
@@ -290,10 +293,14 @@ class _Reader:
             raise self.refuse(element, "filename is empty", "name a mesh file or remove the element")
         x, y, z = self.vector(element, "scale", 3, default=(1.0, 1.0, 1.0), bound=1e6)
         if 0.0 in (x, y, z):
-            raise self.refuse(element, f"scale={element.attrib['scale']!r}: a scale of 0 flattens the mesh", "correct it")
+            raise self.refuse(
+                element, f"scale={element.attrib['scale']!r}: a scale of 0 flattens the mesh", "correct it"
+            )
         path, problem = self.meshes.find(uri)
         if problem:
-            self.warn(element, f"filename={uri!r}: {problem}", "the dynamics do not need it, the viewer will mark its place")
+            self.warn(
+                element, f"filename={uri!r}: {problem}", "the dynamics do not need it, the viewer will mark its place"
+            )
         return Mesh(uri, path, (x, y, z))
 
     def color(
@@ -332,9 +339,7 @@ class _Reader:
             damping, friction, armature = (self.loss(dynamics, k) for k in ("damping", "friction", "armature"))
         mimic = self.mimic(element) if kind != "fixed" else None
         where = element.where
-        return Joint(
-            name, kind, parent, child, placement, axis, limits, damping, friction, armature, mimic, where
-        )
+        return Joint(name, kind, parent, child, placement, axis, limits, damping, friction, armature, mimic, where)
 
     def loss(self, element: Element, attribute: str) -> float:
         value = self.number(element, attribute, default=0.0)
@@ -349,7 +354,9 @@ class _Reader:
         xyz = np.array(self.vector(element, "xyz", 3, default=(1.0, 0.0, 0.0), bound=1e3))
         norm = float(np.linalg.norm(xyz))
         if norm < 1e-3:
-            raise self.refuse(element, f"xyz={element.attrib.get('xyz')!r}: an axis of length {norm:g}", "give a unit vector")
+            raise self.refuse(
+                element, f"xyz={element.attrib.get('xyz')!r}: an axis of length {norm:g}", "give a unit vector"
+            )
         if abs(norm - 1.0) > 1e-3:
             self.warn(element, f"xyz={element.attrib.get('xyz')!r}: length {norm:g}; normalized", "give a unit vector")
         return frozen(xyz / norm if norm != 1.0 else xyz)
@@ -362,7 +369,9 @@ class _Reader:
             return Limits()
         velocity, effort = (self.bound(element, k) for k in ("velocity", "effort"))
         if velocity == 0.0 and effort == 0.0:
-            self.warn(element, "effort and velocity are both 0: an exporter's blank; taken as unlimited", "fill them in")
+            self.warn(
+                element, "effort and velocity are both 0: an exporter's blank; taken as unlimited", "fill them in"
+            )
             velocity = effort = np.inf
         elif velocity == 0.0:
             self.warn(element, "velocity=0 would forbid motion; taken as unlimited", "fill it in")
@@ -371,7 +380,9 @@ class _Reader:
             return Limits(velocity=velocity, effort=effort)
         lower, upper = element.attrib.get("lower"), element.attrib.get("upper")
         if lower is None and upper is None:
-            reason = "neither lower nor upper: the specification's default (0, 0) would lock the joint; taken as unlimited"
+            reason = (
+                "neither lower nor upper: the specification's default (0, 0) would lock the joint; taken as unlimited"
+            )
             self.warn(element, reason, "give both")
             return Limits(velocity=velocity, effort=effort)
         if lower is None or upper is None:
@@ -434,7 +445,9 @@ class _Reader:
         for item, element in items:
             if item.name in out:
                 first = out[item.name][1].line
-                raise self.refuse(element, f"a second {kind} of this name (first on line {first})", "names must be unique")
+                raise self.refuse(
+                    element, f"a second {kind} of this name (first on line {first})", "names must be unique"
+                )
             out[item.name] = (item, element)
         return out
 
@@ -455,7 +468,11 @@ class _Reader:
             below[joint.parent].append(joint)
         roots = [name for name in links if name not in parent_of]
         if len(roots) != 1:
-            what = f"{len(roots)} root links ({', '.join(roots[:5])})" if roots else "no root link: the joints form a cycle"
+            what = (
+                f"{len(roots)} root links ({', '.join(roots[:5])})"
+                if roots
+                else "no root link: the joints form a cycle"
+            )
             raise ModelError(f"{self.file}: {what}; a URDF has exactly one link that is no joint's child")
         ordered_links, ordered_joints = [links[roots[0]][0]], []
         stack = [(j, 1) for j in sorted(below[roots[0]], key=_bytewise, reverse=True)]

@@ -1,0 +1,80 @@
+"""The home configuration, and the `Leg` records that depend on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..errors import ArgumentError, UnknownNameError
+from ..urdf.tree import Array, Finding, Joint, Where
+from .limbs import SIDES, Limb
+from .robot import Foot, Leg, Robot
+from .stance import StanceProblem, middle
+
+
+def home(
+    robot: Robot,
+    limbs: Mapping[str, Limb],
+    feet: Mapping[str, Foot],
+    wishes: Mapping[str, str],
+    findings: list[Finding],
+) -> tuple[Array, dict[str, Leg]]:
+    """The stance of a robot with several legs, otherwise mid-range; and its legs."""
+    if not limbs:
+        return middle(robot), {}
+    problem = StanceProblem(robot, limbs)
+    q, residual, bends = problem.solve(bend=wishes)
+    standing = len(limbs) > 1
+    if standing and residual > 1e-6:
+        where = Where(robot.tree.file, 0, "home stance")
+        reason = f"no level stance within the joint limits: a foot misses the ground by {residual:.3g} m"
+        findings.append(Finding("warning", where, reason, "pass q_home=, or check the limits"))
+    legs = {}
+    for name, limb in limbs.items():
+        chain = limb.chain
+        names = tuple(j.name for j in chain.joints if j is not None)
+        side = SIDES.get(name[-1], "center") if standing else "center"
+        knee = limb.knee if chain.n > 1 else None
+        sign = _knee_sign(robot, limb, q)
+        legs[name] = Leg(name, names, side, feet[name], names[knee] if knee is not None else None, sign, bends[name])
+    return (q if standing else middle(robot)), legs
+
+
+def _knee_sign(robot: Robot, limb: Limb, q: Array) -> int:
+    """+1 when a growing knee coordinate shortens the leg, seen from the stance."""
+    angles = np.array([joint_value(robot, j, q) for j in limb.chain.joints if j is not None])
+    step = np.zeros(limb.chain.n)
+    step[limb.knee] = 1e-4
+    lengths = []
+    for sign in (1.0, -1.0):
+        origins, _, tip = limb.chain.forward(angles + sign * step)
+        lengths.append(float(np.linalg.norm(tip - origins[limb.hip])))
+    return 1 if lengths[0] < lengths[1] else -1
+
+
+def given_home(robot: Robot, q_home: Array) -> Array:
+    """The caller's home configuration, checked."""
+    q = np.asarray(q_home, dtype=np.float64)
+    if q.shape != (robot.nq,) or not np.isfinite(q).all():
+        raise ArgumentError(f"q_home: expected ({robot.nq},) finite numbers, got shape {q.shape}")
+    if robot.root == "free" and abs(float(np.linalg.norm(q[3:7])) - 1.0) > 1e-6:
+        raise ArgumentError(f"q_home: its quaternion q[3:7] has norm {np.linalg.norm(q[3:7]):.6g}, expected 1")
+    return q
+
+
+def joint_value(robot: Robot, joint: Joint, q: Array) -> float:
+    """The value of a 1-dof joint in a configuration [rad or m]."""
+    i = robot.configuration_index(joint.name)
+    return float(np.arctan2(q[i + 1], q[i])) if joint.type == "continuous" else float(q[i])
+
+
+def wished_bends(bend: str | Mapping[str, str] | None, limbs: Mapping[str, Limb]) -> dict[str, str]:
+    """The caller's wish for each knee, checked."""
+    wishes = dict.fromkeys(limbs, bend) if isinstance(bend, str) else dict(bend or {})
+    for name, value in wishes.items():
+        if name not in limbs:
+            raise UnknownNameError("leg in bend=", name, limbs)
+        if value not in ("forward", "backward"):
+            raise ArgumentError(f"bend[{name!r}]={value!r}: expected 'forward' or 'backward'")
+    return {k: str(v) for k, v in wishes.items()}

@@ -1,0 +1,149 @@
+"""`load`: a catalogue name, a path or URDF text becomes a trusted `Robot`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..errors import ArgumentError, ModelError
+from ..urdf.meshes import MeshFinder
+from ..urdf.reader import parse
+from ..urdf.tree import Array, Limits, frozen
+from . import guard
+from .bodies import Body, merge
+from .home import given_home, home, wished_bends
+from .legs import choose_limbs, make_foot
+from .model import add_feet, build
+from .overrides import actuated_joints, override
+from .report import Finding, Report
+from .robot import Foot, Robot
+from .root import ROOTS, attach_root, natural_root
+from .source import read_source
+
+REPAIRS = ("inertia",)
+
+
+def load(
+    source: str | os.PathLike[str],
+    *,
+    root: str | None = None,
+    packages: Iterable[str | os.PathLike[str]] = (),
+    actuated: Sequence[str] | None = None,
+    legs: Mapping[str, Sequence[str]] | None = None,
+    feet: Mapping[str, str | Foot] | None = None,
+    bend: str | Mapping[str, str] | None = None,
+    q_home: Array | None = None,
+    limits: Mapping[str, Limits | Mapping[str, float]] | None = None,
+    damping: float | Mapping[str, float] | None = None,
+    friction: float | Mapping[str, float] | None = None,
+    armature: float | Mapping[str, float] | None = None,
+    strict: bool = False,
+    repair: Collection[str] = (),
+    allow_massless: bool = False,
+) -> Robot:
+    """Read, judge and resolve a robot.
+
+    Args:
+        source: a catalogue name ("go2"), a path to a URDF file, or URDF text.
+        root: "free" (floating base), "planar" (sagittal x, z, pitch; gravity along -z) or "fixed".  By default a
+            robot that stands on several legs floats, all else is bolted down; the report says which.
+        packages: package roots for ``package://`` meshes; nothing outside them and the file's folder is opened.
+        actuated: names of the actuated 1-dof joints in torque order; by default all, in model order, except those
+            whose effort limit is 0.
+        legs: joint names by leg name, hip first, instead of detection.
+        feet: by leg name, the link that is the foot, or a `Foot` with radius and offset.
+        bend: "forward" or "backward", for all knees or by leg name: where knees point in `q_home`.
+        q_home: (nq,) home configuration instead of the computed one.
+        limits: by joint name, `Limits` or a mapping with any of lower, upper, velocity, effort.
+        damping: viscous friction [N m s/rad], one value for all joints or by joint name.
+        friction: Coulomb friction [N m], likewise.
+        armature: rotor inertia seen at the joint [kg m^2], likewise.
+        strict: turn every warning into an error.
+        repair: repairs to make, each reported: "inertia" (nearest physical composite inertia).
+        allow_massless: accept moving bodies without mass where bodies further out carry mass.
+
+    Returns:
+        The frozen, picklable `Robot`.
+
+    Raises:
+        ModelError: the description is refused; the message names file, element, value and what to do.
+        UnknownNameError: an unknown catalogue, joint or link name.
+        ArgumentError: a bad option.
+    """
+    if root is not None and root not in ROOTS:
+        raise ArgumentError(f"root={root!r}: expected one of {', '.join(ROOTS)}")
+    if unknown := set(repair) - set(REPAIRS):
+        raise ArgumentError(f"repair: unknown {sorted(unknown)}; known: {', '.join(REPAIRS)}")
+    document = read_source(source, tuple(packages))
+    tree = parse(document.data, file=document.name, meshes=MeshFinder(document.folder, document.packages))
+    findings = list(tree.findings)
+    root = root or document.root or natural_root(tree, findings)
+    tree = attach_root(tree, root, findings)
+    tree, provenance = override(tree, limits=limits, damping=damping, friction=friction, armature=armature)
+    bodies = merge(tree)
+    if "inertia" in repair:
+        bodies, repaired = guard.repair_inertia(bodies)
+        findings += repaired
+    guard.judge_bodies(bodies, free=root != "fixed", allow_massless=allow_massless)
+    nv = sum(b.joint.nv for b in bodies if b.joint is not None) + {"free": 6, "planar": 3, "fixed": 0}[root]
+    guard.judge_size(nv, tree.file)
+    limbs = choose_limbs(bodies, legs, feet)
+    feet_found = {name: make_foot(name, limb, (feet or {}).get(name), provenance) for name, limb in limbs.items()}
+    model = build(tree, root, bodies if "inertia" in repair else None)
+    add_feet(model, feet_found.values())
+    checks = guard.judge_model(model, tree.file)
+    for name in limbs:
+        if name in tree.link and limbs[name].contact.link.name != name:
+            reason = f"link {name!r} shares its name with a foot; look-ups mean the foot"
+            findings.append(Finding("warning", tree.link[name].where, reason, "rename the link or name legs by legs="))
+    robot = Robot(
+        name=tree.name,
+        root=root,
+        tree=tree,
+        bodies=bodies,
+        model=model,
+        actuated=actuated_joints(bodies, actuated, findings),
+        q_home=frozen(np.zeros(model.nq)),
+        lower=frozen(_unbounded(model.lowerPositionLimit, -1.0, model, bodies, root)),
+        upper=frozen(_unbounded(model.upperPositionLimit, 1.0, model, bodies, root)),
+        velocity_limits=frozen(()),
+        effort_limits=frozen(()),
+        damping=frozen(model.damping),
+        friction=frozen(model.upperDryFrictionLimit),
+        armature=frozen(model.armature),
+        legs={},
+        report=Report((), {}, checks),
+    )
+    index = robot.actuated_index
+    wishes = wished_bends(bend, limbs)
+    q, found_legs = home(robot, limbs, feet_found, wishes, findings)
+    if q_home is not None:
+        q = given_home(robot, q_home)
+    if strict:
+        warnings = [f for f in findings if f.level == "warning"]
+        if warnings:
+            more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
+            raise ModelError(f"{warnings[0].where}: {warnings[0].reason}; refused because strict=True{more}")
+    return replace(
+        robot,
+        q_home=frozen(q),
+        velocity_limits=frozen(model.upperVelocityLimit[index]),
+        effort_limits=frozen(model.upperEffortLimit[index]),
+        legs=found_legs,
+        report=Report(tuple(findings), provenance, checks),
+    )
+
+
+def _unbounded(limit: Array, sign: float, model: object, bodies: Sequence[Body], root: str) -> Array:
+    """Position limits where only 1-dof joints with a range have finite ones."""
+    out = np.full(np.shape(limit), sign * np.inf)
+    at = {"free": 7, "planar": 3, "fixed": 0}[root]
+    for body in bodies[1:]:
+        assert body.joint is not None
+        if body.joint.nq == 1:
+            out[at] = limit[at]
+        at += body.joint.nq
+    return out

@@ -1,0 +1,94 @@
+"""Numbers the caller knows better than the file, with the provenance of every one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+
+from ..errors import ArgumentError, UnknownNameError
+from ..urdf.reader import NO_LIMIT
+from ..urdf.tree import Finding, Joint, Limits, Tree
+from .bodies import Body
+
+
+def override(
+    tree: Tree,
+    *,
+    limits: Mapping[str, Limits | Mapping[str, float]] | None,
+    damping: float | Mapping[str, float] | None,
+    friction: float | Mapping[str, float] | None,
+    armature: float | Mapping[str, float] | None,
+) -> tuple[Tree, dict[str, str]]:
+    """The tree with the caller's numbers, and where each number came from."""
+    moving = [j for j in tree.joints if j.nv == 1]
+    names = [j.name for j in moving]
+    for argument, given in (("limits", limits), ("damping", damping), ("friction", friction), ("armature", armature)):
+        if isinstance(given, Mapping):
+            for name in given:
+                if name not in names:
+                    raise UnknownNameError(f"joint in {argument}=", name, names)
+    provenance: dict[str, str] = {}
+    joints = []
+    for joint in tree.joints:
+        if joint.nv == 1:
+            joint = _override_joint(
+                joint, limits, {"damping": damping, "friction": friction, "armature": armature}, provenance
+            )
+        joints.append(joint)
+    return replace(tree, joints=tuple(joints)), provenance
+
+
+def _override_joint(
+    joint: Joint,
+    limits: Mapping[str, Limits | Mapping[str, float]] | None,
+    losses: Mapping[str, float | Mapping[str, float] | None],
+    provenance: dict[str, str],
+) -> Joint:
+    file = str(joint.where)
+    for f in fields(Limits):
+        value = getattr(joint.limits, f.name)
+        provenance[f"{joint.name}.{f.name}"] = file if np.isfinite(value) else f"unlimited, {file}"
+    changes: dict[str, object] = {}
+    if limits is not None and joint.name in limits:
+        given = limits[joint.name]
+        values = {f.name: getattr(given, f.name) for f in fields(Limits)} if isinstance(given, Limits) else dict(given)
+        if unknown := set(values) - {f.name for f in fields(Limits)}:
+            raise ArgumentError(
+                f"limits[{joint.name!r}]: unknown {sorted(unknown)}; known: lower, upper, velocity, effort"
+            )
+        new = replace(joint.limits, **{k: float(v) for k, v in values.items()})
+        if not (new.lower <= new.upper and new.velocity > 0.0 and new.effort >= 0.0):
+            raise ArgumentError(f"limits[{joint.name!r}]: {new} needs lower <= upper, velocity > 0, effort >= 0")
+        changes["limits"] = new
+        provenance.update({f"{joint.name}.{k}": "argument limits" for k in values})
+    for quantity, option in losses.items():
+        chosen = option.get(joint.name) if isinstance(option, Mapping) else option
+        in_file = getattr(joint, quantity)
+        provenance[f"{joint.name}.{quantity}"] = file if in_file else f"0, not given in {file}"
+        if chosen is not None:
+            if not 0.0 <= float(chosen) < NO_LIMIT:
+                raise ArgumentError(f"{quantity}: {chosen} for joint {joint.name!r} must be finite and not negative")
+            changes[quantity] = float(chosen)
+            provenance[f"{joint.name}.{quantity}"] = f"argument {quantity}"
+    return replace(joint, **changes) if changes else joint  # type: ignore[arg-type]
+
+
+def actuated_joints(bodies: Sequence[Body], chosen: Sequence[str] | None, findings: list[Finding]) -> tuple[str, ...]:
+    """Names of the actuated joints: the caller's, or every 1-dof joint whose effort limit is not 0."""
+    joints = [b.joint for b in bodies[1:] if b.joint is not None and b.joint.nv == 1]
+    names = [j.name for j in joints]
+    if chosen is not None:
+        for name in chosen:
+            if name not in names:
+                raise UnknownNameError("joint in actuated=", name, names)
+        if len(set(chosen)) != len(tuple(chosen)):
+            raise ArgumentError("actuated: a joint is named twice")
+        return tuple(chosen)
+    for joint in joints:
+        if joint.limits.effort == 0.0:
+            findings.append(
+                Finding("note", joint.where, "effort=0: a passive joint, not actuated", "pass actuated= or limits=")
+            )
+    return tuple(j.name for j in joints if j.limits.effort > 0.0)

@@ -1,0 +1,57 @@
+"""Which root a robot gets, and what becomes of a world link or a floating joint that the file already has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..errors import ModelError
+from ..urdf.tree import Finding, Limits, Tree
+from .bodies import merge
+from .limbs import find_limbs, name_legs
+
+ROOTS = ("free", "planar", "fixed")
+#: A root link of this name is the inertial frame itself, not a part of the robot.
+WORLD = "world"
+
+
+def natural_root(tree: Tree, findings: list[Finding]) -> str:
+    """The root for a file that does not say: "free" for what floats or stands on several legs, else "fixed"."""
+    first = tree.children[tree.root.name]
+    if len(first) == 1 and first[0].type == "floating":
+        root, why = "free", f"joint {first[0].name!r} floats"
+    elif len(name_legs(find_limbs(merge(tree)))) > 1:
+        root, why = "free", "it stands on several legs"
+    else:
+        root, why = "fixed", "it does not stand on several legs"
+    findings.append(Finding("note", tree.root.where, f"root={root!r} was chosen: {why}", "pass root= to choose"))
+    return root
+
+
+def attach_root(tree: Tree, root: str, findings: list[Finding]) -> Tree:
+    """Drop a world link above the robot when the root moves, and a floating joint that `root` stands for."""
+    above = tree.root
+    first = tree.children[above.name]
+    is_world = above.inertial is None and len(first) == 1 and not above.visuals and not above.collisions
+    if not is_world:
+        if root != "fixed" and above.name == WORLD and first:
+            raise ModelError(
+                f"{above.where}: the world link carries {len(first)} joints or shapes of its own, so a moving root "
+                "would carry the world along; pass root='fixed' or remove them"
+            )
+        return tree
+    joint = first[0]
+    floats = joint.type == "floating"
+    if root == "fixed" and floats:
+        held = replace(joint, type="fixed", limits=Limits())
+        findings.append(Finding("note", joint.where, "the floating joint is held, because root='fixed'"))
+        return replace(tree, joints=(held, *tree.joints[1:]))
+    if root == "fixed" or not (floats or (above.name == WORLD and joint.type == "fixed")):
+        if root != "fixed" and above.name == WORLD:
+            raise ModelError(
+                f"{joint.where}: the robot hangs from the world by a {joint.type} joint; pass root='fixed', "
+                "or remove the world link"
+            )
+        return tree
+    reason = f"link {above.name!r} and joint {joint.name!r} are replaced by the {root} root; q is the pose of {joint.child!r}"
+    findings.append(Finding("note", above.where, reason))
+    return replace(tree, links=tree.links[1:], joints=tree.joints[1:])

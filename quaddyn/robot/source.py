@@ -1,0 +1,73 @@
+"""What `load` was given - a catalogue name, a path or URDF text - becomes one document, safely read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import ArgumentError, ModelError, UnknownNameError
+from ..urdf.xml import MAX_BYTES
+from .catalogue import CATALOGUE, find
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A URDF: its `data`, `name` for messages, `folder` (None for text), package roots and the catalogue's root."""
+
+    data: bytes | str
+    name: str
+    folder: Path | None
+    packages: tuple[Path, ...]
+    root: str | None = None
+
+
+def read_source(source: str | os.PathLike[str], packages: tuple[str | os.PathLike[str], ...]) -> Document:
+    """Read `source`.
+
+    Raises:
+        ModelError: the file is missing, no regular file, too large or unreadable.
+        UnknownNameError: neither a catalogue name nor something that looks like a file.
+        ArgumentError: a package root that is no folder, or a source of the wrong type.
+    """
+    roots = tuple(Path(p) for p in packages)
+    for folder in roots:
+        if not folder.is_dir():
+            raise ArgumentError(f"packages: {str(folder)!r} is no folder")
+    if isinstance(source, str):
+        if source.lstrip("\ufeff \t\r\n").startswith("<"):
+            return Document(source.lstrip("\ufeff \t\r\n"), "<text>", None, roots)
+        if source in CATALOGUE:
+            entry = find(source)
+            data = _regular_file(entry.path)
+            return Document(data, entry.path.name, entry.path.parent, roots + entry.packages, entry.root)
+        if not source.endswith((".urdf", ".xml")) and os.sep not in source and not os.path.exists(source):
+            raise UnknownNameError("robot", source, CATALOGUE)
+    elif not isinstance(source, os.PathLike):
+        raise ArgumentError(f"source: expected a catalogue name, a path or URDF text, got {type(source).__name__}")
+    try:
+        path = Path(source)
+        return Document(_regular_file(path), path.name, path.parent, roots)
+    except ValueError as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(f"{str(source)[:80]!r}: not a file name ({error})") from None
+
+
+def _regular_file(path: Path) -> bytes:
+    """The bytes of a regular file; opened without blocking, judged by its descriptor, so that no FIFO can hang us."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be opened: {error.strerror}") from None
+    with os.fdopen(descriptor, "rb") as stream:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise ModelError(f"{path}: not a regular file; copy its content into one")
+        if status.st_size > MAX_BYTES:
+            raise ModelError(f"{path}: {status.st_size} bytes; at most {MAX_BYTES} are read")
+        try:
+            return stream.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
