@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pinocchio as pin
 
 from ..dynamics import Dynamics
 from ..dynamics.arguments import check_vector
@@ -29,13 +30,15 @@ class JointTorque:
 class JointPD:
     """Proportional-derivative control of the actuated joints, ``tau = kp (q* - q) + kd (v* - v) + feedforward``.
 
-    Default gains come from the robot alone.  With J_f the column of a foot's Jacobian, a leg's joint sees in
-    stance the inertia ``I = M_ii + (mass / feet) |J_f|^2`` (its share of the trunk, by its lever) and any other joint
-    ``I = M_ii``, all at ``q_home``; then ``kp = I w^2`` and ``kd = 2 zeta I w`` with ``w = 2 pi bandwidth``.  A leg in
-    the air is much lighter than one that stands, so that a digital damper sized for stance could be unstable there:
-    kd is capped at ``1 / (2 dt (M^-1)_ii)``, where ``1 / (M^-1)_ii`` is the least inertia the joint can meet (all
-    others free), which makes ``|1 - kd dt / inertia| < 1`` with room for the coupling between the joints of a leg;
-    and kp at what that damper can damp critically, ``kd^2 (M^-1)_ii / 4``... never raised.
+    Default gains come from the robot alone.  With J_f the linear part of a foot's Jacobian, a leg's joint meets in
+    stance the inertia ``I = M_ii + (mass / feet) |J_f,i|^2`` (its share of the trunk, by its lever), any other joint
+    and every joint under a fixed root ``I = M_ii``, all at ``q_home``.  Then ``kp = I w^2`` and
+    ``kd = 2 zeta I w`` with ``w = 2 pi bandwidth``.
+
+    A leg in the air is far lighter, down to ``m = 1 / (M^-1)_ii`` with every other joint free, and a digital damper
+    sized for stance may be unstable there.  So kd is at most ``m / (2 dt)``: one joint alone then loses half its
+    speed per period, and three coupled joints stay stable (the eigenvalues of ``dt M^-1 Kd`` are below their
+    trace, 3/2 < 2).  Likewise kp is at most ``kd^2 / m``, which leaves the leg in the air half critically damped.
 
     Args:
         robot: any robot.
@@ -53,3 +56,83 @@ class JointPD:
     Raises:
         ArgumentError: a gain that is negative, not finite or of the wrong shape, or another value out of range.
     """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        kp: Array | float | None = None,
+        kd: Array | float | None = None,
+        bandwidth: float = 3.0,
+        damping_ratio: float = 1.0,
+        dt: float = 1e-3,
+    ) -> None:
+        for name, value in (("bandwidth", bandwidth), ("damping_ratio", damping_ratio), ("dt", dt)):
+            if not (np.isfinite(value) and value > 0.0):
+                raise ArgumentError(f"{name}: expected a positive number, got {value}")
+        self.robot = robot
+        least, inertia = _inertias(robot)
+        w = 2.0 * np.pi * bandwidth
+        damper = np.minimum(2.0 * damping_ratio * inertia * w, 0.5 * least / dt)
+        spring = np.minimum(inertia * w * w, damper * damper / least)
+        self.kp = spring if kp is None else _gain("kp", kp, robot.nu)
+        self.kd = damper if kd is None else _gain("kd", kd, robot.nu)
+        self.kp, self.kd = frozen(self.kp), frozen(self.kd)
+
+    def compute(
+        self,
+        q: Array,
+        v: Array,
+        q_wanted: Array,
+        v_wanted: Array | None = None,
+        *,
+        feedforward: Array | None = None,
+    ) -> JointTorque:
+        """Torques towards a wanted state of the joints.
+
+        Args:
+            q: (nq,) configuration.
+            v: (nv,) velocity.
+            q_wanted: (nq,) configuration whose joints are wanted; its root is not looked at.
+            v_wanted: (nv,) velocity whose joints are wanted; at rest by default.
+            feedforward: (nu,) torques to add [N m], such as those of `gravity_compensation`.
+
+        Raises:
+            ArgumentError: an argument of the wrong shape or not finite.
+        """
+        robot = self.robot
+        check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
+        check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
+        check_vector("q_wanted", q_wanted, (robot.nq,), f"nq of {robot.name}")
+        error = pin.difference(robot.model, q, q_wanted)
+        rate = -v
+        if v_wanted is not None:
+            check_vector("v_wanted", v_wanted, (robot.nv,), f"nv of {robot.name}")
+            rate = v_wanted - v
+        index = robot.actuated_index
+        tau = self.kp * error[index] + self.kd * rate[index]
+        if feedforward is not None:
+            check_vector("feedforward", feedforward, (robot.nu,), f"nu of {robot.name}")
+            tau += feedforward
+        cut = np.minimum(np.maximum(tau, -robot.effort_limits), robot.effort_limits)
+        return JointTorque(cut, tuple(robot.actuated[i] for i in np.flatnonzero(cut != tau)))
+
+
+def _inertias(robot: Robot) -> tuple[Array, Array]:
+    """The least inertia of each actuated joint (all others free), and the one it meets in stance, at home."""
+    s = Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    index = robot.actuated_index
+    inertia = s.M.diagonal().copy()
+    if robot.root != "fixed":
+        for name, leg in robot.legs.items():
+            joints = [robot.velocity_index(joint) for joint in leg.joints]
+            inertia[joints] += robot.mass / len(robot.legs) * (s.jacobian(name)[:3, joints] ** 2).sum(axis=0)
+    least: Array = 1.0 / np.linalg.inv(s.M).diagonal()
+    return least[index], inertia[index]
+
+
+def _gain(name: str, value: Array | float, size: int) -> Array:
+    gain = np.asarray(value, dtype=np.float64)
+    if gain.shape not in ((), (size,)) or not np.isfinite(gain).all() or (gain < 0.0).any():
+        raise ArgumentError(f"{name}: expected a number or {size} of them, finite and not negative, got {value}")
+    return np.broadcast_to(gain, (size,))
