@@ -71,11 +71,11 @@ def bases() -> tuple[Base, ...]:
         reading = fuzz_oracle.read(data, None)
         if not reading.links:
             continue
-        # A massless base ("world") cannot float; everything else is loaded the way a user would, by default.
-        root = "fixed" if reading.bodies and reading.bodies[0].mass <= 0 else None
+        # A massless base ("world") cannot float, a single body cannot be fixed; all else is loaded by default.
+        root = "fixed" if reading.bodies and reading.bodies[0].mass <= 0 else None if reading.moving else "free"
         doubts = fuzz_oracle.read(data, root).doubts
         # The physics of a mutant is judged afresh.
-        known = frozenset(d for d in doubts if not d.startswith(("body", "mass matrix", "massless")))
+        known = frozenset(d for d in doubts if not d.startswith(("body", "mass matrix", "massless", "nothing")))
         name = str(path.relative_to(folder)) if path.is_relative_to(folder) else f"robots/{path.name}"
         out.append(Base(name, data, root, known))
     return tuple(out)
@@ -101,7 +101,7 @@ def draw(count: int, seed: int, pool: Iterable[Base]) -> Iterator[Case]:
         rng = random.Random(f"{seed}:{index}")
         base = rng.choices(pool, weights)[0]
         kind, data = fuzz_mutants.mutate(base.data, rng)
-        root = base.root if base.root or rng.random() < 0.7 else rng.choice(("free", "fixed", "planar"))
+        root = base.root if base.root == "fixed" or rng.random() < 0.7 else rng.choice(("free", "fixed", "planar"))
         via = "text" if rng.random() < 0.3 and _is_text(data) else "path"
         yield Case(index, kind, base, root, via, data)
 
@@ -158,6 +158,7 @@ def probe(robot: Any) -> dict[str, Any]:
         "limits": limits,
         "wrong": wrong,
         "geometry": _geometry(robot.tree, wrong) if robot.tree is not None else None,
+        "notes": [str(f) for f in robot.report.findings] if robot.tree is not None else [],
         "findings": [str(w) for w in robot.report.warnings] if robot.tree is not None else [],
     }
 
@@ -392,7 +393,7 @@ def judge(case: Case, child: Child, folder: Path, *, ask_mujoco: bool = False) -
     verdict, cpu = answer["verdict"], answer.get("cpu", 0.0)
     if cpu > CPU_LIMIT:
         verdict = "hang"
-    wrong = tuple(fuzz_oracle.misfits(reading, answer["facts"])) if "facts" in answer else ()
+    wrong = tuple(fuzz_oracle.misfits(case.data, answer["facts"])) if "facts" in answer else ()
     opinion = None
     if ask_mujoco and oracle != "bad":
         opinion = child.ask("mujoco", case.data) is True

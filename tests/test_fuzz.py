@@ -126,9 +126,9 @@ def test_harness_sees_a_robot_that_is_not_its_file(tmp_path: Path) -> None:
         ({"axis": "1 0 0"}, "placement of 'arm'"),
         ({"lower": "-0.9"}, "limits of 'hinge'"),
     ):
-        misfits = fuzz_oracle.misfits(fuzz_oracle.read(chain(**change), "free"), facts)
+        misfits = fuzz_oracle.misfits(chain(**change), facts)
         assert any(complaint in m for m in misfits), (change, misfits)
-    assert fuzz_oracle.misfits(fuzz_oracle.read(chain(), "free"), facts) == []
+    assert fuzz_oracle.misfits(chain(), facts) == []
 
 
 def test_harness_sees_a_crash_and_goes_on(tmp_path: Path) -> None:
