@@ -44,13 +44,10 @@ def home(
 def _knee_sign(robot: Robot, limb: Limb, q: Array) -> int:
     """+1 when a growing knee coordinate shortens the leg, seen from the stance."""
     angles = np.array([joint_value(robot, j, q) for j in limb.chain.joints if j is not None])
-    step = np.zeros(limb.chain.n)
-    step[limb.knee] = 1e-4
-    lengths = []
-    for sign in (1.0, -1.0):
-        origins, _, tip = limb.chain.forward(angles + sign * step)
-        lengths.append(float(np.linalg.norm(tip - origins[limb.hip])))
-    return 1 if lengths[0] < lengths[1] else -1
+    origins, axes, tip = limb.chain.forward(angles)
+    # The rate of the squared distance from hip to foot, per unit rate of the knee.
+    rate = np.cross(axes[limb.knee], tip - origins[limb.knee]) @ (tip - origins[limb.hip])
+    return 1 if rate < 0.0 else -1
 
 
 def given_home(robot: Robot, q_home: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,15 +11,18 @@ from ..errors import ArgumentError, UnknownNameError
 from ..urdf.tree import frozen
 from .bodies import Body
 from .contact import Contact, find_contact, on_link
-from .limbs import Limb, find_limbs, make_limb, name_legs
+from .limbs import Limb, find_limbs, make_limb
 from .robot import Foot, Robot
 
 
 def choose_limbs(
-    bodies: Sequence[Body], legs: Mapping[str, Sequence[str]] | None, feet: Mapping[str, str | Foot] | None
+    bodies: Sequence[Body],
+    found: Mapping[str, Limb],
+    legs: Mapping[str, Sequence[str]] | None,
+    feet: Mapping[str, str | Foot] | None,
 ) -> dict[str, Limb]:
-    """The legs by name: detected, or as the caller says."""
-    limbs = name_legs(find_limbs(bodies)) if legs is None else _given_limbs(bodies, legs)
+    """The legs by name: as `found`, or as the caller says."""
+    limbs = dict(found) if legs is None else _given_limbs(bodies, legs)
     for name, foot in (feet or {}).items():
         if name not in limbs:
             raise UnknownNameError("leg in feet=", name, limbs)
@@ -47,7 +51,7 @@ def _given_limbs(bodies: Sequence[Body], legs: Mapping[str, Sequence[str]]) -> d
             if joint not in index:
                 raise UnknownNameError(f"joint of leg {name!r}", joint, index)
         run = tuple(index[j] for j in joints)
-        if not run or any(bodies[b].parent != a for a, b in zip(run[:-1], run[1:], strict=True)):
+        if not run or any(bodies[b].parent != a for a, b in itertools.pairwise(run)):
             raise ArgumentError(f"legs[{name!r}]: {list(joints)} is not a serial chain, hip first")
         out[name] = make_limb(bodies, run, detected.get(run[-1]) or find_contact(bodies[run[-1]]))
     return out

@@ -16,6 +16,7 @@ from . import guard
 from .bodies import Body, merge
 from .home import given_home, home, wished_bends
 from .legs import choose_limbs, make_foot
+from .limbs import find_limbs, name_legs
 from .model import add_feet, build
 from .overrides import actuated_joints, override
 from .report import Finding, Report
@@ -80,17 +81,21 @@ def load(
     document = read_source(source, tuple(packages))
     tree = parse(document.data, file=document.name, meshes=MeshFinder(document.folder, document.packages))
     findings = list(tree.findings)
-    root = root or document.root or natural_root(tree, findings)
-    tree = attach_root(tree, root, findings)
-    tree, provenance = override(tree, limits=limits, damping=damping, friction=friction, armature=armature)
     bodies = merge(tree)
+    limbs = name_legs(find_limbs(bodies))
+    root = root or document.root or natural_root(tree, len(limbs), findings)
+    rooted = attach_root(tree, root, findings)
+    resolved, provenance = override(rooted, limits=limits, damping=damping, friction=friction, armature=armature)
+    if resolved is not tree:
+        tree, bodies = resolved, merge(resolved)
+        limbs = name_legs(find_limbs(bodies))
     if "inertia" in repair:
         bodies, repaired = guard.repair_inertia(bodies)
         findings += repaired
     guard.judge_bodies(bodies, free=root != "fixed", allow_massless=allow_massless)
     nv = sum(b.joint.nv for b in bodies if b.joint is not None) + {"free": 6, "planar": 3, "fixed": 0}[root]
     guard.judge_size(nv, tree.file)
-    limbs = choose_limbs(bodies, legs, feet)
+    limbs = choose_limbs(bodies, limbs, legs, feet)
     feet_found = {name: make_foot(name, limb, (feet or {}).get(name), provenance) for name, limb in limbs.items()}
     model = build(tree, root, bodies if "inertia" in repair else None)
     add_feet(model, feet_found.values())

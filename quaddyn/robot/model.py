@@ -127,8 +127,8 @@ def _body(
 def add_feet(model: pin.Model, feet: Iterable[Foot]) -> None:
     """Add a frame of each foot's name at the centre of its contact sphere, with the axes of its link."""
     for foot in feet:
-        carrier = next(f for f in model.frames if f.name == foot.frame and f.type == pin.FrameType.BODY)
         parent = model.getFrameId(foot.frame, pin.FrameType.BODY)
+        carrier = model.frames[parent]
         centre = carrier.placement * pin.SE3(np.eye(3), foot.offset.copy())
         model.addFrame(pin.Frame(foot.name, carrier.parentJoint, parent, centre, pin.FrameType.OP_FRAME))
 

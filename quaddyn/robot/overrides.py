@@ -37,6 +37,8 @@ def override(
                 joint, limits, {"damping": damping, "friction": friction, "armature": armature}, provenance
             )
         joints.append(joint)
+    if all(a is b for a, b in zip(joints, tree.joints, strict=True)):
+        return tree, provenance
     return replace(tree, joints=tuple(joints)), provenance
 
 

@@ -104,6 +104,7 @@ class Robot:
     legs: Mapping[str, Leg]
     report: Report
     _frame_ids: Mapping[str, int] = field(init=False, repr=False)
+    _places: Mapping[str, tuple[int, int]] = field(init=False, repr=False)
     _actuated_index: NDArray[np.intp] = field(init=False, repr=False)
 
     # -- sizes -----------------------------------------------------------------------------------------------
@@ -131,7 +132,7 @@ class Robot:
     @property
     def joint_names(self) -> tuple[str, ...]:
         """Moving joints of the file in model order (the root joint is not one of them)."""
-        return tuple(b.joint.name for b in self.bodies[1:] if b.joint is not None)
+        return tuple(self._places)
 
     @property
     def feet(self) -> tuple[str, ...]:
@@ -163,9 +164,9 @@ class Robot:
         Raises:
             UnknownNameError: no such joint.
         """
-        if joint not in self.joint_names:
-            raise UnknownNameError("joint", joint, self.joint_names)
-        return int(self.model.joints[self.model.getJointId(joint)].idx_v)
+        if joint not in self._places:
+            raise UnknownNameError("joint", joint, self._places)
+        return self._places[joint][1]
 
     def configuration_index(self, joint: str) -> int:
         """Index in q of a joint's first coordinate.
@@ -173,9 +174,9 @@ class Robot:
         Raises:
             UnknownNameError: no such joint.
         """
-        if joint not in self.joint_names:
-            raise UnknownNameError("joint", joint, self.joint_names)
-        return int(self.model.joints[self.model.getJointId(joint)].idx_q)
+        if joint not in self._places:
+            raise UnknownNameError("joint", joint, self._places)
+        return self._places[joint][0]
 
     # -- maps ------------------------------------------------------------------------------------------------
     @property
@@ -232,19 +233,23 @@ class Robot:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
         object.__setattr__(self, "legs", MappingProxyType(dict(self.legs)))
+        found: dict[pin.FrameType, dict[str, int]] = {}
+        for i, frame in enumerate(self.model.frames):
+            found.setdefault(frame.type, {}).setdefault(frame.name, i)
+        kinds = pin.FrameType
         ids: dict[str, int] = {}
-        frames = self.model.frames
-        for kinds in (
-            (pin.FrameType.OP_FRAME,),
-            (pin.FrameType.BODY,),
-            (pin.FrameType.JOINT, pin.FrameType.FIXED_JOINT),
-        ):
-            for i, frame in enumerate(frames):
-                if frame.type in kinds:
-                    ids.setdefault(frame.name, i)
+        for kind in (kinds.FIXED_JOINT, kinds.JOINT, kinds.BODY, kinds.OP_FRAME):  # the later, the stronger
+            ids.update(found.get(kind, {}))
         ids.pop("universe", None)
         object.__setattr__(self, "_frame_ids", ids)
-        index = np.array([self.velocity_index(n) for n in self.actuated], dtype=np.intp)
+        places: dict[str, tuple[int, int]] = {}
+        q, v = {"free": (7, 6), "planar": (3, 3), "fixed": (0, 0)}[self.root]
+        for body in self.bodies[1:]:
+            assert body.joint is not None
+            places[body.joint.name] = (q, v)
+            q, v = q + body.joint.nq, v + body.joint.nv
+        object.__setattr__(self, "_places", places)
+        index = np.array([places[n][1] for n in self.actuated], dtype=np.intp)
         index.flags.writeable = False
         object.__setattr__(self, "_actuated_index", index)
 
@@ -260,4 +265,5 @@ class Robot:
 
     def __repr__(self) -> str:
         feet = f", feet={self.feet}" if self.feet else ""
-        return f"Robot({self.name!r}, root={self.root!r}, nq={self.nq}, nv={self.nv}, nu={self.nu}, mass={self.mass:.3f}{feet})"
+        sizes = f"nq={self.nq}, nv={self.nv}, nu={self.nu}, mass={self.mass:.3f}"
+        return f"Robot({self.name!r}, root={self.root!r}, {sizes}{feet})"

@@ -6,20 +6,18 @@ from dataclasses import replace
 
 from ..errors import ModelError
 from ..urdf.tree import Finding, Limits, Tree
-from .bodies import merge
-from .limbs import find_limbs, name_legs
 
 ROOTS = ("free", "planar", "fixed")
 #: A root link of this name is the inertial frame itself, not a part of the robot.
 WORLD = "world"
 
 
-def natural_root(tree: Tree, findings: list[Finding]) -> str:
+def natural_root(tree: Tree, legs: int, findings: list[Finding]) -> str:
     """The root for a file that does not say: "free" for what floats or stands on several legs, else "fixed"."""
     first = tree.children[tree.root.name]
     if len(first) == 1 and first[0].type == "floating":
         root, why = "free", f"joint {first[0].name!r} floats"
-    elif len(name_legs(find_limbs(merge(tree)))) > 1:
+    elif legs > 1:
         root, why = "free", "it stands on several legs"
     else:
         root, why = "fixed", "it does not stand on several legs"
@@ -52,6 +50,6 @@ def attach_root(tree: Tree, root: str, findings: list[Finding]) -> Tree:
                 "or remove the world link"
             )
         return tree
-    reason = f"link {above.name!r} and joint {joint.name!r} are replaced by the {root} root; q is the pose of {joint.child!r}"
-    findings.append(Finding("note", above.where, reason))
+    reason = f"link {above.name!r} and joint {joint.name!r} are replaced by the {root} root"
+    findings.append(Finding("note", above.where, reason, f"q holds the pose of {joint.child!r}"))
     return replace(tree, links=tree.links[1:], joints=tree.joints[1:])

@@ -42,7 +42,7 @@ def read_source(source: str | os.PathLike[str], packages: tuple[str | os.PathLik
             entry = find(source)
             data = _regular_file(entry.path)
             return Document(data, entry.path.name, entry.path.parent, roots + entry.packages, entry.root)
-        if not source.endswith((".urdf", ".xml")) and os.sep not in source and not os.path.exists(source):
+        if not source.endswith((".urdf", ".xml")) and os.sep not in source and not Path(source).exists():
             raise UnknownNameError("robot", source, CATALOGUE)
     elif not isinstance(source, os.PathLike):
         raise ArgumentError(f"source: expected a catalogue name, a path or URDF text, got {type(source).__name__}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -46,10 +47,13 @@ class _LegStance:
         span = self.high - self.low
         self.low, self.high = self.low + MARGIN * span, self.high - MARGIN * span
         self.middle = np.clip(np.zeros(self.chain.n), self.low, self.high)
+
+    @functools.cached_property
+    def samples(self) -> Array:
+        """(N, n) a grid over the joint ranges, for first guesses."""
         k = _GRID[self.chain.n]
         axes = [np.linspace(a, b, k) for a, b in zip(self.low, self.high, strict=True)]
-        self.samples = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.chain.n)
-        self.features = self.measure(self.samples)
+        return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.chain.n)
 
     def measure(self, q: Array) -> tuple[Array, Array, Array, Array, Array]:
         """Foot relative to the bending hip, forward and up; foot height; tilt and turn of the leg plane; bend [m]."""
@@ -74,7 +78,12 @@ class _LegStance:
 
     def extension_range(self) -> tuple[float, float]:
         """Shortest and longest comfortable distance from hip to foot [m]."""
-        extension = self.features[1]
+        bending = self.chain.n - self.limb.hip - 1  # the hip itself and what lies above it do not stretch the leg
+        k = {0: 1, 1: 33}.get(bending, _GRID[bending] if bending else 1)
+        axes = [np.linspace(a, b, k) for a, b in zip(self.low[-bending:], self.high[-bending:], strict=True)]
+        q = np.tile(self.middle, (k**bending, 1))
+        q[:, self.chain.n - bending :] = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, bending)
+        extension = self.measure(q)[1]
         low, high = float(extension.min()), float(extension.max())
         return low + 0.05 * (high - low), high - 0.05 * (high - low)
 
@@ -86,14 +95,20 @@ class _LegStance:
         weight = 0.0 if lone else reach
         return np.stack((along - shift, foot_height - height, weight * plane[..., 0], weight * plane[..., 1]), axis=-1)
 
-    def solve(self, height: float, shift: float, bend: str) -> _Solution:
-        """Sample, pick, refine by damped Gauss-Newton inside the limits."""
+    def solve(self, height: float, shift: float, bend: str, guesses: Sequence[Array] = ()) -> _Solution:
+        """Try the guesses; else sample, pick, refine by damped Gauss-Newton inside the limits."""
         reach = self.limb.reach
+        for guess in guesses:  # legs of one robot often have one solution
+            inside = guess.shape == self.low.shape and bool(((guess >= self.low) & (guess <= self.high)).all())
+            if inside and np.abs(self.residual(guess, height, shift)[:2]).max() < 0.01 * reach:
+                found = self._solution(self._refine(guess.copy(), height, shift), height, shift)
+                if found.residual < _RESIDUAL and found.bend == bend:
+                    return found
         r = self.residual(self.samples, height, shift)
         middling = (self.samples - self.middle) / np.maximum(self.high - self.low, 1e-9)
         cost = (r**2).sum(axis=-1) / reach**2 + 1e-2 * (middling**2).sum(axis=-1)
         sign = 1.0 if bend == "forward" else -1.0
-        good = sign * self.features[4] > 0.01 * reach
+        good = sign * self.measure(self.samples)[4] > 0.01 * reach
         cost = np.where(good, cost, cost + 100.0)
         best: _Solution | None = None
         for start in np.argsort(cost, kind="stable")[:3]:
@@ -199,10 +214,12 @@ class StanceProblem:
         best: tuple[Array, float, dict[str, str]] | None = None
         for share in EXTENSIONS if height is None else EXTENSIONS[:1]:
             plane = self._plane(share) if height is None else -height
-            values, bends, worst = {}, {}, 0.0
+            values: dict[str, Array] = {}
+            bends: dict[str, str] = {}
+            worst = 0.0
             for name, leg in self.legs.items():
                 target = plane + self.limbs[name].contact.radius
-                found = [leg.solve(target, shift, wishes.get(name, "backward"))]
+                found = [leg.solve(target, shift, wishes.get(name, "backward"), tuple(values.values()))]
                 if found[0].residual > _RESIDUAL and name not in wishes:
                     found.append(leg.solve(target, shift, "forward"))
                 chosen = min(found, key=lambda s: s.residual)

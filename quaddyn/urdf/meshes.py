@@ -35,9 +35,9 @@ class MeshFinder:
         outside = False
         for candidate, root in self._candidates(uri):
             real = os.path.realpath(candidate)  # follows links before judging
-            if not os.path.commonpath((real, root)) == str(root):
+            if os.path.commonpath((real, root)) != str(root):
                 outside = outside or os.path.lexists(candidate)
-            elif os.path.isfile(real):
+            elif Path(real).is_file():
                 return Path(real), ""
         return None, "outside the package roots, not opened" if outside else "no such file in the package roots"
 
@@ -46,16 +46,16 @@ class MeshFinder:
         if separator and scheme in ("package", "model"):
             package, _, inner = rest.partition("/")
             for root in self.roots:
-                yield os.path.join(root, rest), root
+                yield f"{root}/{rest}", root
                 if root.name == package:
-                    yield os.path.join(root, inner), root
+                    yield f"{root}/{inner}", root
             if self.folder is not None:
                 for above in (self.folder, *self.folder.parents):
                     if above.name == package:
-                        yield os.path.join(above, inner), above
+                        yield f"{above}/{inner}", above
         elif separator and scheme == "file":
             for root in self.roots:
                 yield rest, root
         elif not separator:
             for root in self.roots:
-                yield os.path.join(self.folder or root, uri), root
+                yield uri if uri.startswith("/") else f"{self.folder or root}/{uri}", root

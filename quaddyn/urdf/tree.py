@@ -34,7 +34,7 @@ def frozen(array: object) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Provenance: `file` (or "<text>"), `line` (1-based, 0 when made by us) and `element` such as ``<link name="base">``."""
+    """Provenance: `file` (or "<text>"), `line` (1-based, 0 when ours), `element` such as ``<link name="base">``."""
 
     file: str
     line: int
@@ -76,7 +76,7 @@ class FrozenArrays:
 
 
 def _restore(cls: type, values: tuple[object, ...]) -> object:
-    out = cls.__new__(cls)
+    out: object = object.__new__(cls)
     for field, value in zip(dataclasses.fields(cls), values, strict=True):
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
@@ -198,7 +198,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Joint limits: `lower`, `upper` [rad or m], `velocity` [rad/s or m/s], `effort` [N m or N]; inf where there is none."""
+    """Joint limits: `lower`, `upper` [rad or m], `velocity` [rad/s or m/s], `effort` [N m or N]; inf means none."""
 
     lower: float = -np.inf
     upper: float = np.inf
