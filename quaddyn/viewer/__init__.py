@@ -1,0 +1,8 @@
+"""The viewer: a robot, its forces and its motion in a browser, live or recorded."""
+
+from .figure import Missing
+from .parts import MeshError
+from .server import ServerError
+from .viewer import Viewer
+
+__all__ = ["MeshError", "Missing", "ServerError", "Viewer"]

@@ -1,0 +1,169 @@
+"""`Figure`: a robot's links as slots of a scene, from its visuals, else its collisions, else as sticks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from ..robot.bodies import Body
+from ..robot.robot import Robot
+from ..urdf.tree import Array, Box, Capsule, Cylinder, Geometry, Link, Mesh, Pose, Shape, Sphere
+from . import shapes
+from .mesh import read_mesh
+from .parts import Material, MeshError, Part
+from .scene import Scene
+
+_GREY = Material((0.72, 0.74, 0.78, 1.0))
+_STICK = Material((0.25, 0.45, 0.75, 1.0))
+_MISSING = Material((0.95, 0.1, 0.75, 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A mesh that could not be drawn: its `link`, the `uri` as written, and the `reason`; `instead` is drawn."""
+
+    link: str
+    uri: str
+    reason: str
+    instead: str
+
+    def __str__(self) -> str:
+        return f"link {self.link!r}: mesh {self.uri!r}: {self.reason}; drawn instead: {self.instead}"
+
+
+class Figure:
+    """Draws a robot into a scene.
+
+    Attributes:
+        slots: number of the first slot and the one after the last: one a body, in order.
+        joints: (n,) index of the Pinocchio joint that carries each body.
+        size: largest side of the box around all joints and feet in `q_home` [m].
+        missing: the meshes that could not be drawn.
+    """
+
+    def __init__(self, scene: Scene, robot: Robot, *, meshes: bool) -> None:
+        self.robot, self.scene = robot, scene
+        self.missing: list[Missing] = []
+        self._parts: dict[str, tuple[Part, ...] | MeshError] = {}
+        model = robot.model
+        frames = [model.frames[model.getFrameId(b.name, pin.FrameType.BODY)] for b in robot.bodies]
+        self.joints = [int(f.parentJoint) for f in frames]
+        self._inside = [Pose.of(f.placement.rotation, f.placement.translation) for f in frames]
+        self.size = self._size()
+        links = robot.tree.links
+        with_visuals, with_collisions = any(x.visuals for x in links), any(x.collisions for x in links)
+        first = len(scene.slots)
+        for index, (body, inside) in enumerate(zip(robot.bodies, self._inside, strict=True)):
+            slot = scene.slot("Robot", body.name)
+            if not meshes or not (with_visuals or with_collisions):
+                self._sticks(slot, index, body, inside)
+                continue
+            for link, placement in body.links:
+                for geometry in link.visuals if with_visuals else link.collisions:
+                    self._draw(slot, link, geometry, inside @ placement)
+        self.slots = (first, len(scene.slots))
+
+    def _size(self) -> float:
+        data = self.robot.model.createData()
+        pin.framesForwardKinematics(self.robot.model, data, np.array(self.robot.q_home))
+        names = (*self.robot.feet, *(b.name for b in self.robot.bodies))
+        points = np.array([data.oMf[self.robot.frame_id(n)].translation for n in names])
+        return max(float(np.ptp(points, axis=0).max()), 0.1)
+
+    def _draw(self, slot: int, link: Link, geometry: Geometry, place: Pose) -> None:
+        shape = geometry.shape
+        try:
+            self._add(slot, shape, geometry.rgba, place @ geometry.placement)
+        except MeshError as error:
+            assert isinstance(shape, Mesh)
+            instead = self._stand_in(slot, link, place, geometry)
+            self.missing.append(Missing(link.name, shape.uri, str(error), instead))
+
+    def _stand_in(self, slot: int, link: Link, place: Pose, failed: Geometry) -> str:
+        """Draws what remains of a link whose visual mesh cannot be read; says what."""
+        drawn = 0
+        for other in link.collisions:
+            if other is failed:
+                continue
+            try:
+                self._add(slot, other.shape, _MISSING.color, place @ other.placement)
+                drawn += 1
+            except MeshError:
+                continue
+        if drawn:
+            return "its collision shapes"
+        marker = self.scene.geometry("missing", shapes.box((1, 1, 1)))
+        side = 0.05 * self.size
+        self.scene.mesh(slot, marker, self.scene.material(_MISSING), place @ failed.placement, (side, side, side))
+        return "a small box"
+
+    def _add(self, slot: int, shape: Shape, rgba: tuple[float, ...] | None, placement: Pose) -> None:
+        own = _GREY if rgba is None else Material((rgba[0], rgba[1], rgba[2], rgba[3]))
+        scale = shape.scale if isinstance(shape, Mesh) else (1.0, 1.0, 1.0)
+        for number, part in enumerate(self._read(shape)):
+            key = (str(shape.path), number) if isinstance(shape, Mesh) else shape
+            # A material inside the mesh file wins, as in RViz: URDFs often say white for every mesh.
+            material = self.scene.material(part.material or own)
+            self.scene.mesh(slot, self.scene.geometry(key, part), material, placement, scale)
+
+    def _read(self, shape: Shape) -> tuple[Part, ...]:
+        match shape:
+            case Sphere(radius):
+                return (shapes.sphere(radius),)
+            case Box(size):
+                return (shapes.box(size),)
+            case Cylinder(radius, length):
+                return (shapes.cylinder(radius, length),)
+            case Capsule(radius, length):
+                return (shapes.capsule(radius, length),)
+            case Mesh(uri, path, _):
+                if path is None:
+                    raise MeshError("no such file in the package roots")
+                if uri not in self._parts:
+                    try:
+                        self._parts[uri] = read_mesh(path)
+                    except MeshError as error:
+                        self._parts[uri] = error
+                found = self._parts[uri]
+                if isinstance(found, MeshError):
+                    raise found
+                return found
+
+    def _sticks(self, slot: int, index: int, body: Body, inside: Pose) -> None:
+        """Lines from the body's joint to the next joints and to its foot, a ball at the joint."""
+        r = 0.02 * self.size
+        material = self.scene.material(_STICK)
+        self.scene.mesh(slot, self.scene.geometry("ball", shapes.sphere(1.0)), material, inside, (1.6 * r,) * 3)
+        ends = [b.placement.translation for b in self.robot.bodies if b.parent == index]
+        for leg in self.robot.legs.values():
+            foot = self.robot.model.frames[self.robot.frame_id(leg.foot.name)]
+            if foot.parentJoint == self.joints[index]:
+                ends.append(inside.inverse().apply(foot.placement.translation))
+        stick = self.scene.geometry("stick", shapes.line(1.0))
+        for end in _far_enough(ends, r):
+            length = float(np.linalg.norm(end))
+            self.scene.mesh(slot, stick, material, inside @ Pose.of(align_z(end), np.zeros(3)), (r, r, length))
+
+
+def _far_enough(points: Iterable[Array], distance: float) -> list[Array]:
+    return [p for p in points if np.linalg.norm(p) > distance]
+
+
+def align_z(direction: Array) -> Array:
+    """A rotation (3, 3) that turns z into `direction`, which must not be zero."""
+    x, y, z, w = z_to(direction)
+    return np.asarray(pin.Quaternion(w, x, y, z).toRotationMatrix())
+
+
+def z_to(direction: Array) -> tuple[float, float, float, float]:
+    """The shortest quaternion (x, y, z, w) that turns z into `direction`; half a turn about x for the opposite."""
+    x, y, z = (float(c) for c in direction)
+    n = (x * x + y * y + z * z) ** 0.5
+    w = n + z
+    if w <= 1e-12 * n:
+        return 1.0, 0.0, 0.0, 0.0
+    length = (x * x + y * y + w * w) ** 0.5
+    return -y / length, x / length, 0.0, w / length

@@ -1,0 +1,70 @@
+"""`Markers`: force arrows, friction cones, triads and the centre of mass, each a slot made when first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ..urdf.tree import Array, Pose
+from . import shapes
+from .figure import align_z, z_to
+from .parts import Material, Part
+from .scene import Scene
+
+Placed = Iterator[tuple[int, tuple[float, ...]]]
+
+_COLORS = {"force": (0.90, 0.16, 0.13), "moment": (0.58, 0.25, 0.78), "velocity": (0.10, 0.60, 0.35)}
+_CONE = Material((0.95, 0.65, 0.10, 0.30))
+_COM = Material((0.98, 0.72, 0.05, 1.0))
+_AXES = ((0.85, 0.15, 0.15), (0.15, 0.65, 0.20), (0.15, 0.35, 0.90))
+_UPRIGHT = (0.0, 0.0, 0.0, 1.0)
+
+
+class Markers:
+    """Gives slot numbers with their ten numbers; `size` [m] is the robot's, to which markers are scaled."""
+
+    def __init__(self, scene: Scene, size: float) -> None:
+        self._scene, self._size = scene, size
+        self._slots: dict[tuple[str, str], int] = {}
+
+    def arrow(self, kind: str, name: str, tail: Array, vector: Array) -> Placed:
+        """A "force", "moment" or "velocity" arrow from `tail` along `vector` (3,), as long as it [m]."""
+        length = float(np.linalg.norm(vector))
+        if length > 1e-4 * self._size:  # shorter is no arrow; the pose of a zero vector is undefined
+            slot = self._slot(kind, name, "arrow", shapes.arrow, Material((*_COLORS[kind], 1.0)))
+            yield slot, (*tail, *z_to(vector), length, length, length)
+
+    def cone(self, name: str, tip: Array, friction: float) -> Placed:
+        """The cone of the forces that do not slip on level ground, its tip at `tip`."""
+        height = 0.25 * self._size
+        slot = self._slot("cone", name, "cone", shapes.cone, _CONE)
+        yield slot, (*tip, *_UPRIGHT, friction * height, friction * height, height)
+
+    def triad(self, name: str, pose: Array) -> Placed:
+        """A frame's axes at `pose` (7,): position and quaternion (x, y, z, w)."""
+        if ("triad", name) not in self._slots:
+            slot = self._slots["triad", name] = self._scene.slot("Frames", name)
+            arrow = self._scene.geometry("arrow", shapes.arrow())
+            for axis, color in zip(np.eye(3), _AXES, strict=True):
+                material = self._scene.material(Material((*color, 1.0)), glow=True)
+                self._scene.mesh(slot, arrow, material, Pose.of(align_z(axis), np.zeros(3)))
+        yield self._slots["triad", name], (*pose, *(0.2 * self._size,) * 3)
+
+    def center_of_mass(self, center: Array) -> Placed:
+        """A ball at `center`, a disc below it on the ground z = 0, and a thread between them."""
+        x, y, z = (float(c) for c in center)
+        r = 0.03 * self._size
+        yield self._slot("com", "center", "com ball", lambda: shapes.sphere(1), _COM), (x, y, z, *_UPRIGHT, r, r, r)
+        ground = (x, y, 0.003 * self._size, *_UPRIGHT, r, r, r)
+        yield self._slot("com", "ground", "com disc", lambda: shapes.disc(1), _COM), ground
+        thread = (x, y, 0.0, *_UPRIGHT, 0.1 * r, 0.1 * r, z)
+        yield self._slot("com", "thread", "com thread", lambda: shapes.line(1), _COM), thread
+
+    def _slot(self, kind: str, name: str, key: str, shape: Callable[[], Part], material: Material) -> int:
+        slot = self._slots.get((kind, name))
+        if slot is None:
+            slot = self._slots[kind, name] = self._scene.slot(kind.capitalize(), name)
+            geometry = self._scene.geometry(key, shape())
+            self._scene.mesh(slot, geometry, self._scene.material(material, glow=True), Pose.identity())
+        return slot

@@ -1,0 +1,65 @@
+"""The two web pages, live and recorded: meshcat's viewer, our stage script, and no way out to the network."""
+
+from __future__ import annotations
+
+import functools
+import html
+import importlib.resources
+import importlib.util
+import re
+from pathlib import Path
+
+from ..errors import QuaddynError
+
+#: Nothing but what is in the page itself may be loaded, whatever a mesh or a text says.
+_POLICY = (
+    "default-src 'none'; script-src {script}; style-src 'unsafe-inline'; img-src data: blob:; connect-src {connect}"
+)
+
+
+def _text(name: str) -> str:
+    return (importlib.resources.files(__package__) / name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def meshcat_script() -> str:
+    """The viewer of meshcat (three.js, orbit controls, menu) as it is shipped in its package, with its licence note.
+
+    Raises:
+        QuaddynError: the installed meshcat has no viewer script.
+    """
+    spec = importlib.util.find_spec("meshcat")
+    folder = Path(spec.origin).parent / "viewer" / "dist" if spec is not None and spec.origin else Path("-")
+    try:
+        script = (folder / "main.min.js").read_text(encoding="utf-8")
+        licence = folder / "main.min.js.LICENSE.txt"
+        note = licence.read_text(encoding="utf-8") if licence.is_file() else ""
+    except OSError as error:
+        raise QuaddynError(f"the viewer needs meshcat's main.min.js: {error}; reinstall meshcat") from None
+    return note + "\n" + script
+
+
+def _page(title: str, policy: str, scripts: str) -> str:
+    values = {"title": html.escape(title), "policy": policy, "scripts": scripts}
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], _text("page.html"))
+
+
+def live_page(title: str, port: int) -> str:
+    """The page that the server hands out; it asks for meshcat and the frames at the server."""
+    hosts = ("127.0.0.1", "localhost")
+    connect = " ".join(("'self'", *(f"ws://{h}:{port}" for h in hosts)))
+    policy = _POLICY.format(script="'self' 'unsafe-inline'", connect=connect)
+    scripts = '<script src="meshcat.js"></script>\n' + _script(_text("stage.js")) + _script("live();")
+    return _page(title, policy, scripts)
+
+
+def recorded_page(title: str, data: str) -> str:
+    """The self-contained page around `data`: base64 of gzip of length-prefixed packets."""
+    policy = _POLICY.format(script="'unsafe-inline'", connect="'none'")
+    scripts = _script(meshcat_script()) + _script(_text("stage.js"))
+    scripts += f'<script type="application/octet-stream" id="data">{data}</script>\n' + _script("recorded();")
+    return _page(title, policy, scripts)
+
+
+def _script(source: str) -> str:
+    return "<script>" + source.replace("</script", "<\\/script") + "</script>\n"

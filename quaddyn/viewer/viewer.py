@@ -1,0 +1,356 @@
+"""`Viewer`: a robot, its forces and its centre of mass in a browser, live or as a recorded page."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import weakref
+import webbrowser
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from .figure import Figure, Missing
+from .markers import Markers
+from .recording import Recording
+from .scene import SLOT, Blob, Scene
+from .server import Server
+
+
+class Viewer:
+    """Shows a robot in meshcat's web viewer; needs no browser and no network.
+
+    Every frame shown is also kept, so that `record` can write it all to one HTML file at any time.
+
+    Use it as a context manager, or call `close`; a viewer that is dropped or whose process ends frees its port by
+    itself.
+
+    Args:
+        robot: from `quaddyn.load`.
+        open_browser: opens `url` in the user's browser.
+        meshes: False draws joints and sticks instead of the file's visuals (or collisions, where it has no visuals).
+        serve: False opens no socket; recording still works.
+        port: to listen on at 127.0.0.1; 0 takes a free one.
+        fps: frames kept per second of recorded time [1/s].
+        max_frames: frames kept at most; the oldest are forgotten (default: 20 minutes at 30 fps).
+        newtons_per_meter: length scale of force arrows [N/m]; None makes a force of the robot's weight one and a
+            half times as long as the robot (`newtons_per_meter` tells the value).  Moments are drawn to the
+            same length at one robot length of lever arm.
+
+    Attributes:
+        robot: the robot shown.
+        newtons_per_meter: the force scale in use [N/m].
+
+    Raises:
+        ServerError: the port cannot be had.
+        ArgumentError: an option is out of range.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        open_browser: bool = False,
+        meshes: bool = True,
+        serve: bool = True,
+        port: int = 0,
+        fps: float = 30.0,
+        max_frames: int = 36_000,
+        newtons_per_meter: float | None = None,
+    ) -> None:
+        _positive("fps", fps)
+        _positive("max_frames", max_frames)
+        self.robot = robot
+        self._data = robot.model.createData()
+        self._scene = Scene()
+        self._figure = Figure(self._scene, robot, meshes=meshes)
+        size = self._figure.size
+        if newtons_per_meter is None:
+            weight = robot.mass * float(np.linalg.norm(robot.model.gravity.linear))
+            newtons_per_meter = weight / (1.5 * size) if weight > 0 else 1.0
+        self.newtons_per_meter = _positive("newtons_per_meter", newtons_per_meter)
+        self._markers = Markers(self._scene, size)
+        self._frames: dict[str, int] = {}
+        self._recording = Recording(fps, int(max_frames))
+        self._server = Server(robot.name, port) if serve else None
+        self._finalizer = weakref.finalize(self, Server.close, self._server) if self._server else None
+        self.look()
+        if self.missing and self._server:
+            text = f"{len(self.missing)} mesh(es) missing:\n" + "\n".join(map(str, self.missing[:8]))
+            self._server.state("note", Blob().packet({"kind": "note", "text": text}))
+        self._send(self._poses(robot.q_home, None, {}, True, (), 0.0), "")  # a first look; not recorded
+        if open_browser:
+            webbrowser.open(self.url)
+
+    # -- what it is ----------------------------------------------------------------------------------------------
+    @property
+    def url(self) -> str:
+        """Address of the live page, on this machine only.
+
+        Raises:
+            QuaddynError: the viewer was made with ``serve=False`` or has been closed.
+        """
+        return self._live.url
+
+    @property
+    def missing(self) -> tuple[Missing, ...]:
+        """The mesh files that could not be drawn, each with link, reason and what is drawn instead."""
+        return tuple(self._figure.missing)
+
+    @property
+    def clients(self) -> int:
+        """Number of browser pages that are connected."""
+        return 0 if self._server is None else self._server.clients
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Blocks until a browser shows the page, at most `timeout` [s]; returns whether one does."""
+        return self._live.wait(timeout)
+
+    @property
+    def _live(self) -> Server:
+        if self._server is None or self._finalizer is None or not self._finalizer.alive:
+            raise QuaddynError("this viewer serves no page: it was closed or made with serve=False")
+        return self._server
+
+    # -- showing -------------------------------------------------------------------------------------------------
+    def show(
+        self,
+        q: ArrayLike,
+        *,
+        v: ArrayLike | None = None,
+        forces: Mapping[str, ArrayLike] | None = None,
+        com: bool = True,
+        cones: bool = False,
+        friction: float | Mapping[str, float] = 0.6,
+        text: str | None = None,
+        time: float | None = None,
+    ) -> None:
+        """Shows one instant, at once; the caller keeps the pace.
+
+        Args:
+            q: (nq,) configuration.
+            v: (nv,) velocity: draws the centre of mass' velocity as an arrow, as long as the way in half a second.
+            forces: {foot or frame name: (3,) force or (6,) force and moment}, on the robot, world axes [N, N m], drawn
+                from the frame's origin at `newtons_per_meter`; a zero force is not drawn.
+            com: draws the centre of mass and its projection on the ground, z = 0.
+            cones: draws the friction cone at every frame in `forces`, at every foot when there are none.
+            friction: friction coefficient of the cones, one for all or {name: coefficient}; the ground is level.
+            text: shown in the page's corner.
+            time: the caller's clock [s] for the recording; None: 1 / fps after the last frame.
+
+        Raises:
+            UnknownNameError: a force or friction name that is no frame of the robot.
+            ArgumentError: an argument has the wrong shape or a non-finite value, or `q` holds no unit quaternion.
+        """
+        q = _vector("q", q, (self.robot.nq,))
+        if not pin.isNormalized(self.robot.model, q, 1e-3):
+            raise ArgumentError("q: a quaternion (or the cosine and sine of a continuous joint) is not of unit length")
+        velocity = None if v is None else _vector("v", v, (self.robot.nv,))
+        wrenches = {name: _vector(f"forces[{name!r}]", f, (3,), (6,)) for name, f in (forces or {}).items()}
+        coned = tuple(wrenches or self.robot.feet) if cones else ()
+        if time is not None and not np.isfinite(time):
+            raise ArgumentError(f"time: expected a finite number, got {time}")
+        poses = self._poses(q, velocity, wrenches, com, coned, friction)
+        self._send(poses, text or "")
+        self._recording.add(time, poses, text or "")
+
+    def show_frames(self, names: Iterable[str]) -> None:
+        """Draws a triad (x red, y green, z blue) at these frames from the next `show` on; ``()`` draws none.
+
+        Args:
+            names: feet, links or joints of the robot.
+
+        Raises:
+            UnknownNameError: no such frame.
+        """
+        if isinstance(names, str):
+            raise ArgumentTypeError("names: expected several names, got one string")
+        self._frames = {name: self.robot.frame_id(name) for name in names}
+
+    def look(
+        self,
+        target: ArrayLike | None = None,
+        *,
+        distance: float | None = None,
+        azimuth: float = 55.0,
+        elevation: float = 18.0,
+        fov: float = 35.0,
+        follow: bool = True,
+    ) -> None:
+        """Places the camera, live and in the recording.
+
+        Args:
+            target: (3,) point in the middle of the picture, world [m]; None: the middle of the robot in `q_home`.
+            distance: from the target [m]; None: the whole robot fits.
+            azimuth: where the camera stands, turned about z from the x axis [deg].
+            elevation: above the horizon [deg].
+            fov: vertical field of view [deg].
+            follow: the camera goes along with the base.
+
+        Raises:
+            ArgumentError: an argument is out of range.
+        """
+        size = self._figure.size
+        point = self._middle() if target is None else _vector("target", target, (3,))
+        far = _positive("distance", 2.6 * size / np.tan(np.deg2rad(fov) / 2) / 2 if distance is None else distance)
+        if not (np.isfinite(azimuth) and -90 <= elevation <= 90 and 0 < fov < 180):
+            raise ArgumentError("azimuth, elevation in [-90, 90], fov in (0, 180): expected degrees in range")
+        a, e = np.deg2rad(azimuth), np.deg2rad(elevation)
+        position = point + far * np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
+        self._camera = Blob().packet(
+            {
+                "kind": "camera",
+                "position": position.tolist(),
+                "target": point.tolist(),
+                "fov": fov,
+                "follow": follow,
+                "size": size,
+            }
+        )
+        if self._server is not None:
+            self._server.state("camera", self._camera)
+
+    def _middle(self) -> Array:
+        """Half way between the base and the ground below it (or the lowest foot)."""
+        pin.framesForwardKinematics(self.robot.model, self._data, np.array(self.robot.q_home))
+        names = (*self.robot.feet, *(b.name for b in self.robot.bodies))
+        points = np.array([self._data.oMf[self.robot.frame_id(n)].translation for n in names])
+        return np.asarray((points.min(axis=0) + points.max(axis=0)) / 2)
+
+    def _poses(
+        self,
+        q: Array,
+        v: Array | None,
+        wrenches: Mapping[str, Array],
+        com: bool,
+        coned: Iterable[str],
+        friction: float | Mapping[str, float],
+    ) -> NDArray[np.float32]:
+        """Every slot's pose (n, 10) at this instant; makes slots for markers that are new."""
+        model, data, markers, scale = self.robot.model, self._data, self._markers, self.newtons_per_meter
+        q = np.array(q)
+        pin.forwardKinematics(model, data, q)
+        ids = {name: self.robot.frame_id(name) for name in (*wrenches, *coned)}
+        for index in (*ids.values(), *self._frames.values()):
+            pin.updateFramePlacement(model, data, index)
+        shown: dict[int, tuple[float, ...]] = {}
+        for name, wrench in wrenches.items():
+            at = data.oMf[ids[name]].translation
+            shown.update(markers.arrow("force", name, at, wrench[:3] / scale))
+            if len(wrench) == 6:
+                shown.update(markers.arrow("moment", name, at, wrench[3:] / (scale * self._figure.size)))
+        for name in coned:
+            mu = _friction(friction, name)
+            shown.update(markers.cone(name, data.oMf[ids[name]].translation, mu))
+        for name, index in self._frames.items():
+            shown.update(markers.triad(name, pin.SE3ToXYZQUAT(data.oMf[index])))
+        if com:
+            if v is None:
+                center = pin.centerOfMass(model, data, q, False).copy()
+            else:
+                center = pin.centerOfMass(model, data, q, v, False).copy()
+                shown.update(markers.arrow("velocity", "com", center, 0.5 * data.vcom[0]))
+            shown.update(markers.center_of_mass(center))
+        poses = np.zeros((len(self._scene.slots), SLOT), dtype=np.float32)
+        first, _ = self._figure.slots
+        for i, joint in enumerate(self._figure.joints, first):
+            poses[i, :7] = pin.SE3ToXYZQUAT(data.oMi[joint])
+            poses[i, 7:] = 1.0
+        for slot, numbers in shown.items():
+            poses[slot] = numbers
+        return poses
+
+    def _send(self, poses: NDArray[np.float32], text: str) -> None:
+        packet = self._scene.flush()
+        if self._server is None:
+            return
+        if packet is not None:
+            self._server.send(packet)
+        blob = Blob()
+        self._server.frame(blob.packet({"kind": "frame", "poses": blob.add(poses), "text": text}))
+
+    # -- recording -----------------------------------------------------------------------------------------------
+    def record(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+        """Writes everything shown since the viewer was made or cleared as one self-contained HTML animation.
+
+        The page plays without a network; ``page.html#t=1.5`` stops at that time [s], ``#bare`` hides the controls.
+
+        Args:
+            path: the file to write.
+            title: of the page; None: the robot's name.
+
+        Returns:
+            The path written.
+
+        Raises:
+            QuaddynError: nothing has been shown.
+            OSError: the file cannot be written.
+        """
+        packets = (*self._scene.packets, self._camera)
+        self._recording.write(Path(path), packets, title or self.robot.name)
+        return Path(path)
+
+    def clear(self) -> None:
+        """Forgets the frames shown so far; the next recording starts at the next `show`."""
+        self._recording.clear()
+
+    @contextlib.contextmanager
+    def recording(self, path: str | os.PathLike[str], *, title: str | None = None) -> Iterator[None]:
+        """Records what is shown inside the ``with`` block, and nothing before, to `path`.
+
+        Raises:
+            QuaddynError: nothing has been shown inside the block.
+        """
+        self.clear()
+        yield
+        self.record(path, title=title)
+
+    # -- life ----------------------------------------------------------------------------------------------------
+    def close(self) -> None:
+        """Stops the server and frees its port; what has been shown can still be recorded."""
+        if self._finalizer is not None:
+            self._finalizer()
+
+    def __enter__(self) -> Viewer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        where = self.url if self._finalizer is not None and self._finalizer.alive else "no server"
+        return f"Viewer({self.robot.name!r}, {where}, {len(self._recording)} frames)"
+
+
+def _positive(name: str, value: float) -> float:
+    if not (np.isfinite(value) and value > 0):
+        raise ArgumentError(f"{name}: expected a positive number, got {value}")
+    return float(value)
+
+
+def _vector(name: str, value: ArrayLike, *shapes: tuple[int, ...]) -> Array:
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(f"{name}: expected numbers: {error}") from None
+    if array.shape not in shapes:
+        raise ArgumentError(f"{name}: expected shape {' or '.join(map(str, shapes))}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise ArgumentError(f"{name}: expected finite numbers, got {array}")
+    return array
+
+
+def _friction(friction: float | Mapping[str, float], name: str) -> float:
+    value = friction.get(name) if isinstance(friction, Mapping) else friction
+    if value is None:
+        raise ArgumentError(f"friction: no coefficient for {name!r}")
+    return _positive("friction", value)
