@@ -8,46 +8,50 @@ import numpy as np
 
 from ..errors import ArgumentError, UnknownNameError
 from ..urdf.tree import Array, Finding, Joint, Where
-from .limbs import SIDES, Limb
+from .limbs import SIDES, Limb, directions
 from .robot import Foot, Leg, Robot
-from .stance import StanceProblem, middle
+from .stance import StanceProblem, knee_offset, middle
+
+#: A knee nearer than this share of the leg's length to the line from hip to foot is straight.
+STRAIGHT = 1e-6
 
 
-def home(
-    robot: Robot,
-    limbs: Mapping[str, Limb],
-    feet: Mapping[str, Foot],
-    wishes: Mapping[str, str],
-    findings: list[Finding],
-) -> tuple[Array, dict[str, Leg]]:
-    """The stance of a robot with several legs, otherwise mid-range; and its legs."""
-    if not limbs:
-        return middle(robot), {}
-    problem = StanceProblem(robot, limbs)
-    q, residual, bends = problem.solve(bend=wishes)
-    standing = len(limbs) > 1
-    if standing and residual > 1e-6:
+def home(robot: Robot, limbs: Mapping[str, Limb], wishes: Mapping[str, str], findings: list[Finding]) -> Array:
+    """(nq,) the stance of a robot with several legs, otherwise mid-range."""
+    if len(limbs) < 2:
+        return middle(robot)
+    q, residual, _ = StanceProblem(robot, limbs).solve(bend=wishes)
+    if residual > 1e-6:
         where = Where(robot.tree.file, 0, "home stance")
         reason = f"no level stance within the joint limits: a foot misses the ground by {residual:.3g} m"
         findings.append(Finding("warning", where, reason, "pass q_home=, or check the limits"))
+    return q
+
+
+def describe_legs(robot: Robot, limbs: Mapping[str, Limb], feet: Mapping[str, Foot], q_home: Array) -> dict[str, Leg]:
+    """The `Leg` records; bend and knee sign as they are in `q_home`."""
+    forward, left = directions(tuple(limbs.values()))
     legs = {}
     for name, limb in limbs.items():
-        chain = limb.chain
-        names = tuple(j.name for j in chain.joints if j is not None)
-        side = SIDES.get(name[-1], "center") if standing else "center"
-        knee = limb.knee if chain.n > 1 else None
-        sign = _knee_sign(robot, limb, q)
-        legs[name] = Leg(name, names, side, feet[name], names[knee] if knee is not None else None, sign, bends[name])
-    return (q if standing else middle(robot)), legs
+        joints = tuple(j for j in limb.chain.joints if j is not None)
+        angles = np.array([joint_value(robot, j, q_home) for j in joints])
+        side = SIDES.get(name[-1], "center") if len(limbs) > 1 else "center"
+        knee = joints[limb.knee].name if limb.chain.n > 1 else None
+        names = tuple(j.name for j in joints)
+        offset = knee_offset(limb, angles, forward, np.cross(forward, left))
+        bend = "straight" if abs(offset) < STRAIGHT * limb.reach else "forward" if offset > 0.0 else "backward"
+        legs[name] = Leg(name, names, side, feet[name], knee, _knee_sign(limb, angles), bend)
+    return legs
 
 
-def _knee_sign(robot: Robot, limb: Limb, q: Array) -> int:
-    """+1 when a growing knee coordinate shortens the leg, seen from the stance."""
-    angles = np.array([joint_value(robot, j, q) for j in limb.chain.joints if j is not None])
+def _knee_sign(limb: Limb, angles: Array) -> int:
+    """+1 when a growing knee coordinate shortens the leg; of a straight leg, towards the wider part of its range."""
     origins, axes, tip = limb.chain.forward(angles)
     # The rate of the squared distance from hip to foot, per unit rate of the knee.
-    rate = np.cross(axes[limb.knee], tip - origins[limb.knee]) @ (tip - origins[limb.hip])
-    return 1 if rate < 0.0 else -1
+    rate = float(np.cross(axes[limb.knee], tip - origins[limb.knee]) @ (tip - origins[limb.hip]))
+    if abs(rate) > STRAIGHT * limb.reach**2:
+        return 1 if rate < 0.0 else -1
+    return 1 if limb.chain.upper[limb.knee] >= -limb.chain.lower[limb.knee] else -1
 
 
 def given_home(robot: Robot, q_home: Array) -> Array:

@@ -14,7 +14,7 @@ from ..urdf.reader import parse
 from ..urdf.tree import Array, Limits, frozen
 from . import guard
 from .bodies import Body, merge
-from .home import given_home, home, wished_bends
+from .home import describe_legs, given_home, home, wished_bends
 from .legs import choose_limbs, make_foot
 from .limbs import find_limbs, name_legs
 from .model import add_feet, build
@@ -123,10 +123,7 @@ def load(
         report=Report((), {}, checks),
     )
     index = robot.actuated_index
-    wishes = wished_bends(bend, limbs)
-    q, found_legs = home(robot, limbs, feet_found, wishes, findings)
-    if q_home is not None:
-        q = given_home(robot, q_home)
+    q = given_home(robot, q_home) if q_home is not None else home(robot, limbs, wished_bends(bend, limbs), findings)
     if strict:
         warnings = [f for f in findings if f.level == "warning"]
         if warnings:
@@ -137,7 +134,7 @@ def load(
         q_home=frozen(q),
         velocity_limits=frozen(model.upperVelocityLimit[index]),
         effort_limits=frozen(model.upperEffortLimit[index]),
-        legs=found_legs,
+        legs=describe_legs(robot, limbs, feet_found, q),
         report=Report(tuple(findings), provenance, checks),
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 from ..urdf.tree import Array
 
 #: Larger meshes are not read for this purpose: a foot is small, and loading must stay quick.
-MAX_FOOT_MESH_BYTES = 1_000_000
+MAX_FOOT_MESH_BYTES = 300_000
 
 
 def vertices(path: Path) -> Array | None:
@@ -37,5 +37,5 @@ def _stl(data: bytes) -> Array:
 
 
 def _lines(data: bytes, key: bytes) -> Array:
-    rows = [line.split()[1:4] for line in data.splitlines() if line.lstrip().startswith(key)]
-    return np.array(rows, dtype=np.float64).reshape(-1, 3)
+    words = [w for line in data.splitlines() if line.lstrip().startswith(key) for w in line.split()[1:4]]
+    return np.array(list(map(float, words))).reshape(-1, 3)

@@ -45,7 +45,7 @@ class Leg:
         foot: its `Foot`.
         knee: name of the knee joint (None for a leg of one joint).
         knee_sign: sign (+1 or -1) of the knee's joint coordinate that bends the leg further from `q_home`.
-        bend: where the knee points in `q_home`, seen from the line hip to foot: "forward" or "backward".
+        bend: where the knee points in `q_home`, seen from the line hip to foot: "forward", "backward" or "straight".
     """
 
     name: str

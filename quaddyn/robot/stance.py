@@ -59,18 +59,10 @@ class _LegStance:
         """Foot relative to the bending hip, forward and up; foot height; tilt and turn of the leg plane; bend [m]."""
         origins, axes, tip = self.chain.forward(q)
         hip, knee, axis = origins[..., self.limb.hip, :], origins[..., self.limb.knee, :], axes[..., self.limb.hip, :]
-        line, part = tip - hip, knee - hip
-        # Where the knee stands off the line from hip to foot, measured in the sagittal plane, forward positive.
-        cross = (part @ self.forward) * (line @ self.up) - (part @ self.up) * (line @ self.forward)
-        length = np.maximum(np.linalg.norm(line, axis=-1), 1e-9)
-        bend = cross * np.sign(line @ self.up) / length
-        return (
-            line @ self.forward,
-            np.linalg.norm(line, axis=-1),
-            tip @ self.up,
-            np.stack((axis @ self.up, axis @ self.forward), axis=-1),
-            bend,
-        )
+        line = tip - hip
+        plane = np.stack((axis @ self.up, axis @ self.forward), axis=-1)
+        bend = _offset(line, knee - hip, self.forward, self.up)
+        return line @ self.forward, np.linalg.norm(line, axis=-1), tip @ self.up, plane, bend
 
     def hip_height(self) -> float:
         """Height of the bending hip in the base frame at the middle configuration [m]."""
@@ -150,6 +142,18 @@ class _LegStance:
             q = np.clip(q + np.clip(dq, -0.5, 0.5), self.low, self.high)
             damping = max(damping * 0.3, 1e-12)
         return q
+
+
+def knee_offset(limb: Limb, angles: Array, forward: Array, up: Array) -> float:
+    """How far the knee stands off the line from hip to foot in the sagittal plane [m]; forward positive."""
+    origins, _, tip = limb.chain.forward(angles)
+    hip = origins[limb.hip]
+    return float(_offset(tip - hip, origins[limb.knee] - hip, forward, up))
+
+
+def _offset(line: Array, part: Array, forward: Array, up: Array) -> Array:
+    cross = (part @ forward) * (line @ up) - (part @ up) * (line @ forward)
+    return np.asarray(cross * np.sign(line @ up) / np.maximum(np.linalg.norm(line, axis=-1), 1e-9))
 
 
 def stance(robot: Robot, *, height: float | None = None, bend: Mapping[str, str] | None = None) -> Array:
