@@ -70,7 +70,7 @@ _KNOWN_ATTRIBUTES = {
     "mimic": {"joint", "multiplier", "offset"},
     "parent": {"link"},
     "child": {"link"},
-    "joint": {"name", "type"},
+    "joint": {"name", "type", "dont_collapse"},  # the last one is a widespread hint to other importers
     "mesh": {"filename", "scale"},
     "box": {"size"},
     "sphere": {"radius"},
