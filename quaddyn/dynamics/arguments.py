@@ -18,9 +18,12 @@ from ..urdf.tree import Array
 #: as they are, so that this is also the relative error which a deviation of that size may leave in a result.
 UNIT_TOLERANCE: Final = 1e-6
 
-#: Arguments whose squared norm is below this cannot overflow M or any quantity of a `State`: those are polynomials
-#: of low degree in q and v whose coefficients the guard has bounded.
-SAFE_SQUARE: Final = 1e100
+#: Norm of q beyond which M is not trusted to be finite unseen, and beyond which `Dynamics.update` refuses q [m]: the
+#: terms of a State are computed in world axes about the world's origin and lose digits in proportion to the distance.
+FAR: Final = 1e8
+
+#: Kinetic energy beyond which `Dynamics.update` refuses (q, v) [J].
+ENERGETIC: Final = 1e50
 
 FLOAT: Final = np.dtype(np.float64)
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite
 
 import numpy as np
 import pinocchio as pin
+from eigenpy import is_approx  # type: ignore[import-untyped]  # Pinocchio's own array layer
 from numpy import ndarray
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 from . import frames
-from .arguments import FLOAT, SAFE_SQUARE, UNIT_TOLERANCE, check_unit, check_vector, overflow
+from .arguments import ENERGETIC, FAR, FLOAT, UNIT_TOLERANCE, check_unit, check_vector, overflow
 from .frames import Reference
 from .regressor import BodyColumns
 from .results import AbaDerivatives, Energy, RneaDerivatives
@@ -55,7 +55,7 @@ class Dynamics:
         self._live = Live(robot)
         self._columns = BodyColumns(robot)
         self._nq, self._nv = (robot.nq,), (robot.nv,)
-        self._zero = np.zeros(robot.nv)
+        self._zero, self._unit = np.zeros(robot.nv), np.full(robot.nq, robot.nq**-0.5)
 
     @property
     def robot(self) -> Robot:
@@ -68,30 +68,38 @@ class Dynamics:
         return self._validate
 
     # -- one pass per tick -----------------------------------------------------------------------------------
+    #
+    # Checks are arranged by price, since they may cost little over the call itself.  Eigen's is_approx(x, y, p), which
+    # is |x - y| <= p min(|x|, |y|), is the cheapest look at a whole array: is_approx(x, x) holds exactly when every
+    # entry is finite, and is_approx(q, unit, FAR) when q is moreover not far out.  That one also fails on a q of all
+    # zeros, which is harmless: whatever fails is looked at exactly before it is refused.
+
     def update(self, q: Array, v: Array) -> State:
         """Kinematics and dynamics at (q, v) in one pass; the State returned before becomes stale.
 
         Computes joint placements, velocities and drift accelerations, M, h, gravity, joint Jacobians, the centre of
         mass with velocity and Jacobian, centroidal momentum and energies (``pin.computeAllTerms``).  Quantities of a
-        frame are derived from these when the State is asked for them.  A refused argument leaves the last State fresh.
+        frame are derived from these when the State is asked for them.  Refused arguments of wrong type, shape or
+        value leave the last State fresh.
 
         Args:
             q: (nq,) configuration.
             v: (nv,) velocity [rad/s, m/s].
 
         Raises:
-            ArgumentError: also for finite vectors longer than 1e50, whose State could overflow later.
+            ArgumentError: also when q is longer than 1e8 or the kinetic energy above 1e50 J: what a State holds is
+                computed about the world's origin in finite digits.
         """
-        if self._validate and not (self._state_fits(q, v) and q.dot(q) < SAFE_SQUARE and v.dot(v) < SAFE_SQUARE):
+        if self._validate and not (self._state_fits(q, v) and is_approx(q, self._unit, FAR) and is_approx(v, v)):
             self._examine(q=q, v=v)
-            if not (q.dot(q) < SAFE_SQUARE and v.dot(v) < SAFE_SQUARE):
+            if not np.linalg.norm(q) < FAR:
                 raise overflow("update", {"q": q, "v": v})
         live = self._live
-        live.tick += 1
-        live.q[:] = q
-        live.v[:] = v
+        live.tick = tick = live.tick + 1
         _all_terms(self._model, live.data, q, v)
-        return State(live)
+        if self._validate and not live.data.kinetic_energy < ENERGETIC:
+            raise overflow("update", {"q": q, "v": v})
+        return State(live, tick, q.copy(), v.copy())
 
     # -- the four that loops call: checks in the order of their price ------------------------------------------
     def rnea(self, q: Array, v: Array, a: Array, *, fext: Forces | None = None) -> Array:
@@ -121,8 +129,8 @@ class Dynamics:
         tau: Array = _rnea(self._model, self._scratch, q, v, a)
         if fext is not None:
             tau -= self._generalized(q, fext)
-        # A NaN or inf in a always reaches tau; one in q or v need not (a base position, the speed of a slider).
-        if self._validate and not (isfinite(q.dot(q)) and isfinite(tau.dot(v))):
+        # A NaN in a always reaches tau; one in q or v need not (a base's place, the speed of a slider).
+        if self._validate and not (is_approx(q, q) and is_approx(v, v) and is_approx(tau, tau)):
             self._refuse("rnea", tau, q=q, v=v, a=a)
         return tau
 
@@ -152,7 +160,7 @@ class Dynamics:
             self._examine(q=q, v=v, tau=tau)
         total = tau if fext is None else tau + self._generalized(q, fext)
         a: Array = _aba(self._model, self._scratch, q, v, total)
-        if self._validate and not (isfinite(q.dot(q)) and isfinite(a.dot(v))):
+        if self._validate and not (is_approx(q, q) and is_approx(v, v) and is_approx(a, a)):
             self._refuse("aba", a, q=q, v=v, tau=tau)
         return a
 
@@ -173,7 +181,7 @@ class Dynamics:
         ):
             self._examine(q=q)
         M: Array = _crba(self._model, self._scratch, q)
-        if self._validate and not q.dot(q) < SAFE_SQUARE:
+        if self._validate and not is_approx(q, self._unit, FAR):
             self._refuse("crba", M, q=q)
         return M
 
@@ -187,7 +195,7 @@ class Dynamics:
         if self._validate and not self._state_fits(q, v):
             self._examine(q=q, v=v)
         h: Array = _nle(self._model, self._scratch, q, v).copy()
-        if self._validate and not (isfinite(q.dot(q)) and isfinite(h.dot(v))):
+        if self._validate and not (is_approx(q, q) and is_approx(v, v) and is_approx(h, h)):
             self._refuse("nle", h, q=q, v=v)
         return h
 
@@ -199,7 +207,9 @@ class Dynamics:
             q: (nq,) configuration.
         """
         self._check(q=q)
-        return self._finite("gravity", pin.computeGeneralizedGravity(self._model, self._scratch, q), q=q)
+        return self._finite(
+            "gravity", pin.computeGeneralizedGravity(self._model, self._scratch, self._at_origin(q)), q=q
+        )
 
     def coriolis(self, q: Array, v: Array) -> Array:
         """A Coriolis matrix C: ``C v + g = h`` and ``dM/dt = C + C^T``, that is, ``dM/dt - 2 C`` is skew.
@@ -215,7 +225,9 @@ class Dynamics:
             (nv, nv).
         """
         self._check(q=q, v=v)
-        return self._finite("coriolis", pin.computeCoriolisMatrix(self._model, self._scratch, q, v), q=q, v=v)
+        return self._finite(
+            "coriolis", pin.computeCoriolisMatrix(self._model, self._scratch, self._at_origin(q), v), q=q, v=v
+        )
 
     def mass_inverse(self, q: Array) -> Array:
         """``M^-1`` (nv, nv), symmetric, without forming M (Carpentier, *Analytical inverse of the JSIM*, 2018).
@@ -224,7 +236,7 @@ class Dynamics:
             q: (nq,) configuration.
         """
         self._check(q=q)
-        return self._finite("mass_inverse", pin.computeMinverse(self._model, self._scratch, q), q=q)
+        return self._finite("mass_inverse", pin.computeMinverse(self._model, self._scratch, self._at_origin(q)), q=q)
 
     def joint_friction(self, v: Array) -> Array:
         """Friction torque that opposes the motion: ``damping * v + friction * sign(v)`` (nv,) [N m, N].
@@ -236,7 +248,9 @@ class Dynamics:
             v: (nv,) velocity [rad/s, m/s].
         """
         self._check(v=v)
-        return self._finite("joint_friction", self._robot.damping * v + self._robot.friction * np.sign(v), v=v)
+        with np.errstate(over="ignore"):
+            friction = self._robot.damping * v + self._robot.friction * np.sign(v)
+        return self._finite("joint_friction", friction, v=v)
 
     def energy(self, q: Array, v: Array) -> Energy:
         """Kinetic and potential energy [J]; the latter is zero with all mass at the world's origin.
@@ -344,7 +358,9 @@ class Dynamics:
             q: (nq,) configuration.
         """
         self._check(q=q)
-        return self._finite("com_jacobian", pin.jacobianCenterOfMass(self._model, self._scratch, q, False), q=q)
+        return self._finite(
+            "com_jacobian", pin.jacobianCenterOfMass(self._model, self._scratch, self._at_origin(q), False), q=q
+        )
 
     def centroidal_momentum(self, q: Array, v: Array) -> Array:
         """(6,) linear [kg m/s] and, about the centre of mass, angular momentum [kg m^2/s], world axes.
@@ -369,7 +385,7 @@ class Dynamics:
             a: (nv,) acceleration [rad/s^2, m/s^2].
         """
         self._check(q=q, v=v, a=a)
-        parts = pin.computeRNEADerivatives(self._model, self._scratch, q, v, a)
+        parts = pin.computeRNEADerivatives(self._model, self._scratch, self._at_origin(q), v, a)
         return RneaDerivatives(*(self._finite("rnea_derivatives", x.copy(), q=q, v=v, a=a) for x in parts))
 
     def aba_derivatives(self, q: Array, v: Array, tau: Array) -> AbaDerivatives:
@@ -381,7 +397,7 @@ class Dynamics:
             tau: (nv,) generalized force [N m, N].
         """
         self._check(q=q, v=v, tau=tau)
-        parts = pin.computeABADerivatives(self._model, self._scratch, q, v, tau)
+        parts = pin.computeABADerivatives(self._model, self._scratch, self._at_origin(q), v, tau)
         return AbaDerivatives(*(self._finite("aba_derivatives", x.copy(), q=q, v=v, tau=tau) for x in parts))
 
     def regressor(self, q: Array, v: Array, a: Array, *, inertial: bool = False) -> Array:
@@ -416,6 +432,18 @@ class Dynamics:
             (13 nb,), or (10 nb,) with `inertial`.
         """
         return self._columns.parameters(self._robot, only_inertial=inertial)
+
+    def _at_origin(self, q: Array) -> Array:
+        """Configuration with a free base moved to the world's origin, where digits are not lost.
+
+        For what does not depend on the base's place, though Pinocchio computes it about the world's origin: at 1 km
+        M^-1 would be wrong by 1e-7, at 1,000 km by 20 %.
+        """
+        if self._robot.root != "free":
+            return q
+        q = q.copy()
+        q[:3] = 0.0
+        return q
 
     # -- checks ----------------------------------------------------------------------------------------------
     def _state_fits(self, q: Array, v: Array) -> bool:
@@ -468,8 +496,9 @@ class Dynamics:
                     )
                 check_vector(argument, force, (6,) if shape == (6,) else (3,), "force, or (6,) with torque")
             J = pin.computeFrameJacobian(self._model, self._scratch, q, frame, pin.LOCAL_WORLD_ALIGNED)
-            total += J[: len(force)].T @ force
-        return total
+            with np.errstate(over="ignore", invalid="ignore"):
+                total += J[: len(force)].T @ force
+        return self._finite("fext", total, **fext)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (self._robot, self._validate)

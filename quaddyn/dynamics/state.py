@@ -28,10 +28,8 @@ class Live:
         "gravity",
         "h",
         "outermost",
-        "q",
         "robot",
         "tick",
-        "v",
     )
 
     def __init__(self, robot: Robot) -> None:
@@ -39,7 +37,6 @@ class Live:
         self.robot, self.data, self.tick = robot, data, 0
         #: Joints that hang on the world itself: one, unless several limbs stand on a bolted base.
         self.outermost = tuple(i for i, parent in enumerate(robot.model.parents) if i and parent == 0)
-        self.q, self.v = np.zeros(robot.nq), np.zeros(robot.nv)
         # Eigen never moves these, and each view keeps `data` alive.
         self.M, self.h, self.gravity = _view(data.M), _view(data.nle), _view(data.g)
         self.com, self.com_velocity, self.com_jacobian = _view(data.com[0]), _view(data.vcom[0]), _view(data.Jcom)
@@ -56,10 +53,10 @@ class State:
     in the base frame.  ``M a + h = S^T tau + sum_i J_i^T f_i``.
     """
 
-    __slots__ = ("_live", "_tick")
+    __slots__ = ("_live", "_q", "_tick", "_v")
 
-    def __init__(self, live: Live) -> None:
-        self._live, self._tick = live, live.tick
+    def __init__(self, live: Live, tick: int, q: Array, v: Array) -> None:
+        self._live, self._tick, self._q, self._v = live, tick, q, v
 
     def _read(self) -> Live:
         live = self._live
@@ -84,12 +81,14 @@ class State:
     @property
     def q(self) -> Array:
         """(nq,) configuration."""
-        return _view(self._read().q)
+        self._read()
+        return _sealed(self._q)
 
     @property
     def v(self) -> Array:
         """(nv,) velocity."""
-        return _view(self._read().v)
+        self._read()
+        return _sealed(self._v)
 
     # -- joint space -----------------------------------------------------------------------------------------
     @property
