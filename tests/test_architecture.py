@@ -1,0 +1,144 @@
+"""The structure: arrows go one way, rooms keep out what does not belong there, importing stays cheap."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "quaddyn"
+
+# In import order: a room may import from the rooms above it only.
+ROOMS = (
+    "errors",
+    "urdf",
+    "robot",
+    "kernels",
+    "hierarchy",
+    "dynamics",
+    "kinematics",
+    "contact",
+    "estimation",
+    "control",
+    "wbc",
+    "locomotion",
+    "simulation",
+    "identification",
+    "reference",
+    "agreement",
+    "viewer",
+    "demo",
+    "cli",
+    "__main__",
+)
+MUST_NOT_IMPORT = {
+    "errors": {"numpy", "pinocchio"},
+    "urdf": {"pinocchio"},
+    "kernels": {"pinocchio"},
+    "hierarchy": {"pinocchio"},
+    "reference": {"pinocchio"},
+    "simulation": {"meshcat"},
+}
+
+
+def modules() -> dict[str, Path]:
+    out = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        out[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return out
+
+
+def imports(name: str, path: Path, *, top_level_only: bool = False) -> list[tuple[str, int]]:
+    """(absolute dotted name without the package, or an outside package with a leading "!"), line; types left out."""
+    tree = ast.parse(path.read_text())
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    found: list[tuple[str, int]] = []
+
+    def visit(node: ast.AST) -> None:
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            return
+        if top_level_only and isinstance(node, ast.FunctionDef):
+            return
+        if isinstance(node, ast.Import):
+            found.extend(("!" + alias.name.split(".")[0], node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.level == 0:
+                found.append(("!" + str(node.module).split(".")[0], node.lineno))
+            else:
+                base = [p for p in package if p][: len([p for p in package if p]) - node.level + 1]
+                target = ".".join(base + (node.module.split(".") if node.module else []))
+                found.extend(
+                    (f"{target}.{alias.name}".strip(".") if not node.module else target, node.lineno)
+                    for alias in node.names
+                )
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(tree)
+    return found
+
+
+def test_every_module_lives_in_a_known_room() -> None:
+    strangers = {name.split(".")[0] for name in modules() if name} - set(ROOMS)
+    assert not strangers, f"rooms that the architecture does not know: {sorted(strangers)}"
+
+
+def test_no_import_goes_back_up_the_rooms() -> None:
+    wrong = []
+    for name, path in modules().items():
+        room = name.split(".")[0]
+        for target, line in imports(name, path) if room else ():
+            if target.startswith("!") or not target:
+                continue
+            other = target.split(".")[0]
+            if other in ROOMS and ROOMS.index(other) > ROOMS.index(room):
+                wrong.append(f"{path.relative_to(PACKAGE.parent)}:{line}: {room} -> {other}")
+    assert not wrong, "arrows that go the other way:\n" + "\n".join(wrong)
+
+
+def test_rooms_keep_out_what_does_not_belong_there() -> None:
+    wrong = []
+    for name, path in modules().items():
+        banned = MUST_NOT_IMPORT.get(name.split(".")[0], set())
+        wrong += [f"{name}:{line}: {t[1:]}" for t, line in imports(name, path) if t.startswith("!") and t[1:] in banned]
+    assert not wrong
+
+
+def test_the_modules_import_each_other_without_cycles() -> None:
+    known = modules()
+    graph: dict[str, set[str]] = {}
+    for name, path in known.items():
+        if not name:
+            continue
+        targets = {t for t, _ in imports(name, path, top_level_only=True) if not t.startswith("!")}
+        graph[name] = {t for t in targets if t in known and t and not name.startswith(t + ".") and t != name}
+    state: dict[str, int] = {}
+
+    def walk(node: str, trail: tuple[str, ...]) -> None:
+        assert state.get(node) != 1, f"cycle: {' -> '.join((*trail[trail.index(node) :], node))}"
+        if state.get(node) == 2:
+            return
+        state[node] = 1
+        for target in sorted(graph.get(node, ())):
+            walk(target, (*trail, node))
+        state[node] = 2
+
+    for node in sorted(graph):
+        walk(node, ())
+
+
+def test_the_import_checks_see_a_wrong_arrow(tmp_path: Path) -> None:
+    """The reader of imports itself: it must find relative imports of every form."""
+    path = tmp_path / "bad.py"
+    path.write_text("from ..viewer import Viewer\nfrom .. import cli\nimport pinocchio as pin\n")
+    assert [t for t, _ in imports("urdf.bad", path)] == ["viewer", "cli", "!pinocchio"]
+
+
+@pytest.mark.parametrize("heavy", ["numba", "llvmlite", "meshcat", "mujoco", "matplotlib", "typer", "rich"])
+def test_importing_quaddyn_does_not_import(heavy: str) -> None:
+    code = f"import sys, quaddyn; assert {heavy!r} not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -1,0 +1,105 @@
+"""The command line, as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import quaddyn as qd
+from quaddyn.cli import app
+from quaddyn.robot.catalogue import find
+
+runner = CliRunner()
+
+
+def test_robots_lists_the_whole_catalogue_with_legs_and_feet() -> None:
+    result = runner.invoke(app, ["robots", "--json"])
+    assert result.exit_code == 0
+    rows = {row["name"]: row for row in json.loads(result.stdout)}
+    assert set(rows) == set(qd.CATALOGUE)
+    assert rows["go2"]["dof"] == 18
+    assert rows["go2"]["legs"] == {"FL": 3, "FR": 3, "RL": 3, "RR": 3}
+    assert rows["anymal_c"]["feet"]["RR"] == "RH_FOOT"
+    assert rows["ur5"]["legs"] == {}
+
+
+def test_robots_table_fits_eighty_columns_and_names_every_robot() -> None:
+    result = runner.invoke(app, ["robots"], env={"COLUMNS": "80"})
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert {name for name in qd.CATALOGUE if any(name in line.split() for line in lines)} == set(qd.CATALOGUE)
+
+
+def test_check_prints_findings_with_file_and_line_and_accepts() -> None:
+    result = runner.invoke(app, ["check", "go2"])
+    assert result.exit_code == 0
+    assert 'go2.urdf:991: <link name="imu">' in result.stdout
+    assert "accepted" in result.stdout
+
+
+def test_check_refuses_with_exit_code_1_and_the_reason() -> None:
+    human = find("go2").path.parents[2] / "human_description/robots/human.urdf"
+    result = runner.invoke(app, ["check", str(human), "--json"])
+    assert result.exit_code == 1
+    (verdict,) = json.loads(result.stdout)
+    assert not verdict["accepted"]
+    assert "has no mass" in verdict["reason"]
+
+
+def test_check_strict_refuses_what_has_warnings() -> None:
+    assert runner.invoke(app, ["check", "go2", "--strict"]).exit_code == 1
+    assert runner.invoke(app, ["check", "finger_edu", "--strict"]).exit_code == 0
+
+
+def test_check_all_judges_every_robot() -> None:
+    result = runner.invoke(app, ["check", "--all", "--json"])
+    assert result.exit_code == 0
+    verdicts = json.loads(result.stdout)
+    assert [v["source"] for v in verdicts] == list(qd.CATALOGUE)
+    assert all(v["accepted"] and v["checks"]["RNEA(ABA) error"] < 1e-9 for v in verdicts)
+
+
+@pytest.mark.parametrize("arguments", [["check"], ["check", "go2", "--all"], ["demo", "--seconds", "0"], ["nonsense"]])
+def test_misuse_is_explained_with_exit_code_2(arguments: list[str]) -> None:
+    result = runner.invoke(app, arguments)
+    assert result.exit_code == 2
+
+
+def test_an_unknown_robot_is_one_line_with_near_matches() -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "quaddyn", "check", "anymal"], capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+    assert "did you mean 'anymal_" in result.stderr
+
+
+def test_headless_demo_holds_and_says_so() -> None:
+    result = runner.invoke(app, ["demo", "--headless", "--seconds", "2", "--robot", "go2", "--json"])
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["passed"]
+    assert report["checks"]
+
+
+def test_demo_records_a_page_without_a_browser(tmp_path: Path) -> None:
+    page = tmp_path / "out.html"
+    result = runner.invoke(app, ["demo", "--headless", "--seconds", "1", "--record", str(page)])
+    assert result.exit_code == 0, result.output
+    assert page.stat().st_size > 100_000
+
+
+def test_view_records_the_home_configuration(tmp_path: Path) -> None:
+    page = tmp_path / "solo.html"
+    assert runner.invoke(app, ["view", "solo12", "--frames", "--record", str(page)]).exit_code == 0
+    assert page.stat().st_size > 100_000
+
+
+def test_version() -> None:
+    assert runner.invoke(app, ["--version"]).stdout.strip() == qd.__version__
