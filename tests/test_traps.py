@@ -1,0 +1,1072 @@
+"""One test for every trap of Pinocchio's importer and API that this package closes.
+
+Each is something that plain Pinocchio accepts in silence, answers with nonsense, or dies of.  Dangerous files are
+loaded in a child process under CPU, memory and wall-clock limits (`fuzzing.Child`).
+"""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import os
+import pickle
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import fuzz_oracle
+import fuzzing
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import quaddyn as qd
+
+INERTIA = '<inertia ixx="0.02" iyy="0.02" izz="0.01" ixy="0" ixz="0" iyz="0"/>'
+INERTIAL = f'<inertial><origin xyz="0 0 -0.1"/><mass value="1.5"/>{INERTIA}</inertial>'
+ORIGIN = '<origin xyz="0 0 -0.25"/>'
+AXIS = '<axis xyz="0 1 0"/>'
+LIMIT = '<limit lower="-1.5" upper="1.25" effort="20" velocity="15"/>'
+SHAPE = '<geometry><box size="0.1 0.2 0.3"/></geometry>'
+URDF = f"""<?xml version="1.0"?>
+<robot name="leg">
+  <link name="base">
+    <inertial><mass value="4"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>
+  </link>
+  <link name="thigh">{INERTIAL}<visual>{SHAPE}</visual><collision>{SHAPE}</collision></link>
+  <link name="toe"/>
+  <joint name="hip" type="revolute"><parent link="base"/><child link="thigh"/>{ORIGIN}{AXIS}{LIMIT}</joint>
+  <joint name="ankle" type="fixed"><parent link="thigh"/><child link="toe"/>{ORIGIN}</joint>
+</robot>"""
+
+
+def edited(old: str, new: str, text: str = URDF, count: int = -1) -> str:
+    assert old in text
+    return text.replace(old, new, count)
+
+
+def added(elements: str) -> str:
+    return edited("</robot>", f"{elements}</robot>")
+
+
+def joint(name: str, parent: str, child: str, kind: str = "fixed") -> str:
+    return f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/></joint>'
+
+
+def refusal(source: str | Path, *words: str, **options: Any) -> str:
+    """The message of the ModelError that `source` has to meet; it names all of `words`."""
+    with pytest.raises(qd.ModelError) as caught:
+        qd.load(source, **options)
+    assert isinstance(caught.value, ValueError)
+    message = str(caught.value)
+    assert all(word in message for word in words), message
+    return message
+
+
+def warnings_on(robot: qd.Robot, *words: str) -> list[str]:
+    return [str(w) for w in robot.report.warnings if all(word in str(w) for word in words)]
+
+
+@pytest.fixture(scope="module")
+def child() -> Iterator[fuzzing.Child]:
+    with fuzzing.Child(wall_limit=20.0) as out:
+        yield out
+
+
+@pytest.fixture(scope="module")
+def go2() -> qd.Robot:
+    return qd.load("go2")
+
+
+@pytest.fixture
+def dyn(go2: qd.Robot) -> qd.Dynamics:
+    return qd.Dynamics(go2)
+
+
+def test_the_file_these_traps_vary_is_sound_itself() -> None:
+    for root, nv in (("free", 7), ("planar", 4), ("fixed", 1)):
+        robot = qd.load(URDF, root=root)
+        assert (robot.nv, robot.joint_names, robot.mass) == (nv, ("hip",), 5.5)
+        assert not robot.report.warnings
+
+
+# -- the reason of a refusal ------------------------------------------------------------------------------------
+def test_a_refusal_names_file_element_value_and_advice_and_keeps_stderr_clean(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "broken.urdf"
+    path.write_text(edited('value="1.5"', 'value="heavy"'))
+    message = refusal(path, "broken.urdf", "thigh", "mass", "heavy")
+    assert re.search(r"broken\.urdf:\d+", message), "the line"
+    assert len(message.split(";")) > 1, "the advice"
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<", "<robot", "<robot/>", "<robot name='x'></robot>", URDF[:-9], URDF + "<robot/>", "<a/>", "\0" + URDF],
+)
+def test_text_that_is_no_urdf_is_a_modelerror(text: str) -> None:
+    refusal(text)
+
+
+def test_bytes_that_are_no_text_are_a_modelerror(tmp_path: Path) -> None:
+    path = tmp_path / "noise.urdf"
+    for data in (b"", b"\xff\xfe\x00", URDF.encode().replace(b"thigh", b"th\xffgh"), b"\x7fELF" + bytes(100)):
+        path.write_bytes(data)
+        refusal(path, "noise.urdf")
+
+
+# -- trees ------------------------------------------------------------------------------------------------------
+def test_link_with_two_parents_is_refused() -> None:
+    refusal(added(joint("second", "base", "toe")), "toe")
+
+
+def test_cycle_beside_a_valid_root_is_refused() -> None:
+    ring = '<link name="a"/><link name="b"/>' + joint("ab", "a", "b") + joint("ba", "b", "a")
+    message = refusal(added(ring))
+    assert '"a"' in message or "'a'" in message or "'b'" in message
+
+
+def test_cycle_without_a_root_is_refused() -> None:
+    refusal(edited('<parent link="base"/>', '<parent link="toe"/>'))
+    refusal(added(joint("back", "toe", "base")))
+
+
+def test_joint_from_a_link_to_itself_is_refused() -> None:
+    refusal(added('<link name="knot"/>' + joint("self", "knot", "knot")), "knot")
+
+
+def test_second_root_is_refused() -> None:
+    refusal(added('<link name="stray"/>'), "stray")
+
+
+def test_joint_to_a_link_that_does_not_exist_is_refused() -> None:
+    refusal(edited('<child link="toe"/>', '<child link="too"/>'), "ankle", "too")
+    refusal(edited('<child link="toe"/>', ""), "ankle", "child")
+    refusal(edited('<parent link="thigh"/>', ""), "ankle", "parent")
+
+
+@pytest.mark.parametrize("name", ["universe", ""])
+def test_reserved_and_empty_names_are_refused(name: str) -> None:
+    refusal(edited('"toe"', f'"{name}"'), "link")
+    refusal(edited('"ankle"', f'"{name}"'), "joint")
+    refusal(edited('"hip"', f'"{name}"'), "joint")
+
+
+@pytest.mark.parametrize("root", ["free", "planar"])
+def test_joint_named_like_the_root_joint_is_refused(root: str) -> None:
+    refusal(edited('"hip"', '"root_joint"'), "root_joint", root=root)
+
+
+def test_names_said_twice_are_refused() -> None:
+    refusal(added('<link name="toe"/>'), "toe")
+    refusal(edited('"ankle"', '"hip"'), "hip")
+    refusal(edited('"toe"', '"base"'), "base")
+
+
+@pytest.mark.parametrize("kind", ["", "ball", "Revolute", "hinge"])
+def test_unknown_joint_type_is_refused(kind: str) -> None:
+    refusal(edited('type="revolute"', f'type="{kind}"'), "hip", kind)
+
+
+def test_no_link_is_lost_nor_invented() -> None:
+    wrist = joint("wrist", "toe", "tip", "revolute").replace("</joint>", f"{LIMIT}</joint>")
+    robot = qd.load(added(f'<link name="tip">{INERTIAL}</link>{wrist}'))
+    names = {"base", "thigh", "toe", "tip"}
+    assert {link.name for link in robot.tree.links} == names
+    assert {f.name for f in robot.model.frames if f.type == pin.FrameType.BODY} == names
+    assert robot.joint_names == ("hip", "wrist")
+
+
+# -- axes and numbers -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "axis",
+    ["0 0 0", "0 5e-324 0", "0 1e-310 0", "0 1e308 0", "1e308 1e308 1e308", "nan 0 1", "0 1", "0 1 0 0", "", "y"],
+)
+@pytest.mark.parametrize("kind", ["revolute", "continuous", "prismatic"])
+def test_axis_that_cannot_be_made_a_unit_vector_is_refused_on_a_moving_joint(axis: str, kind: str) -> None:
+    refusal(edited("0 1 0", axis, edited('"revolute"', f'"{kind}"')), "hip", "axis")
+
+
+@pytest.mark.parametrize("kind", ["revolute", "continuous", "prismatic"])
+def test_axis_of_another_length_is_normalized(kind: str) -> None:
+    robot = qd.load(edited("0 1 0", "0 3 4", edited('"revolute"', f'"{kind}"')), root="free")
+    assert np.allclose(robot.tree.joint["hip"].axis, [0, 0.6, 0.8], atol=1e-15)
+    dyn = qd.Dynamics(robot)
+    q = pin.neutral(robot.model)
+    column = dyn.frame_jacobian(q, "thigh")[:, -1]
+    moved = column[:3] if kind == "prismatic" else column[3:]
+    assert np.allclose(moved, [0, 0.6, 0.8], atol=1e-15)
+
+
+def test_missing_axis_is_x() -> None:
+    robot = qd.load(edited(AXIS, ""), root="fixed")
+    assert np.array_equal(robot.tree.joint["hip"].axis, [1, 0, 0])
+
+
+def test_zero_axis_of_a_fixed_joint_is_fine(go2: qd.Robot) -> None:
+    robot = qd.load(edited(f'link="toe"/>{ORIGIN}', f'link="toe"/>{ORIGIN}<axis xyz="0 0 0"/>'))
+    assert robot.joint_names == ("hip",)
+    assert sum(j.type == "fixed" for j in go2.tree.joints) > 0
+
+
+NOT_NUMBERS = [
+    "nan",
+    "-nan",
+    "inf",
+    "-inf",
+    "1e308",
+    "1e400",
+    "abc",
+    "1,5",
+    "",
+    "1.5kg",
+    "0x1p1",
+    "1_5",
+    "1.5 2",
+    "\u0661",
+]
+
+
+@pytest.mark.parametrize("value", NOT_NUMBERS)
+def test_mass_that_is_no_bounded_number_is_refused(value: str) -> None:
+    refusal(edited('value="1.5"', f'value="{value}"'), "thigh", "mass")
+
+
+@pytest.mark.parametrize("value", NOT_NUMBERS)
+@pytest.mark.parametrize("moment", ["ixx", "iyz"])
+def test_inertia_that_is_no_bounded_number_is_refused(moment: str, value: str) -> None:
+    text = re.sub(rf'(name="thigh".*?{moment}=)"[^"]*"', rf'\1"{value}"', URDF, count=1, flags=re.DOTALL)
+    refusal(text, "thigh", "inertia")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('<mass value="1.5"/>', ""),
+        ('<mass value="1.5"/>', "<mass/>"),
+        ('<mass value="1.5"/>', '<mass kg="1.5"/>'),
+        (INERTIA, ""),
+        (INERTIA, "<inertia/>"),
+        (' izz="0.01"', ""),
+        (INERTIAL, "<inertial/>"),
+    ],
+)
+def test_half_an_inertial_is_refused_instead_of_read_as_zero(old: str, new: str) -> None:
+    refusal(edited(old, new), "thigh")
+
+
+@pytest.mark.parametrize("value", ["0 0", "0 0 0 0", "nan 0 0", "0 inf 0", "0 1e308 0", "0,0 0 0", "a b c", ""])
+@pytest.mark.parametrize("attribute", ["xyz", "rpy"])
+def test_malformed_placement_is_refused(attribute: str, value: str) -> None:
+    refusal(edited(ORIGIN, f'<origin {attribute}="{value}"/>', count=1), "hip", "origin")
+    refusal(edited('<origin xyz="0 0 -0.1"/>', f'<origin {attribute}="{value}"/>'), "thigh", "origin")
+
+
+@pytest.mark.parametrize("value", ["nan", "abc", "1,5", ""])
+@pytest.mark.parametrize("key", ["lower", "upper", "effort", "velocity"])
+def test_limit_that_is_no_number_is_refused(key: str, value: str) -> None:
+    refusal(re.sub(rf'{key}="[^"]*"', f'{key}="{value}"', URDF), "hip", key)
+
+
+def test_lower_above_upper_is_refused() -> None:
+    refusal(edited('lower="-1.5"', 'lower="1.5"'), "hip", "1.5", "1.25")
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "abc", "-1"])
+@pytest.mark.parametrize("key", ["damping", "friction"])
+def test_impossible_joint_friction_is_refused(key: str, value: str) -> None:
+    refusal(edited(LIMIT, f'{LIMIT}<dynamics {key}="{value}"/>'), "hip", key)
+
+
+# -- mass distributions -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("mass", ["-1.5", "0", "-0.0"])
+def test_moving_body_without_positive_mass_is_refused(mass: str) -> None:
+    refusal(edited('value="1.5"', f'value="{mass}"'), "thigh")
+
+
+def test_moving_body_without_any_inertial_is_refused() -> None:
+    refusal(edited(INERTIAL, ""), "thigh")
+
+
+@pytest.mark.parametrize(
+    "moments",
+    [
+        ("-0.02", "0.02", "0.01", "0"),  # negative
+        ("0.02", "0.02", "0.05", "0"),  # breaks the triangle inequality: 0.02 + 0.02 < 0.05
+        ("0.02", "0.02", "0.01", "0.03"),  # indefinite by its product of inertia
+        ("0", "0", "0.01", "0"),
+    ],
+)
+def test_inertia_that_no_mass_distribution_has_is_refused(moments: tuple[str, ...]) -> None:
+    xx, yy, zz, xy = moments
+    inertia = f'<inertia ixx="{xx}" iyy="{yy}" izz="{zz}" ixy="{xy}" ixz="0" iyz="0"/>'
+    refusal(edited(INERTIA, inertia), "thigh")
+
+
+def test_triangle_inequality_is_judged_on_the_composite_body_not_on_the_single_link() -> None:
+    """The toe alone breaks it by 0.001; what is bolted to the thigh obeys it, and the file is only frowned upon."""
+    toe = (
+        '<inertial><mass value="0.1"/><inertia ixx="0.001" iyy="0.001" izz="0.003" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    text = edited('<link name="toe"/>', f'<link name="toe">{toe}</link>')
+    robot = qd.load(text)
+    assert warnings_on(robot, "toe")
+    refusal(text, "toe", strict=True)
+    heavy = edited('mass value="0.1"', 'mass value="0.1"', text).replace('izz="0.003"', 'izz="0.3"')
+    refusal(heavy, "thigh")
+
+
+def test_point_masses_are_legal() -> None:
+    point = '<inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/>'
+    robot = qd.load(edited(INERTIA, point), root="fixed")
+    assert np.allclose(qd.Dynamics(robot).crba(np.zeros(1)), 1.5 * 0.1**2, rtol=1e-14)
+
+
+def test_point_mass_on_its_own_axis_leaves_the_mass_matrix_singular_and_is_refused() -> None:
+    point = '<inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/>'
+    refusal(edited('xyz="0 0 -0.1"', 'xyz="0 0.1 0"', edited(INERTIA, point)), root="fixed")
+
+
+def test_massless_dummy_links_bolted_to_a_body_are_fine() -> None:
+    zero = '<inertial><mass value="0"/><inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/></inertial>'
+    plain, dummy = qd.load(URDF), qd.load(edited('<link name="toe"/>', f'<link name="toe">{zero}</link>'))
+    assert plain.mass == dummy.mass
+    assert warnings_on(dummy, "toe")
+
+
+# -- elements said twice ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("element", [INERTIAL, AXIS, LIMIT, '<mass value="1.5"/>'])
+def test_element_said_twice_in_the_same_words_is_a_warning(element: str) -> None:
+    robot = qd.load(edited(element, element * 2))
+    assert warnings_on(robot)
+    refusal(edited(element, element * 2), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("element", "other"),
+    [
+        (INERTIAL, INERTIAL.replace("1.5", "2.5")),
+        (AXIS, '<axis xyz="1 0 0"/>'),
+        (LIMIT, LIMIT.replace("1.25", "1.0")),
+        ('<mass value="1.5"/>', '<mass value="2.5"/>'),
+        ('<parent link="base"/>', '<parent link="toe"/>'),
+    ],
+)
+def test_element_said_twice_in_contradiction_is_refused(element: str, other: str) -> None:
+    refusal(edited(element, element + other))
+    refusal(edited(element, other + element))
+
+
+# -- geometry ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "geometry",
+    [
+        "",
+        "<geometry/>",
+        "<geometry><blob/></geometry>",
+        '<geometry><box size="1 2"/></geometry>',
+        "<geometry><box/></geometry>",
+        '<geometry><box size="-0.1 0.2 0.3"/></geometry>',
+        '<geometry><box size="0 0.2 0.3"/></geometry>',
+        '<geometry><box size="nan 1 1"/></geometry>',
+        '<geometry><box size="1,0 1 1"/></geometry>',
+        '<geometry><sphere radius="-1"/></geometry>',
+        '<geometry><sphere radius="1e308"/></geometry>',
+        "<geometry><sphere/></geometry>",
+        '<geometry><cylinder radius="0.1"/></geometry>',
+        '<geometry><cylinder radius="0.1" length="inf"/></geometry>',
+        '<geometry><mesh filename="a.stl" scale="0 0 0"/></geometry>',
+        '<geometry><mesh filename="a.stl" scale="1 1"/></geometry>',
+        '<geometry><mesh filename="a.stl" scale="nan 1 1"/></geometry>',
+        '<geometry><mesh filename=""/></geometry>',
+        "<geometry><mesh/></geometry>",
+        '<geometry><box size="1 1 1"/><sphere radius="1"/></geometry>',
+    ],
+)
+@pytest.mark.parametrize("kind", ["visual", "collision"])
+def test_malformed_geometry_is_refused_or_reported_never_dropped_in_silence(kind: str, geometry: str) -> None:
+    text = edited(f"<{kind}>{SHAPE}</{kind}>", f"<{kind}>{geometry}</{kind}>")
+    try:
+        robot = qd.load(text)
+    except qd.ModelError as error:
+        assert "thigh" in str(error)
+        return
+    assert warnings_on(robot, "thigh")
+    for shape in robot.tree.link["thigh"].visuals + robot.tree.link["thigh"].collisions:
+        sizes = [getattr(shape.shape, key, 1.0) for key in ("size", "radius", "length", "scale")]
+        assert np.isfinite(np.hstack(sizes)).all() and np.hstack(sizes).all()
+
+
+# -- sizes ------------------------------------------------------------------------------------------------------
+def chain(n: int) -> str:
+    links = "".join(f'<link name="l{i}">{INERTIAL}</link>' for i in range(n))
+    return f'<robot name="chain">{links}{"".join(joint(f"j{i}", f"l{i}", f"l{i + 1}") for i in range(n - 1))}</robot>'
+
+
+def star(n: int, kind: str = "fixed") -> str:
+    links = "".join(f'<link name="l{i}">{INERTIAL}</link>' for i in range(n))
+    return f'<robot name="star">{links}{"".join(joint(f"j{i}", "l0", f"l{i}", kind) for i in range(1, n))}</robot>'
+
+
+@pytest.mark.parametrize("links", [140, 4000, 100_000])
+def test_deep_tree_is_refused_and_does_not_overflow_the_stack(links: int, child: fuzzing.Child) -> None:
+    text = chain(links) if links < 50_000 else re.sub("<inertial>.*?</inertial>", "", chain(links))
+    answer = child.ask("load", text, "free")
+    assert answer["verdict"] == "refused", answer
+
+
+def test_nested_elements_by_the_thousand_do_not_overflow_the_stack(child: fuzzing.Child) -> None:
+    text = edited("</robot>", "<gazebo>" * 20_000 + "</gazebo>" * 20_000 + "</robot>")
+    assert child.ask("load", text, "free")["verdict"] in ("refused", "loaded")
+
+
+def test_tree_within_the_depth_limit_loads() -> None:
+    assert len(qd.load(chain(120), root="free").tree.links) == 120
+
+
+def test_small_stacks_survive_every_depth_that_is_accepted_and_every_refusal() -> None:
+    """A 512 kB thread, and a process whose main stack is 1 MB: Pinocchio's importer dies of 300 links in the first."""
+    script = (
+        "import sys, threading, resource; import quaddyn as qd; sys.path.insert(0, sys.argv[1])\n"
+        "import test_traps as t\n"
+        "def work():\n"
+        "    print(len(qd.load(t.chain(120), root='free').tree.links))\n"
+        "    for n in (300, 4000):\n"
+        "        try: qd.load(t.chain(n), root='free')\n"
+        "        except qd.ModelError: print('refused')\n"
+        "threading.stack_size(512 * 1024)\n"
+        "thread = threading.Thread(target=work); thread.start(); thread.join()\n"
+        "resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, resource.getrlimit(resource.RLIMIT_STACK)[1])); work()\n"
+    )
+    here = str(Path(__file__).parent)
+    done = subprocess.run([sys.executable, "-c", script, here], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["120", "refused", "refused"] * 2
+
+
+def test_more_than_two_thousand_links_are_refused() -> None:
+    refusal(star(2100), "2000", root="free")
+
+
+def test_a_thousand_links_load() -> None:
+    assert len(qd.load(star(1000), root="free").tree.links) == 1000
+
+
+def test_more_than_two_hundred_degrees_of_freedom_are_refused_before_memory_is_taken(child: fuzzing.Child) -> None:
+    answer = child.ask("load", star(900, "continuous"), "free")
+    assert answer["verdict"] == "refused" and "200" in answer["message"], answer
+    refusal(star(202, "continuous"), "200", root="free")
+
+
+def test_file_over_16_megabytes_is_refused_unread(tmp_path: Path, child: fuzzing.Child) -> None:
+    path = tmp_path / "big.urdf"
+    path.write_text(edited("</robot>", f"<!--{' ' * (17 << 20)}--></robot>"))
+    refusal(path, "big.urdf", "16")
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # sparse: a terabyte of nothing
+    answer = child.ask("load", path, "free")
+    assert answer["verdict"] == "refused" and answer["cpu"] < 0.5, answer
+
+
+# -- things that are no files -----------------------------------------------------------------------------------
+def test_fifo_is_refused_instead_of_waited_for(tmp_path: Path, child: fuzzing.Child) -> None:
+    os.mkfifo(tmp_path / "pipe.urdf")
+    answer = child.ask("load", tmp_path / "pipe.urdf", "free")
+    assert answer["verdict"] == "refused" and "pipe.urdf" in answer["message"], answer
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/random"])
+def test_device_is_refused_instead_of_read(device: str, child: fuzzing.Child) -> None:
+    answer = child.ask("load", Path(device), "free")
+    assert answer["verdict"] == "refused" and device in answer["message"], answer
+    assert child.ask("load", device, "free")["verdict"] == "refused"
+
+
+def test_link_to_a_device_is_refused(tmp_path: Path, child: fuzzing.Child) -> None:
+    (tmp_path / "zero.urdf").symlink_to("/dev/zero")
+    assert child.ask("load", tmp_path / "zero.urdf", "free")["verdict"] == "refused"
+
+
+def test_directory_is_refused(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    refusal(tmp_path, tmp_path.name)
+    refusal(str(tmp_path), tmp_path.name)
+    assert len(os.listdir("/proc/self/fd")) == before, "no descriptor is left open"  # noqa: PTH208
+
+
+def test_missing_file_is_refused(tmp_path: Path) -> None:
+    refusal(tmp_path / "missing.urdf", "missing.urdf")
+    refusal(str(tmp_path / "missing.urdf"), "missing.urdf")
+
+
+def test_paths_the_system_cannot_take_are_refused(tmp_path: Path) -> None:
+    refusal(tmp_path / ("x" * 5000 + ".urdf"))
+    refusal(tmp_path / "nul\0.urdf")
+    (tmp_path / "loop.urdf").symlink_to(tmp_path / "loop.urdf")
+    refusal(tmp_path / "loop.urdf", "loop.urdf")
+
+
+def test_empty_name_is_refused() -> None:
+    for source in ("", " ", "\n"):
+        with pytest.raises(qd.QuaddynError):
+            qd.load(source)
+
+
+def test_unknown_catalogue_name_lists_near_matches() -> None:
+    with pytest.raises(qd.QuaddynError, match="go2"):
+        qd.load("go22")
+
+
+# -- meshes -----------------------------------------------------------------------------------------------------
+def with_mesh(uri: str) -> str:
+    return edited(f"<visual>{SHAPE}</visual>", f'<visual><geometry><mesh filename="{uri}"/></geometry></visual>')
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package root with a good mesh, and beside it a pipe that hangs whoever opens it."""
+    root = tmp_path / "my_robot"
+    (root / "meshes").mkdir(parents=True)
+    (root / "meshes" / "thigh.stl").write_bytes(b"solid thigh\nendsolid thigh\n")
+    os.mkfifo(tmp_path / "secret.stl")
+    (root / "meshes" / "link.stl").symlink_to(tmp_path / "secret.stl")
+    (root / "meshes" / "up").symlink_to(tmp_path)
+    os.mkfifo(root / "meshes" / "pipe.stl")
+    return root
+
+
+def mesh_of(robot: qd.Robot) -> Any:
+    shapes = [v.shape for v in robot.tree.link["thigh"].visuals]
+    assert len(shapes) == 1, "the mesh is in the record, found or not"
+    return shapes[0]
+
+
+@pytest.mark.parametrize("by_parent", [False, True])
+def test_mesh_inside_a_package_root_is_found(package: Path, by_parent: bool) -> None:
+    robot = qd.load(
+        with_mesh("package://my_robot/meshes/thigh.stl"), packages=(package.parent if by_parent else package,)
+    )
+    assert mesh_of(robot).path == package / "meshes" / "thigh.stl"
+    assert not warnings_on(robot, "thigh")
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "package://my_robot/../secret.stl",
+        "package://my_robot/meshes/../../secret.stl",
+        "package://../secret.stl",
+        "package://my_robot/meshes/link.stl",
+        "package://my_robot/meshes/up/secret.stl",
+        "package://my_robot/meshes/pipe.stl",
+        "package://my_robot/meshes/%2e%2e/%2e%2e/secret.stl",
+        "{outside}/secret.stl",
+        "file://{outside}/secret.stl",
+        "../secret.stl",
+        "package://other/secret.stl",
+        "package://my_robot/meshes/none.stl",
+        "package://",
+        "package:///etc/hostname",
+        "http://127.0.0.1:9/secret.stl",
+        "model://my_robot/meshes/thigh.st",
+    ],
+)
+def test_mesh_outside_its_package_or_missing_is_a_warning_and_never_opened(package: Path, uri: str) -> None:
+    path = package / "robot.urdf"
+    path.write_text(with_mesh(uri.format(outside=package.parent)))
+    robot = qd.load(path, packages=(package,))
+    assert mesh_of(robot).path is None
+    assert warnings_on(robot, "thigh"), [str(f) for f in robot.report]
+
+
+def test_load_does_not_parse_meshes(package: Path) -> None:
+    """A mutated .dae of 20 kB kept an asset importer busy for a minute; `load` needs no triangles."""
+    (package / "meshes" / "bomb.dae").write_bytes(b"<COLLADA>" + b"<a>" * 7000)
+    robot = qd.load(with_mesh("package://my_robot/meshes/bomb.dae"), packages=(package,))
+    assert mesh_of(robot).path is not None
+
+
+# -- XML --------------------------------------------------------------------------------------------------------
+BILLION = "".join(f'<!ENTITY e{i + 1} "{f"&e{i};" * 10}">' for i in range(12))
+
+
+@pytest.mark.parametrize(
+    "doctype",
+    [
+        "<!DOCTYPE robot>",
+        '<!DOCTYPE robot SYSTEM "robot.dtd">',
+        '<!DOCTYPE robot SYSTEM "http://127.0.0.1:9/robot.dtd">',
+        '<!DOCTYPE robot [<!ENTITY m "1.5">]>',
+        '<!DOCTYPE robot [<!ENTITY e0 "1">' + BILLION + "]>",
+        '<!DOCTYPE robot [<!ENTITY m SYSTEM "file:///etc/hostname">]>',
+        '<!DOCTYPE robot [<!ENTITY % p SYSTEM "file:///dev/zero"> %p;]>',
+        '<!DOCTYPE robot [<!ATTLIST mass value CDATA "1.5">]>',
+    ],
+)
+def test_document_types_and_entities_are_refused(doctype: str, child: fuzzing.Child) -> None:
+    text = edited("<robot name", f"{doctype}<robot name")
+    if "ENTITY m " in doctype:
+        text = edited('value="1.5"', 'value="&m;"', text)
+    elif "ENTITY e0" in doctype:
+        text = edited('value="1.5"', 'value="&e12;"', text)
+    answer = child.ask("load", text, "free")
+    assert answer["verdict"] == "refused" and answer["cpu"] < 1.0, answer
+
+
+def test_the_five_entities_of_xml_itself_are_read_as_what_they_are() -> None:
+    robot = qd.load(edited('"toe"', '"t&amp;&#111;e"'))
+    assert "t&oe" in {link.name for link in robot.tree.links}
+
+
+# -- what real files say ----------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def real() -> dict[str, tuple[fuzz_oracle.Reading, qd.Robot | qd.ModelError]]:
+    """Every real URDF: its independent reading, and the robot or the refusal."""
+    out: dict[str, tuple[fuzz_oracle.Reading, qd.Robot | qd.ModelError]] = {}
+    for base in fuzzing.bases():
+        try:
+            robot: qd.Robot | qd.ModelError = qd.load(base.data.decode(), root=base.root)
+        except qd.ModelError as error:
+            robot = error
+        out[base.name] = (fuzz_oracle.read(base.data, base.root), robot)
+    return out
+
+
+def test_only_files_with_impossible_composite_bodies_are_refused(real: dict[str, Any]) -> None:
+    """Human and Romeo have moving bodies without mass, or with inertias that nothing has.
+
+    The iCub's offence is -1e-18 kg m^2 on a point mass of 1 kg: within rounding, so either answer will do.
+    """
+    refused = {Path(name).stem for name, (_, robot) in real.items() if isinstance(robot, qd.ModelError)}
+    assert refused - {"icub", "icub_reduced"} == {"human", "romeo", "romeo_small", "romeo_laas_small"}
+
+
+def test_each_single_link_that_breaks_a_rule_is_a_warning_that_names_it(real: dict[str, Any]) -> None:
+    odd_files = 0
+    for name, (reading, robot) in real.items():
+        odd = []
+        for link, (mass, _, _, inertia) in reading.inertials.items():
+            low = np.linalg.eigvalsh(0.5 * np.trace(inertia) * np.eye(3) - inertia)[0]
+            if mass <= 0 or low < -1e-9 * abs(np.trace(inertia)):
+                odd.append(link)
+        odd_files += bool(odd)
+        if not isinstance(robot, qd.ModelError):
+            assert [n for n in odd if not warnings_on(robot, f'"{n}"')] == [], name
+    assert odd_files >= 40, "single links must not be judged: most real files would be refused"
+
+
+def test_empty_robot_of_the_data_set_is_refused() -> None:
+    refusal('<?xml version="1.0"?><robot xmlns:xacro="http://wiki.ros.org/xacro" name="ur3"></robot>', "link")
+
+
+@pytest.mark.parametrize("name", ["solo8", "solo12"])
+def test_void_limits_are_reported(name: str) -> None:
+    """Solo's file promises 1000 N m of a motor that gives 3: no number to build a controller on."""
+    robot = qd.load(name)
+    told = [str(f) for f in robot.report if "1000" in str(f)] + [
+        v for v in robot.report.provenance.values() if "void" in v
+    ]
+    assert told or not np.isfinite(robot.effort_limits).any()
+
+
+def test_damping_of_the_file_reaches_the_record() -> None:
+    robot = qd.load("hyq")
+    joints = [robot.velocity_index(n) for n in robot.actuated]
+    declared = {j.name: j.damping for j in robot.tree.joints if j.nv == 1}
+    assert len(declared) == 12 and set(declared.values()) == {0.1}
+    assert np.array_equal(robot.damping[joints], np.full(12, 0.1))
+    assert not robot.damping[:6].any()
+
+
+def test_friction_and_damping_of_the_file_reach_the_record() -> None:
+    robot = qd.load(edited(LIMIT, LIMIT + '<dynamics damping="0.25" friction="0.5"/>'), root="fixed")
+    assert (robot.damping[0], robot.friction[0]) == (0.25, 0.5)
+
+
+def test_planar_root_falls_under_gravity() -> None:
+    """Pinocchio's own planar joint moves in XY, where a leg could never fall."""
+    robot = qd.load(URDF, root="planar")
+    dyn = qd.Dynamics(robot)
+    tau = dyn.rnea(robot.q_home, np.zeros(4), np.zeros(4))
+    assert np.isclose(np.abs(tau[:2]).max(), 5.5 * 9.81, rtol=1e-12)
+    fall = dyn.aba(robot.q_home, np.zeros(4), np.zeros(4))
+    before = dyn.center_of_mass(robot.q_home)
+    after = dyn.center_of_mass(pin.integrate(robot.model, robot.q_home, 1e-3 * fall))
+    assert after[2] < before[2] and np.allclose((after - before)[:2], 0, atol=1e-12)
+
+
+def test_q_home_lies_within_the_limits_where_neutral_may_not() -> None:
+    outside = 0
+    for name in ("a1", "go1", "go2", "b1", "laikago", "anymal_c", "hyq", "solo12"):
+        robot = qd.load(name)
+        assert (robot.lower <= robot.q_home).all() and (robot.q_home <= robot.upper).all(), name
+        neutral = pin.neutral(robot.model)
+        outside += bool((neutral < robot.lower).any() or (neutral > robot.upper).any())
+    assert outside > 0
+
+
+def test_anymal_c_loads_though_one_of_its_camera_links_is_odd() -> None:
+    robot = qd.load("anymal_c")
+    assert robot.feet == ("FL", "FR", "RL", "RR") and warnings_on(robot, "camera")
+
+
+# -- the API: arguments -----------------------------------------------------------------------------------------
+def state(robot: qd.Robot, seed: int = 0) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    q = pin.integrate(robot.model, robot.q_home, 0.3 * rng.standard_normal(robot.nv))
+    return q, rng.standard_normal(robot.nv), rng.standard_normal(robot.nv)
+
+
+CALLS = {
+    "rnea": ("q", "v", "a"),
+    "aba": ("q", "v", "tau"),
+    "crba": ("q",),
+    "nle": ("q", "v"),
+    "gravity": ("q",),
+    "coriolis": ("q", "v"),
+    "mass_inverse": ("q",),
+    "center_of_mass": ("q",),
+    "com_jacobian": ("q",),
+    "centroidal_momentum": ("q", "v"),
+    "energy": ("q", "v"),
+    "rnea_derivatives": ("q", "v", "a"),
+    "aba_derivatives": ("q", "v", "tau"),
+    "regressor": ("q", "v", "a"),
+    "update": ("q", "v"),
+}
+SLOTS = [(call, i, name) for call, names in CALLS.items() for i, name in enumerate(names)]
+
+
+@pytest.mark.parametrize(("call", "index", "name"), SLOTS)
+def test_argument_that_is_no_finite_float64_vector_of_the_right_size_is_refused_by_name(
+    dyn: qd.Dynamics, call: str, index: int, name: str
+) -> None:
+    arguments = list(state(dyn.robot)[: len(CALLS[call])])
+    good = arguments[index]
+    wrong = {
+        "short": good[:-1],
+        "long": np.append(good, 0.0),
+        "empty": good[:0],
+        "column": good[:, None],
+        "row": good[None],
+        "scalar": np.float64(1.0),
+        "complex": good.astype(complex),
+        "object": good.astype(object),
+        "text": good.astype(str),
+        "None": None,
+        "nan": np.where(np.arange(good.size) == good.size - 1, np.nan, good),
+        "inf": np.where(np.arange(good.size) == good.size - 1, np.inf, good),
+    }
+    for label, value in wrong.items():
+        arguments[index] = value
+        with pytest.raises(qd.ArgumentError) as caught:
+            getattr(dyn, call)(*arguments)
+        assert isinstance(caught.value, ValueError), label
+        assert re.search(rf"\b{name}\b", str(caught.value)), (label, str(caught.value))
+
+
+def test_a_robot_of_one_joint_gets_arrays_of_the_same_dimensions() -> None:
+    """Pinocchio's bindings hand a matrix of one column over as a vector."""
+    robot = qd.load(URDF, root="fixed")
+    dyn = qd.Dynamics(robot)
+    one = np.array([0.5])
+    for call in ("rnea", "aba", "gravity", "nle"):
+        assert getattr(dyn, call)(*[one] * len(CALLS[call])).shape == (1,), call
+    for call in ("crba", "coriolis", "mass_inverse"):
+        assert getattr(dyn, call)(*[one] * len(CALLS[call])).shape == (1, 1), call
+    for reference in ("local_world_aligned", "local", "world"):
+        assert dyn.frame_jacobian(one, "toe", reference=reference).shape == (6, 1), reference
+        assert dyn.update(one, one).jacobian("toe", reference=reference).shape == (6, 1), reference
+    assert dyn.com_jacobian(one).shape == dyn.update(one, one).com_jacobian.shape == (3, 1)
+    assert dyn.update(one, one).M.shape == (1, 1)
+
+
+@pytest.mark.parametrize("call", ["rnea", "aba", "crba", "update"])
+def test_lists_other_floats_and_strided_arrays_are_understood_or_refused_by_name(dyn: qd.Dynamics, call: str) -> None:
+    q, v, a = state(dyn.robot)
+    arguments = [q, v, a][: len(CALLS[call])]
+    kinds: dict[str, Callable[[Any], Any]] = {
+        "list": lambda x: x.tolist(),
+        "float16": lambda x: x.astype(np.float16),
+        "float32": lambda x: x.astype(np.float32),
+        "int": lambda x: np.zeros(x.size, dtype=np.int64),
+        "strided": lambda x: np.repeat(x, 2)[::2],
+        "reversed": lambda x: x[::-1].copy()[::-1],
+        "big endian": lambda x: x.astype(">f8"),
+        "read-only": lambda x: np.frombuffer(x.tobytes()),
+    }
+    exact = {"list", "strided", "reversed", "big endian", "read-only"}
+    truth = getattr(dyn, call)(*arguments)
+    truth = np.array(truth.M if call == "update" else truth)
+    for label, kind in kinds.items():
+        for i in range(1 if len(arguments) == 1 else 2):
+            changed = list(arguments)
+            changed[-1 - i if len(arguments) > 1 else 0] = kind(changed[-1 - i if len(arguments) > 1 else 0])
+            try:
+                value = getattr(dyn, call)(*changed)
+            except qd.ArgumentError as error:
+                assert re.match(r"(q|v|a|tau)\b", str(error)), (label, str(error))
+                continue
+            value = np.array(value.M if call == "update" else value)
+            assert np.isfinite(value).all()
+            if label in exact:
+                assert np.array_equal(value, truth), label
+
+
+def test_quaternion_that_is_not_of_unit_length_is_refused(dyn: qd.Dynamics) -> None:
+    q, v, a = state(dyn.robot)
+    for factor in (1.01, 0.99, 1 + 1e-4, 0.0, -0.5, 1e200):
+        bad = q.copy()
+        bad[3:7] *= factor
+        for call in ("rnea", "crba", "gravity", "update"):
+            with pytest.raises(qd.ArgumentError, match=r"\bq\b"):
+                getattr(dyn, call)(bad, *(v, a)[: len(CALLS[call]) - 1])
+    flipped = q.copy()
+    flipped[3:7] *= -1  # the same rotation
+    assert np.allclose(dyn.crba(flipped), dyn.crba(q), rtol=1e-12, atol=1e-12)
+
+
+def test_continuous_joint_off_the_unit_circle_is_refused() -> None:
+    robot = qd.load(edited('"revolute"', '"continuous"'), root="fixed")
+    dyn = qd.Dynamics(robot)
+    assert robot.nq == 2
+    assert np.isfinite(dyn.crba(np.array([0.6, 0.8]))).all()
+    with pytest.raises(qd.ArgumentError, match=r"\bq\b"):
+        dyn.crba(np.array([0.6, 0.7]))
+
+
+def test_finite_in_never_gives_nan_out(dyn: qd.Dynamics) -> None:
+    """An overflow inside is an error that names the culprit, not a NaN handed on."""
+    q, v, a = state(dyn.robot)
+    for call, arguments in (("rnea", (q, v * 1e200, a)), ("nle", (q, v * 1e200)), ("aba", (q, v * 1e200, a))):
+        try:
+            value = getattr(dyn, call)(*arguments)
+        except qd.QuaddynError as error:
+            assert str(error)
+        else:
+            assert np.isfinite(value).all()
+
+
+# -- the API: names ---------------------------------------------------------------------------------------------
+FRAME_CALLS = ["frame_placement", "frame_jacobian", "frame_velocity", "frame_drift"]
+
+
+@pytest.mark.parametrize("call", FRAME_CALLS)
+def test_unknown_frame_name_raises_and_lists_near_matches(dyn: qd.Dynamics, call: str) -> None:
+    q, v, _ = state(dyn.robot)
+    arguments = (q,) if call in ("frame_placement", "frame_jacobian") else (q, v)
+    with pytest.raises(qd.UnknownNameError, match="FL_calf"):
+        getattr(dyn, call)(*arguments, "FL_clf")
+    for name in ("typo", "", "universe", 0, 5, -1, 10**9, 2**63, np.int64(3), None, 1.5, b"FL", ("FL",), ["FL"]):
+        with pytest.raises(qd.QuaddynError):
+            getattr(dyn, call)(*arguments, name)
+
+
+@pytest.mark.parametrize("call", ["jacobian", "velocity", "drift", "placement"])
+def test_unknown_frame_name_raises_on_a_state_too(dyn: qd.Dynamics, call: str) -> None:
+    q, v, _ = state(dyn.robot)
+    s = dyn.update(q, v)
+    for name in ("typo", "universe", 0, -1, 10**9, None, ["FL"]):
+        with pytest.raises(qd.QuaddynError):
+            getattr(s, call)(name)
+
+
+def test_unknown_reference_raises(dyn: qd.Dynamics) -> None:
+    q, _, _ = state(dyn.robot)
+    for reference in ("LOCAL", "", "base", 1, None):
+        with pytest.raises(qd.QuaddynError, match="reference"):
+            dyn.frame_jacobian(q, "FL", reference=reference)  # type: ignore[arg-type]
+
+
+def test_every_frame_name_can_be_asked_of_a_fresh_workspace(dyn: qd.Dynamics) -> None:
+    """Pinocchio aborts when its Data is older than the model's last frame."""
+    q, _, _ = state(dyn.robot)
+    for name in dyn.robot.frame_names:
+        jacobian = dyn.frame_jacobian(q, name)
+        assert jacobian.shape == (6, 18) and np.isfinite(jacobian).all() and jacobian.any()
+
+
+@pytest.mark.parametrize("call", ["rnea", "aba"])
+def test_external_force_that_is_malformed_is_refused(dyn: qd.Dynamics, call: str) -> None:
+    q, v, a = state(dyn.robot)
+    force = np.array([0.0, 0.0, 10.0])
+    wrong: list[Any] = [
+        {"typo": force},
+        {"universe": force},
+        {0: force},
+        {"FL": force[:2]},
+        {"FL": np.append(force, 0.0)},
+        {"FL": force[:, None]},
+        {"FL": 10.0},
+        {"FL": None},
+        {"FL": np.array([0, 0, np.nan])},
+        {"FL": np.full(6, np.inf)},
+        {"FL": force.astype(complex)},
+        [force],
+        [],
+        force,
+        np.zeros((14, 6)),
+        [pin.Force.Zero()],
+        "FL",
+    ]
+    for fext in wrong:
+        with pytest.raises(qd.QuaddynError):
+            getattr(dyn, call)(q, v, a, fext=fext)
+
+
+def test_external_force_at_a_foot_is_its_jacobian_transposed(dyn: qd.Dynamics) -> None:
+    q, v, a = state(dyn.robot)
+    force = np.array([3.0, -5.0, 40.0])
+    with_force, without = dyn.rnea(q, v, a, fext={"FL": force}), dyn.rnea(q, v, a)
+    assert np.allclose(without - with_force, dyn.frame_jacobian(q, "FL")[:3].T @ force, rtol=0, atol=1e-12)
+    assert np.array_equal(dyn.rnea(q, v, a, fext={}), without), "and it is gone in the next call"
+
+
+# -- the API: memory --------------------------------------------------------------------------------------------
+def test_stateless_calls_return_copies(dyn: qd.Dynamics) -> None:
+    (q1, v1, a1), (q2, v2, a2) = state(dyn.robot, 1), state(dyn.robot, 2)
+    first = {
+        c: getattr(dyn, c)(*(q1, v1, a1)[: len(CALLS[c])])
+        for c in ("rnea", "aba", "crba", "nle", "gravity", "coriolis")
+    }
+    first["jacobian"] = dyn.frame_jacobian(q1, "FL")
+    first["placement"] = dyn.frame_placement(q1, "FL").translation
+    kept = {name: value.copy() for name, value in first.items()}
+    for c in ("rnea", "aba", "crba", "nle", "gravity", "coriolis"):
+        getattr(dyn, c)(*(q2, v2, a2)[: len(CALLS[c])])
+    dyn.frame_jacobian(q2, "FL")
+    dyn.frame_placement(q2, "FL")
+    dyn.update(q2, v2)
+    for name, value in first.items():
+        assert np.array_equal(value, kept[name]), name
+
+
+def test_a_states_arrays_are_read_only_views(dyn: qd.Dynamics) -> None:
+    q, v, _ = state(dyn.robot)
+    s = dyn.update(q, v)
+    for array in (s.M, s.h, s.com, s.jacobian("FL"), s.velocity("FL"), s.drift("FL"), s.placement("FL").translation):
+        assert not array.flags.writeable
+        with pytest.raises(ValueError):
+            array[...] = 0.0
+
+
+def test_a_stale_state_raises_when_read(dyn: qd.Dynamics) -> None:
+    q, v, _ = state(dyn.robot)
+    old = dyn.update(q, v)
+    assert old.M.shape == (18, 18)
+    new = dyn.update(q, v)
+    for name in ("M", "h", "com"):
+        with pytest.raises(qd.StaleStateError):
+            getattr(old, name)
+    for name in ("jacobian", "velocity", "drift", "placement"):
+        with pytest.raises(qd.StaleStateError):
+            getattr(old, name)("FL")
+    assert new.M.shape == (18, 18)
+
+
+def test_a_failed_update_leaves_no_state_that_reads_half_of_it(dyn: qd.Dynamics) -> None:
+    q, v, _ = state(dyn.robot)
+    s = dyn.update(q, v)
+    kept = s.M.copy()
+    with pytest.raises(qd.ArgumentError):
+        dyn.update(q * np.nan, v)
+    try:
+        assert np.array_equal(s.M, kept)
+    except qd.StaleStateError:
+        assert s.stale
+
+
+def test_a_stateless_call_does_not_change_a_living_state(dyn: qd.Dynamics) -> None:
+    (q1, v1, _), (q2, v2, a2) = state(dyn.robot, 1), state(dyn.robot, 2)
+    s = dyn.update(q1, v1)
+    kept = [x.copy() for x in (s.M, s.h, s.com, s.jacobian("FL"), s.placement("RR").translation)]
+    dyn.crba(q2), dyn.rnea(q2, v2, a2), dyn.frame_jacobian(q2, "FL"), dyn.center_of_mass(q2)
+    try:
+        now = [s.M, s.h, s.com, s.jacobian("FL"), s.placement("RR").translation]
+    except qd.StaleStateError:
+        return
+    assert all(np.array_equal(a, b) for a, b in zip(kept, now, strict=True))
+
+
+def test_the_robots_vectors_are_read_only_and_no_views_of_the_model(go2: qd.Robot) -> None:
+    robot = copy.deepcopy(go2)
+    for name in ("lower", "upper", "velocity_limits", "effort_limits", "damping", "friction", "armature", "q_home"):
+        array = getattr(robot, name)
+        with pytest.raises(ValueError):
+            array[...] = 0.0
+    robot.model.lowerPositionLimit[:] = 7.0
+    robot.model.effortLimit[:] = 7.0
+    assert np.array_equal(robot.lower, go2.lower) and np.array_equal(robot.effort_limits, go2.effort_limits)
+    with pytest.raises(AttributeError):
+        robot.name = "other"  # type: ignore[misc]
+
+
+def test_arguments_are_left_as_they_were(dyn: qd.Dynamics) -> None:
+    q, v, a = state(dyn.robot)
+    kept = q.copy(), v.copy(), a.copy()
+    dyn.rnea(q, v, a, fext={"FL": np.ones(3)})
+    dyn.aba(q, v, a)
+    dyn.update(q, v)
+    q_in_state = dyn.update(q, v).q
+    q[:3] += 1.0
+    assert np.array_equal(q_in_state, kept[0])
+    assert np.array_equal(v, kept[1]) and np.array_equal(a, kept[2])
+
+
+# -- the API: threads and processes -----------------------------------------------------------------------------
+def test_threads_with_a_workspace_each_agree_with_one_thread(go2: qd.Robot) -> None:
+    states = [state(go2, seed) for seed in range(40)]
+    alone = qd.Dynamics(go2)
+    truth = [(alone.rnea(q, v, a), alone.frame_placement(q, "RL").translation) for q, v, a in states]
+    wrong: list[int] = []
+
+    def work(offset: int) -> None:
+        mine = qd.Dynamics(go2)
+        for round_ in range(5):
+            for i in range(len(states)):
+                k = (i + offset + round_) % len(states)
+                q, v, a = states[k]
+                if not (
+                    np.array_equal(mine.rnea(q, v, a), truth[k][0])
+                    and np.array_equal(mine.frame_placement(q, "RL").translation, truth[k][1])
+                ):
+                    wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(10 * i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.mark.parametrize("copied", [lambda r: pickle.loads(pickle.dumps(r)), copy.deepcopy, copy.copy])
+def test_a_copied_robot_is_the_same_robot(go2: qd.Robot, copied: Any) -> None:
+    twin = copied(go2)
+    q, v, a = state(go2)
+    assert np.array_equal(qd.Dynamics(twin).rnea(q, v, a), qd.Dynamics(go2).rnea(q, v, a))
+    assert (twin.feet, twin.actuated, twin.frame_names) == (go2.feet, go2.actuated, go2.frame_names)
+    assert not twin.lower.flags.writeable and not twin.tree.joints[0].axis.flags.writeable
+    assert str(twin.report) == str(go2.report)
+
+
+def _torque(robot: qd.Robot) -> Any:
+    return qd.Dynamics(robot).rnea(*state(robot))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_robot_works_in_another_process(go2: qd.Robot, method: str) -> None:
+    with multiprocessing.get_context(method).Pool(1) as pool:
+        assert np.array_equal(pool.apply(_torque, (go2,)), _torque(go2))
+
+
+def test_errors_survive_a_pickle() -> None:
+    with pytest.raises(qd.ModelError) as caught:
+        qd.load(edited('value="1.5"', 'value="heavy"'))
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
