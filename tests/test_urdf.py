@@ -1,0 +1,206 @@
+"""Reading URDF text: what stands in the file stands in the tree, and nothing is lost without a word."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import quaddyn as qd
+from quaddyn.urdf import MeshFinder, parse
+from quaddyn.urdf.reader import rotation_from_rpy
+from quaddyn.urdf.tree import Box, Capsule, Cylinder, Mesh, Pose, Sphere
+
+INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+
+
+def pendulum(joint: str = "", link: str = INERTIAL, kind: str = "revolute", extra: str = "") -> str:
+    limit = '<limit lower="-1" upper="2" effort="3" velocity="4"/>'
+    inner = joint or f'<axis xyz="0 1 0"/>{limit}'
+    return (
+        f'<robot name="pendulum"><link name="base"/><link name="arm">{link}</link>'
+        f'<joint name="hinge" type="{kind}"><parent link="base"/><child link="arm"/>{inner}</joint>{extra}</robot>'
+    )
+
+
+def reasons(text: str) -> list[str]:
+    return [f.reason for f in parse(text).findings]
+
+
+def test_a_joint_is_read_number_by_number() -> None:
+    inner = (
+        '<origin xyz="1 2 3" rpy="0 0 1.5"/><axis xyz="0 0 -1"/><limit lower="-1" upper="2" effort="3" velocity="4"/>'
+        '<dynamics damping="0.1" friction="0.2" armature="0.3"/>'
+    )
+    joint = parse(pendulum(inner)).joint["hinge"]
+    assert joint.placement.translation.tolist() == [1, 2, 3]
+    assert joint.placement.rotation == pytest.approx(rotation_from_rpy(0, 0, 1.5))
+    assert joint.axis.tolist() == [0, 0, -1]
+    assert (joint.limits.lower, joint.limits.upper, joint.limits.effort, joint.limits.velocity) == (-1, 2, 3, 4)
+    assert (joint.damping, joint.friction, joint.armature) == (0.1, 0.2, 0.3)
+    assert (joint.nq, joint.nv) == (1, 1)
+
+
+def test_inertia_is_turned_into_the_links_axes() -> None:
+    link = (
+        '<inertial><origin xyz="0.1 0 0" rpy="0 0 1.5707963267948966"/><mass value="2"/>'
+        '<inertia ixx="1" ixy="0" ixz="0" iyy="2" iyz="0" izz="2.5"/></inertial>'
+    )
+    inertial = parse(pendulum(link=link)).link["arm"].inertial
+    assert inertial is not None
+    assert inertial.mass == 2.0
+    assert inertial.com.tolist() == [0.1, 0, 0]
+    assert inertial.inertia == pytest.approx(np.diag([2.0, 1.0, 2.5]), abs=1e-15)
+
+
+def test_every_element_knows_its_line() -> None:
+    text = pendulum().replace("<link", "\n<link").replace("<joint", "\n<joint")
+    tree = parse(text, file="p.urdf")
+    assert str(tree.link["base"].where) == 'p.urdf:2: <link name="base">'
+    assert str(tree.joint["hinge"].where) == 'p.urdf:4: <joint name="hinge">'
+
+
+def test_shapes_are_read() -> None:
+    shapes = {
+        '<sphere radius="0.1"/>': Sphere(0.1),
+        '<box size="1 2 3"/>': Box((1, 2, 3)),
+        '<cylinder radius="0.1" length="2"/>': Cylinder(0.1, 2),
+        '<capsule radius="0.1" length="2"/>': Capsule(0.1, 2),
+        '<mesh filename="package://a/b.stl" scale="1 -1 1"/>': Mesh("package://a/b.stl", None, (1, -1, 1)),
+    }
+    for xml, shape in shapes.items():
+        link = f'{INERTIAL}<visual><geometry>{xml}</geometry><material name="red"/></visual>'
+        material = '<material name="red"><color rgba="1 0 0 1"/></material>'
+        (visual,) = parse(pendulum(link=link, extra=material)).link["arm"].visuals
+        assert visual.shape == shape
+        assert visual.rgba == (1, 0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (pendulum(link=INERTIAL + "<inertail/>"), "unknown element <inertail>"),
+        (
+            pendulum('<axis xyz="0 1 0"/><limit lowr="-1" upper="2" effort="3" velocity="4"/>'),
+            "unknown attribute lowr=",
+        ),
+        (pendulum('<axis xyz="0 1 0"/><limit effort="3" velocity="4"/>'), "neither lower nor upper"),
+        (pendulum('<axis xyz="0 1 0"/>'), "without <limit>"),
+        (pendulum('<axis xyz="0 2 0"/><limit lower="-1" upper="2" effort="3" velocity="4"/>'), "length 2; normalized"),
+        (pendulum('<axis xyz="0 1 0"/><limit lower="1" upper="1" effort="3" velocity="4"/>'), "is locked"),
+        (pendulum('<axis xyz="0 1 0"/><limit lower="-1" upper="2" effort="0" velocity="0"/>'), "an exporter's blank"),
+        (pendulum(link=INERTIAL + INERTIAL), "stands twice, word for word"),
+        (pendulum(link=INERTIAL.replace('mass value="1"', 'mass value="0"')), "mass 0"),
+        (pendulum(link=INERTIAL.replace('izz="1"', 'izz="3"')), "triangle inequality"),
+        (pendulum(link=INERTIAL.replace('izz="1"', 'izz="-1"')), "not positive semi-definite"),
+    ],
+)
+def test_an_oddity_is_reported_with_its_value(text: str, words: str) -> None:
+    assert any(words in reason for reason in reasons(text)), reasons(text)
+
+
+def test_a_sound_file_has_no_findings() -> None:
+    assert reasons(pendulum()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "not well-formed"),
+        ("<sdf/>", "must be <robot>"),
+        ("<robot/>", "no <link>"),
+        (pendulum(kind="hinge"), "type='hinge' is no URDF joint type"),
+        (pendulum('<axis xyz="0 1"/>'), "expected 3 number(s), got 2"),
+        (pendulum('<axis xyz="0 1,0 0"/>'), "not a finite decimal number"),
+        (pendulum('<origin xyz="0 0 1e308"/>'), "beyond 1000"),
+        (pendulum('<origin xyz="0 0 1"/><origin xyz="0 0 2"/>'), "a second, different <origin>"),
+        (pendulum(link=INERTIAL.replace("<mass", "<mas")), "<mass> is missing"),
+        (pendulum(link=INERTIAL.replace('ixy="0" ', "")), "attribute 'ixy' is missing"),
+        (pendulum('<dynamics damping="-1"/>'), "would create energy"),
+        (pendulum(extra='<link name="arm"/>'), "a second link of this name"),
+        (pendulum(extra='<link name="lost"/>'), "2 root links"),
+        (pendulum().replace('name="arm"', 'name="universe"'), "reserved"),
+        (pendulum().replace('child link="arm"', 'child link="ram"'), "child link 'ram' does not exist"),
+        ("<a>" * 70 + "</a>" * 70, "nested deeper"),
+        ('<robot name="\ud800"/>', "not valid Unicode"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_place_and_value(text: str, words: str) -> None:
+    with pytest.raises(qd.ModelError, match=r"<text>") as caught:
+        parse(text)
+    assert words in str(caught.value)
+
+
+@given(st.tuples(*[st.floats(-math.pi, math.pi)] * 3))
+def test_rpy_turns_about_fixed_axes(rpy: tuple[float, float, float]) -> None:
+    def turn(axis: int, angle: float) -> np.ndarray:
+        R = np.eye(3)
+        i, j = [(1, 2), (2, 0), (0, 1)][axis]
+        R[i, i] = R[j, j] = math.cos(angle)
+        R[i, j], R[j, i] = -math.sin(angle), math.sin(angle)
+        return R
+
+    expected = turn(2, rpy[2]) @ turn(1, rpy[1]) @ turn(0, rpy[0])
+    assert np.abs(rotation_from_rpy(*rpy) - expected).max() < 1e-15
+
+
+def test_poses_compose_and_invert() -> None:
+    a = Pose.of(rotation_from_rpy(0.1, 0.2, 0.3), [1, 2, 3])
+    b = Pose.of(rotation_from_rpy(-1, 0.5, 2), [0, -1, 1])
+    assert (a @ b).homogeneous == pytest.approx(a.homogeneous @ b.homogeneous, abs=1e-15)
+    assert (a @ a.inverse()).homogeneous == pytest.approx(np.eye(4), abs=1e-15)
+    point = np.array([0.3, -0.2, 0.7])
+    assert a.apply(point) == pytest.approx((a.homogeneous @ np.append(point, 1))[:3], abs=1e-15)
+
+
+def test_a_tree_survives_pickle_and_deepcopy_read_only() -> None:
+    tree = parse(pendulum())
+    for twin in (pickle.loads(pickle.dumps(tree)), copy.deepcopy(tree)):
+        joint = twin.joint["hinge"]
+        assert joint.axis.tolist() == tree.joint["hinge"].axis.tolist()
+        with pytest.raises(ValueError, match="read-only"):
+            joint.axis[0] = 1.0
+
+
+def test_links_come_depth_first_and_children_by_joint_name() -> None:
+    body = "".join(f'<link name="{n}"/>' for n in "abcd")
+    joints = "".join(
+        f'<joint name="{name}" type="fixed"><parent link="{p}"/><child link="{c}"/></joint>'
+        for name, p, c in (("z", "a", "b"), ("Y", "a", "c"), ("x", "c", "d"))
+    )
+    tree = parse(f'<robot name="r">{body}{joints}</robot>')
+    assert [x.name for x in tree.links] == ["a", "c", "d", "b"]  # bytewise: "Y" < "z"
+    assert [j.child for j in tree.joints] == ["c", "d", "b"]
+
+
+def test_meshes_are_found_only_inside_their_roots(tmp_path: Path) -> None:
+    package = tmp_path / "pkg"
+    (package / "urdf").mkdir(parents=True)
+    (package / "meshes").mkdir()
+    inside, outside = package / "meshes" / "a.stl", tmp_path / "b.stl"
+    inside.write_text("solid")
+    outside.write_text("solid")
+    (package / "meshes" / "link.stl").symlink_to(outside)
+    finder = MeshFinder(package / "urdf", [])
+    assert finder.find("package://pkg/meshes/a.stl") == (inside.resolve(), "")
+    assert MeshFinder(None, [tmp_path]).find("package://pkg/meshes/a.stl")[0] == inside.resolve()
+    assert MeshFinder(None, [package]).find("package://pkg/meshes/a.stl")[0] == inside.resolve()
+    assert MeshFinder(None, [package]).find(f"file://{inside}")[0] == inside.resolve()
+    for uri in (
+        "package://pkg/../b.stl",
+        "package://pkg/meshes/link.stl",
+        f"file://{outside}",
+        "../../b.stl",
+        str(outside),
+    ):
+        path, reason = finder.find(uri)
+        assert path is None
+        assert reason == "outside the package roots, not opened"
+    assert finder.find("package://pkg/meshes/none.stl") == (None, "no such file in the package roots")
+    assert finder.find("a\0b")[0] is None
