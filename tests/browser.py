@@ -89,7 +89,7 @@ class Page:
         elif method == "Log.entryAdded" and p["entry"]["level"] == "error":
             self.errors.append(p["entry"]["text"])
         elif method == "Network.requestWillBeSent":
-            self.requests.append(p["request"]["url"])
+            self.requests.append(p["request"]["url"][:200])
         elif method == "Network.webSocketCreated":
             self.requests.append(p["url"])
 

@@ -20,6 +20,7 @@ from .parts import Indices, Material, MeshError, Part, fan
 _POLYGONS = ("triangles", "polylist", "polygons")
 _SHADERS = ("phong", "lambert", "blinn", "constant")
 _MAX_NODES = 10_000
+_MAX_TRIANGLES = 4_000_000
 
 
 def read_collada(text: bytes, path: Path) -> tuple[Part, ...]:
@@ -36,7 +37,7 @@ def read_collada(text: bytes, path: Path) -> tuple[Part, ...]:
         element.tag = str(element.tag).rpartition("}")[2]
     try:
         parts = tuple(_Document(root, path).parts())
-    except (ValueError, KeyError, IndexError) as error:
+    except (ValueError, KeyError, IndexError, OverflowError) as error:
         raise error if isinstance(error, MeshError) else MeshError(f"malformed COLLADA: {error!r}") from None
     if not parts:
         raise MeshError("no triangles")
@@ -51,7 +52,7 @@ class _Document:
         self.ids = {e.attrib["id"]: e for e in root.iter() if "id" in e.attrib}
         unit = root.find("asset/unit")
         self.unit = float(unit.get("meter", "1")) if unit is not None else 1.0
-        self.visited = 0
+        self.visited = self.triangles = 0
 
     def target(self, element: ET.Element, attribute: str = "url") -> ET.Element:
         return self.ids[element.attrib[attribute].removeprefix("#")]
@@ -88,6 +89,9 @@ class _Document:
             if polygons.tag in _POLYGONS and len(polygons):
                 bound = materials.get(polygons.get("material", ""))
                 part = self.polygons(polygons, placement, self.material(bound) if bound is not None else None)
+                self.triangles += len(part.triangles)
+                if self.triangles > _MAX_TRIANGLES:  # instances of instances multiply
+                    raise MeshError(f"more than {_MAX_TRIANGLES} triangles")
                 if len(part.triangles):
                     yield part
 
@@ -97,9 +101,10 @@ class _Document:
         index = np.concatenate([_integers(p.text) for p in polygons.iterfind("p")] or [np.zeros(0, np.int64)])
         index = index[: len(index) // stride * stride].reshape(-1, stride)
         if polygons.tag == "polylist":
-            index = index[fan(_integers(polygons.findtext("vcount"))).reshape(-1)]
+            index = index[fan(_integers(polygons.findtext("vcount")), len(index)).reshape(-1)]
         elif polygons.tag == "polygons":
-            index = index[fan(np.array([len(_integers(p.text)) // stride for p in polygons.iterfind("p")])).reshape(-1)]
+            counts = np.array([len(_integers(p.text)) // stride for p in polygons.iterfind("p")], dtype=np.int64)
+            index = index[fan(counts, len(index)).reshape(-1)]
         sources: dict[str, tuple[Array, Indices]] = {}
         for x in sorted(inputs, key=lambda e: int(e.get("set", "0"))):
             column = index[:, int(x.get("offset", "0"))]

@@ -66,5 +66,6 @@ class Markers:
         if slot is None:
             slot = self._slots[kind, name] = self._scene.slot(kind.capitalize(), name)
             geometry = self._scene.geometry(key, shape())
-            self._scene.mesh(slot, geometry, self._scene.material(material, glow=True), Pose.identity())
+            number = self._scene.material(material, glow=True, through=kind == "com")
+            self._scene.mesh(slot, geometry, number, Pose.identity())
         return slot

@@ -39,13 +39,13 @@ def read_obj(text: str, path: Path) -> tuple[Part, ...]:
                 current = rest.strip()
             elif word == "mtllib":
                 materials |= _read_mtl(path.parent / rest.strip())
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise MeshError(f"line {number}: {error}") from None
     if not faces:
         raise MeshError("no faces")
     try:
         return tuple(_part(polygons, vertices, coordinates, materials.get(name)) for name, polygons in faces.items())
-    except IndexError:
+    except (IndexError, OverflowError):
         raise MeshError("texture coordinate index out of range") from None
 
 
@@ -63,7 +63,7 @@ def _part(
     polygons: list[list[tuple[int, int]]], v: list[list[float]], vt: list[list[float]], material: Material | None
 ) -> Part:
     corners = np.array([corner for polygon in polygons for corner in polygon], dtype=np.int64).reshape(-1, 2)
-    corners = corners[fan(np.array([len(p) for p in polygons])).reshape(-1)]
+    corners = corners[fan(np.array([len(p) for p in polygons]), len(corners)).reshape(-1)]
     uvs = None
     if material is not None and material.texture is not None and (corners[:, 1] >= 0).all():
         uvs = np.array(vt)[corners[:, 1]]

@@ -90,11 +90,16 @@ class Part:
         return np.asarray(self.origin + self.step * self.grid)
 
 
-def fan(counts: Indices) -> Indices:
+def fan(counts: Indices, corners: int) -> Indices:
     """Corner numbers (m, 3) of the triangles that fan out polygons of `counts` (k,) consecutive corners.
 
     Exact for convex polygons, which is what exporters write; fewer than three corners give no triangle.
+
+    Raises:
+        MeshError: the polygons need more than the given number of `corners`, or one has a negative count.
     """
+    if counts.min(initial=0) < 0 or sum(counts.tolist()) > corners:  # unbounded integers: no overflow
+        raise MeshError(f"polygons with {sum(counts.tolist())} corners, but the file has {corners}")
     starts = np.cumsum(counts) - counts
     triangles = np.maximum(counts - 2, 0)
     first = np.repeat(starts, triangles)

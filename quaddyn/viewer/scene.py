@@ -84,13 +84,20 @@ class Scene:
             },
         )
 
-    def material(self, material: Material, *, glow: bool = False) -> int:
-        """Number of a material; `glow` keeps a marker's colour in the shade and lets it cast no shadow."""
-        key = (material, glow)
+    def material(self, material: Material, *, glow: bool = False, through: bool = False) -> int:
+        """Number of a material.
+
+        Args:
+            material: colour and texture.
+            glow: keeps a marker's colour in the shade and lets it cast no shadow.
+            through: is seen through whatever stands before it.
+        """
+        key = (material, glow, through)
         if (number := self._numbers.get(("materials", key))) is not None:
             return number
         image = data_uri(material.texture) if material.texture is not None else None
-        return self._add("materials", key, {"color": material.color, "texture": image, "glow": glow})
+        item: dict[str, object] = {"color": material.color, "texture": image, "glow": glow, "through": through}
+        return self._add("materials", key, item)
 
     def _add(self, kind: str, key: Hashable, item: dict[str, object]) -> int:
         number = self._numbers[kind, key] = self._count[kind]

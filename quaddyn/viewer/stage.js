@@ -3,6 +3,7 @@
 
 const CREASE = Math.cos(Math.PI / 6);  // edges sharper than this stay sharp
 const SLOT = 10;
+const CELL = 0.5;  // of the ground's grid [m]
 
 // Unindexed positions and normals; a corner's normal averages the faces around its vertex within the crease angle.
 function creased(points, triangles) {
@@ -42,6 +43,22 @@ function creased(points, triangles) {
   return [position, normal];
 }
 
+// A ground grid at z = 0, `reach` cells to every side, of short lines: software renderers lose a line that goes behind
+// the camera.
+function grid(reach) {
+  const points = [];
+  for (let i = -reach; i <= reach; i++) {
+    for (let j = -reach; j < reach; j++) {
+      const [a, b, c] = [CELL * i, CELL * j, CELL * (j + 1)];
+      points.push(a, b, 0, a, c, 0, b, a, 0, c, a, 0);
+    }
+  }
+  const THREE = MeshCat.THREE, geometry = new THREE.BufferGeometry();
+  geometry.setAttribute("position", new THREE.Float32BufferAttribute(points, 3));
+  const material = new THREE.LineBasicMaterial({color: 0x8896a4, transparent: true, opacity: 0.45, depthWrite: false});
+  return new THREE.LineSegments(geometry, material);
+}
+
 class Stage {
   constructor() {
     const THREE = MeshCat.THREE;
@@ -67,9 +84,12 @@ class Stage {
     this.sun.shadow.normalBias = 0.01;
     this.viewer.set_object(["Lights", "Sun"], this.sun);
     this.viewer.set_object(["Lights", "SunTarget"], this.sun.target);
-    const floor = new THREE.Mesh(new THREE.PlaneGeometry(200, 200), new THREE.ShadowMaterial({opacity: 0.22}));
+    const floor = new THREE.Mesh(new THREE.PlaneGeometry(200, 200), new THREE.ShadowMaterial({opacity: 0.22, depthWrite: false}));
+    floor.renderOrder = -1;
     floor.receiveShadow = true;
     this.viewer.set_object(["Floor"], floor);
+    this.grid = grid(20);
+    this.viewer.set_object(["Grid"], this.grid);
   }
 
   receive(buffer) {
@@ -98,6 +118,7 @@ class Stage {
         color, opacity, side: THREE.DoubleSide, transparent: opacity < 1, depthWrite: opacity >= 1,
         specular: m.glow ? 0x000000 : 0x222222, shininess: 20, emissive: color, emissiveIntensity: m.glow ? 0.45 : 0});
       material.userData.glow = m.glow;
+      material.depthTest = !m.through;
       if (m.texture) {
         this.loading++;
         material.map = new THREE.TextureLoader().load(m.texture, () => { this.loading--; this.viewer.set_dirty(); });
@@ -117,6 +138,7 @@ class Stage {
       const material = this.materials[m.material], mesh = new THREE.Mesh(this.geometries[m.geometry], material);
       mesh.castShadow = mesh.receiveShadow = !material.userData.glow;
       mesh.matrixAutoUpdate = false;
+      mesh.renderOrder = material.depthTest ? 0 : 1;
       mesh.matrix.fromArray(m.matrix);
       this.slots[m.slot].inner.add(mesh);
     }
@@ -130,7 +152,7 @@ class Stage {
     camera.position.set(x, z, -y);  // meshcat's cameras live in a frame with y up
     controls.target.set(header.target[0], header.target[2], -header.target[1]);
     controls.update();
-    this.follow = header.follow ? header.target.slice(0, 2) : null;
+    this.follow = header.follow ? header.base : null;  // where the base was when the camera was placed
     this.size = header.size;
     const shadow = this.sun.shadow.camera, reach = 2.5 * header.size;
     Object.assign(shadow, {left: -reach, right: reach, top: reach, bottom: -reach, near: 0.1, far: 12 * header.size});
@@ -138,9 +160,10 @@ class Stage {
     this.shine(header.target);
   }
 
-  shine([x, y]) {  // the sun goes with the robot, so that its shadow map can stay small and sharp
+  shine([x, y]) {  // the sun goes with the robot, so that its shadow map can stay small and sharp; so does the grid
     this.sun.position.set(x - 2 * this.size, y - 3 * this.size, 5 * this.size);
     this.sun.target.position.set(x, y, 0);
+    this.grid.position.set(CELL * Math.round(x / CELL), CELL * Math.round(y / CELL), 0);
   }
 
   frame(header, array) {

@@ -81,6 +81,7 @@ class Viewer:
         self._recording = Recording(fps, int(max_frames))
         self._server = Server(robot.name, port) if serve else None
         self._finalizer = weakref.finalize(self, Server.close, self._server) if self._server else None
+        self._base = np.zeros(3)
         self.look()
         if self.missing and self._server:
             text = f"{len(self.missing)} mesh(es) missing:\n" + "\n".join(map(str, self.missing[:8]))
@@ -198,31 +199,27 @@ class Viewer:
             ArgumentError: an argument is out of range.
         """
         size = self._figure.size
-        point = self._middle() if target is None else _vector("target", target, (3,))
-        far = _positive("distance", 2.6 * size / np.tan(np.deg2rad(fov) / 2) / 2 if distance is None else distance)
+        if target is None:
+            point, base = self._middle()
+        else:
+            point, base = _vector("target", target, (3,)), self._base
+        far = _positive("distance", size / np.tan(np.deg2rad(fov) / 2) if distance is None else distance)
         if not (np.isfinite(azimuth) and -90 <= elevation <= 90 and 0 < fov < 180):
             raise ArgumentError("azimuth, elevation in [-90, 90], fov in (0, 180): expected degrees in range")
         a, e = np.deg2rad(azimuth), np.deg2rad(elevation)
         position = point + far * np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
-        self._camera = Blob().packet(
-            {
-                "kind": "camera",
-                "position": position.tolist(),
-                "target": point.tolist(),
-                "fov": fov,
-                "follow": follow,
-                "size": size,
-            }
-        )
+        lists = {"position": position.tolist(), "target": point.tolist(), "base": base.tolist()}
+        self._camera = Blob().packet({"kind": "camera", **lists, "fov": fov, "follow": follow, "size": size})
         if self._server is not None:
             self._server.state("camera", self._camera)
 
-    def _middle(self) -> Array:
-        """Half way between the base and the ground below it (or the lowest foot)."""
+    def _middle(self) -> tuple[Array, Array]:
+        """The middle of the box around all joints and feet in `q_home`, and where the base is then."""
         pin.framesForwardKinematics(self.robot.model, self._data, np.array(self.robot.q_home))
         names = (*self.robot.feet, *(b.name for b in self.robot.bodies))
         points = np.array([self._data.oMf[self.robot.frame_id(n)].translation for n in names])
-        return np.asarray((points.min(axis=0) + points.max(axis=0)) / 2)
+        base = self._data.oMi[self._figure.joints[0]].translation.copy()
+        return (points.min(axis=0) + points.max(axis=0)) / 2, base
 
     def _poses(
         self,
@@ -259,6 +256,7 @@ class Viewer:
                 shown.update(markers.arrow("velocity", "com", center, 0.5 * data.vcom[0]))
             shown.update(markers.center_of_mass(center))
         poses = np.zeros((len(self._scene.slots), SLOT), dtype=np.float32)
+        self._base = data.oMi[self._figure.joints[0]].translation.copy()
         first, _ = self._figure.slots
         for i, joint in enumerate(self._figure.joints, first):
             poses[i, :7] = pin.SE3ToXYZQUAT(data.oMi[joint])
