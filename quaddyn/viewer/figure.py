@@ -40,7 +40,8 @@ class Figure:
     Attributes:
         slots: number of the first slot and the one after the last: one a body, in order.
         joints: (n,) index of the Pinocchio joint that carries each body.
-        size: largest side of the box around all joints and feet in `q_home` [m].
+        low, high: (3,) corners of the box around all joints, feet and bodies' centres of mass in `q_home` [m].
+        size: its largest side, at least 0.1 [m].
         missing: the meshes that could not be drawn.
     """
 
@@ -52,7 +53,8 @@ class Figure:
         frames = [model.frames[model.getFrameId(b.name, pin.FrameType.BODY)] for b in robot.bodies]
         self.joints = [int(f.parentJoint) for f in frames]
         self._inside = [Pose.of(f.placement.rotation, f.placement.translation) for f in frames]
-        self.size = self._size()
+        self.low, self.high = self._extent()
+        self.size = max(float((self.high - self.low).max()), 0.1)
         links = robot.tree.links
         with_visuals, with_collisions = any(x.visuals for x in links), any(x.collisions for x in links)
         first = len(scene.slots)
@@ -66,12 +68,14 @@ class Figure:
                     self._draw(slot, link, geometry, inside @ placement)
         self.slots = (first, len(scene.slots))
 
-    def _size(self) -> float:
+    def _extent(self) -> tuple[Array, Array]:
         data = self.robot.model.createData()
         pin.framesForwardKinematics(self.robot.model, data, np.array(self.robot.q_home))
-        names = (*self.robot.feet, *(b.name for b in self.robot.bodies))
-        points = np.array([data.oMf[self.robot.frame_id(n)].translation for n in names])
-        return max(float(np.ptp(points, axis=0).max()), 0.1)
+        points = [data.oMf[self.robot.frame_id(name)].translation for name in self.robot.feet]
+        for body, joint, inside in zip(self.robot.bodies, self.joints, self._inside, strict=True):
+            ends = np.array([inside.translation, inside.apply(body.inertial.com)])
+            points.extend(ends @ data.oMi[joint].rotation.T + data.oMi[joint].translation)
+        return np.min(points, axis=0), np.max(points, axis=0)
 
     def _draw(self, slot: int, link: Link, geometry: Geometry, place: Pose) -> None:
         shape = geometry.shape

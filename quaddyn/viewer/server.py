@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any
 
 import tornado.httpserver
-import tornado.netutil
+import tornado.iostream
 import tornado.web
 import tornado.websocket
 
@@ -50,12 +50,13 @@ class Server:
         self._scheduled = False
         self._connected = threading.Event()
         try:
-            self._sockets = tornado.netutil.bind_sockets(port, ADDRESS, family=socket.AF_INET)
+            self._socket = socket.create_server((ADDRESS, port))
         except (OSError, OverflowError) as error:
             raise ServerError(
                 f"the viewer cannot listen on {ADDRESS}:{port}: {error}; port=0 takes a free one"
             ) from None
-        self.port = int(self._sockets[0].getsockname()[1])
+        self._socket.setblocking(False)
+        self.port = int(self._socket.getsockname()[1])
         started: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, args=(started,), name="quaddyn-viewer", daemon=True)
         self._thread.start()
@@ -128,7 +129,7 @@ class Server:
             ],
         )
         http = tornado.httpserver.HTTPServer(application)
-        http.add_sockets(self._sockets)
+        http.add_socket(self._socket)
         started.set_result(None)
         await self._stop.wait()
         http.stop()

@@ -81,12 +81,13 @@ class Viewer:
         self._recording = Recording(fps, int(max_frames))
         self._server = Server(robot.name, port) if serve else None
         self._finalizer = weakref.finalize(self, Server.close, self._server) if self._server else None
-        self._base = np.zeros(3)
+        first_look = self._poses(robot.q_home, None, {}, True, (), 0.0)
+        self._home = self._base
         self.look()
         if self.missing and self._server:
             text = f"{len(self.missing)} mesh(es) missing:\n" + "\n".join(map(str, self.missing[:8]))
             self._server.state("note", Blob().packet({"kind": "note", "text": text}))
-        self._send(self._poses(robot.q_home, None, {}, True, (), 0.0), "")  # a first look; not recorded
+        self._send(first_look, "")  # not recorded
         if open_browser:
             webbrowser.open(self.url)
 
@@ -200,7 +201,7 @@ class Viewer:
         """
         size = self._figure.size
         if target is None:
-            point, base = self._middle()
+            point, base = (self._figure.low + self._figure.high) / 2, self._home
         else:
             point, base = _vector("target", target, (3,)), self._base
         far = _positive("distance", size / np.tan(np.deg2rad(fov) / 2) if distance is None else distance)
@@ -212,14 +213,6 @@ class Viewer:
         self._camera = Blob().packet({"kind": "camera", **lists, "fov": fov, "follow": follow, "size": size})
         if self._server is not None:
             self._server.state("camera", self._camera)
-
-    def _middle(self) -> tuple[Array, Array]:
-        """The middle of the box around all joints and feet in `q_home`, and where the base is then."""
-        pin.framesForwardKinematics(self.robot.model, self._data, np.array(self.robot.q_home))
-        names = (*self.robot.feet, *(b.name for b in self.robot.bodies))
-        points = np.array([self._data.oMf[self.robot.frame_id(n)].translation for n in names])
-        base = self._data.oMi[self._figure.joints[0]].translation.copy()
-        return (points.min(axis=0) + points.max(axis=0)) / 2, base
 
     def _poses(
         self,

@@ -1,0 +1,544 @@
+"""The viewer without a browser: poses, markers, recordings, inputs, and a server that stays on this machine."""
+
+from __future__ import annotations
+
+import base64
+import gc
+import gzip
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+import websockets.exceptions
+from websockets.sync.client import connect
+
+import quaddyn as qd
+from quaddyn.errors import ArgumentError, QuaddynError, UnknownNameError
+from quaddyn.viewer import ServerError, Viewer
+
+QUADRUPEDS = ("a1", "anymal_b", "anymal_c", "b1", "go1", "go2", "hyq", "laikago", "solo8", "solo12")
+
+
+# -- an independent reader of the pages ----------------------------------------------------------------------------
+def unpack(packet: bytes) -> tuple[dict, object]:
+    size = int.from_bytes(packet[:4], "little")
+    header, body = json.loads(packet[4 : 4 + size]), packet[4 + size :]
+
+    def array(ref: dict) -> np.ndarray:
+        return np.frombuffer(body, ref["type"], ref["length"], ref["offset"])
+
+    return header, array
+
+
+@dataclass
+class Take:
+    """What a recorded page holds."""
+
+    slots: list[str]
+    meshes: list[tuple[int, np.ndarray]]  # slot, (n, 3) points in the slot's frame
+    times: np.ndarray
+    poses: np.ndarray  # (frames, slots, 10)
+    texts: list
+    camera: dict
+
+    def pose(self, name: str, frame: int = -1) -> np.ndarray:
+        return self.poses[frame, self.slots.index(name)].astype(float)
+
+    def world(self, frame: int = -1) -> dict[str, np.ndarray]:
+        """Vertices of every slot in the world."""
+        out: dict[str, list[np.ndarray]] = {}
+        for slot, points in self.meshes:
+            x = self.poses[frame, slot].astype(float)
+            if x[7]:
+                R = pin.Quaternion(x[6], *x[3:6]).toRotationMatrix()
+                out.setdefault(self.slots[slot], []).append(points * x[7:] @ R.T + x[:3])
+        return {k: np.concatenate(v) for k, v in out.items()}
+
+
+def read(path: Path) -> Take:
+    data = re.search(r'id="data">([^<]*)<', path.read_text(encoding="utf-8"))
+    assert data is not None
+    stream = gzip.decompress(base64.b64decode(data[1]))
+    slots, geometries, meshes, rest, at = [], [], [], {}, 0
+    while at < len(stream):
+        size = int.from_bytes(stream[at : at + 8], "little")
+        header, array = unpack(stream[at + 8 : at + 8 + size])
+        at += 8 + size
+        if header["kind"] != "scene":
+            rest[header["kind"]] = header, array
+            continue
+        slots += ["/".join(s["path"]) for s in header["slots"]]
+        geometries += [
+            np.array(g["origin"]) + g["step"] * array(g["grid"]).reshape(-1, 3) for g in header["geometries"]
+        ]
+        for m in header["meshes"]:
+            T = np.array(m["matrix"]).reshape(4, 4).T
+            meshes.append((m["slot"], geometries[m["geometry"]] @ T[:3, :3].T + T[:3, 3]))
+    header, array = rest["animation"]
+    poses = array(header["poses"]).reshape(-1, header["slots"], 10)
+    return Take(slots, meshes, array(header["times"]), poses, header["texts"], rest["camera"][0])
+
+
+@pytest.fixture(scope="module")
+def go2() -> qd.Robot:
+    return qd.load("go2")
+
+
+@pytest.fixture
+def viewer(go2: qd.Robot) -> Iterator[Viewer]:
+    with Viewer(go2, serve=False, meshes=False) as made:
+        yield made
+
+
+def sample(robot: qd.Robot, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return pin.integrate(robot.model, np.array(robot.q_home), rng.uniform(-0.4, 0.4, robot.nv))
+
+
+# -- the robot in its place ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", QUADRUPEDS)
+def test_a_quadruped_looks_like_one(name: str, tmp_path: Path) -> None:
+    robot = qd.load(name)
+    viewer = Viewer(robot, serve=False)
+    assert viewer.missing == ()
+    viewer.show(robot.q_home, com=False)
+    world = read(viewer.record(tmp_path / "page.html")).world()
+    everything = np.concatenate(list(world.values()))
+    low, high = everything.min(axis=0), everything.max(axis=0)
+    size = high - low
+    assert -0.01 <= low[2] <= 0.01, "the lowest vertex touches the ground"
+    assert size[0] > size[1] > 0.15, "longer than wide"
+    assert size[2] < size[0] * 1.2
+    data = robot.model.createData()
+    pin.framesForwardKinematics(robot.model, data, np.array(robot.q_home))
+    hips = {n: data.oMf[robot.frame_id(robot.legs[n].joints[0])].translation for n in robot.feet}
+    for leg in robot.legs.values():
+        # the vertices around each foot belong to the last link of that very leg, and reach it
+        foot = data.oMf[robot.frame_id(leg.name)].translation
+        last = robot.model.names[robot.model.frames[robot.frame_id(leg.name)].parentJoint]
+        body = next(b for b in robot.bodies if b.joint is not None and b.joint.name == last)
+        near = np.linalg.norm(world[f"Robot/{body.name}"] - foot, axis=1).min()
+        assert near < leg.foot.radius + 0.02, (leg.name, near)
+        assert np.sign(foot[1]) == (1 if leg.side == "left" else -1)
+    base = world[f"Robot/{robot.bodies[0].name}"]
+    for hip in hips.values():  # the trunk spans the hips
+        assert (base.min(axis=0) - 0.12 < hip).all() and (hip < base.max(axis=0) + 0.12).all()
+
+
+@pytest.mark.parametrize("root", ["free", "planar", "fixed"])
+def test_bodies_stand_where_forward_kinematics_puts_their_links(root: str, tmp_path: Path) -> None:
+    robot = qd.load("go2", root=root)
+    q = sample(robot)
+    viewer = Viewer(robot, serve=False, meshes=False)
+    viewer.show(q)
+    take = read(viewer.record(tmp_path / "page.html"))
+    data = robot.model.createData()
+    pin.framesForwardKinematics(robot.model, data, q)
+    for body in robot.bodies:
+        placement = data.oMf[robot.model.getFrameId(body.name, pin.FrameType.BODY)]
+        x = take.pose(f"Robot/{body.name}")
+        np.testing.assert_allclose(x[:3], placement.translation, atol=1e-4)
+        np.testing.assert_allclose(pin.Quaternion(x[6], *x[3:6]).toRotationMatrix(), placement.rotation, atol=1e-4)
+        np.testing.assert_array_equal(x[7:], 1)
+
+
+def test_sticks_join_the_joints_and_reach_the_feet(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+    q = sample(go2)
+    viewer.show(q, com=False)
+    world = np.concatenate(list(read(viewer.record(tmp_path / "page.html")).world().values()))
+    data = go2.model.createData()
+    pin.framesForwardKinematics(go2.model, data, q)
+    for name in (*go2.feet, *go2.joint_names):
+        distance = np.linalg.norm(world - data.oMf[go2.frame_id(name)].translation, axis=1).min()
+        assert distance < 0.025, name
+
+
+MESHLESS = """<robot name="r"><link name="base"><inertial><mass value="1"/>
+  <inertia ixx=".1" iyy=".1" izz=".1" ixy="0" ixz="0" iyz="0"/></inertial>
+  <visual><geometry><mesh filename="absent.stl"/></geometry></visual>{collision}</link>
+  <link name="arm"><inertial><origin xyz="0 0 -.2"/><mass value="1"/>
+  <inertia ixx=".1" iyy=".1" izz=".1" ixy="0" ixz="0" iyz="0"/></inertial>{visual}</link>
+  <joint name="j" type="revolute"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/>
+  <limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>"""
+
+
+def test_a_missing_mesh_is_reported_and_replaced(tmp_path: Path) -> None:
+    sphere = "<collision><geometry><sphere radius='0.3'/></geometry></collision>"
+    for collision, instead, extent in (("", "a small box", 0.01), (sphere, "its collision shapes", 0.6)):
+        robot = qd.load(MESHLESS.format(collision=collision, visual=""), root="fixed")
+        viewer = Viewer(robot, serve=False)
+        (missing,) = viewer.missing
+        assert (missing.link, missing.uri, missing.instead) == ("base", "absent.stl", instead)
+        assert "absent.stl" in str(missing)
+        viewer.show(robot.q_home)
+        points = read(viewer.record(tmp_path / "page.html")).world()["Robot/base"]
+        assert np.ptp(points, axis=0).max() == pytest.approx(extent, rel=0.01)
+
+
+def test_a_robot_without_visuals_shows_its_collisions_and_without_both_sticks(tmp_path: Path) -> None:
+    text = MESHLESS.replace('<visual><geometry><mesh filename="absent.stl"/></geometry></visual>', "")
+    box = "<collision><origin xyz='1 0 0'/><geometry><box size='.2 .4 .6'/></geometry></collision>"
+    for collision, expected in ((box, [0.2, 0.4, 0.6]), ("", None)):
+        robot = qd.load(text.format(collision=collision, visual=""), root="fixed")
+        viewer = Viewer(robot, serve=False)
+        viewer.show(robot.q_home)
+        world = read(viewer.record(tmp_path / "page.html")).world()
+        if expected:
+            np.testing.assert_allclose(np.ptp(world["Robot/base"], axis=0), expected, atol=1e-3)
+        else:
+            assert len(world["Robot/arm"]) > 0
+
+
+# -- markers -------------------------------------------------------------------------------------------------------
+def test_force_arrows_start_at_the_frame_and_are_as_long_as_documented(
+    viewer: Viewer, go2: qd.Robot, tmp_path: Path
+) -> None:
+    q, rng = sample(go2), np.random.default_rng(1)
+    forces = {name: rng.uniform(-60, 60, 3) for name in ("FL", "RR", "base")}
+    forces["FR"] = np.array([0.0, 0.0, -50.0])  # straight down: half a turn
+    viewer.show(q, forces={**forces, "RL": np.zeros(3)})
+    take = read(viewer.record(tmp_path / "page.html"))
+    data = go2.model.createData()
+    pin.framesForwardKinematics(go2.model, data, q)
+    assert viewer.newtons_per_meter > 0
+    for name, force in forces.items():
+        points = take.world()[f"Force/{name}"]
+        tail = data.oMf[go2.frame_id(name)].translation
+        along = (points - tail) @ force / np.linalg.norm(force)
+        length = np.linalg.norm(force) / viewer.newtons_per_meter
+        np.testing.assert_allclose([along.min(), along.max()], [0, length], atol=1e-4)
+        tip = points[along.argmax()]
+        np.testing.assert_allclose(tip, tail + force / viewer.newtons_per_meter, atol=1e-4)
+    assert "Force/RL" not in take.slots, "a zero force is no arrow"
+
+
+def test_force_arrows_come_and_go(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+    for forces in (None, {"FL": [0, 0, 40]}, {"FL": [0, 0, 0]}, {"FL": [0, 0, 20]}, {}):
+        viewer.show(go2.q_home, forces=forces)
+    take = read(viewer.record(tmp_path / "page.html"))
+    scale = take.poses[:, take.slots.index("Force/FL"), 7]
+    assert (scale > 0).tolist() == [False, True, False, True, False]
+    assert scale[1] == pytest.approx(2 * scale[3], rel=1e-3)
+
+
+def test_a_wrench_shows_its_moment_too(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+    viewer.show(go2.q_home, forces={"base": [0, 0, 10, 5, 0, 0]})
+    take = read(viewer.record(tmp_path / "page.html"))
+    points = take.world()["Moment/base"]
+    assert np.ptp(points, axis=0).argmax() == 0, "along the moment's axis, x"
+
+
+def test_every_force_inside_the_cone_of_its_friction_is_drawn_inside_it(
+    viewer: Viewer, go2: qd.Robot, tmp_path: Path
+) -> None:
+    viewer.show(go2.q_home, cones=True, friction={"FL": 0.3, "FR": 0.6, "RL": 0.9, "RR": 1.2})
+    take = read(viewer.record(tmp_path / "page.html"))
+    for name, mu in {"FL": 0.3, "FR": 0.6, "RL": 0.9, "RR": 1.2}.items():
+        points = take.world()[f"Cone/{name}"] - take.pose(f"Cone/{name}")[:3]
+        rim = points[points[:, 2] > points[:, 2].max() - 1e-6]
+        np.testing.assert_allclose(np.linalg.norm(rim[:, :2], axis=1) / rim[:, 2], mu, rtol=1e-3)
+
+
+def test_the_center_of_mass_stands_over_its_projection(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+    q = sample(go2)
+    viewer.show(q)
+    viewer.show(q, com=False)
+    take = read(viewer.record(tmp_path / "page.html"))
+    center = pin.centerOfMass(go2.model, go2.model.createData(), q)
+    np.testing.assert_allclose(take.pose("Com/center", 0)[:3], center, atol=1e-4)
+    np.testing.assert_allclose(take.pose("Com/ground", 0)[:2], center[:2], atol=1e-4)
+    assert take.pose("Com/ground", 0)[2] < 0.01
+    assert take.pose("Com/center", 1)[7] == 0
+
+
+def test_the_velocity_arrow_is_half_a_second_of_way(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+    v = np.zeros(go2.nv)
+    v[:3] = [0.4, 0, 0]
+    viewer.show(go2.q_home, v=v)
+    take = read(viewer.record(tmp_path / "page.html"))
+    points = take.world()["Velocity/com"]
+    assert np.ptp(points[:, 0]) == pytest.approx(0.2, abs=1e-3)
+
+
+def test_triads_follow_their_frames(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+    viewer.show_frames(["FL", "base"])
+    q = sample(go2)
+    viewer.show(q)
+    viewer.show_frames(())
+    viewer.show(q)
+    take = read(viewer.record(tmp_path / "page.html"))
+    data = go2.model.createData()
+    pin.framesForwardKinematics(go2.model, data, q)
+    placement = data.oMf[go2.frame_id("FL")]
+    x = take.pose("Frames/FL", 0)
+    np.testing.assert_allclose(x[:3], placement.translation, atol=1e-4)
+    np.testing.assert_allclose(pin.Quaternion(x[6], *x[3:6]).toRotationMatrix(), placement.rotation, atol=1e-4)
+    assert take.pose("Frames/base", 0)[7] > 0
+    assert take.pose("Frames/FL", 1)[7] == 0
+
+
+# -- recordings ----------------------------------------------------------------------------------------------------
+def test_a_fast_loop_is_thinned_out_to_the_frame_rate(go2: qd.Robot, tmp_path: Path) -> None:
+    viewer = Viewer(go2, serve=False, meshes=False, fps=30)
+    for k in range(1001):
+        viewer.show(go2.q_home, time=7 + k * 1e-3)
+    take = read(viewer.record(tmp_path / "page.html"))
+    assert len(take.times) in (30, 31)
+    assert take.times[0] == 0
+    np.testing.assert_allclose(np.diff(take.times), 1 / 30, atol=1.1e-3)
+
+
+def test_frames_without_a_time_are_one_frame_apart(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+    for _ in range(10):
+        viewer.show(go2.q_home)
+    take = read(viewer.record(tmp_path / "page.html"))
+    np.testing.assert_allclose(take.times, np.arange(10) / 30, atol=1e-6)
+
+
+def test_the_clock_goes_on_when_the_callers_starts_over(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+    for t in (0, 0.5, 1.0, 0, 0.5, 1.0):
+        viewer.show(go2.q_home, time=t, text=f"t = {t}")
+    take = read(viewer.record(tmp_path / "page.html"))
+    np.testing.assert_allclose(take.times, [0, 0.5, 1, 1 + 1 / 30, 1.5 + 1 / 30, 2 + 1 / 30], atol=1e-6)
+    assert [text for _, text in take.texts] == ["t = 0", "t = 0.5", "t = 1.0"] * 2
+
+
+def test_recording_writes_only_what_was_shown_inside(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+    viewer.show(go2.q_home, text="before")
+    with viewer.recording(tmp_path / "page.html", title="<b>"):
+        viewer.show(go2.q_home, text="</script><script>alert(1)</script>")
+    take = read(tmp_path / "page.html")
+    assert [text for _, text in take.texts] == ["</script><script>alert(1)</script>"]
+    page = (tmp_path / "page.html").read_text()
+    assert "alert(1)" not in page
+    assert "<title>&lt;b&gt;</title>" in page
+
+
+def test_old_frames_are_forgotten(go2: qd.Robot, tmp_path: Path) -> None:
+    viewer = Viewer(go2, serve=False, meshes=False, max_frames=5)
+    for k in range(9):
+        viewer.show(go2.q_home, text=str(k))
+    assert [text for _, text in read(viewer.record(tmp_path / "page.html")).texts] == list("45678")
+
+
+def test_nothing_shown_is_nothing_to_record(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+    with pytest.raises(QuaddynError, match="nothing to record"):
+        viewer.record(tmp_path / "page.html")
+    viewer.show(go2.q_home)
+    viewer.clear()
+    with pytest.raises(QuaddynError, match="nothing to record"):
+        viewer.record(tmp_path / "page.html")
+
+
+def test_ten_seconds_of_go2_with_meshes_fit_in_two_megabytes(go2: qd.Robot, tmp_path: Path) -> None:
+    viewer = Viewer(go2, serve=False)
+    for k in range(300):
+        q = sample(go2, k)
+        viewer.show(q, forces={name: [k, 1, 40] for name in go2.feet}, cones=True)
+    assert viewer.record(tmp_path / "page.html").stat().st_size < 2e6
+
+
+def test_a_recorded_page_is_byte_for_byte_reproducible(go2: qd.Robot, tmp_path: Path) -> None:
+    pages = []
+    for name in ("a", "b"):
+        viewer = Viewer(go2, serve=False)
+        viewer.show(go2.q_home, forces={"FL": [1, 2, 3]})
+        pages.append(viewer.record(tmp_path / name).read_bytes())
+    assert pages[0] == pages[1]
+
+
+# -- inputs --------------------------------------------------------------------------------------------------------
+def test_bad_input_is_named(viewer: Viewer, go2: qd.Robot) -> None:
+    q = np.array(go2.q_home)
+    not_unit = q.copy()
+    not_unit[3:7] *= 1.1
+    for kind, match, call in (
+        (ArgumentError, "q: expected shape", lambda: viewer.show(q[:-1])),
+        (ArgumentError, "q: expected finite", lambda: viewer.show(q * np.nan)),
+        (ArgumentError, "q: a quaternion", lambda: viewer.show(not_unit)),
+        (TypeError, "q: expected numbers", lambda: viewer.show("up")),
+        (ArgumentError, "v: expected shape", lambda: viewer.show(q, v=q)),
+        (ArgumentError, r"forces\['FL'\]", lambda: viewer.show(q, forces={"FL": [1, 2]})),
+        (ArgumentError, r"forces\['FL'\]", lambda: viewer.show(q, forces={"FL": [1, 2, np.inf]})),
+        (UnknownNameError, "FL", lambda: viewer.show(q, forces={"FLL": [0, 0, 1]})),
+        (ArgumentError, "friction", lambda: viewer.show(q, cones=True, friction=-1)),
+        (ArgumentError, "friction", lambda: viewer.show(q, cones=True, friction={"FL": 1})),
+        (UnknownNameError, "frame", lambda: viewer.show_frames(["nose"])),
+        (TypeError, "names", lambda: viewer.show_frames("FL")),
+        (ArgumentError, "time", lambda: viewer.show(q, time=np.nan)),
+        (ArgumentError, "distance", lambda: viewer.look(distance=0)),
+        (ArgumentError, "elevation", lambda: viewer.look(elevation=91)),
+        (ArgumentError, "fps", lambda: Viewer(go2, serve=False, fps=0)),
+        (QuaddynError, "serve=False", lambda: viewer.url),
+    ):
+        with pytest.raises(kind, match=match):
+            call()
+
+
+def test_show_takes_well_under_five_milliseconds(go2: qd.Robot) -> None:
+    with Viewer(go2) as viewer:
+        forces = {name: np.array([1.0, 2.0, 40.0]) for name in go2.feet}
+        seconds = []
+        for k in range(200):
+            start = time.perf_counter()
+            viewer.show(go2.q_home, forces=forces, cones=True, time=k * 1e-3)
+            seconds.append(time.perf_counter() - start)
+    assert np.median(seconds) < 2e-3
+
+
+# -- the server ----------------------------------------------------------------------------------------------------
+def listeners() -> list[tuple[str, int]]:
+    """(address, port) of every TCP socket that this process listens on."""
+    own = {link for fd in Path("/proc/self/fd").iterdir() if (link := _link(fd)).startswith("socket:")}
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in own:
+                host, port = fields[1].split(":")
+                address = socket.inet_ntoa(bytes.fromhex(host)[::-1]) if table == "tcp" else host
+                found.append((address, int(port, 16)))
+    return found
+
+
+def _link(fd: Path) -> str:
+    try:
+        return str(fd.readlink())
+    except OSError:
+        return ""
+
+
+def get(url: str, **headers: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, ""
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_only_the_loopback_is_listened_on(go2: qd.Robot) -> None:
+    before = set(listeners())
+    with Viewer(go2, meshes=False) as one, Viewer(go2, meshes=False) as two:
+        new = set(listeners()) - before
+        ports = {int(v.url.split(":")[-1].strip("/")) for v in (one, two)}
+        assert new == {("127.0.0.1", port) for port in ports}
+        assert len(ports) == 2, "two viewers at once have their own ports"
+    assert set(listeners()) == before
+
+
+def test_the_page_is_served_to_this_machine_only_and_may_load_nothing_else(go2: qd.Robot) -> None:
+    with Viewer(go2, meshes=False) as viewer:
+        status, page = get(viewer.url)
+        assert status == 200
+        assert "default-src 'none'" in page
+        assert get(viewer.url, Host="evil.example")[0] == 404, "DNS rebinding"
+        assert get(viewer.url + "../../etc/passwd")[0] == 404
+        address = viewer.url.replace("http", "ws") + "socket"
+        with pytest.raises(websockets.exceptions.InvalidStatus, match="403"):
+            connect(address, origin="http://evil.example").close()
+
+
+def test_a_page_that_connects_late_gets_everything_and_the_newest_frame(go2: qd.Robot) -> None:
+    with Viewer(go2, meshes=False) as viewer:
+        for k in range(300):
+            viewer.show(go2.q_home, forces={"FL": [0, 0, k]}, text=str(k))
+        assert not viewer.wait(0.0)
+        with connect(viewer.url.replace("http", "ws") + "socket", max_size=None) as page:
+            assert viewer.wait(10)
+            assert viewer.clients == 1
+            kinds, slots = [], []
+            while "frame" not in kinds:
+                header, _ = unpack(page.recv(timeout=10))
+                kinds.append(header["kind"])
+                slots += header.get("slots", [])
+            assert header["text"] == "299"
+            assert {"scene", "camera"} <= set(kinds)
+            assert ["Force", "FL"] in [s["path"] for s in slots]
+
+
+def test_a_page_that_does_not_keep_up_misses_frames_but_ends_at_the_last(go2: qd.Robot) -> None:
+    with Viewer(go2) as viewer, connect(viewer.url.replace("http", "ws") + "socket", max_size=None) as page:
+        assert viewer.wait(10)
+        start = time.monotonic()
+        for k in range(3000):
+            viewer.show(go2.q_home, text=str(k))
+        assert time.monotonic() - start < 10, "show never waits for a page"
+        texts = []
+        while not texts or texts[-1] != "2999":
+            header, _ = unpack(page.recv(timeout=10))
+            if header["kind"] == "frame" and header["text"]:
+                texts.append(header["text"])
+        assert [int(t) for t in texts] == sorted({int(t) for t in texts})
+
+
+def test_a_taken_port_is_one_clear_error(go2: qd.Robot) -> None:
+    with Viewer(go2, meshes=False) as viewer:
+        port = int(viewer.url.split(":")[-1].strip("/"))
+        with pytest.raises(ServerError, match=str(port)):
+            Viewer(go2, meshes=False, port=port)
+
+
+def test_closing_or_dropping_a_viewer_frees_its_port(go2: qd.Robot) -> None:
+    viewer = Viewer(go2, meshes=False)
+    port = int(viewer.url.split(":")[-1].strip("/"))
+    assert is_open(port)
+    viewer.close()
+    viewer.close()
+    assert not is_open(port)
+    with pytest.raises(QuaddynError, match="closed"):
+        _ = viewer.url
+    viewer.show(go2.q_home)  # still fine: a closed viewer records on
+
+    viewer = Viewer(go2, meshes=False)
+    port = int(viewer.url.split(":")[-1].strip("/"))
+    del viewer
+    gc.collect()
+    assert not is_open(port)
+
+
+SCRIPT = """
+import sys, time
+import quaddyn as qd
+from quaddyn.viewer import Viewer
+viewer = Viewer(qd.load("go2"), meshes=False)
+print(viewer.url.split(":")[-1].strip("/"), flush=True)
+{end}
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [("pass", 0), ("raise SystemExit(3)", 3), ("1 / 0", 1), ("time.sleep(600)", -signal.SIGKILL)],
+    ids=["end", "exit", "error", "kill"],
+)
+def test_the_server_ends_with_its_process_however_that_ends(end: str, code: int) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT.format(end=end)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        if code < 0:
+            assert is_open(port)
+            process.kill()
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert not is_open(port)
+    assert ("Traceback" in errors) == (end == "1 / 0"), "a silent shutdown"
