@@ -81,7 +81,9 @@ def gravity_compensation(
         if acceleration.shape != (robot.nv,) or not np.isfinite(acceleration).all():
             raise ArgumentError(f"acceleration: expected {robot.nv} finite numbers, got {acceleration}")
         load += s.M @ acceleration
-    free = np.setdiff1d(np.arange(robot.nv), robot.actuated_index)  # rows without an actuator
+    unactuated = np.ones(robot.nv, dtype=bool)
+    unactuated[robot.actuated_index] = False
+    free = np.flatnonzero(unactuated)
     f = np.zeros(3 * len(feet))
     if len(free) and len(feet):
         J = np.vstack([s.jacobian(foot)[:3] for foot in feet])

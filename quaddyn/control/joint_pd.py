@@ -127,8 +127,8 @@ def _inertias(robot: Robot) -> tuple[Array, Array]:
         for name, leg in robot.legs.items():
             joints = [robot.velocity_index(joint) for joint in leg.joints]
             inertia[joints] += robot.mass / len(robot.legs) * (s.jacobian(name)[:3, joints] ** 2).sum(axis=0)
-    least: Array = 1.0 / np.linalg.inv(s.M).diagonal()
-    return least[index], inertia[index]
+    least = np.asarray(1.0 / np.linalg.inv(s.M).diagonal()[index], dtype=np.float64)
+    return least, inertia[index]
 
 
 def _gain(name: str, value: Array | float, size: int) -> Array:

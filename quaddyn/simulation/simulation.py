@@ -8,7 +8,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError, ArgumentTypeError, DivergenceError
+from ..dynamics.arguments import check_unit, check_vector
+from ..errors import ArgumentError, DivergenceError
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .ground import ContactSolution, FrictionalContact
@@ -46,7 +47,7 @@ class Work:
 
 
 class Simulation:
-    """A robot on the rigid horizontal plane z = 0, its feet dry frictional spheres; starts in ``q_home`` at rest.
+    """A robot on a rigid horizontal plane, its feet dry frictional spheres; starts in ``q_home`` at rest.
 
     Time stepping in the manner of Stewart and Trinkle (1996) and Anitescu and Potra (1997), velocities first:
 
@@ -68,21 +69,37 @@ class Simulation:
         dt: time step [s].
         friction: Coulomb's coefficient between feet and floor.
         contact: the contact law; "frictional" (rigid, dry) is the one there is.
+        floor: height of the floor [m], -inf for none; by default 0, and none under a fixed root, whose feet may
+            hang anywhere.
 
     Attributes:
         robot: as given.
         dt: as given [s].
         friction: as given.
+        floor: height of the floor [m].
 
     Raises:
-        ArgumentError: `dt`, `friction` or `contact` out of range.
+        ArgumentError: `dt`, `friction`, `contact` or `floor` out of range.
     """
 
-    def __init__(self, robot: Robot, *, dt: float = 1e-3, friction: float = 0.6, contact: str = "frictional") -> None:
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        dt: float = 1e-3,
+        friction: float = 0.6,
+        contact: str = "frictional",
+        floor: float | None = None,
+    ) -> None:
         if not (np.isfinite(dt) and 0.0 < dt <= 0.1):
             raise ArgumentError(f"dt: expected a step in (0, 0.1] s, got {dt}")
         if contact != "frictional":
             raise ArgumentError(f'contact: expected "frictional", got {contact!r}')
+        if floor is None:
+            floor = -np.inf if robot.root == "fixed" else 0.0
+        if not floor < np.inf:  # also true of NaN
+            raise ArgumentError(f"floor: expected a height [m] or -inf, got {floor}")
+        self.floor = float(floor)
         self.robot, self.dt, self.friction = robot, float(dt), float(friction)
         self._ground = FrictionalContact(friction)
         # A private model: dt f(v) on the diagonal of M is what makes joint friction implicit, see `step`.
@@ -101,13 +118,15 @@ class Simulation:
             v: (nv,) velocity; at rest by default.
 
         Raises:
-            ArgumentError: wrong shape, not finite, or a quaternion or angle pair in `q` that is not of unit length.
+            ArgumentError: wrong shape or type, not finite, or a quaternion or (cos, sin) in `q` not of length 1.
         """
-        q = self.robot.q_home if q is None else vector("q", q, self.robot.nq)
-        if not pin.isNormalized(self._model, q, 1e-6):
-            raise ArgumentError("q: the quaternion of the root (or a continuous joint's pair) is not of unit length")
-        self._q = readonly(q)
-        self._v = readonly(np.zeros(self.robot.nv) if v is None else vector("v", v, self.robot.nv))
+        robot = self.robot
+        q = robot.q_home if q is None else q
+        v = np.zeros(robot.nv) if v is None else v
+        check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
+        check_unit(self._model, q)
+        check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
+        self._q, self._v = readonly(q), readonly(v)
         self._steps = 0
         self._tau = readonly(np.zeros(self.robot.nu))
         self._impulses = np.zeros((len(self._frames), 3))
@@ -169,11 +188,11 @@ class Simulation:
             tau: (nu,) torques of the actuated joints [N m]; those beyond ``robot.effort_limits`` are clipped.
 
         Raises:
-            ArgumentError: `tau` has another shape or is not finite.
+            ArgumentError: `tau` has another shape or type or is not finite.
             DivergenceError: the motion left the finite numbers; the simulation keeps its last good state.
         """
         robot, model, data, dt, q, v = self.robot, self._model, self._data, self.dt, self._q, self._v
-        tau = vector("tau", tau, robot.nu)
+        check_vector("tau", tau, (robot.nu,), f"nu of {robot.name}")
         tau = np.minimum(np.maximum(tau, -robot.effort_limits), robot.effort_limits)
         # M dv = dt (tau - h - f v+) and v+ = v + dv, hence (M + dt f) dv = dt (tau - h - f v).
         f = robot.damping + robot.friction / np.maximum(np.abs(v), STICTION_SPEED)
@@ -224,7 +243,7 @@ class Simulation:
         pin.updateFramePlacements(model, data)
         near: list[int] = []
         for i, (frame, radius) in enumerate(zip(self._frames, self._radii, strict=True)):
-            gap = data.oMf[frame].translation[2] - radius
+            gap = data.oMf[frame].translation[2] - radius - self.floor
             if gap < APPROACH_SPEED * dt:
                 row = 3 * len(near)
                 J_foot = pin.getFrameJacobian(model, data, frame, pin.LOCAL_WORLD_ALIGNED)
@@ -236,24 +255,6 @@ class Simulation:
                 near.append(i)
         k = 3 * len(near)
         return np.array(near, dtype=np.intp), J[:k], offset[:k]
-
-
-def vector(name: str, value: Array, size: int) -> Array:
-    """`value` as a float array of `size` finite numbers.
-
-    Raises:
-        ArgumentError: wrong shape or a value that is not finite.
-        ArgumentTypeError: not numbers.
-    """
-    try:
-        out = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentTypeError(f"{name}: expected {size} numbers, got {type(value).__name__}") from None
-    if out.shape != (size,):
-        raise ArgumentError(f"{name}: expected shape ({size},), got {out.shape}")
-    if not np.isfinite(out).all():
-        raise ArgumentError(f"{name}: every entry must be finite, got {out[~np.isfinite(out)][0]}")
-    return out
 
 
 def readonly(array: Array) -> Array:

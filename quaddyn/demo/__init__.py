@@ -1,0 +1,98 @@
+"""The main job: a robot stands and squats on torques computed here, and every figure of it is checked."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..control import JointPD, friction_compensation, gravity_compensation
+from ..dynamics import Dynamics
+from ..errors import ArgumentError
+from ..robot import Robot
+from ..simulation import Simulation
+from .motion import Motion, Squat, Swing
+from .report import Check, DemoReport, Log, TorqueRange
+
+if TYPE_CHECKING:
+    from ..viewer import Viewer
+
+__all__ = ["Check", "DemoReport", "TorqueRange", "run"]
+
+FRAMES_PER_SECOND = 30.0
+
+
+def run(
+    robot: Robot,
+    *,
+    seconds: float = 8.0,
+    dt: float = 1e-3,
+    friction: float = 0.6,
+    viewer: Viewer | None = None,
+    realtime: bool = False,
+    record: str | os.PathLike[str] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> DemoReport:
+    """Move `robot` in the embedded simulation under compensation torques and joint PD, and check it.
+
+    A robot with feet on the ground stands, squats smoothly and stands again; any other swings its joints about
+    ``q_home``.  Gains, depth and speed follow from the robot: nothing is tuned by name.
+
+    Args:
+        robot: any robot whose stance feet can hold it up, or with a fixed root.
+        seconds: simulated time [s], at least 0.1.
+        dt: period of plant and control [s].
+        friction: Coulomb's coefficient between feet and floor.
+        viewer: shows the motion, 30 frames per simulated second.
+        realtime: wait for the wall clock wherever the simulation is ahead of it.
+        record: HTML file for the animation; needs no viewer.
+        progress: called with the share done (0 to 1) at every frame.
+
+    Raises:
+        ArgumentError: an option out of range, or a robot that its feet cannot hold up at ``q_home``.
+        DivergenceError: the simulation left the finite numbers.
+    """
+    if not (np.isfinite(seconds) and seconds >= 0.1):
+        raise ArgumentError(f"seconds: expected at least 0.1 s, got {seconds}")
+    sim = Simulation(robot, dt=dt, friction=friction)
+    if record is not None and viewer is None:
+        from ..viewer import Viewer
+
+        viewer = Viewer(robot, serve=False)
+    dyn = Dynamics(robot)
+    pd = JointPD(robot, dt=dt)
+    motion: Motion = Swing(dyn, seconds) if robot.root == "fixed" else Squat(dyn, seconds, friction)
+    log = Log(robot, motion.feet, friction)
+    steps, shown = round(seconds / dt), -1
+    start = time.perf_counter()
+    for k in range(steps):
+        frame = int(sim.time * FRAMES_PER_SECOND)
+        if frame != shown:
+            shown = frame
+            if viewer is not None:
+                viewer.show(sim.q, v=sim.v, forces=sim.contact_forces, friction=friction, time=sim.time)
+            if progress is not None:
+                progress(k / steps)
+            if realtime:
+                time.sleep(max(0.0, start + sim.time - time.perf_counter()))
+        begin = time.perf_counter()
+        wanted = motion.at(sim.time)
+        s = dyn.update(sim.q, sim.v)
+        hold = gravity_compensation(s, motion.feet, acceleration=wanted.a, friction=friction)
+        slide = friction_compensation(robot, wanted.v)
+        command = pd.compute(sim.q, sim.v, wanted.q, wanted.v, feedforward=hold.tau + slide)
+        middle = time.perf_counter()
+        sim.step(command.tau)
+        end = time.perf_counter()
+        log.add(s, sim, wanted, command.saturated, middle - begin, end - middle)
+    if progress is not None:
+        progress(1.0)
+    if viewer is not None:
+        viewer.show(sim.q, v=sim.v, forces=sim.contact_forces, friction=friction, time=sim.time)
+        if record is not None:
+            viewer.record(Path(record))
+    return log.report(dyn, sim, motion)

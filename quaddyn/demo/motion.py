@@ -1,0 +1,180 @@
+"""What the demo does: squatting on the ground, or swinging the joints where there is none."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from ..control import gravity_compensation
+from ..dynamics import Dynamics, State
+from ..errors import ArgumentError
+from ..robot import Robot
+from ..urdf.tree import Array
+
+#: Deepest squat, as a share of the base's height at home, and the largest share of a joint's torque it may take.
+DEPTH_SHARE, TORQUE_SHARE = 0.3, 0.8
+#: Largest acceleration of the base that the squat asks for, as a share of gravity.
+ACCELERATION_SHARE = 0.2
+#: Largest swing of a joint about home without ground contact [rad or m], as a share of its distance to its limits.
+SWING, SWING_SHARE = 0.3, 0.25
+
+
+class Wanted(NamedTuple):
+    """Where the motion should be: configuration (nq,), velocity (nv,), acceleration (nv,), height of the base [m]."""
+
+    q: Array
+    v: Array
+    a: Array
+    height: float
+
+
+class Motion(ABC):
+    """A motion of the demo.
+
+    Attributes:
+        name: in one word.
+        feet: those it counts on to be on the ground.
+    """
+
+    name: str
+    feet: tuple[str, ...]
+
+    @abstractmethod
+    def at(self, t: float) -> Wanted:
+        """The wanted state at time t [s]."""
+
+
+class Squat(Motion):
+    """Standing on the spot, then down and up again, level and without slip.
+
+    The way down is integrated from ``q_home`` at the velocity level (fourth-order Runge-Kutta): the base moves
+    straight down and the lowest points of the foot spheres have no velocity, so that the spheres roll.  It ends at
+    `DEPTH_SHARE` of the base's height, or earlier at a joint limit, at `TORQUE_SHARE` of an effort limit, or where
+    the acceleration would exceed `ACCELERATION_SHARE` of gravity.
+    """
+
+    name = "squat"
+    nodes = 100
+
+    def __init__(self, dyn: Dynamics, seconds: float, friction: float) -> None:
+        self.robot = robot = dyn.robot
+        self.feet = _grounded(robot)
+        self._base = robot.bodies[0].name
+        s = dyn.update(robot.q_home, np.zeros(robot.nv))
+        hold = gravity_compensation(s, self.feet, friction=friction)
+        weight = robot.mass * gravity_of(robot)
+        if hold.residual > 1e-6 * weight or hold.margin < 0.0:
+            raise ArgumentError(
+                f"robot: the feet of {robot.name!r} on the ground cannot hold it up at q_home (unbalanced: "
+                f'{hold.residual:.3g} N or N m); load it with root="fixed"'
+            )
+        self.home_height = float(s.placement(self._base).translation[2])
+        self.pause = min(1.0, seconds / 4.0)
+        cycles = max(1, round((seconds - 2.0 * self.pause) / 2.0))
+        self.rate = np.pi * cycles / (seconds - 2.0 * self.pause)  # [rad/s]
+        self.end = seconds - self.pause
+        # The acceleration is largest at the bottom, 4 depth rate^2.
+        most = 0.25 * ACCELERATION_SHARE * gravity_of(robot) / self.rate**2
+        deepest = min(DEPTH_SHARE * self.home_height, most)
+        self.wanted_depth = min(deepest, 0.05 * self.home_height)
+        self._step = deepest / self.nodes
+        self._q, self._tangent = [np.array(robot.q_home)], [self._descent(s)]
+        for _ in range(self.nodes):
+            q = self._down(dyn, self._q[-1], self._tangent[-1])
+            s = dyn.update(q, np.zeros(robot.nv))
+            tau = gravity_compensation(s, self.feet, friction=friction).tau
+            if (
+                (q < robot.lower).any()
+                or (q > robot.upper).any()
+                or (np.abs(tau) > TORQUE_SHARE * robot.effort_limits).any()
+            ):
+                break
+            self._q.append(q)
+            self._tangent.append(self._descent(s))
+        self.depth = deepest * ((len(self._q) - 1) / self.nodes)
+
+    def at(self, t: float) -> Wanted:
+        """The wanted state at time t [s]."""
+        # depth sin^4(phase): position, velocity, acceleration and jerk all start and end at zero
+        phase = self.rate * (min(max(t, self.pause), self.end) - self.pause)
+        sine, cosine = np.sin(phase), np.cos(phase)
+        down = self.depth * sine**4
+        speed = 4.0 * self.depth * self.rate * sine**3 * cosine
+        rush = 4.0 * self.depth * self.rate**2 * sine**2 * (3.0 * cosine**2 - sine**2)
+        i = min(int(down / self._step), max(len(self._q) - 2, 0))
+        j = min(i + 1, len(self._q) - 1)
+        share = down / self._step - i
+        q = pin.interpolate(self.robot.model, self._q[i], self._q[j], share)
+        tangent = (1.0 - share) * self._tangent[i] + share * self._tangent[j]
+        bend = (self._tangent[j] - self._tangent[i]) / self._step
+        return Wanted(q, speed * tangent, rush * tangent + speed**2 * bend, self.home_height - down)
+
+    def _descent(self, s: State) -> Array:
+        """Velocity (nv,) per speed of descent: base straight down, contact points at rest."""
+        base = s.jacobian(self._base)
+        rows = np.vstack([base, *(contact_jacobian(s, foot) for foot in self.feet)])
+        wanted = np.zeros(len(rows))
+        wanted[2] = -1.0
+        return np.asarray(np.linalg.lstsq(rows, wanted, rcond=1e-8)[0])
+
+    def _down(self, dyn: Dynamics, q: Array, first: Array) -> Array:
+        model, step, rest = self.robot.model, self._step, np.zeros(self.robot.nv)
+
+        def descent(tangent: Array, length: float) -> Array:
+            return self._descent(dyn.update(pin.integrate(model, q, length * tangent), rest))
+
+        second = descent(first, 0.5 * step)
+        third = descent(second, 0.5 * step)
+        fourth = descent(third, step)
+        return np.asarray(pin.integrate(model, q, step / 6.0 * (first + 2.0 * second + 2.0 * third + fourth)))
+
+
+class Swing(Motion):
+    """Every joint swings about ``q_home``, smoothly, within its limits and those of its motor; nothing is touched."""
+
+    name = "swing"
+    feet = ()
+
+    def __init__(self, dyn: Dynamics, seconds: float) -> None:
+        self.robot = robot = dyn.robot
+        self.rate = 2.0 * np.pi * max(1, round(seconds / 4.0)) / seconds
+        self.amplitude = np.zeros(robot.nv)
+        for name, i in zip(robot.actuated, robot.actuated_index, strict=True):
+            k = robot.configuration_index(name)
+            room = min(robot.q_home[k] - robot.lower[k], robot.upper[k] - robot.q_home[k])
+            self.amplitude[i] = min(SWING, SWING_SHARE * max(float(room), 0.0))
+        for _ in range(20):  # halve until the motors can do it
+            wanted = [self.at(t) for t in np.linspace(0.0, 2.0 * np.pi / self.rate, 41)]
+            tau = np.array([dyn.rnea(w.q, w.v, w.a) + dyn.joint_friction(w.v) for w in wanted])
+            if (np.abs(tau[:, robot.actuated_index]) <= TORQUE_SHARE * robot.effort_limits).all():
+                break
+            self.amplitude *= 0.5
+
+    def at(self, t: float) -> Wanted:
+        """The wanted state at time t [s]: ``sin^3`` starts and ends without a jump in velocity or acceleration."""
+        sine, cosine, w = np.sin(self.rate * t), np.cos(self.rate * t), self.rate
+        q = pin.integrate(self.robot.model, self.robot.q_home, sine**3 * self.amplitude)
+        v = 3.0 * w * sine**2 * cosine * self.amplitude
+        a = 3.0 * w**2 * (2.0 * sine * cosine**2 - sine**3) * self.amplitude
+        return Wanted(q, v, a, 0.0)
+
+
+def contact_jacobian(s: State, foot: str) -> Array:
+    """(3, nv) Jacobian of the lowest point of a foot's sphere, world axes."""
+    J = s.jacobian(foot)
+    radius = s.robot.legs[foot].foot.radius
+    return np.asarray(J[:3] + radius * np.stack((-J[4], J[3], 0.0 * J[3])))
+
+
+def _grounded(robot: Robot) -> tuple[str, ...]:
+    """The feet whose spheres touch z = 0 at home, to within 1 mm."""
+    s = Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    return tuple(name for name, leg in robot.legs.items() if s.placement(name).translation[2] - leg.foot.radius < 1e-3)
+
+
+def gravity_of(robot: Robot) -> float:
+    """Magnitude of gravity [m/s^2]."""
+    return float(np.linalg.norm(robot.model.gravity.linear))
