@@ -58,17 +58,13 @@ def merge(tree: Tree) -> tuple[Body, ...]:
 
 def combine(parts: Iterable[tuple[Inertial | None, Pose]]) -> Inertial:
     """Mass, com and inertia about the com of rigidly joined `parts`, in the frame their poses refer to."""
-    mass, moment, about_origin = 0.0, np.zeros(3), np.zeros((3, 3))
-    for inertial, placement in parts:
-        if inertial is None:
-            continue
-        com = placement.apply(inertial.com)
-        rotated = placement.rotation @ inertial.inertia @ placement.rotation.T
-        mass += inertial.mass
-        moment = moment + inertial.mass * com
-        about_origin = about_origin + rotated + inertial.mass * steiner(com)
-    com = moment / mass if mass else np.zeros(3)
-    inertia = about_origin - mass * steiner(com)
+    placed = [(i.mass, p.apply(i.com), p.rotation @ i.inertia @ p.rotation.T) for i, p in parts if i is not None]
+    mass = float(sum(m for m, _, _ in placed))
+    com = np.zeros(3)
+    if mass:
+        com = sum((m * c for m, c, _ in placed), np.zeros(3)) / mass
+    # About the common com directly: going through the origin would cancel digits, and point masses would not be points.
+    inertia = sum((about + m * steiner(c - com) for m, c, about in placed), np.zeros((3, 3)))
     return Inertial(mass, frozen(com), frozen(0.5 * (inertia + inertia.T)))
 
 

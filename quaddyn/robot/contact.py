@@ -63,10 +63,25 @@ def on_link(body: Body, link: Link) -> Contact:
 
 
 def _farthest_link(body: Body) -> tuple[Link, Pose]:
-    """The link farthest from the joint; of several at one place, one with a collision shape, then the first."""
+    """The link farthest from the joint; of several at one place, one with a collision shape, then the first.
+
+    A frame on the surface of a foot, such as a contact point, is at the foot's place.
+    """
     reach = max(float(np.linalg.norm(pose.translation)) for _, pose in body.links)
     there = [(x, pose) for x, pose in body.links if np.linalg.norm(pose.translation) > 0.97 * reach - 1e-9]
-    return next(((x, pose) for x, pose in there if x.collisions), there[0])
+    solid = [(x, pose) for x, pose in there if x.collisions]
+    if not solid:
+        solid = [(x, pose) for x, pose in body.links[1:] if x.collisions and _outline(x, pose) > 0.97 * reach]
+    return max(solid, key=lambda s: float(np.linalg.norm(s[1].translation))) if solid else there[0]
+
+
+def _outline(link: Link, pose: Pose) -> float:
+    """Distance from the joint to where a link's collision shapes end, straight beyond the link's origin [m]."""
+    distance = float(np.linalg.norm(pose.translation))
+    if distance == 0.0:
+        return 0.0
+    away = pose.rotation.T @ pose.translation / distance
+    return distance + max(_support(g, away) for g in link.collisions)
 
 
 def _shapes(body: Body) -> Iterator[tuple[Pose, Geometry]]:

@@ -24,6 +24,8 @@ M_TOLERANCE = 1e-12
 #: Largest relative error of RNEA(ABA(tau)) = tau, and what rounding alone may cost: `_ROUNDING` eps cond(M).
 AGREEMENT = 1e-6
 SAMPLES = 3
+#: An effort limit beyond this many times weight times size, and a velocity limit [rad/s] beyond this, are void.
+VOID_EFFORT, VOID_VELOCITY = 30.0, 500.0
 SEED = 0
 
 
@@ -70,6 +72,31 @@ def repair_inertia(bodies: Sequence[Body]) -> tuple[tuple[Body, ...], list[Findi
             findings.append(Finding("warning", body.links[0][0].where, reason))
         out.append(body)
     return tuple(out), findings
+
+
+def judge_limits(bodies: Sequence[Body]) -> list[Finding]:
+    """Report limits that limit nothing: far beyond what this robot's weight and size could ask for."""
+    origins = [np.zeros(3)]
+    for body in bodies[1:]:  # at zero configuration, orientation left out: only the size counts
+        origins.append(origins[body.parent] + body.placement.translation)
+    size = max(float(np.linalg.norm(p)) for p in origins) or 1.0
+    mass = sum(b.inertial.mass for b in bodies)
+    findings = []
+    for body in bodies[1:]:
+        joint = body.joint
+        if joint is None or joint.type not in ("revolute", "continuous", "prismatic"):
+            continue
+        lever = 1.0 if joint.type == "prismatic" else size
+        enough = VOID_EFFORT * mass * 9.81 * lever
+        void = []
+        if enough < joint.limits.effort < np.inf:
+            void.append(f"effort={joint.limits.effort:g}, over {VOID_EFFORT:g} times what lifts the whole robot")
+        if VOID_VELOCITY < joint.limits.velocity < np.inf:
+            void.append(f"velocity={joint.limits.velocity:g}")
+        if void:
+            reason = f"void limits: {' and '.join(void)}"
+            findings.append(Finding("warning", joint.where, reason, "pass the motor's values by limits="))
+    return findings
 
 
 def judge_size(nv: int, file: str) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..errors import ArgumentError, UnknownNameError
+from ..errors import ArgumentError
 from ..urdf.tree import Array, Finding, Joint, Where
 from .limbs import SIDES, Limb, directions
 from .robot import Foot, Leg, Robot
-from .stance import StanceProblem, knee_offset, middle
+from .stance import StanceProblem, check_bends, knee_offset, middle
 
 #: A knee nearer than this share of the leg's length to the line from hip to foot is straight.
 STRAIGHT = 1e-6
@@ -73,9 +73,5 @@ def joint_value(robot: Robot, joint: Joint, q: Array) -> float:
 def wished_bends(bend: str | Mapping[str, str] | None, limbs: Mapping[str, Limb]) -> dict[str, str]:
     """The caller's wish for each knee, checked."""
     wishes = dict.fromkeys(limbs, bend) if isinstance(bend, str) else dict(bend or {})
-    for name, value in wishes.items():
-        if name not in limbs:
-            raise UnknownNameError("leg in bend=", name, limbs)
-        if value not in ("forward", "backward"):
-            raise ArgumentError(f"bend[{name!r}]={value!r}: expected 'forward' or 'backward'")
-    return {k: str(v) for k, v in wishes.items()}
+    check_bends(wishes, limbs)
+    return wishes

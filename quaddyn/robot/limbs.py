@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..urdf.tree import Array
+from ..urdf.tree import Array, Pose
 from .bodies import Body
 from .chain import Chain
 from .contact import Contact, find_contact
+from .root import WORLD
 
 #: Joints of a limb that may be a leg; one alone is a wheel or a rotating sensor.
 MIN_JOINTS, MAX_JOINTS = 2, 7
 #: A lone serial chain of at most this many joints is taken for a leg, a longer one for an arm.
 MAX_LONE_LEG = 4
+#: Legs hang from the base or from a spine of at most this many joints; fingers hang from the end of an arm.
+MAX_SPINE = 3
+#: The longest leg of a quadruped is at most this many times as long as the shortest.
+MAX_UNLIKE = 2.5
 
 SIDES = {"L": "left", "R": "right"}
 
@@ -25,10 +30,11 @@ SIDES = {"L": "left", "R": "right"}
 class Limb:
     """A terminal serial chain: body `indices`, its `contact` at the end, and its `chain` kinematics.
 
-    `hip` and `knee` are positions in the chain: the first two neighbouring joints with parallel axes, which bend
-    the leg in its plane (the last joint is the knee where no two are parallel).  At zero configuration, in the base
-    frame: `origin` (3,) of the first joint [m] and `bending_axis` (3,) of the knee.  `reach` [m] is the length of the
-    stretched limb from the bending hip on, the sum of its segments.
+    `hip` and `knee` are positions in the chain: the knee is the first joint whose axis is parallel to that of an
+    earlier one, the bending hip; together they bend the leg in its plane (where no two are parallel, the last two
+    joints count).  At zero configuration, in the trunk's frame: `origin` (3,) of the first joint and `tip` (3,) of
+    the foot [m], `bending_axis` (3,) of the knee.  `reach` [m] is the length of the stretched limb from the bending
+    hip on, the sum of its segments.
     """
 
     indices: tuple[int, ...]
@@ -37,6 +43,7 @@ class Limb:
     hip: int
     knee: int
     origin: Array
+    tip: Array
     bending_axis: Array
     reach: float
 
@@ -44,8 +51,10 @@ class Limb:
 def find_limbs(bodies: Sequence[Body]) -> list[Limb]:
     """Every terminal chain of 2 to 7 one-dof joints that hangs from a branching body or from the base."""
     children: list[list[int]] = [[] for _ in bodies]
+    depth = [0] * len(bodies)
     for i, body in enumerate(bodies[1:], start=1):
         children[body.parent].append(i)
+        depth[i] = depth[body.parent] + 1
     limbs = []
     for leaf in (i for i in range(1, len(bodies)) if not children[i]):
         run: list[int] = []
@@ -53,23 +62,43 @@ def find_limbs(bodies: Sequence[Body]) -> list[Limb]:
         while at > 0 and len(children[at]) <= 1 and bodies[at].joint.nv == 1:  # type: ignore[union-attr]
             run.append(at)
             at = bodies[at].parent
-        if MIN_JOINTS <= len(run) <= MAX_JOINTS:
+        if MIN_JOINTS <= len(run) <= MAX_JOINTS and depth[at] <= MAX_SPINE:
             limbs.append(make_limb(bodies, tuple(reversed(run)), find_contact(bodies[leaf])))
     return limbs
 
 
 def make_limb(bodies: Sequence[Body], indices: tuple[int, ...], contact: Contact) -> Limb:
     """The limb of these bodies that ends in `contact`."""
-    chain = Chain(bodies, indices, contact.centre)
+    chain = Chain(_on_trunk(bodies), indices, contact.centre)
     origins, axes, tip = chain.forward(np.zeros(chain.n))
     revolute = [j is not None and j.type != "prismatic" for j in chain.joints]
     parallel = [
-        i for i in range(chain.n - 1) if revolute[i] and revolute[i + 1] and abs(float(axes[i] @ axes[i + 1])) > 0.999
+        (i, j)
+        for j in range(chain.n)
+        for i in reversed(range(j))
+        if revolute[i] and revolute[j] and abs(float(axes[i] @ axes[j])) > 0.999
     ]
-    hip, knee = (parallel[0], parallel[0] + 1) if parallel else (max(chain.n - 2, 0), chain.n - 1)
+    hip, knee = parallel[0] if parallel else (max(chain.n - 2, 0), chain.n - 1)
     points = np.vstack((origins[hip:], tip))
     reach = float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
-    return Limb(indices, contact, chain, hip, knee, origins[0], axes[knee], reach)
+    return Limb(indices, contact, chain, hip, knee, origins[0], tip, axes[knee], reach)
+
+
+def trunk(bodies: Sequence[Body]) -> Pose:
+    """Placement of the trunk in the root link's frame: not the identity where the root link is the world itself."""
+    (first, identity), *others = bodies[0].links
+    if first.name == WORLD and first.inertial is None and others:
+        return others[0][1]
+    return identity
+
+
+def _on_trunk(bodies: Sequence[Body]) -> Sequence[Body]:
+    """The bodies, placed in the trunk's frame: which way is forward and up is the trunk's affair, not the world's."""
+    base = trunk(bodies)
+    if base is bodies[0].links[0][1]:
+        return bodies
+    to_trunk = base.inverse()
+    return [replace(b, placement=to_trunk @ b.placement) if b.parent == 0 else b for b in bodies]
 
 
 def directions(limbs: Sequence[Limb]) -> tuple[Array, Array]:
@@ -88,25 +117,29 @@ def name_legs(limbs: Sequence[Limb]) -> dict[str, Limb]:
     """Choose the legs among `limbs` and name them.
 
     Four that stand as front and rear pairs, left and right, are a quadruped: FL, FR, RL, RR.  Otherwise six make a
-    hexapod (FL, FR, ML, MR, RL, RR), a mirrored pair a biped (L, R), and a lone chain of at most 4 joints a "leg".
+    hexapod (FL, FR, ML, MR, RL, RR), a mirrored pair lower than all else a biped (L, R), and a lone chain of at most
+    4 joints a "leg".
     """
-    best: tuple[float, dict[str, Limb]] | None = None
+    best: tuple[tuple[float, float], dict[str, Limb]] | None = None
     for four in itertools.combinations(limbs, 4) if len(limbs) <= 16 else ():
         named = _rows(four, ("F", "R"))
         if named is not None:
             # Alike limbs first (an arm is no leg), then the lowest feet.
             reaches = np.array([x.reach for x in four])
-            unlike = float(np.ptp(reaches) / reaches.max()) + abs(
-                max(x.chain.n for x in four) - min(x.chain.n for x in four)
-            )
-            if best is None or unlike < best[0] - 1e-6:
-                best = (unlike, named)
+            joints = [x.chain.n for x in four]
+            unlike = round(float(np.ptp(reaches) / reaches.max()) + max(joints) - min(joints), 3)
+            cost = (unlike, sum(float(x.tip[2]) for x in four))
+            if best is None or cost < best[0]:
+                best = (cost, named)
     if best is not None:
-        six = _rows(limbs, ("F", "M", "R")) if len(limbs) == 6 and best[0] < 0.3 else None
+        six = _rows(limbs, ("F", "M", "R")) if len(limbs) == 6 and best[0][0] < 0.3 else None
         return six if six is not None and _alike(limbs) else best[1]
     pairs = [p for p in itertools.combinations(limbs, 2) if _mirrored(*p)] if len(limbs) <= 16 else []
     if pairs:
-        low = min(pairs, key=lambda p: sum(float(x.origin[2]) for x in p))
+        low = min(pairs, key=lambda p: sum(float(x.tip[2]) for x in p))
+        height = max(float(x.tip[2]) for x in low) + 0.1 * low[0].reach
+        if any(_alike((*low, x)) and float(x.tip[2]) < height for x in limbs if x not in low):
+            return {}  # a third one like them, such as a finger
         _, left = directions(low)
         right_limb, left_limb = sorted(low, key=lambda x: float(x.origin @ left))
         return {"L": left_limb, "R": right_limb}
@@ -145,6 +178,8 @@ def _rows(limbs: Sequence[Limb], rows: tuple[str, ...]) -> dict[str, Limb] | Non
         if np.ptp(along[i]) > 0.25 * np.ptp(along) or (across[0] - across[1]) < 0.05 * np.ptp(along):
             return None
         named[row + "L"], named[row + "R"] = pair
+    if max(x.reach for x in limbs) > MAX_UNLIKE * min(x.reach for x in limbs):
+        return None
     gaps = -np.diff(along.mean(axis=1))
     width = max(float(abs((x.origin - y.origin) @ left)) for x in limbs for y in limbs)
     if gaps.min() <= 0.2 * width:  # arms above legs stand in one row

@@ -93,6 +93,7 @@ def load(
         bodies, repaired = guard.repair_inertia(bodies)
         findings += repaired
     guard.judge_bodies(bodies, free=root != "fixed", allow_massless=allow_massless)
+    findings += guard.judge_limits(bodies)
     nv = sum(b.joint.nv for b in bodies if b.joint is not None) + {"free": 6, "planar": 3, "fixed": 0}[root]
     guard.judge_size(nv, tree.file)
     limbs = choose_limbs(bodies, limbs, legs, feet)

@@ -1,8 +1,9 @@
 """`Tree` + root -> ``pin.Model``, built joint by joint, so that Pinocchio reads our record and never the file.
 
 The result equals what Pinocchio's own importer makes of a sound file: same joint order, same joint models, same
-frames.  Differences, on purpose: a planar joint obeys its axis (the importer ignores it), limits that mean "none"
-are infinite, damping and Coulomb friction are filled in, and foot frames are added.
+frames.  Differences, on purpose: a planar joint obeys its axis (the importer ignores it), a continuous joint about an
+unaligned axis turns about z in a turned joint frame, limits that mean "none" are infinite, damping and Coulomb
+friction are filled in, and foot frames are added.
 """
 
 from __future__ import annotations
@@ -37,16 +38,28 @@ def joint_model(joint: Joint) -> pin.JointModel:
     if joint.type == "planar":
         return pin.JointModelPlanar()
     letter = _AXES.get(tuple(joint.axis))
+    if joint.type == "continuous":
+        return _CONTINUOUS[letter or "Z"]()  # see `turned_frame`
     aligned, free = {
         "revolute": (_REVOLUTE, pin.JointModelRevoluteUnaligned),
-        "continuous": (_CONTINUOUS, pin.JointModelRevoluteUnboundedUnaligned),
         "prismatic": (_PRISMATIC, pin.JointModelPrismaticUnaligned),
     }[joint.type]
-    return aligned[letter]() if letter else free(joint.axis.copy())
+    return aligned[letter]() if letter else free(*joint.axis.tolist())
 
 
-def planar_frame(axis: Array) -> Array:
-    """Rotation (3, 3) that turns z into `axis` by the shortest way: the plane's x and y are its first columns."""
+def turned_frame(joint: Joint) -> pin.SE3:
+    """Pinocchio's joint frame in the file's joint frame, for joint models that know the z axis only.
+
+    These are planar joints (the importer ignores their axis), and continuous joints about an axis that is not
+    aligned (their joint model cannot be given one from Python).
+    """
+    if joint.type == "planar" or (joint.type == "continuous" and tuple(joint.axis) not in _AXES):
+        return pin.SE3(rotation_to(joint.axis), np.zeros(3))
+    return pin.SE3.Identity()
+
+
+def rotation_to(axis: Array) -> Array:
+    """Rotation (3, 3) that turns z into `axis` by the shortest way: a plane's x and y are its first columns."""
     z = np.array([0.0, 0.0, 1.0])
     v, c = np.cross(z, axis), float(axis[2])
     if c < -1.0 + 1e-12:
@@ -79,9 +92,7 @@ def build(tree: Tree, root: str, repaired: Iterable[Body] | None = None) -> pin.
             frame = pin.Frame(joint.name, parent_joint, parent_frame, here, pin.FrameType.FIXED_JOINT)
             at[joint.child] = _body(model, tree, joint.child, parent_joint, model.addFrame(frame), here)
             continue
-        turn = pin.SE3.Identity()
-        if joint.type == "planar":
-            turn = pin.SE3(planar_frame(joint.axis), np.zeros(3))
+        turn = turned_frame(joint)
         lower, upper = np.full(joint.nq, -np.inf), np.full(joint.nq, np.inf)
         if joint.nq == 1:
             lower[0], upper[0] = joint.limits.lower, joint.limits.upper
@@ -97,7 +108,7 @@ def build(tree: Tree, root: str, repaired: Iterable[Body] | None = None) -> pin.
             lower,
             upper,
         )
-        frame_id = model.addJointFrame(moving, parent_frame)
+        frame_id = model.addFrame(pin.Frame(joint.name, moving, parent_frame, turn.inverse(), pin.FrameType.JOINT))
         at[joint.child] = _body(model, tree, joint.child, moving, frame_id, turn.inverse())
         for i in range(joint.nv):
             v = model.joints[moving].idx_v + i

@@ -61,13 +61,15 @@ def _regular_file(path: Path) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except OSError as error:
         raise ModelError(f"{path}: cannot be opened: {error.strerror}") from None
-    with os.fdopen(descriptor, "rb") as stream:
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise ModelError(f"{path}: not a regular file; copy its content into one")
         if status.st_size > MAX_BYTES:
             raise ModelError(f"{path}: {status.st_size} bytes; at most {MAX_BYTES} are read")
-        try:
+        with os.fdopen(descriptor, "rb", closefd=False) as stream:
             return stream.read(MAX_BYTES + 1)
-        except OSError as error:
-            raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
+    finally:
+        os.close(descriptor)

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..urdf.tree import Array, Joint
 from .legs import limbs_of
-from .limbs import Limb, directions
+from .limbs import Limb, directions, trunk
 from .robot import Robot
 
 #: Extension of a standing leg, as a share of its stretched length, in order of preference.
 EXTENSIONS = (0.8, 0.7, 0.9, 0.6)
 #: The part of each joint's range, and of the reachable extension, that a stance stays away from.
 MARGIN = 0.02
+#: No robot stands higher than this [m].
+MAX_HEIGHT = 1e3
 #: Samples along each joint when looking for a first guess, by the number of joints.
 _GRID = {1: 25, 2: 25, 3: 7, 4: 5, 5: 4, 6: 4, 7: 3}
 _ITERATIONS = 30
@@ -47,6 +49,7 @@ class _LegStance:
         span = self.high - self.low
         self.low, self.high = self.low + MARGIN * span, self.high - MARGIN * span
         self.middle = np.clip(np.zeros(self.chain.n), self.low, self.high)
+        self.normal = limb.knee if turning[limb.knee] else limb.hip  # the joint whose axis is normal to the leg's plane
 
     @functools.cached_property
     def samples(self) -> Array:
@@ -58,7 +61,8 @@ class _LegStance:
     def measure(self, q: Array) -> tuple[Array, Array, Array, Array, Array]:
         """Foot relative to the bending hip, forward and up; foot height; tilt and turn of the leg plane; bend [m]."""
         origins, axes, tip = self.chain.forward(q)
-        hip, knee, axis = origins[..., self.limb.hip, :], origins[..., self.limb.knee, :], axes[..., self.limb.hip, :]
+        hip, knee = origins[..., self.limb.hip, :], origins[..., self.limb.knee, :]
+        axis = axes[..., self.normal, :]
         line = tip - hip
         plane = np.stack((axis @ self.up, axis @ self.forward), axis=-1)
         bend = _offset(line, knee - hip, self.forward, self.up)
@@ -172,10 +176,17 @@ def stance(robot: Robot, *, height: float | None = None, bend: Mapping[str, str]
         (nq,) configuration.
 
     Raises:
-        ArgumentError: the robot has no legs, or no level stance at this height lies within the joint limits.
+        ArgumentError: the robot has no legs, `height` or `bend` makes no sense, or no level stance at this height lies within the joint limits.
+        UnknownNameError: `bend` names a leg that the robot has not.
     """
     if not robot.legs:
         raise ArgumentError(f"robot: {robot.name!r} has no legs to stand on")
+    if height is not None:
+        if isinstance(height, bool) or not isinstance(height, int | float | np.integer | np.floating):
+            raise ArgumentTypeError(f"height: expected a number [m], got {type(height).__name__}")
+        if not abs(height) < MAX_HEIGHT:
+            raise ArgumentError(f"height: {height} m is not a height below {MAX_HEIGHT:g} m")
+    check_bends(bend or {}, robot.legs)
     problem = StanceProblem(robot)
     wanted = {name: leg.bend for name, leg in robot.legs.items()} | dict(bend or {})
     q, residual, _ = problem.solve(height=height, bend=wanted)
@@ -184,6 +195,21 @@ def stance(robot: Robot, *, height: float | None = None, bend: Mapping[str, str]
             f"height: no level stance at {height} m within the joint limits (missed by {residual:.3g} m)"
         )
     return q
+
+
+def check_bends(bends: Mapping[str, str], legs: Iterable[str]) -> None:
+    """Refuse wishes for legs that there are not, or that name no direction.
+
+    Raises:
+        UnknownNameError: no such leg.
+        ArgumentError: neither "forward" nor "backward".
+    """
+    legs = tuple(legs)
+    for name, value in bends.items():
+        if name not in legs:
+            raise UnknownNameError("leg in bend=", name, legs)
+        if value not in ("forward", "backward"):
+            raise ArgumentError(f"bend[{name!r}]={value!r}: expected 'forward' or 'backward'")
 
 
 class StanceProblem:
@@ -272,8 +298,13 @@ class StanceProblem:
         data = model.createData()
         pin.framesForwardKinematics(model, data, q)
         com = np.array(pin.centerOfMass(model, data, q))
-        feet = [np.array(data.oMf[self.robot.frame_id(name)].translation) for name in self.limbs]
-        return np.array(feet), com
+        feet = np.array([data.oMf[self.robot.frame_id(name)].translation for name in self.limbs])
+        if self.robot.root != "fixed":
+            return feet, com
+        base, mass = self.robot.bodies[0].inertial, self.robot.mass  # Pinocchio leaves out what is bolted down
+        com = com + base.mass / mass * (base.com - com)
+        to_trunk = trunk(self.robot.bodies).inverse()
+        return to_trunk.apply(feet), to_trunk.apply(com)
 
 
 def put(q: Array, index: int, joint: Joint, value: float) -> None:

@@ -43,8 +43,10 @@ class MeshFinder:
 
     def _candidates(self, uri: str) -> Iterable[tuple[str, Path]]:
         scheme, separator, rest = uri.partition("://")
-        if separator and scheme in ("package", "model"):
+        if separator and scheme in ("package", "model"):  # an empty package name would match the root folder
             package, _, inner = rest.partition("/")
+            if not package:
+                return
             for root in self.roots:
                 yield f"{root}/{rest}", root
                 if root.name == package:
