@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 Element = ElementTree.Element
 
 PSD_TOLERANCE = 1e-6
-ABSURD, LARGE = 1e30, 1e4
+ABSURD, LARGE = 1e30, 1e3
 VOID = 1e4  # [rad or m]; a position limit this far away is none, and may be read as none
 MAX_DEPTH, MAX_LINKS, MAX_NV = 128, 2000, 200
 SINGULAR, ILL = 1e-13, 1e-9  # smallest eigenvalue of M scaled to a unit diagonal: fault below, doubt below
@@ -239,7 +239,12 @@ def _read_joint(element: Element, out: Reading) -> None:
     out.joints[name] = joint
     if name == "root_joint":
         out.faults.append("joint named root_joint")
-    _read_limits(element, joint, out)
+    if kind == "fixed":  # what cannot move has neither limits nor friction: at most an oddity
+        scratch = Reading()
+        _read_limits(element, joint, scratch)
+        out.doubts += scratch.doubts + scratch.faults
+    else:
+        _read_limits(element, joint, out)
 
 
 def _read_limits(element: Element, joint: JointRead, out: Reading) -> None:
@@ -277,7 +282,7 @@ def _read_limits(element: Element, joint: JointRead, out: Reading) -> None:
             if key in dynamics.attrib:
                 value = _scalar(dynamics, key, out)
                 if value < 0:
-                    (out.faults if joint.type != "fixed" else out.doubts).append(f"{key} {value}")
+                    out.faults.append(f"{key} {value}")
     mimic = _only(element, "mimic", out)
     if mimic is not None:
         for key in ("multiplier", "offset"):
@@ -639,6 +644,10 @@ def misfits(data: bytes, facts: dict[str, Any]) -> list[str]:
                 void = np.isinf(got) and abs(want) >= VOID and np.sign(got) == np.sign(want)
                 if not (void or abs(got - want) <= 1e-12 * abs(want)):
                     wrong.append(f"limits of {joint.name!r}: {given} instead of {(joint.lower, joint.upper)}")
+    base = reading.bodies[0].head
+    if any(d.startswith(f"body {base!r}: pseudo") for d in reading.doubts) and facts["geometry"] is not None:
+        if not any(f'"{base}"' in f for f in facts["findings"]):
+            wrong.append(f"impossible base {base!r} bolted down in silence")
     for name, counts in reading.links.items():
         if facts["geometry"] is None:
             break

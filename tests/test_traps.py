@@ -278,6 +278,11 @@ def test_lower_above_upper_is_refused() -> None:
     refusal(edited('lower="-1.5"', 'lower="1.5"'), "hip", "1.5", "1.25")
 
 
+@pytest.mark.parametrize(("key", "value"), [("lower", "1e16"), ("upper", "-1e16")])
+def test_limit_far_beyond_the_wrong_side_is_no_missing_limit(key: str, value: str) -> None:
+    refusal(re.sub(rf'{key}="[^"]*"', f'{key}="{value}"', URDF), "hip")
+
+
 @pytest.mark.parametrize("value", ["nan", "inf", "abc", "-1"])
 @pytest.mark.parametrize("key", ["damping", "friction"])
 def test_impossible_joint_friction_is_refused(key: str, value: str) -> None:
@@ -575,11 +580,16 @@ def test_mesh_inside_a_package_root_is_found(package: Path, by_parent: bool) -> 
         "package:///etc/hostname",
         "http://127.0.0.1:9/secret.stl",
         "model://my_robot/meshes/thigh.st",
+        "package://my_robot/" + "x" * 5000 + ".stl",
+        "package://" + "x" * 5000 + "/a.stl",
+        "x" * 5000 + ".stl",
     ],
 )
 def test_mesh_outside_its_package_or_missing_is_a_warning_and_never_opened(package: Path, uri: str) -> None:
     path = package / "robot.urdf"
     path.write_text(with_mesh(uri.format(outside=package.parent)))
+    alone = mesh_of(qd.load(path)).path
+    assert alone is None or alone.resolve().is_relative_to(package)
     robot = qd.load(path, packages=(package,))
     assert mesh_of(robot).path is None
     assert warnings_on(robot, "thigh"), [str(f) for f in robot.report]
