@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -27,6 +28,7 @@ FLAGS = (
     "--enable-unsafe-swiftshader",
     "--disable-dev-shm-usage",
     "--disable-quic",
+    "--no-proxy-server",
     "--no-first-run",
     "--no-default-browser-check",
     "--disable-background-networking",
@@ -153,28 +155,31 @@ def chromium(
             start_new_session=True,
         )
         stack.callback(_end, process)
-        port = _port(Path(profile) / "DevToolsActivePort", process)
+        port, root = _port(Path(profile) / "DevToolsActivePort", process)
+
+        def attach(path: str) -> Any:
+            sock = socket.create_connection(("127.0.0.1", port))  # past any proxy of the environment
+            return stack.enter_context(connect(f"ws://127.0.0.1:{port}{path}", sock=sock, max_size=None))
 
         def new_page() -> Page:
-            browser = stack.enter_context(connect(f"ws://127.0.0.1:{port[0]}{port[1]}", max_size=None))
+            browser = attach(root)
             browser.send(json.dumps({"id": 1, "method": "Target.createTarget", "params": {"url": "about:blank"}}))
             while (answer := json.loads(browser.recv(timeout=60))).get("id") != 1:
                 pass
-            target = answer["result"]["targetId"]
-            page = Page(stack.enter_context(connect(f"ws://127.0.0.1:{port[0]}/devtools/page/{target}", max_size=None)))
+            page = Page(attach(f"/devtools/page/{answer['result']['targetId']}"))
             page.resize(width, height)
             return page
 
         yield new_page
 
 
-def _port(file: Path, process: subprocess.Popen[bytes]) -> tuple[str, str]:
+def _port(file: Path, process: subprocess.Popen[bytes]) -> tuple[int, str]:
     """The port and path that the browser writes down once it listens."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         lines = file.read_text().split() if file.exists() else []
         if len(lines) == 2:
-            return lines[0], lines[1]
+            return int(lines[0]), lines[1]
         if process.poll() is not None:
             raise RuntimeError(f"the browser ended with code {process.returncode}")
         time.sleep(0.05)

@@ -22,7 +22,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import websockets.exceptions
-from websockets.sync.client import connect
+from websockets.sync.client import ClientConnection, connect
 
 import quaddyn as qd
 from quaddyn.errors import ArgumentError, QuaddynError, UnknownNameError
@@ -289,6 +289,28 @@ def test_triads_follow_their_frames(viewer: Viewer, go2: qd.Robot, tmp_path: Pat
     assert take.pose("Frames/FL", 1)[7] == 0
 
 
+def test_trails_mark_the_way_that_was_shown(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+    viewer.show_trails(["FL", "com"], dots=20)
+    way = []
+    for k in range(30):
+        q = np.array(go2.q_home)
+        q[0] += 0.01 * k
+        viewer.show(q)
+        way.append(pin.centerOfMass(go2.model, go2.model.createData(), q))
+    take = read(viewer.record(tmp_path / "page.html"))
+    dots = [n for n in take.slots if n.startswith("Trail/com")]
+    assert sum(n.startswith("Trail/FL") for n in take.slots) == len(dots) > 10
+    steps = []
+    for name in dots:
+        x = take.pose(name)[:3]
+        assert min(np.linalg.norm(x - p) for p in way) < 1e-4, "every dot is a place that was passed"
+        steps.append(x[0])
+    assert (np.diff(steps) > 0).all()
+    viewer.show_trails(())
+    viewer.show(go2.q_home)
+    assert read(viewer.record(tmp_path / "page.html")).pose(dots[0])[7] == 0
+
+
 # -- recordings ----------------------------------------------------------------------------------------------------
 def test_a_fast_loop_is_thinned_out_to_the_frame_rate(go2: qd.Robot, tmp_path: Path) -> None:
     viewer = Viewer(go2, serve=False, meshes=False, fps=30)
@@ -373,10 +395,14 @@ def test_bad_input_is_named(viewer: Viewer, go2: qd.Robot) -> None:
         (ArgumentError, r"forces\['FL'\]", lambda: viewer.show(q, forces={"FL": [1, 2]})),
         (ArgumentError, r"forces\['FL'\]", lambda: viewer.show(q, forces={"FL": [1, 2, np.inf]})),
         (UnknownNameError, "FL", lambda: viewer.show(q, forces={"FLL": [0, 0, 1]})),
+        (TypeError, "forces: expected a mapping", lambda: viewer.show(q, forces=[0, 0, 1])),
         (ArgumentError, "friction", lambda: viewer.show(q, cones=True, friction=-1)),
+        (UnknownNameError, "FLL", lambda: viewer.show(q, cones=True, friction={"FLL": 1})),
         (ArgumentError, "friction", lambda: viewer.show(q, cones=True, friction={"FL": 1})),
         (UnknownNameError, "frame", lambda: viewer.show_frames(["nose"])),
         (TypeError, "names", lambda: viewer.show_frames("FL")),
+        (UnknownNameError, "nose", lambda: viewer.show_trails(["nose"])),
+        (ArgumentError, "dots", lambda: viewer.show_trails(["FL"], dots=0)),
         (ArgumentError, "time", lambda: viewer.show(q, time=np.nan)),
         (ArgumentError, "distance", lambda: viewer.look(distance=0)),
         (ArgumentError, "elevation", lambda: viewer.look(elevation=91)),
@@ -422,11 +448,22 @@ def _link(fd: Path) -> str:
 
 def get(url: str, **headers: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(urllib.request.Request(url, headers=headers), timeout=10) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
             return error.code, ""
+
+
+def connected(viewer: Viewer, **options: object) -> ClientConnection:
+    """A web socket to the viewer, past any proxy of the environment."""
+    port = port_of(viewer)
+    return connect(f"ws://127.0.0.1:{port}/socket", sock=socket.create_connection(("127.0.0.1", port)), **options)
+
+
+def port_of(viewer: Viewer) -> int:
+    return int(viewer.url.rstrip("/").rpartition(":")[2])
 
 
 def is_open(port: int) -> bool:
@@ -438,7 +475,7 @@ def test_only_the_loopback_is_listened_on(go2: qd.Robot) -> None:
     before = set(listeners())
     with Viewer(go2, meshes=False) as one, Viewer(go2, meshes=False) as two:
         new = set(listeners()) - before
-        ports = {int(v.url.split(":")[-1].strip("/")) for v in (one, two)}
+        ports = {port_of(v) for v in (one, two)}
         assert new == {("127.0.0.1", port) for port in ports}
         assert len(ports) == 2, "two viewers at once have their own ports"
     assert set(listeners()) == before
@@ -451,9 +488,8 @@ def test_the_page_is_served_to_this_machine_only_and_may_load_nothing_else(go2: 
         assert "default-src 'none'" in page
         assert get(viewer.url, Host="evil.example")[0] == 404, "DNS rebinding"
         assert get(viewer.url + "../../etc/passwd")[0] == 404
-        address = viewer.url.replace("http", "ws") + "socket"
         with pytest.raises(websockets.exceptions.InvalidStatus, match="403"):
-            connect(address, origin="http://evil.example").close()
+            connected(viewer, origin="http://evil.example").close()
 
 
 def test_a_page_that_connects_late_gets_everything_and_the_newest_frame(go2: qd.Robot) -> None:
@@ -461,7 +497,7 @@ def test_a_page_that_connects_late_gets_everything_and_the_newest_frame(go2: qd.
         for k in range(300):
             viewer.show(go2.q_home, forces={"FL": [0, 0, k]}, text=str(k))
         assert not viewer.wait(0.0)
-        with connect(viewer.url.replace("http", "ws") + "socket", max_size=None) as page:
+        with connected(viewer, max_size=None) as page:
             assert viewer.wait(10)
             assert viewer.clients == 1
             kinds, slots = [], []
@@ -475,7 +511,7 @@ def test_a_page_that_connects_late_gets_everything_and_the_newest_frame(go2: qd.
 
 
 def test_a_page_that_does_not_keep_up_misses_frames_but_ends_at_the_last(go2: qd.Robot) -> None:
-    with Viewer(go2) as viewer, connect(viewer.url.replace("http", "ws") + "socket", max_size=None) as page:
+    with Viewer(go2) as viewer, connected(viewer, max_size=None) as page:
         assert viewer.wait(10)
         start = time.monotonic()
         for k in range(3000):
@@ -491,14 +527,14 @@ def test_a_page_that_does_not_keep_up_misses_frames_but_ends_at_the_last(go2: qd
 
 def test_a_taken_port_is_one_clear_error(go2: qd.Robot) -> None:
     with Viewer(go2, meshes=False) as viewer:
-        port = int(viewer.url.split(":")[-1].strip("/"))
+        port = port_of(viewer)
         with pytest.raises(ServerError, match=str(port)):
             Viewer(go2, meshes=False, port=port)
 
 
 def test_closing_or_dropping_a_viewer_frees_its_port(go2: qd.Robot) -> None:
     viewer = Viewer(go2, meshes=False)
-    port = int(viewer.url.split(":")[-1].strip("/"))
+    port = port_of(viewer)
     assert is_open(port)
     viewer.close()
     viewer.close()
@@ -508,7 +544,7 @@ def test_closing_or_dropping_a_viewer_frees_its_port(go2: qd.Robot) -> None:
     viewer.show(go2.q_home)  # still fine: a closed viewer records on
 
     viewer = Viewer(go2, meshes=False)
-    port = int(viewer.url.split(":")[-1].strip("/"))
+    port = port_of(viewer)
     del viewer
     gc.collect()
     assert not is_open(port)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -17,6 +17,7 @@ Placed = Iterator[tuple[int, tuple[float, ...]]]
 _COLORS = {"force": (0.90, 0.16, 0.13), "moment": (0.58, 0.25, 0.78), "velocity": (0.10, 0.60, 0.35)}
 _CONE = Material((0.95, 0.65, 0.10, 0.30))
 _COM = Material((0.98, 0.72, 0.05, 1.0))
+_TRAIL = Material((0.15, 0.40, 0.85, 1.0))
 _AXES = ((0.85, 0.15, 0.15), (0.15, 0.65, 0.20), (0.15, 0.35, 0.90))
 _UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 
@@ -50,6 +51,13 @@ class Markers:
                 material = self._scene.material(Material((*color, 1.0)), glow=True)
                 self._scene.mesh(slot, arrow, material, Pose.of(align_z(axis), np.zeros(3)))
         yield self._slots["triad", name], (*pose, *(0.2 * self._size,) * 3)
+
+    def trail(self, name: str, points: Iterable[Array]) -> Placed:
+        """A ball at each of the `points` (3,)."""
+        r = 0.006 * self._size
+        for number, point in enumerate(points):
+            slot = self._slot("trail", f"{name} {number}", "ball", lambda: shapes.sphere(1), _TRAIL)
+            yield slot, (*point, *_UPRIGHT, r, r, r)
 
     def center_of_mass(self, center: Array) -> Placed:
         """A ball at `center`, a disc below it on the ground z = 0, and a thread between them."""

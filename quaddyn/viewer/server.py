@@ -19,6 +19,8 @@ from .page import live_page, meshcat_script
 #: The only address ever listened on: whoever can reach the socket is a user of this machine.
 ADDRESS = "127.0.0.1"
 _START_SECONDS = 10.0
+#: Least time between two frames sent to a page; screens show no more.
+_FRAME_SECONDS = 1 / 60
 
 
 class ServerError(QuaddynError, OSError):
@@ -209,6 +211,7 @@ class _Client(tornado.websocket.WebSocketHandler):
             while self._seen != self._server._number and self._server._frame is not None:
                 self._seen = self._server._number
                 await self.write_message(self._server._frame, binary=True)
+                await asyncio.sleep(_FRAME_SECONDS)
         except (tornado.websocket.WebSocketClosedError, tornado.iostream.StreamClosedError):
             pass
         finally:

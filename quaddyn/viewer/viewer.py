@@ -6,6 +6,7 @@ import contextlib
 import os
 import weakref
 import webbrowser
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -78,6 +79,7 @@ class Viewer:
         self.newtons_per_meter = _positive("newtons_per_meter", newtons_per_meter)
         self._markers = Markers(self._scene, size)
         self._frames: dict[str, int] = {}
+        self._trails: dict[str, tuple[int | None, deque[Array]]] = {}
         self._recording = Recording(fps, int(max_frames))
         self._server = Server(robot.name, port) if serve else None
         self._finalizer = weakref.finalize(self, Server.close, self._server) if self._server else None
@@ -155,6 +157,12 @@ class Viewer:
         if not pin.isNormalized(self.robot.model, q, 1e-3):
             raise ArgumentError("q: a quaternion (or the cosine and sine of a continuous joint) is not of unit length")
         velocity = None if v is None else _vector("v", v, (self.robot.nv,))
+        for what, value in (("forces", forces), ("friction", friction)):
+            if isinstance(value, Mapping):
+                for name in value:
+                    self.robot.frame_id(name)
+            elif what == "forces" and value is not None:
+                raise ArgumentTypeError(f"forces: expected a mapping of frame names, got {type(value).__name__}")
         wrenches = {name: _vector(f"forces[{name!r}]", f, (3,), (6,)) for name, f in (forces or {}).items()}
         coned = tuple(wrenches or self.robot.feet) if cones else ()
         if time is not None and not np.isfinite(time):
@@ -172,9 +180,24 @@ class Viewer:
         Raises:
             UnknownNameError: no such frame.
         """
-        if isinstance(names, str):
-            raise ArgumentTypeError("names: expected several names, got one string")
-        self._frames = {name: self.robot.frame_id(name) for name in names}
+        self._frames = {name: self.robot.frame_id(name) for name in _several(names)}
+
+    def show_trails(self, names: Iterable[str], *, dots: int = 60) -> None:
+        """Draws the ways of these frames as dotted lines from the next `show` on; ``()`` draws none.
+
+        A dot is laid whenever the frame has moved by a fiftieth of the robot's length; the oldest one moves.
+
+        Args:
+            names: feet, links or joints of the robot, or "com".
+            dots: of each trail.
+
+        Raises:
+            UnknownNameError: no such frame.
+            ArgumentError: `dots` is not positive.
+        """
+        _positive("dots", dots)
+        known = {name: None if name == "com" else self.robot.frame_id(name) for name in _several(names)}
+        self._trails = {name: (index, deque(maxlen=int(dots))) for name, index in known.items()}
 
     def look(
         self,
@@ -228,7 +251,7 @@ class Viewer:
         q = np.array(q)
         pin.forwardKinematics(model, data, q)
         ids = {name: self.robot.frame_id(name) for name in (*wrenches, *coned)}
-        for index in (*ids.values(), *self._frames.values()):
+        for index in (*ids.values(), *self._frames.values(), *(i for i, _ in self._trails.values() if i is not None)):
             pin.updateFramePlacement(model, data, index)
         shown: dict[int, tuple[float, ...]] = {}
         for name, wrench in wrenches.items():
@@ -241,13 +264,18 @@ class Viewer:
             shown.update(markers.cone(name, data.oMf[ids[name]].translation, mu))
         for name, index in self._frames.items():
             shown.update(markers.triad(name, pin.SE3ToXYZQUAT(data.oMf[index])))
+        if v is None:
+            center = pin.centerOfMass(model, data, q, False).copy()
+        else:
+            center = pin.centerOfMass(model, data, q, v, False).copy()
+            shown.update(markers.arrow("velocity", "com", center, 0.5 * data.vcom[0]))
         if com:
-            if v is None:
-                center = pin.centerOfMass(model, data, q, False).copy()
-            else:
-                center = pin.centerOfMass(model, data, q, v, False).copy()
-                shown.update(markers.arrow("velocity", "com", center, 0.5 * data.vcom[0]))
             shown.update(markers.center_of_mass(center))
+        for name, (number, way) in self._trails.items():
+            here = center if number is None else data.oMf[number].translation.copy()
+            if not way or np.linalg.norm(here - way[-1]) > 0.02 * self._figure.size:
+                way.append(here)
+            shown.update(markers.trail(name, way))
         poses = np.zeros((len(self._scene.slots), SLOT), dtype=np.float32)
         self._base = data.oMi[self._figure.joints[0]].translation.copy()
         first, _ = self._figure.slots
@@ -326,6 +354,12 @@ def _positive(name: str, value: float) -> float:
     if not (np.isfinite(value) and value > 0):
         raise ArgumentError(f"{name}: expected a positive number, got {value}")
     return float(value)
+
+
+def _several(names: Iterable[str]) -> Iterable[str]:
+    if isinstance(names, str):  # a string is an iterable of strings too
+        raise ArgumentTypeError("names: expected several names, got one string")
+    return names
 
 
 def _vector(name: str, value: ArrayLike, *shapes: tuple[int, ...]) -> Array:
