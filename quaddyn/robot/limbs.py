@@ -14,7 +14,7 @@ from .chain import Chain
 from .contact import Contact, find_contact
 from .root import WORLD
 
-#: Joints of a limb that may be a leg; one alone is a wheel or a rotating sensor.
+#: Joints of a limb that may be a leg; one alone is a wheel or a rotating sensor, two that end in a wheel are a caster.
 MIN_JOINTS, MAX_JOINTS = 2, 7
 #: A lone serial chain of at most this many joints is taken for a leg, a longer one for an arm.
 MAX_LONE_LEG = 4
@@ -34,7 +34,8 @@ class Limb:
     earlier one, the bending hip; together they bend the leg in its plane (where no two are parallel, the last two
     joints count).  At zero configuration, in the trunk's frame: `origin` (3,) of the first joint and `tip` (3,) of
     the foot [m], `bending_axis` (3,) of the knee.  `reach` [m] is the length of the stretched limb from the bending
-    hip on, the sum of its segments.
+    hip on: the sum of its segments, seen along the axis that is normal to the leg's plane.  `alone` tells that nothing
+    else moves.
     """
 
     indices: tuple[int, ...]
@@ -46,6 +47,7 @@ class Limb:
     tip: Array
     bending_axis: Array
     reach: float
+    alone: bool
 
 
 def find_limbs(bodies: Sequence[Body]) -> list[Limb]:
@@ -63,7 +65,9 @@ def find_limbs(bodies: Sequence[Body]) -> list[Limb]:
             run.append(at)
             at = bodies[at].parent
         if MIN_JOINTS <= len(run) <= MAX_JOINTS and depth[at] <= MAX_SPINE:
-            limbs.append(make_limb(bodies, tuple(reversed(run)), find_contact(bodies[leaf])))
+            contact = find_contact(bodies[leaf])
+            if len(run) > MIN_JOINTS or not _rolls(bodies[leaf], contact):
+                limbs.append(make_limb(bodies, tuple(reversed(run)), contact))
     return limbs
 
 
@@ -79,9 +83,19 @@ def make_limb(bodies: Sequence[Body], indices: tuple[int, ...], contact: Contact
         if revolute[i] and revolute[j] and abs(float(axes[i] @ axes[j])) > 0.999
     ]
     hip, knee = parallel[0] if parallel else (max(chain.n - 2, 0), chain.n - 1)
-    points = np.vstack((origins[hip:], tip))
-    reach = float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
-    return Limb(indices, contact, chain, hip, knee, origins[0], tip, axes[knee], reach)
+    segments = np.diff(np.vstack((origins[hip:], tip)), axis=0)
+    normal = axes[knee if revolute[knee] else hip]
+    reach = float(np.linalg.norm(segments - np.outer(segments @ normal, normal), axis=1).sum())
+    alone = sum(b.joint is not None and b.joint.nv == 1 for b in bodies) == chain.n
+    return Limb(indices, contact, chain, hip, knee, origins[0], tip, axes[knee], reach, alone)
+
+
+def _rolls(body: Body, contact: Contact) -> bool:
+    """Whether this body is a wheel: its joint turns the contact sphere on the spot."""
+    joint = body.joint
+    if joint is None or joint.type == "prismatic":
+        return False
+    return float(np.linalg.norm(np.cross(joint.axis, contact.centre))) <= 0.1 * contact.radius
 
 
 def trunk(bodies: Sequence[Body]) -> Pose:
@@ -143,7 +157,7 @@ def name_legs(limbs: Sequence[Limb]) -> dict[str, Limb]:
         _, left = directions(low)
         right_limb, left_limb = sorted(low, key=lambda x: float(x.origin @ left))
         return {"L": left_limb, "R": right_limb}
-    if len(limbs) == 1 and limbs[0].chain.n <= MAX_LONE_LEG:
+    if len(limbs) == 1 and limbs[0].alone and limbs[0].chain.n <= MAX_LONE_LEG:
         return {"leg": limbs[0]}
     return {}
 

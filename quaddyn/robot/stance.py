@@ -176,7 +176,8 @@ def stance(robot: Robot, *, height: float | None = None, bend: Mapping[str, str]
         (nq,) configuration.
 
     Raises:
-        ArgumentError: the robot has no legs, `height` or `bend` makes no sense, or no level stance at this height lies within the joint limits.
+        ArgumentError: the robot has no legs, `height` or `bend` makes no sense, or no level stance at this height lies
+            within the joint limits.
         UnknownNameError: `bend` names a leg that the robot has not.
     """
     if not robot.legs:
