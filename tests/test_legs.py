@@ -1,0 +1,792 @@
+"""Legs, feet and the home stance are found from geometry, on real quadrupeds and on URDFs of the wild."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+import wild
+from wild import CORNERS, FEET, HIP, PLAIN, SHANK, THIGH, LegNames, Segment, Urdf, X, Y, Z, dog, leg_names
+
+import quaddyn as qd
+from quaddyn.robot.catalogue import example_robots
+from quaddyn.robot.stance import stance
+
+
+# -- what standing means ----------------------------------------------------------------------------------------
+def forward_kinematics(robot: qd.Robot, q: np.ndarray) -> pin.Data:
+    data = robot.model.createData()
+    pin.framesForwardKinematics(robot.model, data, q)
+    return data
+
+
+def feet_at(robot: qd.Robot, q: np.ndarray) -> np.ndarray:
+    """(feet, 3) centres of the contact spheres, from the file's own frames and the offsets in them."""
+    data = forward_kinematics(robot, q)
+    out = []
+    for leg in robot.legs.values():
+        T = data.oMf[robot.model.getFrameId(leg.foot.frame, pin.FrameType.BODY)]
+        out.append(T.act(np.array(leg.foot.offset)))
+        named = data.oMf[robot.model.getFrameId(leg.foot.name, pin.FrameType.OP_FRAME)]
+        np.testing.assert_allclose(named.translation, out[-1], rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(named.rotation, T.rotation)
+    return np.array(out)
+
+
+def assert_level(robot: qd.Robot, q: np.ndarray) -> None:
+    """Every foot's sphere touches z = 0."""
+    lowest = feet_at(robot, q)[:, 2] - [leg.foot.radius for leg in robot.legs.values()]
+    size = max(1.0, q[2] if robot.root == "free" else 1.0)
+    np.testing.assert_allclose(lowest, 0.0, rtol=0, atol=1e-9 * size)
+
+
+def assert_inside_limits(robot: qd.Robot, q: np.ndarray) -> None:
+    bounded = np.isfinite(robot.lower) | np.isfinite(robot.upper)
+    assert np.all(robot.lower[bounded] < q[bounded])
+    assert np.all(q[bounded] < robot.upper[bounded])
+    pin.normalize(robot.model, unit := q.copy())
+    np.testing.assert_allclose(unit, q, rtol=0, atol=1e-12)  # quaternion and (cos, sin) pairs are of length 1
+
+
+def assert_bent(robot: qd.Robot, q: np.ndarray) -> None:
+    """No leg is near a singularity: its foot can move up and down and fore and aft alike."""
+    data, feet = robot.model.createData(), dict(zip(robot.legs, feet_at(robot, q), strict=True))
+    forward = (feet["FL"] - feet["RL"]) * (1, 1, 0)
+    plane = np.array([forward / np.linalg.norm(forward), (0, 0, 1)])
+    for leg in robot.legs.values():
+        J = pin.computeFrameJacobian(
+            robot.model, data, q, robot.frame_id(leg.foot.name), pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+        )[:3, [robot.velocity_index(j) for j in leg.joints]]
+        sigma = np.linalg.svd(plane @ J, compute_uv=False)
+        assert sigma[1] > 0.2 * sigma[0], f"{leg.name} is nearly singular"
+        assert leg.bend in ("forward", "backward")
+
+
+def assert_balanced(robot: qd.Robot, q: np.ndarray, margin: float = 0.1) -> None:
+    """The centre of mass lies inside FL, RL, RR, FR, off each edge by `margin` of the shorter side."""
+    feet, com = feet_at(robot, q), pin.centerOfMass(robot.model, robot.model.createData(), q)
+    corners = dict(zip(robot.legs, feet[:, :2], strict=True))
+    loop = [corners[name] for name in ("FL", "RL", "RR", "FR")]  # counter-clockwise from above
+    edges = [b - a for a, b in zip(loop, loop[1:] + loop[:1], strict=True)]
+    side = min(float(np.linalg.norm(e)) for e in edges)
+    for edge, corner in zip(edges, loop, strict=True):
+        off = (edge[0] * (com[1] - corner[1]) - edge[1] * (com[0] - corner[0])) / np.linalg.norm(edge)
+        assert off > margin * side
+
+
+def assert_stands(robot: qd.Robot) -> None:
+    q = robot.q_home
+    assert robot.feet == FEET
+    assert [robot.legs[x].side for x in FEET] == ["left", "right", "left", "right"]
+    assert_level(robot, q)
+    assert_inside_limits(robot, q)
+    assert_bent(robot, q)
+    assert_balanced(robot, q)
+    height = {"free": 2, "planar": 1}.get(robot.root)
+    if height is not None:
+        assert q[height] > 0.0
+        others = np.delete(q[: {"free": 7, "planar": 3}[robot.root]], height)
+        np.testing.assert_array_equal(others, [0, 0, 0, 0, 0, 1] if robot.root == "free" else [0, 0])
+
+
+def assert_legs(robot: qd.Robot, expected: Mapping[str, LegNames], rename: Callable[[str], str] = str) -> None:
+    assert {k: (leg.joints, leg.foot.frame) for k, leg in robot.legs.items()} == {
+        k: (tuple(map(rename, leg.joints)), rename(leg.foot)) for k, leg in expected.items()
+    }
+
+
+def stretch_joint_moves(robot: qd.Robot, leg: qd.Leg, sign: int) -> float:
+    """How the distance from hip to foot changes when the knee's coordinate grows by `sign` * 1e-4 rad."""
+    v = np.zeros(robot.nv)
+    v[robot.velocity_index(leg.knee)] = sign * 1e-4
+    lengths = []
+    for q in (robot.q_home, pin.integrate(robot.model, robot.q_home, v)):
+        data = forward_kinematics(robot, q)
+        joints = [data.oMi[robot.model.getJointId(j)].translation for j in leg.joints]
+        hip = joints[leg.joints.index(leg.knee) - 1]
+        lengths.append(float(np.linalg.norm(data.oMf[robot.frame_id(leg.name)].translation - hip)))
+    return lengths[1] - lengths[0]
+
+
+@pytest.fixture(scope="module")
+def dogs() -> Callable[[str], Urdf]:
+    cache: dict[str, Urdf] = {}
+
+    def get(name: str) -> Urdf:
+        if name not in cache:
+            cache[name] = Urdf.of(name)
+        return cache[name].copy()
+
+    return get
+
+
+# -- real quadrupeds --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", wild.QUADRUPEDS)
+def test_quadruped_has_the_legs_that_its_file_names(name: str) -> None:
+    robot = qd.load(name)
+    assert robot.root == "free"
+    assert_legs(robot, leg_names(name))
+    for leg in robot.legs.values():
+        assert leg.knee in leg.joints[1:]
+        assert 0.01 < leg.foot.radius < 0.2
+        source = robot.report.provenance[f"{leg.name}.radius"]
+        assert robot.tree.file in source
+        assert "sphere" in source or "depth" in source or "end" in source
+
+
+@pytest.mark.parametrize("root", ["free", "planar", "fixed"])
+@pytest.mark.parametrize("name", wild.QUADRUPEDS)
+def test_quadruped_stands_at_home(name: str, root: str) -> None:
+    robot = qd.load(name, root=root)
+    if root != "fixed":
+        assert_stands(robot)
+        return
+    assert_inside_limits(robot, robot.q_home)
+    free = qd.load(name, root="free")
+    np.testing.assert_allclose(robot.q_home, free.q_home[7:], rtol=0, atol=1e-9)
+
+
+def test_every_quadruped_of_the_catalogue_is_examined_here() -> None:
+    kinds = {k: e.kind for k, e in qd.CATALOGUE.items()}
+    assert sorted(k for k, kind in kinds.items() if kind.startswith("quadruped")) == sorted(wild.QUADRUPEDS)
+
+
+@pytest.mark.parametrize("name", wild.QUADRUPEDS)
+def test_knee_sign_bends_the_leg_further(name: str) -> None:
+    robot = qd.load(name)
+    for leg in robot.legs.values():
+        assert stretch_joint_moves(robot, leg, leg.knee_sign) < 0 < stretch_joint_moves(robot, leg, -leg.knee_sign)
+
+
+@pytest.mark.parametrize("bend", ["forward", "backward"])
+def test_bend_tells_which_way_the_knees_point(bend: str, dogs: Callable[[str], Urdf]) -> None:
+    robot = qd.load(str(dogs("anymal_c")), bend=bend)
+    data = forward_kinematics(robot, robot.q_home)
+    for leg in robot.legs.values():
+        hip, knee = (data.oMi[robot.model.getJointId(j)].translation for j in leg.joints[1:])
+        foot = data.oMf[robot.frame_id(leg.name)].translation
+        share = (hip[2] - knee[2]) / (hip[2] - foot[2])
+        ahead = knee[0] - (hip[0] + share * (foot[0] - hip[0]))
+        assert leg.bend == bend
+        assert (ahead > 0.01) == (bend == "forward")
+    assert_stands(robot)
+
+
+def test_planar_home_is_the_free_one_without_its_sideways_part() -> None:
+    free, planar = qd.load("go2"), qd.load("go2", root="planar")
+    np.testing.assert_allclose(planar.q_home, np.r_[0, free.q_home[2], 0, free.q_home[7:]], rtol=0, atol=1e-12)
+
+
+# -- the same machine, written otherwise ------------------------------------------------------------------------
+MACHINES = ("small_quadruped", "anymal_b", "hyq", "solo8")
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_names_and_order_of_the_file_do_not_matter(name: str, seed: int, dogs: Callable[[str], Urdf]) -> None:
+    urdf = dogs(name)
+    every = [x.attrib["name"] for x in (*urdf.links, *urdf.joints)]
+    shuffled = np.random.default_rng(seed).permutation(len(every))
+    new = {n: f"n{k}" for n, k in zip(every, shuffled, strict=True)}
+    plain = qd.load(str(dogs(name)))
+    robot = qd.load(str(urdf.rename(new.__getitem__).shuffle(seed)))
+    assert_legs(robot, leg_names(name), new.__getitem__)
+    assert_stands(robot)
+    for old in plain.joint_names:
+        a, b = plain.configuration_index(old), robot.configuration_index(new[old])
+        assert plain.q_home[a] == pytest.approx(robot.q_home[b], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_continuous_legs_stand_alike(name: str, dogs: Callable[[str], Urdf]) -> None:
+    urdf = dogs(name)
+    legs = leg_names(name)
+    for leg in legs.values():
+        for joint in leg.joints:
+            urdf.unlimit(joint)
+    robot = qd.load(str(urdf))
+    assert robot.nq == 7 + 2 * sum(len(leg.joints) for leg in legs.values())
+    assert_legs(robot, legs)
+    assert_stands(robot)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_axes_counted_the_other_way_change_only_signs(name: str, dogs: Callable[[str], Urdf]) -> None:
+    urdf, plain = dogs(name), qd.load(str(dogs(name)))
+    flipped = [j for i, leg in enumerate(leg_names(name).values()) for k, j in enumerate(leg.joints) if (i + k) % 2]
+    for joint in flipped:
+        urdf.flip_axis(joint)
+    robot = qd.load(str(urdf))
+    assert_legs(robot, leg_names(name))
+    assert_stands(robot)
+    for leg in plain.legs.values():
+        sign = -1 if leg.knee in flipped else 1
+        assert robot.legs[leg.name].knee_sign == sign * leg.knee_sign
+        assert robot.legs[leg.name].bend == leg.bend
+    signs = [-1 if j in flipped else 1 for j in robot.joint_names]
+    np.testing.assert_allclose(robot.q_home[7:], signs * plain.q_home[7:], rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("shift", [0.7, -1.2])
+def test_zero_pose_may_be_any_pose(name: str, shift: float, dogs: Callable[[str], Urdf]) -> None:
+    urdf = dogs(name)
+    for leg in leg_names(name).values():
+        urdf.shift_zero(leg.joints[-1], shift).shift_zero(leg.joints[-2], -0.5 * shift)
+    robot = qd.load(str(urdf))
+    assert_legs(robot, leg_names(name))
+    assert_stands(robot)
+
+
+def test_legs_are_found_when_zero_is_folded_flat(dogs: Callable[[str], Urdf]) -> None:
+    urdf = dogs("small_quadruped")
+    for leg in leg_names("small_quadruped").values():
+        urdf.shift_zero(leg.joints[1], 1.57).shift_zero(leg.joints[2], -2.6)
+    robot = qd.load(str(urdf))
+    assert_legs(robot, leg_names("small_quadruped"))
+    assert_stands(robot)
+
+
+@pytest.mark.parametrize("roll", [0.5, -0.6])
+def test_legs_are_found_when_zero_spreads_them(roll: float, dogs: Callable[[str], Urdf]) -> None:
+    urdf = dogs("small_quadruped")
+    for leg, names in leg_names("small_quadruped").items():
+        urdf.shift_zero(names.joints[0], roll if leg.endswith("L") else -roll)
+    robot = qd.load(str(urdf))
+    assert_legs(robot, leg_names("small_quadruped"))
+    assert_stands(robot)
+
+
+@pytest.mark.parametrize(
+    ("name", "factor"),
+    [("small_quadruped", 0.05), ("small_quadruped", 20.0), ("anymal_b", 0.05), ("anymal_b", 0.3), ("anymal_b", 15.0)],
+)
+def test_size_does_not_matter(name: str, factor: float, dogs: Callable[[str], Urdf]) -> None:
+    plain, robot = qd.load(str(dogs(name))), qd.load(str(dogs(name).scale(factor)))
+    assert_legs(robot, leg_names(name))
+    assert_stands(robot)
+    np.testing.assert_allclose(robot.q_home[7:], plain.q_home[7:], rtol=0, atol=1e-6)
+    assert robot.q_home[2] == pytest.approx(factor * plain.q_home[2], rel=1e-6)
+    for foot in FEET:
+        assert robot.legs[foot].foot.radius == pytest.approx(factor * plain.legs[foot].foot.radius, rel=1e-9)
+
+
+@pytest.mark.parametrize("shift", [(0.6, 0.0, 0.0), (-0.6, 0.3, 0.2), (0.0, -0.5, -0.4)])
+@pytest.mark.parametrize("name", ["small_quadruped", "hyq"])
+def test_base_frame_may_lie_outside_the_legs(
+    name: str, shift: tuple[float, float, float], dogs: Callable[[str], Urdf]
+) -> None:
+    robot = qd.load(str(dogs(name).turn_base(0.0, shift)))
+    assert_legs(robot, leg_names(name))
+    assert robot.feet == FEET
+    assert_level(robot, robot.q_home)
+    assert_inside_limits(robot, robot.q_home)
+    assert_bent(robot, robot.q_home)
+    assert_balanced(robot, robot.q_home)
+
+
+@pytest.mark.parametrize("name", ["small_quadruped", "anymal_b", "solo8"])
+def test_base_frame_may_look_along_y(name: str, dogs: Callable[[str], Urdf]) -> None:
+    robot = qd.load(str(dogs(name).turn_base(math.pi / 2)))
+    assert_legs(robot, leg_names(name))
+    assert_stands(robot)
+
+
+@pytest.mark.parametrize("name", ["small_quadruped", "go2", "anymal_b"])
+def test_knees_may_be_made_to_point_forward(name: str, dogs: Callable[[str], Urdf]) -> None:
+    urdf = dogs(name)
+    for leg in leg_names(name).values():
+        urdf.limit(leg.joints[1], lower=-1.6, upper=1.6).limit(leg.joints[2], lower=0.3, upper=2.7)
+    robot = qd.load(str(urdf))
+    assert_legs(robot, leg_names(name))
+    assert_stands(robot)
+    assert {leg.bend for leg in robot.legs.values()} == {"forward"}
+
+
+@pytest.mark.parametrize("front", ["forward", "backward"])
+def test_front_and_rear_knees_may_oppose(front: str, dogs: Callable[[str], Urdf]) -> None:
+    # Front knees backward and rear ones forward make an X seen from the side, the other way round an O.
+    urdf, bends = dogs("small_quadruped"), {}
+    for name, leg in leg_names("small_quadruped").items():
+        bends[name] = front if name[0] == "F" else {"forward": "backward", "backward": "forward"}[front]
+        low, high = (0.3, 2.7) if bends[name] == "forward" else (-2.7, -0.3)
+        urdf.limit(leg.joints[1], lower=-1.6, upper=1.6).limit(leg.joints[2], lower=low, upper=high)
+    robot = qd.load(str(urdf))
+    assert_stands(robot)
+    assert {k: leg.bend for k, leg in robot.legs.items()} == bends
+
+
+# -- worlds and dummies above the base --------------------------------------------------------------------------
+@pytest.mark.parametrize("rpy", [(0, 0, 0), wild.turned(0.5), wild.turned(1.0), (0.3, -0.4, 2.0), (math.pi / 2, 0, 0)])
+def test_world_link_is_replaced_by_the_root(rpy: tuple[float, float, float], dogs: Callable[[str], Urdf]) -> None:
+    plain = qd.load(str(dogs("small_quadruped")))
+    robot = qd.load(str(dogs("small_quadruped").under("world", "fixed", (1.0, -2.0, 0.7), rpy)))
+    assert robot.root == "free"
+    assert robot.tree.root.name == "base"
+    assert_legs(robot, leg_names("small_quadruped"))
+    np.testing.assert_allclose(robot.q_home, plain.q_home, rtol=0, atol=1e-9)
+    assert any("world" in f.reason for f in robot.report)
+
+
+@pytest.mark.parametrize("rpy", [(0, 0, 0), wild.turned(0.5), wild.turned(1.0), wild.turned(0.15)])
+def test_robot_bolted_to_the_world_keeps_its_sides(
+    rpy: tuple[float, float, float], dogs: Callable[[str], Urdf]
+) -> None:
+    urdf = dogs("small_quadruped").under("world", "fixed", (1.0, -2.0, 0.7), rpy)
+    robot = qd.load(str(urdf), root="fixed")
+    assert robot.nv == 12
+    assert_legs(robot, leg_names("small_quadruped"))
+    placed = forward_kinematics(robot, robot.q_home).oMf[robot.frame_id("base")]
+    np.testing.assert_allclose(placed.translation, [1.0, -2.0, 0.7], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(placed.rotation, pin.rpy.rpyToMatrix(*map(float, rpy)), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("top", ["world", "odom", "map"])
+def test_floating_joint_of_the_file_is_the_root(top: str, dogs: Callable[[str], Urdf]) -> None:
+    plain = qd.load("small_quadruped")
+    for root in (None, "free"):
+        robot = qd.load(str(dogs("small_quadruped").under(top, "floating", (0.0, 0.0, 0.4))), root=root)
+        assert (robot.root, robot.nq, robot.nv) == ("free", 19, 18)
+        assert_legs(robot, leg_names("small_quadruped"))
+        np.testing.assert_allclose(robot.q_home, plain.q_home, rtol=0, atol=1e-12)
+    assert qd.load(str(dogs("small_quadruped").under(top, "floating")), root="fixed").nv == 12
+    assert qd.load(str(dogs("small_quadruped").under(top, "floating")), root="planar").nv == 15
+
+
+@pytest.mark.parametrize("name", ["small_quadruped", "anymal_b"])
+def test_base_footprint_and_dummy_base_are_part_of_the_trunk(name: str, dogs: Callable[[str], Urdf]) -> None:
+    urdf = dogs(name).under("base_dummy", "fixed").under("base_footprint", "fixed", (0, 0, 0.3))
+    robot = qd.load(str(urdf))
+    assert robot.tree.root.name == "base_footprint"
+    assert robot.nv == qd.load(name).nv
+    assert_legs(robot, leg_names(name))
+    assert_level(robot, robot.q_home)
+    assert_balanced(robot, robot.q_home)
+    assert robot.q_home[2] + 0.3 == pytest.approx(qd.load(name).q_home[2], abs=1e-9)
+
+
+# -- feet -------------------------------------------------------------------------------------------------------
+SMALL = leg_names("small_quadruped")
+LENGTH = 0.13  # of the small dog's shank
+
+
+def footless(urdf: Urdf) -> tuple[Urdf, list[str]]:
+    """The small dog without foot links and shank shapes, and the names of its shanks."""
+    for leg in SMALL.values():
+        urdf.remove(leg.foot).clear_shapes(urdf.carried(leg.joints[-1]))
+    return urdf, [urdf.carried(leg.joints[-1]) for leg in SMALL.values()]
+
+
+# collision shape at the end of the shank -> where the sphere's centre and radius should be, in the shank
+ENDS: dict[str, tuple[tuple[str, tuple[float, float, float], dict[str, str]], float, float]] = {
+    "sphere": (("sphere", (0, 0, -LENGTH), {"radius": "0.02"}), -LENGTH, 0.02),
+    "capsule": (("capsule", (0, 0, -LENGTH / 2), {"radius": "0.01", "length": str(LENGTH)}), -LENGTH, 0.01),
+    "cylinder": (
+        ("cylinder", (0, 0, -LENGTH / 2), {"radius": "0.01", "length": str(LENGTH)}),
+        -LENGTH + 0.01,
+        0.01,
+    ),
+    "box": (("box", (0, 0, -LENGTH / 2), {"size": f"0.02 0.02 {LENGTH}"}), -LENGTH + 0.01, 0.01),
+}
+
+
+@pytest.mark.parametrize("shape", ENDS)
+def test_end_of_the_last_link_is_the_foot(shape: str, dogs: Callable[[str], Urdf]) -> None:
+    (tag, place, sizes), height, radius = ENDS[shape]
+    urdf, shanks = footless(dogs("small_quadruped"))
+    for shank in shanks:
+        urdf.add_shape(shank, tag, place, **sizes)
+    robot = qd.load(str(urdf))
+    assert_legs(robot, {k: dataclasses.replace(SMALL[k], foot=s) for k, s in zip(FEET, shanks, strict=True)})
+    assert_stands(robot)
+    for leg in robot.legs.values():
+        assert leg.foot.radius == pytest.approx(radius, abs=1e-12)
+        np.testing.assert_allclose(leg.foot.offset, [0, 0, height], rtol=0, atol=1e-12)
+        assert "geometry" in robot.report.provenance[f"{leg.name}.frame"]
+
+
+def test_without_any_shape_the_foot_is_a_point_beyond_the_centre_of_mass(dogs: Callable[[str], Urdf]) -> None:
+    urdf, _ = footless(dogs("small_quadruped"))
+    robot = qd.load(str(urdf))
+    assert_stands(robot)
+    for leg in robot.legs.values():
+        assert leg.foot.radius == 0.0
+        assert 0.05 < -leg.foot.offset[2] < 0.2
+        assert "centre of mass" in robot.report.provenance[f"{leg.name}.radius"]
+
+
+@pytest.mark.parametrize("scale", [(1.0, 1.0, 1.0), (0.001, 0.001, 0.001)])
+def test_mesh_on_the_last_link_ends_in_the_foot(
+    scale: tuple[float, float, float], tmp_path: Path, dogs: Callable[[str], Urdf]
+) -> None:
+    corners = [(x, y, z) for x in (-0.008, 0.008) for y in (-0.008, 0.008) for z in (0.0, -LENGTH)]
+    lines = [f"v {x / scale[0]} {y / scale[1]} {z / scale[2]}" for x, y, z in corners]
+    (tmp_path / "shank.obj").write_text("\n".join([*lines, "f 1 2 3", "f 4 5 6", "f 6 7 8", ""]))
+    urdf, shanks = footless(dogs("small_quadruped"))
+    for shank in shanks:
+        urdf.add_shape(shank, "mesh", filename="shank.obj", scale=wild.words(scale))
+    (tmp_path / "dog.urdf").write_text(str(urdf))
+    robot = qd.load(tmp_path / "dog.urdf")
+    assert_stands(robot)
+    for leg in robot.legs.values():
+        assert leg.foot.offset[2] - leg.foot.radius == pytest.approx(-LENGTH, abs=1e-9)
+
+
+def test_foot_that_is_only_a_fixed_frame_is_a_point(dogs: Callable[[str], Urdf]) -> None:
+    urdf = dogs("small_quadruped")
+    for leg in SMALL.values():
+        urdf.clear_shapes(leg.foot)
+    robot = qd.load(str(urdf))
+    assert_legs(robot, SMALL)
+    assert_stands(robot)
+    assert all(leg.foot.radius == 0.0 and not leg.foot.offset.any() for leg in robot.legs.values())
+
+
+def test_sphere_beside_the_foot_frame_keeps_its_offset(dogs: Callable[[str], Urdf]) -> None:
+    urdf, offset = dogs("small_quadruped"), (0.004, 0.002, 0.01)
+    for leg in SMALL.values():
+        urdf.clear_shapes(leg.foot).add_shape(leg.foot, "sphere", offset, radius="0.018")
+    robot = qd.load(str(urdf))
+    assert_legs(robot, SMALL)
+    assert_stands(robot)
+    for leg in robot.legs.values():
+        np.testing.assert_array_equal(leg.foot.offset, offset)
+        assert leg.foot.radius == 0.018
+
+
+@pytest.mark.parametrize("beyond", [(0, 0, 0), (0, 0, -0.015), (0.0, 0.01, 0.0)])
+def test_frames_beyond_the_foot_are_not_the_foot(
+    beyond: tuple[float, float, float], dogs: Callable[[str], Urdf]
+) -> None:
+    urdf = dogs("small_quadruped")
+    for name, leg in SMALL.items():
+        urdf.add_link(f"{name}_contact_point").add_joint(
+            f"a_{name}", "fixed", leg.foot, f"{name}_contact_point", beyond
+        )
+    robot = qd.load(str(urdf))
+    assert_legs(robot, SMALL)
+    assert_stands(robot)
+
+
+def test_sensors_on_the_shank_are_not_the_foot(dogs: Callable[[str], Urdf]) -> None:
+    urdf = dogs("small_quadruped")
+    for name, leg in SMALL.items():
+        shank = urdf.carried(leg.joints[-1])
+        urdf.add_link(f"{name}_imu", 0.002, size=0.01)
+        urdf.add_joint(f"a_{name}", "fixed", shank, f"{name}_imu", (0.02, 0, -0.07)).add_shape(
+            f"{name}_imu", "box", size="0.01 0.01 0.01"
+        )
+    robot = qd.load(str(urdf))
+    assert_legs(robot, SMALL)
+    assert_stands(robot)
+
+
+def test_link_named_like_a_foot_is_only_a_warning(dogs: Callable[[str], Urdf]) -> None:
+    hip = {"FL_hip": "FL", "RR_hip": "FL_hip"}
+    urdf = dogs("small_quadruped").rename(lambda n: hip.get(n, n))
+    robot = qd.load(str(urdf))
+    assert_legs(robot, SMALL)
+    assert_stands(robot)
+    assert any("'FL'" in f.reason for f in robot.report.warnings)
+    assert robot.frame_id("FL") == robot.model.getFrameId("FL", pin.FrameType.OP_FRAME)
+
+
+def test_joints_may_be_named_like_links(dogs: Callable[[str], Urdf]) -> None:
+    urdf = dogs("small_quadruped").rename(lambda n: n.removesuffix("_joint"))
+    robot = qd.load(str(urdf))
+    assert_legs(robot, SMALL, lambda n: n.removesuffix("_joint"))
+    assert_stands(robot)
+    assert robot.model.frames[robot.frame_id("FL_calf")].type == pin.FrameType.BODY
+
+
+# -- other legs -------------------------------------------------------------------------------------------------
+TWO = (Segment(Y, (0, 0, -0.2), (-1.6, 1.6)), Segment(Y, (0, 0, -0.2), (-2.6, 2.6)))
+ANKLE = (
+    HIP,
+    Segment(Y, (0, 0, -0.15), (-1.6, 1.6)),
+    Segment(Y, (0, 0, -0.15), (-2.6, 2.6)),
+    Segment(Y, (0, 0, -0.1), (-1.6, 1.6)),
+)
+YAW = (Segment(Z, (0, 0, -0.03), (-0.7, 0.7)), *PLAIN)
+SLIDE = (HIP, Segment(Y, (0, 0, -0.2), (-1.2, 1.2)), Segment(Z, (0, 0, -0.15), (-0.1, 0.1), "prismatic"))
+SLIDE_TWO = (Segment(Y, (0, 0, -0.2), (-1.2, 1.2)), Segment(Z, (0, 0, -0.15), (-0.1, 0.1), "prismatic"))
+PITCH_FIRST = (
+    Segment(Y, (0, 0.05, 0), (-1.6, 1.6)),
+    Segment(X, (0, 0.0, -0.2), (-0.8, 0.8)),
+    Segment(Y, (0, 0, -0.2), (-2.6, 2.6)),
+)
+WHEEL = (*PLAIN, Segment(Y, (0, 0, 0), None, "continuous", "wheel"))
+BENT = (HIP, Segment(Y, (-0.1, 0, -0.17), (-1.2, 1.2)), Segment(Y, (0.1, 0, -0.17), (-1.0, 1.0)))
+
+
+def planned(plan: tuple[Segment, ...]) -> dict[str, LegNames]:
+    return {
+        leg: LegNames(tuple(f"{leg}_{s.name or i}_joint" for i, s in enumerate(plan)), f"{leg}_foot") for leg in FEET
+    }
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [PLAIN, TWO, ANKLE, YAW, PITCH_FIRST, WHEEL, BENT],
+    ids=["roll-pitch-knee", "hip-knee", "ankle", "yaw-roll-pitch-knee", "pitch-roll-knee", "wheel", "bent at zero"],
+)
+def test_legs_of_other_joints_stand(plan: tuple[Segment, ...]) -> None:
+    robot = qd.load(str(dog(plan)))
+    assert_legs(robot, planned(plan))
+    assert_stands(robot)
+    assert all(leg.n == len(plan) for leg in robot.legs.values())
+
+
+@pytest.mark.parametrize("plan", [SLIDE, SLIDE_TWO], ids=["roll-pitch-slide", "pitch-slide"])
+def test_legs_with_sliding_shanks_stand(plan: tuple[Segment, ...]) -> None:
+    robot = qd.load(str(dog(plan)))
+    assert_legs(robot, planned(plan))
+    assert_level(robot, robot.q_home)
+    assert_inside_limits(robot, robot.q_home)
+    assert_balanced(robot, robot.q_home)
+
+
+@pytest.mark.parametrize("kind", ["continuous", "revolute"])
+def test_joints_without_position_limits_stand(kind: str) -> None:
+    plan = tuple(dataclasses.replace(s, limit=None, kind=kind) for s in PLAIN)
+    robot = qd.load(str(dog(plan)))
+    assert_legs(robot, planned(plan))
+    assert_stands(robot)
+
+
+def test_front_and_rear_legs_may_differ_in_length() -> None:
+    long = (HIP, *(dataclasses.replace(s, to=(0.0, 0.0, -0.27)) for s in (THIGH, SHANK)))
+    robot = qd.load(str(dog({"FL": PLAIN, "FR": PLAIN, "RL": long, "RR": long})))
+    assert_legs(robot, planned(PLAIN))
+    assert_stands(robot)
+
+
+@pytest.mark.parametrize("up", [0.08, -0.08])
+def test_hips_may_sit_at_different_heights(up: float) -> None:
+    hips = {k: (x, y, up if k[0] == "R" else 0.0) for k, (x, y, _) in CORNERS.items()}
+    robot = qd.load(str(dog(hips=hips)))
+    assert_legs(robot, planned(PLAIN))
+    assert_stands(robot)
+
+
+@pytest.mark.parametrize("limit", [(-1.6, -1.45), (-0.9, -0.8), (-2.5, -2.2)])
+def test_one_leg_with_tight_limits_bends_the_others_to_it(limit: tuple[float, float]) -> None:
+    tight = (HIP, THIGH, dataclasses.replace(SHANK, limit=limit))
+    robot = qd.load(str(dog({**dict.fromkeys(FEET, PLAIN), "RL": tight})))
+    assert_legs(robot, planned(PLAIN))
+    assert_stands(robot)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_dogs_of_random_proportions_stand(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b, wide, long, tall = rng.uniform((0.1, 0.1, 0.05, 0.15, -0.05), (0.5, 0.5, 0.3, 0.8, 0.05))
+    plan = (
+        dataclasses.replace(HIP, to=(rng.uniform(-0.05, 0.05), rng.uniform(0, 0.1), 0.0)),
+        dataclasses.replace(THIGH, to=(0.0, rng.uniform(-0.05, 0.05), -a)),
+        dataclasses.replace(SHANK, to=(0.0, 0.0, -b)),
+    )
+    hips = {k: (np.sign(x) * long, np.sign(y) * wide, tall) for k, (x, y, _) in CORNERS.items()}
+    robot = qd.load(str(dog(plan, hips=hips)))
+    assert_legs(robot, planned(plan))
+    assert_stands(robot)
+
+
+# -- what else hangs from the trunk -----------------------------------------------------------------------------
+def with_chain(urdf: Urdf, name: str, at: tuple[float, float, float], *segments: Segment) -> Urdf:
+    parent = urdf.base
+    for i, s in enumerate(segments):
+        urdf.add_link(f"{name}{i}", 0.1, np.array(s.to) / 2.0, 0.03)
+        urdf.add_joint(f"{name}{i}_joint", s.kind, parent, f"{name}{i}", at, axis=s.axis, limit=s.limit)
+        at, parent = s.to, f"{name}{i}"  # type: ignore[assignment]
+    return urdf
+
+
+TAIL = (Segment(Y, (-0.08, 0, 0)), Segment(Z, (-0.08, 0, 0)), Segment(Y, (-0.08, 0, 0)))
+ARM = (
+    Segment(Z, (0, 0, 0.08)),
+    Segment(Y, (0.05, 0, 0.2)),
+    Segment(Y, (0.2, 0, 0.0)),
+    Segment(X, (0.05, 0, 0)),
+    Segment(Y, (0.05, 0, 0)),
+    Segment(X, (0.04, 0, 0)),
+)
+ARM_LIKE_LEG = (HIP, Segment(Y, (0, 0, 0.2)), Segment(Y, (0, 0, 0.2)))
+EXTRAS: dict[str, Callable[[Urdf], Urdf]] = {
+    "lidar": lambda u: with_chain(u, "lidar", (0.0, 0, 0.1), Segment(Z, (0, 0, 0.03), None, "continuous")),
+    "tail of one": lambda u: with_chain(u, "tail", (-0.22, 0, 0.02), *TAIL[:1]),
+    "tail of two": lambda u: with_chain(u, "tail", (-0.22, 0, 0.02), *TAIL[:2]),
+    "tail of three": lambda u: with_chain(u, "tail", (-0.22, 0, 0.02), *TAIL),
+    "head of two": lambda u: with_chain(u, "head", (0.22, 0, 0.05), Segment(Z, (0, 0, 0.05)), Segment(Y, (0.1, 0, 0))),
+    "two ears": lambda u: with_chain(
+        with_chain(u, "lear", (0.2, 0.04, 0.1), Segment(Y, (0, 0, 0.05)), Segment(Y, (0, 0, 0.05))),
+        "rear",
+        (0.2, -0.04, 0.1),
+        Segment(Y, (0, 0, 0.05)),
+        Segment(Y, (0, 0, 0.05)),
+    ),
+    "arm": lambda u: with_chain(u, "arm", (0.12, 0, 0.1), *ARM),
+    "arm with gripper": lambda u: (
+        with_chain(u, "arm", (0.12, 0, 0.1), *ARM)
+        .add_link("left_finger", 0.02, size=0.02)
+        .add_joint("left", "prismatic", "arm5", "left_finger", (0.04, 0.01, 0), axis=Y, limit=(0.0, 0.03))
+        .add_link("right_finger", 0.02, size=0.02)
+        .add_joint("right", "prismatic", "arm5", "right_finger", (0.04, -0.01, 0), axis=Y, limit=(-0.03, 0.0))
+    ),
+    "two arms like legs": lambda u: with_chain(
+        with_chain(u, "larm", (0.2, 0.06, 0.1), *ARM_LIKE_LEG), "rarm", (0.2, -0.06, 0.1), *ARM_LIKE_LEG
+    ),
+    "two arms": lambda u: with_chain(with_chain(u, "larm", (0.2, 0.06, 0.1), *ARM), "rarm", (0.2, -0.06, 0.1), *ARM),
+}
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_tails_arms_and_sensors_are_no_legs(extra: str) -> None:
+    robot = qd.load(str(EXTRAS[extra](dog())))
+    assert_legs(robot, planned(PLAIN))
+    assert_stands(robot)
+
+
+def test_mast_of_forty_dummy_links_changes_nothing(dogs: Callable[[str], Urdf]) -> None:
+    urdf, plain, parent = dogs("small_quadruped"), qd.load("small_quadruped"), "base"
+    for i in range(40):
+        urdf.add_link(f"mast_{i}").add_joint(f"mast_{i}_joint", "fixed", parent, f"mast_{i}", (0, 0, 0.05))
+        parent = f"mast_{i}" if i % 3 else parent
+    robot = qd.load(str(urdf))
+    assert_legs(robot, SMALL)
+    np.testing.assert_array_equal(robot.q_home, plain.q_home)
+    assert robot.mass == plain.mass
+
+
+@pytest.mark.parametrize("spine", [Y, Z, X], ids=["pitch", "yaw", "roll"])
+@pytest.mark.parametrize("behind", ["RL RR", "FL FR"])
+def test_legs_on_both_sides_of_a_spine_stand(spine: tuple[float, float, float], behind: str) -> None:
+    moved = behind.split()
+    sign = -1.0 if moved[0][0] == "R" else 1.0
+    hips = {k: (0.2 * sign if k in moved else x, y, z) for k, (x, y, z) in CORNERS.items()}
+    urdf = Urdf.of("small_quadruped")
+    urdf = dog(hips=hips, parents=dict.fromkeys(moved, "half"))
+    urdf.add_link("half", 4.0, (0.1 * sign, 0, 0), 0.2).add_joint(
+        "spine", "revolute", "trunk", "half", axis=spine, limit=(-0.4, 0.4)
+    )
+    robot = qd.load(str(urdf))
+    assert_legs(robot, planned(PLAIN))
+    assert robot.q_home[robot.configuration_index("spine")] == 0.0
+    assert_stands(robot)
+
+
+# -- what is no quadruped ---------------------------------------------------------------------------------------
+def example(path: str) -> qd.Robot:
+    return qd.load(example_robots() / path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "talos_data/robots/talos_reduced.urdf",
+        "simple_humanoid_description/urdf/simple_humanoid.urdf",
+        "g1_description/urdf/g1_29dof_rev_1_0.urdf",
+        "g1_description/urdf/g1_29dof_with_hand_rev_1_0.urdf",
+        "alexander_description/urdf/alexander_v1.lowerBodyOnly.urdf",
+        "bolt_description/robots/bolt.urdf",
+    ],
+)
+def test_biped_stands_on_its_two_legs(path: str) -> None:
+    robot = example(path)
+    assert robot.feet == ("L", "R")
+    for side, word in (("L", "left"), ("R", "right")):
+        assert robot.legs[side].side == word
+        hints = (word, f"leg_{word}", f"{word[0]}_", f"f{word[0]}_", f"{word[0]}leg")
+        assert all(j.lower().startswith(hints) for j in robot.legs[side].joints), robot.legs[side].joints
+        assert not any(w in j.lower() for j in robot.legs[side].joints for w in ("hand", "arm", "shoulder", "wrist"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "allegro_hand_description/urdf/allegro_right_hand.urdf",
+        "allegro_hand_description/urdf/allegro_left_hand.urdf",
+        "alex_description/urdf/alex_psyonic_hands.urdf",
+        "baxter_description/urdf/baxter.urdf",
+        "tiago_description/robots/tiago.urdf",
+        "tiago_description/robots/tiago_dual.urdf",
+        "pr2_description/urdf/pr2.urdf",
+        "iris_description/robots/iris.urdf",
+    ],
+)
+def test_hands_and_arms_are_no_quadruped(path: str) -> None:
+    assert example(path).feet == ()
+
+
+def test_hexapod_has_six_legs() -> None:
+    hips = {f"{row}{side}": (x, y, 0.0) for row, x in zip("FMR", (0.3, 0.0, -0.3), strict=True) for side, y in
+            (("L", 0.1), ("R", -0.1))}  # fmt: skip
+    robot = qd.load(str(dog(hips=hips)))
+    assert robot.feet == ("FL", "FR", "ML", "MR", "RL", "RR")
+    assert_level(robot, robot.q_home)
+    assert_inside_limits(robot, robot.q_home)
+
+
+def test_two_legs_make_a_biped() -> None:
+    robot = qd.load(str(dog(hips={"FL": (0, 0.1, 0), "FR": (0, -0.1, 0)})))
+    assert robot.feet == ("L", "R")
+    assert robot.legs["L"].foot.frame == "FL_foot"
+    assert_level(robot, robot.q_home)
+
+
+# -- stance by height -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["small_quadruped", "go2", "anymal_c", "hyq", "solo8"])
+@pytest.mark.parametrize("share", [0.75, 0.9, 1.0, 1.1])
+def test_stance_stands_at_the_asked_height(name: str, share: float) -> None:
+    robot = qd.load(name)
+    height = share * float(robot.q_home[2])
+    q = stance(robot, height=height)
+    assert q[2] == pytest.approx(height, abs=1e-12)
+    assert_level(robot, q)
+    assert_inside_limits(robot, q)
+    assert_balanced(robot, q)
+
+
+@pytest.mark.parametrize("height", [0.0, -0.3, 0.02, 0.5, 10.0, 1e300])
+def test_height_out_of_reach_raises(height: float) -> None:
+    with pytest.raises(qd.ArgumentError, match="height"):
+        stance(qd.load("go2"), height=height)
+
+
+@pytest.mark.parametrize("height", [math.nan, math.inf, "tall"])
+def test_height_that_is_no_number_raises(height: float) -> None:
+    with pytest.raises(qd.ArgumentError, match="height"):
+        stance(qd.load("go2"), height=height)
+
+
+def test_default_stance_is_home() -> None:
+    robot = qd.load("small_quadruped")
+    np.testing.assert_allclose(stance(robot), robot.q_home, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("bend", ["forward", "backward"])
+def test_stance_bends_knees_as_asked(bend: str) -> None:
+    robot = qd.load("anymal_c")
+    q = stance(robot, bend=dict.fromkeys(FEET, bend))
+    assert_level(robot, q)
+    moved = dataclasses.replace(robot, q_home=q)
+    expected = qd.load("anymal_c", bend=bend)
+    np.testing.assert_allclose(moved.q_home, expected.q_home, rtol=0, atol=1e-8)
+
+
+def test_stance_of_an_arm_raises() -> None:
+    with pytest.raises(qd.ArgumentError, match="no legs"):
+        stance(qd.load("panda"))
+
+
+def test_unknown_leg_or_direction_of_bend_raises() -> None:
+    robot = qd.load("small_quadruped")
+    with pytest.raises(qd.UnknownNameError, match="bend"):
+        stance(robot, bend={"LF": "forward"})
+    with pytest.raises(qd.ArgumentError, match="bend"):
+        stance(robot, bend={"FL": "sideways"})
