@@ -23,6 +23,9 @@ from .state import Live, State
 _rnea, _aba, _crba, _nle = pin.rnea, pin.aba, pin.crba, pin.nonLinearEffects
 _all_terms, _is_normalized = pin.computeAllTerms, pin.isNormalized
 
+#: How many leading entries of q say where the base of each kind of root is, not how it is turned.
+PLACE = {"free": 3, "planar": 2}
+
 Forces = Mapping[str, Array]
 
 
@@ -93,12 +96,18 @@ class Dynamics:
         if self._validate and not (self._state_fits(q, v) and is_approx(q, self._unit, FAR) and is_approx(v, v)):
             self._examine(q=q, v=v)
             if not np.linalg.norm(q) < FAR:
-                raise overflow("update", {"q": q, "v": v})
+                raise ArgumentError(
+                    f"q: its norm {np.linalg.norm(q):.3g} is beyond {FAR:g}; what a State holds is computed about the "
+                    "world's origin and would have lost its digits there: move the origin to the robot"
+                )
         live = self._live
         live.tick = tick = live.tick + 1
         _all_terms(self._model, live.data, q, v)
         if self._validate and not live.data.kinetic_energy < ENERGETIC:
-            raise overflow("update", {"q": q, "v": v})
+            raise ArgumentError(
+                f"v: its kinetic energy {live.data.kinetic_energy:.3g} J is beyond {ENERGETIC:g} J, where what a State "
+                "holds would overflow; the motion has diverged"
+            )
         return State(live, tick, q.copy(), v.copy())
 
     # -- the four that loops call: checks in the order of their price ------------------------------------------
@@ -439,10 +448,8 @@ class Dynamics:
         For what does not depend on the base's place, though Pinocchio computes it about the world's origin: at 1 km
         M^-1 would be wrong by 1e-7, at 1,000 km by 20 %.
         """
-        if self._robot.root != "free":
-            return q
         q = q.copy()
-        q[:3] = 0.0
+        q[: PLACE.get(self._robot.root, 0)] = 0.0
         return q
 
     # -- checks ----------------------------------------------------------------------------------------------
@@ -465,7 +472,15 @@ class Dynamics:
                 check_unit(self._model, value)
 
     def _check(self, **arguments: Array) -> None:
-        if self._validate:
+        """Raise for a bad argument, if validating; the quick check, and the exact one where it fails."""
+        if self._validate and not all(
+            type(x) is ndarray
+            and x.shape == (self._nq if name == "q" else self._nv)
+            and x.dtype is FLOAT
+            and is_approx(x, x)
+            and (name != "q" or _is_normalized(self._model, x, UNIT_TOLERANCE))
+            for name, x in arguments.items()
+        ):
             self._examine(**arguments)
 
     def _refuse(self, what: str, result: Array, **arguments: Array) -> None:
@@ -476,7 +491,7 @@ class Dynamics:
 
     def _finite(self, what: str, result: Array, **arguments: Array) -> Array:
         """`result`, which must be finite."""
-        if self._validate and not np.isfinite(result).all():
+        if self._validate and not is_approx(result, result):
             raise overflow(what, arguments)
         return result
 

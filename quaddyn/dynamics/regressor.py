@@ -29,18 +29,24 @@ class BodyColumns:
     """Where the bodies of a robot stand in Pinocchio's regressor, and which entry of v moves each.
 
     Attributes:
-        joints: index in ``model.joints`` of the joint that carries each body; 0 for a base bolted to the world.
+        bodies: how many bodies there are, the base included.
         axes: index in v of each body's joint, -1 where it has not exactly one degree of freedom (the root, the world).
     """
 
     def __init__(self, robot: Robot) -> None:
         model = robot.model
         frames = [model.frames[model.getFrameId(body.name, pin.FrameType.BODY)] for body in robot.bodies]
-        self.joints: tuple[int, ...] = tuple(int(f.parentJoint) for f in frames)
+        joints = [int(frame.parentJoint) for frame in frames]
+        self.bodies = len(joints)
         self.axes: tuple[int, ...] = tuple(
             int(model.joints[j].idx_v) if body.joint is not None and model.joints[j].nv == 1 else -1
-            for j, body in zip(self.joints, robot.bodies, strict=True)
+            for j, body in zip(joints, robot.bodies, strict=True)
         )
+        # A base bolted to the world (joint 0) moves nothing: Pinocchio has no columns for it, and ours stay zero.
+        self._moved = np.array([k for k, j in enumerate(joints) if j], dtype=np.intp)
+        self._from = np.array([10 * (j - 1) + p for j in joints if j for p in FROM_PINOCCHIO], dtype=np.intp)
+        self._turned = np.array([k for k, axis in enumerate(self.axes) if axis >= 0], dtype=np.intp)
+        self._axes = np.array([axis for axis in self.axes if axis >= 0], dtype=np.intp)
 
     def regressor(self, inertial: Array, v: Array, a: Array, *, only_inertial: bool) -> Array:
         """H in our column order, from Pinocchio's joint torque regressor.
@@ -54,15 +60,13 @@ class BodyColumns:
         Returns:
             (nv, 10 nb) or (nv, 13 nb) for nb bodies.
         """
-        width = INERTIAL if only_inertial else ALL
-        H = np.zeros((inertial.shape[0], width * len(self.joints)))
-        for k, (joint, axis) in enumerate(zip(self.joints, self.axes, strict=True)):
-            first = width * k
-            if joint:  # a base bolted to the world moves nothing: its columns stay zero
-                H[:, first : first + INERTIAL] = inertial[:, 10 * (joint - 1) : 10 * joint][:, FROM_PINOCCHIO]
-            if axis >= 0 and not only_inertial:
-                H[axis, first + INERTIAL : first + ALL] = v[axis], np.sign(v[axis]), a[axis]
-        return H
+        nv, width = v.size, INERTIAL if only_inertial else ALL
+        H = np.zeros((nv, self.bodies, width))
+        H[:, self._moved, :INERTIAL] = inertial[:, self._from].reshape(nv, -1, INERTIAL)
+        if not only_inertial:
+            own = v[self._axes], np.sign(v[self._axes]), a[self._axes]
+            H[self._axes, self._turned, INERTIAL:] = np.stack(own, axis=-1)
+        return H.reshape(nv, -1)
 
     def parameters(self, robot: Robot, *, only_inertial: bool) -> Array:
         """The vector delta, (10 nb,) or (13 nb,), of `robot` as loaded."""

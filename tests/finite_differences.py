@@ -1,0 +1,47 @@
+"""Finite differences of anything that depends on a configuration, on its manifold.
+
+One helper for every test: fourth-order central differences, so that steps can be large enough for the rounding of the
+function not to matter.  Errors are of the order ``step^4`` and ``eps / step`` relative to the function.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+STEP = 1e-3
+
+
+def derivative(f: Callable[[float], Array], step: float = STEP) -> Array:
+    """df/dt at t = 0."""
+    near, far = f(step) - f(-step), f(2 * step) - f(-2 * step)
+    return np.asarray((8.0 * near - far) / (12.0 * step))
+
+
+def second_derivative(f: Callable[[float], Array], step: float = STEP) -> Array:
+    """d^2f/dt^2 at t = 0."""
+    near, far = f(step) + f(-step), f(2 * step) + f(-2 * step)
+    return np.asarray((16.0 * near - far - 30.0 * f(0.0)) / (12.0 * step * step))
+
+
+def along(
+    model: pin.Model, f: Callable[[Array, Array], Array], q: Array, v: Array, a: Array | None = None, step: float = STEP
+) -> Array:
+    """d/dt f(q(t), v(t)) at t = 0 of the motion through (q, v) with acceleration `a` (zero by default)."""
+    a = np.zeros_like(v) if a is None else a
+    return derivative(lambda t: f(pin.integrate(model, q, t * v + 0.5 * t * t * a), v + t * a), step)
+
+
+def by_configuration(model: pin.Model, f: Callable[[Array], Array], q: Array, step: float = STEP) -> Array:
+    """(..., nv) partial derivatives of f along the tangent directions of q."""
+    columns = [derivative(lambda t, e=e: f(pin.integrate(model, q, t * e)), step) for e in np.eye(model.nv)]
+    return np.stack(columns, axis=-1)
+
+
+def by_vector(f: Callable[[Array], Array], x: Array, step: float = STEP) -> Array:
+    """(..., n) partial derivatives of f by the entries of a plain vector x."""
+    columns = [derivative(lambda t, e=e: f(x + t * e), step) for e in np.eye(x.size)]
+    return np.stack(columns, axis=-1)

@@ -1,0 +1,969 @@
+import copy
+import functools
+import pickle
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from finite_differences import along, by_configuration, by_vector, derivative, second_derivative
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import quaddyn as qd
+from quaddyn.dynamics import UNIT_TOLERANCE, Dynamics, State
+
+LIMIT = '<limit lower="-1" upper="1" velocity="5" effort="50"/>'
+SLIDE = f'type="prismatic"><parent link="{{}}"/><child link="{{}}"/><axis xyz="1 0 0"/>{LIMIT}</joint>'
+SWING = 'type="continuous"><parent link="{}"/><child link="{}"/><axis xyz="0 1 0"/></joint>'
+
+
+def two_joints(first, second):
+    return f"""
+    <robot name="two_joints">
+      <link name="rail"/>
+      <link name="cart"><inertial><mass value="2"/>
+        <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+      <link name="rod"><inertial><origin xyz="0 0 -0.4"/><mass value="1"/>
+        <inertia ixx="0.02" iyy="0.03" izz="0.01" ixy="0" ixz="0.002" iyz="0"/></inertial></link>
+      <joint name="one" {first.format("rail", "cart")}
+      <joint name="two" {second.format("cart", "rod")}
+    </robot>
+    """
+
+
+ROBOTS = {
+    "go2 free": lambda: qd.load("go2", armature=0.02, damping=0.1, friction=0.3),
+    "go2 planar": lambda: qd.load("go2", root="planar", armature=0.01),
+    "anymal_c free": lambda: qd.load("anymal_c"),
+    "hyq free": lambda: qd.load("hyq"),
+    "solo12 free": lambda: qd.load("solo12"),
+    "anymal_b_kinova free": lambda: qd.load("anymal_b_kinova"),
+    "solo12 fixed": lambda: qd.load("solo12", root="fixed"),
+    "ur5 fixed": lambda: qd.load("ur5", damping=0.5),
+    "panda fixed": lambda: qd.load("panda"),
+    "kinova fixed": lambda: qd.load("kinova"),
+    # Place and speed of a slider next to the world never reach its own force.
+    "slider fixed": lambda: qd.load(two_joints(SLIDE, SWING), root="fixed"),
+}
+REFERENCES = ("local_world_aligned", "local", "world")
+EPS = np.finfo(float).eps
+
+
+@functools.cache
+def robot_of(key):
+    return ROBOTS[key]()
+
+
+@functools.cache
+def dynamics_of(key):
+    return Dynamics(robot_of(key))
+
+
+@pytest.fixture(params=ROBOTS)
+def dyn(request):
+    return dynamics_of(request.param)
+
+
+@pytest.fixture(params=["go2 free", "go2 planar", "anymal_b_kinova free", "kinova fixed", "slider fixed"])
+def some(request):
+    """A robot of each kind of root and joint, where a test is long."""
+    return dynamics_of(request.param)
+
+
+@pytest.fixture
+def go2():
+    return dynamics_of("go2 free")
+
+
+def sample(dyn, seed=0):
+    """A state well off home, and one more vector."""
+    robot, rng = dyn.robot, np.random.default_rng(seed)
+    q = pin.integrate(robot.model, robot.q_home, 0.5 * rng.standard_normal(robot.nv))
+    return q, rng.standard_normal(robot.nv), rng.standard_normal(robot.nv)
+
+
+def tips(robot):
+    """A few frames: feet where there are any, the last link, the base."""
+    return (*robot.feet[:2], robot.bodies[-1].name, robot.bodies[0].name)
+
+
+def close(actual, expected, tolerance=1e-12):
+    """Equal to `tolerance` times the larger of 1 and the largest expected entry."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * max(1.0, np.abs(expected).max(initial=0.0)))
+
+
+# -- identities of the joint space ---------------------------------------------------------------------------
+
+
+def test_mass_matrix_is_symmetric_positive_definite(dyn):
+    for seed in range(3):
+        M = dyn.crba(sample(dyn, seed)[0])
+        assert np.array_equal(M, M.T)
+        assert np.linalg.eigvalsh(M)[0] > 0
+
+
+def test_columns_of_mass_matrix_are_inverse_dynamics_of_unit_accelerations(dyn):
+    q, v, _ = sample(dyn)
+    h = dyn.nle(q, v)
+    columns = [dyn.rnea(q, v, e) - h for e in np.eye(dyn.robot.nv)]
+    close(np.column_stack(columns), dyn.crba(q), 1e-11)
+
+
+def test_armature_is_in_the_mass_matrix(go2):
+    bare = Dynamics(qd.load("go2", armature=0.0))
+    q, _, _ = sample(go2)
+    close(go2.crba(q) - bare.crba(q), np.diag(go2.robot.armature))
+    assert go2.robot.armature.max() == 0.02
+
+
+def test_aba_inverts_rnea(dyn):
+    for seed in range(3):
+        q, v, a = sample(dyn, seed)
+        tau = dyn.rnea(q, v, a)
+        condition = np.linalg.cond(dyn.crba(q))
+        close(dyn.aba(q, v, tau), a, 50 * EPS * condition)
+        close(dyn.rnea(q, v, dyn.aba(q, v, tau)), tau, 50 * EPS * condition)
+
+
+def test_mass_inverse_inverts_the_mass_matrix(dyn):
+    q, _, _ = sample(dyn)
+    M, Minv = dyn.crba(q), dyn.mass_inverse(q)
+    assert np.array_equal(Minv, Minv.T)
+    close(Minv @ M, np.eye(dyn.robot.nv), 50 * EPS * np.linalg.cond(M))
+
+
+def test_nonlinear_effects_are_coriolis_plus_gravity(dyn):
+    q, v, _ = sample(dyn)
+    close(dyn.coriolis(q, v) @ v + dyn.gravity(q), dyn.nle(q, v))
+    close(dyn.rnea(q, v, np.zeros_like(v)), dyn.nle(q, v))
+    close(dyn.nle(q, np.zeros_like(v)), dyn.gravity(q))
+
+
+def test_coriolis_makes_mdot_minus_2c_skew(dyn):
+    q, v, _ = sample(dyn)
+    C = dyn.coriolis(q, v)
+    Mdot = along(dyn.robot.model, lambda q, v: dyn.crba(q), q, v)
+    close(Mdot, C + C.T, 1e-9)
+    defect = Mdot - 2 * C
+    close(defect, -defect.T, 1e-9)
+
+
+def test_coriolis_is_christoffels_on_a_fixed_arm():
+    dyn = dynamics_of("ur5 fixed")
+    q, v, _ = sample(dyn)
+    dM = by_configuration(dyn.robot.model, dyn.crba, q)
+    christoffel = 0.5 * (dM + dM.transpose(0, 2, 1) - dM.transpose(2, 1, 0))
+    close(dyn.coriolis(q, v), christoffel @ v, 1e-9)
+
+
+def test_energy_changes_by_the_power_of_the_torques(dyn):
+    q, v, a = sample(dyn)
+    rate = along(dyn.robot.model, lambda q, v: np.array(dyn.energy(q, v).total), q, v, a)
+    close(rate, dyn.rnea(q, v, a) @ v, 1e-8)
+
+
+def test_kinetic_energy_is_the_quadratic_form_of_the_mass_matrix(dyn):
+    q, v, _ = sample(dyn)
+    close(dyn.energy(q, v).kinetic, 0.5 * v @ dyn.crba(q) @ v)
+
+
+def test_gravity_is_the_gradient_of_potential_energy(dyn):
+    q, v, _ = sample(dyn)
+    gradient = by_configuration(dyn.robot.model, lambda q: np.array(dyn.energy(q, v).potential), q)
+    close(dyn.gravity(q), gradient, 1e-8)
+
+
+def test_a_free_root_feels_its_weight():
+    for key in ("go2 free", "hyq free"):
+        dyn = dynamics_of(key)
+        q = dyn.robot.q_home
+        upright = dyn.frame_placement(q, dyn.robot.bodies[0].name).rotation
+        close(upright @ dyn.gravity(q)[:3], [0.0, 0.0, 9.81 * dyn.robot.mass], 1e-12)
+
+
+def test_a_planar_root_feels_its_weight_along_z():
+    dyn = dynamics_of("go2 planar")
+    close(dyn.gravity(dyn.robot.q_home)[:2], [0.0, 9.81 * dyn.robot.mass], 1e-12)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(data=st.data(), key=st.sampled_from(["go2 free", "go2 planar", "panda fixed", "kinova fixed"]))
+def test_equation_of_motion_holds_at_any_state(data, key):
+    dyn = dynamics_of(key)
+    nv = dyn.robot.nv
+    step, v, a = (data.draw(arrays(float, nv, elements=st.floats(-10, 10))) for _ in range(3))
+    q = pin.integrate(dyn.robot.model, dyn.robot.q_home, step)
+    s = dyn.update(q, v)
+    tau = dyn.rnea(q, v, a)
+    close(tau, s.M @ a + s.h, 1e-11)
+    close(dyn.aba(q, v, tau), a, 200 * EPS * np.linalg.cond(s.M) * max(1.0, np.abs(tau).max()))
+
+
+# -- centre of mass and momentum -----------------------------------------------------------------------------
+
+
+def test_com_jacobian_is_the_derivative_of_the_center_of_mass(dyn):
+    q, _, _ = sample(dyn)
+    close(dyn.com_jacobian(q), by_configuration(dyn.robot.model, dyn.center_of_mass, q), 1e-10)
+
+
+def test_com_drift_is_the_derivative_of_the_com_jacobian_times_v(dyn):
+    q, v, a = sample(dyn)
+    drift = along(dyn.robot.model, lambda q, _: dyn.com_jacobian(q) @ v, q, v)
+    s = dyn.update(q, v)
+    close(s.com_drift, drift, 1e-9)
+    close(
+        s.com_jacobian @ a + s.com_drift,
+        along(dyn.robot.model, lambda q, v: dyn.com_jacobian(q) @ v, q, v, a),
+        1e-9,
+    )
+
+
+def test_linear_momentum_is_mass_times_com_velocity(dyn):
+    q, v, _ = sample(dyn)
+    moving = sum(body.inertial.mass for body in dyn.robot.bodies[dyn.robot.root == "fixed" :])
+    momentum = dyn.centroidal_momentum(q, v)
+    close(momentum[:3], moving * dyn.com_jacobian(q) @ v)
+
+
+def test_angular_momentum_changes_by_contact_torque_alone_in_flight(go2):
+    q, v, _ = sample(go2)
+    a = go2.aba(q, v, np.zeros_like(v))
+    rate = along(go2.robot.model, go2.centroidal_momentum, q, v, a)
+    close(rate, [0, 0, -9.81 * go2.robot.mass, 0, 0, 0], 1e-8)
+
+
+# -- frames --------------------------------------------------------------------------------------------------
+
+
+def twist(dyn, q, v, name, reference):
+    """Velocity of a frame from its placement alone."""
+    T = dyn.frame_placement(q, name)
+
+    def pose(t):
+        return dyn.frame_placement(pin.integrate(dyn.robot.model, q, t * v), name)
+
+    linear = derivative(lambda t: pose(t).translation)
+    spin = derivative(lambda t: pose(t).rotation) @ T.rotation.T
+    angular = np.array([spin[2, 1], spin[0, 2], spin[1, 0]])
+    if reference == "local":
+        return np.concatenate([T.rotation.T @ linear, T.rotation.T @ angular])
+    if reference == "world":
+        return np.concatenate([linear - np.cross(angular, T.translation), angular])
+    return np.concatenate([linear, angular])
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_frame_velocity_is_the_derivative_of_its_placement(dyn, reference):
+    q, v, _ = sample(dyn)
+    for name in tips(dyn.robot):
+        close(dyn.frame_velocity(q, v, name, reference=reference), twist(dyn, q, v, name, reference), 1e-9)
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_frame_jacobian_times_v_is_frame_velocity(dyn, reference):
+    q, _, _ = sample(dyn)
+    for name in tips(dyn.robot):
+        J = dyn.frame_jacobian(q, name, reference=reference)
+        columns = [dyn.frame_velocity(q, e, name, reference=reference) for e in np.eye(dyn.robot.nv)]
+        close(J, np.column_stack(columns))
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_drift_is_the_derivative_of_the_jacobian_times_v(dyn, reference):
+    q, v, _ = sample(dyn)
+    for name in tips(dyn.robot):
+        Jdot = along(dyn.robot.model, lambda q, _, name=name: dyn.frame_jacobian(q, name, reference=reference), q, v)
+        close(dyn.frame_drift(q, v, name, reference=reference), Jdot @ v, 1e-9)
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_jacobian_times_a_plus_drift_is_the_derivative_of_velocity(dyn, reference):
+    q, v, a = sample(dyn)
+    s = dyn.update(q, v)
+    for name in tips(dyn.robot):
+        rate = along(
+            dyn.robot.model, lambda q, v, name=name: dyn.frame_velocity(q, v, name, reference=reference), q, v, a
+        )
+        close(s.jacobian(name, reference=reference) @ a + s.drift(name, reference=reference), rate, 1e-9)
+
+
+def test_world_aligned_drift_is_the_classical_acceleration(some):
+    q, v, a = sample(some)
+    name = tips(some.robot)[-2]
+    J, drift = some.frame_jacobian(q, name), some.frame_drift(q, v, name)
+
+    def position(t):
+        return some.frame_placement(pin.integrate(some.robot.model, q, t * v + 0.5 * t * t * a), name).translation
+
+    close((J @ a + drift)[:3], second_derivative(position), 1e-8)
+
+
+def test_local_drift_differs_from_the_classical_one_by_omega_cross_v(go2):
+    q, v, _ = sample(go2)
+    R = go2.frame_placement(q, "FL").rotation
+    local, classical = go2.frame_drift(q, v, "FL", reference="local"), go2.frame_drift(q, v, "FL")
+    twist = go2.frame_velocity(q, v, "FL", reference="local")
+    close(R @ (local[:3] + np.cross(twist[3:], twist[:3])), classical[:3])
+    close(R @ local[3:], classical[3:])
+
+
+# -- a State against the stateless calls ---------------------------------------------------------------------
+
+
+def test_state_holds_what_the_stateless_calls_return(dyn):
+    for seed in range(3):
+        q, v, _ = sample(dyn, seed)
+        s = dyn.update(q, v)
+        assert np.array_equal(s.q, q) and np.array_equal(s.v, v)
+        close(s.M, dyn.crba(q))
+        close(s.h, dyn.nle(q, v))
+        close(s.gravity, dyn.gravity(q))
+        close(s.com, dyn.center_of_mass(q))
+        close(s.com_jacobian, dyn.com_jacobian(q))
+        close(s.com_velocity, dyn.com_jacobian(q) @ v)
+        close(s.centroidal_momentum, dyn.centroidal_momentum(q, v))
+        close(s.energy, dyn.energy(q, v))
+        assert s.energy.total == s.energy.kinetic + s.energy.potential
+        for name in tips(dyn.robot):
+            close(s.placement(name).homogeneous, dyn.frame_placement(q, name).homogeneous)
+            for reference in REFERENCES:
+                close(s.jacobian(name, reference=reference), dyn.frame_jacobian(q, name, reference=reference))
+                close(s.velocity(name, reference=reference), dyn.frame_velocity(q, v, name, reference=reference))
+                close(s.drift(name, reference=reference), dyn.frame_drift(q, v, name, reference=reference))
+
+
+PROPERTIES = sorted(k for k, x in vars(State).items() if isinstance(x, property) and k not in ("robot", "stale"))
+FRAME_READS = ("placement", "jacobian", "velocity", "drift")
+
+
+def read(s, what):
+    return getattr(s, what)("FL") if what in FRAME_READS else getattr(s, what)
+
+
+@pytest.mark.parametrize("what", [*PROPERTIES, *FRAME_READS])
+def test_stale_state_raises_when_read(go2, what):
+    q, v, _ = sample(go2)
+    old = go2.update(q, v)
+    read(old, what)
+    new = go2.update(q, v)
+    assert old.stale and not new.stale
+    with pytest.raises(qd.StaleStateError, match="stale"):
+        read(old, what)
+    read(new, what)
+
+
+@pytest.mark.parametrize("what", [*PROPERTIES, *FRAME_READS])
+def test_arrays_of_a_state_are_read_only(go2, what):
+    q, v, _ = sample(go2)
+    value = read(go2.update(q, v), what)
+    arrays = [x for x in (value, getattr(value, "translation", None), getattr(value, "rotation", None))]
+    arrays = [x for x in arrays if isinstance(x, np.ndarray)]
+    assert arrays or what == "energy"
+    for array in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0.0
+
+
+def stateless(dyn):
+    """Every stateless call, as (name, arguments by name)."""
+    q, v, a = sample(dyn)
+    name = dyn.robot.bodies[-1].name
+    return {
+        "rnea": dict(q=q, v=v, a=a),
+        "aba": dict(q=q, v=v, tau=a),
+        "crba": dict(q=q),
+        "nle": dict(q=q, v=v),
+        "gravity": dict(q=q),
+        "coriolis": dict(q=q, v=v),
+        "mass_inverse": dict(q=q),
+        "joint_friction": dict(v=v),
+        "energy": dict(q=q, v=v),
+        "frame_placement": dict(q=q, name=name),
+        "frame_jacobian": dict(q=q, name=name),
+        "frame_velocity": dict(q=q, v=v, name=name),
+        "frame_drift": dict(q=q, v=v, name=name),
+        "center_of_mass": dict(q=q),
+        "com_jacobian": dict(q=q),
+        "centroidal_momentum": dict(q=q, v=v),
+        "rnea_derivatives": dict(q=q, v=v, a=a),
+        "aba_derivatives": dict(q=q, v=v, tau=a),
+        "regressor": dict(q=q, v=v, a=a),
+    }
+
+
+CALLS = tuple(stateless(dynamics_of("go2 free")))
+
+
+def parts(result):
+    """The arrays in a result."""
+    if isinstance(result, np.ndarray):
+        return [result]
+    if isinstance(result, tuple):
+        return [np.asarray(x) for x in result]
+    return [result.rotation, result.translation]
+
+
+def test_every_public_call_is_listed_here():
+    public = {k for k, x in vars(Dynamics).items() if callable(x) and not k.startswith("_")}
+    assert public - {"update", "parameters"} == set(CALLS)
+
+
+def test_stateless_calls_leave_the_state_alone(some):
+    q, v, _ = sample(some, 1)
+    s = some.update(q, v)
+    names = tips(some.robot)
+    before = {k: copy.deepcopy(np.asarray(getattr(s, k))) for k in PROPERTIES}
+    drift = [s.drift(n) for n in names]
+    for call, arguments in stateless(some).items():
+        getattr(some, call)(**arguments)
+    assert not s.stale
+    for k in PROPERTIES:
+        assert np.array_equal(before[k], np.asarray(getattr(s, k))), k
+    assert all(np.array_equal(x, s.drift(n)) for x, n in zip(drift, names, strict=True))
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_results_are_fresh_copies(go2, call):
+    arguments = stateless(go2)[call]
+    first = getattr(go2, call)(**arguments)
+    kept = [x.copy() for x in parts(first)]
+    other = {k: sample(go2, 5)["qva".index(k)] if k in "qva" else x for k, x in arguments.items()}
+    getattr(go2, call)(**other)
+    go2.update(*sample(go2, 6)[:2])
+    assert all(np.array_equal(x, y) for x, y in zip(parts(first), kept, strict=True))
+    second = getattr(go2, call)(**arguments)
+    assert not any(np.shares_memory(x, y) for x, y in zip(parts(first), parts(second), strict=True))
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_arguments_are_not_changed(go2, call):
+    arguments = stateless(go2)[call]
+    before = {k: copy.copy(x) for k, x in arguments.items()}
+    getattr(go2, call)(**arguments)
+    assert all(np.array_equal(before[k], x) for k, x in arguments.items())
+
+
+def test_a_state_does_not_follow_its_callers_arrays(go2):
+    q, v, _ = sample(go2)
+    mine = q.copy()
+    s = go2.update(mine, v)
+    mine[:] = 0.0
+    assert np.array_equal(s.q, q)
+
+
+def test_views_outlive_their_dynamics():
+    s = Dynamics(robot_of("go2 free")).update(*sample(dynamics_of("go2 free"))[:2])
+    M = s.M
+    expected = M.copy()
+    del s
+    for _ in range(20):
+        Dynamics(robot_of("go2 free")).update(robot_of("go2 free").q_home, np.zeros(18))
+    assert np.array_equal(M, expected)
+
+
+# -- external forces -----------------------------------------------------------------------------------------
+
+
+def test_external_forces_equal_pinocchios_own(some):
+    q, v, a = sample(some)
+    model, name = some.robot.model, some.robot.bodies[-1].name
+    wrench = np.random.default_rng(3).standard_normal(6) * 10
+    frame = model.frames[some.robot.frame_id(name)]
+    R = some.frame_placement(q, name).rotation
+    at_frame = pin.Force(R.T @ wrench[:3], R.T @ wrench[3:])
+    forces = pin.StdVec_Force()
+    for i in range(model.njoints):
+        forces.append(frame.placement.act(at_frame) if i == frame.parentJoint else pin.Force.Zero())
+    data = model.createData()
+    close(some.rnea(q, v, a, fext={name: wrench}), pin.rnea(model, data, q, v, a, forces), 1e-12)
+    expected = pin.aba(model, data, q, v, a, forces)
+    close(some.aba(q, v, a, fext={name: wrench}), expected, 50 * EPS * np.linalg.cond(some.crba(q)))
+
+
+def test_external_forces_enter_through_world_aligned_jacobians(go2):
+    q, v, a = sample(go2)
+    f = {"FL": np.array([1.0, -2.0, 30.0]), "RR": np.array([3.0, 0.5, 20.0, 0.1, 0.2, -0.3])}
+    pushed = sum(go2.frame_jacobian(q, k)[: len(x)].T @ x for k, x in f.items())
+    close(go2.rnea(q, v, a, fext=f), go2.rnea(q, v, a) - pushed)
+    close(go2.rnea(q, v, go2.aba(q, v, a, fext=f), fext=f), a, 50 * EPS * np.linalg.cond(go2.crba(q)))
+
+
+def test_a_force_is_a_wrench_without_torque(go2):
+    q, v, a = sample(go2)
+    f = np.array([1.0, -2.0, 30.0])
+    wrench = np.concatenate([f, np.zeros(3)])
+    close(go2.rnea(q, v, a, fext={"FR": f}), go2.rnea(q, v, a, fext={"FR": wrench}))
+    assert np.array_equal(go2.rnea(q, v, a, fext={}), go2.rnea(q, v, a))
+
+
+def test_feet_that_carry_the_weight_hold_the_base(go2):
+    q = go2.robot.q_home
+    rest = np.zeros(18)
+    up = np.array([0.0, 0.0, 9.81 * go2.robot.mass])
+    base = go2.robot.bodies[0].name
+    lift = go2.rnea(q, rest, rest, fext={base: up})
+    close(lift[:3], np.zeros(3), 1e-11)
+
+
+# -- derivatives ---------------------------------------------------------------------------------------------
+
+
+def test_rnea_derivatives_match_finite_differences(some):
+    q, v, a = sample(some)
+    d = some.rnea_derivatives(q, v, a)
+    close(d.dtau_dq, by_configuration(some.robot.model, lambda q: some.rnea(q, v, a), q), 1e-8)
+    close(d.dtau_dv, by_vector(lambda v: some.rnea(q, v, a), v), 1e-9)
+    close(d.dtau_da, some.crba(q), 1e-11)
+
+
+def test_aba_derivatives_match_finite_differences(some):
+    q, v, _ = sample(some)
+    # Torques that ask for moderate accelerations: differences of huge ones have no digits left.
+    tau = some.rnea(q, v, np.random.default_rng(2).standard_normal(v.size))
+    d = some.aba_derivatives(q, v, tau)
+    close(d.da_dq, by_configuration(some.robot.model, lambda q: some.aba(q, v, tau), q, 1e-4), 1e-7)
+    close(d.da_dv, by_vector(lambda v: some.aba(q, v, tau), v), 1e-7)
+    close(d.da_dtau, some.mass_inverse(q), 1e-9)
+
+
+# -- regressor -----------------------------------------------------------------------------------------------
+
+
+def test_regressor_times_parameters_is_inverse_dynamics_with_friction(dyn):
+    for seed in range(3):
+        q, v, a = sample(dyn, seed)
+        H, delta = dyn.regressor(q, v, a), dyn.parameters()
+        assert H.shape == (dyn.robot.nv, 13 * len(dyn.robot.bodies)) == (dyn.robot.nv, delta.size)
+        close(H @ delta, dyn.rnea(q, v, a) + dyn.joint_friction(v), 1e-11)
+
+
+def test_inertial_regressor_leaves_friction_and_rotors_out(dyn):
+    q, v, a = sample(dyn)
+    H, delta = dyn.regressor(q, v, a, inertial=True), dyn.parameters(inertial=True)
+    assert H.shape == (dyn.robot.nv, 10 * len(dyn.robot.bodies)) == (dyn.robot.nv, delta.size)
+    close(H @ delta, dyn.rnea(q, v, a) - dyn.robot.armature * a, 1e-11)
+    close(H, dyn.regressor(q, v, a).reshape(dyn.robot.nv, -1, 13)[:, :, :10].reshape(H.shape))
+
+
+def test_each_regressor_column_is_the_torque_of_its_parameter(some):
+    q, v, a = sample(some)
+    H = some.regressor(q, v, a, inertial=True)
+    body = len(some.robot.bodies) - 1
+    joint = some.robot.model.getJointId(some.robot.bodies[body].joint.name)
+
+    def torque(delta):
+        """Inverse dynamics of the robot whose last body has the ten parameters `delta`."""
+        L, moment, mass = np.zeros((3, 3)), delta[6:9], delta[9]
+        L[np.triu_indices(3)] = delta[:6]
+        about_joint, com = L + L.T - np.diag(L.diagonal()), moment / mass
+        about_com = about_joint - mass * (com @ com * np.eye(3) - np.outer(com, com))
+        model = some.robot.model.copy()
+        model.inertias[joint] = pin.Inertia(mass, com, about_com)
+        return pin.rnea(model, model.createData(), q, v, a)
+
+    delta = np.array([5.0, 0, 0, 5.0, 0, 5.0, 0, 0, 0, 2.0])
+    columns = [2 * (torque(delta + 0.5 * e) - torque(delta)) for e in np.eye(10)]
+    close(H[:, 10 * body :], np.column_stack(columns), 1e-11)
+
+
+def test_base_without_joint_has_no_friction_columns():
+    for key in ("go2 free", "go2 planar"):
+        H = dynamics_of(key).regressor(*sample(dynamics_of(key)))
+        assert np.abs(H[:, :10]).max() > 0
+        assert not H[:, 10:13].any()
+    assert not dynamics_of("ur5 fixed").regressor(*sample(dynamics_of("ur5 fixed")))[:, :13].any()
+
+
+def test_friction_columns_are_speed_its_sign_and_acceleration(go2):
+    q, v, a = sample(go2)
+    H = go2.regressor(q, v, a).reshape(18, 13, 13)
+    for k, name in enumerate(go2.robot.joint_names, start=1):
+        i = go2.robot.velocity_index(name)
+        expected = np.zeros((18, 3))
+        expected[i] = v[i], np.sign(v[i]), a[i]
+        assert np.array_equal(H[:, k, 10:], expected)
+
+
+@pytest.mark.parametrize(
+    ("key", "inertial", "rank"),
+    [
+        ("go2 free", True, 94),  # 10 + 7 * 12
+        ("go2 free", False, 130),  # and three more a joint
+        ("ur5 fixed", True, 36),
+        ("ur5 fixed", False, 52),  # 36 + 18, less the rotors of the first two joints: see below
+    ],
+)
+def test_regressor_has_the_known_number_of_base_parameters(key, inertial, rank):
+    dyn = dynamics_of(key)
+    rng = np.random.default_rng(0)
+    rows = []
+    for _ in range(60):
+        q = pin.integrate(dyn.robot.model, dyn.robot.q_home, 2 * rng.standard_normal(dyn.robot.nv))
+        rows.append(dyn.regressor(q, *(3 * rng.standard_normal((2, dyn.robot.nv))), inertial=inertial))
+    H = np.vstack(rows)
+    sigma = np.linalg.svd(H / np.maximum(np.linalg.norm(H, axis=0), 1e-9), compute_uv=False)
+    assert sigma[rank - 1] > 1e-3 * sigma[0]
+    assert sigma[rank] < 1e-12 * sigma[0]
+
+
+def test_rotors_of_two_perpendicular_first_joints_cannot_be_told_from_inertia():
+    dyn = dynamics_of("ur5 fixed")  # joint 1 turns about z, joint 2 about y
+    H = dyn.regressor(*sample(dyn)).reshape(6, 7, 13)
+    close(H[:, 1, 5], H[:, 1, 12])  # Lzz of body 1
+    close(H[:, 2, 3], H[:, 2, 12])  # Lyy of body 2
+
+
+def test_joint_friction_opposes_motion_and_rests_at_zero_speed(go2):
+    v = np.zeros(18)
+    v[6:9] = 2.0, -2.0, 0.0
+    friction = go2.joint_friction(v)
+    close(friction[6:9], [0.1 * 2 + 0.3, -0.1 * 2 - 0.3, 0.0])
+    assert not friction[:6].any()
+
+
+# -- what is refused -----------------------------------------------------------------------------------------
+
+CALLS_AND_UPDATE = (*CALLS, "update")
+
+
+def arguments_of(dyn, call):
+    q, v, _ = sample(dyn)
+    return dict(q=q, v=v) if call == "update" else stateless(dyn)[call]
+
+
+BAD = {
+    "a list": (lambda x: list(x), qd.ArgumentTypeError, "list"),
+    "a tuple": (lambda x: tuple(x), qd.ArgumentTypeError, "tuple"),
+    "None": (lambda x: None, qd.ArgumentTypeError, "NoneType"),
+    "a number": (lambda x: 1.0, qd.ArgumentTypeError, "float"),
+    "a matrix": (lambda x: x.view(np.matrix), qd.ArgumentTypeError, "matrix"),
+    "a masked array": (lambda x: np.ma.masked_array(x), qd.ArgumentTypeError, "MaskedArray"),
+    "float32": (lambda x: x.astype(np.float32), qd.ArgumentTypeError, "f4"),
+    "float16": (lambda x: x.astype(np.float16), qd.ArgumentTypeError, "f2"),
+    "int64": (lambda x: x.astype(np.int64), qd.ArgumentTypeError, "i8"),
+    "int32": (lambda x: x.astype(np.int32), qd.ArgumentTypeError, "i4"),
+    "bool": (lambda x: x.astype(bool), qd.ArgumentTypeError, "b1"),
+    "complex": (lambda x: x.astype(complex), qd.ArgumentTypeError, "c16"),
+    "object": (lambda x: x.astype(object), qd.ArgumentTypeError, "O"),
+    "longdouble": (lambda x: x.astype(np.longdouble), qd.ArgumentTypeError, "float64"),
+    "foreign byte order": (lambda x: x.astype(">f8"), qd.ArgumentTypeError, ">f8"),
+    "a column": (lambda x: x[:, None], qd.ArgumentError, "shape"),
+    "a row": (lambda x: x[None, :], qd.ArgumentError, "shape"),
+    "a scalar array": (lambda x: np.array(1.0), qd.ArgumentError, "shape"),
+    "empty": (lambda x: np.zeros(0), qd.ArgumentError, "shape"),
+    "one entry too few": (lambda x: x[:-1].copy(), qd.ArgumentError, "shape"),
+    "one entry too many": (lambda x: np.append(x, 0.0), qd.ArgumentError, "shape"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("call", CALLS_AND_UPDATE)
+def test_a_vector_of_the_wrong_kind_raises_and_is_named(go2, call, bad):
+    make, error, word = BAD[bad]
+    arguments = arguments_of(go2, call)
+    for argument in [k for k in arguments if k != "name"]:
+        with pytest.raises(error, match=rf"^{argument}: expected .*{word}") as caught:
+            getattr(go2, call)(**{**arguments, argument: make(arguments[argument])})
+        assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize("call", CALLS_AND_UPDATE)
+def test_nan_and_infinity_in_every_entry_of_every_argument_raise(some, call):
+    for dyn in (some, dynamics_of("solo12 fixed")):
+        arguments = arguments_of(dyn, call)
+        for argument in [k for k in arguments if k != "name"]:
+            for i in range(arguments[argument].size):
+                for value in (np.nan, np.inf, -np.inf):
+                    bad = arguments[argument].copy()
+                    bad[i] = value
+                    with pytest.raises(qd.ArgumentError, match=rf"^{argument}: .*{argument}\[{i}\]"):
+                        getattr(dyn, call)(**{**arguments, argument: bad})
+
+
+@pytest.mark.parametrize("call", CALLS_AND_UPDATE)
+def test_nan_at_rest_and_home_raises_too(some, call):
+    """Zeros hide a NaN best: they multiply it away wherever an algorithm leaves a term out."""
+    arguments = arguments_of(some, call)
+    calm = {k: x if k == "name" else np.zeros_like(x) for k, x in arguments.items()}
+    if "q" in calm:
+        calm["q"] = some.robot.q_home
+    getattr(some, call)(**calm)
+    for argument in [k for k in arguments if k != "name"]:
+        for i in range(arguments[argument].size):
+            for value in (np.nan, np.inf):
+                bad = calm[argument].copy()
+                bad[i] = value
+                with pytest.raises(qd.ArgumentError, match=rf"^{argument}: "):
+                    getattr(some, call)(**{**calm, argument: bad})
+
+
+@pytest.mark.parametrize("call", [c for c in CALLS_AND_UPDATE if c != "joint_friction"])
+def test_a_quaternion_off_unit_norm_raises_and_names_the_joint(go2, call):
+    arguments = arguments_of(go2, call)
+    for scale in (1.01, 1 + 2 * UNIT_TOLERANCE, 1 - 2 * UNIT_TOLERANCE, 0.0, -1e-3):
+        q = arguments["q"].copy()
+        q[3:7] *= scale
+        with pytest.raises(qd.ArgumentError, match=r"^q: the quaternion .* of joint 'root_joint', q\[3:7\]"):
+            getattr(go2, call)(**{**arguments, "q": q})
+
+
+def test_a_quaternion_within_tolerance_is_used(go2):
+    q, v, a = sample(go2)
+    for scale in (1 + 0.5 * UNIT_TOLERANCE, 1 - 0.5 * UNIT_TOLERANCE, -1.0):
+        turned = q.copy()
+        turned[3:7] *= scale
+        close(go2.rnea(turned, v, a), go2.rnea(q, v, a), 10 * UNIT_TOLERANCE)
+
+
+def test_a_continuous_joint_off_the_circle_raises_and_names_the_joint():
+    dyn = dynamics_of("kinova fixed")
+    q, v, a = sample(dyn)
+    joint = next(b.joint.name for b in dyn.robot.bodies[1:] if b.joint.type == "continuous")
+    i = dyn.robot.configuration_index(joint)
+    q[i : i + 2] *= 1.001
+    for call in (lambda: dyn.rnea(q, v, a), lambda: dyn.crba(q), lambda: dyn.update(q, v)):
+        with pytest.raises(qd.ArgumentError, match=rf"^q: the \(cos, sin\) of joint '{joint}'"):
+            call()
+
+
+@pytest.mark.parametrize(("kind", "unit"), [("planar", slice(4, 6)), ("floating", slice(5, 9))])
+def test_unit_parts_of_inner_joints_are_checked_too(kind, unit):
+    joint = f'type="{kind}"><parent link="{{}}"/><child link="{{}}"/><axis xyz="0 0 1"/></joint>'
+    dyn = Dynamics(qd.load(two_joints(SWING, joint), root="fixed"))
+    q, v, a = sample(dyn)
+    close(dyn.rnea(q, v, a), dyn.crba(q) @ a + dyn.nle(q, v))
+    q[unit] *= 1.001
+    with pytest.raises(qd.ArgumentError, match=rf"of joint 'two', q\[{unit.start}:{unit.stop}\]"):
+        dyn.rnea(q, v, a)
+
+
+def test_an_unknown_frame_raises_with_near_matches(go2):
+    q, v, a = sample(go2)
+    s = go2.update(q, v)
+    for call in (
+        lambda n: go2.frame_placement(q, n),
+        lambda n: go2.frame_jacobian(q, n),
+        lambda n: go2.frame_velocity(q, v, n),
+        lambda n: go2.frame_drift(q, v, n),
+        lambda n: go2.rnea(q, v, a, fext={n: np.zeros(3)}),
+        lambda n: go2.aba(q, v, a, fext={n: np.zeros(3)}),
+        *(functools.partial(read_frame, s, what) for what in FRAME_READS),
+    ):
+        with pytest.raises(qd.UnknownNameError, match="FL_foot"):
+            call("FL_fot")
+        for nonsense in ("", "universe", 7, None):
+            with pytest.raises(qd.UnknownNameError):
+                call(nonsense)
+
+
+def read_frame(s, what, name):
+    return getattr(s, what)(name)
+
+
+@pytest.mark.parametrize("reference", ["World", "", None, 0, pin.LOCAL, ["local"]])
+def test_an_unknown_reference_raises_and_lists_the_three(go2, reference):
+    q, v, _ = sample(go2)
+    s = go2.update(q, v)
+    for call in (
+        lambda: go2.frame_jacobian(q, "FL", reference=reference),
+        lambda: go2.frame_velocity(q, v, "FL", reference=reference),
+        lambda: go2.frame_drift(q, v, "FL", reference=reference),
+        lambda: s.jacobian("FL", reference=reference),
+        lambda: s.velocity("FL", reference=reference),
+        lambda: s.drift("FL", reference=reference),
+    ):
+        with pytest.raises(qd.ArgumentError, match="'local_world_aligned', 'local', 'world'"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("force", "error"),
+    [
+        ([0.0, 0.0, 1.0], qd.ArgumentTypeError),
+        (np.zeros(3, np.float32), qd.ArgumentTypeError),
+        (np.zeros(4), qd.ArgumentError),
+        (np.zeros((3, 1)), qd.ArgumentError),
+        (np.array([0.0, np.nan, 0.0]), qd.ArgumentError),
+        (np.array([0.0, 0.0, 0.0, 0.0, 0.0, np.inf]), qd.ArgumentError),
+        (None, qd.ArgumentTypeError),
+    ],
+)
+def test_a_bad_external_force_raises_and_is_named(go2, force, error):
+    q, v, a = sample(go2)
+    for call in (go2.rnea, go2.aba):
+        with pytest.raises(error, match=r"^fext\['FL'\]: "):
+            call(q, v, a, fext={"FL": force})
+
+
+@pytest.mark.parametrize("fext", [np.zeros(3), [("FL", np.zeros(3))], 0, "FL"])
+def test_external_forces_must_be_a_mapping(go2, fext):
+    q, v, a = sample(go2)
+    for call in (go2.rnea, go2.aba):
+        with pytest.raises(qd.ArgumentTypeError, match=r"^fext: "):
+            call(q, v, a, fext=fext)
+
+
+@pytest.mark.parametrize("call", [c for c in CALLS if "v" in stateless(dynamics_of("go2 free"))[c]])
+def test_a_result_beyond_the_floats_raises(call):
+    dyn = Dynamics(qd.load("go2", damping=10.0))
+    huge = {**arguments_of(dyn, call), "v": np.full(18, 1.7e308)}
+    with pytest.raises(qd.ArgumentError, match=rf"^{call}: .* overflows"):
+        getattr(dyn, call)(**huge)
+
+
+def test_a_large_but_finite_result_is_returned(go2):
+    q, v, _ = sample(go2)
+    a = np.full(18, 1e200)
+    tau = go2.rnea(q, v, a)
+    np.testing.assert_allclose(tau, go2.crba(q) @ a, rtol=1e-10)
+    np.testing.assert_allclose(go2.aba(q, v, tau), a, rtol=1e-8)
+
+
+def test_a_slider_far_out_is_refused_once_its_mass_matrix_overflows():
+    dyn = Dynamics(qd.load(two_joints(SWING, SLIDE), root="fixed"))
+    q = dyn.robot.q_home.copy()
+    i = dyn.robot.configuration_index("two")
+    q[i] = 1e60
+    assert np.isfinite(dyn.crba(q)).all()
+    q[i] = 1e200
+    with pytest.raises(qd.ArgumentError, match=r"^crba: .* overflows"):
+        dyn.crba(q)
+
+
+def test_update_refuses_what_would_leave_no_digits(go2):
+    q, v, _ = sample(go2)
+    kept = go2.update(q, v)
+    far = q.copy()
+    far[0] = 1e9
+    with pytest.raises(qd.ArgumentError, match=r"^q: its norm 1e\+09 is beyond"):
+        go2.update(far, v)
+    assert not kept.stale
+    for speed in (1e100, 1e308):
+        with pytest.raises(qd.ArgumentError, match=r"^v: its kinetic energy .* is beyond"):
+            go2.update(q, np.full(18, speed))
+
+
+@pytest.mark.parametrize("bad", ["shape", "nan q", "nan v", "quaternion"])
+def test_a_refused_update_leaves_the_last_state_fresh(go2, bad):
+    q, v, _ = sample(go2)
+    kept = go2.update(q, v)
+    M = kept.M.copy()
+    wrong_q, wrong_v = q.copy(), v.copy()
+    if bad == "shape":
+        wrong_v = v[:-1]
+    elif bad == "nan q":
+        wrong_q[0] = np.nan
+    elif bad == "nan v":
+        wrong_v[3] = np.nan
+    else:
+        wrong_q[3:7] *= 2
+    with pytest.raises(qd.ArgumentError):
+        go2.update(wrong_q, wrong_v)
+    assert np.array_equal(kept.M, M)
+
+
+def test_zero_configuration_of_a_fixed_robot_is_accepted():
+    for key in ("ur5 fixed", "panda fixed", "solo12 fixed"):
+        dyn = dynamics_of(key)
+        q = np.zeros(dyn.robot.nq)
+        close(dyn.update(q, np.zeros(dyn.robot.nv)).M, dyn.crba(q))
+
+
+def test_strided_and_read_only_arguments_are_welcome(go2):
+    q, v, a = sample(go2)
+    expected = go2.rnea(q, v, a)
+    spread_q, spread_v = np.repeat(q, 2)[::2], v[::-1].copy()[::-1]
+    a.flags.writeable = False
+    assert np.array_equal(go2.rnea(spread_q, spread_v, a), expected)
+    s = go2.update(spread_q, spread_v)
+    assert np.array_equal(go2.rnea(s.q, s.v, a), expected)
+
+
+def test_dtype_instances_that_mean_float64_are_welcome(go2):
+    q, v, a = sample(go2)
+    tagged = v.astype(np.dtype(np.float64, metadata={"unit": "rad/s"}))
+    assert tagged.dtype is not np.dtype(np.float64)
+    assert np.array_equal(go2.rnea(q, tagged, a), go2.rnea(q, v, a))
+
+
+def test_place_of_the_base_costs_no_digits():
+    for key, place in (("go2 free", 3), ("go2 planar", 2)):
+        dyn = dynamics_of(key)
+        q, v, a = sample(dyn)
+        far = q.copy()
+        far[:place] = 1e6
+        for call in ("rnea", "aba", "crba", "nle", "gravity", "coriolis", "mass_inverse", "com_jacobian", "regressor"):
+            arguments = arguments_of(dyn, call)
+            near_result = getattr(dyn, call)(**{**arguments, "q": q})
+            close(getattr(dyn, call)(**{**arguments, "q": far}), near_result, 1e-12)
+        near, away = dyn.rnea_derivatives(q, v, a), dyn.rnea_derivatives(far, v, a)
+        close(away.dtau_dq, near.dtau_dq, 1e-12)
+
+
+# -- without validation, and life ----------------------------------------------------------------------------
+
+
+def test_unvalidated_calls_return_the_same_numbers(some):
+    fast = Dynamics(some.robot, validate=False)
+    assert some.validate and not fast.validate
+    for call, arguments in stateless(some).items():
+        mine, theirs = parts(getattr(fast, call)(**arguments)), parts(getattr(some, call)(**arguments))
+        assert all(np.array_equal(x, y) for x, y in zip(mine, theirs, strict=True)), call
+    q, v, a = sample(some)
+    assert np.array_equal(fast.update(q, v).M, some.update(q, v).M)
+    f = {some.robot.bodies[-1].name: np.array([1.0, 2.0, 3.0])}
+    assert np.array_equal(fast.rnea(q, v, a, fext=f), some.rnea(q, v, a, fext=f))
+
+
+def test_unvalidated_calls_skip_the_checks(go2):
+    fast = Dynamics(go2.robot, validate=False)
+    q, v, a = sample(go2)
+    assert np.isnan(fast.rnea(q, v * np.nan, a)).all()
+    assert np.isnan(fast.update(q * np.nan, v).M).any()
+    assert np.isfinite(fast.rnea(q, v, a)).all()
+
+
+def test_a_refused_call_does_not_spoil_the_next(go2):
+    for call in CALLS:
+        arguments = arguments_of(go2, call)
+        expected = parts(getattr(go2, call)(**arguments))
+        argument = next(iter(arguments))
+        with pytest.raises(qd.ArgumentError):
+            getattr(go2, call)(**{**arguments, argument: arguments[argument] * np.nan})
+        assert all(np.array_equal(x, y) for x, y in zip(parts(getattr(go2, call)(**arguments)), expected, strict=True))
+
+
+def test_dynamics_survives_a_pickle(go2):
+    for validate in (True, False):
+        twin = pickle.loads(pickle.dumps(Dynamics(go2.robot, validate=validate)))
+        q, v, a = sample(go2)
+        assert twin.validate is validate
+        assert np.array_equal(twin.rnea(q, v, a), go2.rnea(q, v, a))
+
+
+def test_a_copied_dynamics_has_its_own_state(go2):
+    twin = copy.deepcopy(go2)
+    q, v, _ = sample(go2)
+    mine = go2.update(q, v)
+    M = mine.M.copy()
+    twin.update(go2.robot.q_home, v)
+    assert np.array_equal(mine.M, M)
+
+
+def test_a_state_cannot_be_pickled_or_copied(go2):
+    s = go2.update(*sample(go2)[:2])
+    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="keep q and v"):
+            attempt(s)
+
+
+def test_representations_say_what_they_are(go2):
+    s = go2.update(*sample(go2)[:2])
+    assert "go2" in repr(go2) and "validate=True" in repr(go2)
+    assert repr(s) == f"State({go2.robot.name!r}, fresh)" and s.robot is go2.robot
+    go2.update(*sample(go2)[:2])
+    assert repr(s) == f"State({go2.robot.name!r}, stale)"
