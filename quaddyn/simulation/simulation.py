@@ -51,15 +51,16 @@ class Simulation:
 
     Time stepping in the manner of Stewart and Trinkle (1996) and Anitescu and Potra (1997), velocities first:
 
-        M(q) (v+ - v) = dt (S^T tau - h(q, v) - f(v) v+) + J^T lambda,      q+ = q (+) dt v+,
+        M(q) (v+ - v) = dt (S^T tau - h(q, v) - f v+) + J^T lambda,      q+ = q (+) dt v+,
 
     where lambda are the contact impulses over the step (`FrictionalContact`).  Each foot i near the floor obeys
     ``v_n+ >= -gap / dt``: it may close its gap within the step but not pass through; a penetration is undone
     slowly (a tenth a step, at 0.1 m/s at most), so that it adds next to no energy.  Impacts are inelastic.
 
-    Joint friction is implicit, f(v) = damping + friction / max(|v|, 1 mm/s or mrad/s), hence stable for any
-    coefficient and never a source of energy; Coulomb friction is exact in steady sliding and creeps at most
-    1 mrad/s when it should stick.  Torques saturate at ``robot.effort_limits``.  Joint stops, and contact of
+    Joint friction is implicit, f = damping + friction / max(|v*|, 1 mm/s or mrad/s) with v* the velocity foreseen for
+    the end of the step (as much beyond v as v is beyond the one before), hence stable for any coefficient and never
+    a source of energy.  Coulomb friction is exact in steady sliding and at steady acceleration; where it should
+    stick it creeps, at 1 mrad/s at most.  Torques saturate at ``robot.effort_limits``.  Joint stops, and contact of
     anything but the feet, are not modelled.
 
     One simulation belongs to one thread.  Two runs from the same state with the same torques agree bit for bit.
@@ -127,6 +128,7 @@ class Simulation:
         check_unit(self._model, q)
         check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
         self._q, self._v = readonly(q), readonly(v)
+        self._v_before = self._v
         self._steps = 0
         self._tau = readonly(np.zeros(self.robot.nu))
         self._impulses = np.zeros((len(self._frames), 3))
@@ -195,7 +197,8 @@ class Simulation:
         check_vector("tau", tau, (robot.nu,), f"nu of {robot.name}")
         tau = np.minimum(np.maximum(tau, -robot.effort_limits), robot.effort_limits)
         # M dv = dt (tau - h - f v+) and v+ = v + dv, hence (M + dt f) dv = dt (tau - h - f v).
-        f = robot.damping + robot.friction / np.maximum(np.abs(v), STICTION_SPEED)
+        speed = np.maximum(np.abs(2.0 * v - self._v_before), STICTION_SPEED)  # at the end of the step, foreseen
+        f = robot.damping + robot.friction / speed
         model.armature = robot.armature + dt * f
         force = -f * v
         force[robot.actuated_index] += tau
@@ -226,6 +229,7 @@ class Simulation:
         self._impulses = np.zeros_like(self._impulses)
         self._impulses[near] = solution.impulses
         self._residual, self._status = solution.residual, solution.status
+        self._v_before = v
         self._q, self._v, self._tau = readonly(pin.integrate(model, q, dt * after)), readonly(after), readonly(tau)
         self._steps += 1
 

@@ -1,0 +1,429 @@
+"""The embedded plant obeys gravity, contact, friction and the balance of momentum and energy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import quaddyn as qd
+from quaddyn.control import JointPD, gravity_compensation
+from quaddyn.simulation.ground import FrictionalContact, project, residual
+
+G = 9.81
+
+
+@pytest.fixture(scope="module")
+def go2() -> qd.Robot:
+    return qd.load("go2")
+
+
+def sled(friction: float = 0.0, damping: float = 0.0) -> qd.Robot:
+    """A box on four vertical prismatic legs: what slides on it slides like a block."""
+    legs = "".join(
+        f"""<link name="{n}_foot"><inertial><mass value="0.5"/>
+        <inertia ixx="1e-3" iyy="1e-3" izz="1e-3" ixy="0" ixz="0" iyz="0"/></inertial>
+        <collision><geometry><sphere radius="0.05"/></geometry></collision></link>
+        <joint name="{n}_slide" type="prismatic"><parent link="base"/><child link="{n}_foot"/>
+        <origin xyz="{x} {y} -0.2"/><axis xyz="0 0 1"/><limit lower="-0.1" upper="0.1" effort="1000" velocity="10"/>
+        <dynamics damping="{damping}" friction="{friction}"/></joint>"""
+        for n, x, y in (("fl", 0.3, 0.2), ("fr", 0.3, -0.2), ("rl", -0.3, 0.2), ("rr", -0.3, -0.2))
+    )
+    text = f"""<robot name="sled"><link name="base"><inertial><mass value="8"/>
+    <inertia ixx="0.1" iyy="0.2" izz="0.2" ixy="0" ixz="0" iyz="0"/></inertial></link>{legs}</robot>"""
+    home = np.array([0.0, 0.0, 0.25, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+    chains = {name: (f"{name.lower()}_slide",) for name in ("FL", "FR", "RL", "RR")}
+    return qd.load(text, root="free", q_home=home, legs=chains)
+
+
+def slide(robot: qd.Robot, friction: float, steps: int, dt: float = 1e-3) -> tuple[qd.Simulation, list[float]]:
+    """The sled pushed off at 1 m/s along x; the way of its centre of mass."""
+    sim, dyn = qd.Simulation(robot, friction=friction, dt=dt), qd.Dynamics(robot)
+    v = np.zeros(robot.nv)
+    v[0] = 1.0
+    sim.reset(None, v)
+    start, way = dyn.center_of_mass(sim.q)[0], []
+    for _ in range(steps):
+        sim.step(-1e5 * sim.q[7:] - 500.0 * sim.v[6:] - 2.0 * G)  # each leg carries a quarter of the box
+        way.append(dyn.center_of_mass(sim.q)[0] - start)
+    return sim, way
+
+
+class Stand:
+    """PD around a target (home) and gravity compensation, for any robot."""
+
+    def __init__(self, robot: qd.Robot, target: np.ndarray | None = None) -> None:
+        self.target = robot.q_home if target is None else target
+        self.dyn, self.pd = qd.Dynamics(robot), JointPD(robot)
+
+    def __call__(self, sim: qd.Simulation) -> np.ndarray:
+        hold = gravity_compensation(self.dyn.update(sim.q, sim.v))
+        return self.pd.compute(sim.q, sim.v, self.target, feedforward=hold.tau).tau
+
+
+# -- flight --------------------------------------------------------------------------------------------------------
+def test_free_fall_matches_gravity(go2: qd.Robot) -> None:
+    sim, dyn = qd.Simulation(go2), qd.Dynamics(go2)
+    q = go2.q_home.copy()
+    q[2] += 5.0
+    sim.reset(q)
+    start = dyn.center_of_mass(q)
+    for _ in range(500):
+        sim.step(np.zeros(go2.nu))
+    # velocity exact, position as semi-implicit Euler has it: g dt^2 n (n + 1) / 2
+    fallen = start - dyn.center_of_mass(sim.q)
+    np.testing.assert_allclose(fallen, [0.0, 0.0, G * 1e-6 * 500 * 501 / 2], atol=1e-9)
+    np.testing.assert_allclose(sim.v[:3], [0.0, 0.0, -G * 0.5], atol=1e-9)
+    assert sim.status == "free"
+    assert all(not f.any() for f in sim.contact_forces.values())
+    assert sim.time == pytest.approx(0.5)
+
+
+def test_torques_in_flight_leave_linear_and_angular_momentum_to_gravity(go2: qd.Robot) -> None:
+    sim, dyn, rng = qd.Simulation(go2, dt=1e-4), qd.Dynamics(go2), np.random.default_rng(0)
+    q = go2.q_home.copy()
+    q[2] += 5.0
+    sim.reset(q)
+    for _ in range(500):
+        sim.step(rng.uniform(-1.0, 1.0, go2.nu))
+    expected = np.array([0.0, 0.0, -go2.mass * G * 0.05, 0.0, 0.0, 0.0])
+    # one step changes the momentum by J^T f exactly at its own q, hence up to order dt v^2 at the next
+    np.testing.assert_allclose(dyn.centroidal_momentum(sim.q, sim.v), expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["double_pendulum_continuous", "ur5"])
+def test_robot_without_ground_contact_follows_forward_dynamics(name: str) -> None:
+    robot = qd.load(name)
+    sim, dyn = qd.Simulation(robot), qd.Dynamics(robot)
+    q, v = robot.q_home, np.zeros(robot.nv)
+    tau = np.full(robot.nu, 0.1)
+    for _ in range(100):
+        q, v = sim.q, sim.v
+        sim.step(tau)
+        # damping is implicit: the acceleration over the step balances the friction at its end
+        a = (sim.v - v) / sim.dt
+        np.testing.assert_allclose(dyn.rnea(q, v, a), tau - robot.damping * sim.v, atol=1e-9)
+        np.testing.assert_allclose(sim.q, pin.integrate(robot.model, q, sim.dt * sim.v), atol=1e-15)
+
+
+# -- standing ------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["go2", "anymal_b", "solo12"])
+def test_standing_feet_carry_m_g_and_do_not_slip(name: str) -> None:
+    robot = qd.load(name)
+    sim, stand, dyn = qd.Simulation(robot), Stand(robot), qd.Dynamics(robot)
+    start = {foot: dyn.frame_placement(robot.q_home, foot).translation for foot in robot.feet}
+    for k in range(2000):
+        sim.step(stand(sim))
+        assert sim.status == "solved"
+        if k >= 1000:
+            assert sum(f[2] for f in sim.contact_forces.values()) == pytest.approx(robot.mass * G, rel=1e-3)
+    for foot in robot.feet:
+        np.testing.assert_allclose(dyn.frame_placement(sim.q, foot).translation, start[foot], atol=1e-4)
+
+
+@pytest.mark.parametrize("root", ["free", "planar"])
+def test_dropped_robot_comes_to_rest_on_its_feet(root: str) -> None:
+    robot = qd.load("anymal_b", root=root)
+    sim, stand = qd.Simulation(robot), Stand(robot)
+    q = robot.q_home.copy()
+    q[2 if root == "free" else 1] += 0.1
+    sim.reset(q)
+    sets = set()
+    for _ in range(3000):
+        sim.step(stand(sim))
+        sets.add(tuple(foot for foot, f in sim.contact_forces.items() if f[2] > 0.0))
+        assert sim.status in ("free", "solved", "retried")
+    assert {(), robot.feet} <= sets
+    assert np.abs(sim.v).max() < 1e-3
+    assert sum(f[2] for f in sim.contact_forces.values()) == pytest.approx(robot.mass * G, rel=1e-4)
+    dyn = qd.Dynamics(robot)
+    for foot, leg in robot.legs.items():
+        assert abs(dyn.frame_placement(sim.q, foot).translation[2] - leg.foot.radius) < 1e-5
+
+
+def test_fixed_root_hangs_clear_unless_given_a_floor() -> None:
+    robot = qd.load("go2", root="fixed")
+    feet = qd.Dynamics(robot).frame_placement(robot.q_home, "FL").translation[2] - robot.legs["FL"].foot.radius
+    hanging, resting = qd.Simulation(robot), qd.Simulation(robot, floor=feet - 0.01)
+    for sim in (hanging, resting):
+        stretch = Stand(robot, robot.q_home * 0.5)  # half the bend: longer legs
+        for _ in range(600):
+            sim.step(stretch(sim))
+    assert not any(f.any() for f in hanging.contact_forces.values())
+    dyn = qd.Dynamics(robot)
+    assert dyn.frame_placement(hanging.q, "FL").translation[2] - robot.legs["FL"].foot.radius < feet - 0.02
+    for foot, leg in robot.legs.items():
+        assert dyn.frame_placement(resting.q, foot).translation[2] - leg.foot.radius > feet - 0.01 - 1e-4
+        assert resting.contact_forces[foot][2] > 0.0
+
+
+# -- friction and momentum -----------------------------------------------------------------------------------------
+def test_sliding_box_stops_where_coulomb_says() -> None:
+    sim, way = slide(sled(), friction=0.6, steps=600)
+    assert abs(way[-1] - 1.0 / (2.0 * 0.6 * G)) < 1.0 * sim.dt  # within v0 dt
+    assert np.abs(sim.v).max() < 1e-6
+
+
+def test_sliding_force_is_mu_n_against_the_motion() -> None:
+    sim, _ = slide(sled(), friction=0.4, steps=50)
+    assert sim.v[0] > 0.5
+    for force in sim.contact_forces.values():
+        assert force[0] == pytest.approx(-0.4 * force[2], rel=1e-6)
+        assert abs(force[1]) < 1e-6 * force[2]
+
+
+def test_without_friction_nothing_stops() -> None:
+    sim, way = slide(sled(), friction=0.0, steps=300)
+    assert way[-1] == pytest.approx(0.3, abs=1e-6)
+    assert sim.status == "solved"
+
+
+def test_forces_stay_in_the_cone_and_impulses_change_the_momentum(go2: qd.Robot) -> None:
+    sim, stand, dyn = qd.Simulation(go2, friction=0.3), Stand(go2), qd.Dynamics(go2)
+    q, v = go2.q_home.copy(), np.zeros(go2.nv)
+    q[2] += 0.02
+    v[:2] = 0.8, -0.4
+    sim.reset(q, v)
+    slipped = 0
+    for _ in range(400):
+        q, v = sim.q, sim.v
+        sim.step(stand(sim))
+        total = sum(sim.contact_forces.values())
+        for force in sim.contact_forces.values():
+            assert np.hypot(force[0], force[1]) <= 0.3 * force[2] + 1e-4
+            slipped += np.hypot(force[0], force[1]) > 0.29 * force[2] > 0.0
+        # Newton for the whole robot over the step: m d(com)/dt changes by the outer impulses, Jdot v included
+        J, bias = dyn.com_jacobian(q), dyn.update(q, v).com_drift
+        change = go2.mass * (J @ (sim.v - v) + sim.dt * bias)
+        np.testing.assert_allclose(change, sim.dt * (total - np.array([0.0, 0.0, go2.mass * G])), atol=1e-9)
+    assert slipped > 100
+
+
+def test_joint_friction_holds_until_it_yields() -> None:
+    # 30 N of Coulomb friction at each leg carry the box's 19.6 N without a motor, creeping at most 1 mm/s
+    holding, sinking = qd.Simulation(sled(friction=30.0)), qd.Simulation(sled(friction=15.0))
+    speeds = []
+    for sim in (holding, sinking):
+        for _ in range(100):
+            sim.step(np.zeros(4))
+            speeds.append(sim.v[2])
+    assert np.abs(holding.v).max() < 1e-3
+    # once it yields, the box sinks with (8 g - 4 * 15 N) / 8 kg
+    assert (speeds[-1] - speeds[-51]) / 0.05 == pytest.approx(-(8.0 * G - 60.0) / 8.0, rel=1e-3)
+
+
+def test_viscous_friction_reaches_its_terminal_speed_at_any_stiffness() -> None:
+    for damping in (200.0, 1e6):
+        sim = qd.Simulation(sled(damping=damping))
+        for _ in range(300):
+            sim.step(np.zeros(4))
+        assert sim.v[2] == pytest.approx(-8.0 * G / (4.0 * damping), rel=1e-3)
+
+
+# -- energy --------------------------------------------------------------------------------------------------------
+def test_contacts_never_create_energy() -> None:
+    robot = qd.load("anymal_b")
+    sim, stand = qd.Simulation(robot), Stand(robot)
+    for _ in range(500):
+        before = sim.work.contacts
+        sim.step(stand(sim))
+        # what may come back is the recovery of penetrations of micrometers
+        assert sim.work.contacts - before <= 1e-6 * robot.mass * G * 0.5
+    impact = qd.Simulation(sled())
+    q, v = impact.q.copy(), np.zeros(10)
+    q[2] += 0.05
+    v[:3] = 1.0, 0.5, -1.0
+    impact.reset(q, v)
+    for _ in range(500):
+        before = impact.work.contacts
+        impact.step(-1e4 * impact.q[7:] - 100.0 * impact.v[6:] - 2.0 * G)
+        assert impact.work.contacts - before <= 1e-5
+    assert impact.work.contacts < -0.5
+
+
+@pytest.mark.parametrize("dt", [1e-3, 2.5e-4])
+def test_energy_changes_by_the_work_done_to_first_order_in_dt(dt: float) -> None:
+    robot = qd.load("go1")  # with friction and damping in its joints
+    sim, stand = qd.Simulation(robot, dt=dt), Stand(robot)
+    q = robot.q_home.copy()
+    q[2] += 0.02
+    sim.reset(q)
+    start, power, error = sim.energy, 0.0, 0.0
+    for _ in range(round(0.5 / dt)):
+        s = stand.dyn.update(sim.q, sim.v)
+        power = max(power, float(np.abs(s.v) @ np.abs(s.h)))
+        sim.step(stand(sim))
+        error = max(error, abs(sim.energy - start - sim.work.total))
+    assert sim.work.joints < 0.0 and sim.work.contacts < 0.0
+    assert error < dt * power
+
+
+def test_energy_agrees_with_dynamics(go2: qd.Robot) -> None:
+    sim, v = qd.Simulation(go2), np.random.default_rng(1).normal(size=go2.nv)
+    sim.reset(go2.q_home, v)
+    assert sim.energy == pytest.approx(qd.Dynamics(go2).energy(go2.q_home, v).total, rel=1e-12)
+
+
+# -- life ----------------------------------------------------------------------------------------------------------
+def test_two_runs_agree_bit_for_bit(go2: qd.Robot) -> None:
+    def run(sim: qd.Simulation) -> tuple[bytes, bytes]:
+        stand = Stand(go2)
+        for _ in range(200):
+            sim.step(stand(sim))
+        return sim.q.tobytes(), sim.v.tobytes()
+
+    sim = qd.Simulation(go2)
+    first = run(sim)
+    sim.reset()
+    assert run(sim) == first
+    assert run(qd.Simulation(go2)) == first
+
+
+def test_reset_returns_to_home_at_rest(go2: qd.Robot) -> None:
+    sim = qd.Simulation(go2)
+    for _ in range(50):
+        sim.step(np.ones(go2.nu))
+    sim.reset()
+    np.testing.assert_array_equal(sim.q, go2.q_home)
+    assert not sim.v.any() and not sim.tau.any() and sim.time == 0.0 and sim.residual == 0.0
+    assert sim.status == "free" and sim.work.total == 0.0
+    assert set(sim.contact_forces) == set(go2.feet) and not any(f.any() for f in sim.contact_forces.values())
+    with pytest.raises(ValueError, match="read-only"):
+        sim.q[0] = 1.0
+
+
+def test_torques_saturate_at_the_effort_limits(go2: qd.Robot) -> None:
+    sim = qd.Simulation(go2)
+    sim.step(np.full(go2.nu, 1e4))
+    np.testing.assert_array_equal(sim.tau, go2.effort_limits)
+
+
+@pytest.mark.parametrize(
+    ("tau", "error"),
+    [
+        (np.zeros(11), qd.ArgumentError),
+        (np.zeros((12, 1)), qd.ArgumentError),
+        (np.full(12, np.nan), qd.ArgumentError),
+        (np.full(12, np.inf), qd.ArgumentError),
+        ("x", qd.ArgumentTypeError),
+    ],
+)
+def test_step_refuses_a_bad_torque_by_name_and_keeps_its_state(
+    go2: qd.Robot, tau: object, error: type[Exception]
+) -> None:
+    sim = qd.Simulation(go2)
+    with pytest.raises(error, match="tau"):
+        sim.step(tau)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(sim.q, go2.q_home)
+    assert sim.time == 0.0
+
+
+def test_bad_options_are_refused_by_name(go2: qd.Robot) -> None:
+    for options in (
+        {"dt": 0.0},
+        {"dt": np.nan},
+        {"dt": 1.0},
+        {"friction": -0.1},
+        {"friction": 50.0},
+        {"friction": np.nan},
+        {"contact": "magic"},
+        {"floor": np.nan},
+    ):
+        with pytest.raises(qd.ArgumentError, match=next(iter(options))):
+            qd.Simulation(go2, **options)  # type: ignore[arg-type]
+    sim, q = qd.Simulation(go2), go2.q_home.copy()
+    q[3:7] *= 1.01
+    with pytest.raises(qd.ArgumentError, match="q"):
+        sim.reset(q)
+    with pytest.raises(qd.ArgumentError, match="v"):
+        sim.reset(None, np.full(go2.nv, np.nan))
+
+
+def test_divergence_is_an_error_that_carries_the_last_good_state() -> None:
+    robot = qd.load("solo12")
+    sim = qd.Simulation(robot)
+    with pytest.raises(qd.DivergenceError, match="solo") as caught:
+        for _ in range(5000):
+            sim.step(1e3 * sim.v[6:] + 1.0)  # a damper with the wrong sign
+    assert np.isfinite(caught.value.q).all() and np.isfinite(caught.value.v).all()
+    np.testing.assert_array_equal(caught.value.q, sim.q)
+    assert caught.value.time == sim.time
+
+
+# -- the contact problem alone -------------------------------------------------------------------------------------
+def problem(seed: int, contacts: int, redundant: bool) -> tuple[np.ndarray, np.ndarray]:
+    """A random Delassus matrix and free velocities; `redundant`: more rows than degrees of freedom."""
+    rng = np.random.default_rng(seed)
+    J = rng.normal(size=(3 * contacts, 6 if redundant else 3 * contacts + 6))
+    return J @ J.T, J @ rng.normal(size=J.shape[1])
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10**6), contacts=st.integers(1, 6), mu=st.floats(0.05, 1.5), redundant=st.booleans())
+def test_solved_contacts_obey_signorini_and_coulomb_and_take_energy(
+    seed: int, contacts: int, mu: float, redundant: bool
+) -> None:
+    G_, g = problem(seed, contacts, redundant)
+    solution = FrictionalContact(mu).solve(G_, g, np.zeros((contacts, 3)))
+    assert np.isfinite(solution.impulses).all()
+    if solution.status == "inaccurate":  # said so: all that is asked of a redundant problem that defeats the solvers
+        assert redundant and solution.residual > 1e-8
+        return
+    flat = solution.impulses.ravel()
+    velocity = (G_ @ flat + g).reshape(-1, 3)
+    tolerance = 1e-5 * (1.0 + np.abs(g).max())
+    for impulse, c in zip(solution.impulses, velocity, strict=True):
+        assert impulse[2] >= -tolerance and np.hypot(*impulse[:2]) <= mu * impulse[2] + tolerance
+        assert c[2] >= -tolerance and abs(impulse[2] * c[2]) < tolerance
+        if np.hypot(*c[:2]) > 1e-2 and impulse[2] > 1e-2:  # sliding: on the cone, against the motion
+            assert impulse[:2] @ c[:2] == pytest.approx(-mu * impulse[2] * np.hypot(*c[:2]), rel=1e-2)
+    # kinetic energy changes by lambda . (free + after) / 2
+    assert flat @ (0.5 * (G_ @ flat) + g) <= tolerance
+
+
+def test_a_separating_contact_gets_no_impulse_and_no_contact_is_free() -> None:
+    solver = FrictionalContact(0.6)
+    solution = solver.solve(np.eye(3), np.array([0.3, 0.0, 0.2]), np.ones((1, 3)))
+    np.testing.assert_allclose(solution.impulses, 0.0, atol=1e-8)
+    assert solution.status == "solved"
+    assert solver.solve(np.zeros((0, 0)), np.zeros(0), np.zeros((0, 3))).status == "free"
+
+
+def test_an_unsolved_problem_says_so_and_stays_finite() -> None:
+    solver = FrictionalContact(0.6, max_iterations=1)
+    G_, g = problem(3, 4, redundant=True)
+    solution = solver.solve(G_, g, np.zeros((4, 3)))
+    assert solution.status == "inaccurate"
+    assert solution.residual > 1e-8
+    assert np.isfinite(solution.impulses).all()
+
+
+def test_a_wrong_guess_does_not_spoil_the_answer() -> None:
+    G_, g = problem(5, 4, redundant=False)
+    good = FrictionalContact(0.6).solve(G_, g, np.zeros((4, 3)))
+    spoiled = FrictionalContact(0.6).solve(G_, g, np.full((4, 3), 1e3))
+    np.testing.assert_allclose(spoiled.impulses, good.impulses, atol=1e-6)
+
+
+def test_residual_sees_a_wrong_impulse_and_a_nan() -> None:
+    G_, g = problem(7, 2, redundant=False)
+    right = FrictionalContact(0.6).solve(G_, g, np.zeros((2, 3))).impulses
+    assert residual(right, G_, g, 0.6) < 1e-8
+    assert residual(right + 0.1, G_, g, 0.6) > 1e-2
+    assert np.isnan(residual(np.array([[0.0, 0.0, np.nan], [0.0, 0.0, 0.0]]), G_, g, 0.6))
+
+
+@given(
+    x=st.floats(-10, 10), y=st.floats(-10, 10), n=st.floats(-10, 10), mu=st.floats(0.0, 3.0), seed=st.integers(0, 99)
+)
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_projection_lands_on_the_nearest_point_of_the_cone(x: float, y: float, n: float, mu: float, seed: int) -> None:
+    point, nearest = np.array([x, y, n]), np.array(project(x, y, n, mu))
+    assert np.hypot(*nearest[:2]) <= mu * nearest[2] + 1e-9
+    # the variational inequality of a projection, against points of the cone
+    rng = np.random.default_rng(seed)
+    height, angle, share = rng.uniform(0, 10), rng.uniform(0, 2 * np.pi), rng.uniform(0, 1)
+    other = height * np.array([mu * share * np.cos(angle), mu * share * np.sin(angle), 1.0])
+    assert (point - nearest) @ (other - nearest) <= 1e-8 * (1.0 + point @ point + other @ other)
