@@ -201,6 +201,36 @@ def test_a_robot_without_visuals_shows_its_collisions_and_without_both_sticks(tm
             assert len(world["Robot/arm"]) > 0
 
 
+def test_primitive_shapes_have_their_declared_size_and_place(tmp_path: Path) -> None:
+    cases = {
+        "<box size='.2 .4 .6'/>": [0.2, 0.4, 0.6],
+        "<sphere radius='.3'/>": [0.6, 0.6, 0.6],
+        "<cylinder radius='.1' length='.5'/>": [0.2, 0.2, 0.5],
+    }
+    for shape, size in cases.items():
+        visual = f"<visual><origin xyz='1 2 3' rpy='1.5707963267948966 0 0'/><geometry>{shape}</geometry></visual>"
+        robot = qd.load(MESHLESS.format(collision="", visual=visual), root="fixed")
+        viewer = Viewer(robot, serve=False)
+        viewer.show(robot.q_home)
+        points = read(viewer.record(tmp_path / "page.html")).world()["Robot/arm"]
+        low, high = points.min(axis=0), points.max(axis=0)
+        np.testing.assert_allclose(high - low, [size[0], size[2], size[1]], atol=1e-4)  # turned by 90 degrees about x
+        np.testing.assert_allclose((high + low) / 2, [1, 2, 3], atol=1e-4)
+
+
+def test_a_mesh_scale_may_mirror(tmp_path: Path) -> None:
+    (tmp_path / "wedge.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 1 4 3\n")
+    visual = "<visual><geometry><mesh filename='wedge.obj' scale='2 -1 .5'/></geometry></visual>"
+    path = tmp_path / "robot.urdf"
+    path.write_text(MESHLESS.format(collision="", visual=visual))
+    robot = qd.load(path, root="fixed")
+    viewer = Viewer(robot, serve=False)
+    assert [m.uri for m in viewer.missing] == ["absent.stl"]
+    viewer.show(robot.q_home)
+    points = read(viewer.record(tmp_path / "page.html")).world()["Robot/arm"]
+    np.testing.assert_allclose([points.min(axis=0), points.max(axis=0)], [[0, -1, 0], [2, 0, 0.5]], atol=1e-4)
+
+
 # -- markers -------------------------------------------------------------------------------------------------------
 def test_force_arrows_start_at_the_frame_and_are_as_long_as_documented(
     viewer: Viewer, go2: qd.Robot, tmp_path: Path
