@@ -43,7 +43,7 @@ ROBOTS = {
     "ur5 fixed": lambda: qd.load("ur5", damping=0.5),
     "panda fixed": lambda: qd.load("panda"),
     "kinova fixed": lambda: qd.load("kinova"),
-    # Place and speed of a slider next to the world never reach its own force.
+    # The place of a slider next to the world never reaches its own force.
     "slider fixed": lambda: qd.load(two_joints(SLIDE, SWING), root="fixed"),
 }
 REFERENCES = ("local_world_aligned", "local", "world")
@@ -799,6 +799,19 @@ def test_a_bad_external_force_raises_and_is_named(go2, force, error):
             call(q, v, a, fext={"FL": force})
 
 
+def test_an_external_force_hides_no_other_culprit(go2):
+    f = {"FL": np.ones(3)}
+    for call, names in (("rnea", ("q", "v", "a")), ("aba", ("q", "v", "tau"))):
+        arguments = dict(zip(names, sample(go2), strict=True))
+        for name in names:
+            bad = arguments[name].copy()
+            bad[0] = np.nan
+            with pytest.raises(qd.ArgumentError, match=rf"^{name}: every entry must be finite"):
+                getattr(go2, call)(**{**arguments, name: bad}, fext=f)
+        with pytest.raises(qd.ArgumentError, match=rf"^{call}: .* overflows"):
+            getattr(go2, call)(**arguments, fext={"FL": np.full(3, 1.7e308), "base": np.full(6, 1.7e308)})
+
+
 @pytest.mark.parametrize("fext", [np.zeros(3), [("FL", np.zeros(3))], 0, "FL"])
 def test_external_forces_must_be_a_mapping(go2, fext):
     q, v, a = sample(go2)
@@ -838,9 +851,10 @@ def test_update_refuses_what_would_leave_no_digits(go2):
     q, v, _ = sample(go2)
     kept = go2.update(q, v)
     far = q.copy()
-    far[0] = 1e9
-    with pytest.raises(qd.ArgumentError, match=r"^q: its norm 1e\+09 is beyond"):
-        go2.update(far, v)
+    for place in (1e9, -1e160, 1.7e308):
+        far[0] = place
+        with pytest.raises(qd.ArgumentError, match=r"^q: its norm .* is beyond"):
+            go2.update(far, v)
     assert not kept.stale
     for speed in (1e100, 1e308):
         with pytest.raises(qd.ArgumentError, match=r"^v: its kinetic energy .* is beyond"):

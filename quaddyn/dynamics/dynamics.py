@@ -13,7 +13,8 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 from . import frames
-from .arguments import ENERGETIC, FAR, FLOAT, UNIT_TOLERANCE, check_unit, check_vector, overflow
+from .arguments import ENERGETIC, FAR, FLOAT, UNIT_TOLERANCE, check_vector
+from .boundary import Boundary
 from .frames import Reference
 from .regressor import BodyColumns
 from .results import AbaDerivatives, Energy, RneaDerivatives
@@ -56,8 +57,10 @@ class Dynamics:
         self._robot, self._validate = robot, validate
         self._model, self._scratch = robot.model, robot.model.createData()
         self._live = Live(robot)
+        self._boundary = Boundary(robot, validate)
         self._columns = BodyColumns(robot)
         self._nq, self._nv = (robot.nq,), (robot.nv,)
+        self._tau_shows_v = self._every_v_reaches_tau()
         self._zero, self._unit = np.zeros(robot.nv), np.full(robot.nq, robot.nq**-0.5)
 
     @property
@@ -93,8 +96,16 @@ class Dynamics:
             ArgumentError: also when q is longer than 1e8 or the kinetic energy above 1e50 J: what a State holds is
                 computed about the world's origin in finite digits.
         """
-        if self._validate and not (self._state_fits(q, v) and is_approx(q, self._unit, FAR) and is_approx(v, v)):
-            self._examine(q=q, v=v)
+        if self._validate and not (
+            type(q) is type(v) is ndarray
+            and q.shape == self._nq
+            and v.shape == self._nv
+            and q.dtype is v.dtype is FLOAT
+            and _is_normalized(self._model, q, UNIT_TOLERANCE)
+            and is_approx(q, self._unit, FAR)
+            and is_approx(v, v)
+        ):
+            self._boundary.examine(q=q, v=v)
             if not np.linalg.norm(q) < FAR:
                 raise ArgumentError(
                     f"q: its norm {np.linalg.norm(q):.3g} is beyond {FAR:g}; what a State holds is computed about the "
@@ -134,13 +145,14 @@ class Dynamics:
             and q.dtype is v.dtype is a.dtype is FLOAT
             and _is_normalized(self._model, q, UNIT_TOLERANCE)
         ):
-            self._examine(q=q, v=v, a=a)
+            self._boundary.examine(q=q, v=v, a=a)
         tau: Array = _rnea(self._model, self._scratch, q, v, a)
         if fext is not None:
-            tau -= self._generalized(q, fext)
-        # A NaN in a always reaches tau; one in q or v need not (a base's place, the speed of a slider).
-        if self._validate and not (is_approx(q, q) and is_approx(v, v) and is_approx(tau, tau)):
-            self._refuse("rnea", tau, q=q, v=v, a=a)
+            with _quiet():
+                tau -= self._generalized(q, fext)
+        # A NaN in a always reaches tau; one in q need not (a base's place), and in v on most robots it does.
+        if self._validate and not (is_approx(q, q) and is_approx(tau, tau) and (self._tau_shows_v or is_approx(v, v))):
+            self._boundary.refuse("rnea", tau, q=q, v=v, a=a)
         return tau
 
     def aba(self, q: Array, v: Array, tau: Array, *, fext: Forces | None = None) -> Array:
@@ -166,11 +178,14 @@ class Dynamics:
             and q.dtype is v.dtype is tau.dtype is FLOAT
             and _is_normalized(self._model, q, UNIT_TOLERANCE)
         ):
-            self._examine(q=q, v=v, tau=tau)
-        total = tau if fext is None else tau + self._generalized(q, fext)
+            self._boundary.examine(q=q, v=v, tau=tau)
+        total = tau
+        if fext is not None:
+            with _quiet():
+                total = tau + self._generalized(q, fext)
         a: Array = _aba(self._model, self._scratch, q, v, total)
         if self._validate and not (is_approx(q, q) and is_approx(v, v) and is_approx(a, a)):
-            self._refuse("aba", a, q=q, v=v, tau=tau)
+            self._boundary.refuse("aba", a, q=q, v=v, tau=tau)
         return a
 
     def crba(self, q: Array) -> Array:
@@ -188,10 +203,10 @@ class Dynamics:
             and q.dtype is FLOAT
             and _is_normalized(self._model, q, UNIT_TOLERANCE)
         ):
-            self._examine(q=q)
+            self._boundary.examine(q=q)
         M: Array = _crba(self._model, self._scratch, q)
         if self._validate and not is_approx(q, self._unit, FAR):
-            self._refuse("crba", M, q=q)
+            self._boundary.refuse("crba", M, q=q)
         return M
 
     def nle(self, q: Array, v: Array) -> Array:
@@ -201,11 +216,17 @@ class Dynamics:
             q: (nq,) configuration.
             v: (nv,) velocity [rad/s, m/s].
         """
-        if self._validate and not self._state_fits(q, v):
-            self._examine(q=q, v=v)
+        if self._validate and not (
+            type(q) is type(v) is ndarray
+            and q.shape == self._nq
+            and v.shape == self._nv
+            and q.dtype is v.dtype is FLOAT
+            and _is_normalized(self._model, q, UNIT_TOLERANCE)
+        ):
+            self._boundary.examine(q=q, v=v)
         h: Array = _nle(self._model, self._scratch, q, v).copy()
         if self._validate and not (is_approx(q, q) and is_approx(v, v) and is_approx(h, h)):
-            self._refuse("nle", h, q=q, v=v)
+            self._boundary.refuse("nle", h, q=q, v=v)
         return h
 
     # -- joint space -----------------------------------------------------------------------------------------
@@ -215,8 +236,8 @@ class Dynamics:
         Args:
             q: (nq,) configuration.
         """
-        self._check(q=q)
-        return self._finite(
+        self._boundary.check(q=q)
+        return self._boundary.finite(
             "gravity", pin.computeGeneralizedGravity(self._model, self._scratch, self._at_origin(q)), q=q
         )
 
@@ -233,8 +254,8 @@ class Dynamics:
         Returns:
             (nv, nv).
         """
-        self._check(q=q, v=v)
-        return self._finite(
+        self._boundary.check(q=q, v=v)
+        return self._boundary.finite(
             "coriolis", pin.computeCoriolisMatrix(self._model, self._scratch, self._at_origin(q), v), q=q, v=v
         )
 
@@ -244,8 +265,10 @@ class Dynamics:
         Args:
             q: (nq,) configuration.
         """
-        self._check(q=q)
-        return self._finite("mass_inverse", pin.computeMinverse(self._model, self._scratch, self._at_origin(q)), q=q)
+        self._boundary.check(q=q)
+        return self._boundary.finite(
+            "mass_inverse", pin.computeMinverse(self._model, self._scratch, self._at_origin(q)), q=q
+        )
 
     def joint_friction(self, v: Array) -> Array:
         """Friction torque that opposes the motion: ``damping * v + friction * sign(v)`` (nv,) [N m, N].
@@ -256,10 +279,10 @@ class Dynamics:
         Args:
             v: (nv,) velocity [rad/s, m/s].
         """
-        self._check(v=v)
-        with np.errstate(over="ignore"):
+        self._boundary.check(v=v)
+        with _quiet():
             friction = self._robot.damping * v + self._robot.friction * np.sign(v)
-        return self._finite("joint_friction", friction, v=v)
+        return self._boundary.finite("joint_friction", friction, v=v)
 
     def energy(self, q: Array, v: Array) -> Energy:
         """Kinetic and potential energy [J]; the latter is zero with all mass at the world's origin.
@@ -270,10 +293,10 @@ class Dynamics:
             q: (nq,) configuration.
             v: (nv,) velocity [rad/s, m/s].
         """
-        self._check(q=q, v=v)
+        self._boundary.check(q=q, v=v)
         kinetic = pin.computeKineticEnergy(self._model, self._scratch, q, v)
         potential = pin.computePotentialEnergy(self._model, self._scratch)
-        self._finite("energy", np.array([kinetic, potential]), q=q, v=v)
+        self._boundary.finite("energy", np.array([kinetic, potential]), q=q, v=v)
         return Energy(kinetic, potential)
 
     # -- frames ----------------------------------------------------------------------------------------------
@@ -288,10 +311,10 @@ class Dynamics:
             UnknownNameError: no such frame.
         """
         frame = self._robot.frame_id(name)
-        self._check(q=q)
+        self._boundary.check(q=q)
         pin.forwardKinematics(self._model, self._scratch, q)
         placed = pin.updateFramePlacement(self._model, self._scratch, frame)
-        self._finite("frame_placement", placed.translation, q=q)
+        self._boundary.finite("frame_placement", placed.translation, q=q)
         return Pose.of(placed.rotation, placed.translation)
 
     def frame_jacobian(self, q: Array, name: str, *, reference: Reference = "local_world_aligned") -> Array:
@@ -307,9 +330,9 @@ class Dynamics:
             ArgumentError: no such reference.
         """
         frame, axes = self._robot.frame_id(name), frames.resolve(reference)
-        self._check(q=q)
+        self._boundary.check(q=q)
         J = pin.computeFrameJacobian(self._model, self._scratch, q, frame, axes)
-        return self._finite("frame_jacobian", J, q=q)
+        return self._boundary.finite("frame_jacobian", J, q=q)
 
     def frame_velocity(self, q: Array, v: Array, name: str, *, reference: Reference = "local_world_aligned") -> Array:
         """(6,) velocity of a frame, linear [m/s] before angular [rad/s].
@@ -325,9 +348,11 @@ class Dynamics:
             ArgumentError: no such reference.
         """
         frame = self._robot.frame_id(name)
-        self._check(q=q, v=v)
+        self._boundary.check(q=q, v=v)
         pin.forwardKinematics(self._model, self._scratch, q, v)
-        return self._finite("frame_velocity", frames.velocity(self._model, self._scratch, frame, reference), q=q, v=v)
+        return self._boundary.finite(
+            "frame_velocity", frames.velocity(self._model, self._scratch, frame, reference), q=q, v=v
+        )
 
     def frame_drift(self, q: Array, v: Array, name: str, *, reference: Reference = "local_world_aligned") -> Array:
         """(6,) what of the velocity's derivative does not come from a: ``d/dt frame_velocity = J a + frame_drift``.
@@ -346,9 +371,11 @@ class Dynamics:
             ArgumentError: no such reference.
         """
         frame = self._robot.frame_id(name)
-        self._check(q=q, v=v)
+        self._boundary.check(q=q, v=v)
         pin.forwardKinematics(self._model, self._scratch, q, v, self._zero)
-        return self._finite("frame_drift", frames.drift(self._model, self._scratch, frame, reference), q=q, v=v)
+        return self._boundary.finite(
+            "frame_drift", frames.drift(self._model, self._scratch, frame, reference), q=q, v=v
+        )
 
     # -- the whole robot -------------------------------------------------------------------------------------
     def center_of_mass(self, q: Array) -> Array:
@@ -357,8 +384,8 @@ class Dynamics:
         Args:
             q: (nq,) configuration.
         """
-        self._check(q=q)
-        return self._finite("center_of_mass", pin.centerOfMass(self._model, self._scratch, q, False), q=q)
+        self._boundary.check(q=q)
+        return self._boundary.finite("center_of_mass", pin.centerOfMass(self._model, self._scratch, q, False), q=q)
 
     def com_jacobian(self, q: Array) -> Array:
         """(3, nv) Jacobian of the centre of mass, world axes.
@@ -366,8 +393,8 @@ class Dynamics:
         Args:
             q: (nq,) configuration.
         """
-        self._check(q=q)
-        return self._finite(
+        self._boundary.check(q=q)
+        return self._boundary.finite(
             "com_jacobian", pin.jacobianCenterOfMass(self._model, self._scratch, self._at_origin(q), False), q=q
         )
 
@@ -380,9 +407,9 @@ class Dynamics:
             q: (nq,) configuration.
             v: (nv,) velocity [rad/s, m/s].
         """
-        self._check(q=q, v=v)
+        self._boundary.check(q=q, v=v)
         momentum = pin.computeCentroidalMomentum(self._model, self._scratch, q, v).vector.copy()
-        return self._finite("centroidal_momentum", momentum, q=q, v=v)
+        return self._boundary.finite("centroidal_momentum", momentum, q=q, v=v)
 
     # -- derivatives and parameters --------------------------------------------------------------------------
     def rnea_derivatives(self, q: Array, v: Array, a: Array) -> RneaDerivatives:
@@ -393,9 +420,9 @@ class Dynamics:
             v: (nv,) velocity [rad/s, m/s].
             a: (nv,) acceleration [rad/s^2, m/s^2].
         """
-        self._check(q=q, v=v, a=a)
+        self._boundary.check(q=q, v=v, a=a)
         parts = pin.computeRNEADerivatives(self._model, self._scratch, self._at_origin(q), v, a)
-        return RneaDerivatives(*(self._finite("rnea_derivatives", x.copy(), q=q, v=v, a=a) for x in parts))
+        return RneaDerivatives(*(self._boundary.finite("rnea_derivatives", x.copy(), q=q, v=v, a=a) for x in parts))
 
     def aba_derivatives(self, q: Array, v: Array, tau: Array) -> AbaDerivatives:
         """Partial derivatives of `aba` by q (in the tangent space), v and tau (Carpentier and Mansard 2018).
@@ -405,9 +432,9 @@ class Dynamics:
             v: (nv,) velocity [rad/s, m/s].
             tau: (nv,) generalized force [N m, N].
         """
-        self._check(q=q, v=v, tau=tau)
+        self._boundary.check(q=q, v=v, tau=tau)
         parts = pin.computeABADerivatives(self._model, self._scratch, self._at_origin(q), v, tau)
-        return AbaDerivatives(*(self._finite("aba_derivatives", x.copy(), q=q, v=v, tau=tau) for x in parts))
+        return AbaDerivatives(*(self._boundary.finite("aba_derivatives", x.copy(), q=q, v=v, tau=tau) for x in parts))
 
     def regressor(self, q: Array, v: Array, a: Array, *, inertial: bool = False) -> Array:
         """H with ``H(q, v, a) @ parameters() = rnea(q, v, a) + joint_friction(v)``.
@@ -426,10 +453,10 @@ class Dynamics:
         Returns:
             (nv, 13 nb), or (nv, 10 nb) with `inertial`, for nb bodies.
         """
-        self._check(q=q, v=v, a=a)
+        self._boundary.check(q=q, v=v, a=a)
         Y = pin.computeJointTorqueRegressor(self._model, self._scratch, q, v, a)
         H = self._columns.regressor(Y, v, a, only_inertial=inertial)
-        return self._finite("regressor", H, q=q, v=v, a=a)
+        return self._boundary.finite("regressor", H, q=q, v=v, a=a)
 
     def parameters(self, *, inertial: bool = False) -> Array:
         """The robot's own parameters delta, in the order of `regressor`'s columns.
@@ -452,48 +479,16 @@ class Dynamics:
         q[: PLACE.get(self._robot.root, 0)] = 0.0
         return q
 
-    # -- checks ----------------------------------------------------------------------------------------------
-    def _state_fits(self, q: Array, v: Array) -> bool:
-        """Type, shape, dtype and unit norms, at the price of a few comparisons; False means: look closer."""
-        return (
-            type(q) is type(v) is ndarray
-            and q.shape == self._nq
-            and v.shape == self._nv
-            and q.dtype is v.dtype is FLOAT
-            and _is_normalized(self._model, q, UNIT_TOLERANCE)
-        )
+    # -- inside ----------------------------------------------------------------------------------------------
+    def _every_v_reaches_tau(self) -> bool:
+        """Whether a NaN in any entry of v makes `rnea` return one, so that looking at its result is enough.
 
-    def _examine(self, **arguments: Array) -> None:
-        """Raise for the first argument that is not what it must be; the exact check, 10 microseconds."""
-        for name, value in arguments.items():
-            shape, size = (self._nq, "nq") if name == "q" else (self._nv, "nv")
-            check_vector(name, value, shape, f"{size} of {self._robot.name}")
-            if name == "q":
-                check_unit(self._model, value)
-
-    def _check(self, **arguments: Array) -> None:
-        """Raise for a bad argument, if validating; the quick check, and the exact one where it fails."""
-        if self._validate and not all(
-            type(x) is ndarray
-            and x.shape == (self._nq if name == "q" else self._nv)
-            and x.dtype is FLOAT
-            and is_approx(x, x)
-            and (name != "q" or _is_normalized(self._model, x, UNIT_TOLERANCE))
-            for name, x in arguments.items()
-        ):
-            self._examine(**arguments)
-
-    def _refuse(self, what: str, result: Array, **arguments: Array) -> None:
-        """Raise if an argument or the `result` is not finite (a sum of squares that overflows alone is no reason)."""
-        self._examine(**arguments)
-        if not np.isfinite(result).all():
-            raise overflow(what, arguments)
-
-    def _finite(self, what: str, result: Array, **arguments: Array) -> Array:
-        """`result`, which must be finite."""
-        if self._validate and not is_approx(result, result):
-            raise overflow(what, arguments)
-        return result
+        As 0 * NaN is NaN, only terms that the algorithm leaves out could hide one: which these are does not depend on
+        the state, and infinity spreads as NaN does.
+        """
+        rest = np.zeros(self._nv)
+        spoiled = (_rnea(self._model, self._scratch, self._robot.q_home, v, rest) for v in np.diag(rest + np.nan))
+        return not any(is_approx(tau, tau) for tau in spoiled)
 
     def _generalized(self, q: Array, fext: Forces) -> Array:
         """(nv,) ``sum_i J_i^T f_i`` of forces given at frame origins along world axes."""
@@ -511,15 +506,19 @@ class Dynamics:
                     )
                 check_vector(argument, force, (6,) if shape == (6,) else (3,), "force, or (6,) with torque")
             J = pin.computeFrameJacobian(self._model, self._scratch, q, frame, pin.LOCAL_WORLD_ALIGNED)
-            with np.errstate(over="ignore", invalid="ignore"):
-                total += J[: len(force)].T @ force
-        return self._finite("fext", total, **fext)
+            total += J[: len(force)].T @ force
+        return total
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (self._robot, self._validate)
 
     def __repr__(self) -> str:
         return f"Dynamics({self._robot!r}, validate={self._validate})"
+
+
+def _quiet() -> np.errstate:
+    """Overflow is no warning here: the result is looked at and refused."""
+    return np.errstate(over="ignore", invalid="ignore")
 
 
 def _rebuild(robot: Robot, validate: bool) -> Dynamics:

@@ -1,0 +1,59 @@
+"""The boundary of one robot's `Dynamics`: quick looks at arguments and results, exact ones where those fail."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+from eigenpy import is_approx  # type: ignore[import-untyped]  # Pinocchio's own array layer
+from numpy import ndarray
+
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from .arguments import FLOAT, UNIT_TOLERANCE, check_unit, check_vector, overflow
+
+_is_normalized = pin.isNormalized
+
+
+class Boundary:
+    """Checks of the arguments named q (nq,) and, under any other name, (nv,); none at all without `validate`.
+
+    Quick looks may say no to what is right (a zero q to a test of nearness, a dtype object that is not numpy's own
+    float64): whatever fails is examined exactly before it is refused.
+    """
+
+    def __init__(self, robot: Robot, validate: bool) -> None:
+        self._name, self._model, self._validate = robot.name, robot.model, validate
+        self._nq, self._nv = (robot.nq,), (robot.nv,)
+
+    def check(self, **arguments: Array) -> None:
+        """Raise for a bad argument, if validating; the quick check, and the exact one where it fails."""
+        if self._validate and not all(
+            type(x) is ndarray
+            and x.shape == (self._nq if name == "q" else self._nv)
+            and x.dtype is FLOAT
+            and is_approx(x, x)
+            and (name != "q" or _is_normalized(self._model, x, UNIT_TOLERANCE))
+            for name, x in arguments.items()
+        ):
+            self.examine(**arguments)
+
+    def examine(self, **arguments: Array) -> None:
+        """Raise for the first argument that is not what it must be; the exact check."""
+        for name, value in arguments.items():
+            shape, size = (self._nq, "nq") if name == "q" else (self._nv, "nv")
+            check_vector(name, value, shape, f"{size} of {self._name}")
+            if name == "q":
+                check_unit(self._model, value)
+
+    def refuse(self, what: str, result: Array, **arguments: Array) -> None:
+        """After a quick look has failed: raise for a bad argument, or for a `result` that is not finite."""
+        self.examine(**arguments)
+        if not np.isfinite(result).all():
+            raise overflow(what, arguments)
+
+    def finite(self, what: str, result: Array, **arguments: Array) -> Array:
+        """`result`, which must be finite."""
+        # Eigen is quicker on short vectors, numpy on matrices.
+        if self._validate and not (is_approx(result, result) if result.ndim == 1 else np.isfinite(result).all()):
+            raise overflow(what, arguments)
+        return result
