@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -106,9 +107,9 @@ class Dynamics:
             and is_approx(v, v)
         ):
             self._boundary.examine(q=q, v=v)
-            if not np.linalg.norm(q) < FAR:
+            if not math.hypot(*q) < FAR:
                 raise ArgumentError(
-                    f"q: its norm {np.linalg.norm(q):.3g} is beyond {FAR:g}; what a State holds is computed about the "
+                    f"q: its norm {math.hypot(*q):.3g} is beyond {FAR:g}; what a State holds is computed about the "
                     "world's origin and would have lost its digits there: move the origin to the robot"
                 )
         live = self._live
