@@ -1,0 +1,174 @@
+"""The main job holds on every quadruped, untuned, and its checks can fail."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from finite_differences import derivative
+
+import quaddyn as qd
+from quaddyn.demo import DemoReport, run
+from quaddyn.demo.motion import Squat, Swing, contact_jacobian
+from quaddyn.simulation import Simulation
+
+QUADRUPEDS = "a1 anymal_b anymal_c b1 go1 go2 hyq laikago solo8 solo12 small_quadruped b1_z1".split()
+
+
+@pytest.mark.parametrize("name", QUADRUPEDS)
+def test_every_quadruped_stands_and_squats_untuned(name: str) -> None:
+    report = run(qd.load(name), seconds=1.0)
+    assert report.passed, {k: c for k, c in report.checks.items() if not c.passed}
+    assert report.motion == "squat" and report.steps == 1000
+    low, high = report.base_height or (0.0, 0.0)
+    assert high - low > 0.01  # it really squats
+    assert report.weight_mean == pytest.approx(1.0, abs=1e-3)
+
+
+def test_a_slow_squat_goes_down_by_three_tenths() -> None:
+    robot = qd.load("go2")
+    report = run(robot, seconds=4.0)
+    assert report.passed
+    low, high = report.base_height or (0.0, 0.0)
+    assert high - low == pytest.approx(0.3 * robot.q_home[2], rel=0.01)
+    assert report.steps_per_second > 0.0 and report.plant_steps_per_second > report.steps_per_second
+    assert report.cpu
+    assert set(report.torques) == {"leg joint 1", "leg joint 2", "leg joint 3 (knee)"}
+    for torque in report.torques.values():
+        assert -torque.limit < torque.lowest < torque.highest < torque.limit
+
+
+@pytest.mark.parametrize("name", ["go2", "solo8"])
+def test_planar_root_squats_too(name: str) -> None:
+    report = run(qd.load(name, root="planar"), seconds=1.0)
+    assert report.passed and report.motion == "squat"
+
+
+@pytest.mark.parametrize(("name", "root"), [("ur5", None), ("xarm7", None), ("chain_10", None), ("go2", "fixed")])
+def test_what_has_no_ground_swings(name: str, root: str | None) -> None:
+    report = run(qd.load(name, root=root), seconds=1.0)
+    assert report.passed, {k: c for k, c in report.checks.items() if not c.passed}
+    assert report.motion == "swing"
+    assert report.normal_force is None and report.weight_mean is None and report.base_height is None
+    assert "slip of a foot" not in report.checks
+
+
+def test_energy_balance_is_of_first_order_in_dt() -> None:
+    robot = qd.load("anymal_b")
+    coarse, fine = (run(robot, seconds=0.5, dt=dt).checks["energy balance"].value for dt in (1e-3, 2.5e-4))
+    assert coarse / fine == pytest.approx(4.0, rel=0.1)
+
+
+def test_a_robot_that_cannot_stand_is_refused() -> None:
+    with pytest.raises(qd.ArgumentError, match="cannot hold it up"):
+        run(qd.load("bolt"))
+    with pytest.raises(qd.ArgumentError, match="seconds"):
+        run(qd.load("go2"), seconds=0.0)
+
+
+def test_a_lying_plant_fails_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = qd.load("go2")
+    honest = Simulation.contact_forces.fget
+    assert honest is not None
+    monkeypatch.setattr(
+        Simulation, "contact_forces", property(lambda self: {k: 1.01 * f for k, f in honest(self).items()})
+    )
+    report = run(robot, seconds=0.5)
+    assert not report.passed
+    assert not report.checks["mean vertical force against m g"].passed
+
+
+def test_a_weak_motor_fails_the_checks() -> None:
+    strong = qd.load("go2")
+    needed = max(max(-t.lowest, t.highest) for t in run(strong, seconds=0.1).torques.values())
+    weak = dataclasses.replace(strong, effort_limits=np.full(12, 0.8 * needed))  # less than the knees need to stand
+    report = run(weak, seconds=0.5)
+    assert not report.passed
+    assert not report.checks["steps with a saturated joint"].passed
+    assert not report.checks["squat cut short by limits"].passed
+
+
+def test_same_run_same_report() -> None:
+    robot = qd.load("solo12")
+    first, second = run(robot, seconds=0.2), run(robot, seconds=0.2)
+    for field in dataclasses.fields(DemoReport):
+        if "steps_per_second" not in field.name:
+            assert getattr(first, field.name) == getattr(second, field.name), field.name
+
+
+# -- motions -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["go2", "anymal_c", "solo8"])
+def test_squat_moves_the_base_straight_down_on_rolling_feet(name: str) -> None:
+    robot = qd.load(name)
+    dyn = qd.Dynamics(robot)
+    squat = Squat(dyn, 8.0, 0.6)
+    for t in np.linspace(1.1, 6.9, 7):
+        wanted = squat.at(t)
+        s = dyn.update(wanted.q, wanted.v)
+        np.testing.assert_allclose(wanted.q[:2], robot.q_home[:2], atol=1e-9)
+        np.testing.assert_allclose(wanted.q[3:7], robot.q_home[3:7], atol=1e-9)
+        assert wanted.q[2] == pytest.approx(wanted.height, abs=1e-9)
+        speed = 1e-3 + np.abs(wanted.v).max()
+        for foot, leg in robot.legs.items():
+            assert s.placement(foot).translation[2] == pytest.approx(leg.foot.radius, abs=1e-6)
+            assert np.abs(contact_jacobian(s, foot) @ wanted.v).max() < 1e-3 * speed
+
+
+@pytest.mark.parametrize("kind", ["squat", "swing"])
+def test_velocity_and_acceleration_are_the_derivatives_of_the_motion(kind: str) -> None:
+    robot = qd.load("go2", root="free" if kind == "squat" else "fixed")
+    dyn = qd.Dynamics(robot)
+    motion = Squat(dyn, 4.0, 0.6) if kind == "squat" else Swing(dyn, 4.0)
+    for t in (0.5, 1.3, 1.7, 2.2, 3.0):
+        here = motion.at(t)
+        v = derivative(lambda h, t=t, q=here.q: pin.difference(robot.model, q, motion.at(t + h).q), 1e-4)
+        a = derivative(lambda h, t=t: motion.at(t + h).v, 1e-4)
+        np.testing.assert_allclose(here.v, v, atol=5e-3)
+        np.testing.assert_allclose(here.a, a, atol=5e-2)
+    for t in (0.0, 4.0):
+        np.testing.assert_allclose(motion.at(t).q, robot.q_home, atol=1e-9)
+        np.testing.assert_allclose(motion.at(t).v, 0.0, atol=1e-9)
+
+
+def test_swing_keeps_to_the_motors_and_limits() -> None:
+    robot = qd.load("planar_3r")
+    dyn = qd.Dynamics(robot)
+    swing = Swing(dyn, 1.0)
+    for t in np.linspace(0.0, 1.0, 50):
+        w = swing.at(t)
+        assert (w.q >= robot.lower).all() and (w.q <= robot.upper).all()
+        assert (np.abs(dyn.rnea(w.q, w.v, w.a)) <= robot.effort_limits).all()
+    assert swing.amplitude.max() > 1e-3
+
+
+# -- seeing it -----------------------------------------------------------------------------------------------------
+def test_progress_and_recording(tmp_path: Path) -> None:
+    shares: list[float] = []
+    run(qd.load("small_quadruped"), seconds=0.2, record=tmp_path / "out.html", progress=shares.append)
+    assert shares == sorted(shares) and shares[0] == 0.0 and shares[-1] == 1.0 and len(shares) >= 6
+    assert "<html" in (tmp_path / "out.html").read_text(encoding="utf-8")[:500].lower()
+
+
+def test_the_viewer_sees_30_frames_a_second_with_forces() -> None:
+    class Screen:
+        def __init__(self) -> None:
+            self.frames: list[tuple[float, float]] = []
+
+        def show(self, q: np.ndarray, *, v: np.ndarray, forces: dict, friction: float, time: float) -> None:
+            self.frames.append((time, sum(f[2] for f in forces.values())))
+
+    robot, screen = qd.load("go2"), Screen()
+    run(robot, seconds=0.5, viewer=screen)  # type: ignore[arg-type]
+    assert len(screen.frames) == 16
+    assert all(force == pytest.approx(robot.mass * 9.81, rel=0.5) for time, force in screen.frames[1:])
+
+
+def test_realtime_waits_for_the_clock() -> None:
+    import time
+
+    start = time.perf_counter()
+    run(qd.load("ur5"), seconds=0.5, realtime=True)
+    assert time.perf_counter() - start >= 0.45
