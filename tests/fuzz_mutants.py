@@ -394,6 +394,41 @@ def doctype(data: bytes, rng: random.Random) -> bytes | None:
     return data[:start] + rng.choice(bombs) + data[start:]
 
 
+def reencode(data: bytes, rng: random.Random) -> bytes | None:
+    """Another encoding, declared truly, falsely, or not at all."""
+    try:
+        body = re.sub(r"^\s*<\?xml.*?\?>", "", data.decode(), count=1, flags=re.DOTALL)
+    except UnicodeDecodeError:
+        return None
+    told, true = rng.choice(
+        (
+            ("utf-8", "utf-8"),
+            ("UTF-8", "utf-8-sig"),
+            ("iso-8859-1", "latin-1"),
+            ("utf-16", "utf-16"),
+            ("utf-16", "utf-8"),
+            ("utf-8", "utf-16-le"),
+            ("utf-7", "utf-7"),
+            ("utf-32", "utf-32"),
+            ("no-such-code", "utf-8"),
+            ("cp1252", "cp1252"),
+            ("rot13", "utf-8"),
+        )
+    )
+    return f'<?xml version="1.0" encoding="{told}"?>{body}'.encode(true, "xmlcharrefreplace")
+
+
+def namespace(data: bytes, rng: random.Random) -> bytes | None:
+    """A namespace on the whole file, or on the tags of one kind."""
+    if data.count(b"<robot") != 1 or data.count(b"</robot>") != 1:
+        return None
+    if rng.random() < 0.4:
+        return data.replace(b"<robot", b'<robot xmlns="http://www.ros.org/wiki/urdf"', 1)
+    tag = rng.choice((b"link", b"joint", b"inertial", b"mass", b"axis", b"origin", b"visual"))
+    data = re.sub(rb"(</?)" + tag + rb"(?=[\s/>])", rb"\1u:" + tag, data)
+    return data.replace(b"<robot", b'<robot xmlns:u="http://www.ros.org/wiki/urdf"', 1)
+
+
 def flip_byte(data: bytes, rng: random.Random) -> bytes | None:
     """A few bytes with a bit flipped."""
     out = bytearray(data)
@@ -475,6 +510,8 @@ KINDS: dict[str, tuple[float, Mutation]] = {
     "structure: second root": (1, structure(add_root)),
     "structure: chain": (2, structure(add_chain)),
     "byte: doctype": (2, doctype),
+    "byte: encoding": (2, reencode),
+    "byte: namespace": (1, namespace),
     "byte: flip": (4, flip_byte),
     "byte: delete": (3, delete_bytes),
     "byte: insert": (3, insert_bytes),

@@ -14,6 +14,7 @@ Decisions where the specification is silent or real files disagree:
   an infinite limit, unknown attributes on physical elements, anything about materials, a floating or planar joint
   directly below a massless root: doubts;
 * identical doubled children are harmless, contradicting ones are faults;
+* inertia practically without mass (a radius of gyration beyond `GYRATION`) is a fault;
 * numbers beyond `ABSURD` are faults, beyond `LARGE` doubts.
 """
 
@@ -37,6 +38,7 @@ PSD_TOLERANCE = 1e-6
 ABSURD, LARGE = 1e30, 1e3
 VOID = 1e4  # [rad or m]; a position limit this far away is none, and may be read as none
 MAX_DEPTH, MAX_LINKS, MAX_NV = 128, 2000, 200
+GYRATION = 1e6  # [m]; an inertia this large for its mass is an inertia without mass
 SINGULAR, ILL = 1e-13, 1e-9  # smallest eigenvalue of M scaled to a unit diagonal: fault below, doubt below
 
 NV = {"revolute": 1, "continuous": 1, "prismatic": 1, "fixed": 0, "floating": 6, "planar": 3}
@@ -77,6 +79,7 @@ class Body:
     rotation: Array
     translation: Array
     mass: float = 0.0
+    links: list[str] = field(default_factory=list)
     moment: Array = field(default_factory=lambda: np.zeros(3))
     inertia: Array = field(default_factory=lambda: np.zeros((3, 3)))
 
@@ -140,6 +143,12 @@ def read(data: bytes, root: str | None) -> Reading:
         # Inside a comment it is only text, but a careful loader may refuse it there too.
         bare = re.sub(rb"<!--.*?-->", b"", data, flags=re.DOTALL)
         (out.faults if b"<!DOCTYPE" in bare else out.doubts).append("document type declaration")
+    declared = re.match(rb"[\s\xef\xbb\xbf]*<\?xml[^>]*encoding\s*=\s*[\"']([^\"'>]*)", data)
+    told = declared.group(1).lower() if declared else b"utf-8"
+    if told not in (b"utf-8", b"us-ascii") or data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        out.doubts.append("an encoding other than UTF-8")
+    if any("}" in e.tag for e in robot.iter() if "urdf}" in e.tag):
+        out.doubts.append("namespaces on elements of the specification")
     if robot.tag != "robot":
         out.faults.append(f"root element <{robot.tag}>")
         return out
@@ -217,22 +226,22 @@ def _read_joint(element: Element, out: Reading) -> None:
         end = _only(element, tag, out)
         ends.append(end.get("link", "") if end is not None else "")
     axis = np.array([1.0, 0.0, 0.0])
-    axis_element = _only(element, "axis", out)
+    has_axis = kind not in ("fixed", "floating")
+    scratch = out if has_axis else Reading()
+    axis_element = _only(element, "axis", scratch)
     if axis_element is not None:
-        scratch = out if kind not in ("fixed", "floating") else Reading()
         if "xyz" not in axis_element.attrib:
             out.doubts.append("axis without xyz")
         else:
             axis = _vector(axis_element, "xyz", scratch)
         with np.errstate(over="ignore"):
             norm = float(np.linalg.norm(axis))
-        if kind in ("fixed", "floating"):
-            if scratch.faults:
-                out.doubts.append("malformed axis on a joint that has none")
-        elif not 1e-100 < norm < 1e100:
+        if has_axis and not 1e-100 < norm < 1e100:
             out.faults.append(f"axis of length {norm}")
-        elif not 1e-3 <= norm <= 1e3:
+        elif has_axis and not 1e-3 <= norm <= 1e3:
             out.doubts.append(f"axis of length {norm}")
+    if not has_axis and scratch.faults:
+        out.doubts.append("malformed axis on a joint that has none")
     if name is None:
         return
     joint = JointRead(name, kind, ends[0], ends[1], rotation, translation, axis)
@@ -265,6 +274,9 @@ def _read_limits(element: Element, joint: JointRead, out: Reading) -> None:
                 values[key] = None
                 if NUMBER.fullmatch(text) is None or abs(float(text)) > LARGE:
                     out.doubts.append(f"limit {key}={text!r}")
+            elif NUMBER.fullmatch(text) and abs(float(text)) > ABSURD:
+                values[key] = float(text)  # too far to matter: may be refused, or read as no limit at all
+                out.doubts.append(f"limit {key}={text!r}")
             else:
                 values[key] = _scalar(limit, key, out, large=1e7)
         joint.lower, joint.upper = values["lower"], values["upper"]
@@ -452,6 +464,8 @@ def _read_tree(out: Reading) -> None:
         out.faults.append(f"{len(out.links) - len(where)} links in a cycle")
     if depth > MAX_DEPTH or len(out.links) > MAX_LINKS or sum(NV[j.type] for j in out.joints.values()) + 6 > MAX_NV:
         out.faults.append("too deep or too large")
+    for name, (index, _, _) in where.items():
+        out.bodies[index].links.append(name)
     for name, (m, com, rotation, inertia) in out.inertials.items():
         if name not in where:
             continue
@@ -465,6 +479,9 @@ def _read_tree(out: Reading) -> None:
 
 def _judge_physics(out: Reading, root: str | None) -> None:
     base = out.bodies[0]
+    world = root in ("free", "planar") and out.root == "world" and out.root not in out.inertials
+    if world and sum(j.parent == "world" for j in out.joints.values()) > 1:
+        out.doubts.append("a world with several joints under a moving root")
     if base.mass == 0 and root != "fixed":
         out.doubts.append("massless base: whether it may float is the loader's choice")
     if not out.moving and root in (None, "fixed"):
@@ -474,11 +491,17 @@ def _judge_physics(out: Reading, root: str | None) -> None:
         _judge_body(body, still, out)
     if out.faults:
         return
-    for seed in (0, 1):
-        low = float(np.linalg.eigvalsh(unit_diagonal(mass_matrix(out, root or "free", seed)))[0]) if out.moving else 1.0
-        if not low > SINGULAR:
-            (out.doubts if base.mass == 0 and root is None else out.faults).append(f"mass matrix singular: {low:.1e}")
-        elif low < ILL:
+    if not out.moving and (root or "fixed") == "fixed":
+        return
+    for seed in (-1, 0, 1):
+        m = mass_matrix(out, root or "free", seed)
+        d = np.diag(m)
+        low = float(np.linalg.eigvalsh(unit_diagonal(m))[0])
+        if not low > SINGULAR or d.min() < 1e-24 * d.max():
+            # A point mass that crosses an axis makes M singular at that configuration alone.
+            harmless = seed < 0 or (base.mass == 0 and root is None)
+            (out.doubts if harmless else out.faults).append(f"mass matrix singular: {low:.1e}")
+        elif low < ILL or d.min() < 1e-12 * d.max():
             out.doubts.append(f"mass matrix ill-conditioned: {low:.1e}")
 
 
@@ -497,6 +520,9 @@ def _judge_body(body: Body, still: bool, out: Reading) -> None:
     # The com shift cancels digits of m |c|^2; that much error is the arithmetic's, not the file's.
     scale = abs(float(np.trace(inertia)))
     noise = 1e-13 * (body.mass * float(com @ com) + float(np.abs(body.inertia).max()))
+    gyration = np.sqrt(scale / body.mass)
+    if gyration > GYRATION and not still:
+        out.faults.append(f"{label}: {scale:.1e} kg m^2 of {body.mass} kg, a radius of gyration of {gyration:.1e} m")
     if low < -PSD_TOLERANCE * scale - noise:
         (out.doubts if still else out.faults).append(
             f"{label}: pseudo-inertia eigenvalue {low:.1e} of trace {scale:.1e}"
@@ -508,7 +534,9 @@ def _judge_body(body: Body, still: bool, out: Reading) -> None:
 
 
 def coordinate(name: str, seed: int) -> float:
-    """A configuration coordinate in (-1, 1) [rad or m] that depends on a joint's name alone."""
+    """A configuration coordinate in (-1, 1) [rad or m] that depends on a joint's name alone; 0 where `seed` < 0."""
+    if seed < 0:
+        return 0.0
     return (zlib.crc32(f"{seed}:{name}".encode("utf-8", "surrogatepass")) % 20011) / 10005.5 - 1.0
 
 
@@ -644,10 +672,9 @@ def misfits(data: bytes, facts: dict[str, Any]) -> list[str]:
                 void = np.isinf(got) and abs(want) >= VOID and np.sign(got) == np.sign(want)
                 if not (void or abs(got - want) <= 1e-12 * abs(want)):
                     wrong.append(f"limits of {joint.name!r}: {given} instead of {(joint.lower, joint.upper)}")
-    base = reading.bodies[0].head
-    if any(d.startswith(f"body {base!r}: pseudo") for d in reading.doubts) and facts["geometry"] is not None:
-        if not any(f'"{base}"' in f for f in facts["findings"]):
-            wrong.append(f"impossible base {base!r} bolted down in silence")
+    if any(d.startswith(f"body {reading.root!r}: pseudo") for d in reading.doubts) and facts["geometry"] is not None:
+        if not any(f'"{link}"' in f for link in reading.bodies[0].links for f in facts["findings"]):
+            wrong.append(f"impossible base {reading.root!r} bolted down in silence")
     for name, counts in reading.links.items():
         if facts["geometry"] is None:
             break

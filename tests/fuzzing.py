@@ -13,6 +13,7 @@ import importlib
 import os
 import pickle
 import random
+import re
 import resource
 import select
 import signal
@@ -109,10 +110,11 @@ def draw(count: int, seed: int, pool: Iterable[Base]) -> Iterator[Case]:
 
 def _is_text(data: bytes) -> bool:
     try:
-        data.decode()
+        head = data.decode()[:200]
     except UnicodeDecodeError:
         return False
-    return True
+    told = re.search(r"encoding\s*=\s*[\"']([^\"']*)", head)
+    return told is None or told.group(1).lower() in ("utf-8", "us-ascii")  # any other word is untrue of a str
 
 
 # -- the child --------------------------------------------------------------------------------------------------

@@ -114,6 +114,11 @@ def test_text_that_is_no_urdf_is_a_modelerror(text: str) -> None:
     refusal(text)
 
 
+def test_text_with_nul_characters_is_refused() -> None:
+    refusal("\0".join(URDF))
+    refusal(edited("thigh", "th\0igh"))
+
+
 def test_bytes_that_are_no_text_are_a_modelerror(tmp_path: Path) -> None:
     path = tmp_path / "noise.urdf"
     for data in (b"", b"\xff\xfe\x00", URDF.encode().replace(b"thigh", b"th\xffgh"), b"\x7fELF" + bytes(100)):
@@ -281,6 +286,13 @@ def test_lower_above_upper_is_refused() -> None:
 @pytest.mark.parametrize(("key", "value"), [("lower", "1e16"), ("upper", "-1e16")])
 def test_limit_far_beyond_the_wrong_side_is_no_missing_limit(key: str, value: str) -> None:
     refusal(re.sub(rf'{key}="[^"]*"', f'{key}="{value}"', URDF), "hip")
+    both = re.sub(r'(lower|upper)="[^"]*"', rf'\1="{value}"', URDF)
+    try:
+        robot = qd.load(both)
+    except qd.ModelError as error:
+        assert "hip" in str(error)
+    else:  # not the opposite of what the file says
+        assert robot.lower[-1] == robot.upper[-1] == float(value)
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "abc", "-1"])
@@ -290,7 +302,7 @@ def test_impossible_joint_friction_is_refused(key: str, value: str) -> None:
 
 
 # -- mass distributions -----------------------------------------------------------------------------------------
-@pytest.mark.parametrize("mass", ["-1.5", "0", "-0.0"])
+@pytest.mark.parametrize("mass", ["-1.5", "0", "-0.0", "5e-324", "1e-200"])
 def test_moving_body_without_positive_mass_is_refused(mass: str) -> None:
     refusal(edited('value="1.5"', f'value="{mass}"'), "thigh")
 
