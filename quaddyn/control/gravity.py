@@ -87,10 +87,10 @@ def gravity_compensation(
     f = np.zeros(3 * len(feet))
     if len(free) and len(feet):
         J = np.vstack([s.jacobian(foot)[:3] for foot in feet])
-        scale = np.tile((friction, friction, 1.0), len(feet))  # f = scale * y, |y| least
+        scale = np.array((friction, friction, 1.0) * len(feet))  # f = scale * y, |y| least
         L = np.linalg.cholesky(s.M[np.ix_(free, free)])
-        A, b = np.linalg.solve(L, J[:, free].T * scale), np.linalg.solve(L, load[free])
-        f = scale * np.linalg.lstsq(A, b, rcond=rank_tolerance)[0]
+        rows = np.linalg.solve(L, np.column_stack((J[:, free].T * scale, load[free])))
+        f = scale * np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=rank_tolerance)[0]
         load -= J.T @ f
     forces = {foot: f[3 * i : 3 * i + 3] for i, foot in enumerate(feet)}
     return Compensation(
