@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..errors import ArgumentError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..urdf.reader import RESERVED
 from ..urdf.tree import frozen
 from .bodies import Body
 from .contact import Contact, find_contact, on_link
@@ -23,20 +24,26 @@ def choose_limbs(
 ) -> dict[str, Limb]:
     """The legs by name: as `found`, or as the caller says."""
     limbs = dict(found) if legs is None else _given_limbs(bodies, legs)
+    if feet is not None and not isinstance(feet, Mapping):
+        raise ArgumentTypeError(f"feet: expected a mapping from leg to link name or Foot, got {type(feet).__name__}")
     for name, foot in (feet or {}).items():
         if name not in limbs:
             raise UnknownNameError("leg in feet=", name, limbs)
+        if not isinstance(foot, str | Foot):
+            raise ArgumentTypeError(f"feet[{name!r}]: expected a link name or a Foot, got {type(foot).__name__}")
         limb = limbs[name]
         body = bodies[limb.indices[-1]]
         frame = foot.frame if isinstance(foot, Foot) else foot
         by_name = {link.name: (link, pose) for link, pose in body.links}
         if frame not in by_name:
-            raise UnknownNameError(f"link of the last body of leg {name!r}", frame, by_name)
+            raise UnknownNameError(f"link in feet[{name!r}] (of the leg's last body)", frame, by_name)
         link, pose = by_name[frame]
         contact = on_link(body, link)
         if isinstance(foot, Foot):
-            if not (np.isfinite(foot.radius) and foot.radius >= 0.0 and np.shape(foot.offset) == (3,)):
-                raise ArgumentError(f"feet[{name!r}]: radius {foot.radius} must be finite and >= 0, offset (3,)")
+            if not (np.isfinite(foot.radius) and foot.radius >= 0.0):
+                raise ArgumentError(f"feet[{name!r}]: radius {foot.radius} must be finite and >= 0")
+            if np.shape(foot.offset) != (3,) or not np.isfinite(foot.offset).all():
+                raise ArgumentError(f"feet[{name!r}]: offset {foot.offset} must be (3,) finite numbers")
             contact = Contact(link, frozen(foot.offset), pose.apply(frozen(foot.offset)), foot.radius, "argument feet")
         limbs[name] = make_limb(bodies, limb.indices, contact)
     return limbs
@@ -45,11 +52,20 @@ def choose_limbs(
 def _given_limbs(bodies: Sequence[Body], legs: Mapping[str, Sequence[str]]) -> dict[str, Limb]:
     index = {b.joint.name: i for i, b in enumerate(bodies) if b.joint is not None and b.joint.nv == 1}
     detected = {limb.indices[-1]: limb.contact for limb in find_limbs(bodies)}
-    out = {}
+    if not isinstance(legs, Mapping):
+        raise ArgumentTypeError(f"legs: expected a mapping from leg to joint names, got {type(legs).__name__}")
+    out: dict[str, Limb] = {}
+    owner: dict[str, str] = {}
     for name, joints in legs.items():
+        if not isinstance(name, str) or not name or name in RESERVED:
+            raise ArgumentError(f"legs: {name!r} cannot name a leg; take another word")
+        if isinstance(joints, str):
+            raise ArgumentTypeError(f"legs[{name!r}]: expected joint names, hip first, got the one string {joints!r}")
         for joint in joints:
+            if owner.setdefault(joint, name) != name:
+                raise ArgumentError(f"legs: joint {joint!r} stands in {owner[joint]!r} and in {name!r}")
             if joint not in index:
-                raise UnknownNameError(f"joint of leg {name!r}", joint, index)
+                raise UnknownNameError(f"joint in legs[{name!r}]", joint, index)
         run = tuple(index[j] for j in joints)
         if not run or any(bodies[b].parent != a for a, b in itertools.pairwise(run)):
             raise ArgumentError(f"legs[{name!r}]: {list(joints)} is not a serial chain, hip first")
