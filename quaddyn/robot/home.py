@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import pinocchio as pin
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..urdf.tree import Array, Finding, Joint, Where
 from .limbs import SIDES, Limb, directions
 from .robot import Foot, Leg, Robot
@@ -20,9 +21,13 @@ def home(robot: Robot, limbs: Mapping[str, Limb], wishes: Mapping[str, str], fin
     """(nq,) the stance of a robot with several legs, otherwise mid-range."""
     if len(limbs) < 2:
         return middle(robot)
-    q, residual, _ = StanceProblem(robot, limbs).solve(bend=wishes)
+    q, residual, bends = StanceProblem(robot, limbs).solve(bend=wishes)
+    where = Where(robot.tree.file, 0, "home stance")
+    for name, wish in wishes.items():
+        if bends[name] != wish:
+            reason = f"the knee of leg {name!r} cannot bend {wish} within its limits; it points {bends[name]}"
+            findings.append(Finding("warning", where, reason, "correct bend= or the limits"))
     if residual > 1e-6:
-        where = Where(robot.tree.file, 0, "home stance")
         reason = f"no level stance within the joint limits: a foot misses the ground by {residual:.3g} m"
         findings.append(Finding("warning", where, reason, "pass q_home=, or check the limits"))
     return q
@@ -56,11 +61,16 @@ def _knee_sign(limb: Limb, angles: Array) -> int:
 
 def given_home(robot: Robot, q_home: Array) -> Array:
     """The caller's home configuration, checked."""
-    q = np.asarray(q_home, dtype=np.float64)
+    try:
+        q = np.array(q_home, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"q_home: expected ({robot.nq},) numbers, got {type(q_home).__name__}") from None
     if q.shape != (robot.nq,) or not np.isfinite(q).all():
         raise ArgumentError(f"q_home: expected ({robot.nq},) finite numbers, got shape {q.shape}")
     if robot.root == "free" and abs(float(np.linalg.norm(q[3:7])) - 1.0) > 1e-6:
         raise ArgumentError(f"q_home: its quaternion q[3:7] has norm {np.linalg.norm(q[3:7]):.6g}, expected 1")
+    if not pin.isNormalized(robot.model, q, 1e-6):
+        raise ArgumentError("q_home: the (cos, sin) pair of a continuous joint has a length other than 1")
     return q
 
 
