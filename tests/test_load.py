@@ -1,0 +1,722 @@
+"""`load`: every source, every override, and a model equal to Pinocchio's own import of the same file."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import copy
+import dataclasses
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+import pytest
+import wild
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from wild import FEET, Segment, Urdf, X, Y, Z, dog, leg_names
+
+import quaddyn as qd
+from quaddyn.robot.catalogue import example_robots, find
+from quaddyn.urdf.tree import Limits
+
+SMALL = leg_names("small_quadruped")
+EXAMPLES = sorted(p.relative_to(example_robots()).as_posix() for p in example_robots().rglob("*.urdf"))
+# Files that no rigid-body model can be made of: nothing in them moves, nothing is in them, bodies without mass or with
+# inertias that no body can have.
+REFUSED = {
+    "hector_description/robots/quadrotor_base.urdf": "nothing moves",
+    "iris_description/robots/iris_simple.urdf": "nothing moves",
+    "ur_description/urdf/ur3.urdf": "no <link>",
+    "human_description/robots/human.urdf": "no mass",
+    "icub_description/robots/icub.urdf": "moments of inertia",
+    "icub_description/robots/icub_reduced.urdf": "moments of inertia",
+    "romeo_description/urdf/romeo.urdf": "no mass",
+    "romeo_description/urdf/romeo_small.urdf": "moments of inertia",
+    "romeo_description/urdf/romeo_laas_small.urdf": "moments of inertia",
+}
+
+
+@pytest.fixture(scope="module")
+def small() -> qd.Robot:
+    return qd.load("small_quadruped")
+
+
+# -- the model --------------------------------------------------------------------------------------------------
+def assert_equal_models(robot: qd.Robot, expected: pin.Model) -> None:
+    """Same joints, placements, inertias, frames and limits; ours may know better where theirs are void."""
+    model = robot.model
+    assert list(model.names) == list(expected.names)
+    assert list(model.parents) == list(expected.parents)
+    assert (model.nq, model.nv) == (expected.nq, expected.nv)
+    for i in range(expected.njoints):
+        assert model.joints[i].shortname() == expected.joints[i].shortname()
+        assert (model.joints[i].idx_q, model.joints[i].idx_v) == (expected.joints[i].idx_q, expected.joints[i].idx_v)
+        np.testing.assert_allclose(
+            model.jointPlacements[i].homogeneous, expected.jointPlacements[i].homogeneous, rtol=0, atol=1e-12
+        )
+        theirs = expected.inertias[i].matrix()
+        np.testing.assert_allclose(
+            model.inertias[i].matrix(), theirs, rtol=0, atol=1e-12 * max(1.0, float(np.abs(theirs).max()))
+        )
+    assert model.nframes == expected.nframes + len(robot.feet)
+    for ours, theirs in zip(model.frames, expected.frames, strict=False):
+        assert (ours.name, ours.type, ours.parentJoint) == (theirs.name, theirs.type, theirs.parentJoint)
+        assert ours.parentFrame == theirs.parentFrame
+        np.testing.assert_allclose(ours.placement.homogeneous, theirs.placement.homogeneous, rtol=0, atol=1e-12)
+    written = {j.name: j for j in robot.tree.joints}
+    for i in range(1, expected.njoints):
+        joint, v, q = expected.joints[i], expected.joints[i].idx_v, expected.joints[i].idx_q
+        if joint.nv != 1:
+            continue
+        limits = written[expected.names[i]].limits
+        pairs = [
+            (model.upperEffortLimit[v], expected.upperEffortLimit[v], limits.effort),
+            (model.upperVelocityLimit[v], expected.upperVelocityLimit[v], limits.velocity),
+        ]
+        if joint.nq == 1:
+            pairs.append((model.lowerPositionLimit[q], expected.lowerPositionLimit[q], limits.lower))
+            pairs.append((model.upperPositionLimit[q], expected.upperPositionLimit[q], limits.upper))
+        for ours, theirs, said in pairs:
+            assert ours == said
+            assert ours == theirs or (np.isinf(ours) and (abs(theirs) >= 1e6 or theirs == 0.0))
+
+
+@pytest.mark.parametrize("path", [p for p in EXAMPLES if p not in REFUSED])
+def test_model_on_a_fixed_root_is_what_pinocchio_imports(path: str) -> None:
+    file = example_robots() / path
+    assert_equal_models(qd.load(file, root="fixed"), pin.buildModelFromUrdf(str(file)))
+
+
+@pytest.mark.parametrize("name", [*wild.QUADRUPEDS, "bolt", "ur5", "z1", "finger_edu"])
+def test_model_on_a_free_root_is_what_pinocchio_imports(name: str) -> None:
+    robot = qd.load(name, root="free")
+    urdf = Urdf.of(name)
+    if urdf.base == "world":  # which the root replaces
+        urdf.root.remove(next(j for j in urdf.joints if wild.below(j, "parent").attrib["link"] == "world"))
+        urdf.root.remove(urdf.link("world"))
+    expected = pin.buildModelFromXML(str(urdf), pin.JointModelFreeFlyer())
+    assert_equal_models(robot, expected)
+    M, h = (np.zeros((2, robot.nv, robot.nv)), np.zeros((2, robot.nv)))
+    rng = np.random.default_rng(0)
+    q, v = pin.integrate(expected, pin.neutral(expected), rng.normal(size=robot.nv)), rng.normal(size=robot.nv)
+    for i, model in enumerate((robot.model, expected)):
+        model = copy.deepcopy(model)
+        model.armature[:] = 0.0
+        data = model.createData()
+        M[i], h[i] = pin.crba(model, data, q), pin.nle(model, data, q, v)
+    np.testing.assert_allclose(M[0], M[1], rtol=0, atol=1e-12 * np.abs(M[1]).max())
+    np.testing.assert_allclose(h[0], h[1], rtol=0, atol=1e-12 * np.abs(h[1]).max())
+
+
+@pytest.mark.parametrize("path", REFUSED)
+def test_file_that_is_no_robot_is_refused_with_its_reason(path: str) -> None:
+    with pytest.raises(qd.ModelError, match=REFUSED[path]) as caught:
+        qd.load(example_robots() / path, root="fixed")
+    assert Path(path).name in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["go2", "small_quadruped", "solo8", "two_link_leg"])
+def test_planar_root_is_the_free_one_held_in_its_plane(name: str) -> None:
+    # tau = S^T rnea(S v, S a + dS v), with S the free velocity, in the base frame, that a planar one means.
+    source = name
+    if name == "two_link_leg":  # its base has no mass to float with
+        source = str(Urdf.of(name).add_link("ballast", 1.0).add_joint("weight", "fixed", "base", "ballast"))
+    free, planar = qd.load(source, root="free"), qd.load(source, root="planar")
+    assert planar.nq == free.nq - 4
+    assert planar.nv == free.nv - 3
+    rng, n = np.random.default_rng(1), free.nv - 6
+    a_data, b_data = free.model.createData(), planar.model.createData()
+    for _ in range(5):
+        x, z, pitch = rng.uniform(-1, 1, 3)
+        joints = rng.uniform(-1, 1, n)
+        v, a = rng.normal(size=(2, 3 + n))
+        R = pin.rpy.rpyToMatrix(0.0, float(pitch), 0.0)
+        S = np.zeros((6 + n, 3 + n))
+        S[:3, :2], S[4, 2], S[6:, 3:] = R.T[:, [0, 2]], 1.0, np.eye(n)
+        moved = np.zeros(6 + n)
+        moved[:3] = -np.cross([0, v[2], 0], S[:3, :2] @ v[:2])
+        q_free = np.r_[x, 0, z, pin.Quaternion(R).coeffs(), joints]
+        q_planar = np.r_[x, z, pitch, joints]
+        tau = pin.rnea(planar.model, b_data, q_planar, v, a)
+        expected = S.T @ pin.rnea(free.model, a_data, q_free, S @ v, S @ a + moved)
+        np.testing.assert_allclose(tau, expected, rtol=0, atol=1e-11 * max(1.0, np.abs(expected).max()))
+        M = S.T @ pin.crba(free.model, a_data, q_free) @ S
+        np.testing.assert_allclose(pin.crba(planar.model, b_data, q_planar), M, rtol=0, atol=1e-11 * np.abs(M).max())
+        pin.framesForwardKinematics(free.model, a_data, q_free)
+        pin.framesForwardKinematics(planar.model, b_data, q_planar)
+        for link in (x.name for x in free.tree.links):
+            np.testing.assert_allclose(
+                b_data.oMf[planar.frame_id(link)].homogeneous, a_data.oMf[free.frame_id(link)].homogeneous, atol=1e-12
+            )
+
+
+def test_gravity_acts_along_z_of_a_planar_root() -> None:
+    robot = qd.load("go2", root="planar")
+    g = pin.computeGeneralizedGravity(robot.model, robot.model.createData(), robot.q_home)
+    assert g[0] == pytest.approx(0.0, abs=1e-12)
+    assert g[1] == pytest.approx(9.81 * robot.mass, rel=1e-12)
+    assert list(robot.model.names)[1:4] == ["root_x", "root_z", "root_pitch"]
+    assert not {"root_x", "root_z", "root_pitch"} & set(robot.actuated)
+
+
+@pytest.mark.parametrize("axis", [X, Y, Z, (0.0, 0.0, -1.0), (0.6, 0.0, 0.8), (-0.48, 0.6, 0.64)])
+def test_planar_joint_of_the_file_obeys_its_axis(axis: tuple[float, float, float]) -> None:
+    urdf = Urdf.of("two_link_leg").add_link("puck", 1.0, (0.1, 0.2, 0.3))
+    placed = (0.1, -0.2, 0.3), (0.4, -0.3, 0.2)
+    urdf.add_joint("slide", "planar", "base", "puck", *placed, axis=axis)
+    robot = qd.load(str(urdf))
+    data, rng = robot.model.createData(), np.random.default_rng(2)
+    start = pin.SE3(pin.rpy.rpyToMatrix(*placed[1]), np.array(placed[0]))
+    pin.framesForwardKinematics(robot.model, data, pin.neutral(robot.model))
+    np.testing.assert_allclose(data.oMf[robot.frame_id("puck")].homogeneous, start.homogeneous, atol=1e-14)
+    for _ in range(5):
+        q = pin.integrate(robot.model, pin.neutral(robot.model), rng.normal(size=robot.nv))
+        pin.framesForwardKinematics(robot.model, data, q)
+        T = start.actInv(data.oMf[robot.frame_id("puck")])
+        assert np.linalg.norm(T.translation) > 0.1
+        assert T.translation @ axis == pytest.approx(0.0, abs=1e-13)  # moves in the plane
+        np.testing.assert_allclose(T.rotation @ axis, axis, atol=1e-13)  # and turns about its normal
+
+
+# -- sources ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", qd.CATALOGUE)
+def test_every_name_of_the_catalogue_loads(name: str) -> None:
+    robot = qd.load(name)
+    entry = qd.CATALOGUE[name]
+    assert robot.nu > 0
+    assert robot.mass > 0.0
+    assert len(robot.feet) == {"quadruped": 4, "biped": 2, "leg": 1}.get(entry.kind.split()[0], len(robot.feet))
+    assert robot.root == (entry.root or "free")
+
+
+@pytest.mark.parametrize("name", ["small_quadruped", "hyq", "rx90"])
+def test_name_path_and_text_give_the_same_robot(name: str) -> None:
+    path = find(name).path
+    root = qd.load(name).root
+    same = [qd.load(x, root=root) for x in (name, path, str(path), path.read_text(encoding="utf-8"))]
+    for other in same[1:]:
+        assert other.model == same[0].model
+        np.testing.assert_array_equal(other.q_home, same[0].q_home)
+        assert other.actuated == same[0].actuated
+        assert {k: v.joints for k, v in other.legs.items()} == {k: v.joints for k, v in same[0].legs.items()}
+        for quantity in ("lower", "upper", "effort_limits", "velocity_limits", "damping", "friction", "armature"):
+            np.testing.assert_array_equal(getattr(other, quantity), getattr(same[0], quantity))
+
+
+def test_text_may_begin_with_a_declaration_a_byte_order_mark_or_blanks() -> None:
+    text = find("small_quadruped").path.read_text(encoding="utf-8")
+    assert text.startswith("<?xml")
+    for before in ("", "\ufeff", "\n \t", "\ufeff\n"):
+        assert qd.load(before + text).mass == pytest.approx(2.41)
+
+
+@pytest.mark.parametrize(
+    ("typo", "meant"), [("go3", "go2"), ("anymal", "anymal_c"), ("solo", "solo12"), ("Go2", "go2")]
+)
+def test_unknown_name_lists_near_matches(typo: str, meant: str) -> None:
+    with pytest.raises(qd.UnknownNameError) as caught:
+        qd.load(typo)
+    assert repr(meant) in str(caught.value)
+    assert meant in caught.value.known
+
+
+@pytest.mark.parametrize("source", [None, 3, b"<robot/>", ["go2"]])
+def test_source_of_another_type_raises(source: object) -> None:
+    with pytest.raises(qd.ArgumentError, match="source"):
+        qd.load(source)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("source", ["missing.urdf", "/", "", ".", "a\0b.urdf", "x" * 5000 + ".urdf"])
+def test_source_that_is_no_file_raises(source: str) -> None:
+    with pytest.raises((qd.ModelError, qd.UnknownNameError)):
+        qd.load(source)
+
+
+def test_root_of_another_name_raises() -> None:
+    with pytest.raises(qd.ArgumentError, match="root"):
+        qd.load("go2", root="floating")
+
+
+# -- limits in files --------------------------------------------------------------------------------------------
+JOINT = "FL_calf_joint"
+
+
+def with_limit(**attributes: str | None) -> Urdf:
+    urdf = Urdf.of("small_quadruped")
+    limit = wild.below(urdf.joint(JOINT), "limit")
+    for name, value in attributes.items():
+        if value is None:
+            limit.attrib.pop(name)
+        else:
+            limit.attrib[name] = value
+    return urdf
+
+
+def limits_of(robot: qd.Robot) -> tuple[float, float, float, float]:
+    q, u = robot.configuration_index(JOINT), robot.actuated.index(JOINT)
+    return (
+        float(robot.lower[q]),
+        float(robot.upper[q]),
+        float(robot.velocity_limits[u]),
+        float(robot.effort_limits[u]),
+    )
+
+
+@pytest.mark.parametrize("big", ["1e9", "1e16", "1.7976931348623157e308", "2147483647"])
+def test_absurdly_large_limits_mean_none(big: str) -> None:
+    robot = qd.load(str(with_limit(lower="-" + big, upper=big, velocity=big, effort=big)))
+    assert limits_of(robot) == (-np.inf, np.inf, np.inf, np.inf)
+    assert "unlimited" in robot.report.provenance[f"{JOINT}.effort"]
+    assert np.isfinite(robot.q_home).all()
+
+
+def test_effort_of_zero_is_a_passive_joint() -> None:
+    robot = qd.load(str(with_limit(effort="0")))
+    assert JOINT not in robot.actuated
+    assert robot.nu == 11
+    assert robot.feet == FEET
+    assert any("passive" in f.reason and JOINT in str(f.where) for f in robot.report)
+    tau = np.arange(1.0, 12.0)
+    full = robot.expand(tau)
+    assert full[robot.velocity_index(JOINT)] == 0.0
+    np.testing.assert_array_equal(full[robot.actuated_index], tau)
+    assert JOINT in qd.load(str(with_limit(effort="0")), limits={JOINT: {"effort": 5.0}}).actuated
+    assert JOINT in qd.load(str(with_limit(effort="0")), actuated=robot.joint_names).actuated
+
+
+@pytest.mark.parametrize("blank", [{"velocity": "0"}, {"velocity": "0", "effort": "0"}, {"velocity": None}])
+def test_blank_velocity_or_both_are_unlimited_with_a_warning(blank: dict[str, str | None]) -> None:
+    robot = qd.load(str(with_limit(**blank)))
+    assert limits_of(robot)[2] == np.inf
+    assert (limits_of(robot)[3] == np.inf) == ("effort" in blank)
+    assert any(JOINT in str(f.where) and "unlimited" in f.reason for f in robot.report.warnings)
+
+
+def test_missing_lower_and_upper_are_unlimited_with_a_warning() -> None:
+    robot = qd.load(str(with_limit(lower=None, upper=None)))
+    assert limits_of(robot)[:2] == (-np.inf, np.inf)
+    assert any("unlimited" in f.reason for f in robot.report.warnings)
+    assert robot.feet == FEET
+
+
+def test_missing_upper_is_zero_by_the_specification() -> None:
+    robot = qd.load(str(with_limit(upper=None)))
+    assert limits_of(robot)[1] == 0.0
+    assert any("upper" in f.reason for f in robot.report.warnings)
+
+
+def test_mimic_joint_moves_on_its_own_with_a_warning() -> None:
+    urdf = Urdf.of("small_quadruped")
+    wild.SubElement(urdf.joint("FR_calf_joint"), "mimic", joint=JOINT, multiplier="1", offset="0")
+    robot = qd.load(str(urdf))
+    assert robot.nv == 18
+    assert any("mimic" in f.reason and "FR_calf_joint" in str(f.where) for f in robot.report.warnings)
+
+
+# -- overrides --------------------------------------------------------------------------------------------------
+def test_limits_by_argument_win(small: qd.Robot) -> None:
+    robot = qd.load("small_quadruped", limits={JOINT: {"effort": 3.0, "upper": -0.5}})
+    lower, _, velocity, _ = limits_of(small)
+    assert limits_of(robot) == (lower, -0.5, velocity, 3.0)
+    assert robot.tree.joint[JOINT].limits.effort == 3.0
+    assert robot.model.upperEffortLimit[robot.velocity_index(JOINT)] == 3.0
+    for quantity in ("effort", "upper"):
+        assert "argument" in robot.report.provenance[f"{JOINT}.{quantity}"]
+    for quantity in ("lower", "velocity"):
+        assert "small_quadruped.urdf" in robot.report.provenance[f"{JOINT}.{quantity}"]
+    others = [n for n in robot.actuated if n != JOINT]
+    where = [robot.actuated.index(n) for n in others]
+    np.testing.assert_array_equal(robot.effort_limits[where], small.effort_limits[where])
+
+
+def test_limits_as_a_record_replace_all_four() -> None:
+    robot = qd.load("small_quadruped", limits={JOINT: Limits(-2.0, -0.4, 7.0, 8.0)})
+    assert limits_of(robot) == (-2.0, -0.4, 7.0, 8.0)
+
+
+@pytest.mark.parametrize("quantity", ["damping", "friction", "armature"])
+def test_losses_and_armature_by_argument_win(quantity: str) -> None:
+    every = qd.load("small_quadruped", **{quantity: 0.03})  # type: ignore[arg-type]
+    np.testing.assert_array_equal(getattr(every, quantity), [*[0.0] * 6, *[0.03] * 12])
+    one = qd.load("small_quadruped", **{quantity: {JOINT: 0.7}})  # type: ignore[arg-type]
+    plain = qd.load("small_quadruped")
+    expected = getattr(plain, quantity).copy()
+    expected[one.velocity_index(JOINT)] = 0.7
+    np.testing.assert_array_equal(getattr(one, quantity), expected)
+    assert one.report.provenance[f"{JOINT}.{quantity}"] == f"argument {quantity}"
+    assert "argument" not in one.report.provenance[f"FR_calf_joint.{quantity}"]
+    in_model = {"damping": "damping", "friction": "upperDryFrictionLimit", "armature": "armature"}[quantity]
+    np.testing.assert_array_equal(getattr(one.model, in_model), expected)
+
+
+def test_actuated_by_argument_sets_choice_and_order(small: qd.Robot) -> None:
+    wanted = ("RR_calf_joint", "FL_hip_joint", "RL_thigh_joint")
+    robot = qd.load("small_quadruped", actuated=wanted)
+    assert robot.actuated == wanted
+    assert robot.nu == 3
+    full = robot.expand(np.array([1.0, 2.0, 3.0]))
+    assert [full[robot.velocity_index(n)] for n in wanted] == [1.0, 2.0, 3.0]
+    assert np.count_nonzero(full) == 3
+    expected = [small.effort_limits[small.actuated.index(n)] for n in wanted]
+    np.testing.assert_array_equal(robot.effort_limits, expected)
+
+
+def test_legs_by_argument_replace_detection() -> None:
+    given = {"FL": SMALL["RR"].joints, "one": SMALL["FL"].joints[1:]}
+    robot = qd.load("small_quadruped", legs=given)
+    assert {k: leg.joints for k, leg in robot.legs.items()} == given
+    assert robot.feet == ("FL", "one")
+    assert robot.legs["FL"].foot.frame == "RR_foot"
+    assert robot.frame_id("one") == robot.model.getFrameId("one", pin.FrameType.OP_FRAME)
+
+
+def test_no_legs_may_be_asked_for() -> None:
+    robot = qd.load("small_quadruped", legs={})
+    assert robot.feet == ()
+    assert robot.root == "free"
+
+
+def test_feet_by_name_or_record_win(small: qd.Robot) -> None:
+    by_name = qd.load("small_quadruped", feet={"FL": "FL_calf"})
+    assert by_name.legs["FL"].foot.frame == "FL_calf"
+    assert by_name.legs["FR"].foot.frame == "FR_foot"
+    assert "argument" in by_name.report.provenance["FL.frame"]
+    foot = qd.Foot("FL", "FL_foot", 0.03, np.array([0.0, 0.01, 0.02]))
+    record = qd.load("small_quadruped", feet={"FL": foot})
+    assert record.legs["FL"].foot.radius == 0.03
+    np.testing.assert_array_equal(record.legs["FL"].foot.offset, [0.0, 0.01, 0.02])
+    assert "argument" in record.report.provenance["FL.radius"]
+    assert "argument" in record.report.provenance["FL.frame"]
+    placed = record.model.frames[record.frame_id("FL")].placement
+    carrier = small.model.frames[small.frame_id("FL_foot")].placement
+    np.testing.assert_allclose(placed.translation, carrier.act(np.array([0.0, 0.01, 0.02])), rtol=0, atol=1e-15)
+    foot.offset[0] = 9.0  # the caller's own array stays the caller's
+    assert record.legs["FL"].foot.offset[0] == 0.0
+
+
+def test_home_by_argument_wins(small: qd.Robot) -> None:
+    q = np.array(small.q_home)
+    q[2], q[7:] = 1.0, q[7:] * 0.9
+    robot = qd.load("small_quadruped", q_home=q)
+    np.testing.assert_array_equal(robot.q_home, q)
+    q[2] = 5.0
+    assert robot.q_home[2] == 1.0
+    assert not robot.q_home.flags.writeable
+
+
+def test_bend_by_leg_is_kept_where_limits_allow() -> None:
+    bends = {"FL": "forward", "FR": "forward", "RL": "backward", "RR": "backward"}
+    robot = qd.load("anymal_c", bend=bends)
+    assert {k: leg.bend for k, leg in robot.legs.items()} == bends
+
+
+def test_bend_against_the_limits_is_reported() -> None:
+    robot = qd.load("small_quadruped", bend="forward")  # its knees cannot
+    assert {leg.bend for leg in robot.legs.values()} == {"backward"}
+    assert any("bend" in f.reason for f in robot.report.warnings)
+
+
+WRONG: dict[str, tuple[dict[str, Any], type[Exception]]] = {
+    "legs: unknown joint": ({"legs": {"FL": ("FL_hip_joint", "knee")}}, qd.UnknownNameError),
+    "legs: no chain": ({"legs": {"FL": ("FL_hip_joint", "FR_thigh_joint")}}, qd.ArgumentError),
+    "legs: foot first": ({"legs": {"FL": ("FL_calf_joint", "FL_thigh_joint")}}, qd.ArgumentError),
+    "legs: empty": ({"legs": {"FL": ()}}, qd.ArgumentError),
+    "legs: string": ({"legs": {"FL": "FL_hip_joint"}}, qd.ArgumentError),
+    "legs: no mapping": ({"legs": ["FL_hip_joint"]}, qd.ArgumentError),
+    "legs: one joint, two legs": ({"legs": {"a": SMALL["FL"].joints, "b": SMALL["FL"].joints}}, qd.ArgumentError),
+    "legs: name of no use": ({"legs": {"": SMALL["FL"].joints}}, qd.ArgumentError),
+    "legs: reserved name": ({"legs": {"universe": SMALL["FL"].joints}}, qd.ArgumentError),
+    "feet: unknown leg": ({"feet": {"LF": "FL_foot"}}, qd.UnknownNameError),
+    "feet: unknown link": ({"feet": {"FL": "toe"}}, qd.UnknownNameError),
+    "feet: another leg's link": ({"feet": {"FL": "FR_foot"}}, qd.UnknownNameError),
+    "feet: negative radius": ({"feet": {"FL": qd.Foot("FL", "FL_foot", -0.1, np.zeros(3))}}, qd.ArgumentError),
+    "feet: nan radius": ({"feet": {"FL": qd.Foot("FL", "FL_foot", np.nan, np.zeros(3))}}, qd.ArgumentError),
+    "feet: offset of two": ({"feet": {"FL": qd.Foot("FL", "FL_foot", 0.1, np.zeros(2))}}, qd.ArgumentError),
+    "feet: nan offset": ({"feet": {"FL": qd.Foot("FL", "FL_foot", 0.1, np.full(3, np.nan))}}, qd.ArgumentError),
+    "feet: no name": ({"feet": {"FL": 3}}, qd.ArgumentError),
+    "bend: unknown leg": ({"bend": {"LF": "forward"}}, qd.UnknownNameError),
+    "bend: unknown way": ({"bend": "sideways"}, qd.ArgumentError),
+    "actuated: unknown": ({"actuated": ("FL_hip_joint", "knee")}, qd.UnknownNameError),
+    "actuated: twice": ({"actuated": ("FL_hip_joint", "FL_hip_joint")}, qd.ArgumentError),
+    "actuated: string": ({"actuated": "FL_hip_joint"}, qd.ArgumentError),
+    "limits: unknown joint": ({"limits": {"knee": {"effort": 1.0}}}, qd.UnknownNameError),
+    "limits: unknown key": ({"limits": {JOINT: {"torque": 1.0}}}, qd.ArgumentError),
+    "limits: crossed": ({"limits": {JOINT: {"lower": 1.0, "upper": -1.0}}}, qd.ArgumentError),
+    "limits: nan": ({"limits": {JOINT: {"effort": np.nan}}}, qd.ArgumentError),
+    "limits: negative": ({"limits": {JOINT: {"effort": -1.0}}}, qd.ArgumentError),
+    "limits: text": ({"limits": {JOINT: {"effort": "strong"}}}, qd.ArgumentError),
+    "limits: a number": ({"limits": {JOINT: 3.0}}, qd.ArgumentError),
+    "limits: no mapping": ({"limits": 3.0}, qd.ArgumentError),
+    "damping: unknown joint": ({"damping": {"knee": 0.1}}, qd.UnknownNameError),
+    "damping: negative": ({"damping": -0.1}, qd.ArgumentError),
+    "friction: nan": ({"friction": {JOINT: np.nan}}, qd.ArgumentError),
+    "friction: text": ({"friction": "little"}, qd.ArgumentError),
+    "armature: inf": ({"armature": np.inf}, qd.ArgumentError),
+    "armature: list": ({"armature": [0.1] * 12}, qd.ArgumentError),
+    "q_home: short": ({"q_home": np.zeros(12)}, qd.ArgumentError),
+    "q_home: nan": ({"q_home": np.full(19, np.nan)}, qd.ArgumentError),
+    "q_home: no quaternion": ({"q_home": np.zeros(19)}, qd.ArgumentError),
+    "q_home: text": ({"q_home": "standing"}, qd.ArgumentError),
+    "repair: unknown": ({"repair": ("everything",)}, qd.ArgumentError),
+    "repair: string": ({"repair": "inertia"}, qd.ArgumentError),
+    "packages: no folder": ({"packages": ("nowhere",)}, qd.ArgumentError),
+    "packages: string": ({"packages": "robots"}, qd.ArgumentError),
+}
+
+
+# Wrong types that still end in a bare ValueError or TypeError, or in an error that does not name the argument.
+UNNAMED = {
+    "actuated: string", "limits: text", "limits: a number", "limits: no mapping", "friction: text", "armature: list"
+}  # fmt: skip
+
+
+def cases() -> list[Any]:
+    known = pytest.mark.xfail(strict=True, raises=(TypeError, ValueError, KeyError), reason="type not judged yet")
+    return [pytest.param(c, marks=known) if c in UNNAMED else c for c in WRONG]
+
+
+@pytest.mark.parametrize("case", cases())
+def test_wrong_argument_raises_and_is_named(case: str) -> None:
+    kwargs, error = WRONG[case]
+    with pytest.raises(error, match=case.split(":")[0].removesuffix("s")):
+        qd.load("small_quadruped", **kwargs)
+
+
+@pytest.mark.parametrize("joint", ["FL", "FR"])
+def test_home_with_a_continuous_joint_off_the_circle_raises(joint: str) -> None:
+    urdf = Urdf.of("small_quadruped").unlimit(f"{joint}_calf_joint")
+    robot = qd.load(str(urdf))
+    q = np.array(robot.q_home)
+    q[robot.configuration_index(f"{joint}_calf_joint")] += 0.1
+    with pytest.raises(qd.ArgumentError, match="q_home"):
+        qd.load(str(urdf), q_home=q)
+
+
+DOG = qd.load("small_quadruped")
+
+
+# -- maps -------------------------------------------------------------------------------------------------------
+@settings(max_examples=30, deadline=None)
+@given(names=st.permutations(DOG.actuated), seed=st.integers(0, 2**32 - 1))
+def test_order_maps_torques_to_any_order_and_back(names: list[str], seed: int) -> None:
+    robot = DOG
+    tau = np.random.default_rng(seed).normal(size=robot.nu)
+    to = robot.order(names)
+    theirs = tau[to]
+    assert dict(zip(names, theirs, strict=True)) == dict(zip(robot.actuated, tau, strict=True))
+    back = np.empty_like(tau)
+    back[to] = theirs
+    np.testing.assert_array_equal(back, tau)
+
+
+def test_order_of_a_generator_is_that_of_its_names(small: qd.Robot) -> None:
+    names = tuple(reversed(small.actuated))
+    np.testing.assert_array_equal(small.order(n for n in names), small.order(names))
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda n: n[:-1], qd.ArgumentError),
+        (lambda n: [*n, n[0]], qd.ArgumentError),
+        (lambda n: [*n[:-1], n[0]], qd.ArgumentError),
+        (lambda n: [*n[:-1], "RR_claf_joint"], qd.UnknownNameError),
+        (lambda n: [*n[:-1], 3], qd.UnknownNameError),
+        (lambda n: [], qd.ArgumentError),
+    ],
+)
+def test_order_refuses_other_than_every_joint_once(
+    change: Callable[[list[str]], list[Any]], error: type[Exception], small: qd.Robot
+) -> None:
+    with pytest.raises(error):
+        small.order(change(list(small.actuated)))
+
+
+@pytest.mark.parametrize("root", ["free", "planar", "fixed"])
+@pytest.mark.parametrize("kind", ["revolute", "continuous"])
+def test_indices_agree_with_the_model(root: str, kind: str) -> None:
+    plan = (Segment(X, (0, 0.06, 0), (-0.8, 0.8)), Segment(Y, (0, 0, -0.2), (-1.6, 1.6)), Segment(Y, (0, 0, -0.2)))
+    plan = (*plan[:2], dataclasses.replace(plan[2], kind=kind, limit=(-2.6, 2.6) if kind == "revolute" else None))
+    robot = qd.load(str(dog(plan)), root=root)
+    assert robot.joint_names == tuple(n for n in robot.model.names if n != "universe" and not n.startswith("root_"))
+    for name in robot.joint_names:
+        joint = robot.model.joints[robot.model.getJointId(name)]
+        assert (robot.configuration_index(name), robot.velocity_index(name)) == (joint.idx_q, joint.idx_v)
+        unit = np.zeros(robot.nu)
+        unit[robot.actuated.index(name)] = 1.0
+        assert robot.expand(unit)[joint.idx_v] == 1.0
+    assert robot.actuated == robot.joint_names
+    np.testing.assert_array_equal(robot.actuated_index, [robot.velocity_index(n) for n in robot.actuated])
+
+
+@pytest.mark.parametrize("tau", [np.zeros(11), np.zeros((12, 1)), 0.0, np.zeros(18)])
+def test_expand_refuses_another_shape(tau: object, small: qd.Robot) -> None:
+    with pytest.raises(qd.ArgumentError, match="tau"):
+        small.expand(tau)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", ["frame_id", "velocity_index", "configuration_index"])
+@pytest.mark.parametrize("name", ["FL_claf_joint", "", None, 3, ["FL"]])
+def test_unknown_name_raises_wherever_it_is_asked(
+    method: str, name: object, small: qd.Robot, request: pytest.FixtureRequest
+) -> None:
+    if isinstance(name, list) and method != "frame_id":
+        request.applymarker(pytest.mark.xfail(strict=True, raises=TypeError, reason="a name that cannot be hashed"))
+    with pytest.raises(qd.UnknownNameError) as caught:
+        getattr(small, method)(name)
+    if name == "FL_claf_joint":
+        assert "'FL_calf_joint'" in str(caught.value)
+
+
+def test_file_frame_is_an_alias_of_the_foot(small: qd.Robot) -> None:
+    frames = small.model.frames
+    for foot in FEET:
+        named, own = frames[small.frame_id(foot)], frames[small.frame_id(f"{foot}_foot")]
+        assert named.parentJoint == own.parentJoint
+        np.testing.assert_array_equal(named.placement.homogeneous, own.placement.homogeneous)
+
+
+# -- frozen -----------------------------------------------------------------------------------------------------
+def arrays_of(value: object, path: str = "robot", seen: set[int] | None = None) -> list[tuple[str, np.ndarray]]:
+    """Every array that can be reached from a record."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return []
+    seen.add(id(value))
+    if isinstance(value, np.ndarray):
+        return [(path, value)]
+    if dataclasses.is_dataclass(value):
+        parts = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)]
+    elif hasattr(value, "items"):
+        parts = [(str(k), v) for k, v in value.items()]
+    elif isinstance(value, tuple | list):
+        parts = [(str(i), v) for i, v in enumerate(value)]
+    else:
+        return []
+    return [found for name, part in parts for found in arrays_of(part, f"{path}.{name}", seen)]
+
+
+TWINS: dict[str, Callable[[qd.Robot], qd.Robot]] = {
+    "itself": lambda r: r,
+    "pickle": lambda r: pickle.loads(pickle.dumps(r)),
+    "old pickle": lambda r: pickle.loads(pickle.dumps(r, protocol=2)),
+    "deepcopy": copy.deepcopy,
+    "copy": copy.copy,
+    "replace": lambda r: dataclasses.replace(r, name="twin"),
+}
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_no_array_of_a_robot_can_be_written(twin: str, small: qd.Robot) -> None:
+    found = arrays_of(TWINS[twin](small))
+    assert len(found) > 100
+    assert [path for path, array in found if array.flags.writeable] == []
+
+
+@pytest.mark.parametrize("twin", TWINS)
+@pytest.mark.parametrize("name", ["small_quadruped", "anymal_c"])
+def test_copies_keep_everything(twin: str, name: str) -> None:
+    robot = qd.load(name)
+    other = TWINS[twin](robot)
+    assert other.model == robot.model
+    assert other.frame_names == robot.frame_names
+    assert [other.frame_id(n) for n in other.frame_names] == [robot.frame_id(n) for n in robot.frame_names]
+    assert (other.actuated, other.joint_names, other.feet) == (robot.actuated, robot.joint_names, robot.feet)
+    assert {k: leg.joints for k, leg in other.legs.items()} == {k: leg.joints for k, leg in robot.legs.items()}
+    assert dict(other.report.provenance) == dict(robot.report.provenance)
+    assert other.report.findings == robot.report.findings
+    assert other.mass == robot.mass
+    ours, theirs = dict(arrays_of(robot)), dict(arrays_of(other))
+    assert ours.keys() == theirs.keys()
+    for path, array in ours.items():
+        np.testing.assert_array_equal(theirs[path], array)
+
+
+def test_robot_cannot_be_changed(small: qd.Robot) -> None:
+    for name in ("name", "q_home", "actuated", "model", "legs", "novel"):
+        with pytest.raises((dataclasses.FrozenInstanceError, AttributeError, TypeError)):
+            setattr(small, name, None)
+    with pytest.raises(TypeError):
+        small.legs["FL"] = small.legs["FR"]  # type: ignore[index]
+    with pytest.raises(ValueError, match="read-only"):
+        small.q_home[0] = 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        small.actuated_index[0] = 1
+
+
+@pytest.mark.xfail(strict=True, reason="the report's mappings are plain dicts")
+@pytest.mark.parametrize("mapping", ["provenance", "checks"])
+def test_report_cannot_be_changed(mapping: str) -> None:
+    with pytest.raises(TypeError):
+        getattr(qd.load("two_link_leg").report, mapping)["x"] = 1.0
+
+
+def test_expand_and_order_return_copies(small: qd.Robot) -> None:
+    for _ in range(2):
+        out, to = small.expand(np.zeros(12)), small.order(small.actuated)
+        assert not out.any()
+        np.testing.assert_array_equal(to, range(12))
+        out[:], to[:] = 1.0, 0
+
+
+def test_loading_twice_gives_the_same_and_shares_nothing_mutable() -> None:
+    a, b = qd.load("go2"), qd.load("go2")
+    assert a.model == b.model
+    assert a.model is not b.model
+    np.testing.assert_array_equal(a.q_home, b.q_home)
+
+
+def test_threads_share_a_robot(small: qd.Robot) -> None:
+    def work(seed: int) -> np.ndarray:
+        rng, data = np.random.default_rng(seed), small.model.createData()
+        out = []
+        for _ in range(50):
+            q = pin.integrate(small.model, small.q_home, 0.1 * rng.normal(size=18))
+            pin.framesForwardKinematics(small.model, data, q)
+            tau = pin.rnea(small.model, data, q, rng.normal(size=18), rng.normal(size=18))
+            out.append(np.r_[tau, small.expand(tau[6:]), data.oMf[small.frame_id("RL")].translation])
+        return np.array(out)
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(work, range(16)))
+    for seed, result in enumerate(together):
+        np.testing.assert_array_equal(result, work(seed))
+
+
+def test_threads_load_side_by_side() -> None:
+    names = ["small_quadruped", "hyq", "solo8"] * 2
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(qd.load, names))
+    for name, robot in zip(names, together, strict=True):
+        alone = qd.load(name)
+        assert robot.model == alone.model
+        np.testing.assert_array_equal(robot.q_home, alone.q_home)
+
+
+# -- the report -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["go2", "anymal_c", "small_quadruped"])
+def test_every_resolved_number_has_its_provenance(name: str) -> None:
+    robot = qd.load(name)
+    for joint in robot.joint_names:
+        for quantity in ("lower", "upper", "velocity", "effort", "damping", "friction", "armature"):
+            assert robot.tree.file in robot.report.provenance[f"{joint}.{quantity}"]
+    for foot in robot.feet:
+        assert robot.report.provenance[f"{foot}.frame"] == "geometry"
+        assert robot.tree.file in robot.report.provenance[f"{foot}.radius"]
+
+
+def test_strict_refuses_what_is_otherwise_a_warning() -> None:
+    text = str(with_limit(velocity="0"))
+    assert qd.load(text).report.warnings
+    with pytest.raises(qd.ModelError, match=JOINT):
+        qd.load(text, strict=True)
+
+
+def test_overrides_leave_other_loads_alone(small: qd.Robot) -> None:
+    other = qd.load("small_quadruped", damping=0.5, limits={JOINT: {"effort": 1.0}})
+    assert other.joint_names == small.joint_names
+    assert qd.load("small_quadruped").model == small.model
+    assert not np.array_equal(other.damping, small.damping)
