@@ -43,7 +43,6 @@ ROBOTS = {
     "ur5 fixed": lambda: qd.load("ur5", damping=0.5),
     "panda fixed": lambda: qd.load("panda"),
     "kinova fixed": lambda: qd.load("kinova"),
-    # The place of a slider next to the world never reaches its own force.
     "slider fixed": lambda: qd.load(two_joints(SLIDE, SWING), root="fixed"),
 }
 REFERENCES = ("local_world_aligned", "local", "world")
@@ -682,6 +681,18 @@ def test_nan_and_infinity_in_every_entry_of_every_argument_raise(some, call):
                     bad[i] = value
                     with pytest.raises(qd.ArgumentError, match=rf"^{argument}: .*{argument}\[{i}\]"):
                         getattr(dyn, call)(**{**arguments, argument: bad})
+
+
+def test_rnea_looks_at_its_arguments_where_its_result_does_not_tell(some):
+    dyn = Dynamics(some.robot)
+    dyn._tau_tells = False
+    q, v, a = sample(dyn)
+    assert np.array_equal(dyn.rnea(q, v, a), some.rnea(q, v, a))
+    for i in range(v.size):
+        bad = v.copy()
+        bad[i] = np.inf
+        with pytest.raises(qd.ArgumentError, match=rf"^v: .*v\[{i}\]"):
+            dyn.rnea(q, bad, a)
 
 
 @pytest.mark.parametrize("call", CALLS_AND_UPDATE)

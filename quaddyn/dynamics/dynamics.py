@@ -61,7 +61,7 @@ class Dynamics:
         self._boundary = Boundary(robot, validate)
         self._columns = BodyColumns(robot)
         self._nq, self._nv = (robot.nq,), (robot.nv,)
-        self._tau_shows_v = self._every_v_reaches_tau()
+        self._tau_tells = self._nan_reaches_tau()
         self._zero, self._unit = np.zeros(robot.nv), np.full(robot.nq, robot.nq**-0.5)
 
     @property
@@ -151,8 +151,8 @@ class Dynamics:
         if fext is not None:
             with _quiet():
                 tau -= self._generalized(q, fext)
-        # A NaN in a always reaches tau; one in q need not (a base's place), and in v on most robots it does.
-        if self._validate and not (is_approx(q, q) and is_approx(tau, tau) and (self._tau_shows_v or is_approx(v, v))):
+        # A NaN in a always reaches tau, and in q and v on every robot seen so far: dense products spread it.
+        if self._validate and not (is_approx(tau, tau) and (self._tau_tells or (is_approx(q, q) and is_approx(v, v)))):
             self._boundary.refuse("rnea", tau, q=q, v=v, a=a)
         return tau
 
@@ -225,7 +225,7 @@ class Dynamics:
             and _is_normalized(self._model, q, UNIT_TOLERANCE)
         ):
             self._boundary.examine(q=q, v=v)
-        h: Array = _nle(self._model, self._scratch, q, v).copy()
+        h: Array = _nle(self._model, self._scratch, q, v)
         if self._validate and not (is_approx(q, q) and is_approx(v, v) and is_approx(h, h)):
             self._boundary.refuse("nle", h, q=q, v=v)
         return h
@@ -481,15 +481,17 @@ class Dynamics:
         return q
 
     # -- inside ----------------------------------------------------------------------------------------------
-    def _every_v_reaches_tau(self) -> bool:
-        """Whether a NaN in any entry of v makes `rnea` return one, so that looking at its result is enough.
+    def _nan_reaches_tau(self) -> bool:
+        """Whether a NaN in any entry of q or v makes `rnea` return one, so that looking at its result is enough.
 
         As 0 * NaN is NaN, only terms that the algorithm leaves out could hide one: which these are does not depend on
         the state, and infinity spreads as NaN does.
         """
-        rest = np.zeros(self._nv)
-        spoiled = (_rnea(self._model, self._scratch, self._robot.q_home, v, rest) for v in np.diag(rest + np.nan))
-        return not any(is_approx(tau, tau) for tau in spoiled)
+        q, rest = self._robot.q_home, np.zeros(self._nv)
+        states = [(q, v) for v in np.diag(rest + np.nan)] + [(x, rest) for x in q + np.diag(q + np.nan)]
+        return not any(
+            is_approx(tau, tau) for tau in (_rnea(self._model, self._scratch, q, v, rest) for q, v in states)
+        )
 
     def _generalized(self, q: Array, fext: Forces) -> Array:
         """(nv,) ``sum_i J_i^T f_i`` of forces given at frame origins along world axes."""
