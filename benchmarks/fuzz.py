@@ -55,7 +55,7 @@ def main() -> int:
                     save(outcome, options.keep)
             progress.update(task, advance=1, failed=failed)
 
-    console.print(tally.table(), highlight=False)
+    console.print(tally.table(), highlight=False, soft_wrap=True)
     figures = tally.figures()
     for name, value in figures.items():
         console.print(f"{name:32} {value:g}", highlight=False)
