@@ -108,6 +108,7 @@ class Simulation:
         self._data = self._model.createData()
         self._frames = tuple(robot.frame_id(name) for name in robot.feet)
         self._radii = np.array([leg.foot.radius for leg in robot.legs.values()])
+        self._clearances = self._radii + self.floor  # of the spheres' centres when they touch
         self.reset()
 
     # -- state -----------------------------------------------------------------------------------------------
@@ -241,24 +242,20 @@ class Simulation:
             the contact law adds to theirs (3k,) [m/s]: gap / dt, or minus the speed of recovery.
         """
         model, data, dt = self._model, self._data, self.dt
-        J = np.empty((3 * len(self._frames), self.robot.nv))
-        offset = np.zeros(len(J))
         pin.computeJointJacobians(model, data, self._q)
         pin.updateFramePlacements(model, data)
-        near: list[int] = []
-        for i, (frame, radius) in enumerate(zip(self._frames, self._radii, strict=True)):
-            gap = data.oMf[frame].translation[2] - radius - self.floor
-            if gap < APPROACH_SPEED * dt:
-                row = 3 * len(near)
-                J_foot = pin.getFrameJacobian(model, data, frame, pin.LOCAL_WORLD_ALIGNED)
-                J[row : row + 3] = J_foot[:3]
-                # The lowest point of the sphere: c + (0, 0, -r) moves with v + omega x (0, 0, -r).
-                J[row] -= radius * J_foot[4]
-                J[row + 1] += radius * J_foot[3]
-                offset[row + 2] = gap / dt if gap > 0.0 else max(RECOVERY_SHARE * gap / dt, -RECOVERY_SPEED)
-                near.append(i)
-        k = 3 * len(near)
-        return np.array(near, dtype=np.intp), J[:k], offset[:k]
+        gaps = np.array([data.oMf[frame].translation[2] for frame in self._frames]) - self._clearances
+        near = np.flatnonzero(gaps < APPROACH_SPEED * dt)
+        k, gap, radius = len(near), gaps[near], self._radii[near, None]
+        J_feet = np.empty((k, 6, self.robot.nv))
+        for i, foot in enumerate(near):
+            J_feet[i] = pin.getFrameJacobian(model, data, self._frames[foot], pin.LOCAL_WORLD_ALIGNED)
+        # The lowest point of the sphere: c + (0, 0, -r) moves with v + omega x (0, 0, -r).
+        J_feet[:, 0] -= radius * J_feet[:, 4]
+        J_feet[:, 1] += radius * J_feet[:, 3]
+        offset = np.zeros((k, 3))
+        offset[:, 2] = np.where(gap > 0.0, gap, np.maximum(RECOVERY_SHARE * gap, -RECOVERY_SPEED * dt)) / dt
+        return near, J_feet[:, :3].reshape(3 * k, -1), offset.ravel()
 
 
 def readonly(array: Array) -> Array:
