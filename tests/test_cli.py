@@ -54,7 +54,7 @@ def test_check_refuses_with_exit_code_1_and_the_reason() -> None:
 
 def test_check_strict_refuses_what_has_warnings() -> None:
     assert runner.invoke(app, ["check", "go2", "--strict"]).exit_code == 1
-    assert runner.invoke(app, ["check", "finger_edu", "--strict"]).exit_code == 0
+    assert runner.invoke(app, ["check", "small_quadruped", "--strict"]).exit_code == 0
 
 
 def test_check_all_judges_every_robot() -> None:

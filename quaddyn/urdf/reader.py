@@ -391,6 +391,9 @@ class _Reader:
         low, high = (self.number(element, k, default=0.0, bound=np.finfo(float).max) for k in ("lower", "upper"))
         if low > high:
             raise self.refuse(element, f"lower={low:g} is above upper={high:g}", "exchange them")
+        if low >= NO_LIMIT or high <= -NO_LIMIT:
+            reason = f"lower={low:g}, upper={high:g}: a range that the joint can never be in"
+            raise self.refuse(element, reason, "correct it")
         if low == high:
             self.warn(element, f"lower = upper = {low:g}: the joint is locked", "use a fixed joint")
         return Limits(
