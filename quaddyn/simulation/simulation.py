@@ -255,7 +255,7 @@ class Simulation:
         J_feet[:, 1] += radius * J_feet[:, 3]
         offset = np.zeros((k, 3))
         offset[:, 2] = np.where(gap > 0.0, gap, np.maximum(RECOVERY_SHARE * gap, -RECOVERY_SPEED * dt)) / dt
-        return near, J_feet[:, :3].reshape(3 * k, -1), offset.ravel()
+        return near, J_feet[:, :3].reshape(3 * k, self.robot.nv), offset.ravel()
 
 
 def readonly(array: Array) -> Array:
