@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pinocchio as pin
-from eigenpy import is_approx  # type: ignore[import-untyped]  # Pinocchio's own array layer
+from eigenpy import is_approx  # Pinocchio's own array layer
 from numpy import ndarray
 
 from ..robot.robot import Robot

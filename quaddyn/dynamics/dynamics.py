@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pinocchio as pin
-from eigenpy import is_approx  # type: ignore[import-untyped]  # Pinocchio's own array layer
+from eigenpy import is_approx  # Pinocchio's own array layer
 from numpy import ndarray
 
 from ..errors import ArgumentError, ArgumentTypeError
@@ -333,7 +333,7 @@ class Dynamics:
         frame, axes = self._robot.frame_id(name), frames.resolve(reference)
         self._boundary.check(q=q)
         J = pin.computeFrameJacobian(self._model, self._scratch, q, frame, axes)
-        return self._boundary.finite("frame_jacobian", J, q=q)
+        return self._boundary.finite("frame_jacobian", J.reshape(6, -1), q=q)
 
     def frame_velocity(self, q: Array, v: Array, name: str, *, reference: Reference = "local_world_aligned") -> Array:
         """(6,) velocity of a frame, linear [m/s] before angular [rad/s].
@@ -395,9 +395,8 @@ class Dynamics:
             q: (nq,) configuration.
         """
         self._boundary.check(q=q)
-        return self._boundary.finite(
-            "com_jacobian", pin.jacobianCenterOfMass(self._model, self._scratch, self._at_origin(q), False), q=q
-        )
+        J: Array = pin.jacobianCenterOfMass(self._model, self._scratch, self._at_origin(q), False)
+        return self._boundary.finite("com_jacobian", J.reshape(3, -1), q=q)
 
     def centroidal_momentum(self, q: Array, v: Array) -> Array:
         """(6,) linear [kg m/s] and, about the centre of mass, angular momentum [kg m^2/s], world axes.
@@ -509,7 +508,7 @@ class Dynamics:
                     )
                 check_vector(argument, force, (6,) if shape == (6,) else (3,), "force, or (6,) with torque")
             J = pin.computeFrameJacobian(self._model, self._scratch, q, frame, pin.LOCAL_WORLD_ALIGNED)
-            total += J[: len(force)].T @ force
+            total += J.reshape(6, -1)[: len(force)].T @ force
         return total
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -39,7 +39,11 @@ class Live:
         self.outermost = tuple(i for i, parent in enumerate(robot.model.parents) if i and parent == 0)
         # Eigen never moves these, and each view keeps `data` alive.
         self.M, self.h, self.gravity = _view(data.M), _view(data.nle), _view(data.g)
-        self.com, self.com_velocity, self.com_jacobian = _view(data.com[0]), _view(data.vcom[0]), _view(data.Jcom)
+        self.com, self.com_velocity, self.com_jacobian = (
+            _view(data.com[0]),
+            _view(data.vcom[0]),
+            _view(data.Jcom.reshape(3, -1)),
+        )
         self.centroidal_momentum = _view(data.hg.vector)
 
 
@@ -180,7 +184,7 @@ class State:
         J: Array = pin.getFrameJacobian(
             live.robot.model, live.data, live.robot.frame_id(name), frames.resolve(reference)
         )
-        return _sealed(J)
+        return _sealed(J.reshape(6, -1))  # the bindings hand a matrix of one column over as a vector
 
     def velocity(self, name: str, *, reference: Reference = "local_world_aligned") -> Array:
         """(6,) velocity of a frame, linear [m/s] before angular [rad/s]; arguments and errors of `jacobian`."""

@@ -19,6 +19,8 @@ from .bodies import Body, pseudo_inertia
 MAX_NV = 200
 #: Relative slack on the pseudo-inertia's smallest eigenvalue: rounding in files, not physics.
 PSD_TOLERANCE = 1e-9
+#: Largest radius of gyration [m]: beyond it the mass is missing, not the body large.
+MAX_GYRATION = 100.0
 #: Smallest eigenvalue of M scaled to unit diagonal.  Real robots have 1e-7 and more.
 M_TOLERANCE = 1e-12
 #: Largest relative error of RNEA(ABA(tau)) = tau, and what rounding alone may cost: `_ROUNDING` eps cond(M).
@@ -48,6 +50,11 @@ def judge_bodies(bodies: Sequence[Body], *, free: bool, allow_massless: bool) ->
             if body.joint is not None:
                 advice += ", or pass allow_massless=True if other bodies below it carry mass"
             raise ModelError(f"{who} has no mass; {advice}")
+        if np.trace(inertial.inertia) > 2.0 * inertial.mass * MAX_GYRATION**2:
+            raise ModelError(
+                f"{who} has mass {inertial.mass:.3g} kg and yet inertia as if it were over {MAX_GYRATION:g} m large; "
+                "correct <mass> or <inertia>"
+            )
         moments = np.linalg.eigvalsh(pseudo_inertia(inertial)[:3, :3])
         if moments[0] < -PSD_TOLERANCE * max(abs(float(moments[0])), abs(float(moments[-1]))):
             principal = np.linalg.eigvalsh(inertial.inertia)

@@ -147,7 +147,7 @@ def name_legs(limbs: Sequence[Limb]) -> dict[str, Limb]:
                 best = (cost, named)
     if best is not None:
         six = _rows(limbs, ("F", "M", "R")) if len(limbs) == 6 and best[0][0] < 0.3 else None
-        return six if six is not None and _alike(limbs) else best[1]
+        return six if six is not None and _alike(limbs) and _level(limbs) else best[1]
     pairs = [p for p in itertools.combinations(limbs, 2) if _mirrored(*p)] if len(limbs) <= 16 else []
     if pairs:
         low = min(pairs, key=lambda p: sum(float(x.tip[2]) for x in p))
@@ -165,6 +165,10 @@ def name_legs(limbs: Sequence[Limb]) -> dict[str, Limb]:
 def _alike(limbs: Sequence[Limb]) -> bool:
     reaches = [x.reach for x in limbs]
     return len({x.chain.n for x in limbs}) == 1 and max(reaches) < 1.2 * min(reaches)
+
+
+def _level(limbs: Sequence[Limb]) -> bool:
+    return float(np.ptp([x.tip[2] for x in limbs])) < 0.5 * max(x.reach for x in limbs)
 
 
 def _mirrored(a: Limb, b: Limb) -> bool:
@@ -189,7 +193,7 @@ def _rows(limbs: Sequence[Limb], rows: tuple[str, ...]) -> dict[str, Limb] | Non
             return None
         if pair[0].chain.n != pair[1].chain.n or not 0.8 < pair[0].reach / max(pair[1].reach, 1e-9) < 1.25:
             return None
-        if np.ptp(along[i]) > 0.25 * np.ptp(along) or (across[0] - across[1]) < 0.05 * np.ptp(along):
+        if np.ptp(along[i]) > 0.25 * np.ptp(along) or (across[0] - across[1]) < 0.02 * np.ptp(along):
             return None
         named[row + "L"], named[row + "R"] = pair
     if max(x.reach for x in limbs) > MAX_UNLIKE * min(x.reach for x in limbs):

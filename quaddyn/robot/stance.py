@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..urdf.tree import Array, Joint
@@ -32,6 +33,7 @@ class _Solution:
     q: Array
     residual: float  # [m]
     bend: str
+    turned: bool
 
 
 class _LegStance:
@@ -50,6 +52,7 @@ class _LegStance:
         self.low, self.high = self.low + MARGIN * span, self.high - MARGIN * span
         self.middle = np.clip(np.zeros(self.chain.n), self.low, self.high)
         self.normal = limb.knee if turning[limb.knee] else limb.hip  # the joint whose axis is normal to the leg's plane
+        self.side = float(self.measure(self.middle)[3][2])
 
     @functools.cached_property
     def samples(self) -> Array:
@@ -59,14 +62,21 @@ class _LegStance:
         return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.chain.n)
 
     def measure(self, q: Array) -> tuple[Array, Array, Array, Array, Array]:
-        """Foot relative to the bending hip, forward and up; foot height; tilt and turn of the leg plane; bend [m]."""
+        """Foot ahead of the bending hip and its distance; foot height; normal of the leg plane; bend [m].
+
+        The normal is given as its parts upward (tilt), forward (turn) and to the left.
+        """
         origins, axes, tip = self.chain.forward(q)
         hip, knee = origins[..., self.limb.hip, :], origins[..., self.limb.knee, :]
         axis = axes[..., self.normal, :]
         line = tip - hip
-        plane = np.stack((axis @ self.up, axis @ self.forward), axis=-1)
+        plane = np.stack((axis @ self.up, axis @ self.forward, axis @ self.left), axis=-1)
         bend = _offset(line, knee - hip, self.forward, self.up)
         return line @ self.forward, np.linalg.norm(line, axis=-1), tip @ self.up, plane, bend
+
+    def turned(self, plane: Array) -> NDArray[np.bool_]:
+        """Whether the leg is turned over, front to back or outside in, from the middle of its range."""
+        return np.asarray(plane[..., 2] * self.side < -0.1)
 
     def hip_height(self) -> float:
         """Height of the bending hip in the base frame at the middle configuration [m]."""
@@ -98,29 +108,34 @@ class _LegStance:
             inside = guess.shape == self.low.shape and bool(((guess >= self.low) & (guess <= self.high)).all())
             if inside and np.abs(self.residual(guess, height, shift)[:2]).max() < 0.01 * reach:
                 found = self._solution(self._refine(guess.copy(), height, shift), height, shift)
-                if found.residual < _RESIDUAL and found.bend == bend:
+                if found.residual < _RESIDUAL and found.bend == bend and not found.turned:
                     return found
         r = self.residual(self.samples, height, shift)
         middling = (self.samples - self.middle) / np.maximum(self.high - self.low, 1e-9)
         cost = (r**2).sum(axis=-1) / reach**2 + 1e-2 * (middling**2).sum(axis=-1)
         sign = 1.0 if bend == "forward" else -1.0
-        good = sign * self.measure(self.samples)[4] > 0.01 * reach
-        cost = np.where(good, cost, cost + 100.0)
+        _, _, _, plane, bends = self.measure(self.samples)
+        cost = np.where((sign * bends > 0.01 * reach) & ~self.turned(plane), cost, cost + 100.0)
+
+        def rank(s: _Solution) -> tuple[int, float]:
+            return (s.bend == bend) + (not s.turned), -s.residual
+
         best: _Solution | None = None
         for start in np.argsort(cost, kind="stable")[:3]:
             q = self._refine(self.samples[start].copy(), height, shift)
             found = self._solution(q, height, shift)
-            if best is None or (found.bend == bend, -found.residual) > (best.bend == bend, -best.residual):
+            if best is None or rank(found) > rank(best):
                 best = found
-            if best.residual < _RESIDUAL and best.bend == bend:
+            if best.residual < _RESIDUAL and rank(best)[0] == 2:
                 break
         assert best is not None
         return best
 
     def _solution(self, q: Array, height: float, shift: float) -> _Solution:
         r = self.residual(q, height, shift)
-        bend = "forward" if float(self.measure(q)[4]) > 0.0 else "backward"
-        return _Solution(q, float(np.abs(r[:2]).max()), bend)
+        _, _, _, plane, offset = self.measure(q)
+        bend = "forward" if float(offset) > 0.0 else "backward"
+        return _Solution(q, float(np.abs(r[:2]).max()), bend, bool(self.turned(plane)))
 
     def _refine(self, q: Array, height: float, shift: float) -> Array:
         n, step, damping = self.chain.n, 1e-6, 1e-6
