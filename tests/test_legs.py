@@ -597,6 +597,55 @@ def test_dogs_of_random_proportions_stand(seed: int) -> None:
     assert_stands(robot)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_random_dogs_written_at_random_stand(seed: int) -> None:
+    # Other joints, axes counted either way, another zero pose, limits or none, another base frame, any order.
+    rng = np.random.default_rng(seed)
+    a, b, c, wide, long = rng.uniform((0.15, 0.15, 0.05, 0.03, 0.15), (0.4, 0.4, 0.15, 0.3, 0.8))
+    hip = dataclasses.replace(HIP, to=(rng.uniform(-0.08, 0.08), rng.uniform(0.02, 0.1), 0.0))
+    thigh = dataclasses.replace(THIGH, to=(0.0, rng.uniform(-0.02, 0.05), -a))
+    shank = dataclasses.replace(SHANK, to=(rng.uniform(-0.1, 0.1) * b, 0.0, -b))
+    toe, yaw = Segment(Y, (0, 0, -c), (-1.6, 1.6)), Segment(Z, (0, 0, -0.03), (-0.7, 0.7))
+    plan = [(hip, thigh, shank), (thigh, shank), (hip, thigh, shank, toe), (yaw, hip, thigh, shank)][seed % 4]
+    hips = {k: (np.sign(x) * long, np.sign(y) * wide, 0.0) for k, (x, y, _) in CORNERS.items()}
+    urdf = dog(plan, hips=hips, radius=rng.choice([0.02, 0.04]))
+    zero, expected = rng.uniform(-1.2, 1.2, 4), planned(plan)
+    unlimited, rename = rng.random() < 0.4, {}
+    for leg in expected.values():
+        for joint, segment, angle in zip(leg.joints, plan, zero[-len(plan) :], strict=True):
+            if segment.axis == Y:
+                urdf.shift_zero(joint, angle)
+            if rng.random() < 0.5:
+                urdf.flip_axis(joint)
+            if unlimited:
+                urdf.unlimit(joint)
+    if rng.random() < 0.3:
+        urdf.turn_base(math.pi / 2)
+    names = [x.attrib["name"] for x in (*urdf.links, *urdf.joints)]
+    rename = dict(zip(names, (f"n{i}" for i in rng.permutation(len(names))), strict=True))
+    robot = qd.load(str(urdf.rename(rename.__getitem__).shuffle(seed)))
+    assert_legs(robot, expected, rename.__getitem__)
+    assert_level(robot, robot.q_home)
+    assert_inside_limits(robot, robot.q_home)
+    assert_balanced(robot, robot.q_home)
+
+
+def test_continuous_hips_do_not_cross_the_legs() -> None:
+    # A leg turned over by half a turn of its roll or yaw joint reaches the ground too, on the wrong side.
+    plan = tuple(dataclasses.replace(s, limit=None, kind="continuous") for s in YAW)
+    robot = qd.load(str(dog(plan)))
+    feet = dict(zip(robot.legs, feet_at(robot, robot.q_home), strict=True))
+    assert feet["FL"][1] > 0.06 > -0.06 > feet["FR"][1]
+    assert feet["RL"][1] > 0.06 > -0.06 > feet["RR"][1]
+
+
+def test_hips_may_stand_close_to_each_other() -> None:
+    narrow = {k: (3.0 * x, y / 2, z) for k, (x, y, z) in CORNERS.items()}
+    robot = qd.load(str(dog(hips=narrow)))
+    assert_legs(robot, planned(PLAIN))
+    assert_stands(robot)
+
+
 # -- what else hangs from the trunk -----------------------------------------------------------------------------
 def with_chain(urdf: Urdf, name: str, at: tuple[float, float, float], *segments: Segment) -> Urdf:
     parent = urdf.base
@@ -640,6 +689,9 @@ EXTRAS: dict[str, Callable[[Urdf], Urdf]] = {
     ),
     "two arms like legs": lambda u: with_chain(
         with_chain(u, "larm", (0.2, 0.06, 0.1), *ARM_LIKE_LEG), "rarm", (0.2, -0.06, 0.1), *ARM_LIKE_LEG
+    ),
+    "two arms amidships": lambda u: with_chain(
+        with_chain(u, "larm", (0.0, 0.06, 0.1), *ARM_LIKE_LEG), "rarm", (0.0, -0.06, 0.1), *ARM_LIKE_LEG
     ),
     "two arms": lambda u: with_chain(with_chain(u, "larm", (0.2, 0.06, 0.1), *ARM), "rarm", (0.2, -0.06, 0.1), *ARM),
 }

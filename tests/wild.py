@@ -211,7 +211,7 @@ class Urdf:
         limit = element.find("limit")
         if limit is not None and "lower" in limit.attrib:
             for end in ("lower", "upper"):
-                limit.attrib[end] = repr(float(limit.attrib[end]) - angle)
+                limit.attrib[end] = words([float(limit.attrib[end]) - angle])
         return self
 
     def unlimit(self, joint: str) -> Urdf:
@@ -331,7 +331,7 @@ def dog(
             at, link = to, child
         if radius is not None:
             out.add_link(f"{leg}_foot").add_joint(f"{leg}_foot_joint", "fixed", link, f"{leg}_foot", at)
-            out.add_shape(f"{leg}_foot", "sphere", radius=repr(radius))
+            out.add_shape(f"{leg}_foot", "sphere", radius=words([radius]))
     return out
 
 
