@@ -172,7 +172,7 @@ def demo(
 
     machine = load(robot, root=root, packages=package or ())
     if not as_json:
-        out.print(f"{machine}", highlight=False)
+        out.print(str(machine), highlight=False, soft_wrap=True)
     with ExitStack() as stack:
         viewer = None
         if not headless:
@@ -288,8 +288,9 @@ def _print_demo(report: DemoReport) -> None:
     table.add_row("energy change; work [J]", f"{report.energy_change:.4g}; {work}")
     table.add_section()
     for name, check in report.checks.items():
+        unit = "" if check.unit == "1" else f" {escape(check.unit)}"
         mark = "[green]holds[/]" if check.passed else "[bold red]fails[/]"
-        table.add_row(name, f"{check.value:.3g} <= {check.bound:.3g} {escape(check.unit)}  {mark}")
+        table.add_row(name, f"{check.value:.3g} <= {check.bound:.3g}{unit}  {mark}")
     out.print(table)
     out.print("[bold green]every check holds[/]" if report.passed else "[bold red]a check fails[/]")
 
