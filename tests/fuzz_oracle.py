@@ -86,7 +86,10 @@ def _judge_body(body: Body, still: bool, out: Reading) -> None:
     # The com shift cancels digits of m |c|^2; that much error is the arithmetic's, not the file's.
     scale = abs(float(np.trace(inertia)))
     noise = 1e-13 * (body.mass * float(com @ com) + float(np.abs(body.inertia).max()))
-    gyration = np.sqrt(scale / body.mass)
+    with np.errstate(over="ignore"):
+        gyration = float(np.sqrt(np.float64(scale) / body.mass))
+    if gyration > 20:
+        out.doubts.append(f"{label}: a radius of gyration of {gyration:.1e} m")
     if gyration > GYRATION and not still:
         out.faults.append(f"{label}: {scale:.1e} kg m^2 of {body.mass} kg, a radius of gyration of {gyration:.1e} m")
     if low < -PSD_TOLERANCE * scale - noise:

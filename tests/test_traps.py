@@ -103,6 +103,7 @@ def test_text_that_is_no_urdf_is_a_modelerror(text: str) -> None:
 
 def test_text_with_nul_characters_is_refused() -> None:
     refusal("\0".join(URDF))
+    refusal("\0".join(URDF) + "\0")  # looks like UTF-16 to a parser that is handed bytes
     refusal(edited("thigh", "th\0igh"))
 
 
