@@ -9,6 +9,7 @@ Run as a script, this file is the child.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import pickle
@@ -63,6 +64,7 @@ class Case:
     data: bytes
 
 
+@functools.cache
 def bases() -> tuple[Base, ...]:
     """Every URDF of example-robot-data but the one without links, and this project's own, by name."""
     folder = _example_robot_data()
