@@ -57,8 +57,10 @@ def find_limbs(bodies: Sequence[Body]) -> list[Limb]:
     for i, body in enumerate(bodies[1:], start=1):
         children[body.parent].append(i)
         depth[i] = depth[body.parent] + 1
+    for i, below in enumerate(children):  # rotors beside the next link of a leg are parts of its drive
+        children[i] = [j for j in below if children[j] or not _spins(bodies[j])] or below
     limbs = []
-    for leaf in (i for i in range(1, len(bodies)) if not children[i]):
+    for leaf in (i for i in range(1, len(bodies)) if not children[i] and i in children[bodies[i].parent]):
         run: list[int] = []
         at = leaf
         while at > 0 and len(children[at]) <= 1 and bodies[at].joint.nv == 1:  # type: ignore[union-attr]
@@ -96,6 +98,15 @@ def _rolls(body: Body, contact: Contact) -> bool:
     if joint is None or joint.type == "prismatic":
         return False
     return float(np.linalg.norm(np.cross(joint.axis, contact.centre))) <= 0.1 * contact.radius
+
+
+def _spins(body: Body) -> bool:
+    """Whether this body is balanced on its own revolute joint's axis, as rotors and wheels are."""
+    joint, inertial = body.joint, body.inertial
+    if joint is None or joint.type not in ("revolute", "continuous") or inertial.mass <= 0.0:
+        return False
+    off = float(np.linalg.norm(np.cross(joint.axis, inertial.com)))
+    return off**2 * inertial.mass <= 1e-4 * float(np.trace(inertial.inertia))
 
 
 def trunk(bodies: Sequence[Body]) -> Pose:
