@@ -597,6 +597,56 @@ def test_dogs_of_random_proportions_stand(seed: int) -> None:
     assert_stands(robot)
 
 
+def test_rotors_with_joints_of_their_own_do_not_break_a_leg() -> None:
+    urdf = dog()
+    for leg in FEET:
+        urdf.add_link(f"{leg}_rotor", 0.05, size=0.03)
+        urdf.add_joint(f"{leg}_rotor_joint", "continuous", f"{leg}_thigh", f"{leg}_rotor", (0, 0.02, 0), axis=Y)
+    robot = qd.load(str(urdf))
+    assert robot.nv == 6 + 16
+    assert_legs(robot, planned(PLAIN))
+    assert_stands(robot)
+
+
+@pytest.mark.parametrize(
+    "rear",
+    [
+        ANKLE,
+        (*ANKLE, Segment(X, (0, 0, -0.04), (-0.5, 0.5))),
+        (
+            *PLAIN[:2],
+            dataclasses.replace(SHANK, to=(0, 0, -0.17)),
+            Segment(Z, (0, 0, -0.03), (-0.02, 0.02), "prismatic"),
+        ),
+    ],
+    ids=["ankle", "ankle with roll", "spring"],
+)
+def test_rear_legs_may_have_more_joints(rear: tuple[Segment, ...]) -> None:
+    robot = qd.load(str(dog({"FL": PLAIN, "FR": PLAIN, "RL": rear, "RR": rear})))
+    assert_legs(robot, {k: v for k, v in planned(PLAIN).items() if k[0] == "F"} | {
+        k: v for k, v in planned(rear).items() if k[0] == "R"
+    })  # fmt: skip
+    assert_stands(robot)
+
+
+@pytest.mark.parametrize("part", ["roll", "knees"])
+def test_axes_may_be_tilted(part: str) -> None:
+    c, s = math.cos(0.17), math.sin(0.17)
+    if part == "roll":
+        plan = (dataclasses.replace(HIP, axis=(c, 0, s)), THIGH, SHANK)
+    else:
+        plan = (HIP, *(dataclasses.replace(x, axis=(0, c, s)) for x in (THIGH, SHANK)))
+    robot = qd.load(str(dog(plan)))
+    assert_legs(robot, planned(plan))
+    assert_stands(robot)
+
+
+@pytest.mark.parametrize("place", [(0.5, 0, 0.1), (-0.45, 0, 0.1), (0, 0.08, 0.1)], ids=["head", "tail", "left"])
+def test_feet_go_where_the_weight_is(place: tuple[float, float, float]) -> None:
+    robot = qd.load(str(dog().add_link("load", 8.0).add_joint("bolt", "fixed", "trunk", "load", place)))
+    assert_stands(robot)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_random_dogs_written_at_random_stand(seed: int) -> None:
     # Other joints, axes counted either way, another zero pose, limits or none, another base frame, any order.
