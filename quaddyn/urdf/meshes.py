@@ -22,6 +22,7 @@ class MeshFinder:
         if self.folder is not None:
             self.roots += (self.folder,)
         self._cache: dict[str, tuple[Path | None, str]] = {}
+        self._folders: dict[str, str] = {}
 
     def find(self, uri: str) -> tuple[Path | None, str]:
         """The file behind `uri`, or None and the reason."""
@@ -34,12 +35,24 @@ class MeshFinder:
             return None, "not a file name"
         outside = False
         for candidate, root in self._candidates(uri):
-            real = os.path.realpath(candidate)  # follows links before judging
+            real = self._real(candidate)  # follows links before judging
             if os.path.commonpath((real, root)) != str(root):
                 outside = outside or os.path.lexists(candidate)
-            elif Path(real).is_file():
-                return Path(real), ""
+            else:
+                path = Path(real)
+                if path.is_file():
+                    return path, ""
         return None, "outside the package roots, not opened" if outside else "no such file in the package roots"
+
+    def _real(self, name: str) -> str:
+        """The path with links resolved; folders are resolved once, since meshes lie side by side."""
+        folder, _, base = name.rpartition("/")
+        if base in ("", ".", ".."):
+            return os.path.realpath(name)
+        if folder not in self._folders:
+            self._folders[folder] = os.path.realpath(folder or "/")
+        path = f"{self._folders[folder].rstrip('/')}/{base}"
+        return os.path.realpath(path) if Path(path).is_symlink() else path
 
     def _candidates(self, uri: str) -> Iterable[tuple[str, Path]]:
         scheme, separator, rest = uri.partition("://")

@@ -170,9 +170,13 @@ class _Reader:
         return self._numbers(element, attribute, self.text(element, attribute), n, bound)
 
     def _numbers(self, element: Element, attribute: str, value: str, n: int, bound: float) -> tuple[float, ...]:
-        words = [w for w in _SPACE.split(value) if w]
-        if len(words) != n:
-            raise self.refuse(element, f"{attribute}={value!r}: expected {n} number(s), got {len(words)}", "correct it")
+        words = _SPACE.split(value.strip(" \t\r\n"))
+        if len(words) != n or not words[0]:
+            raise self.refuse(
+                element,
+                f"{attribute}={value!r}: expected {n} number(s), got {len(list(filter(None, words)))}",
+                "correct it",
+            )
         out = []
         for word in words:
             if not _NUMBER.fullmatch(word):

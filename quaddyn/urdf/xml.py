@@ -101,6 +101,8 @@ def read_xml(data: bytes | str, file: str) -> Element:
         ModelError: not well-formed, a document type or an entity, too large, too deep.
     """
     if isinstance(data, str):
+        if "\0" in data:  # expat would take every other one for UTF-16
+            raise ModelError(f"{file}: a NUL character at {data.index(chr(0))}; XML text has none")
         try:
             size = len(data.encode())
         except UnicodeEncodeError as error:
