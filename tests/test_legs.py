@@ -297,6 +297,12 @@ def test_base_frame_may_look_along_y(name: str, dogs: Callable[[str], Urdf]) -> 
     assert_stands(robot)
 
 
+def test_planar_root_of_a_robot_that_looks_along_y_is_reported(dogs: Callable[[str], Urdf]) -> None:
+    for urdf, sideways in ((dogs("solo8"), False), (dogs("solo8").turn_base(math.pi / 2), True)):
+        robot = qd.load(str(urdf), root="planar")
+        assert any("sideways" in f.reason for f in robot.report.warnings) == sideways
+
+
 @pytest.mark.parametrize("name", ["small_quadruped", "go2", "anymal_b"])
 def test_knees_may_be_made_to_point_forward(name: str, dogs: Callable[[str], Urdf]) -> None:
     urdf = dogs(name)
@@ -435,6 +441,27 @@ def test_mesh_on_the_last_link_ends_in_the_foot(
     assert_stands(robot)
     for leg in robot.legs.values():
         assert leg.foot.offset[2] - leg.foot.radius == pytest.approx(-LENGTH, abs=1e-9)
+
+
+ROUND: dict[str, tuple[str, tuple[float, float, float], dict[str, str]]] = {
+    "box": ("box", (0, 0, 0), {"size": "0.05 0.03 0.036"}),
+    "roller": ("cylinder", (math.pi / 2, 0, 0), {"radius": "0.018", "length": "0.04"}),
+    "stub": ("cylinder", (0, 0, 0), {"radius": "0.01", "length": "0.036"}),
+    "capsule": ("capsule", (0, 0, 0), {"radius": "0.008", "length": "0.02"}),
+}
+
+
+@pytest.mark.parametrize("shape", ROUND)
+def test_foot_of_another_shape_is_as_deep_as_that_shape(shape: str, dogs: Callable[[str], Urdf]) -> None:
+    (tag, rpy, sizes), urdf = ROUND[shape], dogs("small_quadruped")
+    for leg in SMALL.values():
+        urdf.clear_shapes(leg.foot).add_shape(leg.foot, tag, rpy=rpy, **sizes)
+    robot = qd.load(str(urdf))
+    assert_legs(robot, SMALL)
+    assert_stands(robot)
+    for leg in robot.legs.values():
+        assert leg.foot.radius == pytest.approx(0.018, abs=1e-12)
+        assert "depth of the collision shape" in robot.report.provenance[f"{leg.name}.radius"]
 
 
 def test_foot_that_is_only_a_fixed_frame_is_a_point(dogs: Callable[[str], Urdf]) -> None:
@@ -892,3 +919,26 @@ def test_unknown_leg_or_direction_of_bend_raises() -> None:
         stance(robot, bend={"LF": "forward"})
     with pytest.raises(qd.ArgumentError, match="bend"):
         stance(robot, bend={"FL": "sideways"})
+
+
+def test_home_without_a_level_stance_is_reported() -> None:
+    stiff = (HIP, THIGH, dataclasses.replace(SHANK, limit=(-2.6, -2.55)))
+    hips = {k: (x, y, 0.3 if k == "RL" else z) for k, (x, y, z) in CORNERS.items()}
+    robot = qd.load(str(dog({**dict.fromkeys(FEET, PLAIN), "RL": stiff}, hips=hips)))
+    assert any("no level stance" in f.reason for f in robot.report.warnings)
+    assert_inside_limits(robot, robot.q_home)
+    with pytest.raises(qd.ArgumentError, match="no level stance"):
+        stance(robot)
+
+
+def test_world_that_moves_or_carries_more_is_refused_on_a_moving_root(dogs: Callable[[str], Urdf]) -> None:
+    hinged = dogs("small_quadruped").under("world", "fixed")
+    hinged.above("base").attrib["type"] = "continuous"
+    crowded = dogs("small_quadruped").under("world", "fixed")
+    crowded.add_link("table", 5.0).add_joint("stand", "fixed", "world", "table")
+    for urdf in (hinged, crowded):
+        for root in (None, "free", "planar"):
+            with pytest.raises(qd.ModelError, match="world"):
+                qd.load(str(urdf), root=root)
+        robot = qd.load(str(urdf), root="fixed")
+        assert set(robot.feet) == set(FEET)

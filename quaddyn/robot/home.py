@@ -23,6 +23,9 @@ def home(robot: Robot, limbs: Mapping[str, Limb], wishes: Mapping[str, str], fin
         return middle(robot)
     q, residual, bends = StanceProblem(robot, limbs).solve(bend=wishes)
     where = Where(robot.tree.file, 0, "home stance")
+    if robot.root == "planar" and directions(tuple(limbs.values()))[0][0] == 0.0:
+        reason = "the knees bend about x: the robot looks along y, and a planar root moves it sideways, in x and z"
+        findings.append(Finding("warning", where, reason, "turn the base frame to look along x, or use another root"))
     for name, wish in wishes.items():
         if bends[name] != wish:
             reason = f"the knee of leg {name!r} cannot bend {wish} within its limits; it points {bends[name]}"
