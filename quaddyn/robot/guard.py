@@ -23,9 +23,11 @@ PSD_TOLERANCE = 1e-9
 MAX_GYRATION = 100.0
 #: Smallest eigenvalue of M scaled to unit diagonal.  Real robots have 1e-7 and more.
 M_TOLERANCE = 1e-12
-#: Largest relative error of RNEA(ABA(tau)) = tau, and what rounding alone may cost: `_ROUNDING` eps cond(M).
+#: Largest relative error of RNEA(ABA(tau)) = tau.
 AGREEMENT = 1e-6
 SAMPLES = 3
+#: What a repair raises a negative second moment to, as a share of the largest.
+REPAIRED = 1e-4
 #: An effort limit beyond this many times weight times size, and a velocity limit [rad/s] beyond this, are void.
 VOID_EFFORT, VOID_VELOCITY = 30.0, 500.0
 SEED = 0
@@ -66,16 +68,20 @@ def judge_bodies(bodies: Sequence[Body], *, free: bool, allow_massless: bool) ->
 
 
 def repair_inertia(bodies: Sequence[Body]) -> tuple[tuple[Body, ...], list[Finding]]:
-    """The nearest physical bodies: negative eigenvalues of the second moment set to zero; each change reported."""
+    """Nearby physical bodies: negative eigenvalues of the second moment raised; each change reported.
+
+    They are raised to `REPAIRED` times the largest one: at 0 the body would be flat, and M might be singular.
+    """
     out, findings = [], []
     for body in bodies:
         sigma = pseudo_inertia(body.inertial)[:3, :3]
         values, vectors = np.linalg.eigh(sigma)
         if body.inertial.mass > 0.0 and values[0] < -PSD_TOLERANCE * np.abs(values).max():
-            sigma = (vectors * np.maximum(values, 0.0)) @ vectors.T
+            raised = np.maximum(values, REPAIRED * np.abs(values).max())
+            sigma = (vectors * raised) @ vectors.T
             inertia = np.trace(sigma) * np.eye(3) - sigma
             body = replace(body, inertial=Inertial(body.inertial.mass, body.inertial.com, frozen(inertia)))
-            reason = f"inertia of the body moved by {_mover(body)} repaired: second moment {values[0]:.3g} set to 0"
+            reason = f"inertia of the body moved by {_mover(body)} repaired: second moment {values[0]:.3g} raised"
             findings.append(Finding("warning", body.links[0][0].where, reason))
         out.append(body)
     return tuple(out), findings

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from ..errors import ArgumentError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..urdf.reader import NO_LIMIT
 from ..urdf.tree import Finding, Joint, Limits, Tree
 from .bodies import Body
@@ -24,6 +24,8 @@ def override(
     """The tree with the caller's numbers, and where each number came from."""
     moving = [j for j in tree.joints if j.nv == 1]
     names = [j.name for j in moving]
+    if limits is not None and not isinstance(limits, Mapping):
+        raise ArgumentTypeError(f"limits: expected a mapping from joint to limits, got {type(limits).__name__}")
     for argument, given in (("limits", limits), ("damping", damping), ("friction", friction), ("armature", armature)):
         if isinstance(given, Mapping):
             for name in given:
@@ -55,12 +57,14 @@ def _override_joint(
     changes: dict[str, object] = {}
     if limits is not None and joint.name in limits:
         given = limits[joint.name]
+        if not isinstance(given, Limits | Mapping):
+            raise ArgumentTypeError(f"limits[{joint.name!r}]: expected Limits or a mapping, got {type(given).__name__}")
         values = {f.name: getattr(given, f.name) for f in fields(Limits)} if isinstance(given, Limits) else dict(given)
         if unknown := set(values) - {f.name for f in fields(Limits)}:
             raise ArgumentError(
                 f"limits[{joint.name!r}]: unknown {sorted(unknown)}; known: lower, upper, velocity, effort"
             )
-        new = replace(joint.limits, **{k: float(v) for k, v in values.items()})
+        new = replace(joint.limits, **{k: _number(f"limits[{joint.name!r}][{k!r}]", v) for k, v in values.items()})
         if not (new.lower <= new.upper and new.velocity > 0.0 and new.effort >= 0.0):
             raise ArgumentError(f"limits[{joint.name!r}]: {new} needs lower <= upper, velocity > 0, effort >= 0")
         changes["limits"] = new
@@ -70,11 +74,23 @@ def _override_joint(
         in_file = getattr(joint, quantity)
         provenance[f"{joint.name}.{quantity}"] = file if in_file else f"0, not given in {file}"
         if chosen is not None:
-            if not 0.0 <= float(chosen) < NO_LIMIT:
+            chosen = _number(quantity, chosen)
+            if not 0.0 <= chosen < NO_LIMIT:
                 raise ArgumentError(f"{quantity}: {chosen} for joint {joint.name!r} must be finite and not negative")
-            changes[quantity] = float(chosen)
+            changes[quantity] = chosen
             provenance[f"{joint.name}.{quantity}"] = f"argument {quantity}"
     return replace(joint, **changes) if changes else joint  # type: ignore[arg-type]
+
+
+def _number(argument: str, value: object) -> float:
+    """The value of an argument as a float.
+
+    Raises:
+        ArgumentTypeError: it is no number.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise ArgumentTypeError(f"{argument}: expected a number, got {type(value).__name__}")
+    return float(value)
 
 
 def actuated_joints(bodies: Sequence[Body], chosen: Sequence[str] | None, findings: list[Finding]) -> tuple[str, ...]:
@@ -82,6 +98,8 @@ def actuated_joints(bodies: Sequence[Body], chosen: Sequence[str] | None, findin
     joints = [b.joint for b in bodies[1:] if b.joint is not None and b.joint.nv == 1]
     names = [j.name for j in joints]
     if chosen is not None:
+        if isinstance(chosen, str):
+            raise ArgumentTypeError(f"actuated: expected joint names, got the one string {chosen!r}")
         for name in chosen:
             if name not in names:
                 raise UnknownNameError("joint in actuated=", name, names)

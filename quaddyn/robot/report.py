@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from ..urdf.tree import Finding
 
@@ -24,6 +25,13 @@ class Report:
     findings: tuple[Finding, ...]
     provenance: Mapping[str, str]
     checks: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        for name in ("provenance", "checks"):  # read-only, whoever holds the report
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.findings, dict(self.provenance), dict(self.checks))
 
     @property
     def warnings(self) -> tuple[Finding, ...]:

@@ -85,6 +85,7 @@ class Robot:
         armature: (nv,) rotor inertia seen at the joint [kg m^2]; 0 on the root.
         legs: `Leg` by name.
         report: the guard's findings and the provenance of every resolved number.
+        source: the URDF document itself, for readers that share no code with ours.
     """
 
     name: str
@@ -103,6 +104,7 @@ class Robot:
     armature: Array
     legs: Mapping[str, Leg]
     report: Report
+    source: bytes
     _frame_ids: Mapping[str, int] = field(init=False, repr=False)
     _places: Mapping[str, tuple[int, int]] = field(init=False, repr=False)
     _actuated_index: NDArray[np.intp] = field(init=False, repr=False)
@@ -164,9 +166,7 @@ class Robot:
         Raises:
             UnknownNameError: no such joint.
         """
-        if joint not in self._places:
-            raise UnknownNameError("joint", joint, self._places)
-        return self._places[joint][1]
+        return self._place(joint)[1]
 
     def configuration_index(self, joint: str) -> int:
         """Index in q of a joint's first coordinate.
@@ -174,9 +174,13 @@ class Robot:
         Raises:
             UnknownNameError: no such joint.
         """
-        if joint not in self._places:
-            raise UnknownNameError("joint", joint, self._places)
-        return self._places[joint][0]
+        return self._place(joint)[0]
+
+    def _place(self, joint: str) -> tuple[int, int]:
+        try:
+            return self._places[joint]
+        except (KeyError, TypeError):
+            raise UnknownNameError("joint", joint, self._places) from None
 
     # -- maps ------------------------------------------------------------------------------------------------
     @property

@@ -344,27 +344,3 @@ def middle(robot: Robot) -> Array:
         else:
             q[robot.configuration_index(joint.name)] = np.clip(0.0, low, high)
     return q
-
-
-def support_margin(points: Sequence[Array], point: Array) -> float:
-    """Signed distance [m] from `point` (2,) to the edge of the convex hull of `points`; positive inside."""
-    hull = _hull([np.asarray(p, dtype=float)[:2] for p in points])
-    if len(hull) < 3:
-        return -np.inf
-    edges = [(hull[(i + 1) % len(hull)] - hull[i], hull[i]) for i in range(len(hull))]
-    return float(min((e[0] * (point[1] - o[1]) - e[1] * (point[0] - o[0])) / np.hypot(*e) for e, o in edges))
-
-
-def _hull(points: Sequence[Array]) -> list[Array]:
-    """Convex hull, counter-clockwise (Andrew's monotone chain)."""
-    ordered = sorted(points, key=lambda p: (p[0], p[1]))
-
-    def half(sequence: Sequence[Array]) -> list[Array]:
-        out: list[Array] = []
-        for p in sequence:
-            while len(out) > 1 and np.cross(np.append(out[-1] - out[-2], 0), np.append(p - out[-1], 0))[2] <= 0:
-                out.pop()
-            out.append(p)
-        return out[:-1]
-
-    return half(ordered) + half(ordered[::-1])

@@ -1,0 +1,156 @@
+"""The guard's own propositions: what it repairs, allows and measures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import quaddyn as qd
+from quaddyn.robot import guard
+from quaddyn.robot.bodies import combine, merge, pseudo_inertia
+from quaddyn.robot.catalogue import example_robots
+from quaddyn.urdf import parse
+from quaddyn.urdf.reader import rotation_from_rpy
+from quaddyn.urdf.tree import Inertial, Pose
+
+ROMEO = "romeo_description/urdf/romeo_small.urdf"
+
+
+def chain(*links: tuple[float, float], kind: str = "revolute", axis: str = "0 1 0", size: float = 0.5) -> str:
+    """A serial chain of (mass, moment of inertia) links."""
+    limit = '<limit lower="-1" upper="1" effort="9" velocity="9"/>'
+    text = '<link name="l0"/>'
+    for i, (mass, moment) in enumerate(links, start=1):
+        inertia = f'<inertia ixx="{moment}" ixy="0" ixz="0" iyy="{moment}" iyz="0" izz="{moment}"/>'
+        origin = f'<origin xyz="0 0 {-size / 2}"/>'
+        inertial = f'<inertial>{origin}<mass value="{mass}"/>{inertia}</inertial>' if mass or moment else ""
+        place = f'<origin xyz="0 0 {-size if i > 1 else 0}"/>'
+        text += (
+            f'<link name="l{i}">{inertial}</link><joint name="j{i}" type="{kind}"><parent link="l{i - 1}"/>'
+            f'<child link="l{i}"/>{place}<axis xyz="{axis}"/>{limit}</joint>'
+        )
+    return f'<robot name="chain">{text}</robot>'
+
+
+def test_an_impossible_composite_body_is_refused_and_can_be_repaired_explicitly() -> None:
+    path = example_robots() / ROMEO
+    with pytest.raises(qd.ModelError, match=r"no mass distribution has .* pass repair=") as caught:
+        qd.load(path)
+    assert "romeo_small.urdf:" in str(caught.value)
+    robot = qd.load(path, repair=("inertia",))
+    repaired = [f for f in robot.report.warnings if "repaired" in f.reason]
+    assert repaired
+    for body in robot.bodies[1:]:
+        moments = np.linalg.eigvalsh(pseudo_inertia(body.inertial))
+        assert moments[0] >= -1e-12 * moments[-1]
+
+
+def test_a_repair_changes_inertia_only_and_reaches_the_model() -> None:
+    path = example_robots() / ROMEO
+    robot = qd.load(path, repair=("inertia",))
+    file = merge(parse(path.read_bytes()))
+    assert robot.mass == pytest.approx(sum(b.inertial.mass for b in file), rel=1e-15)
+    for body in robot.bodies[1:]:
+        assert body.joint is not None
+        ours = robot.model.inertias[robot.model.getJointId(body.joint.name)]
+        assert ours.inertia == pytest.approx(body.inertial.inertia, abs=1e-15)
+        assert ours.lever == pytest.approx(body.inertial.com, abs=1e-15)
+
+
+def test_a_sound_robot_is_not_touched_by_a_repair() -> None:
+    repaired, plain = qd.load("go2", repair=("inertia",)), qd.load("go2")
+    assert [str(f) for f in repaired.report] == [str(f) for f in plain.report]
+    for a, b in zip(repaired.model.inertias, plain.model.inertias, strict=True):
+        assert a.toDynamicParameters() == pytest.approx(b.toDynamicParameters(), abs=1e-15)
+
+
+def test_an_unknown_repair_is_named() -> None:
+    with pytest.raises(qd.ArgumentError, match=r"repair: unknown \['mass'\]; known: inertia"):
+        qd.load("go2", repair=("mass",))
+
+
+def test_massless_bodies_are_refused_unless_allowed_and_then_only_where_mass_hangs_below() -> None:
+    with pytest.raises(qd.ModelError, match=r"l1.*has no mass.*allow_massless=True"):
+        qd.load(chain((0, 0), (1, 0.1)).replace("0 1 0", "1 0 0", 1))
+    robot = qd.load(chain((0, 0), (1, 0.1)).replace("0 1 0", "1 0 0", 1), allow_massless=True)
+    tau = np.array([0.3, -0.2])
+    zero = np.zeros(2)
+    dyn = qd.Dynamics(robot)
+    q = np.array([0.4, 0.3])
+    assert dyn.rnea(q, zero, dyn.aba(q, zero, tau)) == pytest.approx(tau, abs=1e-12)
+    with pytest.raises(qd.ModelError, match="joint 'j2'"):
+        qd.load(chain((1, 0.1), (0, 0)), allow_massless=True)
+
+
+def test_motion_that_moves_no_mass_is_refused() -> None:
+    """A point mass on its own axis of rotation."""
+    point = chain((1, 0), size=0.0)
+    with pytest.raises(qd.ModelError, match=r"mass matrix has 0 on its diagonal for joint 'j1'"):
+        qd.load(point)
+
+
+def test_two_joints_that_do_the_same_are_refused() -> None:
+    same = chain((1e-9, 1e-12), (1, 0.1), kind="prismatic")
+    with pytest.raises(qd.ModelError, match=r"not positive definite|disagree"):
+        qd.load(same.replace('value="1e-09"', 'value="1e-14"'))
+
+
+def test_too_many_degrees_of_freedom_are_refused_before_memory_is_taken() -> None:
+    many = "".join(
+        f'<link name="a{i}"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>'
+        f'</inertial></link><joint name="b{i}" type="continuous"><parent link="base"/><child link="a{i}"/>'
+        f'<axis xyz="0 0 1"/></joint>'
+        for i in range(201)
+    )
+    with pytest.raises(qd.ModelError, match="201 degrees of freedom; at most 200"):
+        qd.load(f'<robot name="r"><link name="base"/>{many}</robot>', root="fixed")
+
+
+def test_nothing_that_moves_is_refused() -> None:
+    with pytest.raises(qd.ModelError, match="nothing moves"):
+        qd.load('<robot name="r"><link name="base"/></robot>', root="fixed")
+
+
+def test_a_missing_mass_is_not_taken_for_a_huge_body() -> None:
+    with pytest.raises(qd.ModelError, match="mass 1e-09 kg and yet inertia as if"):
+        qd.load(chain((1e-9, 1.0)))
+
+
+def test_limits_that_limit_nothing_are_reported() -> None:
+    reasons = [f.reason for f in qd.load("solo12").report.warnings if "void limits" in f.reason]
+    assert len(reasons) == 12
+    assert all("effort=1000" in r and "velocity=1000" in r for r in reasons)
+    assert not [f for f in qd.load("anymal_c").report.warnings if "void limits" in f.reason]
+
+
+def test_combining_parts_keeps_mass_com_and_kinetic_energy() -> None:
+    rng = np.random.default_rng(7)
+    parts = []
+    for _ in range(4):
+        A = rng.standard_normal((3, 3))
+        sigma = A @ A.T
+        inertial = Inertial(float(rng.uniform(0.1, 2)), rng.standard_normal(3), np.trace(sigma) * np.eye(3) - sigma)
+        parts.append((inertial, Pose.of(rotation_from_rpy(*rng.uniform(-3, 3, 3)), rng.standard_normal(3))))
+    whole = combine(parts)
+    v, w = rng.standard_normal(3), rng.standard_normal(3)
+    energy = 0.0
+    for inertial, pose in parts:
+        velocity = v + np.cross(w, pose.apply(inertial.com))
+        turned = pose.rotation @ inertial.inertia @ pose.rotation.T
+        energy += 0.5 * inertial.mass * velocity @ velocity + 0.5 * w @ turned @ w
+    about = v + np.cross(w, whole.com)
+    assert 0.5 * whole.mass * about @ about + 0.5 * w @ whole.inertia @ w == pytest.approx(energy, rel=1e-13)
+
+
+def test_checks_of_every_catalogue_robot_leave_room() -> None:
+    for name in qd.CATALOGUE:
+        checks = qd.load(name).report.checks
+        assert checks["smallest eigenvalue of M (unit diagonal)"] > 1e4 * guard.M_TOLERANCE, name
+        assert checks["RNEA(ABA) error"] < 1e-2 * guard.AGREEMENT, name
+
+
+def test_samples_are_valid_configurations_of_every_joint_kind() -> None:
+    robot = qd.load(example_robots() / "kinova_description/robots/kinova.urdf", root="free")
+    q = guard.sample_configuration(robot.model, np.random.default_rng(1))
+    assert pin.isNormalized(robot.model, q, 1e-12)
