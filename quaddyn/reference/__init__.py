@@ -1,0 +1,11 @@
+"""The in-house oracle: a second reading of the file and the textbook's algorithms in plain NumPy.
+
+It shares no code with Pinocchio nor with any other room here.  Speed does not matter; that it can be read beside the
+book does.
+"""
+
+from .model import Body, Model
+from .reader import Description, read
+from .reference import Reference
+
+__all__ = ["Body", "Description", "Model", "Reference", "read"]

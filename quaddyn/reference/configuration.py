@@ -1,0 +1,101 @@
+"""Configurations: joint coordinates to placements, and motion along a tangent vector.
+
+The layout of q is Pinocchio's: one number for revolute and prismatic joints, (cos, sin) for continuous ones,
+(x, y, cos, sin) for planar ones, and (x, y, z, quaternion x, y, z, w) for floating ones and the free root.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .algebra import Array, exp, motion, quaternion_exp, quaternion_product, quaternion_rotation, rotation, swap
+from .model import Body, Model, plane
+
+
+def joint_motion(body: Body, q: Array) -> Array:
+    """(4, 4) placement of a body's frame in its joint frame at the joint's own coordinates `q`."""
+    zero, one = np.zeros(3), np.eye(3)
+    if body.kind == "revolute":
+        return motion(rotation(body.axis, np.cos(q[0]), np.sin(q[0])), zero)
+    if body.kind == "continuous":
+        return motion(rotation(body.axis, q[0], q[1]), zero)
+    if body.kind == "prismatic":
+        return motion(one, body.axis * q[0])
+    if body.kind == "floating":
+        return motion(quaternion_rotation(q[3:]), q[:3])
+    R = plane(body.axis)
+    return motion(rotation(body.axis, q[2], q[3]), R[:, 0] * q[0] + R[:, 1] * q[1])
+
+
+def neutral(model: Model) -> Array:
+    """(nq,) the configuration where every body's frame is its joint frame."""
+    q = np.zeros(model.nq)
+    for body in model.bodies:
+        if body.kind == "floating":
+            q[body.q.stop - 1] = 1.0
+        elif body.kind in ("continuous", "planar"):
+            q[body.q.stop - 2] = 1.0
+    return q
+
+
+def integrate(model: Model, q: Array, v: Array) -> Array:
+    """(nq,) where the constant velocity `v` (nv,) leads from `q` in unit time.
+
+    On each joint ``T(q') = T(q) exp(S v)`` (Lynch and Park 2017, section 3.3.3, with body twists).
+    """
+    out = np.array(q, dtype=np.result_type(q, v))
+    for body in model.bodies:
+        out[body.q] = _joint_integrate(body, q[body.q], v[body.v])
+    return out
+
+
+def _joint_integrate(body: Body, q: Array, v: Array) -> Array:
+    if body.kind in ("revolute", "prismatic"):
+        return q + v
+    if body.kind == "continuous":
+        return _turn(q, v[0])
+    if body.kind == "floating":
+        step = exp(swap() @ v)
+        return np.concatenate(
+            [q[:3] + quaternion_rotation(q[3:]) @ step[:3, 3], quaternion_product(q[3:], quaternion_exp(v[3:]))]
+        )
+    # Along its x axis in the moving plane, as complex numbers do: the twist (v_x, v_y, omega) of SE(2).
+    step = exp(np.array([0.0, 0.0, v[2], v[0], v[1], 0.0]))[:2, 3]
+    c, s = q[2], q[3]
+    return np.array([q[0] + c * step[0] - s * step[1], q[1] + s * step[0] + c * step[1], *_turn(q[2:], v[2])])
+
+
+def _turn(cs: Array, angle: Any) -> Array:
+    """(2,) cosine and sine after a further turn."""
+    (c, s), x, y = cs, np.cos(angle), np.sin(angle)
+    return np.array([c * x - s * y, s * x + c * y])
+
+
+def random(model: Model, rng: np.random.Generator, *, beyond: float = 0.0, reach: float = 1.0) -> Array:
+    """(nq,) a random configuration.
+
+    Args:
+        model: the model.
+        rng: the source of chance.
+        beyond: how far outside its range a joint may be, as a share of the range; joints without limits, and (cos,
+            sin) pairs, take any angle; prismatic ones lie within `reach`.
+        reach: size of the cube in which a root is placed [m].
+    """
+    q = neutral(model)
+    for body in model.bodies:
+        if body.kind in ("revolute", "prismatic"):
+            far = np.pi if body.kind == "revolute" else reach
+            low = body.lower if np.isfinite(body.lower) else max(-far, min(body.upper, far) - 2 * far)
+            high = body.upper if np.isfinite(body.upper) else max(far, low + far)
+            margin = beyond * (high - low)
+            q[body.q] = rng.uniform(low - margin, high + margin)
+        elif body.kind == "continuous":
+            q[body.q] = _turn(np.array([1.0, 0.0]), rng.uniform(-np.pi, np.pi))
+        elif body.kind == "planar":
+            q[body.q] = [*rng.uniform(-reach, reach, 2), *_turn(np.array([1.0, 0.0]), rng.uniform(-np.pi, np.pi))]
+        else:
+            u = rng.normal(size=4)
+            q[body.q] = [*rng.uniform(-reach, reach, 3), *(u / np.sqrt(u @ u))]
+    return q

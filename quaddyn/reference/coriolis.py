@@ -1,0 +1,75 @@
+"""Three Coriolis matrices: many C share the product ``C v``, and each function says which one it returns.
+
+`coriolis_closed_form` is source A's.  `coriolis_by_bodies` is the one consistent with Christoffel's symbols, from body
+Jacobians, on every robot; Pinocchio returns the same.  `coriolis_christoffel` is Christoffel's by definition, where
+coordinates exist for it: on fixed bases.  With each of them ``Mdot = C + C^T``, that is, ``Mdot - 2 C`` is skew.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import ArgumentError
+from .algebra import Array, ad, skew
+from .derivatives import along, by_configuration
+from .kinematics import Pose, body_jacobian_rates, body_jacobians, pose, twists
+from .mass import crba
+from .model import Model
+
+
+def coriolis_closed_form(at: Pose, v: Array) -> Array:
+    """(nv, nv) ``C = sum_i J_i^T (I_i Jdot_i + I_i [V_i x] J_i + [V_i x*] I_i J_i)`` (source A, 4); not Christoffel's.
+
+    The middle term does nothing to ``C v``, as ``V x V = 0``, and yet makes ``Mdot - 2 C`` skew.
+    """
+    V, J = twists(at, v), body_jacobians(at)
+    rates = body_jacobian_rates(at, V, v, J)
+    C = np.zeros((at.model.nv, at.model.nv), dtype=np.result_type(at.dtype, v))
+    for body, V_i, J_i, rate in zip(at.model.bodies, V, J, rates, strict=True):
+        C += J_i.T @ (body.G @ rate + body.G @ ad(V_i) @ J_i - ad(V_i).T @ body.G @ J_i)
+    return C
+
+
+def coriolis_by_bodies(at: Pose, v: Array) -> Array:
+    """(nv, nv) the Christoffel-consistent C of a tree, Pinocchio's (Echeandia and Wensing 2021).
+
+    ``C = sum_i J_i^T (I_i Jring_i + B_i J_i)`` where ``Jring = Jdot + [V x] J`` is the absolute derivative of the body
+    Jacobian, ``B = 1/2 ([V x*] I - I [V x] + [h]~)``, ``h = I V``, and ``[h]~ U = U x* h`` for every twist U.
+    """
+    V, J = twists(at, v), body_jacobians(at)
+    rates = body_jacobian_rates(at, V, v, J)
+    C = np.zeros((at.model.nv, at.model.nv), dtype=np.result_type(at.dtype, v))
+    for body, V_i, J_i, rate in zip(at.model.bodies, V, J, rates, strict=True):
+        B = 0.5 * (-ad(V_i).T @ body.G - body.G @ ad(V_i) + dual_of_momentum(body.G @ V_i))
+        C += J_i.T @ (body.G @ (rate + ad(V_i) @ J_i) + B @ J_i)
+    return C
+
+
+def dual_of_momentum(h: Array) -> Array:
+    """(6, 6) matrix with ``dual_of_momentum(h) U = U x* h = -ad(U)^T h``: ``-[[[n], [f]], [[f], 0]]``, h = (n, f)."""
+    out = np.zeros((6, 6), dtype=h.dtype)
+    out[:3, :3] = -skew(h[:3])
+    out[:3, 3:] = out[3:, :3] = -skew(h[3:])
+    return out
+
+
+def coriolis_christoffel(model: Model, q: Array, v: Array) -> Array:
+    """(nv, nv) ``C_ij = sum_k Gamma_ijk dq_k`` by definition (source A, 5).
+
+    ``Gamma_ijk = 1/2 (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i)``; the derivatives of M are exact, by complex steps.
+    Christoffel's symbols belong to coordinates; a floating or planar joint has quasi-velocities instead.
+
+    Raises:
+        ArgumentError: the model has a floating or planar joint (a planar root is made of one-dof joints and has none).
+    """
+    for body in model.bodies:
+        if body.kind in ("floating", "planar"):
+            raise ArgumentError(f"Christoffel's C needs coordinates; joint {body.joint!r} has quasi-velocities")
+    dM = by_configuration(model, lambda x: crba(pose(model, x)), q)
+    gamma = 0.5 * (dM + dM.transpose(0, 2, 1) - dM.transpose(2, 0, 1))
+    return np.asarray(gamma @ v)
+
+
+def mass_rate(model: Model, q: Array, v: Array) -> Array:
+    """(nv, nv) dM/dt along the motion, exact, by one complex step."""
+    return along(model, lambda x: crba(pose(model, x)), q, v)

@@ -1,0 +1,95 @@
+"""Where the bodies are and how their coordinates change from one to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .algebra import Ad, Array, ad, inverse
+from .configuration import joint_motion
+from .model import Model
+
+
+@dataclass(frozen=True)
+class Pose:
+    """A model at one configuration.
+
+    Attributes:
+        model: the model.
+        T_world: per body, (4, 4) placement in the world.
+        X: per body, (6, 6) twists of its parent (the world for a root) to its own frame, ``X_{i<-p} = Ad(T_pi^-1)``.
+    """
+
+    model: Model
+    T_world: tuple[Array, ...]
+    X: tuple[Array, ...]
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """Complex under a complex step, else float."""
+        return self.X[0].dtype if self.X else np.dtype(float)
+
+
+def pose(model: Model, q: Array) -> Pose:
+    """Forward kinematics: ``T_i = T_p T_p,joint T_joint(q_i)`` (Lynch and Park 2017, section 4.1, for a tree)."""
+    T_world: list[Array] = []
+    X: list[Array] = []
+    for body in model.bodies:
+        T = body.T @ joint_motion(body, q[body.q])
+        X.append(Ad(inverse(T)))
+        T_world.append(T_world[body.parent] @ T if body.parent >= 0 else T)
+    return Pose(model, tuple(T_world), tuple(X))
+
+
+def twists(at: Pose, v: Array) -> list[Array]:
+    """Per body, its twist (6,) in its own frame: ``V_i = X_{i<-p} V_p + S_i dq_i`` (source A, 2)."""
+    V: list[Array] = []
+    for body, X in zip(at.model.bodies, at.X, strict=True):
+        own = body.S @ v[body.v]
+        V.append(X @ V[body.parent] + own if body.parent >= 0 else own)
+    return V
+
+
+def accelerations(at: Pose, V: list[Array], v: Array, a: Array, A_world: Array) -> list[Array]:
+    """Per body, the derivative (6,) of its twist: ``A_i = X_{i<-p} A_p + V_i x S_i dq_i + S_i ddq_i`` (source A, 2).
+
+    Args:
+        at: the model at q.
+        V: twists of the bodies.
+        v: (nv,) joint velocities.
+        a: (nv,) joint accelerations.
+        A_world: (6,) acceleration of the world: zero, or ``-A_G`` for the gravity trick.
+    """
+    A: list[Array] = []
+    for body, X, V_i in zip(at.model.bodies, at.X, V, strict=True):
+        above = A[body.parent] if body.parent >= 0 else A_world
+        A.append(X @ above + ad(V_i) @ (body.S @ v[body.v]) + body.S @ a[body.v])
+    return A
+
+
+def body_jacobians(at: Pose) -> list[Array]:
+    """Per body, J_i (6, nv) with ``V_i = J_i dq``: column j is ``delta_ij X_{i<-j} S_j`` (source A, 3)."""
+    J: list[Array] = []
+    for body, X in zip(at.model.bodies, at.X, strict=True):
+        J_i = np.zeros((6, at.model.nv), dtype=at.dtype)
+        if body.parent >= 0:
+            J_i += X @ J[body.parent]
+        J_i[:, body.v] = body.S
+        J.append(J_i)
+    return J
+
+
+def body_jacobian_rates(at: Pose, V: list[Array], v: Array, J: list[Array]) -> list[Array]:
+    """Per body, the componentwise derivative (6, nv) of its body Jacobian along the motion.
+
+    As ``d/dt X_{i<-p} = -[S_i dq_i x] X_{i<-p}`` (as in source D's eta) and S is constant,
+    ``Jdot_i = X_{i<-p} Jdot_p - [S_i dq_i x] X_{i<-p} J_p``.
+    """
+    rates: list[Array] = []
+    for body, X in zip(at.model.bodies, at.X, strict=True):
+        rate = np.zeros((6, at.model.nv), dtype=np.result_type(at.dtype, v))
+        if body.parent >= 0:
+            rate += X @ rates[body.parent] - ad(body.S @ v[body.v]) @ X @ J[body.parent]
+        rates.append(rate)
+    return rates

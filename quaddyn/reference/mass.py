@@ -1,0 +1,45 @@
+"""The joint-space inertia M three ways: by definition, by inverse dynamics, by composite bodies."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .algebra import Array
+from .kinematics import Pose, body_jacobians
+from .rnea import rnea
+
+
+def mass_by_jacobians(at: Pose) -> Array:
+    """(nv, nv) ``M = sum_i J_i^T I_i J_i`` (source A, 4), rotors on the diagonal."""
+    bodies = zip(body_jacobians(at), at.model.bodies, strict=True)
+    M = sum((J.T @ body.G @ J for J, body in bodies), np.zeros((at.model.nv, at.model.nv)))
+    return np.asarray(M + np.diag(at.model.armature))
+
+
+def mass_by_rnea(at: Pose) -> Array:
+    """(nv, nv) column j is ``RNEA(q, 0, e_j)`` without gravity and external forces (source A, 6)."""
+    nv = at.model.nv
+    return np.stack([rnea(at, np.zeros(nv), e, gravity=False) for e in np.eye(nv)], axis=1)
+
+
+def crba(at: Pose) -> Array:
+    """(nv, nv) M by composite rigid bodies (source A, 7; Featherstone, RBDA 2008, table 6.2).
+
+    Inward, each body's composite inertia ``I^c_p += X_{i<-p}^T I^c_i X_{i<-p}``.  The force that moves a subtree along
+    S_i, ``F = I^c_i S_i``, gives ``M_ii = S_i^T F`` and, carried to every joint j above, ``M_ji = S_j^T F``.
+    """
+    bodies = at.model.bodies
+    composite: list[Array] = [body.G for body in bodies]
+    M = np.zeros((at.model.nv, at.model.nv), dtype=at.dtype)
+    for i, body in reversed(list(enumerate(bodies))):
+        F = composite[i] @ body.S
+        if body.parent >= 0:
+            composite[body.parent] = composite[body.parent] + at.X[i].T @ composite[i] @ at.X[i]
+        M[body.v, body.v] = body.S.T @ F
+        j = i
+        while bodies[j].parent >= 0:
+            F = at.X[j].T @ F
+            j = bodies[j].parent
+            M[bodies[j].v, body.v] = bodies[j].S.T @ F
+            M[body.v, bodies[j].v] = M[bodies[j].v, body.v].T
+    return np.asarray(M + np.diag(at.model.armature))

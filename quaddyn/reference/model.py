@@ -1,0 +1,248 @@
+"""The tree of moving bodies: what a description says once its fixed links are merged and a root is chosen.
+
+Every joint has a constant motion subspace S in the frame of its body: ``V_body = X V_parent + S dq``.  In the order of
+Pinocchio's velocities a floating joint has ``S dq = (omega, v)`` for ``dq = (v, omega)``, a planar one
+``dq = (v_x, v_y, omega)`` in the moving plane, so that no algorithm below knows of joint types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from ..errors import ModelError
+from .algebra import Ad, Array, inverse, motion, rotation, spatial_inertia, swap
+from .reader import Description, Joint, Link
+
+Root = Literal["free", "planar", "fixed"]
+
+#: Size of q and of v for each kind of joint.
+SIZES = {"revolute": (1, 1), "continuous": (2, 1), "prismatic": (1, 1), "floating": (7, 6), "planar": (4, 3)}
+
+#: Where a planar root moves: along x and z [m], and about y [rad]; gravity acts in this plane.
+SAGITTAL = (
+    ("root_x", "prismatic", (1.0, 0.0, 0.0)),
+    ("root_z", "prismatic", (0.0, 0.0, 1.0)),
+    ("root_pitch", "revolute", (0.0, 1.0, 0.0)),
+)
+
+#: Gravity [m/s^2] in the world.
+GRAVITY = (0.0, 0.0, -9.81)
+
+
+@dataclass(frozen=True)
+class Body:
+    """A moving body and the joint that carries it.
+
+    Attributes:
+        name: the link directly below the joint; None for the two massless steps of a planar root.
+        joint: the joint's name.
+        kind: the joint's type.
+        parent: index of the parent body, -1 for the world.
+        T: (4, 4) joint frame at zero, in the parent body's frame.
+        axis: (3,) unit axis in the joint frame (of no meaning for a floating joint).
+        S: (6, n) motion subspace, twists in the body's frame.
+        G: (6, 6) spatial inertia of all its links, in the body's frame.
+        q: its entries of a configuration.
+        v: its entries of a velocity.
+        lower: lower position limit [rad or m].
+        upper: upper position limit [rad or m].
+        root: whether the joint is the root's and not the file's.
+    """
+
+    name: str | None
+    joint: str
+    kind: str
+    parent: int
+    T: Array
+    axis: Array
+    S: Array
+    G: Array
+    q: slice
+    v: slice
+    lower: float = -np.inf
+    upper: float = np.inf
+    root: bool = False
+
+    @property
+    def mass(self) -> float:
+        """Mass [kg]."""
+        return float(self.G[5, 5])
+
+    @property
+    def com(self) -> Array:
+        """(3,) centre of mass in the body's frame [m]; zero without mass."""
+        first = np.array([self.G[2, 4], self.G[0, 5], self.G[1, 3]])  # m [c] is the upper right block of G
+        return first / self.mass if self.mass else first
+
+    @property
+    def inertia(self) -> Array:
+        """(3, 3) inertia about the centre of mass, in the body's axes [kg m^2]."""
+        about_origin: Array = self.G[:3, :3]
+        return about_origin - spatial_inertia(self.mass, self.com, np.zeros((3, 3)))[:3, :3]
+
+
+@dataclass(frozen=True)
+class Model:
+    """Bodies, parents before children, and the frames fixed to them.
+
+    Attributes:
+        name: the robot's name.
+        bodies: the moving bodies.
+        frames: by name, the index of the body that carries the frame (-1: the world) and its (4, 4) placement there.
+        armature: (nv,) rotor inertia seen at each joint coordinate [kg m^2 or kg].
+        damping: (nv,) viscous friction [N m s/rad or N s/m].
+        friction: (nv,) Coulomb friction [N m or N].
+        gravity: (3,) acceleration of free fall in the world [m/s^2].
+        base: (6, 6) inertia of what is bolted to the world, in the root link's frame; None with a moving root.
+    """
+
+    name: str
+    bodies: tuple[Body, ...]
+    frames: Mapping[str, tuple[int, Array]]
+    armature: Array
+    damping: Array
+    friction: Array
+    gravity: Array
+    base: Array | None = None
+
+    @cached_property
+    def nq(self) -> int:
+        """Size of a configuration."""
+        return sum(b.q.stop - b.q.start for b in self.bodies)
+
+    @cached_property
+    def nv(self) -> int:
+        """Size of a velocity."""
+        return sum(b.v.stop - b.v.start for b in self.bodies)
+
+    @cached_property
+    def support(self) -> tuple[tuple[int, ...], ...]:
+        """For each body the bodies from the root down to it, itself included: the joints that move it."""
+        out: list[tuple[int, ...]] = []
+        for i, body in enumerate(self.bodies):
+            out.append((*(out[body.parent] if body.parent >= 0 else ()), i))
+        return tuple(out)
+
+
+def subspace(kind: str, axis: Array) -> Array:
+    """(6, n) motion subspace of a joint, in its own frame (Featherstone, RBDA 2008, table 4.1)."""
+    w, v = np.zeros(3), np.zeros(3)
+    if kind in ("revolute", "continuous"):
+        return np.concatenate([axis, v])[:, None]
+    if kind == "prismatic":
+        return np.concatenate([w, axis])[:, None]
+    if kind == "floating":
+        return swap()
+    R = plane(axis)
+    return np.stack([[*w, *R[:, 0]], [*w, *R[:, 1]], [*R[:, 2], *v]], axis=1)
+
+
+def plane(normal: Array) -> Array:
+    """(3, 3) axes of a planar joint: z is the `normal`, x and y follow by the shortest rotation of z onto it."""
+    z = np.array([0.0, 0.0, 1.0])
+    turn, c = np.cross(z, normal), float(normal[2])
+    s = float(np.hypot.reduce(turn))
+    if s < 1e-12:
+        return np.eye(3) if c > 0.0 else np.diag([1.0, -1.0, -1.0])
+    return rotation(turn / s, c, s)
+
+
+def build(
+    description: Description,
+    root: Root,
+    *,
+    frames: Mapping[str, tuple[str, Array]] | None = None,
+    gravity: Array | tuple[float, ...] = GRAVITY,
+) -> Model:
+    """Merge fixed links, choose the root, lay out q and v.
+
+    A bare world link above the robot goes away when the root moves and the joint below it floats, or is fixed and the
+    link is called "world": `root` takes their place, and q holds the pose of the link below.  A floating joint there
+    is held when `root` is "fixed".
+
+    Args:
+        description: what the file says.
+        root: "free", "planar" (sagittal x, z, pitch) or "fixed".
+        frames: extra frames by name: a link and (3,) an offset in it [m]; they come before links of the same name.
+        gravity: (3,) [m/s^2].
+
+    Raises:
+        ModelError: a moving root would carry the world along.
+    """
+    links, joints = _rooted(description, root)
+    bodies: list[Body] = []
+    inertias: list[Array] = []
+    nq = nv = 0
+
+    def grow(
+        name: str | None, joint: str, kind: str, parent: int, T: Array, axis: Array, limits: tuple[float, float] | None
+    ) -> int:
+        nonlocal nq, nv
+        n, m = SIZES[kind]
+        q, v, S = slice(nq, nq + n), slice(nv, nv + m), subspace(kind, axis)
+        lower, upper = limits or (-np.inf, np.inf)
+        G = np.zeros((6, 6))
+        bodies.append(Body(name, joint, kind, parent, T, axis, S, G, q, v, lower, upper, root=limits is None))
+        inertias.append(G.copy())
+        nq, nv = nq + n, nv + m
+        return len(bodies) - 1
+
+    at, base = -1, links[0]
+    if root == "free":
+        at = grow(base.name, "root_joint", "floating", -1, np.eye(4), np.zeros(3), None)
+    elif root == "planar":
+        for joint_name, kind, axis in SAGITTAL:
+            name = base.name if joint_name == "root_pitch" else None
+            at = grow(name, joint_name, kind, at, np.eye(4), np.array(axis), None)
+    joint_frames = {body.joint: (i, np.eye(4)) for i, body in enumerate(bodies)}
+    place = {base.name: (at, np.eye(4))}
+    bolted = np.zeros((6, 6))
+    losses: list[tuple[float, float]] = [(0.0, 0.0)] * nv
+    _carry(inertias, bolted, *place[base.name], base)
+    for joint, link in zip(joints, links[1:], strict=True):
+        at, T = place[joint.parent]
+        T = T @ joint.T
+        if joint.type != "fixed":
+            limits = (joint.lower, joint.upper)
+            at, T = grow(link.name, joint.name, joint.type, at, T, joint.axis, limits), np.eye(4)
+            losses += [(joint.damping, joint.friction)] * SIZES[joint.type][1]
+        joint_frames[joint.name] = place[link.name] = (at, T)
+        _carry(inertias, bolted, at, T, link)
+    extra = {
+        name: (place[link][0], place[link][1] @ motion(np.eye(3), offset))
+        for name, (link, offset) in (frames or {}).items()
+    }
+    moving = tuple(replace(b, G=G) for b, G in zip(bodies, inertias, strict=True))
+    known = {**joint_frames, **place, **extra}
+    damping, friction = np.array(losses).reshape(nv, 2).T
+    weight = bolted if root == "fixed" else None
+    return Model(description.name, moving, known, np.zeros(nv), damping, friction, np.array(gravity), weight)
+
+
+def _carry(inertias: list[Array], bolted: Array, body: int, T: Array, link: Link) -> None:
+    """Add a link, placed by T in its body, to the body's inertia: ``G += Ad(T^-1)^T G_link Ad(T^-1)``."""
+    X = Ad(inverse(T))
+    G = inertias[body] if body >= 0 else bolted
+    G += X.T @ spatial_inertia(link.mass, link.com, link.inertia) @ X
+
+
+def _rooted(description: Description, root: Root) -> tuple[tuple[Link, ...], tuple[Joint, ...]]:
+    links, joints = description.links, description.joints
+    world, first = links[0], [j for j in joints if j.parent == links[0].name]
+    alone = world.bare and len(first) == 1
+    floats = alone and first[0].type == "floating"
+    if root == "fixed":
+        if floats:
+            held = replace(first[0], type="fixed")
+            return links, (held, *joints[1:])
+        return links, joints
+    if floats or (alone and world.name == "world" and first[0].type == "fixed"):
+        return links[1:], joints[1:]
+    if world.name == "world" and first:
+        raise ModelError(f"reference: a {root} root would carry link 'world' along; it needs root='fixed'")
+    return links, joints

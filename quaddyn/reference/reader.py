@@ -1,0 +1,199 @@
+"""A second reading of URDF, written from its specification alone, to catch the faults of the first.
+
+It reads what dynamics needs - links, inertials, joints, axes, limits - and refuses what it does not understand.  It
+judges nothing else: whether the numbers are physical is for others to say.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from xml.etree.ElementTree import Element, ParseError
+
+import defusedxml.ElementTree
+import numpy as np
+from defusedxml import DefusedXmlException
+
+from ..errors import ModelError
+from .algebra import Array, motion, roll_pitch_yaw
+
+JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+
+#: A position limit of this size [rad or m] or more means that there is none.
+NO_LIMIT = 1e6
+
+#: What to do with a joint that mimics another.
+Mimic = Literal["refuse", "independent"]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link: `mass` [kg], `com` (3,) [m], `inertia` (3, 3) about the com in the link's axes [kg m^2].
+
+    `bare` says that the file gives it neither mass nor shape.
+    """
+
+    name: str
+    mass: float
+    com: Array
+    inertia: Array
+    bare: bool
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A joint: `T` (4, 4) is its frame in the parent link's; `axis` (3,) a unit vector in the joint frame.
+
+    `lower` and `upper` [rad or m] are infinite where the file gives no range.  `damping` [N m s/rad or N s/m] and
+    Coulomb `friction` [N m or N] are zero where it gives none.
+    """
+
+    name: str
+    type: str
+    parent: str
+    child: str
+    T: Array
+    axis: Array
+    lower: float
+    upper: float
+    damping: float
+    friction: float
+
+
+@dataclass(frozen=True)
+class Description:
+    """A tree of links: `links[0]` is the root, ``joints[i]`` carries ``links[i + 1]``, parents before children.
+
+    Depth first, the joints of one link by name: the order of Pinocchio's importer.
+    """
+
+    name: str
+    links: tuple[Link, ...]
+    joints: tuple[Joint, ...]
+
+
+def read(source: str | bytes | os.PathLike[str], *, mimic: Mimic = "refuse") -> Description:
+    """Read a URDF.
+
+    Args:
+        source: URDF text or bytes, or the path of a file.
+        mimic: "refuse" raises on a joint that mimics another; "independent" lets it move on its own.
+
+    Raises:
+        ModelError: no sound XML, or no URDF that this reader understands; the message names the element.
+    """
+    text = isinstance(source, bytes) or (isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"))
+    try:
+        data = source if text else Path(os.fspath(source)).read_bytes()  # type: ignore[arg-type]
+        robot = defusedxml.ElementTree.fromstring(data.lstrip("\ufeff \t\r\n") if isinstance(data, str) else data)
+    except (ParseError, DefusedXmlException, OSError, ValueError) as error:
+        raise ModelError(f"reference reader: no readable XML: {error}") from None
+    if robot.tag != "robot":
+        raise ModelError(f"reference reader: the root element is <{robot.tag}>, not <robot>")
+    links = [_link(e) for e in robot.findall("link")]
+    joints = [_joint(e, mimic) for e in robot.findall("joint")]
+    return _arrange(robot.get("name", ""), links, joints)
+
+
+def _arrange(name: str, links: list[Link], joints: list[Joint]) -> Description:
+    by_name = {x.name: x for x in links}
+    children: dict[str, list[Joint]] = {x.name: [] for x in links}
+    if len(by_name) != len(links) or len({j.name for j in joints}) != len(joints):
+        raise ModelError("reference reader: two links or two joints share a name")
+    for joint in joints:
+        if joint.parent not in by_name or joint.child not in by_name:
+            raise ModelError(f"reference reader: joint {joint.name!r} names a link that does not exist")
+        children[joint.parent].append(joint)
+    carried = [j.child for j in joints]
+    roots = [x for x in by_name if x not in set(carried)]
+    if len(roots) != 1 or len(set(carried)) != len(carried):
+        raise ModelError(f"reference reader: not a tree: roots {roots}, or a link with two parents")
+    ordered: list[Joint] = []
+    waiting = sorted(children[roots[0]], key=lambda j: j.name.encode(), reverse=True)
+    while waiting:
+        joint = waiting.pop()
+        ordered.append(joint)
+        waiting += sorted(children[joint.child], key=lambda j: j.name.encode(), reverse=True)
+    if len(ordered) != len(joints):
+        raise ModelError("reference reader: not a tree: a cycle of joints")
+    return Description(name, (by_name[roots[0]], *(by_name[j.child] for j in ordered)), tuple(ordered))
+
+
+def _link(element: Element) -> Link:
+    inertial = element.find("inertial")
+    bare = inertial is None and element.find("visual") is None and element.find("collision") is None
+    name = _word(element, "name")
+    if inertial is None:
+        return Link(name, 0.0, np.zeros(3), np.zeros((3, 3)), bare)
+    T, mass, i = _origin(inertial), _child(inertial, "mass"), _child(inertial, "inertia")
+    xx, xy, xz, yy, yz, zz = (_numbers(i, k, 1)[0] for k in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
+    R, own = T[:3, :3], np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return Link(name, float(_numbers(mass, "value", 1)[0]), T[:3, 3], R @ own @ R.T, bare)
+
+
+def _joint(element: Element, mimic: Mimic) -> Joint:
+    name, kind = _word(element, "name"), _word(element, "type")
+    if kind not in JOINT_TYPES:
+        raise ModelError(f"reference reader: joint {name!r} has the unknown type {kind!r}")
+    if mimic == "refuse" and kind != "fixed" and element.find("mimic") is not None:
+        raise ModelError(f"reference reader: joint {name!r} mimics another, which is not modelled; see mimic=")
+    parent, child = _word(_child(element, "parent"), "link"), _word(_child(element, "child"), "link")
+    axis = np.array([1.0, 0.0, 0.0])
+    given = element.find("axis")
+    if given is not None and kind not in ("fixed", "floating"):
+        axis = _numbers(given, "xyz", 3, (1.0, 0.0, 0.0))
+        length = math.hypot(*axis)
+        if not length > 0.0:
+            raise ModelError(f"reference reader: joint {name!r} has an axis of length {length}")
+        axis = axis / length
+    lower, upper = -math.inf, math.inf
+    limit = element.find("limit")
+    if kind in ("revolute", "prismatic") and limit is not None and ("lower" in limit.attrib or "upper" in limit.attrib):
+        lower, upper = (float(_numbers(limit, k, 1, (0.0,))[0]) for k in ("lower", "upper"))
+        lower = lower if abs(lower) < NO_LIMIT else -math.inf
+        upper = upper if abs(upper) < NO_LIMIT else math.inf
+    damping = friction = 0.0
+    dynamics = element.find("dynamics")
+    if dynamics is not None and kind != "fixed":
+        damping, friction = (float(_numbers(dynamics, k, 1, (0.0,))[0]) for k in ("damping", "friction"))
+    return Joint(name, kind, parent, child, _origin(element), axis, lower, upper, damping, friction)
+
+
+def _origin(element: Element) -> Array:
+    """(4, 4) the placement that an element's <origin> gives."""
+    origin = element.find("origin")
+    if origin is None:
+        return np.eye(4)
+    rpy = _numbers(origin, "rpy", 3, (0.0, 0.0, 0.0))
+    return motion(roll_pitch_yaw(rpy), _numbers(origin, "xyz", 3, (0.0, 0.0, 0.0)))
+
+
+def _child(element: Element, tag: str) -> Element:
+    found = element.find(tag)
+    if found is None:
+        raise ModelError(f"reference reader: <{element.tag} name={element.get('name')!r}> has no <{tag}>")
+    return found
+
+
+def _word(element: Element, attribute: str) -> str:
+    value = element.get(attribute)
+    if not value:
+        raise ModelError(f"reference reader: <{element.tag}> has no attribute {attribute!r}")
+    return value
+
+
+def _numbers(element: Element, attribute: str, n: int, default: tuple[float, ...] | None = None) -> Array:
+    """(n,) the finite numbers of an attribute."""
+    text = element.get(attribute)
+    if text is None and default is not None:
+        return np.array(default)
+    try:
+        values = np.array([float(word) for word in (text or "").split()])
+    except ValueError:
+        values = np.array([])
+    if values.shape != (n,) or not np.isfinite(values).all():
+        raise ModelError(f"reference reader: <{element.tag} {attribute}={text!r}>: expected {n} finite number(s)")
+    return values

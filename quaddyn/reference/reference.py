@@ -1,0 +1,216 @@
+"""`Reference`: the oracle behind the names and conventions of `quaddyn.Dynamics`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import ArgumentError, UnknownNameError
+from . import configuration, derivatives, frames, momentum
+from .aba import aba
+from .algebra import Array
+from .coriolis import coriolis_by_bodies
+from .kinematics import Pose, pose
+from .lie_group import forward_dynamics
+from .mass import crba
+from .model import GRAVITY, Model, Root, build
+from .reader import Mimic, read
+from .regressor import parameters, regressor
+from .rnea import gravity, nle, rnea
+
+Forces = Mapping[str, Array]
+
+
+class Energy(NamedTuple):
+    """Kinetic and potential energy [J]."""
+
+    kinetic: float
+    potential: float
+
+
+class Reference:
+    """A robot's dynamics from the file on, by the textbook.
+
+    At this boundary the conventions are the package's: velocities and forces linear before angular, a free root's
+    velocity in the base frame, external forces on the robot along world axes at a frame's origin.  Inside, twists are
+    angular before linear.
+
+    Args:
+        source: URDF text or bytes, a path, or a `Model` built by hand (then the other options must be left alone).
+        root: "free", "planar" (sagittal x, z, pitch) or "fixed".
+        frames: extra frames by name: a link and (3,) an offset in it [m], such as feet.
+        armature: (nv,) rotor inertia [kg m^2]; zero by default, as no URDF states it.
+        damping: (nv,) viscous friction [N m s/rad]; by default the file's.
+        friction: (nv,) Coulomb friction [N m]; by default the file's.
+        gravity: (3,) acceleration of free fall [m/s^2].
+        mimic: "refuse" a joint that mimics another, or let it move on its own ("independent").
+
+    Raises:
+        ModelError: the file cannot be read as a tree of links, or the root does not fit it.
+        ArgumentError: armature, damping or friction of another shape.
+    """
+
+    def __init__(
+        self,
+        source: str | bytes | os.PathLike[str] | Model,
+        *,
+        root: Root = "fixed",
+        frames: Mapping[str, tuple[str, Array]] | None = None,
+        armature: Array | None = None,
+        damping: Array | None = None,
+        friction: Array | None = None,
+        gravity: Array | tuple[float, ...] = GRAVITY,
+        mimic: Mimic = "refuse",
+    ) -> None:
+        if isinstance(source, Model):
+            self.model = source
+        else:
+            self.model = build(read(source, mimic=mimic), root, frames=frames, gravity=gravity)
+        given = {"armature": armature, "damping": damping, "friction": friction}
+        for name, value in given.items():
+            if value is not None and np.shape(value) != (self.model.nv,):
+                raise ArgumentError(f"{name}: expected shape ({self.model.nv},), got {np.shape(value)}")
+        self.model = replace(self.model, **{k: np.array(x, dtype=float) for k, x in given.items() if x is not None})
+
+    @property
+    def nq(self) -> int:
+        """Size of q."""
+        return self.model.nq
+
+    @property
+    def nv(self) -> int:
+        """Size of v."""
+        return self.model.nv
+
+    def at(self, q: Array) -> Pose:
+        """Forward kinematics at `q` (nq,), for the functions of this room."""
+        return pose(self.model, q)
+
+    def wrenches(self, at: Pose, fext: Forces | None) -> list[Array] | None:
+        """Per body, (6,) the sum of the forces on it in its frame, moment before force."""
+        if fext is None:
+            return None
+        out = [np.zeros(6) for _ in self.model.bodies]
+        for name, force in fext.items():
+            frame = self._frame(name)
+            if frame[0] >= 0:
+                out[frame[0]] = out[frame[0]] + frames.wrench(at, frame, force)
+        return out
+
+    # -- configurations --------------------------------------------------------------------------------------
+    def integrate(self, q: Array, v: Array) -> Array:
+        """(nq,) where the velocity `v` (nv,) leads from `q` in unit time."""
+        return configuration.integrate(self.model, q, v)
+
+    def random(self, rng: np.random.Generator, *, beyond: float = 0.0) -> Array:
+        """(nq,) a random configuration, up to the share `beyond` of a joint's range outside it."""
+        return configuration.random(self.model, rng, beyond=beyond)
+
+    # -- joint space -----------------------------------------------------------------------------------------
+    def rnea(self, q: Array, v: Array, a: Array, *, fext: Forces | None = None) -> Array:
+        """(nv,) inverse dynamics ``M a + h - sum_i J_i^T f_i``."""
+        at = self.at(q)
+        return rnea(at, v, a, wrenches=self.wrenches(at, fext))
+
+    def crba(self, q: Array) -> Array:
+        """(nv, nv) joint-space inertia."""
+        return crba(self.at(q))
+
+    def aba(self, q: Array, v: Array, tau: Array, *, fext: Forces | None = None) -> Array:
+        """(nv,) forward dynamics by articulated bodies."""
+        at = self.at(q)
+        return aba(at, v, tau, wrenches=self.wrenches(at, fext))
+
+    def lie_group(self, q: Array, v: Array, tau: Array, *, fext: Forces | None = None) -> Array:
+        """(nv,) forward dynamics by source D's recursion."""
+        return forward_dynamics(self.model, q, v, tau, wrenches=self.wrenches(self.at(q), fext))
+
+    def nle(self, q: Array, v: Array) -> Array:
+        """(nv,) nonlinear effects ``h = C v + g``."""
+        return nle(self.at(q), v)
+
+    def gravity(self, q: Array) -> Array:
+        """(nv,) the gravity term."""
+        return gravity(self.at(q))
+
+    def coriolis(self, q: Array, v: Array) -> Array:
+        """(nv, nv) the Christoffel-consistent Coriolis matrix, see `quaddyn.reference.coriolis`."""
+        return coriolis_by_bodies(self.at(q), v)
+
+    def mass_inverse(self, q: Array) -> Array:
+        """(nv, nv) ``M^-1``."""
+        return np.asarray(np.linalg.inv(self.crba(q)))
+
+    def rnea_derivatives(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+        """Three (nv, nv): derivatives of `rnea` by q (tangent), v, a."""
+        return derivatives.rnea_derivatives(self.model, q, v, a)
+
+    def aba_derivatives(self, q: Array, v: Array, tau: Array) -> tuple[Array, Array, Array]:
+        """Three (nv, nv): derivatives of `aba` by q (tangent), v, tau."""
+        return derivatives.aba_derivatives(self.model, q, v, tau)
+
+    def regressor(self, q: Array, v: Array, a: Array) -> Array:
+        """(nv, 13 nb) joint torque regressor."""
+        return regressor(self.at(q), v, a)
+
+    def parameters(self) -> Array:
+        """(13 nb,) the model's own parameters, in the order of `regressor`'s columns."""
+        return parameters(self.model)
+
+    def joint_friction(self, v: Array) -> Array:
+        """(nv,) ``damping v + friction sign(v)``."""
+        return np.asarray(self.model.damping * v + self.model.friction * np.sign(v))
+
+    # -- frames ----------------------------------------------------------------------------------------------
+    def frame_placement(self, q: Array, name: str) -> Array:
+        """(4, 4) ``T_world_frame``."""
+        return frames.placement(self.at(q), self._frame(name))
+
+    def frame_jacobian(self, q: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
+        """(6, nv) Jacobian of a frame."""
+        return frames.jacobian(self.at(q), self._frame(name), _known(reference))
+
+    def frame_velocity(self, q: Array, v: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
+        """(6,) velocity of a frame."""
+        return frames.velocity(self.at(q), self._frame(name), v, _known(reference))
+
+    def frame_drift(self, q: Array, v: Array, name: str, *, reference: str = "local_world_aligned") -> Array:
+        """(6,) ``dJ/dt v`` of a frame."""
+        return frames.drift(self.at(q), self._frame(name), v, _known(reference))
+
+    # -- the whole robot -------------------------------------------------------------------------------------
+    def center_of_mass(self, q: Array) -> Array:
+        """(3,) centre of mass [m]."""
+        return momentum.center_of_mass(self.at(q))
+
+    def com_jacobian(self, q: Array) -> Array:
+        """(3, nv) Jacobian of the centre of mass."""
+        return momentum.com_jacobian(self.at(q))
+
+    def com_drift(self, q: Array, v: Array) -> Array:
+        """(3,) acceleration of the centre of mass at ``a = 0`` [m/s^2]."""
+        return momentum.com_drift(self.at(q), v)
+
+    def centroidal_momentum(self, q: Array, v: Array) -> Array:
+        """(6,) linear and angular momentum about the centre of mass."""
+        return momentum.centroidal_momentum(self.at(q), v)
+
+    def energy(self, q: Array, v: Array) -> Energy:
+        """Kinetic and potential energy [J]."""
+        at = self.at(q)
+        return Energy(momentum.kinetic_energy(at, v), momentum.potential_energy(at))
+
+    def _frame(self, name: str) -> tuple[int, Array]:
+        if name not in self.model.frames:
+            raise UnknownNameError("frame", name, self.model.frames)
+        return self.model.frames[name]
+
+
+def _known(reference: str) -> str:
+    if reference not in frames.REFERENCES:
+        raise ArgumentError(f"reference: expected one of {', '.join(frames.REFERENCES)}; got {reference!r}")
+    return reference

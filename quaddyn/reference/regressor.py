@@ -1,0 +1,70 @@
+"""The joint torque regressor by unit parameters (source C, 2): column i is the inverse dynamics of delta_i = 1.
+
+Per body ``delta = [Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]``, inertia and first moments about the body's frame.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .algebra import Array, ad, skew
+from .kinematics import Pose, accelerations, body_jacobians, twists
+from .model import Model
+
+INERTIAL = ("Lxx", "Lxy", "Lxz", "Lyy", "Lyz", "Lzz", "lx", "ly", "lz", "m")
+COLUMNS = 13
+
+
+def unit_inertia(parameter: str) -> Array:
+    """(6, 6) spatial inertia of a body whose named inertial parameter is 1 and all others 0."""
+    G = np.zeros((6, 6))
+    axes = ["xyz".index(letter) for letter in parameter[1:]]
+    if parameter == "m":
+        G[3:, 3:] = np.eye(3)
+    elif len(axes) == 2:
+        G[axes[0], axes[1]] = G[axes[1], axes[0]] = 1.0
+    else:
+        first = skew(np.eye(3)[axes[0]])
+        G[:3, 3:], G[3:, :3] = first, -first
+    return G
+
+
+def parameters(model: Model) -> Array:
+    """(13 nb,) delta of the model itself, in the order of `regressor`'s columns; a base bolted to the world first."""
+    rows = [] if model.base is None else [_inertial(model.base), np.zeros(3)]
+    for body in model.bodies:
+        if body.name is not None:
+            one = not body.root and body.v.stop - body.v.start == 1
+            joint = (x[body.v.start] if one else 0.0 for x in (model.damping, model.friction, model.armature))
+            rows += [_inertial(body.G), np.array([*joint])]
+    return np.concatenate(rows)
+
+
+def _inertial(G: Array) -> Array:
+    """(10,) the inertial parameters of a spatial inertia (6, 6)."""
+    return np.array([*G[:3, :3][np.triu_indices(3)], G[2, 4], G[0, 5], G[1, 3], G[5, 5]])
+
+
+def regressor(at: Pose, v: Array, a: Array) -> Array:
+    """(nv, 13 nb) H with ``tau = H delta``, a base bolted to the world first, with columns of zeros.
+
+    With one body's parameter alone, all wrenches of the closed form vanish but one (source A, 4), so that its column is
+    ``J_k^T (G A_k + V_k x* G V_k)`` with G the unit inertia.  Friction and rotors act on one-dof joints alone.
+    """
+    model = at.model
+    V = twists(at, v)
+    A = accelerations(at, V, v, a, np.concatenate([np.zeros(3), -model.gravity]))
+    J = body_jacobians(at)
+    blocks = [] if model.base is None else [np.zeros((model.nv, COLUMNS))]
+    units = [unit_inertia(parameter) for parameter in INERTIAL]
+    for i, body in enumerate(model.bodies):
+        if body.name is None:
+            continue
+        H = np.zeros((model.nv, COLUMNS))
+        wrenches = np.stack([G @ A[i] - ad(V[i]).T @ (G @ V[i]) for G in units], axis=1)
+        H[:, : len(INERTIAL)] = J[i].T @ wrenches
+        if not body.root and body.v.stop - body.v.start == 1:
+            k = body.v.start
+            H[k, len(INERTIAL) :] = v[k], np.sign(v[k]), a[k]
+        blocks.append(H)
+    return np.concatenate(blocks, axis=1)

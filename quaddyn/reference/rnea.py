@@ -1,0 +1,63 @@
+"""Inverse dynamics by recursion: Newton and Euler outward, forces inward.
+
+Sources: source A, items 1, 2 and 6 (open-chain lecture, chapter 9); Lynch and Park 2017, section 8.3; Featherstone,
+*Rigid Body Dynamics Algorithms* (RBDA), 2008, section 5.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .algebra import Ad, Array, ad, inverse
+from .kinematics import Pose, accelerations, twists
+
+Wrenches = Sequence[Array]
+
+
+def rnea(
+    at: Pose, v: Array, a: Array, *, wrenches: Wrenches | None = None, gravity: bool = True, trick: bool = True
+) -> Array:
+    """(nv,) ``tau = M a + C v + g - sum_i J_i^T F_i``.
+
+    Outward ``V_i``, ``A_i``, then ``F_i = I_i A_i + V_i x* I_i V_i - F_ext,i`` with ``V x* = -ad(V)^T``; inward
+    ``tau_i = S_i^T F_i`` and ``F_p += X_{i<-p}^T F_i``.  Rotors add ``Ia ddq``.
+
+    Args:
+        at: the model at q.
+        v: (nv,) joint velocities.
+        a: (nv,) joint accelerations.
+        wrenches: per body, (6,) wrench on the robot in the body's frame (``F_ext`` as inside source A's recursion).
+        gravity: False leaves gravity out.
+        trick: let the world accelerate upwards instead (``A_0 = -A_G``); otherwise gravity is a force on each body,
+            ``- I_i X_{i<-0} A_G``.  Both agree.
+    """
+    model = at.model
+    A_G = np.concatenate([np.zeros(3), model.gravity]) if gravity else np.zeros(6)
+    V = twists(at, v)
+    A = accelerations(at, V, v, a, -A_G if trick else np.zeros(6))
+    F = []
+    for i, body in enumerate(model.bodies):
+        F_i = body.G @ A[i] - ad(V[i]).T @ (body.G @ V[i])
+        if wrenches is not None:
+            F_i = F_i - wrenches[i]
+        if not trick:
+            F_i = F_i - body.G @ Ad(inverse(at.T_world[i])) @ A_G
+        F.append(F_i)
+    tau = np.zeros(model.nv, dtype=np.result_type(at.dtype, v, a))
+    for i, body in reversed(list(enumerate(model.bodies))):
+        tau[body.v] = body.S.T @ F[i]
+        if body.parent >= 0:
+            F[body.parent] = F[body.parent] + at.X[i].T @ F[i]
+    return np.asarray(tau + model.armature * a)
+
+
+def nle(at: Pose, v: Array, *, wrenches: Wrenches | None = None) -> Array:
+    """(nv,) ``h = RNEA(q, v, 0, F_ext)`` (source A, 6)."""
+    return rnea(at, v, np.zeros(at.model.nv), wrenches=wrenches)
+
+
+def gravity(at: Pose) -> Array:
+    """(nv,) the gravity term ``tau_G = RNEA(q, 0, 0)``."""
+    return nle(at, np.zeros(at.model.nv))

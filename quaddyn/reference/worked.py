@@ -1,0 +1,65 @@
+"""Source A's worked example: the torques of a chain of two bodies, written out (source A, 8)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import ArgumentError
+from .algebra import Ad, Array, ad, inverse
+from .kinematics import Pose
+
+
+def two_body_torque(at: Pose, v: Array, a: Array, *, wrenches: tuple[Array, Array] | None = None) -> Array:
+    """(2,) torques of a two-body chain: ``tau = J_1^T (...) + J_2^T (...)``, no recursion and no gravity trick.
+
+    With ``V_1 = S_1 dq_1``, ``V_2 = X_21 S_1 dq_1 + S_2 dq_2`` and, since ``V_1 x V_1 = 0``,
+    ``A_1 = S_1 ddq_1`` and ``A_2 = X_21 S_1 ddq_1 + V_2 x S_2 dq_2 + S_2 ddq_2``::
+
+        tau = [S_1, 0]^T         (I_1 A_1 + V_1 x* I_1 V_1 - F_1 - I_1 X_10 A_G)
+            + [X_21 S_1, S_2]^T  (I_2 A_2 + V_2 x* I_2 V_2 - F_2 - I_2 X_20 A_G)
+
+    For example, two point masses of 2 kg and 1 kg, 1 m and 3 m out, held still:
+
+    >>> from quaddyn.reference import Reference, worked
+    >>> import numpy as np
+    >>> reference = Reference('''<robot name="r"><link name="a"/>
+    ...   <link name="b"><inertial><origin xyz="0 0 -1"/><mass value="2"/>
+    ...     <inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    ...   <link name="c"><inertial><origin xyz="0 0 -1"/><mass value="1"/>
+    ...     <inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    ...   <joint name="1" type="continuous"><parent link="a"/><child link="b"/><axis xyz="0 -1 0"/></joint>
+    ...   <joint name="2" type="continuous"><parent link="b"/><child link="c"/>
+    ...     <origin xyz="0 0 -2"/><axis xyz="0 -1 0"/></joint></robot>''', root="fixed")
+    >>> horizontal = np.array([0.0, 1.0, 1.0, 0.0])  # (cos, sin) of a quarter turn, then straight
+    >>> tau = worked.two_body_torque(reference.at(horizontal), np.zeros(2), np.zeros(2))
+    >>> [round(x, 12) for x in tau.tolist()]  # g (2 * 1 + 1 * 3) and g (1 * 1)
+    [49.05, 9.81]
+
+    Args:
+        at: a chain of two bodies with one-dof joints, at q.
+        v: (2,) joint velocities.
+        a: (2,) joint accelerations.
+        wrenches: (6,) wrench on each body, in its frame.
+
+    Raises:
+        ArgumentError: not such a chain.
+    """
+    bodies = at.model.bodies
+    if [b.parent for b in bodies] != [-1, 0] or at.model.nv != 2:
+        raise ArgumentError("two_body_torque: expected a chain of two bodies with one degree of freedom each")
+    (S_1, S_2), (I_1, I_2) = (b.S[:, 0] for b in bodies), (b.G for b in bodies)
+    X_10, X_20 = (Ad(inverse(T)) for T in at.T_world)
+    X_21 = X_20 @ Ad(at.T_world[0])
+    F_1, F_2 = wrenches if wrenches is not None else (np.zeros(6), np.zeros(6))
+    A_G = np.concatenate([np.zeros(3), at.model.gravity])
+
+    V_1 = S_1 * v[0]
+    V_2 = X_21 @ S_1 * v[0] + S_2 * v[1]
+    A_1 = S_1 * a[0]
+    A_2 = X_21 @ S_1 * a[0] + ad(V_2) @ S_2 * v[1] + S_2 * a[1]
+    J_1 = np.stack([S_1, np.zeros(6)], axis=1)
+    J_2 = np.stack([X_21 @ S_1, S_2], axis=1)
+    tau = J_1.T @ (I_1 @ A_1 - ad(V_1).T @ I_1 @ V_1 - F_1 - I_1 @ X_10 @ A_G) + J_2.T @ (
+        I_2 @ A_2 - ad(V_2).T @ I_2 @ V_2 - F_2 - I_2 @ X_20 @ A_G
+    )
+    return np.asarray(tau + at.model.armature * a)
