@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..urdf.reader import RESERVED
+from ..urdf.values import RESERVED
 from ..urdf.tree import frozen
 from .bodies import Body
 from .contact import Contact, find_contact, on_link

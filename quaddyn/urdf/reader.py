@@ -7,7 +7,6 @@ bounded, every element is read or reported, and the links must form one tree.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
@@ -21,7 +20,6 @@ from .tree import (
     Box,
     Capsule,
     Cylinder,
-    Finding,
     Geometry,
     Inertial,
     Joint,
@@ -35,48 +33,15 @@ from .tree import (
     Tree,
     frozen,
 )
+from .values import ElementReader
 from .xml import Element, read_xml
 
 MAX_LINKS = 2000
 MAX_DEPTH = 128
-MAX_NAME = 256
-#: Names that Pinocchio or this package give to frames of their own.
-RESERVED = frozenset({"universe", "root_joint", "root_x", "root_z", "root_pitch"})
 #: Magnitudes beyond which a limit means "none" (files write 1e9, 1e16 or 1.8e308 for it).
 NO_LIMIT = 1e6
 
 T = TypeVar("T", Link, Joint)
-
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-_SPACE = re.compile(r"[ \t\r\n]+")
-
-# What each element may hold; anything else is reported, because a misspelt name would otherwise lose data.
-_KNOWN_CHILDREN = {
-    "robot": {"link", "joint", "material", "transmission", "gazebo"},
-    "link": {"inertial", "visual", "collision"},
-    "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "calibration", "safety_controller"},
-    "inertial": {"origin", "mass", "inertia"},
-    "visual": {"origin", "geometry", "material"},
-    "collision": {"origin", "geometry"},
-    "geometry": {"box", "cylinder", "capsule", "sphere", "mesh"},
-}
-_KNOWN_ATTRIBUTES = {
-    "origin": {"xyz", "rpy"},
-    "axis": {"xyz"},
-    "mass": {"value"},
-    "inertia": {"ixx", "ixy", "ixz", "iyy", "iyz", "izz"},
-    "limit": {"lower", "upper", "effort", "velocity"},
-    "dynamics": {"damping", "friction", "armature"},
-    "mimic": {"joint", "multiplier", "offset"},
-    "parent": {"link"},
-    "child": {"link"},
-    "joint": {"name", "type", "dont_collapse"},  # the last one is a widespread hint to other importers
-    "mesh": {"filename", "scale"},
-    "box": {"size"},
-    "sphere": {"radius"},
-    "cylinder": {"radius", "length"},
-    "capsule": {"radius", "length"},
-}
 
 
 def parse(data: bytes | str, *, file: str = "<text>", meshes: MeshFinder | None = None) -> Tree:
@@ -99,104 +64,12 @@ def parse(data: bytes | str, *, file: str = "<text>", meshes: MeshFinder | None 
     return _Reader(file, meshes or MeshFinder(None, ())).tree(root)
 
 
-class _Reader:
-    """Reads one document; collects findings."""
+class _Reader(ElementReader):
+    """Reads one document."""
 
     def __init__(self, file: str, meshes: MeshFinder) -> None:
+        super().__init__()
         self.file, self.meshes = file, meshes
-        self.findings: list[Finding] = []
-
-    # -- reporting -------------------------------------------------------------------------------------------
-    def warn(self, element: Element, reason: str, advice: str = "") -> None:
-        self.findings.append(Finding("warning", element.where, reason, advice))
-
-    @staticmethod
-    def refuse(element: Element, reason: str, advice: str) -> ModelError:
-        return ModelError(f"{element.where}: {reason}; {advice}")
-
-    def known(self, element: Element) -> None:
-        """Report children and attributes that nothing reads."""
-        children = _KNOWN_CHILDREN.get(element.tag)
-        if children is not None:
-            for child in element:
-                if child.tag not in children and not child.tag.startswith("{"):  # namespaced extensions are not ours
-                    self.warn(child, f"unknown element <{child.tag}> in <{element.tag}> is ignored", "is it misspelt?")
-        attributes = _KNOWN_ATTRIBUTES.get(element.tag)
-        if attributes is not None:
-            for name in element.attrib:
-                if name not in attributes:
-                    value = element.attrib[name]
-                    self.warn(element, f"unknown attribute {name}={value!r} is ignored", "is it misspelt?")
-
-    def one(self, element: Element, tag: str) -> Element | None:
-        """The child with this tag; a repetition is reported when equal, refused when not."""
-        found = element.all(tag)
-        for other in found[1:]:
-            if not found[0].same(other):
-                raise self.refuse(
-                    other, f"a second, different <{tag}> in <{element.tag}>", "keep the one that is meant"
-                )
-            self.warn(other, f"<{tag}> stands twice, word for word", "remove one")
-        if found:
-            self.known(found[0])
-            return found[0]
-        return None
-
-    def required(self, element: Element, tag: str) -> Element:
-        child = self.one(element, tag)
-        if child is None:
-            raise self.refuse(element, f"<{tag}> is missing", "the URDF specification requires it")
-        return child
-
-    # -- values ----------------------------------------------------------------------------------------------
-    def text(self, element: Element, attribute: str) -> str:
-        value = element.attrib.get(attribute)
-        if value is None:
-            raise self.refuse(element, f"attribute {attribute!r} is missing", "the URDF specification requires it")
-        return value
-
-    def number(self, element: Element, attribute: str, *, default: float | None = None, bound: float = 1e6) -> float:
-        value = element.attrib.get(attribute)
-        if value is None and default is not None:
-            return default
-        return self._numbers(element, attribute, self.text(element, attribute), 1, bound)[0]
-
-    def vector(
-        self, element: Element, attribute: str, n: int, *, default: tuple[float, ...] | None = None, bound: float = 1e3
-    ) -> tuple[float, ...]:
-        value = element.attrib.get(attribute)
-        if value is None and default is not None:
-            return default
-        return self._numbers(element, attribute, self.text(element, attribute), n, bound)
-
-    def _numbers(self, element: Element, attribute: str, value: str, n: int, bound: float) -> tuple[float, ...]:
-        words = _SPACE.split(value.strip(" \t\r\n"))
-        if len(words) != n or not words[0]:
-            raise self.refuse(
-                element,
-                f"{attribute}={value!r}: expected {n} number(s), got {len(list(filter(None, words)))}",
-                "correct it",
-            )
-        out = []
-        for word in words:
-            if not _NUMBER.fullmatch(word):
-                raise self.refuse(
-                    element, f"{attribute}={value!r}: {word!r} is not a finite decimal number", "correct it"
-                )
-            number = float(word)
-            if not abs(number) <= bound:
-                advice = "check the unit" if math.isfinite(number) else "correct it"
-                raise self.refuse(element, f"{attribute}={value!r}: beyond {bound:g}", advice)
-            out.append(number)
-        return tuple(out)
-
-    def name(self, element: Element) -> str:
-        name = self.text(element, "name")
-        if not name.strip() or len(name) > MAX_NAME or any(ord(c) < 32 or ord(c) == 127 for c in name):
-            raise self.refuse(element, f"name={name[:40]!r} is empty, too long or has control characters", "rename it")
-        if name in RESERVED:
-            raise self.refuse(element, f"the name {name!r} is reserved for the root of the model", "rename it")
-        return name
 
     # -- elements --------------------------------------------------------------------------------------------
     def origin(self, element: Element) -> Pose:
