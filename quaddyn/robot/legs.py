@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..urdf.values import RESERVED
 from ..urdf.tree import frozen
+from ..urdf.values import RESERVED
 from .bodies import Body
 from .contact import Contact, find_contact, on_link
 from .limbs import Limb, find_limbs, make_limb
