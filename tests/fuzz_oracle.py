@@ -36,18 +36,19 @@ SINGULAR, ILL = 1e-13, 1e-9  # smallest eigenvalue of M scaled to a unit diagona
 
 def read(data: bytes, root: str | None) -> Reading:
     """The reading of a URDF's bytes, judged for a `root` joint as in `quaddyn.load` (None: the loader chooses)."""
-    out = parse(data)
-    if not out.faults:
-        _judge_physics(out, root)
+    with np.errstate(all="ignore"):  # absurd numbers overflow; what comes of it is judged, not announced
+        out = parse(data)
+        if not out.faults:
+            _judge_physics(out, root)
     return out
 
 
 # -- physics ----------------------------------------------------------------------------------------------------
 def _judge_physics(out: Reading, root: str | None) -> None:
     base = out.bodies[0]
-    world = root in ("free", "planar") and out.root == "world" and out.root not in out.inertials
-    if world and sum(j.parent == "world" for j in out.joints.values()) > 1:
-        out.doubts.append("a world with several joints under a moving root")
+    if root in ("free", "planar") and out.root == "world":
+        if "world" in out.inertials or sum(j.parent == "world" for j in out.joints.values()) > 1:
+            out.doubts.append("a world with mass or several joints, under a moving root")
     if base.mass == 0 and root != "fixed":
         out.doubts.append("massless base: whether it may float is the loader's choice")
     if not out.moving and root in (None, "fixed"):

@@ -584,6 +584,8 @@ def test_mesh_inside_a_package_root_is_found(package: Path, by_parent: bool) -> 
         "model://my_robot/meshes/thigh.st",
         "package://my_robot/" + "x" * 5000 + ".stl",
         "package://" + "x" * 5000 + "/a.stl",
+        "package://" + "x" * 1000 + "/meshes/a.stl",
+        "x" * 1000 + "/a.stl",
         "x" * 5000 + ".stl",
     ],
 )
