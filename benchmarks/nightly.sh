@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# What is too slow for every change: the long fuzzing campaign and the cost bars.  Run it on a quiet machine.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${PYTHON:-.venv/bin/python}
+"$python" benchmarks/fuzz.py --cases 40000
+"$python" benchmarks/boundary.py --check
