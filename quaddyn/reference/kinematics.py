@@ -11,7 +11,7 @@ from .configuration import joint_motion
 from .model import Model
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pose:
     """A model at one configuration.
 

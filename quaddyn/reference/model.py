@@ -34,7 +34,7 @@ SAGITTAL = (
 GRAVITY = (0.0, 0.0, -9.81)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Body:
     """A moving body and the joint that carries it.
 
@@ -86,7 +86,7 @@ class Body:
         return about_origin - spatial_inertia(self.mass, self.com, np.zeros((3, 3)))[:3, :3]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Model:
     """Bodies, parents before children, and the frames fixed to them.
 

@@ -29,7 +29,7 @@ NO_LIMIT = 1e6
 Mimic = Literal["refuse", "independent"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Link:
     """A link: `mass` [kg], `com` (3,) [m], `inertia` (3, 3) about the com in the link's axes [kg m^2].
 
@@ -43,7 +43,7 @@ class Link:
     bare: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Joint:
     """A joint: `T` (4, 4) is its frame in the parent link's; `axis` (3,) a unit vector in the joint frame.
 
@@ -63,7 +63,7 @@ class Joint:
     friction: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Description:
     """A tree of links: `links[0]` is the root, ``joints[i]`` carries ``links[i + 1]``, parents before children.
 
@@ -85,10 +85,8 @@ def read(source: str | bytes | os.PathLike[str], *, mimic: Mimic = "refuse") -> 
     Raises:
         ModelError: no sound XML, or no URDF that this reader understands; the message names the element.
     """
-    text = isinstance(source, bytes) or (isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"))
     try:
-        data = source if text else Path(os.fspath(source)).read_bytes()  # type: ignore[arg-type]
-        robot = defusedxml.ElementTree.fromstring(data.lstrip("\ufeff \t\r\n") if isinstance(data, str) else data)
+        robot = defusedxml.ElementTree.fromstring(content(source))
     except (ParseError, DefusedXmlException, OSError, ValueError) as error:
         raise ModelError(f"reference reader: no readable XML: {error}") from None
     if robot.tag != "robot":
@@ -96,6 +94,19 @@ def read(source: str | bytes | os.PathLike[str], *, mimic: Mimic = "refuse") -> 
     links = [_link(e) for e in robot.findall("link")]
     joints = [_joint(e, mimic) for e in robot.findall("joint")]
     return _arrange(robot.get("name", ""), links, joints)
+
+
+def content(source: str | bytes | os.PathLike[str]) -> str | bytes:
+    """The text or bytes of a URDF: `source` itself, or what the file of that path holds.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    if isinstance(source, bytes):
+        return source
+    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
+        return source.lstrip("\ufeff \t\r\n")
+    return Path(source).read_bytes()
 
 
 def _arrange(name: str, links: list[Link], joints: list[Joint]) -> Description:

@@ -70,11 +70,12 @@ class Reference:
             self.model = source
         else:
             self.model = build(read(source, mimic=mimic), root, frames=frames, gravity=gravity)
-        given = {"armature": armature, "damping": damping, "friction": friction}
-        for name, value in given.items():
-            if value is not None and np.shape(value) != (self.model.nv,):
-                raise ArgumentError(f"{name}: expected shape ({self.model.nv},), got {np.shape(value)}")
-        self.model = replace(self.model, **{k: np.array(x, dtype=float) for k, x in given.items() if x is not None})
+        self.model = replace(
+            self.model,
+            armature=self._chosen("armature", armature, self.model.armature),
+            damping=self._chosen("damping", damping, self.model.damping),
+            friction=self._chosen("friction", friction, self.model.friction),
+        )
 
     @property
     def nq(self) -> int:
@@ -203,6 +204,13 @@ class Reference:
         """Kinetic and potential energy [J]."""
         at = self.at(q)
         return Energy(momentum.kinetic_energy(at, v), momentum.potential_energy(at))
+
+    def _chosen(self, name: str, given: Array | None, own: Array) -> Array:
+        if given is None:
+            return own
+        if np.shape(given) != (self.nv,):
+            raise ArgumentError(f"{name}: expected shape ({self.nv},), got {np.shape(given)}")
+        return np.array(given, dtype=float)
 
     def _frame(self, name: str) -> tuple[int, Array]:
         if name not in self.model.frames:

@@ -1,0 +1,185 @@
+"""One random state, every algorithm of `Dynamics` and of its `State`, and how far each is from the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..dynamics import Dynamics, State
+from ..dynamics.frames import Reference as Axes
+from ..reference import Reference
+from ..urdf.tree import Array
+
+#: Algorithms that solve with M: no method can be closer to another than rounding times the condition number of M.
+ILL_CONDITIONED = frozenset({"aba", "mass_inverse", "aba_derivatives", "aba (source D)"})
+
+#: Results that nearly vanish are measured by this share of their natural size (see `Sizes`): rounding errors of terms
+#: that cancel have no relative error of their own.
+SHARE = 1e-3
+
+
+#: The coordinates in which frames are compared.
+AXES: tuple[Axes, ...] = ("local_world_aligned", "local", "world")
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A state: `q` (nq,), `v`, `a`, `tau` (nv,), and `fext` (6,) by frame, along world axes."""
+
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+    fext: Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Natural sizes of results at one state, from the mass m, the largest entry I of M and the fastest joint v.
+
+    Attributes:
+        force: generalized forces and energies: ``m g l`` with ``l = sqrt(I / m)``.
+        coriolis: ``I v``.
+        momentum: ``m v``.
+        drift: accelerations from velocities alone, sums of their products: ``v^2``.
+        acceleration: what `force` does to the lightest joint.
+        length: positions and Jacobians: 1 in SI units.
+    """
+
+    force: float
+    coriolis: float
+    momentum: float
+    drift: float
+    acceleration: float
+    length: float = 1.0
+
+
+def natural_sizes(oracle: Reference, at: Sample) -> Sizes:
+    """`Sizes` at a state."""
+    mass, M, fast = sum(body.mass for body in oracle.model.bodies), oracle.crba(at.q), float(np.abs(at.v).max())
+    inertia = float(np.abs(M).max())
+    force = 9.81 * float(np.sqrt(mass * inertia))
+    return Sizes(force, inertia * fast, mass * fast, fast * fast, force / float(np.diag(M).min()))
+
+
+def relative(ours: object, reference: object, natural: float = 0.0) -> float:
+    """Largest difference relative to the largest entry of `reference`, or to `SHARE` of its `natural` size.
+
+    Infinite if shapes differ or `ours` is not finite.
+    """
+    a, b = np.asarray(ours, dtype=float), np.asarray(reference, dtype=float)
+    if a.shape != b.shape or not np.isfinite(a).all():
+        return float("inf")
+    difference = float(np.abs(a - b).max(initial=0.0))
+    size = max(float(np.abs(b).max(initial=0.0)), SHARE * natural)
+    return difference / size if size > 0.0 else (float("inf") if difference else 0.0)
+
+
+class Errors(dict[str, float]):
+    """The largest relative error by algorithm."""
+
+    def add(self, algorithm: str, ours: object, reference: object, natural: float = 0.0) -> None:
+        """Take one comparison into account, see `relative`."""
+        self[algorithm] = max(self.get(algorithm, 0.0), relative(ours, reference, natural))
+
+
+#: What `Dynamics.update` computes in one pass is judged together.
+STATE = "update (State)"
+
+
+def compare(dynamics: Dynamics, oracle: Reference, at: Sample, *, derivatives: bool) -> dict[str, float]:
+    """The relative error of every algorithm at one state.
+
+    Args:
+        dynamics: what is checked.
+        oracle: what it is checked against.
+        at: the state.
+        derivatives: whether to compare the derivatives too.
+    """
+    out, sizes, state = Errors(), natural_sizes(oracle, at), dynamics.update(at.q, at.v)
+    _inverse_dynamics(out, dynamics, oracle, at, sizes, state)
+    _parameters(out, dynamics, oracle, at, sizes)
+    _forward_dynamics(out, dynamics, oracle, at)
+    _whole_robot(out, dynamics, oracle, at, sizes, state)
+    for name in at.fext:
+        _frame(out, dynamics, oracle, at, sizes, state, name)
+    if derivatives:
+        ours, theirs = dynamics.rnea_derivatives(at.q, at.v, at.a), oracle.rnea_derivatives(at.q, at.v, at.a)
+        for x, y in zip(ours, theirs, strict=True):
+            out.add("rnea_derivatives", x, y, sizes.force)
+        solved = dynamics.aba_derivatives(at.q, at.v, at.tau), oracle.aba_derivatives(at.q, at.v, at.tau)
+        for x, y in zip(*solved, strict=True):
+            out.add("aba_derivatives", x, y, sizes.acceleration)
+    return dict(out)
+
+
+def _inverse_dynamics(
+    out: Errors, dynamics: Dynamics, oracle: Reference, at: Sample, sizes: Sizes, state: State
+) -> None:
+    q, v, a = at.q, at.v, at.a
+    M, h, g = oracle.crba(q), oracle.nle(q, v), oracle.gravity(q)
+    out.add("rnea", dynamics.rnea(q, v, a, fext=at.fext), oracle.rnea(q, v, a, fext=at.fext), sizes.force)
+    out.add("crba", dynamics.crba(q), M)
+    out.add(STATE, state.M, M)
+    out.add("nle", dynamics.nle(q, v), h, sizes.force)
+    out.add(STATE, state.h, h, sizes.force)
+    out.add("gravity", dynamics.gravity(q), g, sizes.force)
+    out.add(STATE, state.gravity, g, sizes.force)
+    out.add("coriolis", dynamics.coriolis(q, v), oracle.coriolis(q, v), sizes.coriolis)
+    out.add("joint_friction", dynamics.joint_friction(v), oracle.joint_friction(v))
+
+
+def _parameters(out: Errors, dynamics: Dynamics, oracle: Reference, at: Sample, sizes: Sizes) -> None:
+    q, v, a = at.q, at.v, at.a
+    H, delta = oracle.regressor(q, v, a), oracle.parameters()
+    of_bodies = H.reshape(oracle.nv, -1, 13)[:, :, :10].reshape(oracle.nv, -1)
+    ours, own = dynamics.regressor(q, v, a), dynamics.parameters()
+    out.add("regressor", ours, H)
+    out.add("regressor", dynamics.regressor(q, v, a, inertial=True), of_bodies)
+    out.add("parameters", own, delta)
+    out.add("parameters", dynamics.parameters(inertial=True), delta.reshape(-1, 13)[:, :10].ravel())
+    out.add("regressor @ parameters", ours @ own, oracle.rnea(q, v, a) + oracle.joint_friction(v), sizes.force)
+
+
+def _forward_dynamics(out: Errors, dynamics: Dynamics, oracle: Reference, at: Sample) -> None:
+    a = dynamics.aba(at.q, at.v, at.tau, fext=at.fext)
+    out.add("aba", a, oracle.aba(at.q, at.v, at.tau, fext=at.fext))
+    out.add("aba (source D)", a, oracle.lie_group(at.q, at.v, at.tau, fext=at.fext))
+    out.add("mass_inverse", dynamics.mass_inverse(at.q), oracle.mass_inverse(at.q))
+
+
+def _whole_robot(out: Errors, dynamics: Dynamics, oracle: Reference, at: Sample, sizes: Sizes, state: State) -> None:
+    q, v = at.q, at.v
+    com, J, momentum = oracle.center_of_mass(q), oracle.com_jacobian(q), oracle.centroidal_momentum(q, v)
+    out.add("center_of_mass", dynamics.center_of_mass(q), com, sizes.length)
+    out.add(STATE, state.com, com, sizes.length)
+    out.add("com_jacobian", dynamics.com_jacobian(q), J, sizes.length)
+    out.add(STATE, state.com_jacobian, J, sizes.length)
+    out.add(STATE, state.com_velocity, J @ v, sizes.length)
+    out.add(STATE, state.com_drift, oracle.com_drift(q, v), sizes.drift)
+    out.add("centroidal_momentum", dynamics.centroidal_momentum(q, v), momentum, sizes.momentum)
+    out.add(STATE, state.centroidal_momentum, momentum, sizes.momentum)
+    for ours, in_state, energy in zip(dynamics.energy(q, v), state.energy, oracle.energy(q, v), strict=True):
+        out.add("energy", ours, energy, sizes.force)
+        out.add(STATE, in_state, energy, sizes.force)
+
+
+def _frame(
+    out: Errors, dynamics: Dynamics, oracle: Reference, at: Sample, sizes: Sizes, state: State, name: str
+) -> None:
+    q, v = at.q, at.v
+    T = oracle.frame_placement(q, name)
+    out.add("frame_placement", dynamics.frame_placement(q, name).homogeneous, T, sizes.length)
+    out.add(STATE, state.placement(name).homogeneous, T, sizes.length)
+    for axes in AXES:
+        J = oracle.frame_jacobian(q, name, reference=axes)
+        V = oracle.frame_velocity(q, v, name, reference=axes)
+        drift = oracle.frame_drift(q, v, name, reference=axes)
+        out.add("frame_jacobian", dynamics.frame_jacobian(q, name, reference=axes), J, sizes.length)
+        out.add(STATE, state.jacobian(name, reference=axes), J, sizes.length)
+        out.add("frame_velocity", dynamics.frame_velocity(q, v, name, reference=axes), V, sizes.length)
+        out.add(STATE, state.velocity(name, reference=axes), V, sizes.length)
+        out.add("frame_drift", dynamics.frame_drift(q, v, name, reference=axes), drift, sizes.drift)
+        out.add(STATE, state.drift(name, reference=axes), drift, sizes.drift)

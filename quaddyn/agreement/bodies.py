@@ -1,0 +1,206 @@
+"""The two readings of a file side by side, link by link: what differs is named, not only found.
+
+Both of the robot's records are judged, its bodies and its Pinocchio model, as both are read downstream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+
+from ..reference import Body as Oracle
+from ..reference import Reference
+from ..reference.algebra import spatial_inertia, swap
+from ..robot.bodies import Body, merge
+from ..robot.model import body_joint
+from ..robot.robot import Robot
+from ..urdf.tree import Array, Inertial
+from .report import Deviation
+
+#: What is no quantity but a part that one side lacks: then there is no common configuration.
+STRUCTURE = frozenset({"joint", "frame", "type"})
+
+#: The joint that carries the base, by kind of root.
+ROOT_BODY = {"free": "root_joint", "planar": "root_pitch"}
+
+
+def deviations(robot: Robot, oracle: Reference, tolerance: float) -> tuple[Deviation, ...]:
+    """Everything in which the two differ by more than `tolerance`, the largest relative difference first.
+
+    When joints, their types or frames differ, these alone are returned.
+    """
+    found = [*_structure(robot, oracle)]
+    if not found:
+        found = [d for d in _numbers(robot, oracle) if not d.error <= tolerance]
+    unique: dict[tuple[str, str], Deviation] = {}
+    for d in sorted(found, key=lambda d: -d.error):
+        unique.setdefault((d.name, d.quantity), d)
+    return tuple(unique.values())
+
+
+def resolved(robot: Robot, oracle: Reference) -> Reference:
+    """`oracle` with what the robot's caller knew better than the file: arguments of `load`, and repaired inertias."""
+    told, place = robot.report.provenance, {b.joint: i for i, b in enumerate(oracle.model.bodies)}
+    damping, friction = oracle.model.damping.copy(), oracle.model.friction.copy()
+    bodies = list(oracle.model.bodies)
+    for i, body in enumerate(bodies):
+        if body.root or body.joint not in robot.joint_names:
+            continue
+        at = robot.velocity_index(body.joint)
+        if told.get(f"{body.joint}.damping") == "argument damping":
+            damping[body.v] = robot.damping[at]
+        if told.get(f"{body.joint}.friction") == "argument friction":
+            friction[body.v] = robot.friction[at]
+        q = robot.configuration_index(body.joint)
+        if told.get(f"{body.joint}.lower") == "argument limits":
+            bodies[i] = replace(bodies[i], lower=float(robot.lower[q]))
+        if told.get(f"{body.joint}.upper") == "argument limits":
+            bodies[i] = replace(bodies[i], upper=float(robot.upper[q]))
+    for ours, merged in zip(robot.bodies, merge(robot.tree), strict=True):
+        repaired = not np.array_equal(ours.inertial.inertia, merged.inertial.inertia)
+        joint = ours.joint.name if ours.joint is not None else ROOT_BODY.get(robot.root, "")
+        if repaired and joint in place:
+            bodies[place[joint]] = replace(bodies[place[joint]], G=_spatial(ours.inertial))
+    model = replace(oracle.model, bodies=tuple(bodies))
+    armature = robot.armature if robot.armature.shape == (oracle.nv,) else None
+    return Reference(model, armature=armature, damping=damping, friction=friction)
+
+
+def _structure(robot: Robot, oracle: Reference) -> Iterator[Deviation]:
+    inside = [body for body in oracle.model.bodies if not body.root]
+    ours, theirs = robot.joint_names, tuple(body.joint for body in inside)
+    yield from _missing("joint", ours, theirs)
+    if set(ours) == set(theirs):
+        for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+            if a != b:
+                yield Deviation(a, "joint", f"number {i}", f"{b!r} there", np.inf)
+    yield from _missing("frame", robot.frame_names, tuple(oracle.model.frames))
+    kinds = {body.joint: body.kind for body in inside}
+    for body in robot.bodies[1:]:
+        assert body.joint is not None
+        kind = kinds.get(body.joint.name, body.joint.type)
+        if kind != body.joint.type:
+            yield Deviation(body.joint.name, "type", body.joint.type, kind, np.inf)
+
+
+def _missing(what: str, ours: tuple[str, ...], theirs: tuple[str, ...]) -> Iterator[Deviation]:
+    for name in ours:
+        if name not in theirs:
+            yield Deviation(name, what, "present", "missing", np.inf)
+    for name in theirs:
+        if name not in ours:
+            yield Deviation(name, what, "missing", "present", np.inf)
+
+
+def _numbers(robot: Robot, oracle: Reference) -> Iterator[Deviation]:
+    model, data = robot.model, robot.model.createData()
+    yield _vector("world", "gravity", model.gravity.linear, oracle.model.gravity)
+    neutral = pin.neutral(model)
+    pin.computeJointJacobians(model, data, neutral)
+    pin.updateFramePlacements(model, data)
+    carried = {body.name: body for body in oracle.model.bodies if body.name is not None}
+    for ours in robot.bodies:
+        theirs = carried.get(ours.name)
+        if theirs is None:  # bolted to the world: it moves nothing, and Pinocchio does not keep it
+            assert oracle.model.base is not None
+            yield from _inertial(ours.name, ours.inertial, oracle.model.base)
+            continue
+        yield from _inertial(ours.name, ours.inertial, theirs.G)
+        yield from _inertial(ours.name, _in_model(robot, ours), theirs.G)
+        frame = model.getFrameId(ours.name, pin.FrameType.BODY)
+        J = pin.getFrameJacobian(model, data, frame, pin.LOCAL)
+        yield _vector(ours.name, "axis", J[:, theirs.v], swap() @ theirs.S)
+        yield _vector(ours.name, "placement", _to_parent(robot, data, oracle, theirs), theirs.T)
+        if not theirs.root:
+            yield from _limits(robot, theirs)
+    for name, (body, T) in oracle.model.frames.items():
+        yield _vector(name, "placement", _in_body(robot, oracle, name, body), T)
+    yield from _joints(robot, oracle)
+
+
+def _inertial(name: str, ours: Inertial, G: Array) -> Iterator[Deviation]:
+    """Mass, first moment as centre of mass, and inertia of a body against the reference's spatial inertia."""
+    theirs = oracle_inertial(G)
+    yield _vector(name, "mass", np.array([ours.mass]), np.array([theirs.mass]))
+    # A length and an inertia to measure by: of the body about its joint, so that a point mass has them too.
+    size = float(np.abs(G[:3, :3]).max())
+    length = np.sqrt(size / theirs.mass) if theirs.mass else 1.0
+    yield _vector(name, "center of mass", ours.com, theirs.com, length)
+    yield _vector(name, "inertia", ours.inertia, theirs.inertia, size)
+
+
+def oracle_inertial(G: Array) -> Inertial:
+    """Mass, centre of mass and inertia about it of a spatial inertia (6, 6)."""
+    mass = float(G[5, 5])
+    first = np.array([G[2, 4], G[0, 5], G[1, 3]])
+    com = first / mass if mass else np.zeros(3)
+    return Inertial(mass, com, G[:3, :3] - spatial_inertia(mass, com, np.zeros((3, 3)))[:3, :3])
+
+
+def _spatial(inertial: Inertial) -> Array:
+    return spatial_inertia(inertial.mass, inertial.com, inertial.inertia)
+
+
+def _in_model(robot: Robot, body: Body) -> Inertial:
+    """What Pinocchio's model holds of a body, in the body's frame."""
+    frame = robot.model.frames[robot.model.getFrameId(body.name, pin.FrameType.BODY)]
+    inertia = frame.placement.actInv(robot.model.inertias[body_joint(robot.model, body)])
+    return Inertial(inertia.mass, inertia.lever, inertia.inertia)
+
+
+def _to_parent(robot: Robot, data: pin.Data, oracle: Reference, body: Oracle) -> Array:
+    """(4, 4) placement of a body in its parent body at the neutral configuration, in Pinocchio's model."""
+    # The massless steps of a planar root coincide with the world there.
+    above = oracle.model.bodies[body.parent].name if body.parent >= 0 else None
+    here = data.oMf[robot.model.getFrameId(body.name, pin.FrameType.BODY)]
+    if above is not None:
+        here = data.oMf[robot.model.getFrameId(above, pin.FrameType.BODY)].actInv(here)
+    return np.array(here.homogeneous)
+
+
+def _in_body(robot: Robot, oracle: Reference, name: str, body: int) -> Array:
+    """(4, 4) placement of a frame in the body that carries it, in Pinocchio's model."""
+    frames = robot.model.frames
+    placement = frames[robot.frame_id(name)].placement
+    carrier = oracle.model.bodies[body].name if body >= 0 else None
+    if carrier is not None:
+        placement = frames[robot.model.getFrameId(carrier, pin.FrameType.BODY)].placement.actInv(placement)
+    return np.array(placement.homogeneous)
+
+
+def _limits(robot: Robot, body: Oracle) -> Iterator[Deviation]:
+    q = robot.configuration_index(body.joint)
+    for side, ours, theirs in (("lower", robot.lower[q], body.lower), ("upper", robot.upper[q], body.upper)):
+        if ours != theirs:
+            error = abs(ours - theirs) / max(abs(theirs), 1.0) if np.isfinite([ours, theirs]).all() else np.inf
+            yield Deviation(body.joint, f"{side} limit", f"{ours:.6g}", f"{theirs:.6g}", error)
+
+
+def _joints(robot: Robot, oracle: Reference) -> Iterator[Deviation]:
+    """Damping, friction and armature, by joint; the armature in Pinocchio's model too."""
+    model = oracle.model
+    pairs = (
+        ("damping", robot.damping, model.damping),
+        ("friction", robot.friction, model.friction),
+        ("armature", robot.armature, model.armature),
+        ("armature", robot.model.armature, model.armature),
+    )
+    for body in model.bodies:
+        for quantity, ours, theirs in pairs:
+            yield _vector(body.joint, quantity, ours[body.v], theirs[body.v])
+
+
+def _vector(name: str, quantity: str, ours: Array, theirs: Array, natural: float = 0.0) -> Deviation:
+    """A deviation, relative to the largest entry of the reference's value or to its `natural` size if that is more."""
+    difference = float(np.abs(np.asarray(ours) - theirs).max(initial=0.0))
+    size = max(float(np.abs(theirs).max(initial=0.0)), natural)
+    error = difference / size if size > 0.0 else (np.inf if difference else 0.0)
+    return Deviation(name, quantity, _words(ours), _words(theirs), error)
+
+
+def _words(value: Array) -> str:
+    with np.printoptions(precision=6, suppress=False, linewidth=10**6):
+        return str(np.asarray(value).tolist() if np.size(value) == 1 else np.asarray(value)).replace("\n", "")

@@ -1,0 +1,138 @@
+"""`cross_check`: every algorithm of `Dynamics` against the reference on random states."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Literal, cast
+
+import numpy as np
+
+from ..dynamics import Dynamics
+from ..errors import ArgumentError
+from ..reference import Reference
+from ..robot.robot import Robot
+from .algorithms import ILL_CONDITIONED, Sample, compare
+from .bodies import STRUCTURE, deviations, resolved
+from .report import Agreement, Deviation, State, ThirdOpinion
+from .third_opinion import third_opinion
+
+Source = str | bytes | os.PathLike[str]
+
+
+def cross_check(
+    robot: Robot,
+    *,
+    samples: int = 100,
+    seed: int = 0,
+    source: Source | None = None,
+    reference: Reference | None = None,
+    tolerance: float = 1e-9,
+    conditioned: float = 100.0,
+    beyond: float = 0.5,
+    derivatives: bool = True,
+    mujoco: bool = True,
+    progress: Callable[[float], object] | None = None,
+) -> Agreement:
+    """Compare the robot with a second, independent reading of its file, number by number and algorithm by algorithm.
+
+    States are random: every other one within the joints' limits, the others also outside, with velocities of up to
+    some rad/s and forces and torques on three random frames.  The torques of forward dynamics are those of random
+    accelerations.
+
+    Args:
+        robot: a loaded robot.
+        samples: how many random states.
+        seed: of the random states.
+        source: the URDF that the reference reads, as text, bytes or path; by default the one the robot came from.
+        reference: an oracle to compare with instead of the one made from `source`.
+        tolerance: largest relative error of every algorithm and every number of the model.
+        conditioned: forward dynamics may deviate by this many ``eps cond(M)`` where that is more.
+        beyond: how far outside its range a joint may be, as a share of the range.
+        derivatives: compare the derivatives of `rnea` and `aba` too (the slow ones: nv complex steps each).
+        mujoco: ask MuJoCo's importer, where it is installed, for a third opinion on M.
+        progress: called with the share done.
+
+    Returns:
+        The `Agreement`; print it.
+
+    Raises:
+        ArgumentError: no samples, or no `source` where the robot keeps none.
+        ModelError: the reference's reader refuses the file.
+    """
+    if samples < 1:
+        raise ArgumentError(f"samples: expected at least 1, got {samples}")
+    text = source if source is not None else getattr(robot, "source", None)
+    if reference is not None:
+        oracle = reference
+    elif text is not None:
+        oracle = reading(robot, text)
+    else:
+        raise ArgumentError("source: this robot does not keep its file; pass the URDF's text or path")
+    found = deviations(robot, oracle, tolerance)
+    if any(d.quantity in STRUCTURE for d in found):
+        return _other_structure(robot, found, seed)
+    dynamics, rng = Dynamics(robot), np.random.default_rng(seed)
+    errors: dict[str, list[float]] = {}
+    limits: dict[str, list[float]] = {}
+    conditions = []
+    worst: State | None = None
+    for k in range(samples):
+        sample = draw(robot, oracle, rng, beyond if k % 2 else 0.0)
+        conditions.append(float(np.linalg.cond(oracle.crba(sample.q))))
+        loose = max(tolerance, conditioned * np.finfo(float).eps * conditions[-1])
+        for name, error in compare(dynamics, oracle, sample, derivatives=derivatives).items():
+            limit = loose if name in ILL_CONDITIONED else tolerance
+            errors.setdefault(name, []).append(error)
+            limits.setdefault(name, []).append(limit)
+            ratio = error / limit if np.isfinite(error) else np.inf
+            if worst is None or ratio > worst.ratio:
+                worst = State(name, ratio, sample.q, sample.v, sample.a, sample.tau, sample.fext)
+        if progress is not None:
+            progress((k + 1) / samples)
+    assert worst is not None
+    return Agreement(
+        robot=robot.name,
+        root=robot.root,
+        samples=samples,
+        seed=seed,
+        errors={name: float(np.max(x)) for name, x in errors.items()},
+        medians={name: float(np.median(x)) for name, x in errors.items()},
+        tolerances={name: float(np.max(x)) for name, x in limits.items()},
+        ratios={name: float(np.max(np.divide(x, limits[name]))) for name, x in errors.items()},
+        condition=(float(np.median(conditions)), float(np.max(conditions))),
+        deviations=found,
+        third=third_opinion(oracle, text, rng, tolerance) if mujoco else ThirdOpinion("not asked"),
+        worst=worst,
+    )
+
+
+def reading(robot: Robot, source: Source) -> Reference:
+    """The reference's own reading of `source`, with what the robot knows better than any file.
+
+    These are the armature, damping and friction that were given as arguments, and where in its link each foot is.
+    """
+    feet = {name: (leg.foot.frame, np.array(leg.foot.offset)) for name, leg in robot.legs.items()}
+    return resolved(robot, Reference(source, root=_root(robot), frames=feet, mimic="independent"))
+
+
+def draw(robot: Robot, oracle: Reference, rng: np.random.Generator, beyond: float) -> Sample:
+    """A random state with forces of some share of the robot's weight on three frames."""
+    q = oracle.random(rng, beyond=beyond)
+    v, a, b = rng.normal(size=(3, oracle.nv)) * np.array([[2.0], [10.0], [10.0]])
+    weight = robot.mass * 9.81
+    force = weight * np.array([0.3, 0.3, 0.3, 0.03, 0.03, 0.03])
+    fext = {str(name): rng.normal(size=6) * force for name in rng.choice(robot.frame_names, size=3)}
+    return Sample(q, v, a, oracle.rnea(q, v, b, fext=fext), fext)
+
+
+def _root(robot: Robot) -> Literal["free", "planar", "fixed"]:
+    return cast(Literal["free", "planar", "fixed"], robot.root)
+
+
+def _other_structure(robot: Robot, found: tuple[Deviation, ...], seed: int) -> Agreement:
+    """Where joints or frames differ there is no common state; what differs says it all."""
+    wrong, nothing, nan = {"structure": np.inf}, np.zeros(0), float("nan")
+    worst = State("structure", np.inf, nothing, nothing, nothing, nothing, {})
+    none, third = {"structure": 0.0}, ThirdOpinion("not asked")
+    return Agreement(robot.name, robot.root, 0, seed, wrong, wrong, none, wrong, (nan, nan), found, third, worst)

@@ -1,0 +1,182 @@
+"""`Agreement`: what a cross-check measured, as data, as a table and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..urdf.tree import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """A number that the robot and the file's second reading do not share.
+
+    Attributes:
+        name: the link, joint or frame; "world" for gravity.
+        quantity: what differs, such as "inertia" or "axis".
+        robot: the robot's value.
+        reference: the reference's value.
+        error: their relative difference; infinite where something is missing on one side.
+    """
+
+    name: str
+    quantity: str
+    robot: str
+    reference: str
+    error: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: {self.quantity} differs by {self.error:.1e}: {self.robot} here, {self.reference} in the file"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """The sample of the largest error over tolerance.
+
+    Attributes:
+        algorithm: the algorithm that was worst there.
+        ratio: its error over its tolerance.
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+        a: (nv,) acceleration.
+        tau: (nv,) generalized force.
+        fext: forces on the robot by frame, (6,) along world axes.
+    """
+
+    algorithm: str
+    ratio: float
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+    fext: Mapping[str, Array]
+
+
+@dataclass(frozen=True, slots=True)
+class ThirdOpinion:
+    """What MuJoCo's own importer says about M.
+
+    Attributes:
+        verdict: "agrees", "disagrees", "refused: ..." with its reason, or "not asked".
+        error: largest relative difference of the joints' block of M from the reference's; None where there is none.
+    """
+
+    verdict: str
+    error: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """The result of `cross_check`.
+
+    Errors are largest absolute differences relative to the largest entry of the reference's result.
+
+    Attributes:
+        robot: the robot's name.
+        root: its root.
+        samples: how many random states were compared.
+        seed: of the random states.
+        errors: by algorithm, the largest relative error.
+        medians: by algorithm, the median of the relative errors.
+        tolerances: by algorithm, the largest tolerance in force.
+        ratios: by algorithm, the largest error over the tolerance of its own state; all at most 1 where they pass.
+        condition: median and largest condition number of M over the states.
+        deviations: mass properties, placements, axes, types, limits and gravity that differ, the largest first.
+        third: the third opinion.
+        worst: the state of the largest ratio.
+    """
+
+    robot: str
+    root: str
+    samples: int
+    seed: int
+    errors: Mapping[str, float]
+    medians: Mapping[str, float]
+    tolerances: Mapping[str, float]
+    ratios: Mapping[str, float]
+    condition: tuple[float, float]
+    deviations: tuple[Deviation, ...]
+    third: ThirdOpinion
+    worst: State
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Names of the algorithms above their tolerance."""
+        # Written so that NaN fails.
+        return tuple(name for name, ratio in self.ratios.items() if not ratio <= 1.0)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every algorithm is within its tolerance, nothing deviates and no third opinion objects."""
+        return not self.failed and not self.deviations and self.third.verdict != "disagrees"
+
+    def to_json(self) -> dict[str, object]:
+        """Everything as plain numbers, strings, lists and dictionaries for ``json.dumps``; not finite is None."""
+        worst = self.worst
+        return {
+            "robot": self.robot,
+            "root": self.root,
+            "passed": self.passed,
+            "samples": self.samples,
+            "seed": self.seed,
+            "algorithms": {
+                name: {
+                    "error": _plain(self.errors[name]),
+                    "median": _plain(self.medians[name]),
+                    "tolerance": _plain(self.tolerances[name]),
+                    "passed": name not in self.failed,
+                }
+                for name in self.errors
+            },
+            "condition of M": {"median": _plain(self.condition[0]), "largest": _plain(self.condition[1])},
+            "deviations": [
+                {
+                    "name": d.name,
+                    "quantity": d.quantity,
+                    "robot": d.robot,
+                    "reference": d.reference,
+                    "error": _plain(d.error),
+                }
+                for d in self.deviations
+            ],
+            "MuJoCo": {"verdict": self.third.verdict, "error": _plain(self.third.error)},
+            "worst": {
+                "algorithm": worst.algorithm,
+                "ratio": _plain(worst.ratio),
+                "q": worst.q.tolist(),
+                "v": worst.v.tolist(),
+                "a": worst.a.tolist(),
+                "tau": worst.tau.tolist(),
+                "fext": {name: force.tolist() for name, force in worst.fext.items()},
+            },
+        }
+
+    def __str__(self) -> str:
+        width = max(len(name) for name in self.errors)
+        states = f"{self.samples} states, seed {self.seed}"
+        lines = [
+            f"{self.robot} ({self.root} root): Pinocchio against the reference, {states}",
+            f"{'algorithm':<{width}}  largest error    median  tolerance",
+        ]
+        for name, error in self.errors.items():
+            mark = "" if name not in self.failed else "  FAILS"
+            lines.append(
+                f"{name:<{width}}  {error:13.1e}  {self.medians[name]:8.1e}  {self.tolerances[name]:9.1e}{mark}"
+            )
+        lines.append(f"condition of M: median {self.condition[0]:.1e}, largest {self.condition[1]:.1e}")
+        figure = "" if self.third.error is None else f" (M: {self.third.error:.1e})"
+        lines.append(f"MuJoCo's importer: {self.third.verdict}{figure}")
+        lines += [f"DIFFERS  {deviation}" for deviation in self.deviations[:20]]
+        if len(self.deviations) > 20:
+            lines.append(f"... and {len(self.deviations) - 20} more differences")
+        lines.append("agrees" if self.passed else "DOES NOT AGREE")
+        return "\n".join(lines)
+
+
+def _plain(value: float | None) -> float | None:
+    return float(value) if value is not None and np.isfinite(value) else None

@@ -1,0 +1,79 @@
+"""MuJoCo's own importer as a third opinion on the parsers: its mass matrix of the same file."""
+
+from __future__ import annotations
+
+import os
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+import defusedxml.ElementTree
+import numpy as np
+
+from ..reference import Reference
+from ..reference.reader import content
+from .report import ThirdOpinion
+
+#: Joint types that MuJoCo has, with one degree of freedom.
+COMMON = ("revolute", "continuous", "prismatic")
+
+SAMPLES = 3
+
+
+def third_opinion(
+    oracle: Reference, source: str | bytes | os.PathLike[str] | None, rng: np.random.Generator, tolerance: float
+) -> ThirdOpinion:
+    """Compare the joints' block of M with that of MuJoCo's importer.
+
+    MuJoCo reads a URDF with its root link bolted to the world.  The block of M of the joints, which is M with the base
+    held, is the same for every root.
+
+    Args:
+        oracle: the reference.
+        source: the file; None asks nobody.
+        rng: of random configurations.
+        tolerance: largest relative error that agrees.
+    """
+    if source is None:
+        return ThirdOpinion("not asked: no file")
+    try:
+        import mujoco
+    except ImportError:
+        return ThirdOpinion("not asked: MuJoCo is not installed")
+    try:
+        model = mujoco.MjModel.from_xml_string(_bare(source))
+    except ValueError as error:
+        return ThirdOpinion(f"refused: {' '.join(str(error).split())[:120]}")
+    bodies = [b for b in oracle.model.bodies if not b.root and b.kind in COMMON]
+    joints = {body.joint: mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, body.joint) for body in bodies}
+    if not bodies or min(joints.values()) < 0:
+        return ThirdOpinion("not asked: no joint, or one that MuJoCo does not have")
+    ours = [body.v.start for body in bodies]
+    theirs = [int(model.jnt_dofadr[joints[body.joint]]) for body in bodies]
+    data, worst = mujoco.MjData(model), 0.0
+    for _ in range(SAMPLES):
+        q = oracle.random(rng)
+        for body in bodies:
+            own = q[body.q]
+            angle = own[0] if body.kind != "continuous" else np.arctan2(own[1], own[0])
+            data.qpos[model.jnt_qposadr[joints[body.joint]]] = angle
+        mujoco.mj_forward(model, data)
+        M = np.zeros((model.nv, model.nv))
+        for row, e in zip(M, np.eye(model.nv), strict=True):
+            mujoco.mj_mulM(model, data, row, e)
+        # MuJoCo read no rotor inertia: armature is not the file's.
+        reference = oracle.crba(q)[np.ix_(ours, ours)] - np.diag(oracle.model.armature[ours])
+        worst = max(worst, float(np.abs(M[np.ix_(theirs, theirs)] - reference).max() / np.abs(reference).max()))
+    return ThirdOpinion("agrees" if worst <= tolerance else "disagrees", worst)
+
+
+def _bare(source: str | bytes | os.PathLike[str]) -> str:
+    """The URDF without shapes, whose meshes MuJoCo would look for, and with compiler options that alter no inertia."""
+    robot: Element = defusedxml.ElementTree.fromstring(content(source))
+    for link in robot.iter("link"):
+        for tag in ("visual", "collision"):
+            for shape in link.findall(tag):
+                link.remove(shape)
+    options = {"balanceinertia": "false", "boundmass": "0", "boundinertia": "0", "fusestatic": "true"}
+    for old in robot.findall("mujoco"):
+        robot.remove(old)
+    SubElement(SubElement(robot, "mujoco"), "compiler", options)
+    return tostring(robot, encoding="unicode")
