@@ -19,10 +19,14 @@ from .bodies import Body, pseudo_inertia
 MAX_NV = 200
 #: Relative slack on the pseudo-inertia's smallest eigenvalue: rounding in files, not physics.
 PSD_TOLERANCE = 1e-9
+#: The same of a point mass, whose largest eigenvalue is no scale [m^2].
+POINT_TOLERANCE = 1e-16
 #: Largest radius of gyration [m]: beyond it the mass is missing, not the body large.
 MAX_GYRATION = 100.0
 #: Smallest eigenvalue of M scaled to unit diagonal.  Real robots have 1e-7 and more.
 M_TOLERANCE = 1e-12
+#: Smallest diagonal entry of M, as a share of the largest: below it ordinary torques overflow.
+DIAGONAL_TOLERANCE = 1e-14
 #: Largest relative error of RNEA(ABA(tau)) = tau.
 AGREEMENT = 1e-6
 SAMPLES = 3
@@ -58,7 +62,8 @@ def judge_bodies(bodies: Sequence[Body], *, free: bool, allow_massless: bool) ->
                 "correct <mass> or <inertia>"
             )
         moments = np.linalg.eigvalsh(pseudo_inertia(inertial)[:3, :3])
-        if moments[0] < -PSD_TOLERANCE * max(abs(float(moments[0])), abs(float(moments[-1]))):
+        largest = max(abs(float(moments[0])), abs(float(moments[-1])))
+        if moments[0] < -PSD_TOLERANCE * largest - POINT_TOLERANCE * inertial.mass:
             principal = np.linalg.eigvalsh(inertial.inertia)
             values = ", ".join(f"{m:.4g}" for m in principal)
             raise ModelError(
@@ -141,7 +146,7 @@ def judge_model(model: pin.Model, file: str) -> dict[str, float]:
         v = 0.5 * rng.standard_normal(model.nv)
         M = pin.crba(model, data, q)
         diagonal = np.diag(M)
-        if not (np.isfinite(M).all() and (diagonal > 0.0).all()):
+        if not (np.isfinite(M).all() and (diagonal > DIAGONAL_TOLERANCE * diagonal.max()).all()):
             j = int(np.argmin(np.where(np.isfinite(diagonal), diagonal, -np.inf)))
             raise ModelError(
                 f"{file}: the mass matrix has {diagonal[j]:.3g} on its diagonal for {_joint_of(model, j)}; "

@@ -13,10 +13,12 @@ WORLD = "world"
 
 
 def natural_root(tree: Tree, legs: int, findings: list[Finding]) -> str:
-    """The root for a file that does not say: "free" for what floats or stands on several legs, else "fixed"."""
+    """The root for a file that does not say: "free" for what floats, stands on several legs or is one body."""
     first = tree.children[tree.root.name]
     if len(first) == 1 and first[0].type == "floating":
         root, why = "free", f"joint {first[0].name!r} floats"
+    elif not any(j.nv for j in tree.joints):
+        root, why = "free", "no joint of it moves"
     elif legs > 1:
         root, why = "free", "it stands on several legs"
     else:

@@ -27,7 +27,10 @@ class MeshFinder:
     def find(self, uri: str) -> tuple[Path | None, str]:
         """The file behind `uri`, or None and the reason."""
         if uri not in self._cache:
-            self._cache[uri] = self._find(uri)
+            try:
+                self._cache[uri] = self._find(uri)
+            except OSError as error:  # a name too long for the file system, a folder that may not be read
+                self._cache[uri] = None, f"cannot be opened: {error.strerror}"
         return self._cache[uri]
 
     def _find(self, uri: str) -> tuple[Path | None, str]:
