@@ -19,6 +19,8 @@ from .third_opinion import third_opinion
 
 Source = str | bytes | os.PathLike[str]
 
+EPS = float(np.finfo(float).eps)
+
 
 def cross_check(
     robot: Robot,
@@ -80,7 +82,7 @@ def cross_check(
     for k in range(samples):
         sample = draw(robot, oracle, rng, beyond if k % 2 else 0.0)
         conditions.append(float(np.linalg.cond(oracle.crba(sample.q))))
-        loose = max(tolerance, conditioned * np.finfo(float).eps * conditions[-1])
+        loose = max(tolerance, conditioned * EPS * conditions[-1])
         for name, error in compare(dynamics, oracle, sample, derivatives=derivatives).items():
             limit = loose if name in ILL_CONDITIONED else tolerance
             errors.setdefault(name, []).append(error)

@@ -9,7 +9,7 @@ import defusedxml.ElementTree
 import numpy as np
 
 from ..reference import Reference
-from ..reference.reader import content
+from ..reference.reader import content, read
 from .report import ThirdOpinion
 
 #: Joint types that MuJoCo has, with one degree of freedom.
@@ -42,9 +42,12 @@ def third_opinion(
         model = mujoco.MjModel.from_xml_string(_bare(source))
     except ValueError as error:
         return ThirdOpinion(f"refused: {' '.join(str(error).split())[:120]}")
+    for link in read(source, mimic="independent").links:
+        if not link.mass and link.inertia.any():
+            return ThirdOpinion(f"not asked: MuJoCo drops the inertia of {link.name!r}, a link without mass")
     bodies = [b for b in oracle.model.bodies if not b.root and b.kind in COMMON]
     joints = {body.joint: mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, body.joint) for body in bodies}
-    if not bodies or min(joints.values()) < 0:
+    if not bodies or min(joints.values()) < 0 or any(b.kind == "planar" for b in oracle.model.bodies):
         return ThirdOpinion("not asked: no joint, or one that MuJoCo does not have")
     ours = [body.v.start for body in bodies]
     theirs = [int(model.jnt_dofadr[joints[body.joint]]) for body in bodies]
@@ -66,14 +69,16 @@ def third_opinion(
 
 
 def _bare(source: str | bytes | os.PathLike[str]) -> str:
-    """The URDF without shapes, whose meshes MuJoCo would look for, and with compiler options that alter no inertia."""
+    """The URDF with what M depends on alone: no shapes, whose meshes MuJoCo would look for, no limits, no couplings."""
     robot: Element = defusedxml.ElementTree.fromstring(content(source))
-    for link in robot.iter("link"):
-        for tag in ("visual", "collision"):
-            for shape in link.findall(tag):
-                link.remove(shape)
-    options = {"balanceinertia": "false", "boundmass": "0", "boundinertia": "0", "fusestatic": "true"}
-    for old in robot.findall("mujoco"):
-        robot.remove(old)
-    SubElement(SubElement(robot, "mujoco"), "compiler", options)
+    for tag, superfluous in (("link", ("visual", "collision")), ("joint", ("limit", "mimic", "dynamics"))):
+        for element in robot.iter(tag):
+            for name in superfluous:
+                for child in element.findall(name):
+                    element.remove(child)
+    for options in robot.findall("mujoco"):
+        robot.remove(options)
+    # No option that would alter an inertia.
+    exact = {"balanceinertia": "false", "boundmass": "0", "boundinertia": "0", "fusestatic": "true"}
+    SubElement(SubElement(robot, "mujoco"), "compiler", exact)
     return tostring(robot, encoding="unicode")

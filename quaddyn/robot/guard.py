@@ -20,7 +20,7 @@ MAX_NV = 200
 #: Relative slack on the pseudo-inertia's smallest eigenvalue: rounding in files, not physics.
 PSD_TOLERANCE = 1e-9
 #: The same of a point mass, whose largest eigenvalue is no scale [m^2].
-POINT_TOLERANCE = 1e-16
+POINT_TOLERANCE = 1e-20
 #: Largest radius of gyration [m]: beyond it the mass is missing, not the body large.
 MAX_GYRATION = 100.0
 #: Smallest eigenvalue of M scaled to unit diagonal.  Real robots have 1e-7 and more.
