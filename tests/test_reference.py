@@ -1,0 +1,380 @@
+"""The reference against itself: identities between the textbook's algorithms, and physics."""
+
+from __future__ import annotations
+
+import doctest
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from finite_differences import derivative
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import COORDINATES, MODELS, reference, state, tree
+
+from quaddyn.errors import ArgumentError, UnknownNameError
+from quaddyn.reference import Reference, closed_form, configuration, coriolis, mass, rnea, worked
+from quaddyn.reference.aba import aba, forward_by_mass
+from quaddyn.reference.derivatives import along, by_configuration
+from quaddyn.reference.kinematics import body_jacobian_rates, body_jacobians, pose, twists
+from quaddyn.reference.lie_group import forward_dynamics
+from quaddyn.reference.regressor import INERTIAL, unit_inertia
+
+every_model = pytest.mark.parametrize("key", MODELS)
+seeds = settings(max_examples=5, deadline=None)
+
+
+def close(a: object, b: object, bound: float = 1e-12) -> None:
+    a, b = np.asarray(a), np.asarray(b)
+    assert a.shape == b.shape
+    assert np.abs(a - b).max(initial=0.0) <= bound * max(np.abs(b).max(initial=0.0), 1e-3)
+
+
+def drawn(key: str, seed: int):  # -> oracle, q, v, a, fext, the pose and the wrenches at q
+    oracle = reference(key)
+    q, v, a, fext = state(oracle, seed)
+    at = oracle.at(q)
+    return oracle, q, v, a, fext, at, oracle.wrenches(at, fext)
+
+
+# -- inverse dynamics -------------------------------------------------------------------------------------------------
+@every_model
+@seeds
+@given(seed=st.integers(0, 10**6))
+def test_gravity_as_acceleration_of_the_world_equals_gravity_as_force_on_every_body(key: str, seed: int) -> None:
+    _, _, v, a, _, at, wrenches = drawn(key, seed)
+    trick = rnea.rnea(at, v, a, wrenches=wrenches)
+    close(rnea.rnea(at, v, a, wrenches=wrenches, trick=False), trick)
+
+
+@every_model
+@seeds
+@given(seed=st.integers(0, 10**6))
+def test_the_recursion_equals_the_closed_form(key: str, seed: int) -> None:
+    _, _, v, a, _, at, wrenches = drawn(key, seed)
+    close(closed_form.inverse_dynamics(at, v, a, wrenches=wrenches), rnea.rnea(at, v, a, wrenches=wrenches))
+    close(closed_form.gravity(at), rnea.gravity(at))
+
+
+@every_model
+def test_nonlinear_effects_are_the_inverse_dynamics_at_zero_acceleration(key: str) -> None:
+    oracle, q, v, _, _, _, _ = drawn(key, 1)
+    close(oracle.nle(q, v), oracle.rnea(q, v, np.zeros(oracle.nv)))
+    close(oracle.gravity(q), oracle.nle(q, np.zeros(oracle.nv)))
+
+
+@every_model
+@seeds
+@given(seed=st.integers(0, 10**6))
+def test_torque_is_mass_times_acceleration_plus_coriolis_and_gravity_less_external_forces(key: str, seed: int) -> None:
+    oracle, q, v, a, fext, _, _ = drawn(key, seed)
+    external = sum(oracle.frame_jacobian(q, name).T @ f for name, f in fext.items())
+    tau = oracle.crba(q) @ a + oracle.coriolis(q, v) @ v + oracle.gravity(q) - external
+    close(oracle.rnea(q, v, a, fext=fext), tau)
+
+
+def test_a_force_without_torque_is_one_with_a_torque_of_zero() -> None:
+    oracle, q, v, a, _, _, _ = drawn("everything free", 2)
+    f = np.array([1.0, -2.0, 3.0])
+    close(
+        oracle.rnea(q, v, a, fext={"tool3": f}), oracle.rnea(q, v, a, fext={"tool3": np.concatenate([f, np.zeros(3)])})
+    )
+
+
+def test_worked_two_body_torque_of_the_source_equals_the_recursion() -> None:
+    oracle = Reference(tree(("revolute", "continuous")), root="fixed", armature=np.array([0.1, 0.2]))
+    for seed in range(5):
+        q, v, a, fext = state(oracle, seed)
+        at = oracle.at(q)
+        first, second = oracle.wrenches(at, fext) or ()
+        close(worked.two_body_torque(at, v, a, wrenches=(first, second)), oracle.rnea(q, v, a, fext=fext))
+    with pytest.raises(ArgumentError, match="chain of two bodies"):
+        worked.two_body_torque(reference("revolute free").at(state(reference("revolute free"), 0)[0]), v, a)
+
+
+def test_docstring_example_of_the_worked_torque_holds() -> None:
+    assert doctest.testmod(worked) == (0, 6)
+
+
+# -- mass -------------------------------------------------------------------------------------------------------------
+@every_model
+@seeds
+@given(seed=st.integers(0, 10**6))
+def test_three_ways_to_the_mass_matrix_agree(key: str, seed: int) -> None:
+    at = drawn(key, seed)[5]
+    M = mass.crba(at)
+    close(mass.mass_by_jacobians(at), M)
+    close(mass.mass_by_rnea(at), M)
+
+
+@every_model
+@seeds
+@given(seed=st.integers(0, 10**6))
+def test_mass_matrix_is_symmetric_positive_definite(key: str, seed: int) -> None:
+    oracle, q, *_ = drawn(key, seed)
+    M = oracle.crba(q)
+    close(M, M.T, 1e-15)
+    assert np.linalg.eigvalsh(M).min() > 0.0
+
+
+# -- forward dynamics -------------------------------------------------------------------------------------------------
+@every_model
+@seeds
+@given(seed=st.integers(0, 10**6))
+def test_forward_dynamics_inverts_inverse_dynamics_three_ways(key: str, seed: int) -> None:
+    oracle, q, v, a, fext, at, wrenches = drawn(key, seed)
+    tau = oracle.rnea(q, v, a, fext=fext)
+    bound = 1e-14 * np.linalg.cond(oracle.crba(q)) + 1e-12
+    close(aba(at, v, tau, wrenches=wrenches), a, bound)
+    close(forward_by_mass(at, v, tau, wrenches=wrenches), a, bound)
+    close(forward_dynamics(oracle.model, q, v, tau, wrenches=wrenches), a, bound)
+
+
+def test_mass_inverse_columns_are_accelerations_by_unit_torques() -> None:
+    oracle, q, *_ = drawn("everything free", 3)
+    rest, still = np.zeros(oracle.nv), oracle.gravity(q)
+    columns = [oracle.aba(q, rest, still + e) for e in np.eye(oracle.nv)]
+    close(oracle.mass_inverse(q), np.stack(columns, axis=1), 1e-10)
+
+
+# -- Coriolis ---------------------------------------------------------------------------------------------------------
+def all_coriolis(key: str, seed: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    oracle, q, v, _, _, at, _ = drawn(key, seed)
+    found = {"closed form": coriolis.coriolis_closed_form(at, v), "by bodies": coriolis.coriolis_by_bodies(at, v)}
+    if key in COORDINATES:
+        found["Christoffel"] = coriolis.coriolis_christoffel(oracle.model, q, v)
+    return found, v, coriolis.mass_rate(oracle.model, q, v)
+
+
+@every_model
+@seeds
+@given(seed=st.integers(0, 10**6))
+def test_every_coriolis_matrix_has_the_same_product_with_the_velocity(key: str, seed: int) -> None:
+    found, v, _ = all_coriolis(key, seed)
+    oracle, q, *_ = drawn(key, seed)
+    for C in found.values():
+        close(C @ v, oracle.nle(q, v) - oracle.gravity(q), 1e-11)
+
+
+@every_model
+@seeds
+@given(seed=st.integers(0, 10**6))
+def test_mass_rate_is_the_symmetric_part_of_twice_coriolis(key: str, seed: int) -> None:
+    found, _, Mdot = all_coriolis(key, seed)
+    for C in found.values():
+        close(C + C.T, Mdot, 1e-11)
+
+
+@pytest.mark.parametrize("key", COORDINATES)
+@seeds
+@given(seed=st.integers(0, 10**6))
+def test_christoffel_makes_mdot_minus_2c_skew(key: str, seed: int) -> None:
+    found, _, Mdot = all_coriolis(key, seed)
+    skew = Mdot - 2 * found["Christoffel"]
+    close(skew, -skew.T, 1e-11)
+
+
+@pytest.mark.parametrize("key", ["revolute fixed", "sliding fixed"])
+def test_coriolis_by_bodies_is_christoffels_on_fixed_bases(key: str) -> None:
+    found, _, _ = all_coriolis(key, 4)
+    close(found["by bodies"], found["Christoffel"], 1e-11)
+    assert np.abs(found["closed form"] - found["Christoffel"]).max() > 1e-3  # that of source A is another one
+
+
+def test_closed_form_without_its_middle_term_is_not_skew_though_its_product_is_the_same() -> None:
+    """The term that vanishes as a vector does not vanish as a matrix."""
+    oracle, q, v, _, _, at, _ = drawn("revolute fixed", 5)
+    V, J = twists(at, v), body_jacobians(at)
+    without = coriolis.coriolis_closed_form(at, v) - sum(
+        J_i.T @ b.G @ coriolis.ad(V_i) @ J_i for b, V_i, J_i in zip(oracle.model.bodies, V, J, strict=True)
+    )
+    Mdot = coriolis.mass_rate(oracle.model, q, v)
+    close(without @ v, coriolis.coriolis_closed_form(at, v) @ v, 1e-11)
+    assert np.abs(without + without.T - Mdot).max() > 0.1 * np.abs(Mdot).max()
+
+
+def test_christoffels_symbols_are_refused_where_there_are_no_coordinates() -> None:
+    oracle, q, v, *_ = drawn("everything free", 0)
+    with pytest.raises(ArgumentError, match="root_joint"):
+        coriolis.coriolis_christoffel(oracle.model, q, v)
+
+
+# -- kinematics -------------------------------------------------------------------------------------------------------
+@every_model
+@pytest.mark.parametrize("axes", ["local_world_aligned", "local", "world"])
+def test_frame_velocity_is_the_jacobian_times_velocity_and_drift_its_rate(key: str, axes: str) -> None:
+    oracle, q, v, *_ = drawn(key, 6)
+    for name in oracle.model.frames:
+        J = oracle.frame_jacobian(q, name, reference=axes)
+        close(oracle.frame_velocity(q, v, name, reference=axes), J @ v)
+        rate = along(oracle.model, lambda x, n=name: oracle.frame_jacobian(x, n, reference=axes), q, v)
+        close(oracle.frame_drift(q, v, name, reference=axes), rate @ v)
+
+
+@every_model
+def test_jacobian_is_the_derivative_of_the_placement(key: str) -> None:
+    """By finite differences of the placement, which the complex step has no part in."""
+    oracle, q, v, *_ = drawn(key, 7)
+    name = list(oracle.model.frames)[-1]
+    T = oracle.frame_placement(q, name)
+    Tdot = derivative(lambda t: oracle.frame_placement(oracle.integrate(q, t * v), name))
+    V = oracle.frame_velocity(q, v, name, reference="local")
+    W = np.array([[0, -V[5], V[4], V[0]], [V[5], 0, -V[3], V[1]], [-V[4], V[3], 0, V[2]], [0, 0, 0, 0]])
+    close(Tdot, T @ W, 1e-9)
+
+
+@every_model
+def test_body_jacobian_rate_is_the_derivative_of_the_body_jacobian(key: str) -> None:
+    oracle, q, v, _, _, at, _ = drawn(key, 8)
+    J = body_jacobians(at)
+    for i, rate in enumerate(body_jacobian_rates(at, twists(at, v), v, J)):
+        close(rate, along(oracle.model, lambda x, i=i: body_jacobians(pose(oracle.model, x))[i], q, v))
+
+
+@every_model
+def test_support_lists_the_joints_whose_jacobian_columns_are_not_zero(key: str) -> None:
+    oracle, *_, at, _ = drawn(key, 9)
+    for support, J in zip(oracle.model.support, body_jacobians(at), strict=True):
+        moved = {i for i, b in enumerate(oracle.model.bodies) if J[:, b.v].any()}
+        assert moved == set(support)
+
+
+@every_model
+def test_integration_is_reversible_and_keeps_unit_norms(key: str) -> None:
+    oracle, q, v, *_ = drawn(key, 10)
+    there = oracle.integrate(q, v)
+    close(oracle.integrate(there, -v), q, 1e-14)
+    for body in oracle.model.bodies:
+        if body.kind in ("continuous", "planar", "floating"):
+            unit = there[body.q][3 if body.kind == "floating" else -2 :]
+            assert abs(unit @ unit - 1.0) < 1e-14
+    assert np.abs(there - q).max() > 0.1
+
+
+@every_model
+def test_random_configurations_stay_within_the_limits_and_reach_beyond_them_when_asked(key: str) -> None:
+    oracle, rng = reference(key), np.random.default_rng(0)
+    bounded = [b for b in oracle.model.bodies if b.kind in ("revolute", "prismatic") and np.isfinite(b.lower)]
+    assert bounded
+    inside = [oracle.random(rng) for _ in range(20)]
+    outside = [oracle.random(rng, beyond=0.5) for _ in range(20)]
+    assert all(b.lower <= q[b.q][0] <= b.upper for q in inside for b in bounded)
+    assert any(not b.lower <= q[b.q][0] <= b.upper for q in outside for b in bounded)
+    assert (
+        configuration.neutral(oracle.model) == oracle.integrate(configuration.neutral(oracle.model), v0(oracle))
+    ).all()
+
+
+def v0(oracle: Reference) -> np.ndarray:
+    return np.zeros(oracle.nv)
+
+
+# -- the whole robot --------------------------------------------------------------------------------------------------
+@every_model
+def test_com_jacobian_and_drift_are_derivatives_of_the_centre_of_mass(key: str) -> None:
+    oracle, q, v, *_ = drawn(key, 11)
+    J = oracle.com_jacobian(q)
+    close(by_configuration(oracle.model, oracle.center_of_mass, q), J)
+    close(along(oracle.model, oracle.com_jacobian, q, v) @ v, oracle.com_drift(q, v))
+    total = sum(b.mass for b in oracle.model.bodies)
+    close(total * J @ v, oracle.centroidal_momentum(q, v)[:3])
+
+
+@every_model
+def test_kinetic_energy_is_half_the_mass_matrix_between_velocities_and_gravity_the_slope_of_the_potential(
+    key: str,
+) -> None:
+    oracle, q, v, *_ = drawn(key, 12)
+    assert oracle.energy(q, v).kinetic == pytest.approx(0.5 * v @ oracle.crba(q) @ v, rel=1e-13)
+    slope = [
+        derivative(lambda t, e=e: np.array(oracle.energy(oracle.integrate(q, t * e), v).potential))
+        for e in np.eye(oracle.nv)
+    ]
+    close(np.array(slope), oracle.gravity(q), 1e-9)
+
+
+@every_model
+@seeds
+@given(seed=st.integers(0, 10**6))
+def test_power_of_torques_and_forces_is_the_rate_of_energy(key: str, seed: int) -> None:
+    oracle, q, v, a, fext, _, _ = drawn(key, seed)
+    tau = oracle.rnea(q, v, a, fext=fext)
+    power = tau @ v + sum(f @ oracle.frame_velocity(q, v, name) for name, f in fext.items())
+    rate = derivative(lambda t: np.array(sum(oracle.energy(oracle.integrate(q, t * v + t * t / 2 * a), v + t * a))))
+    close(rate, power, 1e-8)
+
+
+@pytest.mark.parametrize("key", ["revolute free", "everything free"])
+def test_momentum_is_conserved_in_flight_without_gravity_and_torque(key: str) -> None:
+    text, root = MODELS[key]
+    oracle = Reference(text, root=root, gravity=(0.0, 0.0, 0.0))
+    q, v, _, _ = state(oracle, 13)
+    a = oracle.aba(q, v, np.zeros(oracle.nv))
+    rate = derivative(lambda t: oracle.centroidal_momentum(oracle.integrate(q, t * v + t * t / 2 * a), v + t * a))
+    assert np.abs(rate).max() < 1e-8 * np.abs(oracle.centroidal_momentum(q, v)).max()
+
+
+@pytest.mark.parametrize("key", ["revolute free", "everything free"])
+def test_in_flight_the_momentum_changes_by_the_weight_alone(key: str) -> None:
+    oracle, q, v, *_ = drawn(key, 14)
+    tau = np.concatenate([np.zeros(6), np.random.default_rng(0).normal(size=oracle.nv - 6)])
+    a = oracle.aba(q, v, tau)
+    rate = derivative(lambda t: oracle.centroidal_momentum(oracle.integrate(q, t * v + t * t / 2 * a), v + t * a))
+    weight = -9.81 * sum(b.mass for b in oracle.model.bodies)
+    close(rate, np.array([0, 0, weight, 0, 0, 0]), 1e-8)
+
+
+# -- parameters and derivatives ---------------------------------------------------------------------------------------
+@every_model
+@seeds
+@given(seed=st.integers(0, 10**6))
+def test_torque_is_linear_in_the_parameters(key: str, seed: int) -> None:
+    oracle, q, v, a, *_ = drawn(key, seed)
+    tau = oracle.regressor(q, v, a) @ oracle.parameters()
+    # A root's own joint has no column for its rotor, and neither have joints of several degrees of freedom.
+    single = np.concatenate(
+        [[not b.root and b.v.stop - b.v.start == 1] * (b.v.stop - b.v.start) for b in oracle.model.bodies]
+    )
+    several = np.where(single, 0.0, oracle.model.armature * a)
+    friction = np.where(single, oracle.joint_friction(v), 0.0)
+    close(tau + several, oracle.rnea(q, v, a) + friction)
+
+
+def test_regressor_columns_are_the_inverse_dynamics_of_unit_parameters() -> None:
+    """The definition itself: a robot all of whose parameters but one are zero."""
+    oracle, q, v, a, *_ = drawn("everything planar", 15)
+    H = oracle.regressor(q, v, a)
+    named = [i for i, b in enumerate(oracle.model.bodies) if b.name is not None]
+    for k, i in enumerate(named):
+        for column, parameter in enumerate(INERTIAL):
+            bodies = tuple(
+                replace(b, G=unit_inertia(parameter) if j == i else np.zeros((6, 6)))
+                for j, b in enumerate(oracle.model.bodies)
+            )
+            single = replace(oracle.model, bodies=bodies, armature=np.zeros(oracle.nv))
+            close(H[:, 13 * k + column], rnea.rnea(pose(single, q), v, a))
+
+
+@pytest.mark.parametrize("key", ["revolute free", "everything fixed"])
+def test_complex_steps_agree_with_finite_differences(key: str) -> None:
+    oracle, q, v, a, *_ = drawn(key, 16)
+    exact = oracle.rnea_derivatives(q, v, a)
+    columns = [derivative(lambda t, e=e: oracle.rnea(oracle.integrate(q, t * e), v, a)) for e in np.eye(oracle.nv)]
+    close(exact[0], np.stack(columns, axis=1), 1e-8)
+    close(exact[2], oracle.crba(q))
+    tau = oracle.rnea(q, v, a)
+    by_q, by_v, by_tau = oracle.aba_derivatives(q, v, tau)
+    close(by_tau, oracle.mass_inverse(q), 1e-10)
+    close(by_q, -by_tau @ exact[0], 1e-9)
+    close(by_v, -by_tau @ exact[1], 1e-9)
+
+
+# -- the boundary -----------------------------------------------------------------------------------------------------
+def test_unknown_names_and_wrong_sizes_are_refused() -> None:
+    oracle, q, v, *_ = drawn("revolute fixed", 0)
+    with pytest.raises(UnknownNameError, match="did you mean"):
+        oracle.frame_placement(q, "tool")
+    with pytest.raises(ArgumentError, match="reference"):
+        oracle.frame_velocity(q, v, "tool1", reference="body")
+    with pytest.raises(ArgumentError, match="armature"):
+        Reference(tree(("revolute",)), armature=np.zeros(3))
