@@ -22,6 +22,7 @@ from .errors import (
 from .robot import CATALOGUE, Foot, Leg, Robot, load
 
 if TYPE_CHECKING:
+    from .agreement import Agreement, cross_check
     from .dynamics import Dynamics, State
     from .simulation import Simulation
     from .viewer import Viewer
@@ -29,10 +30,18 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 # Imported on first use: viewers and simulators cost time that a controller need not pay.
-_LAZY = {"Dynamics": "dynamics", "State": "dynamics", "Simulation": "simulation", "Viewer": "viewer"}
+_LAZY = {
+    "Agreement": "agreement",
+    "Dynamics": "dynamics",
+    "Simulation": "simulation",
+    "State": "dynamics",
+    "Viewer": "viewer",
+    "cross_check": "agreement",
+}
 
 __all__ = [
     "CATALOGUE",
+    "Agreement",
     "ArgumentError",
     "ArgumentTypeError",
     "DivergenceError",
@@ -48,6 +57,7 @@ __all__ = [
     "State",
     "UnknownNameError",
     "Viewer",
+    "cross_check",
     "load",
 ]
 

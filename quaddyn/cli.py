@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -24,6 +24,7 @@ from .errors import ModelError, QuaddynError
 from .robot import CATALOGUE, Robot, load
 
 if TYPE_CHECKING:
+    from .agreement import Agreement
     from .demo import DemoReport
 
 T = TypeVar("T")
@@ -105,26 +106,28 @@ def check(
     root: RootOption = None,
     package: PackagesOption = None,
     strict: Annotated[bool, typer.Option(help="warnings refuse the robot")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="judge the whole catalogue")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="check the whole catalogue")] = False,
+    samples: Annotated[int, typer.Option(min=0, help="random states of the cross-check; 0: the guard alone")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="of the random states")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
 ) -> None:
-    """Judge a robot: what the guard found, and the figures of its checks.  Exit code 1 if it is refused."""
+    """Judge a robot, then compare Pinocchio with the in-house reference, which reads the file on its own.
+
+    Exit code 1 if the guard refuses it or an algorithm disagrees by more than its tolerance.
+    """
     if everything == (source is not None):
         raise typer.BadParameter("give one NAME or FILE, or --all")
     names = list(CATALOGUE) if everything else [str(source)]
-    results: list[tuple[str, Robot | None, str]] = []
-    for name in _progress(names, "judging") if everything else names:
-        try:
-            results.append((name, load(name, root=root, packages=package or (), strict=strict), ""))
-        except ModelError as error:
-            results.append((name, None, str(error)))
+    verdicts = []
+    for name in _progress(names, "checking"):
+        verdicts.append(_judge(name, root=root, package=package or [], strict=strict, samples=samples, seed=seed))
     if as_json:
-        print(json.dumps([_verdict(*r) for r in results], indent=2))
+        print(json.dumps([v.to_json() for v in verdicts], indent=2))
     elif everything:
-        _print_summary(results)
+        _print_summary(verdicts)
     else:
-        _print_report(*results[0])
-    if any(robot is None for _, robot, _ in results):
+        _print_report(verdicts[0])
+    if not all(v.passed for v in verdicts):
         raise typer.Exit(1)
 
 
@@ -169,6 +172,7 @@ def demo(
     Exit code 0 only if every check holds.
     """
     from . import demo as main_job
+    from .agreement import cross_check
 
     machine = load(robot, root=root, packages=package or ())
     if not as_json:
@@ -185,71 +189,113 @@ def demo(
             report = main_job.run(
                 machine, seconds=seconds, viewer=viewer, realtime=not headless, record=record, progress=tick
             )
+        with _bar("cross-checking", quiet=as_json) as tick:
+            agreement = cross_check(machine, samples=3, derivatives=False, progress=tick)
+        passed = report.passed and agreement.passed
         if as_json:
-            print(json.dumps(_demo_json(report), indent=2))
+            print(json.dumps({**_demo_json(report), "agreement": agreement.to_json(), "passed": passed}, indent=2))
         else:
-            _print_demo(report)
+            _print_demo(report, agreement)
             if record is not None:
                 out.print(f"wrote {record}", highlight=False)
         if viewer is not None and sys.stdin.isatty() and sys.stdout.isatty():
             out.print("the view stays open; Ctrl-C ends")
             _wait_for_interrupt()
-    raise typer.Exit(0 if report.passed else 1)
+    raise typer.Exit(0 if passed else 1)
 
 
 # -- printing ------------------------------------------------------------------------------------------------------
-def _verdict(name: str, robot: Robot | None, refusal: str) -> dict[str, object]:
-    if robot is None:
-        return {"source": name, "accepted": False, "reason": refusal}
-    findings = [
-        {"level": f.level, "where": str(f.where), "reason": f.reason, "advice": f.advice} for f in robot.report.findings
-    ]
-    return {
-        "source": name,
-        "accepted": True,
-        "robot": robot.name,
-        "root": robot.root,
-        "findings": findings,
-        "checks": dict(robot.report.checks),
-    }
+@dataclass(frozen=True)
+class _Verdict:
+    """What the guard and the cross-check say of one source; `refusal` is empty for an accepted robot."""
+
+    source: str
+    robot: Robot | None
+    refusal: str
+    agreement: Agreement | None
+
+    @property
+    def passed(self) -> bool:
+        return self.robot is not None and not self.refusal and (self.agreement is None or self.agreement.passed)
+
+    def to_json(self) -> dict[str, object]:
+        out: dict[str, object] = {"source": self.source, "accepted": self.robot is not None, "passed": self.passed}
+        if self.refusal:
+            out["reason"] = self.refusal
+        if self.robot is not None:
+            report = self.robot.report
+            out |= {
+                "robot": self.robot.name,
+                "root": self.robot.root,
+                "findings": [
+                    {"level": f.level, "where": str(f.where), "reason": f.reason, "advice": f.advice} for f in report
+                ],
+                "checks": dict(report.checks),
+            }
+        if self.agreement is not None:
+            out["agreement"] = self.agreement.to_json()
+        return out
 
 
-def _print_summary(results: list[tuple[str, Robot | None, str]]) -> None:
-    table = Table(title="the guard's verdict on the catalogue")
-    for column in ("name", "verdict", "warnings", "RNEA(ABA) error", "condition of M"):
-        table.add_column(column, no_wrap=True, justify="left" if column in ("name", "verdict") else "right")
-    for name, robot, refusal in results:
-        if robot is None:
-            table.add_row(name, f"[red]refused[/]: {escape(refusal)}", "", "", "")
+def _judge(name: str, *, root: str | None, package: list[Path], strict: bool, samples: int, seed: int) -> _Verdict:
+    try:
+        robot = load(name, root=root, packages=package, strict=strict)
+    except ModelError as error:
+        return _Verdict(name, None, str(error), None)
+    if not samples:
+        return _Verdict(name, robot, "", None)
+    from .agreement import cross_check
+
+    try:
+        return _Verdict(name, robot, "", cross_check(robot, samples=samples, seed=seed))
+    except ModelError as error:  # the guard let pass what the reference's own reader does not
+        return _Verdict(name, robot, f"the reference's reader: {error}", None)
+
+
+def _print_summary(verdicts: list[_Verdict]) -> None:
+    table = Table(title="the catalogue, judged and cross-checked", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("name", "verdict", "warnings", "worst error", "of"):
+        left = column in ("name", "verdict", "of")
+        table.add_column(column, no_wrap=column != "verdict", justify="left" if left else "right")
+    for v in verdicts:
+        if v.robot is None:
+            table.add_row(v.source, f"[red]refused[/]: {escape(v.refusal)}", "", "", "")
             continue
-        checks = robot.report.checks
-        error, condition = checks["RNEA(ABA) error"], checks["condition of M (unit diagonal)"]
-        table.add_row(name, "[green]accepted[/]", str(len(robot.report.warnings)), f"{error:.1e}", f"{condition:.1e}")
+        row = [v.source, "[green]holds[/]" if v.passed else f"[red]fails[/] {escape(v.refusal)}"]
+        row.append(str(len(v.robot.report.warnings)))
+        if v.agreement is not None:
+            worst = max(v.agreement.ratios, key=v.agreement.ratios.__getitem__)
+            row += [f"{v.agreement.errors[worst]:.1e}", worst]
+        table.add_row(*row)
     out.print(table)
 
 
-def _print_report(name: str, robot: Robot | None, refusal: str) -> None:
+def _print_report(verdict: _Verdict) -> None:
+    robot = verdict.robot
     if robot is None:
-        out.print(f"[bold red]refused[/]: {escape(refusal)}", highlight=False, soft_wrap=True)
+        out.print(f"[bold red]refused[/]: {escape(verdict.refusal)}", highlight=False, soft_wrap=True)
         return
     for finding in robot.report:
         color = "yellow" if finding.level == "warning" else "dim"
-        out.print(
-            f"[{color}]{finding.level}[/]: {escape(str(finding).partition(': ')[2])}", highlight=False, soft_wrap=True
-        )
+        words = escape(str(finding).partition(": ")[2])
+        out.print(f"[{color}]{finding.level}[/]: {words}", highlight=False, soft_wrap=True)
     out.print(f"[bold]{robot}[/]", highlight=False, soft_wrap=True)
     for leg in robot.legs.values():
         foot, source = leg.foot, robot.report.provenance[f"{leg.name}.radius"]
-        out.print(
-            f"  {leg.name}: {', '.join(leg.joints)}; knee {leg.knee} bends {leg.bend}", highlight=False, soft_wrap=True
-        )
+        knee = f"; knee {leg.knee}, {leg.bend}" if leg.knee is not None else ""
+        out.print(f"  {leg.name}: {', '.join(leg.joints)}{knee}", highlight=False, soft_wrap=True)
         out.print(
             f"      foot {foot.frame}, radius {foot.radius:.4g} m: {escape(source)}", highlight=False, soft_wrap=True
         )
     for label, value in robot.report.checks.items():
         out.print(f"  {label}: {value:.2e}", highlight=False)
     out.print(f"  warnings: {len(robot.report.warnings)}", highlight=False)
-    out.print("[bold green]accepted[/]")
+    if verdict.agreement is not None:
+        out.print(str(verdict.agreement), highlight=False, soft_wrap=True)
+    if verdict.passed:
+        out.print("[bold green]accepted[/]")
+    else:
+        out.print(f"[bold red]fails[/] {escape(verdict.refusal)}", highlight=False, soft_wrap=True)
 
 
 def _demo_json(report: DemoReport) -> dict[str, object]:
@@ -260,10 +306,10 @@ def _demo_json(report: DemoReport) -> dict[str, object]:
     }
     values["checks"] = {name: check._asdict() for name, check in report.checks.items()}
     values["work"] = dict(report.work)
-    return {**values, "passed": report.passed}
+    return values
 
 
-def _print_demo(report: DemoReport) -> None:
+def _print_demo(report: DemoReport, agreement: Agreement) -> None:
     table = Table(
         title=f"{report.robot}: {report.motion} for {report.seconds:g} s ({report.steps} steps)", show_header=False
     )
@@ -291,8 +337,15 @@ def _print_demo(report: DemoReport) -> None:
         unit = "" if check.unit == "1" else f" {escape(check.unit)}"
         mark = "[green]holds[/]" if check.passed else "[bold red]fails[/]"
         table.add_row(name, f"{check.value:.3g} <= {check.bound:.3g}{unit}  {mark}")
+    algorithm = max(agreement.ratios, key=agreement.ratios.__getitem__)
+    verdict = "[green]agrees[/]" if agreement.passed else "[bold red]disagrees[/]"
+    figures = f"{agreement.errors[algorithm]:.1e} <= {agreement.tolerances[algorithm]:.1e} ({algorithm})"
+    table.add_row(f"reference, {len(agreement.errors)} algorithms", f"{figures}  {verdict}")
     out.print(table)
-    out.print("[bold green]every check holds[/]" if report.passed else "[bold red]a check fails[/]")
+    holds = report.passed and agreement.passed
+    out.print("[bold green]every check holds[/]" if holds else "[bold red]a check fails[/]")
+    for deviation in agreement.deviations:
+        out.print(escape(str(deviation)), highlight=False, soft_wrap=True)
 
 
 # -- progress ------------------------------------------------------------------------------------------------------

@@ -36,10 +36,12 @@ def test_robots_table_fits_eighty_columns_and_names_every_robot() -> None:
     assert {name for name in qd.CATALOGUE if any(name in line.split() for line in lines)} == set(qd.CATALOGUE)
 
 
-def test_check_prints_findings_with_file_and_line_and_accepts() -> None:
-    result = runner.invoke(app, ["check", "go2"])
+def test_check_prints_findings_with_file_and_line_and_every_algorithms_error() -> None:
+    result = runner.invoke(app, ["check", "go2", "--samples", "2"])
     assert result.exit_code == 0
     assert 'go2.urdf:991: <link name="imu">' in result.stdout
+    for algorithm in ("rnea", "crba", "aba", "coriolis", "regressor", "frame_drift"):
+        assert f"\n{algorithm} " in result.stdout
     assert "accepted" in result.stdout
 
 
@@ -53,16 +55,17 @@ def test_check_refuses_with_exit_code_1_and_the_reason() -> None:
 
 
 def test_check_strict_refuses_what_has_warnings() -> None:
-    assert runner.invoke(app, ["check", "go2", "--strict"]).exit_code == 1
-    assert runner.invoke(app, ["check", "small_quadruped", "--strict"]).exit_code == 0
+    assert runner.invoke(app, ["check", "go2", "--strict", "--samples", "0"]).exit_code == 1
+    assert runner.invoke(app, ["check", "small_quadruped", "--strict", "--samples", "0"]).exit_code == 0
 
 
 def test_check_all_judges_every_robot() -> None:
-    result = runner.invoke(app, ["check", "--all", "--json"])
+    result = runner.invoke(app, ["check", "--all", "--json", "--samples", "1"])
     assert result.exit_code == 0
     verdicts = json.loads(result.stdout)
     assert [v["source"] for v in verdicts] == list(qd.CATALOGUE)
-    assert all(v["accepted"] and v["checks"]["RNEA(ABA) error"] < 1e-9 for v in verdicts)
+    assert all(v["passed"] and v["checks"]["RNEA(ABA) error"] < 1e-9 for v in verdicts)
+    assert all(v["agreement"]["algorithms"]["rnea"]["error"] < 1e-9 for v in verdicts)
 
 
 @pytest.mark.parametrize("arguments", [["check"], ["check", "go2", "--all"], ["demo", "--seconds", "0"], ["nonsense"]])
@@ -86,6 +89,7 @@ def test_headless_demo_holds_and_says_so() -> None:
     report = json.loads(result.stdout)
     assert report["passed"]
     assert report["checks"]
+    assert report["agreement"]["passed"]
 
 
 def test_demo_records_a_page_without_a_browser(tmp_path: Path) -> None:
