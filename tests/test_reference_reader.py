@@ -1,0 +1,252 @@
+"""The reference's own reader: what it makes of a file, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from oracle import CHAIN, EVERYTHING, inertial, tree
+
+from quaddyn.errors import ModelError
+from quaddyn.reference import Reference, build, read
+from quaddyn.reference.algebra import Ad, ad, exp, inverse, log, quaternion_rotation, rotation_quaternion, skew
+from quaddyn.robot.catalogue import find
+
+twists = arrays(float, 6, elements=st.floats(-3.0, 3.0))
+LIMIT = '<limit lower="-1" upper="1" velocity="5" effort="50"/>'
+ENDS = '<parent link="base"/><child link="tip"/>'
+
+
+def robot(joint: str, links: str = "") -> str:
+    return f'<robot name="r"><link name="base"/><link name="tip">{inertial(1)}</link>{links}{joint}</robot>'
+
+
+def one(kind: str, inside: str = "", name: str = "j") -> str:
+    return f'<joint name="{name}" type="{kind}">{ENDS}{inside}</joint>'
+
+
+# -- spatial algebra --------------------------------------------------------------------------------------------------
+@settings(deadline=None)
+@given(xi=twists)
+def test_log_undoes_exp_up_to_half_a_turn(xi: np.ndarray) -> None:
+    angle = np.linalg.norm(xi[:3])
+    xi = xi if angle < 3.1 else xi * (3.1 / angle)
+    assert log(exp(xi)) == pytest.approx(xi, abs=1e-13)
+
+
+@pytest.mark.parametrize("axis", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0.6, 0, 0.8), (-0.48, 0.6, 0.64)])
+@pytest.mark.parametrize("angle", [0.0, 1e-12, 1e-5, 0.499, 0.501, 3.0, math.pi - 1e-9, math.pi])
+def test_exp_undoes_log_at_every_angle(axis: tuple[float, ...], angle: float) -> None:
+    T = exp(np.array([*(angle * np.array(axis)), 0.3, -0.2, 0.5]))
+    assert exp(log(T)) == pytest.approx(T, abs=1e-14)
+    assert np.linalg.norm(log(T)[:3]) == pytest.approx(angle, abs=1e-14)
+
+
+@settings(deadline=None)
+@given(xi=twists)
+def test_exp_is_the_sum_of_the_matrix_powers(xi: np.ndarray) -> None:
+    X = np.zeros((4, 4))
+    X[:3, :3], X[:3, 3] = skew(xi[:3]), xi[3:]
+    total, power = np.eye(4), np.eye(4)
+    for k in range(1, 60):
+        power = power @ X / k
+        total = total + power
+    assert exp(xi) == pytest.approx(total, abs=1e-12)
+
+
+@settings(deadline=None)
+@given(x=twists, y=twists)
+def test_adjoint_is_a_homomorphism_and_its_derivative_the_bracket(x: np.ndarray, y: np.ndarray) -> None:
+    S, T = exp(x), exp(y)
+    assert Ad(S @ T) == pytest.approx(Ad(S) @ Ad(T), abs=1e-11)
+    assert Ad(inverse(T)) @ Ad(T) == pytest.approx(np.eye(6), abs=1e-12)
+    assert exp(Ad(S) @ y) == pytest.approx(S @ T @ inverse(S), abs=1e-11)
+    assert ad(x) @ y == pytest.approx(-ad(y) @ x, abs=1e-14)
+    assert (Ad(exp(1e-30j * x)) @ y).imag / 1e-30 == pytest.approx(ad(x) @ y, abs=1e-13)
+
+
+def test_quaternions_turn_as_their_matrices_do() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        u = rng.normal(size=4)
+        u /= np.copysign(np.linalg.norm(u), u[3])
+        assert rotation_quaternion(quaternion_rotation(u)) == pytest.approx(u, abs=1e-15)
+
+
+# -- what a file means ------------------------------------------------------------------------------------------------
+def test_fixed_links_weigh_on_the_body_that_carries_them() -> None:
+    """Two welded links against the mass, centre and inertia of the two at their places, by the textbook's sums."""
+    d = read(tree(("revolute", "revolute")))
+    link = {x.name: x for x in d.links}
+    body = build(d, "fixed").bodies[1]
+    weld = next(j for j in d.joints if j.child == "tool1")
+    parts = [(link["body1"], np.eye(4)), (link["tool1"], weld.T)]
+    mass = sum(x.mass for x, _ in parts)
+    com = sum(x.mass * (T[:3, :3] @ x.com + T[:3, 3]) for x, T in parts) / mass
+    inertia = np.zeros((3, 3))
+    for x, T in parts:
+        r = T[:3, :3] @ x.com + T[:3, 3] - com
+        inertia += T[:3, :3] @ x.inertia @ T[:3, :3].T + x.mass * (r @ r * np.eye(3) - np.outer(r, r))
+    assert body.mass == pytest.approx(mass, rel=1e-14)
+    assert body.com == pytest.approx(com, abs=1e-14)
+    assert body.inertia == pytest.approx(inertia, abs=1e-13)
+
+
+def test_angles_of_an_origin_turn_about_fixed_axes_roll_first() -> None:
+    d = read(robot(one("fixed", f'<origin xyz="1 2 3" rpy="{math.pi / 2} 0 {math.pi / 2}"/>')))
+    # Roll carries y to z, and yaw leaves it there; x goes to y.
+    assert d.joints[0].T @ np.array([0, 1, 0, 1]) == pytest.approx([1, 2, 4, 1])
+    assert d.joints[0].T @ np.array([1, 0, 0, 1]) == pytest.approx([1, 3, 3, 1])
+
+
+def test_an_axis_is_normalized_and_x_by_default() -> None:
+    assert read(robot(one("revolute", '<axis xyz="0 3 4"/>'))).joints[0].axis == pytest.approx([0, 0.6, 0.8])
+    assert read(robot(one("revolute"))).joints[0].axis.tolist() == [1, 0, 0]
+    assert read(robot(one("revolute", '<axis xyz="1e-200 0 0"/>'))).joints[0].axis.tolist() == [1, 0, 0]
+
+
+def test_limits_without_a_range_or_of_a_million_mean_none() -> None:
+    def limits(text: str, kind: str = "revolute") -> tuple[float, float]:
+        j = read(robot(one(kind, text))).joints[0]
+        return j.lower, j.upper
+
+    assert limits(LIMIT) == (-1, 1)
+    assert limits('<limit upper="2" effort="1" velocity="1"/>') == (0, 2)
+    assert limits('<limit effort="1" velocity="1"/>') == (-math.inf, math.inf)
+    assert limits('<limit lower="-1e16" upper="1e9"/>') == (-math.inf, math.inf)
+    assert limits(LIMIT, "continuous") == (-math.inf, math.inf)
+
+
+def test_joints_stand_depth_first_by_name() -> None:
+    links = "".join(f'<link name="{x}"/>' for x in "abc")
+    text = f"""<robot name="r"><link name="base"/>{links}
+      <joint name="2" type="fixed"><parent link="base"/><child link="a"/></joint>
+      <joint name="10" type="fixed"><parent link="base"/><child link="b"/></joint>
+      <joint name="z" type="fixed"><parent link="b"/><child link="c"/></joint></robot>"""
+    assert [j.name for j in read(text).joints] == ["10", "z", "2"]
+
+
+def test_losses_are_read_and_can_be_given() -> None:
+    text = robot(one("revolute", '<dynamics damping="0.5" friction="0.2"/>'))
+    v = np.array([-2.0])
+    assert Reference(text).joint_friction(v) == pytest.approx([-1.2])
+    assert Reference(text, damping=np.array([3.0])).joint_friction(v) == pytest.approx([-6.2])
+    assert Reference(text, friction=np.array([0.0])).joint_friction(v) == pytest.approx([-1.0])
+
+
+def test_text_bytes_and_path_read_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "r.urdf"
+    file.write_text(CHAIN)
+    masses = [[b.mass for b in Reference(x).model.bodies] for x in (CHAIN, CHAIN.encode(), file, str(file))]
+    assert masses[0] == masses[1] == masses[2] == masses[3]
+
+
+# -- roots ------------------------------------------------------------------------------------------------------------
+FLOATS = (
+    f'<robot name="r"><link name="{{}}"/><link name="base">{inertial(0)}</link><link name="tip">{inertial(1)}</link>'
+    '<joint name="up" type="{}"><origin xyz="0 0 1"/><parent link="{}"/><child link="base"/></joint>'
+    f'<joint name="j" type="revolute">{ENDS}{LIMIT}</joint></robot>'
+)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("world", "floating"), ("world", "fixed"), ("ground", "floating")])
+def test_a_world_link_gives_way_to_a_moving_root(name: str, kind: str) -> None:
+    text = FLOATS.format(name, kind, name)
+    free = Reference(text, root="free").model
+    assert (free.nq, free.nv, [b.joint for b in free.bodies]) == (8, 7, ["root_joint", "j"])
+    assert name not in free.frames
+    assert Reference(text, root="planar").nv == 4
+    assert Reference(text, root="fixed").nv == 1
+    # Bolted down, the floating joint is held where the file has it.
+    assert Reference(text, root="fixed").frame_placement(np.zeros(1), "base")[2, 3] == 1.0
+
+
+def test_a_link_that_is_not_the_world_moves_with_the_root() -> None:
+    model = Reference(FLOATS.format("trunk", "fixed", "trunk"), root="free").model
+    assert "trunk" in model.frames
+    assert model.frames["base"][1][2, 3] == 1.0
+
+
+def test_a_moving_root_does_not_carry_the_world_along() -> None:
+    with pytest.raises(ModelError, match="world"):
+        Reference(FLOATS.format("world", "revolute", "world"), root="free")
+
+
+def test_a_planar_root_moves_where_gravity_acts() -> None:
+    reference = Reference(EVERYTHING, root="planar")
+    q = reference.random(np.random.default_rng(0))
+    q[:3] = 0.3, -0.2, math.pi / 2
+    T = reference.frame_placement(q, "base")
+    assert T[:3, 3] == pytest.approx([0.3, 0, -0.2])
+    assert T[:3, 0] == pytest.approx([0, 0, -1])  # nose down: pitch about y is positive forward
+    assert reference.gravity(q)[1] == pytest.approx(9.81 * sum(b.mass for b in reference.model.bodies))
+
+
+def test_extra_frames_come_before_links_of_their_name() -> None:
+    reference = Reference(CHAIN, frames={"body0": ("body1", np.array([0.1, 0.2, 0.3])), "toe": ("tool1", np.ones(3))})
+    assert reference.model.frames["body0"][0] == 1
+    weld = reference.model.frames["tool1"][1]
+    assert reference.model.frames["toe"][1][:3, 3] == pytest.approx(weld[:3, :3] @ np.ones(3) + weld[:3, 3])
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------------
+MASSLESS = "<inertial><mass value='1'/></inertial>"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("<robot", "no readable XML"),
+        ("<!DOCTYPE r [<!ENTITY a 'b'>]><robot name='&a;'/>", "no readable XML"),
+        ("<sdf/>", "not <robot>"),
+        ("<robot name='r'/>", "not a tree"),
+        (robot(one("ball")), "unknown type 'ball'"),
+        (robot(one("revolute", "<mimic joint='k'/>")), "mimics another"),
+        (robot(one("revolute", "<axis xyz='0 0 0'/>")), "axis of length 0"),
+        (robot(one("revolute", "<axis xyz='0 1'/>")), "expected 3 finite"),
+        (robot(one("revolute", "<origin xyz='0 1,0 0'/>")), "expected 3 finite"),
+        (robot(one("revolute", "<origin rpy='0 nan 0'/>")), "expected 3 finite"),
+        (robot(one("revolute", "<limit lower='low' upper='1'/>")), "expected 1 finite"),
+        (robot(one("revolute") + one("revolute")), "share a name"),
+        (robot(one("revolute") + one("revolute", name="k")), "two parents"),
+        (robot(one("revolute"), "<link name='alone'/>"), "roots"),
+        (robot(one("revolute").replace("tip", "toe")), "does not exist"),
+        (robot("<joint name='j' type='revolute'><parent link='base'/></joint>"), "has no <child>"),
+        (robot(one("revolute"), f"<link name='x'>{MASSLESS}</link>"), "has no <inertia>"),
+        (robot(one("revolute")).replace('name="base"', ""), "no attribute 'name'"),
+    ],
+)
+def test_what_is_not_understood_is_refused_with_its_name(text: str, words: str) -> None:
+    with pytest.raises(ModelError, match=words):
+        read(text)
+
+
+def test_a_cycle_beside_a_sound_root_is_refused() -> None:
+    links = "<link name='x'/><link name='y'/>"
+    ring = "".join(
+        f"<joint name='{a}{b}' type='fixed'><parent link='{a}'/><child link='{b}'/></joint>" for a, b in ("xy", "yx")
+    )
+    with pytest.raises(ModelError, match="cycle"):
+        read(robot(one("revolute") + ring, links))
+
+
+def test_mimic_joints_move_on_their_own_when_asked_to() -> None:
+    text = robot(one("revolute", "<mimic joint='k'/>"))
+    assert Reference(text, mimic="independent").nv == 1
+    assert read(robot(one("fixed", "<mimic joint='k'/>"))).joints[0].type == "fixed"  # it cannot move anyway
+
+
+def test_a_missing_file_is_an_error_of_ours() -> None:
+    with pytest.raises(ModelError, match="no readable XML"):
+        read("nowhere/robot.urdf")
+
+
+def test_a_catalogue_robot_has_the_mass_that_its_links_sum_up_to() -> None:
+    d = read(find("go2").path)
+    free = build(d, "free")
+    assert sum(b.mass for b in free.bodies) == pytest.approx(sum(x.mass for x in d.links), rel=1e-14)
