@@ -140,7 +140,7 @@ def _parameters(out: Errors, dynamics: Dynamics, oracle: Reference, at: Sample, 
     out.add("regressor", dynamics.regressor(q, v, a, inertial=True), of_bodies)
     out.add("parameters", own, delta)
     out.add("parameters", dynamics.parameters(inertial=True), delta.reshape(-1, 13)[:, :10].ravel())
-    out.add("regressor @ parameters", ours @ own, oracle.rnea(q, v, a) + oracle.joint_friction(v), sizes.force)
+    out.add("regressor @ parameters", ours @ own, H @ delta, sizes.force)
 
 
 def _forward_dynamics(out: Errors, dynamics: Dynamics, oracle: Reference, at: Sample) -> None:

@@ -21,7 +21,7 @@ from ..urdf.tree import Array, Inertial
 from .report import Deviation
 
 #: What is no quantity but a part that one side lacks: then there is no common configuration.
-STRUCTURE = frozenset({"joint", "frame", "type"})
+STRUCTURE = frozenset({"joint", "frame", "type", "parent"})
 
 #: The joint that carries the base, by kind of root.
 ROOT_BODY = {"free": "root_joint", "planar": "root_pitch"}
@@ -70,20 +70,26 @@ def resolved(robot: Robot, oracle: Reference) -> Reference:
 
 
 def _structure(robot: Robot, oracle: Reference) -> Iterator[Deviation]:
-    inside = [body for body in oracle.model.bodies if not body.root]
-    ours, theirs = robot.joint_names, tuple(body.joint for body in inside)
-    yield from _missing("joint", ours, theirs)
-    if set(ours) == set(theirs):
-        for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
-            if a != b:
-                yield Deviation(a, "joint", f"number {i}", f"{b!r} there", np.inf)
+    theirs = {body.joint: body for body in oracle.model.bodies if not body.root}
+    yield from _missing("joint", robot.joint_names, tuple(theirs))
     yield from _missing("frame", robot.frame_names, tuple(oracle.model.frames))
-    kinds = {body.joint: body.kind for body in inside}
+    moved = False
     for body in robot.bodies[1:]:
         assert body.joint is not None
-        kind = kinds.get(body.joint.name, body.joint.type)
-        if kind != body.joint.type:
-            yield Deviation(body.joint.name, "type", body.joint.type, kind, np.inf)
+        other = theirs.get(body.joint.name)
+        if other is None:
+            continue
+        if other.kind != body.joint.type:
+            yield Deviation(body.joint.name, "type", body.joint.type, other.kind, np.inf)
+        above = robot.bodies[body.parent].name
+        other_above = oracle.model.bodies[other.parent].name if other.parent >= 0 else robot.bodies[0].name
+        if other_above != above:
+            moved = True
+            yield Deviation(body.name, "parent", above, str(other_above), np.inf)
+    if not moved and set(robot.joint_names) == set(theirs):
+        for i, (a, b) in enumerate(zip(robot.joint_names, theirs, strict=True)):
+            if a != b:
+                yield Deviation(a, "joint", f"number {i}", f"{b} in its place", np.inf)
 
 
 def _missing(what: str, ours: tuple[str, ...], theirs: tuple[str, ...]) -> Iterator[Deviation]:
