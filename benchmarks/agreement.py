@@ -65,18 +65,13 @@ def files(names: Sequence[str]) -> list[Path]:
     return [p for p in found if not names or any(n in p.name for n in names)]
 
 
-def worst(agreement: Agreement, *, solving: bool) -> str:
-    """The algorithm of the largest error, among those that solve with M or the others."""
-    return max((n for n in agreement.errors if (n in ILL_CONDITIONED) == solving), key=agreement.errors.__getitem__)
-
-
 def row(name: str, nv: int, agreement: Agreement) -> str:
-    plain = worst(agreement, solving=False)
-    solving = agreement.errors[worst(agreement, solving=True)] if not agreement.deviations else float("nan")
-    third = agreement.third
+    errors, third = agreement.errors, agreement.third
+    solving = max((error for n, error in errors.items() if n in ILL_CONDITIONED), default=float("nan"))
+    plain = max((n for n in errors if n not in ILL_CONDITIONED), key=errors.__getitem__)
     opinion = third.verdict[:60] if third.error is None else f"{third.verdict} ({third.error:.0e})"
     return (
-        f"{name:<34}{agreement.root:<7}{nv:>4}{agreement.errors[plain]:>10.1e}  {plain:<24}{solving:>9.1e}"
+        f"{name:<34}{agreement.root:<7}{nv:>4}{errors[plain]:>10.1e}  {plain:<24}{solving:>9.1e}"
         f"{agreement.condition[1]:>9.0e}  {opinion}" + ("" if agreement.passed else "  DISAGREES")
     )
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,12 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import COORDINATES, MODELS, reference, state, tree
 
+import quaddyn.reference as reference_room
 from quaddyn.errors import ArgumentError, UnknownNameError
 from quaddyn.reference import Reference, closed_form, configuration, coriolis, mass, rnea, worked
 from quaddyn.reference.aba import aba, forward_by_mass
+from quaddyn.reference.algebra import exp
 from quaddyn.reference.derivatives import along, by_configuration
 from quaddyn.reference.kinematics import body_jacobian_rates, body_jacobians, pose, twists
-from quaddyn.reference.lie_group import forward_dynamics
+from quaddyn.reference.lie_group import forward_dynamics, relative
 from quaddyn.reference.regressor import INERTIAL, unit_inertia
 
 every_model = pytest.mark.parametrize("key", MODELS)
@@ -378,3 +383,52 @@ def test_unknown_names_and_wrong_sizes_are_refused() -> None:
         oracle.frame_velocity(q, v, "tool1", reference="body")
     with pytest.raises(ArgumentError, match="armature"):
         Reference(tree(("revolute",)), armature=np.zeros(3))
+
+
+# -- the Lie group ----------------------------------------------------------------------------------------------------
+def test_twists_of_the_body_and_of_its_parent_move_it_alike_and_mixing_them_does_not() -> None:
+    """Source D's two sets of twists: ``g(0) exp(xi q) = exp(Ad(g(0)) xi q) g(0)``, which is not ``exp(xi q) g(0)``."""
+    oracle, q, *_ = drawn("sliding fixed", 17)
+    for body in oracle.model.bodies:
+        moved = body.T @ configuration.joint_motion(body, q[body.q])
+        close(relative(body, q[body.q]), moved)
+        angle = np.arctan2(*q[body.q][::-1]) if body.kind == "continuous" else q[body.q][0]
+        close(body.T @ exp(body.S[:, 0] * angle), moved)
+        assert np.abs(exp(body.S[:, 0] * angle) @ body.T - moved).max() > 1e-2
+
+
+def test_chains_of_a_thousand_links_are_no_harder_than_short_ones() -> None:
+    links = 1000
+    parts = ['<link name="0"/>']
+    for i in range(links):
+        parts.append(f'<link name="{i + 1}">{ROD}</link><joint name="j{i:04}" type="revolute">')
+        parts.append(f'<parent link="{i}"/><child link="{i + 1}"/><origin xyz="0 0.1 0"/><axis xyz="1 0 0"/></joint>')
+    oracle = Reference(f'<robot name="chain">{"".join(parts)}</robot>')
+    q, a = np.zeros(links), np.zeros(links)
+    # Straight and horizontal: the first joint carries every rod at its distance, the last one its own.
+    tau = oracle.rnea(q, np.zeros(links), a)
+    arms = 0.05 + 0.1 * np.arange(links)
+    assert tau[0] == pytest.approx(9.81 * arms.sum(), rel=1e-12)
+    assert tau[-1] == pytest.approx(9.81 * 0.05, rel=1e-9)
+    assert np.abs(oracle.aba(q, np.zeros(links), tau)).max() < 1e-3  # what rounding of so heavy a load leaves
+
+
+ROD = (
+    '<inertial><origin xyz="0 0.05 0"/><mass value="1"/>'
+    '<inertia ixx="1e-3" iyy="1e-5" izz="1e-3" ixy="0" ixz="0" iyz="0"/></inertial>'
+)
+
+
+# -- independence -----------------------------------------------------------------------------------------------------
+def test_the_reference_imports_nothing_of_the_package_but_its_errors_and_nothing_of_pinocchio() -> None:
+    folder = Path(reference_room.__file__).parent
+    outside = set()
+    for file in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                outside |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 2:
+                outside.add(f"..{node.module}")
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                outside.add(str(node.module).split(".")[0])
+    assert outside - set(sys.stdlib_module_names) == {"numpy", "defusedxml", "..errors"}

@@ -13,7 +13,7 @@ import pinocchio as pin
 
 from ..reference import Body as Oracle
 from ..reference import Reference
-from ..reference.algebra import spatial_inertia, swap
+from ..reference.algebra import mass_properties, spatial_inertia, swap
 from ..robot.bodies import Body, merge
 from ..robot.model import body_joint
 from ..robot.robot import Robot
@@ -129,21 +129,13 @@ def _numbers(robot: Robot, oracle: Reference) -> Iterator[Deviation]:
 
 def _inertial(name: str, ours: Inertial, G: Array) -> Iterator[Deviation]:
     """Mass, first moment as centre of mass, and inertia of a body against the reference's spatial inertia."""
-    theirs = oracle_inertial(G)
+    theirs = Inertial(*mass_properties(G))
     yield _vector(name, "mass", np.array([ours.mass]), np.array([theirs.mass]))
     # A length and an inertia to measure by: of the body about its joint, so that a point mass has them too.
     size = float(np.abs(G[:3, :3]).max())
     length = np.sqrt(size / theirs.mass) if theirs.mass else 1.0
     yield _vector(name, "center of mass", ours.com, theirs.com, length)
     yield _vector(name, "inertia", ours.inertia, theirs.inertia, size)
-
-
-def oracle_inertial(G: Array) -> Inertial:
-    """Mass, centre of mass and inertia about it of a spatial inertia (6, 6)."""
-    mass = float(G[5, 5])
-    first = np.array([G[2, 4], G[0, 5], G[1, 3]])
-    com = first / mass if mass else np.zeros(3)
-    return Inertial(mass, com, G[:3, :3] - spatial_inertia(mass, com, np.zeros((3, 3)))[:3, :3])
 
 
 def _spatial(inertial: Inertial) -> Array:

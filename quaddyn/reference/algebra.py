@@ -79,6 +79,14 @@ def spatial_inertia(mass: float, com: Array, inertia: Array) -> Array:
     return G
 
 
+def mass_properties(G: Array) -> tuple[float, Array, Array]:
+    """Mass [kg], centre of mass (3,) [m] and inertia (3, 3) about it: what `spatial_inertia` was made from."""
+    mass, first = float(G[5, 5]), np.array([G[2, 4], G[0, 5], G[1, 3]])  # m [c] is the upper right block
+    com = first / mass if mass else np.zeros(3)
+    c = skew(com)
+    return mass, com, G[:3, :3] + mass * c @ c
+
+
 def rotation(axis: Array, c: Any, s: Any) -> Array:
     """(3, 3) rotation about a unit `axis` by the angle of cosine `c`, sine `s` (Rodrigues)."""
     W = skew(axis)

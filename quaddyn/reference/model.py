@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from ..errors import ModelError
-from .algebra import Ad, Array, inverse, motion, rotation, spatial_inertia, swap
+from .algebra import Ad, Array, inverse, mass_properties, motion, rotation, spatial_inertia, swap
 from .reader import Description, Joint, Link
 
 Root = Literal["free", "planar", "fixed"]
@@ -71,19 +71,17 @@ class Body:
     @property
     def mass(self) -> float:
         """Mass [kg]."""
-        return float(self.G[5, 5])
+        return mass_properties(self.G)[0]
 
     @property
     def com(self) -> Array:
         """(3,) centre of mass in the body's frame [m]; zero without mass."""
-        first = np.array([self.G[2, 4], self.G[0, 5], self.G[1, 3]])  # m [c] is the upper right block of G
-        return first / self.mass if self.mass else first
+        return mass_properties(self.G)[1]
 
     @property
     def inertia(self) -> Array:
         """(3, 3) inertia about the centre of mass, in the body's axes [kg m^2]."""
-        about_origin: Array = self.G[:3, :3]
-        return about_origin - spatial_inertia(self.mass, self.com, np.zeros((3, 3)))[:3, :3]
+        return mass_properties(self.G)[2]
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,8 @@ class Reference:
     angular before linear.
 
     Args:
-        source: URDF text or bytes, a path, or a `Model` built by hand (then the other options must be left alone).
+        source: URDF text or bytes, a path, or a `Model` built by hand (to which root, frames,
+            gravity and mimic do not apply).
         root: "free", "planar" (sagittal x, z, pitch) or "fixed".
         frames: extra frames by name: a link and (3,) an offset in it [m], such as feet.
         armature: (nv,) rotor inertia [kg m^2]; zero by default, as no URDF states it.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .algebra import Array, ad, skew
+from .algebra import Array, ad, mass_properties, skew
 from .kinematics import Pose, accelerations, body_jacobians, twists
 from .model import Model
 
@@ -42,7 +42,8 @@ def parameters(model: Model) -> Array:
 
 def _inertial(G: Array) -> Array:
     """(10,) the inertial parameters of a spatial inertia (6, 6)."""
-    return np.array([*G[:3, :3][np.triu_indices(3)], G[2, 4], G[0, 5], G[1, 3], G[5, 5]])
+    mass, com, _ = mass_properties(G)
+    return np.array([*G[:3, :3][np.triu_indices(3)], *(mass * com), mass])
 
 
 def regressor(at: Pose, v: Array, a: Array) -> Array:
