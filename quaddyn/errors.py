@@ -55,7 +55,3 @@ class DivergenceError(QuaddynError, ArithmeticError):
 
     def __str__(self) -> str:
         return str(self.args[0])
-
-
-class MissingExtraError(QuaddynError, ImportError):
-    """An optional dependency is needed; the message names the extra that brings it."""
