@@ -117,7 +117,8 @@ def _numbers(robot: Robot, oracle: Reference) -> Iterator[Deviation]:
         yield from _inertial(ours.name, ours.inertial, theirs.G)
         yield from _inertial(ours.name, _in_model(robot, ours), theirs.G)
         frame = model.getFrameId(ours.name, pin.FrameType.BODY)
-        J = pin.getFrameJacobian(model, data, frame, pin.LOCAL)
+        # Pinocchio's is a vector on a robot of one joint.
+        J = np.reshape(pin.getFrameJacobian(model, data, frame, pin.LOCAL), (6, model.nv))
         yield _vector(ours.name, "axis", J[:, theirs.v], swap() @ theirs.S)
         yield _vector(ours.name, "placement", _to_parent(robot, data, oracle, theirs), theirs.T)
         if not theirs.root:
