@@ -198,11 +198,27 @@ def without_world(data: bytes, links: Iterable[str]) -> bytes:
     return bytes(ElementTree.tostring(robot))
 
 
+def with_held_joint(data: bytes, name: str, root: str, notes: Iterable[str]) -> bytes:
+    """The file with its floating joint right below the root link fixed, where a fixed root was asked for.
+
+    The loader may do so in plain sight only: a finding says that the joint is held.
+    """
+    robot = ElementTree.fromstring(data)
+    for joint in robot.findall("joint"):
+        parent = joint.find("parent")
+        floats = joint.get("type") == "floating" and parent is not None and parent.get("link") == root
+        if joint.get("name") == name and floats and any(f"{name!r} is held" in note for note in notes):
+            joint.set("type", "fixed")
+    return bytes(ElementTree.tostring(robot))
+
+
 def misfits(data: bytes, facts: dict[str, Any]) -> list[str]:
     """What is wrong with an accepted robot whose `facts` (see `fuzzing.probe`) stand against the file's own bytes."""
     reading = read(data, facts["root"])
     if reading.root not in facts["links"] and any(f"{reading.root!r}" in f for f in facts["notes"]):
         reading = read(without_world(data, facts["links"]), facts["root"])
+    elif facts["root"] == "fixed" and len(lost := reading.moving - set(facts["joints"])) == 1:
+        reading = read(with_held_joint(data, lost.pop(), reading.root, facts["notes"]), "fixed")
     wrong = [f"accepted: {f}" for f in reading.faults] + list(facts["wrong"])
     if reading.faults:
         return wrong

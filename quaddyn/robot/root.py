@@ -43,7 +43,9 @@ def attach_root(tree: Tree, root: str, findings: list[Finding]) -> Tree:
     floats = joint.type == "floating"
     if root == "fixed" and floats:
         held = replace(joint, type="fixed", limits=Limits())
-        findings.append(Finding("note", joint.where, "the floating joint is held, because root='fixed'"))
+        findings.append(
+            Finding("note", joint.where, f"joint {joint.name!r} is held, because root='fixed' and it floats")
+        )
         return replace(tree, joints=(held, *tree.joints[1:]))
     if root == "fixed" or not (floats or (above.name == WORLD and joint.type == "fixed")):
         if root != "fixed" and above.name == WORLD:
