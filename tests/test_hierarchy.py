@@ -1,0 +1,167 @@
+"""Strict priorities on plain matrices: source E's worked example, strictness, rank and damping."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import quaddyn as qd
+from quaddyn.hierarchy import equal_priority, prioritized, single_task
+from quaddyn.kinematics.velocity import frame_task, joint_task
+
+S3 = np.sqrt(3.0)
+J_E = 0.5 * np.array([[0.0, -S3, -S3], [-4.0, -3.0, -1.0]])
+W_E = np.ones(2)
+J_2 = np.eye(3)[:2]
+W_2 = np.zeros(2)
+ANGLES = np.array([np.pi / 6, np.pi / 3, np.pi / 3])
+
+
+def rounded(x):
+    return np.round(x, 4).tolist()
+
+
+def matrices():
+    return (J_E, W_E), (J_2, W_2)
+
+
+def on_the_robot():
+    robot = qd.load("planar_3r")
+    s = qd.Dynamics(robot).update(ANGLES, np.zeros(3))
+    return frame_task(s, "tool", np.ones(2), rows=("x", "z")), joint_task(s, {"joint1": 0.0, "joint2": 0.0})
+
+
+@pytest.mark.parametrize("example", [matrices, on_the_robot])
+def test_source_e_is_reproduced_to_the_printed_digits(example):
+    first, second = example()
+    single = single_task(*first)
+    assert rounded(single.x) == [0.0688, -0.5602, -0.5945]
+    assert single.errors[0] < 1e-28
+    assert round(float(np.sum((second[1] - second[0] @ single.x) ** 2)), 4) == 0.3185
+    equal = equal_priority([first, second])
+    assert rounded(equal.x) == [-0.1335, -0.0667, -1.1325]
+    assert rounded(equal.errors) == [0.0059, 0.0223] and equal.ranks == (3,)
+    strict = prioritized([first, second])
+    assert rounded(strict.x) == [-0.1691, -0.0845, -1.0702]
+    assert strict.errors[0] < 1e-28 and round(strict.errors[1], 4) == 0.0357
+    assert strict.ranks == (2, 1)
+
+
+def test_the_planar_arm_has_the_jacobian_of_source_e():
+    np.testing.assert_allclose(on_the_robot()[0][0], J_E, atol=1e-15)
+
+
+def test_the_textbook_formula_at_machine_tolerance_loses_the_first_task_and_ours_does_not():
+    """``J_2 N_1`` has a singular value of 6.5e-16; a pseudo-inverse that takes it for real ruins task 1."""
+    pinv = np.linalg.pinv(J_E)
+    N = np.eye(3) - pinv @ J_E
+    assert 0.0 < np.linalg.svd(J_2 @ N)[1][1] < 1e-14
+    naive = pinv @ W_E + N @ np.linalg.pinv(J_2 @ N, rcond=0.0) @ (W_2 - J_2 @ pinv @ W_E)
+    assert np.sum((W_E - J_E @ naive) ** 2) > 1e-3
+    for tolerance in (1e-14, 1e-9, 1e-3):
+        assert prioritized(matrices(), rank_tolerance=tolerance).errors[0] < 1e-28
+
+
+def random_task(rng, n, *, deficient=False):
+    m = int(rng.integers(1, n + 1))
+    J = rng.normal(size=(m, n))
+    if deficient and m > 1:
+        J[-1] = J[0] * rng.normal()
+    return J, rng.normal(size=m)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([0.0, 1e-3, 0.5]))
+def test_no_lower_task_changes_what_the_first_achieves(seed, deficient, damping):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 9))
+    first, *others = [random_task(rng, n, deficient=deficient) for _ in range(4)]
+    alone = prioritized([first], damping=damping)
+    scale = 1.0 + np.abs(alone.x).max()
+    for levels in range(1, 4):
+        below = prioritized([first, *others[:levels]], damping=damping)
+        assert abs(np.linalg.norm(below.residuals[0]) - np.linalg.norm(alone.residuals[0])) <= 1e-12 * scale
+        np.testing.assert_allclose(below.residuals[0], alone.residuals[0], atol=2e-12 * scale)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 2**32 - 1))
+def test_every_level_is_the_least_squares_optimum_in_the_null_space_of_all_above(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 9))
+    tasks = [random_task(rng, n) for _ in range(3)]
+    solution = prioritized(tasks)
+    for k, (J, _) in enumerate(tasks):
+        above = np.vstack([np.zeros((1, n)), *(A for A, _ in tasks[:k])])
+        rank = np.linalg.matrix_rank(above)
+        Z = np.linalg.svd(above)[2][rank:].T
+        # The residual cannot be reduced by any motion that leaves the levels above alone.
+        gradient = Z.T @ J.T @ solution.residuals[k]
+        assert np.abs(gradient).max(initial=0.0) < 1e-8 * (1.0 + np.abs(solution.x).max())
+    assert sum(solution.ranks) <= n
+
+
+def test_a_single_task_is_the_pseudo_inverse_of_numpy():
+    rng = np.random.default_rng(0)
+    for shape in [(3, 5), (5, 3), (4, 4)]:
+        J, w = rng.normal(size=shape), rng.normal(size=shape[0])
+        np.testing.assert_allclose(single_task(J, w).x, np.linalg.pinv(J) @ w, atol=1e-12)
+
+
+def test_damping_is_the_damped_least_squares_formula_and_bounds_the_answer():
+    J, w = np.array([[1.0, 0.0], [0.0, 1e-6]]), np.ones(2)
+    for damping in (1e-3, 0.1):
+        expected = J.T @ np.linalg.solve(J @ J.T + damping**2 * np.eye(2), w)
+        x = single_task(J, w, damping=damping).x
+        np.testing.assert_allclose(x, expected, rtol=1e-12)
+        assert np.abs(x[1]) <= 0.5 / damping
+    assert single_task(J, w).x[1] == pytest.approx(1e6)
+
+
+def test_a_task_without_freedom_left_has_rank_zero_and_changes_nothing():
+    first = (np.eye(3), np.ones(3))
+    solution = prioritized([first, (np.ones((1, 3)), np.array([7.0]))])
+    assert solution.ranks == (3, 0)
+    np.testing.assert_allclose(solution.x, np.ones(3), atol=1e-15)
+
+
+def test_a_zero_task_has_rank_zero_and_empty_tasks_are_harmless():
+    assert single_task(np.zeros((2, 3)), np.ones(2)).ranks == (0,)
+    assert prioritized([(np.zeros((0, 3)), np.zeros(0)), (np.eye(3), np.ones(3))]).ranks == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "word"),
+    [
+        ([], "at least one"),
+        ([(np.eye(2), np.ones(3))], r"tasks\[0\]"),
+        ([(np.eye(2), np.ones(2)), (np.eye(3), np.ones(3))], r"tasks\[1\].*columns"),
+        ([(np.eye(2), np.array([1.0, np.nan]))], "finite"),
+        ([(np.ones(2), np.ones(2))], r"J \(m, n\)"),
+        (["ab"], "pair"),
+    ],
+)
+def test_wrong_tasks_are_named(tasks, word):
+    for solve in (prioritized, equal_priority):
+        with pytest.raises(qd.ArgumentError, match=word):
+            solve(tasks)
+
+
+@pytest.mark.parametrize("option", [{"damping": -1.0}, {"damping": np.nan}, {"rank_tolerance": 1.0}])
+def test_options_out_of_range_are_named(option):
+    with pytest.raises(qd.ArgumentError, match=next(iter(option))):
+        single_task(np.eye(2), np.ones(2), **option)
+
+
+def test_wrong_robot_tasks_are_named():
+    s = qd.Dynamics(qd.load("planar_3r")).update(ANGLES, np.zeros(3))
+    with pytest.raises(qd.ArgumentError, match="rows"):
+        frame_task(s, "tool", np.ones(2), rows=("x", "up"))
+    with pytest.raises(qd.ArgumentError, match="velocity"):
+        frame_task(s, "tool", np.ones(3), rows=("x", "z"))
+    with pytest.raises(qd.UnknownNameError):
+        frame_task(s, "tol", np.ones(3))
+    with pytest.raises(qd.UnknownNameError):
+        joint_task(s, {"joint9": 0.0})
+    with pytest.raises(qd.ArgumentError, match="rates"):
+        joint_task(s, {})
