@@ -78,6 +78,15 @@ def test_every_robot_of_the_catalogue_is_among_them() -> None:
     assert {entry.path for entry in CATALOGUE.values()} <= set(ACCEPTED)
 
 
+def test_the_file_that_a_robot_came_from_is_read_again_by_default() -> None:
+    kept = cross_check(go2(), samples=1, derivatives=0, mujoco=False)
+    assert kept.passed
+    assert kept.errors == check(go2(), text(), samples=1, derivatives=0).errors
+    changed = dataclasses.replace(go2(), source=edited("FL_thigh", "inertial/mass", "value", "1.2").encode())
+    found = cross_check(changed, samples=1, derivatives=0, mujoco=False).deviations
+    assert ("FL_thigh", "mass") in {(d.name, d.quantity) for d in found}
+
+
 @pytest.mark.parametrize("name", ["go2", "anymal_c", "solo8", "double_pendulum_continuous"])
 @pytest.mark.parametrize("root", ["free", "planar", "fixed"])
 def test_every_root_agrees(name: str, root: str) -> None:

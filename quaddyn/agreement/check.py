@@ -60,18 +60,13 @@ def cross_check(
         The `Agreement`; print it.
 
     Raises:
-        ArgumentError: no samples, or no `source` where the robot keeps none.
+        ArgumentError: no samples.
         ModelError: the reference's reader refuses the file.
     """
     if samples < 1:
         raise ArgumentError(f"samples: expected at least 1, got {samples}")
-    text = source if source is not None else getattr(robot, "source", None)
-    if reference is not None:
-        oracle = reference
-    elif text is not None:
-        oracle = reading(robot, text)
-    else:
-        raise ArgumentError("source: this robot does not keep its file; pass the URDF's text or path")
+    text = robot.source if source is None else source
+    oracle = reading(robot, text) if reference is None else reference
     found = deviations(robot, oracle, tolerance)
     if any(d.quantity in STRUCTURE for d in found):
         return _other_structure(robot, found, seed)
