@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -109,18 +109,22 @@ def check(
     everything: Annotated[bool, typer.Option("--all", help="check the whole catalogue")] = False,
     samples: Annotated[int, typer.Option(min=0, help="random states of the cross-check; 0: the guard alone")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="of the random states")] = 0,
+    against: Annotated[str | None, typer.Option(metavar="NAME|FILE", help="what the reference reads instead")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
 ) -> None:
     """Judge a robot, then compare Pinocchio with the in-house reference, which reads the file on its own.
 
-    Exit code 1 if the guard refuses it or an algorithm disagrees by more than its tolerance.
+    Exit code 1 if the guard refuses it or an algorithm disagrees by more than its tolerance.  With --against, the
+    reference reads that robot's file: a copy with other numbers is caught, and the links that differ are named.
     """
     if everything == (source is not None):
         raise typer.BadParameter("give one NAME or FILE, or --all")
     names = list(CATALOGUE) if everything else [str(source)]
+    other = load(against, root=root, packages=package or ()).source if against is not None else None
     verdicts = []
     for name in _progress(names, "checking"):
-        verdicts.append(_judge(name, root=root, package=package or [], strict=strict, samples=samples, seed=seed))
+        loaded = _load(name, root=root, package=package or [], strict=strict)
+        verdicts.append(_cross_check(loaded, samples=samples, seed=seed, source=other) if samples else loaded)
     if as_json:
         print(json.dumps([v.to_json() for v in verdicts], indent=2))
     elif everything:
@@ -237,19 +241,22 @@ class _Verdict:
         return out
 
 
-def _judge(name: str, *, root: str | None, package: list[Path], strict: bool, samples: int, seed: int) -> _Verdict:
+def _load(name: str, *, root: str | None, package: list[Path], strict: bool) -> _Verdict:
     try:
-        robot = load(name, root=root, packages=package, strict=strict)
+        return _Verdict(name, load(name, root=root, packages=package, strict=strict), "", None)
     except ModelError as error:
         return _Verdict(name, None, str(error), None)
-    if not samples:
-        return _Verdict(name, robot, "", None)
+
+
+def _cross_check(loaded: _Verdict, *, samples: int, seed: int, source: bytes | str | None) -> _Verdict:
     from .agreement import cross_check
 
+    if loaded.robot is None:
+        return loaded
     try:
-        return _Verdict(name, robot, "", cross_check(robot, samples=samples, seed=seed))
+        return replace(loaded, agreement=cross_check(loaded.robot, samples=samples, seed=seed, source=source))
     except ModelError as error:  # the guard let pass what the reference's own reader does not
-        return _Verdict(name, robot, f"the reference's reader: {error}", None)
+        return replace(loaded, refusal=f"the reference's reader: {error}")
 
 
 def _print_summary(verdicts: list[_Verdict]) -> None:

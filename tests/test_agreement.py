@@ -36,14 +36,6 @@ ACCEPTED = [p for p in FILES if p.stem not in REFUSED]
 SMALL = 40
 
 
-#: `Dynamics.regressor` takes Pinocchio's joint frames for those of the bodies.  Where a joint is planar, or continuous
-#: about an axis that is not aligned, these are turned: its columns belong to other parameters than `parameters`.
-OPEN = {"regressor", "regressor @ parameters"}
-OPEN_WITH_ONE_JOINT = pytest.mark.xfail(
-    strict=True, raises=IndexError, reason="Dynamics.regressor: Pinocchio's is a vector where nv = 1"
-)
-
-
 def check(robot: qd.Robot, source: object, **options: object) -> Agreement:
     return cross_check(robot, source=source, **{"samples": 3, "mujoco": False, **options})
 
@@ -105,20 +97,17 @@ def test_every_type_of_joint_about_any_axis_agrees(kinds: tuple[str, str], root:
     source = tree(kinds)
     agreement = check(qd.load(source, root=root), source, samples=2)
     assert not agreement.deviations
-    assert not set(agreement.failed) - OPEN, str(agreement)
+    assert not agreement.failed, str(agreement)
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(k, marks=() if k in ("planar", "floating") else OPEN_WITH_ONE_JOINT) for k in KINDS]
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_robot_of_one_joint_agrees(kind: str) -> None:
     source = tree((kind,))
     agreement = check(qd.load(source, root="fixed"), source, samples=2)
-    assert not set(agreement.failed) - OPEN, str(agreement)
+    assert not agreement.failed, str(agreement)
     assert not agreement.deviations
 
 
-@pytest.mark.xfail(strict=True, reason="see OPEN")
 def test_every_type_of_joint_in_one_tree_agrees_in_the_regressor_too() -> None:
     agreement = check(qd.load(EVERYTHING, root="free"), EVERYTHING)
     assert agreement.passed, str(agreement)
@@ -166,7 +155,7 @@ def test_random_mutants_of_real_files_that_the_guard_accepts_are_read_alike_by_b
         accepted += 1
         agreement = check(robot, source, samples=1, derivatives=0)
         assert not agreement.deviations, (case.kind, case.base.name, str(agreement))
-        assert not set(agreement.failed) - OPEN, (case.kind, str(agreement))
+        assert not agreement.failed, (case.kind, str(agreement))
     assert accepted >= 12
 
 

@@ -59,6 +59,17 @@ def test_check_strict_refuses_what_has_warnings() -> None:
     assert runner.invoke(app, ["check", "small_quadruped", "--strict", "--samples", "0"]).exit_code == 0
 
 
+def test_check_against_the_original_names_the_link_that_differs(tmp_path: Path) -> None:
+    copy = tmp_path / "copy.urdf"
+    text = find("go2").path.read_text()
+    copy.write_text(text.replace('ixx="0.00108"', 'ixx="0.00109"', 1))
+    result = runner.invoke(app, ["check", str(copy), "--against", "go2", "--samples", "1"])
+    assert result.exit_code == 1
+    assert "FL_calf: inertia differs" in result.stdout
+    assert "FR_calf" not in result.stdout.partition("differs")[2]
+    assert runner.invoke(app, ["check", str(copy), "--samples", "1"]).exit_code == 0
+
+
 def test_check_all_judges_every_robot() -> None:
     result = runner.invoke(app, ["check", "--all", "--json", "--samples", "1"])
     assert result.exit_code == 0

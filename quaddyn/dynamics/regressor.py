@@ -45,6 +45,9 @@ class BodyColumns:
         # A base bolted to the world (joint 0) moves nothing: Pinocchio has no columns for it, and ours stay zero.
         self._moved = np.array([k for k, j in enumerate(joints) if j], dtype=np.intp)
         self._from = np.array([10 * (j - 1) + p for j in joints if j for p in FROM_PINOCCHIO], dtype=np.intp)
+        # Where Pinocchio's joint frame is turned (`model.turned_frame`), its columns belong to turned parameters.
+        turns = [(k, frame.placement.rotation) for k, frame in enumerate(frames) if joints[k]]
+        self._turns = [(k, turned_parameters(R)) for k, R in turns if not np.array_equal(R, np.eye(3))]
         self._turned = np.array([k for k, axis in enumerate(self.axes) if axis >= 0], dtype=np.intp)
         self._axes = np.array([axis for axis in self.axes if axis >= 0], dtype=np.intp)
 
@@ -62,7 +65,10 @@ class BodyColumns:
         """
         nv, width = v.size, INERTIAL if only_inertial else ALL
         H = np.zeros((nv, self.bodies, width))
-        H[:, self._moved, :INERTIAL] = inertial[:, self._from].reshape(nv, -1, INERTIAL)
+        # Pinocchio's is a vector on a robot of one joint.
+        H[:, self._moved, :INERTIAL] = inertial.reshape(nv, -1)[:, self._from].reshape(nv, -1, INERTIAL)
+        for k, turn in self._turns:
+            H[:, k, :INERTIAL] = H[:, k, :INERTIAL] @ turn
         if not only_inertial:
             own = v[self._axes], np.sign(v[self._axes]), a[self._axes]
             H[self._axes, self._turned, INERTIAL:] = np.stack(own, axis=-1)
@@ -84,3 +90,16 @@ def inertial_parameters(body: Body) -> Array:
     mass, com = body.inertial.mass, body.inertial.com
     about_joint = body.inertial.inertia + mass * steiner(com)
     return np.array([*about_joint[np.triu_indices(3)], *(mass * com), mass])
+
+
+def turned_parameters(R: Array) -> Array:
+    """(10, 10) map of `inertial_parameters` from the axes of a frame to those of another, ``x' = R x``."""
+    out = np.zeros((INERTIAL, INERTIAL))
+    rows, columns = np.triu_indices(3)
+    for j, (row, column) in enumerate(zip(rows, columns, strict=True)):
+        L = np.zeros((3, 3))
+        L[row, column] = L[column, row] = 1.0
+        out[:6, j] = (R @ L @ R.T)[rows, columns]
+    out[6:9, 6:9] = R
+    out[9, 9] = 1.0
+    return out

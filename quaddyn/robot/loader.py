@@ -122,7 +122,7 @@ def load(
         armature=frozen(model.armature),
         legs={},
         report=Report((), {}, checks),
-        source=document.data if isinstance(document.data, bytes) else document.data.encode(),
+        source=document.data,
     )
     index = robot.actuated_index
     q = given_home(robot, q_home) if q_home is not None else home(robot, limbs, wished_bends(bend, limbs), findings)

@@ -85,7 +85,7 @@ class Robot:
         armature: (nv,) rotor inertia seen at the joint [kg m^2]; 0 on the root.
         legs: `Leg` by name.
         report: the guard's findings and the provenance of every resolved number.
-        source: the URDF document itself, for readers that share no code with ours.
+        source: the URDF document itself (text if it was given as text), for readers that share no code with ours.
     """
 
     name: str
@@ -104,7 +104,7 @@ class Robot:
     armature: Array
     legs: Mapping[str, Leg]
     report: Report
-    source: bytes
+    source: bytes | str
     _frame_ids: Mapping[str, int] = field(init=False, repr=False)
     _places: Mapping[str, tuple[int, int]] = field(init=False, repr=False)
     _actuated_index: NDArray[np.intp] = field(init=False, repr=False)
