@@ -42,6 +42,17 @@ class UnknownNameError(QuaddynError, KeyError):
         return type(self), (self.kind, self.name, self.known)
 
 
+class UnreachableError(QuaddynError, ValueError):
+    """A leg cannot put its foot at `target` (3,) [m]; `nearest` (3,) is the nearest point that it can reach."""
+
+    def __init__(self, leg: str, target: object, nearest: object) -> None:
+        self.leg, self.target, self.nearest = leg, target, nearest
+        super().__init__(leg, target, nearest)
+
+    def __str__(self) -> str:
+        return f"leg {self.leg!r} cannot reach {self.target}; the nearest point it can reach is {self.nearest}"
+
+
 class StaleStateError(QuaddynError, RuntimeError):
     """A State was read after the Dynamics it came from had been updated again."""
 

@@ -1,0 +1,263 @@
+"""`inverse_kinematics`: a configuration that puts any set of frames where they are wanted, by damped least squares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike, NDArray
+
+from ..dynamics.arguments import check_unit, check_vector
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.robot import Robot
+from ..urdf.tree import Array, Pose
+
+#: Steps shorter than this [rad or m] make no difference any more.
+_STILL = 1e-15
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InverseSolution:
+    """What `inverse_kinematics` came to.
+
+    Attributes:
+        q: (nq,) the best configuration found.
+        converged: whether every frame is where it is wanted, within the tolerance.
+        status: "converged"; "stationary", at a point where no small motion within the limits helps: nearest, as far as
+            one can see; or "max_iterations".
+        errors: by frame, its distance from the target [m], for a placement that and the angle [rad] together.
+        iterations: of the start that led here.
+        starts: how many starts were tried.
+    """
+
+    q: Array
+    converged: bool
+    status: str
+    errors: Mapping[str, float]
+    iterations: int
+    starts: int
+
+
+def inverse_kinematics(
+    robot: Robot,
+    targets: Mapping[str, ArrayLike | Pose],
+    *,
+    q0: Array | None = None,
+    joints: Sequence[str] | None = None,
+    move_root: bool = True,
+    limits: bool = True,
+    tolerance: float = 1e-10,
+    damping: float = 1e-3,
+    max_iterations: int = 100,
+    restarts: int = 10,
+    seed: int = 0,
+) -> InverseSolution:
+    """Find a configuration that puts frames where they are wanted.
+
+    Levenberg and Marquardt's method on the configuration manifold, with Nielsen's choice of the damping; joints at a
+    limit that would leave it stand still.  From other starts, drawn at random, when the first does not converge.
+
+    The error of a placement is the logarithm of ``T_frame_target`` in metres and radians: one radian weighs as much as
+    one metre.
+
+    Source: K. Madsen, H. B. Nielsen, O. Tingleff, *Methods for Non-Linear Least Squares Problems*, 2004, section 3.2;
+    Sugihara, *Solvability-unconcerned inverse kinematics*, IEEE T-RO 2011, for the idea on robots.
+
+    Args:
+        robot: any robot.
+        targets: by frame (foot, link or joint): (3,) the wanted position of its origin [m], or its wanted placement as
+            a `Pose` or (4, 4) matrix; world axes.
+        q0: (nq,) where to start; ``robot.q_home`` by default.
+        joints: names of the joints that may move; all by default.
+        move_root: whether the root of a free or planar robot may move.
+        limits: whether position limits are kept; a start outside is moved to them.
+        tolerance: on the error of every frame [m, rad].
+        damping: of the first step, relative to the largest diagonal entry of ``J^T J``.
+        max_iterations: per start.
+        restarts: how many further starts at most; their joints are uniform within the limits (or a whole turn),
+            their roots stay at q0.
+        seed: of the generator that draws them.
+
+    Raises:
+        ArgumentError: targets or options that make no sense, or a q0 of the wrong shape or not finite.
+        UnknownNameError: a frame or joint that the robot has not.
+    """
+    if q0 is None:
+        q0 = robot.q_home
+    check_vector("q0", q0, (robot.nq,), f"nq of {robot.name}")
+    check_unit(robot.model, q0)
+    for name, value in (("tolerance", tolerance), ("damping", damping)):
+        if not (np.isfinite(value) and value > 0.0):
+            raise ArgumentError(f"{name}: expected a positive number, got {value}")
+    if max_iterations < 1 or restarts < 0:
+        raise ArgumentError(f"max_iterations: expected >= 1, got {max_iterations}; restarts: >= 0, got {restarts}")
+    problem = _Problem(robot, targets, joints, move_root, limits)
+    rng = np.random.default_rng(seed)
+    best: InverseSolution | None = None
+    for start in range(restarts + 1):
+        q = problem.within(q0 if start == 0 else problem.random(q0, rng))
+        found = problem.descend(q, tolerance, damping, max_iterations, start + 1)
+        if best is None or max(found.errors.values()) < max(best.errors.values()):
+            best = found
+        if best.converged:
+            break
+    assert best is not None
+    return InverseSolution(best.q, best.converged, best.status, best.errors, best.iterations, start + 1)
+
+
+class _Problem:
+    """Errors of all frames, their Jacobian, and what may move."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        targets: Mapping[str, ArrayLike | Pose],
+        joints: Sequence[str] | None,
+        move_root: bool,
+        limits: bool,
+    ) -> None:
+        if not isinstance(targets, Mapping) or not targets:
+            raise ArgumentError("targets: expected a mapping from frame name to position or placement, not empty")
+        self.model, self.data = robot.model, robot.model.createData()
+        self.targets = [(name, robot.frame_id(name), _target(name, value)) for name, value in targets.items()]
+        if isinstance(joints, str):
+            raise ArgumentTypeError(f"joints: expected names, got the one string {joints!r}")
+        moving = np.zeros(robot.nv, dtype=np.bool_)
+        by_name = {body.joint.name: body.joint for body in robot.bodies[1:] if body.joint is not None}
+        for name in robot.joint_names if joints is None else joints:
+            v = robot.velocity_index(name)
+            moving[v : v + by_name[name].nv] = True
+        moving[: {"free": 6, "planar": 3, "fixed": 0}[robot.root]] = move_root
+        if not moving.any():
+            raise ArgumentError("joints: nothing may move")
+        self.moving = np.flatnonzero(moving)
+        # Joints with one coordinate, and the continuous ones with (cos, sin): where they stand in q, and their range.
+        single = [j for j in by_name.values() if j.nq == 1 and moving[robot.velocity_index(j.name)]]
+        self.places = np.array([robot.configuration_index(j.name) for j in single], dtype=np.intp)
+        self.circles = [
+            robot.configuration_index(j.name)
+            for j in by_name.values()
+            if j.type == "continuous" and moving[robot.velocity_index(j.name)]
+        ]
+        columns = {int(v): k for k, v in enumerate(self.moving)}
+        self.columns = np.array([columns[robot.velocity_index(j.name)] for j in single], dtype=np.intp)
+        self.lower, self.upper = robot.lower[self.places], robot.upper[self.places]
+        self.limits = limits
+        reach = np.where([j.type == "prismatic" for j in single], 1.0, np.pi)
+        self.low = np.where(np.isfinite(self.lower), self.lower, np.minimum(-reach, self.upper - 2.0 * reach))
+        self.high = np.where(np.isfinite(self.upper), self.upper, np.maximum(reach, self.lower + 2.0 * reach))
+
+    def within(self, q: Array) -> Array:
+        q = q.copy()
+        if self.limits:
+            q[self.places] = np.clip(q[self.places], self.lower, self.upper)
+        return q
+
+    def random(self, q0: Array, rng: np.random.Generator) -> Array:
+        q = q0.copy()
+        q[self.places] = rng.uniform(self.low, self.high)
+        for i in self.circles:
+            angle = rng.uniform(-np.pi, np.pi)
+            q[i : i + 2] = np.cos(angle), np.sin(angle)
+        return q
+
+    def errors(self, q: Array) -> Array:
+        """(m,) all errors, target by target."""
+        pin.framesForwardKinematics(self.model, self.data, q)
+        return np.concatenate([self._error(frame, target) for _, frame, target in self.targets])
+
+    def _error(self, frame: int, target: Array | pin.SE3) -> Array:
+        placement = self.data.oMf[frame]
+        if isinstance(target, pin.SE3):
+            return np.asarray(-pin.log6(placement.actInv(target)).vector)
+        return np.asarray(placement.translation - target)
+
+    def jacobian(self, q: Array) -> Array:
+        """(m, moving) derivative of `errors`; after `errors` at the same q."""
+        pin.computeJointJacobians(self.model, self.data, q)
+        rows = []
+        for _, frame, target in self.targets:
+            if isinstance(target, pin.SE3):
+                J = pin.getFrameJacobian(self.model, self.data, frame, pin.LOCAL)
+                rows.append(pin.Jlog6(target.actInv(self.data.oMf[frame])) @ J)
+            else:
+                rows.append(pin.getFrameJacobian(self.model, self.data, frame, pin.LOCAL_WORLD_ALIGNED)[:3])
+        return np.asarray(np.vstack(rows)[:, self.moving])
+
+    def norms(self, e: Array) -> dict[str, float]:
+        out, i = {}, 0
+        for name, _, target in self.targets:
+            size = 6 if isinstance(target, pin.SE3) else 3
+            out[name] = float(np.linalg.norm(e[i : i + size]))
+            i += size
+        return out
+
+    def step(self, q: Array, dx: Array) -> Array:
+        v = np.zeros(self.model.nv)
+        v[self.moving] = dx
+        return self.within(pin.normalize(self.model, pin.integrate(self.model, q, v)))
+
+    def free(self, q: Array, gradient: Array) -> NDArray[np.bool_]:
+        """Which coordinates may follow -gradient."""
+        out = np.ones(len(self.moving), dtype=np.bool_)
+        if self.limits:
+            downhill, x = -gradient[self.columns], q[self.places]
+            out[self.columns] = ~(((x <= self.lower) & (downhill < 0.0)) | ((x >= self.upper) & (downhill > 0.0)))
+        return out
+
+    def descend(self, q: Array, tolerance: float, damping: float, iterations: int, starts: int) -> InverseSolution:
+        e, mu, growth, status = self.errors(q), -1.0, 2.0, "max_iterations"
+        done = 0
+        while done < iterations:
+            if max(self.norms(e).values()) <= tolerance:
+                status = "converged"
+                break
+            done += 1
+            J = self.jacobian(q)
+            gradient = J.T @ e
+            free = self.free(q, gradient)
+            H = J[:, free].T @ J[:, free]
+            if mu < 0.0:
+                mu = damping * float(H.diagonal().max(initial=1e-12))
+            if not free.any() or np.abs(gradient[free]).max() <= 1e-12 * np.linalg.norm(e) * np.linalg.norm(J):
+                status = "stationary"
+                break
+            dx = np.zeros(len(self.moving))
+            dx[free] = -np.linalg.solve(H + mu * np.eye(int(free.sum())), gradient[free])
+            trial = self.step(q, dx)
+            new = self.errors(trial)
+            if np.abs(trial - q).max() <= _STILL:
+                status = "stationary"
+                break
+            predicted = float(dx @ (mu * dx - gradient))
+            ratio = float(e @ e - new @ new) / predicted if predicted > 0.0 else -1.0
+            if new @ new < e @ e:
+                q, e = trial, new
+                mu, growth = mu * max(1.0 / 3.0, 1.0 - (2.0 * ratio - 1.0) ** 3), 2.0
+            else:
+                mu, growth = mu * growth, 2.0 * growth
+                self.errors(q)
+        norms = self.norms(e)
+        converged = max(norms.values()) <= tolerance
+        return InverseSolution(q, converged, "converged" if converged else status, norms, done, starts)
+
+
+def _target(name: str, value: ArrayLike | Pose) -> Array | pin.SE3:
+    if isinstance(value, Pose):
+        value = value.homogeneous
+    try:
+        target = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"targets[{name!r}]: expected (3,), (4, 4) or a Pose, got {value!r:.60}") from None
+    if target.shape not in ((3,), (4, 4)) or not np.isfinite(target).all():
+        raise ArgumentError(f"targets[{name!r}]: expected (3,) or (4, 4) finite numbers, got shape {target.shape}")
+    if target.shape == (3,):
+        return target
+    R = target[:3, :3]
+    if np.abs(R @ R.T - np.eye(3)).max() > 1e-6 or np.linalg.det(R) < 0.0 or (target[3] != [0, 0, 0, 1]).any():
+        raise ArgumentError(
+            f"targets[{name!r}]: no placement: its rotation is not one, or its last row not (0, 0, 0, 1)"
+        )
+    return pin.SE3(R, target[:3, 3])

@@ -1,0 +1,113 @@
+"""`NumericLeg`: the foot of a leg that fits no closed form, by `inverse_kinematics` from chosen starts."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..robot.chain import Chain
+from ..robot.limbs import Limb
+from ..robot.robot import Robot
+from ..robot.stance import put
+from ..urdf.tree import Array
+from .inverse import inverse_kinematics
+
+#: Values tried along each joint for first guesses, by the number of joints.
+_GRID = {1: 64, 2: 24, 3: 11, 4: 6, 5: 4, 6: 4, 7: 3}
+#: First guesses that are refined before the nearest is taken for the answer.
+_STARTS = 6
+
+
+def chain_jacobian(chain: Chain, q: Array, turns: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Tip (..., 3) [m] of a chain and its Jacobian (..., 3, n), base axes; `turns` (n,) tells revolute joints."""
+    origins, axes, tip = chain.forward(q)
+    J = np.where(turns[:, None], np.cross(axes, tip[..., None, :] - origins), axes)
+    return tip, np.swapaxes(J, -1, -2)
+
+
+class NumericLeg:
+    """Numeric inverse kinematics of one leg.
+
+    Args:
+        robot: the robot.
+        leg: name of the leg and its foot.
+        chain: its chain in the base frame.
+        limb: which joints are hip and knee.
+        q_home: (n,) its joints at home [rad or m].
+        left: (3,) unit vector of the base.
+    """
+
+    def __init__(self, robot: Robot, leg: str, chain: Chain, limb: Limb, q_home: Array, left: Array) -> None:
+        self._robot, self._leg, self._chain, self._limb = robot, leg, chain, limb
+        self._joints = [j for j in chain.joints if j is not None]
+        self._names = [j.name for j in self._joints]
+        axis = chain.forward(q_home)[1][limb.hip]
+        self._side = -1.0 if axis @ left < 0.0 else 1.0
+        self._home = self._bend(q_home)
+        ranges = [
+            np.linspace(*_range(low, high, j.type == "prismatic"), _GRID[chain.n])
+            for low, high, j in zip(chain.lower, chain.upper, self._joints, strict=True)
+        ]
+        self._samples = np.vstack((q_home, np.array(list(itertools.product(*ranges)))))
+        self._bends = self._bend(self._samples)
+        self._feet = chain.forward(self._samples)[2]
+
+    def _bend(self, q: Array) -> Array:
+        """Positive for a knee forward, negative backward, (...)."""
+        origins, axes, tip = self._chain.forward(q)
+        hip, knee = origins[..., self._limb.hip, :], origins[..., self._limb.knee, :]
+        return np.asarray(self._side * (np.cross(knee - hip, tip - hip) * axes[..., self._limb.hip, :]).sum(axis=-1))
+
+    def solve(self, p: Array, knee: str | None) -> Array:
+        """The joint values (n,) whose foot is nearest to `p` (3,), with the knee bent as asked for, within limits."""
+        wanted = {"forward": 1.0, "backward": -1.0, None: -1.0 if self._home < 0.0 else 1.0}[knee]
+        fitting = np.flatnonzero(wanted * self._bends >= 0.0)
+        if not fitting.size:  # a knee that does not bend to that side
+            fitting = np.arange(len(self._samples))
+        miss = np.linalg.norm(self._feet[fitting] - p, axis=1)
+        best: Array = self._samples[fitting[int(miss.argmin())]]
+        least = float(miss.min())
+        for start in fitting[np.argsort(miss, kind="stable")[:_STARTS]]:
+            q = self._refine(p, self._samples[start])
+            distance = float(np.linalg.norm(self._chain.forward(q)[2] - p))
+            if distance < least and wanted * float(self._bend(q)) >= -1e-9:
+                best, least = q, distance
+            if least < 1e-12:
+                break
+        return best
+
+    def _refine(self, p: Array, start: Array) -> Array:
+        q = pin.neutral(self._robot.model)
+        for joint, value in zip(self._joints, start, strict=True):
+            put(q, self._robot.configuration_index(joint.name), joint, float(value))
+        found = inverse_kinematics(
+            self._robot,
+            {self._leg: p},
+            q0=q,
+            joints=self._names,
+            move_root=False,
+            tolerance=1e-13,
+            max_iterations=200,
+            restarts=0,
+        )
+        places = [self._robot.configuration_index(name) for name in self._names]
+        return np.array(
+            [
+                np.arctan2(found.q[i + 1], found.q[i]) if j.type == "continuous" else found.q[i]
+                for i, j in zip(places, self._joints, strict=True)
+            ]
+        )
+
+
+def _range(lower: float, upper: float, slides: bool) -> tuple[float, float]:
+    """A finite range to look in: whole turns add nothing."""
+    widest = 1.0 if slides else np.pi
+    if np.isfinite(lower) and np.isfinite(upper):
+        middle = min(max(0.0, lower), upper)
+        return max(lower, middle - widest), min(upper, middle + widest)
+    if np.isfinite(lower):
+        return max(lower, -widest), max(lower, -widest) + 2.0 * widest
+    return min(upper, widest) - 2.0 * widest, min(upper, widest)
