@@ -198,7 +198,7 @@ class LegKinematics:
         point = self._chain.forward(q)[2]
         miss = np.linalg.norm(point - points, axis=-1)
         if self._geometry is not None:
-            q, point, miss = self._polish(q, point, miss, points, tolerance)
+            q, point, miss = self._polish(q, point, miss, points, tolerance, leg)
         reached, inside = miss <= tolerance, self._inside(q)
         if strict and not reached.all():
             first = int(np.argmin(reached))
@@ -331,16 +331,22 @@ class LegKinematics:
             bend = 1 if sign > 0.0 else -1
         return bend
 
-    def _polish(self, q: Array, point: Array, miss: Array, p: Array, tolerance: float) -> tuple[Array, Array, Array]:
+    def _polish(
+        self, q: Array, point: Array, miss: Array, p: Array, tolerance: float, leg: TwoLinks
+    ) -> tuple[Array, Array, Array]:
         """Newton steps for what axes that are not quite parallel leave; a step that does not help is not taken."""
         geometry = self._geometry
         assert geometry is not None
+        first = geometry.active - len(geometry.links)
+        ways = np.zeros((self.n, first + 2))  # the turns that branches and choices leave free
+        ways[:first, :first] = np.eye(first)
+        ways[first : geometry.active, first:] = leg.joint_rates
         for _ in range(3):
             off = np.flatnonzero((miss > 0.1 * tolerance) & (miss < 2.0 * geometry.skew))
             if not off.size:
                 break
             _, J = self._jacobian(q[off])
-            dq = (np.linalg.pinv(J, rcond=1e-6) @ (p[off] - point[off])[:, :, None])[:, :, 0]
+            dq = (np.linalg.pinv(J @ ways, rcond=1e-6) @ (p[off] - point[off])[:, :, None])[:, :, 0] @ ways.T
             trial = q[off] + dq
             new_point = self._chain.forward(trial)[2]
             new = np.linalg.norm(new_point - p[off], axis=-1)

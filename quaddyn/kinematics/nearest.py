@@ -11,6 +11,8 @@ from .two_link import Complex, TwoLinks
 
 #: Points tried on each boundary circle before the best is refined.
 _SAMPLES = 256
+#: Targets treated at once.
+_BATCH = 512
 #: Halvings of the bracket around the best: 2 pi / 256 down to below one unit in the last place.
 _HALVINGS = 52
 
@@ -43,6 +45,9 @@ def in_turned_plane(geometry: LegGeometry, leg: TwoLinks, along: Array, away: Ar
     Returns:
         (N,) in-plane positions [m].
     """
+    if len(along) > _BATCH:  # the samples of all targets at once would need much memory
+        parts = [slice(i, i + _BATCH) for i in range(0, len(along), _BATCH)]
+        return np.concatenate([in_turned_plane(geometry, leg.take(x), along[x], away[x], hip) for x in parts])
     plane = _Plane(geometry, along, away)
     centre = np.broadcast_to(np.asarray(leg.hip + leg.G), along.shape)
     candidates = [plane.on_line(centre, leg)]
@@ -103,11 +108,9 @@ class _Plane:
             return np.asarray(hip * foot.imag >= 0.0)
 
         step = 2.0 * np.pi / _SAMPLES
-        best, cost = np.zeros_like(self.along), np.full_like(self.along, np.inf)
-        for phi in step * np.arange(_SAMPLES):
-            foot = at(np.full_like(self.along, phi))
-            new = np.where(allowed(foot), self.cost(foot), np.inf)
-            best, cost = np.where(new < cost, phi, best), np.minimum(new, cost)
+        feet = at(np.asarray(step * np.arange(_SAMPLES)[:, None], dtype=np.float64))
+        costs = np.where(allowed(feet), self.cost(feet), np.inf)
+        best, cost = step * costs.argmin(axis=0), costs.min(axis=0)
         low, high = best - step, best + step
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)

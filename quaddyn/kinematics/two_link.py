@@ -49,7 +49,7 @@ class TwoLinks:
         """Length of the folded leg [m]."""
         return abs(abs(self.A) - abs(self.B))
 
-    def take(self, rows: NDArray[np.bool_]) -> TwoLinks:
+    def take(self, rows: NDArray[np.bool_] | slice) -> TwoLinks:
         """The same for a part of N targets."""
         if self.G.ndim == 0:
             return self
@@ -81,6 +81,12 @@ class TwoLinks:
             q[..., k] = self.signs[k] * (turn - above)
             above = turn
         return q
+
+    @property
+    def joint_rates(self) -> Array:
+        """(m, 2) rates of the joints for unit rates of the two turns t_A and t_B, every choice kept."""
+        turns = np.array([[group == 0, group == 1] for group in self.groups], dtype=np.float64)
+        return np.asarray(self.signs[:, None] * np.diff(turns, axis=0, prepend=0.0))
 
     def bend_of(self, q: Array) -> int:
         """-1 for a knee forward, +1 backward, 0 straight, of a leg with these joint values (..., m)."""
