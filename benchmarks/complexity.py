@@ -208,7 +208,8 @@ def draw(panels: Panels, fit: int, path: Path) -> None:
     for axis, (title, curves) in zip(axes, panels.items(), strict=True):
         for curve in curves:
             label = f"{curve.name}: n^{curve.exponent(fit):.2f}"
-            axis.loglog(curve.sizes, curve.costs, "o-", markersize=3, linewidth=1.0, label=label)
+            color = f"C{list(THEORY).index(curve.name)}"
+            axis.loglog(curve.sizes, curve.costs, "o-", color=color, markersize=3, linewidth=1.0, label=label)
         axis.set(title=title, xlabel="links n", ylabel={"s": "time [s]"}.get(curves[0].unit, curves[0].unit))
         axis.grid(color="0.9")
         axis.legend(fontsize=8)
