@@ -1,9 +1,10 @@
 """Source D's experiments: falling chains of 4 and 10 links, 2,000 steps of 0.5 ms by semi-implicit Euler.
 
 The same integrator on Pinocchio, on the reference (articulated bodies, and source D's Lie-group recursion) and on
-MuJoCo shows how far the implementations differ; a high-order adaptive integrator shows how far the integrator itself is
-from the exact motion; energy shows what each integrator gains or loses.  Of the bent chain of ten links, the most chaotic,
-even that exact motion is known to 1e-10 m for half a second only and to 3 mm after one, as two tolerances show.
+MuJoCo shows how far the implementations differ; a high-order adaptive integrator shows how far the integrator itself
+is from the exact motion; energy shows what each integrator gains or loses.  Of the bent chain of ten links, the most
+chaotic, even that exact motion is known to 1e-10 m for half a second only and to 3 mm after one, as two tolerances
+show.
 
     python benchmarks/source_d.py              # print the tables
     python benchmarks/source_d.py --out docs   # and draw docs/chain_4.png and docs/chain_10.png
