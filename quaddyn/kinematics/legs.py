@@ -14,7 +14,7 @@ from ..robot.legs import limbs_of
 from ..robot.limbs import directions, trunk
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
-from .geometry import read_geometry
+from .geometry import LegGeometry, read_geometry
 from .nearest import in_turned_plane, into_annulus
 from .numeric_leg import NumericLeg, chain_jacobian
 from .two_link import REDUNDANCY, TwoLinks, reduce_links
@@ -337,14 +337,11 @@ class LegKinematics:
         """Newton steps for what axes that are not quite parallel leave; a step that does not help is not taken."""
         geometry = self._geometry
         assert geometry is not None
-        first = geometry.active - len(geometry.links)
-        ways = np.zeros((self.n, first + 2))  # the turns that branches and choices leave free
-        ways[:first, :first] = np.eye(first)
-        ways[first : geometry.active, first:] = leg.joint_rates
         for _ in range(3):
             off = np.flatnonzero((miss > 0.1 * tolerance) & (miss < 2.0 * geometry.skew))
             if not off.size:
                 break
+            ways = self._ways(geometry, leg)
             _, J = self._jacobian(q[off])
             dq = (np.linalg.pinv(J @ ways, rcond=1e-6) @ (p[off] - point[off])[:, :, None])[:, :, 0] @ ways.T
             trial = q[off] + dq
@@ -356,6 +353,14 @@ class LegKinematics:
             if not rows.size:
                 break
         return q, point, miss
+
+    def _ways(self, geometry: LegGeometry, leg: TwoLinks) -> Array:
+        """(n, 2 or 3) joint rates for the turns that the choices of a branch leave free."""
+        first = geometry.active - len(geometry.links)
+        ways = np.zeros((self.n, first + 2))
+        ways[:first, :first] = np.eye(first)
+        ways[first : geometry.active, first:] = leg.joint_rates
+        return ways
 
     # -- shared ------------------------------------------------------------------------------------------------
     def _jacobian(self, q: Array) -> tuple[Array, Array]:
