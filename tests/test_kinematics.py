@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import quaddyn as qd
 from quaddyn.errors import UnreachableError
 from quaddyn.kinematics import LegKinematics
+from quaddyn.robot.catalogue import find
 from quaddyn.robot.legs import limbs_of
 from quaddyn.robot.limbs import directions
 from quaddyn.robot.stance import knee_offset, put
@@ -515,6 +516,43 @@ def test_axes_written_with_few_digits_leave_no_error(seed):
         assert s.distance[s.reached].max() <= 1e-12
         reached |= s.reached
     assert reached.mean() > 0.98  # but next to the edge of the workspace
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_out_of_reach_a_branch_with_skewed_axes_beats_every_sample_of_its_own(seed):
+    rng = np.random.default_rng(seed)
+    leg = LegKinematics(qd.load(random_leg(rng), root="fixed", legs=LEGS[3]), "leg")
+    g = leg._geometry
+    q = rng.uniform(-np.pi, np.pi, (20_000, 3))
+    feet, upright = leg.forward(q), q * [0.0, 1.0, 1.0]
+    height = (leg.forward(upright) - g.origin) @ g.e2
+    for p in g.origin + rng.normal(size=(8, 3)) * g.reach * np.array([[0.2], [1.0]] * 4):
+        for branch in branches(leg):
+            own = height <= 0.0 if branch["hip"] == "below" else height >= 0.0
+            samples = np.linalg.norm(feet[own] - p, axis=1).min(initial=np.inf)
+            s = leg.inverse(p, **branch)
+            if np.isfinite(samples):
+                assert samples - 0.1 * g.reach < s.distance <= samples + 1e-9
+
+
+def test_the_base_frame_is_that_of_the_root_link_and_names_go_by_the_trunk():
+    """A leg bolted to the world, turned about its own axis: same joints for the same place in the trunk."""
+    text = (find("two_link_leg").path).read_text()
+    turn, shift = pin.rpy.rpyToMatrix(0.0, 0.4, 0.0), np.array([0.3, -0.2, 1.0])
+    bolt = (
+        '<link name="world"/><joint name="bolt" type="fixed"><parent link="world"/><child link="base"/>'
+        '<origin xyz="0.3 -0.2 1" rpy="0 0.4 0"/></joint>'
+    )
+    robot = qd.load(text.replace('<link name="base">', bolt + '<link name="base">'), root="fixed")
+    leg, plain = LegKinematics(robot, "leg"), leg_of("two_link_leg")
+    p = np.array([0.4, 0.0, -1.2])
+    world = turn @ p + shift
+    for knee in ("forward", "backward"):
+        s = leg.inverse(world, knee=knee)
+        assert s.reached
+        np.testing.assert_allclose(s.q, plain.inverse(p, knee=knee).q, atol=1e-12)
+        placement = qd.Dynamics(robot).frame_placement(s.q, "leg")
+        np.testing.assert_allclose(placement.translation, world, atol=1e-14)
 
 
 # -- legs without a closed form --------------------------------------------------------------------------------------

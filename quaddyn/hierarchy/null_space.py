@@ -1,6 +1,6 @@
 """Linear tasks ``J x = w`` by pseudo-inverse: one, several of equal priority, several in strict order.
 
-Source: M. Hutter, *Robot Dynamics*, ETH Zurich, multi-task inverse differential kinematics ("source E"):
+Source: source E, the *Robot Dynamics* lecture of ETH Zurich, on multi-task inverse differential kinematics:
 ``x = J^+ w``; equal priority stacks the tasks; priority puts each level in the null space of all above,
 ``x = J_1^+ w_1 + N_1 (J_2 N_1)^+ (w_2 - J_2 J_1^+ w_1) + ...``.
 

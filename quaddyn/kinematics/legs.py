@@ -56,7 +56,8 @@ class LegKinematics:
 
     The closed form is read off the URDF's geometry, whatever its axes, signs, offsets and zero pose.  It covers legs of
     2 to 4 parallel joints, alone or below one joint in any other direction ("abduction"); joints at the end whose axis
-    passes through the foot keep their home values.  Every branch has a name that means the same on every robot:
+    passes through the foot keep their home values.  Axes parallel to within 1e-4 rad count as parallel; a few Newton
+    steps take out what that leaves.  Every branch has a name that means the same on every robot:
 
     - knee "forward" or "backward": to which side the knee stands off the line from hip to foot when the foot hangs
       below the hip.  It is the sense of bending, so that a branch does not jump when the foot swings past the hip.
@@ -65,12 +66,14 @@ class LegKinematics:
       "below" is the side of that axis on which the foot stands at home.)
 
     Legs of more than two links take `angle`, where the last link points, and `redundancy` for what is then still free.
-    Legs that fit no closed form say ``closed_form is False`` and are solved numerically, with the same names.
+    Legs that fit no closed form say ``closed_form is False``.  They are solved numerically, one target after the other,
+    within their joint limits; the knee's name means the same, the hip's nothing.
 
     A limb that hangs from a spine is taken with the spine at its zero.
 
     Source: source B (the mechanical dog) for two links; Siciliano et al., *Robotics: Modelling, Planning and Control*,
-    2009, section 2.12, for the rest; angles between vectors after Kahan.
+    2009, section 2.12, for the rest; W. Kahan, *Miscalculating Area and Angles of a Needle-like Triangle*, 2014, for
+    the sine of a knee that is almost straight.
 
     Args:
         robot: any robot with legs.
@@ -218,6 +221,7 @@ class LegKinematics:
     ) -> Array:
         """Every branch that puts the foot at `p`: two for a planar leg, up to four with abduction.
 
+        A leg without a closed form gives one solution for each side of the knee, of perhaps more.
         Branches that coincide, such as the two knees of a stretched leg, count once; whole turns do not count.
 
         Args:

@@ -59,7 +59,7 @@ class TwoLinks:
     def solve(self, foot: Complex, bend: int) -> Array:
         """The joints' values for a foot at in-plane position `foot`; too near or too far, the leg folds or stretches.
 
-        The law of cosines, with the sine from its factored form (Kahan 2014), so that nothing is lost at full stretch.
+        The law of cosines, with the sine from its factored form (Kahan, 2014), so that nothing is lost at full stretch.
 
         Args:
             foot: (...) [m].
@@ -89,9 +89,10 @@ class TwoLinks:
         return np.asarray(self.signs[:, None] * np.diff(turns, axis=0, prepend=0.0))
 
     def bend_of(self, q: Array) -> int:
-        """-1 for a knee forward, +1 backward, 0 straight, of a leg with these joint values (..., m)."""
+        """-1 for a knee forward, +1 backward, 0 straight, of a leg with these joint values (m,)."""
         turn = np.cumsum(self.signs * q)
-        return int(np.sign(np.round((np.conj(self.A) * self.B * np.exp(1j * (turn[1] - turn[0]))).imag, 12)))
+        delta = np.angle(self.B) - np.angle(self.A) + turn[1] - turn[0]
+        return int(np.sign(np.round(np.sin(delta), 12)))
 
 
 def reduce_links(geometry: LegGeometry, angle: Array | None, redundancy: str) -> TwoLinks:
