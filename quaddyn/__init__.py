@@ -19,6 +19,7 @@ from .errors import (
     UnknownNameError,
 )
 from .robot import CATALOGUE, Foot, Leg, Robot, load
+from .urdf.tree import Limits
 
 if TYPE_CHECKING:
     from .agreement import Agreement, cross_check
@@ -47,6 +48,7 @@ __all__ = [
     "Dynamics",
     "Foot",
     "Leg",
+    "Limits",
     "ModelError",
     "QuaddynError",
     "Robot",

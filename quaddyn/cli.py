@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TextIO, TypeVar
 
 import typer
 from rich import box
@@ -40,10 +41,10 @@ PackagesOption = Annotated[list[Path] | None, typer.Option("--package", help="a 
 
 
 def main() -> None:
-    """Entry point: errors of ours are one line on stderr and exit code 2."""
+    """Entry point: errors of ours and of the file system are one line on stderr and exit code 2."""
     try:
         app()
-    except QuaddynError as error:
+    except (QuaddynError, OSError) as error:
         err.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
@@ -56,6 +57,11 @@ def version_option(version: Annotated[bool, typer.Option("--version", help="prin
     if version:
         out.print(__version__)
         raise typer.Exit
+
+
+def say(text: str) -> None:
+    """Print as it is: names of robots and files are no markup."""
+    out.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -146,6 +152,7 @@ def view(
     """Show a robot in its home configuration in the browser."""
     from .viewer import Viewer
 
+    _check_writable(record)
     robot = load(source, root=root, packages=package or ())
     with Viewer(robot, open_browser=record is None) as viewer:
         if frames:
@@ -155,9 +162,9 @@ def view(
             err.print(f"[yellow]not drawn:[/] {escape(str(missing))}", highlight=False)
         if record is not None:
             viewer.record(record)
-            out.print(f"wrote {record}")
+            say(f"wrote {record}")
             return
-        out.print(f"{robot.name} at [link={viewer.url}]{viewer.url}[/link]; Ctrl-C ends", highlight=False)
+        say(f"{robot.name} at {viewer.url}; Ctrl-C ends")
         _wait_for_interrupt()
 
 
@@ -178,17 +185,18 @@ def demo(
     from . import demo as main_job
     from .agreement import cross_check
 
+    _check_writable(record)
     machine = load(robot, root=root, packages=package or ())
     if not as_json:
-        out.print(str(machine), highlight=False, soft_wrap=True)
+        say(str(machine))
     with ExitStack() as stack:
         viewer = None
         if not headless:
             from .viewer import Viewer
 
-            viewer = stack.enter_context(Viewer(machine, open_browser=sys.stdout.isatty()))
+            viewer = stack.enter_context(Viewer(machine, open_browser=_is_terminal(sys.stdout)))
             if not as_json:
-                out.print(f"live view: [link={viewer.url}]{viewer.url}[/link]", highlight=False)
+                say(f"live view: {viewer.url}")
         with _bar("simulating", quiet=as_json) as tick:
             report = main_job.run(
                 machine, seconds=seconds, viewer=viewer, realtime=not headless, record=record, progress=tick
@@ -201,8 +209,8 @@ def demo(
         else:
             _print_demo(report, agreement)
             if record is not None:
-                out.print(f"wrote {record}", highlight=False)
-        if viewer is not None and sys.stdin.isatty() and sys.stdout.isatty():
+                say(f"wrote {record}")
+        if viewer is not None and _is_terminal(sys.stdin) and _is_terminal(sys.stdout):
             out.print("the view stays open; Ctrl-C ends")
             _wait_for_interrupt()
     raise typer.Exit(0 if passed else 1)
@@ -286,19 +294,17 @@ def _print_report(verdict: _Verdict) -> None:
         color = "yellow" if finding.level == "warning" else "dim"
         words = escape(str(finding).partition(": ")[2])
         out.print(f"[{color}]{finding.level}[/]: {words}", highlight=False, soft_wrap=True)
-    out.print(f"[bold]{robot}[/]", highlight=False, soft_wrap=True)
+    say(str(robot))
     for leg in robot.legs.values():
         foot, source = leg.foot, robot.report.provenance[f"{leg.name}.radius"]
         knee = f"; knee {leg.knee}, {leg.bend}" if leg.knee is not None else ""
-        out.print(f"  {leg.name}: {', '.join(leg.joints)}{knee}", highlight=False, soft_wrap=True)
-        out.print(
-            f"      foot {foot.frame}, radius {foot.radius:.4g} m: {escape(source)}", highlight=False, soft_wrap=True
-        )
+        say(f"  {leg.name}: {', '.join(leg.joints)}{knee}")
+        say(f"      foot {foot.frame}, radius {foot.radius:.4g} m: {source}")
     for label, value in robot.report.checks.items():
         out.print(f"  {label}: {value:.2e}", highlight=False)
     out.print(f"  warnings: {len(robot.report.warnings)}", highlight=False)
     if verdict.agreement is not None:
-        out.print(str(verdict.agreement), highlight=False, soft_wrap=True)
+        say(str(verdict.agreement))
     if verdict.passed:
         out.print("[bold green]accepted[/]")
     else:
@@ -318,7 +324,8 @@ def _demo_json(report: DemoReport) -> dict[str, object]:
 
 def _print_demo(report: DemoReport, agreement: Agreement) -> None:
     table = Table(
-        title=f"{report.robot}: {report.motion} for {report.seconds:g} s ({report.steps} steps)", show_header=False
+        title=f"{escape(report.robot)}: {report.motion} for {report.seconds:g} s ({report.steps} steps)",
+        show_header=False,
     )
     table.add_column("quantity")
     table.add_column("value", overflow="fold")
@@ -326,19 +333,19 @@ def _print_demo(report: DemoReport, agreement: Agreement) -> None:
     table.add_row("steps/s, plant alone", f"{report.plant_steps_per_second:,.0f}")
     for kind, torque in report.torques.items():
         limit = f" of {torque.limit:g}" if torque.limit < float("inf") else ", no limit given"
-        table.add_row(f"torque {kind} [N m]", f"{torque.lowest:.2f} to {torque.highest:.2f}{limit}")
+        table.add_row(escape(f"torque {kind} [N m]"), f"{torque.lowest:.2f} to {torque.highest:.2f}{limit}")
     if report.normal_force is not None and report.weight_mean is not None and report.weight_deviation is not None:
         low, high = report.normal_force
-        table.add_row("normal force on a foot [N]", f"{low:.1f} to {high:.1f}")
+        table.add_row(escape("normal force on a foot [N]"), f"{low:.1f} to {high:.1f}")
         mean, worst = report.weight_mean, report.weight_deviation
         table.add_row(
             "sum of vertical forces / m g", f"{mean:.4f} on average, at most {worst:.3f} off ({report.weight:.1f} N)"
         )
     if report.base_height is not None:
         low, high = report.base_height
-        table.add_row("base height [m]", f"{low:.3f} to {high:.3f}")
+        table.add_row(escape("base height [m]"), f"{low:.3f} to {high:.3f}")
     work = ", ".join(f"{name} {value:.4g}" for name, value in report.work.items())
-    table.add_row("energy change; work [J]", f"{report.energy_change:.4g}; {work}")
+    table.add_row(escape("energy change; work [J]"), f"{report.energy_change:.4g}; {work}")
     table.add_section()
     for name, check in report.checks.items():
         unit = "" if check.unit == "1" else f" {escape(check.unit)}"
@@ -352,7 +359,7 @@ def _print_demo(report: DemoReport, agreement: Agreement) -> None:
     holds = report.passed and agreement.passed
     out.print("[bold green]every check holds[/]" if holds else "[bold red]a check fails[/]")
     for deviation in agreement.deviations:
-        out.print(escape(str(deviation)), highlight=False, soft_wrap=True)
+        say(str(deviation))
 
 
 # -- progress ------------------------------------------------------------------------------------------------------
@@ -369,6 +376,18 @@ def _bar(title: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
     with Progress(*columns, console=err, transient=True, disable=quiet) as progress:
         task = progress.add_task(title, total=1.0)
         yield lambda share: progress.update(task, completed=share)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and not stream.closed and stream.isatty()
+
+
+def _check_writable(path: Path | None) -> None:
+    """Refuse a page that cannot be written before any work is done for it."""
+    if path is None:
+        return
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise typer.BadParameter(f"{path} cannot be written: no such folder, no permission, or a folder itself")
 
 
 def _wait_for_interrupt() -> None:

@@ -315,7 +315,7 @@ REFERENCE_MUTANTS = {
     "no Coriolis force in the wrench": (rnea, "ad", nothing, {"rnea", "nle"}),
     "no Coriolis acceleration": (kinematics, "ad", nothing, {"rnea", "nle", "frame_drift"}),
     "no bias in articulated bodies": (aba, "ad", nothing, {"aba"}),
-    "no eta in the Lie group's recursion": (lie_group, "ad", nothing, {"aba (source D)"}),
+    "no eta in the Lie group's recursion": (lie_group, "ad", nothing, {"aba (Lie group)"}),
     "no dual term in C": (coriolis, "dual_of_momentum", nothing, {"coriolis"}),
     "no cross products in C": (coriolis, "ad", nothing, {"coriolis"}),
     "no drift": (frames, "accelerations", still, {"frame_drift", "update (State)"}),

@@ -118,3 +118,30 @@ def test_view_records_the_home_configuration(tmp_path: Path) -> None:
 
 def test_version() -> None:
     assert runner.invoke(app, ["--version"]).stdout.strip() == qd.__version__
+
+
+def test_names_that_look_like_markup_are_printed_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "odd.urdf"
+    text = find("two_link_leg").path.read_text()
+    path.write_text(text.replace('name="hip"', 'name="h[/]ip"').replace('name="two_link_leg"', 'name="[bold]leg"'))
+    result = runner.invoke(app, ["check", str(path), "--samples", "1"])
+    assert result.exit_code == 0, result.output
+    assert "h[/]ip" in result.stdout
+    assert "'[bold]leg'" in result.stdout
+    demo = runner.invoke(app, ["demo", "--robot", str(path), "--headless", "--seconds", "0.5"])
+    assert "[bold]leg: swing" in demo.stdout
+
+
+@pytest.mark.parametrize("command", [["demo", "--headless", "--record"], ["view", "go2", "--record"]])
+def test_a_page_that_cannot_be_written_is_refused_before_any_work(command: list[str], tmp_path: Path) -> None:
+    for target in (tmp_path, tmp_path / "none" / "out.html"):
+        result = runner.invoke(app, [*command, str(target)])
+        assert result.exit_code == 2
+        assert "cannot be written" in result.output
+
+
+def test_demo_runs_without_a_standard_input() -> None:
+    result = subprocess.run(
+        f"{sys.executable} -m quaddyn demo --seconds 0.5 <&-", shell=True, capture_output=True, text=True, timeout=120
+    )
+    assert result.returncode == 0, result.stdout + result.stderr

@@ -463,7 +463,12 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception]]] = {
     "repair: unknown": ({"repair": ("everything",)}, qd.ArgumentError),
     "repair: string": ({"repair": "inertia"}, qd.ArgumentError),
     "packages: no folder": ({"packages": ("nowhere",)}, qd.ArgumentError),
-    "packages: string": ({"packages": "robots"}, qd.ArgumentError),
+    "packages: string": ({"packages": "robots"}, qd.ArgumentTypeError),
+    "packages: a number": ({"packages": 3}, qd.ArgumentTypeError),
+    "packages: numbers": ({"packages": (3,)}, qd.ArgumentTypeError),
+    "actuated: a number": ({"actuated": 3}, qd.ArgumentTypeError),
+    "repair: a number": ({"repair": 3}, qd.ArgumentTypeError),
+    "bend: a number": ({"bend": 3}, qd.ArgumentTypeError),
 }
 
 
@@ -704,3 +709,54 @@ def test_overrides_leave_other_loads_alone(small: qd.Robot) -> None:
     assert other.joint_names == small.joint_names
     assert qd.load("small_quadruped").model == small.model
     assert not np.array_equal(other.damping, small.damping)
+
+
+@pytest.mark.parametrize("source", ["x" * 300, "x" * 300 + ".urdf", "", "a\0b.urdf"])
+def test_a_source_that_can_be_no_file_is_one_of_our_errors(source: str) -> None:
+    with pytest.raises(qd.QuaddynError):
+        qd.load(source)
+
+
+@pytest.mark.parametrize(
+    "tau",
+    [[0.0] * 12, [None] * 12, np.zeros(12, dtype=complex), np.zeros(12, dtype=np.float32), np.full(12, np.nan), 3.0],
+)
+def test_expand_takes_finite_float64_only(tau: object) -> None:
+    with pytest.raises(qd.ArgumentError, match="tau"):
+        qd.load("small_quadruped").expand(tau)  # type: ignore[arg-type]
+
+
+def test_home_outside_the_limits_is_reported() -> None:
+    robot = qd.load("small_quadruped")
+    q = np.array(robot.q_home)
+    q[robot.configuration_index("FL_calf_joint")] = 1.0
+    warned = [f for f in qd.load("small_quadruped", q_home=q).report.warnings if "q_home has 1, outside" in f.reason]
+    assert [f.where.element for f in warned] == ['<joint name="FL_calf_joint">']
+
+
+def test_findings_stand_in_file_order() -> None:
+    lines = [f.where.line for f in qd.load("go2").report]
+    assert len(lines) > 2
+    assert lines == sorted(lines)
+
+
+def test_an_unexpanded_macro_is_reported() -> None:
+    text = find("small_quadruped").path.read_text()
+    start = text.index("<robot")
+    head = text[start : text.index(">", start)]
+    text = text.replace(head, head + ' xmlns:xacro="http://wiki.ros.org/xacro"', 1)
+    robot = qd.load(text.replace("</robot>", '<xacro:arm parent="base"/></robot>'))
+    assert any("macro that was not expanded" in f.reason for f in robot.report.warnings)
+
+
+def test_losses_of_joints_with_several_degrees_of_freedom_are_ignored_in_plain_sight() -> None:
+    body = (
+        '<link name="ball"><inertial><mass value="1"/>'
+        '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>'
+        '<joint name="loose" type="floating"><parent link="base"/><child link="ball"/><dynamics damping="0.3"/></joint>'
+    )
+    text = find("small_quadruped").path.read_text().replace("</robot>", body + "</robot>")
+    robot = qd.load(text)
+    assert any("not modelled" in f.reason for f in robot.report.warnings)
+    first = robot.velocity_index("loose")
+    assert not robot.damping[first : first + 6].any()

@@ -13,7 +13,7 @@ from ..reference import Reference
 from ..urdf.tree import Array
 
 #: Algorithms that solve with M: no method can be closer to another than rounding times the condition number of M.
-ILL_CONDITIONED = frozenset({"aba", "mass_inverse", "aba_derivatives", "aba (source D)"})
+ILL_CONDITIONED = frozenset({"aba", "mass_inverse", "aba_derivatives", "aba (Lie group)"})
 
 #: Results that nearly vanish are measured by this share of their natural size (see `Sizes`): rounding errors of terms
 #: that cancel have no relative error of their own.
@@ -146,7 +146,7 @@ def _parameters(out: Errors, dynamics: Dynamics, oracle: Reference, at: Sample, 
 def _forward_dynamics(out: Errors, dynamics: Dynamics, oracle: Reference, at: Sample) -> None:
     a = dynamics.aba(at.q, at.v, at.tau, fext=at.fext)
     out.add("aba", a, oracle.aba(at.q, at.v, at.tau, fext=at.fext))
-    out.add("aba (source D)", a, oracle.lie_group(at.q, at.v, at.tau, fext=at.fext))
+    out.add("aba (Lie group)", a, oracle.lie_group(at.q, at.v, at.tau, fext=at.fext))
     out.add("mass_inverse", dynamics.mass_inverse(at.q), oracle.mass_inverse(at.q))
 
 

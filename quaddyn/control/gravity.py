@@ -18,7 +18,8 @@ class Compensation:
 
     Attributes:
         tau: (nu,) torques of the actuated joints [N m], not saturated.
-        forces: (3,) by stance foot, on the robot, world axes [N], at the foot's frame.
+        forces: (3,) by stance foot, on the robot, world axes [N], acting at the foot's frame (the sphere's centre): for
+            horizontal forces the moment of the radius is left to the feedback.
         residual: largest row of ``M a + h - sum_i J_i^T f_i`` among those without an actuator [N, N m]: zero when
             the feet can hold the robot, the unbalanced wrench when they cannot (two point feet, a passive joint).
         margin: smallest ``mu f_n - |f_t|`` over the stance feet [N]: negative where the balance would take a pull

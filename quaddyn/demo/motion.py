@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from ..contact import contact_jacobian
 from ..control import gravity_compensation
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError
@@ -18,6 +19,8 @@ from ..urdf.tree import Array
 DEPTH_SHARE, TORQUE_SHARE = 0.3, 0.8
 #: Largest acceleration of the base that the squat asks for, as a share of gravity.
 ACCELERATION_SHARE = 0.2
+#: How far a joint may lie beyond its limit by rounding [rad or m].
+LIMIT_ROUNDING = 1e-9
 #: Largest swing of a joint about home without ground contact [rad or m], as a share of its distance to its limits.
 SWING, SWING_SHARE = 0.3, 0.25
 
@@ -87,8 +90,8 @@ class Squat(Motion):
             s = dyn.update(q, np.zeros(robot.nv))
             tau = gravity_compensation(s, self.feet, friction=friction).tau
             if (
-                (q < robot.lower).any()
-                or (q > robot.upper).any()
+                (q < robot.lower - LIMIT_ROUNDING).any()
+                or (q > robot.upper + LIMIT_ROUNDING).any()
                 or (np.abs(tau) > TORQUE_SHARE * robot.effort_limits).any()
             ):
                 break
@@ -160,13 +163,6 @@ class Swing(Motion):
         v = 3.0 * w * sine**2 * cosine * self.amplitude
         a = 3.0 * w**2 * (2.0 * sine * cosine**2 - sine**3) * self.amplitude
         return Wanted(q, v, a, 0.0)
-
-
-def contact_jacobian(s: State, foot: str) -> Array:
-    """(3, nv) Jacobian of the lowest point of a foot's sphere, world axes."""
-    J = s.jacobian(foot)
-    radius = s.robot.legs[foot].foot.radius
-    return np.asarray(J[:3] + radius * np.stack((-J[4], J[3], 0.0 * J[3])))
 
 
 def _grounded(robot: Robot) -> tuple[str, ...]:

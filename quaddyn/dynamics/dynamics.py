@@ -55,6 +55,8 @@ class Dynamics:
     """
 
     def __init__(self, robot: Robot, *, validate: bool = True) -> None:
+        if not isinstance(robot, Robot):
+            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         self._robot, self._validate = robot, validate
         self._model, self._scratch = robot.model, robot.model.createData()
         self._live = Live(robot)

@@ -62,18 +62,27 @@ def _knee_sign(limb: Limb, angles: Array) -> int:
     return 1 if limb.chain.upper[limb.knee] >= -limb.chain.lower[limb.knee] else -1
 
 
-def given_home(robot: Robot, q_home: Array) -> Array:
-    """The caller's home configuration, checked."""
+def given_home(robot: Robot, q_home: Array, findings: list[Finding]) -> Array:
+    """The caller's home configuration, checked; a joint outside its limits is reported."""
     try:
         q = np.array(q_home, dtype=np.float64)
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"q_home: expected ({robot.nq},) numbers, got {type(q_home).__name__}") from None
-    if q.shape != (robot.nq,) or not np.isfinite(q).all():
-        raise ArgumentError(f"q_home: expected ({robot.nq},) finite numbers, got shape {q.shape}")
+    if q.shape != (robot.nq,):
+        raise ArgumentError(f"q_home: expected ({robot.nq},) numbers, got shape {q.shape}")
+    if not np.isfinite(q).all():
+        raise ArgumentError(f"q_home: entry {int(np.argmin(np.isfinite(q)))} is not finite")
     if robot.root == "free" and abs(float(np.linalg.norm(q[3:7])) - 1.0) > 1e-6:
         raise ArgumentError(f"q_home: its quaternion q[3:7] has norm {np.linalg.norm(q[3:7]):.6g}, expected 1")
     if not pin.isNormalized(robot.model, q, 1e-6):
         raise ArgumentError("q_home: the (cos, sin) pair of a continuous joint has a length other than 1")
+    for body in robot.bodies[1:]:
+        joint = body.joint
+        if joint is not None and joint.nq == 1:
+            value = float(q[robot.configuration_index(joint.name)])
+            if not joint.limits.lower <= value <= joint.limits.upper:
+                reason = f"q_home has {value:.4g}, outside [{joint.limits.lower:.4g}, {joint.limits.upper:.4g}]"
+                findings.append(Finding("warning", joint.where, reason, "keep home within the limits"))
     return q
 
 
@@ -85,6 +94,8 @@ def joint_value(robot: Robot, joint: Joint, q: Array) -> float:
 
 def wished_bends(bend: str | Mapping[str, str] | None, limbs: Mapping[str, Limb]) -> dict[str, str]:
     """The caller's wish for each knee, checked."""
+    if bend is not None and not isinstance(bend, str | Mapping):
+        raise ArgumentTypeError(f"bend: expected a word or a mapping from leg to word, got {type(bend).__name__}")
     wishes = dict.fromkeys(limbs, bend) if isinstance(bend, str) else dict(bend or {})
     check_bends(wishes, limbs)
     return wishes

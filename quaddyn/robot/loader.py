@@ -13,6 +13,7 @@ from ..urdf.meshes import MeshFinder
 from ..urdf.reader import parse
 from ..urdf.tree import Array, Limits, frozen
 from . import guard
+from .arguments import several
 from .bodies import Body, merge
 from .home import describe_legs, given_home, home, wished_bends
 from .legs import choose_limbs, make_foot
@@ -20,7 +21,7 @@ from .limbs import find_limbs, name_legs
 from .model import add_feet, build
 from .overrides import actuated_joints, override
 from .report import Finding, Report
-from .robot import Foot, Robot
+from .robot import ROOT_SIZES, Foot, Robot
 from .root import ROOTS, attach_root, natural_root
 from .source import read_source
 
@@ -76,9 +77,9 @@ def load(
     """
     if root is not None and root not in ROOTS:
         raise ArgumentError(f"root={root!r}: expected one of {', '.join(ROOTS)}")
-    if unknown := set(repair) - set(REPAIRS):
-        raise ArgumentError(f"repair: unknown {sorted(unknown)}; known: {', '.join(REPAIRS)}")
-    document = read_source(source, tuple(packages))
+    if unknown := [r for r in several("repair", repair, "names") if r not in REPAIRS]:
+        raise ArgumentError(f"repair: unknown {unknown}; known: {', '.join(REPAIRS)}")
+    document = read_source(source, several("packages", packages, "folders"))
     tree = parse(document.data, file=document.name, meshes=MeshFinder(document.folder, document.packages))
     findings = list(tree.findings)
     bodies = merge(tree)
@@ -94,7 +95,7 @@ def load(
         findings += repaired
     guard.judge_bodies(bodies, free=root != "fixed", allow_massless=allow_massless)
     findings += guard.judge_limits(bodies)
-    nv = sum(b.joint.nv for b in bodies if b.joint is not None) + {"free": 6, "planar": 3, "fixed": 0}[root]
+    nv = sum(b.joint.nv for b in bodies if b.joint is not None) + ROOT_SIZES[root][1]
     guard.judge_size(nv, tree.file)
     limbs = choose_limbs(bodies, limbs, legs, feet)
     feet_found = {name: make_foot(name, limb, (feet or {}).get(name), provenance) for name, limb in limbs.items()}
@@ -125,7 +126,9 @@ def load(
         source=document.data,
     )
     index = robot.actuated_index
-    q = given_home(robot, q_home) if q_home is not None else home(robot, limbs, wished_bends(bend, limbs), findings)
+    wishes = wished_bends(bend, limbs)
+    q = given_home(robot, q_home, findings) if q_home is not None else home(robot, limbs, wishes, findings)
+    findings.sort(key=lambda f: f.where.line)
     if strict:
         warnings = [f for f in findings if f.level == "warning"]
         if warnings:
@@ -144,7 +147,7 @@ def load(
 def _unbounded(limit: Array, sign: float, model: object, bodies: Sequence[Body], root: str) -> Array:
     """Position limits where only 1-dof joints with a range have finite ones."""
     out = np.full(np.shape(limit), sign * np.inf)
-    at = {"free": 7, "planar": 3, "fixed": 0}[root]
+    at = ROOT_SIZES[root][0]
     for body in bodies[1:]:
         assert body.joint is not None
         if body.joint.nq == 1:

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..urdf.reader import NO_LIMIT
 from ..urdf.tree import Finding, Joint, Limits, Tree
+from .arguments import number, several
 from .bodies import Body
 
 
@@ -64,7 +65,7 @@ def _override_joint(
             raise ArgumentError(
                 f"limits[{joint.name!r}]: unknown {sorted(unknown)}; known: lower, upper, velocity, effort"
             )
-        new = replace(joint.limits, **{k: _number(f"limits[{joint.name!r}][{k!r}]", v) for k, v in values.items()})
+        new = replace(joint.limits, **{k: number(f"limits[{joint.name!r}][{k!r}]", v) for k, v in values.items()})
         if not (new.lower <= new.upper and new.velocity > 0.0 and new.effort >= 0.0):
             raise ArgumentError(f"limits[{joint.name!r}]: {new} needs lower <= upper, velocity > 0, effort >= 0")
         changes["limits"] = new
@@ -74,7 +75,7 @@ def _override_joint(
         in_file = getattr(joint, quantity)
         provenance[f"{joint.name}.{quantity}"] = file if in_file else f"0, not given in {file}"
         if chosen is not None:
-            chosen = _number(quantity, chosen)
+            chosen = number(quantity, chosen)
             if not 0.0 <= chosen < NO_LIMIT:
                 raise ArgumentError(f"{quantity}: {chosen} for joint {joint.name!r} must be finite and not negative")
             changes[quantity] = chosen
@@ -82,24 +83,12 @@ def _override_joint(
     return replace(joint, **changes) if changes else joint  # type: ignore[arg-type]
 
 
-def _number(argument: str, value: object) -> float:
-    """The value of an argument as a float.
-
-    Raises:
-        ArgumentTypeError: it is no number.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise ArgumentTypeError(f"{argument}: expected a number, got {type(value).__name__}")
-    return float(value)
-
-
 def actuated_joints(bodies: Sequence[Body], chosen: Sequence[str] | None, findings: list[Finding]) -> tuple[str, ...]:
     """Names of the actuated joints: the caller's, or every 1-dof joint whose effort limit is not 0."""
     joints = [b.joint for b in bodies[1:] if b.joint is not None and b.joint.nv == 1]
     names = [j.name for j in joints]
     if chosen is not None:
-        if isinstance(chosen, str):
-            raise ArgumentTypeError(f"actuated: expected joint names, got the one string {chosen!r}")
+        chosen = several("actuated", chosen, "joint names")
         for name in chosen:
             if name not in names:
                 raise UnknownNameError("joint in actuated=", name, names)

@@ -10,10 +10,14 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..urdf.tree import Array, FrozenArrays, Tree
+from .arguments import several
 from .bodies import Body
 from .report import Report
+
+#: Entries of q and of v that each root takes.
+ROOT_SIZES = MappingProxyType({"free": (7, 6), "planar": (3, 3), "fixed": (0, 0)})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,11 +196,16 @@ class Robot:
         """Actuated torques (nu,) as generalized forces (nv,): S^T tau, zeros elsewhere.
 
         Raises:
-            ArgumentError: `tau` has another shape.
+            ArgumentError: `tau` has another shape, or an entry that is not finite.
+            ArgumentTypeError: `tau` is no float64 array.
         """
-        tau = np.asarray(tau)
+        if not isinstance(tau, np.ndarray) or tau.dtype != np.float64:
+            got = f"{type(tau).__name__} of {tau.dtype}" if isinstance(tau, np.ndarray) else type(tau).__name__
+            raise ArgumentTypeError(f"tau: expected a float64 array of shape ({self.nu},), got {got}")
         if tau.shape != (self.nu,):
             raise ArgumentError(f"tau: expected shape ({self.nu},) (the actuated joints), got {tau.shape}")
+        if not np.isfinite(tau).all():
+            raise ArgumentError(f"tau: entry {int(np.argmin(np.isfinite(tau)))} is not finite: {tau}")
         out = np.zeros(self.nv)
         out[self._actuated_index] = tau
         return out
@@ -216,7 +225,7 @@ class Robot:
             UnknownNameError: a name that is no actuated joint.
             ArgumentError: a joint missing or named twice.
         """
-        names = tuple(names)
+        names = several("names", names, "joint names")
         place = {n: i for i, n in enumerate(self.actuated)}
         for n in names:
             if n not in place:
@@ -247,7 +256,7 @@ class Robot:
         ids.pop("universe", None)
         object.__setattr__(self, "_frame_ids", ids)
         places: dict[str, tuple[int, int]] = {}
-        q, v = {"free": (7, 6), "planar": (3, 3), "fixed": (0, 0)}[self.root]
+        q, v = ROOT_SIZES[self.root]
         for body in self.bodies[1:]:
             assert body.joint is not None
             places[body.joint.name] = (q, v)

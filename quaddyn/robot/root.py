@@ -17,6 +17,8 @@ def natural_root(tree: Tree, legs: int, findings: list[Finding]) -> str:
     first = tree.children[tree.root.name]
     if len(first) == 1 and first[0].type == "floating":
         root, why = "free", f"joint {first[0].name!r} floats"
+    elif tree.root.name == WORLD and not (len(first) == 1 and first[0].type == "fixed"):
+        root, why = "fixed", "it hangs from the world by a moving joint, or is not alone on it"
     elif not any(j.nv for j in tree.joints):
         root, why = "free", "no joint of it moves"
     elif legs > 1:

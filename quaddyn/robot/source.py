@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import ArgumentError, ModelError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError, ModelError, UnknownNameError
 from ..urdf.xml import MAX_BYTES
 from .catalogue import CATALOGUE, find
 
@@ -23,7 +24,7 @@ class Document:
     root: str | None = None
 
 
-def read_source(source: str | os.PathLike[str], packages: tuple[str | os.PathLike[str], ...]) -> Document:
+def read_source(source: str | os.PathLike[str], packages: Iterable[str | os.PathLike[str]]) -> Document:
     """Read `source`.
 
     Raises:
@@ -31,6 +32,9 @@ def read_source(source: str | os.PathLike[str], packages: tuple[str | os.PathLik
         UnknownNameError: neither a catalogue name nor something that looks like a file.
         ArgumentError: a package root that is no folder, or a source of the wrong type.
     """
+    for item in packages:
+        if not isinstance(item, str | os.PathLike):
+            raise ArgumentTypeError(f"packages: expected folders, got {type(item).__name__}")
     roots = tuple(Path(p) for p in packages)
     for folder in roots:
         if not folder.is_dir():
@@ -42,10 +46,10 @@ def read_source(source: str | os.PathLike[str], packages: tuple[str | os.PathLik
             entry = find(source)
             data = _regular_file(entry.path)
             return Document(data, entry.path.name, entry.path.parent, roots + entry.packages, entry.root)
-        if not source.endswith((".urdf", ".xml")) and os.sep not in source and not Path(source).exists():
+        if not source.endswith((".urdf", ".xml")) and os.sep not in source and not _exists(source):
             raise UnknownNameError("robot", source, CATALOGUE)
     elif not isinstance(source, os.PathLike):
-        raise ArgumentError(f"source: expected a catalogue name, a path or URDF text, got {type(source).__name__}")
+        raise ArgumentTypeError(f"source: expected a catalogue name, a path or URDF text, got {type(source).__name__}")
     try:
         path = Path(source)
         return Document(_regular_file(path), path.name, path.parent, roots)
@@ -53,6 +57,13 @@ def read_source(source: str | os.PathLike[str], packages: tuple[str | os.PathLik
         if isinstance(error, ModelError):
             raise
         raise ModelError(f"{str(source)[:80]!r}: not a file name ({error})") from None
+
+
+def _exists(name: str) -> bool:
+    try:
+        return bool(name) and Path(name).exists()
+    except (OSError, ValueError):  # too long for a file name, or a NUL in it
+        return False
 
 
 def _regular_file(path: Path) -> bytes:

@@ -9,7 +9,8 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..dynamics.arguments import check_unit, check_vector
-from ..errors import ArgumentError, DivergenceError
+from ..errors import ArgumentError, ArgumentTypeError, DivergenceError
+from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .ground import ContactSolution, FrictionalContact
@@ -92,12 +93,16 @@ class Simulation:
         contact: str = "frictional",
         floor: float | None = None,
     ) -> None:
+        if not isinstance(robot, Robot):
+            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        dt, friction = number("dt", dt), number("friction", friction)
         if not (np.isfinite(dt) and 0.0 < dt <= 0.1):
             raise ArgumentError(f"dt: expected a step in (0, 0.1] s, got {dt}")
         if contact != "frictional":
             raise ArgumentError(f'contact: expected "frictional", got {contact!r}')
         if floor is None:
             floor = -np.inf if robot.root == "fixed" else 0.0
+        floor = number("floor", floor)
         if not floor < np.inf:  # also true of NaN
             raise ArgumentError(f"floor: expected a height [m] or -inf, got {floor}")
         self.floor = float(floor)

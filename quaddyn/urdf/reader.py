@@ -212,7 +212,9 @@ class _Reader(ElementReader):
         limits = self.limits(element, kind) if kind != "fixed" else Limits()
         damping = friction = armature = 0.0
         dynamics = self.one(element, "dynamics")
-        if dynamics is not None and kind != "fixed":
+        if dynamics is not None and kind in ("floating", "planar"):
+            self.warn(dynamics, f"damping and friction of a {kind} joint are not modelled; ignored", "remove them")
+        elif dynamics is not None and kind != "fixed":
             damping, friction, armature = (self.loss(dynamics, k) for k in ("damping", "friction", "armature"))
         mimic = self.mimic(element) if kind != "fixed" else None
         where = element.where

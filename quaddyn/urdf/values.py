@@ -66,7 +66,9 @@ class ElementReader:
         children = _KNOWN_CHILDREN.get(element.tag)
         if children is not None:
             for child in element:
-                if child.tag not in children and not child.tag.startswith("{"):  # namespaced extensions are not ours
+                if "xacro" in child.tag:
+                    self.warn(child, f"<{child.tag}> is a macro that was not expanded; ignored", "run xacro first")
+                elif child.tag not in children and not child.tag.startswith("{"):  # other extensions are not ours
                     self.warn(child, f"unknown element <{child.tag}> in <{element.tag}> is ignored", "is it misspelt?")
         attributes = _KNOWN_ATTRIBUTES.get(element.tag)
         if attributes is not None:

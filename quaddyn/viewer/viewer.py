@@ -16,6 +16,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
+from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .figure import Figure, Missing
@@ -66,6 +67,10 @@ class Viewer:
         max_frames: int = 36_000,
         newtons_per_meter: float | None = None,
     ) -> None:
+        if not isinstance(robot, Robot):
+            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
+            raise ArgumentError(f"port: expected an integer from 0 to 65535, got {port!r}")
         _positive("fps", fps)
         _positive("max_frames", max_frames)
         self.robot = robot
@@ -165,7 +170,7 @@ class Viewer:
                 raise ArgumentTypeError(f"forces: expected a mapping of frame names, got {type(value).__name__}")
         wrenches = {name: _vector(f"forces[{name!r}]", f, (3,), (6,)) for name, f in (forces or {}).items()}
         coned = tuple(wrenches or self.robot.feet) if cones else ()
-        if time is not None and not np.isfinite(time):
+        if time is not None and not np.isfinite(number("time", time)):
             raise ArgumentError(f"time: expected a finite number, got {time}")
         poses = self._poses(q, velocity, wrenches, com, coned, friction)
         self._send(poses, text or "")
@@ -271,8 +276,8 @@ class Viewer:
             shown.update(markers.arrow("velocity", "com", center, 0.5 * data.vcom[0]))
         if com:
             shown.update(markers.center_of_mass(center))
-        for name, (number, way) in self._trails.items():
-            here = center if number is None else data.oMf[number].translation.copy()
+        for name, (frame, way) in self._trails.items():
+            here = center if frame is None else data.oMf[frame].translation.copy()
             if not way or np.linalg.norm(here - way[-1]) > 0.02 * self._figure.size:
                 way.append(here)
             shown.update(markers.trail(name, way))
@@ -351,6 +356,7 @@ class Viewer:
 
 
 def _positive(name: str, value: float) -> float:
+    value = number(name, value)
     if not (np.isfinite(value) and value > 0):
         raise ArgumentError(f"{name}: expected a positive number, got {value}")
     return float(value)

@@ -1,0 +1,27 @@
+"""The contact point of a foot on level ground: the lowest point of its sphere."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dynamics import State
+from ..urdf.tree import Array
+
+
+def contact_jacobian(s: State, foot: str) -> Array:
+    """(3, nv) Jacobian of the lowest point of a foot's sphere, world axes: velocity of the material point there [m/s].
+
+    The point c + (0, 0, -r) of the sphere moves with ``v_c + omega x (0, 0, -r)``; a force there has the moment of the
+    same lever about the sphere's centre.
+
+    Args:
+        s: the state.
+        foot: one of ``s.robot.feet``.
+
+    Raises:
+        UnknownNameError: no such frame.
+        StaleStateError: the Dynamics of `s` was updated again.
+    """
+    J = s.jacobian(foot)
+    radius = s.robot.legs[foot].foot.radius
+    return np.asarray(J[:3] + radius * np.stack((-J[4], J[3], 0.0 * J[3])))
