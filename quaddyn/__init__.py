@@ -17,6 +17,7 @@ from .errors import (
     QuaddynError,
     StaleStateError,
     UnknownNameError,
+    UnreachableError,
 )
 from .robot import CATALOGUE, Foot, Leg, Robot, load
 from .urdf.tree import Limits
@@ -56,6 +57,7 @@ __all__ = [
     "StaleStateError",
     "State",
     "UnknownNameError",
+    "UnreachableError",
     "Viewer",
     "cross_check",
     "load",
