@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +82,7 @@ def find(name: str) -> Entry:
     return CATALOGUE[name]
 
 
+@functools.lru_cache(maxsize=1)
 def example_robots() -> Path:
     """The ``robots`` folder of the installed example-robot-data, which ships data and no module.
 

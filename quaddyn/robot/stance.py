@@ -25,7 +25,8 @@ MAX_HEIGHT = 1e3
 #: Samples along each joint when looking for a first guess, by the number of joints.
 _GRID = {1: 25, 2: 25, 3: 7, 4: 5, 5: 4, 6: 4, 7: 3}
 _ITERATIONS = 30
-_RESIDUAL = 1e-10
+_RESIDUAL, _CONVERGED = 1e-10, 1e-13
+_Features = tuple[Array, Array, Array, Array, Array]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +62,7 @@ class _LegStance:
         axes = [np.linspace(a, b, k) for a, b in zip(self.low, self.high, strict=True)]
         return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.chain.n)
 
-    def measure(self, q: Array) -> tuple[Array, Array, Array, Array, Array]:
+    def measure(self, q: Array) -> _Features:
         """Foot ahead of the bending hip and its distance; foot height; normal of the leg plane; bend [m].
 
         The normal is given as its parts upward (tilt), forward (turn) and to the left.
@@ -95,10 +96,11 @@ class _LegStance:
 
     def residual(self, q: Array, height: float, shift: float) -> Array:
         """What must vanish: fore-aft offset of the foot, height error, tilt and turn of the leg plane [m]."""
-        along, _, foot_height, plane, _ = self.measure(q)
-        reach = self.limb.reach
-        lone = self.limb.chain.n <= 2  # a two-joint leg has its plane given
-        weight = 0.0 if lone else reach
+        return self._residual(self.measure(q), height, shift)
+
+    def _residual(self, features: _Features, height: float, shift: float) -> Array:
+        along, _, foot_height, plane, _ = features
+        weight = 0.0 if self.limb.chain.n <= 2 else self.limb.reach  # a two-joint leg has its plane given
         return np.stack((along - shift, foot_height - height, weight * plane[..., 0], weight * plane[..., 1]), axis=-1)
 
     def solve(self, height: float, shift: float, bend: str, guesses: Sequence[Array] = ()) -> _Solution:
@@ -106,15 +108,20 @@ class _LegStance:
         reach = self.limb.reach
         for guess in guesses:  # legs of one robot often have one solution
             inside = guess.shape == self.low.shape and bool(((guess >= self.low) & (guess <= self.high)).all())
-            if inside and np.abs(self.residual(guess, height, shift)[:2]).max() < 0.01 * reach:
-                found = self._solution(self._refine(guess.copy(), height, shift), height, shift)
+            if not inside:
+                continue
+            found = self._solution(guess, height, shift)
+            if found.residual < 0.01 * reach:
+                if found.residual > _CONVERGED:
+                    found = self._solution(self._refine(guess.copy(), height, shift), height, shift)
                 if found.residual < _RESIDUAL and found.bend == bend and not found.turned:
                     return found
-        r = self.residual(self.samples, height, shift)
+        features = self.measure(self.samples)
+        r = self._residual(features, height, shift)
         middling = (self.samples - self.middle) / np.maximum(self.high - self.low, 1e-9)
         cost = (r**2).sum(axis=-1) / reach**2 + 1e-2 * (middling**2).sum(axis=-1)
         sign = 1.0 if bend == "forward" else -1.0
-        _, _, _, plane, bends = self.measure(self.samples)
+        _, _, _, plane, bends = features
         cost = np.where((sign * bends > 0.01 * reach) & ~self.turned(plane), cost, cost + 100.0)
 
         def rank(s: _Solution) -> tuple[int, float]:
@@ -132,8 +139,9 @@ class _LegStance:
         return best
 
     def _solution(self, q: Array, height: float, shift: float) -> _Solution:
-        r = self.residual(q, height, shift)
-        _, _, _, plane, offset = self.measure(q)
+        features = self.measure(q)
+        r = self._residual(features, height, shift)
+        _, _, _, plane, offset = features
         bend = "forward" if float(offset) > 0.0 else "backward"
         return _Solution(q, float(np.abs(r[:2]).max()), bend, bool(self.turned(plane)))
 
@@ -143,7 +151,7 @@ class _LegStance:
             offsets = np.vstack((np.zeros(n), step * np.eye(n), -step * np.eye(n)))
             r = self.residual(q + offsets, height, shift)
             J = (r[1 : n + 1] - r[n + 1 :]).T / (2.0 * step)
-            if np.abs(r[0, :2]).max() < 1e-13:
+            if np.abs(r[0, :2]).max() < _CONVERGED:
                 break
             free = np.ones(n, dtype=bool)
             for _ in range(n):  # joints at a limit that would leave it stand still
