@@ -24,9 +24,9 @@ EPS = float(np.finfo(float).eps)
 
 def cross_check(
     robot: Robot,
-    *,
     samples: int = 100,
     seed: int = 0,
+    *,
     source: Source | None = None,
     reference: Reference | None = None,
     tolerance: float = 1e-9,
