@@ -303,7 +303,8 @@ class StanceProblem:
         for name, q_leg in values.items():
             for joint, value in zip(self.limbs[name].chain.joints, q_leg, strict=True):
                 assert joint is not None
-                put(q, robot.configuration_index(joint.name), joint, float(value))
+                # Rounding of a solution at 0 is no angle.
+                put(q, robot.configuration_index(joint.name), joint, float(value) if abs(value) > 1e-12 else 0.0)
         if robot.root in ("free", "planar"):
             q[2 if robot.root == "free" else 1] = -plane
         return q
