@@ -211,7 +211,7 @@ class Player {
     this.end = times[times.length - 1];
     const element = id => document.getElementById(id);
     [this.button, this.slider, this.clock, this.speed] = ["play", "slider", "clock", "speed"].map(element);
-    element("player").style.display = "flex";
+    element("player").style.display = this.end > 0 ? "flex" : "none";  // a still needs no player
     this.slider.oninput = () => { this.pause(); this.seek(this.slider.value / 1000 * this.end); };
     this.button.onclick = () => this.playing ? this.pause() : this.play();
     document.addEventListener("keydown", event => {
