@@ -1,4 +1,4 @@
-"""The `quaddyn` command: look at robots, judge files, run the demo, open the viewer."""
+"""The `quaddyn` command: look at robots, judge files, measure legs, run the demo, open the viewer."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from . import __version__
-from .errors import ModelError, QuaddynError
+from .errors import ArgumentError, ModelError, QuaddynError
 from .robot import CATALOGUE, Robot, load
 
 if TYPE_CHECKING:
     from .agreement import Agreement
     from .demo import DemoReport
+    from .kinematics import LegKinematics, LegSurvey
 
 T = TypeVar("T")
 
@@ -216,6 +217,38 @@ def demo(
     raise typer.Exit(0 if passed else 1)
 
 
+@app.command()
+def leg(
+    source: RobotArgument,
+    name: Annotated[str | None, typer.Option("--leg", metavar="NAME", help="one leg, such as FL; default: all")] = None,
+    root: RootOption = None,
+    package: PackagesOption = None,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600.0, help="length of the show [s]")] = 12.0,
+    samples: Annotated[int, typer.Option(min=1, help="random targets of each leg")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="of the random targets")] = 0,
+    record: Annotated[Path | None, typer.Option(help="write the show as a self-contained HTML file and exit")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable table; shows nothing")] = False,
+) -> None:
+    """A robot's legs in numbers; in the viewer, a leg that follows a target on every branch of its kinematics.
+
+    Without --leg the table is of all legs, and the first one moves.
+    """
+    from .kinematics import LegKinematics, survey
+
+    _check_writable(record)
+    robot = load(source, root=root, packages=package or ())
+    if not robot.legs:
+        raise ArgumentError(f"{robot.name} has no legs")
+    legs = [LegKinematics(robot, n) for n in ([name] if name is not None else robot.legs)]
+    surveys = [survey(item, samples=samples, seed=seed) for item in _progress(legs, "measuring")]
+    if as_json:
+        print(json.dumps(_legs_json(robot, surveys), indent=2))
+    else:
+        _print_legs(robot, surveys)
+    if record is not None or not as_json:
+        _show_leg(legs[0], seconds=seconds, record=record, quiet=as_json)
+
+
 # -- printing ------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Verdict:
@@ -360,6 +393,70 @@ def _print_demo(report: DemoReport, agreement: Agreement) -> None:
     out.print("[bold green]every check holds[/]" if holds else "[bold red]a check fails[/]")
     for deviation in agreement.deviations:
         say(str(deviation))
+
+
+def _legs_json(robot: Robot, surveys: list[LegSurvey]) -> dict[str, object]:
+    from .demo.report import cpu_name
+
+    def plain(value: object) -> object:
+        # JSON knows no infinity: a limit that the file does not give is null.
+        return [v if math.isfinite(v) else None for v in value.tolist()] if hasattr(value, "tolist") else value
+
+    legs = []
+    for s in surveys:
+        values = {f.name: plain(getattr(s, f.name)) for f in fields(s)}
+        values["branches"] = [{"name": b.name, **{f.name: getattr(b, f.name) for f in fields(b)}} for b in s.branches]
+        values["reach"] = list(s.reach)
+        legs.append(values)
+    return {"robot": robot.name, "cpu": cpu_name(), "legs": legs}
+
+
+def _print_legs(robot: Robot, surveys: list[LegSurvey]) -> None:
+    from .demo.report import cpu_name
+
+    table = Table(title=f"the legs of {escape(robot.name)}", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("leg", no_wrap=True)
+    table.add_column("quantity")
+    table.add_column("value", overflow="fold")
+    for s in surveys:
+        kind = "closed form" if s.closed_form else "numeric: no closed form fits"
+        table.add_row(escape(s.leg), "inverse", kind)
+        for joint, low, high, length in zip(s.joints, s.lower, s.upper, s.segments, strict=True):
+            limits = f"{low:.2f} to {high:.2f}" if math.isfinite(low) or math.isfinite(high) else "no limits"
+            table.add_row("", escape(joint), f"{limits}; {length:.4f} m to the next")
+        nearest, farthest = s.reach
+        for word, far, point in (("nearest", nearest, s.nearest), ("farthest", farthest, s.farthest)):
+            at = ", ".join(f"{x + 0.0:.3f}" for x in point.round(3))
+            table.add_row("", f"{word} foot", f"{far:.4f} m from the first joint, at ({at})")
+        for b in s.branches:
+            home = "; home" if b.home else ""
+            table.add_row("", b.name, f"reaches {b.reached:.1%}, within limits {b.within_limits:.1%}{home}")
+        table.add_row("", "FK(IK(p)) - p", f"at most {s.error:.1e} m; {s.reached:,} of {s.samples:,} targets reached")
+        table.add_row("", "time per target", f"{s.seconds * 1e6:.2f} us, {s.samples:,} at once", end_section=True)
+    out.print(table)
+    say(f"targets: the foot at random joint values within the limits, seed {surveys[0].seed}; {cpu_name()}")
+    if any(s.reached < s.samples for s in surveys):
+        say("not reached: joints beyond the knee are held at home where they are free, or the iteration stopped short")
+
+
+def _show_leg(item: LegKinematics, *, seconds: float, record: Path | None, quiet: bool) -> None:
+    from .demo.leg import show_branches
+    from .viewer import Viewer
+
+    live = record is None
+    with Viewer(item.robot, serve=live, open_browser=live and _is_terminal(sys.stdout)) as viewer:
+        if live:
+            say(f"leg {item.name} follows a target: {viewer.url}")
+        viewer.clear()
+        with _bar("showing", quiet=quiet) as tick:
+            show_branches(item, viewer, seconds=seconds, realtime=live, progress=tick)
+        if record is not None:
+            viewer.record(record, title=f"{item.robot.name}, leg {item.name}")
+            if not quiet:
+                say(f"wrote {record}")
+        elif _is_terminal(sys.stdin) and _is_terminal(sys.stdout):
+            out.print("the view stays open; Ctrl-C ends")
+            _wait_for_interrupt()
 
 
 # -- progress ------------------------------------------------------------------------------------------------------

@@ -2,13 +2,18 @@
 
 from .inverse import InverseSolution, inverse_kinematics
 from .legs import LegKinematics, LegSolution
+from .survey import Branch, LegSurvey, closed_curve, survey
 from .velocity import frame_task, joint_task
 
 __all__ = [
+    "Branch",
     "InverseSolution",
     "LegKinematics",
     "LegSolution",
+    "LegSurvey",
+    "closed_curve",
     "frame_task",
     "inverse_kinematics",
     "joint_task",
+    "survey",
 ]

@@ -119,6 +119,23 @@ class LegKinematics:
         """Whether `inverse` is a closed form; otherwise it iterates."""
         return self._geometry is not None
 
+    @property
+    def branches(self) -> tuple[tuple[str, str], ...]:
+        """The names (knee, hip) of the branches, in the order of `inverse_all`; without abduction hip is "below"."""
+        hips = HIPS if self._geometry is not None and self._geometry.abducts else HIPS[:1]
+        return tuple((knee, hip) for hip in hips for knee in KNEES)
+
+    @property
+    def hip(self) -> Array:
+        """(3,) the origin of the first joint, base frame [m]."""
+        return np.array(self._chain.forward(np.zeros(self.n))[0][0])
+
+    @property
+    def segments(self) -> Array:
+        """(n,) distances from joint origin to joint origin, the last one to the foot, at the zero pose [m]."""
+        origins, _, tip = self._chain.forward(np.zeros(self.n))
+        return np.asarray(np.linalg.norm(np.diff(np.vstack((origins, tip)), axis=0), axis=1))
+
     def forward(self, q: ArrayLike) -> Array:
         """Where the foot is.
 
@@ -276,11 +293,9 @@ class LegKinematics:
 
     # -- the closed form ---------------------------------------------------------------------------------------
     def _branches(self, p: Array, angle: ArrayLike | None, redundancy: str, tolerance: float) -> list[LegSolution]:
-        hips = HIPS if self._geometry is not None and self._geometry.abducts else HIPS[:1]
         return [
             self.inverse(p, knee=knee, hip=hip, angle=angle, redundancy=redundancy, tolerance=tolerance)
-            for hip in hips
-            for knee in KNEES
+            for knee, hip in self.branches
         ]
 
     def _closed(self, p: Array, bend: int, hip: float, leg: TwoLinks) -> Array:

@@ -18,6 +18,7 @@ _COLORS = {"force": (0.90, 0.16, 0.13), "moment": (0.58, 0.25, 0.78), "velocity"
 _CONE = Material((0.95, 0.65, 0.10, 0.30))
 _COM = Material((0.98, 0.72, 0.05, 1.0))
 _TRAIL = Material((0.15, 0.40, 0.85, 1.0))
+_POINT = Material((0.85, 0.10, 0.55, 1.0))
 _AXES = ((0.85, 0.15, 0.15), (0.15, 0.65, 0.20), (0.15, 0.35, 0.90))
 _UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 
@@ -58,6 +59,11 @@ class Markers:
         for number, point in enumerate(points):
             slot = self._slot("trail", f"{name} {number}", "ball", lambda: shapes.sphere(1), _TRAIL)
             yield slot, (*point, *_UPRIGHT, r, r, r)
+
+    def point(self, name: str, at: Array) -> Placed:
+        """A ball at `at` (3,)."""
+        r = 0.02 * self._size
+        yield self._slot("point", name, "ball", lambda: shapes.sphere(1), _POINT), (*at, *_UPRIGHT, r, r, r)
 
     def center_of_mass(self, center: Array) -> Placed:
         """A ball at `center`, a disc below it on the ground z = 0, and a thread between them."""

@@ -88,7 +88,7 @@ class Viewer:
         self._recording = Recording(fps, int(max_frames))
         self._server = Server(robot.name, port) if serve else None
         self._finalizer = weakref.finalize(self, Server.close, self._server) if self._server else None
-        first_look = self._poses(robot.q_home, None, {}, True, (), 0.0)
+        first_look = self._poses(robot.q_home, None, {}, True, (), 0.0, {})
         self._home = self._base
         self.look()
         if self.missing and self._server:
@@ -138,6 +138,7 @@ class Viewer:
         com: bool = True,
         cones: bool = False,
         friction: float | Mapping[str, float] = 0.6,
+        points: Mapping[str, ArrayLike] | None = None,
         text: str | None = None,
         time: float | None = None,
     ) -> None:
@@ -151,6 +152,7 @@ class Viewer:
             com: draws the centre of mass and its projection on the ground, z = 0.
             cones: draws the friction cone at every frame in `forces`, at every foot when there are none.
             friction: friction coefficient of the cones, one for all or {name: coefficient}; the ground is level.
+            points: {any name: (3,)} drawn as balls, such as a target; world [m].
             text: shown in the page's corner.
             time: the caller's clock [s] for the recording; None: 1 / fps after the last frame.
 
@@ -172,7 +174,8 @@ class Viewer:
         coned = tuple(wrenches or self.robot.feet) if cones else ()
         if time is not None and not np.isfinite(number("time", time)):
             raise ArgumentError(f"time: expected a finite number, got {time}")
-        poses = self._poses(q, velocity, wrenches, com, coned, friction)
+        balls = {name: _vector(f"points[{name!r}]", p, (3,)) for name, p in (points or {}).items()}
+        poses = self._poses(q, velocity, wrenches, com, coned, friction, balls)
         self._send(poses, text or "")
         self._recording.add(time, poses, text or "")
 
@@ -250,6 +253,7 @@ class Viewer:
         com: bool,
         coned: Iterable[str],
         friction: float | Mapping[str, float],
+        points: Mapping[str, Array],
     ) -> NDArray[np.float32]:
         """Every slot's pose (n, 10) at this instant; makes slots for markers that are new."""
         model, data, markers, scale = self.robot.model, self._data, self._markers, self.newtons_per_meter
@@ -267,6 +271,8 @@ class Viewer:
         for name in coned:
             mu = _friction(friction, name)
             shown.update(markers.cone(name, data.oMf[ids[name]].translation, mu))
+        for name, point in points.items():
+            shown.update(markers.point(name, point))
         for name, index in self._frames.items():
             shown.update(markers.triad(name, pin.SE3ToXYZQUAT(data.oMf[index])))
         if v is None:

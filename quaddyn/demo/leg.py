@@ -1,0 +1,110 @@
+"""A leg follows a moving target, on one branch of its inverse kinematics after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pinocchio as pin
+
+from ..errors import ArgumentError
+from ..kinematics import LegKinematics, LegSolution, closed_curve
+from ..robot.stance import put
+from ..urdf.tree import Array
+
+if TYPE_CHECKING:
+    from ..viewer import Viewer
+
+FRAMES_PER_SECOND = 30.0
+
+
+def show_branches(
+    leg: LegKinematics,
+    viewer: Viewer,
+    *,
+    seconds: float = 12.0,
+    realtime: bool = False,
+    progress: Callable[[float], None] | None = None,
+) -> Array:
+    """Move a target once round `closed_curve` for each branch, the leg following; the rest of the robot stays at home.
+
+    The page's corner names the branch, and says where the target is out of its reach or the joints beyond their limits.
+
+    Args:
+        leg: any.
+        viewer: of the same robot.
+        seconds: for all branches together [s].
+        realtime: keep the wall clock's pace.
+        progress: called with the share done (0 to 1) at every frame.
+
+    Returns:
+        (N, 3) the target at every frame of one round, base frame [m].
+
+    Raises:
+        ArgumentError: `seconds` is not a time of at least 0.1 s.
+    """
+    if not (np.isfinite(seconds) and seconds >= 0.1):
+        raise ArgumentError(f"seconds: expected at least 0.1 s, got {seconds}")
+    robot, branches = leg.robot, leg.branches
+    frames = max(3, round(seconds * FRAMES_PER_SECOND / len(branches)))
+    curve = closed_curve(leg, points=frames)
+    world = _base(leg).act
+    named = len({hip for _, hip in branches}) > 1
+    start, k = time.perf_counter(), 0
+    for knee, hip in branches:
+        found = leg.inverse(curve, knee=knee, hip=hip)
+        name = f"{leg.name}: knee {knee}" + (f", hip {hip}" if named else "")
+        viewer.show_trails((leg.name,))
+        for i, target in enumerate(curve):
+            viewer.show(
+                configuration(leg, found.q[i]),
+                points={"target": world(target)},
+                com=False,
+                text=f"{name}{_remark(found, i)}",
+                time=k / FRAMES_PER_SECOND,
+            )
+            k += 1
+            if progress is not None:
+                progress(k / (frames * len(branches)))
+            if realtime:
+                time.sleep(max(0.0, start + k / FRAMES_PER_SECOND - time.perf_counter()))
+    viewer.show_trails(())
+    if realtime:
+        viewer.show(robot.q_home, com=False, text="home", time=k / FRAMES_PER_SECOND)
+    return curve
+
+
+def configuration(leg: LegKinematics, angles: Array) -> Array:
+    """(nq,) the robot at home but for one leg's joint values (n,) [rad], and the spine that it hangs from at zero."""
+    robot = leg.robot
+    q = np.array(robot.q_home)
+    joints = {b.joint.name: b.joint for b in robot.bodies[1:] if b.joint is not None}
+    for name, value in zip(leg.joints, angles, strict=True):
+        put(q, robot.configuration_index(name), joints[name], float(value))
+    index = next(i for i, b in enumerate(robot.bodies) if b.joint is not None and b.joint.name == leg.joints[0])
+    above = robot.bodies[index].parent
+    while above > 0:
+        joint = robot.bodies[above].joint
+        if joint is not None and joint.nv == 1:
+            put(q, robot.configuration_index(joint.name), joint, 0.0)
+        above = robot.bodies[above].parent
+    return q
+
+
+def _base(leg: LegKinematics) -> pin.SE3:
+    """Where the base is at home, in the world."""
+    robot = leg.robot
+    data = robot.model.createData()
+    pin.framesForwardKinematics(robot.model, data, robot.q_home)
+    return data.oMf[robot.frame_id(robot.tree.root.name)]
+
+
+def _remark(found: LegSolution, i: int) -> str:
+    out = ""
+    if not np.asarray(found.reached)[i]:
+        out += f"; out of reach by {np.asarray(found.distance)[i]:.2g} m: nearest point"
+    if not np.asarray(found.within_limits)[i]:
+        out += "; beyond the joint limits"
+    return out

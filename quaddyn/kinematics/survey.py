@@ -1,0 +1,253 @@
+"""A leg in numbers, `survey`, and a curve that its foot can follow, `closed_curve`."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..robot.legs import limbs_of
+from ..robot.limbs import directions
+from ..urdf.tree import Array
+from .legs import LIMIT_TOLERANCE, LegKinematics
+
+#: Where a joint has no limits: half a turn to each side, or half a metre [rad or m].
+_TURN, _SLIDE = np.pi, 0.5
+#: Time one leg's batch is repeated for when it is quick [s].
+_TIMING = 0.05
+#: Sizes of the curve that are tried, as shares of the leg's length.
+_SIZES = (0.25, 0.18, 0.12, 0.08, 0.05, 0.02)
+#: Points of the curve that are tried, and centres.
+_POINTS, _CENTRES = 24, 12
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What a branch of the inverse kinematics is good for.
+
+    Attributes:
+        knee: "forward" or "backward".
+        hip: "below" or "above"; None for a leg whose hip leaves no choice.
+        home: whether the robot's home configuration is on it.
+        reached: share of the targets that it reaches, limits aside.
+        within_limits: share of the targets that it reaches within the joint limits.
+    """
+
+    knee: str
+    hip: str | None
+    home: bool
+    reached: float
+    within_limits: float
+
+    @property
+    def name(self) -> str:
+        """Such as "knee backward, hip below"."""
+        return f"knee {self.knee}" + (f", hip {self.hip}" if self.hip is not None else "")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LegSurvey:
+    """What `survey` found.
+
+    Attributes:
+        leg: its name.
+        joints: names, hip to ankle.
+        closed_form: whether the inverse is one.
+        segments: (n,) distances from joint to joint, the last one to the foot, at the zero pose [m].
+        lower, upper: (n,) joint limits [rad, m for what slides]; infinite where the file gives none.
+        hip: (3,) origin of the first joint, base frame [m].
+        nearest, farthest: (3,) the foot as near to `hip` and as far from it as the limits allow, base frame [m].
+        branches: all that have a name.
+        samples: number of targets: the foot at random joint values within the limits.
+        reached: how many of them some branch reaches; fewer only where joints beyond the knee are held, or an iteration
+            does not arrive.
+        error: largest distance from a target reached to where the joint values found put the foot [m].
+        seconds: per target, on the home branch, asked for all at once [s].
+        seed: of the targets.
+    """
+
+    leg: str
+    joints: tuple[str, ...]
+    closed_form: bool
+    segments: Array
+    lower: Array
+    upper: Array
+    hip: Array
+    nearest: Array
+    farthest: Array
+    branches: tuple[Branch, ...]
+    samples: int
+    reached: int
+    error: float
+    seconds: float
+    seed: int
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """Shortest and longest distance from `hip` to the foot within the limits [m]."""
+        return float(np.linalg.norm(self.nearest - self.hip)), float(np.linalg.norm(self.farthest - self.hip))
+
+
+def survey(leg: LegKinematics, *, samples: int = 1000, seed: int = 0) -> LegSurvey:
+    """Measure a leg: its reach, and every branch on random targets that it can reach.
+
+    Args:
+        leg: any.
+        samples: number of targets.
+        seed: of the generator that draws them.
+
+    Raises:
+        ArgumentError: no samples.
+    """
+    if samples < 1:
+        raise ArgumentError(f"samples: expected at least 1, got {samples}")
+    rng = np.random.default_rng(seed)
+    q = _random(leg, samples, rng)
+    targets = leg.forward(q)
+    best = np.full(samples, np.inf)
+    arrived = np.zeros(samples, dtype=np.bool_)
+    home = home_knee(leg)
+    hips = {hip for _, hip in leg.branches}
+    branches = []
+    for knee, hip in leg.branches:
+        found = leg.inverse(targets, knee=knee, hip=hip)
+        # Measured anew, from the joint values: what the solver says of itself is not asked.
+        miss = np.linalg.norm(leg.forward(found.q) - targets, axis=1)
+        best = np.minimum(best, miss)
+        ok = np.asarray(found.reached)
+        arrived |= ok
+        inside = ((found.q >= leg.lower - LIMIT_TOLERANCE) & (found.q <= leg.upper + LIMIT_TOLERANCE)).all(axis=1)
+        named = hip if len(hips) > 1 else None
+        at_home = knee == home and hip == "below"
+        branches.append(Branch(knee, named, at_home, float(ok.mean()), float((ok & inside).mean())))
+    start, runs = time.perf_counter(), 0
+    while not runs or (leg.closed_form and time.perf_counter() - start < _TIMING):
+        leg.inverse(targets)
+        runs += 1
+    seconds = (time.perf_counter() - start) / (runs * samples)
+    q = np.vstack((q, np.clip(leg.q_home, leg.lower, leg.upper)))
+    return LegSurvey(
+        leg=leg.name,
+        joints=leg.joints,
+        closed_form=leg.closed_form,
+        segments=leg.segments,
+        lower=leg.lower,
+        upper=leg.upper,
+        hip=leg.hip,
+        nearest=_extreme(leg, q, 1.0),
+        farthest=_extreme(leg, q, -1.0),
+        branches=tuple(branches),
+        samples=samples,
+        reached=int(arrived.sum()),
+        error=float(best[arrived].max(initial=0.0)),
+        seconds=seconds,
+        seed=seed,
+    )
+
+
+def home_knee(leg: LegKinematics) -> str:
+    """To which side the knee bends at home: the branch that `LegKinematics.inverse` takes when it is not told."""
+    away = leg.forward(leg.q_home) + 0.1 * (leg.hip - leg.forward(leg.q_home))  # at home the knee may be straight
+    default = leg.inverse(away).q
+    knees = {knee: leg.inverse(away, knee=knee).q for knee, _ in leg.branches}
+    return min(knees, key=lambda knee: float(np.abs(knees[knee] - default).max()))
+
+
+def closed_curve(leg: LegKinematics, *, knee: str | None = None, points: int = 240, seed: int = 0) -> Array:
+    """A smooth closed curve that the foot can follow, on one branch and within the limits where any such is found.
+
+    An ellipse about the home position of the foot, as wide as a quarter of the leg and half as high, swaying sideways
+    where the leg can; smaller, or about another point, where the foot cannot follow it.
+
+    Args:
+        leg: any.
+        knee: the branch that must follow, "forward" or "backward"; that of home by default.
+        points: of the curve.
+        seed: of the generator that draws other centres.
+
+    Returns:
+        (points, 3) positions of the foot, base frame [m]; the last is one step before the first.
+
+    Raises:
+        ArgumentError: fewer than three points.
+    """
+    if points < 3:
+        raise ArgumentError(f"points: expected at least 3, got {points}")
+    q = _random(leg, 200, np.random.default_rng(seed))
+    home = leg.forward(leg.q_home)
+    others = leg.forward(q)
+    # From near home to far from it, so that the picture stays where one expects the leg.
+    centres = [home, *others[np.argsort(np.linalg.norm(others - home, axis=1))][:: 200 // _CENTRES]]
+    axes = _axes(leg, q)
+    size = float(leg.segments.sum())
+    for share, centre in itertools.product(_SIZES, centres):
+        curve = _ellipse(axes * share * size, centre, _POINTS)
+        found = leg.inverse(curve, knee=knee)
+        if bool((np.asarray(found.reached) & np.asarray(found.within_limits)).all()):
+            return _ellipse(axes * share * size, centre, points)
+    return _ellipse(axes * _SIZES[-1] * size, home, points)
+
+
+def _ellipse(axes: Array, centre: Array, points: int) -> Array:
+    t = 2.0 * np.pi * np.arange(points)[:, None] / points
+    curve = centre + np.cos(t) * axes[0] + (0.5 * np.sin(t) * axes[1] if len(axes) > 1 else 0.0)
+    return np.asarray(curve + (0.3 * np.sin(2.0 * t) * axes[2] if len(axes) > 2 else 0.0))
+
+
+def _axes(leg: LegKinematics, q: Array) -> Array:
+    """(k, 3) orthonormal directions in which the foot can move: forward, up and left as far as it goes."""
+    forward, left = directions(tuple(limbs_of(leg.robot).values()))
+    J = leg.jacobian(q)
+    values, vectors = np.linalg.eigh(np.einsum("nij,nkj->ik", J, J))
+    ways = vectors[:, values > 1e-6 * values[-1]]
+    found: list[Array] = []
+    # The eigenvectors come last, for a leg whose plane is not upright.
+    for direction in (forward, np.cross(forward, left), left, *ways.T):
+        rest = ways @ (ways.T @ direction)
+        for axis in found:
+            rest = rest - (rest @ axis) * axis
+        length = float(np.linalg.norm(rest))
+        if length > 0.1 and len(found) < ways.shape[1]:
+            found.append(rest / length)
+    return np.array(found)
+
+
+def _random(leg: LegKinematics, count: int, rng: np.random.Generator) -> Array:
+    low, high = _box(leg)
+    return rng.uniform(low, high, (count, leg.n))
+
+
+def _box(leg: LegKinematics) -> tuple[Array, Array]:
+    """Finite bounds for every joint: its limits, or what stands for none."""
+    joints = {b.joint.name: b.joint for b in leg.robot.bodies[1:] if b.joint is not None}
+    wide = np.array([_SLIDE if joints[name].type == "prismatic" else _TURN for name in leg.joints])
+    low = np.where(np.isfinite(leg.lower), leg.lower, np.minimum(-wide, leg.upper - 2.0 * wide))
+    high = np.where(np.isfinite(leg.upper), leg.upper, np.maximum(wide, leg.lower + 2.0 * wide))
+    return low, high
+
+
+def _extreme(leg: LegKinematics, starts: Array, sign: float) -> Array:
+    """(3,) the foot nearest to the hip (sign 1) or farthest (-1): the best of `starts`, then a compass search."""
+    low, high = _box(leg)
+
+    def cost(q: Array) -> Array:
+        return np.asarray(sign * np.linalg.norm(leg.forward(q) - leg.hip, axis=1))
+
+    costs = cost(starts)
+    best_q, best = starts[0], np.inf
+    for start in np.argsort(costs)[:4]:
+        q, least, step = starts[start], float(costs[start]), 0.25
+        while step > 1e-9:
+            moves = step * (high - low) * np.vstack((np.eye(leg.n), -np.eye(leg.n)))
+            trials = np.clip(q + moves, low, high)
+            values = cost(trials)
+            if values.min() < least - 1e-15:
+                q, least = trials[values.argmin()], float(values.min())
+            else:
+                step /= 2.0
+        if least < best:
+            best_q, best = q, least
+    return leg.forward(best_q)

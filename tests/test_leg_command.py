@@ -1,0 +1,154 @@
+"""`quaddyn leg`, the survey behind its table and the show behind its picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from typer.testing import CliRunner
+
+import quaddyn as qd
+from quaddyn.cli import app
+from quaddyn.demo.leg import configuration, show_branches
+from quaddyn.kinematics import LegKinematics, closed_curve, survey
+from quaddyn.viewer import Viewer
+
+runner = CliRunner()
+LEGGED = [name for name in qd.CATALOGUE if qd.load(name).legs]
+
+
+def test_the_table_of_go2_is_true_and_fits_eighty_columns(tmp_path: Path) -> None:
+    page = tmp_path / "leg.html"
+    arguments = ["leg", "go2", "--samples", "200", "--record", str(page), "--seconds", "1"]
+    result = runner.invoke(app, arguments, env={"COLUMNS": "80"})
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    table = lines[: next(i for i, line in enumerate(lines) if line.startswith("targets:"))]
+    assert max(map(len, table)) <= 80
+    for words in ("FL_calf_joint", "-2.72 to -0.84; 0.2130 m", "0.0955 m", "closed form", "200 of 200", "seed 0"):
+        assert words in result.stdout
+    assert sum("knee backward, hip below" in line and "home" in line for line in lines) == 4
+    assert "knee backward, hip above" in page.read_text() or page.stat().st_size > 10_000
+
+
+def test_json_of_one_leg_shows_nothing_and_holds_the_figures() -> None:
+    result = runner.invoke(app, ["leg", "two_link_leg", "--json", "--leg", "leg"])
+    assert result.exit_code == 0, result.output
+    said = json.loads(result.stdout)
+    (leg,) = said["legs"]
+    assert said["cpu"]
+    assert leg["closed_form"] is True
+    assert [b["name"] for b in leg["branches"]] == ["knee forward", "knee backward"]
+    assert sum(b["home"] for b in leg["branches"]) == 1
+    assert leg["reached"] == leg["samples"] == 1000
+    assert leg["error"] <= 1e-12
+
+
+def test_an_infinite_limit_is_null_in_json() -> None:
+    result = runner.invoke(app, ["leg", "centauro", "--json", "--leg", "FL", "--samples", "20"])
+    assert result.exit_code == 0, result.output
+    (leg,) = json.loads(result.stdout)["legs"]
+    assert leg["lower"][-1] is None
+    assert leg["segments"][-1] == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["ur5"], "ur5 has no legs"), (["go2", "--leg", "XX"], "'XX'")],
+)
+def test_no_legs_or_no_such_leg_is_one_line(
+    arguments: list[str], words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from quaddyn.cli import main
+
+    monkeypatch.setattr("sys.argv", ["quaddyn", "leg", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len([line for line in said if line.startswith("error:")]) == 1
+    assert words in said[-1]
+
+
+def test_the_reach_of_go2_is_that_of_its_triangle() -> None:
+    leg = LegKinematics(qd.load("go2"), "FL")
+    found = survey(leg, samples=300)
+    side, thigh, calf = found.segments
+    ends = [np.sqrt(side**2 + thigh**2 + calf**2 + 2 * thigh * calf * np.cos(q)) for q in (leg.lower[2], leg.upper[2])]
+    np.testing.assert_allclose(found.reach, ends, atol=1e-9)
+    assert found.reached == 300
+    assert found.branches[1].home
+    assert found.branches[1].name == "knee backward, hip below"
+    assert found.branches[0].within_limits == 0.0  # the knee bends one way only
+    np.testing.assert_array_equal(survey(leg, samples=300).farthest, found.farthest)
+
+
+@pytest.mark.parametrize("name", LEGGED)
+def test_every_robot_with_legs_is_surveyed_and_its_curve_is_followed(name: str) -> None:
+    robot = qd.load(name)
+    leg = LegKinematics(robot, next(iter(robot.legs)))
+    found = survey(leg, samples=50)
+    assert found.reached >= 25
+    assert found.error <= 1e-12
+    low, high = found.reach
+    rng = np.random.default_rng(7)
+    inside = rng.uniform(np.maximum(leg.lower, -np.pi), np.minimum(leg.upper, np.pi), (2000, leg.n))
+    far = np.linalg.norm(leg.forward(inside) - found.hip, axis=1)
+    assert low - 1e-9 <= far.min()
+    assert far.max() <= high + 1e-9
+    curve = closed_curve(leg, points=60)
+    followed = leg.inverse(curve)
+    assert np.all(followed.reached)
+    assert np.all(followed.within_limits)
+    steps = np.linalg.norm(np.diff(np.vstack((curve, curve[:1])), axis=0), axis=1)
+    assert 0.0 < steps.max() < 4.0 * steps.mean()  # closed, and no jump
+    # The robot drawn has its foot at the target drawn: Pinocchio's own word.
+    data = robot.model.createData()
+    q = configuration(leg, followed.q[17])
+    pin.framesForwardKinematics(robot.model, data, q)
+    base = data.oMf[robot.frame_id(robot.tree.root.name)]
+    np.testing.assert_allclose(data.oMf[robot.frame_id(leg.name)].translation, base.act(curve[17]), atol=1e-10)
+
+
+def test_the_show_draws_target_and_says_what_a_branch_cannot() -> None:
+    robot = qd.load("go2")
+    leg = LegKinematics(robot, "FL")
+    texts: list[str] = []
+    shares: list[float] = []
+
+    class Page(Viewer):
+        def show(self, q, **options):  # type: ignore[no-untyped-def]
+            texts.append(options["text"])
+            assert set(options["points"]) == {"target"}
+            super().show(q, **options)
+
+    with Page(robot, serve=False, meshes=False) as viewer:
+        show_branches(leg, viewer, seconds=1.0, progress=shares.append)
+        assert sum(name.startswith("Point") for name in map(str, viewer._scene.slots)) >= 0
+    assert shares[-1] == 1.0
+    assert "FL: knee backward, hip below" in texts
+    assert all(t.endswith("beyond the joint limits") for t in texts if t.startswith("FL: knee forward"))
+    with pytest.raises(qd.QuaddynError, match="seconds"):
+        show_branches(leg, viewer, seconds=0.0)
+
+
+def test_options_out_of_range() -> None:
+    leg = LegKinematics(qd.load("solo8"), "FL")
+    with pytest.raises(qd.QuaddynError, match="samples"):
+        survey(leg, samples=0)
+    with pytest.raises(qd.QuaddynError, match="points"):
+        closed_curve(leg, points=2)
+
+
+def test_a_point_marker_is_a_slot_where_it_is_asked_for() -> None:
+    robot = qd.load("two_link_leg")
+    viewer = Viewer(robot, serve=False)
+    before = len(viewer._scene.slots)
+    viewer.show(robot.q_home, points={"here": (0.1, 0.2, 0.3)}, com=False)
+    assert len(viewer._scene.slots) == before + 1
+    np.testing.assert_allclose(viewer._recording._frames[-1][1][-1][:3], (0.1, 0.2, 0.3), atol=1e-6)
+    with pytest.raises(qd.QuaddynError, match="points"):
+        viewer.show(robot.q_home, points={"here": (0.1, np.nan, 0.3)})
