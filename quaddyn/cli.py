@@ -414,6 +414,7 @@ def _legs_json(robot: Robot, surveys: list[LegSurvey]) -> dict[str, object]:
 def _print_legs(robot: Robot, surveys: list[LegSurvey]) -> None:
     from .demo.report import cpu_name
 
+    sliding = {b.joint.name for b in robot.bodies if b.joint is not None and b.joint.type == "prismatic"}
     table = Table(title=f"the legs of {escape(robot.name)}", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("leg", no_wrap=True)
     table.add_column("quantity")
@@ -421,9 +422,14 @@ def _print_legs(robot: Robot, surveys: list[LegSurvey]) -> None:
     for s in surveys:
         kind = "closed form" if s.closed_form else "numeric: no closed form fits"
         table.add_row(escape(s.leg), "inverse", kind)
-        for joint, low, high, length in zip(s.joints, s.lower, s.upper, s.segments, strict=True):
-            limits = f"{low:.2f} to {high:.2f}" if math.isfinite(low) or math.isfinite(high) else "no limits"
-            table.add_row("", escape(joint), f"{limits}; {length:.4f} m to the next")
+        for i, (joint, low, high, length) in enumerate(zip(s.joints, s.lower, s.upper, s.segments, strict=True), 1):
+            unit = "m" if joint in sliding else "rad"
+            limits = f"{low:.2f} to {high:.2f} {unit}" if math.isfinite(low) or math.isfinite(high) else "no limits"
+            table.add_row(
+                "", escape(joint), f"{limits}; {length:.4f} m to the {'next' if i < len(s.joints) else 'foot'}"
+            )
+        if s.held:
+            table.add_row("", "held at home", escape(", ".join(s.held)))
         nearest, farthest = s.reach
         for word, far, point in (("nearest", nearest, s.nearest), ("farthest", farthest, s.farthest)):
             at = ", ".join(f"{x + 0.0:.3f}" for x in point.round(3))
@@ -431,12 +437,12 @@ def _print_legs(robot: Robot, surveys: list[LegSurvey]) -> None:
         for b in s.branches:
             home = "; home" if b.home else ""
             table.add_row("", b.name, f"reaches {b.reached:.1%}, within limits {b.within_limits:.1%}{home}")
-        table.add_row("", "FK(IK(p)) - p", f"at most {s.error:.1e} m; {s.reached:,} of {s.samples:,} targets reached")
+        table.add_row("", "FK(IK(p)) - p", f"at most {s.error:.1e} m; {s.reached:,} of {s.samples:,} reached")
         table.add_row("", "time per target", f"{s.seconds * 1e6:.2f} us, {s.samples:,} at once", end_section=True)
     out.print(table)
     say(f"targets: the foot at random joint values within the limits, seed {surveys[0].seed}; {cpu_name()}")
     if any(s.reached < s.samples for s in surveys):
-        say("not reached: joints beyond the knee are held at home where they are free, or the iteration stopped short")
+        say("not reached: the iteration stopped short of the target")
 
 
 def _show_leg(item: LegKinematics, *, seconds: float, record: Path | None, quiet: bool) -> None:

@@ -28,10 +28,17 @@ def test_the_table_of_go2_is_true_and_fits_eighty_columns(tmp_path: Path) -> Non
     lines = result.stdout.splitlines()
     table = lines[: next(i for i, line in enumerate(lines) if line.startswith("targets:"))]
     assert max(map(len, table)) <= 80
-    for words in ("FL_calf_joint", "-2.72 to -0.84; 0.2130 m", "0.0955 m", "closed form", "200 of 200", "seed 0"):
+    for words in (
+        "FL_calf_joint",
+        "-2.72 to -0.84 rad; 0.2130 m to the foot",
+        "0.0955 m",
+        "closed form",
+        "200 of 200",
+        "seed 0",
+    ):
         assert words in result.stdout
     assert sum("knee backward, hip below" in line and "home" in line for line in lines) == 4
-    assert "knee backward, hip above" in page.read_text() or page.stat().st_size > 10_000
+    assert page.stat().st_size > 100_000
 
 
 def test_json_of_one_leg_shows_nothing_and_holds_the_figures() -> None:
@@ -91,7 +98,7 @@ def test_every_robot_with_legs_is_surveyed_and_its_curve_is_followed(name: str) 
     robot = qd.load(name)
     leg = LegKinematics(robot, next(iter(robot.legs)))
     found = survey(leg, samples=50)
-    assert found.reached >= 25
+    assert found.reached == found.samples
     assert found.error <= 1e-12
     low, high = found.reach
     rng = np.random.default_rng(7)
@@ -102,7 +109,7 @@ def test_every_robot_with_legs_is_surveyed_and_its_curve_is_followed(name: str) 
     curve = closed_curve(leg, points=60)
     followed = leg.inverse(curve)
     assert np.all(followed.reached)
-    assert np.all(followed.within_limits)
+    assert np.all(followed.within_limits) or not np.any(leg.upper > leg.lower)  # some files let nothing move
     steps = np.linalg.norm(np.diff(np.vstack((curve, curve[:1])), axis=0), axis=1)
     assert 0.0 < steps.max() < 4.0 * steps.mean()  # closed, and no jump
     # The robot drawn has its foot at the target drawn: Pinocchio's own word.
@@ -127,7 +134,6 @@ def test_the_show_draws_target_and_says_what_a_branch_cannot() -> None:
 
     with Page(robot, serve=False, meshes=False) as viewer:
         show_branches(leg, viewer, seconds=1.0, progress=shares.append)
-        assert sum(name.startswith("Point") for name in map(str, viewer._scene.slots)) >= 0
     assert shares[-1] == 1.0
     assert "FL: knee backward, hip below" in texts
     assert all(t.endswith("beyond the joint limits") for t in texts if t.startswith("FL: knee forward"))

@@ -126,6 +126,12 @@ class LegKinematics:
         return tuple((knee, hip) for hip in hips for knee in KNEES)
 
     @property
+    def held(self) -> tuple[str, ...]:
+        """The joints beyond the knee, which `inverse` leaves at home when it is given no angle and no redundancy."""
+        geometry = self._geometry
+        return self.joints[geometry.active - len(geometry.links) + 2 :] if geometry is not None else ()
+
+    @property
     def hip(self) -> Array:
         """(3,) the origin of the first joint, base frame [m]."""
         return np.array(self._chain.forward(np.zeros(self.n))[0][0])

@@ -55,22 +55,23 @@ class LegSurvey:
     Attributes:
         leg: its name.
         joints: names, hip to ankle.
+        held: those beyond the knee, at home in all targets: `LegKinematics.inverse` moves them only when told how.
         closed_form: whether the inverse is one.
         segments: (n,) distances from joint to joint, the last one to the foot, at the zero pose [m].
         lower, upper: (n,) joint limits [rad, m for what slides]; infinite where the file gives none.
         hip: (3,) origin of the first joint, base frame [m].
         nearest, farthest: (3,) the foot as near to `hip` and as far from it as the limits allow, base frame [m].
         branches: all that have a name.
-        samples: number of targets: the foot at random joint values within the limits.
-        reached: how many of them some branch reaches; fewer only where joints beyond the knee are held, or an iteration
-            does not arrive.
-        error: largest distance from a target reached to where the joint values found put the foot [m].
+        samples: number of targets: the foot at random joint values within the limits, those `held` at home.
+        reached: how many of them some branch reaches; fewer only where an iteration does not arrive.
+        error: largest distance from a target to the foot at the joint values of the best branch [m].
         seconds: per target, on the home branch, asked for all at once [s].
         seed: of the targets.
     """
 
     leg: str
     joints: tuple[str, ...]
+    held: tuple[str, ...]
     closed_form: bool
     segments: Array
     lower: Array
@@ -106,7 +107,7 @@ def survey(leg: LegKinematics, *, samples: int = 1000, seed: int = 0) -> LegSurv
         raise ArgumentError(f"samples: expected at least 1, got {samples}")
     rng = np.random.default_rng(seed)
     q = _random(leg, samples, rng)
-    targets = leg.forward(q)
+    targets = leg.forward(np.where(np.isin(leg.joints, leg.held), leg.q_home, q))
     best = np.full(samples, np.inf)
     arrived = np.zeros(samples, dtype=np.bool_)
     home = home_knee(leg)
@@ -132,6 +133,7 @@ def survey(leg: LegKinematics, *, samples: int = 1000, seed: int = 0) -> LegSurv
     return LegSurvey(
         leg=leg.name,
         joints=leg.joints,
+        held=leg.held,
         closed_form=leg.closed_form,
         segments=leg.segments,
         lower=leg.lower,
@@ -142,7 +144,7 @@ def survey(leg: LegKinematics, *, samples: int = 1000, seed: int = 0) -> LegSurv
         branches=tuple(branches),
         samples=samples,
         reached=int(arrived.sum()),
-        error=float(best[arrived].max(initial=0.0)),
+        error=float(best.max()),
         seconds=seconds,
         seed=seed,
     )
@@ -157,7 +159,7 @@ def home_knee(leg: LegKinematics) -> str:
 
 
 def closed_curve(leg: LegKinematics, *, knee: str | None = None, points: int = 240, seed: int = 0) -> Array:
-    """A smooth closed curve that the foot can follow, on one branch and within the limits where any such is found.
+    """A smooth closed curve that the foot can follow on one branch, within the limits if they allow any such.
 
     An ellipse about the home position of the foot, as wide as a quarter of the leg and half as high, swaying sideways
     where the leg can; smaller, or about another point, where the foot cannot follow it.
@@ -176,18 +178,18 @@ def closed_curve(leg: LegKinematics, *, knee: str | None = None, points: int = 2
     """
     if points < 3:
         raise ArgumentError(f"points: expected at least 3, got {points}")
-    q = _random(leg, 200, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
     home = leg.forward(leg.q_home)
-    others = leg.forward(q)
-    # From near home to far from it, so that the picture stays where one expects the leg.
-    centres = [home, *others[np.argsort(np.linalg.norm(others - home, axis=1))][:: 200 // _CENTRES]]
-    axes = _axes(leg, q)
-    size = float(leg.segments.sum())
-    for share, centre in itertools.product(_SIZES, centres):
-        curve = _ellipse(axes * share * size, centre, _POINTS)
-        found = leg.inverse(curve, knee=knee)
-        if bool((np.asarray(found.reached) & np.asarray(found.within_limits)).all()):
-            return _ellipse(axes * share * size, centre, points)
+    anywhere = rng.uniform(-np.pi, np.pi, (200, leg.n))
+    axes, size = _axes(leg, anywhere), float(leg.segments.sum())
+    for limited in (True, False):  # some files give every joint a range from 0 to 0
+        others = leg.forward(_random(leg, 200, rng) if limited else anywhere)
+        # From near home to far from it, so that the picture stays where one expects the leg.
+        centres = [home, *others[np.argsort(np.linalg.norm(others - home, axis=1))][:: len(others) // _CENTRES]]
+        for share, centre in itertools.product(_SIZES, centres):
+            found = leg.inverse(_ellipse(axes * share * size, centre, _POINTS), knee=knee)
+            if np.all(found.reached) and (np.all(found.within_limits) or not limited):
+                return _ellipse(axes * share * size, centre, points)
     return _ellipse(axes * _SIZES[-1] * size, home, points)
 
 
