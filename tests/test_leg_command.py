@@ -135,7 +135,7 @@ def test_the_show_draws_target_and_says_what_a_branch_cannot() -> None:
     with Page(robot, serve=False, meshes=False) as viewer:
         show_branches(leg, viewer, seconds=1.0, progress=shares.append)
     assert shares[-1] == 1.0
-    assert "FL: knee backward, hip below" in texts
+    assert texts[0] == "FL: knee backward, hip below"
     assert all(t.endswith("beyond the joint limits") for t in texts if t.startswith("FL: knee forward"))
     with pytest.raises(qd.QuaddynError, match="seconds"):
         show_branches(leg, viewer, seconds=0.0)

@@ -11,6 +11,7 @@ import pinocchio as pin
 
 from ..errors import ArgumentError
 from ..kinematics import LegKinematics, LegSolution, closed_curve
+from ..kinematics.survey import home_knee
 from ..robot.stance import put
 from ..urdf.tree import Array
 
@@ -28,7 +29,7 @@ def show_branches(
     realtime: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Array:
-    """Move a target once round `closed_curve` for each branch, the leg following; the rest of the robot stays at home.
+    """Move a target once round `closed_curve` for each branch, home's first, the leg following; the rest of the robot stays at home.
 
     The page's corner names the branch, and says where the target is out of its reach or the joints beyond their limits.
 
@@ -47,7 +48,8 @@ def show_branches(
     """
     if not (np.isfinite(seconds) and seconds >= 0.1):
         raise ArgumentError(f"seconds: expected at least 0.1 s, got {seconds}")
-    robot, branches = leg.robot, leg.branches
+    robot, home = leg.robot, home_knee(leg)
+    branches = sorted(leg.branches, key=lambda names: names != (home, "below"))  # that of home first
     frames = max(3, round(seconds * FRAMES_PER_SECOND / len(branches)))
     curve = closed_curve(leg, points=frames)
     world = _base(leg).act

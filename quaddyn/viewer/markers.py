@@ -61,7 +61,7 @@ class Markers:
             yield slot, (*point, *_UPRIGHT, r, r, r)
 
     def point(self, name: str, at: Array) -> Placed:
-        """A ball at `at` (3,)."""
+        """A ball at `at` (3,), seen through the robot."""
         r = 0.02 * self._size
         yield self._slot("point", name, "ball", lambda: shapes.sphere(1), _POINT), (*at, *_UPRIGHT, r, r, r)
 
@@ -80,6 +80,6 @@ class Markers:
         if slot is None:
             slot = self._slots[kind, name] = self._scene.slot(kind.capitalize(), name)
             geometry = self._scene.geometry(key, shape())
-            number = self._scene.material(material, glow=True, through=kind == "com")
+            number = self._scene.material(material, glow=True, through=kind in ("com", "point"))
             self._scene.mesh(slot, geometry, number, Pose.identity())
         return slot
