@@ -29,7 +29,7 @@ def show_branches(
     realtime: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Array:
-    """Move a target once round `closed_curve` for each branch, home's first, the leg following; the rest of the robot stays at home.
+    """Move a target once round `closed_curve` for each branch, home's first; one leg follows, the rest stays at home.
 
     The page's corner names the branch, and says where the target is out of its reach or the joints beyond their limits.
 
