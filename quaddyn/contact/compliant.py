@@ -1,0 +1,230 @@
+"""`CompliantPlane`: a floor or a wall that yields, with the force law of a spring, a damper and dry friction.
+
+Where a body's point lies ``d > 0`` deep behind the plane (n the outward normal, v the point's velocity):
+
+    f_n = max(0, k d - c v.n),        f_t = -mu f_n v_t / max(|v_t|, v_s),        f = f_n n + f_t.
+
+*Normal.*  Kelvin and Voigt's spring and damper, cut at zero since a dry surface does not pull (Brogliato, *Nonsmooth
+Mechanics*, 3rd ed., 2016, sec. 2.1).  It is linear in (d, v) while it touches, so that an implicit step can use
+`CompliantPlane.derivatives` as they are, and its damping is a plain N s/m.  Its price is a jump of c |v.n| at the
+instant of touching, which Hunt and Crossley's ``k d (1 - c v.n)`` (1975) avoids at the cost of a damping that vanishes
+in gentle contacts, where force controllers live.
+
+*Friction.*  Coulomb's cone, made single-valued at rest: below the stiction speed v_s the surface is viscous instead of
+sticking, so that a point under a constant tangential force F < mu f_n creeps at v_s F / (mu f_n).  The slope there,
+mu f_n / v_s, over the mass of what touches is the rate [1/s] that an explicit integrator has to resolve.
+
+*Energy.*  With the storage ``E = k d^2 / 2``, the power f.v given to the body is at most ``-dE/dt``, always: while
+pushing, ``f_n v.n + dE/dt = -c (v.n)^2``; where the cut acts, the spring's energy is lost; friction takes
+``|f_t| |v_t|``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..dynamics import State
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..robot.arguments import number, several
+from ..urdf.tree import Array, FrozenArrays, frozen
+
+#: Largest friction coefficient accepted.
+MAX_FRICTION = 10.0
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class CompliantPlane(FrozenArrays):
+    """A flat obstacle: all points on the side that `normal` points to are free, those behind it are pushed back.
+
+    See the module's head for the law.  Made directly or by `floor` and `wall`.
+
+    Attributes:
+        point: (3,) any point of the surface, world axes [m].
+        normal: (3,) outward, towards the robot, world axes; made a unit vector.
+        stiffness: k [N/m].
+        damping: c of the normal direction [N s/m].
+        friction: Coulomb's coefficient mu, 0 to 10.
+        stiction_speed: v_s, the tangential speed below which friction is viscous [m/s].
+
+    Raises:
+        ArgumentError: a vector of the wrong shape or not finite, a normal without direction, or a coefficient
+            out of range.
+    """
+
+    point: Array
+    normal: Array
+    stiffness: float = 1e4
+    damping: float = 0.0
+    friction: float = 0.0
+    stiction_speed: float = 1e-2
+
+    def __post_init__(self) -> None:
+        for name in ("point", "normal"):
+            try:
+                vector = frozen(getattr(self, name))
+            except (TypeError, ValueError):
+                raise ArgumentTypeError(f"{name}: expected three numbers, got {getattr(self, name)!r}") from None
+            if vector.shape != (3,) or not np.isfinite(vector).all():
+                raise ArgumentError(f"{name}: expected three finite numbers, got {getattr(self, name)!r}")
+            object.__setattr__(self, name, vector)
+        length = float(np.hypot(np.hypot(*self.normal[:2]), self.normal[2]))
+        if not 1e-100 < length < 1e100:
+            raise ArgumentError(f"normal: expected a direction, got {self.normal}")
+        object.__setattr__(self, "normal", frozen(self.normal / length))
+        for name, low, high in (
+            ("stiffness", 0.0, np.inf),
+            ("damping", 0.0, np.inf),
+            ("friction", 0.0, MAX_FRICTION),
+            ("stiction_speed", 0.0, np.inf),
+        ):
+            value = number(name, getattr(self, name))
+            positive = name in ("stiffness", "stiction_speed")
+            if not (low <= value <= high and np.isfinite(value)) or (positive and value == 0.0):
+                wanted = "positive" if positive else f"between 0 and {high:g}" if high < np.inf else "0 or positive"
+                raise ArgumentError(f"{name}: expected a finite number, {wanted}, got {value}")
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def floor(cls, height: float = 0.0, **coefficients: float) -> CompliantPlane:
+        """The horizontal plane at `height` [m], facing up; `coefficients` as the attributes."""
+        return cls(
+            point=np.array((0.0, 0.0, number("height", height))), normal=np.array((0.0, 0.0, 1.0)), **coefficients
+        )
+
+    @classmethod
+    def wall(cls, x: float, **coefficients: float) -> CompliantPlane:
+        """The vertical plane at `x` [m] that faces a robot behind it, towards -x; `coefficients` as the attributes."""
+        return cls(point=np.array((number("x", x), 0.0, 0.0)), normal=np.array((-1.0, 0.0, 0.0)), **coefficients)
+
+    def depths(self, positions: Array) -> Array:
+        """How deep points lie behind the surface [m]; negative: their distance in front of it.
+
+        Args:
+            positions: (k, 3) or (3,), world axes [m].
+
+        Returns:
+            (k,) or ().
+        """
+        return np.asarray((self.point - _points("positions", positions)) @ self.normal)
+
+    def forces(self, positions: Array, velocities: Array) -> Array:
+        """The surface's force on each of k points.
+
+        Args:
+            positions: (k, 3) or (3,), world axes [m].
+            velocities: of the same shape [m/s].
+
+        Returns:
+            (k, 3) or (3,) on the body, world axes [N]; zero in front of the surface.
+
+        Raises:
+            ArgumentError: wrong shapes, an entry that is not finite, or a force beyond the floating-point range.
+        """
+        d, v = self.depths(positions), _points("velocities", velocities, np.shape(positions))
+        with np.errstate(over="ignore", invalid="ignore"):
+            v_n = v @ self.normal
+            v_t = v - v_n[..., None] * self.normal
+            f_n = np.where(d > 0.0, np.maximum(self.stiffness * d - self.damping * v_n, 0.0), 0.0)
+            drag = self.friction * f_n / np.maximum(np.linalg.norm(v_t, axis=-1), self.stiction_speed)
+            f = f_n[..., None] * self.normal - drag[..., None] * v_t
+        if not np.isfinite(f).all():
+            size = max(np.abs(positions).max(initial=0.0), np.abs(velocities).max(initial=0.0))
+            raise ArgumentError(f"positions, velocities: finite, but the force overflows (largest entry {size:.3g})")
+        return np.asarray(f)
+
+    def derivatives(self, positions: Array, velocities: Array) -> tuple[Array, Array]:
+        """Partial derivatives of `forces`, each point's by its own position and velocity.
+
+        On the kinks (touching, cut, stiction speed) those of the side with the smaller force.
+
+        Args:
+            positions: (k, 3) or (3,), world axes [m].
+            velocities: of the same shape [m/s].
+
+        Returns:
+            By position [N/m] and by velocity [N s/m], both (k, 3, 3) or (3, 3).
+
+        Raises:
+            ArgumentError: as `forces`.
+        """
+        d, v = self.depths(positions), _points("velocities", velocities, np.shape(positions))
+        n = self.normal
+        v_n = v @ n
+        v_t = v - v_n[..., None] * n
+        speed = np.linalg.norm(v_t, axis=-1)
+        f_n = self.stiffness * d - self.damping * v_n
+        pushing = (d > 0.0) & (f_n > 0.0)
+        f_n = np.where(pushing, f_n, 0.0)
+        slow = np.maximum(speed, self.stiction_speed)[..., None]
+        along = n - self.friction * v_t / slow  # d f / d f_n
+        across = np.eye(3) - np.multiply.outer(n, n)
+        sliding = (speed > self.stiction_speed)[..., None, None]
+        turn = across - np.where(sliding, (v_t / slow)[..., :, None] * (v_t / slow)[..., None, :], 0.0)
+        push = np.where(pushing[..., None, None], along[..., :, None] * n, 0.0)
+        by_velocity = -self.damping * push - (self.friction * f_n[..., None] / slow)[..., None] * turn
+        return -self.stiffness * push, by_velocity
+
+    def energy(self, positions: Array) -> float:
+        """Elastic energy stored in the surface, ``sum k d^2 / 2`` [J]: the storage of the module's head.
+
+        Args:
+            positions: (k, 3) or (3,), world axes [m].
+        """
+        return float(0.5 * self.stiffness * (np.maximum(self.depths(positions), 0.0) ** 2).sum())
+
+
+def foot_forces(
+    s: State, planes: CompliantPlane | Iterable[CompliantPlane], feet: Iterable[str] | None = None
+) -> Mapping[str, Array]:
+    """Forces of compliant obstacles on the spheres of the feet.
+
+    Each sphere is touched at its deepest point ``c - r n``, which moves with ``v_c + omega x (-r n)``.
+
+    Args:
+        s: the state.
+        planes: one obstacle or several; a foot in a corner feels both.
+        feet: names of the feet that can touch; all by default.
+
+    Returns:
+        (6,) force [N] and moment about the sphere's centre [N m] by foot, on the robot, world axes: ready for ``fext``
+        of `Dynamics.aba` and `Dynamics.rnea`.
+
+    Raises:
+        UnknownNameError: no such foot.
+        ArgumentTypeError: `planes` holds something else.
+        StaleStateError: the Dynamics of `s` was updated again.
+    """
+    robot = s.robot
+    names = robot.feet if feet is None else several("feet", feet, "names of feet")
+    obstacles = (planes,) if isinstance(planes, CompliantPlane) else several("planes", planes, "planes")
+    for plane in obstacles:
+        if not isinstance(plane, CompliantPlane):
+            raise ArgumentTypeError(f"planes: expected CompliantPlane, got {type(plane).__name__}")
+    out = {}
+    for name in names:
+        if name not in robot.legs:
+            raise UnknownNameError("foot", name, robot.feet)
+        centre, twist = s.placement(name).translation, s.velocity(name)
+        wrench = np.zeros(6)
+        for plane in obstacles:
+            lever = -robot.legs[name].foot.radius * plane.normal
+            force = plane.forces(centre + lever, twist[:3] + np.cross(twist[3:], lever))
+            wrench += np.concatenate((force, np.cross(lever, force)))
+        out[name] = wrench
+    return out
+
+
+def _points(name: str, value: object, shape: tuple[int, ...] | None = None) -> Array:
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu":
+        raise ArgumentTypeError(f"{name}: expected an array of numbers, got {type(value).__name__} of {array.dtype}")
+    if array.ndim not in (1, 2) or array.shape[-1] != 3:
+        raise ArgumentError(f"{name}: expected shape (3,) or (k, 3), got {array.shape}")
+    if shape is not None and array.shape != shape:
+        raise ArgumentError(f"{name}: expected the shape of positions, {shape}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise ArgumentError(f"{name}: every entry must be finite, got {array[~np.isfinite(array)][0]}")
+    return array.astype(np.float64, copy=False)
