@@ -25,7 +25,7 @@ from .urdf.tree import Limits
 if TYPE_CHECKING:
     from .agreement import Agreement, cross_check
     from .dynamics import Dynamics, State
-    from .simulation import Simulation
+    from .simulation import MujocoPlant, Plant, Simulation
     from .viewer import Viewer
 
 __version__ = "0.1.0"
@@ -34,6 +34,8 @@ __version__ = "0.1.0"
 _LAZY = {
     "Agreement": "agreement",
     "Dynamics": "dynamics",
+    "MujocoPlant": "simulation",
+    "Plant": "simulation",
     "Simulation": "simulation",
     "State": "dynamics",
     "Viewer": "viewer",
@@ -51,6 +53,8 @@ __all__ = [
     "Leg",
     "Limits",
     "ModelError",
+    "MujocoPlant",
+    "Plant",
     "QuaddynError",
     "Robot",
     "Simulation",

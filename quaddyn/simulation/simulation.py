@@ -8,12 +8,12 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..dynamics.arguments import check_unit, check_vector
-from ..errors import ArgumentError, ArgumentTypeError, DivergenceError
+from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .ground import ContactSolution, FrictionalContact
+from .plant import RUNAWAY_SPEED, Plant, floor_height, readonly
 
 #: A foot takes part in the contact problem when it could reach the floor within one step at this speed [m/s].
 APPROACH_SPEED = 20.0
@@ -21,8 +21,6 @@ APPROACH_SPEED = 20.0
 RECOVERY_SHARE, RECOVERY_SPEED = 0.1, 0.1
 #: Below this joint speed Coulomb friction turns into viscous friction [rad/s or m/s].
 STICTION_SPEED = 1e-3
-#: Beyond this generalized speed [rad/s or m/s] a simulation has diverged.
-RUNAWAY_SPEED = 1e6
 
 _NO_CONTACT = ContactSolution(np.zeros((0, 3)), 0.0, 0, "free")
 
@@ -47,7 +45,7 @@ class Work:
         return self.actuators + self.joints + self.contacts
 
 
-class Simulation:
+class Simulation(Plant):
     """A robot on a rigid horizontal plane, its feet dry frictional spheres; starts in ``q_home`` at rest.
 
     Time stepping in the manner of Stewart and Trinkle (1996) and Anitescu and Potra (1997), velocities first:
@@ -63,8 +61,6 @@ class Simulation:
     a source of energy.  Coulomb friction is exact in steady sliding and at steady acceleration; where it should
     stick it creeps, at 1 mrad/s at most.  Torques saturate at ``robot.effort_limits``.  Joint stops, and contact of
     anything but the feet, are not modelled.
-
-    One simulation belongs to one thread.  Two runs from the same state with the same torques agree bit for bit.
 
     Args:
         robot: any `Robot`: free, planar or fixed root, with or without feet.
@@ -93,21 +89,11 @@ class Simulation:
         contact: str = "frictional",
         floor: float | None = None,
     ) -> None:
-        if not isinstance(robot, Robot):
-            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
-        dt, friction = number("dt", dt), number("friction", friction)
-        if not (np.isfinite(dt) and 0.0 < dt <= 0.1):
-            raise ArgumentError(f"dt: expected a step in (0, 0.1] s, got {dt}")
+        super().__init__(robot, dt)
         if contact != "frictional":
             raise ArgumentError(f'contact: expected "frictional", got {contact!r}')
-        if floor is None:
-            floor = -np.inf if robot.root == "fixed" else 0.0
-        floor = number("floor", floor)
-        if not floor < np.inf:  # also true of NaN
-            raise ArgumentError(f"floor: expected a height [m] or -inf, got {floor}")
-        self.floor = float(floor)
-        self.robot, self.dt, self.friction = robot, float(dt), float(friction)
-        self._ground = FrictionalContact(friction)
+        self.floor, self.friction = floor_height(robot, floor), number("friction", friction)
+        self._ground = FrictionalContact(self.friction)
         # A private model: dt f(v) on the diagonal of M is what makes joint friction implicit, see `step`.
         self._model = robot.model.copy()
         self._data = self._model.createData()
@@ -117,49 +103,6 @@ class Simulation:
         self.reset()
 
     # -- state -----------------------------------------------------------------------------------------------
-    def reset(self, q: Array | None = None, v: Array | None = None) -> None:
-        """Put the robot into a state, at time 0, with all sums at 0.
-
-        Args:
-            q: (nq,) configuration; ``robot.q_home`` by default.
-            v: (nv,) velocity; at rest by default.
-
-        Raises:
-            ArgumentError: wrong shape or type, not finite, or a quaternion or (cos, sin) in `q` not of length 1.
-        """
-        robot = self.robot
-        q = robot.q_home if q is None else q
-        v = np.zeros(robot.nv) if v is None else v
-        check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
-        check_unit(self._model, q)
-        check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
-        self._q, self._v = readonly(q), readonly(v)
-        self._v_before = self._v
-        self._steps = 0
-        self._tau = readonly(np.zeros(self.robot.nu))
-        self._impulses = np.zeros((len(self._frames), 3))
-        self._residual, self._status, self._work = 0.0, "free", Work()
-
-    @property
-    def q(self) -> Array:
-        """Configuration (nq,), read-only."""
-        return self._q
-
-    @property
-    def v(self) -> Array:
-        """Velocity (nv,), read-only."""
-        return self._v
-
-    @property
-    def time(self) -> float:
-        """Time since the last reset [s]."""
-        return self._steps * self.dt
-
-    @property
-    def tau(self) -> Array:
-        """Torques of the last step after saturation (nu,) [N m], read-only."""
-        return self._tau
-
     @property
     def contact_forces(self) -> dict[str, Array]:
         """Mean force of the floor on each foot over the last step, (3,) on the robot, world axes [N]."""
@@ -180,28 +123,14 @@ class Simulation:
         """Work done on the robot since the last reset."""
         return self._work
 
-    @property
-    def energy(self) -> float:
-        """Mechanical energy, kinetic and potential (zero with the CoM in the plane z = 0) [J]."""
-        model, data = self.robot.model, self._data
-        pin.computeKineticEnergy(model, data, self._q, self._v)
-        pin.computePotentialEnergy(model, data, self._q)
-        return float(data.kinetic_energy + data.potential_energy)
-
     # -- time ------------------------------------------------------------------------------------------------
-    def step(self, tau: Array) -> None:
-        """Advance by dt under constant torques.
+    def _restart(self) -> None:
+        self._v_before = self._v
+        self._impulses = np.zeros((len(self._frames), 3))
+        self._residual, self._status, self._work = 0.0, "free", Work()
 
-        Args:
-            tau: (nu,) torques of the actuated joints [N m]; those beyond ``robot.effort_limits`` are clipped.
-
-        Raises:
-            ArgumentError: `tau` has another shape or type or is not finite.
-            DivergenceError: the motion left the finite numbers; the simulation keeps its last good state.
-        """
+    def _advance(self, tau: Array) -> None:
         robot, model, data, dt, q, v = self.robot, self._model, self._data, self.dt, self._q, self._v
-        check_vector("tau", tau, (robot.nu,), f"nu of {robot.name}")
-        tau = np.minimum(np.maximum(tau, -robot.effort_limits), robot.effort_limits)
         # M dv = dt (tau - h - f v+) and v+ = v + dv, hence (M + dt f) dv = dt (tau - h - f v).
         speed = np.maximum(np.abs(2.0 * v - self._v_before), STICTION_SPEED)  # at the end of the step, foreseen
         f = robot.damping + robot.friction / speed
@@ -218,13 +147,7 @@ class Simulation:
         else:
             solution, after = _NO_CONTACT, free
         if not np.abs(after).max(initial=0.0) < RUNAWAY_SPEED:  # also true of NaN
-            raise DivergenceError(
-                f"the simulation of {robot.name!r} diverged at t = {self.time:.6g} s; is dt = {dt:g} s too long, "
-                "or are the gains too high?",
-                self.time,
-                self._q,
-                self._v,
-            )
+            raise self._diverged()
         middle = 0.5 * (v + after)
         work = self._work
         self._work = Work(
@@ -236,8 +159,7 @@ class Simulation:
         self._impulses[near] = solution.impulses
         self._residual, self._status = solution.residual, solution.status
         self._v_before = v
-        self._q, self._v, self._tau = readonly(pin.integrate(model, q, dt * after)), readonly(after), readonly(tau)
-        self._steps += 1
+        self._q, self._v = readonly(pin.integrate(model, q, dt * after)), readonly(after)
 
     def _contacts(self) -> tuple[NDArray[np.intp], Array, Array]:
         """The k feet near the floor.
@@ -261,10 +183,3 @@ class Simulation:
         offset = np.zeros((k, 3))
         offset[:, 2] = np.where(gap > 0.0, gap, np.maximum(RECOVERY_SHARE * gap, -RECOVERY_SPEED * dt)) / dt
         return near, J_feet[:, :3].reshape(3 * k, self.robot.nv), offset.ravel()
-
-
-def readonly(array: Array) -> Array:
-    """A read-only copy of `array`."""
-    out = np.array(array, dtype=np.float64)
-    out.flags.writeable = False
-    return out

@@ -1,0 +1,285 @@
+"""A `Robot` as a MuJoCo model: built body by body from the guarded record, never from the file.
+
+MuJoCo's own importer refuses real robots for their dummy links, rounds inertias and knows no planar joints; the
+record's composite bodies say all there is to say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..errors import QuaddynError
+from ..robot.bodies import Body
+from ..robot.model import PLANAR_ROOT, body_joint, rotation_to
+from ..robot.robot import ROOT_SIZES, Robot
+from ..urdf.tree import Array, Inertial
+
+#: MuJoCo refuses spheres without a radius; a point foot becomes one of this radius [m].
+LEAST_RADIUS = 1e-5
+#: MuJoCo's compiler refuses moving bodies of less mass [kg] or inertia [kg m^2]; the exact numbers come after it.
+LEAST_MASS = 1e-6
+#: Who touches whom: spheres of the robot the terrain, and nothing else.
+ROBOT_BIT, TERRAIN_BIT = 1, 2
+
+
+def import_mujoco() -> Any:
+    """The module mujoco.
+
+    Raises:
+        QuaddynError: it is not installed.
+    """
+    try:
+        import mujoco
+    except ImportError:
+        raise QuaddynError("MuJoCo is not installed; pip install 'quaddyn[mujoco]' brings it") from None
+    return mujoco
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turning:
+    """A joint whose linear velocity is in its own axes for Pinocchio and in its parent's for MuJoCo.
+
+    Attributes:
+        q, v: first entries in Pinocchio's q and v.
+        qpos, qvel: first entries in MuJoCo's.
+        size: 3 for a floating joint (position and quaternion), 2 for a planar one (position and angle).
+    """
+
+    q: int
+    v: int
+    qpos: int
+    qvel: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coordinates:
+    """The way between Pinocchio's (q, v) and MuJoCo's (qpos, qvel).
+
+    Attributes:
+        q, qpos: entries that are the same number in both.
+        v, qvel: the same for velocities.
+        turning: floating and planar joints, whose linear velocities differ by a rotation.
+        circles: (first entry in q, entry in qpos) of joints that are (cos, sin) for Pinocchio and an angle for MuJoCo.
+    """
+
+    q: NDArray[np.intp]
+    qpos: NDArray[np.intp]
+    v: NDArray[np.intp]
+    qvel: NDArray[np.intp]
+    turning: tuple[Turning, ...]
+    circles: tuple[tuple[int, int], ...]
+
+    def to_mujoco(self, q: Array, v: Array, qpos: Array, qvel: Array) -> None:
+        """Write (q, v) into MuJoCo's `qpos` and `qvel`; angles of circles within (-pi, pi]."""
+        qpos[self.qpos], qvel[self.qvel] = q[self.q], v[self.v]
+        for cos, angle in self.circles:
+            qpos[angle] = np.arctan2(q[cos + 1], q[cos])
+        for t in self.turning:
+            if t.size == 3:
+                x, y, z, w = q[t.q + 3 : t.q + 7]
+                qpos[t.qpos + 3 : t.qpos + 7] = w, x, y, z
+            n = t.size
+            qvel[t.qvel : t.qvel + n] = _rotation(t, q) @ v[t.v : t.v + n]
+
+    def from_mujoco(self, qpos: Array, qvel: Array, q: Array, v: Array) -> None:
+        """Write MuJoCo's state into `q` and `v`."""
+        q[self.q], v[self.v] = qpos[self.qpos], qvel[self.qvel]
+        for cos, angle in self.circles:
+            q[cos], q[cos + 1] = np.cos(qpos[angle]), np.sin(qpos[angle])
+        for t in self.turning:
+            if t.size == 3:
+                w, x, y, z = qpos[t.qpos + 3 : t.qpos + 7]
+                q[t.q + 3 : t.q + 7] = x, y, z, w
+            n = t.size
+            v[t.v : t.v + n] = _rotation(t, q).T @ qvel[t.qvel : t.qvel + n]
+
+
+def _rotation(t: Turning, q: Array) -> Array:
+    if t.size == 2:
+        c, s = q[t.q + 2 : t.q + 4]
+        return np.array([[c, -s], [s, c]])
+    x, y, z, w = q[t.q + 3 : t.q + 7].tolist()
+    return np.array(
+        [
+            [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)],
+            [2.0 * (x * y + z * w), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - x * w)],
+            [2.0 * (x * z - y * w), 2.0 * (y * z + x * w), 1.0 - 2.0 * (x * x + y * y)],
+        ]
+    )
+
+
+def specification(robot: Robot, *, joint_stops: bool) -> tuple[Any, list[Any]]:
+    """The robot as an ``mujoco.MjSpec`` that may still be added to, and its bodies in the order of ``robot.bodies``.
+
+    Bodies, joints and actuators carry the file's names, foot spheres the feet's.  The numbers are the record's but for
+    inertias that MuJoCo's compiler would refuse, which `compiled` puts right.
+    """
+    mujoco = import_mujoco()
+    spec = mujoco.MjSpec()
+    spec.modelname = robot.name
+    spec.compiler.inertiafromgeom = False
+    spec.compiler.degree = False
+    spec.compiler.autolimits = False
+    spec.option.gravity = robot.model.gravity.linear
+    bodies: list[Any] = []
+    for i, body in enumerate(robot.bodies):
+        parent = spec.worldbody if body.parent < 0 else bodies[body.parent]
+        made = parent.add_body(
+            name=body_name(body), pos=body.placement.translation, quat=_wxyz(body.placement.rotation)
+        )
+        bodies.append(made)
+        _inertial(made, body.inertial)
+        if i == 0:
+            _root(mujoco, made, robot.root)
+        else:
+            _joint(mujoco, made, robot, body, joint_stops)
+    for leg in robot.legs.values():
+        frame = robot.model.frames[robot.frame_id(leg.foot.name)]
+        carrier, centre = in_body(robot, frame.parentJoint, frame.placement)
+        bodies[carrier].add_geom(
+            name=leg.foot.name,
+            type=mujoco.mjtGeom.mjGEOM_SPHERE,
+            size=[max(leg.foot.radius, LEAST_RADIUS), 0.0, 0.0],
+            pos=centre,
+            contype=ROBOT_BIT,
+            conaffinity=TERRAIN_BIT,
+        )
+    for name, limit in zip(robot.actuated, robot.effort_limits, strict=True):
+        motor = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+        motor.set_to_motor()
+        if np.isfinite(limit):
+            motor.forcelimited, motor.forcerange = True, [-limit, limit]
+    return spec, bodies
+
+
+def compiled(spec: Any, robot: Robot) -> tuple[Any, Coordinates]:
+    """The ``mujoco.MjModel`` of `spec` with the record's exact masses and inertias, and the way between coordinates."""
+    mujoco = import_mujoco()
+    model = spec.compile()
+    for body in robot.bodies:
+        b = model.body(body_name(body)).id
+        model.body_mass[b] = body.inertial.mass
+        model.body_inertia[b] = _principal(body.inertial)[0]
+    mujoco.mj_setConst(model, mujoco.MjData(model))
+    return model, _coordinates(model, robot)
+
+
+def in_body(robot: Robot, joint: int, placement: pin.SE3) -> tuple[int, Array]:
+    """Index in ``robot.bodies`` of the body that Pinocchio's `joint` carries, and a placement's origin in it [m]."""
+    for i, body in enumerate(robot.bodies):
+        if body_joint(robot.model, body) == joint:
+            here = robot.model.frames[robot.model.getFrameId(body.name, pin.FrameType.BODY)].placement
+            return i, np.array((here.inverse() * placement).translation)
+    raise AssertionError(f"no body hangs from joint {joint}")
+
+
+def body_name(body: Body) -> str:
+    """The name of `body` in the MuJoCo model: its own, unless that is MuJoCo's name of the ground."""
+    return "world (link)" if body.name == "world" else body.name
+
+
+def _inertial(made: Any, inertial: Inertial) -> None:
+    moments, axes = _principal(inertial)
+    made.explicitinertial = True
+    made.mass, made.ipos, made.iquat = max(inertial.mass, LEAST_MASS), inertial.com, _wxyz(axes)
+    # Any moments that the compiler takes; `compiled` puts in those of points, rods and dummy bodies.
+    made.inertia = np.full(3, max(float(moments.max()), LEAST_MASS))
+
+
+def _principal(inertial: Inertial) -> tuple[Array, Array]:
+    """Principal moments (3,) about the com [kg m^2], and the rotation (3, 3) to their axes."""
+    moments, axes = np.linalg.eigh(inertial.inertia)
+    if np.linalg.det(axes) < 0.0:
+        axes = axes * np.array([1.0, 1.0, -1.0])
+    return np.maximum(moments, 0.0), axes
+
+
+def _root(mujoco: Any, made: Any, root: str) -> None:
+    if root == "free":
+        made.add_freejoint(name="root_joint")
+    elif root == "planar":
+        slide, hinge = mujoco.mjtJoint.mjJNT_SLIDE, mujoco.mjtJoint.mjJNT_HINGE
+        axes = ([1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0])
+        for (name, _), kind, axis in zip(PLANAR_ROOT, (slide, slide, hinge), axes, strict=True):
+            made.add_joint(name=name, type=kind, axis=axis)
+
+
+def _joint(mujoco: Any, made: Any, robot: Robot, body: Body, stops: bool) -> None:
+    joint, kinds = body.joint, mujoco.mjtJoint
+    assert joint is not None
+    losses = {"damping": joint.damping, "frictionloss": joint.friction, "armature": joint.armature}
+    if joint.type == "floating":
+        # A free joint would have to hang from the world; three slides and a ball have the same coordinates.
+        for letter, axis in zip("xyz", np.eye(3), strict=True):
+            made.add_joint(name=f"{joint.name} {letter}", type=kinds.mjJNT_SLIDE, axis=axis, **losses)
+        made.add_joint(name=f"{joint.name} turn", type=kinds.mjJNT_BALL, **losses)
+    elif joint.type == "planar":
+        for letter, axis in zip("xy", rotation_to(joint.axis).T[:2], strict=True):
+            made.add_joint(name=f"{joint.name} {letter}", type=kinds.mjJNT_SLIDE, axis=axis, **losses)
+        made.add_joint(name=f"{joint.name} turn", type=kinds.mjJNT_HINGE, axis=joint.axis, **losses)
+    else:
+        kind = kinds.mjJNT_SLIDE if joint.type == "prismatic" else kinds.mjJNT_HINGE
+        one = made.add_joint(name=joint.name, type=kind, axis=joint.axis, **losses)
+        q = robot.configuration_index(joint.name)
+        ends = np.array([robot.lower[q], robot.upper[q]])
+        if stops and joint.type != "continuous" and np.isfinite(ends).any():
+            one.limited, one.range = True, np.clip(ends, -1e6, 1e6)
+
+
+def _coordinates(model: Any, robot: Robot) -> Coordinates:
+    q: list[tuple[int, int]] = []
+    v: list[tuple[int, int]] = []
+    turning: list[Turning] = []
+    circles: list[tuple[int, int]] = []
+
+    def same(pairs: list[tuple[int, int]], ours: int, theirs: int, count: int) -> None:
+        pairs += [(ours + i, theirs + i) for i in range(count)]
+
+    def place(name: str) -> tuple[int, int]:
+        joint = model.joint(name)
+        return int(joint.qposadr[0]), int(joint.dofadr[0])
+
+    def floating(at_q: int, at_v: int, qpos: int, qvel: int) -> None:
+        same(q, at_q, qpos, 3)
+        same(v, at_v + 3, qvel + 3, 3)
+        turning.append(Turning(at_q, at_v, qpos, qvel, 3))
+
+    if robot.root == "free":
+        floating(0, 0, *place("root_joint"))
+    elif robot.root == "planar":
+        for i, (name, _) in enumerate(PLANAR_ROOT):
+            at = place(name)
+            same(q, i, at[0], 1)
+            same(v, i, at[1], 1)
+    ours_q, ours_v = ROOT_SIZES[robot.root]
+    for body in robot.bodies[1:]:
+        joint = body.joint
+        assert joint is not None
+        qpos, qvel = place(joint.name if joint.nv == 1 else f"{joint.name} x")
+        if joint.type == "floating":
+            floating(ours_q, ours_v, qpos, qvel)
+        elif joint.type == "planar":
+            same(q, ours_q, qpos, 2)
+            same(v, ours_v + 2, qvel + 2, 1)
+            circles.append((ours_q + 2, qpos + 2))
+            turning.append(Turning(ours_q, ours_v, qpos, qvel, 2))
+        else:
+            same(v, ours_v, qvel, 1)
+            if joint.type == "continuous":
+                circles.append((ours_q, qpos))
+            else:
+                same(q, ours_q, qpos, 1)
+        ours_q, ours_v = ours_q + joint.nq, ours_v + joint.nv
+    pairs = [np.array(p, dtype=np.intp).reshape(-1, 2).T for p in (q, v)]
+    return Coordinates(pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1], tuple(turning), tuple(circles))
+
+
+def _wxyz(rotation: Array) -> Array:
+    x, y, z, w = pin.Quaternion(np.array(rotation)).coeffs()
+    return np.array([w, x, y, z])

@@ -1,0 +1,237 @@
+"""MuJoCo means the same machine: inertia, bias, motion, forces, in Pinocchio's coordinates."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from test_simulation import Stand
+from wild import QUADRUPEDS
+
+import quaddyn as qd
+from quaddyn.simulation.mujoco_plant import MujocoPlant
+
+mujoco = pytest.importorskip("mujoco")
+
+G = 9.81
+
+# What the catalogue has not: a free body, floating and planar joints inside, a dummy body without mass, slanted axes.
+BODY = """<link name="{0}"><inertial><origin xyz="0.02 -0.01 0.03" rpy="0.3 0.2 -0.5"/><mass value="{1}"/>
+<inertia ixx="0.02" iyy="0.03" izz="0.025" ixy="0.001" ixz="-0.002" iyz="0.003"/></inertial></link>"""
+JOINT = """<joint name="{0}" type="{1}"><parent link="{2}"/><child link="{3}"/>
+<origin xyz="0.1 -0.2 0.3" rpy="0.4 -0.3 1"/>
+<axis xyz="{4}"/><limit lower="-1" upper="1" effort="50" velocity="9"/></joint>"""
+ODD = (
+    '<robot name="odd">'
+    + BODY.format("base", 3)
+    + BODY.format("puck", 1)
+    + BODY.format("ghost", 2)
+    + '<link name="cross"/>'
+    + BODY.format("wheel", 1)
+    + BODY.format("rail", 0.5)
+    + JOINT.format("glide", "planar", "base", "puck", "0.6 0 0.8")
+    + JOINT.format("drift", "floating", "puck", "ghost", "1 0 0")
+    + JOINT.format("first", "revolute", "base", "cross", "1 0 0")
+    + JOINT.format("second", "continuous", "cross", "wheel", "0 0.6 0.8")
+    + JOINT.format("third", "prismatic", "wheel", "rail", "0.6 0.8 0")
+    + "</robot>"
+)
+
+
+def odd(root: str) -> qd.Robot:
+    return qd.load(ODD, root=root, allow_massless=True)
+
+
+def twin(plant: MujocoPlant, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """M and the bias force as MuJoCo has them, carried to Pinocchio's velocity by differentiating the map itself."""
+    robot, model, data = plant.robot, plant.model, mujoco.MjData(plant.model)
+
+    def qvel(q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        plant.reset(q, v)
+        return plant.data.qvel.copy()
+
+    T = np.stack([qvel(q, e) for e in np.eye(robot.nv)], axis=1)
+    step = 1e-3
+    ways = {t: qvel(pin.integrate(robot.model, q, t * v), v) for t in (-2 * step, -step, step, 2 * step)}
+    rate = (8.0 * (ways[step] - ways[-step]) - (ways[2 * step] - ways[-2 * step])) / (12.0 * step)
+    plant.reset(q, v)
+    data.qpos[:], data.qvel[:] = plant.data.qpos, plant.data.qvel
+    mujoco.mj_forward(model, data)
+    M = np.zeros((model.nv, model.nv))
+    for row, e in zip(M, np.eye(model.nv), strict=True):
+        mujoco.mj_mulM(model, data, row, e)
+    return T.T @ M @ T, T.T @ (data.qfrc_bias + M @ rate)
+
+
+def acceleration(plant: MujocoPlant, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of the step from (q, v) to now, for a free root: MuJoCo's is constant in world axes; base rotations around it."""
+    R, R_next = (pin.XYZQUATToSE3(x[:7]).rotation for x in (q, plant.q))
+    a = (plant.v - v) / plant.dt
+    a[:3] = R.T @ (R_next @ plant.v[:3] - R @ v[:3]) / plant.dt - np.cross(v[3:6], v[:3])
+    return a, R, R_next
+
+
+def state(robot: qd.Robot, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return pin.integrate(robot.model, robot.q_home, rng.normal(size=robot.nv)), rng.normal(size=robot.nv)
+
+
+@pytest.mark.parametrize("name", [*qd.CATALOGUE, "odd"])
+def test_mass_matrix_and_bias_are_pinocchios(name: str) -> None:
+    robot = odd("free") if name == "odd" else qd.load(name)
+    plant, dyn = MujocoPlant(robot), qd.Dynamics(robot)
+    assert plant.model.body_mass.sum() == pytest.approx(robot.mass, rel=1e-12)
+    for seed in range(2):
+        q, v = state(robot, seed)
+        M, h = twin(plant, q, v)
+        np.testing.assert_allclose(M, dyn.crba(q), atol=1e-11 * np.abs(M).max())
+        np.testing.assert_allclose(h, dyn.nle(q, v), atol=1e-9 * np.abs(h).max())
+
+
+@pytest.mark.parametrize("root", ["free", "planar", "fixed"])
+def test_state_survives_the_way_to_mujoco_and_back(root: str) -> None:
+    robot = odd(root) if root != "planar" else qd.load("solo12", root=root)
+    plant = MujocoPlant(robot)
+    q, v = state(robot, 3)
+    plant.reset(q, v)
+    back_q, back_v = np.empty(robot.nq), np.empty(robot.nv)
+    plant._coordinates.from_mujoco(plant.data.qpos, plant.data.qvel, back_q, back_v)
+    np.testing.assert_allclose(pin.difference(robot.model, q, back_q), 0.0, atol=1e-14)
+    np.testing.assert_allclose(back_v, v, atol=1e-14)
+
+
+def test_tumbling_follows_pinocchios_forward_dynamics() -> None:
+    """Free flight under torques: the velocity of the base as MuJoCo integrates it, linear part in world axes."""
+    robot = qd.load("anymal_c", armature=0.05, damping=0.3)
+    plant, dyn, rng = MujocoPlant(robot, floor=-np.inf), qd.Dynamics(robot), np.random.default_rng(5)
+    q, v = state(robot, 5)
+    v[3:6] = 2.0, -3.0, 1.0
+    plant.reset(q, v)
+    for _ in range(200):
+        q, v = plant.q, plant.v
+        tau = rng.uniform(-20.0, 20.0, robot.nu)
+        plant.step(tau)
+        a, R, R_next = acceleration(plant, q, v)  # joint damping is implicit
+        np.testing.assert_allclose(dyn.rnea(q, v, a), robot.expand(tau) - robot.damping * plant.v, atol=1e-8)
+        world = q[:3] + plant.dt * R_next @ plant.v[:3]
+        np.testing.assert_allclose(plant.q[:3], world, atol=1e-13)
+        np.testing.assert_allclose(R_next, R @ pin.exp3(plant.dt * plant.v[3:6]), atol=1e-13)
+        np.testing.assert_allclose(plant.q[7:], q[7:] + plant.dt * plant.v[6:], atol=1e-13)
+
+
+def test_both_plants_tumble_alike_as_the_step_shrinks() -> None:
+    robot = qd.load("go2")
+    q, v = state(robot, 8)
+    apart = []
+    for dt in (1e-3, 5e-4):
+        plants = MujocoPlant(robot, dt=dt, floor=-np.inf), qd.Simulation(robot, dt=dt, floor=-np.inf)
+        for plant in plants:
+            plant.reset(q, v)
+            for _ in range(round(0.2 / dt)):
+                plant.step(np.full(robot.nu, 0.3))
+        apart.append(np.abs(pin.difference(robot.model, plants[0].q, plants[1].q)).max())
+    assert apart[0] < 5e-3
+    assert apart[1] == pytest.approx(0.5 * apart[0], rel=0.1)  # first order, both
+
+
+@pytest.mark.parametrize("name", QUADRUPEDS)
+def test_standing_feet_carry_m_g(name: str) -> None:
+    robot = qd.load(name)
+    plant, stand = MujocoPlant(robot), Stand(robot)
+    for _ in range(400):
+        plant.step(stand(plant))
+    total = sum(plant.contact_forces.values())
+    np.testing.assert_allclose(total, [0.0, 0.0, robot.mass * G], atol=0.01 * robot.mass * G)
+    assert set(plant.contact_forces) == set(robot.feet)
+    assert all(f[2] > 0.0 for f in plant.contact_forces.values())
+    assert plant.status == "solved"
+
+
+def test_a_foot_force_is_the_force_that_changes_the_momentum() -> None:
+    robot = qd.load("solo12")
+    plant, dyn, stand = MujocoPlant(robot, friction=0.4), qd.Dynamics(robot), Stand(robot)
+    v = np.zeros(robot.nv)
+    v[:3] = 0.5, -0.3, -0.2
+    plant.reset(None, v)
+    touched = 0
+    for _ in range(100):
+        q, v = plant.q, plant.v
+        plant.step(stand(plant))
+        total = sum(plant.contact_forces.values()) - np.array([0.0, 0.0, robot.mass * G])
+        a, _, _ = acceleration(plant, q, v)
+        drift = dyn.update(q, v).com_drift
+        np.testing.assert_allclose(robot.mass * (dyn.com_jacobian(q) @ a + drift), total, rtol=1e-5, atol=1e-3)
+        touched += plant.status == "solved"
+        for force in plant.contact_forces.values():
+            assert np.hypot(*force[:2]) <= 0.4 * force[2] + 1e-6
+    assert touched > 50
+
+
+def test_joint_stops_hold_only_where_asked() -> None:
+    robot = qd.load("chain_4", limits={"joint2": {"lower": -0.3, "upper": 0.3}})
+    bound, loose = MujocoPlant(robot, joint_stops=True), MujocoPlant(robot)
+    beyond = []
+    for plant in (bound, loose):
+        most = 0.0
+        for _ in range(1000):
+            plant.step(np.zeros(robot.nu))
+            most = max(most, abs(plant.q[robot.configuration_index("joint2")]))
+        beyond.append(most)
+    assert beyond[0] < 0.32 and beyond[1] > 0.5
+
+
+def test_torques_saturate_at_the_effort_limits() -> None:
+    robot = qd.load("two_link_leg", limits={j: {"effort": 5.0} for j in qd.load("two_link_leg").actuated})
+    plant = MujocoPlant(robot)
+    plant.step(np.array([1e3, -2.0]))
+    np.testing.assert_array_equal(plant.tau, [5.0, -2.0])
+    np.testing.assert_allclose(plant.data.actuator_force, plant.tau)
+
+
+def test_joint_friction_holds_a_hanging_leg() -> None:
+    way = []
+    for friction in (0.0, 100.0):
+        robot = qd.load("two_link_leg", friction=friction)
+        plant = MujocoPlant(robot)
+        for _ in range(100):
+            plant.step(np.full(robot.nu, 5.0))
+        way.append(np.abs(plant.q - robot.q_home).max())
+    assert way[0] > 0.01 and way[1] < 0.01 * way[0]
+
+
+def test_divergence_keeps_the_last_good_state() -> None:
+    robot = qd.load("solo12")
+    plant = MujocoPlant(robot)
+    with pytest.raises(qd.DivergenceError, match="solo") as caught:
+        for _ in range(5000):
+            plant.step(1e3 * plant.v[6:] + 1.0)
+    assert np.isfinite(plant.q).all() and np.isfinite(plant.v).all()
+    np.testing.assert_array_equal(caught.value.q, plant.q)
+    plant.reset()
+    plant.step(np.zeros(robot.nu))
+    assert np.abs(plant.v).max() < 1.0
+
+
+def test_bad_options_are_refused_by_name() -> None:
+    robot = qd.load("go2")
+    for options in (
+        {"dt": 0.0},
+        {"friction": -0.1},
+        {"friction": "x"},
+        {"floor": np.nan},
+        {"time_constant": 0.0},
+        {"impratio": np.inf},
+        {"integrator": "magic"},
+    ):
+        with pytest.raises(qd.ArgumentError, match=next(iter(options))):
+            MujocoPlant(robot, **options)  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentError, match="tau"):
+        MujocoPlant(robot).step(np.zeros(11))
+
+
+def test_without_mujoco_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(qd.QuaddynError, match=r"quaddyn\[mujoco\]"):
+        qd.MujocoPlant(qd.load("two_link_leg"))
