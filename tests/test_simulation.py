@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import quaddyn as qd
 from quaddyn.control import JointPD, gravity_compensation
-from quaddyn.simulation.ground import FrictionalContact, project, residual
 
 G = 9.81
 
@@ -350,95 +347,3 @@ def test_divergence_is_an_error_that_carries_the_last_good_state() -> None:
     assert np.isfinite(caught.value.q).all() and np.isfinite(caught.value.v).all()
     np.testing.assert_array_equal(caught.value.q, sim.q)
     assert caught.value.time == sim.time
-
-
-# -- the contact problem alone -------------------------------------------------------------------------------------
-def problem(seed: int, contacts: int, redundant: bool) -> tuple[np.ndarray, np.ndarray]:
-    """A random Delassus matrix and free velocities; `redundant`: more rows than degrees of freedom."""
-    rng = np.random.default_rng(seed)
-    J = rng.normal(size=(3 * contacts, 6 if redundant else 3 * contacts + 6))
-    return J @ J.T, J @ rng.normal(size=J.shape[1])
-
-
-def check_laws(G_: np.ndarray, g: np.ndarray, mu: float, impulses: np.ndarray) -> None:
-    """Signorini and Coulomb in their own words, not by the residual that the solver is judged by."""
-    flat = impulses.ravel()
-    velocity = (G_ @ flat + g).reshape(-1, 3)
-    tolerance = 1e-5 * (1.0 + np.abs(g).max())
-    for impulse, c in zip(impulses, velocity, strict=True):
-        assert impulse[2] >= -tolerance and np.hypot(*impulse[:2]) <= mu * impulse[2] + tolerance
-        assert c[2] >= -tolerance and abs(impulse[2] * c[2]) < tolerance
-        if np.hypot(*c[:2]) > 1e-2 and impulse[2] > 1e-2:  # sliding: on the cone, against the motion
-            assert impulse[:2] @ c[:2] == pytest.approx(-mu * impulse[2] * np.hypot(*c[:2]), rel=1e-2)
-    # kinetic energy changes by lambda . (free + after) / 2
-    assert flat @ (0.5 * (G_ @ flat) + g) <= tolerance
-
-
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 10**6), contacts=st.integers(1, 6), mu=st.floats(0.05, 1.5))
-def test_solved_contacts_obey_signorini_and_coulomb_and_take_energy(seed: int, contacts: int, mu: float) -> None:
-    G_, g = problem(seed, contacts, redundant=False)
-    solution = FrictionalContact(mu).solve(G_, g, np.zeros((contacts, 3)))
-    assert solution.status == "solved" and solution.residual <= 1e-8
-    check_laws(G_, g, mu, solution.impulses)
-
-
-def test_redundant_contacts_are_solved_or_reported() -> None:
-    solved = 0
-    for seed in range(200):
-        rng = np.random.default_rng(seed)
-        contacts, mu = int(rng.integers(3, 7)), float(rng.uniform(0.05, 1.5))
-        G_, g = problem(seed, contacts, redundant=True)  # 9 to 18 rows of rank 6
-        solution = FrictionalContact(mu).solve(G_, g, np.zeros((contacts, 3)))
-        assert np.isfinite(solution.impulses).all()
-        assert (solution.status == "inaccurate") == (solution.residual > 1e-8)
-        if solution.status != "inaccurate":
-            check_laws(G_, g, mu, solution.impulses)
-            solved += 1
-    assert solved >= 194
-
-
-def test_a_separating_contact_gets_no_impulse_and_no_contact_is_free() -> None:
-    solver = FrictionalContact(0.6)
-    solution = solver.solve(np.eye(3), np.array([0.3, 0.0, 0.2]), np.ones((1, 3)))
-    np.testing.assert_allclose(solution.impulses, 0.0, atol=1e-8)
-    assert solution.status == "solved"
-    assert solver.solve(np.zeros((0, 0)), np.zeros(0), np.zeros((0, 3))).status == "free"
-
-
-def test_an_unsolved_problem_says_so_and_stays_finite() -> None:
-    solver = FrictionalContact(0.6, max_iterations=1)
-    G_, g = problem(3, 4, redundant=True)
-    solution = solver.solve(G_, g, np.zeros((4, 3)))
-    assert solution.status == "inaccurate"
-    assert solution.residual > 1e-8
-    assert np.isfinite(solution.impulses).all()
-
-
-def test_a_wrong_guess_does_not_spoil_the_answer() -> None:
-    G_, g = problem(5, 4, redundant=False)
-    good = FrictionalContact(0.6).solve(G_, g, np.zeros((4, 3)))
-    spoiled = FrictionalContact(0.6).solve(G_, g, np.full((4, 3), 1e3))
-    np.testing.assert_allclose(spoiled.impulses, good.impulses, atol=1e-6)
-
-
-def test_residual_sees_a_wrong_impulse_and_a_nan() -> None:
-    G_, g = problem(7, 2, redundant=False)
-    right = FrictionalContact(0.6).solve(G_, g, np.zeros((2, 3))).impulses
-    assert residual(right, G_, g, 0.6) < 1e-8
-    assert residual(right + 0.1, G_, g, 0.6) > 1e-2
-    assert np.isnan(residual(np.array([[0.0, 0.0, np.nan], [0.0, 0.0, 0.0]]), G_, g, 0.6))
-
-
-@given(
-    x=st.floats(-10, 10), y=st.floats(-10, 10), n=st.floats(-10, 10), mu=st.floats(0.0, 3.0), seed=st.integers(0, 99)
-)
-@settings(max_examples=200, deadline=None, derandomize=True)
-def test_projection_lands_on_the_nearest_point_of_the_cone(x: float, y: float, n: float, mu: float, seed: int) -> None:
-    point, nearest = np.array([x, y, n]), np.array(project(x, y, n, mu))
-    assert np.hypot(*nearest[:2]) <= mu * nearest[2] + 1e-9
-    # the variational inequality of a projection, against points of the cone
-    rng = np.random.default_rng(seed)
-    height, angle, share = rng.uniform(0, 10), rng.uniform(0, 2 * np.pi), rng.uniform(0, 1)
-    other = height * np.array([mu * share * np.cos(angle), mu * share * np.sin(angle), 1.0])
-    assert (point - nearest) @ (other - nearest) <= 1e-8 * (1.0 + point @ point + other @ other)

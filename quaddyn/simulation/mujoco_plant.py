@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ..contact.solvers import MAX_FRICTION
 from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .ground import MAX_FRICTION
 from .mujoco_model import ROBOT_BIT, TERRAIN_BIT, compiled, import_mujoco, specification
 from .plant import RUNAWAY_SPEED, Plant, floor_height, readonly
 

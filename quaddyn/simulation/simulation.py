@@ -8,11 +8,11 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..contact.solvers import MAX_FRICTION, ContactProblem, FrictionalSolver
 from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .ground import ContactSolution, FrictionalContact
 from .plant import RUNAWAY_SPEED, Plant, floor_height, readonly
 
 #: A foot takes part in the contact problem when it could reach the floor within one step at this speed [m/s].
@@ -22,7 +22,7 @@ RECOVERY_SHARE, RECOVERY_SPEED = 0.1, 0.1
 #: Below this joint speed Coulomb friction turns into viscous friction [rad/s or m/s].
 STICTION_SPEED = 1e-3
 
-_NO_CONTACT = ContactSolution(np.zeros((0, 3)), 0.0, 0, "free")
+_NO_CONTACT = FrictionalSolver().solve(ContactProblem(np.zeros((0, 0)), np.zeros(0), 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Simulation(Plant):
 
         M(q) (v+ - v) = dt (S^T tau - h(q, v) - f v+) + J^T lambda,      q+ = q (+) dt v+,
 
-    where lambda are the contact impulses over the step (`FrictionalContact`).  Each foot i near the floor obeys
+    where lambda are the contact impulses over the step (`FrictionalSolver`).  Each foot i near the floor obeys
     ``v_n+ >= -gap / dt``: it may close its gap within the step but not pass through; a penetration is undone
     slowly (a tenth a step, at 0.1 m/s at most), so that it adds next to no energy.  Impacts are inelastic.
 
@@ -93,7 +93,9 @@ class Simulation(Plant):
         if contact != "frictional":
             raise ArgumentError(f'contact: expected "frictional", got {contact!r}')
         self.floor, self.friction = floor_height(robot, floor), number("friction", friction)
-        self._ground = FrictionalContact(self.friction)
+        if not 0.0 <= self.friction <= MAX_FRICTION:
+            raise ArgumentError(f"friction: expected a coefficient between 0 and {MAX_FRICTION:g}, got {friction}")
+        self._ground = FrictionalSolver()
         # A private model: dt f(v) on the diagonal of M is what makes joint friction implicit, see `step`.
         self._model = robot.model.copy()
         self._data = self._model.createData()
@@ -142,7 +144,10 @@ class Simulation(Plant):
         near, J, offset = self._contacts()
         if len(near):
             J_M_inverse = J @ pin.computeMinverse(model, data, q)
-            solution = self._ground.solve(J_M_inverse @ J.T, J @ free + offset, self._impulses[near])
+            problem = ContactProblem(
+                J_M_inverse @ J.T, J @ free + offset, self.friction, guess=np.ascontiguousarray(self._impulses[near])
+            )
+            solution = self._ground.solve(problem)
             after = free + solution.impulses.ravel() @ J_M_inverse
         else:
             solution, after = _NO_CONTACT, free

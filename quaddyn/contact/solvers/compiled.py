@@ -1,0 +1,304 @@
+"""The compiled core of the frictional solver: Newton's method and block Gauss-Seidel on a handful of contacts.
+
+Importing this module imports numba; `warmup` of `quaddyn.contact.solvers` does so at a time of the caller's choice.
+Everything here works in place on C-contiguous float64 arrays, allocates little, and may be called from other
+compiled functions.  Nothing is checked: that is `ContactProblem`'s business.
+
+Contacts count in their own frames: rows 3i, 3i+1 tangential, 3i+2 along the normal.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+#: Newton steps per round before Gauss-Seidel is asked for a better start, in the first round and later; its sweeps.
+FIRST_STEPS, STEPS, SWEEPS = 12, 30, 20
+#: Proximal damping of the Newton system as a share of the mean diagonal, in the first round and later: without any,
+#: redundant contacts would have no solution; with more, they choose their modes one after the other.
+FIRST_DAMPING, DAMPING = 1e-11, 1e-3
+#: Share of the tolerance that Newton steps aim for.
+AIM = 1e-2
+
+
+@njit(cache=True, error_model="numpy")
+def project(x: float, y: float, n: float, mu: float) -> tuple[float, float, float]:
+    """The nearest point of the cone ``|(x, y)| <= mu n``."""
+    sliding = np.sqrt(x * x + y * y)
+    if sliding <= mu * n:
+        return x, y, n
+    onto = (n + mu * sliding) / (1.0 + mu * mu)
+    if onto <= 0.0:
+        return 0.0, 0.0, 0.0
+    scale = mu * onto / sliding
+    return scale * x, scale * y, onto
+
+
+@njit(cache=True, error_model="numpy")
+def natural_map(impulses: Array, c: Array, mass: Array, mu: Array) -> float:
+    """Largest ``|lambda - P_K(lambda - m c~)| / m`` over the contacts [m/s]; inf where an entry is not finite."""
+    worst = 0.0
+    for i in range(len(mu)):
+        m = mass[i]
+        x, y, n = impulses[3 * i], impulses[3 * i + 1], impulses[3 * i + 2]
+        u, v, w = c[3 * i], c[3 * i + 1], c[3 * i + 2]
+        slip = np.sqrt(u * u + v * v)
+        px, py, pn = project(x - m * u, y - m * v, n - m * (w + mu[i] * slip), mu[i])
+        error = np.sqrt((x - px) ** 2 + (y - py) ** 2 + (n - pn) ** 2) / m
+        if not error < np.inf:
+            return np.inf
+        if error > worst:
+            worst = error
+    return worst
+
+
+@njit(cache=True, error_model="numpy")
+def velocities(G: Array, g: Array, impulses: Array, out: Array) -> None:
+    """``out = G lambda + g``; G symmetric."""
+    n = len(g)
+    for i in range(n):
+        total = g[i]
+        for j in range(n):
+            total += G[i, j] * impulses[j]
+        out[i] = total
+
+
+@njit(cache=True, error_model="numpy")
+def _solve_linear(A: Array, b: Array, n: int) -> bool:
+    """``b <- A^-1 b`` by Gaussian elimination with partial pivoting; False when a pivot vanishes."""
+    for p in range(n):
+        best, row = abs(A[p, p]), p
+        for i in range(p + 1, n):
+            if abs(A[i, p]) > best:
+                best, row = abs(A[i, p]), i
+        if not best > 0.0:
+            return False
+        if row != p:
+            for j in range(p, n):
+                A[p, j], A[row, j] = A[row, j], A[p, j]
+            b[p], b[row] = b[row], b[p]
+        inverse = 1.0 / A[p, p]
+        for i in range(p + 1, n):
+            factor = A[i, p] * inverse
+            if factor != 0.0:
+                for j in range(p + 1, n):
+                    A[i, j] -= factor * A[p, j]
+                b[i] -= factor * b[p]
+    for p in range(n - 1, -1, -1):
+        total = b[p]
+        for j in range(p + 1, n):
+            total -= A[p, j] * b[j]
+        b[p] = total / A[p, p]
+    return True
+
+
+@njit(cache=True, error_model="numpy")
+def _newton_step(
+    G: Array,
+    c: Array,
+    impulses: Array,
+    mass: Array,
+    mu: Array,
+    damping: float,
+    A: Array,
+    b: Array,
+    rows: NDArray[np.int64],
+) -> bool:
+    """One semismooth Newton step of the augmented Lagrangian equations; True if it was taken.
+
+    With ``y = lambda - m c`` contact i is open (``y_n <= 0``: lambda = 0), sticks (``|y_t| <= mu y_n``: c = 0) or
+    slides (``c_n = 0``, ``lambda_t = mu lambda_n y_t / |y_t|``): each piece smooth (Alart and Curnier 1991).  Open
+    contacts leave the linear system; A, b and rows are workspace.
+    """
+    k = len(mu)
+    n = 0
+    for i in range(k):
+        if impulses[3 * i + 2] - mass[i] * c[3 * i + 2] > 0.0:
+            rows[n], rows[n + 1], rows[n + 2] = 3 * i, 3 * i + 1, 3 * i + 2
+            n += 3
+        else:  # its impulse goes to zero: the others see that at once
+            for a in range(3):
+                change = -impulses[3 * i + a]
+                if change != 0.0:
+                    for j in range(3 * k):
+                        c[j] += G[j, 3 * i + a] * change
+                    impulses[3 * i + a] = 0.0
+    for p in range(0, n, 3):
+        r = rows[p]
+        i = r // 3
+        m = mass[i]
+        for a in range(3):
+            for q in range(n):
+                A[p + a, q] = G[r + a, rows[q]]
+            A[p + a, p + a] += damping
+            b[p + a] = -c[r + a]
+        yx, yy, yn = impulses[r] - m * c[r], impulses[r + 1] - m * c[r + 1], impulses[r + 2] - m * c[r + 2]
+        length = np.sqrt(yx * yx + yy * yy)
+        if length <= mu[i] * yn:
+            continue
+        dx, dy = yx / length, yy / length
+        normal = impulses[r + 2]
+        if normal <= 0.0:
+            normal = yn
+        stretch = min(mu[i] * normal / length, 1.0)
+        # lambda_t - mu lambda_n d(y_t) = 0 with d' = (1 - d d^T) / |y_t|, y_t' = lambda_t' - m c_t'
+        xx, xy, yy_ = stretch * (1.0 - dx * dx), -stretch * dx * dy, stretch * (1.0 - dy * dy)
+        for q in range(n):
+            gx, gy = m * A[p, q], m * A[p + 1, q]
+            A[p, q], A[p + 1, q] = xx * gx + xy * gy, xy * gx + yy_ * gy
+        A[p, p] += 1.0 - xx
+        A[p, p + 1] -= xy
+        A[p + 1, p] -= xy
+        A[p + 1, p + 1] += 1.0 - yy_
+        A[p, p + 2] -= mu[i] * dx
+        A[p + 1, p + 2] -= mu[i] * dy
+        b[p] = mu[i] * impulses[r + 2] * dx - impulses[r]
+        b[p + 1] = mu[i] * impulses[r + 2] * dy - impulses[r + 1]
+    if n == 0:
+        return True
+    if not _solve_linear(A, b, n):
+        return False
+    for p in range(n):
+        if not abs(b[p]) < np.inf:
+            return False
+    for p in range(n):
+        impulses[rows[p]] += b[p]
+    return True
+
+
+@njit(cache=True, error_model="numpy")
+def _solve_one(G: Array, r: int, c: Array, impulses: Array, mu: float, out: Array) -> None:
+    """The impulse of one contact when all others keep theirs: exact, by the multiplier of sliding.
+
+    Stick is tried first.  In sliding ``lambda_t = -(A + s 1)^-1 b`` with A the block's Schur complement in the
+    normal; ``|lambda_t| = mu lambda_n`` is one equation for s > 0, bisected.
+    """
+    xx, xy, yy = G[r, r], G[r, r + 1], G[r + 1, r + 1]
+    xn, yn, nn = G[r, r + 2], G[r + 1, r + 2], G[r + 2, r + 2]
+    x, y, n = impulses[r], impulses[r + 1], impulses[r + 2]
+    qx = c[r] - (xx * x + xy * y + xn * n)
+    qy = c[r + 1] - (xy * x + yy * y + yn * n)
+    qn = c[r + 2] - (xn * x + yn * y + nn * n)
+    if qn >= 0.0:
+        out[0], out[1], out[2] = 0.0, 0.0, 0.0
+        return
+    small = 1e-12 * (xx + yy + nn)
+    axx, axy, ayy = xx - xn * xn / nn, xy - xn * yn / nn, yy - yn * yn / nn
+    bx, by = qx - xn * qn / nn, qy - yn * qn / nn
+    low, high, s = 0.0, -1.0, 0.0
+    lx, ly, ln = 0.0, 0.0, 0.0
+    for _ in range(100):
+        dxx, dyy = axx + s + small, ayy + s + small
+        det = dxx * dyy - axy * axy
+        lx, ly = -(dyy * bx - axy * by) / det, -(dxx * by - axy * bx) / det
+        ln = -(qn + xn * lx + yn * ly) / nn
+        excess = np.sqrt(lx * lx + ly * ly) - mu * ln
+        if s == 0.0 and excess <= 0.0:
+            break
+        if excess > 0.0:
+            low = s
+        else:
+            high = s
+        if high < 0.0:
+            s = 4.0 * s + 0.5 * (xx + yy)
+            if s > 1e12 * (xx + yy):
+                break
+        else:
+            if high - low <= 1e-15 * high:
+                break
+            s = 0.5 * (low + high)
+    if ln < 0.0:
+        lx, ly, ln = 0.0, 0.0, 0.0
+    out[0], out[1], out[2] = project(lx, ly, ln, mu)
+
+
+@njit(cache=True, error_model="numpy")
+def gauss_seidel(
+    G: Array, g: Array, c: Array, impulses: Array, mass: Array, mu: Array, tolerance: float, sweeps: int, one: Array
+) -> tuple[int, float]:
+    """Nonlinear block Gauss-Seidel: contacts one after the other, each solved exactly; sweeps done, residual."""
+    k = len(mu)
+    residual = np.inf
+    for sweep in range(sweeps):
+        for i in range(k):
+            r = 3 * i
+            _solve_one(G, r, c, impulses, mu[i], one)
+            for a in range(3):
+                change = one[a] - impulses[r + a]
+                if change != 0.0:
+                    impulses[r + a] = one[a]
+                    for j in range(3 * k):
+                        c[j] += G[r + a, j] * change
+        velocities(G, g, impulses, c)
+        residual = natural_map(impulses, c, mass, mu)
+        if residual <= tolerance:
+            return sweep + 1, residual
+    return sweeps, residual
+
+
+@njit(cache=True, error_model="numpy")
+def solve(G: Array, g: Array, mu: Array, impulses: Array, tolerance: float, rounds: int) -> tuple[float, int]:
+    """Improve `impulses` (3k,) in place until the natural map is within `tolerance` [m/s].
+
+    Args:
+        G: (3k, 3k) Delassus matrix, symmetric.
+        g: (3k,) velocities without impulses, offsets included.
+        mu: (k,) friction coefficients.
+        impulses: (3k,) the start, zeros for a cold one; overwritten by the answer.
+        tolerance: of the natural map [m/s].
+        rounds: of Newton steps and Gauss-Seidel sweeps at most; 1 bounds the time, 4 solves nearly everything.
+
+    Returns:
+        (residual, steps): of the best iterate, which is what `impulses` holds.
+    """
+    k = len(mu)
+    n = 3 * k
+    mass = np.empty(k)
+    trace = 0.0
+    for i in range(k):
+        largest = max(G[3 * i, 3 * i], G[3 * i + 1, 3 * i + 1], G[3 * i + 2, 3 * i + 2])
+        mass[i] = 1.0 / largest if largest > 1e-300 else 1.0
+        trace += G[3 * i, 3 * i] + G[3 * i + 1, 3 * i + 1] + G[3 * i + 2, 3 * i + 2]
+    c, A, b = np.empty(n), np.empty((n, n)), np.empty(n)
+    rows, best, one = np.empty(n, np.int64), np.empty(n), np.empty(3)
+    steps = 0
+    velocities(G, g, impulses, c)
+    lowest = natural_map(impulses, c, mass, mu)
+    best[:] = impulses
+    if lowest <= tolerance:
+        return lowest, 0
+    aim = AIM * tolerance  # Newton steps more than square the error, so that this costs one step at most
+    if lowest == np.inf:
+        impulses[:] = 0.0
+        c[:] = g
+    for turn in range(rounds):
+        damping = (FIRST_DAMPING if turn == 0 else DAMPING) * trace / n
+        for _ in range(FIRST_STEPS if turn == 0 else STEPS):
+            if not _newton_step(G, c, impulses, mass, mu, damping, A, b, rows):
+                break
+            steps += 1
+            velocities(G, g, impulses, c)
+            residual = natural_map(impulses, c, mass, mu)
+            if residual < lowest:
+                lowest = residual
+                best[:] = impulses
+                if lowest <= aim:
+                    return lowest, steps
+            elif lowest <= tolerance:
+                break
+        impulses[:] = best
+        if lowest <= tolerance:
+            return lowest, steps
+        velocities(G, g, impulses, c)
+        done, residual = gauss_seidel(G, g, c, impulses, mass, mu, tolerance, SWEEPS, one)
+        steps += done
+        if residual < lowest:
+            lowest = residual
+            best[:] = impulses
+            if lowest <= tolerance:
+                return lowest, steps
+    impulses[:] = best
+    return lowest, steps

@@ -1,0 +1,185 @@
+"""`FrictionalSolver`: impulses of point contacts with a rigid, dry ground, and the proof of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ...robot.arguments import number
+from ...urdf.tree import Array
+from .cone_programs import ConePrograms
+from .problem import ContactProblem, ContactSolution, residual
+
+Method = Literal["newton", "admm", "pgs"]
+
+#: Contacts beyond which the compiled core, whose Newton step is dense, gets one round instead of several.
+MANY_CONTACTS = 32
+
+_Attempt = Callable[[], tuple[Array, int]]
+
+
+class FrictionalSolver:
+    """Solves Signorini's condition with Coulomb friction for k point contacts.
+
+    Find impulses lambda in the friction cones K such that the velocities ``v = G lambda + g`` of all contacts, offsets
+    added to their normal components, ``c = v + offset n``, satisfy
+
+        K >> lambda  _|_  c + (0, 0, mu |c_t|) << K*
+
+    (De Saxce and Feng 1998, "The bipotential method"; Acary and Brogliato 2008, *Numerical Methods for Nonsmooth
+    Dynamical Systems*, ch. 3): no pulling, no approaching, friction opposite to sliding and inside its cone.
+
+    The methods are
+
+    - "newton": semismooth Newton steps on the augmented Lagrangian equations (Alart and Curnier 1991; Acary and
+      Brogliato 2008, sec. 13.6), with rounds of nonlinear block Gauss-Seidel (Jourdan, Alart and Jean 1998) where
+      they stall; compiled, a few microseconds for four feet.
+    - "admm": Pinocchio's alternating directions (Carpentier, Le Lidec and Montaut 2024).
+    - "pgs": Pinocchio's projected Gauss-Seidel.
+
+    Whatever a method says, its answer is judged here by `residual`.  If that exceeds the tolerance, the other methods
+    follow, each from its own and from a cold start, each polished by Newton steps; the best answer is returned
+    with a status that says what it is.  Never NaN: no impulse at all is the last resort.
+
+    If ``problem.before`` is given, no contact does positive work over the step,
+    ``lambda_i . (v_before + v)_i / 2 <= 0``: the balance of energy of a time step (Moreau 1988) with constant forces.
+    Signorini's condition on the velocity at the end of a step alone violates it by a little where a contact that was
+    just departing is pressed back, or a penetration is undone.  Such contacts are solved again with
+    ``c = v + v_before`` in place of v (in the normal direction no less than the gap asks for), which lets them rebound
+    at the speed they had, usually micrometers per second.
+
+    Args:
+        method: the one to start with.
+        tolerance: residual up to which an answer counts as solved [m/s].
+        max_iterations: of each attempt of "admm" and "pgs".
+        fallback: False to try the chosen method alone, from the guess.
+
+    Raises:
+        ArgumentError: a value out of range.
+    """
+
+    def __init__(
+        self,
+        method: Method = "newton",
+        *,
+        tolerance: float = 1e-8,
+        max_iterations: int = 1000,
+        fallback: bool = True,
+    ) -> None:
+        if method not in get_args(Method):
+            raise ArgumentError(f"method: expected one of {get_args(Method)}, got {method!r}")
+        tolerance = number("tolerance", tolerance)
+        if not 0.0 < tolerance < 1.0:
+            raise ArgumentError(f"tolerance: expected a small positive velocity [m/s], got {tolerance}")
+        if not (number("max_iterations", max_iterations) >= 1):
+            raise ArgumentError(f"max_iterations: expected at least 1, got {max_iterations}")
+        self.method, self.tolerance, self.fallback = method, tolerance, bool(fallback)
+        self._programs = ConePrograms(tolerance, int(max_iterations))
+
+    def solve(self, problem: ContactProblem) -> ContactSolution:
+        """The impulses of k contacts.
+
+        Args:
+            problem: with or without offsets, velocities before, and a guess.
+
+        Returns:
+            The first attempt whose residual meets the tolerance, else the best of them.
+        """
+        if problem.k == 0:
+            return self._solution(problem, problem.g, np.zeros((0, 3)), 0.0, 0, "free")
+        g = problem.shifted
+        impulses, error, iterations, status = self._ladder(problem, g, problem.guess)
+        if problem.before is not None:
+            rebound = np.zeros(problem.k, dtype=bool)
+            before = problem.before.reshape(-1, 3)
+            for _ in range(problem.k):
+                after = (problem.G @ impulses.ravel() + problem.g).reshape(-1, 3)
+                giving = ~rebound & ((impulses * (before + after)).sum(axis=1) > 0.0)
+                if not giving.any():
+                    break
+                rebound |= giving
+                g = self._mean(problem, before, rebound)
+                impulses, error, more, status = self._ladder(problem, g, impulses)
+                iterations += more
+            if rebound.any() and status != "inaccurate":
+                status = "passive"
+        return self._solution(problem, g, impulses, error, iterations, status)
+
+    @staticmethod
+    def _mean(problem: ContactProblem, before: Array, rebound: Array) -> Array:
+        """`problem.shifted`, contacts in `rebound` with ``v_before`` added."""
+        offset = np.zeros(problem.k) if problem.offset is None else problem.offset
+        g = problem.shifted.reshape(-1, 3).copy()
+        free = problem.g.reshape(-1, 3)
+        g[rebound] = free[rebound] + before[rebound]
+        g[rebound, 2] = free[rebound, 2] + np.maximum(np.maximum(before[rebound, 2], offset[rebound]), 0.0)
+        return g.ravel()
+
+    def _ladder(self, problem: ContactProblem, g: Array, guess: Array | None) -> tuple[Array, float, int, str]:
+        best, lowest, steps = np.zeros((problem.k, 3)), np.inf, 0
+        for rung, attempt in enumerate(self._attempts(problem, g, guess)):
+            impulses, iterations = attempt()
+            error = residual(impulses, problem.G, g, problem.mu)
+            if error <= self.tolerance:
+                return impulses, error, iterations, "retried" if rung else "solved"
+            if error < lowest:  # False of NaN
+                best, lowest, steps = impulses, error, iterations
+        nothing = residual(np.zeros((problem.k, 3)), problem.G, g, problem.mu)
+        if not lowest <= nothing:
+            best, lowest, steps = np.zeros((problem.k, 3)), nothing, 0
+        return best, lowest, steps, "inaccurate"
+
+    def _attempts(self, problem: ContactProblem, g: Array, guess: Array | None) -> Iterator[_Attempt]:
+        """What to try, in order; each is computed only when it is asked for."""
+        G, mu, programs = problem.G, problem.mu, self._programs
+        first: dict[str, Callable[[Array | None], tuple[Array, int]]] = {
+            "newton": lambda start: self._newton(G, g, mu, start),
+            "admm": lambda start: programs.admm(G, g, mu, start),
+            "pgs": lambda start: programs.pgs(G, g, mu, start),
+        }
+        yield lambda: first[self.method](guess)
+        if not self.fallback:
+            return
+        starts = (None,) if guess is None else (guess, None)
+        for name in sorted(first, key=lambda n: n != self.method):
+            for start in starts:
+                if name == self.method and start is guess:
+                    continue
+                if name == "newton":
+                    yield lambda start=start: self._newton(G, g, mu, start)  # type: ignore[misc]
+                else:
+                    yield lambda name=name, start=start: self._newton(G, g, mu, *first[name](start))  # type: ignore[misc]
+        # Softened ground, judged and polished on the rigid one.
+        for softness in (1e-9, 1e-6, 1e-3):
+            yield lambda s=softness: self._newton(G, g, mu, *programs.admm(G, g, mu, None, s))  # type: ignore[misc]
+
+    def _newton(self, G: Array, g: Array, mu: Array, start: Array | None, steps: int = 0) -> tuple[Array, int]:
+        impulses = np.zeros(len(g)) if start is None else start.flatten()
+        rounds = 4 if len(mu) <= MANY_CONTACTS else 1
+        _, done = self._core.solve(np.ascontiguousarray(G), g, mu, impulses, self.tolerance, rounds)
+        return impulses.reshape(-1, 3), steps + int(done)
+
+    @cached_property
+    def _core(self) -> Any:
+        from . import compiled  # numba is imported when the first contact is solved
+
+        return compiled
+
+    def _solution(
+        self, problem: ContactProblem, g: Array, impulses: Array, error: float, iterations: int, status: str
+    ) -> ContactSolution:
+        moved = problem.G @ impulses.ravel()
+        return ContactSolution(
+            impulses,
+            (moved + problem.g).reshape(-1, 3),
+            error,
+            iterations,
+            status,
+            self.tolerance,
+            (moved + g).reshape(-1, 3),
+            problem.mu,
+        )

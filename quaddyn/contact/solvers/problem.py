@@ -1,0 +1,266 @@
+"""`ContactProblem`: what every contact solver is asked; `ContactSolution`: what it answers, with the proof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from eigenpy import is_approx  # Pinocchio's own array layer
+
+from ...dynamics.arguments import check_vector
+from ...errors import ArgumentError
+from ...robot.arguments import number
+from ...urdf.tree import Array
+
+#: Largest friction coefficient accepted; above about 50 the cone programs lose all their digits.
+MAX_FRICTION = 10.0
+TINY = float(np.finfo(float).tiny)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ContactProblem:
+    """k point contacts at one instant, each in its own frame: rows 3i and 3i + 1 tangential, 3i + 2 along the normal.
+
+    Impulses lambda [N s], on the robot, change the contacts' velocities from g to ``v = G lambda + g``; solvers look
+    for those that obey their law.  Read as forces [N] and accelerations [m/s^2], everything holds alike.  On level
+    ground the contact frame may simply have world axes.
+
+    Attributes:
+        G: (3k, 3k) Delassus matrix ``J M^-1 J^T`` [1/kg], symmetric positive semi-definite.
+        g: (3k,) velocities without impulses [m/s].
+        friction: (k,) Coulomb's coefficients, 0 to 10; a number stands for all contacts.
+        offset: (k,) normal velocity [m/s] by which each contact may approach (positive: gap / dt, it closes its gap
+            within the step) or has to depart (negative: minus the speed that undoes a penetration); 0 by default.
+        before: (3k,) velocities at the start of the step [m/s], which restitution and the balance of energy need;
+            None where neither is asked for.
+        guess: (k, 3) impulses to start from, such as those of the last step [N s]; None for a cold start.
+
+    Raises:
+        ArgumentTypeError: no float64 array.
+        ArgumentError: a wrong shape, an entry that is not finite, a coefficient out of range, a negative diagonal
+            entry of G.
+    """
+
+    G: Array
+    g: Array
+    friction: Array | float
+    offset: Array | None = None
+    before: Array | None = None
+    guess: Array | None = None
+
+    def __post_init__(self) -> None:
+        G, g, mu = self.G, self.g, self.friction
+        if not isinstance(mu, np.ndarray):
+            mu = np.full(np.size(g) // 3, number("friction", mu))
+            object.__setattr__(self, "friction", mu)
+        # One cheap look at each array; who fails is examined at leisure.  is_approx(x, x): every entry is finite.
+        if (
+            type(G) is type(g) is type(mu) is np.ndarray
+            and G.dtype == g.dtype == mu.dtype == np.float64
+            and g.ndim == mu.ndim == 1
+            and len(g) == 3 * len(mu)
+            and G.shape == (len(g), len(g))
+            and (len(mu) == 0 or (is_approx(G, G) and is_approx(g, g) and mu.min() >= 0.0 and mu.max() <= MAX_FRICTION))
+            and (len(mu) == 0 or G.diagonal().min() >= 0.0)
+            and self.offset is self.before is self.guess is None
+        ):
+            return
+        self._examine()
+
+    def _examine(self) -> None:
+        g = self.g
+        if not (isinstance(g, np.ndarray) and g.ndim == 1 and len(g) % 3 == 0):
+            check_vector("g", g, (3 * (np.size(g) // 3),), "three rows a contact")
+        n = len(g)
+        k = n // 3
+        check_vector("g", g, (n,), "three rows a contact")
+        check_vector("G", self.G, (n, n), "three rows and columns for each contact of g")
+        mu = self.mu
+        check_vector("friction", mu, (k,), "one for each contact of g")
+        if k and not (mu.min() >= 0.0 and mu.max() <= MAX_FRICTION):
+            bad = mu[(mu < 0.0) | (mu > MAX_FRICTION)][0]
+            raise ArgumentError(f"friction: expected coefficients between 0 and {MAX_FRICTION:g}, got {bad}")
+        if k and self.G.diagonal().min() < 0.0:
+            raise ArgumentError(f"G: expected a positive semi-definite matrix, got {self.G.diagonal().min()} on it")
+        for name, shape in (("offset", (k,)), ("before", (n,)), ("guess", (k, 3))):
+            if getattr(self, name) is not None:
+                check_vector(name, getattr(self, name), shape, "for each contact of g")
+
+    @classmethod
+    def from_jacobian(
+        cls,
+        J: Array,
+        M_inverse: Array,
+        v: Array,
+        friction: Array | float,
+        *,
+        offset: Array | None = None,
+        before: Array | None = None,
+        guess: Array | None = None,
+    ) -> ContactProblem:
+        """The problem of contacts with a Jacobian on a robot with an inertia.
+
+        Args:
+            J: (3k, nv) Jacobian of the contact points in contact frames.
+            M_inverse: (nv, nv) inverse of the joint-space inertia.
+            v: (nv,) generalized velocity without contact impulses, ``v_before + dt aba(q, v_before, tau)``.
+            friction: (k,) or one number.
+            offset: as the attribute.
+            before: (nv,) generalized velocity at the start of the step.
+            guess: as the attribute.
+
+        Raises:
+            ArgumentError: as the class.
+        """
+        n = len(v) if isinstance(v, np.ndarray) and v.ndim == 1 else np.size(v)
+        check_vector("v", v, (n,), "nv")
+        check_vector("M_inverse", M_inverse, (n, n), "(nv, nv)")
+        rows = J.shape[0] if isinstance(J, np.ndarray) and J.ndim == 2 else 3
+        check_vector("J", J, (3 * (rows // 3), n), "three rows a contact, nv columns")
+        if before is not None:
+            check_vector("before", before, (n,), "nv")
+        G = J @ M_inverse @ J.T
+        coefficients = friction if isinstance(friction, np.ndarray) else np.full(rows // 3, float(friction))
+        return cls(0.5 * (G + G.T), J @ v, coefficients, offset, None if before is None else J @ before, guess)
+
+    @property
+    def k(self) -> int:
+        """Number of contacts."""
+        return len(self.mu)
+
+    @property
+    def mu(self) -> Array:
+        """(k,) `friction`, whether it was given as an array or as a number."""
+        return self.friction  # type: ignore[return-value]  # by __post_init__
+
+    @property
+    def shifted(self) -> Array:
+        """(3k,) g with the offsets added to its normal rows [m/s]: what Signorini's condition is put to."""
+        if self.offset is None:
+            return self.g
+        out = self.g.copy()
+        out[2::3] += self.offset
+        return out
+
+    @property
+    def masses(self) -> Array:
+        """(k,) each contact's least apparent mass, 1 / its largest diagonal entry of G [kg]; 1 where that is 0."""
+        largest = self.G.diagonal().reshape(-1, 3).max(axis=1, initial=0.0)
+        return np.where(largest > TINY, 1.0 / np.maximum(largest, TINY), 1.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ContactSolution:
+    """Impulses of k contacts, with the certificate that they obey the solver's law.
+
+    Attributes:
+        impulses: (k, 3) on the robot, contact frames [N s].
+        velocities: (k, 3) of the contacts after the impulses, contact frames [m/s].
+        residual: largest violation of the law by any contact, as a velocity [m/s].  For Coulomb's law the natural
+            map, see `residual`; for bilateral contacts what is left of the velocity.
+        iterations: of the solver that produced the answer.
+        status: "free" (no contact), "solved", "retried" (only a further attempt met the tolerance), "passive" (solved,
+            and some contacts had to rebound, see `FrictionalSolver`), or "inaccurate" (no attempt met the tolerance;
+            the best one is returned).
+        tolerance: residual up to which an answer counts as solved [m/s].
+        relative: (k, 3) velocities that the law was put to: `velocities` with offset and restitution [m/s].
+        friction: (k,) Coulomb's coefficients; empty for laws without.
+    """
+
+    impulses: Array
+    velocities: Array
+    residual: float
+    iterations: int
+    status: str
+    tolerance: float
+    relative: Array
+    friction: Array = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def converged(self) -> bool:
+        """Whether the residual, not the solver, says so."""
+        return self.residual <= self.tolerance
+
+    @property
+    def gap_velocity(self) -> float:
+        """Largest normal velocity into the ground beyond what the offset allows [m/s]; 0 for bilateral laws."""
+        if not len(self.friction):
+            return 0.0
+        return float(np.maximum(-self.relative[:, 2], 0.0).max(initial=0.0))
+
+    @property
+    def cone_distance(self) -> float:
+        """Largest distance of an impulse from its friction cone [N s]; 0 for bilateral laws."""
+        if not len(self.friction):
+            return 0.0
+        distance = 0.0
+        for (x, y, n), mu in zip(self.impulses.tolist(), self.friction.tolist(), strict=True):
+            distance = max(distance, float(np.linalg.norm(np.subtract(project(x, y, n, mu), (x, y, n)))))
+        return distance
+
+    @property
+    def complementarity(self) -> float:
+        """Largest ``|lambda . (c + mu |c_t| n)|`` [J], c the relative velocity; 0 for bilateral laws.
+
+        Who departs does not push; who slides is braked by mu lambda_n against the motion.
+        """
+        if not len(self.friction):
+            return 0.0
+        c = self.relative.copy()
+        c[:, 2] += self.friction * np.hypot(c[:, 0], c[:, 1])
+        return float(np.abs((self.impulses * c).sum(axis=1)).max(initial=0.0))
+
+
+class ContactSolver(Protocol):
+    """Anything that turns a problem into impulses and their certificate."""
+
+    def solve(self, problem: ContactProblem) -> ContactSolution:
+        """The impulses of k contacts; finite for every problem that could be built."""
+        ...
+
+
+def residual(impulses: Array, G: Array, g: Array, friction: Array | float) -> float:
+    """How far `impulses` are from obeying Signorini's and Coulomb's laws, as a velocity [m/s].
+
+    The natural map of the cone complementarity problem, ``|lambda - P_K(lambda - m c~)| / m`` with
+    ``c~ = c + (0, 0, mu |c_t|)``, zero exactly at solutions (Acary and Brogliato 2008, *Numerical Methods for
+    Nonsmooth Dynamical Systems*, sec. 12.2); m is each contact's own apparent mass, which makes the figure a velocity.
+
+    Args:
+        impulses: (k, 3) [N s].
+        G: (3k, 3k) Delassus matrix [1/kg].
+        g: (3k,) contact velocities without impulses, offsets included [m/s].
+        friction: Coulomb's coefficient mu, (k,) or one for all.
+
+    Returns:
+        The largest over the contacts; NaN if any impulse is NaN.
+    """
+    if not len(impulses):
+        return 0.0
+    mu = np.broadcast_to(np.asarray(friction, dtype=np.float64), (len(impulses),))
+    largest = np.diagonal(G).reshape(-1, 3).max(axis=1)
+    m = np.where(largest > TINY, 1.0 / np.maximum(largest, TINY), 1.0)[:, None]
+    c = (G @ impulses.ravel() + g).reshape(-1, 3)
+    shifted = impulses - m * c
+    shifted[:, 2] -= m[:, 0] * mu * np.hypot(c[:, 0], c[:, 1])
+    errors = np.linalg.norm(impulses - project_all(shifted, mu), axis=1) / m[:, 0]
+    return float(errors.max())
+
+
+def project_all(points: Array, friction: Array) -> Array:
+    """The nearest points of the cones ``|(x, y)| <= mu n`` to points (k, 3)."""
+    sliding, n = np.hypot(points[:, 0], points[:, 1]), points[:, 2]
+    onto = np.maximum((n + friction * sliding) / (1.0 + friction * friction), 0.0)
+    scale = friction * onto / np.maximum(sliding, TINY)
+    moved = np.column_stack((scale * points[:, 0], scale * points[:, 1], onto))
+    return np.where((sliding <= friction * n)[:, None], points, moved)
+
+
+def project(x: float, y: float, n: float, friction: float) -> tuple[float, float, float]:
+    """The nearest point of the cone ``|(x, y)| <= mu n`` to (x, y, n).
+
+    Source: Acary and Brogliato 2008, sec. 12.2.
+    """
+    px, py, pn = project_all(np.array([[x, y, n]]), np.array([friction]))[0].tolist()
+    return px, py, pn

@@ -1,0 +1,182 @@
+"""Contact solvers: every answer obeys its law, says how well, and stays finite."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import quaddyn as qd
+from quaddyn.contact.solvers import ContactProblem, FrictionalSolver, ImpactSolver, RigidSolver, project, residual
+from quaddyn.contact.solvers.frictional import Method
+
+METHODS: tuple[Method, ...] = ("newton", "admm", "pgs")
+
+
+# -- rigid ground with dry friction --------------------------------------------------------------------------------
+def problem(seed: int, contacts: int, redundant: bool) -> tuple[np.ndarray, np.ndarray]:
+    """A random Delassus matrix and free velocities; `redundant`: more rows than degrees of freedom."""
+    rng = np.random.default_rng(seed)
+    J = rng.normal(size=(3 * contacts, 6 if redundant else 3 * contacts + 6))
+    return J @ J.T, J @ rng.normal(size=J.shape[1])
+
+
+def check_laws(G_: np.ndarray, g: np.ndarray, mu: float, impulses: np.ndarray) -> None:
+    """Signorini and Coulomb in their own words, not by the residual that the solver is judged by."""
+    flat = impulses.ravel()
+    velocity = (G_ @ flat + g).reshape(-1, 3)
+    tolerance = 1e-5 * (1.0 + np.abs(g).max())
+    for impulse, c in zip(impulses, velocity, strict=True):
+        assert impulse[2] >= -tolerance and np.hypot(*impulse[:2]) <= mu * impulse[2] + tolerance
+        assert c[2] >= -tolerance and abs(impulse[2] * c[2]) < tolerance
+        if np.hypot(*c[:2]) > 1e-2 and impulse[2] > 1e-2:  # sliding: on the cone, against the motion
+            assert impulse[:2] @ c[:2] == pytest.approx(-mu * impulse[2] * np.hypot(*c[:2]), rel=1e-2)
+    # kinetic energy changes by lambda . (free + after) / 2
+    assert flat @ (0.5 * (G_ @ flat) + g) <= tolerance
+
+
+@settings(max_examples=90, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10**6), contacts=st.integers(1, 6), mu=st.floats(0.0, 1.5), method=st.sampled_from(METHODS))
+def test_solved_contacts_obey_signorini_and_coulomb_and_take_energy(
+    seed: int, contacts: int, mu: float, method: Method
+) -> None:
+    G_, g = problem(seed, contacts, redundant=False)
+    solution = FrictionalSolver(method).solve(ContactProblem(G_, g, mu))
+    assert solution.status in ("solved", "retried") and solution.converged
+    check_laws(G_, g, mu, solution.impulses)
+
+
+def test_redundant_contacts_are_solved_or_reported() -> None:
+    solved = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        contacts, mu = int(rng.integers(3, 7)), float(rng.uniform(0.05, 1.5))
+        G_, g = problem(seed, contacts, redundant=True)  # 9 to 18 rows of rank 6
+        solution = FrictionalSolver().solve(ContactProblem(G_, g, mu))
+        assert np.isfinite(solution.impulses).all()
+        assert (solution.status == "inaccurate") == (solution.residual > 1e-8)
+        if solution.status != "inaccurate":
+            check_laws(G_, g, mu, solution.impulses)
+            solved += 1
+    assert solved >= 199
+
+
+def test_a_separating_contact_gets_no_impulse_and_no_contact_is_free() -> None:
+    solver = FrictionalSolver()
+    solution = solver.solve(ContactProblem(np.eye(3), np.array([0.3, 0.0, 0.2]), 0.6, guess=np.ones((1, 3))))
+    np.testing.assert_allclose(solution.impulses, 0.0, atol=1e-8)
+    assert solution.status == "solved"
+    nothing = solver.solve(ContactProblem(np.zeros((0, 0)), np.zeros(0), 0.6))
+    assert nothing.status == "free" and nothing.converged and nothing.impulses.shape == (0, 3)
+
+
+def test_an_unsolved_problem_says_so_and_stays_finite() -> None:
+    solver = FrictionalSolver("admm", max_iterations=1, fallback=False)
+    G_, g = problem(3, 4, redundant=True)
+    solution = solver.solve(ContactProblem(G_, g, 0.6))
+    assert solution.status == "inaccurate"
+    assert solution.residual > 1e-8
+    assert np.isfinite(solution.impulses).all()
+
+
+def test_a_wrong_guess_does_not_spoil_the_answer() -> None:
+    G_, g = problem(5, 4, redundant=False)
+    good = FrictionalSolver().solve(ContactProblem(G_, g, 0.6))
+    spoiled = FrictionalSolver().solve(ContactProblem(G_, g, 0.6, guess=np.full((4, 3), 1e3)))
+    np.testing.assert_allclose(spoiled.impulses, good.impulses, atol=1e-6)
+
+
+def test_residual_sees_a_wrong_impulse_and_a_nan() -> None:
+    G_, g = problem(7, 2, redundant=False)
+    right = FrictionalSolver().solve(ContactProblem(G_, g, 0.6)).impulses
+    assert residual(right, G_, g, 0.6) < 1e-8
+    assert residual(right + 0.1, G_, g, 0.6) > 1e-2
+    assert np.isnan(residual(np.array([[0.0, 0.0, np.nan], [0.0, 0.0, 0.0]]), G_, g, 0.6))
+
+
+@given(
+    x=st.floats(-10, 10), y=st.floats(-10, 10), n=st.floats(-10, 10), mu=st.floats(0.0, 3.0), seed=st.integers(0, 99)
+)
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_projection_lands_on_the_nearest_point_of_the_cone(x: float, y: float, n: float, mu: float, seed: int) -> None:
+    point, nearest = np.array([x, y, n]), np.array(project(x, y, n, mu))
+    assert np.hypot(*nearest[:2]) <= mu * nearest[2] + 1e-9
+    # the variational inequality of a projection, against points of the cone
+    rng = np.random.default_rng(seed)
+    height, angle, share = rng.uniform(0, 10), rng.uniform(0, 2 * np.pi), rng.uniform(0, 1)
+    other = height * np.array([mu * share * np.cos(angle), mu * share * np.sin(angle), 1.0])
+    assert (point - nearest) @ (other - nearest) <= 1e-8 * (1.0 + point @ point + other @ other)
+
+
+# -- what may be asked ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("g", {"g": np.zeros(4)}),
+        ("g", {"g": np.array([0.0, np.nan, 0.0])}),
+        ("g", {"g": [0.0, 0.0, 0.0]}),
+        ("G", {"G": np.eye(6)}),
+        ("G", {"G": np.full((3, 3), np.inf)}),
+        ("G", {"G": -np.eye(3)}),
+        ("G", {"G": np.eye(3, dtype=np.float32)}),
+        ("friction", {"friction": 50.0}),
+        ("friction", {"friction": -0.1}),
+        ("friction", {"friction": np.nan}),
+        ("friction", {"friction": np.full(2, 0.5)}),
+        ("offset", {"offset": np.zeros(3)}),
+        ("before", {"before": np.full(3, np.nan)}),
+        ("guess", {"guess": np.zeros(3)}),
+    ],
+)
+def test_a_bad_problem_is_refused_by_name(name: str, change: dict[str, object]) -> None:
+    good = {"G": np.eye(3), "g": np.zeros(3), "friction": 0.5}
+    with pytest.raises(qd.ArgumentError, match=f"^{name}"):
+        ContactProblem(**(good | change))  # type: ignore[arg-type]
+
+
+def test_bad_options_are_refused_by_name() -> None:
+    for options in ({"method": "magic"}, {"tolerance": 0.0}, {"tolerance": np.nan}, {"max_iterations": 0}):
+        with pytest.raises(qd.ArgumentError, match=next(iter(options))):
+            FrictionalSolver(**options)  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentError, match="restitution"):
+        ImpactSolver(1.1)
+    with pytest.raises(qd.ArgumentError, match="rank_tolerance"):
+        RigidSolver(rank_tolerance=1.0)
+
+
+# -- glue ----------------------------------------------------------------------------------------------------------
+def test_rigid_contacts_stop_redundant_or_not() -> None:
+    for redundant in (False, True):
+        G_, g = problem(11, 4, redundant)
+        solution = RigidSolver().solve(ContactProblem(G_, g, 0.0))
+        assert solution.status == "solved"
+        np.testing.assert_allclose(solution.velocities, 0.0, atol=1e-9)
+        np.testing.assert_allclose(solution.impulses.ravel(), -np.linalg.pinv(G_, hermitian=True) @ g, atol=1e-8)
+
+
+def test_a_contact_held_in_two_ways_at_once_is_reported() -> None:
+    G_ = np.tile(np.eye(3), (2, 2))  # the same point twice
+    solution = RigidSolver().solve(ContactProblem(G_, np.zeros(6), 0.0, offset=np.array([0.1, -0.1])))
+    assert solution.status == "inaccurate" and not solution.converged
+    assert solution.residual == pytest.approx(0.1)
+    np.testing.assert_allclose(solution.impulses, 0.0, atol=1e-12)
+
+
+# -- impacts -------------------------------------------------------------------------------------------------------
+def test_a_ball_rebounds_with_the_restitution_and_loses_the_rest() -> None:
+    for e in (0.0, 0.5, 1.0):
+        impact = ImpactSolver(e).collide(ContactProblem(0.5 * np.eye(3), np.array([0.0, 0.0, -2.0]), 0.3))
+        assert impact.solution.velocities[0, 2] == pytest.approx(2.0 * e, abs=1e-9)
+        assert impact.restitution == e
+        assert impact.work == pytest.approx(-0.5 * 2.0 * 2.0**2 * (1.0 - e * e), abs=1e-9)  # 2 kg
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10**6), contacts=st.integers(1, 5), mu=st.floats(0.0, 2.0), e=st.floats(0.0, 1.0))
+def test_an_impact_never_creates_energy(seed: int, contacts: int, mu: float, e: float) -> None:
+    G_, g = problem(seed, contacts, redundant=False)
+    impact = ImpactSolver(e).collide(ContactProblem(G_, g, mu))
+    flat = impact.solution.impulses.ravel()
+    assert flat @ (0.5 * (G_ @ flat) + g) == pytest.approx(impact.work, abs=1e-9)
+    assert impact.work <= 1e-8 and 0.0 <= impact.restitution <= e
