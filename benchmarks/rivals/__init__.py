@@ -1,0 +1,30 @@
+"""Other whole-body controllers, each in its own environment and process, on the very same recorded ticks.
+
+A recording is an ``.npz`` file, T ticks of one robot, everything in SI units and world axes; feet in the order of
+``feet``, joints in the order of ``joints``:
+
+    urdf ()               text of the robot's URDF, without geometry
+    feet (4,)             frames whose origins are the contact points
+    base ()               frame whose orientation is controlled
+    joints (nu,)          actuated joints
+    dt ()                 control period [s]
+    q (T, nq), v (T, nv)  as Pinocchio means them, free-flyer first
+    contacts (T, 4)       which feet stand
+    com (T, 3)            wanted acceleration of the centre of mass [m/s^2]
+    turn (T, 3)           wanted angular acceleration of the base [rad/s^2]
+    swing (T, 4, 3)       wanted acceleration of the feet that do not stand [m/s^2]
+    posture (T, nu)       wanted joint accelerations [rad/s^2]
+    friction (T,)         coefficient of each of the pyramid's faces, per axis
+    force_min, force_max (T,)  bounds of each normal force [N]
+    effort (T, nu)        torque limits [N m]
+    posture_weight, force_weight ()   of the last level, relative to level 1 where all is one sum of squares
+
+Wanted accelerations, not gains and errors, so that everyone solves the same problem: a rival's gains are set to zero
+and its references carry the acceleration.  An answer is another ``.npz``: ``tau (T, nu)``, ``a (T, nv)``,
+``f (T, 4, 3)``, ``ok (T,)``, ``solve (T,)`` [s] from state to torques, ``references (T,)`` [s] for setting them.
+Adding and removing contacts is not timed.
+
+A worker (`tsid_worker.py`, `placo_worker.py`) reads the recording named on its command line, answers "ready", and then
+one line "first last" after another from its standard input, running that range of ticks each time and saying "done";
+an empty line makes it write its answer, the least time of each tick over all runs, and end.
+"""

@@ -1,0 +1,54 @@
+"""The worker's side of the protocol of `rivals`: needs NumPy alone."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def urdf_file(recording: Any) -> str:
+    """A file with the recording's robot, for readers that want one."""
+    path = Path(tempfile.mkdtemp()) / "robot.urdf"
+    path.write_text(str(recording["urdf"]))
+    return str(path)
+
+
+def serve(make: Any) -> None:
+    """Answer the parent until it says an empty line.
+
+    Args:
+        make: called with the recording (a dict of arrays); what it returns has ``stand(mask)`` (untimed),
+            ``refer(k)`` and ``solve(k) -> (tau, a, f, ok)``, k being a tick.
+    """
+    source, target = sys.argv[1:3]
+    with np.load(source) as file:
+        recording = {name: file[name] for name in file.files}
+    T, nv, nu = len(recording["q"]), recording["v"].shape[1], len(recording["joints"])
+    tau, a, f, ok = np.zeros((T, nu)), np.zeros((T, nv)), np.zeros((T, 4, 3)), np.zeros(T, dtype=bool)
+    solve, references = np.full(T, np.inf), np.full(T, np.inf)
+    rival = make(recording)
+    print("ready", flush=True)
+    clock = time.perf_counter
+    standing = None
+    for line in sys.stdin:
+        if not line.strip():
+            break
+        first, last = (int(word) for word in line.split())
+        for k in range(first, last):
+            mask = recording["contacts"][k]
+            if standing is None or (mask != standing).any():
+                rival.stand(mask)
+                standing = mask
+            t0 = clock()
+            rival.refer(k)
+            t1 = clock()
+            tau[k], a[k], f[k], ok[k] = rival.solve(k)
+            t2 = clock()
+            references[k], solve[k] = min(references[k], t1 - t0), min(solve[k], t2 - t1)
+        print("done", flush=True)
+    np.savez(target, tau=tau, a=a, f=f, ok=ok, solve=solve, references=references)
