@@ -1,0 +1,220 @@
+"""Base parameters: the combinations of parameters that motion and torque can tell apart, and the proof of their count.
+
+Source: fast inverse dynamics of a serial robot (the patent), step 3; Gautier, *Numerical calculation of the base
+inertial parameters of robots*, 1991.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError
+from ..robot.robot import Robot
+from ..urdf.tree import Array, FrozenArrays
+from .regression import StackedRegressor, parameter_names, random_states
+
+#: Singular values between these, relative to the largest, are neither clearly there nor clearly rounding.
+AMBIGUOUS = (1e-12, 1e-3)
+
+#: A column is taken before others if what is new in it is at least this share of what is new in the best one: among
+#: equals the first in the robot's order wins, on every machine.
+PIVOT_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankCertificate(FrozenArrays):
+    """How the number of base parameters was found, and how sure it is.
+
+    Attributes:
+        rank: number of singular values above `tolerance`.
+        columns: number of parameters.
+        singular_values: (columns,) of the stacked regressor with columns scaled to unit length, over the largest.
+        gap: last kept over first dropped singular value; inf if nothing was dropped.
+        ambiguous: (k,) singular values within 1e-12 to 1e-3, and lengths of columns taken for zero that are above 1e-12
+            of the longest: nearly aligned axes, as tilts of a micro- to a milliradian make them; empty on exact
+            geometry.
+        residual: largest entry of dependent columns minus their expression in the independent ones, over the unit
+            length of the columns: the proof that ``tau = Hb K delta``.
+        samples: random states that were stacked.
+        seed: of the states.
+        tolerance: as given.
+    """
+
+    rank: int
+    columns: int
+    singular_values: Array
+    gap: float
+    ambiguous: Array
+    residual: float
+    samples: int
+    seed: int
+    tolerance: float
+
+    @property
+    def certain(self) -> bool:
+        """No singular value is ambiguous."""
+        return self.ambiguous.size == 0
+
+    def __str__(self) -> str:
+        doubt = "" if self.certain else f"; {self.ambiguous.size} ambiguous, {_range(self.ambiguous)} of the largest"
+        gap = "nothing dropped" if not np.isfinite(self.gap) else f"gap of {np.log10(self.gap):.1f} decades"
+        return f"rank {self.rank} of {self.columns}, {gap}{doubt} ({self.samples} states, seed {self.seed})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BaseParameters(FrozenArrays):
+    """Base parameters ``beta = K delta``, with ``H delta = Hb beta`` and ``Hb = H[:, independent]`` in every state.
+
+    With P the permutation that puts the independent columns first, ``P = [Pb Pd]``, ``Hd = Hb Kd`` and
+    ``K = Pb^T + Kd Pd^T`` (source C, step 3).  Each base parameter is an independent parameter with what it absorbs.
+
+    Attributes:
+        robot: whose they are.
+        inertial: whether delta has ten parameters a body instead of 13.
+        names: (n,) of all parameters, see `parameter_names`.
+        independent: (r,) indices of the independent columns, ascending.
+        dependent: (n - r,) indices of the others, ascending.
+        Kd: (r, n - r) what of each dependent parameter is absorbed.
+        K: (r, n).
+        certificate: of the rank.
+    """
+
+    robot: Robot
+    inertial: bool
+    names: tuple[str, ...]
+    independent: NDArray[np.intp]
+    dependent: NDArray[np.intp]
+    Kd: Array
+    K: Array
+    certificate: RankCertificate
+
+    @property
+    def size(self) -> int:
+        """Number r of base parameters."""
+        return len(self.independent)
+
+    @property
+    def P(self) -> Array:
+        """(n, n) permutation ``[Pb Pd]``: ``H @ P`` has the independent columns first."""
+        return np.eye(len(self.names))[:, np.concatenate([self.independent, self.dependent])]
+
+    def of(self, delta: Array) -> Array:
+        """(r,) base parameters of the parameters delta (n,)."""
+        delta = np.asarray(delta, dtype=np.float64)
+        if delta.shape != (len(self.names),):
+            raise ArgumentError(f"delta: expected shape ({len(self.names)},), got {delta.shape}")
+        return np.asarray(self.K @ delta)
+
+    def expand(self, beta: Array, prior: Array) -> Array:
+        """Parameters with these base parameters, as near to a prior as possible.
+
+        Args:
+            beta: (r,) base parameters.
+            prior: (n,) parameters, such as `Dynamics.parameters`; distances are measured in each one's own units.
+
+        Returns:
+            (n,) delta with ``K delta = beta``.  Not necessarily those of any body: see `fit_consistent`.
+        """
+        correction: Array = np.linalg.lstsq(self.K, beta - self.of(prior), rcond=None)[0]
+        return np.asarray(prior + correction)
+
+    def regressor(self) -> StackedRegressor:
+        """Regressors in the independent columns only: Hb."""
+        return StackedRegressor(self.robot, inertial=self.inertial, columns=self.independent)
+
+    def groups(self, *, digits: int = 6) -> tuple[str, ...]:
+        """(r,) each base parameter written out, such as "Lzz link1 + Ia joint1 + 0.25 m link2"."""
+        out = []
+        for i, own in enumerate(self.independent):
+            words = [self.names[own]]
+            for j in np.flatnonzero(np.abs(self.Kd[i]) > 10.0**-digits):
+                factor, name = self.Kd[i, j], self.names[self.dependent[j]]
+                size = "" if abs(abs(factor) - 1.0) < 10.0**-digits else f"{abs(factor):.{digits}g} "
+                words.append(f"{'-' if factor < 0.0 else '+'} {size}{name}")
+            out.append(" ".join(words))
+        return tuple(out)
+
+
+def base_parameters(
+    robot: Robot, *, inertial: bool = False, samples: int | None = None, seed: int = 0, tolerance: float = 1e-9
+) -> BaseParameters:
+    """The base parameters of any robot, by column-pivoted QR of a stacked random regressor.
+
+    The regressor of `samples` random states is stacked and its columns are scaled to unit length, since units of
+    kg m^2 and kg say nothing about what is measurable.  Singular values decide the rank; Householder's QR with column
+    pivoting picks the independent columns (Golub and Van Loan 2013, section 5.4.2).
+
+    Args:
+        robot: any robot.
+        inertial: ten parameters a body instead of 13 with friction and rotor inertia.
+        samples: random states to stack; by default four times as many rows as columns, and at least 60 states.
+        seed: of the states.
+        tolerance: singular values above it, relative to the largest, count, and columns longer than it, relative to
+            the longest.
+
+    Raises:
+        ArgumentError: fewer rows than columns, or a tolerance outside (0, 1).
+    """
+    if not 0.0 < tolerance < 1.0:
+        raise ArgumentError(f"tolerance: expected a share in (0, 1), got {tolerance}")
+    stacked = StackedRegressor(robot, inertial=inertial)
+    names = parameter_names(robot, inertial=inertial)
+    n = len(names)
+    count = max(60, -(-4 * n // max(robot.nv, 1))) if samples is None else samples
+    if count * robot.nv < n:
+        raise ArgumentError(f"samples: {count} states give {count * robot.nv} rows, fewer than the {n} parameters")
+    rng = np.random.default_rng(seed)
+    R = np.zeros((0, n))
+    for start in range(0, count, 64):
+        H = stacked(*random_states(robot, min(64, count - start), rng))
+        R = np.linalg.qr(np.concatenate([R, H.reshape(-1, n)]), mode="r")
+    lengths = np.linalg.norm(R, axis=0)
+    short = lengths / max(lengths.max(initial=0.0), np.finfo(float).tiny)
+    R[:, short <= tolerance] = 0.0  # rounding, which must not be scaled up
+    lengths[short <= tolerance] = 1.0
+    R = R / lengths
+    sigma = np.linalg.svd(R, compute_uv=False)
+    sigma = sigma / max(sigma[0], np.finfo(float).tiny)
+    r = int(np.count_nonzero(sigma > tolerance))
+    independent = np.sort(_pivoted(R, r))
+    dependent = np.setdiff1d(np.arange(n), independent)
+    Kd, residual = np.zeros((r, n - r)), 0.0
+    if n > r:
+        Kd = np.linalg.lstsq(R[:, independent], R[:, dependent], rcond=None)[0]
+        residual = float(np.abs(R[:, dependent] - R[:, independent] @ Kd).max())
+        # What rounding leaves of exact zeros would read as tiny groupings.
+        Kd[np.abs(Kd) < 1e-13 * np.abs(Kd).max(initial=1.0)] = 0.0
+        Kd = Kd * lengths[dependent] / lengths[independent, None]
+    K = np.zeros((r, n))
+    K[np.arange(r), independent] = 1.0
+    K[:, dependent] = Kd
+    doubtful = np.concatenate([sigma, short[short <= tolerance]])
+    ambiguous = doubtful[(doubtful > AMBIGUOUS[0]) & (doubtful < AMBIGUOUS[1])]
+    gap = float(sigma[r - 1] / max(sigma[r], np.finfo(float).tiny)) if 0 < r < n else np.inf
+    certificate = RankCertificate(r, n, sigma, gap, ambiguous, residual, count, seed, tolerance)
+    return BaseParameters(robot, inertial, names, independent, dependent, Kd, K, certificate)
+
+
+def _pivoted(R: Array, rank: int) -> NDArray[np.intp]:
+    """Indices of `rank` well-conditioned columns of R: Householder's QR, the column with most news first."""
+    R = R.copy()
+    left = np.arange(R.shape[1])
+    taken: list[int] = []
+    for k in range(rank):
+        news = (R[k:, left] ** 2).sum(axis=0)
+        best = int(np.argmax(news >= PIVOT_SHARE**2 * news.max()))
+        column = int(left[best])
+        left = np.delete(left, best)
+        taken.append(column)
+        x = R[k:, column].copy()
+        x[0] += np.copysign(np.linalg.norm(x), x[0])
+        x /= np.linalg.norm(x)
+        R[k:, left] -= 2.0 * np.outer(x, x @ R[k:, left])
+    return np.array(taken, dtype=np.intp)
+
+
+def _range(values: Array) -> str:
+    return f"{values.min():.0e} to {values.max():.0e}"

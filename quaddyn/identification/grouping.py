@@ -1,0 +1,193 @@
+"""What no motion can tell apart, by rule: inertia that may move from a body to its parent, joint by joint.
+
+No state is sampled here: the rules follow from the joint axes alone, so that they are an independent check of the
+numeric rank.  They hold for every joint type, for prismatic joints and for axes parallel to the first one, where rules
+stated as tables have holes.
+
+Source: Wensing, Niemeyer, Slotine, *A geometric characterization of observability in inertial parameter
+identification* (2017, arXiv:1711.03896), the recursive parameter nullspace algorithm; rotor inertias are added here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..dynamics.regressor import ALL, INERTIAL
+from ..robot.bodies import Body
+from ..robot.robot import Robot
+from ..urdf.tree import Array, FrozenArrays
+from .base import BaseParameters
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouping(FrozenArrays):
+    """The parameters that no motion shows, by rule.
+
+    Attributes:
+        columns: number n of parameters.
+        null_space: (n, d) changes of the parameters that leave the torque of every motion as it is, orthonormal.
+        by_body: body name -> how many of them are due to the joint that moves it.
+    """
+
+    columns: int
+    null_space: Array
+    by_body: dict[str, int]
+
+    @property
+    def rank(self) -> int:
+        """Number of base parameters."""
+        return self.columns - self.null_space.shape[1]
+
+    def disagreement(self, base: BaseParameters) -> float:
+        """How far these rules are from the base parameters of a numeric rank: 0 if they tell the same apart.
+
+        Returns:
+            Sine of the largest angle between the two null spaces; inf where their dimensions differ.
+        """
+        if self.rank != base.size:
+            return np.inf
+        Q = np.linalg.qr(base.K.T)[0]  # the changes that motion shows; the null space must be orthogonal to them
+        return float(np.linalg.norm(Q.T @ self.null_space, 2)) if self.null_space.size and Q.size else 0.0
+
+
+def group_by_rule(robot: Robot, *, inertial: bool = False, tolerance: float = 1e-9) -> Grouping:
+    """The null space of the parameters of `robot`, by rule.
+
+    A change of a body's inertia goes unseen if the opposite change of its parent's makes up for it: if it puts no
+    momentum on the joint's axis, whatever velocity the parent may have, and if turning the joint does not change what
+    the parent sees of it.  Which velocities a parent may have is a subspace, found from the base outwards;
+    gravity is an acceleration of the world, hence one of them.
+
+    Args:
+        robot: any robot.
+        inertial: ten parameters a body instead of 13.
+        tolerance: singular values above it, relative to the largest, count, for each small matrix.
+    """
+    width = INERTIAL if inertial else ALL
+    n = width * len(robot.bodies)
+    gravity = robot.model.gravity.linear
+    world = np.zeros((6, 0))
+    if gravity.any():
+        world = np.concatenate([gravity / np.linalg.norm(gravity), np.zeros(3)])[:, None]
+    seen: list[Array] = []  # per body: the span of velocities it can have, in its own frame
+    null, by_body = [], {}
+    for i, body in enumerate(robot.bodies):
+        Phi = _motion_subspace(body, robot.root)
+        X = _from_parent(body)
+        before = _closure(X @ (world if body.parent < 0 else seen[body.parent]), Phi, tolerance)
+        seen.append(_span(np.hstack([before, Phi]), tolerance))
+        if body.parent < 0 and not Phi.shape[1]:  # bolted to the world
+            free = np.eye(INERTIAL + 1)[:, :INERTIAL]
+        else:
+            free = _unseen(before, Phi, rotor=not inertial and Phi.shape[1] == 1 and body.parent >= 0, tol=tolerance)
+        by_body[body.name] = free.shape[1]
+        for change in free.T:
+            whole = np.zeros((len(robot.bodies), width))
+            whole[i, :INERTIAL] = change[:INERTIAL]
+            if not inertial:
+                whole[i, ALL - 1] = change[INERTIAL]
+            if body.parent >= 0:
+                moved = X.T @ np.tensordot(change[:INERTIAL], UNITS, 1) @ X
+                whole[body.parent, :INERTIAL] -= _parameters(moved)
+            null.append(whole.ravel())
+        if not inertial:  # joint parameters of a base, or of a joint of several degrees of freedom, mean nothing
+            for k in range(INERTIAL, ALL):
+                if body.parent < 0 or Phi.shape[1] != 1:
+                    by_body[body.name] += 1
+                    null.append(np.eye(n)[width * i + k])
+    basis = np.linalg.qr(np.array(null).T)[0] if null else np.zeros((n, 0))
+    return Grouping(n, basis, by_body)
+
+
+def _unseen(before: Array, Phi: Array, *, rotor: bool, tol: float) -> Array:
+    """(11, d) changes [ten inertial parameters, rotor inertia] of a body that its parent can make up for."""
+    pairs = np.triu_indices(before.shape[1])
+    turns = [_cross(phi) for phi in Phi.T]
+    conditions = []
+    for G in UNITS:
+        on_axes = Phi.T @ G @ np.hstack([Phi, before])
+        # of what the parent sees, the change with the joint: d/dq X^T G X
+        turned = [(before.T @ (G @ turn + turn.T @ G) @ before)[pairs] for turn in turns]
+        conditions.append(np.concatenate([on_axes.ravel(), *turned]))
+    own = np.zeros_like(conditions[0])
+    own[0] = 1.0
+    A = np.array([*conditions, own]).T
+    if not rotor:
+        A = np.vstack([A, np.eye(INERTIAL + 1)[-1]])
+    scale = np.linalg.norm(A, axis=1)
+    A = A[scale > tol * max(scale.max(initial=0.0), 1e-300)]
+    _, sigma, Vt = np.linalg.svd(A)
+    return np.asarray(Vt[np.count_nonzero(sigma > tol * sigma.max(initial=0.0)) :].T)
+
+
+def _motion_subspace(body: Body, root: str) -> Array:
+    """(6, dof) velocities, linear before angular, that the joint gives its body, in the body's frame."""
+    eye = np.eye(6)
+    if body.joint is None:
+        return {"free": eye, "planar": eye[:, [0, 2, 4]], "fixed": eye[:, :0]}[root]
+    axis, zero = body.joint.axis / np.linalg.norm(body.joint.axis), np.zeros(3)
+    kind = body.joint.type
+    if kind == "floating":
+        return eye
+    if kind == "prismatic":
+        return np.concatenate([axis, zero])[:, None]
+    turn = np.concatenate([zero, axis])[:, None]
+    if kind == "planar":
+        across = np.linalg.svd(axis[None])[2][1:].T
+        return np.hstack([np.vstack([across, np.zeros((3, 2))]), turn])
+    return turn
+
+
+def _from_parent(body: Body) -> Array:
+    """(6, 6) velocity of the parent's frame -> of the body's frame, at the joint's zero."""
+    Rt, p = body.placement.rotation.T, body.placement.translation
+    return np.block([[Rt, -Rt @ _skew(p)], [np.zeros((3, 3)), Rt]])
+
+
+def _closure(V: Array, Phi: Array, tolerance: float) -> Array:
+    """The smallest subspace that holds V and is carried into itself by every motion of the joint."""
+    V = _span(V, tolerance)
+    while True:
+        grown = _span(np.hstack([V, *(_cross(phi) @ V for phi in Phi.T)]), tolerance)
+        if grown.shape[1] == V.shape[1]:
+            return grown
+        V = grown
+
+
+def _span(V: Array, tolerance: float) -> Array:
+    """Orthonormal basis of the columns of V, whose largest are of the order of one."""
+    U, sigma, _ = np.linalg.svd(V, full_matrices=False)
+    return np.asarray(U[:, sigma > tolerance * sigma.max(initial=0.0)])
+
+
+def _skew(p: Array) -> Array:
+    x, y, z = p
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+
+
+def _cross(twist: Array) -> Array:
+    """(6, 6) motion cross product of a twist (linear, angular)."""
+    v, w = _skew(twist[:3]), _skew(twist[3:])
+    return np.block([[w, v], [np.zeros((3, 3)), w]])
+
+
+def _parameters(G: Array) -> Array:
+    """(10,) inertial parameters of a spatial inertia (6, 6), linear before angular."""
+    return np.array([*G[3:, 3:][np.triu_indices(3)], G[5, 1], G[3, 2], G[4, 0], G[0, 0]])
+
+
+def _units() -> Array:
+    """(10, 6, 6) spatial inertias of the unit parameters ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m]``."""
+    out = np.zeros((INERTIAL, 6, 6))
+    for k, (row, column) in enumerate(zip(*np.triu_indices(3), strict=True)):
+        out[k, 3 + row, 3 + column] = out[k, 3 + column, 3 + row] = 1.0
+    for k in range(3):
+        H = _skew(np.eye(3)[k])
+        out[6 + k, :3, 3:], out[6 + k, 3:, :3] = -H, H
+    out[9, :3, :3] = np.eye(3)
+    return out
+
+
+UNITS = _units()

@@ -1,0 +1,199 @@
+"""Regressors of many samples at once: ``y = H(q, v, a) delta`` row by row, and what stands on the left of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..dynamics.arguments import UNIT_TOLERANCE
+from ..dynamics.regressor import ALL, INERTIAL, BodyColumns
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+
+#: The 13 parameters of a body in the order of `Dynamics.regressor`'s columns (source C, step 2).
+PARAMETERS = ("Lxx", "Lxy", "Lxz", "Lyy", "Lyz", "Lzz", "lx", "ly", "lz", "m", "fv", "fc", "Ia")
+
+_joint_regressor = pin.computeJointTorqueRegressor
+
+
+def parameter_names(robot: Robot, *, inertial: bool = False) -> tuple[str, ...]:
+    """Names of the entries of `Dynamics.parameters`, such as "m FL_thigh" and, for the joint's own, "fv FL_thigh_joint".
+
+    Args:
+        robot: the robot.
+        inertial: only the first ten of each body.
+    """
+    names = []
+    for body in robot.bodies:
+        for k, parameter in enumerate(PARAMETERS[: INERTIAL if inertial else ALL]):
+            owner = body.name if k < INERTIAL or body.joint is None else body.joint.name
+            names.append(f"{parameter} {owner}")
+    return tuple(names)
+
+
+class StackedRegressor:
+    """H of many samples, only in the wanted columns.
+
+    Owns mutable memory: one per thread.
+
+    Args:
+        robot: the robot.
+        inertial: columns of the ten inertial parameters only, instead of all 13, of each body.
+        columns: indices of the wanted columns of `Dynamics.regressor`; by default all.
+
+    Attributes:
+        robot: as given.
+        columns: indices of its columns among those of `Dynamics.regressor`.
+        support: (nv, len(columns)) whether an entry of H can be other than zero: tau of a joint depends on the bodies
+            that it carries alone.
+    """
+
+    def __init__(self, robot: Robot, *, inertial: bool = False, columns: NDArray[np.intp] | None = None) -> None:
+        if not isinstance(robot, Robot):
+            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        self.robot = robot
+        self._model, self._data = robot.model, robot.model.createData()
+        of_bodies = BodyColumns(robot)
+        width = INERTIAL if inertial else ALL
+        wanted = np.arange(width * of_bodies.bodies) if columns is None else np.asarray(columns, dtype=np.intp)
+        self.columns: NDArray[np.intp] = wanted
+        # Pinocchio's columns become ours by one constant matrix, mostly a permutation.
+        size = 10 * (robot.model.njoints - 1)
+        T = np.zeros((size, width * of_bodies.bodies)).reshape(size, of_bodies.bodies, width)
+        rest = np.zeros(size)
+        T[:, :, :INERTIAL] = of_bodies.regressor(np.eye(size), rest, rest, only_inertial=True).reshape(
+            size, -1, INERTIAL
+        )
+        self._T = T.reshape(size, -1)[:, wanted]
+        single = (np.count_nonzero(self._T, axis=0) <= 1) & (self._T.max(axis=0, initial=0.0) == self._T.sum(axis=0))
+        ones = np.isin(self._T, (0.0, 1.0)).all(axis=0) & single
+        # A selection of columns is several times cheaper than a product.
+        self._pick = np.argmax(self._T, axis=0) if ones.all() else None
+        self._empty = np.flatnonzero(~self._T.any(axis=0))
+        parameter, body = wanted % width, wanted // width
+        axes = np.array(of_bodies.axes, dtype=np.intp)[body]
+        self._joint_columns = tuple(
+            (np.flatnonzero(own), axes[own])
+            for own in ((parameter == k) & (axes >= 0) for k in (INERTIAL, INERTIAL + 1, INERTIAL + 2))
+        )
+        self.support = self._find_support(axes, parameter)
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return len(self.columns)
+
+    def __call__(self, q: Array, v: Array, a: Array) -> Array:
+        """(N, nv, width) regressors of N samples.
+
+        Args:
+            q: (N, nq) configurations.
+            v: (N, nv) velocities [rad/s, m/s].
+            a: (N, nv) accelerations [rad/s^2, m/s^2].
+
+        Raises:
+            ArgumentError: wrong shapes, entries that are not finite, or a quaternion or (cos, sin) not of unit length.
+            ArgumentTypeError: not float64 arrays.
+        """
+        check_samples(self.robot, q=q, v=v, a=a)
+        N, nv = len(q), self.robot.nv
+        Y = np.empty((N, nv, self._T.shape[0]))
+        model, data = self._model, self._data
+        for k in range(N):
+            Y[k] = _joint_regressor(model, data, q[k], v[k], a[k]).reshape(nv, -1)
+        if self._pick is not None:
+            H = Y[:, :, self._pick]
+            H[:, :, self._empty] = 0.0
+        else:
+            H = (Y.reshape(N * nv, -1) @ self._T).reshape(N, nv, self.width)
+        for (at, axis), values in zip(self._joint_columns, (v, np.sign(v), a), strict=True):
+            H[:, axis, at] = values[:, axis]
+        if not np.isfinite(H).all():
+            raise ArgumentError("regressor: the samples are finite but the result overflows; scale them down")
+        return H
+
+    def _find_support(self, axes: NDArray[np.intp], parameter: NDArray[np.intp]) -> NDArray[np.bool_]:
+        robot = self.robot
+        rng = np.random.default_rng(0)
+        q, v, a = random_states(robot, 3, rng)
+        inertial = parameter < INERTIAL
+        out = np.zeros((robot.nv, self.width), dtype=bool)
+        # Structure, not chance: a joint's row sees the columns of the joints that it supports (Featherstone 2008, 3.5).
+        for i in range(1, robot.model.njoints):
+            joint = robot.model.joints[i]
+            rows = slice(joint.idx_v, joint.idx_v + joint.nv)
+            below = [10 * (j - 1) + p for j in robot.model.subtrees[i] for p in range(10)]
+            out[rows] = (self._T[below] != 0.0).any(axis=0) & inertial
+        for at, axis in self._joint_columns:
+            out[axis, at] = True
+        assert out[(self(q, v, a) != 0.0).any(axis=0)].all()
+        return out
+
+
+def random_states(robot: Robot, count: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+    """States that leave no structure unseen: any configuration whatever the limits, motion and gravity of like weight.
+
+    Args:
+        robot: the robot.
+        count: N.
+        rng: where chance comes from.
+
+    Returns:
+        q (N, nq), v (N, nv), a (N, nv); angles over the full turn, slides within half a metre, angular (linear)
+        velocities of up to 3 rad/s (m/s), accelerations of up to 10 rad/s^2 (m/s^2).
+    """
+    model, nv = robot.model, robot.nv
+    reach = np.full(nv, np.pi)
+    for body in robot.bodies[1:]:
+        if body.joint is not None and body.joint.type == "prismatic":
+            reach[robot.velocity_index(body.joint.name)] = 0.5
+    zero, steps = pin.neutral(model), reach * rng.uniform(-1.0, 1.0, (count, nv))
+    q = np.array([pin.integrate(model, zero, step) for step in steps]).reshape(count, robot.nq)
+    return q, rng.uniform(-3.0, 3.0, (count, nv)), rng.uniform(-10.0, 10.0, (count, nv))
+
+
+def check_samples(robot: Robot, **arrays: Array) -> None:
+    """Raise unless each array holds one row per sample: q (N, nq), tau (N, nu), others (N, nv), all with the same N."""
+    count = -1
+    for name, value in arrays.items():
+        size, word = {"q": (robot.nq, "nq"), "tau": (robot.nu, "nu")}.get(name, (robot.nv, "nv"))
+        wanted = f"a float64 numpy array of shape (N, {size}) ({word} of {robot.name})"
+        if type(value) is not np.ndarray or value.dtype != np.float64:
+            got = f"dtype {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
+            raise ArgumentTypeError(f"{name}: expected {wanted}, got {got}")
+        if value.ndim != 2 or value.shape[1] != size:
+            raise ArgumentError(f"{name}: expected {wanted}, got shape {value.shape}")
+        if count >= 0 and len(value) != count:
+            raise ArgumentError(f"{name}: expected {count} samples, as many as the arrays before it, got {len(value)}")
+        count = len(value)
+        if not np.isfinite(value).all():
+            row, column = np.argwhere(~np.isfinite(value))[0]
+            raise ArgumentError(
+                f"{name}: every entry must be finite, got {name}[{row}, {column}] = {value[row, column]}"
+            )
+    if "q" in arrays:
+        _check_unit(robot, arrays["q"])
+
+
+def _check_unit(robot: Robot, q: Array) -> None:
+    for name, joint in zip(robot.model.names[1:], list(robot.model.joints)[1:], strict=True):
+        if joint.nq == joint.nv:
+            continue
+        size = 4 if joint.nv == 6 else 2
+        part = slice(joint.idx_q + joint.nq - size, joint.idx_q + joint.nq)
+        error = np.abs(np.linalg.norm(q[:, part], axis=1) - 1.0)
+        if error.size and error.max() > UNIT_TOLERANCE:
+            what, row = "quaternion (x, y, z, w)" if size == 4 else "(cos, sin)", int(error.argmax())
+            raise ArgumentError(
+                f"q: the {what} of joint {name!r} in sample {row}, {q[row, part]}, has no unit norm to within "
+                f"{UNIT_TOLERANCE:g}; divide it by its norm"
+            )
+
+
+def chunks(count: int, size: int) -> Iterator[slice]:
+    """Slices of at most `size` that cover `count` samples."""
+    return (slice(i, min(i + size, count)) for i in range(0, count, size))
