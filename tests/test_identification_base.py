@@ -22,7 +22,8 @@ def urdf(joints: list[tuple[str, int, str, str, str]]) -> str:
     for k, (kind, parent, xyz, rpy, axis) in enumerate(joints, start=1):
         parts.append(
             f'<link name="b{k}">{INERTIA if kind != "fixed" else ""}</link><joint name="j{k}" type="{kind}">'
-            f'<parent link="b{parent}"/><child link="b{k}"/><origin xyz="{xyz}" rpy="{rpy}"/><axis xyz="{axis}"/>{LIMIT}</joint>'
+            f'<parent link="b{parent}"/><child link="b{k}"/><origin xyz="{xyz}" rpy="{rpy}"/><axis xyz="{axis}"/>'
+            f"{LIMIT}</joint>"
         )
     return f'<robot name="tree">{"".join(parts)}</robot>'
 
@@ -58,7 +59,7 @@ def go2() -> qd.Robot:
 # -- the table of known ranks ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["ur5", "rx90", "puma"])
 def test_six_joint_arms_have_36_base_parameters_and_52_with_friction_and_rotors(name: str) -> None:
-    """Khalil and Dombre 2002, ch. 9: 36, or 40 with rotor inertias, since Ia1 and Ia2 join Lzz1 and the second axis'."""
+    """Khalil and Dombre 2002, ch. 9: 36, or 40 with rotor inertias, as Ia1 and Ia2 join Lzz1 and its like."""
     robot = puma() if name == "puma" else qd.load(name)
     assert base_parameters(robot, inertial=True).size == 36
     assert base_parameters(robot).size == 36 + 12 + 4

@@ -118,8 +118,8 @@ class BaseParameters(FrozenArrays):
         Returns:
             (n,) delta with ``K delta = beta``.  Not necessarily those of any body: see `fit_consistent`.
         """
-        correction: Array = np.linalg.lstsq(self.K, beta - self.of(prior), rcond=None)[0]
-        return np.asarray(prior + correction)
+        correction = np.linalg.lstsq(self.K, beta - self.of(prior), rcond=None)[0]
+        return np.asarray(prior + correction, dtype=np.float64)
 
     def regressor(self) -> StackedRegressor:
         """Regressors in the independent columns only: Hb."""
@@ -170,7 +170,7 @@ def base_parameters(
     R = np.zeros((0, n))
     for start in range(0, count, 64):
         H = stacked(*random_states(robot, min(64, count - start), rng))
-        R = np.linalg.qr(np.concatenate([R, H.reshape(-1, n)]), mode="r")
+        R = triangle(np.concatenate([R, H.reshape(-1, n)]))
     lengths = np.linalg.norm(R, axis=0)
     short = lengths / max(lengths.max(initial=0.0), np.finfo(float).tiny)
     R[:, short <= tolerance] = 0.0  # rounding, which must not be scaled up
@@ -214,6 +214,11 @@ def _pivoted(R: Array, rank: int) -> NDArray[np.intp]:
         x /= np.linalg.norm(x)
         R[k:, left] -= 2.0 * np.outer(x, x @ R[k:, left])
     return np.array(taken, dtype=np.intp)
+
+
+def triangle(A: Array) -> Array:
+    """The upper triangle R of ``A = Q R``."""
+    return np.asarray(np.linalg.qr(A, mode="r"), dtype=np.float64)
 
 
 def _range(values: Array) -> str:

@@ -38,7 +38,7 @@ class Grouping(FrozenArrays):
     @property
     def rank(self) -> int:
         """Number of base parameters."""
-        return self.columns - self.null_space.shape[1]
+        return self.columns - len(self.null_space.T)
 
     def disagreement(self, base: BaseParameters) -> float:
         """How far these rules are from the base parameters of a numeric rank: 0 if they tell the same apart.

@@ -21,7 +21,7 @@ _joint_regressor = pin.computeJointTorqueRegressor
 
 
 def parameter_names(robot: Robot, *, inertial: bool = False) -> tuple[str, ...]:
-    """Names of the entries of `Dynamics.parameters`, such as "m FL_thigh" and, for the joint's own, "fv FL_thigh_joint".
+    """Names of the entries of `Dynamics.parameters`: "m FL_thigh" of a body, "fv FL_thigh_joint" of its joint.
 
     Args:
         robot: the robot.
