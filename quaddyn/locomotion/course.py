@@ -1,0 +1,161 @@
+"""`Course`: where the robot is to be, and is going; `Preview`: what that asks of its centre of mass."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..urdf.tree import Array
+from .gait import LOADING, Clock
+from .proportions import Proportions
+
+#: How far the preview looks ahead, in time constants of the falling centre of mass; e^-5 of the rest is estimated.
+HORIZON = 5.0
+#: Instants looked at.
+INSTANTS = 256
+
+
+class Course:
+    """A point that moves at the commanded velocity, and the heading there: the middle of the wanted footfalls.
+
+    The commanded velocity is that of the *heading frame*, whose x axis is the robot's forward direction projected
+    on the horizontal: forward and leftward speed [m/s] and yaw rate [rad/s].
+
+    Attributes:
+        position: (2,) in the world [m].
+        yaw: of the heading frame [rad], not wrapped.
+        velocity: (3,) forward, leftward [m/s] and yaw rate [rad/s].
+    """
+
+    __slots__ = ("position", "velocity", "yaw")
+
+    def __init__(self, position: Array, yaw: float) -> None:
+        self.position, self.yaw = np.array(position[:2]), float(yaw)
+        self.velocity = np.zeros(3)
+
+    def advance(self, dt: float) -> None:
+        """Let `dt` pass [s]."""
+        way, yaw = self.ahead(np.asarray(dt))
+        self.position, self.yaw = way, float(yaw)
+
+    def ahead(self, times: Array) -> tuple[Array, Array]:
+        """Position (..., 2) and yaw (...) after `times` (...) [s] of the present command: an arc of a circle.
+
+        The chord of an arc over the angle a has the direction of its middle and ``sinc(a / 2)`` of its length.
+        """
+        x, y, rate = self.velocity.tolist()
+        turn = rate * times
+        middle = self.yaw + 0.5 * turn
+        reach = times * np.sinc(turn * (0.5 / np.pi))
+        c, s = np.cos(middle) * reach, np.sin(middle) * reach
+        way = np.stack((x * c - y * s, x * s + y * c), axis=-1)
+        return self.position + way, self.yaw + turn
+
+    def world_velocity(self, time: float = 0.0) -> Array:
+        """(2,) of the point after `time` [s], world axes [m/s]."""
+        yaw = self.yaw + time * float(self.velocity[2])
+        c, s = math.cos(yaw), math.sin(yaw)
+        x, y = self.velocity[:2].tolist()
+        return np.array([x * c - y * s, x * s + y * c])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aim:
+    """What the centre of mass is to do now.
+
+    Attributes:
+        pressure: (2,) the wanted centre of pressure, world [m].
+        divergent: (2,) the wanted divergent component of motion ``c + cdot / omega``, world [m].
+        shares: (4,) of the weight on each foot.
+    """
+
+    pressure: Array
+    divergent: Array
+    shares: Array
+
+
+class Preview:
+    """From footfalls to the motion of the centre of mass.
+
+    Above level ground and at constant height the centre of mass c obeys ``cddot = omega^2 (c - z)`` with z the centre
+    of pressure.  Its divergent component ``xi = c + cdot / omega`` runs away from z, ``xidot = omega (xi - z)``, and
+    c follows xi by itself.  Only one xi stays bounded under the pressure to come,
+
+        xi(t) = omega int_0^inf e^(-omega s) z(t + s) ds,
+
+    (Englsberger, Ott, Albu-Schaeffer 2015, "Three-dimensional bipedal walking control based on divergent component of
+    motion"; Lanari, Hutchinson 2014 call it the stable inversion).  The pressure to come is the mean of the footholds,
+    weighted with the load that the gait gives to each; feet on the ground stay, later footholds follow the course.
+    So a crawl leans away from the leg to be lifted next, a pace sways and a bound pitches its pressure to and fro,
+    out of one formula.  The integral is that of the polygon through `INSTANTS` samples; beyond them the pressure
+    follows the course.
+
+    Args:
+        proportions: of the robot.
+    """
+
+    def __init__(self, proportions: Proportions) -> None:
+        from .preview_kernel import aim
+
+        omega = proportions.frequency
+        self.omega, self.stance = omega, proportions.stance
+        times = np.linspace(0.0, HORIZON / omega, INSTANTS)
+        self._step = float(times[1])
+        step = omega * self._step
+        # int_0^step e^-s ds for a line from 1 to 0, and from 0 to 1
+        mean = -np.expm1(-step) / step
+        fading, growing = 1.0 - mean, mean - np.exp(-step)
+        decay = np.exp(-omega * times)
+        self._weights = np.zeros(INSTANTS)
+        self._weights[:-1] += decay[:-1] * fading
+        self._weights[1:] += decay[:-1] * growing
+        self._rest, self._end = float(decay[-1]), float(times[-1])
+        self._kernel = aim
+        self._out = np.empty(10)
+
+    def aim(self, clock: Clock, course: Course, feet: Array) -> Aim:
+        """What the centre of mass is to do now.
+
+        Args:
+            clock: of the gait.
+            course: of the formation.
+            feet: (4, 2) where the feet are, those in the air where they took off, world [m].
+        """
+        if not clock.running:
+            middle = feet.mean(axis=0)
+            return Aim(middle, middle, np.full(4, 0.25))
+        out = self._out
+        self._kernel(
+            clock.phase,
+            clock.period,
+            clock.duty,
+            clock.offsets,
+            clock.first,
+            clock.last,
+            LOADING,
+            feet,
+            course.position,
+            course.yaw,
+            course.velocity,
+            self.stance,
+            self._step,
+            self._weights,
+            out,
+        )
+        # Beyond the samples the pressure goes on as the course goes at their end.
+        onward = course.world_velocity(self._end) / self.omega
+        return Aim(out[0:2].copy(), out[2:4] + self._rest * (out[4:6] + onward), out[6:10].copy())
+
+
+def footholds(course: Course, times: Array, stance: Array) -> Array:
+    """Where feet stand (..., 4, 2) that are in the middle of their stance at `times` (..., 4) from now, world [m].
+
+    In the middle of its stance a foot is where it would be if the robot stood there: the neutral point of Raibert
+    (1986, *Legged Robots That Balance*, ch. 2), half a stance ahead of the hip at touchdown.
+    """
+    centre, yaw = course.ahead(times)
+    c, s = np.cos(yaw), np.sin(yaw)
+    x, y = stance[:, 0], stance[:, 1]
+    return centre + np.stack((c * x - s * y, s * x + c * y), axis=-1)

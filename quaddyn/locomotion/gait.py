@@ -1,0 +1,201 @@
+"""`Gait`: which foot is on the ground when; `Clock`: a gait in time, with smooth starts, stops and changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError, UnknownNameError
+from ..robot.arguments import number
+from ..urdf.tree import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Gait:
+    """A periodic footfall pattern (Hildebrand 1965, "Symmetrical gaits of horses").
+
+    Attributes:
+        name: "stand", "crawl", "walk", "trot", "pace", "bound" or the caller's own.
+        period: of one cycle, in units of ``sqrt(l / g)``; see `Proportions.time`.
+        duty: share of the period that each foot is on the ground, in [0.5, 1].
+        offsets: phase of each foot's touchdown in [0, 1), in the order FL, FR, RL, RR.
+    """
+
+    name: str
+    period: float
+    duty: float
+    offsets: tuple[float, float, float, float]
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(number("period", self.period)) and self.period > 0.0):
+            raise ArgumentError(f"period: expected a positive number of sqrt(l/g), got {self.period}")
+        if not 0.5 <= number("duty", self.duty) <= 1.0:
+            raise ArgumentError(f"duty: expected a share of the period in [0.5, 1] (no flight phase), got {self.duty}")
+        if len(self.offsets) != 4 or not all(0.0 <= number("offsets", o) < 1.0 for o in self.offsets):
+            raise ArgumentError(f"offsets: expected four phases in [0, 1), FL FR RL RR, got {self.offsets}")
+
+    @property
+    def moves(self) -> bool:
+        """Whether any foot ever leaves the ground."""
+        return self.duty < 1.0
+
+
+#: Known gaits.  Periods keep the time in the air at about ``sqrt(l / g)``, what a leg of length l takes to swing.
+GAITS = MappingProxyType(
+    {
+        gait.name: gait
+        for gait in (
+            Gait("stand", 2.2, 1.0, (0.0, 0.0, 0.0, 0.0)),
+            Gait("crawl", 6.0, 0.84, (0.25, 0.75, 0.0, 0.5)),
+            Gait("walk", 3.4, 0.7, (0.25, 0.75, 0.0, 0.5)),
+            Gait("trot", 2.2, 0.56, (0.0, 0.5, 0.5, 0.0)),
+            Gait("pace", 1.8, 0.56, (0.0, 0.5, 0.0, 0.5)),
+            Gait("bound", 1.8, 0.56, (0.0, 0.0, 0.5, 0.5)),
+        )
+    }
+)
+
+
+def gait_named(gait: str | Gait) -> Gait:
+    """A gait by name, or the one that was given.
+
+    Raises:
+        UnknownNameError: no gait of this name.
+    """
+    if isinstance(gait, Gait):
+        return gait
+    if gait not in GAITS:
+        raise UnknownNameError("gait", gait, GAITS)
+    return GAITS[gait]
+
+
+#: How fast a gait turns into another, per cycle: phase of a foot against the cycle, and times on the ground and in the
+#: air, relative to those wanted.
+OFFSET_RATE, TIME_RATE = 0.25, 0.5
+#: Time over which a foot takes its load and gives it back, in cycles.
+LOADING = 0.06
+
+
+class Clock:
+    """The phase of every foot over time.
+
+    The cycle's phase phi grows by 1 per period and is never wrapped.  A foot with offset o stands for the n-th time
+    from ``phi = o + n`` to ``o + n + duty``, then swings for the n-th time to ``o + n + 1``.
+
+    *Start*: everyone stands until phi reaches 0, and swings only in swings that begin after.  The cycle starts at a
+    negative phase, so that the centre of mass has time to get under way.  *Stop*: whoever is in the air lands as
+    planned, and stays.  *Change*: offsets and times move to those of the new gait at limited rates, each
+    offset by the shorter way round, while the cycle goes on.
+
+    Args:
+        gait: what to start with.
+        unit: ``sqrt(l / g)`` [s].
+        lead: time from the start until the first foot may lift, in cycles.
+
+    Attributes:
+        gait: the one that is wanted.
+        phase: phi.
+        running: whether any foot may still swing.
+        period: of one cycle at present [s].
+        duty: at present.
+        offsets: (4,) at present, not wrapped.
+        first: (4,) number of the first swing of each foot.
+        last: (4,) number of the last one, inf while there is no end to it.
+    """
+
+    def __init__(self, gait: str | Gait, unit: float, *, lead: float = 0.5) -> None:
+        self.gait = gait_named(gait)
+        self.unit, self.lead = unit, lead
+        self.running = False
+        self._begin()
+        self.stop()
+
+    # -- commands ------------------------------------------------------------------------------------------------
+    def _begin(self) -> None:
+        gait = self.gait
+        self.phase, self.duty, self.period = -self.lead, gait.duty, gait.period * self.unit
+        self.offsets = np.array(gait.offsets)
+        # The numbers of the first and of the last swing of each foot.
+        self.first = np.ceil(-self.offsets - self.duty)
+        self.last = np.full(4, np.inf)
+
+    def start(self) -> None:
+        """Begin to step, `lead` cycles from now; while it runs, take back a stop."""
+        if self.running:
+            self.last = np.full(4, np.inf)
+        elif self.gait.moves:
+            self._begin()
+            self.running = True
+
+    def stop(self) -> None:
+        """Land the feet that are in the air, and lift no other."""
+        stance = np.floor(self.phase - self.offsets)
+        self.last = np.minimum(self.last, np.where(self.stance, stance - 1.0, stance))
+
+    def change(self, gait: str | Gait) -> None:
+        """Turn into another gait over the next cycles; while standing, the next start uses it.
+
+        Raises:
+            UnknownNameError: no gait of this name.
+        """
+        self.gait = gait_named(gait)
+        if not self.gait.moves:
+            self.stop()
+
+    def advance(self, dt: float) -> None:
+        """Let `dt` pass [s]."""
+        if not self.running:
+            return
+        share = dt / self.period
+        self.phase += share
+        gait = self.gait
+        if gait.moves:
+            # Slower than the cycle itself: no foot's phase ever runs backwards.
+            turn = np.array(gait.offsets) - self.offsets
+            turn -= np.round(turn)
+            if turn.any():
+                self.offsets = self.offsets + np.clip(turn, -OFFSET_RATE * share, OFFSET_RATE * share)
+            period = gait.period * self.unit
+            down, up = (
+                now + min(max(wanted - now, -TIME_RATE * share * now), TIME_RATE * share * wanted)
+                for now, wanted in (
+                    (self.stance_time, gait.duty * period),
+                    (self.swing_time, (1.0 - gait.duty) * period),
+                )
+            )
+            self.period, self.duty = down + up, down / (down + up)
+        if (self.phase - self.offsets >= self.last + 1.0).all():
+            self.running = False
+
+    # -- now -----------------------------------------------------------------------------------------------------
+    @property
+    def stance(self) -> NDArray[np.bool_]:
+        """(4,) who is on the ground."""
+        x = self.phase - self.offsets
+        _, begin, end = self._stances(x)
+        return np.asarray((begin <= x) & (x < end))
+
+    @property
+    def swing(self) -> Array:
+        """(4,) how far each swing has come, from 0 to 1; 0 on the ground."""
+        x = self.phase - self.offsets
+        n, _, end = self._stances(x)
+        return np.asarray(np.where(x < end, 0.0, (x - n - self.duty) / max(1.0 - self.duty, 1e-9)))
+
+    @property
+    def swing_time(self) -> float:
+        """How long a foot is in the air [s]."""
+        return (1.0 - self.duty) * self.period
+
+    @property
+    def stance_time(self) -> float:
+        """How long a foot is on the ground [s]."""
+        return self.duty * self.period
+
+    def _stances(self, x: Array) -> tuple[Array, Array, Array]:
+        """Number of the stance that phases x (..., 4) are in, or that the swing at x has left; its begin and end."""
+        n = np.clip(np.floor(x), self.first, self.last + 1.0)
+        return n, np.where(n > self.first, n, -np.inf), np.where(n <= self.last, n + self.duty, np.inf)

@@ -1,0 +1,111 @@
+"""`Proportions`: the lengths and times of a quadruped, from which every number of its gait follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..dynamics import Dynamics
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.legs import limbs_of
+from ..robot.limbs import directions
+from ..robot.robot import Robot
+from ..urdf.tree import Array, frozen
+
+#: The feet of a quadruped: front before rear, left before right.
+FEET = ("FL", "FR", "RL", "RR")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proportions:
+    """What a robot's geometry and mass say about how it may walk.
+
+    Two animals of different size move alike when lengths are measured in leg lengths l and times in ``sqrt(l / g)``:
+    their Froude numbers ``v^2 / (g l)`` are then equal (Alexander 1984, "The gaits of bipedal and quadrupedal
+    animals").  Everything in this room is written in these units.
+
+    Attributes:
+        length: l, the mean length of the stretched legs from the bending hip to the foot [m].
+        height: of the centre of mass above the ground at home [m].
+        gravity: g [m/s^2].
+        mass: of the whole robot [kg].
+        stance: (4, 2) feet at home in the order of `FEET`, about the point halfway between them, heading axes [m].
+        radii: (4,) of the feet's spheres [m].
+        heading: (3, 3) rotation from heading axes (x forward, y left, z up) to the base frame.
+        hips: (4, 3) the legs' first joints about the centre of mass at home, heading axes [m].
+        offset: (3,) of the base frame's origin from the centre of mass at home, heading axes [m].
+    """
+
+    length: float
+    height: float
+    gravity: float
+    mass: float
+    stance: Array
+    radii: Array
+    heading: Array
+    hips: Array
+    offset: Array
+
+    @staticmethod
+    def of(robot: Robot) -> Proportions:
+        """Measure a robot at ``q_home``.
+
+        Raises:
+            ArgumentTypeError: not a `Robot`.
+            ArgumentError: no quadruped on a free root, no gravity, or a centre of mass at home outside its feet.
+        """
+        if not isinstance(robot, Robot):
+            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        if robot.root != "free" or set(robot.feet) != set(FEET):
+            raise ArgumentError(
+                f'robot: locomotion takes a quadruped with root="free"; {robot.name!r} has root={robot.root!r} '
+                f"and feet {robot.feet}"
+            )
+        gravity = float(np.linalg.norm(robot.model.gravity.linear))
+        if not gravity > 0.0:
+            raise ArgumentError(f"robot: {robot.name!r} is without gravity, and nothing holds it to the ground")
+        limbs = limbs_of(robot)
+        forward, left = directions(tuple(limbs.values()))
+        s = Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
+        base = s.placement(robot.bodies[0].name)
+        heading = np.column_stack((forward, left, np.cross(forward, left)))
+        world = base.rotation @ heading  # heading axes in the world
+        feet = np.array([s.placement(foot).translation for foot in FEET])
+        radii = np.array([robot.legs[foot].foot.radius for foot in FEET])
+        stance = (feet - feet.mean(axis=0)) @ world
+        height = float(s.com[2] - (feet[:, 2] - radii).mean())
+        length = float(np.mean([limbs[foot].reach for foot in FEET]))
+        away = np.linalg.norm((s.com - feet.mean(axis=0))[:2])
+        if not (height > 0.0 and away < 0.5 * np.abs(stance[:, :2]).min(axis=0).max()):
+            raise ArgumentError(
+                f"robot: at q_home the centre of mass of {robot.name!r} is {height:.3g} m above the ground and "
+                f"{away:.3g} m beside the middle of its feet; it cannot stand there"
+            )
+        hips = np.array([s.placement(robot.legs[foot].joints[0]).translation for foot in FEET])
+        return Proportions(
+            length,
+            height,
+            gravity,
+            robot.mass,
+            frozen(stance[:, :2]),
+            frozen(radii),
+            frozen(heading),
+            frozen((hips - s.com) @ world),
+            frozen((base.translation - s.com) @ world),
+        )
+
+    @property
+    def time(self) -> float:
+        """The unit of time, ``sqrt(l / g)`` [s]."""
+        return float(np.sqrt(self.length / self.gravity))
+
+    @property
+    def speed(self) -> float:
+        """The unit of speed, ``sqrt(g l)`` [m/s]: at Froude number 1 a stiff leg leaves the ground."""
+        return float(np.sqrt(self.length * self.gravity))
+
+    @property
+    def frequency(self) -> float:
+        """``sqrt(g / h)``, the rate at which the centre of mass falls away from the point it stands on [1/s]."""
+        return float(np.sqrt(self.gravity / self.height))

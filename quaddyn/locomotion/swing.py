@@ -1,0 +1,121 @@
+"""`Swing`: the path of a foot through the air, smooth however often its target moves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..urdf.tree import Array
+
+#: Share of the swing after which the target no longer moves: a shorter way would ask for too much acceleration.
+SETTLED = 0.8
+#: Where the foot is highest, and until when that height may change, as shares of the swing.
+APEX, APEX_SETTLED = 0.45, 0.25
+
+
+class Swing:
+    """The path of one foot from lift-off to touchdown.
+
+    At every instant the rest of the way is the shortest-jerk path (the quintic of Flash and Hogan 1985, "The
+    coordination of arm movements") from the present position, velocity *and acceleration* of the path to the target,
+    to be reached with zero acceleration.  So position, velocity and acceleration are continuous though the
+    target may jump, and without jumps the path is one and the same quintic.  Across it arrives at rest; upwards
+    there are two quintics, to the apex and from there to the ground, where it arrives sinking at a small speed.
+
+    *Late*: past its time the foot sinks on at this speed, straight down, until it meets the ground.  *Early*: whoever
+    feels the ground ends the swing; on the way down that is a touchdown, before the apex a stumble.
+
+    Args:
+        position: (3,) of the foot at lift-off, world [m].
+        velocity: (3,) at lift-off [m/s].
+        duration: of the swing [s].
+        clearance: height of the apex over the higher one of lift-off and target [m].
+        sink: speed of the foot's descent at touchdown [m/s].
+
+    Attributes:
+        position: (3,) of the path now, world [m].
+        velocity: (3,) [m/s].
+        acceleration: (3,) [m/s^2].
+        progress: share of the duration that has passed; beyond 1 when late.
+        start: (3,) where it began, world [m].
+        target: (3,) as last given, world [m].
+    """
+
+    __slots__ = (
+        "_apex",
+        "_clearance",
+        "_duration",
+        "_sink",
+        "acceleration",
+        "position",
+        "progress",
+        "start",
+        "target",
+        "velocity",
+    )
+
+    def __init__(self, position: Array, velocity: Array, *, duration: float, clearance: float, sink: float) -> None:
+        self.position, self.velocity = np.array(position), np.array(velocity)
+        self.acceleration = np.zeros(3)
+        self.start, self.target = np.array(position), np.array(position)
+        self._duration, self._clearance, self._sink = duration, clearance, sink
+        self._apex = float(position[2]) + clearance
+        self.progress = 0.0
+
+    def advance(self, dt: float, target: Array, duration: float | None = None) -> None:
+        """Let `dt` pass.
+
+        Args:
+            dt: [s].
+            target: (3,) where to land, world [m]; ignored once `SETTLED`.
+            duration: of the whole swing from now on [s], when it has changed.
+        """
+        if duration is not None:
+            self._duration = duration
+        if self.progress < SETTLED:
+            self.target = np.array(target)
+        if self.progress < APEX_SETTLED:
+            self._apex = max(float(self.start[2]), float(self.target[2])) + self._clearance
+        left = (1.0 - self.progress) * self._duration
+        rising = (APEX - self.progress) * self._duration
+        goals = (
+            (left, float(self.target[0]), 0.0),
+            (left, float(self.target[1]), 0.0),
+            (rising, self._apex, 0.0) if rising > 0.0 else (left, float(self.target[2]), -self._sink),
+        )
+        for i, (time, goal, speed) in enumerate(goals):
+            x, v, a = float(self.position[i]), float(self.velocity[i]), float(self.acceleration[i])
+            self.position[i], self.velocity[i], self.acceleration[i] = quintic(x, v, a, goal, speed, time, dt)
+        self.progress += dt / self._duration
+
+
+def quintic(
+    x: float, v: float, a: float, goal: float, speed: float, time: float, dt: float
+) -> tuple[float, float, float]:
+    """Position, velocity and acceleration `dt` later on the shortest-jerk path to a goal.
+
+    The path x(t) with these values at t = 0 and goal, speed, zero acceleration at t = `time` is a polynomial of
+    degree 5; beyond, it goes on at constant speed.
+
+    Args:
+        x: position [m].
+        v: velocity [m/s].
+        a: acceleration [m/s^2].
+        goal: position at the end [m].
+        speed: velocity at the end [m/s].
+        time: until the end [s].
+        dt: [s].
+    """
+    if dt >= time:
+        return goal + speed * (dt - max(time, 0.0)) if time > 0.0 else x + speed * dt, speed, 0.0
+    # What is left over by x + v t + a t^2 / 2 at the end, in position, velocity and acceleration.
+    d = goal - x - time * (v + 0.5 * time * a)
+    e = (speed - v - time * a) * time
+    f = -a * time * time
+    c3, c4, c5 = 10.0 * d - 4.0 * e + 0.5 * f, -15.0 * d + 7.0 * e - f, 6.0 * d - 3.0 * e + 0.5 * f
+    u = dt / time
+    u2 = u * u
+    return (
+        x + v * dt + 0.5 * a * dt * dt + u2 * u * (c3 + u * (c4 + u * c5)),
+        v + a * dt + u2 / time * (3.0 * c3 + u * (4.0 * c4 + u * 5.0 * c5)),
+        a + u / (time * time) * (6.0 * c3 + u * (12.0 * c4 + u * 20.0 * c5)),
+    )

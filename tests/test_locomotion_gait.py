@@ -1,0 +1,258 @@
+"""Gaits, swing curves and the motion of the centre of mass that they ask for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import quaddyn as qd
+from quaddyn.locomotion.course import Course, Preview, footholds
+from quaddyn.locomotion.gait import GAITS, Clock, Gait
+from quaddyn.locomotion.proportions import FEET, Proportions
+from quaddyn.locomotion.swing import SETTLED, Swing, quintic
+
+MOVING = [name for name, gait in GAITS.items() if gait.moves]
+
+
+@pytest.fixture(scope="module")
+def go2() -> Proportions:
+    return Proportions.of(qd.load("go2"))
+
+
+# -- proportions ---------------------------------------------------------------------------------------------------
+def test_proportions_of_a_scaled_robot_scale(go2: Proportions) -> None:
+    assert go2.length == pytest.approx(2 * 0.213)  # thigh and calf of a Go2
+    assert go2.time * go2.speed == pytest.approx(go2.length)
+    assert go2.frequency == pytest.approx(np.sqrt(9.81 / go2.height))
+    np.testing.assert_allclose(go2.stance.sum(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_array_equal(np.sign(go2.stance), [[1, 1], [1, -1], [-1, 1], [-1, -1]])
+
+
+@pytest.mark.parametrize("name", ["a1", "anymal_c", "b1", "hyq", "laikago", "solo12", "solo8"])
+def test_proportions_fit_every_quadruped(name: str) -> None:
+    robot = qd.load(name)
+    p = Proportions.of(robot)
+    assert 0.5 * p.length < p.height < 1.1 * p.length
+    assert p.mass == pytest.approx(robot.mass)
+    np.testing.assert_array_equal(np.sign(p.stance), [[1, 1], [1, -1], [-1, 1], [-1, -1]])
+    np.testing.assert_array_equal(np.sign(p.hips[:, :2]), [[1, 1], [1, -1], [-1, 1], [-1, -1]])
+
+
+@pytest.mark.parametrize(("name", "root"), [("go2", "fixed"), ("ur5", "fixed"), ("go2", "planar")])
+def test_what_cannot_walk_is_refused(name: str, root: str) -> None:
+    with pytest.raises(qd.ArgumentError, match="quadruped"):
+        Proportions.of(qd.load(name, root=root))
+
+
+# -- gait ----------------------------------------------------------------------------------------------------------
+def run(clock: Clock, seconds: float, dt: float = 1e-3) -> np.ndarray:
+    """(N, 4) who stands, tick by tick."""
+    out = []
+    for _ in range(round(seconds / dt)):
+        out.append(clock.stance)
+        clock.advance(dt)
+    return np.array(out)
+
+
+@pytest.mark.parametrize("name", MOVING)
+def test_feet_stand_as_long_as_the_duty_factor_says(name: str) -> None:
+    gait, clock = GAITS[name], Clock(name, 0.2)
+    clock.start()
+    run(clock, 2.0 * clock.period)
+    stance = run(clock, 10.0 * clock.period)
+    np.testing.assert_allclose(stance.mean(axis=0), gait.duty, atol=0.01)
+    least = {"crawl": 3, "walk": 2, "trot": 2, "pace": 2, "bound": 2}[name]
+    assert stance.sum(axis=1).min() == least
+    together = {"trot": ("FL", "RR"), "pace": ("FL", "RL"), "bound": ("FL", "FR")}.get(name)
+    if together:
+        i, j = (FEET.index(foot) for foot in together)
+        np.testing.assert_array_equal(stance[:, i], stance[:, j])
+
+
+@pytest.mark.parametrize("name", MOVING)
+def test_no_swing_is_cut_short_by_start_or_stop(name: str) -> None:
+    clock = Clock(name, 0.2)
+    clock.start()
+    lead = clock.lead * clock.period
+    stance = run(clock, lead)
+    assert stance.all()  # time to shift the weight
+    stance = np.vstack([run(clock, 3.3 * clock.period), (clock.stop(), run(clock, clock.period))[1]])
+    assert stance[-1].all() and not clock.running
+    for foot in stance.T:
+        edges = np.flatnonzero(np.diff(np.concatenate(([True], foot, [True])).astype(int)))
+        lengths = (edges[1::2] - edges[::2]) * 1e-3
+        assert len(lengths) >= 3
+        np.testing.assert_allclose(lengths, clock.swing_time, atol=2.1e-3)
+
+
+@pytest.mark.parametrize("first", MOVING)
+@pytest.mark.parametrize("second", MOVING)
+def test_a_change_of_gait_keeps_every_swing_whole_and_arrives(first: str, second: str) -> None:
+    clock = Clock(first, 0.2)
+    clock.start()
+    before = run(clock, 2.37 * clock.period)
+    clock.change(second)
+    swing_times = [(1.0 - GAITS[name].duty) * GAITS[name].period for name in (first, second)]
+    during = run(clock, 4.0)
+    gait = GAITS[second]
+    np.testing.assert_allclose((clock.offsets - gait.offsets + 0.5) % 1.0, 0.5, atol=1e-9)
+    assert clock.duty == pytest.approx(gait.duty) and clock.period == pytest.approx(0.2 * gait.period)
+    for foot in np.vstack([before, during]).T:
+        edges = np.flatnonzero(np.diff(foot.astype(int)))
+        edges = edges[0 if not foot[edges[0] + 1] else 1 :]
+        lengths = (edges[1::2] - edges[: len(edges) // 2 * 2 : 2]) * 1e-3
+        # a foot whose phase is moved goes on at 3/4 to 5/4 of the pace, and the pace itself changes
+        assert lengths.min() > 0.2 * min(swing_times) * 0.75
+        assert lengths.max() < 0.2 * max(swing_times) * 1.6
+
+
+def test_swing_progress_runs_from_0_to_1(go2: Proportions) -> None:
+    clock = Clock("trot", go2.time)
+    clock.start()
+    seen = []
+    for _ in range(1500):
+        np.testing.assert_array_equal(clock.swing > 0.0, ~clock.stance & (clock.swing > 0.0))
+        seen.append(clock.swing[0])
+        clock.advance(1e-3)
+    air = np.array(seen)
+    assert air.max() > 0.99 and air.min() == 0.0
+    rising = np.diff(air)
+    np.testing.assert_allclose(rising[(rising > 0.0) & (air[:-1] > 0.0)], 1e-3 / clock.swing_time, rtol=1e-6)
+
+
+def test_bad_gaits_are_refused() -> None:
+    with pytest.raises(qd.UnknownNameError, match="trot"):
+        Clock("tort", 0.2)
+    for options in ({"duty": 0.4}, {"duty": np.nan}, {"period": 0.0}, {"offsets": (0.0, 0.5, 1.5, 0.0)}):
+        with pytest.raises(qd.ArgumentError, match=next(iter(options))):
+            Gait(**({"name": "x", "period": 2.0, "duty": 0.6, "offsets": (0.0, 0.5, 0.5, 0.0)} | options))  # type: ignore[arg-type]
+
+
+# -- course and preview --------------------------------------------------------------------------------------------
+def test_the_course_is_an_arc_of_a_circle() -> None:
+    course = Course(np.array([1.0, 2.0]), 0.3)
+    course.velocity[:] = 0.4, -0.1, 0.7
+    ahead, yaw = course.ahead(np.array([0.0, 1.5]))
+    small = Course(np.array([1.0, 2.0]), 0.3)
+    small.velocity[:] = course.velocity
+    for _ in range(15000):  # Euler at the middle of steps of 0.1 ms
+        small.position = small.position + 1e-4 * small.world_velocity(5e-5)
+        small.yaw += 1e-4 * 0.7
+    np.testing.assert_allclose(ahead[1], small.position, atol=1e-8)
+    assert yaw[1] == pytest.approx(small.yaw)
+    np.testing.assert_allclose(ahead[0], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("name", MOVING)
+@pytest.mark.parametrize("velocity", [(0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.2, 0.3, 0.5)])
+def test_the_aim_is_a_motion_of_the_pendulum_over_its_own_pressure(
+    go2: Proportions, name: str, velocity: tuple[float, float, float]
+) -> None:
+    """Following the divergent component of the preview, the pendulum never leaves its course: xidot = w (xi - z)."""
+    clock, preview, dt = Clock(name, go2.time), Preview(go2), 1e-3
+    course = Course(np.zeros(2), 0.0)
+    gait = GAITS[name]
+    fastest = 0.7 * go2.length / (gait.duty * gait.period * go2.time)  # a foot goes back by 0.7 l on the ground
+    clock.start()
+    feet = go2.stance.copy()
+    xi = pressure = None
+    c, worst, off = np.zeros(2), 0.0, 0.0
+    for k in range(4000):
+        if clock.phase >= 0.0:
+            course.velocity[:] = np.minimum(velocity, fastest)
+        aim = preview.aim(clock, course, feet)
+        assert np.isfinite(aim.divergent).all()
+        assert aim.shares.sum() == pytest.approx(1.0) and (aim.shares >= 0.0).all()
+        assert not aim.shares[~clock.stance].any()
+        np.testing.assert_allclose(aim.shares @ feet, aim.pressure, atol=1e-12)
+        if xi is not None and clock.phase > 0.1:
+            middle = 0.5 * (pressure + aim.pressure)
+            worst = max(worst, np.abs((aim.divergent - xi) / dt - preview.omega * (xi - middle)).max())
+        xi, pressure = aim.divergent, aim.pressure
+        c = c + dt * preview.omega * (xi - c)
+        off = max(off, np.linalg.norm(c - course.position))
+        before = clock.stance
+        clock.advance(dt)
+        course.advance(dt)
+        for i in np.flatnonzero(clock.stance & ~before):
+            when = np.full(4, (0.5 * clock.duty - (clock.phase - clock.offsets[i]) % 1.0) * clock.period)
+            feet[i] = footholds(course, when, go2.stance)[i]
+    assert worst < 0.35 * go2.speed * 0.5  # but for the instants of exchange, whose loads change within some ms
+    assert off < 0.4 * go2.length  # a crawl sways widely, but nothing runs away
+
+
+def test_a_standing_robot_aims_at_the_middle_of_its_feet(go2: Proportions) -> None:
+    clock, preview, course = Clock("trot", go2.time), Preview(go2), Course(np.zeros(2), 0.0)
+    feet = go2.stance + np.array([0.1, -0.2])
+    aim = preview.aim(clock, course, feet)
+    np.testing.assert_allclose(aim.pressure, [0.1, -0.2])
+    np.testing.assert_allclose(aim.divergent, [0.1, -0.2])
+    np.testing.assert_allclose(aim.shares, 0.25)
+
+
+def test_a_crawl_leans_away_before_the_first_foot_lifts(go2: Proportions) -> None:
+    clock, preview, course = Clock("crawl", go2.time), Preview(go2), Course(np.zeros(2), 0.0)
+    clock.start()
+    while clock.stance.all():
+        clock.advance(1e-3)
+    lifted = int(np.flatnonzero(~clock.stance)[0])
+    aim = preview.aim(clock, course, go2.stance.copy())
+    assert aim.divergent @ go2.stance[lifted] < -0.01 * go2.length**2
+
+
+# -- swing ---------------------------------------------------------------------------------------------------------
+numbers = st.floats(-2.0, 2.0)
+
+
+@settings(max_examples=50, deadline=None)
+@given(numbers, numbers, numbers, numbers, numbers, st.floats(0.05, 2.0), st.floats(0.0, 1.0))
+def test_the_quintic_meets_its_ends_and_can_be_cut_anywhere(
+    x: float, v: float, a: float, goal: float, speed: float, time: float, share: float
+) -> None:
+    size = 1.0 + abs(a) / time
+    np.testing.assert_allclose(quintic(x, v, a, goal, speed, time, 0.0), (x, v, a), atol=1e-12)
+    np.testing.assert_allclose(quintic(x, v, a, goal, speed, time, time), (goal, speed, 0.0), atol=1e-12)
+    near = quintic(x, v, a, goal, speed, time, time * (1.0 - 1e-9))
+    np.testing.assert_allclose(near, (goal, speed, 0.0), atol=1e-3 * size / time)
+    cut = quintic(x, v, a, goal, speed, time, share * time)
+    if share < 0.9:
+        in_two = quintic(*cut, goal, speed, (1.0 - share) * time, 0.05 * time)
+        at_once = quintic(x, v, a, goal, speed, time, (share + 0.05) * time)
+        np.testing.assert_allclose(in_two, at_once, atol=1e-6 * size / time**2)
+
+
+def fly(swing: Swing, target: object, seconds: float, dt: float = 1e-3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    path = []
+    for k in range(round(seconds / dt)):
+        path.append((swing.position.copy(), swing.velocity.copy(), swing.acceleration.copy()))
+        swing.advance(dt, target(k * dt))  # type: ignore[operator]
+    return tuple(np.array(x) for x in zip(*path, strict=True))  # type: ignore[return-value]
+
+
+def test_a_swing_clears_its_apex_and_arrives_sinking() -> None:
+    swing = Swing(np.zeros(3), np.zeros(3), duration=0.2, clearance=0.06, sink=0.05)
+    target = np.array([0.15, -0.02, 0.01])
+    p, _, _ = fly(swing, lambda t: target, 0.2)
+    np.testing.assert_allclose(swing.position, target, atol=1e-9)
+    np.testing.assert_allclose(swing.velocity, [0.0, 0.0, -0.05], atol=1e-9)
+    assert p[:, 2].max() == pytest.approx(0.07, abs=1e-3)
+    late, _, _ = fly(swing, lambda t: target, 0.1)
+    np.testing.assert_allclose(late[-1], target - [0.0, 0.0, 0.05 * 0.099], atol=1e-6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_a_swing_is_smooth_whatever_its_target_does(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    jumps = rng.uniform(-0.1, 0.1, (20, 3))
+    swing = Swing(np.zeros(3), np.array([0.1, 0.0, 0.0]), duration=0.25, clearance=0.08, sink=0.05)
+    p, v, a = fly(swing, lambda t: jumps[int(20 * t / 0.25) % 20], 0.3, dt=1e-4)
+    assert np.isfinite(p).all()
+    jerk = 60.0 * 0.3 / (0.25 * (1.0 - SETTLED)) ** 3 + 36.0 * 6.0 / (0.25 * (1.0 - SETTLED)) ** 2
+    assert np.abs(np.diff(a, axis=0)).max() < jerk * 1e-4  # no jump in acceleration
+    assert np.abs(np.diff(v, axis=0) - 0.5e-4 * (a[1:] + a[:-1])).max() < jerk * 1e-8
+    assert np.abs(np.diff(p, axis=0) - 0.5e-4 * (v[1:] + v[:-1])).max() < jerk * 1e-11
+    settled = jumps[int(20 * SETTLED - 1e-6) % 20]
+    np.testing.assert_allclose(swing.position[:2], settled[:2], atol=0.2)
