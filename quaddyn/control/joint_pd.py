@@ -75,8 +75,8 @@ class JointPD:
         w = 2.0 * np.pi * bandwidth
         damper = np.minimum(2.0 * damping_ratio * inertia * w, 0.5 * least / dt)
         spring = np.minimum(inertia * w * w, damper * damper / least)
-        self.kp = spring if kp is None else _gain("kp", kp, robot.nu)
-        self.kd = damper if kd is None else _gain("kd", kd, robot.nu)
+        self.kp = spring if kp is None else joint_gain("kp", kp, robot.nu)
+        self.kd = damper if kd is None else joint_gain("kd", kd, robot.nu)
         self.kp, self.kd = frozen(self.kp), frozen(self.kd)
 
     def compute(
@@ -131,7 +131,12 @@ def _inertias(robot: Robot) -> tuple[Array, Array]:
     return least, inertia[index]
 
 
-def _gain(name: str, value: Array | float, size: int) -> Array:
+def joint_gain(name: str, value: Array | float, size: int) -> Array:
+    """A joint gain as (size,) finite numbers >= 0, from one number or as many.
+
+    Raises:
+        ArgumentError: it is not.
+    """
     gain = np.asarray(value, dtype=np.float64)
     if gain.shape not in ((), (size,)) or not np.isfinite(gain).all() or (gain < 0.0).any():
         raise ArgumentError(f"{name}: expected a number or {size} of them, finite and not negative, got {value}")

@@ -1,0 +1,184 @@
+"""Explicit force control: feed-forward and PI on a measured contact force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..dynamics import State
+from ..dynamics.arguments import check_vector
+from ..errors import ArgumentError
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from .gains import positive
+from .impedance import standing
+from .operational import operational
+from .posture import NullSpacePosture, null_space_of
+from .task import FrameTask
+from .torque import TaskTorque, task_torque
+
+
+class ForceRegulator:
+    """Feed-forward plus PI on a measured force, with anti-windup: ``u = f* + kp (f* - f) + ki int (f* - f) dt``.
+
+    The integral is clamped, and stands still while the caller reports saturated motors.
+
+    Args:
+        size: number of components.
+        kp: proportional gain [1].
+        ki: integral gain [1/s].
+        limit: (size,) or scalar bound of the integral's contribution [N]; None for the wanted force's own size.
+        dt: period of the control loop [s].
+
+    Attributes:
+        integral: (size,) the integral's contribution to u [N].
+
+    Raises:
+        ArgumentError: a value out of range.
+    """
+
+    def __init__(self, size: int, *, kp: float, ki: float, limit: ArrayLike | None, dt: float) -> None:
+        self.kp, self.ki = positive("kp", kp, zero=True), positive("ki", ki, zero=True)
+        self.dt = positive("dt", dt)
+        self.limit = None if limit is None else np.broadcast_to(np.asarray(limit, dtype=np.float64), (size,))
+        if self.limit is not None and not (np.isfinite(self.limit).all() and (self.limit >= 0.0).all()):
+            raise ArgumentError(f"integral_limit: expected numbers >= 0, got {limit!r}")
+        self.size = size
+        self.integral = np.zeros(size)
+
+    def reset(self) -> None:
+        """Forget the integral."""
+        self.integral = np.zeros(self.size)
+
+    def command(self, wanted: Array, measured: Array | None) -> Array:
+        """The force u (size,) [N]; without a measurement the feed-forward alone."""
+        if measured is None:
+            return wanted.copy()
+        return np.asarray(wanted + self.kp * (wanted - measured) + self.integral)
+
+    def learn(self, wanted: Array, measured: Array | None, *, saturated: bool) -> None:
+        """Advance the integral by one period, unless the motors are at their limits."""
+        if measured is None or saturated:
+            return
+        bound = np.abs(wanted) if self.limit is None else self.limit
+        self.integral = np.clip(self.integral + self.ki * self.dt * (wanted - measured), -bound, bound)
+
+
+class ForceControl:
+    """Force along the rows of a frame; along all other directions the frame is free but for dampers at the joints.
+
+    Forces are those *on the robot*.  The load on the actuators is ``g(q) - J^T (u + Lambda damping_rate rate)``, u from
+    `ForceRegulator` with the gains of `HybridControl`.  Without a sensor, u is the wanted force f* and the loop is
+    passive: with y the rows' coordinates and the storage
+
+        V = v^T M v / 2 + f* . y,      dV/dt = -damping_rate rate^T Lambda rate - |N v|^2_Kd + power of external forces;
+
+    an elastic surface adds its own energy to V.  To hold the frame's place across the force, use `HybridControl`.
+    Source: Whitney 1987, "Historical perspective and state of the art in robot force control", explicit force control.
+
+    Args:
+        robot: any.
+        frame: a foot, link or joint.
+        rows: force rows; by default the linear ones that can move.
+        axes: (3, 3) rotation whose columns are the axes of the rows in world axes; the world's by default.
+        kp, ki, integral_limit, damping_rate: as in `HybridControl`.
+        null_space: as in `CartesianImpedance`.
+        singular_tolerance: mobilities below this share of the largest are raised to it.
+        dt: period of the control loop [s].
+
+    Attributes:
+        robot, frame, rows: as given or found.
+        regulator: the `ForceRegulator`, with its integral.
+
+    Raises:
+        UnknownNameError: no such frame.
+        ArgumentError: rows, axes, gains or another argument out of range, named.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        frame: str,
+        *,
+        rows: Iterable[str] | None = None,
+        axes: Array | None = None,
+        kp: float = 0.0,
+        ki: float = 10.0,
+        integral_limit: ArrayLike | None = None,
+        damping_rate: float = 100.0,
+        null_space: NullSpacePosture | None = None,
+        singular_tolerance: float = 1e-4,
+        dt: float = 1e-3,
+    ) -> None:
+        self.task = FrameTask(robot, frame, rows, axes=axes)
+        if any(self.task.angular):
+            raise ArgumentError(f"rows: expected linear ones (moments: HybridControl), got {self.task.rows}")
+        self.robot, self.frame, self.rows = robot, frame, self.task.rows
+        self.damping_rate = positive("damping_rate", damping_rate, zero=True)
+        self.regulator = ForceRegulator(self.task.k, kp=kp, ki=ki, limit=integral_limit, dt=dt)
+        self.null_space = null_space_of(robot, null_space)
+        self.singular_tolerance = positive("singular_tolerance", singular_tolerance)
+
+    def compute(
+        self,
+        s: State,
+        force: Array,
+        *,
+        measured: Array | None = None,
+        stance: Iterable[str] | None = None,
+        friction: float = 0.6,
+    ) -> TaskTorque:
+        """Torques at one state; call it once per period: the integral advances.
+
+        Args:
+            s: the state.
+            force: (k,) wanted force on the robot along the rows [N].
+            measured: (k,) the measured one; None for no sensor: feed-forward alone.
+            stance: feet held by the ground, on a free or planar root; by default all, without the one controlled.
+            friction: Coulomb's coefficient for the distribution over the stance feet.
+
+        Raises:
+            ArgumentError: an argument of the wrong shape or not finite, or a state of another robot.
+            UnknownNameError: `stance` names no foot.
+            StaleStateError: the Dynamics of `s` was updated again.
+        """
+        check_vector("force", force, (self.task.k,), f"one per row {self.rows}")
+        if measured is not None:
+            check_vector("measured", measured, (self.task.k,), f"one per row {self.rows}")
+        motion = self.task.motion(s, np.zeros(3))
+        feet = standing(self.robot, self.frame, stance)
+        space = operational(s, motion.J, self.task.angular, feet, tolerance=self.singular_tolerance)
+        rate = motion.J @ s.v
+        damper = self.damping_rate * (space.inertia @ rate)
+        asked = -self.regulator.command(force, measured) - damper
+        load = s.gravity + motion.J.T @ asked + self.null_space.force(s, space, float(damper @ rate))
+        out = task_torque(
+            s,
+            load,
+            feet,
+            friction=friction,
+            force=asked,
+            error=np.zeros(self.task.k) if measured is None else force - measured,
+            frequencies=np.zeros(0),
+            singular=space.singular,
+        )
+        self.regulator.learn(force, measured, saturated=bool(out.saturated))
+        return out
+
+    def storage(self, s: State, force: Array) -> float:
+        """V of the class's docstring [J], up to a constant: for feed-forward alone it never grows.
+
+        Args:
+            s: the state.
+            force: as in `compute`.
+        """
+        check_vector("force", force, (self.task.k,), f"one per row {self.rows}")
+        y = -self.task.motion(s, np.zeros(3)).error
+        return s.energy.kinetic + float(force @ y) + self.null_space.tank
+
+    def reset(self) -> None:
+        """Forget the past: the integral and what the tank gave."""
+        self.regulator.reset()
+        self.null_space.reset()

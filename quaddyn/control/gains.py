@@ -1,0 +1,93 @@
+"""Gains of Cartesian controllers: what a stiffness may be, and the damping that fits it and the inertia."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import number
+from ..urdf.tree import Array, frozen
+
+#: Asymmetry and negative eigenvalues of a gain up to this share of its norm are rounding.
+ROUNDING = 1e-9
+
+
+def gain_matrix(name: str, value: ArrayLike, k: int, *, definite: bool = False, units: int = 1) -> Array:
+    """A gain as a (k, k) symmetric positive semi-definite matrix, read-only.
+
+    Args:
+        name: the argument's name, for messages.
+        value: a number (times the identity), (k,) the diagonal, or (k, k).
+        k: size of the task.
+        definite: refuse singular matrices too.
+        units: how many different units the task's rows have; a lone number means something only where it is one.
+
+    Raises:
+        ArgumentError: another shape, an entry that is not finite, an asymmetric or indefinite matrix, or a lone number
+            for rows in metres and radians.
+        ArgumentTypeError: no numbers.
+    """
+    try:
+        gain = np.asarray(value)
+        gain = gain.astype(np.float64) if gain.dtype.kind in "fiu" else gain
+    except ValueError:  # ragged
+        gain = np.asarray(None)
+    if gain.dtype != np.float64:
+        raise ArgumentTypeError(f"{name}: expected a number, ({k},) or ({k}, {k}) of them, got {value!r}")
+    if gain.shape not in ((), (k,), (k, k)):
+        raise ArgumentError(f"{name}: expected a number, ({k},) or ({k}, {k}), got shape {gain.shape}")
+    if not np.isfinite(gain).all():
+        raise ArgumentError(f"{name}: every entry must be finite, got {value!r}")
+    if gain.ndim == 0 and units > 1:
+        raise ArgumentError(
+            f"{name}: rows in metres and radians need one number each, ({k},) or ({k}, {k}), got {value!r}"
+        )
+    if gain.ndim < 2:
+        gain = np.diag(np.broadcast_to(gain, (k,)))
+    size = float(np.abs(gain).max(initial=0.0))
+    if np.abs(gain - gain.T).max(initial=0.0) > ROUNDING * size:
+        raise ArgumentError(f"{name}: expected a symmetric matrix, got {value!r}")
+    gain = 0.5 * (gain + gain.T)
+    least = float(np.linalg.eigvalsh(gain / size).min()) if size > 0.0 else 0.0
+    if least < -ROUNDING:
+        raise ArgumentError(f"{name}: expected no negative eigenvalue, got {least * size:.3g} (times the rest)")
+    if definite and not (size > 0.0 and least > ROUNDING):
+        raise ArgumentError(f"{name}: expected a positive definite matrix, got {value!r}")
+    return frozen(gain)
+
+
+def positive(name: str, value: object, *, zero: bool = False) -> float:
+    """A finite positive number; with `zero`, 0 too.
+
+    Raises:
+        ArgumentError: it is not.
+        ArgumentTypeError: it is no number.
+    """
+    x = number(name, value)
+    if not (np.isfinite(x) and (x > 0.0 or (zero and x == 0.0))):
+        raise ArgumentError(f"{name}: expected a {'number >= 0' if zero else 'positive number'}, got {x}")
+    return x
+
+
+def modal_damping(root: Array, inverse_root: Array, stiffness: Array, ratio: float) -> tuple[Array, Array]:
+    """The damping D that gives every mode of ``Lambda e'' + D e' + K e = 0`` the same damping ratio.
+
+    Double diagonalization: with ``Lambda = R R^T`` and the orthogonal V of ``R^-1 K R^-T = V diag(w^2) V^T``, the
+    modal coordinates ``z = V^T R^T e`` decouple both, and ``D = R V diag(2 zeta w) V^T R^T``.
+    Source: Albu-Schaeffer, Ott, Frese, Hirzinger 2003, "Cartesian impedance control of redundant robots: recent
+    results with the DLR-light-weight-arms", sec. IV.
+
+    Args:
+        root: (k, k) R, any square root of the inertia.
+        inverse_root: (k, k) its inverse.
+        stiffness: (k, k) K, symmetric positive semi-definite.
+        ratio: zeta.
+
+    Returns:
+        D (k, k), and (k,) the undamped natural frequencies w, rising [rad/s].
+    """
+    squares, V = np.linalg.eigh(inverse_root @ stiffness @ inverse_root.T)
+    w = np.sqrt(np.maximum(squares, 0.0))
+    RV = root @ V
+    return np.asarray((RV * (2.0 * ratio * w)) @ RV.T), w

@@ -1,0 +1,166 @@
+"""Hybrid control: force along some axes of a frame, motion along the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..dynamics import State
+from ..dynamics.arguments import check_vector
+from ..errors import ArgumentError
+from ..robot.arguments import several
+from ..robot.robot import Robot
+from ..urdf.tree import Array, Pose
+from .force import ForceRegulator
+from .gains import positive
+from .impedance import standing
+from .operational import operational
+from .posture import NullSpacePosture, null_space_of
+from .task import FrameTask
+from .torque import TaskTorque, task_torque
+
+
+class HybridControl:
+    """Force along the rows named in `force`, motion along the other rows of a frame, in axes of the caller's.
+
+    Forces are those *on the robot*, as everywhere: to press on a wall in front, ask for a force along -x.  With J the
+    Jacobian of all rows, Lambda their inertia and a_0 what the stance feet impose, the load on the actuators is
+
+        h + J^T (Lambda (a* - dJ/dt v - J a_0) - S_f u),
+        motion rows: a* = a_wanted + w^2 e + 2 zeta w de/dt,     force rows: a* = -damping_rate * rate,
+
+    u from `ForceRegulator`.  Because both halves pass through the full Lambda of one operational space, the motion
+    half makes no acceleration along the force rows and hence no contact force, and once the contact answers with u
+    the force half makes no motion: Khatib's consistent form of Raibert and Craig's selection.
+    Source: Raibert, Craig 1981, "Hybrid position/force control of manipulators"; Khatib 1987, secs. 7 and 8.
+
+    *Gains.*  Along a force row the frame with its inertia m presses on a surface of any stiffness: by Routh the loop
+    is stable where ``ki < (1 + kp) (damping_rate + c / m)``, c the surface's damping, whatever its stiffness.  With the
+    defaults the force settles with the time constant 1 / ki = 0.1 s.  kp is 0 by default: a force error fed back a
+    period late makes a stiff surface oscillate, which velocity damping alone must then hold down.  In free space the
+    frame moves off at the speed ``u / (m damping_rate)`` at most.
+
+    Angular rows can be motion rows or, as moments, force rows.  A floating root stands on its `stance` feet; null
+    space, singular postures and cut torques are as in `CartesianImpedance`.
+
+    Args:
+        robot: any.
+        frame: a foot, link or joint.
+        force: names of the force rows.
+        rows: all rows; by default the linear ones that can move.
+        axes: (3, 3) rotation whose columns are the axes of the rows in world axes, such as a surface's tangents and
+            normal; the world's by default.
+        bandwidth: w of the motion rows [Hz].
+        damping_ratio: zeta of the motion rows.
+        kp: proportional gain of the force error [1].
+        ki: integral gain [1/s].
+        integral_limit: bound of the integral's contribution [N, N m]; by default the size of the wanted force.
+        damping_rate: of the force rows [1/s].
+        null_space: as in `CartesianImpedance`.
+        singular_tolerance: mobilities below this share of the largest are raised to it.
+        dt: period of the control loop [s].
+
+    Attributes:
+        robot, frame, rows: as given or found.
+        force_rows: names of the force rows, in the order of `rows`: that of `compute`'s forces.
+        regulator: the `ForceRegulator`, with its integral.
+
+    Raises:
+        UnknownNameError: no such frame.
+        ArgumentError: rows, axes, gains or another argument out of range, named.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        frame: str,
+        *,
+        force: Iterable[str],
+        rows: Iterable[str] | None = None,
+        axes: Array | None = None,
+        bandwidth: float = 3.0,
+        damping_ratio: float = 1.0,
+        kp: float = 0.0,
+        ki: float = 10.0,
+        integral_limit: ArrayLike | None = None,
+        damping_rate: float = 100.0,
+        null_space: NullSpacePosture | None = None,
+        singular_tolerance: float = 1e-4,
+        dt: float = 1e-3,
+    ) -> None:
+        self.task = task = FrameTask(robot, frame, rows, axes=axes)
+        chosen = several("force", force, "names of rows")
+        if not chosen or any(row not in task.rows for row in chosen) or len(set(chosen)) != len(chosen):
+            raise ArgumentError(f"force: expected some of the rows {task.rows}, each once, got {chosen}")
+        self.robot, self.frame, self.rows = robot, frame, task.rows
+        self.force_rows = tuple(row for row in task.rows if row in chosen)
+        self._force = np.array([row in chosen for row in task.rows])
+        self.bandwidth = positive("bandwidth", bandwidth)
+        self.damping_ratio = positive("damping_ratio", damping_ratio, zero=True)
+        self.damping_rate = positive("damping_rate", damping_rate, zero=True)
+        self.regulator = ForceRegulator(len(self.force_rows), kp=kp, ki=ki, limit=integral_limit, dt=dt)
+        self.null_space = null_space_of(robot, null_space)
+        self.singular_tolerance = positive("singular_tolerance", singular_tolerance)
+
+    def compute(
+        self,
+        s: State,
+        target: Array | Pose,
+        force: Array,
+        *,
+        measured: Array | None = None,
+        velocity: Array | None = None,
+        acceleration: Array | None = None,
+        stance: Iterable[str] | None = None,
+        friction: float = 0.6,
+    ) -> TaskTorque:
+        """Torques at one state; call it once per period: the integral advances.
+
+        Args:
+            s: the state.
+            target: (3,) wanted origin of the frame, world axes [m], of which the motion rows count; a `Pose` if there
+                are angular rows.
+            force: wanted force on the robot along each of `force_rows` [N, N m].
+            measured: the measured one, likewise; None for no sensor: feed-forward alone.
+            velocity: (3,) or (6,) wanted velocity of the frame, world axes [m/s, rad/s].
+            acceleration: (3,) or (6,) wanted acceleration, likewise.
+            stance: feet held by the ground, on a free or planar root; by default all, without the one controlled.
+            friction: Coulomb's coefficient for the distribution over the stance feet.
+
+        Raises:
+            ArgumentError: an argument of the wrong shape or not finite, or a state of another robot.
+            UnknownNameError: `stance` names no foot.
+            StaleStateError: the Dynamics of `s` was updated again.
+        """
+        check_vector("force", force, (len(self.force_rows),), f"one per force row {self.force_rows}")
+        if measured is not None:
+            check_vector("measured", measured, (len(self.force_rows),), f"one per force row {self.force_rows}")
+        motion = self.task.motion(s, target, velocity, acceleration)
+        feet = standing(self.robot, self.frame, stance)
+        space = operational(s, motion.J, self.task.angular, feet, tolerance=self.singular_tolerance)
+        w, pressing = 2.0 * np.pi * self.bandwidth, self._force
+        wanted = motion.acceleration + w * w * motion.error + 2.0 * self.damping_ratio * w * motion.rate
+        wanted[pressing] = -self.damping_rate * (motion.J @ s.v)[pressing]
+        asked = space.inertia @ (wanted - motion.drift - motion.J @ space.start)
+        asked[pressing] -= self.regulator.command(force, measured)
+        load = s.h + motion.J.T @ asked
+        load += self.null_space.force(s, space, 0.0)
+        out = task_torque(
+            s,
+            load,
+            feet,
+            friction=friction,
+            force=asked,
+            error=np.where(pressing, 0.0, motion.error),
+            frequencies=np.full(int((~pressing).sum()), w),
+            singular=space.singular,
+        )
+        self.regulator.learn(force, measured, saturated=bool(out.saturated))
+        return out
+
+    def reset(self) -> None:
+        """Forget the past: the integral and what the tank gave."""
+        self.regulator.reset()
+        self.null_space.reset()

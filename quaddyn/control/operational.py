@@ -1,0 +1,101 @@
+"""Khatib's operational space: the inertia a task feels, with the stance feet held by the ground, and its null space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..dynamics import State
+from ..urdf.tree import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operational:
+    """Task-space dynamics ``Lambda (J a - J a_0) = F`` of a robot under the generalized force ``J^T F``.
+
+    The stance feet do not accelerate (``J_c a + drift_c = 0``), the ground giving whatever force that takes:
+    ``M_c^-1 = M^-1 - M^-1 J_c^T (J_c M^-1 J_c^T)^+ J_c M^-1`` takes the place of M^-1, and the mobility of the task is
+    ``W = J M_c^-1 J^T``.  Eigenvalues of W below `tolerance` times the largest are raised to that, which bounds
+    ``Lambda = W^-1`` near singular postures and changes nothing elsewhere.  To compare metres with radians there,
+    angular rows are first scaled to the mean mobility of the linear ones.
+
+    Source: Khatib 1987, "A unified approach for motion and force control of robot manipulators: the operational space
+    formulation"; Sentis, Khatib 2005, "Synthesis of whole-body behaviors through hierarchical control of behavioral
+    primitives", for the constraints.
+
+    Attributes:
+        J: (k, nv) Jacobian of the task.
+        inertia: (k, k) Lambda [kg, kg m, kg m^2 by the rows].
+        root, inverse_root: (k, k) R and R^-1 with ``Lambda = R R^T``.
+        singular: whether an eigenvalue was raised.
+        start: (nv,) a_0, the acceleration that the stance feet impose at rest of everything else [rad/s^2, m/s^2].
+        constrained_inverse: (nv, nv) M_c^-1.
+    """
+
+    J: Array
+    inertia: Array
+    root: Array
+    inverse_root: Array
+    singular: bool
+    start: Array
+    constrained_inverse: Array
+
+    def null_force(self, tau: Array) -> Array:
+        """``N^T tau``: the part of a generalized force (nv,) that does not accelerate the task.
+
+        ``N^T = 1 - J^T Lambda J M_c^-1``, the dynamically consistent projection of Khatib 1987.
+        """
+        return np.asarray(tau - self.J.T @ (self.inertia @ (self.J @ (self.constrained_inverse @ tau))))
+
+    def null_velocity(self, v: Array) -> Array:
+        """``N v``: the part of a velocity (nv,) that is internal motion."""
+        return np.asarray(v - self.constrained_inverse @ (self.J.T @ (self.inertia @ (self.J @ v))))
+
+
+def operational(
+    s: State, J: Array, angular: Sequence[bool], stance: Sequence[str] = (), *, tolerance: float = 1e-4
+) -> Operational:
+    """The operational-space dynamics of a task at a state.
+
+    Args:
+        s: the state.
+        J: (k, nv) Jacobian of the task.
+        angular: for each row, whether it is in radians.
+        stance: names of the feet that the ground holds; none under a fixed root, whose base is held anyway.
+        tolerance: see `Operational`.
+
+    Raises:
+        StaleStateError: the Dynamics of `s` was updated again.
+    """
+    L_inverse = np.linalg.inv(np.linalg.cholesky(s.M))  # mass-normalized coordinates y = L^T a
+    start, project = np.zeros(len(s.M)), np.eye(len(s.M))
+    if stance:
+        A = np.vstack([s.jacobian(foot)[:3] for foot in stance]) @ L_inverse.T
+        drift = np.concatenate([s.drift(foot)[:3] for foot in stance])
+        U, sigma, Vt = np.linalg.svd(A, full_matrices=False)
+        r = int(np.count_nonzero(sigma > 1e-8 * sigma[0]))
+        project -= Vt[:r].T @ Vt[:r]
+        start = -L_inverse.T @ (Vt[:r].T @ ((U[:, :r].T @ drift) / sigma[:r]))
+    B = J @ L_inverse.T @ project
+    W = B @ B.T
+    turning = np.array(angular, dtype=bool)
+    scale = np.ones(len(J))
+    linear_mean = W.diagonal()[~turning].mean() if not turning.all() else 0.0
+    angular_mean = W.diagonal()[turning].mean() if turning.any() else 0.0
+    if linear_mean > 0.0 and angular_mean > 0.0:
+        scale[turning] = np.sqrt(linear_mean / angular_mean)
+    w, U = np.linalg.eigh(W * scale[:, None] * scale)
+    floor = max(tolerance * w[-1], 1e-12 / float(s.robot.mass))
+    raised = np.maximum(w, floor)
+    root = scale[:, None] * U / np.sqrt(raised)
+    return Operational(
+        J=J,
+        inertia=root @ root.T,
+        root=root,
+        inverse_root=(U * np.sqrt(raised)).T / scale,
+        singular=bool(w[0] < floor),
+        start=start,
+        constrained_inverse=L_inverse.T @ project @ L_inverse,
+    )

@@ -1,0 +1,107 @@
+"""`NullSpacePosture`: joint dampers and springs that a task does not feel, and a tank that keeps them passive."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from ..dynamics import State
+from ..dynamics.arguments import check_unit, check_vector
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.robot import Robot
+from ..urdf.tree import Array, frozen
+from .gains import positive
+from .joint_pd import JointPD, joint_gain
+from .operational import Operational
+
+
+class NullSpacePosture:
+    """Springs kp and dampers kd at the joints, projected into the null space of a task.
+
+    The damper is ``-N^T Kd N v``, which only takes energy.  The spring ``N^T Kp (q* - q)`` does not derive from a
+    potential once projected, and could pump energy into the robot: it draws what it gives from a tank, is cut off when
+    that is empty, and the tank refills from what the dampers of task and null space take.
+    Source: Dietrich, Ott, Stramigioli 2016, "Passivation of projection-based null space compliance control via
+    energy tanks".
+
+    Args:
+        robot: any.
+        posture: (nq,) configuration whose actuated joints are sought; None for dampers alone.
+        kp: (nu,) or scalar [N m/rad]; by default that of `JointPD` at 1 Hz.
+        kd: (nu,) or scalar [N m s/rad]; likewise.
+        capacity: of the tank, full at the start [J]; by default what the springs hold at one radian (or metre).
+        dt: period of the control loop [s].
+
+    Attributes:
+        tank: energy left [J].
+
+    Raises:
+        ArgumentError: a gain negative, not finite or of the wrong shape, a posture that is none, a bad period.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        posture: Array | None = None,
+        *,
+        kp: Array | float | None = None,
+        kd: Array | float | None = None,
+        capacity: float | None = None,
+        dt: float = 1e-3,
+    ) -> None:
+        default = JointPD(robot, bandwidth=1.0, dt=dt)
+        self.robot, self.dt = robot, positive("dt", dt)
+        self.kd = default.kd if kd is None else frozen(joint_gain("kd", kd, robot.nu))
+        self.kp = default.kp if kp is None else frozen(joint_gain("kp", kp, robot.nu))
+        if posture is not None:
+            check_vector("posture", posture, (robot.nq,), f"nq of {robot.name}")
+            check_unit(robot.model, posture)
+            posture = frozen(posture)
+        elif kp is not None:
+            raise ArgumentError("kp: needs a posture to pull towards")
+        self.posture = posture
+        full = 0.5 * float(self.kp.sum()) if capacity is None else positive("capacity", capacity, zero=True)
+        self.capacity = full if posture is not None else 0.0
+        self.tank = self.capacity
+
+    def reset(self) -> None:
+        """Fill the tank."""
+        self.tank = self.capacity
+
+    def force(self, s: State, space: Operational, dissipated: float) -> Array:
+        """(nv,) generalized force of the null space, a multiple of N^T; draws from and refills the tank.
+
+        Args:
+            s: the state.
+            space: of the task.
+            dissipated: what the task's damper takes [W].
+        """
+        index = self.robot.actuated_index
+        internal = space.null_velocity(s.v)
+        damper, spring = np.zeros(len(internal)), np.zeros(len(internal))
+        damper[index] = -self.kd * internal[index]
+        out = space.null_force(damper)
+        if self.posture is not None:
+            spring[index] = self.kp * pin.difference(self.robot.model, s.q, self.posture)[index]
+            power = float(spring @ internal)  # given to the robot
+            share = min(1.0, self.tank / (power * self.dt)) if power > 0.0 else 1.0
+            taken = dissipated - float(damper @ internal)
+            self.tank = min(self.tank + self.dt * (taken - share * power), self.capacity)
+            self.tank = max(self.tank, 0.0)
+            out += share * space.null_force(spring)
+        return np.asarray(out)
+
+
+def null_space_of(robot: Robot, given: NullSpacePosture | None) -> NullSpacePosture:
+    """`given` if it is one of this robot's, plain dampers if it is None.
+
+    Raises:
+        ArgumentError: it is something else, or another robot's.
+    """
+    if given is None:
+        return NullSpacePosture(robot)
+    if not isinstance(given, NullSpacePosture):
+        raise ArgumentTypeError(f"null_space: expected a NullSpacePosture, got {type(given).__name__}")
+    if given.robot is not robot:
+        raise ArgumentError(f"null_space: of {given.robot.name!r}, not of {robot.name!r}")
+    return given

@@ -1,0 +1,223 @@
+"""What a Cartesian controller controls: rows of a frame's place, their error, rate, Jacobian and drift."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from ..dynamics import Dynamics, State
+from ..dynamics.arguments import check_vector
+from ..errors import ArgumentError, ArgumentTypeError
+from ..kinematics.velocity import ROWS
+from ..robot.arguments import several
+from ..robot.robot import Robot
+from ..urdf.tree import Array, Pose
+
+#: Rows whose Jacobian stays below this share of the frame's largest at every sampled posture cannot move.
+IMMOBILE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskMotion:
+    """A task at one state.  With y the task's coordinates, ``error = y_wanted - y``.
+
+    Attributes:
+        error: (k,) e [m, rad].
+        rate: (k,) de/dt [m/s, rad/s].
+        acceleration: (k,) what of ``d^2 y_wanted / dt^2`` the caller asked for, and of its frame's turning.
+        J: (k, nv): ``dy/dt = J v`` while the target rests.
+        drift: (k,) ``dJ/dt v``.
+        twist_jacobian: (6, nv) the frame's own Jacobian, "local_world_aligned".
+    """
+
+    error: Array
+    rate: Array
+    acceleration: Array
+    J: Array
+    drift: Array
+    twist_jacobian: Array
+
+
+class FrameTask:
+    """Rows of the place of a frame, along world axes or axes of the caller's.
+
+    Linear rows are the coordinates of the frame's origin.  Angular rows are those of the rotation vector
+    ``e = log(R_wanted R^T)``, not of the angular velocity: their rate is ``de/dt = -Jr^-1(e) omega`` with the right
+    Jacobian of SO(3), so that ``e^T K e / 2`` is a potential for any symmetric K and a spring on e conserves energy.
+    (Bullo, Murray 1999, "Tracking for fully actuated mechanical systems"; Sola, Deray, Atchuthan 2018, "A micro Lie
+    theory", sec. IV.B.)  At half a turn the rotation vector jumps to its opposite.
+
+    Args:
+        robot: any.
+        frame: a foot, link or joint.
+        rows: out of "x", "y", "z", "rx", "ry", "rz"; by default the linear ones that can move at all.
+        axes: (3, 3) rotation whose columns are the axes of the rows, in world axes; the world's by default.
+
+    Raises:
+        UnknownNameError: no such frame.
+        ArgumentError: rows unknown, twice or none, a frame that cannot move, or axes that are no rotation.
+    """
+
+    def __init__(
+        self, robot: Robot, frame: str, rows: Iterable[str] | None = None, *, axes: Array | None = None
+    ) -> None:
+        if not isinstance(robot, Robot):
+            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        robot.frame_id(frame)
+        self.robot, self.frame = robot, frame
+        self.axes = np.eye(3) if axes is None else check_rotation("axes", axes)
+        if rows is None:
+            self.rows = movable_rows(robot, frame, self.axes)
+        else:
+            self.rows = several("rows", rows, "names of rows")
+            if not self.rows or any(r not in ROWS for r in self.rows) or len(set(self.rows)) != len(self.rows):
+                raise ArgumentError(f"rows: expected each of {', '.join(ROWS)} at most once, got {self.rows}")
+        self.index = np.array([ROWS[row] for row in self.rows])
+        self.angular = tuple(bool(i >= 3) for i in self.index)
+
+    @property
+    def k(self) -> int:
+        """Number of rows."""
+        return len(self.rows)
+
+    @property
+    def units(self) -> int:
+        """How many different units the rows have."""
+        return len(set(self.angular))
+
+    def check(self, s: State) -> None:
+        """Raise `ArgumentError` unless `s` is a state of this robot."""
+        if not isinstance(s, State):
+            raise ArgumentTypeError(f"s: expected the State that Dynamics.update returns, got {type(s).__name__}")
+        if s.robot is not self.robot:
+            raise ArgumentError(f"s: a state of {s.robot.name!r}, not of this controller's {self.robot.name!r}")
+
+    def motion(
+        self, s: State, target: Array | Pose, velocity: Array | None = None, acceleration: Array | None = None
+    ) -> TaskMotion:
+        """The task at a state.
+
+        Args:
+            s: the state.
+            target: the frame's wanted place in the world: (3,) its origin [m], or a `Pose` where angular rows are.
+            velocity: (3,) or (6,) wanted velocity of the frame, linear before angular, world axes; at rest by default.
+            acceleration: the same of its acceleration; zero by default.
+
+        Raises:
+            ArgumentError: wrong shapes, not finite, no rotation where one is needed, or a state of another robot.
+        """
+        self.check(s)
+        pose = s.placement(self.frame)
+        J6 = s.jacobian(self.frame)
+        now, drift = s.velocity(self.frame), s.drift(self.frame)
+        wanted = twist("velocity", velocity)
+        asked = twist("acceleration", acceleration)
+        R = self.axes
+        turn = np.kron(np.eye(2), R.T)  # both halves of a twist into the rows' axes
+        position, rotation = self._target(target)
+        error = np.concatenate((R.T @ (position - pose.translation), np.zeros(3)))
+        A, A_rate = np.eye(6), np.zeros((6, 6))
+        wanted, now, asked, drift = turn @ wanted, turn @ now, turn @ asked, turn @ drift
+        rate, y_wanted = wanted - now, asked
+        if any(self.angular):
+            e = R.T @ pin.log3(rotation @ pose.rotation.T)
+            inverse = inverse_right_jacobian(e)
+            e_rate = inverse.T @ wanted[3:] - inverse @ now[3:]
+            error[3:], rate[3:] = e, e_rate
+            A[3:, 3:] = inverse
+            A_rate[3:, 3:] = inverse_right_jacobian_rate(e, e_rate)
+            y_wanted = np.concatenate((asked[:3], inverse.T @ asked[3:] + A_rate[3:, 3:].T @ wanted[3:]))
+        i = self.index
+        return TaskMotion(
+            error=error[i],
+            rate=rate[i],
+            acceleration=y_wanted[i],
+            J=(A @ turn @ J6)[i],
+            drift=(A @ drift + A_rate @ now)[i],
+            twist_jacobian=J6,
+        )
+
+    def _target(self, target: Array | Pose) -> tuple[Array, Array]:
+        if isinstance(target, Pose):
+            check_vector("target.translation", target.translation, (3,), "the origin of the frame")
+            return target.translation, check_rotation("target.rotation", target.rotation)
+        if any(self.angular):
+            raise ArgumentTypeError(f"target: rows {self.rows} need a Pose, got {type(target).__name__}")
+        check_vector("target", target, (3,), "the origin of the frame")
+        return target, np.eye(3)
+
+
+def twist(name: str, value: Array | None) -> Array:
+    """(6,) of a (3,) or (6,) argument, missing angular parts zero; zero for None."""
+    out = np.zeros(6)
+    if value is not None:
+        size = 6 if getattr(value, "shape", None) == (6,) else 3
+        check_vector(name, value, (size,), "linear, or (6,) with angular")
+        out[:size] = value
+    return out
+
+
+def check_rotation(name: str, value: object) -> Array:
+    """`value` if it is a (3, 3) rotation matrix to within 1e-6.
+
+    Raises:
+        ArgumentError: it is not.
+    """
+    R = np.asarray(value)
+    if R.shape != (3, 3) or R.dtype.kind not in "fiu" or not np.isfinite(R).all():
+        raise ArgumentError(f"{name}: expected a (3, 3) rotation matrix, got {value!r}")
+    R = R.astype(np.float64)
+    if np.abs(R.T @ R - np.eye(3)).max() > 1e-6 or np.linalg.det(R) < 0.0:
+        raise ArgumentError(f"{name}: expected a rotation matrix (orthonormal, determinant 1), got {value!r}")
+    return R
+
+
+def movable_rows(robot: Robot, frame: str, axes: Array) -> tuple[str, ...]:
+    """Those of "x", "y", "z" (along `axes`) in which a frame can move, judged at home and at random postures.
+
+    Raises:
+        ArgumentError: none.
+    """
+    dyn, rng = Dynamics(robot), np.random.default_rng(0)
+    most = np.zeros(3)
+    for _ in range(8):
+        J = (
+            axes.T
+            @ dyn.frame_jacobian(pin.integrate(robot.model, robot.q_home, 0.5 * rng.normal(size=robot.nv)), frame)[:3]
+        )
+        most = np.maximum(most, np.abs(J).max(axis=1, initial=0.0))
+    rows = tuple(row for row, size in zip("xyz", most, strict=True) if size > max(IMMOBILE * most.max(), 1e-12))
+    if not rows:
+        raise ArgumentError(f"frame: {frame!r} does not move")
+    return rows
+
+
+def inverse_right_jacobian(e: Array) -> Array:
+    """Jr^-1(e) of SO(3): ``1 + [e]/2 + c(|e|) [e]^2`` with ``c = (1 - (|e|/2) cot(|e|/2)) / |e|^2``."""
+    E = pin.skew(e)
+    return np.asarray(np.eye(3) + 0.5 * E + _c(float(np.linalg.norm(e)))[0] * (E @ E))
+
+
+def inverse_right_jacobian_rate(e: Array, e_rate: Array) -> Array:
+    """d/dt of `inverse_right_jacobian` along de/dt."""
+    E, E_rate = pin.skew(e), pin.skew(e_rate)
+    angle = float(np.linalg.norm(e))
+    c, slope_over_angle = _c(angle)
+    return np.asarray(0.5 * E_rate + slope_over_angle * float(e @ e_rate) * (E @ E) + c * (E_rate @ E + E @ E_rate))
+
+
+def _c(angle: float) -> tuple[float, float]:
+    """The c of `inverse_right_jacobian`, and c'(angle) / angle; by their series where the closed form loses digits."""
+    if angle < 0.1:
+        a = angle * angle
+        return 1.0 / 12.0 + a / 720.0 + a * a / 30240.0 + a**3 / 1209600.0, (
+            1.0 / 360.0 + a / 7560.0 + a * a / 201600.0
+        )
+    half = 0.5 * angle
+    cot = np.cos(half) / np.sin(half)
+    rest = (1.0 - half * cot) / angle**2
+    slope = (0.5 * half / np.sin(half) ** 2 - 0.5 * cot) / angle**2 - 2.0 * rest / angle
+    return float(rest), float(slope / angle)

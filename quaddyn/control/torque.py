@@ -1,0 +1,68 @@
+"""`TaskTorque`: what a Cartesian controller asks of the motors, and what it thought while it did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..dynamics import State
+from ..urdf.tree import Array
+from .distribution import distribute
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskTorque:
+    """Torques of a Cartesian controller.
+
+    Attributes:
+        tau: (nu,) torques within ``robot.effort_limits`` [N m].
+        saturated: names of the joints whose torque was cut; while there are any, the controller's laws do not hold.
+        force: (k,) force that the actuators make on the task's rows, gravity compensation aside [N, N m].
+        error: (k,) the task's error, wanted less actual [m, rad].
+        frequencies: (k,) undamped natural frequencies of the controlled task, rising [rad/s].  The damping asked for
+            arrives while ``frequency * period`` of the loop stays small: at 0.02 its ratio is within 1 % of it.
+        singular: whether the task's inertia had to be bounded: in some direction the limb can hardly move.
+        forces: (3,) force that the balance counts on, by stance foot, on the robot, world axes [N].
+        residual: largest row without an actuator that nothing balances [N, N m].
+        margin: smallest ``mu f_n - |f_t|`` over the stance feet [N].
+    """
+
+    tau: Array
+    saturated: tuple[str, ...]
+    force: Array
+    error: Array
+    frequencies: Array
+    singular: bool
+    forces: Mapping[str, Array]
+    residual: float
+    margin: float
+
+
+def task_torque(
+    s: State,
+    load: Array,
+    stance: Iterable[str],
+    *,
+    friction: float,
+    force: Array,
+    error: Array,
+    frequencies: Array,
+    singular: bool,
+) -> TaskTorque:
+    """Distribute a load (nv,) over actuators and stance feet, and cut the torques at their limits."""
+    robot = s.robot
+    borne = distribute(s, load, stance, friction=friction)
+    tau = np.minimum(np.maximum(borne.tau, -robot.effort_limits), robot.effort_limits)
+    return TaskTorque(
+        tau=tau,
+        saturated=tuple(robot.actuated[i] for i in np.flatnonzero(tau != borne.tau)),
+        force=force,
+        error=error,
+        frequencies=frequencies,
+        singular=singular,
+        forces=borne.forces,
+        residual=borne.residual,
+        margin=borne.margin,
+    )

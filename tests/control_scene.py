@@ -1,0 +1,93 @@
+"""Minimal scenes for Cartesian controllers: a fixed robot before yielding planes, and one whose feet are held fast.
+
+The integrator is semi-implicit Euler on Pinocchio's forward dynamics; the controller acts every `period`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+
+import quaddyn as qd
+from quaddyn.contact import CompliantPlane, foot_forces
+
+Array = np.ndarray
+
+
+def strong(name: str, root: str | None = None) -> qd.Robot:
+    """A robot of the catalogue whose motors know no limits."""
+    robot = qd.load(name, root=root)
+    return replace(robot, effort_limits=np.full(robot.nu, np.inf))
+
+
+def bent(robot: qd.Robot) -> Array:
+    """Home, or a bent posture where home is straight."""
+    if robot.legs and all(leg.bend != "straight" for leg in robot.legs.values()):
+        return np.array(robot.q_home)
+    q = pin.integrate(robot.model, robot.q_home, np.zeros(robot.nv))
+    return pin.integrate(robot.model, q, np.where(np.arange(robot.nv) % 2, -0.9, 0.5))
+
+
+def random_state(robot: qd.Robot, seed: int, speed: float = 1.0) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    q = pin.integrate(robot.model, bent(robot), 0.3 * rng.normal(size=robot.nv))
+    return q, speed * rng.normal(size=robot.nv)
+
+
+def constrained(
+    robot: qd.Robot, dyn: qd.Dynamics, q: Array, v: Array, tau: Array, feet: Sequence[str], fext: dict[str, Array]
+) -> tuple[Array, Array]:
+    """Acceleration with `feet` held fast, and the forces (k, 3) that hold them: the KKT system, solved densely."""
+    M, h = dyn.crba(q), dyn.nle(q, v)
+    right = robot.expand(tau) - h
+    for frame, force in fext.items():
+        right = right + dyn.frame_jacobian(q, frame)[: len(force)].T @ force
+    if not feet:
+        return np.linalg.solve(M, right), np.zeros((0, 3))
+    J = np.vstack([dyn.frame_jacobian(q, foot)[:3] for foot in feet])
+    drift = np.concatenate([dyn.frame_drift(q, v, foot)[:3] for foot in feet])
+    K = np.block([[M, -J.T], [J, np.zeros((len(J), len(J)))]])
+    x = np.linalg.lstsq(K, np.concatenate((right, -drift)), rcond=1e-11)[0]
+    return x[: robot.nv], x[robot.nv :].reshape(-1, 3)
+
+
+def run(
+    robot: qd.Robot,
+    q: Array,
+    v: Array,
+    control: Callable[[qd.State, dict[str, Array]], Array],
+    seconds: float,
+    *,
+    period: float = 1e-3,
+    dt: float = 2.5e-4,
+    planes: Sequence[CompliantPlane] = (),
+    external: dict[str, Array] | None = None,
+    held: Sequence[str] = (),
+    each: Callable[[float, Array, Array, dict[str, Array]], None] | None = None,
+) -> tuple[Array, Array]:
+    """Simulate; `control` gets the state and the planes' forces on the feet; `each` is called every period."""
+    dyn, plant = qd.Dynamics(robot), qd.Dynamics(robot, validate=False)
+    inner = round(period / dt)
+    external = external or {}
+    for tick in range(round(seconds / period)):
+        s = dyn.update(q, v)
+        touching = dict(foot_forces(s, planes)) if planes else {}
+        if each is not None:
+            each(tick * period, q, v, touching)
+        tau = control(s, touching)
+        for i in range(inner):
+            forces = {name: f for name, f in touching.items() if f.any()}
+            for name, f in external.items():
+                forces[name] = forces.get(name, np.zeros(6)) + np.pad(f, (0, 6 - len(f)))
+            if held:
+                a = constrained(robot, plant, q, v, tau, held, forces)[0]
+            else:
+                a = plant.aba(q, v, robot.expand(tau), fext=forces)
+            v = v + dt * a
+            q = pin.integrate(robot.model, q, dt * v)
+            if planes and i < inner - 1:
+                touching = dict(foot_forces(plant.update(q, v), planes))
+    return q, v

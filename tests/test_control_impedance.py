@@ -1,0 +1,583 @@
+"""Cartesian impedance: springs by the law, damping by the inertia, passivity, null space, shaping, errors by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from control_scene import bent, constrained, random_state, run, strong
+from finite_differences import along
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import quaddyn as qd
+from quaddyn.control import CartesianImpedance, NullSpacePosture, TaskTorque, distribute, gravity_compensation
+from quaddyn.control.gains import gain_matrix, modal_damping
+from quaddyn.control.operational import operational
+from quaddyn.control.task import FrameTask, inverse_right_jacobian, inverse_right_jacobian_rate
+from quaddyn.urdf.tree import Pose
+
+Array = np.ndarray
+#: (robot, root, frame): two-, three- and four-joint legs, legs of quadrupeds, arms with and without spare joints
+LIMBS = (
+    ("two_link_leg", "fixed", "leg"),
+    ("three_link_leg", "fixed", "leg"),
+    ("four_link_leg", "fixed", "leg"),
+    ("go2", "fixed", "FL"),
+    ("solo8", "fixed", "RR"),
+    ("anymal_c", "fixed", "RL"),
+    ("ur5", "fixed", "tool0"),
+    ("panda", "fixed", "panda_hand_tcp"),
+)
+SEEDS = st.integers(0, 10_000)
+
+
+def mass_at(robot: qd.Robot, frame: str, q: Array, rows: tuple[str, ...]) -> Array:
+    """Task inertia by the book, (J M^-1 J^T)^-1: another way than the one under test."""
+    dyn, index = qd.Dynamics(robot), ["x y z rx ry rz".split().index(row) for row in rows]
+    J = dyn.frame_jacobian(q, frame)[index]
+    return np.linalg.inv(J @ dyn.mass_inverse(q) @ J.T)
+
+
+def psd(seed: int, k: int, size: float, rank: int | None = None) -> Array:
+    B = np.random.default_rng(seed).normal(size=(k, rank or k))
+    return size * B @ B.T / k
+
+
+# -- the pieces ----------------------------------------------------------------------------------------------------
+@given(SEEDS, st.floats(0.0, 2.0))
+@settings(max_examples=50, deadline=None)
+def test_every_mode_gets_the_damping_ratio_that_was_asked_for(seed: int, ratio: float) -> None:
+    k = 1 + seed % 6
+    inertia, K = psd(seed, k, 3.0) + 0.1 * np.eye(k), psd(seed + 1, k, 500.0) + np.eye(k)
+    R = np.linalg.cholesky(inertia)
+    D, w = modal_damping(R, np.linalg.inv(R), K, ratio)
+    np.testing.assert_allclose(D, D.T, atol=1e-9 * max(np.abs(D).max(), 1.0))
+    # an independent way: the roots of det(inertia s^2 + D s + K)
+    companion = np.block([[np.zeros((k, k)), np.eye(k)], [-np.linalg.solve(inertia, K), -np.linalg.solve(inertia, D)]])
+    roots = np.linalg.eigvals(companion)
+    expected = np.concatenate([np.roots((1.0, 2.0 * ratio * x, x * x)) for x in w])
+    for root in expected:  # double roots at ratio 1 split by the square root of rounding
+        assert np.abs(roots - root).min() < 1e-5 * w[-1] * max(1.0, ratio)
+
+
+@pytest.mark.parametrize(("name", "root", "frame"), LIMBS)
+def test_the_task_inertia_is_that_of_the_book_and_the_null_space_does_not_accelerate_the_task(
+    name: str, root: str, frame: str
+) -> None:
+    robot = strong(name, root)
+    dyn, rng = qd.Dynamics(robot), np.random.default_rng(0)
+    for seed in range(5):
+        q, v = random_state(robot, seed)
+        s = dyn.update(q, v)
+        task = FrameTask(robot, frame)
+        motion = task.motion(s, s.placement(frame).translation)
+        space = operational(s, motion.J, task.angular)
+        if space.singular:
+            continue
+        np.testing.assert_allclose(space.inertia, mass_at(robot, frame, q, task.rows), rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(space.root @ space.inverse_root, np.eye(task.k), atol=1e-9)
+        tau = space.null_force(rng.normal(size=robot.nv))
+        np.testing.assert_allclose(motion.J @ np.linalg.solve(s.M, tau), 0.0, atol=1e-8 * (1.0 + np.abs(tau).max()))
+        np.testing.assert_allclose(motion.J @ space.null_velocity(v), 0.0, atol=1e-9)
+
+
+def test_with_feet_on_the_ground_the_task_inertia_is_that_of_the_held_robot() -> None:
+    robot = strong("go2")
+    dyn, rng = qd.Dynamics(robot), np.random.default_rng(1)
+    feet = ("FR", "RL", "RR")
+    q, v = random_state(robot, 4)
+    s = dyn.update(q, v)
+    task = FrameTask(robot, "FL")
+    motion = task.motion(s, np.zeros(3))
+    space = operational(s, motion.J, task.angular, feet)
+    F = rng.normal(size=3)
+    # J a under J^T F, less the same without F, of the robot that a dense KKT system holds
+    bare = dict(fext={})
+    still = constrained(robot, dyn, q, v, np.zeros(robot.nu), feet, **bare)[0]
+    pushed = constrained(robot, dyn, q, v, np.zeros(robot.nu), feet, {"FL": F})[0]
+    np.testing.assert_allclose(space.inertia @ (motion.J @ (pushed - still)), F, atol=1e-8)
+    # and a_0: what the held feet do to a robot that nothing else accelerates
+    J = np.vstack([s.jacobian(foot)[:3] for foot in feet])
+    drift = np.concatenate([s.drift(foot)[:3] for foot in feet])
+    np.testing.assert_allclose(J @ space.start, -drift, atol=1e-9)
+    np.testing.assert_allclose(J @ space.constrained_inverse, 0.0, atol=1e-9)
+
+
+@given(SEEDS, st.floats(1e-6, 3.0))
+@settings(max_examples=50, deadline=None)
+def test_the_rotation_jacobian_is_that_of_pinocchio_and_its_rate_its_derivative(seed: int, angle: float) -> None:
+    rng = np.random.default_rng(seed)
+    e, rate = rng.normal(size=(2, 3))
+    e *= angle / np.linalg.norm(e)
+    np.testing.assert_allclose(inverse_right_jacobian(e), pin.Jlog3(pin.exp3(e)), atol=1e-7)
+    h = 1e-5
+    numeric = (inverse_right_jacobian(e + h * rate) - inverse_right_jacobian(e - h * rate)) / (2 * h)
+    np.testing.assert_allclose(inverse_right_jacobian_rate(e, rate), numeric, atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_error_rate_and_drift_are_derivatives_of_one_another(seed: int) -> None:
+    robot = strong("panda")
+    rng = np.random.default_rng(seed)
+    axes = pin.exp3(rng.normal(size=3))
+    task = FrameTask(robot, "panda_hand_tcp", ("x", "rz", "y", "ry", "z", "rx"), axes=axes)
+    dyn = qd.Dynamics(robot)
+    q, v = random_state(robot, seed)
+    a = rng.normal(size=robot.nv)
+    place = dyn.frame_placement(q, "panda_hand_tcp")
+    target = Pose.of(pin.exp3(rng.normal(size=3)) @ place.rotation, place.translation + rng.normal(size=3))
+    motion = task.motion(dyn.update(q, v), target)
+    kept = motion.J, motion.drift, motion.rate
+    error = lambda q_, v_: task.motion(dyn.update(q_, v_), target).error  # noqa: E731
+    rate = lambda q_, v_: task.motion(dyn.update(q_, v_), target).rate  # noqa: E731
+    np.testing.assert_allclose(along(robot.model, error, q, v, a), kept[2], atol=1e-8)
+    np.testing.assert_allclose(kept[2], -kept[0] @ v, atol=1e-10)
+    np.testing.assert_allclose(along(robot.model, rate, q, v, a), -kept[0] @ a - kept[1], atol=1e-7)
+
+
+def test_a_moving_target_has_its_rate_and_acceleration_in_the_rows_own_coordinates() -> None:
+    robot = strong("ur5")
+    dyn, rng = qd.Dynamics(robot), np.random.default_rng(5)
+    q, v = random_state(robot, 5)
+    p, w = rng.normal(size=(2, 3))
+    R0, alpha = pin.exp3(rng.normal(size=3)), rng.normal(size=3)
+    task = FrameTask(robot, "tool0", ("x", "rx", "ry", "rz"))
+
+    def at(t: float) -> tuple[Pose, Array, Array]:
+        # constant axis: angular velocity (1 + t) alpha, angle t + t^2 / 2
+        turn = pin.exp3((t + 0.5 * t * t) * alpha) @ R0
+        return Pose.of(turn, p + t * w), np.concatenate((w, (1.0 + t) * alpha)), np.concatenate((np.zeros(3), alpha))
+
+    def motion(t: float) -> tuple[Array, Array, Array]:
+        s = dyn.update(pin.integrate(robot.model, q, t * v), v)
+        m = task.motion(s, *at(t))
+        return m.error, m.rate, m.acceleration - m.drift
+
+    h = 1e-4
+    before, now, after = motion(-h), motion(0.0), motion(h)
+    np.testing.assert_allclose((after[0] - before[0]) / (2 * h), now[1], atol=1e-6)
+    np.testing.assert_allclose((after[1] - before[1]) / (2 * h), now[2], atol=1e-5)
+
+
+# -- statics -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("name", "root", "frame"), LIMBS)
+def test_a_limb_pushed_by_a_constant_force_settles_at_force_over_stiffness(name: str, root: str, frame: str) -> None:
+    robot = strong(name, root)
+    q = bent(robot)
+    rows = FrameTask(robot, frame).rows
+    k = 10.0**2 * float(np.linalg.eigvalsh(mass_at(robot, frame, q, rows))[-1])  # slowest mode at 10 rad/s
+    rng = np.random.default_rng(0)
+    K = k * (np.eye(len(rows)) + 0.3 * psd(3, len(rows), 1.0))
+    impedance = CartesianImpedance(robot, frame, stiffness=K)
+    start = qd.Dynamics(robot).frame_placement(q, frame).translation
+    F = rng.normal(size=3)
+    F *= 0.008 * k / np.linalg.norm(F)
+    index = ["xyz".index(row) for row in rows]
+    out = []
+    end, _ = run(
+        robot,
+        q,
+        np.zeros(robot.nv),
+        lambda s, _: out.append(impedance.compute(s, start)) or out[-1].tau,
+        1.1,
+        external={frame: F},
+        dt=5e-4,
+    )
+    moved = (qd.Dynamics(robot).frame_placement(end, frame).translation - start)[index]
+    expected = np.linalg.solve(K, F[index])
+    assert np.linalg.norm(expected) > 3e-3
+    assert np.linalg.norm(moved - expected) < 0.01 * np.linalg.norm(expected)
+    np.testing.assert_allclose(out[-1].force, -F[index], atol=0.01 * np.linalg.norm(F))
+    assert not out[-1].saturated and not out[-1].singular
+
+
+# -- damping -------------------------------------------------------------------------------------------------------
+def fitted_ratio(times: Array, x: Array, w: float) -> float:
+    """zeta of the second-order response from rest at x[0] that fits best, its frequency free too (least squares)."""
+
+    def response(w: float, zeta: float) -> Array:
+        a, b = np.roots(np.array((1.0, 2.0 * zeta * w, w * w), dtype=complex))
+        b = b if abs(a - b) > 1e-6 * w else b * (1.0 + 1e-6)
+        return np.real((b * np.exp(a * times) - a * np.exp(b * times)) / (b - a)) * x[0]
+
+    guess = np.array((w, 0.6))
+    for _ in range(60):  # Gauss-Newton with numerical derivatives
+        base = response(*guess)
+        J = np.stack([(response(*(guess + d)) - base) / d.max() for d in np.diag((1e-6 * w, 1e-6))], axis=1)
+        step = np.linalg.lstsq(J, x - base, rcond=None)[0]
+        guess = guess + np.clip(step, (-0.2 * w, -0.1), (0.2 * w, 0.1))
+    assert np.abs(response(*guess) - x).max() < 0.05 * abs(x[0])
+    return float(guess[1])
+
+
+@pytest.mark.parametrize(("name", "root", "frame"), LIMBS)
+@pytest.mark.parametrize("ratio", [0.3, 0.7, 1.0])
+def test_a_step_of_a_centimetre_shows_the_damping_ratio_asked_for(
+    name: str, root: str, frame: str, ratio: float
+) -> None:
+    robot = strong(name, root)
+    q = bent(robot)
+    rows = FrameTask(robot, frame).rows
+    inertia = mass_at(robot, frame, q, rows)
+    least, most = np.linalg.eigvalsh(inertia)[[0, -1]]
+    w = 20.0 / np.sqrt(most / least)  # scalar stiffness: the fastest mode is at 20 rad/s, omega dt = 0.02
+    impedance = CartesianImpedance(robot, frame, stiffness=float(w * w * most), damping_ratio=ratio)
+    squares, modes = np.linalg.eigh(inertia)
+    seen = qd.Dynamics(robot)
+    index = ["xyz".index(row) for row in rows]
+    start = qd.Dynamics(robot).frame_placement(q, frame).translation
+    for mode in {0, len(rows) - 1}:  # the fastest and the slowest
+        speed = float(w * np.sqrt(most / squares[mode]))
+        target, x, times = start.copy(), [], []
+        target[index] += 0.008 * modes[:, mode]
+
+        def each(t: float, q_: Array, v_: Array, _: object, target=target, mode=mode, x=x, times=times) -> None:
+            times.append(t)
+            x.append(float(modes[:, mode] @ (target - seen.frame_placement(q_, frame).translation)[index]))
+
+        run(
+            robot,
+            q,
+            np.zeros(robot.nv),
+            lambda s, _, target=target: impedance.compute(s, target).tau,
+            6.0 / speed,
+            dt=5e-4,
+            each=each,
+        )
+        assert fitted_ratio(np.array(times), np.array(x), speed) == pytest.approx(ratio, rel=0.05)
+        assert impedance.compute(seen.update(q, np.zeros(robot.nv)), target).frequencies.max() <= 20.0 + 1e-6
+
+
+# -- passivity -----------------------------------------------------------------------------------------------------
+def pose_target(robot: qd.Robot, frame: str, q: Array, seed: int) -> Pose:
+    rng = np.random.default_rng(seed + 77)
+    place = qd.Dynamics(robot).frame_placement(q, frame)
+    return Pose.of(pin.exp3(0.6 * rng.normal(size=3)) @ place.rotation, place.translation + 0.1 * rng.normal(size=3))
+
+
+CASES = [
+    *((name, root, frame, None, ()) for name, root, frame in LIMBS),
+    ("panda", "fixed", "panda_hand_tcp", ("x", "y", "z", "rx", "ry", "rz"), ()),
+    ("ur5", "fixed", "tool0", ("z", "rx", "ry"), ()),
+    ("go2", "free", "FL", None, ("FR", "RL", "RR")),
+    ("anymal_c", "free", "base", ("x", "y", "z", "rx", "ry", "rz"), ("FL", "FR", "RL", "RR")),
+    ("solo12", "planar", "FL", None, ("FR", "RL", "RR")),
+]
+
+
+@pytest.mark.parametrize(("name", "root", "frame", "rows", "feet"), CASES)
+@given(seed=SEEDS)
+@settings(max_examples=12, deadline=None)
+def test_the_storage_falls_by_what_the_dampers_take(
+    name: str, root: str, frame: str, rows: tuple[str, ...] | None, feet: tuple[str, ...], seed: int
+) -> None:
+    robot = ROBOTS.setdefault((name, root), strong(name, root))
+    dyn = qd.Dynamics(robot)
+    q, v = random_state(robot, seed)
+    if feet:  # a velocity that the held feet allow
+        J = np.vstack([dyn.frame_jacobian(q, foot)[:3] for foot in feet])
+        v = v - np.linalg.pinv(J, rcond=1e-9) @ (J @ v)
+    task = FrameTask(robot, frame, rows)
+    target = pose_target(robot, frame, q, seed)
+    target = target if any(task.angular) else target.translation
+    K = psd(seed, task.k, 10.0 ** (seed % 4), rank=1 + seed % task.k)
+    D = psd(seed + 1, task.k, 10.0)
+    impedance = CartesianImpedance(robot, frame, rows=rows, stiffness=K, damping=None if seed % 2 else D)
+    quiet = NullSpacePosture(robot, kd=0.0)
+    frictionless = CartesianImpedance(robot, frame, rows=rows, stiffness=K, damping=np.zeros(task.k), null_space=quiet)
+
+    def slope(controller: CartesianImpedance) -> tuple[float, float]:
+        answer = controller.compute(dyn.update(q, v), target, stance=feet or None)
+        assume(not feet or answer.residual < 1e-6)
+        a = constrained(robot, dyn, q, v, answer.tau, feet, {})[0]
+        storage = lambda q_, v_: controller.storage(dyn.update(q_, v_), target)  # noqa: E731
+        dV = along(robot.model, storage, q, v, a, 1e-3 / (1.0 + 0.1 * np.abs(a).max()))
+        scale = abs(float(answer.tau @ v[robot.actuated_index])) + controller.storage(dyn.update(q, v), target)
+        return float(dV), 1e-6 * (1.0 + scale)
+
+    dV, rounding = slope(impedance)
+    assert dV <= rounding
+    dV, rounding = slope(frictionless)  # springs alone neither give nor take
+    assert abs(dV) <= rounding
+
+
+ROBOTS: dict[tuple[str, str], qd.Robot] = {}
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("capacity", [0.0, 0.02, None])
+def test_with_a_posture_the_storage_including_its_tank_never_grows(seed: int, capacity: float | None) -> None:
+    robot = strong("four_link_leg")
+    q, v = random_state(robot, seed, 0.5)
+    sought = pin.integrate(robot.model, q, 0.4 * np.random.default_rng(seed).normal(size=4))
+    start = qd.Dynamics(robot).frame_placement(q, "leg").translation + np.array([0.02, 0.0, -0.03])
+    dt = 1e-4
+    springs = NullSpacePosture(robot, sought, kp=5.0, kd=0.05, capacity=capacity, dt=dt)
+    impedance = CartesianImpedance(robot, "leg", stiffness=800.0, damping_ratio=0.2, null_space=springs)
+    storage, tank, watch = [], [], qd.Dynamics(robot)
+
+    def each(t: float, q_: Array, v_: Array, _: object) -> None:
+        storage.append(impedance.storage(watch.update(q_, v_), start))
+        tank.append(springs.tank)
+
+    run(robot, q, v, lambda s, _: impedance.compute(s, start).tau, 0.15, period=dt, dt=dt, each=each)
+    initial = storage[0] - springs.capacity
+    growth = np.diff(storage)
+    assert growth[growth > 0.0].sum() < 0.01 * initial  # all that the explicit step adds in 1,500 steps
+    assert storage[-1] < storage[0] - 0.3 * initial
+    assert min(tank) >= 0.0
+    if capacity is None:
+        assert min(tank) < max(tank)
+    impedance.reset()
+    assert springs.tank == springs.capacity
+
+
+def test_posture_is_sought_without_moving_the_hand() -> None:
+    robot = strong("panda")
+    q = np.array(robot.q_home)
+    dyn = qd.Dynamics(robot)
+    hand = dyn.frame_placement(q, "panda_hand_tcp").translation
+    sought = q.copy()
+    sought[:7] += (0.6, -0.4, 0.5, 0.3, 0.3, 0.2, 0.0)
+    impedance = CartesianImpedance(
+        robot, "panda_hand_tcp", stiffness=2000.0, null_space=NullSpacePosture(robot, sought, kp=20.0, kd=6.0)
+    )
+    errors = []
+    end, _ = run(
+        robot,
+        q,
+        np.zeros(robot.nv),
+        lambda s, _: impedance.compute(s, hand).tau,
+        2.5,
+        dt=1e-3,
+        each=lambda t, q_, v_, _: errors.append(
+            np.linalg.norm(dyn.frame_placement(q_, "panda_hand_tcp").translation - hand)
+        ),
+    )
+    assert max(errors) < 2e-3
+    # it came as near to the posture as the hand allows: the spring's pull is normal to the self-motions
+    J = dyn.frame_jacobian(end, "panda_hand_tcp")[:3]
+    inside = np.linalg.svd(J)[2][3:]
+    pull = inside @ (sought - end)
+    assert np.linalg.norm(pull) < 0.1 * np.linalg.norm(inside @ (sought - q))
+
+
+# -- inertia shaping -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("name", "root", "frame", "rows", "feet"), CASES)
+def test_shaped_inertia_is_exact_at_any_state(
+    name: str, root: str, frame: str, rows: tuple[str, ...] | None, feet: tuple[str, ...]
+) -> None:
+    robot = ROBOTS.setdefault((name, root), strong(name, root))
+    dyn = qd.Dynamics(robot)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        q, v = random_state(robot, seed)
+        if feet:
+            J = np.vstack([dyn.frame_jacobian(q, foot)[:3] for foot in feet])
+            v = v - np.linalg.pinv(J, rcond=1e-9) @ (J @ v)
+        task = FrameTask(robot, frame, rows)
+        pose = pose_target(robot, frame, q, seed)
+        target = pose if any(task.angular) else pose.translation
+        Md, K = psd(seed, task.k, 2.0) + np.eye(task.k), psd(seed + 9, task.k, 200.0)
+        impedance = CartesianImpedance(robot, frame, rows=rows, stiffness=K, inertia=Md, damping_ratio=0.5)
+        external, velocity, acceleration = rng.normal(size=(3, 6))
+        s = dyn.update(q, v)
+        options = dict(velocity=velocity, acceleration=acceleration)
+        answer = impedance.compute(s, target, external=external, stance=feet or None, **options)
+        if answer.residual > 1e-6 or answer.singular:
+            continue
+        motion = task.motion(s, target, velocity, acceleration)
+        a = constrained(robot, dyn, q, v, answer.tau, feet, {frame: external})[0]
+        e_second = motion.acceleration - motion.J @ a - motion.drift
+        R = np.linalg.cholesky(Md)
+        D = modal_damping(R, np.linalg.inv(R), K, 0.5)[0]
+        left = Md @ e_second + D @ motion.rate + K @ motion.error
+        if rows is None or len(rows) == 6:
+            # What the external force does to the rows: moments and forces across them count through the mobility.
+            W = motion.J @ _mobility(robot, dyn, q, feet)
+            pushed = np.linalg.solve(W @ motion.J.T, W @ (motion.twist_jacobian.T @ external))
+            np.testing.assert_allclose(left, -pushed, atol=1e-5 * (1.0 + np.abs(left).max()))
+        quiet = impedance.compute(s, target, stance=feet or None, **options)
+        a = constrained(robot, dyn, q, v, quiet.tau, feet, {})[0]
+        e_second = motion.acceleration - motion.J @ a - motion.drift
+        np.testing.assert_allclose(
+            Md @ e_second + D @ motion.rate + K @ motion.error, 0.0, atol=1e-5 * (1.0 + np.abs(left).max())
+        )
+
+
+def _mobility(robot: qd.Robot, dyn: qd.Dynamics, q: Array, feet: tuple[str, ...]) -> Array:
+    W = dyn.mass_inverse(q)
+    if feet:
+        J = np.vstack([dyn.frame_jacobian(q, foot)[:3] for foot in feet])
+        W = W - W @ J.T @ np.linalg.pinv(J @ W @ J.T, rcond=1e-12, hermitian=True) @ J @ W
+    return W
+
+
+def test_shaped_limb_settles_at_force_over_stiffness_with_a_sensor() -> None:
+    robot = strong("go2", "fixed")
+    F = np.array([2.0, -1.0, 3.0])
+    impedance = CartesianImpedance(robot, "FR", stiffness=(300.0, 400.0, 500.0), inertia=2.0)
+    start = qd.Dynamics(robot).frame_placement(robot.q_home, "FR").translation
+    control = lambda s, _: impedance.compute(s, start, external=F).tau  # noqa: E731
+    end, _ = run(robot, np.array(robot.q_home), np.zeros(robot.nv), control, 1.5, dt=5e-4, external={"FR": F})
+    moved = qd.Dynamics(robot).frame_placement(end, "FR").translation - start
+    np.testing.assert_allclose(moved, F / (300.0, 400.0, 500.0), atol=1e-4 * 0.7)
+
+
+# -- a robot on its feet -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["go2", "anymal_c"])
+def test_a_foot_in_the_air_is_a_spring_while_the_others_stand(name: str) -> None:
+    robot = strong(name)
+    feet = ("FR", "RL", "RR")
+    q = np.array(robot.q_home)
+    start = qd.Dynamics(robot).frame_placement(q, "FL").translation
+    F = 0.03 * robot.mass * np.array([0.5, -0.3, 0.8])
+    k = float(np.linalg.norm(F)) / 0.006
+    # the trunk is held by the posture of the legs
+    impedance = CartesianImpedance(robot, "FL", stiffness=k, null_space=NullSpacePosture(robot, q))
+    out: list[TaskTorque] = []
+    end, _ = run(
+        robot,
+        q,
+        np.zeros(robot.nv),
+        lambda s, _: out.append(impedance.compute(s, start)) or out[-1].tau,
+        1.5,
+        dt=1e-3,
+        external={"FL": F},
+        held=feet,
+    )
+    moved = qd.Dynamics(robot).frame_placement(end, "FL").translation - start
+    assert np.linalg.norm(moved - F / k) < 0.01 * np.linalg.norm(F / k)
+    assert set(out[-1].forces) == set(feet)
+    assert out[-1].residual < 1e-6
+
+
+def test_distribution_of_h_is_gravity_compensation() -> None:
+    robot = qd.load("go2")
+    s = qd.Dynamics(robot).update(robot.q_home, 0.3 * np.ones(robot.nv))
+    a, b = distribute(s, s.h.copy(), ("FL", "RR", "RL")), gravity_compensation(s, ("FL", "RR", "RL"))
+    np.testing.assert_array_equal(a.tau, b.tau)
+    assert a.margin == b.margin
+    with pytest.raises(qd.ArgumentError, match="load"):
+        distribute(s, np.zeros(3))
+    with pytest.raises(qd.ArgumentError, match="stance"):
+        distribute(s, s.h.copy(), "FL")
+
+
+# -- hard cases ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["go2", "two_link_leg", "hyq", "ur5", "chain_4"])
+@pytest.mark.parametrize("shaped", [False, True])
+def test_a_straight_limb_gives_a_finite_and_flagged_answer(name: str, shaped: bool) -> None:
+    robot = qd.load(name, root="fixed")
+    frame = robot.feet[0] if robot.feet else "tool0"
+    q = pin.neutral(robot.model)  # all of these are stretched out there
+    rows = None if robot.feet else ("x", "y", "z", "rx", "ry", "rz")  # the wrist is stretched
+    k = 3 if rows is None else 6
+    k = 2 if robot.feet == ("leg",) else k
+    impedance = CartesianImpedance(
+        robot, frame, rows=rows, stiffness=np.full(k, 1000.0), inertia=np.ones(k) if shaped else None
+    )
+    dyn, v = qd.Dynamics(robot), np.ones(robot.nv)
+    place = dyn.frame_placement(q, frame)
+    target = place.translation + 0.02 if rows is None else Pose.of(place.rotation, place.translation + 0.02)
+    for tilt in (0.0, 1e-12, 1e-6, 1e-3):
+        bend = pin.integrate(robot.model, q, tilt * np.ones(robot.nv))
+        out = impedance.compute(dyn.update(bend, v), target)
+        assert out.singular
+        assert np.isfinite(out.tau).all() and np.isfinite(out.force).all() and np.isfinite(out.frequencies).all()
+        assert (np.abs(out.tau) <= robot.effort_limits).all()
+
+
+def test_torques_are_cut_and_the_joints_named() -> None:
+    robot = qd.load("go2", root="fixed")
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    at = s.placement("FL").translation
+    out = CartesianImpedance(robot, "FL", stiffness=1e5).compute(s, at + 0.1)
+    assert set(out.saturated) <= set(robot.legs["FL"].joints) and out.saturated
+    assert (np.abs(out.tau) <= robot.effort_limits).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"stiffness": -1.0}, "stiffness"),
+        ({"stiffness": np.nan}, "stiffness"),
+        ({"stiffness": (1.0, 2.0)}, "stiffness"),
+        ({"stiffness": np.array([[1.0, 0.5, 0], [0.0, 1.0, 0], [0, 0, 1]])}, "stiffness"),
+        ({"stiffness": np.diag((1.0, 1.0, -1e-3))}, "stiffness"),
+        ({"stiffness": "stiff"}, "stiffness"),
+        ({"stiffness": [[1.0], [1.0, 2.0]]}, "stiffness"),
+        ({"stiffness": 1.0, "rows": ("x", "ry")}, "stiffness.*radians"),
+        ({"damping": -1.0}, "damping"),
+        ({"damping_ratio": -0.1}, "damping_ratio"),
+        ({"inertia": 0.0}, "inertia"),
+        ({"inertia": np.diag((1.0, 1.0, 0.0))}, "inertia"),
+        ({"rows": ("x", "x")}, "rows"),
+        ({"rows": ()}, "rows"),
+        ({"rows": ("w",)}, "rows"),
+        ({"rows": "xyz"}, "rows"),
+        ({"singular_tolerance": 0.0}, "singular_tolerance"),
+        ({"null_space": 1.0}, "null_space"),
+    ],
+)
+def test_bad_gains_and_rows_are_refused_by_name(options: dict[str, object], word: str) -> None:
+    robot = qd.load("go2", root="fixed")
+    with pytest.raises(qd.ArgumentError, match=word):
+        CartesianImpedance(robot, "FL", **{"stiffness": 100.0, **options})  # type: ignore[arg-type]
+
+
+def test_bad_frames_states_and_vectors_are_refused_by_name() -> None:
+    robot, other = qd.load("go2", root="fixed"), qd.load("solo12", root="fixed")
+    with pytest.raises(qd.UnknownNameError, match="FL_foot"):
+        CartesianImpedance(robot, "FL_foott", stiffness=1.0)
+    with pytest.raises(qd.ArgumentError, match="does not move"):
+        CartesianImpedance(robot, robot.tree.root.name, stiffness=1.0)
+    with pytest.raises(qd.ArgumentTypeError, match="robot"):
+        CartesianImpedance("go2", "FL", stiffness=1.0)  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentError, match="null_space"):
+        CartesianImpedance(robot, "FL", stiffness=1.0, null_space=NullSpacePosture(other))
+    for options, word in (
+        ({"kp": 1.0}, "kp"),
+        ({"posture": np.zeros(3)}, "posture"),
+        ({"posture": robot.q_home, "kp": -1.0}, "kp"),
+        ({"kd": np.ones(3)}, "kd"),
+        ({"capacity": -1.0}, "capacity"),
+        ({"dt": 0.0}, "dt"),
+    ):
+        with pytest.raises(qd.ArgumentError, match=word):
+            NullSpacePosture(robot, **options)  # type: ignore[arg-type]
+    impedance, turning = (
+        CartesianImpedance(robot, "FL", stiffness=k, rows=r) for k, r in ((9.0, None), (1.0, ("ry",)))
+    )
+    dyn = qd.Dynamics(robot)
+    s, at = dyn.update(robot.q_home, np.zeros(robot.nv)), np.zeros(3)
+    skew = Pose.of(2.0 * np.eye(3), np.zeros(3))
+    for call, word in (
+        (lambda: impedance.compute(s, at[:2]), "target"),
+        (lambda: impedance.compute(s, at * np.nan), "target"),
+        (lambda: impedance.compute(s, (0.0, 0.0, 0.0)), "target"),
+        (lambda: turning.compute(s, at), "Pose"),
+        (lambda: turning.compute(s, skew), "rotation"),
+        (lambda: impedance.compute(s, at, velocity=np.zeros(2)), "velocity"),
+        (lambda: impedance.compute(s, at, acceleration=at + np.inf), "acceleration"),
+        (lambda: impedance.compute(s, at, external=np.zeros(4)), "external"),
+        (lambda: impedance.compute("state", at), "s: expected"),
+        (lambda: impedance.compute(qd.Dynamics(other).update(other.q_home, np.zeros(other.nv)), at), "s: a state"),
+        (lambda: impedance.storage(s, at[:1]), "target"),
+    ):
+        with pytest.raises(qd.ArgumentError, match=word):
+            call()
+    with pytest.raises(qd.UnknownNameError, match="FL"):
+        impedance.compute(s, at, stance=("FLL",))
+    dyn.update(robot.q_home, np.zeros(robot.nv))
+    with pytest.raises(qd.StaleStateError):
+        impedance.compute(s, at)
+
+
+def test_gains_come_as_numbers_diagonals_or_matrices() -> None:
+    np.testing.assert_array_equal(gain_matrix("K", 2, 2), 2.0 * np.eye(2))
+    np.testing.assert_array_equal(gain_matrix("K", (1, 2), 2), np.diag((1.0, 2.0)))
+    np.testing.assert_array_equal(gain_matrix("K", 0.0, 2), np.zeros((2, 2)))
+    with pytest.raises(ValueError, match="read-only"):
+        gain_matrix("K", 2.0, 2)[0, 0] = 1.0
