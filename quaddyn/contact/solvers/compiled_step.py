@@ -134,6 +134,7 @@ def advance(
             L[i, j] = M[i, j]
         L[i, i] += dt * damping[i]
     if not factorize(L, parent, L):
+        after[:] = np.nan
         return 0, np.inf, 0, False
     for i in range(nv):
         after[i] = dt * (force[i] - h[i] - damping[i] * v[i])
