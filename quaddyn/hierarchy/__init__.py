@@ -1,5 +1,18 @@
 """Strict priorities between linear tasks: plain matrices in, one vector out, no robot concept."""
 
+from .level import Level
 from .null_space import Solution, Task, equal_priority, prioritized, single_task
+from .solution import HierarchySolution, LevelSolution
+from .solve import solve
 
-__all__ = ["Solution", "Task", "equal_priority", "prioritized", "single_task"]
+__all__ = [
+    "HierarchySolution",
+    "Level",
+    "LevelSolution",
+    "Solution",
+    "Task",
+    "equal_priority",
+    "prioritized",
+    "single_task",
+    "solve",
+]

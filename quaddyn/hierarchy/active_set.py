@@ -1,0 +1,378 @@
+"""The strict hierarchy by primal active sets, one level after the other: NumPy, to be read.
+
+Notation: `x` is feasible for every level above; ``x + Z z`` are all points that leave what those levels reached
+unchanged, if they also keep the inequalities that those levels kept (the *limits*).  A level then solves
+
+    ``min_z |M (x + Z z) - target|^2 + sum over its own inequalities of (distance)^2``  within the limits.
+
+Working set: limits held at a bound (equations), and own inequalities held at a bound in the least-squares sense (rows
+of the objective; the distance is the row's slack).  Each round solves the equations exactly by two rank-revealing
+factorizations, walks there until an inequality outside the set blocks (it joins), and on arrival drops the entry whose
+multiplier (for own rows: whose slack) has most the wrong sign; where none has, this is the optimum.  Every step keeps
+the limits and decreases the objective, so that even an interrupted solve disturbs no level above.
+
+Source: Escande, Mansard and Wieber, *Hierarchical quadratic programming: fast online humanoid-robot motion
+generation*, IJRR 2014; primal active sets: Nocedal and Wright, *Numerical Optimization*, 2nd edition, section 16.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .factor import RowFactor, row_factor
+from .level import UNBOUNDED, Array, Level
+from .solution import BOTH, HierarchySolution, LevelSolution
+
+#: An inequality is kept if it is violated by no more than this share of the size of its terms, |C| |x| + |bound|.
+KEPT = 1e-12
+#: Rows of the working set are held independent beyond this relative remainder.
+INDEPENDENT = 1e-12
+#: A multiplier has the wrong sign beyond this share of the size of the gradient's terms.
+SIGN = 1e-12
+#: A limit is tied to its bound for good where its multiplier exceeds this share.
+TIED = 1e-8
+#: Rows whose lengths differ by more than this are first tried at equal lengths: squares leave 1e-16 only so far.
+SPREAD = 1e3
+
+Sides = NDArray[np.int8]
+
+
+@dataclass(slots=True)
+class _Rows:
+    """All inequalities of all levels, stacked."""
+
+    C: Array
+    lower: Array
+    upper: Array
+    equal: NDArray[np.bool_]  # bounds that meet or cross: an equation at their middle
+    lengths: Array
+    level: NDArray[np.intp]
+    reach: float = 0.0  # a length that x had on the way: what rounding is measured by where x itself is near zero
+
+    @staticmethod
+    def stack(levels: Sequence[Level]) -> _Rows:
+        C = np.vstack([level.C for level in levels])
+        lower = np.concatenate([level.lower for level in levels])
+        upper = np.concatenate([level.upper for level in levels])
+        lower = np.where(lower <= -UNBOUNDED, -np.inf, lower)
+        upper = np.where(upper >= UNBOUNDED, np.inf, upper)
+        equal = np.isfinite(lower) & np.isfinite(upper)
+        equal[equal] = upper[equal] <= lower[equal] + 4e-16 * np.abs(lower[equal])
+        middle = 0.5 * (lower[equal] + upper[equal])
+        lower[equal] = upper[equal] = middle
+        which = np.repeat(np.arange(len(levels)), [len(level.C) for level in levels])
+        return _Rows(C, lower, upper, equal, np.linalg.norm(C, axis=1), which)
+
+    def unit(self) -> _Rows:
+        """The same inequalities with rows of length 1."""
+        d = np.where(self.lengths > 0.0, self.lengths, 1.0)
+        return replace(
+            self, C=self.C / d[:, None], lower=self.lower / d, upper=self.upper / d, lengths=self.lengths / d
+        )
+
+    def bound(self, rows: NDArray[np.intp], sides: Sides) -> Array:
+        return np.where(sides[rows] > 0, self.upper[rows], self.lower[rows])
+
+    def slack(self, x: Array, rows: NDArray[np.intp]) -> Array:
+        """How far each row is above its upper (> 0) or below its lower bound (< 0), 0 where it is kept."""
+        y = self.C[rows] @ x
+        over, under = y - self.upper[rows], self.lower[rows] - y
+        allowed = self.allowance(x, rows)
+        return np.where(over > allowed(self.upper), over, np.where(under > allowed(self.lower), -under, 0.0))
+
+    def allowance(self, x: Array, rows: NDArray[np.intp]) -> Callable[[Array], Array]:
+        """By how much rounding alone may have violated each row, for a given array of bounds."""
+        size = self.lengths[rows] * max(float(np.linalg.norm(x)), self.reach)
+
+        def of(bound: Array) -> Array:
+            b = np.abs(bound[rows])
+            return KEPT * (size + np.where(np.isfinite(b), b, 0.0))
+
+        return of
+
+
+@dataclass(slots=True)
+class _Step:
+    """The optimum of one level for one working set."""
+
+    x: Array
+    multipliers: Array  # of all rows, for this level's objective
+    stationarity: float
+    scale: float
+
+
+@dataclass(slots=True)
+class _Level:
+    """One level's least-squares problem and its solve."""
+
+    rows: _Rows
+    M: Array  # weighted equalities and own rows with equal bounds
+    target: Array
+    own: NDArray[np.intp]
+    limits: NDArray[np.intp]
+    Z: Array
+    rank_tolerance: float
+    damping: float
+    sides: Sides
+    iterations: int = 0
+    lengths: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lengths = np.linalg.norm(self.M, axis=1)
+
+    def working(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        return self.limits[self.sides[self.limits] != 0], self.own[self.sides[self.own] != 0]
+
+    def equations(self, x: Array) -> _Step:
+        """The optimum with the working set held at its bounds, all other inequalities forgotten."""
+        rows, Z = self.rows, self.Z
+        held, soft = self.working()
+        H = row_factor(rows.C[held] @ Z, rows.lengths[held], INDEPENDENT)
+        x = x + Z @ H.least_squares(rows.bound(held, self.sides) - rows.C[held] @ x)
+        N = Z @ H.null
+        M = np.vstack([self.M, rows.C[soft]])
+        target = np.concatenate([self.target, rows.bound(soft, self.sides)])
+        lengths = np.concatenate([self.lengths, rows.lengths[soft]])
+        if self.damping:
+            n = len(x)
+            M, target = np.vstack([M, self.damping * np.eye(n)]), np.concatenate([target, np.zeros(n)])
+            lengths = np.concatenate([lengths, np.full(n, self.damping)])
+        free = row_factor(M @ N, lengths, self.rank_tolerance)
+        x = x + N @ free.least_squares(target - M @ x)
+        return self._certify(x, M, target, lengths, held, soft, H)
+
+    def _certify(
+        self,
+        x: Array,
+        M: Array,
+        target: Array,
+        lengths: Array,
+        held: NDArray[np.intp],
+        soft: NDArray[np.intp],
+        H: RowFactor,
+    ) -> _Step:
+        residual = M @ x - target
+        gradient = self.Z.T @ (M.T @ residual)
+        multipliers = np.zeros(len(self.rows.C))
+        multipliers[held] = H.multipliers(gradient)
+        multipliers[soft] = residual[len(self.M) : len(self.M) + len(soft)]
+        left = gradient + self.Z.T @ (self.rows.C[held].T @ multipliers[held])
+        scale = float(lengths @ (np.abs(target) + lengths * max(float(np.linalg.norm(x)), self.rows.reach))) + 1e-300
+        return _Step(x, multipliers, float(np.linalg.norm(left)), scale)
+
+    def wrong(self, step: _Step) -> Array:
+        """Per row, by how much its multiplier or slack has the wrong sign, in the unit of the gradient; 0 if right."""
+        rows = self.rows
+        _, soft = self.working()
+        wrong = -step.multipliers * self.sides * rows.lengths
+        out = np.where(wrong > SIGN * step.scale, wrong, 0.0)
+        # A slack is judged on the scale of its own row: rows of one level may differ by many decades.
+        inside = -step.multipliers[soft] * self.sides[soft]
+        bound = np.where(self.sides > 0, rows.upper, rows.lower)
+        out[soft] = np.where(inside > rows.allowance(step.x, soft)(bound), wrong[soft], 0.0)
+        return out
+
+    def blocked(self, x: Array, to: Array) -> tuple[float, int, int]:
+        """How far the way from x is open: share of the step, the row that blocks (-1: none) and its side."""
+        rows = self.rows
+        outside = np.concatenate([self.limits, self.own])
+        outside = outside[self.sides[outside] == 0]
+        if not len(outside):
+            return 1.0, -1, 0
+        slack = rows.slack(to, outside)
+        hit = np.flatnonzero(slack)
+        if not len(hit):
+            return 1.0, -1, 0
+        which, side = outside[hit], np.sign(slack[hit]).astype(int)
+        start, end = rows.C[which] @ x, rows.C[which] @ to
+        bound = np.where(side > 0, rows.upper[which], rows.lower[which])
+        move = end - start
+        share = np.clip(np.where(move * side > 0.0, (bound - start) / np.where(move == 0.0, 1.0, move), 0.0), 0.0, 1.0)
+        i = int(np.argmin(share))
+        return float(share[i]), int(which[i]), int(side[i])
+
+    def trial(self, x: Array, guess: Sides) -> _Step | None:
+        """The optimum, if `guess` is its working set."""
+        rows = self.rows
+        possible = np.where(guess > 0, rows.upper, rows.lower)
+        for which in (self.limits, self.own):
+            self.sides[which] = np.where(np.isfinite(possible[which]), guess[which], 0)
+        held, _ = self.working()
+        step = self.equations(x)
+        missed = np.abs(rows.C[held] @ step.x - rows.bound(held, self.sides))
+        if (missed > rows.allowance(step.x, held)(possible)).any():
+            return None
+        return None if self.blocked(x, step.x)[1] >= 0 or self.wrong(step).any() else step
+
+    def fixed(self, step: _Step) -> NDArray[np.intp]:
+        """The inequalities that this level's optimum leaves no choice to: violated ones and limits it presses on."""
+        held, soft = self.working()
+        press = np.abs(step.multipliers[held]) * self.rows.lengths[held]
+        return np.concatenate([held[press > TIED * step.scale], soft[self.rows.slack(step.x, soft) != 0.0]])
+
+    def solve(self, x: Array, cap: int) -> tuple[_Step, bool]:
+        """The optimum from a feasible x; whether the active set was found.
+
+        If a level can be kept entirely the lengths of its rows mean nothing; where they differ by decades it is
+        first tried with rows of equal length, which loses no digits.
+        """
+        lengths = np.concatenate([self.lengths, self.rows.lengths[self.own]])
+        lengths = lengths[lengths > 0.0]
+        if len(self.own) and len(lengths) and lengths.max() > SPREAD * lengths.min() and not self.damping:
+            even = _Level(self.rows.unit(), self.M / self.lengths[:, None], self.target / self.lengths, self.own,
+                          self.limits, self.Z, self.rank_tolerance, 0.0, self.sides.copy())  # fmt: skip
+            step, ended = even.rounds(x, cap)
+            self.iterations += even.iterations
+            x = step.x
+            off = np.abs(self.M @ x - self.target)
+            size = self.lengths * max(float(np.linalg.norm(x)), self.rows.reach) + np.abs(self.target)
+            if ended and (off <= KEPT * size).all() and not self.rows.slack(x, self.own).any():
+                step.multipliers[:] = 0.0
+                self.sides[:] = even.sides
+                return step, True
+        return self.rounds(x, cap)
+
+    def rounds(self, x: Array, cap: int) -> tuple[_Step, bool]:
+        """Active-set rounds from a feasible x; whether they came to an end."""
+        rows = self.rows
+        slack = rows.slack(x, self.own)
+        self.sides[self.own] = np.sign(slack).astype(np.int8)
+        self.sides[self.own[rows.equal[self.own]]] = 0  # they are rows of M
+        stuck = 0
+        for _ in range(cap):
+            step = self.equations(x)
+            share, row, side = self.blocked(x, step.x)
+            if row >= 0:
+                self.iterations += 1
+                x = x + share * (step.x - x)
+                self.sides[row] = side
+                stuck = stuck + 1 if share == 0.0 else 0
+                continue
+            x = step.x
+            wrong = self.wrong(step)
+            if not wrong.any():
+                return step, True
+            self.iterations += 1
+            # Bland's rule (the lowest index) ends cycles at a degenerate point; the largest is faster elsewhere.
+            row = int(np.flatnonzero(wrong)[0]) if stuck > 20 else int(np.argmax(wrong))
+            self.sides[row] = 0
+        step.x = x
+        return step, False
+
+
+@dataclass(slots=True)
+class _Walk:
+    """What the way down through the levels collects."""
+
+    x: Array
+    steps: list[_Step] = field(default_factory=list)
+    ranks: list[int] = field(default_factory=list)
+    working: list[Sides] = field(default_factory=list)
+    iterations: int = 0
+    ended: bool = True
+    path: str = "equalities"
+
+
+def descend(
+    levels: Sequence[Level],
+    *,
+    rank_tolerance: float,
+    damping: float,
+    max_iterations: int,
+    guess: Sequence[Sides] | None,
+) -> HierarchySolution:
+    """Solve the hierarchy; arguments checked by the caller, as documented at `solve`."""
+    n = levels[0].n
+    rows = _Rows.stack(levels)
+    objectives = [_objective(level, rows, k) for k, level in enumerate(levels)]
+    objectives.append((np.eye(n), np.zeros(n)))  # the shortest x, where freedom is left
+
+    def walk(start: Array, look: bool) -> _Walk:
+        out = _Walk(start, path="warm" if guess is not None else "active set") if look else _Walk(start)
+        Z = np.eye(n)
+        limits = np.arange(0)
+        sides = np.zeros(len(rows.C), dtype=np.int8)
+        for k, (M, target) in enumerate(objectives):
+            own = np.flatnonzero((rows.level == k) & ~rows.equal)
+            level_damping = damping if k < len(levels) else 0.0
+            level = _Level(rows, M, target, own, limits, Z, rank_tolerance, level_damping, np.zeros_like(sides))
+            if not look:
+                step = level.equations(out.x)
+            else:
+                trial = None if guess is None else level.trial(out.x, guess[k])
+                if trial is None:
+                    out.path = "active set"
+                    level.sides[:] = 0
+                    level.sides[limits] = sides[limits]
+                    step, ended = level.solve(out.x, max_iterations)
+                    out.ended &= ended
+                    out.iterations += level.iterations
+                else:
+                    step = trial
+            out.x, sides = step.x, level.sides
+            out.steps.append(step)
+            out.working.append(sides)
+            fixed = level.fixed(step)
+            lengths = np.concatenate([level.lengths, rows.lengths[fixed]])
+            factor = row_factor(np.vstack([M, rows.C[fixed]]) @ Z, lengths, rank_tolerance)
+            out.ranks.append(factor.rank)
+            Z = Z @ factor.null
+            limits = np.setdiff1d(np.concatenate([limits, own]), fixed)
+        return out
+
+    way = walk(np.zeros(n), False)
+    rows.reach = float(np.linalg.norm(way.x))
+    if rows.slack(way.x, np.flatnonzero(~rows.equal)).any():
+        way = walk(way.x, True)
+    return _solution(levels, rows, way)
+
+
+def _objective(level: Level, rows: _Rows, k: int) -> tuple[Array, Array]:
+    """(M, target) of a level: weighted equalities and its own inequalities whose bounds meet; no rows of zeros."""
+    root = np.sqrt(level.weights)
+    meet = (rows.level == k) & rows.equal
+    M = np.vstack([root[:, None] * level.A, rows.C[meet]])
+    target = np.concatenate([root * level.b, rows.upper[meet]])
+    used = M.any(axis=1)
+    return M[used], target[used]
+
+
+def _solution(levels: Sequence[Level], rows: _Rows, way: _Walk) -> HierarchySolution:
+    x = way.x
+    sides = way.working[-1]
+    out = []
+    worst = 0.0
+    for k, level in enumerate(levels):
+        which = rows.level == k
+        y = level.C @ x
+        allowed = 2.0 * KEPT * rows.lengths[which] * max(float(np.linalg.norm(x)), rows.reach)
+        over, under = y - level.upper, level.lower - y
+        violation = np.where(over > np.maximum(under, allowed), over, np.where(under > allowed, -under, 0.0))
+        active = np.where(rows.equal[which], BOTH, sides[which]).astype(np.int8)
+        for held in way.working:
+            active = np.where(active == 0, held[which], active)
+        active = np.where((violation != 0.0) & (active != BOTH), np.sign(violation), active).astype(np.int8)
+        own = np.where(rows.equal[which], y - rows.upper[which], violation)
+        pressing = (*(way.steps[k].multipliers[rows.level == j] for j in range(k)), own)
+        kkt = way.steps[k].stationarity / way.steps[k].scale
+        worst = max(worst, kkt)
+        crossed = bool((level.lower > level.upper).any())
+        out.append(
+            LevelSolution(
+                level.b - level.A @ x,
+                violation,
+                way.ranks[k],
+                active,
+                pressing,
+                kkt,
+                not violation.any() and not crossed,
+            )
+        )
+    status = "optimal" if out[0].feasible else "infeasible"
+    if not way.ended or not np.isfinite(x).all():
+        status = "inaccurate"
+    return HierarchySolution(x, tuple(out), status, worst, way.iterations, way.path, tuple(way.working))

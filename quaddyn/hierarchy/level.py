@@ -1,0 +1,122 @@
+"""`Level`: what one priority asks for, as plain matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError
+
+Array = NDArray[np.float64]
+
+#: A bound of at least this size is no bound: models write "unlimited" as 1.8e308 as often as inf.
+UNBOUNDED = 1e100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Level:
+    """One level of a strict hierarchy: equalities ``A x = b`` and inequalities ``lower <= C x <= upper``.
+
+    Both are wishes, kept in the least-squares sense.  A level minimizes
+
+        ``sum_i weights_i (A_i x - b_i)^2 + sum_j (distance of C_j x from [lower_j, upper_j])^2``
+
+    among all x that leave every level above at its own minimum.  An inequality that can be kept is kept, and is from
+    then on a limit for every level below (Escande, Mansard and Wieber, *Hierarchical quadratic programming*, IJRR
+    2014, section 2).  The length of a row of C is its weight against the other rows of its level when they conflict,
+    and means nothing otherwise.
+
+    Attributes:
+        A: (m, n) matrix of the equalities; None for none.
+        b: (m,) their wanted values.
+        weights: (m,) or one number >= 0 by which squared residuals are multiplied; 1 by default.  A row of weight 0
+            asks for nothing.
+        C: (p, n) matrix of the inequalities; None for none.
+        lower: (p,) lower bounds; -inf, or anything below -1e100, for none; None for none at all.
+        upper: (p,) upper bounds, likewise.  Bounds may cross: such a row is held at their middle, violates both by
+            half the gap, and the level is never feasible.
+
+    Raises:
+        ArgumentError: wrong shapes, a NaN, an infinite entry where only a number makes sense, or neither A nor C.
+    """
+
+    A: Any = None
+    b: Any = None
+    _: KW_ONLY
+    weights: Any = 1.0
+    C: Any = None
+    lower: Any = None
+    upper: Any = None
+
+    def __post_init__(self) -> None:
+        if self.A is None and self.C is None:
+            raise ArgumentError("Level: expected equalities (A, b) or inequalities (C, lower, upper), got neither")
+        if (self.A is None) != (self.b is None):
+            raise ArgumentError("Level: A and b come together, got only one of them")
+        if self.C is None and not (self.lower is None and self.upper is None):
+            raise ArgumentError("Level: lower and upper bound the rows of C, which is missing")
+        n = np.shape(self.C if self.A is None else self.A)[-1:]
+        A = np.zeros((0, *n)) if self.A is None else _matrix("A", self.A)
+        C = np.zeros((0, *n)) if self.C is None else _matrix("C", self.C)
+        if C.shape[1] != A.shape[1]:
+            raise ArgumentError(f"C: expected {A.shape[1]} columns, as A has, got {C.shape[1]}")
+        m, p = len(A), len(C)
+        b = np.zeros(0) if self.b is None else _vector("b", self.b, m)
+        if not (np.isfinite(A).all() and np.isfinite(b).all() and np.isfinite(C).all()):
+            raise ArgumentError("Level: every entry of A, b and C must be finite")
+        weights = np.full(m, self.weights, dtype=np.float64) if np.ndim(self.weights) == 0 else self.weights
+        weights = _vector("weights", weights, m)
+        if not (np.isfinite(weights).all() and (weights >= 0.0).all()):
+            raise ArgumentError(f"weights: expected finite numbers >= 0, got {weights}")
+        lower = np.full(p, -np.inf) if self.lower is None else _vector("lower", self.lower, p)
+        upper = np.full(p, np.inf) if self.upper is None else _vector("upper", self.upper, p)
+        for name, bound, wrong in (("lower", lower, np.inf), ("upper", upper, -np.inf)):
+            if np.isnan(bound).any() or (bound == wrong).any():
+                raise ArgumentError(f"{name}: expected numbers or {-wrong}, got {bound}")
+        for name, value in (("A", A), ("b", b), ("weights", weights), ("C", C), ("lower", lower), ("upper", upper)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def n(self) -> int:
+        """Length of the vector asked for."""
+        return int(self.A.shape[1])
+
+
+def check_levels(levels: Sequence[Level]) -> int:
+    """The common number of columns of `levels`.
+
+    Raises:
+        ArgumentError: no level at all, something else than a `Level`, or different numbers of columns.
+    """
+    if not levels:
+        raise ArgumentError("levels: expected at least one Level")
+    for k, level in enumerate(levels):
+        if not isinstance(level, Level):
+            raise ArgumentError(f"levels[{k}]: expected a Level, got {type(level).__name__}")
+        if level.n != levels[0].n:
+            raise ArgumentError(f"levels[{k}]: has {level.n} columns, levels[0] has {levels[0].n}")
+    return levels[0].n
+
+
+def _matrix(name: str, value: object) -> Array:
+    try:
+        out = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name}: expected a matrix of numbers") from None
+    if out.ndim != 2:
+        raise ArgumentError(f"{name}: expected a matrix, got shape {out.shape}")
+    return out
+
+
+def _vector(name: str, value: object, size: int) -> Array:
+    try:
+        out = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name}: expected a vector of numbers") from None
+    if out.shape != (size,):
+        raise ArgumentError(f"{name}: expected shape ({size},), got {out.shape}")
+    return out

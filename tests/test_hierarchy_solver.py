@@ -1,0 +1,227 @@
+"""The strict solver with inequalities: optimal for an independent judge, strict, certified, calm when it is hard."""
+
+import hierarchy_problems as hp
+import numpy as np
+import pytest
+
+from quaddyn.errors import ArgumentError
+from quaddyn.hierarchy import Level, prioritized, solve
+
+
+def certificate_error(levels, solution):
+    """Largest relative violation of the optimality conditions, from the published multipliers alone."""
+    x, worst = solution.x, 0.0
+    frozen = np.zeros((0, levels[0].n))
+    for k, (level, out) in enumerate(zip(levels, solution.levels, strict=True)):
+        Z = hp.null_space(frozen)
+        terms = [(level.A.T * level.weights) @ (level.A @ x - level.b)]
+        terms += [levels[j].C.T @ out.multipliers[j] for j in range(k + 1)]
+        lengths = np.linalg.norm(level.A, axis=1)
+        size = (level.weights * lengths) @ (np.abs(level.b) + lengths * np.linalg.norm(x)) + 1e-9
+        lengths = np.linalg.norm(level.C, axis=1)
+        size += lengths @ lengths * np.linalg.norm(x) + sum(float(np.linalg.norm(term)) for term in terms)
+        worst = max(worst, float(np.linalg.norm(Z.T @ np.sum(terms, axis=0))) / size)
+        for j in range(k + 1):
+            press = out.multipliers[j]
+            y = levels[j].C @ x
+            lower, upper = hp.merged(levels[j])
+            assert (press[y < upper - 1e-7 * (1 + np.abs(y))] <= 1e-9 * size).all()
+            assert (press[y > lower + 1e-7 * (1 + np.abs(y))] >= -1e-9 * size).all()
+        # The level's own violation is the multiplier of its own inequalities, and lives in the last entry.
+        np.testing.assert_allclose(
+            out.multipliers[k][~(level.lower > level.upper)],
+            out.violation[~(level.lower > level.upper)],
+            atol=1e-7 * (1 + np.abs(level.C @ x).max(initial=0.0)),
+        )
+        tied = [levels[j].C[np.abs(out.multipliers[j]) > 1e-6 * size] for j in range(k + 1)]
+        frozen = np.vstack(
+            [frozen, level.A[level.weights > 0], level.C[(out.violation != 0.0) | (out.active == 2)], *tied]
+        )
+    return worst
+
+
+@pytest.mark.parametrize("kind", hp.KINDS)
+def test_no_level_can_be_improved_without_giving_up_one_above(kind):
+    pytest.importorskip("piqp")
+    rng = np.random.default_rng([7, hp.KINDS.index(kind)])
+    doubtful = 0
+    for _ in range(24):
+        levels = hp.problem(kind, rng)
+        solution = solve(levels)
+        verdict = hp.judge(levels, solution.x)
+        assert verdict.excess <= 1.0 and verdict.violation <= 1e-10, solution.status
+        assert solution.verified
+        doubtful += verdict.doubtful
+    assert doubtful <= 1
+
+
+@pytest.mark.parametrize("kind", [k for k in hp.KINDS if k != "badly scaled"])
+def test_the_published_multipliers_prove_the_optimum(kind):
+    rng = np.random.default_rng([8, hp.KINDS.index(kind)])
+    for _ in range(12):
+        levels = hp.problem(kind, rng)
+        solution = solve(levels)
+        assert certificate_error(levels, solution) <= 1e-9
+        assert solution.kkt <= 1e-12
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.3])
+def test_without_inequalities_it_is_the_pure_projection(damping):
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        n = int(rng.integers(1, 15))
+        tasks = []
+        for _ in range(int(rng.integers(1, 5))):
+            m, r = int(rng.integers(1, n + 2)), int(rng.integers(1, n + 1))
+            tasks.append((rng.normal(size=(m, r)) @ rng.normal(size=(r, n)), rng.normal(size=m)))
+        ours = solve([Level(J, w) for J, w in tasks], damping=damping)
+        projection = prioritized(tasks, damping=damping)
+        np.testing.assert_allclose(ours.x, projection.x, atol=1e-9 * (1 + np.abs(projection.x).max()))
+        assert tuple(level.rank for level in ours.levels) == projection.ranks
+        assert ours.path == "equalities" and ours.status == "optimal"
+
+
+@pytest.mark.parametrize("kind", ["generic", "rank deficient", "conflicting", "all levels bounded", "infeasible"])
+def test_weights_below_do_not_move_what_is_above(kind):
+    rng = np.random.default_rng([9, hp.KINDS.index(kind)])
+    for _ in range(15):
+        levels = hp.problem(kind, rng)
+        before = solve(levels)
+        for k in range(1, len(levels)):
+            heavier = [
+                Level(v.A, v.b, weights=v.weights * (1e4 if j >= k else 1.0), C=v.C, lower=v.lower, upper=v.upper)
+                for j, v in enumerate(levels)
+            ]
+            after = solve(heavier)
+            for j in range(k):
+                size = 1.0 + np.abs(levels[j].b).max(initial=0.0)
+                np.testing.assert_allclose(after.levels[j].residual, before.levels[j].residual, atol=1e-10 * size)
+                np.testing.assert_allclose(after.levels[j].violation, before.levels[j].violation, atol=1e-10 * size)
+
+
+def test_an_impossible_first_level_is_violated_least_and_flagged():
+    """x >= 1 and x <= -1: least squares meets in the middle; the second level gets what does not matter to that."""
+    walls = Level(C=[[1.0, 0.0], [1.0, 0.0]], lower=[1.0, -np.inf], upper=[np.inf, -1.0])
+    solution = solve([walls, Level([[1.0, 1.0]], [5.0])])
+    np.testing.assert_allclose(solution.x, [0.0, 5.0], atol=1e-14)
+    assert solution.status == "infeasible" and not solution.levels[0].feasible
+    np.testing.assert_allclose(solution.levels[0].violation, [-1.0, 1.0], atol=1e-14)
+    assert solution.levels[0].active.tolist() == [-1, 1]
+    crossed = solve([Level(C=[[1.0, 0.0]], lower=[1.0], upper=[-1.0]), Level([[1.0, 1.0]], [5.0])])
+    np.testing.assert_allclose(crossed.x, [0.0, 5.0], atol=1e-14)
+    assert crossed.status == "infeasible"
+
+
+def test_an_inequality_kept_on_a_lower_level_limits_the_levels_below_it_only():
+    position = Level([[1.0, 0.0]], [2.0])
+    wish = Level(C=[[1.0, 0.0], [0.0, 1.0]], lower=[-1.0, -1.0], upper=[1.0, 1.0])
+    reach = Level([[0.0, 1.0]], [3.0])
+    first = solve([position, wish, reach])
+    np.testing.assert_allclose(first.x, [2.0, 1.0], atol=1e-14)
+    np.testing.assert_allclose(first.levels[1].violation, [1.0, 0.0], atol=1e-14)
+    assert first.status == "optimal" and not first.levels[1].feasible
+    np.testing.assert_allclose(first.levels[2].multipliers[1], [0.0, 2.0], atol=1e-13)
+    last = solve([position, reach, wish])
+    np.testing.assert_allclose(last.x, [2.0, 3.0], atol=1e-14)
+
+
+def test_a_warm_start_changes_the_work_but_not_the_answer():
+    rng = np.random.default_rng(3)
+    warm = 0
+    for kind in ("generic", "conflicting", "box", "all levels bounded", "infeasible"):
+        for _ in range(8):
+            levels = hp.problem(kind, rng)
+            cold = solve(levels)
+            moved = [Level(v.A, v.b + 1e-6, weights=v.weights, C=v.C, lower=v.lower, upper=v.upper) for v in levels]
+            a, b = solve(moved, warm=cold), solve(moved)
+            np.testing.assert_allclose(a.x, b.x, atol=1e-9 * (1 + np.abs(b.x).max()))
+            assert a.verified
+            warm += a.path in ("warm", "equalities")
+    assert warm >= 36
+
+
+def test_a_wrong_warm_start_is_only_slower():
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        levels = hp.problem("all levels bounded", rng)
+        cold = solve(levels)
+        for guess in cold.working:
+            guess[:] = rng.integers(-1, 2, size=len(guess))
+        again = solve(levels, warm=cold)
+        assert again.verified
+        np.testing.assert_allclose(again.x, cold.x, atol=1e-9 * (1 + np.abs(cold.x).max()))
+
+
+def test_the_same_problem_gives_the_same_bits():
+    levels = hp.problem("conflicting", np.random.default_rng(5))
+    assert solve(levels).x.tobytes() == solve(levels).x.tobytes()
+
+
+def test_freedom_left_over_goes_to_the_shortest_x():
+    solution = solve([Level(C=[[1.0, 1.0, 0.0]], lower=[2.0])])
+    np.testing.assert_allclose(solution.x, [1.0, 1.0, 0.0], atol=1e-14)
+    assert solution.levels[0].active.tolist() == [-1]
+
+
+@pytest.mark.parametrize("huge", [np.inf, 1.7976931348623157e308, 1e100])
+def test_a_huge_bound_is_no_bound(huge):
+    solution = solve([Level(C=np.eye(2), lower=[-huge, -huge], upper=[huge, 0.5]), Level(np.eye(2), [3.0, 3.0])])
+    np.testing.assert_allclose(solution.x, [3.0, 0.5], atol=1e-14)
+
+
+def test_levels_without_rows_and_rows_of_zeros_are_harmless():
+    nothing = Level(np.zeros((0, 3)), [])
+    zeros = Level(np.zeros((2, 3)), [1.0, 2.0], C=np.zeros((1, 3)), lower=[1.0])
+    solution = solve([nothing, zeros, Level(np.eye(3), [1.0, 2.0, 3.0]), nothing])
+    np.testing.assert_allclose(solution.x, [1.0, 2.0, 3.0], atol=1e-14)
+    assert [level.rank for level in solution.levels] == [0, 0, 3, 0]
+    assert solution.levels[1].violation.tolist() == [-1.0] and solution.verified
+
+
+def test_running_out_of_iterations_is_flagged_and_gives_up_no_level_above():
+    rng = np.random.default_rng(6)
+    flagged = 0
+    for _ in range(10):
+        levels = hp.problem("box", rng)
+        short, full = solve(levels, max_iterations=1), solve(levels)
+        assert np.isfinite(short.x).all()
+        if short.status == "inaccurate":
+            flagged += 1
+            assert not short.verified
+            assert short.levels[0].error <= full.levels[0].error + 1e-9
+    assert flagged >= 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"A": [[np.nan]], "b": [1.0]}, "finite"),
+        ({"A": [[1.0]], "b": [np.inf]}, "finite"),
+        ({"A": [[1.0]]}, "together"),
+        ({}, "neither"),
+        ({"A": [1.0], "b": [1.0]}, "matrix"),
+        ({"A": [[1.0]], "b": [1.0, 2.0]}, "b: expected shape"),
+        ({"A": [[1.0]], "b": [1.0], "weights": [-1.0]}, "weights"),
+        ({"A": [[1.0]], "b": [1.0], "C": [[1.0, 2.0]]}, "C: expected 1 columns"),
+        ({"C": [[1.0]], "lower": [np.nan]}, "lower"),
+        ({"C": [[1.0]], "upper": [-np.inf]}, "upper"),
+        ({"A": [[1.0]], "b": [1.0], "upper": [1.0]}, "missing"),
+        ({"A": [["x"]], "b": [1.0]}, "A: expected a matrix of numbers"),
+    ],
+)
+def test_a_level_that_makes_no_sense_is_refused(arguments, words):
+    with pytest.raises(ArgumentError, match=words):
+        Level(**arguments)
+
+
+def test_options_out_of_range_are_refused():
+    level = Level(np.eye(2), np.zeros(2))
+    for wrong in ({"damping": -1.0}, {"rank_tolerance": 1.0}, {"max_iterations": 0}):
+        with pytest.raises(ArgumentError, match=next(iter(wrong))):
+            solve([level], **wrong)
+    with pytest.raises(ArgumentError, match="at least one"):
+        solve([])
+    with pytest.raises(ArgumentError, match=r"levels\[1\]"):
+        solve([level, Level(np.eye(3), np.zeros(3))])
+    with pytest.raises(ArgumentError, match="warm"):
+        solve([level, level], warm=solve([level]))
