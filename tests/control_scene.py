@@ -64,17 +64,18 @@ def run(
     period: float = 1e-3,
     dt: float = 2.5e-4,
     planes: Sequence[CompliantPlane] = (),
+    touch: Sequence[str] | None = None,
     external: dict[str, Array] | None = None,
     held: Sequence[str] = (),
     each: Callable[[float, Array, Array, dict[str, Array]], None] | None = None,
 ) -> tuple[Array, Array]:
-    """Simulate; `control` gets the state and the planes' forces on the feet; `each` is called every period."""
+    """Simulate; `control` gets the state and the planes' forces on the feet; `each` is called every period; `touch`: feet that can."""
     dyn, plant = qd.Dynamics(robot), qd.Dynamics(robot, validate=False)
     inner = round(period / dt)
     external = external or {}
     for tick in range(round(seconds / period)):
         s = dyn.update(q, v)
-        touching = dict(foot_forces(s, planes)) if planes else {}
+        touching = dict(foot_forces(s, planes, touch)) if planes else {}
         if each is not None:
             each(tick * period, q, v, touching)
         tau = control(s, touching)
@@ -89,5 +90,5 @@ def run(
             v = v + dt * a
             q = pin.integrate(robot.model, q, dt * v)
             if planes and i < inner - 1:
-                touching = dict(foot_forces(plant.update(q, v), planes))
+                touching = dict(foot_forces(plant.update(q, v), planes, touch))
     return q, v

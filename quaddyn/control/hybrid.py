@@ -33,7 +33,9 @@ class HybridControl:
 
     u from `ForceRegulator`.  Because both halves pass through the full Lambda of one operational space, the motion
     half makes no acceleration along the force rows and hence no contact force, and once the contact answers with u
-    the force half makes no motion: Khatib's consistent form of Raibert and Craig's selection.
+    the force half makes no motion: Khatib's consistent form of Raibert and Craig's selection.  Where dry friction holds
+    the frame off its target, what the motion half pushes in vain reaches the force rows through Lambda: the integral
+    takes it out, feed-forward alone does not.
     Source: Raibert, Craig 1981, "Hybrid position/force control of manipulators"; Khatib 1987, secs. 7 and 8.
 
     *Gains.*  Along a force row the frame with its inertia m presses on a surface of any stiffness: by Routh the loop

@@ -1,0 +1,380 @@
+"""Force control presses as hard as it is told, on any surface; hybrid control moves along it at the same time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from control_scene import bent, constrained, random_state, run, strong
+from finite_differences import along
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import quaddyn as qd
+from quaddyn.contact import CompliantPlane
+from quaddyn.control import ForceControl, HybridControl, NullSpacePosture, TaskTorque
+from quaddyn.control.force import ForceRegulator
+from quaddyn.control.task import FrameTask
+from quaddyn.urdf.tree import Pose
+
+Array = np.ndarray
+G = 9.81
+LEGS = (
+    ("go2", "FL"),
+    ("hyq", "RR"),
+    ("solo8", "FR"),
+    ("anymal_c", "RL"),
+    ("four_link_leg", "leg"),
+    ("two_link_leg", "leg"),
+)
+ROBOTS: dict[str, qd.Robot] = {}
+
+
+def fixed(name: str) -> qd.Robot:
+    return ROBOTS.setdefault(name, strong(name, "fixed"))
+
+
+def wall_at(robot: qd.Robot, foot: str, q: Array, gap: float = 0.0, **options: float) -> CompliantPlane:
+    x = qd.Dynamics(robot).frame_placement(q, foot).translation[0] + robot.legs[foot].foot.radius + gap
+    return CompliantPlane.wall(x, **{"stiffness": 1e5, "damping": 100.0, "friction": 0.4, **options})
+
+
+# -- the bar: 0.3 m g on a stiff wall ------------------------------------------------------------------------------
+@pytest.mark.parametrize(("name", "foot"), LEGS)
+@pytest.mark.parametrize("sensor", [True, False])
+def test_a_foot_presses_three_tenths_of_the_weight_on_a_stiff_wall(name: str, foot: str, sensor: bool) -> None:
+    robot = fixed(name)
+    q = bent(robot)
+    # What holds a stuck foot back across is no business of a controller without a sensor.
+    wall = wall_at(robot, foot, q, gap=5e-4, friction=0.4 if sensor else 0.0)
+    start = qd.Dynamics(robot).frame_placement(q, foot).translation
+    control = HybridControl(robot, foot, force=("x",))
+    wanted = np.array([-0.3 * robot.mass * G])  # on the robot: the wall is in front
+    seen: list[float] = []
+
+    def torque(s: qd.State, touching: dict[str, Array]) -> Array:
+        measured = touching[foot][:1].copy() if sensor else None
+        return control.compute(s, start, wanted, measured=measured).tau
+
+    def each(t: float, _q: Array, _v: Array, touching: dict[str, Array]) -> None:
+        seen.append(float(touching[foot][0]))
+
+    run(robot, q, np.zeros(robot.nv), torque, 0.6, planes=(wall,), touch=(foot,), each=each)
+    settled = np.array(seen[-200:])
+    np.testing.assert_allclose(settled, wanted[0], rtol=0.02)
+
+
+def test_the_integral_takes_out_what_the_feed_forward_does_not_know() -> None:
+    robot = fixed("go2")
+    q = bent(robot)
+    wall = wall_at(robot, "FL", q, friction=0.0)
+    start = qd.Dynamics(robot).frame_placement(q, "FL").translation
+    wanted = np.array([-0.3 * robot.mass * G])
+    unknown = np.array([0.2 * robot.mass * G, 0.0, 0.0])  # something pushes the foot towards the wall
+    ends = {}
+    for ki in (0.0, 10.0):
+        control, seen = HybridControl(robot, "FL", force=("x",), ki=ki), []
+        run(
+            robot,
+            q,
+            np.zeros(robot.nv),
+            lambda s, f, control=control: control.compute(s, start, wanted, measured=f["FL"][:1].copy()).tau,
+            0.6,
+            planes=(wall,),
+            touch=("FL",),
+            external={"FL": unknown},
+            each=lambda t, q_, v_, f, seen=seen: seen.append(float(f["FL"][0])),
+        )
+        ends[ki] = seen[-1]
+    assert ends[0.0] == pytest.approx(wanted[0] - unknown[0], rel=0.02)
+    assert ends[10.0] == pytest.approx(wanted[0], rel=0.02)
+
+
+def test_pure_force_control_without_friction_presses_and_is_damped_across() -> None:
+    robot = fixed("four_link_leg")
+    q = bent(robot)
+    wall = wall_at(robot, "leg", q, friction=0.0)
+    control = ForceControl(robot, "leg", rows=("x",), null_space=NullSpacePosture(robot, q))
+    wanted = np.array([-0.3 * robot.mass * G])
+    seen = []
+    _, v = run(
+        robot,
+        q,
+        np.zeros(robot.nv),
+        lambda s, f: control.compute(s, wanted, measured=f["leg"][:1].copy()).tau,
+        1.0,
+        planes=(wall,),
+        touch=("leg",),
+        each=lambda t, q_, v_, f: seen.append(float(f["leg"][0])),
+    )
+    np.testing.assert_allclose(seen[-100:], wanted[0], rtol=0.02)
+    assert np.abs(v).max() < 1e-2
+
+
+@pytest.mark.parametrize("stiffness", [1e3, 1e4, 1e5])
+def test_default_gains_hold_on_soft_and_stiff_walls_without_any_damping_of_theirs(stiffness: float) -> None:
+    robot = fixed("go2")
+    q = bent(robot)
+    wall = wall_at(robot, "FL", q, stiffness=stiffness, damping=0.0)
+    start = qd.Dynamics(robot).frame_placement(q, "FL").translation
+    control, wanted, seen = HybridControl(robot, "FL", force=("x",)), np.array([-0.3 * robot.mass * G]), []
+    run(
+        robot,
+        q,
+        np.zeros(robot.nv),
+        lambda s, f: control.compute(s, start, wanted, measured=f["FL"][:1].copy()).tau,
+        0.5,
+        dt=2e-4,
+        planes=(wall,),
+        touch=("FL",),
+        each=lambda t, q_, v_, f: seen.append(float(f["FL"][0])),
+    )
+    np.testing.assert_allclose(seen[-100:], wanted[0], rtol=0.02)
+
+
+# -- hybrid: both at once ------------------------------------------------------------------------------------------
+def test_the_foot_slides_down_a_tilted_wall_at_constant_pressure() -> None:
+    robot = fixed("go2")
+    q = bent(robot)
+    dyn = qd.Dynamics(robot)
+    start = dyn.frame_placement(q, "FL").translation
+    tilt = pin.exp3(np.array([0.0, 0.4, 0.2]))
+    normal = tilt @ (-1.0, 0.0, 0.0)
+    wall = CompliantPlane(
+        point=start - robot.legs["FL"].foot.radius * normal, normal=normal, stiffness=1e5, damping=100.0, friction=0.05
+    )
+    control = HybridControl(robot, "FL", force=("x",), axes=tilt, bandwidth=10.0)
+    pressure = 0.3 * robot.mass * G
+    way = 0.04 * tilt[:, 2] + 0.02 * tilt[:, 1]  # within the wall
+    forces, errors, clock = [], [], [0.0]
+
+    def reference(t: float) -> tuple[Array, Array, Array]:
+        w = 2.0 * np.pi
+        return start + way * 0.5 * (1 - np.cos(w * t)), way * 0.5 * w * np.sin(w * t), way * 0.5 * w * w * np.cos(w * t)
+
+    def torque(s: qd.State, touching: dict[str, Array]) -> Array:
+        target, velocity, acceleration = reference(clock[0])
+        measured = np.array([touching["FL"][:3] @ tilt[:, 0]])
+        return control.compute(
+            s, target, np.array([-pressure]), measured=measured, velocity=velocity, acceleration=acceleration
+        ).tau
+
+    def each(t: float, q_: Array, _v: Array, touching: dict[str, Array]) -> None:
+        clock[0] = t
+        forces.append(float(touching["FL"][:3] @ normal))
+        off = dyn.frame_placement(q_, "FL").translation - reference(t)[0]
+        errors.append(np.linalg.norm(tilt[:, 1:].T @ off))
+
+    run(robot, q, np.zeros(robot.nv), torque, 1.0, planes=(wall,), touch=("FL",), each=each)
+    assert np.abs(np.array(forces[300:]) - pressure).max() < 0.05 * pressure
+    # friction, which nobody told it of, over the stiffness of the motion: it lags by millimetres
+    assert max(errors[300:]) < 0.005
+
+
+@pytest.mark.parametrize(("name", "foot"), LEGS)
+def test_in_the_air_motion_rows_are_exact_whatever_the_force_rows_do(name: str, foot: str) -> None:
+    robot = fixed(name)
+    dyn = qd.Dynamics(robot)
+    for seed in range(5):
+        q, v = random_state(robot, seed)
+        control = HybridControl(robot, foot, force=("x",), ki=0.0)
+        s = dyn.update(q, v)
+        target = s.placement(foot).translation + 0.05
+        free = control.compute(s, target, np.zeros(1))
+        if free.singular:
+            continue
+        motion = FrameTask(robot, foot).motion(s, target)
+        w = 2.0 * np.pi * control.bandwidth
+        expected = w * w * motion.error + 2.0 * w * motion.rate
+        expected[0] = control.damping_rate * motion.rate[0]
+        a = constrained(robot, dyn, q, v, free.tau, (), {})[0]
+        np.testing.assert_allclose(motion.J @ a + motion.drift, expected, atol=1e-6 * (1.0 + np.abs(expected).max()))
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=25, deadline=None)
+def test_on_a_rigid_wall_the_force_is_the_one_asked_for_and_the_motion_along_it_exact(seed: int) -> None:
+    robot = fixed("go2")
+    dyn, rng = qd.Dynamics(robot), np.random.default_rng(seed)
+    q, v = random_state(robot, seed, 0.5)
+    axes = pin.exp3(rng.normal(size=3))
+    normal = axes[:, 0]
+    J = dyn.frame_jacobian(q, "FL")[:3]
+    v = v - np.linalg.pinv(J) @ (normal * (normal @ J @ v))  # along the wall
+    s = dyn.update(q, v)
+    control = HybridControl(robot, "FL", force=("x",), axes=axes)
+    f = rng.normal(size=1) * 50.0
+    target = s.placement("FL").translation + 0.03 * rng.normal(size=3)
+    out = control.compute(s, target, f)
+    if out.singular:
+        return
+    motion = FrameTask(robot, "FL", axes=axes).motion(s, target)
+    # forward dynamics with the wall as a rigid constraint on the normal direction: one KKT row
+    row = normal @ J
+    K = np.block([[s.M, -row[:, None]], [row[None, :], np.zeros((1, 1))]])
+    drift = float(normal @ s.drift("FL")[:3])
+    x = np.linalg.solve(K, np.concatenate((robot.expand(out.tau) - s.h, [-drift])))
+    w = 2.0 * np.pi * control.bandwidth
+    wanted = (w * w * motion.error + 2.0 * w * motion.rate)[1:]
+    scale = 1.0 + np.abs(wanted).max() + abs(x[-1])
+    assert x[-1] == pytest.approx(f[0], abs=1e-8 * scale)
+    np.testing.assert_allclose((motion.J @ x[:-1] + motion.drift)[1:], wanted, atol=1e-7 * scale)
+
+
+def test_a_standing_robot_presses_with_one_foot_while_three_bear_it() -> None:
+    robot = strong("anymal_c")
+    feet = ("FR", "RL", "RR")
+    dyn, q, v = qd.Dynamics(robot), np.array(robot.q_home), np.zeros(robot.nv)
+    s = dyn.update(q, v)
+    control = HybridControl(robot, "FL", force=("x",))
+    f = np.array([-0.3 * robot.mass * G])
+    out = control.compute(s, s.placement("FL").translation.copy(), f)
+    assert out.residual < 1e-6
+    assert set(out.forces) == set(feet)
+    push = np.array([f[0], 0.0, 0.0])
+    a, held = constrained(robot, dyn, q, v, out.tau, feet, {"FL": push})
+    np.testing.assert_allclose(dyn.frame_jacobian(q, "FL")[:3] @ a, 0.0, atol=1e-6)
+    np.testing.assert_allclose(held.sum(axis=0) + push, [0.0, 0.0, robot.mass * G], atol=1e-6 * robot.mass * G)
+
+
+# -- the regulator -------------------------------------------------------------------------------------------------
+def test_the_integral_is_bounded_and_waits_for_saturated_motors() -> None:
+    law = ForceRegulator(2, kp=0.5, ki=20.0, limit=None, dt=1e-2)
+    wanted, measured = np.array([10.0, -5.0]), np.array([4.0, -5.0])
+    np.testing.assert_allclose(law.command(wanted, measured), [13.0, -5.0])
+    np.testing.assert_allclose(law.command(wanted, None), wanted)
+    law.learn(wanted, measured, saturated=True)
+    assert not law.integral.any()
+    law.learn(wanted, measured, saturated=False)
+    np.testing.assert_allclose(law.integral, [1.2, 0.0])
+    for _ in range(100):
+        law.learn(wanted, measured, saturated=False)
+    np.testing.assert_allclose(law.integral, [10.0, 0.0])  # by default the wanted force's size
+    law.reset()
+    assert not law.integral.any()
+    tight = ForceRegulator(1, kp=0.0, ki=20.0, limit=2.0, dt=1e-2)
+    for _ in range(100):
+        tight.learn(np.array([-8.0]), np.zeros(1), saturated=False)
+    assert tight.integral[0] == -2.0
+
+
+def test_a_long_search_for_the_wall_leaves_no_wound_up_integral() -> None:
+    robot = fixed("go2")
+    q = bent(robot)
+    wall = wall_at(robot, "FL", q, gap=0.03)
+    start = qd.Dynamics(robot).frame_placement(q, "FL").translation
+    wanted, seen = np.array([-10.0]), []
+    control = HybridControl(robot, "FL", force=("x",), damping_rate=400.0)
+    run(
+        robot,
+        q,
+        np.zeros(robot.nv),
+        lambda s, f: control.compute(s, start, wanted, measured=f["FL"][:1].copy()).tau,
+        1.2,
+        planes=(wall,),
+        touch=("FL",),
+        each=lambda t, q_, v_, f: seen.append(float(f["FL"][0])),
+    )
+    touched = next(i for i, f in enumerate(seen) if f < 0.0)
+    assert touched > 50
+    assert abs(control.regulator.integral[0]) <= 10.0
+    np.testing.assert_allclose(seen[-100:], wanted[0], rtol=0.02)
+
+
+def test_at_the_limits_of_the_motors_the_integral_stands_still() -> None:
+    robot = qd.load("go2", root="fixed")
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    for control in (HybridControl(robot, "FL", force=("x",)), ForceControl(robot, "FL", rows=("x",))):
+        options = (s.placement("FL").translation.copy(),) if isinstance(control, HybridControl) else ()
+        out: TaskTorque = control.compute(s, *options, np.array([-1e4]), measured=np.zeros(1))
+        assert out.saturated
+        assert (np.abs(out.tau) <= robot.effort_limits).all()
+        assert not control.regulator.integral.any()
+        out = control.compute(s, *options, np.array([-10.0]), measured=np.zeros(1))
+        assert not out.saturated
+        assert control.regulator.integral[0] == pytest.approx(-0.1)
+        control.reset()
+        assert not control.regulator.integral.any()
+
+
+# -- passivity -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["go2", "four_link_leg", "ur5"])
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=15, deadline=None)
+def test_feed_forward_force_is_passive(name: str, seed: int) -> None:
+    robot = fixed(name)
+    frame = robot.feet[0] if robot.feet else "tool0"
+    dyn, rng = qd.Dynamics(robot), np.random.default_rng(seed)
+    q, v = random_state(robot, seed)
+    for rate, quiet in ((50.0, None), (0.0, NullSpacePosture(robot, kd=0.0))):
+        control = ForceControl(robot, frame, damping_rate=rate, null_space=quiet)
+        f = 30.0 * rng.normal(size=control.task.k)
+        a = dyn.aba(q, v, robot.expand(control.compute(dyn.update(q, v), f).tau))
+        storage = lambda q_, v_, control=control, f=f: control.storage(dyn.update(q_, v_), f)  # noqa: E731
+        slope = float(along(robot.model, storage, q, v, a, 1e-3 / (1.0 + 0.1 * np.abs(a).max())))
+        rounding = 1e-6 * (1.0 + abs(storage(q, v)) + np.abs(f).sum() * np.abs(v).sum())
+        assert slope <= rounding
+        if rate == 0.0:
+            assert abs(slope) <= rounding
+
+
+# -- the boundary --------------------------------------------------------------------------------------------------
+def test_bad_arguments_are_refused_by_name() -> None:
+    robot = qd.load("go2", root="fixed")
+    for options, word in (
+        ({"force": ()}, "force"),
+        ({"force": ("rx",)}, "force"),
+        ({"force": "x"}, "force"),
+        ({"force": ("x", "x")}, "force"),
+        ({"kp": -1.0}, "kp"),
+        ({"ki": np.nan}, "ki"),
+        ({"dt": 0.0}, "dt"),
+        ({"integral_limit": -1.0}, "integral_limit"),
+        ({"damping_rate": -1.0}, "damping_rate"),
+        ({"bandwidth": 0.0}, "bandwidth"),
+        ({"damping_ratio": np.inf}, "damping_ratio"),
+        ({"axes": 2.0 * np.eye(3)}, "axes"),
+        ({"axes": -np.eye(3)}, "axes"),
+        ({"axes": np.eye(2)}, "axes"),
+    ):
+        with pytest.raises(qd.ArgumentError, match=word):
+            HybridControl(robot, "FL", **{"force": ("x",), **options})  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentError, match="rows"):
+        ForceControl(robot, "FL", rows=("rx",))
+    with pytest.raises(qd.UnknownNameError, match="FL"):
+        ForceControl(robot, "FLL")
+    hybrid, pure = HybridControl(robot, "FL", force=("x",)), ForceControl(robot, "FL")
+    s, at = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)), np.zeros(3)
+    for call, word in (
+        (lambda: hybrid.compute(s, at, np.zeros(2)), "force"),
+        (lambda: hybrid.compute(s, at, np.array([np.nan])), "force"),
+        (lambda: hybrid.compute(s, at, np.zeros(1), measured=np.zeros(3)), "measured"),
+        (lambda: hybrid.compute(s, at[:2], np.zeros(1)), "target"),
+        (lambda: pure.compute(s, np.zeros(1)), "force"),
+        (lambda: pure.compute(s, at, measured=at * np.nan), "measured"),
+        (lambda: pure.storage(s, np.zeros(1)), "force"),
+    ):
+        with pytest.raises(qd.ArgumentError, match=word):
+            call()
+
+
+def test_orientation_is_held_while_the_hand_presses() -> None:
+    robot = fixed("ur5")
+    dyn = qd.Dynamics(robot)
+    q = bent(robot)
+    place = dyn.frame_placement(q, "tool0")
+    tilted = Pose.of(pin.exp3(np.array([0.05, -0.03, 0.1])) @ place.rotation, place.translation)
+    control = HybridControl(robot, "tool0", force=("z",), rows=("x", "y", "z", "rx", "ry", "rz"), damping_rate=0.0)
+    f = np.array([20.0])  # the table pushes up with what is asked for
+    end, _ = run(
+        robot,
+        q,
+        np.zeros(robot.nv),
+        lambda s, _: control.compute(s, tilted, f).tau,
+        1.0,
+        dt=1e-3,
+        external={"tool0": np.array([0.0, 0.0, 20.0])},
+    )
+    got = dyn.frame_placement(end, "tool0")
+    assert np.linalg.norm(pin.log3(got.rotation.T @ tilted.rotation)) < 1e-3
+    np.testing.assert_allclose(got.translation[:2], place.translation[:2], atol=1e-3)

@@ -1,0 +1,148 @@
+"""Virtual-model control: the trunk hangs on springs, and the stance legs make them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from control_scene import constrained, run, strong
+
+import quaddyn as qd
+from quaddyn.control import VirtualModel
+from quaddyn.urdf.tree import Pose
+
+Array = np.ndarray
+G = 9.81
+CASES = (("go2", "free"), ("anymal_c", "free"), ("solo8", "free"), ("small_quadruped", "planar"), ("hyq", "planar"))
+
+
+@pytest.mark.parametrize(("name", "root"), CASES)
+def test_the_ground_carries_the_weight_and_the_springs(name: str, root: str) -> None:
+    robot = strong(name, root)
+    model = VirtualModel(robot)
+    dyn, q, v = qd.Dynamics(robot), np.array(robot.q_home), np.zeros(robot.nv)
+    s = dyn.update(q, v)
+    place = s.placement(model.frame)
+    still = model.compute(s, place)
+    assert still.residual < 1e-7 * robot.mass * G
+    np.testing.assert_allclose(constrained(robot, dyn, q, v, still.tau, robot.feet, {})[0], 0.0, atol=1e-6)
+    shift = 0.004 * np.array([1.0, 0.0, 0.5])
+    out = model.compute(s, Pose.of(place.rotation, place.translation + shift))
+    wrench = np.zeros(6)
+    wrench[["x y z rx ry rz".split().index(row) for row in model.rows]] = out.force
+    np.testing.assert_allclose(out.force, model.impedance.stiffness @ out.error, atol=1e-9 * robot.mass * G)
+    # what the feet get is the weight and the spring, by force and by moment about the trunk's origin
+    total = sum(out.forces.values())
+    np.testing.assert_allclose(total, wrench[:3] + np.array([0.0, 0.0, robot.mass * G]), atol=1e-6 * robot.mass * G)
+    moment = sum(np.cross(s.placement(foot).translation - place.translation, f) for foot, f in out.forces.items())
+    weight = np.cross(s.com - place.translation, [0.0, 0.0, -robot.mass * G])
+    index = 3 + np.flatnonzero([row in model.rows for row in ("rx", "ry", "rz")])
+    np.testing.assert_allclose((moment + weight)[index - 3], wrench[index], atol=1e-6 * robot.mass * G)
+
+
+@pytest.mark.parametrize(("name", "root"), CASES)
+def test_a_pushed_trunk_settles_at_force_over_stiffness(name: str, root: str) -> None:
+    robot = strong(name, root)
+    model = VirtualModel(robot, bandwidth=2.5)
+    dyn, q = qd.Dynamics(robot), np.array(robot.q_home)
+    place = dyn.frame_placement(q, model.frame)
+    F = robot.mass * np.array([0.4, 0.0, -0.8])
+    end, _ = run(
+        robot,
+        q,
+        np.zeros(robot.nv),
+        lambda s, _: model.compute(s, place).tau,
+        1.1,
+        dt=1e-3,
+        external={model.frame: F},
+        held=robot.feet,
+    )
+    got = dyn.frame_placement(end, model.frame)
+    full = np.concatenate((got.translation - place.translation, pin.log3(got.rotation @ place.rotation.T)))
+    moved = full[["x y z rx ry rz".split().index(row) for row in model.rows]]
+    wrench = np.concatenate((F, np.zeros(3)))[["x y z rx ry rz".split().index(row) for row in model.rows]]
+    expected = np.linalg.solve(model.impedance.stiffness, wrench)
+    assert np.linalg.norm(moved - expected) < 0.01 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("name", ["go2", "anymal_c", "solo8"])
+def test_the_trunk_follows_on_the_frictional_plant_within_its_torques(name: str) -> None:
+    robot = qd.load(name)
+    model, dyn, sim = VirtualModel(robot), qd.Dynamics(robot), qd.Simulation(robot)
+    place = dyn.frame_placement(robot.q_home, model.frame)
+    leg = place.translation[2]
+    lower = Pose.of(place.rotation, place.translation + leg * np.array([0.03, 0.0, -0.1]))
+    for _ in range(1200):
+        out = model.compute(dyn.update(sim.q, sim.v), lower)
+        assert not out.saturated
+        sim.step(out.tau)
+    got = dyn.frame_placement(sim.q, model.frame)
+    assert np.linalg.norm(got.translation - lower.translation) < 0.02 * leg
+    assert np.linalg.norm(pin.log3(got.rotation)) < 0.03
+    assert out.margin > 0.0
+    up = sum(f[2] for f in sim.contact_forces.values())
+    assert up == pytest.approx(robot.mass * G, rel=0.02)
+
+
+def test_three_feet_bear_the_trunk_and_two_say_what_they_cannot() -> None:
+    robot = strong("go2")
+    model = VirtualModel(robot)
+    dyn = qd.Dynamics(robot)
+    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    place = s.placement(model.frame)
+    three = model.compute(s, place, stance=("FL", "FR", "RL"))
+    assert three.residual < 1e-6
+    assert set(three.forces) == {"FL", "FR", "RL"}
+    target = Pose.of(pin.exp3(np.array([0.1, 0.1, 0.0])), place.translation)
+    two = model.compute(s, target, stance=("FL", "RR"))
+    assert two.residual > 0.1
+    assert np.isfinite(two.tau).all()
+    none = model.compute(s, target, stance=())
+    assert np.isfinite(none.tau).all() and none.residual > 1.0
+
+
+def test_the_storage_of_the_trunk_falls() -> None:
+    robot = strong("solo12")
+    model, dyn = VirtualModel(robot, damping_ratio=0.4), qd.Dynamics(robot)
+    q = np.array(robot.q_home)
+    place = dyn.frame_placement(q, model.frame)
+    target = Pose.of(pin.exp3(np.array([0.1, -0.05, 0.1])), place.translation + np.array([0.01, 0.01, -0.02]))
+    storage, watch = [], qd.Dynamics(robot)
+    run(
+        robot,
+        q,
+        np.zeros(robot.nv),
+        lambda s, _: model.compute(s, target).tau,
+        0.6,
+        dt=1e-3,
+        held=robot.feet,
+        each=lambda t, q_, v_, _: storage.append(model.storage(watch.update(q_, v_), target)),
+    )
+    growth = np.diff(storage)
+    assert growth[growth > 0.0].sum() < 1e-3 * storage[0]
+    assert storage[-1] < 0.05 * storage[0]
+
+
+def test_gains_scale_with_the_robot_and_bad_ones_are_refused() -> None:
+    small, large = VirtualModel(qd.load("solo12")), VirtualModel(qd.load("anymal_c"))
+    assert large.impedance.stiffness[2, 2] > 10.0 * small.impedance.stiffness[2, 2]
+    robot = qd.load("go2")
+    given = VirtualModel(robot, stiffness=np.arange(1.0, 7.0), damping=np.ones(6))
+    np.testing.assert_array_equal(given.impedance.stiffness.diagonal(), np.arange(1.0, 7.0))
+    for options, word in (
+        ({"stiffness": -np.ones(6)}, "stiffness"),
+        ({"stiffness": np.ones(5)}, "stiffness"),
+        ({"stiffness": 100.0}, "stiffness.*radians"),
+        ({"bandwidth": 0.0}, "bandwidth"),
+        ({"rows": ("q",)}, "rows"),
+    ):
+        with pytest.raises(qd.ArgumentError, match=word):
+            VirtualModel(robot, **options)  # type: ignore[arg-type]
+    for name in ("ur5", "two_link_leg"):
+        with pytest.raises(qd.ArgumentError, match="robot"):
+            VirtualModel(qd.load(name))
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    with pytest.raises(qd.ArgumentError, match="Pose"):
+        given.compute(s, np.zeros(3))  # type: ignore[arg-type]
+    with pytest.raises(qd.UnknownNameError):
+        given.compute(s, s.placement(given.frame), stance=("LF",))
