@@ -1,0 +1,61 @@
+"""Where the command speaks: results on stdout, progress and errors on stderr."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO, TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+T = TypeVar("T")
+
+out, err = Console(), Console(stderr=True)
+
+
+def say(text: str) -> None:
+    """Print as it is: names of robots and files are no markup."""
+    out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def progress(items: list[T], title: str) -> Iterator[T]:
+    """The items, with a bar on stderr while they are worked on."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+    with Progress(*columns, console=err, transient=True) as display:
+        yield from display.track(items, description=title)
+
+
+@contextmanager
+def bar(title: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
+    """A progress bar on stderr; yields the callable that takes the share done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True, disable=quiet) as display:
+        task = display.add_task(title, total=1.0)
+        yield lambda share: display.update(task, completed=share)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person reads or writes there."""
+    return stream is not None and not stream.closed and stream.isatty()
+
+
+def check_writable(path: Path | None) -> None:
+    """Refuse a page that cannot be written before any work is done for it."""
+    if path is None:
+        return
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise typer.BadParameter(f"{path} cannot be written: no such folder, no permission, or a folder itself")
+
+
+def wait_for_interrupt() -> None:
+    """Keep the process alive until Ctrl-C."""
+    try:
+        while True:
+            time.sleep(1.0)
+    except KeyboardInterrupt:
+        return

@@ -1,0 +1,73 @@
+"""`quaddyn robots` and `quaddyn check`: what there is, and whether it can be trusted."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from ..robot import CATALOGUE, load
+from .app import PackagesOption, RootOption, app
+from .console import progress
+from .tables import print_report, print_robots, print_summary
+from .verdict import compare, judge
+
+
+@app.command()
+def robots(as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False) -> None:
+    """List the catalogue: degrees of freedom, mass, legs and feet of every robot."""
+    rows = []
+    for name, entry in progress(list(CATALOGUE.items()), "loading"):
+        robot = load(name)
+        rows.append(
+            {
+                "name": name,
+                "kind": entry.kind,
+                "root": robot.root,
+                "dof": robot.nv,
+                "joints": robot.nu,
+                "mass": round(robot.mass, 3),
+                "legs": {n: leg.n for n, leg in robot.legs.items()},
+                "feet": {n: leg.foot.frame for n, leg in robot.legs.items()},
+            }
+        )
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    print_robots(rows)
+
+
+@app.command()
+def check(
+    source: Annotated[str | None, typer.Argument(metavar="NAME|FILE", help="a catalogue name or a URDF file")] = None,
+    root: RootOption = None,
+    package: PackagesOption = None,
+    strict: Annotated[bool, typer.Option(help="warnings refuse the robot")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="check the whole catalogue")] = False,
+    samples: Annotated[int, typer.Option(min=0, help="random states of the cross-check; 0: the guard alone")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="of the random states")] = 0,
+    against: Annotated[str | None, typer.Option(metavar="NAME|FILE", help="what the reference reads instead")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
+) -> None:
+    """Judge a robot, then compare Pinocchio with the in-house reference, which reads the file on its own.
+
+    Exit code 1 if the guard refuses it or an algorithm disagrees by more than its tolerance.  With --against, the
+    reference reads that robot's file: a copy with other numbers is caught, and the links that differ are named.
+    """
+    if everything == (source is not None):
+        raise typer.BadParameter("give one NAME or FILE, or --all")
+    names = list(CATALOGUE) if everything else [str(source)]
+    other = load(against, root=root, packages=package or ()).source if against is not None else None
+    verdicts = []
+    for name in progress(names, "checking"):
+        loaded = judge(name, root=root, package=package or [], strict=strict)
+        verdicts.append(compare(loaded, samples=samples, seed=seed, source=other) if samples else loaded)
+    if as_json:
+        print(json.dumps([v.to_json() for v in verdicts], indent=2))
+    elif everything:
+        print_summary(verdicts)
+    else:
+        print_report(verdicts[0])
+    if not all(v.passed for v in verdicts):
+        raise typer.Exit(1)

@@ -1,0 +1,148 @@
+"""`quaddyn view`, `quaddyn demo` and `quaddyn leg`: robots to look at."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from ..errors import ArgumentError
+from ..robot import load
+from .app import PackagesOption, RobotArgument, RootOption, app
+from .console import bar, check_writable, err, is_terminal, out, progress, say, wait_for_interrupt
+from .tables import demo_json, legs_json, print_demo, print_legs
+
+if TYPE_CHECKING:
+    from ..kinematics import LegKinematics
+
+
+@app.command()
+def view(
+    source: RobotArgument,
+    root: RootOption = None,
+    package: PackagesOption = None,
+    record: Annotated[Path | None, typer.Option(help="write a self-contained HTML file and exit")] = None,
+    frames: Annotated[bool, typer.Option(help="draw the axes of base and feet")] = False,
+) -> None:
+    """Show a robot in its home configuration in the browser."""
+    from ..viewer import Viewer
+
+    check_writable(record)
+    robot = load(source, root=root, packages=package or ())
+    with Viewer(robot, open_browser=record is None) as viewer:
+        if frames:
+            viewer.show_frames((robot.tree.root.name, *robot.feet))
+        viewer.show(robot.q_home, com=True)
+        for missing in viewer.missing:
+            err.print(f"[yellow]not drawn:[/] {escape(str(missing))}", highlight=False)
+        if record is not None:
+            viewer.record(record)
+            say(f"wrote {record}")
+            return
+        say(f"{robot.name} at {viewer.url}; Ctrl-C ends")
+        wait_for_interrupt()
+
+
+@app.command()
+def demo(
+    robot: Annotated[str, typer.Option("--robot", metavar="NAME|FILE", help="a catalogue name or a URDF file")] = "go2",
+    root: RootOption = None,
+    package: PackagesOption = None,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600.0, help="simulated time [s]")] = 8.0,
+    headless: Annotated[bool, typer.Option("--headless", help="no viewer, as fast as possible")] = False,
+    record: Annotated[Path | None, typer.Option(help="write the motion as a self-contained HTML file")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
+) -> None:
+    """Stand and squat on torques computed by this package; the viewer shows it, a table proves it.
+
+    Exit code 0 only if every check holds.
+    """
+    from .. import demo as main_job
+    from ..agreement import cross_check
+
+    check_writable(record)
+    machine = load(robot, root=root, packages=package or ())
+    if not as_json:
+        say(str(machine))
+    with ExitStack() as stack:
+        viewer = None
+        if not headless:
+            from ..viewer import Viewer
+
+            viewer = stack.enter_context(Viewer(machine, open_browser=is_terminal(sys.stdout)))
+            if not as_json:
+                say(f"live view: {viewer.url}")
+        with bar("simulating", quiet=as_json) as tick:
+            report = main_job.run(
+                machine, seconds=seconds, viewer=viewer, realtime=not headless, record=record, progress=tick
+            )
+        with bar("cross-checking", quiet=as_json) as tick:
+            agreement = cross_check(machine, samples=3, derivatives=False, progress=tick)
+        passed = report.passed and agreement.passed
+        if as_json:
+            print(json.dumps({**demo_json(report), "agreement": agreement.to_json(), "passed": passed}, indent=2))
+        else:
+            print_demo(report, agreement)
+            if record is not None:
+                say(f"wrote {record}")
+        if viewer is not None and is_terminal(sys.stdin) and is_terminal(sys.stdout):
+            out.print("the view stays open; Ctrl-C ends")
+            wait_for_interrupt()
+    raise typer.Exit(0 if passed else 1)
+
+
+@app.command()
+def leg(
+    source: RobotArgument,
+    name: Annotated[str | None, typer.Option("--leg", metavar="NAME", help="one leg, such as FL; default: all")] = None,
+    root: RootOption = None,
+    package: PackagesOption = None,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600.0, help="length of the show [s]")] = 12.0,
+    samples: Annotated[int, typer.Option(min=1, help="random targets of each leg")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="of the random targets")] = 0,
+    record: Annotated[Path | None, typer.Option(help="write the show as a self-contained HTML file and exit")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable table; shows nothing")] = False,
+) -> None:
+    """A robot's legs in numbers; in the viewer, a leg that follows a target on every branch of its kinematics.
+
+    Without --leg the table is of all legs, and the first one moves.
+    """
+    from ..kinematics import LegKinematics, survey
+
+    check_writable(record)
+    robot = load(source, root=root, packages=package or ())
+    if not robot.legs:
+        raise ArgumentError(f"{robot.name} has no legs")
+    legs = [LegKinematics(robot, n) for n in ([name] if name is not None else robot.legs)]
+    surveys = [survey(item, samples=samples, seed=seed) for item in progress(legs, "measuring")]
+    if as_json:
+        print(json.dumps(legs_json(robot, surveys), indent=2))
+    else:
+        print_legs(robot, surveys)
+    if record is not None or not as_json:
+        _show_leg(legs[0], seconds=seconds, record=record, quiet=as_json)
+
+
+def _show_leg(item: LegKinematics, *, seconds: float, record: Path | None, quiet: bool) -> None:
+    from ..demo.leg import show_branches
+    from ..viewer import Viewer
+
+    live = record is None
+    with Viewer(item.robot, serve=live, open_browser=live and is_terminal(sys.stdout)) as viewer:
+        if live:
+            say(f"leg {item.name} follows a target: {viewer.url}")
+        viewer.clear()
+        with bar("showing", quiet=quiet) as tick:
+            show_branches(item, viewer, seconds=seconds, realtime=live, progress=tick)
+        if record is not None:
+            viewer.record(record, title=f"{item.robot.name}, leg {item.name}")
+            if not quiet:
+                say(f"wrote {record}")
+        elif is_terminal(sys.stdin) and is_terminal(sys.stdout):
+            out.print("the view stays open; Ctrl-C ends")
+            wait_for_interrupt()

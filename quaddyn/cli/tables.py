@@ -1,0 +1,194 @@
+"""Results as tables for people, and as plain data for programs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from ..robot import Robot
+from .console import out, say
+from .verdict import Verdict
+
+if TYPE_CHECKING:
+    from ..agreement import Agreement
+    from ..demo import DemoReport
+    from ..kinematics import LegSurvey
+
+
+def print_robots(rows: list[dict[str, object]]) -> None:
+    """The catalogue."""
+    table = Table(title=f"{len(rows)} robots: quaddyn.load(name)", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("name", "kind", "root", "dof", "mass [kg]"):
+        table.add_column(column, justify="right" if column in ("dof", "mass [kg]") else "left", no_wrap=True)
+    table.add_column("legs", justify="right", no_wrap=True)
+    table.add_column("feet", no_wrap=True)
+    for row in rows:
+        legs = row["legs"]
+        assert isinstance(legs, dict)
+        joints = sorted(set(legs.values()))
+        table.add_row(
+            str(row["name"]),
+            str(row["kind"]),
+            str(row["root"]),
+            str(row["dof"]),
+            f"{row['mass']:.2f}",
+            f"{len(legs)} x {', '.join(map(str, joints))}" if legs else "-",
+            " ".join(legs) or "-",
+        )
+    out.print(table)
+
+
+def print_summary(verdicts: list[Verdict]) -> None:
+    """One line for each of several robots."""
+    table = Table(title="the catalogue, judged and cross-checked", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("name", "verdict", "warnings", "worst error", "of"):
+        left = column in ("name", "verdict", "of")
+        table.add_column(column, no_wrap=column != "verdict", justify="left" if left else "right")
+    for v in verdicts:
+        if v.robot is None:
+            table.add_row(v.source, f"[red]refused[/]: {escape(v.refusal)}", "", "", "")
+            continue
+        row = [v.source, "[green]holds[/]" if v.passed else f"[red]fails[/] {escape(v.refusal)}"]
+        row.append(str(len(v.robot.report.warnings)))
+        if v.agreement is not None:
+            worst = max(v.agreement.ratios, key=v.agreement.ratios.__getitem__)
+            row += [f"{v.agreement.errors[worst]:.1e}", worst]
+        table.add_row(*row)
+    out.print(table)
+
+
+def print_report(verdict: Verdict) -> None:
+    """All that is known of one robot."""
+    robot = verdict.robot
+    if robot is None:
+        out.print(f"[bold red]refused[/]: {escape(verdict.refusal)}", highlight=False, soft_wrap=True)
+        return
+    for finding in robot.report:
+        color = "yellow" if finding.level == "warning" else "dim"
+        words = escape(str(finding).partition(": ")[2])
+        out.print(f"[{color}]{finding.level}[/]: {words}", highlight=False, soft_wrap=True)
+    say(str(robot))
+    for leg in robot.legs.values():
+        foot, source = leg.foot, robot.report.provenance[f"{leg.name}.radius"]
+        knee = f"; knee {leg.knee}, {leg.bend}" if leg.knee is not None else ""
+        say(f"  {leg.name}: {', '.join(leg.joints)}{knee}")
+        say(f"      foot {foot.frame}, radius {foot.radius:.4g} m: {source}")
+    for label, value in robot.report.checks.items():
+        out.print(f"  {label}: {value:.2e}", highlight=False)
+    out.print(f"  warnings: {len(robot.report.warnings)}", highlight=False)
+    if verdict.agreement is not None:
+        say(str(verdict.agreement))
+    if verdict.passed:
+        out.print("[bold green]accepted[/]")
+    else:
+        out.print(f"[bold red]fails[/] {escape(verdict.refusal)}", highlight=False, soft_wrap=True)
+
+
+def demo_json(report: DemoReport) -> dict[str, object]:
+    """The demo's report as plain data."""
+    values = {f.name: getattr(report, f.name) for f in fields(report)}
+    # JSON knows no infinity: a limit that the file does not give is null.
+    values["torques"] = {
+        kind: {k: v if math.isfinite(v) else None for k, v in t._asdict().items()} for kind, t in report.torques.items()
+    }
+    values["checks"] = {name: check._asdict() for name, check in report.checks.items()}
+    values["work"] = dict(report.work)
+    return values
+
+
+def print_demo(report: DemoReport, agreement: Agreement) -> None:
+    """The demo's report, each check with its bound."""
+    table = Table(
+        title=f"{escape(report.robot)}: {report.motion} for {report.seconds:g} s ({report.steps} steps)",
+        show_header=False,
+    )
+    table.add_column("quantity")
+    table.add_column("value", overflow="fold")
+    table.add_row("steps/s, control and plant", f"{report.steps_per_second:,.0f} ({report.cpu})")
+    table.add_row("steps/s, plant alone", f"{report.plant_steps_per_second:,.0f}")
+    for kind, torque in report.torques.items():
+        limit = f" of {torque.limit:g}" if torque.limit < float("inf") else ", no limit given"
+        table.add_row(escape(f"torque {kind} [N m]"), f"{torque.lowest:.2f} to {torque.highest:.2f}{limit}")
+    if report.normal_force is not None and report.weight_mean is not None and report.weight_deviation is not None:
+        low, high = report.normal_force
+        table.add_row(escape("normal force on a foot [N]"), f"{low:.1f} to {high:.1f}")
+        mean, worst = report.weight_mean, report.weight_deviation
+        table.add_row(
+            "sum of vertical forces / m g", f"{mean:.4f} on average, at most {worst:.3f} off ({report.weight:.1f} N)"
+        )
+    if report.base_height is not None:
+        low, high = report.base_height
+        table.add_row(escape("base height [m]"), f"{low:.3f} to {high:.3f}")
+    work = ", ".join(f"{name} {value:.4g}" for name, value in report.work.items())
+    table.add_row(escape("energy change; work [J]"), f"{report.energy_change:.4g}; {work}")
+    table.add_section()
+    for name, check in report.checks.items():
+        unit = "" if check.unit == "1" else f" {escape(check.unit)}"
+        mark = "[green]holds[/]" if check.passed else "[bold red]fails[/]"
+        table.add_row(name, f"{check.value:.3g} <= {check.bound:.3g}{unit}  {mark}")
+    algorithm = max(agreement.ratios, key=agreement.ratios.__getitem__)
+    verdict = "[green]agrees[/]" if agreement.passed else "[bold red]disagrees[/]"
+    figures = f"{agreement.errors[algorithm]:.1e} <= {agreement.tolerances[algorithm]:.1e} ({algorithm})"
+    table.add_row(f"reference, {len(agreement.errors)} algorithms", f"{figures}  {verdict}")
+    out.print(table)
+    holds = report.passed and agreement.passed
+    out.print("[bold green]every check holds[/]" if holds else "[bold red]a check fails[/]")
+    for deviation in agreement.deviations:
+        say(str(deviation))
+
+
+def legs_json(robot: Robot, surveys: list[LegSurvey]) -> dict[str, object]:
+    """The legs' surveys as plain data."""
+    from ..demo.report import cpu_name
+
+    def plain(value: object) -> object:
+        # JSON knows no infinity: a limit that the file does not give is null.
+        return [v if math.isfinite(v) else None for v in value.tolist()] if hasattr(value, "tolist") else value
+
+    legs = []
+    for s in surveys:
+        values = {f.name: plain(getattr(s, f.name)) for f in fields(s)}
+        values["branches"] = [{"name": b.name, **{f.name: getattr(b, f.name) for f in fields(b)}} for b in s.branches]
+        values["reach"] = list(s.reach)
+        legs.append(values)
+    return {"robot": robot.name, "cpu": cpu_name(), "legs": legs}
+
+
+def print_legs(robot: Robot, surveys: list[LegSurvey]) -> None:
+    """The legs of a robot in numbers."""
+    from ..demo.report import cpu_name
+
+    sliding = {b.joint.name for b in robot.bodies if b.joint is not None and b.joint.type == "prismatic"}
+    table = Table(title=f"the legs of {escape(robot.name)}", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("leg", no_wrap=True)
+    table.add_column("quantity")
+    table.add_column("value", overflow="fold")
+    for s in surveys:
+        kind = "closed form" if s.closed_form else "numeric: no closed form fits"
+        table.add_row(escape(s.leg), "inverse", kind)
+        for i, (joint, low, high, length) in enumerate(zip(s.joints, s.lower, s.upper, s.segments, strict=True), 1):
+            unit = "m" if joint in sliding else "rad"
+            limits = f"{low:.2f} to {high:.2f} {unit}" if math.isfinite(low) or math.isfinite(high) else "no limits"
+            table.add_row(
+                "", escape(joint), f"{limits}; {length:.4f} m to the {'next' if i < len(s.joints) else 'foot'}"
+            )
+        if s.held:
+            table.add_row("", "held at home", escape(", ".join(s.held)))
+        nearest, farthest = s.reach
+        for word, far, point in (("nearest", nearest, s.nearest), ("farthest", farthest, s.farthest)):
+            at = ", ".join(f"{x + 0.0:.3f}" for x in point.round(3))
+            table.add_row("", f"{word} foot", f"{far:.4f} m from the first joint, at ({at})")
+        for b in s.branches:
+            home = "; home" if b.home else ""
+            table.add_row("", b.name, f"reaches {b.reached:.1%}, within limits {b.within_limits:.1%}{home}")
+        table.add_row("", "FK(IK(p)) - p", f"at most {s.error:.1e} m; {s.reached:,} of {s.samples:,} reached")
+        table.add_row("", "time per target", f"{s.seconds * 1e6:.2f} us, {s.samples:,} at once", end_section=True)
+    out.print(table)
+    say(f"targets: the foot at random joint values within the limits, seed {surveys[0].seed}; {cpu_name()}")
+    if any(s.reached < s.samples for s in surveys):
+        say("not reached: the iteration stopped short of the target")

@@ -1,0 +1,67 @@
+"""What guard and cross-check say of a source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import ModelError
+from ..robot import Robot, load
+
+if TYPE_CHECKING:
+    from ..agreement import Agreement
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the guard and the cross-check say of one source; `refusal` is empty for an accepted robot."""
+
+    source: str
+    robot: Robot | None
+    refusal: str
+    agreement: Agreement | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the guard let it in and every algorithm agrees."""
+        return self.robot is not None and not self.refusal and (self.agreement is None or self.agreement.passed)
+
+    def to_json(self) -> dict[str, object]:
+        """As plain data."""
+        out: dict[str, object] = {"source": self.source, "accepted": self.robot is not None, "passed": self.passed}
+        if self.refusal:
+            out["reason"] = self.refusal
+        if self.robot is not None:
+            report = self.robot.report
+            out |= {
+                "robot": self.robot.name,
+                "root": self.robot.root,
+                "findings": [
+                    {"level": f.level, "where": str(f.where), "reason": f.reason, "advice": f.advice} for f in report
+                ],
+                "checks": dict(report.checks),
+            }
+        if self.agreement is not None:
+            out["agreement"] = self.agreement.to_json()
+        return out
+
+
+def judge(name: str, *, root: str | None, package: list[Path], strict: bool) -> Verdict:
+    """What the guard says."""
+    try:
+        return Verdict(name, load(name, root=root, packages=package, strict=strict), "", None)
+    except ModelError as error:
+        return Verdict(name, None, str(error), None)
+
+
+def compare(loaded: Verdict, *, samples: int, seed: int, source: bytes | str | None) -> Verdict:
+    """What the reference says of a robot that the guard let in; it reads `source` instead of the robot's own, if any."""
+    from ..agreement import cross_check
+
+    if loaded.robot is None:
+        return loaded
+    try:
+        return replace(loaded, agreement=cross_check(loaded.robot, samples=samples, seed=seed, source=source))
+    except ModelError as error:  # the guard let pass what the reference's own reader does not
+        return replace(loaded, refusal=f"the reference's reader: {error}")
