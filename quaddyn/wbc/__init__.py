@@ -1,0 +1,60 @@
+"""Whole-body control: tasks and constraints in strict priority become joint torques, with a certificate."""
+
+from .command import Command, LevelReport, Status
+from .constraints import (
+    Constraint,
+    ContactMotion,
+    FrictionPyramid,
+    LinearConstraint,
+    NormalForce,
+    TorqueLimits,
+    TorqueRate,
+)
+from .contacts import Contact
+from .controller import WholeBodyController, default_constraints, default_tasks
+from .explanation import Loss, losses
+from .forces import ForceTask
+from .joint_bounds import JointBounds
+from .motion import (
+    ComTask,
+    FootTask,
+    FrameOrientationTask,
+    FramePositionTask,
+    FrameTask,
+    JointAccelerationTask,
+    MomentumTask,
+    PostureTask,
+    RelativeFrameTask,
+)
+from .task import Task
+
+__all__ = [
+    "ComTask",
+    "Command",
+    "Constraint",
+    "Contact",
+    "ContactMotion",
+    "FootTask",
+    "ForceTask",
+    "FrameOrientationTask",
+    "FramePositionTask",
+    "FrameTask",
+    "FrictionPyramid",
+    "JointAccelerationTask",
+    "JointBounds",
+    "LevelReport",
+    "LinearConstraint",
+    "Loss",
+    "MomentumTask",
+    "NormalForce",
+    "PostureTask",
+    "RelativeFrameTask",
+    "Status",
+    "Task",
+    "TorqueLimits",
+    "TorqueRate",
+    "WholeBodyController",
+    "default_constraints",
+    "default_tasks",
+    "losses",
+]

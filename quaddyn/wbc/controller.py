@@ -1,0 +1,350 @@
+"""`WholeBodyController`: tasks and constraints in strict priority become torques, with a certificate, tick by tick.
+
+**Contacts come and go continuously.**  A contact that is named for the first time is made over `ramp` seconds, one that
+is no longer named is broken over as many: the foot should stay on the ground until then.  Meanwhile its share s runs
+from 0 to 1 or back, its normal force is bounded by a cap that starts or ends at zero (`Switch`), and its rows "does not
+move" are not strict but weighted.  If a `FootTask` guides the same foot, contact and task share the foot's three rows:
+guided point, wanted acceleration and weight pass from the one to the other (`FootTask.shared_rows`).  On the first tick
+contacts are made at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..dynamics import State
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..hierarchy import HierarchySolution
+from ..robot.arguments import number, several
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from .command import Command, Details, Outcome, Status
+from .constraints import Constraint, ContactMotion, FrictionPyramid, NormalForce, TorqueLimits
+from .contacts import Contact, ContactFrame, Switch, place
+from .elimination import Elimination
+from .forces import ForceTask
+from .joint_bounds import JointBounds
+from .motion import ComTask, FootTask, FrameOrientationTask, PostureTask
+from .problem import Problem, solve_problem
+from .scales import scales
+from .task import Task
+from .tick import Rows, Tick
+
+Item = TypeVar("Item")
+Element = Task | ForceTask | Constraint
+Levels = Sequence[Element | Sequence[Element]]
+
+#: Level-0 violation [m/s^2] up to which level 0 counts as met, and KKT residual up to which a tick counts as solved.
+VIOLATION, KKT = 1e-6, 1e-6
+
+
+def default_constraints(robot: Robot, dt: float) -> list[Element]:
+    """Level 0: contacts hold, friction pyramids, normal forces, torque limits, joint bounds."""
+    return [ContactMotion(robot), FrictionPyramid(), NormalForce(), TorqueLimits(robot), JointBounds(robot, dt)]
+
+
+def default_tasks(robot: Robot) -> list[list[Element]]:
+    """Level 1: "com", "base" (orientation) and each foot in the air by its name; level 2: "posture" and "forces".
+
+    A robot bolted to the world has neither centre of mass nor base to guide, and its feet are its posture's.
+    """
+    if robot.root == "fixed":
+        return [[PostureTask(robot)]]
+    first: list[Element] = [ComTask(robot), FrameOrientationTask(robot, robot.bodies[0].name, "base")]
+    first += [FootTask(robot, foot) for foot in robot.feet]
+    return [first, [PostureTask(robot), ForceTask(robot)]]
+
+
+class WholeBodyController:
+    """Joint torques by strict priorities over accelerations, contact forces and torques.
+
+    Level 0 holds the constraints; each following level gets what all above leave it.  A tick decides the accelerations
+    of the actuated joints and the contact forces; the equations of motion are solved for the rest (`Elimination`) and
+    hold on every tick, whatever becomes of the levels.
+
+    A task without a reference holds what it finds at the first tick, a foot what it finds when it is lifted; references of
+    a foot last until its contact is made.  What no
+    task decides is as small as possible.  Joint friction is not compensated: add
+    `quaddyn.control.friction_compensation`.
+
+    One controller per thread; it keeps time by counting ticks, `dt` each.
+
+    Args:
+        robot: any robot.
+        dt: control period [s].
+        friction: Coulomb's coefficient of contacts that have none of their own.
+        tasks: the levels from 1 on, each one element or several; `default_tasks` by default.
+        constraints: level 0; `default_constraints` by default.
+        contacts: contacts beside the feet, or in their place by name.
+        ramp: time over which contacts are made and broken [s]; 0 for at once.
+        rank_tolerance: relative, below which directions count as dependent.
+        damping: of the solver, 0 for the exact hierarchy.
+
+    Attributes:
+        robot, dt, friction, ramp: as given.
+        tasks: every task and constraint by name.
+        contacts: every contact by name.
+        levels: names by level.
+
+    Raises:
+        ArgumentError: a number out of range, or a name twice.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        dt: float = 1e-3,
+        friction: float = 0.6,
+        tasks: Levels | None = None,
+        constraints: Sequence[Element] | None = None,
+        contacts: Iterable[Contact] = (),
+        ramp: float = 0.05,
+        rank_tolerance: float = 1e-9,
+        damping: float = 0.0,
+    ) -> None:
+        if not isinstance(robot, Robot):
+            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        self.robot, self.dt = robot, number("dt", dt)
+        if not 0.0 < self.dt <= 0.1:
+            raise ArgumentError(f"dt: expected a period in (0, 0.1] s, got {dt}")
+        self._friction = 0.0
+        self.friction = friction
+        self.ramp = number("ramp", ramp)
+        if not 0.0 <= self.ramp < np.inf:
+            raise ArgumentError(f"ramp: expected a time >= 0 s, got {ramp}")
+        if not 0.0 <= rank_tolerance < 1.0:
+            raise ArgumentError(f"rank_tolerance: expected a share in [0, 1), got {rank_tolerance}")
+        if not 0.0 <= damping < np.inf:
+            raise ArgumentError(f"damping: expected a number >= 0, got {damping}")
+        self.rank_tolerance, self.damping = float(rank_tolerance), float(damping)
+        self._scales = scales(robot)
+
+        level_0 = default_constraints(robot, self.dt) if constraints is None else list(constraints)
+        rest: Levels = default_tasks(robot) if tasks is None else tasks
+        elements = [level_0, *(list(level) if isinstance(level, Sequence) else [level] for level in rest)]
+        self._elements: tuple[tuple[Element, ...], ...] = tuple(tuple(level) for level in elements)
+        by_name: dict[str, Element] = {}
+        for element in (e for level in self._elements for e in level):
+            if not isinstance(element, Task | ForceTask | Constraint):
+                raise ArgumentTypeError(f"tasks: expected tasks and constraints, got {type(element).__name__}")
+            if element.name in by_name:
+                raise ArgumentError(f"tasks: two of the name {element.name!r}; give one of them another")
+            by_name[element.name] = element
+        # Any: what a name stands for is the caller's to know, who calls that kind's own `reference`.
+        self.tasks: Mapping[str, Any] = Named("task", by_name)
+        self.levels = tuple(tuple(e.name for e in level) for level in self._elements)
+        self._motions = [t for t in by_name.values() if isinstance(t, Task)]
+        self._foot_tasks = {t.frame: t for t in by_name.values() if isinstance(t, FootTask)}
+        self._contact_motion = next((c for c in by_name.values() if isinstance(c, ContactMotion)), None)
+
+        known = {foot: Contact(robot, foot) for foot in robot.feet}
+        known.update({contact.name: contact for contact in contacts})
+        self.contacts: Mapping[str, Contact] = Named("contact", known)
+        self._switches = {name: Switch() for name in known}
+        self._start()
+
+    # -- settings --------------------------------------------------------------------------------------------
+    @property
+    def friction(self) -> float:
+        """Coulomb's coefficient of contacts that have none of their own."""
+        return self._friction
+
+    @friction.setter
+    def friction(self, value: float) -> None:
+        mu = number("friction", value)
+        if not 0.0 <= mu <= 10.0:
+            raise ArgumentError(f"friction: expected a coefficient in [0, 10], got {value}")
+        self._friction = mu
+
+    def reset(self) -> None:
+        """Forget contacts, references and the last torque: the next tick is a first one."""
+        for element in self.tasks.values():
+            if isinstance(element, Task | ForceTask):
+                element.forget()
+        self._start()
+
+    def _start(self) -> None:
+        for switch in self._switches.values():
+            switch.set(False)
+        self._ticks = 0
+        self._tau: Array | None = None
+        self._forces: dict[str, Array] = {}
+        self._last: tuple[tuple[tuple[int, int], ...], HierarchySolution] | None = None
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """How much of each contact there is: 0 apart, 1 made."""
+        return {name: switch.share for name, switch in self._switches.items()}
+
+    # -- one tick --------------------------------------------------------------------------------------------
+    def compute(self, state: State, contacts: Iterable[str] | None = None) -> Command:
+        """One tick.
+
+        Args:
+            state: the robot's state now.
+            contacts: names of the contacts that are to be; all feet by default (none under a fixed root).  Contacts
+                that appear or vanish from one call to the next are ramped.
+
+        Returns:
+            The `Command`; whatever the limits, it is finite, obeys the equations of motion and says in its status
+            whether it is what was asked.
+
+        Raises:
+            UnknownNameError: a contact that the controller does not know.
+            ArgumentError: `state` is of another robot or not finite.
+            StaleStateError: the Dynamics of `state` was updated again.
+        """
+        if not isinstance(state, State):
+            raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
+        if state.robot is not self.robot:
+            raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
+        wanted = self._wanted(contacts)
+        if not (np.isfinite(state.h.sum()) and np.isfinite(state.v.sum())):
+            raise ArgumentError("state: not finite; it was computed unchecked from a q or v with NaN")
+        self._advance(wanted)
+        self._hold(state)
+        tick = self._tick(state)
+        elimination = Elimination(tick)
+        problem = Problem.of(elimination, self._rows(tick))
+        command = self._solve(tick, elimination, problem)
+        self._tau, self._forces = command.tau, dict(command.forces)
+        self._ticks += 1
+        return command
+
+    def _wanted(self, contacts: Iterable[str] | None) -> frozenset[str]:
+        names = self.robot.feet if contacts is None else several("contacts", contacts, "names of contacts")
+        for name in names:
+            if name not in self._switches:
+                raise UnknownNameError("contact", name, self._switches)
+        if self.robot.root == "fixed" and contacts is None:
+            return frozenset()
+        return frozenset(names)
+
+    def _advance(self, wanted: frozenset[str]) -> None:
+        """Shares of the contacts one tick on; a contact that is fully made takes the foot from its task."""
+        if self._ticks == 0 or self.ramp == 0.0:
+            for name, switch in self._switches.items():
+                made = self._ticks and switch.share < 1.0
+                switch.set(name in wanted)
+                if made and switch.share:
+                    self._taken(name)
+            return
+        load = self._scales.mass * self._scales.gravity / max(1, len(wanted))
+        step = self.dt / self.ramp
+        for name, switch in self._switches.items():
+            was = switch.share
+            force = self._forces.get(name)
+            pressing = 0.0 if force is None else float(force[:3] @ self.contacts[name].normal)
+            switch.advance(name in wanted, step, load, pressing)
+            if was < 1.0 <= switch.share:
+                self._taken(name)
+
+    def _taken(self, name: str) -> None:
+        """The contact holds the foot: what its task wanted is over."""
+        task = self._foot_tasks.get(self.contacts[name].frame)
+        if task is not None and self.contacts[name].kind in ("unilateral", "bilateral"):
+            task.forget()
+
+    def _hold(self, state: State) -> None:
+        """Tasks that were given nothing hold what they find."""
+        made = {self.contacts[n].frame for n, s in self._switches.items() if s.share >= 1.0}
+        for task in self._motions:
+            if not task.given and task.size and not (isinstance(task, FootTask) and task.frame in made):
+                task.block[0] = 1.0
+                task._position[:] = task.position(state)
+
+    def _tick(self, state: State) -> Tick:
+        frames: list[ContactFrame] = []
+        start = 0
+        for name, contact in self.contacts.items():
+            switch = self._switches[name]
+            if switch.share > 0.0:
+                frames.append(place(state, contact, start, switch.share, switch.cap, self._friction))
+                start += contact.size
+        return Tick(state, tuple(frames), self.dt, self._scales, self._tau)
+
+    def _rows(self, tick: Tick) -> list[list[tuple[str, Rows]]]:
+        levels = [[(e.name, rows) for e in level for rows in e.rows(tick)] for level in self._elements]
+        motion = self._contact_motion
+        for contact in tick.contacts:
+            if motion is None or not contact.held or contact.share >= 1.0:
+                continue
+            task = self._foot_tasks.get(contact.contact.frame)
+            if task is None or contact.size != 3:
+                levels[min(1, len(levels) - 1)].append((motion.name, motion.yielding_rows(contact)))
+            else:
+                level = next(k for k, level in enumerate(self._elements) if task in level)
+                levels[level].append((task.name, task.shared_rows(tick, contact, motion.rest(contact))))
+        return levels
+
+    # -- solving ---------------------------------------------------------------------------------------------
+    def _solve(self, tick: Tick, elimination: Elimination, problem: Problem) -> Command:
+        """The ladder: the exact hierarchy; damped, if its certificate fails; at last damped least squares of all."""
+        outcome: Outcome = "solved"
+        options: Any = {"rank_tolerance": self.rank_tolerance, "damping": self.damping}
+        shape = problem.shape
+        warm = self._last[1] if self._last is not None and self._last[0] == shape else None
+        solution = solve_problem(problem, **options, warm=warm)
+        if warm is not None and not solution.verified:
+            solution = solve_problem(problem, **options)
+        if not (solution.kkt <= KKT and np.isfinite(solution.x).all()):
+            damped = solve_problem(problem, rank_tolerance=1e-7, damping=max(self.damping, 1e-6))
+            better = damped.kkt < solution.kkt or not np.isfinite(solution.x).all()
+            solution = damped if better else solution
+            outcome = "inaccurate"
+        x, kkt, ranks = solution.x, solution.kkt, tuple(level.rank for level in solution.levels)
+        self._last = (shape, solution)
+        if not np.isfinite(x).all():
+            x, kkt, outcome = _least_squares(problem), np.inf, "fallback"
+            self._last = None
+        violation = _violation(problem, x)
+        if outcome == "solved" and violation > VIOLATION:
+            outcome = "infeasible"
+        a, f, tau = elimination.recover(x)
+        status = Status(outcome, "dense", violation, float(kkt))
+
+        def resolve(changed: Problem) -> Array:
+            return solve_problem(changed, **options).x
+
+        details = Details(problem, x, ranks, resolve)
+        forces = {contact.name: f[contact.columns] for contact in tick.contacts}
+        return Command(tau, a, MappingProxyType(forces), status, lambda: details)
+
+
+def _violation(problem: Problem, x: Array) -> float:
+    """Largest weighted violation of a level-0 row."""
+    worst = 0.0
+    for group in problem.levels[0]:
+        y = group.A @ x
+        over = np.maximum(np.maximum(y - group.upper, group.lower - y), 0.0) * group.weights
+        worst = max(worst, float(over.max(initial=0.0)))
+    return worst
+
+
+def _least_squares(problem: Problem) -> Array:
+    """All wanted values at once, upper levels heavier, damped: a finite answer to any finite problem."""
+    A, b = [np.zeros((0, problem.n))], [np.zeros(0)]
+    for k, groups in enumerate(problem.levels):
+        for group in groups:
+            rows = group.wanted
+            weight = 10.0 ** (-2 * k) * group.weights[rows]
+            A.append(weight[:, None] * group.A[rows])
+            b.append(weight * group.lower[rows])
+    stack, right = np.vstack((*A, 1e-4 * np.eye(problem.n))), np.concatenate((*b, np.zeros(problem.n)))
+    return np.asarray(np.linalg.lstsq(stack, right, rcond=None)[0])
+
+
+class Named(dict[str, Item]):
+    """A mapping that lists near matches when a name is unknown."""
+
+    def __init__(self, kind: str, items: Mapping[str, Item]) -> None:
+        super().__init__(items)
+        self._kind = kind
+
+    def __missing__(self, name: str) -> Item:
+        raise UnknownNameError(self._kind, name, self)

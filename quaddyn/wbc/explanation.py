@@ -1,0 +1,133 @@
+"""What a tick lost, and to what, in sentences: by asking what would have come out without each suspect.
+
+A row that lacks something is explained by the single limit, or else task, whose removal gives it back most: not by a
+multiplier, which tells only about infinitely small changes, but by solving again.  That costs a solve per suspect and
+is meant for people, not for loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..urdf.tree import Array
+from .command import REACHED, Command, Details, active_rows
+from .problem import Problem
+
+#: A suspect is named when its removal gives back at least this share of what was lost.
+SHARE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """One row's loss.
+
+    Attributes:
+        row: its name, such as "com x".
+        level: its level.
+        amount: wanted minus reached, or the violation of a limit [unit].
+        wanted: what was wanted, or the limit.
+        unit: of the row.
+        culprit: what it was lost to; "" where nothing single is to blame.
+        without: what would still be lost without the culprit [unit].
+    """
+
+    row: str
+    level: int
+    amount: float
+    wanted: float
+    unit: str
+    culprit: str
+    without: float
+
+    def __str__(self) -> str:
+        if not self.culprit:
+            return f"{self.row}: {abs(self.amount):.3g} {self.unit} lost; no single limit or task is to blame"
+        rest = (
+            f"; {abs(self.without):.2g} would be lost without it" if abs(self.without) > 0.01 * abs(self.amount) else ""
+        )
+        return f"{self.row}: {abs(self.amount):.3g} {self.unit} lost to {self.culprit}{rest}"
+
+
+def explain(command: Command, *, threshold: float = 1e-3) -> str:
+    """The sentences, one a line, the most important level first."""
+    lines = [str(command.status)]
+    found = losses(command, threshold=threshold)
+    lines += [str(loss) for loss in found]
+    if not found:
+        lines.append("nothing was lost: every task has what it wanted")
+    return "\n".join(lines)
+
+
+def losses(command: Command, *, threshold: float = 1e-3) -> list[Loss]:
+    """Every row that lacks more than `threshold`, and what it was lost to."""
+    details = command.details
+    out: list[Loss] = []
+    cache: dict[tuple[int, int], Array] = {}
+    for level, index, row, amount in _lacking(details, threshold):
+        culprit, without = _blame(details, level, index, row, amount, cache)
+        group = details.problem.levels[level][index]
+        wanted = group.lower[row] if group.wanted[row] else 0.0
+        out.append(
+            Loss(group.names[row], level, amount, float(wanted + group.offset[row]), group.unit, culprit, without)
+        )
+    return out
+
+
+def _lacking(details: Details, threshold: float) -> Iterator[tuple[int, int, int, float]]:
+    for level, groups in enumerate(details.problem.levels):
+        for index, group in enumerate(groups):
+            lack = _lack(group.A @ details.x, group.lower, group.upper)
+            for row in np.flatnonzero(np.abs(lack) > threshold):
+                yield level, index, int(row), float(lack[row])
+
+
+def _lack(y: Array, lower: Array, upper: Array) -> Array:
+    """What rows lack: positive below their range, negative above it."""
+    return np.asarray(np.maximum(lower - y, 0.0) - np.maximum(y - upper, 0.0))
+
+
+def _blame(
+    details: Details, level: int, index: int, row: int, amount: float, cache: dict[tuple[int, int], Array]
+) -> tuple[str, float]:
+    """The suspect whose removal gives the row back most, limits before tasks."""
+    problem = details.problem
+    group = problem.levels[level][index]
+    for limits in (True, False):
+        best, name = abs(amount) * (1.0 - SHARE), ""
+        for suspect in _suspects(details, level, index, limits=limits):
+            if suspect not in cache:
+                cache[suspect] = details.resolve(problem.without(*suspect))
+            y = group.A[row] @ cache[suspect]
+            rest = abs(float(_lack(y, group.lower[row], group.upper[row])))
+            if rest < best:
+                best, name = rest, _title(problem, *suspect, details.x, limits=limits)
+        if name:
+            return name, best
+    return "", abs(amount)
+
+
+def _suspects(details: Details, level: int, index: int, *, limits: bool) -> Iterator[tuple[int, int]]:
+    for k in range(level + 1):
+        for i, group in enumerate(details.problem.levels[k]):
+            if (k, i) == (level, index):
+                continue
+            if limits and active_rows(group, group.A @ details.x):
+                yield k, i
+            elif not limits and group.wanted.any():
+                yield k, i
+
+
+def _title(problem: Problem, level: int, index: int, x: Array, *, limits: bool) -> str:
+    group = problem.levels[level][index]
+    if not limits:
+        return f"the {group.owner} task" if level else f"the {group.owner} of level 0"
+    names = list(dict.fromkeys(group.names[i] for i in active_rows(group, group.A @ x)))
+    if len(names) > 3:
+        return f"the {group.owner} limits of {len(names)} rows"
+    return "the " + " and the ".join(names)
+
+
+__all__ = ["REACHED", "Loss", "explain", "losses"]

@@ -1,0 +1,122 @@
+"""`ForceTask`: wanted contact forces, on any level; with no reference, the regularization of forces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from ..errors import ArgumentError, UnknownNameError
+from ..robot.arguments import number
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from .contacts import ContactFrame
+from .tick import Rows, Tick
+
+AXES = ("x", "y", "z", "rx", "ry", "rz")
+
+
+class ForceTask:
+    """Contact forces near their references: zero where none is set, which makes them small.
+
+    Rows are ``f = f*`` per component, world axes.  On a compliant contact, whose force is not chosen, the rows make the
+    contact point move along the normal such that the force comes to its reference:
+    ``a_n = -bandwidth^2 (f*_n - f_n) / stiffness - 2 bandwidth v_n``.
+
+    Args:
+        robot: the robot.
+        name: by which the controller knows the task.
+        contacts: names of the contacts it is about; all by default.
+        weight: against the other rows of its level [m/s^2 per N]; 1 / mass by default.
+        bandwidth: of the force on compliant contacts [rad/s].
+    """
+
+    code: ClassVar[int] = 20
+
+    def __init__(
+        self,
+        robot: Robot,
+        name: str = "forces",
+        *,
+        contacts: Sequence[str] | None = None,
+        weight: float | None = None,
+        bandwidth: float = 20.0,
+    ) -> None:
+        self.robot, self.name = robot, name
+        self.contacts = None if contacts is None else tuple(contacts)
+        self.weight = 1.0 / robot.mass if weight is None else number("weight", weight)
+        self.bandwidth = number("bandwidth", bandwidth)
+        if not (0.0 <= self.weight < np.inf and 0.0 < self.bandwidth < np.inf):
+            raise ArgumentError(f"weight, bandwidth: {weight}, {bandwidth} are out of range")
+        self._wanted: dict[str, Array] = {}
+
+    @property
+    def wanted(self) -> Mapping[str, Array]:
+        """The references: (3,) or (6,) by contact, on the robot, world axes [N, N m]."""
+        return dict(self._wanted)
+
+    def reference(self, forces: Mapping[str, Array] | None = None) -> None:
+        """Set all references; contacts left out want zero.
+
+        Args:
+            forces: (3,) or (6,) by contact, on the robot, world axes [N, N m].
+
+        Raises:
+            UnknownNameError: a contact that the task is not about.
+            ArgumentError: a shape that is neither, or an entry that is not finite.
+        """
+        wanted = {}
+        for name, value in (forces or {}).items():
+            if self.contacts is not None and name not in self.contacts:
+                raise UnknownNameError(f"contact of {self.name!r}", name, self.contacts)
+            force = np.array(value, dtype=np.float64)
+            if force.shape not in ((3,), (6,)) or not np.isfinite(force.sum()):
+                raise ArgumentError(f"{self.name}.reference[{name!r}]: expected (3,) or (6,) finite, got {value}")
+            wanted[name] = force
+        self._wanted = wanted
+
+    def forget(self) -> None:
+        """Back to zero references."""
+        self._wanted = {}
+
+    def error(self, contact: ContactFrame, force: Array) -> Array:
+        """(size,) reference minus `force` on one contact [N, N m]."""
+        return self._reference(contact) - force
+
+    def _reference(self, contact: ContactFrame) -> Array:
+        out = np.zeros(contact.size)
+        given = self._wanted.get(contact.name)
+        if given is not None:
+            n = min(len(given), contact.size)
+            out[:n] = given[:n]
+        return out
+
+    def rows(self, tick: Tick) -> list[Rows]:
+        """The task's rows at one instant."""
+        out = []
+        for contact in tick.contacts:
+            if self.contacts is not None and contact.name not in self.contacts:
+                continue
+            if contact.contact.kind == "compliant":
+                if contact.name in self._wanted:
+                    out.append(self._compliant(tick, contact))
+                continue
+            wanted = self._reference(contact)
+            names = tuple(f"{contact.name} force {axis}" for axis in AXES[: contact.size])
+            block = tick.force_rows(contact, np.eye(contact.size))
+            weights = np.full(contact.size, self.weight)
+            out.append(Rows(names, "N", wanted, wanted, force=block, weights=weights))
+        return out
+
+    def _compliant(self, tick: Tick, contact: ContactFrame) -> Rows:
+        n, w = contact.contact.normal, self.bandwidth
+        lacking = float(n @ self._reference(contact)[:3]) - contact.spring_force()
+        wanted = -w * w * lacking / contact.contact.stiffness - 2.0 * w * float(n @ contact.velocity[:3])
+        wanted -= float(n @ contact.drift[:3])
+        row = (n @ contact.jacobian[:3])[None, :]
+        value = np.array([wanted])
+        return Rows((f"{contact.name} force",), "m/s^2", value, value, acceleration=row, weights=np.ones(1))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"

@@ -1,0 +1,69 @@
+"""What sizes default gains and units on any robot: its length, its mass, its gravity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from ..robot.robot import Robot
+
+#: Taken where the model has no gravity [m/s^2].
+STANDARD_GRAVITY = 9.80665
+
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """Natural units of a robot.
+
+    Attributes:
+        length: leg length (from the joint that bends the leg to the foot's centre, links summed, the longest leg), or
+            of a robot without legs the reach of its longest limb [m].
+        mass: total mass [kg].
+        gravity: magnitude [m/s^2].
+    """
+
+    length: float
+    mass: float
+    gravity: float
+
+    @property
+    def frequency(self) -> float:
+        """``sqrt(g / l)`` [rad/s]: that of a pendulum as long as the leg."""
+        return float(np.sqrt(self.gravity / self.length))
+
+    @property
+    def torque(self) -> float:
+        """``m g l / 4`` [N m]: a quarter of the weight on a lever of one leg length."""
+        return 0.25 * self.mass * self.gravity * self.length
+
+
+def scales(robot: Robot) -> Scales:
+    """The natural units of `robot`."""
+    gravity = float(np.linalg.norm(robot.model.gravity.linear))
+    length = max((_leg_length(robot, name) for name in robot.legs), default=0.0)
+    if not length > 0.0:
+        length = _limb_length(robot)
+    return Scales(length if length > 0.0 else 1.0, robot.mass, gravity if gravity > 0.0 else STANDARD_GRAVITY)
+
+
+def _leg_length(robot: Robot, name: str) -> float:
+    data = robot.model.createData()
+    pin.forwardKinematics(robot.model, data, pin.neutral(robot.model))
+    leg = robot.legs[name]
+    joints = leg.joints[1:] if leg.n >= 3 else leg.joints
+    points = [data.oMi[robot.model.getJointId(joint)].translation.copy() for joint in joints]
+    points.append(pin.updateFramePlacement(robot.model, data, robot.frame_id(name)).translation.copy())
+    return float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
+
+
+def _limb_length(robot: Robot) -> float:
+    """The longest sum of joint-to-joint distances from the base outwards [m]."""
+    model = robot.model
+    reach = np.zeros(model.njoints)
+    first = 1 if robot.root == "fixed" else 2
+    for i in range(first, model.njoints):
+        step = float(np.linalg.norm(model.jointPlacements[i].translation))
+        reach[i] = reach[model.parents[i]] + step
+    return float(reach.max())

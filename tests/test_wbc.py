@@ -1,0 +1,594 @@
+"""Whole-body control keeps its promises: physics always, priorities strictly, limits or a flag, words that are true."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import quaddyn as qd
+from quaddyn.contact.point import contact_jacobian
+from quaddyn.reference import Reference
+from quaddyn.wbc import (
+    Command,
+    ComTask,
+    Contact,
+    ContactMotion,
+    FootTask,
+    ForceTask,
+    FrameOrientationTask,
+    FrameTask,
+    FrictionPyramid,
+    JointBounds,
+    LinearConstraint,
+    NormalForce,
+    PostureTask,
+    TorqueLimits,
+    TorqueRate,
+    WholeBodyController,
+)
+
+G = 9.81
+QUADRUPEDS = ("go2", "solo12", "anymal_c", "hyq", "solo8", "anymal_b_kinova", "b1_z1", "small_quadruped")
+
+
+def random_state(robot: qd.Robot, rng: np.random.Generator, size: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    q = pin.integrate(robot.model, robot.q_home, 0.2 * size * rng.normal(size=robot.nv))
+    return q, 0.5 * size * rng.normal(size=robot.nv)
+
+
+def imbalance(reference: Reference, robot: qd.Robot, s: qd.State, c: Command) -> tuple[float, float]:
+    """Largest row of ``rnea(q, v, a) - J^T f - S^T tau`` per weight, root and joints, by the in-house reference."""
+    tau = reference.rnea(s.q, s.v, c.acceleration)
+    for foot, force in c.forces.items():
+        tau = tau - contact_jacobian(s, foot).T @ force
+    tau = (tau - robot.expand(c.tau)) / (robot.mass * G)
+    free = np.setdiff1d(np.arange(robot.nv), robot.actuated_index)
+    return float(np.abs(tau[free]).max(initial=0.0)), float(np.abs(tau[robot.actuated_index]).max())
+
+
+def stances(robot: qd.Robot) -> list[tuple[str, ...]]:
+    return [c for k in range(len(robot.feet) + 1) for c in itertools.combinations(robot.feet, k)]
+
+
+def cone_margin(c: Command, mu: float) -> float:
+    return min((mu * f[2] - float(np.hypot(f[0], f[1])) for f in c.forces.values()), default=np.inf)
+
+
+# -- physics -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", QUADRUPEDS)
+def test_every_tick_obeys_the_equations_of_motion_and_its_limits_or_says_so(name: str) -> None:
+    robot = qd.load(name)
+    dyn, reference = qd.Dynamics(robot), Reference(robot.source, root=robot.root)
+    wbc = WholeBodyController(robot, ramp=0.0)
+    rng = np.random.default_rng(0)
+    solved = 0
+    for i, stance in enumerate(stances(robot) * 2):
+        s = dyn.update(*random_state(robot, rng, size=0.3 if i % 2 else 1.5))
+        wbc.reset()
+        wbc.tasks["com"].reference(s.com + 0.05 * rng.normal(size=3), acceleration=3.0 * rng.normal(size=3))
+        c = wbc.compute(s, stance)
+        root, joints = imbalance(reference, robot, s, c)
+        assert root < 1e-9 and joints < 1e-9
+        assert set(c.forces) == set(stance)
+        assert np.isfinite(c.tau).all() and np.isfinite(c.acceleration).all()
+        if c.status.ok:
+            solved += 1
+            assert c.status.kkt < 1e-9
+            assert (np.abs(c.tau) <= robot.effort_limits * (1.0 + 1e-7) + 1e-7).all()
+            assert cone_margin(c, 0.6) > -1e-6 * robot.mass
+            for foot in stance:  # no contact moves, other than its velocity being damped
+                J = contact_jacobian(s, foot)
+                h = 1e-6
+                ahead = dyn.update(pin.integrate(robot.model, s.q, h * s.v), s.v + h * c.acceleration)
+                rate = (contact_jacobian(ahead, foot) @ ahead.v - J @ (v := ahead.v - h * c.acceleration)) / h
+                s = dyn.update(pin.integrate(robot.model, ahead.q, -h * v), v)
+                damping = wbc.tasks["contact"].damping
+                np.testing.assert_allclose(rate, -damping * J @ s.v, atol=2e-4 * (1.0 + np.abs(rate).max()))
+        else:
+            assert c.status.outcome == "infeasible" and c.status.violation > 1e-6
+    assert solved > len(stances(robot))
+
+
+def test_in_flight_no_force_acts_and_the_centre_of_mass_falls() -> None:
+    robot = qd.load("go2")
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    c = WholeBodyController(robot).compute(s, ())
+    assert c.status.ok and not c.forces
+    np.testing.assert_allclose(s.com_jacobian @ c.acceleration + s.com_drift, (0.0, 0.0, -G), atol=1e-9)
+    assert "com z: 9.81 m/s^2 lost" in c.explain()
+
+
+def test_bolted_robots_need_no_contacts() -> None:
+    for name in ("ur5", "panda", "three_link_leg", "chain_10"):
+        robot = qd.load(name)
+        dyn = qd.Dynamics(robot)
+        wbc = WholeBodyController(robot)
+        s = dyn.update(*random_state(robot, np.random.default_rng(0), 0.1))
+        c = wbc.compute(s)
+        np.testing.assert_allclose(dyn.rnea(s.q, s.v, c.acceleration), robot.expand(c.tau), atol=1e-9 * robot.mass)
+        if c.status.ok and not c.levels[0].active:
+            np.testing.assert_allclose(c.acceleration[robot.actuated_index], wbc.tasks["posture"].desired(s), atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["go2", "solo12", "solo8", "hyq"])
+def test_planar_roots_stand_too(name: str) -> None:
+    robot = qd.load(name, root="planar")
+    dyn = qd.Dynamics(robot)
+    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    c = WholeBodyController(robot).compute(s)
+    assert c.status.ok
+    assert sum(f[2] for f in c.forces.values()) == pytest.approx(robot.mass * G, rel=1e-6)
+    np.testing.assert_allclose(c.acceleration, 0.0, atol=1e-6)
+
+
+def test_passive_joints_are_rows_of_the_equations_of_motion() -> None:
+    full = qd.load("go2")
+    robot = qd.load("go2", actuated=[n for n in full.actuated if n != "FL_calf_joint"])
+    dyn = qd.Dynamics(robot)
+    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    c = WholeBodyController(robot).compute(s)
+    tau = dyn.rnea(s.q, s.v, c.acceleration)
+    for foot, force in c.forces.items():
+        tau -= contact_jacobian(s, foot).T @ force
+    np.testing.assert_allclose(tau, robot.expand(c.tau), atol=1e-9 * robot.mass)
+    assert c.tau.shape == (11,)
+
+
+# -- priorities ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["go2", "anymal_c", "solo8"])
+def test_weights_below_never_move_what_is_above(name: str) -> None:
+    robot = qd.load(name)
+    dyn = qd.Dynamics(robot)
+    rng = np.random.default_rng(1)
+    for stance in (robot.feet, robot.feet[1:], (robot.feet[0], robot.feet[3])):
+        for _ in range(3):
+            q, v = random_state(robot, rng, 0.5)
+            wanted, commands = 5.0 * rng.normal(size=3), []
+            for factor in (1e-2, 1.0, 1e2):
+                wbc = WholeBodyController(robot, ramp=0.0, friction=0.3)
+                wbc.tasks["posture"].weight = factor
+                wbc.tasks["forces"].weight = 1.0 / factor / robot.mass
+                s = dyn.update(q, v)
+                wbc.tasks["com"].reference(s.com, acceleration=wanted)
+                commands.append(wbc.compute(s, stance))
+            first = [c.levels[1].tasks for c in commands]
+            for other in first[1:]:
+                for task, residual in first[0].items():
+                    np.testing.assert_allclose(other[task], residual, atol=1e-10 * (1.0 + np.abs(wanted).max()))
+            assert len({c.status.outcome for c in commands}) == 1
+
+
+def test_swapped_levels_swap_who_loses() -> None:
+    robot = qd.load("go2")
+    dyn = qd.Dynamics(robot)
+    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    wish = np.array([0.0, 0.0, 2.0])
+    lost = {}
+    for order in (("com", "posture"), ("posture", "com")):
+        made = {"com": ComTask(robot), "posture": PostureTask(robot)}
+        made["com"].reference(s.com, acceleration=wish)
+        c = WholeBodyController(robot, tasks=[made[order[0]], made[order[1]], ForceTask(robot)]).compute(s)
+        lost[order] = [np.abs(c.levels[k + 1].tasks[order[k]]).max() for k in range(2)]
+    for first, second in lost.values():
+        assert first < 1e-9 and second > 0.1
+
+
+def test_inequalities_work_on_any_level_and_tasks_on_level_0() -> None:
+    robot = qd.load("go2")
+    dyn = qd.Dynamics(robot)
+    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    com = ComTask(robot)
+    com.reference(s.com, acceleration=np.array([1.0, 0.0, 0.0]))
+    gentle = TorqueLimits(robot, limits=4.0, name="gentle torque")  # less than standing takes
+    c = WholeBodyController(robot, tasks=[com, gentle, [PostureTask(robot), ForceTask(robot)]]).compute(s)
+    assert c.status.ok
+    assert np.abs(c.levels[1].tasks["com"]).max() < 1e-9  # not given up for gentleness
+    assert c.levels[2].violations  # which is violated, but least
+    rough = np.maximum(np.abs(c.tau) - 4.0, 0.0)
+    assert 0.0 < np.linalg.norm(rough)
+    plain = WholeBodyController(robot, tasks=[com, [PostureTask(robot), ForceTask(robot)]]).compute(s)
+    assert np.linalg.norm(rough) < np.linalg.norm(np.maximum(np.abs(plain.tau) - 4.0, 0.0)) + 1e-9
+    hard = FrameTask(robot, "base", "hard base")
+    level_0 = [ContactMotion(robot), FrictionPyramid(), NormalForce(), hard]
+    c = WholeBodyController(robot, constraints=level_0, tasks=[ForceTask(robot)]).compute(s)
+    assert c.status.ok and np.abs(c.levels[0].tasks["hard base"]).max() < 1e-9
+
+
+def test_own_linear_constraints_hold() -> None:
+    robot = qd.load("go2")
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    up = np.array([[0.0, 0.0, 1.0]])
+    equal = LinearConstraint("equal", 0.0, 0.0, forces={"FL": up, "RR": -up})
+    knee = np.zeros((1, robot.nu))
+    knee[0, robot.actuated.index("FL_calf_joint")] = 1.0
+    weak = LinearConstraint("weak knee", -2.0, 2.0, torque=knee, unit="N m")
+    level_0 = [ContactMotion(robot), FrictionPyramid(), equal, weak]
+    c = WholeBodyController(robot, constraints=level_0).compute(s)
+    assert c.status.ok
+    assert c.forces["FL"][2] == pytest.approx(c.forces["RR"][2], abs=1e-7)
+    assert abs(c.tau[robot.actuated.index("FL_calf_joint")]) <= 2.0 + 1e-7
+    assert "weak knee" in c.levels[0].active
+    with pytest.raises(qd.ArgumentError, match="equal"):
+        equal.set(1.0, 0.0, torque=knee)
+
+
+# -- hard ticks ----------------------------------------------------------------------------------------------------
+def test_infeasible_ticks_are_flagged_finite_and_least_violated() -> None:
+    robot = qd.load("go2")
+    dyn, reference = qd.Dynamics(robot), Reference(robot.source, root=robot.root)
+    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    for limits, minimum in ((0.0, 0.0), (4.0, 80.0), (1.0, 200.0)):
+        contacts = [Contact(robot, foot, minimum=minimum) for foot in robot.feet]
+        level_0 = [ContactMotion(robot), FrictionPyramid(), NormalForce(), TorqueLimits(robot, limits=limits)]
+        level_0.append(JointBounds(robot, 1e-3, acceleration=20.0))
+        wbc = WholeBodyController(robot, constraints=level_0, contacts=contacts)
+        c = wbc.compute(s)
+        assert c.status.outcome == "infeasible" and not c.status.ok
+        assert np.isfinite(c.tau).all() and max(imbalance(reference, robot, s, c)) < 1e-9
+        assert c.levels[0].violations or np.abs(c.levels[0].tasks["contact"]).max() > 1e-3
+        # least: no small change of x makes the sum of squares of level 0 smaller
+        def cost(x: np.ndarray, c: Command = c) -> float:
+            groups = c.details.problem.levels[0]
+            y = [g.weights * np.maximum(np.maximum(g.A @ x - g.upper, g.lower - g.A @ x), 0.0) for g in groups]
+            return sum(float(part @ part) for part in y)
+
+        x, best = c.details.x, cost(c.details.x)
+        rng = np.random.default_rng(0)
+        for size in (1e-4, 1e-2, 1.0):
+            for _ in range(50):
+                assert cost(x + size * rng.normal(size=len(x))) >= best - 1e-9 * (1.0 + best)
+        assert "lost" in c.explain()
+
+
+def test_stretched_knees_stay_finite_and_within_their_acceleration_bounds() -> None:
+    for name in ("go2", "solo12", "anymal_c"):
+        robot = qd.load(name)
+        dyn = qd.Dynamics(robot)
+        q = robot.q_home.copy()
+        for leg in robot.legs.values():  # as straight as it goes: 0.002 rad
+            q[robot.configuration_index(leg.knee)] = 0.002 * leg.knee_sign
+            q[robot.configuration_index(leg.joints[1])] = 0.0
+        s = dyn.update(q, 0.1 * np.random.default_rng(0).normal(size=robot.nv))
+        for stance in (robot.feet, robot.feet[:1], ("FL", "RR")):
+            wbc = WholeBodyController(robot, ramp=0.0, constraints=free_of_ranges(robot))
+            wbc.tasks["com"].reference(s.com - (0.0, 0.0, 0.05))
+            c = wbc.compute(s, stance)
+            assert np.isfinite(c.tau).all()
+            if c.status.ok:
+                bound = wbc.tasks["joint bounds"].acceleration
+                assert (np.abs(c.acceleration[robot.actuated_index]) <= bound * (1.0 + 1e-6)).all()
+            else:
+                assert c.status.violation > 1e-6
+
+
+def free_of_ranges(robot: qd.Robot) -> list[object]:
+    bounds = JointBounds(robot, 1e-3, position=False)
+    return [ContactMotion(robot), FrictionPyramid(), NormalForce(), TorqueLimits(robot), bounds]
+
+
+def test_on_ice_the_cone_holds_and_the_explanation_blames_it() -> None:
+    robot = qd.load("go2")
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    wbc = WholeBodyController(robot, friction=0.05)
+    wbc.tasks["com"].reference(s.com, acceleration=np.array([3.0, 0.0, 0.0]))
+    c = wbc.compute(s)
+    assert c.status.ok
+    assert -1e-6 < cone_margin(c, 0.05)
+    a_x = (s.com_jacobian @ c.acceleration + s.com_drift)[0]
+    assert 0.0 < a_x < 0.05 * G / np.sqrt(2.0) + 0.05  # the inner pyramid's face
+    assert min(m for name, m in c.margins.items() if "friction" in name) == pytest.approx(0.0, abs=1e-5)
+    lost = next(line for line in c.explain().splitlines() if line.startswith("com x"))
+    assert "lost to" in lost and "friction" in lost
+
+
+def test_bad_input_raises_before_anything_is_computed() -> None:
+    robot = qd.load("go2")
+    dyn = qd.Dynamics(robot)
+    wbc = WholeBodyController(robot)
+    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    with pytest.raises(qd.UnknownNameError, match="LF"):
+        wbc.compute(s, ("LF",))
+    with pytest.raises(qd.ArgumentTypeError, match="contacts"):
+        wbc.compute(s, "FL")
+    with pytest.raises(qd.UnknownNameError, match="comm"):
+        wbc.tasks["comm"]
+    with pytest.raises(qd.UnknownNameError, match="FX"):
+        wbc.contacts["FX"]
+    with pytest.raises(qd.ArgumentTypeError, match="state"):
+        wbc.compute(robot.q_home)
+    with pytest.raises(qd.ArgumentError, match="another robot"):
+        WholeBodyController(qd.load("go2")).compute(s)
+    unchecked = qd.Dynamics(robot, validate=False)
+    with pytest.raises(qd.ArgumentError, match="not finite"):
+        wbc.compute(unchecked.update(robot.q_home, np.full(robot.nv, np.nan)))
+    dyn.update(robot.q_home, np.zeros(robot.nv))
+    with pytest.raises(qd.StaleStateError):
+        wbc.compute(s)
+    for options in ({"dt": 0.0}, {"friction": -1.0}, {"friction": np.nan}, {"ramp": -1.0}, {"damping": np.inf}):
+        with pytest.raises(qd.ArgumentError, match=next(iter(options))):
+            WholeBodyController(robot, **options)
+    with pytest.raises(qd.ArgumentError, match="two of the name"):
+        WholeBodyController(robot, tasks=[ComTask(robot), ComTask(robot)])
+
+
+# -- contacts ------------------------------------------------------------------------------------------------------
+def test_cones_stand_on_each_contacts_own_normal() -> None:
+    robot = qd.load("go2")
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    n = np.array([0.3, 0.0, 1.0]) / np.linalg.norm([0.3, 0.0, 1.0])
+    wbc = WholeBodyController(robot, friction=0.4)
+    wbc.contacts["FL"].normal = n
+    wbc.contacts["RR"].friction = 0.1
+    wbc.contacts["FR"].limit(5.0, 20.0)
+    c = wbc.compute(s)
+    assert c.status.ok
+    f = c.forces["FL"]
+    assert np.linalg.norm(f - (f @ n) * n) <= 0.4 * (f @ n) + 1e-7
+    assert np.hypot(*c.forces["RR"][:2]) <= 0.1 * c.forces["RR"][2] + 1e-7
+    assert 5.0 - 1e-7 <= c.forces["FR"][2] <= 20.0 + 1e-7
+    with pytest.raises(qd.ArgumentError, match="normal"):
+        wbc.contacts["FL"].normal = np.zeros(3)
+    with pytest.raises(qd.ArgumentError, match="friction"):
+        wbc.contacts["FL"].friction = np.nan
+
+
+def test_the_inner_pyramid_gives_away_what_it_says() -> None:
+    robot = qd.load("go2")
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    for faces in (4, 8, 16):
+        com = ComTask(robot)
+        com.reference(s.com, acceleration=np.array([50.0, 0.0, 0.0]))
+        level_0 = [ContactMotion(robot), FrictionPyramid(faces=faces)]
+        c = WholeBodyController(robot, constraints=level_0, tasks=[com, ForceTask(robot)], friction=0.5).compute(s)
+        total = sum(c.forces.values())
+        assert total[0] / total[2] <= 0.5 + 1e-9
+        assert total[0] / total[2] == pytest.approx(0.5 * np.cos(np.pi / faces), abs=1e-6)
+
+
+def test_bilateral_contacts_pull_and_surfaces_carry_moments() -> None:
+    robot = qd.load("anymal_b_kinova")
+    dyn = qd.Dynamics(robot)
+    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    hand = robot.model.frames[robot.model.nframes - 1 - len(robot.feet)].name
+    grip = Contact(robot, "hand", frame=hand, kind="bilateral", surface=True)
+    force = ForceTask(robot, "pull", contacts=("hand",))
+    force.reference({"hand": np.array([0.0, 0.0, -40.0])})
+    wbc = WholeBodyController(robot, contacts=[grip], tasks=[[ComTask(robot), force], PostureTask(robot), ForceTask(robot)])
+    c = wbc.compute(s, (*robot.feet, "hand"))
+    assert c.status.ok and c.forces["hand"].shape == (6,)
+    np.testing.assert_allclose(c.forces["hand"][:3], (0.0, 0.0, -40.0), atol=1e-7)
+    a = s.jacobian(hand) @ c.acceleration + s.drift(hand)
+    np.testing.assert_allclose(a, 0.0, atol=1e-8)
+    tau = dyn.rnea(s.q, s.v, c.acceleration, fext={hand: c.forces["hand"]})
+    for foot in robot.feet:
+        tau -= contact_jacobian(s, foot).T @ c.forces[foot]
+    np.testing.assert_allclose(tau, robot.expand(c.tau), atol=1e-8)
+
+
+def test_a_surface_keeps_its_centre_of_pressure_inside() -> None:
+    robot = qd.load("go2")
+    dyn = qd.Dynamics(robot)
+    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    soles = [Contact(robot, foot, surface=True, half_size=(0.01, 0.02)) for foot in robot.feet]
+    com = ComTask(robot)
+    com.reference(s.com, acceleration=np.array([4.0, 2.0, 0.0]))
+    level_0 = [FrictionPyramid(), NormalForce()]
+    c = WholeBodyController(robot, constraints=level_0, contacts=soles, tasks=[com, ForceTask(robot)]).compute(s)
+    for foot, f in c.forces.items():
+        R = s.placement(foot).rotation
+        x, y = -(R[:, 1] @ f[3:]) / f[2], (R[:, 0] @ f[3:]) / f[2]
+        assert abs(x) <= 0.01 + 1e-7 and abs(y) <= 0.02 + 1e-7
+
+
+def test_a_compliant_contact_carries_what_its_spring_says() -> None:
+    robot = qd.load("go2")
+    dyn = qd.Dynamics(robot)
+    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    soft = Contact(robot, "FL", kind="compliant", stiffness=5e3, height=0.004)
+    wbc = WholeBodyController(robot, contacts=[soft])
+    depth = 0.004 - (s.placement("FL").translation[2] - robot.legs["FL"].foot.radius)
+    c = wbc.compute(s)
+    np.testing.assert_allclose(c.forces["FL"], (0.0, 0.0, 5e3 * depth), atol=1e-7)
+    assert c.status.ok
+    # wanting more force pushes the foot down
+    wbc.tasks["forces"].reference({"FL": np.array([0.0, 0.0, 5e3 * depth + 10.0])})
+    wbc = WholeBodyController(robot, contacts=[soft], tasks=[ForceTask(robot), PostureTask(robot)])
+    wbc.tasks["forces"].reference({"FL": np.array([0.0, 0.0, 5e3 * depth + 10.0])})
+    down = wbc.compute(s)
+    assert (contact_jacobian(s, "FL") @ down.acceleration)[2] < -0.1
+
+
+def test_a_chosen_force_leaves_motion_free() -> None:
+    robot = qd.load("go2")
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    push = Contact(robot, "FL", kind="force")
+    task = ForceTask(robot)
+    task.reference({"FL": np.array([0.0, 0.0, 15.0])})
+    foot = FootTask(robot, "FL")
+    foot.reference(s.placement("FL").translation, acceleration=np.array([1.0, 0.0, 2.0]))
+    wbc = WholeBodyController(robot, contacts=[push], tasks=[[foot, task], [ComTask(robot), PostureTask(robot)]])
+    wbc.tasks["forces"].weight = 1.0
+    c = wbc.compute(s)
+    assert c.status.ok
+    a = (s.jacobian("FL") @ c.acceleration + s.drift("FL"))[:3]
+    np.testing.assert_allclose(a, (1.0, 0.0, 2.0), atol=0.5)
+
+
+def test_torque_rate_bounds_the_step_between_ticks() -> None:
+    robot = qd.load("go2")
+    dyn = qd.Dynamics(robot)
+    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    level_0 = [ContactMotion(robot), FrictionPyramid(), NormalForce(), TorqueRate(robot, 100.0)]
+    wbc = WholeBodyController(robot, constraints=level_0)
+    before = wbc.compute(s).tau
+    wbc.tasks["com"].reference(s.com, acceleration=np.array([0.0, 0.0, 3.0]))
+    for _ in range(5):
+        c = wbc.compute(s)
+        assert np.abs(c.tau - before).max() <= 0.1 + 1e-7
+        before = c.tau
+    assert any("torque rate" in name for name in c.levels[0].active)
+
+
+# -- switching -----------------------------------------------------------------------------------------------------
+def swaying(robot: qd.Robot, lifted: str, ticks: int) -> Iterable[tuple[np.ndarray, np.ndarray]]:
+    """A smooth motion of the base above three feet, all feet held where they are, at 1 kHz."""
+    dyn = qd.Dynamics(robot)
+    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    feet = {foot: s.placement(foot).translation for foot in robot.feet}
+    length = qd.wbc.scales.scales(robot).length
+    centre = 0.7 * (np.mean([p for foot, p in feet.items() if foot != lifted], axis=0) - s.com)
+    q, rows = robot.q_home.copy(), slice(6, robot.nv)
+    path = []
+    for i in range(ticks + 2):
+        phase = 2.0 * np.pi * 1e-3 * i  # once a second
+        q[:3] = robot.q_home[:3] + (centre[0], centre[1], 0.0)
+        q[:3] += 0.01 * length * np.array([np.sin(phase), np.cos(phase), np.sin(phase) - 2.0])
+        for _ in range(20):
+            s = dyn.update(q, np.zeros(robot.nv))
+            error = np.concatenate([feet[f] - s.placement(f).translation for f in robot.feet])
+            if np.abs(error).max() < 1e-13:
+                break
+            J = np.vstack([s.jacobian(f)[:3, rows] for f in robot.feet])
+            step = np.zeros(robot.nv)
+            step[rows] = np.linalg.lstsq(J, error, rcond=None)[0]
+            q = pin.integrate(robot.model, q, step)
+        path.append(q.copy())
+    for i in range(1, ticks + 1):
+        yield path[i], pin.difference(robot.model, path[i - 1], path[i + 1]) / 2e-3
+
+
+def largest_step(robot: qd.Robot, lifted: str, ramp: float) -> float:
+    """Largest change of a torque between ticks, per m g l / 4, while one contact is broken and made."""
+    dyn = qd.Dynamics(robot)
+    wbc = WholeBodyController(robot, dt=1e-3, ramp=ramp)
+    taus = []
+    for i, (q, v) in enumerate(swaying(robot, lifted, 150)):
+        s = dyn.update(q, v)
+        wbc.tasks["com"].reference(s.com, s.com_velocity)  # the motion is prescribed: nothing to be regulated
+        base = robot.bodies[0].name
+        wbc.tasks["base"].reference(s.placement(base).rotation, s.velocity(base)[3:])
+        taus.append(wbc.compute(s, [f for f in robot.feet if f != lifted or not 10 <= i < 80]).tau)
+    return float(np.abs(np.diff(taus, axis=0)).max() / qd.wbc.scales.scales(robot).torque)
+
+
+@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c"])
+def test_torques_are_continuous_when_contacts_are_made_and_broken(name: str) -> None:
+    robot = qd.load(name)
+    for foot in robot.feet[:: 1 if name == "go2" else 3]:
+        ramped, plain = largest_step(robot, foot, 0.05), largest_step(robot, foot, 0.0)
+        print(f"{name} {foot}: {100 * ramped:.1f} % of m g l / 4 with ramps, {100 * plain:.1f} % without")
+        assert ramped <= 0.05 < plain
+
+
+# -- motion --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c"])
+def test_robots_stand_and_squat_untuned(name: str) -> None:
+    robot = qd.load(name)
+    dyn, sim = qd.Dynamics(robot), qd.Simulation(robot, dt=2e-3)
+    wbc = WholeBodyController(robot, dt=2e-3)
+    home = dyn.update(sim.q, sim.v).com.copy()
+    depth, period = 0.15 * home[2], 0.8
+    down = np.array([0.0, 0.0, -1.0])
+    worst = 0.0
+    for i in range(450):
+        s = dyn.update(sim.q, sim.v)
+        t = min(max(i * 2e-3 - 0.05, 0.0), period)
+        w = 2.0 * np.pi / period
+        wbc.tasks["com"].reference(
+            home + 0.5 * depth * (1.0 - np.cos(w * t)) * down,
+            0.5 * depth * w * np.sin(w * t) * down,
+            0.5 * depth * w * w * np.cos(w * t) * down * (0.0 < t < period),
+        )
+        c = wbc.compute(s)
+        assert c.status.ok
+        worst = max(worst, float(np.abs(s.com - wbc.tasks["com"]._position).max()))
+        sim.step(c.tau)
+    assert worst < 0.01 * home[2]
+    np.testing.assert_allclose(dyn.update(sim.q, sim.v).com, home, atol=2e-3 * home[2])
+
+
+def test_a_foot_lifts_and_comes_back() -> None:
+    robot = qd.load("go2")
+    dyn, sim = qd.Dynamics(robot), qd.Simulation(robot, dt=2e-3)
+    wbc = WholeBodyController(robot, dt=2e-3)
+    s = dyn.update(sim.q, sim.v)
+    home, start = s.com.copy(), s.placement("FL").translation
+    support = np.mean([s.placement(f).translation for f in ("FR", "RL", "RR")], axis=0)
+    aside = home + 0.8 * np.array([support[0] - home[0], support[1] - home[1], 0.0])
+    highest = 0.0
+    for i in range(900):
+        s = dyn.update(sim.q, sim.v)
+        t = i * 2e-3
+        blend = min(t / 0.5, 1.0)
+        blend = blend * blend * (3.0 - 2.0 * blend)
+        wbc.tasks["com"].reference(home + blend * (aside - home))
+        stance = robot.feet
+        if 0.7 <= t < 1.4:
+            stance = robot.feet[1:]
+            phase = np.clip((t - 0.8) / 0.5, 0.0, 1.0)
+            lift = 0.05 * np.sin(np.pi * phase) ** 2
+            wbc.tasks["FL"].reference(start + (0.0, 0.0, lift))
+        c = wbc.compute(s, stance)
+        sim.step(c.tau)
+        highest = max(highest, s.placement("FL").translation[2] - start[2])
+    assert highest > 0.03
+    assert wbc.shares["FL"] == 1.0 and sim.contact_forces["FL"][2] > 1.0
+    np.testing.assert_allclose(dyn.update(sim.q, sim.v).com, aside, atol=0.01)
+
+
+# -- the certificate -----------------------------------------------------------------------------------------------
+def test_explanations_are_counterfactuals_that_hold() -> None:
+    robot = qd.load("go2")
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    wbc = WholeBodyController(robot)
+    wbc.contacts["FR"].limit(0.0, 10.0)
+    wbc.tasks["com"].reference(s.com, acceleration=np.array([0.0, 0.0, -1.0]))
+    wbc.tasks["base"].reference(np.eye(3), acceleration=np.array([-8.0, 0.0, 0.0]))
+    c = wbc.compute(s)
+    losses = qd.wbc.losses(c)
+    blamed = [loss for loss in losses if "FR normal force" in loss.culprit]
+    assert blamed
+    wbc = WholeBodyController(robot)
+    wbc.tasks["com"].reference(s.com, acceleration=np.array([0.0, 0.0, -1.0]))
+    wbc.tasks["base"].reference(np.eye(3), acceleration=np.array([-8.0, 0.0, 0.0]))
+    freed = wbc.compute(s)
+    assert any(loss.level == 1 for loss in blamed)
+    for loss in blamed:
+        if loss.level != 1:
+            continue
+        task, row = loss.row.split()
+        without = freed.levels[loss.level].tasks[task][wbc.tasks[task].labels.index(row)]
+        assert abs(without) == pytest.approx(abs(loss.without), abs=1e-6)
+        assert abs(without) < abs(loss.amount)
+
+
+def test_margins_are_distances_to_the_limits() -> None:
+    robot = qd.load("go2")
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    c = WholeBodyController(robot).compute(s)
+    for joint, tau, limit in zip(robot.actuated, c.tau, robot.effort_limits, strict=True):
+        assert c.margins[f"{joint} torque limit"] == pytest.approx(limit - abs(tau), abs=1e-9)
+    for foot, f in c.forces.items():
+        assert c.margins[f"{foot} normal force"] == pytest.approx(f[2], abs=1e-9)
+        inner = 0.6 / np.sqrt(2.0) * f[2] - max(abs(f[0]), abs(f[1]))
+        assert c.margins[f"{foot} friction cone"] == pytest.approx(inner, abs=1e-9)
+    assert [level.rank for level in c.levels] == [12, 6, 6]
+
+
+def test_joint_orientation_task_turns_the_base() -> None:
+    robot = qd.load("anymal_c")
+    dyn, sim = qd.Dynamics(robot), qd.Simulation(robot, dt=2e-3)
+    wbc = WholeBodyController(robot, dt=2e-3)
+    wanted = pin.rpy.rpyToMatrix(0.05, -0.1, 0.15)
+    s = dyn.update(sim.q, sim.v)
+    wbc.tasks["com"].reference(s.com.copy())
+    wbc.tasks["base"].reference(wanted)
+    for _ in range(600):
+        sim.step(wbc.compute(dyn.update(sim.q, sim.v)).tau)
+    task = FrameOrientationTask(robot, robot.bodies[0].name)
+    task.reference(wanted)
+    assert np.abs(task.error(dyn.update(sim.q, sim.v))).max() < 0.01

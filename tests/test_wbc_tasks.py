@@ -1,0 +1,135 @@
+"""Tasks alone: Jacobians, drifts and errors against finite differences, on any robot; gains, masks, references."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import quaddyn as qd
+from finite_differences import along
+from quaddyn.wbc import (
+    ComTask,
+    FootTask,
+    FrameOrientationTask,
+    FramePositionTask,
+    FrameTask,
+    JointAccelerationTask,
+    MomentumTask,
+    PostureTask,
+    RelativeFrameTask,
+    Task,
+)
+
+
+def tasks(robot: qd.Robot) -> list[Task]:
+    foot, base = robot.feet[0], robot.bodies[0].name
+    return [
+        ComTask(robot),
+        FramePositionTask(robot, foot, "position"),
+        FootTask(robot, foot, "foot"),
+        FrameOrientationTask(robot, foot, "orientation"),
+        FrameTask(robot, base, "base"),
+        RelativeFrameTask(robot, foot, robot.feet[-1] if len(robot.feet) > 1 else base, "relative"),
+        PostureTask(robot),
+        JointAccelerationTask(robot),
+        MomentumTask(robot, axes=None),
+    ]
+
+
+def states(robot: qd.Robot, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    q = pin.integrate(robot.model, robot.q_home, 0.3 * rng.normal(size=robot.nv))
+    return q, rng.normal(size=robot.nv), rng.normal(size=robot.nv)
+
+
+ROBOTS = [("go2", "free"), ("solo8", "free"), ("anymal_c", "free"), ("hyq", "planar"), ("four_link_leg", "fixed")]
+
+
+@pytest.mark.parametrize(("name", "root"), ROBOTS)
+def test_velocity_is_the_jacobian_times_v_and_its_rate_is_jacobian_times_a_plus_drift(name: str, root: str) -> None:
+    robot = qd.load(name, root=root)
+    dyn = qd.Dynamics(robot)
+    q, v, a = states(robot, 0)
+    for task in tasks(robot):
+        s = dyn.update(q, v)
+        np.testing.assert_allclose(task.jacobian(s) @ v, task.velocity(s), atol=1e-10 * robot.mass)
+        predicted = task.jacobian(s) @ a + task.drift(s)
+        measured = along(robot.model, lambda q, v, t=task: np.array(t.velocity(dyn.update(q, v))), q, v, a)
+        np.testing.assert_allclose(measured, predicted, atol=1e-8 * max(1.0, robot.mass), err_msg=task.name)
+
+
+@pytest.mark.parametrize(("name", "root"), ROBOTS)
+def test_small_errors_shrink_by_the_velocity(name: str, root: str) -> None:
+    robot = qd.load(name, root=root)
+    dyn = qd.Dynamics(robot)
+    q, v, _ = states(robot, 1)
+    for task in tasks(robot):
+        if not task.size:
+            continue
+        task.hold(dyn.update(q, v))
+        assert np.abs(task.error(dyn.update(q, v))).max() < 1e-12
+        velocity = np.array(task.velocity(dyn.update(q, v)))
+        rate = along(robot.model, lambda q, v, t=task: np.array(t.error(dyn.update(q, v))), q, v)
+        np.testing.assert_allclose(rate, -velocity, atol=1e-8, err_msg=task.name)
+
+
+def test_a_task_wants_its_feedback_and_its_feed_forward() -> None:
+    robot = qd.load("go2")
+    s = qd.Dynamics(robot).update(*states(robot, 2)[:2])
+    task = ComTask(robot, stiffness=100.0)
+    np.testing.assert_allclose(task.desired(s), -20.0 * s.com_velocity)  # critical damping; no position wanted yet
+    position, velocity, acceleration = np.random.default_rng(0).normal(size=(3, 3))
+    task.reference(position, velocity, acceleration)
+    np.testing.assert_allclose(
+        task.desired(s), acceleration + 20.0 * (velocity - s.com_velocity) + 100.0 * (position - s.com)
+    )
+    task.gains((1.0, 4.0, 9.0), 7.0)
+    np.testing.assert_allclose(
+        task.desired(s), acceleration + 7.0 * (velocity - s.com_velocity) + (1.0, 4.0, 9.0) * (position - s.com)
+    )
+    task.reference(position)  # velocity and acceleration fall back to zero
+    np.testing.assert_allclose(task.desired(s), -7.0 * s.com_velocity + (1.0, 4.0, 9.0) * (position - s.com))
+
+
+@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c", "hyq"])
+def test_default_gains_are_critically_damped_and_scale_with_the_leg(name: str) -> None:
+    robot = qd.load(name)
+    rates = []
+    for task in (ComTask(robot), PostureTask(robot), FootTask(robot, "FL")):
+        np.testing.assert_allclose(task._damping, 2.0 * np.sqrt(task._stiffness))
+        rates.append(task._stiffness[0])
+    home = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)).com[2]
+    # the natural frequency in units of that of a pendulum as high as the robot stands, whatever its size
+    assert 4.0 < rates[0] * home / 9.81 < 7.0
+
+
+def test_numbers_of_a_task_may_live_in_an_array_of_someone_elses() -> None:
+    robot = qd.load("go2")
+    task = ComTask(robot)
+    place = np.zeros(100)[10 : 10 + len(task.block)]
+    task.move(place)
+    task.reference(np.array([1.0, 2.0, 3.0]))
+    assert place[0] == 1.0
+    np.testing.assert_array_equal(place[-3:], [1.0, 2.0, 3.0])
+    place[-1] = 5.0
+    np.testing.assert_array_equal(task._position, [1.0, 2.0, 5.0])
+
+
+def test_bad_references_gains_and_axes_are_refused_by_name() -> None:
+    robot = qd.load("go2")
+    com = ComTask(robot)
+    for bad in (np.zeros(2), np.array([0.0, np.nan, 0.0]), np.array([0.0, np.inf, 0.0])):
+        with pytest.raises(qd.ArgumentError, match=r"com\.reference: position"):
+            com.reference(bad)
+        with pytest.raises(qd.ArgumentError, match=r"com\.reference: acceleration"):
+            com.reference(np.zeros(3), None, bad)
+    for gain in (-1.0, np.nan, (1.0, 2.0), np.inf):
+        with pytest.raises(qd.ArgumentError, match="stiffness"):
+            com.gains(gain)
+    with pytest.raises(qd.UnknownNameError, match="axis"):
+        com.select(("x", "up"))
+    with pytest.raises(qd.UnknownNameError, match="frame"):
+        FrameTask(robot, "FLL")
+    with pytest.raises(qd.ArgumentError, match="rotation"):
+        FrameOrientationTask(robot, "FL").reference(2.0 * np.eye(3))
