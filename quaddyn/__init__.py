@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .dynamics import Dynamics, State
     from .simulation import MujocoPlant, Plant, Simulation
     from .viewer import Viewer
+    from .wbc import WholeBodyController
 
 __version__ = "0.1.0"
 
@@ -39,6 +40,7 @@ _LAZY = {
     "Simulation": "simulation",
     "State": "dynamics",
     "Viewer": "viewer",
+    "WholeBodyController": "wbc",
     "cross_check": "agreement",
 }
 
@@ -63,6 +65,7 @@ __all__ = [
     "UnknownNameError",
     "UnreachableError",
     "Viewer",
+    "WholeBodyController",
     "cross_check",
     "load",
 ]

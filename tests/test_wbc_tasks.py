@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
+from finite_differences import along
 
 import quaddyn as qd
-from finite_differences import along
 from quaddyn.wbc import (
     ComTask,
     FootTask,

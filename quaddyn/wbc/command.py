@@ -132,15 +132,16 @@ class Command:
                         out[name] = min(room, out.get(name, np.inf))
         return out
 
-    def explain(self, *, threshold: float = 1e-3) -> str:
-        """In words, what was lost to what; see `quaddyn.wbc.explanation`.
+    def explain(self, *, threshold: float = 1e-3, last: bool = False) -> str:
+        """In words, what was lost to what; see `quaddyn.wbc.explanation`, which solves again for every suspect.
 
         Args:
             threshold: losses below this are not worth a sentence, in the rows' own units.
+            last: also of the last of three or more levels, whose wishes are there to fill what the others leave.
         """
         from .explanation import explain
 
-        return explain(self, threshold=threshold)
+        return explain(self, threshold=threshold, last=last)
 
     def __repr__(self) -> str:
         return f"Command({self.status}, max|tau| = {np.abs(self.tau).max(initial=0.0):.4g} N m)"

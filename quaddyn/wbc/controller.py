@@ -66,10 +66,9 @@ class WholeBodyController:
     of the actuated joints and the contact forces; the equations of motion are solved for the rest (`Elimination`) and
     hold on every tick, whatever becomes of the levels.
 
-    A task without a reference holds what it finds at the first tick, a foot what it finds when it is lifted; references of
-    a foot last until its contact is made.  What no
-    task decides is as small as possible.  Joint friction is not compensated: add
-    `quaddyn.control.friction_compensation`.
+    A task without a reference holds what it finds at the first tick, a foot what it finds when it is lifted; a foot's
+    references last until its contact is made.  What no task decides is as small as possible.  Joint friction is not
+    compensated: add `quaddyn.control.friction_compensation`.
 
     One controller per thread; it keeps time by counting ticks, `dt` each.
 

@@ -51,22 +51,28 @@ class Loss:
         return f"{self.row}: {abs(self.amount):.3g} {self.unit} lost to {self.culprit}{rest}"
 
 
-def explain(command: Command, *, threshold: float = 1e-3) -> str:
-    """The sentences, one a line, the most important level first."""
-    lines = [str(command.status)]
-    found = losses(command, threshold=threshold)
-    lines += [str(loss) for loss in found]
-    if not found:
-        lines.append("nothing was lost: every task has what it wanted")
-    return "\n".join(lines)
+def explain(command: Command, *, threshold: float = 1e-3, last: bool = False) -> str:
+    """The sentences, one a line, the most important level first; arguments of `losses`."""
+    found = losses(command, threshold=threshold, last=last)
+    what = [str(loss) for loss in found] or ["nothing was lost: tasks have what they wanted"]
+    return "\n".join([str(command.status), *what])
 
 
-def losses(command: Command, *, threshold: float = 1e-3) -> list[Loss]:
-    """Every row that lacks more than `threshold`, and what it was lost to."""
+def losses(command: Command, *, threshold: float = 1e-3, last: bool = False) -> list[Loss]:
+    """Every row that lacks something, and what it was lost to.
+
+    Args:
+        command: of a tick.
+        threshold: losses below this do not count, in the rows' own units.
+        last: also of the last of three or more levels, whose wishes are there to fill what the others leave.
+    """
     details = command.details
     out: list[Loss] = []
     cache: dict[tuple[int, int], Array] = {}
+    levels = len(details.problem.levels)
     for level, index, row, amount in _lacking(details, threshold):
+        if level == levels - 1 and levels > 2 and not last:
+            continue
         culprit, without = _blame(details, level, index, row, amount, cache)
         group = details.problem.levels[level][index]
         wanted = group.lower[row] if group.wanted[row] else 0.0
