@@ -5,3 +5,4 @@ cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
 "$python" benchmarks/fuzz.py --cases 40000
 "$python" benchmarks/boundary.py --check
+"$python" benchmarks/contacts.py --check

@@ -1,6 +1,28 @@
-"""Contact: where a foot touches the ground, how that point moves, and floors and walls that yield."""
+"""Contact: where a robot touches, how these points move, what forces they may bear; solvers; ground that yields."""
 
 from .compliant import CompliantPlane, foot_forces
+from .cones import cone_margin, friction_share, pyramid
+from .contact import Contact, contact_axes
+from .contact_set import ContactSet
+from .events import ContactEvent, ContactEvents
+from .inverse_dynamics import InverseDynamics, inverse_dynamics
 from .point import contact_jacobian
+from .support import support_margin, support_polygon
 
-__all__ = ["CompliantPlane", "contact_jacobian", "foot_forces"]
+__all__ = [
+    "CompliantPlane",
+    "Contact",
+    "ContactEvent",
+    "ContactEvents",
+    "ContactSet",
+    "InverseDynamics",
+    "cone_margin",
+    "contact_axes",
+    "contact_jacobian",
+    "foot_forces",
+    "friction_share",
+    "inverse_dynamics",
+    "pyramid",
+    "support_margin",
+    "support_polygon",
+]

@@ -57,7 +57,10 @@ class ConePrograms:
         # The solver leaves its own damping in the operator, so that each attempt gets a fresh one.
         operator = pin.DelassusOperatorDense(operator)
         solver, settings = (self._admm, self._admm_settings) if by_admm else (self._pgs, self._pgs_settings)
-        solver.solve(operator, g, *self._cones_of(friction), settings, result)
+        try:
+            solver.solve(operator, g, *self._cones_of(friction), settings, result)
+        except (ValueError, RuntimeError):  # a spectrum it cannot work with, such as that of zero
+            return np.zeros((len(friction), 3)), 0
         return np.asarray(result.retrieveConstraintImpulses()).reshape(-1, 3) / scale, int(result.iterations)
 
     def _cones_of(self, friction: Array) -> tuple[object, object]:

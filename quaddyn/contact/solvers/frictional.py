@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -19,7 +19,8 @@ Method = Literal["newton", "admm", "pgs"]
 #: Contacts beyond which the compiled core, whose Newton step is dense, gets one round instead of several.
 MANY_CONTACTS = 32
 
-_Attempt = Callable[[], tuple[Array, int]]
+#: Impulses (k, 3), iterations and residual [m/s].
+_Answer = tuple[Array, int, float]
 
 
 class FrictionalSolver:
@@ -120,48 +121,54 @@ class FrictionalSolver:
         return g.ravel()
 
     def _ladder(self, problem: ContactProblem, g: Array, guess: Array | None) -> tuple[Array, float, int, str]:
-        best, lowest, steps = np.zeros((problem.k, 3)), np.inf, 0
+        best: _Answer = np.zeros((problem.k, 3)), 0, np.inf
         for rung, attempt in enumerate(self._attempts(problem, g, guess)):
-            impulses, iterations = attempt()
-            error = residual(impulses, problem.G, g, problem.mu)
+            answer = attempt()
+            impulses, iterations, error = answer
             if error <= self.tolerance:
                 return impulses, error, iterations, "retried" if rung else "solved"
-            if error < lowest:  # False of NaN
-                best, lowest, steps = impulses, error, iterations
-        nothing = residual(np.zeros((problem.k, 3)), problem.G, g, problem.mu)
-        if not lowest <= nothing:
-            best, lowest, steps = np.zeros((problem.k, 3)), nothing, 0
-        return best, lowest, steps, "inaccurate"
+            if error < best[2]:  # False of NaN
+                best = answer
+        nothing = np.zeros((problem.k, 3))
+        error = residual(nothing, problem.G, g, problem.mu)
+        impulses, iterations, lowest = best if best[2] <= error else (nothing, 0, error)
+        return impulses, lowest, iterations, "inaccurate"
 
-    def _attempts(self, problem: ContactProblem, g: Array, guess: Array | None) -> Iterator[_Attempt]:
+    def _attempts(self, problem: ContactProblem, g: Array, guess: Array | None) -> Iterator[Callable[[], _Answer]]:
         """What to try, in order; each is computed only when it is asked for."""
-        G, mu, programs = problem.G, problem.mu, self._programs
-        first: dict[str, Callable[[Array | None], tuple[Array, int]]] = {
-            "newton": lambda start: self._newton(G, g, mu, start),
-            "admm": lambda start: programs.admm(G, g, mu, start),
-            "pgs": lambda start: programs.pgs(G, g, mu, start),
-        }
-        yield lambda: first[self.method](guess)
-        if not self.fallback:
-            return
-        starts = (None,) if guess is None else (guess, None)
-        for name in sorted(first, key=lambda n: n != self.method):
-            for start in starts:
-                if name == self.method and start is guess:
-                    continue
-                if name == "newton":
-                    yield lambda start=start: self._newton(G, g, mu, start)  # type: ignore[misc]
-                else:
-                    yield lambda name=name, start=start: self._newton(G, g, mu, *first[name](start))  # type: ignore[misc]
-        # Softened ground, judged and polished on the rigid one.
-        for softness in (1e-9, 1e-6, 1e-3):
-            yield lambda s=softness: self._newton(G, g, mu, *programs.admm(G, g, mu, None, s))  # type: ignore[misc]
+        rungs: list[tuple[Method, Array | None, float]] = [(self.method, guess, 0.0)]
+        if self.fallback:
+            starts = (None,) if guess is None else (guess, None)
+            for method in sorted(get_args(Method), key=lambda name: name != self.method):
+                rungs += [(method, start, 0.0) for start in starts]
+            # The ladder ends on softened ground, polished and judged on the rigid one.
+            rungs += [("admm", None, softness) for softness in (1e-9, 1e-6, 1e-3)]
+            del rungs[1]  # the first once more
+        for rung, (method, start, softness) in enumerate(rungs):
+            yield partial(self._attempt, problem, g, method, start, softness, polish=rung > 0)
 
-    def _newton(self, G: Array, g: Array, mu: Array, start: Array | None, steps: int = 0) -> tuple[Array, int]:
+    def _attempt(
+        self, problem: ContactProblem, g: Array, method: Method, start: Array | None, softness: float, *, polish: bool
+    ) -> _Answer:
+        G, mu, steps = problem.G, problem.mu, 0
+        if method == "newton":
+            return self._newton(G, g, mu, start)
+        if method == "admm":
+            impulses, steps = self._programs.admm(G, g, mu, start, softness)
+        else:
+            impulses, steps = self._programs.pgs(G, g, mu, start)
+        error = residual(impulses, G, g, mu)
+        if polish and not error <= self.tolerance:
+            impulses, more, error = self._newton(G, g, mu, impulses)
+            steps += more
+        return impulses, steps, error
+
+    def _newton(self, G: Array, g: Array, mu: Array, start: Array | None) -> _Answer:
         impulses = np.zeros(len(g)) if start is None else start.flatten()
         rounds = 4 if len(mu) <= MANY_CONTACTS else 1
-        _, done = self._core.solve(np.ascontiguousarray(G), g, mu, impulses, self.tolerance, rounds)
-        return impulses.reshape(-1, 3), steps + int(done)
+        # The compiled residual is the map of `residual`, taken afresh from G and g at what is returned.
+        error, steps = self._core.solve(np.ascontiguousarray(G), g, mu, impulses, self.tolerance, rounds)
+        return impulses.reshape(-1, 3), steps, error
 
     @cached_property
     def _core(self) -> Any:

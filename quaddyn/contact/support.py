@@ -1,0 +1,70 @@
+"""The support polygon: the area within which a robot's weight can be carried on level ground."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..urdf.tree import Array
+
+
+def support_polygon(points: Array) -> Array:
+    """Convex hull of points in the plane (Andrew 1979, monotone chain).
+
+    Args:
+        points: (m, 2) [m].
+
+    Returns:
+        (h, 2) corners, counter-clockwise, without points on an edge; one or two rows where the points do not span an
+        area, none without points.
+
+    Raises:
+        ArgumentError: another shape, or a point that is not finite.
+    """
+    points = np.asarray(points, dtype=np.float64)
+    if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
+        raise ArgumentError(f"points: expected finite points of shape (m, 2), got shape {points.shape}")
+    ordered = np.unique(points, axis=0)
+    if len(ordered) <= 2:
+        return ordered
+
+    def chain(line: Array) -> list[Array]:
+        out: list[Array] = []
+        for p in line:
+            while len(out) >= 2 and _turn(out[-2], out[-1], p) <= 0.0:
+                out.pop()
+            out.append(p)
+        return out[:-1]
+
+    return np.array(chain(ordered) + chain(ordered[::-1]))
+
+
+def support_margin(polygon: Array, point: Array) -> float:
+    """Distance of a point from the edge of a support polygon [m]: positive inside, negative outside.
+
+    Args:
+        polygon: (h, 2) as from `support_polygon`; of two corners or one, everything is outside.
+        point: (2,) such as the ground projection of the centre of mass, or a zero-moment point.
+
+    Returns:
+        -inf without corners.
+    """
+    if not len(polygon):
+        return -np.inf
+    ends = np.roll(polygon, -1, axis=0)
+    along = ends - polygon
+    lengths = (along * along).sum(axis=1)
+    to = point - polygon
+    share = np.clip((to * along).sum(axis=1) / np.where(lengths > 0.0, lengths, 1.0), 0.0, 1.0)
+    distance = float(np.hypot(*(to - share[:, None] * along).T).min())
+    inside = len(polygon) > 2 and bool((along[:, 0] * to[:, 1] - along[:, 1] * to[:, 0] >= 0.0).all())
+    return distance if inside else -distance
+
+
+def _turn(a: Array, b: Array, c: Array) -> float:
+    """Positive where a, b, c turn left; zero, to rounding, on a line."""
+    ux, uy = b - a
+    vx, vy = c - a
+    area = ux * vy - uy * vx
+    noise = 4.0 * np.finfo(float).eps * (abs(ux * vy) + abs(uy * vx))
+    return float(area) if abs(area) > noise else 0.0

@@ -1,0 +1,383 @@
+"""Contacts as data, their sets, cones, support polygons, events and inverse dynamics."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import quaddyn as qd
+from quaddyn.contact import (
+    Contact,
+    ContactEvents,
+    ContactSet,
+    cone_margin,
+    contact_jacobian,
+    friction_share,
+    inverse_dynamics,
+    pyramid,
+    support_margin,
+    support_polygon,
+)
+from quaddyn.contact.solvers import FrictionalSolver, RigidSolver
+
+G = 9.81
+MIXED = ("go2", "free"), ("solo12", "planar"), ("hyq", "free")
+
+
+@pytest.fixture(scope="module")
+def go2() -> qd.Robot:
+    return qd.load("go2")
+
+
+def mixed_set(robot: qd.Robot, rng: np.random.Generator) -> ContactSet:
+    """Spheres on slopes, bare points with an offset, and a surface on the base."""
+    feet = [Contact.of_foot(robot, foot, normal=np.append(rng.normal(0.0, 0.3, 2), 1.0)) for foot in robot.feet[:2]]
+    shin = robot.legs[robot.feet[2]].joints[-1]
+    point = Contact(name="shin", frame=shin, offset=rng.normal(0.0, 0.1, 3), radius=0.01)
+    base = robot.tree.links[0].name
+    plate = Contact(name="belly", frame=base, kind="surface", half_size=np.array([0.1, 0.05]), offset=(0.0, 0.0, -0.1))
+    return ContactSet(robot, [*feet, point, plate])
+
+
+def state(robot: qd.Robot, seed: int) -> tuple[qd.Dynamics, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    q = pin.integrate(robot.model, robot.q_home, rng.normal(0.0, 0.3, robot.nv))
+    return qd.Dynamics(robot), q, rng.normal(0.0, 1.0, robot.nv)
+
+
+# -- motion --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("name", "root"), MIXED)
+def test_jacobian_and_drift_are_the_derivatives_of_the_contact_points(name: str, root: str) -> None:
+    robot = qd.load(name, root=root)
+    dyn, q, v = state(robot, 1)
+    contacts, eps = mixed_set(robot, np.random.default_rng(2)), 1e-6
+    a = np.random.default_rng(3).normal(size=robot.nv)
+
+    def rates(t: float) -> np.ndarray:
+        moved = pin.integrate(robot.model, q, t * (v + 0.5 * t * a))
+        s = dyn.update(moved, v + t * a)
+        return contacts.jacobian(s) @ s.v
+
+    s = dyn.update(q, v)
+    expected = contacts.jacobian(s) @ a + contacts.drift(s)
+    np.testing.assert_allclose((rates(eps) - rates(-eps)) / (2.0 * eps), expected, atol=1e-6)
+    # positions: for what has no sphere, the point is fixed in its body and its velocity is the rate of its place
+    places = [contacts.positions(dyn.update(pin.integrate(robot.model, q, t * v), v))["belly"] for t in (-eps, eps)]
+    s = dyn.update(q, v)
+    velocity = (contacts.jacobian(s) @ v)[contacts.slices()["belly"]]
+    np.testing.assert_allclose((places[1] - places[0]) / (2.0 * eps), velocity[:3], atol=1e-8)
+
+
+def test_feet_on_level_ground_are_the_lowest_points_of_their_spheres(go2: qd.Robot) -> None:
+    dyn, q, v = state(go2, 4)
+    s, contacts = dyn.update(q, v), ContactSet.of_feet(go2)
+    np.testing.assert_allclose(contacts.jacobian(s), np.vstack([contact_jacobian(s, f) for f in go2.feet]), atol=1e-14)
+    for foot, place in contacts.positions(s).items():
+        expected = s.placement(foot).translation - (0.0, 0.0, go2.legs[foot].foot.radius)
+        np.testing.assert_allclose(place, expected, atol=1e-15)
+
+
+def test_members_switch_by_name_without_rebuilding(go2: qd.Robot) -> None:
+    dyn, q, v = state(go2, 5)
+    s, contacts = dyn.update(q, v), ContactSet.of_feet(go2)
+    whole = contacts.jacobian(s)
+    contacts.activate(("RR", "FL"))
+    assert contacts.active == ("FL", "RR") and contacts.rows == 6 and len(contacts) == 2
+    np.testing.assert_array_equal(contacts.jacobian(s), whole[[0, 1, 2, 9, 10, 11]])
+    assert contacts.slices() == {"FL": slice(0, 3), "RR": slice(3, 6)}
+    contacts.switch("FL", False)
+    contacts.switch("RR", False)
+    assert contacts.jacobian(s).shape == (0, 18) and contacts.drift(s).shape == (0,)
+    assert contacts.pyramid(s).shape == (0, 0) and contacts.support_polygon(s).shape == (0, 2)
+    assert FrictionalSolver().solve(contacts.problem(s, v)).status == "free"
+    contacts.activate(go2.feet)
+    np.testing.assert_array_equal(contacts.jacobian(s), whole)
+
+
+def test_force_only_members_push_without_a_condition_on_their_motion(go2: qd.Robot) -> None:
+    dyn, q, v = state(go2, 6)
+    s = dyn.update(q, v)
+    contacts = ContactSet(go2, [Contact.of_foot(go2, "FL"), Contact.of_foot(go2, "FR", force_only=True)])
+    assert contacts.jacobian(s).shape == (6, 18) and contacts.jacobian(s, motion_only=True).shape == (3, 18)
+    np.testing.assert_array_equal(contacts.drift(s, motion_only=True), contacts.drift(s)[:3])
+
+
+def test_generalized_forces_are_what_aba_feels(go2: qd.Robot) -> None:
+    dyn, q, v = state(go2, 7)
+    rng = np.random.default_rng(8)
+    contacts = mixed_set(go2, rng)
+    forces = {c.name: rng.normal(0.0, 10.0, c.rows) for c in contacts}
+    total = contacts.generalized(dyn.update(q, v), forces)
+    fext: dict[str, np.ndarray] = {}
+    s = dyn.update(q, v)
+    for c in contacts:
+        lever = contacts.positions(s)[c.name] - s.placement(c.frame).translation
+        wrench = np.concatenate((forces[c.name][:3], np.cross(lever, forces[c.name][:3])))
+        wrench[3:] += forces[c.name][3:] if c.rows == 6 else 0.0
+        fext[c.frame] = fext.get(c.frame, 0.0) + wrench
+    zero = np.zeros(18)
+    np.testing.assert_allclose(dyn.rnea(q, v, zero) - dyn.rnea(q, v, zero, fext=fext), total, atol=1e-10)
+
+
+# -- cones ---------------------------------------------------------------------------------------------------------
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10**6), faces=st.integers(3, 16), mu=st.floats(0.05, 2.0))
+def test_the_inner_pyramid_is_inside_the_cone_and_the_outer_one_outside(seed: int, faces: int, mu: float) -> None:
+    rng = np.random.default_rng(seed)
+    contact = Contact(name="c", frame="f", friction=mu, normal=rng.normal(size=3))
+    inner, outer = pyramid(contact, faces=faces), pyramid(contact, faces=faces, inner=False)
+    for force in rng.normal(size=(200, 3)) @ contact.axes:
+        force = force + 1.5 * contact.normal
+        margin = cone_margin(contact, force)
+        if (inner @ force).max() <= 0.0:
+            assert margin >= -1e-12
+        if margin >= 0.0:
+            assert (outer @ force).max() <= 1e-12
+    # the conservatism that is stated: along a face's centre cos(pi / n) of mu is left, along an edge all of it
+    assert friction_share(faces) == pytest.approx(np.cos(np.pi / faces))
+    for angle, reach in ((0.0, mu * np.cos(np.pi / faces)), (np.pi / faces, mu)):
+        edge = np.array([reach * np.cos(angle), reach * np.sin(angle), 1.0]) @ contact.axes
+        assert abs((inner @ edge)[:-1].max()) < 1e-12
+
+
+def test_a_surface_bears_what_its_corners_can_make_and_no_more() -> None:
+    rng, mu, half = np.random.default_rng(9), 0.6, np.array([0.1, 0.05])
+    contact = Contact(name="sole", frame="f", kind="surface", half_size=half, friction=mu)
+    A = pyramid(contact)
+    m = mu / np.sqrt(2.0)
+    corners = contact.corners
+    edges = np.array([(sx * m, sy * m, 1.0) for sx in (1, -1) for sy in (1, -1)])
+    rays = np.array([np.concatenate((e, np.cross(c, e))) for c in corners for e in edges])
+    assert (rays @ A.T).max() <= 1e-12
+    wrenches = rng.exponential(size=(500, len(rays))) @ rays
+    assert (wrenches @ A.T).max() <= 1e-12
+    # every row but the redundant f_n >= 0 is a facet: rays that span a hyperplane lie in it
+    for row in A[1:]:
+        assert np.linalg.matrix_rank(rays[np.abs(rays @ row) < 1e-12]) == 5
+    # and yaw is limited: no more than the corners can turn
+    assert (A @ np.array([0.0, 0.0, 1.0, 0.0, 0.0, 1.01 * m * half.sum()])).max() > 0.0
+    assert (A @ np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.99 * m * half.sum()])).max() < 0.0
+
+
+def test_bilateral_contacts_have_no_cone_and_the_stacked_pyramid_keeps_to_its_columns(go2: qd.Robot) -> None:
+    dyn, q, v = state(go2, 10)
+    contacts = ContactSet(
+        go2, [Contact.of_foot(go2, "FL"), Contact.of_foot(go2, "FR", unilateral=False), Contact.of_foot(go2, "RL")]
+    )
+    A = contacts.pyramid(dyn.update(q, v), faces=6)
+    assert A.shape == (14, 9)
+    assert not A[:, 3:6].any() and not A[:7, 6:].any() and not A[7:, :3].any()
+    np.testing.assert_array_equal(A[:7, :3], pyramid(contacts["FL"], faces=6))
+
+
+def test_pressure_acts_where_the_wrench_says(go2: qd.Robot) -> None:
+    dyn, q, v = state(go2, 11)
+    s = dyn.update(q, v)
+    contacts = mixed_set(go2, np.random.default_rng(12))
+    T, plate = s.placement(contacts["belly"].frame), contacts["belly"]
+    point = plate.offset + np.array([0.03, -0.02, 0.0])
+    force = T.rotation @ np.array([1.0, -2.0, 20.0])
+    lever = T.rotation @ (point - plate.offset)
+    wrench = np.concatenate((force, np.cross(lever, force)))
+    pressure = contacts.center_of_pressure(s, "belly", wrench)
+    np.testing.assert_allclose(pressure, T.translation + T.rotation @ point, atol=1e-12)
+    assert contacts.center_of_pressure(s, "belly", -wrench) is None
+    with pytest.raises(qd.ArgumentError, match="surface"):
+        contacts.center_of_pressure(s, contacts.names[0], wrench)
+
+
+# -- support -------------------------------------------------------------------------------------------------------
+def test_support_polygon_of_a_stance_is_the_rectangle_of_its_feet(go2: qd.Robot) -> None:
+    s = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv))
+    contacts = ContactSet.of_feet(go2)
+    hull = contacts.support_polygon(s)
+    assert len(hull) == 4
+    x, y = hull.T
+    assert 0.5 * (x @ np.roll(y, -1) - y @ np.roll(x, -1)) > 0.0  # counter-clockwise
+    assert support_margin(hull, s.com[:2]) > 0.05
+    contacts.activate(("FL", "RR"))
+    assert len(contacts.support_polygon(s)) == 2
+    assert support_margin(contacts.support_polygon(s), s.com[:2]) <= 0.0
+    contacts.activate(("FL", "FR", "RL"))
+    assert len(contacts.support_polygon(s)) == 3
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10**6), count=st.integers(1, 30))
+def test_the_hull_holds_every_point_and_the_margin_its_sign(seed: int, count: int) -> None:
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(count, 2)).round(1)  # with doubles and points on a line
+    hull = support_polygon(points)
+    assert {tuple(p) for p in hull} <= {tuple(p) for p in points}
+    if len(hull) > 2:
+        assert all(support_margin(hull, p) >= -1e-9 for p in points)
+        assert support_margin(hull, hull.mean(axis=0)) > 0.0
+        far = hull.mean(axis=0) + np.array([100.0, 0.0])
+        assert support_margin(hull, far) == pytest.approx(-100.0, abs=5.0)
+    assert support_margin(np.zeros((0, 2)), np.zeros(2)) == -np.inf
+    with pytest.raises(qd.ArgumentError, match="points"):
+        support_polygon(np.full((2, 2), np.nan))
+
+
+# -- events --------------------------------------------------------------------------------------------------------
+def test_events_are_the_changes_of_touch() -> None:
+    events = ContactEvents(("FL", "FR"))
+    assert events.update(0.0, {"FL": False, "FR": False}) == ()
+    (down,) = events.update(0.1, {"FL": True})
+    assert (down.time, down.name, down.kind) == (0.1, "FL", "touchdown")
+    assert events.touching == ("FL",) and events.update(0.2, {"FL": True}) == ()
+    both = events.update(0.3, {"FL": False, "FR": True})
+    assert [(e.name, e.kind) for e in both] == [("FL", "lift_off"), ("FR", "touchdown")]
+    assert len(events.history) == 3
+    with pytest.raises(qd.ArgumentError, match="time"):
+        events.update(0.2, {})
+    with pytest.raises(qd.ArgumentError, match="time"):
+        events.update(np.nan, {})
+    with pytest.raises(qd.UnknownNameError, match="FX"):
+        events.update(0.4, {"FX": True})
+    events.reset()
+    assert events.history == [] and events.touching == ()
+
+
+# -- problems ------------------------------------------------------------------------------------------------------
+def test_the_problem_of_a_set_stops_its_contacts(go2: qd.Robot) -> None:
+    dyn, q, v = state(go2, 13)
+    s = dyn.update(q, v)
+    contacts = mixed_set(go2, np.random.default_rng(14))
+    problem = contacts.problem(s, v)
+    assert problem.k == 3 + 4  # the surface counts as its corners
+    solution = RigidSolver().solve(problem)
+    assert solution.converged
+    # the impulses, put back through each contact, stop the point
+    contacts.activate(contacts.names[:1])
+    problem = contacts.problem(s, v)
+    impulse = contacts[contacts.names[0]].axes.T @ RigidSolver().solve(problem).impulses[0]
+    J = contacts.jacobian(s)
+    np.testing.assert_allclose(J @ (v + np.linalg.solve(s.M, J.T @ impulse)), 0.0, atol=1e-9)
+    # friction acts on a slope as on the level: the answer turns with the ground
+    frictional = FrictionalSolver().solve(contacts.problem(s, v, passive=True))
+    assert frictional.converged
+
+
+# -- inverse dynamics ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c", "hyq"])
+def test_inverse_dynamics_is_undone_by_forward_dynamics(name: str) -> None:
+    robot, rng = qd.load(name), np.random.default_rng(15)
+    dyn, contacts = qd.Dynamics(robot), ContactSet.of_feet(robot)
+    s = dyn.update(robot.q_home, rng.normal(0.0, 0.1, robot.nv))
+    J, drift = contacts.jacobian(s), contacts.drift(s)
+    a = rng.normal(size=robot.nv)
+    a -= np.linalg.pinv(J) @ (J @ a + drift)  # a motion that the contacts allow
+    for options in ({}, {"torque_weight": 1.0, "force_weight": 0.0}, {"torque_weight": 1.0, "force_weight": 1e-3}):
+        result = inverse_dynamics(s, contacts, a, **options)
+        assert result.residual < 1e-9 and result.slip < 1e-9
+        f = np.concatenate(list(result.forces.values()))
+        np.testing.assert_allclose(s.M @ a + s.h, robot.expand(result.tau) + J.T @ f, atol=1e-9)
+    # the plant's own law: with these torques, rigid contacts move exactly so (Delassus in accelerations)
+    free = np.linalg.solve(s.M, robot.expand(result.tau) - s.h)
+    W = J @ np.linalg.solve(s.M, J.T)
+    reaction = -np.linalg.solve(W, J @ free + drift)
+    np.testing.assert_allclose(free + np.linalg.solve(s.M, J.T @ reaction), a, atol=1e-8)
+
+
+def test_inverse_dynamics_takes_the_cheapest_forces_and_torques(go2: qd.Robot) -> None:
+    rng = np.random.default_rng(16)
+    s, contacts = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv)), ContactSet.of_feet(go2)
+    J, zero = contacts.jacobian(s), np.zeros(go2.nv)
+    upright = inverse_dynamics(s, contacts, zero)
+    lazy = inverse_dynamics(s, contacts, zero, torque_weight=1.0, force_weight=0.0)
+    assert sum(f[2] for f in upright.forces.values()) == pytest.approx(go2.mass * G)
+    assert upright.margin > 0.5 * 0.6 * go2.mass * G / 4
+    assert all(np.abs(f[:2]).max() < 1e-6 for f in upright.forces.values())
+    # inner forces, which no base acceleration sees, cannot make it cheaper
+    null = np.linalg.svd(J[:, :6].T)[2][6:]
+    f = np.concatenate(list(lazy.forces.values()))
+    for _ in range(50):
+        other = f + null.T @ rng.normal(0.0, 5.0, len(null))
+        assert np.linalg.norm((s.h - J.T @ other)[6:]) >= np.linalg.norm(lazy.tau) - 1e-9
+    assert np.linalg.norm(lazy.tau) < np.linalg.norm(upright.tau)
+
+
+def test_inverse_dynamics_says_what_is_missing(go2: qd.Robot) -> None:
+    s, contacts = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv)), ContactSet.of_feet(go2)
+    contacts.activate(())
+    flying = inverse_dynamics(s, contacts, np.zeros(go2.nv))
+    assert flying.residual == pytest.approx(go2.mass * G) and flying.margin == np.inf and flying.forces == {}
+    contacts.activate(go2.feet)
+    up = np.zeros(go2.nv)
+    up[2] = 1.0
+    assert inverse_dynamics(s, contacts, up).slip == pytest.approx(1.0)  # the feet would leave the ground
+    up[2] = -20.0
+    assert inverse_dynamics(s, contacts, up).margin < 0.0  # and here they would have to pull
+    with pytest.raises(qd.ArgumentError, match="acceleration"):
+        inverse_dynamics(s, contacts, np.zeros(3))
+    with pytest.raises(qd.ArgumentError, match="weight"):
+        inverse_dynamics(s, contacts, up, torque_weight=0.0, force_weight=0.0)
+    with pytest.raises(qd.ArgumentError, match="rank_tolerance"):
+        inverse_dynamics(s, contacts, up, rank_tolerance=-1.0)
+
+
+# -- misuse --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("friction", {"friction": 11.0}),
+        ("friction", {"friction": np.nan}),
+        ("friction", {"friction": "much"}),
+        ("normal", {"normal": np.zeros(3)}),
+        ("normal", {"normal": np.ones(2)}),
+        ("normal", {"normal": "up"}),
+        ("offset", {"offset": np.array([0.0, np.inf, 0.0])}),
+        ("radius", {"radius": -0.1}),
+        ("kind", {"kind": "line"}),
+        ("half_size", {"kind": "surface"}),
+        ("half_size", {"half_size": np.ones(2)}),
+        ("half_size", {"kind": "surface", "half_size": np.array([0.1, 0.0])}),
+        ("radius", {"kind": "surface", "half_size": np.ones(2), "radius": 0.1}),
+        ("stiffness", {"stiffness": 0.0}),
+        ("damping", {"damping": -1.0}),
+        ("name", {"name": ""}),
+        ("frame", {"frame": 3}),
+    ],
+)
+def test_a_bad_contact_is_refused_by_name(name: str, change: dict[str, object]) -> None:
+    with pytest.raises(qd.ArgumentError, match=name):
+        Contact(**({"name": "c", "frame": "f"} | change))  # type: ignore[arg-type]
+
+
+def test_a_bad_set_is_refused_by_name(go2: qd.Robot) -> None:
+    foot = Contact.of_foot(go2, "FL")
+    with pytest.raises(qd.UnknownNameError, match="FX"):
+        Contact.of_foot(go2, "FX")
+    with pytest.raises(qd.ArgumentError, match="twice"):
+        ContactSet(go2, [foot, foot])
+    with pytest.raises(qd.UnknownNameError, match="nowhere"):
+        ContactSet(go2, [Contact(name="c", frame="nowhere")])
+    with pytest.raises(qd.ArgumentTypeError, match="contacts"):
+        ContactSet(go2, "FL")
+    with pytest.raises(qd.ArgumentTypeError, match="contacts"):
+        ContactSet(go2, ["FL"])  # type: ignore[list-item]
+    with pytest.raises(qd.ArgumentTypeError, match="robot"):
+        ContactSet("go2", [])  # type: ignore[arg-type]
+    contacts = ContactSet(go2, [foot])
+    with pytest.raises(qd.UnknownNameError, match="FR"):
+        contacts.switch("FR", True)
+    with pytest.raises(qd.UnknownNameError, match="FR"):
+        contacts.activate(("FL", "FR"))
+    assert contacts.active == ("FL",)
+    s = qd.Dynamics(go2).update(go2.q_home, np.zeros(go2.nv))
+    with pytest.raises(qd.UnknownNameError, match="FR"):
+        contacts.generalized(s, {"FR": np.zeros(3)})
+    with pytest.raises(qd.ArgumentError, match="FL"):
+        contacts.generalized(s, {"FL": np.zeros(6)})
+    with pytest.raises(qd.ArgumentError, match="faces"):
+        contacts.pyramid(s, faces=2)
+    with pytest.raises(qd.ArgumentError, match="another robot"):
+        ContactSet.of_feet(qd.load("solo12")).jacobian(s)
+    with pytest.raises(qd.ArgumentTypeError, match="State"):
+        contacts.jacobian(go2.q_home)  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentError, match=r"^v"):
+        contacts.problem(s, np.full(go2.nv, np.nan))
