@@ -25,6 +25,7 @@ from .urdf.tree import Limits
 if TYPE_CHECKING:
     from .agreement import Agreement, cross_check
     from .dynamics import Dynamics, State
+    from .kernels import Kernels, compile
     from .simulation import MujocoPlant, Plant, Simulation
     from .viewer import Viewer
     from .wbc import WholeBodyController
@@ -41,6 +42,8 @@ _LAZY = {
     "State": "dynamics",
     "Viewer": "viewer",
     "WholeBodyController": "wbc",
+    "Kernels": "kernels",
+    "compile": "kernels",
     "cross_check": "agreement",
 }
 
@@ -52,6 +55,7 @@ __all__ = [
     "DivergenceError",
     "Dynamics",
     "Foot",
+    "Kernels",
     "Leg",
     "Limits",
     "ModelError",
@@ -66,6 +70,7 @@ __all__ = [
     "UnreachableError",
     "Viewer",
     "WholeBodyController",
+    "compile",
     "cross_check",
     "load",
 ]

@@ -1,0 +1,229 @@
+"""`Graph`: arithmetic recorded as a hash-consed expression graph, where every operation can be counted.
+
+An `Expr` is a signed reference to a node, so that a negation costs nothing and ``a - b`` and ``b - a`` are one node.
+Constants fold, equal expressions are one node, ``c1 x + c2 x`` is ``(c1 + c2) x``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+CONST: Final = "const"
+INPUT: Final = "input"
+ADD: Final = "add"  # a + b, or a - b where b's reference is negative
+MUL: Final = "mul"
+DIV: Final = "div"
+SIN: Final = "sin"  # of an input plus a constant
+COS: Final = "cos"
+SIGN: Final = "sign"  # -1, 0 or 1
+
+Number = float | int
+
+
+class Graph:
+    """Nodes in order of creation: the operands of a node stand before it.
+
+    Attributes:
+        op: per node, what it does.
+        left, right: signed operand references ``2 * node + negative``; the index of the input of an `INPUT`.
+        value: the value of a `CONST` (positive), the constant added to the angle of a `SIN` or `COS`.
+    """
+
+    def __init__(self) -> None:
+        self.op: list[str] = []
+        self.left: list[int] = []
+        self.right: list[int] = []
+        self.value: list[float] = []
+        self._known: dict[tuple[object, ...], int] = {}
+        self._constants: dict[float, int] = {}
+        self.zero = self.constant(0.0)
+        self.one = self.constant(1.0)
+
+    # -- leaves ----------------------------------------------------------------------------------------------
+    def constant(self, value: Number) -> Expr:
+        """A finite number."""
+        value = float(value)
+        if not math.isfinite(value):
+            raise ValueError(f"a constant of a graph must be finite, got {value}")
+        size = abs(value)
+        node = self._constants.get(size)
+        if node is None:
+            node = self._constants[size] = self._append(CONST, 0, 0, size)
+        return Expr(self, 2 * node + (value < 0.0))
+
+    def input(self, index: int) -> Expr:
+        """The input of this index."""
+        return Expr(self, 2 * self._node(INPUT, index, 0))
+
+    def inputs(self, start: int, count: int) -> list[Expr]:
+        """`count` inputs from index `start` on."""
+        return [self.input(i) for i in range(start, start + count)]
+
+    def sin_cos(self, angle: Expr, offset: float = 0.0) -> tuple[Expr, Expr]:
+        """Sine and cosine of an input plus a constant angle [rad]; whole quarter turns become swaps and signs."""
+        turns = offset / (0.5 * math.pi)
+        quarter = round(turns)
+        if abs(turns - quarter) < 1e-15:
+            offset = 0.0
+        else:
+            quarter = 0
+        sign = angle.ref & 1
+        node = angle.ref >> 1
+        if sign:
+            offset = -offset
+        s = Expr(self, 2 * self._node(SIN, 2 * node, 0, offset) + sign)
+        c = Expr(self, 2 * self._node(COS, 2 * node, 0, offset))
+        for _ in range(quarter % 4):
+            s, c = c, -s
+        return s, c
+
+    def sign(self, x: Expr) -> Expr:
+        """-1, 0 or 1."""
+        return Expr(self, 2 * self._node(SIGN, x.ref & ~1, 0) + (x.ref & 1))
+
+    # -- arithmetic ------------------------------------------------------------------------------------------
+    def add(self, a: int, b: int) -> int:
+        """Reference of a + b."""
+        i, j = a >> 1, b >> 1
+        if self.op[i] == CONST or self.op[j] == CONST:
+            if self.op[i] == CONST and self.value[i] == 0.0:
+                return b
+            if self.op[j] == CONST and self.value[j] == 0.0:
+                return a
+            if self.op[i] == self.op[j]:
+                return self.constant(self._number(a) + self._number(b)).ref
+        (x, m), (y, n) = self._multiple(a), self._multiple(b)
+        if x == y:
+            return self.mul(self.constant(m + n).ref, 2 * x)
+        if j < i:
+            a, b = b, a
+        flip = a & 1
+        return 2 * self._node(ADD, a ^ flip, b ^ flip) + flip
+
+    def mul(self, a: int, b: int) -> int:
+        """Reference of a * b."""
+        sign = (a ^ b) & 1
+        a, b = a & ~1, b & ~1
+        if b < a:
+            a, b = b, a
+        i, j = a >> 1, b >> 1
+        if self.op[j] == CONST:
+            i, j, a, b = j, i, b, a
+        if self.op[i] == CONST:
+            factor = self.value[i]
+            if factor == 0.0:
+                return self.zero.ref
+            if factor == 1.0:
+                return b ^ sign
+            if self.op[j] == CONST:
+                return self.constant(factor * self.value[j]).ref ^ sign
+            if self.op[j] == MUL and self.op[self.left[j] >> 1] == CONST:
+                inner = factor * self.value[self.left[j] >> 1]
+                return self.mul(self.constant(inner).ref, self.right[j]) ^ sign
+        return 2 * self._node(MUL, a, b) + sign
+
+    def div(self, a: int, b: int) -> int:
+        """Reference of a / b."""
+        sign = (a ^ b) & 1
+        a, b = a & ~1, b & ~1
+        if self.op[b >> 1] == CONST:
+            return self.mul(a, self.constant(1.0 / self.value[b >> 1]).ref) ^ sign
+        if self.op[a >> 1] == CONST and self.value[a >> 1] == 0.0:
+            return self.zero.ref
+        return 2 * self._node(DIV, a, b) + sign
+
+    def _number(self, ref: int) -> float:
+        return -self.value[ref >> 1] if ref & 1 else self.value[ref >> 1]
+
+    def _multiple(self, ref: int) -> tuple[int, float]:
+        """(node, factor) of a reference read as a constant multiple of a node."""
+        i, sign = ref >> 1, -1.0 if ref & 1 else 1.0
+        if self.op[i] == MUL and self.op[self.left[i] >> 1] == CONST:
+            return self.right[i] >> 1, sign * self.value[self.left[i] >> 1]
+        return i, sign
+
+    def _node(self, op: str, left: int, right: int, value: float = 0.0) -> int:
+        key = (op, left, right, value)
+        node = self._known.get(key)
+        if node is None:
+            node = self._known[key] = self._append(op, left, right, value)
+        return node
+
+    def _append(self, op: str, left: int, right: int, value: float) -> int:
+        self.op.append(op)
+        self.left.append(left)
+        self.right.append(right)
+        self.value.append(value)
+        return len(self.op) - 1
+
+
+class Expr:
+    """A signed reference to a node of a graph, with arithmetic."""
+
+    __slots__ = ("graph", "ref")
+
+    def __init__(self, graph: Graph, ref: int) -> None:
+        self.graph, self.ref = graph, ref
+
+    def _coerce(self, other: Expr | Number) -> int:
+        return other.ref if isinstance(other, Expr) else self.graph.constant(other).ref
+
+    def __add__(self, other: Expr | Number) -> Expr:
+        return Expr(self.graph, self.graph.add(self.ref, self._coerce(other)))
+
+    def __sub__(self, other: Expr | Number) -> Expr:
+        return Expr(self.graph, self.graph.add(self.ref, self._coerce(other) ^ 1))
+
+    def __rsub__(self, other: Number) -> Expr:
+        return Expr(self.graph, self.graph.add(self._coerce(other), self.ref ^ 1))
+
+    def __mul__(self, other: Expr | Number) -> Expr:
+        return Expr(self.graph, self.graph.mul(self.ref, self._coerce(other)))
+
+    def __truediv__(self, other: Expr | Number) -> Expr:
+        return Expr(self.graph, self.graph.div(self.ref, self._coerce(other)))
+
+    def __rtruediv__(self, other: Number) -> Expr:
+        return Expr(self.graph, self.graph.div(self._coerce(other), self.ref))
+
+    def __neg__(self) -> Expr:
+        return Expr(self.graph, self.ref ^ 1)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    @property
+    def number(self) -> float | None:
+        """The value of a constant, None for anything else."""
+        graph, i = self.graph, self.ref >> 1
+        if graph.op[i] != CONST:
+            return None
+        return -graph.value[i] if self.ref & 1 else graph.value[i]
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is the constant 0."""
+        return self.number == 0.0
+
+
+Vector = list[Expr]
+
+
+def total(terms: Iterable[Expr], zero: Expr) -> Expr:
+    """The sum of `terms`."""
+    out = zero
+    for term in terms:
+        out = out + term
+    return out
+
+
+def plus(a: Sequence[Expr], b: Sequence[Expr]) -> Vector:
+    """A + b by components."""
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
+def cross(a: Sequence[Expr | float], b: Sequence[Expr]) -> Vector:
+    """A x b."""
+    return [b[2] * a[1] - b[1] * a[2], b[0] * a[2] - b[2] * a[0], b[1] * a[0] - b[0] * a[1]]

@@ -1,0 +1,341 @@
+"""`Kernels`: generated code of one robot, called like `Dynamics`, on one state or on a batch."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from . import native
+from .llvm_ir import LARGEST_ANGLE, UNIT, module
+from .mechanism import Mechanism, in_unit, mechanism, usual_length
+from .native import Native
+from .parameters import from_standard, names
+from .program import Operations
+from .recipes import RECIPES, Options, traced
+
+Floats = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What a caller must know of a compiled program.
+
+    Attributes:
+        inputs: (name, size) in order.
+        outputs: (name, shape) of one state, in order.
+        units: entries of q whose squares sum to one.
+        angles: entries of q that are angles.
+        operations: counts.
+    """
+
+    inputs: tuple[tuple[str, int], ...]
+    outputs: tuple[tuple[str, tuple[int, ...]], ...]
+    units: tuple[tuple[int, ...], ...]
+    angles: tuple[int, ...]
+    operations: Operations
+
+
+class Kernel:
+    """One compiled operation: checks what it is given, and runs it."""
+
+    def __init__(self, name: str, robot: str, interface: Interface, code: Native, dtype: np.dtype[Any]) -> None:
+        self.name, self.robot, self.interface, self.code, self.dtype = name, robot, interface, code, dtype
+        self.defaults: dict[str, Floats] = {}
+        self.__doc__ = describe(name, interface)
+
+    def __call__(self, *arguments: object, out: object = None, threads: int = 1, **named: object) -> Any:
+        """Run on any arguments; see `describe`."""
+        arrays, rows = self._gather(arguments, named)
+        if type(threads) is not int or threads < 1:
+            raise ArgumentError(f"threads: expected a positive int, got {threads!r}")
+        results, targets = self._targets(out, arrays, rows)
+        n = 1 if rows is None else rows
+        if n:
+            self._run(arrays, results, n, rows is None, threads)
+        for result, target in zip(results, targets, strict=True):
+            if target is not result:
+                target[...] = result
+        return targets[0] if len(targets) == 1 else tuple(targets)
+
+    # -- arguments -------------------------------------------------------------------------------------------
+    def _gather(self, arguments: Sequence[object], named: Mapping[str, object]) -> tuple[list[Floats], int | None]:
+        wanted = [name for name, _ in self.interface.inputs]
+        if len(arguments) > len(wanted):
+            raise ArgumentTypeError(f"{self.name}: takes {', '.join(wanted)}, got {len(arguments)} arguments")
+        given: dict[str, object] = dict(zip(wanted, arguments, strict=False))
+        for key, value in named.items():
+            if key not in wanted or key in given:
+                raise ArgumentTypeError(f"{self.name}: takes {', '.join(wanted)} once each, got {key!r}")
+            given[key] = value
+        arrays: list[Floats] = []
+        rows, first = -1, ""
+        for name, size in self.interface.inputs:
+            if name not in given and name not in self.defaults:
+                raise ArgumentTypeError(f"{self.name}: argument {name!r} is missing; it takes {', '.join(wanted)}")
+            x = given.get(name, self.defaults.get(name))
+            if type(x) is not np.ndarray or x.dtype.kind != "f" or x.dtype.itemsize not in (4, 8):
+                got = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else type(x).__name__
+                raise ArgumentTypeError(
+                    f"{name}: expected a numpy array of float64 or float32, shape ({size},) or (N, {size}), got {got}"
+                )
+            if x.ndim not in (1, 2) or x.shape[-1] != size:
+                raise ArgumentError(f"{name}: expected shape ({size},) or (N, {size}) for {self.robot}, got {x.shape}")
+            mine = len(x) if x.ndim == 2 else -1
+            if not first:
+                rows, first = mine, name
+            elif mine != rows and not (name == "parameters" and mine == -1):
+                raise ArgumentError(
+                    f"{name}: has shape {x.shape} beside {first} of {arrays[0].shape}; all single or all of N rows"
+                )
+            if mine == -1 and rows != -1:
+                x = np.broadcast_to(x, (rows, size))
+            arrays.append(self._plain(x))
+        return arrays, None if rows == -1 else rows
+
+    def _plain(self, x: Floats) -> Floats:
+        """C-contiguous, aligned, of our type; what does not fit into it comes out infinite and is refused later."""
+        with np.errstate(over="ignore"):
+            return np.require(x, dtype=self.dtype, requirements=("C", "A"))
+
+    def _targets(self, out: object, arrays: Sequence[Floats], rows: int | None) -> tuple[list[Floats], list[Floats]]:
+        """Where to compute, and what to return: the caller's arrays where they can be written in place."""
+        shapes = [shape if rows is None else (rows, *shape) for _, shape in self.interface.outputs]
+        if out is None:
+            results = [np.empty(shape, dtype=self.dtype) for shape in shapes]
+            return results, results
+        given = out if isinstance(out, tuple) else (out,)
+        if len(given) != len(shapes):
+            raise ArgumentError(f"out: expected {len(shapes)} arrays, got {len(given)}")
+        results = []
+        for x, shape in zip(given, shapes, strict=True):
+            if type(x) is not np.ndarray or x.dtype != self.dtype:
+                got = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else type(x).__name__
+                raise ArgumentTypeError(f"out: expected a numpy array of {self.dtype}, got {got}")
+            if x.shape != shape:
+                raise ArgumentError(f"out: expected shape {shape}, got {x.shape}")
+            if not x.flags.writeable:
+                raise ArgumentError("out: the array is read-only")
+            apart = not any(np.may_share_memory(x, y) for y in (*arrays, *(y for y in given if y is not x)))
+            direct = apart and x.flags.c_contiguous and x.flags.aligned
+            results.append(x if direct else np.empty(shape, dtype=self.dtype))
+        return results, list(given)
+
+    # -- running ---------------------------------------------------------------------------------------------
+    def _run(self, arrays: list[Floats], results: list[Floats], n: int, single: bool, threads: int) -> None:
+        every = [*arrays, *results]
+        if single:
+            bad = self.code.one(*native.addresses(every))
+        elif threads == 1 or n < 2 * threads:
+            bad = self.code.batch(n, *native.addresses(every))
+        else:
+            bounds = [n * k // threads for k in range(threads + 1)]
+            parts = [[x[a:b] for x in every] for a, b in itertools.pairwise(bounds)]
+            with ThreadPoolExecutor(threads) as pool:
+                bad = any(pool.map(lambda part: self.code.batch(len(part[0]), *native.addresses(part)), parts))
+        if bad:
+            self._examine(arrays, results)
+
+    def _examine(self, arrays: Sequence[Floats], results: Sequence[Floats]) -> None:
+        """Raise for what the quick look at the data met, if it was more than a sum on the brink of overflow."""
+        element = "double" if self.dtype == np.float64 else "float"
+        for (name, _), x in zip(self.interface.inputs, arrays, strict=True):
+            wrong = np.argwhere(~np.isfinite(x))
+            if len(wrong):
+                at = tuple(int(k) for k in wrong[0])
+                raise ArgumentError(
+                    f"{name}: every entry must be finite, got {name}[{', '.join(map(str, at))}] = {x[at]}"
+                    + (f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else "")
+                )
+            if name == "q":
+                self._examine_configuration(np.atleast_2d(x), UNIT[element], LARGEST_ANGLE[element], x.ndim == 1)
+        for y in results:
+            if not np.isfinite(y).all():
+                sizes = ", ".join(
+                    f"max|{name}| = {np.abs(x).max(initial=0.0):.3g}"
+                    for (name, _), x in zip(self.interface.inputs, arrays, strict=True)
+                )
+                raise ArgumentError(
+                    f"{self.name}: the arguments are finite but the result overflows ({sizes}); scale them down"
+                )
+
+    def _examine_configuration(self, q: Floats, unit: float, largest: float, single: bool) -> None:
+        def row(k: int) -> str:
+            return "q" if single else f"q[{k}]"
+
+        for group in self.interface.units:
+            with np.errstate(over="ignore"):
+                square = np.sum(q[:, list(group)].astype(np.float64) ** 2, axis=1)
+            wrong = np.flatnonzero(~(np.abs(square - 1.0) <= unit))
+            if wrong.size:
+                what = "quaternion (x, y, z, w)" if len(group) == 4 else "(cos, sin)"
+                values = q[wrong[0], list(group)]
+                raise ArgumentError(
+                    f"{row(int(wrong[0]))}: the {what} in entries {group[0]}:{group[-1] + 1}, {values}, has norm "
+                    f"{math.sqrt(square[wrong[0]]):.9g}, not 1 to within {unit / 2:g}; divide it by its norm"
+                )
+        for k in self.interface.angles:
+            wrong = np.flatnonzero(~(np.abs(q[:, k]) <= largest))
+            if wrong.size:
+                raise ArgumentError(
+                    f"{row(int(wrong[0]))}: angle {q[wrong[0], k]:.6g} rad in entry {k} is beyond {largest:g}; "
+                    "take it modulo 2 pi"
+                )
+
+
+def describe(name: str, interface: Interface) -> str:
+    """The docstring of a compiled operation."""
+    arguments = "\n".join(f"    {n}: ({size},) or (N, {size})." for n, size in interface.inputs)
+    results = ", ".join(f"{n} {shape}" for n, shape in interface.outputs)
+    return (
+        f"{name}({', '.join(n for n, _ in interface.inputs)}, *, out=None, threads=1)\n\n"
+        f"Compiled: {interface.operations}.\n\nArgs:\n{arguments}\n"
+        "    out: where to write the result.\n    threads: over how many threads to spread a batch.\n\n"
+        f"Returns:\n    {results}; with N rows before it for a batch.\n\n"
+        "Raises:\n    ArgumentError: an argument of wrong shape, type or value; nothing is computed from it."
+    )
+
+
+class Kernels:
+    """Compiled operations of one robot, each an attribute: ``fast.rnea(q, v, a)``.
+
+    Same names, argument order and conventions as `Dynamics`.  Every argument is one state, (n,), or a batch, (N, n), C
+    order; float64 or float32, contiguous or not.  ``out=`` names the array to write to, ``threads=`` spreads a batch.
+    Exactly fitting arrays (contiguous, of the kernels' own type) take a quick way of some 0.1 microseconds.
+
+    What is compiled can be shared between threads.  Made by `quaddyn.compile`.
+
+    Attributes:
+        robot: the robot.
+        names: the compiled operations.
+        operations: by name the counts of the emitted code.
+        dtype: type of results.
+        parameter_names: with run-time parameters, a name for each; otherwise empty.
+        parameters: with run-time parameters, the robot's own; otherwise empty.
+        parameter_map: (k, 13 nb) matrix that makes run-time parameters of ``Dynamics.parameters()``.
+    """
+
+    def __init__(self, robot: Robot, what: Sequence[str], options: Options, dtype: np.dtype[Any]) -> None:
+        self.robot, self.names, self.options, self.dtype = robot, tuple(what), options, dtype
+        self.parameter_names: tuple[str, ...] = ()
+        self.parameter_map: Array = np.zeros((0, 13 * len(robot.bodies)))
+        if options.runtime:
+            mech = chosen_mechanism(robot)
+            self.parameter_names = names(robot, mech)
+            self.parameter_map = from_standard(robot, mech)
+        self.parameters: Array = self.parameter_map @ standard_parameters(robot)
+        kernels = {name: build(robot, name, options, dtype) for name in self.names}
+        self.operations: Mapping[str, Operations] = MappingProxyType(
+            {name: kernel.interface.operations for name, kernel in kernels.items()}
+        )
+        self._calls: dict[str, Callable[..., Any]] = {}
+        for name, kernel in kernels.items():
+            if options.runtime:
+                kernel.defaults["parameters"] = self.parameters
+            self._calls[name] = native.quick(kernel.code, kernel, name, dtype)
+            setattr(self, name, self._calls[name])
+
+    def __getattr__(self, name: str) -> Any:
+        """Only called for what is not compiled."""
+        if name in RECIPES:
+            raise UnknownNameError("compiled operation", name, self.__dict__.get("names", ()))
+        raise AttributeError(f"Kernels has no attribute {name!r}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Kernels, (self.robot, self.names, self.options, self.dtype)
+
+    def __repr__(self) -> str:
+        return f"Kernels({self.robot.name!r}, {', '.join(self.names)}, {self.dtype})"
+
+
+def standard_parameters(robot: Robot) -> Array:
+    """(13 nb,) ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]`` per body, as ``Dynamics.parameters`` has them."""
+    rows = []
+    for body in robot.bodies:
+        inertial, joint = body.inertial, body.joint
+        L = inertial.inertia + inertial.mass * (inertial.com @ inertial.com * np.eye(3) - np.outer(*[inertial.com] * 2))
+        own = (joint.damping, joint.friction, joint.armature) if joint is not None and joint.nv == 1 else (0.0,) * 3
+        rows.append([*L[np.triu_indices(3)], *(inertial.mass * inertial.com), inertial.mass, *own])
+    return np.array(rows).ravel()
+
+
+def chosen_mechanism(robot: Robot) -> Mechanism:
+    """The mechanism that kernels of this robot are traced over."""
+    mech = mechanism(robot)
+    return in_unit(mech, usual_length(mech))
+
+
+@cache
+def _sources() -> str:
+    """A key for this package's own code: what it emits depends on it."""
+    folder = Path(__file__).parent
+    return native.digest(*(p.read_bytes() for p in sorted(folder.glob("*.py"))))
+
+
+def model_key(robot: Robot) -> str:
+    """A key for all that a kernel may depend on: root, tree and numbers of the robot."""
+    parts: list[object] = [robot.root, robot.nq, robot.nv, robot.name]
+    for body in robot.bodies:
+        j, i = body.joint, body.inertial
+        parts += [body.name, body.parent, body.placement.rotation.tobytes(), body.placement.translation.tobytes()]
+        parts += [i.mass.hex(), i.com.tobytes(), i.inertia.tobytes()]
+        if j is not None:
+            parts += [
+                j.type,
+                j.axis.tobytes(),
+                float(j.armature).hex(),
+                float(j.damping).hex(),
+                float(j.friction).hex(),
+            ]
+    return native.digest(*parts)
+
+
+def build(robot: Robot, name: str, options: Options, dtype: np.dtype[Any]) -> Kernel:
+    """Trace, compile and load one operation, or load it from the cache."""
+    import llvmlite
+
+    here = native.machine()
+    element = "double" if dtype == np.float64 else "float"
+    key = native.digest(
+        _sources(), llvmlite.__version__, here.cpu, here.features, model_key(robot), name, options, element
+    )
+    kept = native.cached(key)
+    if kept is not None:
+        size = int.from_bytes(kept[:8], "little")
+        interface, code = _decoded(kept[8 : 8 + size]), kept[8 + size :]
+    else:
+        program = traced(name, robot, chosen_mechanism(robot), options)
+        interface = Interface(program.inputs, program.outputs, program.units, program.angles, program.operations)
+        code = native.object_code(module(program, here.target(element)))
+        head = _encoded(interface)
+        native.keep(key, len(head).to_bytes(8, "little") + head + code)
+    loaded = native.load(code, len(interface.inputs) + len(interface.outputs))
+    return Kernel(name, robot.name, interface, loaded, dtype)
+
+
+def _encoded(interface: Interface) -> bytes:
+    return json.dumps(asdict(interface)).encode()
+
+
+def _decoded(head: bytes) -> Interface:
+    data = json.loads(head)
+    return Interface(
+        tuple((n, s) for n, s in data["inputs"]),
+        tuple((n, tuple(s)) for n, s in data["outputs"]),
+        tuple(map(tuple, data["units"])),
+        tuple(data["angles"]),
+        Operations(**data["operations"]),
+    )

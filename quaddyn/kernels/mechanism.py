@@ -1,0 +1,443 @@
+"""`Mechanism`: a robot's composite bodies in frames chosen so that recursions over them cost little.
+
+For a body on a turning joint: z is the joint axis; x lies along the common normal to the axis of its first child that
+is not parallel; the origin slides along the axis until most offsets have one component.  A constant turn about the
+axis becomes an offset of the joint angle.  A body on a sliding joint takes the axes of its parent, so that it shares
+the parent's angular motion.  Mass properties are mass m, first moments h and second moments ``K = int r r^T dm`` (the
+inertia is ``tr(K) 1 - K``), which move between frames without a factor two; the mass that a joint cannot turn, a line
+along its axis, counts for its parent (`grouped`): what is left are base parameters.
+
+Source of frames and grouping: Khalil and Dombre, *Modeling, Identification and Control of Robots*, 2002, chapters 3, 9.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from ..robot.bodies import Body
+from ..robot.robot import Robot
+from ..urdf.tree import Array, FrozenArrays, frozen
+
+#: Standard gravity as Pinocchio has it [m/s^2], along -z of the world.
+GRAVITY: Final = 9.81
+#: How near to a quarter turn a rotation counts as one, and an offset as zero [rad, m].  A file's pi/2 of eleven digits
+#: is not one: taking it for one would cost the agreement to 1e-12.
+SNAP: Final = 1e-13
+
+TURNING: Final = ("revolute", "continuous")
+#: Entries of q and v by kind.
+SIZES: Final = {"revolute": (1, 1), "continuous": (2, 1), "prismatic": (1, 1), "planar": (4, 3), "floating": (7, 6)}
+#: The ten inertial parameters of a moving body: m, h, and K by rows of its upper triangle.
+TRIANGLE: Final = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
+PARAMETERS: Final = 10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Link(FrozenArrays):
+    """A moving body and the joint above it, in its chosen frame.
+
+    Attributes:
+        name: the link directly below the joint; None for the two massless steps of a planar root.
+        kind: the joint's type.
+        parent: index of the parent, -1 for the world.
+        source: index in ``robot.bodies``, -1 for a massless step.
+        q, v: its first entry of q and of v.
+        own: (3, 3) its axes in the body frame of the file; z is the axis of a turning joint.
+        origin: (3,) its origin in the body frame of the file [m].
+        turn: angles (gamma, alpha, beta) of ``R_parent_joint = Rz(gamma) Rx(alpha) Rz(beta)``; for a turning joint beta
+            adds to its angle.
+        offset: (3,) origin in the parent's frame at zero [m].
+        slide: (3,) direction of a sliding joint in this frame (= in the parent's).
+        inertia: (10,) m [kg], h [kg m], K [kg m^2] about the origin; before grouping.
+        armature, damping, friction: of a joint of one degree of freedom.
+    """
+
+    name: str | None
+    kind: str
+    parent: int
+    source: int
+    q: int
+    v: int
+    own: Array
+    origin: Array
+    turn: tuple[float, float, float]
+    offset: Array
+    slide: Array
+    inertia: Array
+    armature: float = 0.0
+    damping: float = 0.0
+    friction: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """Links, parents before children, the world above the first.
+
+    Attributes:
+        name: the robot's.
+        links: the moving bodies.
+        nq, nv: sizes of q and v.
+        length: the unit of length [m] in which kernels compute.
+        children: per link the indices of the links that hang from it.
+    """
+
+    name: str
+    links: tuple[Link, ...]
+    nq: int
+    nv: int
+    length: float = 1.0
+    children: tuple[tuple[int, ...], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        children: list[list[int]] = [[] for _ in self.links]
+        for i, link in enumerate(self.links):
+            if link.parent >= 0:
+                children[link.parent].append(i)
+        object.__setattr__(self, "children", tuple(map(tuple, children)))
+
+
+def second_moments(body: Body) -> Array:
+    """(10,) m, h, K of a composite body about its joint frame, in the file's axes."""
+    inertial = body.inertial
+    about = 0.5 * np.trace(inertial.inertia) * np.eye(3) - inertial.inertia
+    K = about + inertial.mass * np.outer(inertial.com, inertial.com)
+    return packed(inertial.mass, inertial.mass * inertial.com, K)
+
+
+def packed(m: float, h: Array, K: Array) -> Array:
+    """(10,) from m, h (3,), K (3, 3)."""
+    return np.array([m, *h, *(K[i, j] for i, j in TRIANGLE)])
+
+
+def unpacked(p: Array) -> tuple[float, Array, Array]:
+    """m, h (3,), K (3, 3) from (10,)."""
+    K = np.empty((3, 3))
+    for value, (i, j) in zip(p[4:], TRIANGLE, strict=True):
+        K[i, j] = K[j, i] = value
+    return float(p[0]), p[1:4].copy(), K
+
+
+def moved(p: Array, R: Array, t: Array) -> Array:
+    """(10,) of the same mass in another frame, where a point r is ``R r + t``."""
+    m, h, K = unpacked(p)
+    turned = R @ h
+    return packed(m, turned + m * t, R @ K @ R.T + np.outer(turned, t) + np.outer(t, turned) + m * np.outer(t, t))
+
+
+def rz(angle: float) -> Array:
+    """(3, 3) rotation about z; exact at quarter turns."""
+    c, s = _cos_sin(angle)
+    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+
+
+def rx(angle: float) -> Array:
+    """(3, 3) rotation about x; exact at quarter turns."""
+    c, s = _cos_sin(angle)
+    return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
+
+
+def _cos_sin(angle: float) -> tuple[float, float]:
+    quarter = angle / (0.5 * math.pi)
+    if abs(quarter - round(quarter)) < SNAP:
+        return ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[round(quarter) % 4]
+    return math.cos(angle), math.sin(angle)
+
+
+def angles(E: Array) -> tuple[float, float, float]:
+    """(gamma, alpha, beta) with ``E = Rz(gamma) Rx(alpha) Rz(beta)``, quarter turns snapped."""
+    z = E[:, 2]
+    s = math.hypot(z[0], z[1])
+    if s < SNAP:
+        alpha = 0.0 if z[2] > 0.0 else math.pi
+        gamma = 0.0
+        rest = rx(alpha).T @ E
+        return gamma, alpha, _snapped(math.atan2(rest[1, 0], rest[0, 0]))
+    gamma, alpha = _snapped(math.atan2(z[0], -z[1])), _snapped(math.atan2(s, z[2]))
+    rest = rx(alpha).T @ rz(gamma).T @ E
+    return gamma, alpha, _snapped(math.atan2(rest[1, 0], rest[0, 0]))
+
+
+def _snapped(angle: float) -> float:
+    quarter = round(angle / (0.5 * math.pi))
+    return quarter * 0.5 * math.pi if abs(angle - quarter * 0.5 * math.pi) < SNAP else angle
+
+
+def turn_matrix(turn: tuple[float, float, float]) -> Array:
+    """(3, 3) ``Rz(gamma) Rx(alpha) Rz(beta)``."""
+    return rz(turn[0]) @ rx(turn[1]) @ rz(turn[2])
+
+
+# -- from a robot ------------------------------------------------------------------------------------------------
+@dataclass(eq=False)
+class _Raw:
+    """A body before its frame is chosen: the joint's placement in the parent's file frame and its axis there."""
+
+    name: str | None
+    kind: str
+    parent: int
+    source: int
+    q: int
+    v: int
+    rotation: Array
+    translation: Array
+    axis: Array
+    inertia: Array
+    armature: float = 0.0
+    damping: float = 0.0
+    friction: float = 0.0
+
+
+def mechanism(robot: Robot) -> Mechanism:
+    """The mechanism of a robot, ungrouped, in metres."""
+    raws = _raw_links(robot)
+    own = _axes(raws)
+    slides = _slides(raws, own)
+    links = []
+    for i, raw in enumerate(raws):
+        B, o = own[i], own[i][:, 2] * slides[i]
+        A, b = (own[raw.parent], own[raw.parent][:, 2] * slides[raw.parent]) if raw.parent >= 0 else (np.eye(3), 0.0)
+        if raw.kind == "prismatic" and not any(r.parent == i for r in raws) and raw.inertia[0] > 0.0:
+            o = raw.inertia[1:4] / raw.inertia[0]  # a leaf that slides: about its centre of mass nothing turns
+        offset = A.T @ (raw.translation + raw.rotation @ o - b)
+        slide = B.T @ raw.axis if raw.kind == "prismatic" else np.zeros(3)
+        links.append(
+            Link(
+                name=raw.name,
+                kind=raw.kind,
+                parent=raw.parent,
+                source=raw.source,
+                q=raw.q,
+                v=raw.v,
+                own=frozen(B),
+                origin=frozen(o),
+                turn=(0.0, 0.0, 0.0) if raw.kind == "prismatic" else angles(A.T @ raw.rotation @ B),
+                offset=frozen(_clean(offset)),
+                slide=frozen(_clean(slide)),
+                inertia=frozen(_rounded(moved(raw.inertia, B.T, -B.T @ o))),
+                armature=raw.armature,
+                damping=raw.damping,
+                friction=raw.friction,
+            )
+        )
+    return Mechanism(robot.name, tuple(links), robot.nq, robot.nv)
+
+
+def _clean(x: Array) -> Array:
+    """`x` without entries that are rounding beside metres and directions."""
+    return np.where(np.abs(x) < SNAP, 0.0, x)
+
+
+def _rounded(p: Array) -> Array:
+    """Mass properties without first or second moments that are rounding beside their neighbours."""
+    out = p.copy()
+    for part in (slice(1, 4), slice(4, PARAMETERS)):
+        out[part][np.abs(p[part]) <= 2e-15 * np.abs(p[part]).max()] = 0.0
+    return out
+
+
+def _raw_links(robot: Robot) -> list[_Raw]:
+    eye, zero, nothing = np.eye(3), np.zeros(3), np.zeros(PARAMETERS)
+    raws: list[_Raw] = []
+    base, q, v = robot.bodies[0], 0, 0
+    if robot.root == "free":
+        raws.append(_Raw(base.name, "floating", -1, 0, 0, 0, eye, zero, zero, second_moments(base)))
+        q, v = 7, 6
+    elif robot.root == "planar":
+        raws.append(_Raw(None, "prismatic", -1, -1, 0, 0, eye, zero, np.array([1.0, 0.0, 0.0]), nothing))
+        raws.append(_Raw(None, "prismatic", 0, -1, 1, 1, eye, zero, np.array([0.0, 0.0, 1.0]), nothing))
+        pitch = np.array([0.0, 1.0, 0.0])
+        raws.append(_Raw(base.name, "revolute", 1, 0, 2, 2, eye, zero, pitch, second_moments(base)))
+        q, v = 3, 3
+    place = {0: len(raws) - 1}
+    for i, body in enumerate(robot.bodies[1:], start=1):
+        joint = body.joint
+        assert joint is not None
+        nq, nv = SIZES[joint.type]
+        own = (joint.armature, joint.damping, joint.friction) if nv == 1 else (0.0, 0.0, 0.0)
+        pose = body.placement
+        raws.append(
+            _Raw(
+                body.name,
+                joint.type,
+                place[body.parent],
+                i,
+                q,
+                v,
+                pose.rotation,
+                pose.translation,
+                joint.axis,
+                second_moments(body),
+                *own,
+            )
+        )
+        place[i] = len(raws) - 1
+        q, v = q + nq, v + nv
+    return raws
+
+
+def _axes(raws: Sequence[_Raw]) -> list[Array]:
+    """Per body its axes in its file frame: parents first, since a sliding body takes its parent's."""
+    own: list[Array] = []
+    for i, raw in enumerate(raws):
+        if raw.kind == "floating":
+            own.append(np.eye(3))
+        elif raw.kind == "planar":
+            own.append(_rotation_to(raw.axis))
+        elif raw.kind == "prismatic":
+            above = own[raw.parent] if raw.parent >= 0 else np.eye(3)
+            own.append(raw.rotation.T @ above)
+        else:
+            own.append(_about(raw.axis, _normal(raws, i)))
+    return own
+
+
+def _rotation_to(axis: Array) -> Array:
+    """(3, 3) axes of a planar joint: z turned into `axis` by the shortest way, as Pinocchio's model has it."""
+    v, c = np.cross([0.0, 0.0, 1.0], axis), float(axis[2])
+    if c < -1.0 + 1e-12:
+        return np.diag([1.0, -1.0, -1.0])
+    V = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
+    return np.asarray(np.eye(3) + V + V @ V / (1.0 + c))
+
+
+def _normal(raws: Sequence[_Raw], i: int) -> Array:
+    """A direction that suits x of body i: in its file frame, not parallel to its axis."""
+    z = raws[i].axis
+    children = [raw for raw in raws if raw.parent == i]
+    wishes = [np.cross(z, c.rotation @ c.axis) for c in children if c.kind in TURNING]
+    wishes += [c.translation for c in children if c.kind in TURNING]
+    wishes += [c.rotation @ c.axis for c in children if c.kind == "prismatic"]
+    if not children:
+        wishes.append(raws[i].inertia[1:4])
+    wishes += [*np.eye(3)]
+    return next(w for w in wishes if math.hypot(*np.cross(z, w)) > 1e-9 * max(1e-3, math.hypot(*w)))
+
+
+def _about(z: Array, x: Array) -> Array:
+    """(3, 3) axes with this z and x as near to `x` as can be; entries that are rounding are zero."""
+    y = np.cross(z, x)
+    y = _clean(y / math.hypot(*y))
+    y = y / math.hypot(*y)
+    return np.stack([_clean(np.cross(y, z)), y, z], axis=1)
+
+
+def _slides(raws: Sequence[_Raw], own: Sequence[Array]) -> list[float]:
+    """How far each origin slides along its axis [m], so that few offsets have many components: coordinate descent.
+
+    The offset of body i, in its parent's frame, is ``start + s_i along - s_parent z``.
+    """
+    slides = [0.0] * len(raws)
+    near: list[list[int]] = [[] for _ in raws]
+    start: list[list[float]] = []
+    along: list[list[float]] = []
+    for i, raw in enumerate(raws):
+        A = own[raw.parent] if raw.parent >= 0 else np.eye(3)
+        start.append((A.T @ raw.translation).tolist())
+        along.append((A.T @ raw.rotation @ own[i][:, 2]).tolist())
+        if raw.parent >= 0:
+            near[raw.parent].append(i)
+    turning = [raw.kind in TURNING for raw in raws]
+
+    def offset(i: int, s: float, above: float) -> tuple[float, float, float]:
+        (x, y, z), (a, b, c) = start[i], along[i]
+        return x + s * a, y + s * b, z + s * c - above
+
+    def follow(i: int, s: float) -> dict[int, float]:
+        """Origin i at s, and with it those of the bodies below on parallel axes, which it need not part from."""
+        out, step = {i: s}, s - slides[i]
+        for c in near[i]:
+            if turning[c] and 1.0 - abs(along[c][2]) < SNAP:
+                out |= follow(c, slides[c] + step * round(along[c][2]))
+        return out
+
+    def components(bodies: set[int], moves: dict[int, float]) -> int:
+        at = [(c, moves.get(c, slides[c]), moves.get(raws[c].parent, slides[raws[c].parent])) for c in bodies]
+        return sum(abs(x) > SNAP for c, s, above in at for x in offset(c, s, above))
+
+    def gain(moves: dict[int, float]) -> tuple[int, float]:
+        touched = {c for i in moves for c in (i, *near[i]) if raws[c].parent >= 0}
+        return components(touched, moves) - components(touched, {}), sum(abs(s) for s in moves.values())
+
+    for _, i in itertools.product(range(3), [i for i in range(len(raws)) if turning[i]]):
+        wishes = {slides[i]: None, 0.0: None}
+        for c in near[i]:
+            *_, z = offset(c, slides[c], 0.0)
+            wishes[z] = None
+        if raws[i].parent >= 0:
+            at = offset(i, 0.0, slides[raws[i].parent])
+            wishes |= {-a / r: None for a, r in zip(at, along[i], strict=True) if abs(r) > 1e-6}
+        moves = [{i: s} for s in wishes] + [follow(i, s) for s in wishes]
+        for c, s in min(moves, key=gain).items():
+            slides[c] = s
+    return slides
+
+
+# -- grouping ----------------------------------------------------------------------------------------------------
+def grouped(links: Sequence[Link], inertias: Array) -> Array:
+    """(n, 10) mass properties in which every joint's load that it cannot turn counts for the parent.
+
+    A line of mass along the axis of a turning joint (m, h_z, K_zz) moves with the parent; so does K_zz of a body that a
+    planar joint carries, and all of K on a sliding joint, which does not turn.  The map is linear and exact.
+
+    Args:
+        links: the links.
+        inertias: (n, 10) mass properties.
+    """
+    out = np.array(inertias, dtype=np.float64)
+    for i in range(len(links) - 1, -1, -1):
+        link, line = links[i], np.zeros(PARAMETERS)
+        if link.kind in TURNING:
+            keep = [0, 3, 9]
+        elif link.kind == "planar":
+            keep = [9]
+        elif link.kind == "prismatic":
+            keep = [4, 5, 6, 7, 8, 9]
+        else:
+            continue
+        line[keep] = out[i][keep]
+        out[i][keep] = 0.0
+        if link.parent < 0:
+            continue
+        if link.kind in TURNING:
+            out[link.parent] += moved(line, turn_matrix(link.turn), link.offset)
+        else:  # a couple: second moments alone, wherever the body is
+            out[link.parent] += moved(line, turn_matrix(link.turn), np.zeros(3))
+    return out
+
+
+def in_unit(mechanism: Mechanism, length: float) -> Mechanism:
+    """The same mechanism with lengths in `length` [m], and mass in the unit that keeps torques in N m.
+
+    With length L the unit of mass is ``1 / L^2`` kg: m becomes ``m L^2``, h ``h L``, K stays; forces in ``N m / L``.
+    """
+    scale = np.array([length**2, length, length, length, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    links = tuple(
+        replace(x, offset=frozen(_whole(x.offset / length)), inertia=frozen(x.inertia * scale)) for x in mechanism.links
+    )
+    return replace(mechanism, links=links, length=length)
+
+
+def _whole(x: Array) -> Array:
+    """Entries that are +-1 up to rounding become so."""
+    return np.where(np.abs(np.abs(x) - 1.0) < SNAP, np.sign(x), x)
+
+
+def usual_length(mechanism: Mechanism) -> float:
+    """The most frequent size of an offset [m] that a kernel multiplies by: once for all children of a body."""
+    sizes: list[float] = []
+    for children in mechanism.children:
+        known: set[tuple[int, float]] = set()
+        for c in children:
+            known |= {(k, abs(float(x))) for k, x in enumerate(mechanism.links[c].offset) if x}
+        sizes += [x for _, x in known]
+    counts: dict[float, int] = {}
+    for x in sizes:
+        key = next((k for k in counts if abs(k - x) <= SNAP * k), x)
+        counts[key] = counts.get(key, 0) + 1
+    return max(counts, key=lambda k: (counts[k], k), default=1.0)

@@ -1,0 +1,136 @@
+"""`Program`: a finished graph with named inputs and outputs, in the order in which code is written, and its counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .factoring import factored, live, operands
+from .graph import ADD, CONST, COS, DIV, INPUT, MUL, SIN, Expr, Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """What the emitted code of one state does.
+
+    Attributes:
+        mul, add, div: multiplications, additions and subtractions, divisions.
+        neg: negations that an instruction of their own would need; a fused multiply-add has them for free.
+        sincos: pairs of sine and cosine.
+        fused: pairs of a multiplication and an addition that the compiled code does as one (already in mul and add).
+        instructions: arithmetic instructions of the compiled code, those of sine and cosine left out.
+    """
+
+    mul: int
+    add: int
+    div: int
+    neg: int
+    sincos: int
+    fused: int
+    instructions: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.mul} mul, {self.add} add, {self.div} div, {self.neg} neg, {self.sincos} sincos; "
+            f"{self.instructions} instructions ({self.fused} fused multiply-adds)"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Straight-line code: `graph` from `inputs` to `outputs`.
+
+    Attributes:
+        name: what it computes.
+        inputs: (name, size) in order; an `INPUT` node's index runs through them.
+        outputs: (name, shape) in order.
+        results: one expression per entry of the outputs, row by row.
+        angles: inputs whose sine and cosine are taken.
+        units: groups of inputs whose squares must sum to one.
+    """
+
+    name: str
+    inputs: tuple[tuple[str, int], ...]
+    outputs: tuple[tuple[str, tuple[int, ...]], ...]
+    graph: Graph
+    results: tuple[Expr, ...]
+    units: tuple[tuple[int, ...], ...]
+    order: tuple[int, ...]
+    fused: frozenset[int]
+    operations: Operations
+
+    @property
+    def angles(self) -> tuple[int, ...]:
+        """Inputs whose sine and cosine are taken."""
+        graph = self.graph
+        nodes = {graph.left[i] >> 1 for i in self.order if graph.op[i] in (SIN, COS)}
+        return tuple(sorted(graph.left[i] for i in nodes))
+
+
+def program(
+    name: str,
+    graph: Graph,
+    inputs: Sequence[tuple[str, int]],
+    outputs: Sequence[tuple[str, tuple[int, ...]]],
+    results: Sequence[Expr],
+    units: Sequence[Sequence[int]] = (),
+) -> Program:
+    """Factor, order and count what `results` need."""
+    graph, out = factored(graph, results)
+    order, fused = scheduled(graph, out)
+    return Program(
+        name,
+        tuple(inputs),
+        tuple(outputs),
+        graph,
+        tuple(out),
+        tuple(map(tuple, units)),
+        tuple(order),
+        frozenset(fused),
+        counted(graph, out, order, fused),
+    )
+
+
+def scheduled(graph: Graph, results: Sequence[Expr]) -> tuple[list[int], set[int]]:
+    """Nodes in depth-first order from the last result back, which keeps few values alive; and the fused products.
+
+    A product that a single sum reads is fused with it into one multiply-add.
+    """
+    _, uses = live(graph, results)
+    fused: set[int] = set()
+    for i in uses:
+        if graph.op[i] == ADD:
+            for ref in (graph.right[i], graph.left[i]):
+                if graph.op[ref >> 1] == MUL and uses[ref >> 1] == 1:
+                    fused.add(ref >> 1)
+                    break
+    order: list[int] = []
+    done: set[int] = set()
+    for result in reversed(results):
+        stack = [(result.ref >> 1, False)]
+        while stack:
+            i, ready = stack.pop()
+            if ready:
+                order.append(i)
+                continue
+            if i in done:
+                continue
+            done.add(i)
+            stack.append((i, True))
+            stack += [(ref >> 1, False) for ref in reversed(operands(graph, i)) if ref >> 1 not in done]
+    return order, fused
+
+
+def counted(graph: Graph, results: Sequence[Expr], order: Sequence[int], fused: set[int]) -> Operations:
+    """Counts of the code of `order`."""
+    kinds = [graph.op[i] for i in order]
+    mul, add, div = kinds.count(MUL), kinds.count(ADD), kinds.count(DIV)
+    turned = {(graph.left[i], graph.value[i]) for i in order if graph.op[i] in (SIN, COS)}
+    neg = len({r.ref for r in results if r.ref & 1 and graph.op[r.ref >> 1] not in (CONST,)})
+    neg += sum(1 for i in order if graph.op[i] in (SIN,) and graph.left[i] & 1)
+    return Operations(mul, add, div, neg, len(turned), len(fused), mul + add + div + neg - len(fused))
+
+
+def is_leaf(graph: Graph, i: int) -> bool:
+    """Whether node i is a constant or an input."""
+    return graph.op[i] in (CONST, INPUT)

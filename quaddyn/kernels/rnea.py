@@ -1,0 +1,263 @@
+"""Inverse dynamics traced over a mechanism: recursive Newton-Euler with second moments.
+
+Per body ``U = [dw]x + [w]x [w]x`` (w, dw: angular velocity and acceleration): a point r accelerates with ``a + U r``,
+so that force and moment about the origin are ``m a + U h`` and ``h x a`` plus the antisymmetric part of ``U K``.  A
+joint's axis z is fixed in both bodies, hence ``U z = R^T U_parent z``: U's third column is only turned, and as
+``U13 = wx wz + dwy``, ``U23 = wy wz - dwx``, ``U33 = -(wx^2 + wy^2)``, dw need not be propagated.
+
+Sources: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, chapter 5; Khalil and Kleinfinger, *Minimum operations
+and minimum parameters of the dynamic models of tree structure robots*, 1987.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .graph import Expr, Graph, Vector, cross, plus
+from .mechanism import GRAVITY, TURNING, Link, Mechanism, _cos_sin
+
+Matrix = list[Vector]
+
+
+class Rotation:
+    """``R_parent_body`` of a joint as a sequence of plane turns, or, of a floating joint, as a full matrix."""
+
+    def __init__(self, graph: Graph, turns: Sequence[tuple[str, Expr, Expr]], matrix: Matrix | None = None) -> None:
+        self.graph, self.turns, self.matrix = graph, turns, matrix
+
+    def down(self, x: Sequence[Expr]) -> Vector:
+        """``R^T x``: parent's components to the body's."""
+        out = list(x)
+        for axis, c, s in self.turns:
+            i, j = (0, 1) if axis == "z" else (1, 2)
+            out[i], out[j] = c * out[i] + s * out[j], c * out[j] - s * out[i]
+        if self.matrix is not None:
+            R = self.matrix
+            out = [R[0][k] * out[0] + R[1][k] * out[1] + R[2][k] * out[2] for k in range(3)]
+        return out
+
+    def up(self, x: Sequence[Expr]) -> Vector:
+        """``R x``: the body's components to the parent's."""
+        out = list(x)
+        if self.matrix is not None:
+            R = self.matrix
+            out = [R[k][0] * out[0] + R[k][1] * out[1] + R[k][2] * out[2] for k in range(3)]
+        for axis, c, s in reversed(self.turns):
+            i, j = (0, 1) if axis == "z" else (1, 2)
+            out[i], out[j] = c * out[i] - s * out[j], s * out[i] + c * out[j]
+        return out
+
+
+def rotation(graph: Graph, link: Link, q: Sequence[Expr]) -> Rotation:
+    """Orientation of a link in its parent at q."""
+    turns = []
+    gamma, alpha, beta = link.turn
+    for axis, angle in (("z", gamma), ("x", alpha)):
+        if angle:
+            c, s = _cos_sin(angle)
+            turns.append((axis, graph.constant(c), graph.constant(s)))
+    if link.kind == "revolute":
+        s_, c_ = graph.sin_cos(q[link.q], beta)
+        turns.append(("z", c_, s_))
+    elif beta and link.kind != "prismatic":
+        c, s = _cos_sin(beta)
+        turns.append(("z", graph.constant(c), graph.constant(s)))
+    if link.kind == "continuous":
+        turns.append(("z", q[link.q], q[link.q + 1]))
+    elif link.kind == "planar":
+        turns.append(("z", q[link.q + 2], q[link.q + 3]))
+    elif link.kind == "floating":
+        return Rotation(graph, turns, quaternion_matrix(q[link.q + 3 : link.q + 7]))
+    return Rotation(graph, turns)
+
+
+def quaternion_matrix(quaternion: Sequence[Expr]) -> Matrix:
+    """(3, 3) rotation of a quaternion x, y, z, w, with Eigen's polynomial."""
+    x, y, z, w = quaternion
+    tx, ty, tz = 2.0 * x, 2.0 * y, 2.0 * z
+    twx, twy, twz, txx, txy, txz, tyy, tyz, tzz = tx * w, ty * w, tz * w, tx * x, ty * x, tz * x, ty * y, tz * y, tz * z
+    return [
+        [1.0 - (tyy + tzz), txy - twz, txz + twy],
+        [txy + twz, 1.0 - (txx + tzz), tyz - twx],
+        [txz - twy, tyz + twx, 1.0 - (txx + tyy)],
+    ]
+
+
+def displacement(graph: Graph, link: Link, q: Sequence[Expr], length: float) -> Vector:
+    """Origin of a link in its parent's frame at q, in units of length."""
+    out = [graph.constant(float(x)) for x in link.offset]
+    if link.kind == "prismatic":
+        step = q[link.q] * (1.0 / length)
+        return [o + float(d) * step for o, d in zip(out, link.slide, strict=True)]
+    if link.kind in ("planar", "floating"):
+        place = [q[link.q + k] * (1.0 / length) for k in range(2 if link.kind == "planar" else 3)]
+        place += [graph.constant(0.0)] * (3 - len(place))
+        fixed = Rotation(graph, rotation(graph, link, q).turns[: _constant_turns(link)])
+        return plus(out, fixed.up(place))
+    return out
+
+
+def _constant_turns(link: Link) -> int:
+    return sum(1 for angle in link.turn if angle)
+
+
+@dataclass(eq=False)
+class Motion:
+    """Angular velocity, U, and acceleration of the origin (gravity subtracted) of a body, in its frame.
+
+    `spread` holds U33 - U22, U11 - U33 and U22 - U11.
+    """
+
+    w: Vector
+    U: Matrix
+    dw: Vector
+    a: Vector
+    spread: Vector
+
+
+def world(graph: Graph, gravity: float, length: float) -> Motion:
+    """The world, which falls upwards."""
+    zero = graph.constant(0.0)
+    nothing = [zero] * 3
+    fall = [zero, zero, graph.constant(gravity / length)]
+    return Motion(nothing, [list(nothing) for _ in range(3)], nothing, fall, nothing)
+
+
+def full_u(w: Sequence[Expr], dw: Sequence[Expr]) -> tuple[Matrix, Vector]:
+    """``U = [dw]x + [w]x [w]x`` and the differences of its diagonal."""
+    xx, yy, zz = (x * x for x in w)
+    xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
+    U = [
+        [-(yy + zz), xy - dw[2], xz + dw[1]],
+        [xy + dw[2], -(xx + zz), yz - dw[0]],
+        [xz - dw[1], yz + dw[0], -(xx + yy)],
+    ]
+    return U, [zz - yy, xx - zz, yy - xx]
+
+
+def advance(
+    graph: Graph, link: Link, above: Motion, R: Rotation, r: Vector, v: Sequence[Expr], a: Sequence[Expr], length: float
+) -> Motion:
+    """Motion of a link from that of its parent."""
+    carried = R.down(plus(above.a, times(above.U, r)))
+    if link.kind in TURNING:
+        return _turn(link, above, R, carried, v[link.v], a[link.v])
+    if link.kind == "prismatic":
+        speed, push = v[link.v] * (1.0 / length), a[link.v] * (1.0 / length)
+        along = [float(d) * speed for d in link.slide]
+        w = above.w
+        coriolis = [x + x for x in cross(w, along)]
+        pushed = plus(plus(carried, coriolis), [float(d) * push for d in link.slide])
+        return Motion(w, above.U, above.dw, pushed, above.spread)
+    if link.kind == "planar":
+        zero = graph.constant(0.0)
+        rate, thrust = [v[link.v], v[link.v + 1], zero], [a[link.v], a[link.v + 1], zero]
+        spin, twist = [zero, zero, v[link.v + 2]], [zero, zero, a[link.v + 2]]
+    else:
+        rate, thrust = list(v[link.v : link.v + 3]), list(a[link.v : link.v + 3])
+        spin, twist = list(v[link.v + 3 : link.v + 6]), list(a[link.v + 3 : link.v + 6])
+    w_above = R.down(above.w)
+    w = plus(w_above, spin)
+    dw = plus(plus(R.down(above.dw), cross(w_above, spin)), twist)
+    # R v is the origin's velocity seen from the parent: its derivative is R (a + spin x v), and Coriolis 2 w x R v.
+    twice = plus(w, w_above)
+    own = [x * (1.0 / length) for x in plus(thrust, cross(twice, rate))]
+    U, spread = full_u(w, dw)
+    return Motion(w, U, dw, plus(carried, own), spread)
+
+
+def _turn(link: Link, above: Motion, R: Rotation, carried: Vector, v: Expr, a: Expr) -> Motion:
+    w = R.down(above.w)
+    w[2] = w[2] + v
+    axis = R.up([v.graph.zero, v.graph.zero, v.graph.one])
+    third = R.down(times(above.U, axis))
+    dwz = dot(axis, above.dw) + a
+    x, y, z = w
+    xy, xz, yz, xx, zz = x * y, x * z, y * z, x * x, z * z
+    dwx, dwy = yz - third[1], third[0] - xz
+    below = third[2]  # -(xx + yy)
+    across = xx - zz
+    U11, U22 = below + across, -(xx + zz)
+    flat = below - U22
+    U = [[U11, xy - dwz, third[0]], [xy + dwz, U22, third[1]], [xz - dwy, yz + dwx, below]]
+    return Motion(w, U, [dwx, dwy, dwz], carried, [flat, across, -(flat + across)])
+
+
+def times(M: Sequence[Sequence[Expr]], x: Sequence[Expr]) -> Vector:
+    """``M x``."""
+    return [row[0] * x[0] + row[1] * x[1] + row[2] * x[2] for row in M]
+
+
+def dot(a: Sequence[Expr], b: Sequence[Expr]) -> Expr:
+    """``a . b``."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def wrench(motion: Motion, p: Sequence[Expr]) -> tuple[Vector, Vector]:
+    """Force and moment about the origin that give a body of parameters m, h, K this motion."""
+    m, h = p[0], p[1:4]
+    xx, xy, xz, yy, yz, zz = p[4:]
+    U, a = motion.U, motion.a
+    force = plus([m * x for x in a], times(U, h))
+    n = [
+        U[2][0] * xy + U[2][1] * yy - U[1][0] * xz + motion.spread[0] * yz - U[1][2] * zz,
+        U[0][1] * yz - U[2][0] * xx - U[2][1] * xy + motion.spread[1] * xz + U[0][2] * zz,
+        U[1][0] * xx - U[0][1] * yy + motion.spread[2] * xy + U[1][2] * xz - U[0][2] * yz,
+    ]
+    return force, plus(cross(h, a), n)
+
+
+def rnea(
+    graph: Graph,
+    mechanism: Mechanism,
+    q: Sequence[Expr],
+    v: Sequence[Expr],
+    a: Sequence[Expr],
+    parameters: Sequence[Sequence[Expr]],
+    *,
+    gravity: float = GRAVITY,
+) -> Vector:
+    """Generalized forces (nv), rotor inertia and friction left out.
+
+    Args:
+        graph: records the operations.
+        mechanism: the robot.
+        q: nq expressions.
+        v: nv expressions.
+        a: nv expressions.
+        parameters: per link m, h, K.
+        gravity: [m/s^2] along -z.
+    """
+    L, links = mechanism.length, mechanism.links
+    ground = world(graph, gravity, L)
+    rotations = [rotation(graph, link, q) for link in links]
+    places = [displacement(graph, link, q, L) for link in links]
+    motions: list[Motion] = []
+    for link, R, r in zip(links, rotations, places, strict=True):
+        above = motions[link.parent] if link.parent >= 0 else ground
+        motions.append(advance(graph, link, above, R, r, v, a, L))
+    wrenches = [wrench(x, p) for x, p in zip(motions, parameters, strict=True)]
+    tau = [graph.constant(0.0)] * mechanism.nv
+    for i in range(len(links) - 1, -1, -1):
+        link, (f, n) = links[i], wrenches[i]
+        for k, x in joint_forces(link, f, n, L):
+            tau[k] = x
+        if link.parent >= 0:
+            f_up = rotations[i].up(f)
+            n_up = plus(rotations[i].up(n), cross(places[i], f_up))
+            f_above, n_above = wrenches[link.parent]
+            wrenches[link.parent] = plus(f_above, f_up), plus(n_above, n_up)
+    return tau
+
+
+def joint_forces(link: Link, f: Vector, n: Vector, length: float) -> list[tuple[int, Expr]]:
+    """(index in tau, value): what the joint feels of a wrench on its body."""
+    if link.kind in TURNING:
+        return [(link.v, n[2])]
+    if link.kind == "prismatic":
+        along = f[0] * float(link.slide[0]) + f[1] * float(link.slide[1]) + f[2] * float(link.slide[2])
+        return [(link.v, along * (1.0 / length))]
+    scaled = [x * (1.0 / length) for x in f]
+    own = [scaled[0], scaled[1], n[2]] if link.kind == "planar" else [*scaled, *n]
+    return [(link.v + k, x) for k, x in enumerate(own)]

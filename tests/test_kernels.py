@@ -1,0 +1,411 @@
+"""Generated kernels: as few operations as promised, equal to Pinocchio, and safe to call."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from random_trees import random_robot, random_states
+
+import quaddyn as qd
+from quaddyn.kernels import native
+from quaddyn.kernels.graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, Graph
+from quaddyn.kernels.kernels import chosen_mechanism
+from quaddyn.kernels.mechanism import Mechanism, angles, grouped, mechanism, turn_matrix
+from quaddyn.kernels.program import Program
+from quaddyn.kernels.recipes import RECIPES, Options, traced
+
+#: mul, add of the emitted inverse dynamics: not above.
+BARS = {
+    "rx90": (213, 209),
+    "ur5": (143, 127),
+    "go2": (653, 653),
+    "solo12": (546, 514),
+    "anymal_b": (640, 638),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A cache of this run's own: nothing stale is tested, and every kernel compiles once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("QUADDYN_CACHE", str(tmp_path_factory.mktemp("kernels")))
+        yield
+
+
+def evaluate(program: Program, *inputs: np.ndarray) -> np.ndarray:
+    """(n, outputs): the program's graph interpreted by NumPy, sharing no code with any back end."""
+    graph, columns = program.graph, np.concatenate(inputs, axis=-1).T
+    values: dict[int, Any] = {}
+
+    def get(ref: int) -> Any:
+        return -values[ref >> 1] if ref & 1 else values[ref >> 1]
+
+    for i in program.order:
+        op, left, right = graph.op[i], graph.left[i], graph.right[i]
+        if op == CONST:
+            values[i] = graph.value[i]
+        elif op == INPUT:
+            values[i] = columns[left]
+        elif op == SIGN:
+            values[i] = np.sign(get(left))
+        elif op in (SIN, COS):
+            values[i] = (np.sin if op == SIN else np.cos)(get(left) + graph.value[i])
+        else:
+            a, b = get(left), get(right)
+            values[i] = a + b if op == ADD else a * b if op == MUL else a / b
+            assert op in (ADD, MUL, DIV)
+    return np.stack([get(r.ref) + 0.0 * columns[0] for r in program.results], axis=-1)
+
+
+def inverse_dynamics(robot: qd.Robot, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+    data = robot.model.createData()
+    return np.array([pin.rnea(robot.model, data, *x) for x in zip(q, v, a, strict=True)])
+
+
+def worst(got: np.ndarray, wanted: np.ndarray) -> float:
+    """Largest error relative to the largest torque."""
+    return float(np.abs(got - wanted).max() / max(np.abs(wanted).max(), 1e-300))
+
+
+def trace(what: str, robot: qd.Robot, **options: Any) -> Program:
+    return traced(what, robot, chosen_mechanism(robot), Options(**options))
+
+
+# -- operations --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", BARS)
+def test_inverse_dynamics_costs_no_more_than_promised(name: str) -> None:
+    operations = trace("rnea", qd.load(name)).operations
+    mul, add = BARS[name]
+    assert operations.mul <= mul and operations.add <= add, operations
+    assert operations.div == 0
+
+
+def test_counts_are_those_of_the_nodes_that_outputs_need() -> None:
+    program = trace("rnea", qd.load("ur5"))
+    kinds = [program.graph.op[i] for i in program.order]
+    assert len(set(program.order)) == len(program.order)
+    assert (kinds.count(MUL), kinds.count(ADD)) == (program.operations.mul, program.operations.add)
+    assert program.operations.instructions == program.operations.mul + program.operations.add - len(program.fused)
+
+
+def test_a_graph_folds_shares_and_cancels() -> None:
+    g = Graph()
+    x, y = g.inputs(0, 2)
+    assert (x + y).ref == (y + x).ref
+    assert (x - y).ref == (-(y - x)).ref
+    assert (x * y).ref == (-((-x) * y)).ref
+    assert (x - x).is_zero and (0.0 * x).is_zero
+    assert (3.0 * x + 4.0 * x).ref == (7.0 * x).ref
+    assert (2.0 * (3.0 * x)).ref == (6.0 * x).ref
+    assert (g.constant(2.0) * 3.0 - 6.0).is_zero
+    s, c = g.sin_cos(x, np.pi / 2)
+    assert (s.ref, c.ref) == (g.sin_cos(x)[1].ref, (-g.sin_cos(x)[0]).ref)
+    with pytest.raises(ValueError, match="finite"):
+        g.constant(float("nan"))
+
+
+# -- frames and grouping -----------------------------------------------------------------------------------------
+def test_three_turns_make_any_rotation() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        R, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+        R *= np.linalg.det(R)
+        assert np.abs(turn_matrix(angles(R)) - R).max() < 1e-14
+    for axes in itertools.product((-1.0, 1.0), repeat=2):
+        R = np.diag([axes[0], axes[1], axes[0] * axes[1]])
+        assert np.array_equal(turn_matrix(angles(R)), R)
+
+
+def test_an_almost_quarter_turn_is_none() -> None:
+    """A URDF's pi/2 of eleven digits must not be rounded: it would cost the agreement."""
+    almost = 1.57079632679
+    exact = angles(turn_matrix((0.0, almost, 0.0)))[1]
+    assert exact == pytest.approx(almost, abs=1e-15) and exact != np.pi / 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_grouping_changes_no_torque(seed: int) -> None:
+    robot = random_robot(seed + 900, 8)
+    mech = chosen_mechanism(robot)
+    q, v, a = random_states(robot, np.random.default_rng(seed), 3)
+    whole = np.array([link.inertia for link in mech.links])
+    less = grouped(mech.links, whole)
+    turning = [i for i, link in enumerate(mech.links) if link.kind in ("revolute", "continuous")]
+    assert np.all(less[turning][:, [0, 3, 9]] == 0.0)
+    one = evaluate(trace("rnea", robot), q, v, a)
+    assert worst(one, inverse_dynamics(robot, q, v, a)) < 1e-12
+
+
+@pytest.mark.parametrize("name", ["ur5", "rx90", "go2", "solo12", "anymal_c", "panda"])
+def test_frames_keep_mass_and_centre(name: str) -> None:
+    robot = qd.load(name)
+    mech: Mechanism = mechanism(robot)
+    for link in mech.links:
+        body = robot.bodies[link.source]
+        m, h = link.inertia[0], link.inertia[1:4]
+        assert m == pytest.approx(body.inertial.mass, rel=1e-15)
+        if m:
+            assert np.abs(link.own @ (h / m) + link.origin - body.inertial.com).max() < 1e-12
+
+
+# -- agreement ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", qd.CATALOGUE)
+def test_traced_inverse_dynamics_equals_pinocchio_on_every_robot(name: str) -> None:
+    robot = qd.load(name)
+    q, v, a = random_states(robot, np.random.default_rng(3), 20)
+    wanted = inverse_dynamics(robot, q, v, a)
+    assert worst(evaluate(trace("rnea", robot), q, v, a), wanted) < 1e-12
+
+
+@pytest.mark.parametrize("start", range(0, 200, 20))
+def test_traced_inverse_dynamics_equals_pinocchio_on_random_trees(start: int) -> None:
+    for seed in range(start, start + 20):
+        robot = random_robot(seed)
+        q, v, a = random_states(robot, np.random.default_rng(seed), 4)
+        wanted = inverse_dynamics(robot, q, v, a)
+        assert worst(evaluate(trace("rnea", robot), q, v, a), wanted) < 1e-12, seed
+
+
+@pytest.mark.parametrize("seed", [2, 11, 23])
+def test_compiled_equals_pinocchio_on_random_trees(seed: int) -> None:
+    robot = random_robot(seed, 12)
+    fast = qd.compile(robot, "rnea")
+    q, v, a = random_states(robot, np.random.default_rng(seed), 21)
+    wanted = inverse_dynamics(robot, q, v, a)
+    assert worst(fast.rnea(q, v, a), wanted) < 1e-12
+    assert worst(np.array([fast.rnea(*x) for x in zip(q, v, a, strict=True)]), wanted) < 1e-12
+
+
+@pytest.fixture(scope="module")
+def go2() -> qd.Robot:
+    return qd.load("go2", damping=0.1, friction=0.2, armature=0.01)
+
+
+@pytest.fixture(scope="module")
+def fast(go2: qd.Robot) -> qd.Kernels:
+    return qd.compile(go2, ("rnea", "nle", "gravity"))
+
+
+@pytest.fixture(scope="module")
+def states(go2: qd.Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return random_states(go2, np.random.default_rng(0), 37)
+
+
+def test_compiled_kin_equals_dynamics(fast: qd.Kernels, go2: qd.Robot, states: Any) -> None:
+    dyn = qd.Dynamics(go2)
+    q, v, a = states
+    for k in range(3):
+        assert worst(fast.rnea(q[k], v[k], a[k]), dyn.rnea(q[k], v[k], a[k])) < 1e-13
+        assert worst(fast.nle(q[k], v[k]), dyn.nle(q[k], v[k])) < 1e-13
+        assert worst(fast.gravity(q[k]), dyn.gravity(q[k])) < 1e-13
+
+
+def test_every_batch_size_equals_single_calls(fast: qd.Kernels, states: Any) -> None:
+    q, v, a = states
+    single = np.array([fast.rnea(*x) for x in zip(q, v, a, strict=True)])
+    for n in range(len(q) + 1):
+        got = fast.rnea(q[:n], v[:n], a[:n])
+        assert got.shape == (n, 18)
+        assert n == 0 or worst(got, single[:n]) < 1e-14
+
+
+def test_large_angles_keep_their_digits() -> None:
+    """Offsets of a joint angle are added after the whole turns are gone."""
+    robot = random_robot(5, 6)
+    fast = qd.compile(robot, "rnea")
+    turning = [i for i, n in enumerate(robot.joint_names) if robot.tree.joint[n].type == "revolute"]
+    assert turning
+    q, v, a = random_states(robot, np.random.default_rng(1), 8)
+    columns = [robot.configuration_index(robot.joint_names[i]) for i in turning]
+    small = fast.rnea(q, v, a)
+    turns = np.random.default_rng(2).integers(-1500, 1500, size=(8, len(columns)))
+    q[:, columns] += turns * 2 * np.pi  # itself rounded to 1e-12
+    assert worst(fast.rnea(q, v, a), inverse_dynamics(robot, q, v, a)) < 1e-14
+    assert worst(fast.rnea(q, v, a), small) < 1e-10
+
+
+def test_single_precision_is_single_precise(go2: qd.Robot, states: Any) -> None:
+    fast = qd.compile(go2, "rnea", dtype=np.float32)
+    q, v, a = states
+    got = fast.rnea(q, v, a)
+    assert got.dtype == np.float32
+    assert worst(got.astype(float), inverse_dynamics(go2, q, v, a)) < 2e-6
+
+
+def test_run_time_parameters_are_the_robots_or_the_callers(states: Any) -> None:
+    robot = qd.load("go2", friction=0.3, damping=0.2)
+    fast = qd.compile(robot, "rnea", parameters="runtime", friction=True)
+    dyn, (q, v, a) = qd.Dynamics(robot), states
+    delta = dyn.parameters()
+    rng = np.random.default_rng(4)
+    other = delta * rng.uniform(0.5, 1.5, size=delta.shape)
+    for k in range(4):
+        own = dyn.regressor(q[k], v[k], a[k]) @ delta
+        assert worst(fast.rnea(q[k], v[k], a[k]), own) < 1e-12
+        wanted = dyn.regressor(q[k], v[k], a[k]) @ other
+        assert worst(fast.rnea(q[k], v[k], a[k], fast.parameter_map @ other), wanted) < 1e-12
+    assert len(fast.parameter_names) == len(fast.parameters)
+    batch = fast.rnea(q, v, a, parameters=fast.parameter_map @ other)
+    assert worst(batch[3], wanted) < 1e-12
+
+
+# -- calls -------------------------------------------------------------------------------------------------------
+def test_out_is_written_and_returned(fast: qd.Kernels, states: Any) -> None:
+    q, v, a = states
+    wanted = fast.rnea(q, v, a)
+    out = np.full_like(wanted, np.nan)
+    assert fast.rnea(q, v, a, out=out) is out and np.array_equal(out, wanted)
+    strided = np.full((len(q), 36), np.nan)[:, ::2]
+    assert fast.rnea(q, v, a, out=strided) is strided and np.array_equal(strided, wanted)
+    shared = v.copy()  # the result on top of an argument
+    assert fast.rnea(q, shared, a, out=shared) is shared and np.array_equal(shared, wanted)
+
+
+def test_strided_and_single_precision_arguments_are_converted(fast: qd.Kernels, states: Any) -> None:
+    q, v, a = states
+    wanted = fast.rnea(q, v, a)
+    assert np.array_equal(fast.rnea(np.asfortranarray(q), np.asfortranarray(v), a), wanted)
+    assert np.array_equal(fast.rnea(q, np.repeat(v, 2, axis=1)[:, ::2], a), wanted)
+    rounded = v.astype(np.float32)
+    assert np.array_equal(fast.rnea(q, rounded, a), fast.rnea(q, rounded.astype(float), a))
+    swapped = v.astype(">f8")
+    assert np.array_equal(fast.rnea(q, swapped, a), wanted)
+
+
+def test_threads_share_a_batch(fast: qd.Kernels, states: Any) -> None:
+    q, v, a = (np.tile(x, (30, 1)) for x in states)
+    wanted = fast.rnea(q, v, a)
+    for threads in (2, 3):
+        assert np.array_equal(fast.rnea(q, v, a, threads=threads), wanted)
+
+
+def test_threads_share_the_kernels(fast: qd.Kernels, states: Any) -> None:
+    q, v, a = states
+    wanted, wrong = fast.rnea(q, v, a), []
+
+    def work() -> None:
+        for _ in range(50):
+            if not np.array_equal(fast.rnea(q, v, a), wanted):
+                wrong.append(1)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        (lambda q, v, a: (q[:-1], v, a), qd.ArgumentError, r"q: expected shape \(19,\)"),
+        (lambda q, v, a: (q, v[None], a), qd.ArgumentError, "v: has shape"),
+        (lambda q, v, a: (q[None], v, a), qd.ArgumentError, "v: has shape"),
+        (lambda q, v, a: (q, v, a[None, None]), qd.ArgumentError, "a: expected shape"),
+        (lambda q, v, a: (list(q), v, a), qd.ArgumentTypeError, "q: expected a numpy array"),
+        (lambda q, v, a: (q, v.astype(int), a), qd.ArgumentTypeError, "int64"),
+        (lambda q, v, a: (q, v.astype(complex), a), qd.ArgumentTypeError, "complex"),
+        (lambda q, v, a: (q, v.view(np.recarray), a), qd.ArgumentTypeError, "v: expected a numpy array"),
+        (lambda q, v, a: (q, v, None), qd.ArgumentTypeError, "a: expected a numpy array"),
+        (lambda q, v, a: (q, v), qd.ArgumentTypeError, "'a' is missing"),
+        (lambda q, v, a: (q, v, a, a), qd.ArgumentTypeError, "4 arguments"),
+        (lambda q, v, a: (q, v, np.where(np.arange(18) == 7, np.nan, a)), qd.ArgumentError, r"a\[7\] = nan"),
+        (lambda q, v, a: (q, np.where(np.arange(18) == 3, -np.inf, v), a), qd.ArgumentError, r"v\[3\] = -inf"),
+        (lambda q, v, a: (q * 1.01, v, a), qd.ArgumentError, "norm 1.01"),
+        (lambda q, v, a: (q + 1e10 * (np.arange(19) == 9), v, a), qd.ArgumentError, "entry 9 is beyond"),
+        (lambda q, v, a: (q, v * 1e200, a), qd.ArgumentError, "overflows"),
+    ],
+)
+def test_misuse_is_an_error_that_names_the_argument(
+    fast: qd.Kernels, states: Any, change: Any, error: type[Exception], words: str
+) -> None:
+    q, v, a = (x[0].copy() for x in states)
+    with pytest.raises(error, match=words):
+        fast.rnea(*change(q, v, a))
+
+
+def test_a_bad_row_of_a_batch_is_named(fast: qd.Kernels, states: Any) -> None:
+    q, v, a = (x.copy() for x in states)
+    v[20, 4] = np.nan
+    with pytest.raises(qd.ArgumentError, match=r"v\[20, 4\] = nan"):
+        fast.rnea(q, v, a)
+    v[20, 4], q[36, 3:7] = 0.0, 0.1
+    with pytest.raises(qd.ArgumentError, match=r"q\[36\]: the quaternion"):
+        fast.rnea(q, v, a)
+
+
+def test_bad_targets_and_options_are_errors(fast: qd.Kernels, go2: qd.Robot, states: Any) -> None:
+    q, v, a = (x[0] for x in states)
+    frozen = np.zeros(18)
+    frozen.flags.writeable = False
+    for out, words in ((frozen, "read-only"), (np.zeros(17), "shape"), (np.zeros(18, np.float32), "float64")):
+        with pytest.raises(qd.ArgumentError, match=words):
+            fast.rnea(q, v, a, out=out)
+    with pytest.raises(qd.ArgumentError, match="threads"):
+        fast.rnea(q, v, a, threads=0)
+    with pytest.raises(qd.ArgumentTypeError, match="'w'"):
+        fast.rnea(q, v, a, w=1)
+    with pytest.raises(qd.UnknownNameError, match="rnea"):
+        qd.compile(go2, ("rnae",))
+    with pytest.raises(qd.ArgumentError, match="dtype"):
+        qd.compile(go2, dtype=np.float16)
+    with pytest.raises(qd.ArgumentError, match="runtime"):
+        qd.compile(go2, parameters="variable")
+    with pytest.raises(qd.ArgumentError, match="no operation"):
+        qd.compile(go2, ())
+    with pytest.raises(qd.ArgumentTypeError, match="Robot"):
+        qd.compile("go2")  # type: ignore[arg-type]
+    assert {"rnea", "nle", "gravity"} <= set(RECIPES)
+    with pytest.raises(AttributeError):
+        fast.nonsense  # noqa: B018
+
+
+def test_read_only_arguments_are_fine_and_untouched(fast: qd.Kernels, states: Any) -> None:
+    q, v, a = (x.copy() for x in states)
+    for x in (q, v, a):
+        x.flags.writeable = False
+    assert np.array_equal(fast.rnea(q, v, a), fast.rnea(*states))
+
+
+def test_kernels_survive_a_pickle(fast: qd.Kernels, states: Any) -> None:
+    again = pickle.loads(pickle.dumps(fast))
+    assert np.array_equal(again.rnea(*states), fast.rnea(*states))
+    assert again.operations == fast.operations
+
+
+# -- the machine -------------------------------------------------------------------------------------------------
+def test_the_quick_way_is_taken_and_layout_is_tested(fast: qd.Kernels) -> None:
+    assert type(fast.rnea).__name__ == "builtin_function_or_method"
+    assert native.layout_as_expected(np.dtype(np.float64))
+    assert "instructions" in (fast.rnea.__doc__ or "")
+
+
+def test_without_the_expected_layout_calls_go_the_safe_way(monkeypatch: pytest.MonkeyPatch, states: Any) -> None:
+    monkeypatch.setattr(native, "layout_as_expected", lambda dtype: False)
+    fast = qd.compile(qd.load("go2", damping=0.1, friction=0.2, armature=0.01), "rnea")
+    assert type(fast.rnea).__name__ == "Kernel"
+    q, v, a = states
+    assert fast.rnea(q, v, a).shape == v.shape and fast.rnea(q[0], v[0], a[0]).shape == (18,)
+
+
+def test_a_damaged_cache_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUADDYN_CACHE", str(tmp_path / "own"))
+    robot = qd.load("two_link_leg")
+    x = np.zeros(2)
+    wanted = qd.compile(robot).rnea(x, x, x)
+    (file,) = (tmp_path / "own").iterdir()
+    whole = file.read_bytes()
+    for damaged in (b"", whole[:-1], whole[:40] + b"\xff" * 100 + whole[140:]):
+        file.write_bytes(damaged)
+        assert np.array_equal(qd.compile(robot).rnea(x, x, x), wanted)
+    (tmp_path / "own").chmod(0o777)  # anybody could have put code there
+    assert native.cache_folder() is None
+    assert np.array_equal(qd.compile(robot).rnea(x, x, x), wanted)
