@@ -4,9 +4,12 @@ from .level import Level
 from .null_space import Solution, Task, equal_priority, prioritized, single_task
 from .solution import HierarchySolution, LevelSolution
 from .solve import solve
+from .solver import Buffers, HierarchySolver
 
 __all__ = [
+    "Buffers",
     "HierarchySolution",
+    "HierarchySolver",
     "Level",
     "LevelSolution",
     "Solution",

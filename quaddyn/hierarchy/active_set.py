@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from .factor import RowFactor, row_factor
 from .level import UNBOUNDED, Array, Level
-from .solution import BOTH, HierarchySolution, LevelSolution
+from .solution import BOTH, HierarchySolution, LevelSolution, signed_violation
 
 #: An inequality is kept if it is violated by no more than this share of the size of its terms, |C| |x| + |bound|.
 KEPT = 1e-12
@@ -350,8 +350,7 @@ def _solution(levels: Sequence[Level], rows: _Rows, way: _Walk) -> HierarchySolu
         which = rows.level == k
         y = level.C @ x
         allowed = 2.0 * KEPT * rows.lengths[which] * max(float(np.linalg.norm(x)), rows.reach)
-        over, under = y - level.upper, level.lower - y
-        violation = np.where(over > np.maximum(under, allowed), over, np.where(under > allowed, -under, 0.0))
+        violation = signed_violation(y, level.lower, level.upper, allowed)
         active = np.where(rows.equal[which], BOTH, sides[which]).astype(np.int8)
         for held in way.working:
             active = np.where(active == 0, held[which], active)

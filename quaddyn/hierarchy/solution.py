@@ -74,3 +74,12 @@ class HierarchySolution:
     def verified(self) -> bool:
         """Whether the optimality conditions of every level hold (to 1e-9, relative)."""
         return self.status != "inaccurate" and self.kkt <= 1e-9
+
+
+def signed_violation(y: Array, lower: Array, upper: Array, allowed: Array) -> Array:
+    """How far each y is above its upper (> 0) or below its lower bound (< 0); 0 within `allowed`.
+
+    Between bounds that cross, y violates both; the lower counts unless the upper is violated more.
+    """
+    over, under = y - upper, lower - y
+    return np.where(over > np.maximum(under, 0.0) + allowed, over, np.where(under > allowed, -under, 0.0))

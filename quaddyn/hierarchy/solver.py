@@ -1,0 +1,158 @@
+"""`HierarchySolver`: hierarchies of one shape, many times a second."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import ArgumentError
+from .level import Array, Level
+from .null_space import RANK_TOLERANCE
+from .solution import BOTH, HierarchySolution, LevelSolution, signed_violation
+
+KEPT = 1e-12
+
+
+class Buffers(NamedTuple):
+    """One level's rows, to be written in place: A (m, n), b (m,), weights (m,), C (p, n), lower (p,), upper (p,)."""
+
+    A: Array
+    b: Array
+    weights: Array
+    C: Array
+    lower: Array
+    upper: Array
+
+
+class HierarchySolver:
+    """`solve`, compiled, for hierarchies of a fixed shape; owns all memory, belongs to one thread.
+
+    Write the problem into `levels`, then call `solve`; or give whole `Level` objects to `load`.  Nothing is checked
+    that is written into the buffers: a NaN comes out flagged "inaccurate", never as an endless loop.
+
+    Args:
+        n: number of unknowns.
+        shapes: per level (number of equalities, number of inequalities).
+
+    Attributes:
+        n: as given.
+        levels: per level its `Buffers`; to begin with zero rows, weights 1 and no bounds.
+
+    Raises:
+        ArgumentError: a size that is negative, or no level.
+    """
+
+    def __init__(self, n: int, shapes: Sequence[tuple[int, int]]) -> None:
+        if n < 1 or not shapes or any(m < 0 or p < 0 for m, p in shapes):
+            raise ArgumentError(
+                f"n, shapes: expected n >= 1 and at least one level (m >= 0, p >= 0), got {n}, {shapes}"
+            )
+        from . import compiled  # imports numba
+
+        self._core = compiled
+        self.n = n
+        self._ms = np.concatenate([[0], np.cumsum([m for m, _ in shapes])]).astype(np.int64)
+        self._ps = np.concatenate([[0], np.cumsum([p for _, p in shapes])]).astype(np.int64)
+        m, p, K = int(self._ms[-1]), int(self._ps[-1]), len(shapes)
+        self._A, self._b, self._w = np.zeros((m, n)), np.zeros(m), np.ones(m)
+        self._C, self._lower, self._upper = np.zeros((p, n)), np.full(p, -np.inf), np.full(p, np.inf)
+        self.levels = tuple(
+            Buffers(
+                *(a[self._ms[k] : self._ms[k + 1]] for a in (self._A, self._b, self._w)),
+                *(a[self._ps[k] : self._ps[k + 1]] for a in (self._C, self._lower, self._upper)),
+            )
+            for k in range(K)
+        )
+        self._x = np.zeros(n)
+        self._working = np.zeros((K + 1, p), dtype=np.int8)
+        self._guess = np.zeros((K + 1, p), dtype=np.int8)
+        self._guessed = False
+        self._multipliers = np.zeros((K + 1, p))
+        self._stats = np.zeros(compiled.RANKS + 2 * K + 2)
+        most = max(n, *(a + b for a, b in shapes)) + n
+        self._floats = np.zeros(compiled.float_work(n, most, p))
+        self._ints = np.zeros(compiled.int_work(n, most, p), dtype=np.int64)
+
+    def load(self, levels: Sequence[Level]) -> None:
+        """Copy whole levels into the buffers.
+
+        Raises:
+            ArgumentError: another number of levels, or a level of another shape.
+        """
+        if len(levels) != len(self.levels):
+            raise ArgumentError(f"levels: expected {len(self.levels)}, got {len(levels)}")
+        for k, (level, to) in enumerate(zip(levels, self.levels, strict=True)):
+            if level.A.shape != to.A.shape or level.C.shape != to.C.shape:
+                raise ArgumentError(
+                    f"levels[{k}]: expected A {to.A.shape} and C {to.C.shape}, got {level.A.shape} and {level.C.shape}"
+                )
+            for name in Buffers._fields:
+                getattr(to, name)[...] = getattr(level, name)
+
+    def forget(self) -> None:
+        """Start cold: the next solve is not told the last one's working sets."""
+        self._guessed = False
+
+    def run(self, *, rank_tolerance: float = RANK_TOLERANCE, damping: float = 0.0, max_iterations: int = 500) -> Array:
+        """Solve what is in the buffers and return x alone, a view that the next run overwrites; warm by itself."""
+        self._core.descend(
+            self._A, self._b, self._w, self._C, self._lower, self._upper, self._ms, self._ps, rank_tolerance, damping,
+            max_iterations, self._guess, self._guessed, self._x, self._working, self._multipliers, self._stats,
+            self._floats, self._ints,
+        )  # fmt: skip
+        self._guess, self._working = self._working, self._guess
+        self._guessed = bool(self._stats[self._core.ENDED] == 1.0)
+        return self._x
+
+    def solve(
+        self, *, rank_tolerance: float = RANK_TOLERANCE, damping: float = 0.0, max_iterations: int = 500
+    ) -> HierarchySolution:
+        """Solve what is in the buffers; the working sets of the last solve are tried first.
+
+        Args:
+            rank_tolerance: as in `solve`.
+            damping: as in `solve`.
+            max_iterations: as in `solve`.
+
+        Returns:
+            As `solve`; nothing in it is overwritten later.
+        """
+        x = self.run(rank_tolerance=rank_tolerance, damping=damping, max_iterations=max_iterations).copy()
+        core, stats = self._core, self._stats
+        K, working = len(self.levels), self._guess.copy()
+        size = max(float(np.linalg.norm(x)), float(stats[core.REACH]))
+        out = []
+        for k, level in enumerate(self.levels):
+            mine = slice(self._ps[k], self._ps[k + 1])
+            y = level.C @ x
+            allowed = 2.0 * KEPT * np.linalg.norm(level.C, axis=1) * size
+            violation = signed_violation(y, level.lower, level.upper, allowed)
+            equal = level.upper <= level.lower + 4e-16 * np.abs(np.where(np.isfinite(level.lower), level.lower, 0.0))
+            active = working[K, mine].copy()
+            for sides in working[:, mine]:
+                active = np.where(active == 0, sides, active)
+            active = np.where(violation != 0.0, np.sign(violation), active)
+            active = np.where(equal, BOTH, active).astype(np.int8)
+            own = violation.copy()
+            own[equal] = y[equal] - 0.5 * (level.lower[equal] + level.upper[equal])
+            above = tuple(self._multipliers[k, self._ps[j] : self._ps[j + 1]].copy() for j in range(k))
+            out.append(
+                LevelSolution(
+                    residual=level.b - level.A @ x,
+                    violation=violation,
+                    rank=int(stats[core.RANKS + k]),
+                    active=active,
+                    multipliers=(*above, own),
+                    kkt=float(stats[core.RANKS + K + 1 + k]),
+                    feasible=not violation.any() and not bool((level.lower > level.upper).any()),
+                )
+            )
+        status = "optimal" if out[0].feasible else "infeasible"
+        if not stats[core.ENDED] or not np.isfinite(x).all():
+            status = "inaccurate"
+        path = ("equalities", "warm", "active set")[int(stats[core.PATH])]
+        return HierarchySolution(
+            x, tuple(out), status, float(stats[core.WORST]), int(stats[core.ITERATIONS]), path, tuple(working)
+        )

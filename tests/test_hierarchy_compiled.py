@@ -1,0 +1,106 @@
+"""The compiled solver says what the readable one says, keeps its memory to itself and never hangs."""
+
+import subprocess
+import sys
+
+import hierarchy_problems as hp
+import numpy as np
+import pytest
+
+from quaddyn.errors import ArgumentError
+from quaddyn.hierarchy import HierarchySolver, Level, solve
+
+
+def solver_of(levels):
+    solver = HierarchySolver(levels[0].n, [(len(level.A), len(level.C)) for level in levels])
+    solver.load(levels)
+    return solver
+
+
+@pytest.mark.parametrize("kind", hp.KINDS)
+def test_compiled_and_readable_agree(kind):
+    rng = np.random.default_rng([11, hp.KINDS.index(kind)])
+    for i in range(12):
+        levels = hp.problem(kind, rng)
+        damping = 0.2 if i % 4 == 3 else 0.0
+        ours = solver_of(levels).solve(damping=damping)
+        theirs = solve(levels, damping=damping)
+        size = 1.0 + np.abs(theirs.x).max()
+        np.testing.assert_allclose(ours.x, theirs.x, atol=1e-9 * size)
+        assert ours.status == theirs.status and ours.verified
+        for a, b in zip(ours.levels, theirs.levels, strict=True):
+            assert a.rank == b.rank and a.feasible == b.feasible
+            np.testing.assert_allclose(a.residual, b.residual, atol=1e-8 * (1.0 + np.abs(b.residual).max(initial=0.0)))
+            np.testing.assert_allclose(
+                a.violation, b.violation, atol=1e-8 * (1.0 + np.abs(b.violation).max(initial=0.0))
+            )
+
+
+@pytest.mark.parametrize("kind", hp.KINDS)
+def test_warm_by_itself_without_a_change_of_answer(kind):
+    rng = np.random.default_rng([12, hp.KINDS.index(kind)])
+    for _ in range(8):
+        levels = hp.problem(kind, rng)
+        solver = solver_of(levels)
+        cold = solver.solve()
+        again = solver.solve()
+        np.testing.assert_allclose(again.x, cold.x, atol=1e-9 * (1.0 + np.abs(cold.x).max()))
+        assert again.path in ("equalities", "warm") and again.iterations == 0
+        solver.forget()
+        assert solver.solve().x.tobytes() == cold.x.tobytes()
+
+
+def test_one_solver_takes_one_problem_after_another():
+    rng = np.random.default_rng(13)
+    solver = HierarchySolver(6, [(2, 8), (3, 4), (6, 0)])
+    for _ in range(60):
+        levels = [
+            Level(rng.normal(size=(m, 6)), rng.normal(size=m), C=rng.normal(size=(p, 6)), lower=-rng.random(p) - 0.1)
+            for m, p in ((2, 8), (3, 4), (6, 0))
+        ]
+        solver.load(levels)
+        np.testing.assert_allclose(solver.solve().x, solve(levels).x, atol=1e-9)
+
+
+def test_results_are_not_overwritten_by_the_next_solve():
+    solver = HierarchySolver(2, [(2, 1)])
+    solver.levels[0].A[:], solver.levels[0].C[:] = np.eye(2), [[1.0, 0.0]]
+    solver.levels[0].upper[:] = 0.5
+    solver.levels[0].b[:] = [1.0, 2.0]
+    first = solver.solve()
+    x, violation = first.x.copy(), first.levels[0].violation.copy()
+    solver.levels[0].b[:] = [-3.0, -4.0]
+    solver.solve()
+    np.testing.assert_array_equal(first.x, x)
+    np.testing.assert_array_equal(first.levels[0].violation, violation)
+    np.testing.assert_allclose(x, [0.75, 2.0], atol=1e-15)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300])
+def test_impossible_numbers_in_the_buffers_come_out_flagged(bad):
+    solver = HierarchySolver(3, [(2, 3), (3, 0)])
+    rng = np.random.default_rng(14)
+    for level in solver.levels:
+        for part in (level.A, level.b, level.C):
+            part[...] = rng.normal(size=part.shape)
+        level.lower[:] = 0.1
+    solver.levels[0].A[0, 0] = bad
+    flagged = solver.solve()
+    assert flagged.status == "inaccurate" or np.isfinite(flagged.x).all()
+    solver.levels[0].A[0, 0] = 1.0
+    assert solver.solve().verified
+
+
+def test_shapes_are_checked():
+    with pytest.raises(ArgumentError, match="shapes"):
+        HierarchySolver(0, [(1, 1)])
+    solver = HierarchySolver(2, [(1, 1)])
+    with pytest.raises(ArgumentError, match=r"levels\[0\]"):
+        solver.load([Level(np.eye(2), np.zeros(2))])
+    with pytest.raises(ArgumentError, match="expected 1"):
+        solver.load([])
+
+
+def test_importing_the_room_does_not_import_numba():
+    code = "import sys, quaddyn.hierarchy; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
