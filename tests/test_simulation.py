@@ -131,7 +131,7 @@ def test_dropped_robot_comes_to_rest_on_its_feet(root: str) -> None:
     for _ in range(2000):
         sim.step(stand(sim))
         sets.add(tuple(foot for foot, f in sim.contact_forces.items() if f[2] > 0.0))
-        assert sim.status in ("free", "solved", "retried")
+        assert sim.status in ("free", "solved", "passive", "retried")
     assert {(), robot.feet} <= sets
     dyn = qd.Dynamics(robot)
     assert dyn.energy(sim.q, sim.v).kinetic < 1e-6 * robot.mass * G * 0.1  # a millionth of what it fell with

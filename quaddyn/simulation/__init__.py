@@ -1,7 +1,31 @@
 """Plants behind one small interface: the embedded one (Pinocchio's contacts) and MuJoCo."""
 
+from .actuators import Actuators
 from .mujoco_plant import MujocoPlant
-from .plant import Plant
+from .plant import Checkpoint, Log, Plant, TouchingPoint
+from .sensors import Encoders, Imu, Measurement, Sensors
 from .simulation import Simulation, Work
+from .spheres import ContactSphere, collision_spheres
+from .terrain import Box, HeightField, Plane, Terrain, stairs
 
-__all__ = ["MujocoPlant", "Plant", "Simulation", "Work"]
+__all__ = [
+    "Actuators",
+    "Box",
+    "Checkpoint",
+    "ContactSphere",
+    "Encoders",
+    "HeightField",
+    "Imu",
+    "Log",
+    "Measurement",
+    "MujocoPlant",
+    "Plane",
+    "Plant",
+    "Sensors",
+    "Simulation",
+    "Terrain",
+    "TouchingPoint",
+    "Work",
+    "collision_spheres",
+    "stairs",
+]

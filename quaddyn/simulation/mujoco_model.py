@@ -6,6 +6,7 @@ record's composite bodies say all there is to say.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,14 +16,19 @@ from numpy.typing import NDArray
 
 from ..errors import QuaddynError
 from ..robot.bodies import Body
-from ..robot.model import PLANAR_ROOT, body_joint, rotation_to
+from ..robot.model import PLANAR_ROOT, rotation_to
 from ..robot.robot import ROOT_SIZES, Robot
 from ..urdf.tree import Array, Inertial
+from .actuators import Actuators
+from .spheres import Placed
+from .terrain import Box, Plane, Terrain
 
 #: MuJoCo refuses spheres without a radius; a point foot becomes one of this radius [m].
 LEAST_RADIUS = 1e-5
 #: MuJoCo's compiler refuses moving bodies of less mass [kg] or inertia [kg m^2]; the exact numbers come after it.
 LEAST_MASS = 1e-6
+#: Least height of a height field [m].
+FLAT = 1e-6
 #: Who touches whom: spheres of the robot the terrain, and nothing else.
 ROBOT_BIT, TERRAIN_BIT = 1, 2
 
@@ -114,11 +120,11 @@ def _rotation(t: Turning, q: Array) -> Array:
     )
 
 
-def specification(robot: Robot, *, joint_stops: bool) -> tuple[Any, list[Any]]:
-    """The robot as an ``mujoco.MjSpec`` that may still be added to, and its bodies in the order of ``robot.bodies``.
+def specification(robot: Robot, spheres: Iterable[Placed], actuators: Actuators, *, joint_stops: bool) -> Any:
+    """The robot as an ``mujoco.MjSpec`` that may still be added to.
 
-    Bodies, joints and actuators carry the file's names, foot spheres the feet's.  The numbers are the record's but for
-    inertias that MuJoCo's compiler would refuse, which `compiled` puts right.
+    Bodies, joints and actuators carry the file's names, spheres their own.  The numbers are the record's but for
+    inertias that MuJoCo's compiler would refuse and what the motors add to the joints, which `compiled` puts right.
     """
     mujoco = import_mujoco()
     spec = mujoco.MjSpec()
@@ -139,26 +145,57 @@ def specification(robot: Robot, *, joint_stops: bool) -> tuple[Any, list[Any]]:
             _root(mujoco, made, robot.root)
         else:
             _joint(mujoco, made, robot, body, joint_stops)
-    for leg in robot.legs.values():
-        frame = robot.model.frames[robot.frame_id(leg.foot.name)]
-        carrier, centre = in_body(robot, frame.parentJoint, frame.placement)
-        bodies[carrier].add_geom(
-            name=leg.foot.name,
+    for sphere in spheres:
+        bodies[sphere.body].add_geom(
+            name=sphere.name,
             type=mujoco.mjtGeom.mjGEOM_SPHERE,
-            size=[max(leg.foot.radius, LEAST_RADIUS), 0.0, 0.0],
-            pos=centre,
+            size=[max(sphere.radius, LEAST_RADIUS), 0.0, 0.0],
+            pos=sphere.in_body,
             contype=ROBOT_BIT,
             conaffinity=TERRAIN_BIT,
         )
-    for name, limit in zip(robot.actuated, robot.effort_limits, strict=True):
+    for name, limit in zip(robot.actuated, actuators.effort, strict=True):
         motor = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         motor.set_to_motor()
         if np.isfinite(limit):
             motor.forcelimited, motor.forcerange = True, [-limit, limit]
-    return spec, bodies
+    return spec
 
 
-def compiled(spec: Any, robot: Robot) -> tuple[Any, Coordinates]:
+def add_terrain(spec: Any, terrain: Terrain, friction: float) -> None:
+    """Give `spec` the surfaces of a terrain, with their own friction or else `friction`."""
+    mujoco = import_mujoco()
+    kinds = mujoco.mjtGeom
+    for i, surface in enumerate(terrain.surfaces):
+        name = f"terrain {i}"
+        if isinstance(surface, Plane):
+            shape = {
+                "type": kinds.mjGEOM_PLANE,
+                "size": [0.0, 0.0, 1.0],
+                "pos": surface.point,
+                "quat": _wxyz(rotation_to(surface.normal)),
+            }
+        elif isinstance(surface, Box):
+            shape = {
+                "type": kinds.mjGEOM_BOX,
+                "size": 0.5 * surface.size,
+                "pos": surface.center,
+                "quat": _wxyz(surface.rotation),
+            }
+        else:
+            low, span = float(surface.heights.min()), max(float(np.ptp(surface.heights)), FLAT)
+            half = 0.5 * surface.spacing * (np.array(surface.heights.shape) - 1)
+            columns, rows = surface.heights.shape
+            made = spec.add_hfield(name=name, nrow=rows, ncol=columns, size=[*half, span, span])
+            made.userdata = (surface.heights.T.ravel() - low) / span
+            middle = surface.origin + half
+            shape = {"type": kinds.mjGEOM_HFIELD, "hfieldname": name, "pos": [*middle, low]}
+        geom = spec.worldbody.add_geom(name=name, contype=TERRAIN_BIT, conaffinity=ROBOT_BIT, **shape)
+        geom.priority = 1  # its friction counts, not the sphere's
+        geom.friction = [friction if surface.friction is None else surface.friction, 0.0, 0.0]
+
+
+def compiled(spec: Any, robot: Robot, actuators: Actuators) -> tuple[Any, Coordinates]:
     """The ``mujoco.MjModel`` of `spec` with the record's exact masses and inertias, and the way between coordinates."""
     mujoco = import_mujoco()
     model = spec.compile()
@@ -166,17 +203,13 @@ def compiled(spec: Any, robot: Robot) -> tuple[Any, Coordinates]:
         b = model.body(body_name(body)).id
         model.body_mass[b] = body.inertial.mass
         model.body_inertia[b] = _principal(body.inertial)[0]
+    for name, i in zip(robot.actuated, robot.actuated_index, strict=True):
+        dof = model.joint(name).dofadr[0]
+        model.dof_armature[dof] = actuators.armature[i]
+        model.dof_damping[dof] = actuators.damping[i]
+        model.dof_frictionloss[dof] = actuators.friction[i]
     mujoco.mj_setConst(model, mujoco.MjData(model))
     return model, _coordinates(model, robot)
-
-
-def in_body(robot: Robot, joint: int, placement: pin.SE3) -> tuple[int, Array]:
-    """Index in ``robot.bodies`` of the body that Pinocchio's `joint` carries, and a placement's origin in it [m]."""
-    for i, body in enumerate(robot.bodies):
-        if body_joint(robot.model, body) == joint:
-            here = robot.model.frames[robot.model.getFrameId(body.name, pin.FrameType.BODY)].placement
-            return i, np.array((here.inverse() * placement).translation)
-    raise AssertionError(f"no body hangs from joint {joint}")
 
 
 def body_name(body: Body) -> str:

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from ..contact.solvers import MAX_FRICTION
 from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..robot.robot import Robot
-from ..urdf.tree import Array
-from .mujoco_model import ROBOT_BIT, TERRAIN_BIT, compiled, import_mujoco, specification
-from .plant import RUNAWAY_SPEED, Plant, floor_height, readonly
+from ..urdf.tree import Array, frozen
+from .actuators import Actuators
+from .mujoco_model import add_terrain, body_name, compiled, import_mujoco, specification
+from .plant import RUNAWAY_SPEED, Plant, TouchingPoint
+from .spheres import ContactSphere, located
+from .terrain import Surface, Terrain
 
-INTEGRATORS = {"euler": "mjINT_EULER", "implicit": "mjINT_IMPLICIT", "implicitfast": "mjINT_IMPLICITFAST"}
+INTEGRATORS = {
+    "euler": "mjINT_EULER",
+    "rk4": "mjINT_RK4",
+    "implicit": "mjINT_IMPLICIT",
+    "implicitfast": "mjINT_IMPLICITFAST",
+}
+#: Speed [rad/s or m/s] and torque [N m] beyond which a step may well be the last one.
+FAST, STRONG = 1e3, 1e6
 
 
 class MujocoPlant(Plant):
-    """A robot on a horizontal plane in MuJoCo, its feet frictional spheres; starts in ``q_home`` at rest.
+    """A robot in MuJoCo, its feet frictional spheres; starts in ``q_home`` at rest.
 
     The MuJoCo model is made from the robot's record: composite bodies, joints with armature, damping and Coulomb
     friction, motors within the effort limits, foot spheres with their radii.  State, torques and forces follow
@@ -26,32 +37,39 @@ class MujocoPlant(Plant):
     inside.
 
     Contacts are MuJoCo's soft ones (Todorov 2014, "Convex and analytically-invertible dynamics with contacts and
-    constraints"): elliptic cones, as hard as the step allows by default.
+    constraints"): elliptic cones, as hard as the step allows by default.  Joint friction is MuJoCo's too: viscous
+    friction implicit, Coulomb's a soft constraint.
 
     Args:
         robot: any `Robot`: free, planar or fixed root, with or without feet.
         dt: time step [s].
-        friction: Coulomb's coefficient between feet and floor.
-        floor: height of the floor [m], -inf for none; by default 0, and none under a fixed root, whose feet may
-            hang anywhere.
+        friction: Coulomb's coefficient of surfaces without their own.
+        floor: height of a level floor [m], -inf for none; by default 0, and none under a fixed root, whose feet may
+            hang anywhere, or where there is a `terrain`.
+        terrain: surfaces, one or several of `Plane`, `Box` and `HeightField`.
+        spheres: where else than at its feet the robot can touch something, by name; see `collision_spheres`.
+        actuators: the motors; by default they are perfect within the robot's effort limits.
         joint_stops: the joints' position limits hold, softly.
         time_constant: of the contacts' and stops' springs, critically damped (MuJoCo's solref) [s]; twice `dt` by
             default, the least that MuJoCo takes.
         impratio: how much harder friction is than the normal direction (MuJoCo's name).
-        integrator: "euler" (semi-implicit, joint damping implicit), "implicit" or "implicitfast".
+        integrator: "euler" (semi-implicit, joint damping implicit), "rk4", "implicit" or "implicitfast".
 
     Attributes:
         robot: as given.
         dt: as given [s].
         friction: as given.
-        floor: height of the floor [m].
+        terrain: the `Terrain`, floor included.
+        spheres: names of all that can touch: the feet first.
         model: the ``mujoco.MjModel``.
         data: the ``mujoco.MjData``, whose positions are those at the start of the last step.
 
     Raises:
-        ArgumentError: an option out of range.
+        ArgumentError: an argument is not what it must be.
         QuaddynError: MuJoCo is not installed.
     """
+
+    _contacts: tuple[TouchingPoint, ...] | None
 
     def __init__(
         self,
@@ -60,15 +78,17 @@ class MujocoPlant(Plant):
         dt: float = 1e-3,
         friction: float = 0.6,
         floor: float | None = None,
+        terrain: Terrain | Surface | Iterable[Surface] | None = None,
+        spheres: Mapping[str, ContactSphere] | None = None,
+        actuators: Actuators | None = None,
         joint_stops: bool = False,
         time_constant: float | None = None,
         impratio: float = 100.0,
         integrator: str = "euler",
     ) -> None:
-        super().__init__(robot, dt)
-        self.friction, self.floor = number("friction", friction), floor_height(robot, floor)
-        if not 0.0 <= self.friction <= MAX_FRICTION:
-            raise ArgumentError(f"friction: expected a coefficient between 0 and {MAX_FRICTION:g}, got {friction}")
+        super().__init__(
+            robot, dt=dt, friction=friction, floor=floor, terrain=terrain, spheres=spheres, actuators=actuators
+        )
         soft = 2.0 * self.dt if time_constant is None else number("time_constant", time_constant)
         for name, value in (("time_constant", soft), ("impratio", number("impratio", impratio))):
             if not (np.isfinite(value) and value > 0.0):
@@ -76,18 +96,10 @@ class MujocoPlant(Plant):
         if integrator not in INTEGRATORS:
             raise ArgumentError(f"integrator: expected one of {', '.join(INTEGRATORS)}, got {integrator!r}")
         self._mujoco = mujoco = import_mujoco()
-        spec, _ = specification(robot, joint_stops=bool(joint_stops))
-        if np.isfinite(self.floor):
-            spec.worldbody.add_geom(
-                name="floor",
-                type=mujoco.mjtGeom.mjGEOM_PLANE,
-                size=[0.0, 0.0, 1.0],
-                pos=[0.0, 0.0, self.floor],
-                contype=TERRAIN_BIT,
-                conaffinity=ROBOT_BIT,
-            )
+        spec = specification(robot, self._spheres, self.actuators, joint_stops=bool(joint_stops))
+        add_terrain(spec, self.terrain, self.friction)
         for geom in spec.geoms:
-            geom.condim, geom.friction, geom.solref = 3, [self.friction, 0.0, 0.0], [soft, 1.0]
+            geom.condim, geom.solref = 3, [soft, 1.0]
         for joint in spec.joints:
             joint.solref_limit, joint.solref_friction = [soft, 1.0], [soft, 1.0]
         spec.option.timestep, spec.option.impratio = self.dt, impratio
@@ -96,46 +108,104 @@ class MujocoPlant(Plant):
         spec.option.tolerance = 1e-10
         # MuJoCo would go back to its initial state by itself; here that is an error to be raised.
         spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
-        self.model, self._coordinates = compiled(spec, robot)
+        self.model, self._coordinates = compiled(spec, robot, self.actuators)
         self.data: Any = mujoco.MjData(self.model)
-        self._feet = {self.model.geom(name).id: name for name in robot.feet}
+        self._geoms = {self.model.geom(sphere.name).id: sphere.name for sphere in self._spheres}
+        self._carriers: dict[str, tuple[int, Array]] = {}
         self.reset()
 
     @property
-    def contact_forces(self) -> dict[str, Array]:
-        """Mean force of the ground on each foot over the last step, (3,) on the robot, world axes [N]."""
-        forces = {name: np.zeros(3) for name in self.robot.feet}
-        if self._steps:
-            wrench = np.zeros(6)
-            for i, contact in enumerate(self.data.contact[: self.data.ncon]):
-                self._mujoco.mj_contactForce(self.model, self.data, i, wrench)
-                # The first axis of the contact's frame points from the first geom to the second, on which it acts.
-                force = contact.frame.reshape(3, 3).T @ wrench[:3]
-                for geom, sign in zip(contact.geom.tolist(), (-1.0, 1.0), strict=True):
-                    if geom in self._feet:
-                        forces[self._feet[geom]] += sign * force
-        return forces
+    def contacts(self) -> tuple[TouchingPoint, ...]:
+        """Every point that carried a force in the last step."""
+        if self._contacts is None:
+            self._contacts = tuple(self._touching())
+        return self._contacts
 
     @property
     def status(self) -> str:
         """Of the last contact solve: "free", "solved", or "inaccurate" where MuJoCo's solver ran out of iterations."""
-        if not self._steps or not self.data.ncon:
-            return "free"
-        return "solved" if int(np.max(self.data.solver_niter)) < self.model.opt.iterations else "inaccurate"
+        return self._status
+
+    def _touching(self) -> Iterator[TouchingPoint]:
+        wrench = np.zeros(6)
+        for i, contact in enumerate(self.data.contact[: self.data.ncon]):
+            self._mujoco.mj_contactForce(self.model, self.data, i, wrench)
+            if not wrench[:3].any():
+                continue
+            # The first axis of the contact's frame points from the first geom to the second, on which it acts.
+            first, second = contact.geom.tolist()
+            sign = 1.0 if second in self._geoms else -1.0
+            frame = sign * contact.frame.reshape(3, 3)
+            yield TouchingPoint(
+                self._geoms[second if sign > 0.0 else first],
+                frozen(contact.pos - 0.5 * contact.dist * frame[0]),
+                frozen(frame[0]),
+                frozen(frame.T @ wrench[:3]),
+                float(contact.friction[0]),
+            )
 
     def _restart(self) -> None:
         self._mujoco.mj_resetData(self.model, self.data)
         self._coordinates.to_mujoco(self._q, self._v, self.data.qpos, self.data.qvel)
+        self._contacts = ()
+        self._status = "free"
 
-    def _advance(self, tau: Array) -> None:
+    def _inner(self) -> tuple[Any, ...]:
+        kind = self._mujoco.mjtState.mjSTATE_INTEGRATION
+        state = np.empty(self._mujoco.mj_stateSize(self.model, kind))
+        self._mujoco.mj_getState(self.model, self.data, state, kind)
+        return state, self.contacts, self._status
+
+    def _resume(self, inner: tuple[Any, ...]) -> None:
+        state, self._contacts, self._status = inner
+        self._mujoco.mj_setState(self.model, self.data, state, self._mujoco.mjtState.mjSTATE_INTEGRATION)
+
+    def _advance(self, tau: Array, wrenches: Mapping[str, Array]) -> None:
         mujoco, model, data = self._mujoco, self.model, self.data
         data.ctrl[:] = tau
-        mujoco.mj_step(model, data)
+        data.qfrc_applied[:] = 0.0
+        if wrenches:
+            self._apply(wrenches)
+        wild = np.abs(self._v).max(initial=0.0) > FAST or np.abs(tau).max(initial=0.0) > STRONG
+        with _silence(mujoco) if wild else contextlib.nullcontext():
+            mujoco.mj_step(model, data)
         if not np.abs(data.qvel).max(initial=0.0) < RUNAWAY_SPEED:  # also true of NaN
-            time = data.time - self.dt
             self._restart()
-            data.time = time
+            data.time = self.time
             raise self._diverged()
         q, v = np.empty(self.robot.nq), np.empty(self.robot.nv)
         self._coordinates.from_mujoco(data.qpos, data.qvel, q, v)
-        self._q, self._v = readonly(q), readonly(v)
+        q.flags.writeable = v.flags.writeable = False
+        self._q, self._v, self._contacts = q, v, None
+        if not data.ncon:
+            self._status = "free"
+        else:
+            self._status = "solved" if data.solver_niter.max() < model.opt.iterations else "inaccurate"
+
+    def _apply(self, wrenches: Mapping[str, Array]) -> None:
+        """Forces and moments at frames, into ``qfrc_applied``."""
+        mujoco, model, data = self._mujoco, self.model, self.data
+        mujoco.mj_kinematics(model, data)  # positions are those of the last step's start
+        mujoco.mj_comPos(model, data)
+        for name, wrench in wrenches.items():
+            body, place = self._carrier(name)
+            point = data.xpos[body] + data.xmat[body].reshape(3, 3) @ place
+            mujoco.mj_applyFT(model, data, wrench[:3], wrench[3:], point, body, data.qfrc_applied)
+
+    def _carrier(self, frame: str) -> tuple[int, Array]:
+        """MuJoCo's body that a frame is fixed to, and the frame's origin in it [m]."""
+        if frame not in self._carriers:
+            index, place, _, _ = located(self.robot, frame, np.zeros(3))
+            self._carriers[frame] = self.model.body(body_name(self.robot.bodies[index])).id, place
+        return self._carriers[frame]
+
+
+@contextlib.contextmanager
+def _silence(mujoco: Any) -> Iterator[None]:
+    """No warnings of MuJoCo on the terminal and in a log file about what is about to be raised."""
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda message: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(before)

@@ -3,18 +3,93 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pinocchio as pin
+from eigenpy import is_approx  # Pinocchio's own array layer
 
+from ..contact.solvers import MAX_FRICTION
 from ..dynamics.arguments import check_unit, check_vector
 from ..errors import ArgumentError, ArgumentTypeError, DivergenceError
 from ..robot.arguments import number
 from ..robot.robot import Robot
-from ..urdf.tree import Array
+from ..urdf.tree import Array, FrozenArrays, frozen
+from .actuators import Actuators
+from .spheres import ContactSphere, placed
+from .terrain import Plane, Surface, Terrain
 
 #: Beyond this generalized speed [rad/s or m/s] a simulation has diverged.
 RUNAWAY_SPEED = 1e6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TouchingPoint(FrozenArrays):
+    """A contact at the end of the last step.
+
+    Attributes:
+        sphere: name of what touches: a foot, or one of ``spheres``.
+        point: (3,) on the ground, at the start of the step, world axes [m].
+        normal: (3,) from the ground towards the robot.
+        force: (3,) mean over the step, on the robot, world axes [N].
+        friction: Coulomb's coefficient.
+    """
+
+    sphere: str
+    point: Array
+    normal: Array
+    force: Array
+    friction: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Checkpoint:
+    """Everything a plant goes on from; opaque, picklable, good for plants made with the same arguments."""
+
+    kind: str
+    robot: str
+    dt: float
+    q: Array
+    v: Array
+    tau: Array
+    steps: int
+    pushes: tuple[Push, ...]
+    inner: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Push(FrozenArrays):
+    """A force and moment (6,) on a frame [N, N m], world axes, until before step `end`."""
+
+    frame: str
+    wrench: Array
+    end: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Log:
+    """What `Plant.run` saw, at every tick of the controller.
+
+    Attributes:
+        start: where it began.
+        ratio: steps per tick.
+        time: (n,) [s].
+        q, v: (n, nq), (n, nv) when the controller was asked.
+        tau: (n, nu) its answers, before any saturation [N m].
+        forces: (n, s, 3) of the ground on the robot over the last step of each tick, world axes [N].
+        spheres: (s,) whose forces these are.
+    """
+
+    start: Checkpoint
+    ratio: int
+    time: Array
+    q: Array
+    v: Array
+    tau: Array
+    forces: Array
+    spheres: tuple[str, ...]
 
 
 class Plant(ABC):
@@ -26,27 +101,66 @@ class Plant(ABC):
     Args:
         robot: any `Robot`: free, planar or fixed root, with or without feet.
         dt: time step [s].
+        friction: Coulomb's coefficient of surfaces without their own.
+        floor: height of a level floor [m], -inf for none; by default 0, and none under a fixed root, whose feet may
+            hang anywhere, or where there is a `terrain`.
+        terrain: surfaces, one or several.
+        spheres: where else than at its feet the robot can touch something, by name.
+        actuators: the motors; by default they are perfect within the robot's effort limits.
 
     Attributes:
         robot: as given.
         dt: as given [s].
+        friction: as given.
+        terrain: the `Terrain`, floor included.
+        actuators: as given.
+        spheres: names of all that can touch: the feet first.
 
     Raises:
-        ArgumentError: `robot` or `dt` is not what it must be.
+        ArgumentError: an argument is not what it must be.
     """
 
-    def __init__(self, robot: Robot, dt: float) -> None:
+    #: Most pushes at a time; more are a loop that forgot to stop.
+    MAX_PUSHES: ClassVar[int] = 1000
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        dt: float,
+        friction: float,
+        floor: float | None,
+        terrain: Terrain | Surface | Iterable[Surface] | None,
+        spheres: Mapping[str, ContactSphere] | None,
+        actuators: Actuators | None,
+    ) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         dt = number("dt", dt)
         if not (np.isfinite(dt) and 0.0 < dt <= 0.1):
             raise ArgumentError(f"dt: expected a step in (0, 0.1] s, got {dt}")
-        self.robot, self.dt = robot, dt
-        self._energy_data = robot.model.createData()
+        self.robot, self.dt, self.friction = robot, dt, number("friction", friction)
+        if not 0.0 <= self.friction <= MAX_FRICTION:
+            raise ArgumentError(f"friction: expected a coefficient between 0 and {MAX_FRICTION:g}, got {friction}")
+        self.terrain = _terrain(robot, floor, terrain)
+        if actuators is None:
+            actuators = Actuators(robot)
+        elif not isinstance(actuators, Actuators):
+            raise ArgumentTypeError(f"actuators: expected Actuators, got {type(actuators).__name__}")
+        elif actuators.robot is not robot:
+            raise ArgumentError(f"actuators: they were made for another robot, {actuators.robot.name!r}")
+        self.actuators = actuators
+        self._spheres = placed(robot, spheres)
+        self.spheres = tuple(sphere.name for sphere in self._spheres)
+        # Rotors store kinetic energy too.
+        self._energy_model = robot.model.copy()
+        self._energy_model.armature = actuators.armature.copy()
+        self._energy_data = self._energy_model.createData()
+        self._nothing = frozen(np.zeros(robot.nv))
 
     # -- state -----------------------------------------------------------------------------------------------
     def reset(self, q: Array | None = None, v: Array | None = None) -> None:
-        """Put the robot into a state, at time 0, with all sums at 0.
+        """Put the robot into a state, at time 0, with all sums at 0 and no pushes.
 
         Args:
             q: (nq,) configuration; ``robot.q_home`` by default.
@@ -61,9 +175,10 @@ class Plant(ABC):
         check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
         check_unit(robot.model, q)
         check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
-        self._q, self._v = readonly(q), readonly(v)
-        self._tau = readonly(np.zeros(robot.nu))
+        self._q, self._v = frozen(q), frozen(v)
+        self._tau = frozen(np.zeros(robot.nu))
         self._steps = 0
+        self._pushes: tuple[Push, ...] = ()
         self._restart()
 
     @property
@@ -83,13 +198,21 @@ class Plant(ABC):
 
     @property
     def tau(self) -> Array:
-        """Torques of the last step after saturation (nu,) [N m], read-only."""
+        """Torques that the motors delivered in the last step (nu,) [N m], read-only."""
         return self._tau
 
     @property
-    @abstractmethod
     def contact_forces(self) -> dict[str, Array]:
-        """Mean force of the ground on each foot over the last step, (3,) on the robot, world axes [N]."""
+        """Mean force of the ground over the last step by foot (or sphere), (3,) on the robot, world axes [N]."""
+        forces = {name: np.zeros(3) for name in self.spheres}
+        for contact in self.contacts:
+            forces[contact.sphere] += contact.force
+        return forces
+
+    @property
+    @abstractmethod
+    def contacts(self) -> tuple[TouchingPoint, ...]:
+        """Every point that carried a force in the last step."""
 
     @property
     @abstractmethod
@@ -99,28 +222,145 @@ class Plant(ABC):
     @property
     def energy(self) -> float:
         """Mechanical energy, kinetic and potential (zero with the CoM in the plane z = 0) [J]."""
-        model, data = self.robot.model, self._energy_data
+        model, data = self._energy_model, self._energy_data
         pin.computeKineticEnergy(model, data, self._q, self._v)
         pin.computePotentialEnergy(model, data, self._q)
         return float(data.kinetic_energy + data.potential_energy)
 
     # -- time ------------------------------------------------------------------------------------------------
-    def step(self, tau: Array) -> None:
+    def step(self, tau: Array, *, external: Mapping[str, Array] | None = None) -> None:
         """Advance by dt under constant torques.
 
         Args:
-            tau: (nu,) torques of the actuated joints [N m]; those beyond ``robot.effort_limits`` are clipped.
+            tau: (nu,) torques of the actuated joints [N m]; `actuators` deliver what they can of them.
+            external: {frame name: (3,) force or (6,) force and moment} of this step [N, N m], on the robot at the
+                frame's origin, world axes; beside those of `push`.
 
         Raises:
-            ArgumentError: `tau` has another shape or type or is not finite.
+            ArgumentError: `tau` or a force has another shape or type or is not finite.
+            UnknownNameError: no such frame.
             DivergenceError: the motion left the finite numbers; the plant keeps its last good state.
         """
-        check_vector("tau", tau, (self.robot.nu,), f"nu of {self.robot.name}")
-        limits = self.robot.effort_limits
-        clipped = readonly(np.minimum(np.maximum(tau, -limits), limits))
-        self._advance(clipped)
-        self._tau = clipped
+        # is_approx(x, x): every entry is finite; who fails is examined at leisure.
+        if not (
+            type(tau) is np.ndarray and tau.dtype == np.float64 and tau.shape == self._tau.shape and is_approx(tau, tau)
+        ):
+            check_vector("tau", tau, (self.robot.nu,), f"nu of {self.robot.name}")
+        given = self.actuators.deliver(tau, self._v)
+        if external is None and not self._pushes:
+            self._advance(given, {})
+        else:
+            self._pushes = tuple(push for push in self._pushes if push.end > self._steps)
+            wrenches: dict[str, Array] = {}
+            for name, wrench in [(p.frame, p.wrench) for p in self._pushes] + [
+                (name, self._wrench(name, force)) for name, force in (external or {}).items()
+            ]:
+                wrenches[name] = wrenches.get(name, 0.0) + wrench
+            self._advance(given, wrenches)
+        given.flags.writeable = False
+        self._tau = given
         self._steps += 1
+
+    def push(self, frame: str, force: Array, *, duration: float) -> None:
+        """Push the robot from now on for some time; several pushes add up, and `reset` ends all.
+
+        Args:
+            frame: where, at the origin of any of ``robot.frame_names``.
+            force: (3,) force or (6,) force and moment, on the robot, world axes [N, N m].
+            duration: [s], rounded to steps, one at least; may be inf.
+
+        Raises:
+            ArgumentError: a force of another shape or not finite, or a duration that is not positive.
+            UnknownNameError: no such frame.
+        """
+        duration = number("duration", duration)
+        if not duration > 0.0:
+            raise ArgumentError(f"duration: expected a positive time [s], got {duration}")
+        if len(self._pushes) >= self.MAX_PUSHES:
+            raise ArgumentError(f"push: there are {self.MAX_PUSHES} already")
+        steps = max(round(duration / self.dt), 1) if duration < np.inf else np.inf
+        self._pushes += (Push(frame, self._wrench(frame, force), self._steps + steps),)
+
+    def run(
+        self,
+        controller: Callable[[Plant], Array],
+        seconds: float,
+        *,
+        control_dt: float | None = None,
+        watch: Callable[[Plant], object] | None = None,
+    ) -> Log:
+        """Let a controller move the robot for some time.
+
+        Args:
+            controller: called with the plant once per tick; returns tau (nu,), which is held until the next one.
+            seconds: how long, a whole number of ticks [s].
+            control_dt: between ticks, a whole number of steps [s]; `dt` by default.
+            watch: called with the plant after each tick, to draw it or to stop it by an exception.
+
+        Returns:
+            The `Log`, which `replay` takes.
+
+        Raises:
+            ArgumentError: times that do not divide, or a torque that `step` refuses.
+            DivergenceError: the motion left the finite numbers.
+        """
+        ratio = 1 if control_dt is None else _whole("control_dt", number("control_dt", control_dt), self.dt, "dt")
+        ticks = _whole("seconds", number("seconds", seconds), ratio * self.dt, "control_dt")
+        start, robot = self.checkpoint(), self.robot
+        time = np.empty(ticks)
+        q, v, tau = (np.empty((ticks, n)) for n in (robot.nq, robot.nv, robot.nu))
+        forces = np.zeros((ticks, len(self.spheres), 3))
+        for i in range(ticks):
+            time[i], q[i], v[i] = self.time, self._q, self._v
+            asked = controller(self)
+            for _ in range(ratio):
+                self.step(asked)
+            tau[i] = asked
+            for s, force in enumerate(self.contact_forces.values()):
+                forces[i, s] = force
+            if watch is not None:
+                watch(self)
+        return Log(start, ratio, frozen(time), frozen(q), frozen(v), frozen(tau), frozen(forces), self.spheres)
+
+    def replay(self, log: Log) -> None:
+        """Go back to where `log` began and apply its torques again: ends in the same state, bit for bit.
+
+        Raises:
+            ArgumentError: the log is another plant's.
+        """
+        self.restore(log.start)
+        for tau in log.tau:
+            for _ in range(log.ratio):
+                self.step(tau)
+
+    def checkpoint(self) -> Checkpoint:
+        """All of the present state, to `restore` later."""
+        return Checkpoint(
+            type(self).__name__,
+            self.robot.name,
+            self.dt,
+            self._q,
+            self._v,
+            self._tau,
+            self._steps,
+            self._pushes,
+            self._inner(),
+        )
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint as if nothing had happened since, bit for bit.
+
+        Raises:
+            ArgumentError: it is not of a plant like this one.
+        """
+        if not isinstance(checkpoint, Checkpoint):
+            raise ArgumentTypeError(f"checkpoint: expected a Checkpoint, got {type(checkpoint).__name__}")
+        c = checkpoint
+        own = (type(self).__name__, self.robot.name, self.dt, len(self._q), len(self._v))
+        if (c.kind, c.robot, c.dt, len(c.q), len(c.v)) != own:
+            raise ArgumentError(f"checkpoint: of a {c.kind} of {c.robot!r} with dt = {c.dt:g}, not of this plant")
+        self._q, self._v, self._tau, self._steps, self._pushes = c.q, c.v, c.tau, c.steps, c.pushes
+        self._resume(c.inner)
 
     # -- what a plant is made of -------------------------------------------------------------------------------
     @abstractmethod
@@ -128,8 +368,16 @@ class Plant(ABC):
         """Take over ``_q`` and ``_v``, and forget what happened before."""
 
     @abstractmethod
-    def _advance(self, tau: Array) -> None:
-        """One step under `tau`, within the limits: new ``_q`` and ``_v``, or `DivergenceError` with the old ones."""
+    def _advance(self, tau: Array, wrenches: Mapping[str, Array]) -> None:
+        """One step: new ``_q`` and ``_v``, or `DivergenceError` with the old ones."""
+
+    @abstractmethod
+    def _inner(self) -> tuple[Any, ...]:
+        """Copies of what else the next step depends on."""
+
+    @abstractmethod
+    def _resume(self, inner: tuple[Any, ...]) -> None:
+        """Take over what `_inner` gave."""
 
     def _diverged(self) -> DivergenceError:
         return DivergenceError(
@@ -140,23 +388,26 @@ class Plant(ABC):
             self._v,
         )
 
+    def _wrench(self, frame: str, force: Array) -> Array:
+        self.robot.frame_id(frame)
+        size = 6 if isinstance(force, np.ndarray) and force.size == 6 else 3
+        check_vector(f"force on {frame!r}", force, (size,), "force [N], or force and moment [N m]")
+        return np.concatenate((force, np.zeros(6 - size)))
 
-def floor_height(robot: Robot, floor: float | None) -> float:
-    """The height of a plant's floor [m]: `floor`, by default 0, and -inf under a fixed root.
 
-    Raises:
-        ArgumentError: +inf or NaN.
-    """
+def _terrain(robot: Robot, floor: float | None, terrain: Terrain | Surface | Iterable[Surface] | None) -> Terrain:
+    surfaces = () if terrain is None else Terrain.of(terrain).surfaces
     if floor is None:
-        return -np.inf if robot.root == "fixed" else 0.0
+        floor = 0.0 if terrain is None and robot.root != "fixed" else -np.inf
     floor = number("floor", floor)
     if not floor < np.inf:  # also true of NaN
         raise ArgumentError(f"floor: expected a height [m] or -inf, got {floor}")
-    return floor
+    return Terrain((*surfaces, Plane.floor(floor)) if floor > -np.inf else surfaces)
 
 
-def readonly(array: Array) -> Array:
-    """A read-only copy of `array`."""
-    out = np.array(array, dtype=np.float64)
-    out.flags.writeable = False
-    return out
+def _whole(name: str, value: float, unit: float, of: str) -> int:
+    """How often `unit` goes into `value`, which must be a whole number."""
+    count = round(value / unit) if np.isfinite(value) else 0
+    if count < 1 or abs(count * unit - value) > 1e-6 * unit:
+        raise ArgumentError(f"{name}: expected a whole number of times {of} = {unit:g} s, got {value:g} s")
+    return count

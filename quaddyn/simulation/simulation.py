@@ -1,28 +1,42 @@
-"""`Simulation`: a robot on a flat, dry floor, one step at a time."""
+"""`Simulation`: a robot on rigid, dry ground, one step at a time; contacts on Pinocchio's dynamics."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
-from ..contact.solvers import MAX_FRICTION, ContactProblem, FrictionalSolver
-from ..errors import ArgumentError
+from ..contact.solvers import ContactProblem, FrictionalSolver, RigidSolver
+from ..errors import ArgumentError, QuaddynError
 from ..robot.arguments import number
 from ..robot.robot import Robot
-from ..urdf.tree import Array
-from .plant import RUNAWAY_SPEED, Plant, floor_height, readonly
+from ..urdf.tree import Array, frozen
+from .actuators import Actuators
+from .plant import RUNAWAY_SPEED, Plant, TouchingPoint
+from .spheres import ContactSphere
+from .terrain import Surface, Terrain
 
-#: A foot takes part in the contact problem when it could reach the floor within one step at this speed [m/s].
+INTEGRATORS = ("euler", "rk4")
+CONTACTS = ("frictional", "rigid", "compliant")
+#: A sphere takes part in the contact problem when it could reach the ground within one step at this speed [m/s].
 APPROACH_SPEED = 20.0
-#: Share of a penetration undone per step, and the largest speed of doing so [m/s].
-RECOVERY_SHARE, RECOVERY_SPEED = 0.1, 0.1
+#: Penetrations deeper than this [m] are undone: a share per step, at no more than this speed [m/s].
+SLOP, RECOVERY_SHARE, RECOVERY_SPEED = 1e-4, 0.1, 0.1
 #: Below this joint speed Coulomb friction turns into viscous friction [rad/s or m/s].
 STICTION_SPEED = 1e-3
+#: Residual of the contact law up to which a solve counts [m/s].
+TOLERANCE = 1e-8
+#: Positive work that a passive contact may do in a step, as a share of the energy that lifts the robot by 1 m.
+PASSIVE = 2e-11
+#: Rate at which a compliant ground's oscillation under the robot would go on undamped, and its damping ratio.
+GROUND_FREQUENCY, GROUND_DAMPING = 15.0, 1.0
 
-_NO_CONTACT = FrictionalSolver().solve(ContactProblem(np.zeros((0, 0)), np.zeros(0), 0.0))
+
+#: The convention in which the inertia leaves the joints' Jacobian behind, in world axes.
+WORLD = pin.Convention.WORLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,54 +44,72 @@ class Work:
     """Work done on the robot since the last reset [J], each force times the mean of the velocities around the step.
 
     Attributes:
-        actuators: by the torques, after saturation.
+        actuators: by the torques that the motors delivered.
         joints: by viscous and Coulomb friction in the joints.
-        contacts: by the floor; never positive but for the recovery of penetrations.
+        contacts: by the ground; never positive but for the recovery of penetrations and what a compliant ground had
+            stored.
+        pushes: by external forces.
     """
 
     actuators: float = 0.0
     joints: float = 0.0
     contacts: float = 0.0
+    pushes: float = 0.0
 
     @property
     def total(self) -> float:
         """Sum of all [J]: the change of mechanical energy, up to the integrator's error of order dt."""
-        return self.actuators + self.joints + self.contacts
+        return self.actuators + self.joints + self.contacts + self.pushes
 
 
 class Simulation(Plant):
-    """A robot on a rigid horizontal plane, its feet dry frictional spheres; starts in ``q_home`` at rest.
+    """A robot on rigid ground, its feet dry frictional spheres; starts in ``q_home`` at rest.
 
     Time stepping in the manner of Stewart and Trinkle (1996) and Anitescu and Potra (1997), velocities first:
 
         M(q) (v+ - v) = dt (S^T tau - h(q, v) - f v+) + J^T lambda,      q+ = q (+) dt v+,
 
-    where lambda are the contact impulses over the step (`FrictionalSolver`).  Each foot i near the floor obeys
-    ``v_n+ >= -gap / dt``: it may close its gap within the step but not pass through; a penetration is undone
-    slowly (a tenth a step, at 0.1 m/s at most), so that it adds next to no energy.  Impacts are inelastic.
+    where lambda are the contact impulses over the step, of the spheres' nearest points with every surface.  Contact i
+    near the ground obeys ``v_n+ >= -gap / dt``: it may close its gap within the step but not pass through.
+    Impacts are inelastic.  The contact laws are
+
+    - "frictional": Signorini's condition and Coulomb's law, exactly (`FrictionalSolver`; its status tells how well).
+      No contact does positive work, ``lambda . (v + v+) / 2 <= 0``; a penetration of more than a tenth of a
+      millimetre, such as a start inside the ground, is undone slowly (a tenth a step, at 0.1 m/s at most).
+    - "rigid": what touches sticks, whatever the direction of the force, as long as it is pressed (`RigidSolver` on the
+      contacts that are left when those that pull are let go).
+    - "compliant": the ground is a spring and a damper along its normal, ``f_n = max(0, k d - c v_n)``, taken
+      implicitly and hence stable for any stiffness and step; Coulomb's law as above.
 
     Joint friction is implicit, f = damping + friction / max(|v*|, 1 mm/s or mrad/s) with v* the velocity foreseen for
     the end of the step (as much beyond v as v is beyond the one before), hence stable for any coefficient and never
     a source of energy.  Coulomb friction is exact in steady sliding and at steady acceleration; where it should
-    stick it creeps, at 1 mrad/s at most.  Torques saturate at ``robot.effort_limits``.  Joint stops, and contact of
-    anything but the feet, are not modelled.
+    stick it creeps, at 1 mrad/s at most.  Joint stops are not modelled.
 
     Args:
         robot: any `Robot`: free, planar or fixed root, with or without feet.
         dt: time step [s].
-        friction: Coulomb's coefficient between feet and floor.
-        contact: the contact law; "frictional" (rigid, dry) is the one there is.
-        floor: height of the floor [m], -inf for none; by default 0, and none under a fixed root, whose feet may
-            hang anywhere.
+        friction: Coulomb's coefficient of surfaces without their own.
+        contact: the contact law: "frictional", "rigid" or "compliant".
+        floor: height of a level floor [m], -inf for none; by default 0, and none under a fixed root, whose feet may
+            hang anywhere, or where there is a `terrain`.
+        terrain: surfaces, one or several of `Plane`, `Box` and `HeightField`.
+        spheres: where else than at its feet the robot can touch something, by name; see `collision_spheres`.
+        actuators: the motors; by default they are perfect within the robot's effort limits.
+        integrator: "euler", the above; "rk4": steps out of reach of the ground by a fourth-order Runge-Kutta method on
+            the configuration manifold, joint friction split off and implicit.
+        stiffness: of compliant ground [N/m]; by default the robot on all its feet would bounce at 15 Hz.
+        damping: of compliant ground [N s/m]; critical by default.
 
     Attributes:
         robot: as given.
         dt: as given [s].
         friction: as given.
-        floor: height of the floor [m].
+        terrain: the `Terrain`, floor included.
+        spheres: names of all that can touch: the feet first.
 
     Raises:
-        ArgumentError: `dt`, `friction`, `contact` or `floor` out of range.
+        ArgumentError: an argument is not what it must be.
     """
 
     def __init__(
@@ -88,27 +120,68 @@ class Simulation(Plant):
         friction: float = 0.6,
         contact: str = "frictional",
         floor: float | None = None,
+        terrain: Terrain | Surface | Iterable[Surface] | None = None,
+        spheres: Mapping[str, ContactSphere] | None = None,
+        actuators: Actuators | None = None,
+        integrator: str = "euler",
+        stiffness: float | None = None,
+        damping: float | None = None,
     ) -> None:
-        super().__init__(robot, dt)
-        if contact != "frictional":
-            raise ArgumentError(f'contact: expected "frictional", got {contact!r}')
-        self.floor, self.friction = floor_height(robot, floor), number("friction", friction)
-        if not 0.0 <= self.friction <= MAX_FRICTION:
-            raise ArgumentError(f"friction: expected a coefficient between 0 and {MAX_FRICTION:g}, got {friction}")
-        self._ground = FrictionalSolver()
-        # A private model: dt f(v) on the diagonal of M is what makes joint friction implicit, see `step`.
-        self._model = robot.model.copy()
-        self._data = self._model.createData()
-        self._frames = tuple(robot.frame_id(name) for name in robot.feet)
-        self._radii = np.array([leg.foot.radius for leg in robot.legs.values()])
-        self._clearances = self._radii + self.floor  # of the spheres' centres when they touch
+        super().__init__(
+            robot, dt=dt, friction=friction, floor=floor, terrain=terrain, spheres=spheres, actuators=actuators
+        )
+        for name, value, known in (("contact", contact, CONTACTS), ("integrator", integrator, INTEGRATORS)):
+            if value not in known:
+                raise ArgumentError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+        self._contact, self._integrator = contact, integrator
+        self._law = self._contact_law(stiffness, damping)
+        self._tolerance = -1.0 if contact == "rigid" else TOLERANCE
+        self._allowed = PASSIVE * robot.mass * 9.81 if contact == "frictional" else np.inf
+        self._rigid, self._frictional = RigidSolver(tolerance=TOLERANCE), FrictionalSolver(tolerance=TOLERANCE)
+        self._model, self._data = robot.model.copy(), robot.model.createData()
+        self._model.armature = self.actuators.armature.copy()
+        self._poses = placements(self._data, self._model.njoints)
+        # Views of Pinocchio's results: they show what its last call left there.
+        self._J = self._data.J.reshape(6, -1, order="F").T
+        self._M, self._h = self._data.M.reshape(robot.nv, robot.nv).T, self._data.nle
+        self._parent = np.array(list(self._data.parents_fromRow), dtype=np.int64)
+        self._balls, self._carriers = self._carried()
+        self._ground = self.terrain.packed(self.friction)
+        self._f, self._free, self._L = np.zeros(robot.nv), np.zeros(robot.nv), np.zeros((robot.nv, robot.nv))
+        self._three = np.zeros(3)
+        from . import contact_step  # numba is imported by who simulates
+
+        self._core: Any = contact_step
+        self._make_room(max(8, 2 * len(self._balls)))
         self.reset()
 
     # -- state -----------------------------------------------------------------------------------------------
     @property
+    def contacts(self) -> tuple[TouchingPoint, ...]:
+        """Every point that carried a force in the last step."""
+        out = []
+        parts = self._parts()
+        for i in range(self._k):
+            force = parts.world[i] / self.dt
+            if force.any():
+                sphere = self._sphere_of[parts.at[i]]
+                point = parts.centers[parts.at[i]] - (self._balls[parts.at[i], 3] + parts.gaps[i]) * parts.normals[i]
+                out.append(
+                    TouchingPoint(
+                        sphere, frozen(point), frozen(parts.normals[i]), frozen(force), float(parts.friction[i])
+                    )
+                )
+        return tuple(out)
+
+    @property
     def contact_forces(self) -> dict[str, Array]:
-        """Mean force of the floor on each foot over the last step, (3,) on the robot, world axes [N]."""
-        return {name: self._impulses[i] / self.dt for i, name in enumerate(self.robot.feet)}
+        """Mean force of the ground over the last step by foot (or sphere), (3,) on the robot, world axes [N]."""
+        forces = {name: np.zeros(3) for name in self.spheres}
+        if self._k:
+            parts = self._parts()
+            for i in range(self._k):
+                forces[self._sphere_of[parts.at[i]]] += parts.world[i] / self.dt
+        return forces
 
     @property
     def residual(self) -> float:
@@ -117,74 +190,184 @@ class Simulation(Plant):
 
     @property
     def status(self) -> str:
-        """Of the last contact solve: "free", "solved", "retried" or "inaccurate" (see `ContactSolution`)."""
+        """Of the last contact solve.
+
+        "free" (nothing near the ground), "solved", "passive" (solved, and a contact had to rebound lest it give
+        energy), "retried" (only a further attempt met the tolerance) or "inaccurate" (none did; the best answer was
+        used).
+        """
         return self._status
 
     @property
     def work(self) -> Work:
         """Work done on the robot since the last reset."""
-        return self._work
+        return Work(*self._work.tolist())
+
+    def warmup(self) -> None:
+        """Compile everything now (seconds once per machine, then a tenth), so that no later step is late.
+
+        The state stays what it is.
+        """
+        here = self.checkpoint()
+        for _ in range(20):
+            self.step(np.zeros(self.robot.nu))
+        self.restore(here)
 
     # -- time ------------------------------------------------------------------------------------------------
     def _restart(self) -> None:
         self._v_before = self._v
-        self._impulses = np.zeros((len(self._frames), 3))
-        self._residual, self._status, self._work = 0.0, "free", Work()
+        self._work = np.zeros(4)
+        self._k, self._residual, self._status = 0, 0.0, "free"
+        self._integers[:] = 0
 
-    def _advance(self, tau: Array) -> None:
-        robot, model, data, dt, q, v = self.robot, self._model, self._data, self.dt, self._q, self._v
-        # M dv = dt (tau - h - f v+) and v+ = v + dv, hence (M + dt f) dv = dt (tau - h - f v).
-        speed = np.maximum(np.abs(2.0 * v - self._v_before), STICTION_SPEED)  # at the end of the step, foreseen
-        f = robot.damping + robot.friction / speed
-        model.armature = robot.armature + dt * f
-        force = -f * v
-        force[robot.actuated_index] += tau
-        free = v + dt * pin.aba(model, data, q, v, force)
+    def _inner(self) -> tuple[Any, ...]:
+        outcome = (self._k, self._residual, self._status)
+        return self._v_before, self._work.copy(), outcome, self._room, self._floats.copy(), self._integers.copy()
 
-        near, J, offset = self._contacts()
-        if len(near):
-            J_M_inverse = J @ pin.computeMinverse(model, data, q)
-            problem = ContactProblem(
-                J_M_inverse @ J.T, J @ free + offset, self.friction, guess=np.ascontiguousarray(self._impulses[near])
+    def _resume(self, inner: tuple[Any, ...]) -> None:
+        self._v_before, work, outcome, room, floats, integers = inner
+        if len(floats) != len(self._floats):
+            self._make_room(room)
+        self._work = work.copy()
+        self._k, self._residual, self._status = outcome
+        self._floats[:], self._integers[:] = floats, integers
+
+    def _advance(self, tau: Array, wrenches: Mapping[str, Array]) -> None:
+        core, model, data, motors, q, v, dt = (
+            self._core, self._model, self._data, self.actuators, self._q, self._v, self.dt,
+        )  # fmt: skip
+        external = self._generalized(wrenches) if wrenches else self._nothing
+        index, after = self.robot.actuated_index, np.empty(len(v))
+        pin.nonLinearEffects(model, data, q, v)
+        pin.crba(model, data, q, WORLD)
+        k, largest, residual, rebound = core.step(
+            self._M, self._h, self._J, self._poses, self._parent, v, self._v_before, tau, index,
+            motors.damping, motors.friction, external, STICTION_SPEED,
+            self._balls, self._carriers, *self._ground, self._law, self._tolerance, self._allowed,
+            self._floats, self._integers, self._room, self._f, self._L, self._free, after, self._three,
+        )  # fmt: skip
+        if k < 0:
+            self._make_room(-2 * k)
+            return self._advance(tau, wrenches)
+        status = "passive" if rebound else "solved" if k else "free"
+        if k and not residual <= self._tolerance:
+            residual, status = self._solve(k)
+            largest = core.finish(
+                k, self._parent, self._L, v, self._free, self._f, tau, index, dt, self._parts(), after, self._three
             )
-            solution = self._ground.solve(problem)
-            after = free + solution.impulses.ravel() @ J_M_inverse
-        else:
-            solution, after = _NO_CONTACT, free
-        if not np.abs(after).max(initial=0.0) < RUNAWAY_SPEED:  # also true of NaN
+        if not largest < RUNAWAY_SPEED:  # also true of NaN
             raise self._diverged()
-        middle = 0.5 * (v + after)
-        work = self._work
-        self._work = Work(
-            work.actuators + dt * float(tau @ middle[robot.actuated_index]),
-            work.joints - dt * float((f * after) @ middle),
-            work.contacts + float(solution.impulses.ravel() @ (J @ middle)),
+        self._work[:3] += self._three
+        if wrenches:
+            self._work[3] += 0.5 * dt * float(external @ (v + after))
+        self._k, self._residual, self._status = k, residual, status
+        q = pin.integrate(model, q, dt * after)
+        q.flags.writeable = after.flags.writeable = False
+        self._v_before, self._q, self._v = v, q, after
+        return None
+
+    def _solve(self, k: int) -> tuple[float, str]:
+        """The problem of k contacts by other means than the compiled core, into its impulses; residual and status."""
+        parts, n = self._parts(), 3 * k
+        problem = ContactProblem(
+            parts.G[: n * n].reshape(n, n).copy(),
+            parts.g[:n].copy(),
+            parts.friction[:k].copy(),
+            offset=parts.offset[:k].copy(),
+            before=parts.before[:n].copy() if self._contact == "frictional" else None,
+            guess=parts.impulses[:n].reshape(k, 3).copy(),
         )
-        self._impulses = np.zeros_like(self._impulses)
-        self._impulses[near] = solution.impulses
-        self._residual, self._status = solution.residual, solution.status
-        self._v_before = v
-        self._q, self._v = readonly(pin.integrate(model, q, dt * after)), readonly(after)
+        if self._contact != "rigid":
+            solution = self._frictional.solve(problem)
+            parts.impulses[:n] = solution.impulses.ravel()
+            return solution.residual, solution.status
+        return self._stick(k, problem)
 
-    def _contacts(self) -> tuple[NDArray[np.intp], Array, Array]:
-        """The k feet near the floor.
+    def _stick(self, k: int, problem: ContactProblem) -> tuple[float, str]:
+        """The contact law "rigid": which contacts hold is found one by one."""
+        parts, g = self._parts(), problem.shifted
+        held = g[2::3] < 0.0  # those that would otherwise go through
+        impulses, moved = np.zeros(3 * k), g
+        for _ in range(4 * k):
+            rows = np.flatnonzero(np.repeat(held, 3))
+            part = ContactProblem(problem.G[np.ix_(rows, rows)].copy(), g[rows].copy(), 0.0)
+            impulses = np.zeros(3 * k)
+            impulses[rows] = self._rigid.solve(part).impulses.ravel()
+            moved = problem.G @ impulses + g
+            pull, sink = np.where(held, impulses[2::3], 0.0), np.where(held, 0.0, moved[2::3])
+            if pull.min() < 0.0:
+                held[int(np.argmin(pull))] = False
+            elif sink.min() < -TOLERANCE:
+                held[int(np.argmin(sink))] = True
+            else:
+                break
+        parts.impulses[: 3 * k] = impulses
+        stuck = np.linalg.norm(moved.reshape(-1, 3)[held], axis=1).max(initial=0.0)
+        residual = max(float(stuck), float(-np.minimum(moved[2::3], 0.0).min()), float(-min(impulses[2::3].min(), 0.0)))
+        return residual, "solved" if residual <= TOLERANCE else "inaccurate"
 
-        Returns:
-            Their indices (k,), the Jacobian of their lowest points (3k, nv) in world axes, and the velocities that
-            the contact law adds to theirs (3k,) [m/s]: gap / dt, or minus the speed of recovery.
-        """
-        model, data, dt = self._model, self._data, self.dt
+    def _generalized(self, wrenches: Mapping[str, Array]) -> Array:
+        """``sum J^T f`` (nv,) of forces and moments at frames."""
+        model, data, total = self._model, self._data, np.zeros(self.robot.nv)
         pin.computeJointJacobians(model, data, self._q)
-        pin.updateFramePlacements(model, data)
-        gaps = np.array([data.oMf[frame].translation[2] for frame in self._frames]) - self._clearances
-        near = np.flatnonzero(gaps < APPROACH_SPEED * dt)
-        k, gap, radius = len(near), gaps[near], self._radii[near, None]
-        J_feet = np.empty((k, 6, self.robot.nv))
-        for i, foot in enumerate(near):
-            J_feet[i] = pin.getFrameJacobian(model, data, self._frames[foot], pin.LOCAL_WORLD_ALIGNED)
-        # The lowest point of the sphere: c + (0, 0, -r) moves with v + omega x (0, 0, -r).
-        J_feet[:, 0] -= radius * J_feet[:, 4]
-        J_feet[:, 1] += radius * J_feet[:, 3]
-        offset = np.zeros((k, 3))
-        offset[:, 2] = np.where(gap > 0.0, gap, np.maximum(RECOVERY_SHARE * gap, -RECOVERY_SPEED * dt)) / dt
-        return near, J_feet[:, :3].reshape(3 * k, self.robot.nv), offset.ravel()
+        for name, wrench in wrenches.items():
+            index = self.robot.frame_id(name)
+            pin.updateFramePlacement(model, data, index)
+            J = pin.getFrameJacobian(model, data, index, pin.LOCAL_WORLD_ALIGNED).reshape(6, -1)
+            total += J.T @ wrench
+        return total
+
+    # -- making ----------------------------------------------------------------------------------------------
+    def _contact_law(self, stiffness: float | None, damping: float | None) -> Array:
+        compliant = self._contact == "compliant"
+        if not compliant and not (stiffness is damping is None):
+            raise ArgumentError(f'stiffness, damping: only contact="compliant" has them, not {self._contact!r}')
+        k, c = np.inf, 0.0
+        if compliant:
+            w, share = 2.0 * np.pi * GROUND_FREQUENCY, self.robot.mass / max(len(self.robot.feet), 1)
+            k = share * w * w if stiffness is None else number("stiffness", stiffness)
+            if not 0.0 < k < np.inf:
+                raise ArgumentError(f"stiffness: expected a positive number [N/m], got {stiffness}")
+            c = 2.0 * GROUND_DAMPING * np.sqrt(share * k) if damping is None else number("damping", damping)
+            if not 0.0 <= c < np.inf:
+                raise ArgumentError(f"damping: expected a number, 0 or more [N s/m], got {damping}")
+        return np.array([self.dt, APPROACH_SPEED * self.dt, SLOP, RECOVERY_SHARE, RECOVERY_SPEED, k, c])
+
+    def _carried(self) -> tuple[Array, Any]:
+        """Spheres (s, 4) by centre in their joint's frame and radius; for each (s, 2) its joint and last column."""
+        movable = [sphere for sphere in self._spheres if sphere.joint]  # what is bolted to the world touches nothing
+        self._sphere_of = tuple(sphere.name for sphere in movable)
+        joints = [(s.joint, self._model.joints[s.joint]) for s in movable]
+        carriers = np.array([[i, joint.idx_v + joint.nv - 1] for i, joint in joints], dtype=np.int64)
+        return np.array([[*s.in_joint, s.radius] for s in movable]).reshape(-1, 4), carriers.reshape(-1, 2)
+
+    def _make_room(self, room: int) -> None:
+        """Workspace for so many contacts, with the contacts of the last step."""
+        old = self._parts() if hasattr(self, "_floats") else None
+        floats, integers = self._core.sizes(room, len(self._balls), self.robot.nv)
+        self._room, self._floats, self._integers = room, np.zeros(floats), np.zeros(integers, dtype=np.int64)
+        if old is not None:
+            new = self._parts()
+            count = int(old.held[0])
+            new.held[0], new.keys[:count], new.world[:count] = count, old.keys[:count], old.world[:count]
+
+    def _parts(self) -> Any:
+        return self._core.views(self._floats, self._integers, self._room, len(self._balls), self.robot.nv)
+
+
+def placements(data: pin.Data, joints: int) -> Array:
+    """A view (joints, 12) of all joint placements of `data`: the rotation column by column, then the translation.
+
+    Pinocchio hands them out one by one, at a microsecond each; they lie side by side in its memory, which is checked.
+
+    Raises:
+        QuaddynError: they do not: this is no Pinocchio 4.1.
+    """
+    first = data.oMi[0].rotation
+    start, stride = first.ctypes.data, 12 * first.itemsize
+    for i in range(joints):
+        rotation, translation = data.oMi[i].rotation, data.oMi[i].translation
+        here = (rotation.ctypes.data, rotation.strides, translation.ctypes.data)
+        if here != (start + i * stride, (8, 24), start + i * stride + 72):
+            raise QuaddynError("Pinocchio keeps joint placements in an unknown way; this package needs pin 4.1")
+    return np.lib.stride_tricks.as_strided(first.T, (joints, 12), (stride, 8), writeable=False)

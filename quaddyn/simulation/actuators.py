@@ -1,0 +1,112 @@
+"""`Actuators`: what a robot's motors really deliver of the torque they are asked for, and what they lose and weigh."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.robot import Robot
+from ..urdf.tree import Array, frozen
+
+#: Width of a limit without a corner, and least share of a torque that is more than none.
+SHARP = 1e-9
+
+
+class Actuators:
+    """Motors with gears at the actuated joints.
+
+    A motor delivers any torque up to its effort limit at low speed.  Beyond the corner speed its own voltage eats up
+    what drives it, and the torque that it can give *in the direction of motion* falls linearly, to nothing at the
+    no-load speed (the line of a DC motor at constant voltage); braking keeps the full torque.
+
+    Friction and rotor inertia come on top of what the robot's record says of its joints.
+
+    Args:
+        robot: any robot.
+        effort: largest torque [N m or N]; the record's ``effort_limits`` by default.
+        corner_speed: up to which the full torque drives [rad/s or m/s]; the no-load speed (a sharp limit) by default.
+        no_load_speed: at which no torque drives any more; none by default.
+        viscous: friction in proportion to speed [N m s/rad or N s/m].
+        coulomb: friction against any motion [N m or N].
+        rotor_inertia: of the rotor, seen at the joint (times the gear ratio squared) [kg m^2 or kg].
+
+    Each is a number for all joints or (nu,) in torque order.
+
+    Attributes:
+        effort, corner_speed, no_load_speed: (nu,) read-only.
+        damping, friction, armature: (nv,) of the robot's joints with those of the motors, read-only.
+
+    Raises:
+        ArgumentError: a value that is negative, NaN or of another shape, or a corner beyond the no-load speed.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        effort: Array | float | None = None,
+        corner_speed: Array | float | None = None,
+        no_load_speed: Array | float = np.inf,
+        viscous: Array | float = 0.0,
+        coulomb: Array | float = 0.0,
+        rotor_inertia: Array | float = 0.0,
+    ) -> None:
+        if not isinstance(robot, Robot):
+            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        self.robot, nu = robot, robot.nu
+        self.effort = _each("effort", robot.effort_limits if effort is None else effort, nu, bounded=False)
+        self.no_load_speed = _each("no_load_speed", no_load_speed, nu, bounded=False)
+        self.corner_speed = self.no_load_speed
+        if corner_speed is not None:
+            self.corner_speed = _each("corner_speed", corner_speed, nu, bounded=False)
+            if (self.corner_speed > self.no_load_speed).any():
+                raise ArgumentError(f"corner_speed: {corner_speed} is beyond the no-load speed {no_load_speed}")
+        index, added = robot.actuated_index, []
+        for name, value, own in (
+            ("viscous", viscous, robot.damping),
+            ("coulomb", coulomb, robot.friction),
+            ("rotor_inertia", rotor_inertia, robot.armature),
+        ):
+            total = own.copy()
+            total[index] += _each(name, value, nu, bounded=True)
+            added.append(frozen(total))
+        self.damping, self.friction, self.armature = added
+        self._limited = np.isfinite(self.no_load_speed)
+        self._curved = bool(self._limited.any())
+        self._no_load = np.where(self._limited, self.no_load_speed, 1.0)
+        self._fall = np.where(self._limited, np.maximum(self._no_load - self.corner_speed, SHARP), 1.0)
+        self._lower = frozen(-self.effort)
+
+    def deliver(self, tau: Array, v: Array) -> Array:
+        """The torques that reach the joints.
+
+        Args:
+            tau: (nu,) asked for [N m].
+            v: (nv,) velocity.
+
+        Returns:
+            (nu,) [N m].
+        """
+        given = np.minimum(np.maximum(tau, self._lower), self.effort)
+        if self._curved:
+            speed = v[self.robot.actuated_index]
+            share = np.clip((self._no_load - np.abs(speed)) / self._fall, 0.0, 1.0)
+            share = np.where(self._limited, share, 1.0)
+            most = np.where(share > 0.0, self.effort * np.maximum(share, SHARP), 0.0)  # inf stays inf, but for nothing
+            driving = given * speed > 0.0
+            given = np.where(driving, np.clip(given, -most, most), given)
+        return given
+
+
+def _each(name: str, value: Any, size: int, *, bounded: bool) -> Array:
+    """(size,) from a number or as many; `bounded`: infinity is no value."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{name}: expected a number or {size} of them, got {str(value)[:60]!r}") from None
+    if array.shape not in ((), (size,)) or not (array >= 0.0).all() or (bounded and not np.isfinite(array).all()):
+        what = "finite and not negative" if bounded else "not negative"
+        raise ArgumentError(f"{name}: expected a number or {size} of them, {what}, got {value}")
+    return frozen(np.broadcast_to(array, (size,)))

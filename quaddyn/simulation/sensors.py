@@ -1,0 +1,202 @@
+"""`Sensors`: what encoders and an IMU would have said of a plant's true state: noisy, quantized, biased, late."""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import number
+from ..robot.robot import Robot
+from ..urdf.tree import Array, FrozenArrays, frozen
+from .plant import Plant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoders:
+    """Joint sensors; standard deviations are per reading, for all joints.
+
+    Attributes:
+        position_noise: [rad or m].
+        velocity_noise: [rad/s or m/s].
+        resolution: positions are whole multiples of it, 0 for a continuous reading [rad or m].
+    """
+
+    position_noise: float = 0.0
+    velocity_noise: float = 0.0
+    resolution: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imu:
+    """An inertial measurement unit fixed to a frame; standard deviations are per reading and axis.
+
+    Attributes:
+        frame: any of ``robot.frame_names``; None for the root link.
+        gyro_noise: [rad/s].
+        accelerometer_noise: [m/s^2].
+        gyro_bias: of the bias at the start [rad/s].
+        accelerometer_bias: of the bias at the start [m/s^2].
+        gyro_walk: growth of the bias per square root of time [rad/s/sqrt(s)].
+        accelerometer_walk: growth of the bias per square root of time [m/s^2/sqrt(s)].
+    """
+
+    frame: str | None = None
+    gyro_noise: float = 0.0
+    accelerometer_noise: float = 0.0
+    gyro_bias: float = 0.0
+    accelerometer_bias: float = 0.0
+    gyro_walk: float = 0.0
+    accelerometer_walk: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measurement(FrozenArrays):
+    """One reading of all sensors.
+
+    Attributes:
+        time: at which it was true [s].
+        position, velocity: (nu,) of the actuated joints, in torque order [rad or m, rad/s or m/s].
+        gyro: (3,) angular velocity of the IMU, its axes [rad/s].
+        accelerometer: (3,) specific force, acceleration less gravity, its axes [m/s^2]; the mean since the reading
+            before, which is what an integrating sensor gives and finite at impacts; at the first reading that of rest.
+    """
+
+    time: float
+    position: Array
+    velocity: Array
+    gyro: Array
+    accelerometer: Array
+
+
+class Sensors:
+    """Encoders and an IMU that read any `Plant`; the noise comes from the given generator alone.
+
+    Read them once per tick of the controller.  Everything random is drawn at each reading, used or not, so that a
+    generator in the same state gives the same readings of the same motion.
+
+    Args:
+        robot: the plant's.
+        rng: of all noise.
+        encoders: perfect ones by default.
+        imu: a perfect one in the root link by default.
+        delay: age of what is handed out [s]: the newest reading at least so old, or the first.
+
+    Raises:
+        ArgumentError: `delay` or `rng` is not what it must be.
+        UnknownNameError: the IMU's frame.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        rng: np.random.Generator,
+        *,
+        encoders: Encoders | None = None,
+        imu: Imu | None = None,
+        delay: float = 0.0,
+    ) -> None:
+        if not isinstance(robot, Robot):
+            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        if not isinstance(rng, np.random.Generator):
+            raise ArgumentTypeError(f"rng: expected a numpy.random.Generator, got {type(rng).__name__}")
+        self.delay = number("delay", delay)
+        if not 0.0 <= self.delay < np.inf:
+            raise ArgumentError(f"delay: expected a time, 0 or more [s], got {delay}")
+        self.robot, self.encoders, self.imu = robot, encoders or Encoders(), imu or Imu()
+        self._frame = robot.frame_id(self.imu.frame or robot.bodies[0].name)
+        self._model, self._data = robot.model, robot.model.createData()
+        joints = [robot.configuration_index(name) for name in robot.actuated]
+        circles = {b.joint.name for b in robot.bodies if b.joint is not None and b.joint.type == "continuous"}
+        self._joints = np.array(joints, dtype=np.intp)
+        self._circles = np.array([name in circles for name in robot.actuated], dtype=bool)
+        self.reset(rng)
+
+    def reset(self, rng: np.random.Generator) -> None:
+        """Forget all readings and draw new biases."""
+        self._rng = rng
+        self._gyro_bias = self.imu.gyro_bias * rng.standard_normal(3)
+        self._accelerometer_bias = self.imu.accelerometer_bias * rng.standard_normal(3)
+        self._waiting: deque[Measurement] = deque()
+        self._before: tuple[float, Array] | None = None
+
+    def read(self, plant: Plant) -> Measurement:
+        """Take a reading of the plant's present state, and hand out the one that is due.
+
+        Raises:
+            ArgumentError: the plant's robot is another, or its time has gone back (then `reset` first).
+        """
+        if plant.robot is not self.robot:
+            raise ArgumentError(f"plant: of robot {plant.robot.name!r}, not of the sensors' {self.robot.name!r}")
+        if self._before is not None and plant.time < self._before[0]:
+            raise ArgumentError(f"plant: its time went back to {plant.time:g} s; reset the sensors too")
+        self._waiting.append(self._sense(plant))
+        due = plant.time - self.delay + 1e-9
+        while len(self._waiting) > 1 and self._waiting[1].time <= due:
+            self._waiting.popleft()
+        return self._waiting[0]
+
+    def checkpoint(self) -> tuple[Any, ...]:
+        """All of the present state, the generator's included, to `restore` later."""
+        biases = self._gyro_bias.copy(), self._accelerometer_bias.copy()
+        return copy.deepcopy(self._rng.bit_generator.state), *biases, tuple(self._waiting), self._before
+
+    def restore(self, checkpoint: tuple[Any, ...]) -> None:
+        """Go on from a checkpoint as if nothing had happened since."""
+        state, gyro, accelerometer, waiting, self._before = checkpoint
+        self._rng.bit_generator.state = copy.deepcopy(state)
+        self._gyro_bias, self._accelerometer_bias = gyro.copy(), accelerometer.copy()
+        self._waiting = deque(waiting)
+
+    def _sense(self, plant: Plant) -> Measurement:
+        robot, model, data, rng, imu, encoders = self.robot, self._model, self._data, self._rng, self.imu, self.encoders
+        q, v, time = plant.q, plant.v, plant.time
+        pin.forwardKinematics(model, data, q, v)
+        R = pin.updateFramePlacement(model, data, self._frame).rotation
+        twist = pin.getFrameVelocity(model, data, self._frame, pin.LOCAL_WORLD_ALIGNED)
+        acceleration = np.zeros(3)
+        if self._before is not None and time > self._before[0]:
+            acceleration = (twist.linear - self._before[1]) / (time - self._before[0])
+            root = np.sqrt(time - self._before[0])
+            self._gyro_bias = self._gyro_bias + imu.gyro_walk * root * rng.standard_normal(3)
+            self._accelerometer_bias = self._accelerometer_bias + imu.accelerometer_walk * root * rng.standard_normal(3)
+        self._before = time, twist.linear.copy()
+        position = q[self._joints].copy()
+        at = self._joints[self._circles]
+        position[self._circles] = np.arctan2(q[at + 1], q[at])
+        position += encoders.position_noise * rng.standard_normal(robot.nu)
+        if encoders.resolution:
+            position = encoders.resolution * np.round(position / encoders.resolution)
+        return Measurement(
+            time,
+            frozen(position),
+            frozen(v[robot.actuated_index] + encoders.velocity_noise * rng.standard_normal(robot.nu)),
+            frozen(R.T @ twist.angular + self._gyro_bias + imu.gyro_noise * rng.standard_normal(3)),
+            frozen(
+                R.T @ (acceleration - model.gravity.linear)
+                + self._accelerometer_bias
+                + imu.accelerometer_noise * rng.standard_normal(3)
+            ),
+        )
+
+
+def _check(sensor: Encoders | Imu) -> None:
+    for name in sensor.__slots__:
+        value = getattr(sensor, name)
+        if name == "frame":
+            continue
+        value = number(name, value)
+        if not 0.0 <= value < np.inf:
+            raise ArgumentError(f"{name}: expected a finite number, 0 or more, got {value}")
+        object.__setattr__(sensor, name, value)

@@ -1,0 +1,174 @@
+"""`ContactSphere`: where a robot may touch the world; by default its feet alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pinocchio as pin
+
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..robot.arguments import number, several
+from ..robot.bodies import Body
+from ..robot.model import body_joint, se3
+from ..robot.robot import Robot
+from ..urdf.tree import Array, Box, Capsule, Cylinder, FrozenArrays, Geometry, Mesh, Pose, Sphere, frozen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ContactSphere(FrozenArrays):
+    """A sphere fixed to a link.
+
+    Attributes:
+        frame: any of ``robot.frame_names``.
+        radius: [m]; 0 for a point.
+        offset: (3,) centre in the frame [m].
+
+    Raises:
+        ArgumentError: a radius that is negative or not finite, or an offset that is no point.
+    """
+
+    frame: str
+    radius: float
+    offset: Array = field(default_factory=lambda: np.zeros(3))
+
+    def __post_init__(self) -> None:
+        radius = number("radius", self.radius)
+        if not 0.0 <= radius < np.inf:
+            raise ArgumentError(f"radius: expected a finite length, 0 or more, got {radius}")
+        object.__setattr__(self, "radius", radius)
+        offset = frozen(self.offset)
+        if offset.shape != (3,) or not np.isfinite(offset).all():
+            raise ArgumentError(f"offset: expected a point (3,), got {self.offset}")
+        object.__setattr__(self, "offset", offset)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed(FrozenArrays):
+    """A sphere by what carries it.
+
+    Attributes:
+        name: its own.
+        body: index in ``robot.bodies``.
+        in_body: (3,) centre in its axes [m].
+        joint: Pinocchio's.
+        in_joint: (3,) centre in its axes [m].
+        radius: [m].
+    """
+
+    name: str
+    body: int
+    in_body: Array
+    joint: int
+    in_joint: Array
+    radius: float
+
+
+def placed(robot: Robot, spheres: Mapping[str, ContactSphere] | None) -> tuple[Placed, ...]:
+    """The feet, and then `spheres`, each with its body.
+
+    Raises:
+        UnknownNameError: a frame that the robot does not have.
+        ArgumentError: the name of a foot, or no `ContactSphere`.
+    """
+    if spheres is not None and not isinstance(spheres, Mapping):
+        raise ArgumentTypeError(f"spheres: expected a mapping of names, got {type(spheres).__name__}")
+    wanted = {leg.foot.name: ContactSphere(leg.foot.name, leg.foot.radius) for leg in robot.legs.values()}
+    for name, sphere in (spheres or {}).items():
+        if not isinstance(sphere, ContactSphere):
+            raise ArgumentTypeError(f"spheres[{name!r}]: expected a ContactSphere, got {type(sphere).__name__}")
+        if name in wanted:
+            raise ArgumentError(f"spheres: {name!r} is the name of a foot")
+        wanted[name] = sphere
+    return tuple(
+        Placed(name, *located(robot, sphere.frame, sphere.offset), sphere.radius) for name, sphere in wanted.items()
+    )
+
+
+def located(robot: Robot, frame: str, offset: Array) -> tuple[int, Array, int, Array]:
+    """Where a point fixed to a frame is: index in ``robot.bodies``, place in it, Pinocchio's joint, place there [m].
+
+    Raises:
+        UnknownNameError: no such frame.
+    """
+    model, carrier = robot.model, robot.model.frames[robot.frame_id(frame)]
+    index = next(i for i, b in enumerate(robot.bodies) if body_joint(model, b) == carrier.parentJoint)
+    centre = carrier.placement.act(np.array(offset))
+    own = model.frames[model.getFrameId(robot.bodies[index].name, pin.FrameType.BODY)].placement
+    return index, frozen(own.actInv(centre)), carrier.parentJoint, frozen(centre)
+
+
+def collision_spheres(robot: Robot, links: Iterable[str] | None = None) -> dict[str, ContactSphere]:
+    """Spheres at the ends and corners of collision shapes, so that a robot that falls has something to fall on.
+
+    A sphere stands for itself; a capsule and a cylinder get one at either end, of their own radius; a box gets points
+    at its corners.  Meshes are left out.  Feet have their spheres anyway, so that shapes which hold a foot's centre are
+    left out too.
+
+    Args:
+        robot: any robot.
+        links: which; all by default.
+
+    Returns:
+        {"<link> <number>": sphere}, to be passed as ``spheres=``.
+
+    Raises:
+        UnknownNameError: no such link.
+    """
+    known = {link.name: (body, link) for body in robot.bodies for link, _ in body.links}
+    chosen = tuple(known) if links is None else several("links", links, "link names")
+    out: dict[str, ContactSphere] = {}
+    for name in chosen:
+        if name not in known:
+            raise UnknownNameError("link", name, known)
+        body, link = known[name]
+        feet = _feet_on(robot, body, name)
+        count = 0
+        for geometry in link.collisions:
+            if any(_holds(geometry, foot) for foot in feet):
+                continue
+            for centre, radius in _ends(geometry):
+                out[f"{name} {count}"] = ContactSphere(name, radius, centre)
+                count += 1
+    return out
+
+
+def _feet_on(robot: Robot, body: Body, link: str) -> list[Array]:
+    """Centres of the feet on a body, in one of its links [m]."""
+    here = robot.model.frames[robot.model.getFrameId(link, pin.FrameType.BODY)]
+    return [
+        here.placement.actInv(robot.model.frames[robot.frame_id(leg.foot.name)].placement.translation)
+        for leg in robot.legs.values()
+        if any(leg.foot.frame == x.name for x, _ in body.links)
+    ]
+
+
+def _holds(geometry: Geometry, point: Array) -> bool:
+    local, shape = se3(geometry.placement).actInv(np.array(point)), geometry.shape
+    if isinstance(shape, Sphere):
+        return bool(np.linalg.norm(local) <= shape.radius)
+    if isinstance(shape, Box):
+        return bool((np.abs(local) <= 0.5 * np.array(shape.size)).all())
+    if isinstance(shape, Cylinder | Capsule):
+        long = 0.5 * shape.length + (shape.radius if isinstance(shape, Capsule) else 0.0)
+        return bool(abs(local[2]) <= long and np.hypot(local[0], local[1]) <= shape.radius)
+    return False
+
+
+def _ends(geometry: Geometry) -> list[tuple[Array, float]]:
+    pose: Pose = geometry.placement
+    shape = geometry.shape
+    if isinstance(shape, Sphere):
+        return [(pose.translation, shape.radius)]
+    if isinstance(shape, Mesh):
+        return []
+    if isinstance(shape, Box):
+        half = 0.5 * np.array(shape.size)
+        signs = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+        return [(pose.apply(s * half), 0.0) for s in signs]
+    half_length = 0.5 * shape.length
+    if isinstance(shape, Cylinder):
+        half_length = max(half_length - shape.radius, 0.0)
+    ends = (np.array([0.0, 0.0, -half_length]), np.array([0.0, 0.0, half_length]))
+    return [(pose.apply(end), shape.radius) for end in ends]

@@ -1,0 +1,290 @@
+"""`Terrain`: what a robot may step on or run into: planes, boxes and height fields, in any number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..contact.solvers import MAX_FRICTION
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import number, several
+from ..urdf.tree import Array, FrozenArrays, frozen
+
+#: Most samples of a height field; a million weigh 8 MB.
+MAX_SAMPLES = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plane(FrozenArrays):
+    """A half-space: solid behind `point`, free on the side that `normal` points to.
+
+    Attributes:
+        point: (3,) any point of the surface [m].
+        normal: (3,) outward; made a unit vector.
+        friction: Coulomb's coefficient, None for the plant's own.
+
+    Raises:
+        ArgumentError: a vector of the wrong shape or not finite, or a normal without direction.
+    """
+
+    point: Array
+    normal: Array
+    friction: float | None = None
+
+    def __post_init__(self) -> None:
+        _set(self, "point", _vector("point", self.point, 3))
+        normal = _vector("normal", self.normal, 3)
+        length = float(np.linalg.norm(normal))
+        if not 1e-100 < length < 1e100:
+            raise ArgumentError(f"normal: expected a direction, got {normal}")
+        _set(self, "normal", frozen(normal / length))
+        _set(self, "friction", _friction(self.friction))
+
+    @classmethod
+    def floor(cls, height: float = 0.0, *, friction: float | None = None) -> Plane:
+        """The horizontal plane at `height` [m]."""
+        return cls(np.array([0.0, 0.0, number("height", height)]), np.array([0.0, 0.0, 1.0]), friction)
+
+    @classmethod
+    def slope(cls, angle: float, *, heading: float = 0.0, friction: float | None = None) -> Plane:
+        """A plane through the origin that rises by `angle` [rad] towards `heading` [rad] from the x axis."""
+        angle, heading = number("angle", angle), number("heading", heading)
+        if not (abs(angle) < 0.5 * np.pi and np.isfinite(heading)):
+            raise ArgumentError(f"angle: expected less than a right angle [rad], got {angle}")
+        s = np.sin(angle)
+        return cls(np.zeros(3), np.array([-s * np.cos(heading), -s * np.sin(heading), np.cos(angle)]), friction)
+
+    @classmethod
+    def wall(cls, distance: float, *, heading: float = 0.0, friction: float | None = None) -> Plane:
+        """A vertical plane that faces the origin from `distance` [m] towards `heading` [rad] from the x axis."""
+        heading = number("heading", heading)
+        out = np.array([np.cos(heading), np.sin(heading), 0.0])
+        return cls(number("distance", distance) * out, -out, friction)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Box(FrozenArrays):
+    """A solid box: a step, a platform, a beam, a wall that ends.
+
+    Attributes:
+        center: (3,) [m].
+        size: (3,) full lengths along its own axes [m].
+        rotation: (3, 3) from its axes to the world's.
+        friction: Coulomb's coefficient, None for the plant's own.
+
+    Raises:
+        ArgumentError: a wrong shape, an entry not finite, a length not positive, or no rotation.
+    """
+
+    center: Array
+    size: Array
+    rotation: Array = field(default_factory=lambda: np.eye(3))
+    friction: float | None = None
+
+    def __post_init__(self) -> None:
+        _set(self, "center", _vector("center", self.center, 3))
+        _set(self, "size", _vector("size", self.size, 3))
+        if not self.size.min() > 0.0:
+            raise ArgumentError(f"size: expected positive lengths, got {self.size}")
+        R = _vector("rotation", self.rotation, 3, 3)
+        if not (np.abs(R @ R.T - np.eye(3)).max() < 1e-9 and np.linalg.det(R) > 0.0):
+            raise ArgumentError(f"rotation: expected a rotation matrix, got {R.tolist()}")
+        _set(self, "rotation", R)
+        _set(self, "friction", _friction(self.friction))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeightField(FrozenArrays):
+    """Heights over a regular grid, joined by triangles; solid below, nothing beyond its border.
+
+    A cell's diagonal runs from its corner of greater x to that of greater y, as MuJoCo's does.
+
+    Attributes:
+        origin: (2,) x and y of the first sample [m].
+        spacing: (2,) between samples [m].
+        heights: (nx, ny) [m].
+        friction: Coulomb's coefficient, None for the plant's own.
+
+    Raises:
+        ArgumentError: a wrong shape, an entry not finite, a spacing not positive, or too few or too many samples.
+    """
+
+    origin: Array
+    spacing: Array
+    heights: Array
+    friction: float | None = None
+
+    def __post_init__(self) -> None:
+        _set(self, "origin", _vector("origin", self.origin, 2))
+        _set(self, "spacing", _vector("spacing", self.spacing, 2))
+        heights = _numbers("heights", self.heights)
+        if heights.ndim != 2 or min(heights.shape) < 2 or heights.size > MAX_SAMPLES:
+            raise ArgumentError(f"heights: expected (nx, ny), 2 to {MAX_SAMPLES} in all, got shape {heights.shape}")
+        if not self.spacing.min() > 0.0:
+            raise ArgumentError(f"spacing: expected positive lengths, got {self.spacing}")
+        _set(self, "heights", heights)
+        _set(self, "friction", _friction(self.friction))
+
+    @classmethod
+    def of(
+        cls,
+        function: Callable[[Array, Array], Any],
+        x: tuple[float, float],
+        y: tuple[float, float],
+        *,
+        spacing: float = 0.05,
+        friction: float | None = None,
+    ) -> HeightField:
+        """Sample a function.
+
+        Args:
+            function: heights [m] of arrays x and y [m], both (nx, ny).
+            x: from, to [m].
+            y: from, to [m].
+            spacing: largest distance of samples [m].
+            friction: Coulomb's coefficient, None for the plant's own.
+
+        Raises:
+            ArgumentError: ends that are no ends, or heights that are not finite or of another shape.
+        """
+        spacing = number("spacing", spacing)
+        if not spacing > 0.0:
+            raise ArgumentError(f"spacing: expected a positive length, got {spacing}")
+        axes = []
+        for name, ends in (("x", x), ("y", y)):
+            low, high = _vector(name, np.asarray(ends, dtype=np.float64), 2)
+            if not low < high:
+                raise ArgumentError(f"{name}: expected (from, to), got {ends}")
+            count = int(np.ceil((high - low) / spacing - 1e-9)) + 1
+            if count * count > 100 * MAX_SAMPLES:
+                raise ArgumentError(f"spacing: {spacing} makes {count} samples along {name}")
+            axes.append(np.linspace(low, high, max(count, 2)))
+        X, Y = np.meshgrid(*axes, indexing="ij")
+        heights = np.broadcast_to(np.asarray(function(X, Y), dtype=np.float64), X.shape)
+        steps = np.array([a[1] - a[0] for a in axes])
+        return cls(np.array([a[0] for a in axes]), steps, heights, friction)
+
+
+Surface = Plane | Box | HeightField
+
+
+def stairs(
+    count: int, *, rise: float, run: float, start: float = 0.5, width: float = 4.0, friction: float | None = None
+) -> tuple[Box, ...]:
+    """Steps that climb along x, each a box that stands on z = 0.
+
+    Args:
+        count: number of steps.
+        rise: of each [m].
+        run: depth of each [m].
+        start: x of the first edge [m].
+        width: along y, centred [m].
+        friction: Coulomb's coefficient, None for the plant's own.
+
+    Raises:
+        ArgumentError: no step, or a length not positive.
+    """
+    if not (isinstance(count, int) and count > 0):
+        raise ArgumentError(f"count: expected at least one step, got {count!r}")
+    return tuple(
+        Box(
+            np.array([start + (i + 0.5) * run, 0.0, 0.5 * (i + 1) * rise]),
+            np.array([run, width, (i + 1) * rise]),
+            friction=friction,
+        )
+        for i in range(count)
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terrain:
+    """All surfaces around a robot.
+
+    Attributes:
+        surfaces: in the caller's order.
+
+    Raises:
+        ArgumentTypeError: something that is no surface.
+    """
+
+    surfaces: tuple[Surface, ...]
+
+    def __post_init__(self) -> None:
+        for surface in self.surfaces:
+            if not isinstance(surface, Surface):
+                raise ArgumentTypeError(
+                    f"terrain: expected Plane, Box or HeightField, got {type(surface).__name__} {str(surface)[:40]!r}"
+                )
+
+    @classmethod
+    def of(cls, terrain: Terrain | Surface | Iterable[Surface]) -> Terrain:
+        """A terrain from one, from one surface or from several."""
+        if isinstance(terrain, Terrain):
+            return terrain
+        if isinstance(terrain, Surface):
+            return cls((terrain,))
+        return cls(several("terrain", terrain, "surfaces"))
+
+    def packed(self, friction: float) -> tuple[Array, Array, Array, Array]:
+        """The surfaces as plain numbers, for compiled code.
+
+        Args:
+            friction: of surfaces that do not have their own.
+
+        Returns:
+            planes (p, 5): normal, distance from the origin along it, friction;
+            boxes (b, 16): centre, rotation row by row, half lengths, friction;
+            fields (f, 8): origin, spacing, samples along x and y, first index in the heights, friction;
+            heights: of all fields in turn.
+        """
+        planes, boxes, fields = [], [], []
+        heights: list[Array] = [np.zeros(0)]
+        for s in self.surfaces:
+            mu = friction if s.friction is None else s.friction
+            if isinstance(s, Plane):
+                planes.append([*s.normal, s.normal @ s.point, mu])
+            elif isinstance(s, Box):
+                boxes.append([*s.center, *s.rotation.ravel(), *(0.5 * s.size), mu])
+            else:
+                at = sum(h.size for h in heights)
+                fields.append([*s.origin, *s.spacing, *s.heights.shape, at, mu])
+                heights.append(s.heights.ravel())
+        return (
+            np.array(planes, dtype=np.float64).reshape(-1, 5),
+            np.array(boxes, dtype=np.float64).reshape(-1, 16),
+            np.array(fields, dtype=np.float64).reshape(-1, 8),
+            np.concatenate(heights),
+        )
+
+
+def _set(owner: object, name: str, value: object) -> None:
+    object.__setattr__(owner, name, value)
+
+
+def _numbers(name: str, value: object) -> Array:
+    try:
+        array = frozen(value)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{name}: expected numbers, got {str(value)[:60]!r}") from None
+    if not np.isfinite(array).all():
+        raise ArgumentError(f"{name}: expected finite numbers, got {array}")
+    return array
+
+
+def _vector(name: str, value: object, *shape: int) -> Array:
+    array = _numbers(name, value)
+    if array.shape != shape:
+        raise ArgumentError(f"{name}: expected shape {shape}, got {array.shape}")
+    return array
+
+
+def _friction(value: float | None) -> float | None:
+    if value is None:
+        return None
+    value = number("friction", value)
+    if not 0.0 <= value <= MAX_FRICTION:
+        raise ArgumentError(f"friction: expected a coefficient between 0 and {MAX_FRICTION:g}, got {value}")
+    return value
