@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quaddyn as qd
-from quaddyn.contact.solvers import ContactProblem, FrictionalSolver, ImpactSolver, RigidSolver, project, residual
+from quaddyn.contact import CompliantPlane
+from quaddyn.contact.solvers import (
+    CompliantSolver,
+    ContactProblem,
+    FrictionalSolver,
+    ImpactSolver,
+    RigidSolver,
+    project,
+    residual,
+)
 from quaddyn.contact.solvers.frictional import Method
 
 METHODS: tuple[Method, ...] = ("newton", "admm", "pgs")
@@ -113,6 +122,50 @@ def test_projection_lands_on_the_nearest_point_of_the_cone(x: float, y: float, n
     assert (point - nearest) @ (other - nearest) <= 1e-8 * (1.0 + point @ point + other @ other)
 
 
+# -- ground that yields --------------------------------------------------------------------------------------------
+def test_a_mass_settles_where_the_spring_carries_it_at_any_step() -> None:
+    for dt, k in ((1e-3, 1e3), (1e-2, 1e5), (1e-2, 1e8)):  # the last: far beyond what an explicit step could follow
+        solver = CompliantSolver(k, 2.0 * np.sqrt(2.0 * k), dt=dt)
+        z, v = 0.0, 0.0
+        for _ in range(round(2.0 / dt)):
+            problem = ContactProblem(0.5 * np.eye(3), np.array([0.0, 0.0, v - 9.81 * dt]), 0.5, np.array([z / dt]))
+            solution = solver.solve(problem)
+            assert solution.status == "solved"
+            v = solution.velocities[0, 2]
+            z += dt * v
+        assert z == pytest.approx(-2.0 * 9.81 / k, rel=1e-6)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10**6), contacts=st.integers(1, 5), mu=st.floats(0.0, 1.5))
+def test_compliant_impulses_are_the_law_of_the_plane_at_the_end_of_the_step(
+    seed: int, contacts: int, mu: float
+) -> None:
+    rng, dt = np.random.default_rng(seed), 1e-3
+    G_, g = problem(seed, contacts, redundant=False)
+    depth, k, c = rng.normal(0.0, 1e-3, contacts), 10.0 ** rng.uniform(2, 5), 10.0 ** rng.uniform(0, 3)
+    solution = CompliantSolver(k, c, dt=dt).solve(ContactProblem(G_, g, mu, -depth / dt))
+    assert np.isfinite(solution.impulses).all()
+    assert solution.converged == (solution.status == "solved")
+    assert (solution.impulses[:, 2] >= 0.0).all()
+    sliding = np.hypot(solution.impulses[:, 0], solution.impulses[:, 1])
+    assert (sliding <= mu * solution.impulses[:, 2] * (1.0 + 1e-12)).all()
+    if solution.converged:  # the law as the plane itself states it, at the depth reached
+        v = solution.velocities
+        reached = np.column_stack((np.zeros((contacts, 2)), -(depth - dt * v[:, 2])))
+        plane = CompliantPlane.floor(stiffness=k, damping=c, friction=mu)
+        # near the edge of touching a residual of 1e-8 m/s moves the force by dt k + c times as much
+        np.testing.assert_allclose(solution.impulses, dt * plane.forces(reached, v), atol=1e-7 * (dt * k + c + 1.0))
+
+
+def test_most_compliant_problems_are_solved() -> None:
+    solved = 0
+    for seed in range(200):
+        G_, g = problem(seed, 4, redundant=seed % 2 == 0)
+        solved += CompliantSolver(1e4, 100.0, dt=1e-3).solve(ContactProblem(G_, g, 0.6)).converged
+    assert solved >= 198
+
+
 # -- feet of real robots -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c"])
 @pytest.mark.parametrize(
@@ -192,6 +245,17 @@ def test_bad_options_are_refused_by_name() -> None:
     for options in ({"method": "magic"}, {"tolerance": 0.0}, {"tolerance": np.nan}, {"max_iterations": 0}):
         with pytest.raises(qd.ArgumentError, match=next(iter(options))):
             FrictionalSolver(**options)  # type: ignore[arg-type]
+    for name, arguments in (
+        ("stiffness", {"stiffness": 0.0}),
+        ("stiffness", {"stiffness": np.ones((2, 2))}),
+        ("damping", {"damping": -1.0}),
+        ("dt", {"dt": 0.0}),
+        ("stiction_speed", {"stiction_speed": np.nan}),
+    ):
+        with pytest.raises(qd.ArgumentError, match=name):
+            CompliantSolver(**({"stiffness": 1e4, "dt": 1e-3} | arguments))  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentError, match="stiffness"):
+        CompliantSolver(np.ones(2), dt=1e-3).solve(ContactProblem(np.eye(3), np.zeros(3), 0.5))
     with pytest.raises(qd.ArgumentError, match="restitution"):
         ImpactSolver(1.1)
     with pytest.raises(qd.ArgumentError, match="rank_tolerance"):

@@ -1,5 +1,6 @@
 """Contact laws behind one interface: a `ContactProblem` in, a `ContactSolution` with its certificate out."""
 
+from .compliant import CompliantSolver
 from .frictional import FrictionalSolver
 from .impact import Impact, ImpactSolver
 from .problem import MAX_FRICTION, ContactProblem, ContactSolution, ContactSolver, project, project_all, residual
@@ -8,6 +9,7 @@ from .step import ContactStep, Sphere
 
 __all__ = [
     "MAX_FRICTION",
+    "CompliantSolver",
     "ContactProblem",
     "ContactSolution",
     "ContactSolver",
