@@ -69,7 +69,7 @@ def run(
     held: Sequence[str] = (),
     each: Callable[[float, Array, Array, dict[str, Array]], None] | None = None,
 ) -> tuple[Array, Array]:
-    """Simulate; `control` gets the state and the planes' forces on the feet; `each` is called every period; `touch`: feet that can."""
+    """Simulate; `control` gets the state and the planes' forces on the feet that `touch`; `each` sees every period."""
     dyn, plant = qd.Dynamics(robot), qd.Dynamics(robot, validate=False)
     inner = round(period / dt)
     external = external or {}

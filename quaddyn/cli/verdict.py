@@ -56,7 +56,7 @@ def judge(name: str, *, root: str | None, package: list[Path], strict: bool) -> 
 
 
 def compare(loaded: Verdict, *, samples: int, seed: int, source: bytes | str | None) -> Verdict:
-    """What the reference says of a robot that the guard let in; it reads `source` instead of the robot's own, if any."""
+    """What the reference says of a robot that the guard let in; with `source`, it reads that instead."""
     from ..agreement import cross_check
 
     if loaded.robot is None:

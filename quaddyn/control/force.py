@@ -16,7 +16,7 @@ from .gains import positive
 from .impedance import standing
 from .operational import operational
 from .posture import NullSpacePosture, null_space_of
-from .task import FrameTask
+from .task import FrameTask, bounded
 from .torque import TaskTorque, task_torque
 
 
@@ -64,6 +64,12 @@ class ForceRegulator:
             return
         bound = np.abs(wanted) if self.limit is None else self.limit
         self.integral = np.clip(self.integral + self.ki * self.dt * (wanted - measured), -bound, bound)
+
+
+def check_forces(name: str, value: Array, rows: tuple[str, ...]) -> None:
+    """Raise `ArgumentError` unless `value` is one finite, bounded force per row."""
+    check_vector(name, value, (len(rows),), f"one per row {rows}")
+    bounded(name, value)
 
 
 class ForceControl:
@@ -144,9 +150,9 @@ class ForceControl:
             UnknownNameError: `stance` names no foot.
             StaleStateError: the Dynamics of `s` was updated again.
         """
-        check_vector("force", force, (self.task.k,), f"one per row {self.rows}")
+        check_forces("force", force, self.rows)
         if measured is not None:
-            check_vector("measured", measured, (self.task.k,), f"one per row {self.rows}")
+            check_forces("measured", measured, self.rows)
         motion = self.task.motion(s, np.zeros(3))
         feet = standing(self.robot, self.frame, stance)
         space = operational(s, motion.J, self.task.angular, feet, tolerance=self.singular_tolerance)
@@ -174,7 +180,7 @@ class ForceControl:
             s: the state.
             force: as in `compute`.
         """
-        check_vector("force", force, (self.task.k,), f"one per row {self.rows}")
+        check_forces("force", force, self.rows)
         y = -self.task.motion(s, np.zeros(3)).error
         return s.energy.kinetic + float(force @ y) + self.null_space.tank
 

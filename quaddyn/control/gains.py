@@ -11,6 +11,8 @@ from ..urdf.tree import Array, frozen
 
 #: Asymmetry and negative eigenvalues of a gain up to this share of its norm are rounding.
 ROUNDING = 1e-9
+#: Largest entry of a gain; beyond, forces would overflow.
+LARGEST = 1e50
 
 
 def gain_matrix(name: str, value: ArrayLike, k: int, *, definite: bool = False, units: int = 1) -> Array:
@@ -39,6 +41,8 @@ def gain_matrix(name: str, value: ArrayLike, k: int, *, definite: bool = False, 
         raise ArgumentError(f"{name}: expected a number, ({k},) or ({k}, {k}), got shape {gain.shape}")
     if not np.isfinite(gain).all():
         raise ArgumentError(f"{name}: every entry must be finite, got {value!r}")
+    if np.abs(gain).max(initial=0.0) > LARGEST:
+        raise ArgumentError(f"{name}: expected entries of at most {LARGEST:g}, got {value!r}")
     if gain.ndim == 0 and units > 1:
         raise ArgumentError(
             f"{name}: rows in metres and radians need one number each, ({k},) or ({k}, {k}), got {value!r}"

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..dynamics import State
-from ..dynamics.arguments import check_vector
 from ..errors import ArgumentError
 from ..robot.arguments import several
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
-from .force import ForceRegulator
+from .force import ForceRegulator, check_forces
 from .gains import positive
 from .impedance import standing
 from .operational import operational
@@ -136,9 +135,9 @@ class HybridControl:
             UnknownNameError: `stance` names no foot.
             StaleStateError: the Dynamics of `s` was updated again.
         """
-        check_vector("force", force, (len(self.force_rows),), f"one per force row {self.force_rows}")
+        check_forces("force", force, self.force_rows)
         if measured is not None:
-            check_vector("measured", measured, (len(self.force_rows),), f"one per force row {self.force_rows}")
+            check_forces("measured", measured, self.force_rows)
         motion = self.task.motion(s, target, velocity, acceleration)
         feet = standing(self.robot, self.frame, stance)
         space = operational(s, motion.J, self.task.angular, feet, tolerance=self.singular_tolerance)

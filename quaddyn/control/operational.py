@@ -87,7 +87,7 @@ def operational(
     if linear_mean > 0.0 and angular_mean > 0.0:
         scale[turning] = np.sqrt(linear_mean / angular_mean)
     w, U = np.linalg.eigh(W * scale[:, None] * scale)
-    floor = max(tolerance * w[-1], 1e-12 / float(s.robot.mass))
+    floor = max(tolerance * w[-1], 1e-12 / float(s.M.trace()))  # the latter for a task that cannot move at all
     raised = np.maximum(w, floor)
     root = scale[:, None] * U / np.sqrt(raised)
     return Operational(

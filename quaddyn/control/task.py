@@ -9,7 +9,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..dynamics import Dynamics, State
-from ..dynamics.arguments import check_vector
+from ..dynamics.arguments import FAR, check_vector
 from ..errors import ArgumentError, ArgumentTypeError
 from ..kinematics.velocity import ROWS
 from ..robot.arguments import several
@@ -77,6 +77,8 @@ class FrameTask:
                 raise ArgumentError(f"rows: expected each of {', '.join(ROWS)} at most once, got {self.rows}")
         self.index = np.array([ROWS[row] for row in self.rows])
         self.angular = tuple(bool(i >= 3) for i in self.index)
+        self._turn = np.zeros((6, 6))  # both halves of a twist into the rows' axes
+        self._turn[:3, :3] = self._turn[3:, 3:] = self.axes.T
 
     @property
     def k(self) -> int:
@@ -115,38 +117,38 @@ class FrameTask:
         now, drift = s.velocity(self.frame), s.drift(self.frame)
         wanted = twist("velocity", velocity)
         asked = twist("acceleration", acceleration)
-        R = self.axes
-        turn = np.kron(np.eye(2), R.T)  # both halves of a twist into the rows' axes
+        R, turn = self.axes, self._turn
         position, rotation = self._target(target)
         error = np.concatenate((R.T @ (position - pose.translation), np.zeros(3)))
-        A, A_rate = np.eye(6), np.zeros((6, 6))
         wanted, now, asked, drift = turn @ wanted, turn @ now, turn @ asked, turn @ drift
-        rate, y_wanted = wanted - now, asked
+        rate, y_wanted, J = wanted - now, asked, turn @ J6
         if any(self.angular):
             e = R.T @ pin.log3(rotation @ pose.rotation.T)
             inverse = inverse_right_jacobian(e)
             e_rate = inverse.T @ wanted[3:] - inverse @ now[3:]
             error[3:], rate[3:] = e, e_rate
-            A[3:, 3:] = inverse
-            A_rate[3:, 3:] = inverse_right_jacobian_rate(e, e_rate)
-            y_wanted = np.concatenate((asked[:3], inverse.T @ asked[3:] + A_rate[3:, 3:].T @ wanted[3:]))
+            changing = inverse_right_jacobian_rate(e, e_rate)
+            y_wanted = np.concatenate((asked[:3], inverse.T @ asked[3:] + changing.T @ wanted[3:]))
+            J[3:], drift[3:] = inverse @ J[3:], inverse @ drift[3:] + changing @ now[3:]
         i = self.index
         return TaskMotion(
             error=error[i],
             rate=rate[i],
             acceleration=y_wanted[i],
-            J=(A @ turn @ J6)[i],
-            drift=(A @ drift + A_rate @ now)[i],
+            J=J[i],
+            drift=drift[i],
             twist_jacobian=J6,
         )
 
     def _target(self, target: Array | Pose) -> tuple[Array, Array]:
         if isinstance(target, Pose):
             check_vector("target.translation", target.translation, (3,), "the origin of the frame")
+            bounded("target.translation", target.translation)
             return target.translation, check_rotation("target.rotation", target.rotation)
         if any(self.angular):
             raise ArgumentTypeError(f"target: rows {self.rows} need a Pose, got {type(target).__name__}")
         check_vector("target", target, (3,), "the origin of the frame")
+        bounded("target", target)
         return target, np.eye(3)
 
 
@@ -156,8 +158,19 @@ def twist(name: str, value: Array | None) -> Array:
     if value is not None:
         size = 6 if getattr(value, "shape", None) == (6,) else 3
         check_vector(name, value, (size,), "linear, or (6,) with angular")
-        out[:size] = value
+        out[:size] = bounded(name, value)
     return out
+
+
+def bounded(name: str, value: Array) -> Array:
+    """`value` if its entries are within `FAR`, so that no gain makes them overflow.
+
+    Raises:
+        ArgumentError: they are not.
+    """
+    if not np.abs(value).max(initial=0.0) <= FAR:
+        raise ArgumentError(f"{name}: expected entries of at most {FAR:g}, got {value}")
+    return value
 
 
 def check_rotation(name: str, value: object) -> Array:
