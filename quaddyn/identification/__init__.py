@@ -1,6 +1,28 @@
 """From measured motion to parameters: base parameters, exciting motion, least squares, physically consistent fits."""
 
 from .base import BaseParameters, RankCertificate, base_parameters
+from .data import load, save, stream
+from .excitation import FourierTrajectory, exciting_trajectory
+from .fit import Identification, Validation, identify, solve
 from .grouping import Grouping, group_by_rule
+from .samples import Samples
+from .streaming import Accumulator
 
-__all__ = ["BaseParameters", "Grouping", "RankCertificate", "base_parameters", "group_by_rule"]
+__all__ = [
+    "Accumulator",
+    "BaseParameters",
+    "FourierTrajectory",
+    "Grouping",
+    "Identification",
+    "RankCertificate",
+    "Samples",
+    "Validation",
+    "base_parameters",
+    "exciting_trajectory",
+    "group_by_rule",
+    "identify",
+    "load",
+    "save",
+    "solve",
+    "stream",
+]

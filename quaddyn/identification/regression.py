@@ -17,6 +17,9 @@ from ..urdf.tree import Array
 #: The 13 parameters of a body in the order of `Dynamics.regressor`'s columns (source C, step 2).
 PARAMETERS = ("Lxx", "Lxy", "Lxz", "Lyy", "Lyz", "Lzz", "lx", "ly", "lz", "m", "fv", "fc", "Ia")
 
+#: Samples whose regressors stay in the cache until their columns are picked.
+_CACHED = 32
+
 _joint_regressor = pin.computeJointTorqueRegressor
 
 
@@ -71,6 +74,8 @@ class StackedRegressor:
         self._T = T.reshape(size, -1)[:, wanted]
         single = (np.count_nonzero(self._T, axis=0) <= 1) & (self._T.max(axis=0, initial=0.0) == self._T.sum(axis=0))
         ones = np.isin(self._T, (0.0, 1.0)).all(axis=0) & single
+        # Columns before rows, as Pinocchio's matrices lie in memory.
+        self._scratch = np.empty((_CACHED, size, robot.nv))
         # A selection of columns is several times cheaper than a product.
         self._pick = np.argmax(self._T, axis=0) if ones.all() else None
         self._empty = np.flatnonzero(~self._T.any(axis=0))
@@ -101,15 +106,16 @@ class StackedRegressor:
         """
         check_samples(self.robot, q=q, v=v, a=a)
         N, nv = len(q), self.robot.nv
-        Y = np.empty((N, nv, self._T.shape[0]))
+        H = np.empty((N, nv, self.width))
         model, data = self._model, self._data
-        for k in range(N):
-            Y[k] = _joint_regressor(model, data, q[k], v[k], a[k]).reshape(nv, -1)
-        if self._pick is not None:
-            H = Y[:, :, self._pick]
-            H[:, :, self._empty] = 0.0
-        else:
-            H = (Y.reshape(N * nv, -1) @ self._T).reshape(N, nv, self.width)
+        for part in chunks(N, _CACHED):
+            Y_T = self._scratch[: part.stop - part.start]
+            for y, k in zip(Y_T, range(part.start, part.stop), strict=True):
+                y[...] = _joint_regressor(model, data, q[k], v[k], a[k]).reshape(nv, -1).T
+            H[part] = (np.take(Y_T, self._pick, axis=1) if self._pick is not None else self._T.T @ Y_T).transpose(
+                0, 2, 1
+            )
+        H[:, :, self._empty] = 0.0
         for (at, axis), values in zip(self._joint_columns, (v, np.sign(v), a), strict=True):
             H[:, axis, at] = values[:, axis]
         if not np.isfinite(H).all():

@@ -1,0 +1,283 @@
+"""Data sets on disk: CSV for people, NPZ for machines; checked, and read in chunks of constant memory.
+
+An NPZ holds arrays ``q v a tau`` and ``f FOOT``, and the joints' names in the order of tau.  A CSV names each column:
+``q 0`` and so on, ``v 0``, ``a 0``, ``tau JOINT``, and ``f FOOT 0`` for a force at the frame, ``g FOOT 0`` for one at
+the ground; columns may stand in any order, those of one force in theirs.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, cast
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from .samples import Place, Samples
+
+#: Samples per chunk.
+CHUNK = 16384
+
+_FORCE = re.compile(r"f (.+) ([0-5])")
+
+
+def save(path: str | os.PathLike[str], robot: Robot, samples: Samples) -> None:
+    """Write samples as CSV or NPZ, by the name's ending.
+
+    Args:
+        path: ends in .csv or .npz.
+        robot: whose samples they are.
+        samples: the samples.
+
+    Raises:
+        ArgumentError: another ending, or samples that are not of this robot.
+    """
+    target = _with_ending(path)
+    samples.check(robot)
+    if target.suffix == ".npz":
+        arrays = {"q": samples.q, "v": samples.v, "a": samples.a, "tau": samples.tau}
+        arrays |= {f"f {name}": f for name, f in samples.forces.items()}
+        words = {"joints": np.array(robot.actuated, dtype=np.str_), "place": np.array(samples.place)}
+        with target.open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays, **words)
+        return
+    names = [f"{x} {i}" for x, n in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv)) for i in range(n)]
+    names += [f"tau {joint}" for joint in robot.actuated]
+    # Forces on the ground are told apart by their letter.
+    letter = "f" if samples.place == "frame" else "g"
+    names += [f"{letter} {name} {i}" for name, f in samples.forces.items() for i in range(f.shape[1])]
+    table = np.concatenate([samples.q, samples.v, samples.a, samples.tau, *samples.forces.values()], axis=1)
+    with target.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerow(names)
+        np.savetxt(file, table, delimiter=",", fmt="%.17g")
+
+
+def load(path: str | os.PathLike[str], robot: Robot) -> Samples:
+    """All samples of a file.
+
+    Raises:
+        ArgumentError: no data set of this robot; the message names the file and what is wrong.
+        OSError: the file cannot be read.
+    """
+    parts = list(stream(path, robot))
+    first = parts[0]
+    q, v, a, tau = (np.concatenate([getattr(part, x) for part in parts]) for x in ("q", "v", "a", "tau"))
+    return Samples(
+        q,
+        v,
+        a,
+        tau,
+        {name: np.concatenate([part.forces[name] for part in parts]) for name in first.forces},
+        first.place,
+    )
+
+
+def stream(
+    path: str | os.PathLike[str],
+    robot: Robot,
+    *,
+    chunk: int = CHUNK,
+    progress: Callable[[float], object] | None = None,
+) -> Iterator[Samples]:
+    """The samples of a file in chunks, in memory that does not depend on the file's size.
+
+    Args:
+        path: ends in .csv or .npz.
+        robot: whose samples they are.
+        chunk: largest number of samples at once.
+        progress: called with the share read so far, 0 to 1.
+
+    Yields:
+        Checked samples; at least one chunk.
+
+    Raises:
+        ArgumentError: no data set of this robot; the message names the file and what is wrong.
+        OSError: the file cannot be read.
+    """
+    source = _with_ending(path)
+    if chunk < 1:
+        raise ArgumentError(f"chunk: expected at least 1 sample, got {chunk}")
+    reader = _stream_npz if source.suffix == ".npz" else _stream_csv
+    done = 0
+    for samples, share in reader(source, robot, chunk):
+        try:
+            samples.check(robot)
+        except (ArgumentError, KeyError) as error:
+            raise ArgumentError(f"{source}: from sample {done}: {error}") from None
+        done += len(samples)
+        if progress is not None:
+            progress(share)
+        yield samples
+    if not done:
+        raise ArgumentError(f"{source}: holds no samples")
+
+
+def _with_ending(path: str | os.PathLike[str]) -> Path:
+    out = Path(path)
+    if out.suffix not in (".csv", ".npz"):
+        raise ArgumentError(f"path: expected a name ending in .csv or .npz, got {out.name!r}")
+    return out
+
+
+# -- CSV -----------------------------------------------------------------------------------------------------------
+def _stream_csv(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples, float]]:
+    size = max(path.stat().st_size, 1)
+    with path.open("rb") as raw, io.TextIOWrapper(raw, encoding="utf-8", newline="") as file:
+        try:
+            header = next(csv.reader([file.readline()]), [])
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise ArgumentError(f"{path}: the first line is no CSV header: {error}") from None
+        columns, forces, place = _places(path, robot, [name.strip() for name in header])
+        line = 2
+        while lines := _lines(path, file, chunk):
+            table = _numbers(path, lines, line, len(header))
+            line += len(lines)
+            q, v, a, tau = (np.ascontiguousarray(table[:, columns[x]]) for x in ("q", "v", "a", "tau"))
+            f = {name: np.ascontiguousarray(table[:, c]) for name, c in forces.items()}
+            yield Samples(q, v, a, tau, f, place), raw.tell() / size
+
+
+def _lines(path: Path, file: io.TextIOWrapper, count: int) -> list[str]:
+    out: list[str] = []
+    try:
+        while len(out) < count and (line := file.readline()):
+            out.append(line)
+    except UnicodeDecodeError as error:
+        raise ArgumentError(f"{path}: not text: {error}") from None
+    return out
+
+
+def _numbers(path: Path, lines: list[str], first: int, columns: int) -> Array:
+    try:
+        table = np.loadtxt(lines, delimiter=",", ndmin=2, comments=None)
+    except ValueError:
+        table = np.zeros((0, 0))
+    if table.shape == (len(lines), columns):
+        return np.asarray(table, dtype=np.float64)
+    for number, line in enumerate(lines, start=first):  # what is wrong, and where
+        words = line.strip().split(",")
+        if len(words) != columns:
+            raise ArgumentError(f"{path}:{number}: expected {columns} numbers, got {len(words)}")
+        for word in words:
+            try:
+                float(word)
+            except ValueError:
+                raise ArgumentError(f"{path}:{number}: {word.strip()[:40]!r} is no number") from None
+    raise ArgumentError(f"{path}: lines {first} to {first + len(lines) - 1} are no table of numbers")
+
+
+def _places(path: Path, robot: Robot, header: list[str]) -> tuple[dict[str, list[int]], dict[str, list[int]], Place]:
+    """Which columns hold what."""
+    place = {name: i for i, name in enumerate(header)}
+    if len(place) != len(header):
+        raise ArgumentError(f"{path}: column {next(n for n in header if header.count(n) > 1)!r} occurs twice")
+    wanted = {x: [f"{x} {i}" for i in range(n)] for x, n in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv))}
+    wanted["tau"] = [f"tau {joint}" for joint in robot.actuated]
+    missing = [name for names in wanted.values() for name in names if name not in place]
+    if missing:
+        raise ArgumentError(f"{path}: column {missing[0]!r} of {robot.name} is missing ({len(missing)} in all)")
+    forces: dict[str, list[int]] = {}
+    letters = set()
+    known = {name for names in wanted.values() for name in names}
+    for i, name in enumerate(header):
+        match = _FORCE.fullmatch("f" + name[1:]) if name[:2] in ("f ", "g ") else None
+        if match is not None:
+            letters.add(name[0])
+            forces.setdefault(match[1], []).append(i)
+            if len(forces[match[1]]) != int(match[2]) + 1:
+                raise ArgumentError(f"{path}: the columns of the force {match[1]!r} are not 0, 1, 2 in this order")
+        elif name not in known:
+            raise ArgumentError(f"{path}: column {name!r} means nothing for {robot.name}")
+    if len(letters) > 1:
+        raise ArgumentError(f"{path}: forces at frames (f) and on the ground (g) are mixed")
+    columns = {x: [place[name] for name in names] for x, names in wanted.items()}
+    return columns, forces, "ground" if letters == {"g"} else "frame"
+
+
+# -- NPZ -----------------------------------------------------------------------------------------------------------
+def _stream_npz(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples, float]]:
+    try:
+        archive = zipfile.ZipFile(path)
+    except zipfile.BadZipFile as error:
+        raise ArgumentError(f"{path}: no NPZ archive: {error}") from None
+    with archive, ExitStack() as stack:
+        names = [n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy")]
+        for name in ("q", "v", "a", "tau"):
+            if name not in names:
+                raise ArgumentError(f"{path}: array {name!r} is missing; it holds {', '.join(map(repr, names[:12]))}")
+        for name in names:
+            if name not in ("q", "v", "a", "tau", "joints", "place") and not name.startswith("f "):
+                raise ArgumentError(f"{path}: array {name!r} means nothing; forces are named 'f FOOT'")
+        order: list[int] | slice = slice(None)
+        if "joints" in names:
+            joints = [str(x) for x in _whole(path, archive, "joints").ravel()]
+            if sorted(joints) != sorted(robot.actuated):
+                raise ArgumentError(
+                    f"{path}: its joints {joints} are not those of {robot.name}, {list(robot.actuated)}"
+                )
+            order = [joints.index(joint) for joint in robot.actuated]
+        place = str(_whole(path, archive, "place")) if "place" in names else "frame"
+        arrays = {n: _Member(path, archive, n, stack) for n in names if n not in ("joints", "place")}
+        counts = {n: array.rows for n, array in arrays.items()}
+        if len(set(counts.values())) > 1:
+            raise ArgumentError(f"{path}: the arrays differ in their number of samples: {counts}")
+        total = counts["q"]
+        for start in range(0, total, chunk):
+            count = min(chunk, total - start)
+            got = {n: array.read(count) for n, array in arrays.items()}
+            tau = got["tau"] if got["tau"].shape[1] != robot.nu else np.ascontiguousarray(got["tau"][:, order])
+            forces = {n[2:]: x for n, x in got.items() if n.startswith("f ")}
+            yield Samples(got["q"], got["v"], got["a"], tau, forces, cast(Place, place)), (start + count) / total
+
+
+class _Member:
+    """One array of an archive, read row by row."""
+
+    def __init__(self, path: Path, archive: zipfile.ZipFile, name: str, stack: ExitStack) -> None:
+        self._what = f"{path}: array {name!r}"
+        self._file: IO[bytes] = stack.enter_context(archive.open(f"{name}.npy"))
+        shape, fortran, dtype = self._header()
+        if dtype.kind not in "fiu" or len(shape) != 2 or (fortran and min(shape) > 1):
+            order = "Fortran" if fortran else "C"
+            raise ArgumentError(
+                f"{self._what}: expected real numbers of shape (N, n) in C order, got {dtype} of shape {shape}, {order}"
+            )
+        self.rows, self._width, self._dtype = shape[0], shape[1], dtype
+
+    def _header(self) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
+        try:
+            version = np.lib.format.read_magic(self._file)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            return read(self._file)
+        except ValueError as error:
+            raise ArgumentError(f"{self._what}: {error}") from None
+
+    def read(self, count: int) -> Array:
+        size = count * self._width * self._dtype.itemsize
+        try:
+            data = self._file.read(size)
+        except (zipfile.BadZipFile, EOFError) as error:
+            raise ArgumentError(f"{self._what}: damaged: {error}") from None
+        if len(data) != size:
+            raise ArgumentError(f"{self._what}: ends early")
+        return np.frombuffer(data, dtype=self._dtype).reshape(count, self._width).astype(np.float64)
+
+
+def _whole(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.str_]]:
+    try:
+        with archive.open(f"{name}.npy") as file:
+            out = np.lib.format.read_array(file, allow_pickle=False)
+    except (ValueError, zipfile.BadZipFile) as error:
+        raise ArgumentError(f"{path}: array {name!r}: {error}") from None
+    if out.dtype.kind != "U" or out.size > 10_000:
+        raise ArgumentError(f"{path}: array {name!r}: expected names, got {out.dtype} of shape {out.shape}")
+    return np.asarray(out, dtype=np.str_)

@@ -1,0 +1,215 @@
+"""Exciting motion: periodic trajectories within limits whose data tell the parameters apart best.
+
+Source: Swevers, Ganseman, Tukel, De Schutter, Van Brussel, *Optimal robot excitation and identification*, 1997 (finite
+Fourier series); Gautier and Khalil, *Exciting trajectories for the identification of base inertial parameters*, 1992
+(the condition number as criterion).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..robot.robot import Robot
+from ..urdf.tree import Array, FrozenArrays
+from .base import BaseParameters, base_parameters
+
+#: Range of motion [rad or m] and speed [rad/s or m/s] of a joint whose file gives none.
+FREE_RANGE, FREE_SPEED = np.pi, 3.0
+
+#: Instants per period of the highest harmonic at which limits are checked; the share by which extrema between them
+#: could exceed a limit, (pi / 40)^2 / 2, is kept free.
+INSTANTS = 40
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FourierTrajectory(FrozenArrays):
+    """A periodic motion of all joints, ``q_j = c_j + sum_k (s_jk sin(k w t) + r_jk (cos(k w t) - 1))``.
+
+    It starts, and ends each period, in ``q_start`` at rest without acceleration, so that it can be entered and left
+    anywhere between periods.
+
+    Attributes:
+        robot: whose motion it is; its root is fixed.
+        period: of the motion [s].
+        start: (nv,) joint coordinates at t = 0 [rad or m].
+        sines: (nv, harmonics) [rad or m].
+        cosines: (nv, harmonics) [rad or m].
+        condition: condition number of the stacked base regressor, each row divided by the effort limit of its joint
+            where there is one.
+        initial_condition: that of the best of the random candidates from which the search began.
+        seed: of the search.
+    """
+
+    robot: Robot
+    period: float
+    start: Array
+    sines: Array
+    cosines: Array
+    condition: float
+    initial_condition: float
+    seed: int
+
+    def at(self, t: Array) -> tuple[Array, Array, Array]:
+        """States at N instants [s].
+
+        Returns:
+            q (N, nq), v (N, nv), a (N, nv).
+        """
+        x, v, a = _motion(np.asarray(t, dtype=np.float64), self.period, self.start, self.sines, self.cosines)
+        return _configurations(self.robot, x), v, a
+
+
+def exciting_trajectory(
+    robot: Robot | BaseParameters,
+    *,
+    period: float = 10.0,
+    harmonics: int = 5,
+    samples: int = 100,
+    iterations: int = 300,
+    margin: float = 0.05,
+    acceleration: float = 20.0,
+    seed: int = 0,
+    progress: Callable[[float], object] | None = None,
+) -> FourierTrajectory:
+    """A trajectory of all joints of a robot with a fixed root, within its limits, of small condition number.
+
+    An evolution strategy with one parent and a step size that adapts (Rechenberg's one-fifth rule) searches over the
+    Fourier coefficients; every candidate is scaled to the limits of position, velocity and acceleration, so that all
+    are feasible.  The same seed gives the same motion.
+
+    Args:
+        robot: with a fixed root (for a legged robot: its trunk on a stand), or its `base_parameters`.
+        period: of the motion [s].
+        harmonics: of each joint; at least 3, since rest at the start takes three coefficients.
+        samples: instants of a period at which the regressor is stacked.
+        iterations: candidates tried, after 20 random ones.
+        margin: share of the position and velocity range to keep free, 0 to 1.
+        acceleration: largest acceleration of any joint [rad/s^2 or m/s^2].
+        seed: of the search.
+        progress: called with the share done, 0 to 1.
+
+    Raises:
+        ArgumentError: a root that is not fixed, joints that cannot move, or an argument out of range.
+    """
+    base = robot if isinstance(robot, BaseParameters) else base_parameters(robot)
+    machine = base.robot
+    if machine.root != "fixed":
+        raise ArgumentError(
+            f"robot: {machine.name} has a {machine.root} root, whose motion cannot be commanded; load it with "
+            'root="fixed", as on a stand'
+        )
+    if machine.nu != machine.nv or any(j.nv != 1 for j in list(machine.model.joints)[1:]):
+        raise ArgumentError(f"robot: {machine.name} has joints without a motor")
+    if harmonics < 3 or samples * machine.nv < base.size or iterations < 0:
+        raise ArgumentError(
+            f"harmonics, samples, iterations: expected at least 3, {-(-base.size // machine.nv)} and 0, "
+            f"got {harmonics}, {samples}, {iterations}"
+        )
+    for name, value in (("period", period), ("acceleration", acceleration)):
+        if not (np.isfinite(value) and value > 0.0):
+            raise ArgumentError(f"{name}: expected a positive number, got {value}")
+    if not 0.0 <= margin < 1.0:
+        raise ArgumentError(f"margin: expected a share in [0, 1), got {margin}")
+    search = _Search(base, period, harmonics, samples, margin, acceleration)
+    rng = np.random.default_rng(seed)
+    shape = (2, machine.nv, harmonics)
+    candidates = [rng.standard_normal(shape) for _ in range(20)]
+    costs = [search.cost(x) for x in candidates]
+    best = int(np.argmin(costs))
+    x, cost, step, first = candidates[best], costs[best], 0.3, costs[best]
+    x = x / np.abs(x).max()
+    for k in range(iterations):
+        trial = x + step * rng.standard_normal(shape) * (rng.random(shape) < 0.5)
+        new = search.cost(trial)
+        if new < cost:
+            x, cost, step = trial / np.abs(trial).max(), new, min(1.5 * step, 1.0)
+        else:
+            step = max(step * 1.5**-0.25, 1e-3)
+        if progress is not None:
+            progress((k + 1) / iterations)
+    start, sines, cosines = search.feasible(x)
+    return FourierTrajectory(machine, period, start, sines, cosines, float(np.exp(cost)), float(np.exp(first)), seed)
+
+
+class _Search:
+    """Scaling to limits, and the criterion."""
+
+    def __init__(
+        self, base: BaseParameters, period: float, harmonics: int, samples: int, margin: float, acceleration: float
+    ) -> None:
+        robot = base.robot
+        self._robot, self._period, self._regressor = robot, period, base.regressor()
+        lower, upper = np.full(robot.nv, -FREE_RANGE), np.full(robot.nv, FREE_RANGE)
+        for i, joint in enumerate(list(robot.model.joints)[1:]):
+            if joint.nq == 1:
+                low, high = robot.lower[joint.idx_q], robot.upper[joint.idx_q]
+                if np.isfinite(low) or np.isfinite(high):
+                    lower[i] = low if np.isfinite(low) else high - 2.0 * FREE_RANGE
+                    upper[i] = high if np.isfinite(high) else low + 2.0 * FREE_RANGE
+        # what lies between the instants looked at
+        share = (1.0 - margin) / (1.0 + 0.5 * (np.pi / INSTANTS) ** 2)
+        self._middle, self._reach = 0.5 * (lower + upper), 0.5 * share * (upper - lower)
+        speeds = np.full(robot.nv, FREE_SPEED)
+        speeds[robot.actuated_index] = np.where(np.isfinite(robot.velocity_limits), robot.velocity_limits, FREE_SPEED)
+        self._speed, self._acceleration = share * speeds, acceleration / (1.0 + 0.5 * (np.pi / INSTANTS) ** 2)
+        if not (self._reach > 0.0).all() or not (self._speed > 0.0).all():
+            stuck = [
+                n for n, r, s in zip(robot.actuated, self._reach, self._speed, strict=True) if not (r > 0 and s > 0)
+            ]
+            raise ArgumentError(f"robot: the limits of {', '.join(stuck)} leave no room to move")
+        self._fine = np.linspace(0.0, period, INSTANTS * harmonics, endpoint=False)
+        self._times = np.linspace(0.0, period, samples, endpoint=False)
+        efforts = np.ones(robot.nv)
+        finite = np.isfinite(robot.effort_limits) & (robot.effort_limits > 0.0)
+        efforts[robot.actuated_index] = np.where(finite, robot.effort_limits, 1.0)
+        self._weights = 1.0 / efforts[:, None]
+
+    def feasible(self, x: Array) -> tuple[Array, Array, Array]:
+        """Start, sines and cosines of the largest motion of this shape within the limits, from rest to rest."""
+        k = np.arange(1, x.shape[2] + 1)
+        sines = x[0] / k - ((x[0] @ np.ones(len(k))) / (k @ k))[:, None] * k  # v(0) = 0: sum of k s_k
+        cosines = x[1] / k**2 - ((x[1] @ np.ones(len(k))) / (k**2 @ k**2))[:, None] * k**2  # a(0) = 0: sum of k^2 r_k
+        y, v, a = _motion(self._fine, self._period, np.zeros(len(sines)), sines, cosines)
+        half = 0.5 * (y.max(axis=0) - y.min(axis=0))
+        tiny = np.finfo(float).tiny
+        factors = (
+            self._reach / np.maximum(half, tiny),
+            self._speed / np.maximum(np.abs(v).max(axis=0), tiny),
+            self._acceleration / np.maximum(np.abs(a).max(axis=0), tiny),
+        )
+        scale = np.minimum.reduce(factors)
+        # Small motions stay away from the stops, large ones fill the range: centred either way.
+        start = self._middle - scale * 0.5 * (y.max(axis=0) + y.min(axis=0))
+        return start, sines * scale[:, None], cosines * scale[:, None]
+
+    def cost(self, x: Array) -> float:
+        """Logarithm of the condition number; inf where the rank is not full."""
+        y, v, a = _motion(self._times, self._period, *self.feasible(x))
+        H = self._regressor(_configurations(self._robot, y), v, a) * self._weights
+        sigma = np.linalg.svd(np.linalg.qr(H.reshape(-1, H.shape[2]), mode="r"), compute_uv=False)
+        return float(np.log(sigma[0] / sigma[-1])) if sigma[-1] > 0.0 else np.inf
+
+
+def _motion(t: Array, period: float, start: Array, sines: Array, cosines: Array) -> tuple[Array, Array, Array]:
+    """Joint coordinates, velocities and accelerations (N, nv)."""
+    w = 2.0 * np.pi / period * np.arange(1, sines.shape[1] + 1)
+    s, c = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
+    x = start + s @ sines.T + (c - 1.0) @ cosines.T
+    v = (c * w) @ sines.T - (s * w) @ cosines.T
+    a = -(s * w**2) @ sines.T - (c * w**2) @ cosines.T
+    return x, v, a
+
+
+def _configurations(robot: Robot, x: Array) -> Array:
+    """(N, nq) configurations of joint coordinates (N, nv); a continuous joint takes (cos, sin)."""
+    q = np.empty((len(x), robot.nq))
+    for i, joint in enumerate(list(robot.model.joints)[1:]):
+        if joint.nq == 1:
+            q[:, joint.idx_q] = x[:, i]
+        else:
+            q[:, joint.idx_q], q[:, joint.idx_q + 1] = np.cos(x[:, i]), np.sin(x[:, i])
+    return q

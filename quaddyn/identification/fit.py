@@ -1,0 +1,317 @@
+"""Fits: least squares, weighted and physically consistent, with the uncertainty of what they found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ..dynamics import Dynamics
+from ..dynamics.regressor import ALL, INERTIAL
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.robot import Robot
+from ..urdf.tree import Array, FrozenArrays, Inertial
+from .base import BaseParameters
+from .consistent import minimize
+from .inertia import inertial_of, is_consistent
+from .samples import Measured, Samples
+from .streaming import Accumulator
+
+Method = Literal["least_squares", "weighted", "consistent"]
+
+#: Rounds of estimating the noise of each torque from its residual and weighting by it.
+REWEIGHTINGS = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Validation(FrozenArrays):
+    """How well a fit predicts samples.
+
+    Attributes:
+        error: (nv,) root mean square of prediction minus measurement [N m, N].
+        signal: (nv,) root mean square of what was measured [N m, N].
+        samples: how many.
+    """
+
+    error: Array
+    signal: Array
+    samples: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Identification(FrozenArrays):
+    """Identified parameters of one robot, what they are worth, and what they predict.
+
+    Attributes:
+        base: which combinations can be told apart.
+        method: "least_squares", "weighted" or "consistent".
+        beta: (r,) base parameters.
+        covariance: (r, r) of beta; inf on the diagonal for what the data do not show at all.
+        delta: (n,) all parameters with ``base.of(delta) = beta``: of the method "consistent" those of a physical robot,
+            of the others the nearest to the prior.
+        noise: (nv,) root mean square of the residual of each generalized force [N m, N].
+        samples: how many were fitted.
+        shown: how many of the r base parameters the data show; the others are kept from the prior.
+        condition: condition number of the stacked regressor in base parameters, rows divided by the noise.
+        converged: whether the method reached its tolerance (always, for linear ones).
+        iterations: of the method "consistent", or rounds of weighting.
+    """
+
+    base: BaseParameters
+    method: Method
+    beta: Array
+    covariance: Array
+    delta: Array
+    noise: Array
+    samples: int
+    shown: int
+    condition: float
+    converged: bool
+    iterations: int
+
+    @property
+    def robot(self) -> Robot:
+        """Whose parameters these are."""
+        return self.base.robot
+
+    @property
+    def deviation(self) -> Array:
+        """(r,) standard deviation of each base parameter."""
+        return np.sqrt(self.covariance.diagonal())
+
+    @property
+    def inertials(self) -> dict[str, Inertial]:
+        """Mass, centre of mass and inertia about it of each body, in the axes of its joint frame."""
+        return {body.name: inertial_of(p) for body, p in zip(self.robot.bodies, self._bodies(), strict=True)}
+
+    @property
+    def inconsistent(self) -> tuple[str, ...]:
+        """Names of moving bodies whose parameters no mass distribution has; none with the method "consistent"."""
+        bodies, fixed = self.robot.bodies, self.robot.root == "fixed"
+        pairs = zip(bodies, self._bodies(), strict=True)
+        wrong = {b.name for b, p in pairs if not (fixed and b.joint is None) and not is_consistent(p)}
+        wrong |= {
+            name.split(maxsplit=1)[1] for name, x in zip(self.base.names, self.delta, strict=True) if _bad(name, x)
+        }
+        return tuple(sorted(wrong))
+
+    def _bodies(self) -> Array:
+        width = INERTIAL if self.base.inertial else ALL
+        return np.asarray(self.delta.reshape(-1, width)[:, :INERTIAL])
+
+    def predict(self, q: Array, v: Array, a: Array) -> Array:
+        """(N, nv) generalized forces of N states, friction and rotor inertia included [N m, N].
+
+        Args:
+            q: (N, nq) configurations.
+            v: (N, nv) velocities.
+            a: (N, nv) accelerations.
+
+        Raises:
+            ArgumentError: wrong shapes or entries.
+        """
+        return np.asarray(self.base.regressor()(q, v, a) @ self.beta + _known(self.base, v, a))
+
+    def band(self, q: Array, v: Array, a: Array) -> Array:
+        """(N, nv) standard deviation of `predict` that the uncertainty of the parameters causes [N m, N].
+
+        Directions which the data do not show count as kept from the prior, hence as certain; see `shown`.
+
+        Args:
+            q: (N, nq) configurations.
+            v: (N, nv) velocities.
+            a: (N, nv) accelerations.
+        """
+        H = self.base.regressor()(q, v, a)
+        C = np.where(np.isfinite(self.covariance), self.covariance, 0.0)
+        return np.asarray(np.sqrt(np.maximum(np.einsum("nij,jk,nik->ni", H, C, H, optimize=True), 0.0)))
+
+    def validate(self, samples: Samples) -> Validation:
+        """Prediction against other samples of the robot.
+
+        Raises:
+            ArgumentError: they are no samples of this robot.
+        """
+        samples.check(self.robot)
+        y = Measured(self.robot).force(samples)
+        error = self.predict(samples.q, samples.v, samples.a) - y
+        return Validation(_rms(error), _rms(y), len(samples))
+
+    def to_json(self) -> dict[str, object]:
+        """All of it in plain types."""
+        deviation = [x if np.isfinite(x) else None for x in self.deviation.tolist()]
+        names, groups = self.base.names, self.base.groups()
+        return {
+            "robot": self.robot.name,
+            "method": self.method,
+            "samples": self.samples,
+            "shown": self.shown,
+            "condition": self.condition if np.isfinite(self.condition) else None,
+            "converged": self.converged,
+            "noise": self.noise.tolist(),
+            "base_parameters": [
+                {"group": g, "value": b, "deviation": d}
+                for g, b, d in zip(groups, self.beta.tolist(), deviation, strict=True)
+            ],
+            "parameters": dict(zip(names, self.delta.tolist(), strict=True)),
+            "inconsistent": list(self.inconsistent),
+        }
+
+
+def identify(
+    robot: Robot | BaseParameters,
+    samples: Samples | Iterable[Samples],
+    *,
+    method: Method = "consistent",
+    torque_noise: Array | float | None = None,
+    force_noise: float | None = None,
+    root_noise: float | None = None,
+    prior: Array | None = None,
+    prior_weight: float = 1.0,
+    progress: Callable[[int], object] | None = None,
+) -> Identification:
+    """Identify a robot from measured motion; the data may be an iterator of chunks and are seen once.
+
+    Args:
+        robot: the robot, or its `base_parameters`.
+        samples: the data.
+        method: see `solve`.
+        torque_noise: see `Accumulator`.
+        force_noise: see `Accumulator`.
+        root_noise: see `Accumulator`.
+        prior: see `solve`.
+        prior_weight: see `solve`.
+        progress: called with the number of samples taken in so far.
+
+    Raises:
+        ArgumentError: samples that are not of this robot, or another argument out of range.
+    """
+    gathered = Accumulator(robot, torque_noise=torque_noise, force_noise=force_noise, root_noise=root_noise)
+    for part in (samples,) if isinstance(samples, Samples) else samples:
+        if not isinstance(part, Samples):
+            raise ArgumentTypeError(f"samples: expected Samples or an iterable of them, got {type(part).__name__}")
+        gathered.add(part)
+        if progress is not None:
+            progress(gathered.samples)
+    return solve(gathered, method=method, prior=prior, prior_weight=prior_weight)
+
+
+def solve(
+    gathered: Accumulator,
+    *,
+    method: Method = "consistent",
+    prior: Array | None = None,
+    prior_weight: float = 1.0,
+    tolerance: float = 1e-10,
+) -> Identification:
+    """The fit of what was gathered.
+
+    - "least_squares": every row counts the same, in its own unit.
+    - "weighted": rows divided by their noise; where the noise was not given, by the residuals of the last round.
+    - "consistent": as weighted, among parameters of physical robots, see `quaddyn.identification.consistent`.
+
+    Args:
+        gathered: the data.
+        method: one of the above.
+        prior: (n,) parameters for what the data cannot tell; by default ``Dynamics(robot).parameters()``.
+        prior_weight: of the divergence from the prior with "consistent", against half the sum of squared errors over
+            their noise; with 1, a body twice as heavy as its prior counts like a measurement 1.6 deviations off.
+        tolerance: singular values of the regressor below it, relative to the largest, columns scaled to unit length,
+            count as not shown by the data.
+
+    Raises:
+        ArgumentError: no samples, or an argument out of range.
+    """
+    base = gathered.base
+    if method not in ("least_squares", "weighted", "consistent"):
+        raise ArgumentError(f'method: expected "least_squares", "weighted" or "consistent", got {method!r}')
+    if gathered.samples == 0:
+        raise ArgumentError("samples: there are none")
+    if not (np.isfinite(prior_weight) and prior_weight > 0.0):
+        raise ArgumentError(f"prior_weight: expected a positive number, got {prior_weight}")
+    before = Dynamics(gathered.robot).parameters(inertial=base.inertial) if prior is None else np.asarray(prior, float)
+    start = base.of(before)
+    if not np.isfinite(before).all():
+        raise ArgumentError("prior: every entry must be finite")
+    iterations, converged = 0, True
+    R = gathered.weighted(np.ones(gathered.robot.nv))
+    known = gathered.noise is not None
+    if method != "least_squares":
+        if gathered.force_noise:
+            R = gathered.whitened.R
+        elif gathered.noise is not None:
+            R = gathered.weighted(gathered.noise)
+        else:
+            for _ in range(REWEIGHTINGS):
+                noise = gathered.residuals(_linear(R, start, tolerance)[0])
+                R = gathered.weighted(np.maximum(noise, 1e-12 * max(noise.max(), np.finfo(float).tiny)))
+                iterations += 1
+    beta, covariance, shown, condition = _linear(R, start, tolerance)
+    delta = base.expand(beta, before)
+    if method == "consistent":
+        A, z = R[:, :-1] @ base.K, R[:, -1]
+        width = INERTIAL if base.inertial else ALL
+        found = minimize(A, z, before, width=width, weight=prior_weight)
+        delta, beta = found.phi, base.of(found.phi)
+        to_beta = base.K @ found.jacobian
+        covariance = to_beta @ np.linalg.solve(found.hessian, to_beta.T)
+        iterations, converged = found.iterations, found.converged
+    if method == "least_squares" or not known:
+        freedom = max(gathered.samples * gathered.robot.nv - shown, 1)
+        covariance = covariance * float(np.sum((R[:, :-1] @ beta - R[:, -1]) ** 2)) / freedom
+    return Identification(
+        base,
+        method,
+        beta,
+        covariance,
+        delta,
+        gathered.residuals(beta),
+        gathered.samples,
+        shown,
+        condition,
+        converged,
+        iterations,
+    )
+
+
+def _linear(R: Array, start: Array, tolerance: float) -> tuple[Array, Array, int, float]:
+    """Least squares of ``A beta = z``, ``R = [A z]``; what A does not show stays at `start`.
+
+    Returns:
+        beta, its covariance for unit noise, how many directions A shows, and its condition number.
+    """
+    A, z = R[:, :-1], R[:, -1]
+    lengths = np.linalg.norm(A, axis=0)
+    hidden = lengths <= tolerance * lengths.max(initial=0.0)
+    scale = np.where(hidden, 1.0, lengths)
+    U, sigma, Vt = np.linalg.svd(A / scale, full_matrices=False)
+    kept = sigma > tolerance * sigma.max(initial=0.0)
+    shown = int(kept.sum())
+    V = Vt[kept].T / scale[:, None]
+    beta = start + V @ ((U[:, kept].T @ (z - A @ start)) / sigma[kept])
+    half = V / sigma[kept]
+    covariance = half @ half.T
+    if shown < A.shape[1]:
+        loose = np.linalg.norm(Vt[kept], axis=0) < 1.0 - 1e-9  # touched by a direction that was not shown
+        covariance[loose, loose] = np.inf
+    values = np.linalg.svd(A, compute_uv=False)
+    condition = float(values[0] / values[-1]) if shown == A.shape[1] and values[-1] > 0.0 else np.inf
+    return beta, covariance, shown, condition
+
+
+def _known(base: BaseParameters, v: Array, a: Array) -> Array:
+    """(N, nv) torques of friction and rotors where these are not identified: as the robot's file has them."""
+    robot = base.robot
+    if not base.inertial:
+        return np.zeros_like(v)
+    return np.asarray(robot.damping * v + robot.friction * np.sign(v) + robot.armature * a)
+
+
+def _bad(name: str, value: float) -> bool:
+    return name.startswith(("fv ", "fc ", "Ia ")) and value < 0.0
+
+
+def _rms(x: Array) -> Array:
+    return np.asarray(np.sqrt(np.mean(x**2, axis=0)))

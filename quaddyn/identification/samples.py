@@ -1,0 +1,112 @@
+"""Measured motion: samples of configuration, velocity, acceleration, torques and contact forces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.robot import Robot
+from ..urdf.tree import Array, FrozenArrays
+from .regression import check_samples
+
+#: Where contact forces act: at the origin of the named frame, or at the lowest point of the named foot's sphere.
+Place = Literal["frame", "ground"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Samples(FrozenArrays):
+    """N samples of the motion of one robot, ``M a + h = S^T tau + sum_i J_i^T f_i`` plus noise.
+
+    Attributes:
+        q: (N, nq) configurations.
+        v: (N, nv) velocities [rad/s, m/s].
+        a: (N, nv) accelerations [rad/s^2, m/s^2].
+        tau: (N, nu) torques of the actuated joints, in the order of ``robot.actuated`` [N m, N].
+        forces: frame name -> (N, 3) forces [N] or (N, 6) forces and torques [N, N m] on the robot, world axes.
+        place: "frame": forces act at the frame's origin, as those of `Dynamics.rnea` do; "ground": at the lowest point
+            of the foot's sphere, as those of `Simulation` do.
+    """
+
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+    forces: Mapping[str, Array] = field(default_factory=dict)
+    place: Place = "frame"
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    def __getitem__(self, which: slice | NDArray[np.intp]) -> Samples:
+        """Some of the samples."""
+        forces = {name: f[which] for name, f in self.forces.items()}
+        return Samples(self.q[which], self.v[which], self.a[which], self.tau[which], forces, self.place)
+
+    def check(self, robot: Robot) -> None:
+        """Raise unless these are samples of `robot`.
+
+        Raises:
+            ArgumentError: naming array, sample and value that are wrong.
+            ArgumentTypeError: not float64 arrays.
+            UnknownNameError: a force at a frame that does not exist.
+        """
+        check_samples(robot, q=self.q, v=self.v, a=self.a, tau=self.tau)
+        if self.place not in ("frame", "ground"):
+            raise ArgumentError(f'place: expected "frame" or "ground", got {self.place!r}')
+        for name, f in self.forces.items():
+            robot.frame_id(name)
+            what = f"forces[{name!r}]"
+            if type(f) is not np.ndarray or f.dtype != np.float64:
+                raise ArgumentTypeError(f"{what}: expected a float64 numpy array, got {type(f).__name__}")
+            if self.place == "ground" and (name not in robot.legs or f.shape[-1:] != (3,)):
+                raise ArgumentError(f"{what}: on the ground only feet carry forces, (N, 3); feet are {robot.feet}")
+            if f.ndim != 2 or f.shape[0] != len(self) or f.shape[1] not in (3, 6):
+                raise ArgumentError(f"{what}: expected shape ({len(self)}, 3) or ({len(self)}, 6), got {f.shape}")
+            if not np.isfinite(f).all():
+                row, column = np.argwhere(~np.isfinite(f))[0]
+                raise ArgumentError(f"{what}: every entry must be finite, got {f[row, column]} in sample {row}")
+
+
+class Measured:
+    """The left side of the regression: generalized forces of actuators and contacts.
+
+    Owns mutable memory: one per thread.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot, self._model, self._data = robot, robot.model, robot.model.createData()
+
+    def force(self, samples: Samples) -> Array:
+        """(N, nv) ``S^T tau + sum_i J_i^T f_i``."""
+        y = np.zeros((len(samples), self.robot.nv))
+        y[:, self.robot.actuated_index] = samples.tau
+        if samples.forces:
+            f = np.concatenate([*samples.forces.values()], axis=1)
+            y += np.einsum("nij,ni->nj", self.jacobians(samples), f)
+        return y
+
+    def jacobians(self, samples: Samples) -> Array:
+        """(N, k, nv) Jacobians of all force components, world axes, in the order of ``samples.forces``."""
+        model, data, robot = self._model, self._data, self.robot
+        sizes = [f.shape[1] for f in samples.forces.values()]
+        out = np.empty((len(samples), sum(sizes), robot.nv))
+        frames = [robot.frame_id(name) for name in samples.forces]
+        radii = [robot.legs[n].foot.radius if samples.place == "ground" else 0.0 for n in samples.forces]
+        for k, q in enumerate(samples.q):
+            pin.computeJointJacobians(model, data, q)
+            start = 0
+            for frame, size, radius in zip(frames, sizes, radii, strict=True):
+                pin.updateFramePlacement(model, data, frame)
+                J = pin.getFrameJacobian(model, data, frame, pin.LOCAL_WORLD_ALIGNED).reshape(6, -1)
+                out[k, start : start + size] = J[:size]
+                if radius:  # the material point under the centre, see `contact_jacobian`
+                    out[k, start] -= radius * J[4]
+                    out[k, start + 1] += radius * J[3]
+                start += size
+        return out

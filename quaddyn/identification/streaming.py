@@ -1,0 +1,182 @@
+"""Least squares over data of any length in constant memory: triangles that absorb rows (TSQR).
+
+Of the rows ``[H y]`` that one generalized force has contributed only the triangle R of their QR factorization is kept.
+Stacking new rows under it and factorizing again loses nothing, and no normal equations square the condition number.
+
+Source: Golub and Van Loan, *Matrix Computations*, 2013, section 6.5.3; Demmel et al., *Communication-optimal parallel
+and sequential QR and LU factorizations*, 2012.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from .base import BaseParameters, base_parameters, triangle
+from .regression import chunks
+from .samples import Measured, Samples
+
+#: Samples regressed at once: enough for blocked matrix products, little enough for the cache.
+CHUNK = 1024
+
+
+class Triangle:
+    """The QR factor of all rows seen of one equation.
+
+    Args:
+        columns: (c,) which base parameters occur in it.
+
+    Attributes:
+        columns: as given.
+        rows: how many rows it holds.
+    """
+
+    def __init__(self, columns: NDArray[np.intp]) -> None:
+        self.columns, self.rows = columns, 0
+        self._R = np.zeros((0, len(columns) + 1))
+        self._waiting: list[Array] = []
+        self._count = 0
+
+    def absorb(self, rows: Array, count: int | None = None) -> None:
+        """Take in (m, c + 1) more rows; `count` of them where they are a triangle of more."""
+        self._waiting.append(rows)
+        self._count += len(rows)
+        self.rows += len(rows) if count is None else count
+        if self._count > 4 * self._R.shape[1]:  # few rows at a time would factorize the triangle again and again
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            self._R = triangle(np.concatenate([self._R, *self._waiting]))
+            self._waiting, self._count = [], 0
+
+    @property
+    def R(self) -> Array:
+        """(k, c + 1) upper triangle of ``[H[:, columns] y]``, k <= c + 1."""
+        self._flush()
+        return self._R
+
+    def spread(self, width: int) -> Array:
+        """(k, width + 1) the triangle in the columns of all base parameters."""
+        out = np.zeros((len(self.R), width + 1))
+        out[:, self.columns], out[:, -1] = self.R[:, :-1], self.R[:, -1]
+        return out
+
+    def residual(self, beta: Array) -> float:
+        """Norm of ``H beta - y`` over all rows."""
+        return float(np.linalg.norm(self.R[:, :-1] @ beta[self.columns] - self.R[:, -1]))
+
+
+class Accumulator:
+    """All that a fit needs of any number of samples, in memory that does not grow with them.
+
+    One triangle per generalized force, in the base parameters that it depends on: a leg's joint sees its leg alone, so
+    that this costs a fraction of one dense factorization, and rows can be weighted afterwards.  With `force_noise` one
+    more triangle holds the rows of each sample whitened together, since noise of one contact force enters many rows.
+
+    Owns mutable memory: one per thread or process; `merge` joins what several have gathered.
+
+    Args:
+        base: a robot, or its `base_parameters`.
+        torque_noise: standard deviation of the measured torques, (nu,) or one for all [N m, N]; unknown by default.
+        force_noise: standard deviation of each component of the measured contact forces [N] and, where measured, of
+            their torques [N m], one number for both; needs `torque_noise`.
+        root_noise: standard deviation of what is not modelled, on each generalized force without a motor [N, N m]; by
+            default the mean of `torque_noise`.
+
+    Attributes:
+        robot: as given.
+        base: base parameters.
+        samples: how many samples were added.
+    """
+
+    def __init__(
+        self,
+        base: Robot | BaseParameters,
+        *,
+        torque_noise: Array | float | None = None,
+        force_noise: float | None = None,
+        root_noise: float | None = None,
+    ) -> None:
+        self.base = base if isinstance(base, BaseParameters) else base_parameters(base)
+        self.robot = robot = self.base.robot
+        self._regressor, self._measured = self.base.regressor(), Measured(robot)
+        self.samples = 0
+        if force_noise is not None and torque_noise is None:
+            raise ArgumentError("force_noise: needs torque_noise, against which it is weighed")
+        self.noise: Array | None = None
+        if torque_noise is not None:
+            motors = np.broadcast_to(np.asarray(torque_noise, dtype=np.float64), (robot.nu,))
+            rest = float(motors.mean()) if root_noise is None else float(root_noise)
+            self.noise = np.full(robot.nv, rest)
+            self.noise[robot.actuated_index] = motors
+            if not (np.isfinite(self.noise).all() and (self.noise > 0.0).all()):
+                raise ArgumentError(
+                    f"torque_noise, root_noise: expected positive numbers, got {torque_noise}, {root_noise}"
+                )
+        if force_noise is not None and not (np.isfinite(force_noise) and force_noise >= 0.0):
+            raise ArgumentError(f"force_noise: expected a number of at least 0, got {force_noise}")
+        self.force_noise = force_noise or 0.0
+        width = self.base.size
+        supports = [np.flatnonzero(row) for row in self._regressor.support]
+        self.rows = tuple(Triangle(columns) for columns in supports)
+        self.whitened = Triangle(np.arange(width))
+
+    def add(self, samples: Samples) -> None:
+        """Take in samples.
+
+        Raises:
+            ArgumentError: they are no samples of this robot; nothing is taken in then.
+        """
+        samples.check(self.robot)
+        for part in chunks(len(samples), CHUNK):
+            self._add(samples[part])
+
+    def _add(self, samples: Samples) -> None:
+        robot = self.robot
+        H, y = self._regressor(samples.q, samples.v, samples.a), self._measured.force(samples)
+        if self.base.inertial:  # friction and rotor inertia count as known
+            y -= robot.damping * samples.v + robot.friction * np.sign(samples.v) + robot.armature * samples.a
+        for j, row in enumerate(self.rows):
+            row.absorb(np.column_stack([H[:, j, row.columns], y[:, j]]))
+        if self.force_noise and samples.forces:
+            assert self.noise is not None
+            J = self._measured.jacobians(samples)
+            S = np.einsum("nij,nik->njk", J, J) * self.force_noise**2
+            S[:, np.arange(self.robot.nv), np.arange(self.robot.nv)] += self.noise**2
+            white = np.linalg.solve(np.linalg.cholesky(S), np.concatenate([H, y[:, :, None]], axis=2))
+            self.whitened.absorb(white.reshape(-1, self.base.size + 1))
+        elif self.force_noise:
+            assert self.noise is not None
+            white = np.concatenate([H, y[:, :, None]], axis=2) / self.noise[:, None]
+            self.whitened.absorb(white.reshape(-1, self.base.size + 1))
+        self.samples += len(samples)
+
+    def merge(self, other: Accumulator) -> None:
+        """Take in what another accumulator of the same robot and noise has gathered.
+
+        Raises:
+            ArgumentError: it is of another robot, of other parameters or of other noise.
+        """
+        mine, theirs = self.base, other.base
+        same = mine.names == theirs.names and np.array_equal(mine.K, theirs.K) and self.force_noise == other.force_noise
+        noises = [np.zeros(0) if x.noise is None else x.noise for x in (self, other)]
+        if not same or not np.array_equal(noises[0], noises[1]):
+            raise ArgumentError("other: gathered for another robot, other base parameters or other noise")
+        pairs = [*zip(self.rows, other.rows, strict=True), (self.whitened, other.whitened)]
+        for to, of in pairs:
+            to.absorb(of.R, of.rows)
+        self.samples += other.samples
+
+    def weighted(self, noise: Array) -> Array:
+        """(r + 1, r + 1) at most: the triangle of all rows, each divided by its (nv,) noise."""
+        parts = [row.spread(self.base.size) / s for row, s in zip(self.rows, noise, strict=True)]
+        return triangle(np.concatenate(parts))
+
+    def residuals(self, beta: Array) -> Array:
+        """(nv,) root mean square of ``Hb beta - y`` in each generalized force [N m, N]."""
+        norms = np.array([row.residual(beta) for row in self.rows])
+        return np.asarray(norms / np.sqrt(max(self.samples, 1)))

@@ -1,0 +1,508 @@
+"""Identification: noisy motion in, parameters out that predict torques to the noise and belong to a physical robot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import quaddyn as qd
+from quaddyn.control import JointPD, gravity_compensation
+from quaddyn.identification import (
+    Accumulator,
+    Identification,
+    Samples,
+    base_parameters,
+    exciting_trajectory,
+    identify,
+    load,
+    save,
+    solve,
+    stream,
+)
+from quaddyn.identification.consistent import minimize, spread_out
+from quaddyn.identification.inertia import (
+    from_log_cholesky,
+    inertial_of,
+    is_consistent,
+    log_cholesky,
+    parameters_of,
+    pseudo_inertia,
+)
+from quaddyn.identification.regression import StackedRegressor, random_states
+from quaddyn.identification.samples import Measured
+
+Array = np.ndarray
+
+
+def another_machine(robot: qd.Robot, rng: np.random.Generator, spread: float = 0.2) -> Array:
+    """Parameters of a physical robot some way off the file's, with friction and rotors."""
+    delta = qd.Dynamics(robot).parameters().reshape(-1, 13).copy()
+    for row, body in zip(delta, robot.bodies, strict=True):
+        if row[9] > 0.0:
+            J = spread_out(pseudo_inertia(row[:10]))
+            U = np.eye(4) + spread * np.triu(rng.standard_normal((4, 4)))
+            L = np.linalg.cholesky(J)
+            row[:10] = parameters_of(L @ U @ U.T @ L.T)
+        if body.joint is not None:
+            row[10:] = rng.uniform(0.5, 1.5, 3) * [0.1, 0.2, 0.01]
+    return delta.ravel()
+
+
+def measured(
+    robot: qd.Robot, delta: Array, states: tuple[Array, Array, Array], rng: np.random.Generator, noise: float = 0.02
+) -> tuple[Samples, Array, float]:
+    """What sensors read of a machine with parameters delta: samples, the noise of the torques and that of the forces.
+
+    The feet of a floating base get the least forces that carry its motion.
+    """
+    q, v, a = states
+    y = StackedRegressor(robot)(q, v, a) @ delta
+    forces, sigma = {}, 0.0
+    if robot.root != "fixed":
+        zero = np.zeros((len(q), 3))
+        J = Measured(robot).jacobians(Samples(q, v, a, y[:, 6:], dict.fromkeys(robot.feet, zero), "ground"))
+        f = np.einsum("nij,nj->ni", np.linalg.pinv(J[:, :, :6].transpose(0, 2, 1)), y[:, :6])
+        y = y - np.einsum("nij,ni->nj", J, f)
+        sigma = noise * float(np.sqrt(np.mean(f**2)))
+        f = f + sigma * rng.standard_normal(f.shape)
+        forces = {foot: f[:, 3 * i : 3 * i + 3] for i, foot in enumerate(robot.feet)}
+    tau = y[:, robot.actuated_index]
+    deviation = noise * np.sqrt(np.mean(tau**2, axis=0))
+    tau = tau + deviation * rng.standard_normal(tau.shape)
+    return Samples(q, v, a, tau, forces, "ground" if forces else "frame"), deviation, sigma
+
+
+def error(robot: qd.Robot, found: Identification, delta: Array, states: tuple[Array, Array, Array]) -> Array:
+    """(nv,) root mean square difference of predicted and true generalized forces."""
+    truth = StackedRegressor(robot)(*states) @ delta
+    return np.asarray(np.sqrt(np.mean((found.predict(*states) - truth) ** 2, axis=0)))
+
+
+@pytest.fixture(scope="module")
+def ur5() -> qd.Robot:
+    return qd.load("ur5")
+
+
+@pytest.fixture(scope="module")
+def ur5_data(ur5: qd.Robot) -> tuple[Array, Samples, Array]:
+    rng = np.random.default_rng(0)
+    delta = another_machine(ur5, rng)
+    samples, deviation, _ = measured(ur5, delta, random_states(ur5, 2000, rng), rng)
+    return delta, samples, deviation
+
+
+@pytest.fixture(scope="module")
+def go2() -> qd.Robot:
+    return qd.load("go2")
+
+
+# -- the bars --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["ur5", "rx90", "go2", "solo8", "double_pendulum_continuous"])
+@pytest.mark.parametrize("method", ["weighted", "consistent"])
+def test_prediction_of_unseen_torques_is_as_good_as_the_noise_allows(name: str, method: str) -> None:
+    """Bar: twice the noise floor, which is what the true parameters leave; reached: hardly above it."""
+    robot, rng = qd.load(name), np.random.default_rng(3)
+    delta = another_machine(robot, rng)
+    samples, deviation, force = measured(robot, delta, random_states(robot, 1200, rng), rng)
+    learned, unseen = samples[:800], samples[800:]
+    found = identify(robot, learned, method=method, torque_noise=deviation, force_noise=force or None)
+    base = found.base
+    floor = np.sqrt(
+        np.mean((base.regressor()(unseen.q, unseen.v, unseen.a) @ base.of(delta) - y_of(robot, unseen)) ** 2, 0)
+    )
+    assert np.all(found.validate(unseen).error <= 1.2 * floor)
+    assert found.shown == base.size
+    assert found.converged
+    # and without the noise of the measurement, far below it
+    assert np.all(error(robot, found, delta, (unseen.q, unseen.v, unseen.a)) <= 0.5 * floor)
+    if method == "consistent":
+        assert found.inconsistent == ()
+
+
+def y_of(robot: qd.Robot, samples: Samples) -> Array:
+    return Measured(robot).force(samples)
+
+
+@pytest.fixture(scope="module")
+def walked(go2: qd.Robot) -> Samples:
+    """Go2 on its feet in the simulator, legs stirred about home."""
+    sim, pd, dyn = qd.Simulation(go2), JointPD(go2), qd.Dynamics(go2)
+    rng = np.random.default_rng(5)
+    phases, rates = rng.uniform(0, 2 * np.pi, (2, go2.nu)), rng.uniform(1.0, 4.0, go2.nu)
+    rows = []
+    for k in range(1400):
+        target = go2.q_home.copy()
+        stir = np.sin(rates * sim.time * 2 * np.pi + phases[0]) + np.sin(0.6 * sim.time * 2 * np.pi + phases[1])
+        target[7:] += 0.12 * stir * min(1.0, sim.time)
+        hold = gravity_compensation(dyn.update(sim.q, sim.v))
+        q, v = sim.q, sim.v
+        sim.step(pd.compute(q, v, target, feedforward=hold.tau).tau)
+        if k >= 400:
+            rows.append((q, v, (sim.v - v) / sim.dt, sim.tau, *sim.contact_forces.values()))
+    q, v, a, tau, *f = (np.array(x) for x in zip(*rows, strict=True))
+    return Samples(q, v, a, tau, dict(zip(go2.feet, f, strict=True)), "ground")
+
+
+def test_floating_base_is_identified_from_torques_and_contact_forces_of_the_simulator(
+    go2: qd.Robot, walked: Samples
+) -> None:
+    rng = np.random.default_rng(6)
+    torque, force = 0.05, 0.5  # [N m], [N]
+    noisy = Samples(
+        walked.q,
+        walked.v,
+        walked.a,
+        walked.tau + torque * rng.standard_normal(walked.tau.shape),
+        {foot: f + force * rng.standard_normal(f.shape) for foot, f in walked.forces.items()},
+        "ground",
+    )
+    wrong = another_machine(go2, rng)  # what the file is taken to say
+    learned, unseen = noisy[np.arange(0, 1000, 2)], noisy[np.arange(1, 1000, 2)]
+    truth = qd.Dynamics(go2).parameters()
+    H = StackedRegressor(go2)(unseen.q, unseen.v, unseen.a)
+    floor = np.sqrt(np.mean((H @ truth - y_of(go2, unseen)) ** 2, axis=0))
+    for method in ("weighted", "consistent"):
+        found = identify(go2, learned, method=method, torque_noise=torque, force_noise=force, prior=wrong)
+        assert np.all(found.validate(unseen).error <= 1.1 * floor), method
+    assert found.inconsistent == ()
+    before = np.sqrt(np.mean((H @ wrong - y_of(go2, unseen)) ** 2, axis=0))
+    assert np.median(before / floor) > 2.0  # the prior alone would not do
+    mass = sum(i.mass for i in found.inertials.values())
+    assert mass == pytest.approx(go2.mass, rel=0.01)
+
+
+# -- streaming -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("method", ["least_squares", "weighted", "consistent"])
+@pytest.mark.parametrize("whitened", [False, True])
+def test_streaming_equals_batch(method: str, whitened: bool) -> None:
+    robot, rng = qd.load("solo8"), np.random.default_rng(1)
+    delta = another_machine(robot, rng)
+    samples, deviation, force = measured(robot, delta, random_states(robot, 300, rng), rng)
+    noise = {"torque_noise": deviation, "force_noise": force} if whitened else {}
+    base = base_parameters(robot)
+    batch = identify(base, samples, method=method, **noise)
+    pieces = identify(base, (samples[i : i + 7] for i in range(0, 300, 7)), method=method, **noise)
+    scale = np.abs(batch.beta).max()
+    np.testing.assert_allclose(pieces.beta, batch.beta, atol=1e-10 * scale)
+    np.testing.assert_allclose(pieces.covariance, batch.covariance, atol=1e-10 * np.abs(batch.covariance).max())
+    np.testing.assert_allclose(pieces.noise, batch.noise, rtol=1e-10)
+    halves = [Accumulator(base, **noise) for _ in range(2)]  # as two processes would
+    halves[0].add(samples[:100])
+    halves[1].add(samples[100:])
+    halves[0].merge(halves[1])
+    np.testing.assert_allclose(solve(halves[0], method=method).beta, batch.beta, atol=1e-10 * scale)
+
+
+def test_least_squares_is_the_textbooks(ur5: qd.Robot, ur5_data: tuple[Array, Samples, Array]) -> None:
+    _, samples, deviation = ur5_data
+    base = base_parameters(ur5)
+    H = base.regressor()(samples.q, samples.v, samples.a)
+    plain = np.linalg.lstsq(H.reshape(-1, base.size), samples.tau.ravel(), rcond=None)[0]
+    np.testing.assert_allclose(identify(base, samples, method="least_squares").beta, plain, atol=1e-10)
+    A, z = (H / deviation[:, None]).reshape(-1, base.size), (samples.tau / deviation).ravel()
+    found = identify(base, samples, method="weighted", torque_noise=deviation)
+    np.testing.assert_allclose(found.beta, np.linalg.lstsq(A, z, rcond=None)[0], atol=1e-10)
+    np.testing.assert_allclose(found.covariance, np.linalg.inv(A.T @ A), rtol=1e-8, atol=1e-12)
+
+
+def test_an_accumulator_holds_no_more_after_more_samples(ur5: qd.Robot, ur5_data: tuple[Array, Samples, Array]) -> None:
+    gathered = Accumulator(ur5)
+    gathered.add(ur5_data[1])
+    size = sum(row.R.size for row in gathered.rows)
+    gathered.add(ur5_data[1])
+    assert sum(row.R.size for row in gathered.rows) == size
+    assert gathered.samples == 4000
+
+
+# -- uncertainty -----------------------------------------------------------------------------------------------------
+def test_deviations_and_bands_say_how_wrong_the_answer_is(ur5: qd.Robot) -> None:
+    """Over 60 repetitions of the experiment, errors over their stated deviation have a mean square of 1."""
+    base, rng = base_parameters(ur5), np.random.default_rng(2)
+    delta, states = another_machine(ur5, rng), random_states(ur5, 100, rng)
+    probe = random_states(ur5, 5, rng)
+    truth = base.regressor()(*probe) @ base.of(delta)
+    scores, bands = [], []
+    for _ in range(60):
+        samples, deviation, _ = measured(ur5, delta, states, rng)
+        found = identify(base, samples, method="weighted", torque_noise=deviation)
+        scores.append(((found.beta - base.of(delta)) / found.deviation) ** 2)
+        bands.append(((found.predict(*probe) - truth) / found.band(*probe)) ** 2)
+    assert np.mean(scores) == pytest.approx(1.0, abs=0.1)
+    assert np.mean(bands) == pytest.approx(1.0, abs=0.2)
+
+
+def test_unknown_noise_is_estimated_torque_by_torque(ur5: qd.Robot, ur5_data: tuple[Array, Samples, Array]) -> None:
+    _, samples, deviation = ur5_data
+    found = identify(ur5, samples, method="weighted")
+    np.testing.assert_allclose(found.noise, deviation, rtol=0.1)
+    known = identify(ur5, samples, method="weighted", torque_noise=deviation)
+    np.testing.assert_allclose(found.deviation, known.deviation, rtol=0.1)
+
+
+def test_what_the_data_do_not_show_is_kept_from_the_prior_and_said(ur5: qd.Robot) -> None:
+    rng = np.random.default_rng(0)
+    q, v, a = random_states(ur5, 200, rng)
+    delta = another_machine(ur5, rng)
+    samples, _, _ = measured(ur5, delta, (q, 0 * v, 0 * a), rng)  # at rest: gravity alone
+    for method in ("least_squares", "weighted", "consistent"):
+        found = identify(ur5, samples, method=method)
+        assert found.shown < found.base.size
+        assert np.isfinite(found.beta).all()
+    found = identify(ur5, samples, method="weighted")
+    friction = [k for k, i in enumerate(found.base.independent) if found.base.names[i].startswith("fv")]
+    assert np.isinf(found.deviation[friction]).all()
+    np.testing.assert_allclose(found.beta[friction], ur5.damping, atol=1e-10)
+    assert np.isfinite(found.band(q, v, a)).all()
+
+
+def test_friction_and_rotors_count_as_known_with_inertial_parameters_alone(ur5: qd.Robot) -> None:
+    rng = np.random.default_rng(0)
+    delta = another_machine(ur5, rng).reshape(-1, 13)
+    delta[1:, 10], delta[1:, 11], delta[1:, 12] = ur5.damping, ur5.friction, ur5.armature
+    states = random_states(ur5, 200, rng)
+    samples, _, _ = measured(ur5, delta.ravel(), states, rng, noise=1e-9)
+    base = base_parameters(ur5, inertial=True)
+    found = identify(base, samples, method="weighted")
+    np.testing.assert_allclose(found.beta, base.of(delta[:, :10].ravel()), atol=1e-6)
+    np.testing.assert_allclose(found.predict(*states), samples.tau, atol=1e-5)
+
+
+# -- physical consistency --------------------------------------------------------------------------------------------
+@settings(max_examples=25, deadline=None)
+@given(
+    name=st.sampled_from(["ur5", "two_link_leg", "double_pendulum_continuous", "planar_3r", "finger_edu"]),
+    seed=st.integers(0, 2**31),
+    noise=st.floats(1e-3, 30.0),
+    count=st.integers(1, 60),
+    weight=st.floats(1e-4, 100.0),
+)
+def test_consistent_fits_are_always_valid(name: str, seed: int, noise: float, count: int, weight: float) -> None:
+    """However few and however bad the data: even torques that are nothing but noise."""
+    robot, rng = qd.load(name), np.random.default_rng(seed)
+    q, v, a = random_states(robot, count, rng)
+    tau = noise * rng.standard_normal((count, robot.nu))
+    found = identify(robot, Samples(q, v, a, tau), torque_noise=1.0, prior_weight=weight)
+    assert found.inconsistent == ()
+    assert np.isfinite(found.covariance).all()
+    assert found.converged
+    for body, inertial in found.inertials.items():
+        if body != robot.bodies[0].name:
+            first, second, third = np.linalg.eigvalsh(inertial.inertia)
+            assert inertial.mass > 0.0
+            assert 0.0 < third <= first + second + 1e-12 * third, body
+
+
+def test_least_squares_alone_is_not_physical_and_the_consistent_fit_is(
+    ur5: qd.Robot, ur5_data: tuple[Array, Samples, Array]
+) -> None:
+    few = ur5_data[1][:40]
+    assert identify(ur5, few, method="least_squares").inconsistent
+    assert identify(ur5, few, method="consistent").inconsistent == ()
+
+
+def test_the_consistent_fit_is_the_minimum_of_a_convex_problem(
+    ur5: qd.Robot, ur5_data: tuple[Array, Samples, Array]
+) -> None:
+    """In the parameters themselves its gradient vanishes, whatever coordinates and start the search used."""
+    _, samples, deviation = ur5_data
+    base, prior = base_parameters(ur5), qd.Dynamics(ur5).parameters()
+    gathered = Accumulator(base, torque_noise=deviation)
+    gathered.add(samples[:300])
+    assert gathered.noise is not None
+    R = gathered.weighted(gathered.noise)
+    A, z, w = R[:, :-1] @ base.K, R[:, -1], 0.7
+    found = minimize(A, z, prior, width=13, weight=w)
+    assert found.converged
+    g = (A.T @ (A @ found.phi - z)).reshape(-1, 13)
+    units = pseudo_inertia(np.eye(10))
+    for k, body in enumerate(ur5.bodies[1:], start=1):
+        J0 = spread_out(pseudo_inertia(prior.reshape(-1, 13)[k, :10]))
+        J = pseudo_inertia(found.phi.reshape(-1, 13)[k, :10])
+        pull = np.einsum("aij,ji->a", units, w * (np.linalg.inv(J0) - np.linalg.inv(J)))
+        np.testing.assert_allclose(g[k, :10], -pull, atol=1e-5 * np.abs(pull).max(), err_msg=body.name)
+
+
+@given(theta=st.lists(st.floats(-2.0, 2.0), min_size=10, max_size=10))
+def test_every_log_cholesky_point_is_a_body_and_back(theta: list[float]) -> None:
+    p = from_log_cholesky(np.array(theta))
+    assert is_consistent(p)
+    np.testing.assert_allclose(log_cholesky(p), theta, atol=1e-8)
+    np.testing.assert_allclose(parameters_of(pseudo_inertia(p)), p, rtol=1e-12, atol=1e-12)
+
+
+def test_inertial_of_inverts_the_parameters_of_a_robot(go2: qd.Robot) -> None:
+    for body, p in zip(go2.bodies, qd.Dynamics(go2).parameters(inertial=True).reshape(-1, 10), strict=True):
+        back = inertial_of(p)
+        assert back.mass == pytest.approx(body.inertial.mass)
+        np.testing.assert_allclose(back.com, body.inertial.com, atol=1e-15)
+        np.testing.assert_allclose(back.inertia, body.inertial.inertia, atol=1e-12)
+        assert is_consistent(p)
+    assert not is_consistent(np.array([1.0, 0, 0, 1.0, 0, 3.0, 0, 0, 0, 1.0]))  # the triangle inequality
+    assert not is_consistent(np.array([1.0, 0, 0, 1.0, 0, 1.0, 0, 0, 0, -1.0]))
+    with pytest.raises(qd.ArgumentError, match="positive definite"):
+        log_cholesky(np.array([1.0, 0, 0, 1.0, 0, 3.0, 0, 0, 0, 1.0]))
+
+
+# -- exciting motion -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["ur5", "z1", "planar_3r", "double_pendulum_continuous", "solo12"])
+def test_exciting_motion_obeys_the_limits_starts_at_rest_and_beats_chance(name: str) -> None:
+    robot = qd.load(name, root="fixed")
+    iterations = 5 if name == "solo12" else 30
+    shares: list[float] = []
+    motion = exciting_trajectory(robot, iterations=iterations, seed=4, progress=shares.append)
+    q, v, a = motion.at(np.linspace(0.0, 2.0 * motion.period, 4001))
+    single = [j.idx_q for j in list(robot.model.joints)[1:] if j.nq == 1]
+    assert np.all(q[:, single] >= robot.lower[single])
+    assert np.all(q[:, single] <= robot.upper[single])
+    assert np.all(np.abs(v) <= np.where(np.isfinite(robot.velocity_limits), robot.velocity_limits, np.inf))
+    assert np.abs(a).max() <= 20.0
+    np.testing.assert_allclose(np.abs(v[[0, 2000, 4000]]).max(), 0.0, atol=1e-9)
+    np.testing.assert_allclose(np.abs(a[[0, 2000, 4000]]).max(), 0.0, atol=1e-8)
+    np.testing.assert_allclose(np.gradient(v, motion.period / 2000, axis=0)[1:-1], a[1:-1], atol=1e-2 * np.abs(a).max())
+    assert motion.condition < motion.initial_condition
+    assert shares[-1] == 1.0
+    assert shares == sorted(shares)
+    again = exciting_trajectory(robot, iterations=iterations, seed=4)
+    np.testing.assert_array_equal(again.sines, motion.sines)
+
+
+def test_exciting_motion_identifies_an_arm(ur5: qd.Robot) -> None:
+    rng = np.random.default_rng(0)
+    delta, base = another_machine(ur5, rng), base_parameters(ur5)
+    motion = exciting_trajectory(base, iterations=50, seed=1)
+    samples, deviation, _ = measured(ur5, delta, motion.at(np.arange(0.0, 10.0, 0.01)), rng)
+    found = identify(base, samples, torque_noise=deviation)
+    states = random_states(ur5, 200, rng)
+    assert found.shown == base.size
+    assert np.all(error(ur5, found, delta, motion.at(rng.uniform(0, 10, 100))) < 0.5 * deviation)
+    torque = np.sqrt(np.mean((StackedRegressor(ur5)(*states) @ delta) ** 2, axis=0))
+    assert np.all(error(ur5, found, delta, states) < 0.2 * torque)  # and far outside of the motion
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "word"),
+    [
+        ("go2", {}, "fixed"),
+        ("ur5", {"harmonics": 2}, "harmonics"),
+        ("ur5", {"samples": 3}, "samples"),
+        ("ur5", {"period": -1.0}, "period"),
+        ("ur5", {"margin": 1.0}, "margin"),
+    ],
+)
+def test_motion_that_cannot_be_is_refused(name: str, options: dict[str, float], word: str) -> None:
+    with pytest.raises(qd.ArgumentError, match=word):
+        exciting_trajectory(qd.load(name), **options)  # type: ignore[arg-type]
+
+
+# -- data sets -------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def sample(go2: qd.Robot) -> Samples:
+    rng = np.random.default_rng(0)
+    return measured(go2, another_machine(go2, rng), random_states(go2, 50, rng), rng)[0]
+
+
+@pytest.mark.parametrize("ending", ["csv", "npz"])
+def test_data_sets_come_back_as_they_went(tmp_path: Path, go2: qd.Robot, sample: Samples, ending: str) -> None:
+    path = tmp_path / f"data.{ending}"
+    save(path, go2, sample)
+    shares: list[float] = []
+    whole, parts = load(path, go2), list(stream(path, go2, chunk=7, progress=shares.append))
+    assert [len(p) for p in parts] == [7] * 7 + [1]
+    assert shares[-1] == 1.0
+    for field in ("q", "v", "a", "tau"):
+        np.testing.assert_array_equal(getattr(whole, field), getattr(sample, field))
+        np.testing.assert_array_equal(np.concatenate([getattr(p, field) for p in parts]), getattr(sample, field))
+    assert whole.place == sample.place
+    for foot, f in sample.forces.items():
+        np.testing.assert_array_equal(whole.forces[foot], f)
+
+
+def test_columns_and_joints_in_another_order_are_put_right(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
+    path = tmp_path / "data.csv"
+    save(path, go2, sample)
+    rows = [line.split(",") for line in path.read_text().splitlines()]
+    order = np.random.default_rng(0).permutation(len(rows[0]))
+    order = np.array([*(i for i in order if rows[0][i][0] != "g"), *(i for i, n in enumerate(rows[0]) if n[0] == "g")])
+    path.write_text("\n".join(",".join(np.array(row)[order]) for row in rows))
+    np.testing.assert_array_equal(load(path, go2).tau, sample.tau)
+    other = tmp_path / "data.npz"
+    flipped = {"q": sample.q, "v": sample.v, "a": sample.a, "tau": sample.tau[:, ::-1]}
+    np.savez(other, **flipped, joints=np.array(go2.actuated[::-1]))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(load(other, go2).tau, sample.tau)
+
+
+def spoil_csv(text: str) -> Iterator[tuple[str, str]]:
+    head, first, *rest = text.splitlines()
+    tail = "\n".join(rest)
+    yield "", "missing"
+    yield head, "no samples"
+    yield f"{head}\n{first},1\n{tail}", "numbers, got"
+    yield f"{head}\n{first}\n{'x' + rest[0][1:]}\n", ":3: "
+    yield f"{head}\n{'nan,' + first.split(',', 1)[1]}\n", "finite"
+    yield head.replace("tau FL_hip_joint", "tau FL_hop_joint") + f"\n{first}", "'tau FL_hip_joint'"
+    yield head.replace("q 1", "q 0") + f"\n{first}", "twice"
+    yield f"{head},zeal\n{first},0", "means nothing"
+    yield head.replace("g FL", "g FI") + f"\n{first}", "FI"
+    yield head.replace("g FL", "f FL") + f"\n{first}", "mixed"
+
+
+def test_a_spoiled_csv_is_named(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
+    path = tmp_path / "data.csv"
+    save(path, go2, sample)
+    for k, (text, word) in enumerate(spoil_csv(path.read_text())):
+        bad = tmp_path / f"bad{k}.csv"
+        bad.write_text(text)
+        with pytest.raises(qd.ArgumentError, match=word):
+            load(bad, go2)
+
+
+def test_a_spoiled_npz_is_named(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
+    good = {"q": sample.q, "v": sample.v, "a": sample.a, "tau": sample.tau}
+    path = tmp_path / "bad.npz"
+    for change, word in (
+        ({"q": None}, "'q' is missing"),
+        ({"a": sample.a[:-1]}, "differ"),
+        ({"a": sample.a.astype(complex)}, "real numbers"),
+        ({"a": np.asfortranarray(sample.a)}, "Fortran"),
+        ({"v": sample.v * np.inf}, "finite"),
+        ({"v": sample.v[:, 1:]}, "shape"),
+        ({"joints": np.array(["a"])}, "joints"),
+        ({"place": np.array("air")}, "place"),
+        ({"f FL": np.zeros((50, 4))}, "shape"),
+        ({"zeal": np.zeros(3)}, "means nothing"),
+    ):
+        with np.errstate(invalid="ignore"):
+            np.savez(path, **{k: x for k, x in (good | change).items() if x is not None})
+        with pytest.raises(qd.ArgumentError, match=word):
+            load(path, go2)
+    path.write_bytes(b"PK\x03\x04 nothing")
+    with pytest.raises(qd.ArgumentError, match="NPZ"):
+        load(path, go2)
+    with pytest.raises(qd.ArgumentError, match="ending"):
+        load(tmp_path / "data.txt", go2)
+
+
+def test_bad_arguments_are_named(go2: qd.Robot, ur5: qd.Robot, sample: Samples) -> None:
+    with pytest.raises(qd.ArgumentError, match="shape"):
+        identify(ur5, sample)
+    with pytest.raises(qd.UnknownNameError, match="paw"):
+        identify(go2, Samples(sample.q, sample.v, sample.a, sample.tau, {"paw": np.zeros((50, 3))}))
+    with pytest.raises(qd.ArgumentError, match="torque_noise"):
+        identify(go2, sample, force_noise=1.0)
+    with pytest.raises(qd.ArgumentError, match="torque_noise"):
+        identify(go2, sample, torque_noise=-1.0)
+    with pytest.raises(qd.ArgumentError, match="method"):
+        identify(go2, sample, method="magic")  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentError, match="prior_weight"):
+        identify(go2, sample, prior_weight=0.0)
+    with pytest.raises(qd.ArgumentError, match="none"):
+        identify(go2, [])
+    with pytest.raises(qd.ArgumentTypeError, match="Samples"):
+        identify(go2, [3])  # type: ignore[list-item]
+    with pytest.raises(qd.ArgumentError, match="other"):
+        Accumulator(go2).merge(Accumulator(ur5))
