@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from quaddyn.errors import ArgumentError
-from quaddyn.hierarchy import HierarchySolver, Level, solve
+from quaddyn.hierarchy import HierarchySolver, Level, SolverPool, solve
 
 
 def solver_of(levels):
@@ -89,6 +89,24 @@ def test_impossible_numbers_in_the_buffers_come_out_flagged(bad):
     assert flagged.status == "inaccurate" or np.isfinite(flagged.x).all()
     solver.levels[0].A[0, 0] = 1.0
     assert solver.solve().verified
+
+
+def test_a_pool_solves_any_shape_and_starts_warm_only_when_told():
+    rng = np.random.default_rng(15)
+    pool = SolverPool(size=2)
+    for kind in ("generic", "box", "conflicting", "generic"):
+        levels = hp.problem(kind, rng)
+        cold = pool.solve(levels)
+        np.testing.assert_allclose(cold.x, solve(levels).x, atol=1e-9 * (1.0 + np.abs(cold.x).max()))
+        pool.solve(hp.problem("box", rng))
+        assert pool.solve(levels).x.tobytes() == cold.x.tobytes()
+        assert pool.solve(levels, warm=cold).path in ("equalities", "warm")
+    with pytest.raises(ArgumentError, match="solution"):
+        pool.solve(hp.problem("duplicated rows", rng), warm=pool.solve([Level(np.eye(2), np.ones(2))]))
+    with pytest.raises(ArgumentError, match="damping"):
+        pool.solve(levels, damping=-1.0)
+    with pytest.raises(ArgumentError, match="size"):
+        SolverPool(size=0)
 
 
 def test_shapes_are_checked():

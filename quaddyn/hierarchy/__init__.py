@@ -4,7 +4,7 @@ from .level import Level
 from .null_space import Solution, Task, equal_priority, prioritized, single_task
 from .solution import HierarchySolution, LevelSolution
 from .solve import solve
-from .solver import Buffers, HierarchySolver
+from .solver import Buffers, HierarchySolver, SolverPool
 
 __all__ = [
     "Buffers",
@@ -13,6 +13,7 @@ __all__ = [
     "Level",
     "LevelSolution",
     "Solution",
+    "SolverPool",
     "Task",
     "equal_priority",
     "prioritized",

@@ -102,6 +102,20 @@ def check_levels(levels: Sequence[Level]) -> int:
     return levels[0].n
 
 
+def check_options(rank_tolerance: float, damping: float, max_iterations: int) -> None:
+    """Raise for an option out of its range.
+
+    Raises:
+        ArgumentError: naming it.
+    """
+    if not (np.isfinite(damping) and damping >= 0.0):
+        raise ArgumentError(f"damping: expected a finite number >= 0, got {damping}")
+    if not 0.0 <= rank_tolerance < 1.0:
+        raise ArgumentError(f"rank_tolerance: expected a relative number in [0, 1), got {rank_tolerance}")
+    if max_iterations < 1:
+        raise ArgumentError(f"max_iterations: expected at least 1, got {max_iterations}")
+
+
 def _matrix(name: str, value: object) -> Array:
     try:
         out = np.asarray(value, dtype=np.float64)

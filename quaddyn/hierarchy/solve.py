@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from ..errors import ArgumentError
 from .active_set import descend
-from .level import Level, check_levels
+from .level import Level, check_levels, check_options
 from .null_space import RANK_TOLERANCE
 from .solution import HierarchySolution
 
@@ -43,12 +41,7 @@ def solve(
         ArgumentError: an option out of its range, levels of different widths, or a `warm` of another shape.
     """
     check_levels(levels)
-    if not (np.isfinite(damping) and damping >= 0.0):
-        raise ArgumentError(f"damping: expected a finite number >= 0, got {damping}")
-    if not 0.0 <= rank_tolerance < 1.0:
-        raise ArgumentError(f"rank_tolerance: expected a relative number in [0, 1), got {rank_tolerance}")
-    if max_iterations < 1:
-        raise ArgumentError(f"max_iterations: expected at least 1, got {max_iterations}")
+    check_options(rank_tolerance, damping, max_iterations)
     guess = None if warm is None else warm.working
     if guess is not None:
         size = sum(len(level.C) for level in levels)

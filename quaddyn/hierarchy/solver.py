@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import ArgumentError
-from .level import Array, Level
+from .level import Array, Level, check_levels, check_options
 from .null_space import RANK_TOLERANCE
 from .solution import BOTH, HierarchySolution, LevelSolution, signed_violation
 
@@ -95,6 +95,18 @@ class HierarchySolver:
         """Start cold: the next solve is not told the last one's working sets."""
         self._guessed = False
 
+    def recall(self, solution: HierarchySolution) -> None:
+        """Start warm: the next solve first tries the working sets of `solution`, of a problem of the same shape.
+
+        Raises:
+            ArgumentError: it is of another shape.
+        """
+        if [sides.shape for sides in solution.working] != [sides.shape for sides in self._guess]:
+            raise ArgumentError("solution: expected that of a problem with as many levels and inequalities")
+        for to, sides in zip(self._guess, solution.working, strict=True):
+            to[:] = sides
+        self._guessed = True
+
     def run(self, *, rank_tolerance: float = RANK_TOLERANCE, damping: float = 0.0, max_iterations: int = 500) -> Array:
         """Solve what is in the buffers and return x alone, a view that the next run overwrites; warm by itself."""
         self._core.descend(
@@ -156,3 +168,44 @@ class HierarchySolver:
         return HierarchySolution(
             x, tuple(out), status, float(stats[core.WORST]), int(stats[core.ITERATIONS]), path, tuple(working)
         )
+
+
+class SolverPool:
+    """`solve` with compiled solvers, one for each shape met so far; belongs to one thread.
+
+    Args:
+        size: how many shapes to keep, those used last.
+    """
+
+    def __init__(self, size: int = 64) -> None:
+        if size < 1:
+            raise ArgumentError(f"size: expected at least 1, got {size}")
+        self._size = size
+        self._solvers: dict[tuple[object, ...], HierarchySolver] = {}
+
+    def solve(
+        self,
+        levels: Sequence[Level],
+        *,
+        rank_tolerance: float = RANK_TOLERANCE,
+        damping: float = 0.0,
+        max_iterations: int = 500,
+        warm: HierarchySolution | None = None,
+    ) -> HierarchySolution:
+        """As `solve`, which see; the same arguments, the same answer to rounding."""
+        check_levels(levels)
+        check_options(rank_tolerance, damping, max_iterations)
+        shapes = tuple((len(level.A), len(level.C)) for level in levels)
+        key = (levels[0].n, shapes)
+        solver = self._solvers.pop(key, None)
+        if solver is None:
+            solver = HierarchySolver(levels[0].n, shapes)
+            while len(self._solvers) >= self._size:
+                del self._solvers[next(iter(self._solvers))]
+        self._solvers[key] = solver
+        solver.load(levels)
+        if warm is None:
+            solver.forget()
+        else:
+            solver.recall(warm)
+        return solver.solve(rank_tolerance=rank_tolerance, damping=damping, max_iterations=max_iterations)

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..hierarchy import HierarchySolution
+from ..hierarchy import HierarchySolution, SolverPool
 from ..robot.arguments import number, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
@@ -122,6 +122,7 @@ class WholeBodyController:
             raise ArgumentError(f"damping: expected a number >= 0, got {damping}")
         self.rank_tolerance, self.damping = float(rank_tolerance), float(damping)
         self._scales = scales(robot)
+        self._pool = SolverPool()
 
         level_0 = default_constraints(robot, self.dt) if constraints is None else list(constraints)
         rest: Levels = default_tasks(robot) if tasks is None else tasks
@@ -288,11 +289,11 @@ class WholeBodyController:
         options: Any = {"rank_tolerance": self.rank_tolerance, "damping": self.damping}
         shape = problem.shape
         warm = self._last[1] if self._last is not None and self._last[0] == shape else None
-        solution = solve_problem(problem, **options, warm=warm)
+        solution = solve_problem(problem, self._pool, **options, warm=warm)
         if warm is not None and not solution.verified:
-            solution = solve_problem(problem, **options)
+            solution = solve_problem(problem, self._pool, **options)
         if not (solution.kkt <= KKT and np.isfinite(solution.x).all()):
-            damped = solve_problem(problem, rank_tolerance=1e-7, damping=max(self.damping, 1e-6))
+            damped = solve_problem(problem, self._pool, rank_tolerance=1e-7, damping=max(self.damping, 1e-6))
             better = damped.kkt < solution.kkt or not np.isfinite(solution.x).all()
             solution = damped if better else solution
             outcome = "inaccurate"
@@ -308,7 +309,7 @@ class WholeBodyController:
         status = Status(outcome, "dense", violation, float(kkt))
 
         def resolve(changed: Problem) -> Array:
-            return solve_problem(changed, **options).x
+            return solve_problem(changed, self._pool, **options).x
 
         details = Details(problem, x, ranks, resolve)
         forces = {contact.name: f[contact.columns] for contact in tick.contacts}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..hierarchy import HierarchySolution, Level, solve
+from ..hierarchy import HierarchySolution, Level, SolverPool
 from ..urdf.tree import Array
 from .elimination import Elimination
 from .tick import Rows
@@ -90,17 +90,23 @@ class Problem:
 
 
 def solve_problem(
-    problem: Problem, *, rank_tolerance: float, damping: float, warm: HierarchySolution | None = None
+    problem: Problem,
+    pool: SolverPool,
+    *,
+    rank_tolerance: float,
+    damping: float,
+    warm: HierarchySolution | None = None,
 ) -> HierarchySolution:
     """The strict solution.
 
     Args:
         problem: the levels.
+        pool: of compiled solvers.
         rank_tolerance: relative, see `quaddyn.hierarchy.solve`.
         damping: likewise.
         warm: the solution of a problem with the same `Problem.shape`.
     """
-    return solve(problem.matrices(), rank_tolerance=rank_tolerance, damping=damping, warm=warm)
+    return pool.solve(problem.matrices(), rank_tolerance=rank_tolerance, damping=damping, warm=warm)
 
 
 def _group(elimination: Elimination, owner: str, rows: Rows) -> Group:
