@@ -4,9 +4,9 @@ Importing this module imports numba.  `Simulation` says what is computed; here i
 and frames, their Jacobians, the Delassus matrix, the solve, the new velocity, and the account of work.  Arrays are
 C-contiguous; nothing is checked.
 
-The inertia is factored as ``M + dt D = L^T L`` from the leaves to the root, which keeps the zeros between limbs; with
-Y the rows of ``J L^-1`` the Delassus matrix is ``Y Y^T``, and impulses lambda change velocities by ``L^-1 Y^T lambda``
-(Featherstone 2008, sec. 6.5).
+The inertia is factored as ``M + dt D = L^T L`` from the leaves to the root, which keeps the zeros between limbs
+(`sparse_inertia`); with Y the rows of ``J L^-1`` the Delassus matrix is ``Y Y^T``, and impulses lambda move joints
+by ``L^-1 Y^T lambda``.
 
 What belongs to the contacts of a step lives in one array of floats and one of integers, which `views` cuts up.  Rows
 3i, 3i + 1 of contact i are tangential, 3i + 2 is along the normal.
@@ -21,9 +21,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ..contact.solvers.compiled import solve, velocities
-from ..contact.solvers.compiled_step import contact_frame, factorize, solve_lower, solve_transposed
 from ..urdf.tree import Array
 from .collisions import collide
+from .sparse_inertia import factorize, solve_all_transposed, solve_lower, solve_transposed
 
 Index = NDArray[np.int64]
 
@@ -135,7 +135,7 @@ def fall(
         return False
     for i in range(nv):
         free[i] *= dt
-    solve_transposed_all(L, parent, free)
+    solve_all_transposed(L, parent, free)
     solve_lower(L, parent, free)
     for i in range(nv):
         free[i] += v[i]
@@ -143,18 +143,17 @@ def fall(
 
 
 @njit(cache=True, error_model="numpy")
-def solve_transposed_all(
-    L: Array,
-    parent: Index,
-    x: Array,
-) -> None:
-    """``x <- L^-T x`` for any x."""
-    for i in range(len(x) - 1, -1, -1):
-        x[i] /= L[i, i]
-        j = parent[i]
-        while j >= 0:
-            x[j] -= L[i, j] * x[i]
-            j = parent[j]
+def contact_frame(nx: float, ny: float, nz: float, frame: Array) -> None:
+    """Rows t1, t2, n of a right-handed frame; on level ground world axes."""
+    if abs(nx) < 0.9:
+        length = np.sqrt(ny * ny + nz * nz)
+        tx, ty, tz = length, -nx * ny / length, -nx * nz / length  # x less its part along n
+    else:
+        length = np.sqrt(nx * nx + nz * nz)
+        tx, ty, tz = -nx * ny / length, length, -ny * nz / length
+    frame[0, 0], frame[0, 1], frame[0, 2] = tx, ty, tz
+    frame[1, 0], frame[1, 1], frame[1, 2] = ny * tz - nz * ty, nz * tx - nx * tz, nx * ty - ny * tx
+    frame[2, 0], frame[2, 1], frame[2, 2] = nx, ny, nz
 
 
 @njit(cache=True, error_model="numpy")

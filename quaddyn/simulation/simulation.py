@@ -16,6 +16,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from .actuators import Actuators
 from .plant import RUNAWAY_SPEED, Plant, TouchingPoint
+from .runge_kutta import rk4_step
 from .spheres import ContactSphere
 from .terrain import Surface, Terrain
 
@@ -30,7 +31,7 @@ STICTION_SPEED = 1e-3
 #: Residual of the contact law up to which a solve counts [m/s].
 TOLERANCE = 1e-8
 #: Positive work that a passive contact may do in a step, as a share of the energy that lifts the robot by 1 m.
-PASSIVE = 2e-11
+PASSIVE = 5e-12
 #: Rate at which a compliant ground's oscillation under the robot would go on undamped, and its damping ratio.
 GROUND_FREQUENCY, GROUND_DAMPING = 15.0, 1.0
 
@@ -236,7 +237,7 @@ class Simulation(Plant):
         core, model, data, motors, q, v, dt = (
             self._core, self._model, self._data, self.actuators, self._q, self._v, self.dt,
         )  # fmt: skip
-        external = self._generalized(wrenches) if wrenches else self._nothing
+        external = self._generalized(wrenches, q) if wrenches else self._nothing
         index, after = self.robot.actuated_index, np.empty(len(v))
         pin.nonLinearEffects(model, data, q, v)
         pin.crba(model, data, q, WORLD)
@@ -255,16 +256,44 @@ class Simulation(Plant):
             largest = core.finish(
                 k, self._parent, self._L, v, self._free, self._f, tau, index, dt, self._parts(), after, self._three
             )
+        moved = pin.integrate(model, q, dt * after)
+        if self._integrator == "rk4" and not k:
+            moved, after, largest = self._smooth(tau, wrenches)
         if not largest < RUNAWAY_SPEED:  # also true of NaN
             raise self._diverged()
         self._work[:3] += self._three
         if wrenches:
             self._work[3] += 0.5 * dt * float(external @ (v + after))
         self._k, self._residual, self._status = k, residual, status
-        q = pin.integrate(model, q, dt * after)
+        q = moved
         q.flags.writeable = after.flags.writeable = False
         self._v_before, self._q, self._v = v, q, after
         return None
+
+    def _smooth(self, tau: Array, wrenches: Mapping[str, Array]) -> tuple[Array, Array, float]:
+        """The step without contacts by Runge-Kutta, then joint friction, implicitly: q, v and the largest speed."""
+        model, data, v, dt = self._model, self._data, self._v, self.dt
+        torques = self.robot.expand(tau)
+
+        def force(q: Array) -> Array:
+            return torques + self._generalized(wrenches, q) if wrenches else torques
+
+        with np.errstate(all="ignore"):  # what overflows is noticed by its speed
+            q, free = rk4_step(model, data, self._q, v, force, dt)
+            if self._f.any():
+                free = free - self._brake(q, free)
+        after = np.empty(len(v))
+        largest = self._core.finish(
+            0, self._parent, self._L, v, free, self._f, tau, self.robot.actuated_index, dt, self._parts(), after,
+            self._three,
+        )  # fmt: skip
+        return q, after, largest if np.isfinite(q).all() else np.nan
+
+    def _brake(self, q: Array, v: Array) -> Array:
+        """``(M + dt f)^-1 dt f v``: what joint friction takes from v in a step."""
+        M = pin.crba(self._model, self._data, q)
+        M = np.triu(M) + np.triu(M, 1).T
+        return np.asarray(np.linalg.solve(M + np.diag(self.dt * self._f), self.dt * self._f * v))
 
     def _solve(self, k: int) -> tuple[float, str]:
         """The problem of k contacts by other means than the compiled core, into its impulses; residual and status."""
@@ -306,10 +335,10 @@ class Simulation(Plant):
         residual = max(float(stuck), float(-np.minimum(moved[2::3], 0.0).min()), float(-min(impulses[2::3].min(), 0.0)))
         return residual, "solved" if residual <= TOLERANCE else "inaccurate"
 
-    def _generalized(self, wrenches: Mapping[str, Array]) -> Array:
+    def _generalized(self, wrenches: Mapping[str, Array], q: Array) -> Array:
         """``sum J^T f`` (nv,) of forces and moments at frames."""
         model, data, total = self._model, self._data, np.zeros(self.robot.nv)
-        pin.computeJointJacobians(model, data, self._q)
+        pin.computeJointJacobians(model, data, q)
         for name, wrench in wrenches.items():
             index = self.robot.frame_id(name)
             pin.updateFramePlacement(model, data, index)

@@ -1,0 +1,43 @@
+"""A step of the classical Runge-Kutta method on a robot's configuration manifold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pinocchio as pin
+
+from ..urdf.tree import Array
+
+
+def rk4_step(
+    model: pin.Model, data: pin.Data, q: Array, v: Array, force: Callable[[Array], Array], dt: float
+) -> tuple[Array, Array]:
+    """State after one step of fourth order, rotations included.
+
+    Configurations are ``q (+) theta`` with theta in the tangent space at q, where it starts from 0 and obeys
+    ``theta' = A(theta)^-1 v``, A the derivative of (+) by theta: the method of Munthe-Kaas (1998, "Runge-Kutta methods
+    on Lie groups"), with A inverted instead of expanded.
+
+    Args:
+        model: armature included.
+        data: its workspace.
+        q: (nq,).
+        v: (nv,).
+        force: (nv,) generalized forces of a configuration.
+        dt: [s].
+
+    Returns:
+        (nq,) and (nv,).
+    """
+    theta, rates, accelerations = np.zeros(len(v)), [], []
+    velocity = v
+    for share in (0.5, 0.5, 1.0, 0.0):
+        here = pin.integrate(model, q, theta)
+        A = pin.dIntegrate(model, q, theta, pin.ARG1)
+        rates.append(np.linalg.solve(A, velocity))
+        accelerations.append(pin.aba(model, data, here, velocity, force(here)).copy())
+        theta, velocity = share * dt * rates[-1], v + share * dt * accelerations[-1]
+    weights = dt * np.array([1.0, 2.0, 2.0, 1.0]) / 6.0
+    moved: Array = weights @ np.array(rates)
+    return pin.integrate(model, q, moved), v + weights @ np.array(accelerations)
