@@ -1,0 +1,100 @@
+"""`TouchdownDetector`: which feet touch, from estimated forces, without trembling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..contact import ContactEvent, ContactEvents
+from ..dynamics.arguments import check_vector
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..robot.arguments import number
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+
+
+class TouchdownDetector:
+    """A Schmitt trigger on the normal force of each foot.
+
+    A foot touches when its force along the normal has been above `on` for `dwell`, and is in the air again when it has
+    been below `off` for as long: between the two thresholds nothing changes, so that noise smaller than their
+    difference makes no event, nor does any spike shorter than `dwell`.
+
+    Args:
+        robot: whose feet; all in the air at the start.
+        on: threshold of touching [N]; by default a fifth of the weight that a foot carries in a stance on all.
+        off: threshold of letting go [N], below `on`; by default half of it.
+        dwell: how long a threshold has to be passed [s].
+
+    Attributes:
+        events: touchdowns and lift-offs with their times, see `ContactEvents`.
+
+    Raises:
+        ArgumentTypeError: no robot.
+        ArgumentError: no feet, or thresholds that are not ``0 < off < on``.
+    """
+
+    def __init__(
+        self, robot: Robot, *, on: float | None = None, off: float | None = None, dwell: float = 0.003
+    ) -> None:
+        if not isinstance(robot, Robot):
+            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        if not robot.feet:
+            raise ArgumentError(f"robot: expected one with feet, got {robot.name!r}")
+        weight = robot.mass * float(np.linalg.norm(robot.model.gravity.linear)) / len(robot.feet)
+        self.on = 0.2 * weight if on is None else number("on", on)
+        self.off = 0.5 * self.on if off is None else number("off", off)
+        if not 0.0 < self.off < self.on < np.inf:
+            raise ArgumentError(f"on, off: expected 0 < off < on [N], got on = {self.on}, off = {self.off}")
+        self.dwell = number("dwell", dwell)
+        if not 0.0 <= self.dwell < np.inf:
+            raise ArgumentError(f"dwell: expected a time of 0 or more [s], got {dwell}")
+        self._feet = robot.feet
+        self.events = ContactEvents(robot.feet)
+        self.reset()
+
+    @property
+    def touching(self) -> tuple[str, ...]:
+        """Feet on the ground."""
+        return self.events.touching
+
+    def reset(self) -> None:
+        """All feet in the air, no history."""
+        self.events.reset()
+        self._since: dict[str, float | None] = dict.fromkeys(self._feet, None)
+
+    def update(
+        self, time: float, forces: Mapping[str, Array], *, normal: Array | None = None
+    ) -> tuple[ContactEvent, ...]:
+        """What changed.
+
+        Args:
+            time: now [s].
+            forces: (3,) by foot, on the robot, world axes [N]; feet left out stay as they are.
+            normal: (3,) unit vector out of the ground; world z by default.
+
+        Raises:
+            UnknownNameError: no such foot.
+            ArgumentError: a force of another shape or not finite, or time running backwards.
+        """
+        n = np.array((0.0, 0.0, 1.0)) if normal is None else normal
+        check_vector("normal", n, (3,), "out of the ground")
+        time = number("time", time)
+        changed: dict[str, bool] = {}
+        for foot, force in forces.items():
+            if foot not in self._since:
+                raise UnknownNameError("foot", foot, self._feet)
+            check_vector(f"forces[{foot!r}]", force, (3,), "world axes")
+            touches = foot in self.touching
+            passed = force @ n < self.off if touches else force @ n > self.on
+            if not passed:
+                self._since[foot] = None
+                continue
+            since = self._since[foot]
+            if since is None:
+                since = self._since[foot] = time
+            if time - since >= self.dwell * (1.0 - 1e-9):  # sums of dt are off by rounding
+                changed[foot] = not touches
+                self._since[foot] = None
+        return self.events.update(time, changed)

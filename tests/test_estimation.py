@@ -1,0 +1,242 @@
+"""Forces of the surroundings from torques and motion: exact filter, contact forces, touchdown."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import quaddyn as qd
+from quaddyn.contact import ContactSet
+from quaddyn.control import JointPD, gravity_compensation
+from quaddyn.estimation import ContactForceEstimator, MomentumObserver, TouchdownDetector
+
+G = 9.81
+
+
+@pytest.fixture(scope="module")
+def go2() -> qd.Robot:
+    return qd.load("go2")
+
+
+class Stand:
+    """PD around home and gravity compensation."""
+
+    def __init__(self, robot: qd.Robot) -> None:
+        self.robot, self.dyn, self.pd = robot, qd.Dynamics(robot), JointPD(robot)
+
+    def __call__(self, sim: qd.Simulation) -> np.ndarray:
+        hold = gravity_compensation(self.dyn.update(sim.q, sim.v))
+        return self.pd.compute(sim.q, sim.v, self.robot.q_home, feedforward=hold.tau).tau
+
+
+def fly(
+    robot: qd.Robot, dyn: qd.Dynamics, external: np.ndarray, tau: np.ndarray, dt: float, steps: int, rng_seed: int = 0
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Motion under a constant generalized force, integrated with the midpoint rule at a tenth of dt."""
+    rng = np.random.default_rng(rng_seed)
+    q = pin.integrate(robot.model, robot.q_home, rng.normal(0.0, 0.1, robot.nv))
+    v = rng.normal(0.0, 0.5, robot.nv)
+    out, h = [(q, v)], 0.1 * dt
+    total = external + robot.expand(tau)
+    for _ in range(steps):
+        for _ in range(10):
+            a = dyn.aba(q, v, total)
+            middle, fast = pin.integrate(robot.model, q, 0.5 * h * v), v + 0.5 * h * a
+            v = v + h * dyn.aba(middle, fast, total)
+            q = pin.integrate(robot.model, q, h * fast)
+        out.append((q, v))
+    return out
+
+
+@pytest.mark.parametrize(
+    ("name", "root"), [("go2", "free"), ("anymal_c", "free"), ("solo12", "planar"), ("ur5", "fixed"), ("z1", "fixed")]
+)
+@pytest.mark.parametrize("gain", [20.0, 300.0, np.inf])
+def test_the_residual_follows_a_constant_force_through_exactly_the_filter_asked_for(
+    name: str, root: str, gain: float
+) -> None:
+    robot = qd.load(name, root=root)
+    rng, dyn, dt = np.random.default_rng(1), qd.Dynamics(robot), 1e-3
+    external, tau = rng.normal(0.0, 0.3 * robot.mass, robot.nv), rng.normal(0.0, 0.1, robot.nu)
+    observer = MomentumObserver(robot, dt=dt, gain=gain, joint_friction=False)
+    for step, (q, v) in enumerate(fly(robot, dyn, external, tau, dt, 40)):
+        r = observer.update(dyn.update(q, v), tau)
+        expected = external * (1.0 - np.exp(-gain * dt * step)) if step else 0.0 * external
+        np.testing.assert_allclose(r, expected, atol=1e-3 * np.abs(external).max())
+
+
+def test_the_error_of_the_trapezoidal_rule_is_of_second_order(go2: qd.Robot) -> None:
+    dyn, external, errors = qd.Dynamics(go2), np.zeros(go2.nv), []
+    for dt in (4e-3, 2e-3):
+        observer = MomentumObserver(go2, dt=dt, gain=np.inf, joint_friction=False)
+        worst = 0.0
+        for q, v in fly(go2, dyn, external, np.zeros(go2.nu), dt, round(0.04 / dt), 3):
+            worst = max(worst, float(np.abs(observer.update(dyn.update(q, v), np.zeros(go2.nu))).max()))
+        errors.append(worst)
+    assert 3.5 < errors[0] / errors[1] < 4.5
+
+
+def test_joint_friction_is_not_taken_for_a_contact() -> None:
+    robot = qd.load("go1")  # with friction and damping in its joints
+    assert robot.damping.any() or robot.friction.any()
+    sim, dyn, dt = qd.Simulation(robot, dt=1e-4), qd.Dynamics(robot), 1e-4
+    q, v = robot.q_home.copy(), np.zeros(robot.nv)
+    q[2] += 3.0
+    v[6:] = 2.0
+    sim.reset(q, v)
+    aware, naive = MomentumObserver(robot, dt=dt), MomentumObserver(robot, dt=dt, joint_friction=False)
+    for _ in range(300):
+        s = dyn.update(sim.q, sim.v)
+        r, blind = aware.update(s, np.zeros(robot.nu)), naive.update(s, np.zeros(robot.nu))
+        sim.step(np.zeros(robot.nu))
+    assert np.abs(r[6:]).max() < 0.1 * np.abs(blind[6:]).max()
+
+
+# -- contact forces ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c"])
+@pytest.mark.parametrize("rows", ["all", "joints"])
+def test_standing_feet_feel_what_the_floor_exerts(name: str, rows: str) -> None:
+    robot = qd.load(name)
+    sim, stand, dyn = qd.Simulation(robot), Stand(robot), qd.Dynamics(robot)
+    estimator = ContactForceEstimator(ContactSet.of_feet(robot), dt=sim.dt, rows=rows)  # type: ignore[arg-type]
+    for _ in range(600):
+        sim.step(stand(sim))
+        estimate = estimator.update(dyn.update(sim.q, sim.v), sim.tau)
+    total = np.zeros(3)
+    for foot, true in sim.contact_forces.items():
+        np.testing.assert_allclose(estimate.forces[foot], true, atol=0.01 * robot.mass * G / 4)
+        total += estimate.forces[foot]
+    assert total[2] == pytest.approx(robot.mass * G, rel=5e-3)
+    assert estimate.undetermined == 0 and np.abs(estimate.unexplained).max() < 0.01 * robot.mass * G
+
+
+def test_a_push_on_the_trunk_is_told_from_the_feet(go2: qd.Robot) -> None:
+    dyn, dt = qd.Dynamics(go2), 1e-3
+    s = dyn.update(go2.q_home, np.zeros(go2.nv))
+    contacts = ContactSet.of_feet(go2)
+    push = np.zeros(go2.nv)
+    push[1] = 10.0
+    hold = gravity_compensation(s)
+    f = {foot: hold.forces[foot] for foot in go2.feet}
+    external = contacts.generalized(s, f) + push
+    # the push has just begun to move the robot
+    estimator = ContactForceEstimator(contacts, dt=dt, gain=np.inf)
+    a = np.linalg.solve(s.M, external + go2.expand(hold.tau) - s.h)
+    estimator.update(s, hold.tau)
+    s = dyn.update(go2.q_home, dt * a)
+    estimate = estimator.update(s, hold.tau)
+    recovered = contacts.generalized(s, estimate.forces) + estimate.unexplained
+    np.testing.assert_allclose(recovered, external, atol=0.05)
+    assert np.abs(estimate.unexplained).max() > 1.0
+
+
+def test_a_straight_leg_hides_the_force_along_it_and_says_so(go2: qd.Robot) -> None:
+    q = go2.q_home.copy()
+    q[[go2.configuration_index(leg.knee) for leg in go2.legs.values() if leg.knee]] = 0.0
+    dyn = qd.Dynamics(go2)
+    contacts = ContactSet.of_feet(go2, radius=0.0)
+    # hip to foot in a line: the joints do not feel a force along it
+    hidden = ContactForceEstimator(contacts, dt=1e-3, rows="joints", rank_tolerance=0.05)
+    whole = ContactForceEstimator(contacts, dt=1e-3, rows="all")
+    for estimator in (hidden, whole):
+        for _ in range(3):
+            estimate = estimator.update(dyn.update(q, np.zeros(go2.nv)), np.zeros(go2.nu))
+            assert all(np.isfinite(f).all() for f in estimate.forces.values())
+        assert estimate.undetermined == (4 if estimator is hidden else 0)
+
+
+def test_only_active_contacts_get_forces(go2: qd.Robot) -> None:
+    contacts = ContactSet.of_feet(go2)
+    contacts.activate(("FL",))
+    estimator = ContactForceEstimator(contacts, dt=1e-3)
+    dyn = qd.Dynamics(go2)
+    for _ in range(2):
+        estimate = estimator.update(dyn.update(go2.q_home, np.zeros(go2.nv)), np.zeros(go2.nu))
+    assert set(estimate.forces) == {"FL"}
+    contacts.activate(())
+    estimate = estimator.update(dyn.update(go2.q_home, np.zeros(go2.nv)), np.zeros(go2.nu))
+    assert estimate.forces == {}
+    np.testing.assert_allclose(estimate.unexplained, estimator.observer.residual)
+
+
+# -- touchdown -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["go2", "solo12", "hyq"])
+def test_touchdown_is_seen_soon_after_it_happens_and_not_before(name: str) -> None:
+    robot = qd.load(name)
+    sim, stand, dyn = qd.Simulation(robot), Stand(robot), qd.Dynamics(robot)
+    q = robot.q_home.copy()
+    q[2] += 0.1
+    sim.reset(q)
+    estimator = ContactForceEstimator(ContactSet.of_feet(robot), dt=sim.dt, gain=300.0)
+    detector = TouchdownDetector(robot)
+    landed = None
+    for _ in range(1500):
+        sim.step(stand(sim))
+        if landed is None and any(f[2] > 0.0 for f in sim.contact_forces.values()):
+            landed = sim.time
+        detector.update(sim.time, estimator.update(dyn.update(sim.q, sim.v), sim.tau).forces)
+        if landed is None:
+            assert not detector.touching
+    first = {event.name: event for event in reversed(detector.events.history)}
+    assert set(first) == set(robot.feet) == set(detector.touching)
+    for event in first.values():
+        assert event.kind == "touchdown" and landed is not None and 0.0 <= event.time - landed < 0.02
+
+
+def test_the_trigger_ignores_noise_between_its_thresholds_and_short_spikes(go2: qd.Robot) -> None:
+    detector, dt = TouchdownDetector(go2, on=20.0, off=10.0, dwell=0.003), 1e-3
+
+    def feed(values: list[float], start: int) -> list[tuple[int, str]]:
+        seen = []
+        for i, value in enumerate(values, start):
+            for event in detector.update(i * dt, {"FL": np.array([0.0, 0.0, value])}):
+                seen.append((i, event.kind))
+        return seen
+
+    assert feed([0.0, 19.0, 30.0, 30.0, 0.0, 30.0, 30.0, 30.0], 0) == []  # never three milliseconds above
+    assert feed([30.0], 8) == [(8, "touchdown")]
+    assert feed([11.0, 19.0, 12.0, 5.0, 5.0, 5.0, 15.0], 9) == []
+    assert feed([5.0, 5.0, 5.0, 5.0], 16) == [(19, "lift_off")]
+    slope = np.array([np.sin(0.3), 0.0, np.cos(0.3)])
+    detector.reset()
+    for i in range(5):
+        detector.update(i * dt, {"FR": 25.0 * slope}, normal=slope)
+    assert detector.touching == ("FR",)
+
+
+# -- misuse --------------------------------------------------------------------------------------------------------
+def test_bad_arguments_are_refused_by_name(go2: qd.Robot) -> None:
+    dyn = qd.Dynamics(go2)
+    s, zero = dyn.update(go2.q_home, np.zeros(go2.nv)), np.zeros(go2.nu)
+    for name, options in (
+        ("dt", {"dt": 0.0}),
+        ("gain", {"gain": -1.0}),
+        ("gain", {"gain": np.nan}),
+        ("gain", {"gain": np.ones(3)}),
+        ("stiction_speed", {"stiction_speed": 0.0}),
+    ):
+        with pytest.raises(qd.ArgumentError, match=name):
+            MomentumObserver(go2, **({"dt": 1e-3} | options))  # type: ignore[arg-type]
+    observer = MomentumObserver(go2, dt=1e-3)
+    for tau in (np.zeros(3), np.full(12, np.nan), [0.0] * 12):
+        with pytest.raises(qd.ArgumentError, match="tau"):
+            observer.update(s, tau)  # type: ignore[arg-type]
+    other = qd.load("solo12")
+    with pytest.raises(qd.ArgumentError, match="s:"):
+        observer.update(qd.Dynamics(other).update(other.q_home, np.zeros(other.nv)), zero)
+    dyn.update(go2.q_home, np.zeros(go2.nv))
+    with pytest.raises(qd.StaleStateError):
+        observer.update(s, zero)
+    with pytest.raises(qd.ArgumentTypeError, match="contacts"):
+        ContactForceEstimator(go2, dt=1e-3)  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentError, match="rows"):
+        ContactForceEstimator(ContactSet.of_feet(go2), dt=1e-3, rows="some")  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentError, match="off"):
+        TouchdownDetector(go2, on=10.0, off=20.0)
+    with pytest.raises(qd.ArgumentError, match="feet"):
+        TouchdownDetector(qd.load("ur5"))
+    with pytest.raises(qd.UnknownNameError, match="FX"):
+        TouchdownDetector(go2).update(0.0, {"FX": np.zeros(3)})
+    with pytest.raises(qd.ArgumentError, match="FL"):
+        TouchdownDetector(go2).update(0.0, {"FL": np.full(3, np.nan)})
