@@ -18,6 +18,8 @@ Method = Literal["newton", "admm", "pgs"]
 
 #: Contacts beyond which the compiled core, whose Newton step is dense, gets one round instead of several.
 MANY_CONTACTS = 32
+#: Mean velocity along its own impulse, as a share of the tolerance, from which a contact counts as giving energy.
+GIVING = 1e-2
 
 #: Impulses (k, 3), iterations and residual [m/s].
 _Answer = tuple[Array, int, float]
@@ -51,7 +53,8 @@ class FrictionalSolver:
     Signorini's condition on the velocity at the end of a step alone violates it by a little where a contact that was
     just departing is pressed back, or a penetration is undone.  Such contacts are solved again with
     ``c = v + v_before`` in place of v (in the normal direction no less than the gap asks for), which lets them rebound
-    at the speed they had, usually micrometers per second.
+    at the speed they had, usually micrometers per second.  It also keeps penetrations that only work could undo: leave
+    ``before`` out for a robot that starts deep inside the ground.
 
     Args:
         method: the one to start with.
@@ -99,7 +102,9 @@ class FrictionalSolver:
             before = problem.before.reshape(-1, 3)
             for _ in range(problem.k):
                 after = (problem.G @ impulses.ravel() + problem.g).reshape(-1, 3)
-                giving = ~rebound & ((impulses * (before + after)).sum(axis=1) > 0.0)
+                power = (impulses * (before + after)).sum(axis=1)
+                # Along its impulse a contact moves on the mean; what the tolerance leaves is no gift of energy.
+                giving = ~rebound & (power > GIVING * self.tolerance * np.linalg.norm(impulses, axis=1))
                 if not giving.any():
                     break
                 rebound |= giving
