@@ -333,6 +333,26 @@ def test_with_a_posture_the_storage_including_its_tank_never_grows(seed: int, ca
     assert springs.tank == springs.capacity
 
 
+@pytest.mark.parametrize("capacity", [1e-4, 50.0])
+def test_what_the_null_space_gives_the_robot_comes_out_of_the_tank(capacity: float) -> None:
+    robot = strong("four_link_leg")
+    drained = 0
+    for seed in range(20):
+        q, v = random_state(robot, seed)
+        s = qd.Dynamics(robot).update(q, v)
+        springs = NullSpacePosture(robot, random_state(robot, seed + 50)[0], kp=20.0, kd=1e-3, capacity=capacity)
+        task = FrameTask(robot, "leg")
+        space = operational(s, task.motion(s, np.zeros(3)).J, task.angular)
+        given_ = float(springs.force(s, space, 0.0) @ v) * springs.dt
+        assert 0.0 <= springs.tank <= capacity
+        if springs.tank < capacity:
+            assert capacity - springs.tank == pytest.approx(given_, rel=1e-6, abs=1e-12)
+            drained += 1
+        else:
+            assert given_ <= 1e-12
+    assert 3 < drained < 20
+
+
 def test_posture_is_sought_without_moving_the_hand() -> None:
     robot = strong("panda")
     q = np.array(robot.q_home)
