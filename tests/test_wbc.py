@@ -10,12 +10,11 @@ import pinocchio as pin
 import pytest
 
 import quaddyn as qd
-from quaddyn.contact.point import contact_jacobian
+from quaddyn.contact import Contact, contact_jacobian
 from quaddyn.reference import Reference
 from quaddyn.wbc import (
     Command,
     ComTask,
-    Contact,
     ContactMotion,
     FootTask,
     ForceTask,
@@ -222,10 +221,11 @@ def test_infeasible_ticks_are_flagged_finite_and_least_violated() -> None:
     dyn, reference = qd.Dynamics(robot), Reference(robot.source, root=robot.root)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
     for limits, minimum in ((0.0, 0.0), (4.0, 80.0), (1.0, 200.0)):
-        contacts = [Contact(robot, foot, minimum=minimum) for foot in robot.feet]
         level_0 = [ContactMotion(robot), FrictionPyramid(), NormalForce(), TorqueLimits(robot, limits=limits)]
         level_0.append(JointBounds(robot, 1e-3, acceleration=20.0))
-        wbc = WholeBodyController(robot, constraints=level_0, contacts=contacts)
+        wbc = WholeBodyController(robot, constraints=level_0)
+        for settings in wbc.contacts.values():
+            settings.limit(minimum)
         c = wbc.compute(s)
         assert c.status.outcome == "infeasible" and not c.status.ok
         assert np.isfinite(c.tau).all() and max(imbalance(reference, robot, s, c)) < 1e-9
@@ -355,7 +355,7 @@ def test_bilateral_contacts_pull_and_surfaces_carry_moments() -> None:
     dyn = qd.Dynamics(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
     hand = robot.model.frames[robot.model.nframes - 1 - len(robot.feet)].name
-    grip = Contact(robot, "hand", frame=hand, kind="bilateral", surface=True)
+    grip = Contact(name="hand", frame=hand, kind="surface", half_size=(0.05, 0.05), unilateral=False)
     force = ForceTask(robot, "pull", contacts=("hand",))
     force.reference({"hand": np.array([0.0, 0.0, -40.0])})
     wbc = WholeBodyController(
@@ -376,7 +376,9 @@ def test_a_surface_keeps_its_centre_of_pressure_inside() -> None:
     robot = qd.load("go2")
     dyn = qd.Dynamics(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
-    soles = [Contact(robot, foot, surface=True, half_size=(0.01, 0.02)) for foot in robot.feet]
+    soles = [
+        Contact(name=foot, frame=foot, kind="surface", half_size=(0.01, 0.02), force_only=True) for foot in robot.feet
+    ]
     com = ComTask(robot)
     com.reference(s.com, acceleration=np.array([4.0, 2.0, 0.0]))
     level_0 = [FrictionPyramid(), NormalForce()]
@@ -391,15 +393,16 @@ def test_a_compliant_contact_carries_what_its_spring_says() -> None:
     robot = qd.load("go2")
     dyn = qd.Dynamics(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
-    soft = Contact(robot, "FL", kind="compliant", stiffness=5e3, height=0.004)
+    soft = Contact.of_foot(robot, "FL", stiffness=5e3)
     wbc = WholeBodyController(robot, contacts=[soft])
+    wbc.contacts["FL"].height = 0.004
     depth = 0.004 - (s.placement("FL").translation[2] - robot.legs["FL"].foot.radius)
     c = wbc.compute(s)
     np.testing.assert_allclose(c.forces["FL"], (0.0, 0.0, 5e3 * depth), atol=1e-7)
     assert c.status.ok
     # wanting more force pushes the foot down
-    wbc.tasks["forces"].reference({"FL": np.array([0.0, 0.0, 5e3 * depth + 10.0])})
     wbc = WholeBodyController(robot, contacts=[soft], tasks=[ForceTask(robot), PostureTask(robot)])
+    wbc.contacts["FL"].height = 0.004
     wbc.tasks["forces"].reference({"FL": np.array([0.0, 0.0, 5e3 * depth + 10.0])})
     down = wbc.compute(s)
     assert (contact_jacobian(s, "FL") @ down.acceleration)[2] < -0.1
@@ -408,7 +411,7 @@ def test_a_compliant_contact_carries_what_its_spring_says() -> None:
 def test_a_chosen_force_leaves_motion_free() -> None:
     robot = qd.load("go2")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
-    push = Contact(robot, "FL", kind="force")
+    push = Contact.of_foot(robot, "FL", force_only=True)
     task = ForceTask(robot)
     task.reference({"FL": np.array([0.0, 0.0, 15.0])})
     foot = FootTask(robot, "FL")

@@ -10,7 +10,7 @@ from .constraints import (
     TorqueLimits,
     TorqueRate,
 )
-from .contacts import Contact
+from .contacts import ContactSettings
 from .controller import WholeBodyController, default_constraints, default_tasks
 from .explanation import Loss, losses
 from .forces import ForceTask
@@ -32,8 +32,8 @@ __all__ = [
     "ComTask",
     "Command",
     "Constraint",
-    "Contact",
     "ContactMotion",
+    "ContactSettings",
     "FootTask",
     "ForceTask",
     "FrameOrientationTask",

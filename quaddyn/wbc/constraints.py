@@ -13,11 +13,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..contact.cones import friction_share
 from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .contacts import ContactFrame
+from .scales import scales
 from .tick import Rows, Tick
 
 
@@ -55,8 +57,6 @@ class ContactMotion(Constraint):
 
     def __init__(self, robot: Robot, *, damping: float | None = None, name: str = "contact") -> None:
         super().__init__(name)
-        from .scales import scales
-
         self.damping = 10.0 * scales(robot).frequency if damping is None else _positive("damping", damping, zero=True)
 
     def rest(self, contact: ContactFrame) -> Array:
@@ -71,7 +71,7 @@ class ContactMotion(Constraint):
                 wanted = self.rest(contact) - contact.drift
                 names = tuple(f"{contact.name} contact {axis}" for axis in ("x", "y", "z", "rx", "ry", "rz"))
                 out.append(Rows(names[: contact.size], "m/s^2", wanted, wanted, acceleration=contact.jacobian))
-            elif contact.contact.kind == "compliant":
+            elif contact.settings.role == "compliant":
                 out.append(self._spring(tick, contact))
         return out
 
@@ -84,7 +84,7 @@ class ContactMotion(Constraint):
 
     def _spring(self, tick: Tick, contact: ContactFrame) -> Rows:
         force = np.zeros(contact.size)
-        force[:3] = contact.spring_force() * contact.contact.normal
+        force[:3] = contact.spring_force() * contact.settings.normal
         block = tick.force_rows(contact, np.eye(contact.size))
         names = (f"{contact.name} spring",) * contact.size
         weights = np.full(contact.size, 1.0 / tick.scales.mass)
@@ -97,10 +97,8 @@ class FrictionPyramid(Constraint):
     With m faces whose outward directions d_i lie in the ground: ``d_i . f <= mu cos(pi / m) f_n``.  Its edges touch the
     cone and its faces' middles stay inside it by the factor cos(pi / m): 0.707 for the default of 4, which forbids up
     to 29 % of the friction that Coulomb allows; 0.924 for 8.  (A pyramid with mu along the axes would allow sqrt(2) mu
-    on the diagonals.)
-
-    On a surface the same pyramid holds for the force, the centre of pressure stays within ``half_size``, and the
-    moment about the normal within ``mu f_n (hx + hy) / 2``.
+    on the diagonals.)  A surface has the cone of wrenches of `quaddyn.contact.pyramid`: four faces, the centre of
+    pressure inside, and a bounded moment about the normal.
 
     Args:
         faces: m, at least 3.
@@ -111,43 +109,25 @@ class FrictionPyramid(Constraint):
 
     def __init__(self, *, faces: int = 4, name: str = "friction") -> None:
         super().__init__(name)
-        if not 3 <= faces <= 64:
-            raise ArgumentError(f"faces: expected 3 to 64, got {faces}")
+        friction_share(faces)
         self.faces = int(faces)
-        angles = 2.0 * np.pi * np.arange(self.faces) / self.faces
-        self._directions = np.stack((np.cos(angles), np.sin(angles)), axis=1)
-        self._inner = float(np.cos(np.pi / self.faces))
 
     def rows(self, tick: Tick) -> list[Rows]:
-        """One group per unilateral contact."""
-        return [self._of(tick, c) for c in tick.contacts if c.contact.kind in ("unilateral", "force")]
-
-    def _of(self, tick: Tick, contact: ContactFrame) -> Rows:
-        n = contact.contact.normal
-        block = contact.friction * self._inner * n - self._directions @ contact.contact.tangents  # (faces, 3)
-        if contact.contact.surface:
-            block = np.vstack((np.hstack((block, np.zeros_like(block))), _surface(contact, n)))
-        names = (f"{contact.name} friction cone",) * len(block)
-        weights = np.full(len(block), 1.0 / tick.scales.mass)
-        zero = np.zeros(len(block))
-        upper = np.full(len(block), np.inf)
-        return Rows(names, "N", zero, upper, force=tick.force_rows(contact, block), weights=weights)
-
-
-def _surface(contact: ContactFrame, n: Array) -> Array:
-    """(6, 6) centre of pressure inside the surface, and a bounded moment about the normal."""
-    x, y = contact.rotation[:, 0], contact.rotation[:, 1]
-    hx, hy = contact.contact.half_size
-    turning = 0.5 * contact.friction * (hx + hy)
-    rows = []
-    # The centre of pressure is n x m / f_n from the frame's origin; along x that is -m_y / f_n, along y m_x / f_n.
-    for axis, half in ((y, hx), (x, hy), (n, turning)):
-        rows += [np.concatenate((half * n, -axis)), np.concatenate((half * n, axis))]
-    return np.array(rows)
+        """One group per contact that pushes."""
+        out = []
+        for contact in tick.contacts:
+            if contact.settings.role not in ("unilateral", "force") or not contact.settings.contact.unilateral:
+                continue
+            block = contact.settings.faces(self.faces, contact.rotation)
+            names = (f"{contact.name} friction cone",) * len(block)
+            weights = np.full(len(block), 1.0 / tick.scales.mass)
+            zero, none = np.zeros(len(block)), np.full(len(block), -np.inf)
+            out.append(Rows(names, "N", none, zero, force=tick.force_rows(contact, block), weights=weights))
+        return out
 
 
 class NormalForce(Constraint):
-    """Normal forces of unilateral contacts between their bounds, `Contact.minimum` and `Contact.maximum`.
+    """Normal forces of unilateral contacts between their bounds, `ContactSettings.limit`.
 
     While a contact is made or broken the least force counts in proportion to its share, and the largest is its cap: see
     `quaddyn.wbc.contacts.Switch`.
@@ -165,15 +145,15 @@ class NormalForce(Constraint):
         """One row per contact with a bound; bilateral and chosen forces are bounded by their cap alone."""
         out = []
         for c in tick.contacts:
-            contact = c.contact
-            if contact.kind == "compliant":
+            settings = c.settings
+            if settings.role == "compliant":
                 continue
             weights = np.full(1, 1.0 / tick.scales.mass)
-            cap = min(contact.maximum, c.cap)
-            if contact.kind != "bilateral":
-                low = min(contact.minimum * c.share, cap)
+            cap = min(settings.maximum, c.cap)
+            if settings.contact.unilateral:
+                low = min(settings.minimum * c.share, cap)
                 block = np.zeros((1, c.size))
-                block[0, :3] = contact.normal
+                block[0, :3] = settings.normal
                 rows = Rows(
                     (f"{c.name} normal force",),
                     "N",

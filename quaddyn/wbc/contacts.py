@@ -8,138 +8,113 @@ slipping forbids is ``a_c + alpha x (-r n)``, which has no term ``omega x (omega
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
+from ..contact import Contact, pyramid
 from ..dynamics import State
 from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..robot.robot import Robot
-from ..urdf.tree import Array, frozen
+from ..urdf.tree import Array
 
-Kind = Literal["unilateral", "bilateral", "compliant", "force"]
-KINDS: tuple[Kind, ...] = ("unilateral", "bilateral", "compliant", "force")
+Role = Literal["unilateral", "bilateral", "compliant", "force"]
 
 
-class Contact:
-    """A place where the robot can touch the world; its numbers may be set at any tick.
+class ContactSettings:
+    """A `quaddyn.contact.Contact` in a controller, with what may be set at any tick.
+
+    Its role follows from the contact: "unilateral" (pushes, neither slips nor lifts), "bilateral" (a grip: any force),
+    "compliant" where it has a stiffness (the force of this instant is that of spring and damper, not chosen; motion is
+    free), or "force" where it is ``force_only`` (a force may be chosen, motion is free).
 
     Args:
         robot: the robot.
-        name: the contact's name, a foot's by default.
-        frame: frame of the robot that touches; `name` by default.
-        kind: "unilateral" (pushes, does not slip, does not lift), "bilateral" (a grip: no limit on the force's
-            direction), "compliant" (the force of this instant is that of a spring and damper, not chosen; motion is
-            free) or "force" (a force may be chosen, motion is free: a hand that pushes something that gives way).
-        surface: True for a contact that also carries moments: 6 components instead of 3.
-        half_size: (2,) half lengths of a surface along the frame's x and y [m]; bound the centre of pressure.
-        radius: of the sphere that touches [m]; a foot's own by default, else 0.
-        normal: (3,) unit normal of the ground, world axes, out of the ground.
-        friction: Coulomb's coefficient; the controller's by default (None).
-        minimum, maximum: least and largest normal force [N].
-        stiffness: of a compliant contact [N/m].
-        damping: of a compliant contact [N s/m].
-        height: along the normal, where a compliant ground begins [m].
+        contact: what touches.
+        friction: coefficient to use instead of the contact's, which then follows the controller's.
+
+    Attributes:
+        minimum, maximum: bounds of the normal force [N]; set by `limit`.
+        height: along the normal, where compliant ground begins [m].
 
     Raises:
-        ArgumentError: a number out of range.
         UnknownNameError: no such frame.
     """
 
-    def __init__(
-        self,
-        robot: Robot,
-        name: str,
-        *,
-        frame: str | None = None,
-        kind: Kind = "unilateral",
-        surface: bool = False,
-        half_size: Array | tuple[float, float] = (0.05, 0.05),
-        radius: float | None = None,
-        normal: Array | tuple[float, float, float] = (0.0, 0.0, 1.0),
-        friction: float | None = None,
-        minimum: float = 0.0,
-        maximum: float = np.inf,
-        stiffness: float = 1e4,
-        damping: float = 0.0,
-        height: float = 0.0,
-    ) -> None:
-        if kind not in KINDS:
-            raise ArgumentError(f"kind: expected one of {', '.join(map(repr, KINDS))}; got {kind!r}")
-        self.name, self.frame = name, name if frame is None else frame
-        robot.frame_id(self.frame)
-        if radius is None:
-            radius = robot.legs[self.frame].foot.radius if self.frame in robot.legs and not surface else 0.0
-        self.kind, self.surface, self.radius = kind, bool(surface), number("radius", radius)
-        if not (np.isfinite(self.radius) and self.radius >= 0.0):
-            raise ArgumentError(f"radius: expected a length [m], got {radius}")
-        self.half_size = np.asarray(half_size, dtype=np.float64)
-        if self.half_size.shape != (2,) or not (np.isfinite(self.half_size).all() and (self.half_size > 0.0).all()):
-            raise ArgumentError(f"half_size: expected two positive lengths [m], got {half_size}")
-        self.stiffness, self.damping, self.height = (
-            number("stiffness", stiffness),
-            number("damping", damping),
-            number("height", height),
-        )
-        if not (0.0 < self.stiffness < np.inf and 0.0 <= self.damping < np.inf and np.isfinite(self.height)):
-            raise ArgumentError(f"stiffness, damping, height: {stiffness}, {damping}, {height} are out of range")
-        self._minimum, self._maximum = 0.0, np.inf
-        self.limit(minimum, maximum)
-        self.normal = normal  # type: ignore[assignment]  # the setter takes anything array-like
-        self.friction = friction
+    def __init__(self, robot: Robot, contact: Contact, *, friction: float | None = None) -> None:
+        robot.frame_id(contact.frame)
+        self._contact = contact
+        self._faces: dict[int, Array] = {}
+        self.own_friction = friction is None
+        if friction is not None:
+            self._set(friction=friction)
+        self.minimum, self.maximum, self.height = 0.0, np.inf, 0.0
+
+    def _set(self, **changes: object) -> None:
+        self._contact = replace(self._contact, **changes)  # type: ignore[arg-type]  # checked by Contact itself
+        self._faces = {}
+
+    @property
+    def contact(self) -> Contact:
+        """The contact as it is now."""
+        return self._contact
+
+    @property
+    def name(self) -> str:
+        """The contact's name."""
+        return self._contact.name
+
+    @property
+    def frame(self) -> str:
+        """The frame that touches."""
+        return self._contact.frame
 
     @property
     def size(self) -> int:
         """Components of its force: 3 or 6."""
-        return 6 if self.surface else 3
+        return self._contact.rows
+
+    @property
+    def role(self) -> Role:
+        """What the controller does with it; see the class."""
+        if self._contact.stiffness is not None:
+            return "compliant"
+        if self._contact.force_only:
+            return "force"
+        return "unilateral" if self._contact.unilateral else "bilateral"
+
+    @property
+    def held(self) -> bool:
+        """Whether the contact forbids motion."""
+        return self._contact.stiffness is None and not self._contact.force_only
 
     @property
     def normal(self) -> Array:
-        """(3,) unit normal, world axes, out of the ground."""
-        return self._normal
+        """(3,) unit normal, world axes, out of the ground; set it to any direction."""
+        return self._contact.normal
 
     @normal.setter
-    def normal(self, value: Array) -> None:
-        normal = np.asarray(value, dtype=np.float64)
-        if normal.shape != (3,) or not np.isfinite(normal).all() or not np.linalg.norm(normal) > 0.0:
-            raise ArgumentError(f"normal: expected a finite, non-zero vector (3,), got {value}")
-        self._normal = frozen(normal / np.linalg.norm(normal))
-        first = np.eye(3)[0 if abs(self._normal[0]) < 0.9 else 1]
-        first = first - (first @ self._normal) * self._normal
-        first /= np.linalg.norm(first)
-        self._tangents = frozen(np.stack((first, np.cross(self._normal, first))))
+    def normal(self, value: object) -> None:
+        self._set(normal=value)
 
     @property
-    def tangents(self) -> Array:
-        """(2, 3) unit vectors that span the ground, the first along world x where that is possible."""
-        return self._tangents
-
-    @property
-    def friction(self) -> float | None:
-        """Coulomb's coefficient, None for the controller's."""
-        return self._friction
+    def friction(self) -> float:
+        """Coulomb's coefficient; once set, it no longer follows the controller's."""
+        return self._contact.friction
 
     @friction.setter
-    def friction(self, value: float | None) -> None:
-        if value is not None:
-            value = number("friction", value)
-            if not 0.0 <= value <= 10.0:
-                raise ArgumentError(f"friction: expected a coefficient in [0, 10], got {value}")
-        self._friction = value
+    def friction(self, value: float) -> None:
+        self._set(friction=value)
+        self.own_friction = True
 
-    @property
-    def minimum(self) -> float:
-        """Least normal force [N]."""
-        return self._minimum
+    def follow(self, friction: float) -> None:
+        """Take the controller's coefficient, unless this contact has its own."""
+        if not self.own_friction:
+            self._set(friction=friction)
 
-    @property
-    def maximum(self) -> float:
-        """Largest normal force [N]."""
-        return self._maximum
-
-    def limit(self, minimum: float, maximum: float) -> None:
+    def limit(self, minimum: float, maximum: float = np.inf) -> None:
         """Bounds of the normal force.
 
         Args:
@@ -152,10 +127,20 @@ class Contact:
         low, high = number("minimum", minimum), number("maximum", maximum)
         if not 0.0 <= low <= high or low == np.inf:
             raise ArgumentError(f"minimum, maximum: expected 0 <= minimum <= maximum, got {minimum} and {maximum}")
-        self._minimum, self._maximum = low, high
+        self.minimum, self.maximum = low, high
+
+    def faces(self, faces: int, rotation: Array) -> Array:
+        """(m, size) rows of `quaddyn.contact.pyramid`, without the normal force's own."""
+        if self._contact.kind == "surface":
+            rows = pyramid(self._contact, faces=4, axes=rotation.T)
+            return rows[1:] if self._contact.friction > 0.0 else rows
+        if faces not in self._faces:
+            rows = pyramid(self._contact, faces=faces)
+            self._faces[faces] = rows[:-1] if self._contact.friction > 0.0 else rows
+        return self._faces[faces]
 
     def __repr__(self) -> str:
-        return f"Contact({self.name!r}, {self.kind}, {'surface' if self.surface else 'point'})"
+        return f"ContactSettings({self.name!r}, {self.role}, {self._contact.kind})"
 
 
 class Switch:
@@ -219,11 +204,10 @@ class ContactFrame:
     """A contact at one instant.
 
     Attributes:
-        contact: what it is.
+        settings: what it is.
         columns: its place in the stacked force vector.
         share: how much of it there is, in (0, 1].
         cap: largest normal force while it is made or broken [N].
-        friction: Coulomb's coefficient.
         jacobian: (size, nv) of the contact point, world axes; forces act through its transpose.
         drift: (size,) acceleration of the contact point at ``a = 0`` [m/s^2, rad/s^2].
         velocity: (size,) of the contact point [m/s, rad/s].
@@ -231,11 +215,10 @@ class ContactFrame:
         rotation: (3, 3) the frame's axes in the world.
     """
 
-    contact: Contact
+    settings: ContactSettings
     columns: slice
     share: float
     cap: float
-    friction: float
     jacobian: Array
     drift: Array
     velocity: Array
@@ -245,45 +228,48 @@ class ContactFrame:
     @property
     def name(self) -> str:
         """The contact's name."""
-        return self.contact.name
+        return self.settings.name
 
     @property
     def size(self) -> int:
         """Components of its force."""
-        return self.contact.size
+        return self.settings.size
 
     @property
     def held(self) -> bool:
         """Whether the contact forbids motion."""
-        return self.contact.kind in ("unilateral", "bilateral")
+        return self.settings.held
 
     def spring_force(self) -> float:
         """Normal force of a compliant contact now: ``max(0, k depth - d v_n)``, zero above the ground [N]."""
-        contact = self.contact
-        depth = contact.height - float(contact.normal @ self.point)
-        if depth <= 0.0:
+        contact = self.settings.contact
+        depth = self.settings.height - float(contact.normal @ self.point)
+        if depth <= 0.0 or contact.stiffness is None:
             return 0.0
         return max(0.0, contact.stiffness * depth - contact.damping * float(contact.normal @ self.velocity[:3]))
 
 
-def place(s: State, contact: Contact, start: int, share: float, cap: float, friction: float) -> ContactFrame:
+def place(s: State, settings: ContactSettings, start: int, share: float, cap: float) -> ContactFrame:
     """The contact's geometry in the state `s`, its force from column `start` on."""
+    contact = settings.contact
     J, drift, velocity = s.jacobian(contact.frame), s.drift(contact.frame), s.velocity(contact.frame)
     pose = s.placement(contact.frame)
-    lever = -contact.radius * contact.normal
-    n = contact.size
-    if contact.radius:
+    arm = pose.rotation @ contact.offset
+    lever = arm - contact.radius * contact.normal
+    n = settings.size
+    if lever.any():
         across = skew(lever)
         J, drift, velocity = J.copy(), drift.copy(), velocity.copy()
         J[:3] -= across @ J[3:]
         drift[:3] -= across @ drift[3:]
         velocity[:3] -= across @ velocity[3:]
+        if contact.offset.any():  # the arm turns with the body, the sphere's radius does not
+            drift[:3] += np.cross(velocity[3:], np.cross(velocity[3:], arm))
     return ContactFrame(
-        contact=contact,
+        settings=settings,
         columns=slice(start, start + n),
         share=share,
         cap=cap,
-        friction=friction if contact.friction is None else contact.friction,
         jacobian=J[:n],
         drift=drift[:n],
         velocity=velocity[:n],

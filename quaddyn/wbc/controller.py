@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..contact import Contact
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..hierarchy import HierarchySolution, SolverPool
@@ -24,7 +25,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .command import Command, Details, Outcome, Status
 from .constraints import Constraint, ContactMotion, FrictionPyramid, NormalForce, TorqueLimits
-from .contacts import Contact, ContactFrame, Switch, place
+from .contacts import ContactFrame, ContactSettings, Switch, place
 from .elimination import Elimination
 from .forces import ForceTask
 from .joint_bounds import JointBounds
@@ -70,7 +71,7 @@ class WholeBodyController:
     references last until its contact is made.  What no task decides is as small as possible.  Joint friction is not
     compensated: add `quaddyn.control.friction_compensation`.
 
-    One controller per thread; it keeps time by counting ticks, `dt` each.
+    One controller per thread; it keeps time by counting ticks, `dt` each.  A task belongs to one controller.
 
     Args:
         robot: any robot.
@@ -86,8 +87,9 @@ class WholeBodyController:
     Attributes:
         robot, dt, friction, ramp: as given.
         tasks: every task and constraint by name.
-        contacts: every contact by name.
+        contacts: `ContactSettings` of every contact by name.
         levels: names by level.
+        numbers: every gain and reference of the motion tasks, in the order of `tasks` (`quaddyn.wbc.task.LAYOUT`).
 
     Raises:
         ArgumentError: a number out of range, or a name twice.
@@ -111,7 +113,7 @@ class WholeBodyController:
         self.robot, self.dt = robot, number("dt", dt)
         if not 0.0 < self.dt <= 0.1:
             raise ArgumentError(f"dt: expected a period in (0, 0.1] s, got {dt}")
-        self._friction = 0.0
+        self.contacts: Mapping[str, ContactSettings] = {}
         self.friction = friction
         self.ramp = number("ramp", ramp)
         if not 0.0 <= self.ramp < np.inf:
@@ -139,12 +141,23 @@ class WholeBodyController:
         self.tasks: Mapping[str, Any] = Named("task", by_name)
         self.levels = tuple(tuple(e.name for e in level) for level in self._elements)
         self._motions = [t for t in by_name.values() if isinstance(t, Task)]
+        # The numbers of all tasks side by side: one array holds every gain and reference of a tick.
+        self.numbers = np.zeros(sum(len(task.block) for task in self._motions))
+        start = 0
+        for task in self._motions:
+            task.move(self.numbers[start : start + len(task.block)])
+            start += len(task.block)
         self._foot_tasks = {t.frame: t for t in by_name.values() if isinstance(t, FootTask)}
         self._contact_motion = next((c for c in by_name.values() if isinstance(c, ContactMotion)), None)
 
-        known = {foot: Contact(robot, foot) for foot in robot.feet}
-        known.update({contact.name: contact for contact in contacts})
-        self.contacts: Mapping[str, Contact] = Named("contact", known)
+        known = {
+            foot: ContactSettings(robot, Contact.of_foot(robot, foot), friction=self._friction) for foot in robot.feet
+        }
+        for contact in several("contacts", contacts, "contacts"):
+            if not isinstance(contact, Contact):
+                raise ArgumentTypeError(f"contacts: expected quaddyn.contact.Contact, got {type(contact).__name__}")
+            known[contact.name] = ContactSettings(robot, contact)
+        self.contacts = Named("contact", known)
         self._switches = {name: Switch() for name in known}
         self._start()
 
@@ -160,6 +173,8 @@ class WholeBodyController:
         if not 0.0 <= mu <= 10.0:
             raise ArgumentError(f"friction: expected a coefficient in [0, 10], got {value}")
         self._friction = mu
+        for settings in self.contacts.values():
+            settings.follow(mu)
 
     def reset(self) -> None:
         """Forget contacts, references and the last torque: the next tick is a first one."""
@@ -247,7 +262,7 @@ class WholeBodyController:
     def _taken(self, name: str) -> None:
         """The contact holds the foot: what its task wanted is over."""
         task = self._foot_tasks.get(self.contacts[name].frame)
-        if task is not None and self.contacts[name].kind in ("unilateral", "bilateral"):
+        if task is not None and self.contacts[name].held:
             task.forget()
 
     def _hold(self, state: State) -> None:
@@ -261,11 +276,11 @@ class WholeBodyController:
     def _tick(self, state: State) -> Tick:
         frames: list[ContactFrame] = []
         start = 0
-        for name, contact in self.contacts.items():
+        for name, settings in self.contacts.items():
             switch = self._switches[name]
             if switch.share > 0.0:
-                frames.append(place(state, contact, start, switch.share, switch.cap, self._friction))
-                start += contact.size
+                frames.append(place(state, settings, start, switch.share, switch.cap))
+                start += settings.size
         return Tick(state, tuple(frames), self.dt, self._scales, self._tau)
 
     def _rows(self, tick: Tick) -> list[list[tuple[str, Rows]]]:
@@ -274,7 +289,7 @@ class WholeBodyController:
         for contact in tick.contacts:
             if motion is None or not contact.held or contact.share >= 1.0:
                 continue
-            task = self._foot_tasks.get(contact.contact.frame)
+            task = self._foot_tasks.get(contact.settings.frame)
             if task is None or contact.size != 3:
                 levels[min(1, len(levels) - 1)].append((motion.name, motion.yielding_rows(contact)))
             else:

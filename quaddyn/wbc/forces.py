@@ -30,6 +30,9 @@ class ForceTask:
         contacts: names of the contacts it is about; all by default.
         weight: against the other rows of its level [m/s^2 per N]; 1 / mass by default.
         bandwidth: of the force on compliant contacts [rad/s].
+
+    Attributes:
+        block: (1 + 3 feet,) the number of references, then those of the feet: what a compiled tick reads.
     """
 
     code: ClassVar[int] = 20
@@ -50,6 +53,7 @@ class ForceTask:
         if not (0.0 <= self.weight < np.inf and 0.0 < self.bandwidth < np.inf):
             raise ArgumentError(f"weight, bandwidth: {weight}, {bandwidth} are out of range")
         self._wanted: dict[str, Array] = {}
+        self.block = np.zeros(1 + 3 * len(robot.feet))
 
     @property
     def wanted(self) -> Mapping[str, Array]:
@@ -75,10 +79,19 @@ class ForceTask:
                 raise ArgumentError(f"{self.name}.reference[{name!r}]: expected (3,) or (6,) finite, got {value}")
             wanted[name] = force
         self._wanted = wanted
+        self._encode()
 
     def forget(self) -> None:
         """Back to zero references."""
         self._wanted = {}
+        self._encode()
+
+    def _encode(self) -> None:
+        self.block.fill(0.0)
+        self.block[0] = len(self._wanted)
+        for i, foot in enumerate(self.robot.feet):
+            if foot in self._wanted:
+                self.block[1 + 3 * i : 4 + 3 * i] = self._wanted[foot][:3]
 
     def error(self, contact: ContactFrame, force: Array) -> Array:
         """(size,) reference minus `force` on one contact [N, N m]."""
@@ -98,7 +111,7 @@ class ForceTask:
         for contact in tick.contacts:
             if self.contacts is not None and contact.name not in self.contacts:
                 continue
-            if contact.contact.kind == "compliant":
+            if contact.settings.role == "compliant":
                 if contact.name in self._wanted:
                     out.append(self._compliant(tick, contact))
                 continue
@@ -110,9 +123,10 @@ class ForceTask:
         return out
 
     def _compliant(self, tick: Tick, contact: ContactFrame) -> Rows:
-        n, w = contact.contact.normal, self.bandwidth
+        n, w, stiffness = contact.settings.normal, self.bandwidth, contact.settings.contact.stiffness
+        assert stiffness is not None
         lacking = float(n @ self._reference(contact)[:3]) - contact.spring_force()
-        wanted = -w * w * lacking / contact.contact.stiffness - 2.0 * w * float(n @ contact.velocity[:3])
+        wanted = -w * w * lacking / stiffness - 2.0 * w * float(n @ contact.velocity[:3])
         wanted -= float(n @ contact.drift[:3])
         row = (n @ contact.jacobian[:3])[None, :]
         value = np.array([wanted])
