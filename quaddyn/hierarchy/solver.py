@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import ArgumentError
 from .level import Array, Level, check_levels, check_options
@@ -106,6 +107,19 @@ class HierarchySolver:
         for to, sides in zip(self._guess, solution.working, strict=True):
             to[:] = sides
         self._guessed = True
+
+    @property
+    def memory(self) -> NDArray[np.int8] | None:
+        """(levels + 1, inequalities) the working sets that the next solve is told, None for a cold start."""
+        return self._guess.copy() if self._guessed else None
+
+    @memory.setter
+    def memory(self, sides: NDArray[np.int8] | None) -> None:
+        if sides is not None and np.shape(sides) != self._guess.shape:
+            raise ArgumentError(f"memory: expected shape {self._guess.shape}, got {np.shape(sides)}")
+        self._guessed = sides is not None
+        if sides is not None:
+            self._guess[...] = sides
 
     def run(self, *, rank_tolerance: float = RANK_TOLERANCE, damping: float = 0.0, max_iterations: int = 500) -> Array:
         """Solve what is in the buffers and return x alone, a view that the next run overwrites; warm by itself."""

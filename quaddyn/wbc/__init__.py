@@ -27,6 +27,8 @@ from .motion import (
     RelativeFrameTask,
 )
 from .task import Task
+from .tick_file import Replay, TickRecord, replay
+from .velocity import VelocityCommand, VelocityController
 
 __all__ = [
     "ComTask",
@@ -49,12 +51,17 @@ __all__ = [
     "NormalForce",
     "PostureTask",
     "RelativeFrameTask",
+    "Replay",
     "Status",
     "Task",
+    "TickRecord",
     "TorqueLimits",
     "TorqueRate",
+    "VelocityCommand",
+    "VelocityController",
     "WholeBodyController",
     "default_constraints",
     "default_tasks",
     "losses",
+    "replay",
 ]

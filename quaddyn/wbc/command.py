@@ -10,8 +10,7 @@ import numpy as np
 
 from ..urdf.tree import Array
 from .problem import Group, Problem
-
-Outcome = Literal["solved", "infeasible", "inaccurate", "fallback"]
+from .solving import Outcome
 
 
 @dataclass(frozen=True, slots=True)

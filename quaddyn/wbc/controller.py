@@ -10,37 +10,38 @@ contacts are made at once.
 
 from __future__ import annotations
 
+import os
+import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from ..contact import Contact
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..hierarchy import HierarchySolution, SolverPool
+from ..hierarchy import HierarchySolver
 from ..robot.arguments import number, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .command import Command, Details, Outcome, Status
+from .command import Command
 from .constraints import Constraint, ContactMotion, FrictionPyramid, NormalForce, TorqueLimits
 from .contacts import ContactFrame, ContactSettings, Switch, place
 from .elimination import Elimination
 from .forces import ForceTask
 from .joint_bounds import JointBounds
 from .motion import ComTask, FootTask, FrameOrientationTask, PostureTask
-from .problem import Problem, solve_problem
+from .named import Named
+from .problem import Problem
 from .scales import scales
+from .solving import Solver
 from .task import Task
 from .tick import Rows, Tick
+from .tick_file import TickRecord, decide, save
 
-Item = TypeVar("Item")
 Element = Task | ForceTask | Constraint
 Levels = Sequence[Element | Sequence[Element]]
-
-#: Level-0 violation [m/s^2] up to which level 0 counts as met, and KKT residual up to which a tick counts as solved.
-VIOLATION, KKT = 1e-6, 1e-6
 
 
 def default_constraints(robot: Robot, dt: float) -> list[Element]:
@@ -83,6 +84,7 @@ class WholeBodyController:
         ramp: time over which contacts are made and broken [s]; 0 for at once.
         rank_tolerance: relative, below which directions count as dependent.
         damping: of the solver, 0 for the exact hierarchy.
+        compiled: False for the plain solver: slower, and nothing to wait for at its first use.
 
     Attributes:
         robot, dt, friction, ramp: as given.
@@ -107,6 +109,7 @@ class WholeBodyController:
         ramp: float = 0.05,
         rank_tolerance: float = 1e-9,
         damping: float = 0.0,
+        compiled: bool = True,
     ) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
@@ -122,9 +125,8 @@ class WholeBodyController:
             raise ArgumentError(f"rank_tolerance: expected a share in [0, 1), got {rank_tolerance}")
         if not 0.0 <= damping < np.inf:
             raise ArgumentError(f"damping: expected a number >= 0, got {damping}")
-        self.rank_tolerance, self.damping = float(rank_tolerance), float(damping)
+        self._solver = Solver(rank_tolerance=float(rank_tolerance), damping=float(damping), compiled=bool(compiled))
         self._scales = scales(robot)
-        self._pool = SolverPool()
 
         level_0 = default_constraints(robot, self.dt) if constraints is None else list(constraints)
         rest: Levels = default_tasks(robot) if tasks is None else tasks
@@ -189,7 +191,32 @@ class WholeBodyController:
         self._ticks = 0
         self._tau: Array | None = None
         self._forces: dict[str, Array] = {}
-        self._last: tuple[tuple[tuple[int, int], ...], HierarchySolution] | None = None
+        self._record: TickRecord | None = None
+        self._solver.forget()
+
+    def warmup(self, *, quiet: bool = False) -> float:
+        """Compile what is compiled at first use, before a loop has to wait for it.
+
+        Compiled code is cached on disk where numba can write (``NUMBA_CACHE_DIR``, or beside the package); then this
+        takes a fraction of a second from the second process on.  Where nothing can be written every process compiles
+        anew.
+
+        Args:
+            quiet: whether to leave out the line that says what is being waited for.
+
+        Returns:
+            How long it took [s].
+        """
+        start = time.perf_counter()
+        if not self._solver.compiled:
+            return 0.0
+        if not quiet:
+            print("quaddyn: compiling the whole-body solver ...", end=" ", file=sys.stderr, flush=True)
+        HierarchySolver(1, [(1, 1)]).solve()
+        took = time.perf_counter() - start
+        if not quiet:
+            print(f"{took:.1f} s", file=sys.stderr, flush=True)
+        return took
 
     @property
     def shares(self) -> Mapping[str, float]:
@@ -224,9 +251,26 @@ class WholeBodyController:
         self._advance(wanted)
         self._hold(state)
         tick = self._tick(state)
-        elimination = Elimination(tick)
+        elimination = Elimination.at(tick)
         problem = Problem.of(elimination, self._rows(tick))
-        command = self._solve(tick, elimination, problem)
+        memory = self._solver.memory(problem)
+        columns = {contact.name: contact.columns for contact in tick.contacts}
+        command = decide(elimination, problem, self._solver, columns)
+        shares = {contact.name: contact.share for contact in tick.contacts}
+        self._record = TickRecord(
+            robot=self.robot.name,
+            tick=self._ticks,
+            joints=self.robot.actuated,
+            contacts=columns,
+            shares=shares,
+            q=state.q,
+            v=state.v,
+            elimination=elimination,
+            problem=problem,
+            memory=memory,
+            solver=self._solver,
+            command=command,
+        )
         self._tau, self._forces = command.tau, dict(command.forces)
         self._ticks += 1
         return command
@@ -270,8 +314,7 @@ class WholeBodyController:
         made = {self.contacts[n].frame for n, s in self._switches.items() if s.share >= 1.0}
         for task in self._motions:
             if not task.given and task.size and not (isinstance(task, FootTask) and task.frame in made):
-                task.block[0] = 1.0
-                task._position[:] = task.position(state)
+                task.capture(state)
 
     def _tick(self, state: State) -> Tick:
         frames: list[ContactFrame] = []
@@ -297,69 +340,17 @@ class WholeBodyController:
                 levels[level].append((task.name, task.shared_rows(tick, contact, motion.rest(contact))))
         return levels
 
-    # -- solving ---------------------------------------------------------------------------------------------
-    def _solve(self, tick: Tick, elimination: Elimination, problem: Problem) -> Command:
-        """The ladder: the exact hierarchy; damped, if its certificate fails; at last damped least squares of all."""
-        outcome: Outcome = "solved"
-        options: Any = {"rank_tolerance": self.rank_tolerance, "damping": self.damping}
-        shape = problem.shape
-        warm = self._last[1] if self._last is not None and self._last[0] == shape else None
-        solution = solve_problem(problem, self._pool, **options, warm=warm)
-        if warm is not None and not solution.verified:
-            solution = solve_problem(problem, self._pool, **options)
-        if not (solution.kkt <= KKT and np.isfinite(solution.x).all()):
-            damped = solve_problem(problem, self._pool, rank_tolerance=1e-7, damping=max(self.damping, 1e-6))
-            better = damped.kkt < solution.kkt or not np.isfinite(solution.x).all()
-            solution = damped if better else solution
-            outcome = "inaccurate"
-        x, kkt, ranks = solution.x, solution.kkt, tuple(level.rank for level in solution.levels)
-        self._last = (shape, solution)
-        if not np.isfinite(x).all():
-            x, kkt, outcome = _least_squares(problem), np.inf, "fallback"
-            self._last = None
-        violation = _violation(problem, x)
-        if outcome == "solved" and violation > VIOLATION:
-            outcome = "infeasible"
-        a, f, tau = elimination.recover(x)
-        status = Status(outcome, "dense", violation, float(kkt))
+    # -- records ---------------------------------------------------------------------------------------------
+    def save_tick(self, path: str | os.PathLike[str]) -> None:
+        """Write the last tick to a file, for `quaddyn.wbc.replay` and ``quaddyn replay FILE``.
 
-        def resolve(changed: Problem) -> Array:
-            return solve_problem(changed, self._pool, **options).x
+        Args:
+            path: of the file, such as "tick.npz".
 
-        details = Details(problem, x, ranks, resolve)
-        forces = {contact.name: f[contact.columns] for contact in tick.contacts}
-        return Command(tau, a, MappingProxyType(forces), status, lambda: details)
-
-
-def _violation(problem: Problem, x: Array) -> float:
-    """Largest weighted violation of a level-0 row."""
-    worst = 0.0
-    for group in problem.levels[0]:
-        y = group.A @ x
-        over = np.maximum(np.maximum(y - group.upper, group.lower - y), 0.0) * group.weights
-        worst = max(worst, float(over.max(initial=0.0)))
-    return worst
-
-
-def _least_squares(problem: Problem) -> Array:
-    """All wanted values at once, upper levels heavier, damped: a finite answer to any finite problem."""
-    A, b = [np.zeros((0, problem.n))], [np.zeros(0)]
-    for k, groups in enumerate(problem.levels):
-        for group in groups:
-            rows = group.wanted
-            weight = 10.0 ** (-2 * k) * group.weights[rows]
-            A.append(weight[:, None] * group.A[rows])
-            b.append(weight * group.lower[rows])
-    stack, right = np.vstack((*A, 1e-4 * np.eye(problem.n))), np.concatenate((*b, np.zeros(problem.n)))
-    return np.asarray(np.linalg.lstsq(stack, right, rcond=None)[0])
-
-
-class Named(dict[str, Item]):
-    """A mapping that lists near matches when a name is unknown."""
-
-    def __init__(self, kind: str, items: Mapping[str, Item]) -> None:
-        super().__init__(items)
-        self._kind = kind
-
-    def __missing__(self, name: str) -> Item:
-        raise UnknownNameError(self._kind, name, self)
+        Raises:
+            ArgumentError: there has been no tick yet.
+            OSError: the file cannot be written.
+        """
+        if self._record is None:
+            raise ArgumentError("save_tick: there is no tick yet; call compute first")
+        save(self._record, path)

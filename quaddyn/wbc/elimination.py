@@ -14,7 +14,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .tick import Rows, Tick
 
@@ -23,36 +22,47 @@ class Elimination:
     """The affine maps from x to accelerations and torques at one instant.
 
     Args:
-        tick: the instant.
+        M: (nv, nv) joint-space inertia.
+        h: (nv,) nonlinear effects.
+        J: (nf, nv) Jacobians of the contact points, stacked.
+        actuated: (nu,) indices of the rows with a motor.
+        mass: of the robot [kg].
 
     Attributes:
+        M, h, J, actuated, mass: as given.
+        passive: indices of the rows without a motor: the root's and those of passive joints.
         T, t: ``a = T x + t``, (nv, n) and (nv,).
         W, w: ``tau = W x + w``, (nu, n) and (nu,).
         n: size of x.
     """
 
-    def __init__(self, tick: Tick) -> None:
-        s, robot, m = tick.state, tick.robot, tick.scales.mass
-        self.mass = m
-        self._M, self._h = s.M.copy(), s.h.copy()
-        self.actuated = A = robot.actuated_index
-        self.passive = U = passive_index(robot)
-        nu, nf = robot.nu, tick.nf
+    def __init__(self, M: Array, h: Array, J: Array, actuated: NDArray[np.intp], mass: float) -> None:
+        self.M, self.h, self.J, self.mass = M, h, J, mass
+        free = np.ones(len(h), dtype=bool)
+        free[actuated] = False
+        self.actuated, self.passive = actuated, np.flatnonzero(free)
+        A, U, nu, nf = actuated, self.passive, len(actuated), len(J)
         self.nu, self.n = nu, nu + nf
-        self.J = np.zeros((nf, robot.nv))
-        for contact in tick.contacts:
-            self.J[contact.columns] = contact.jacobian
-        T, t = np.zeros((robot.nv, self.n)), np.zeros(robot.nv)
-        T[A, :nu] = np.eye(nu)
+        T, t = np.zeros((len(h), self.n)), np.zeros(len(h))
+        T[A, np.arange(nu)] = 1.0
         if len(U):
             # one factorization for all columns; M_UU is symmetric positive definite
-            right = np.column_stack((-self._M[np.ix_(U, A)], m * self.J[:, U].T, -self._h[U]))
-            solved = np.linalg.solve(self._M[np.ix_(U, U)], right)
+            right = np.column_stack((-M[np.ix_(U, A)], mass * J[:, U].T, -h[U]))
+            solved = np.linalg.solve(M[np.ix_(U, U)], right)
             T[U], t[U] = solved[:, :-1], solved[:, -1]
         self.T, self.t = T, t
-        self.W = self._M[A] @ T
-        self.W[:, nu:] -= m * self.J[:, A].T
-        self.w = self._M[A] @ t + self._h[A]
+        self.W = M[A] @ T
+        self.W[:, nu:] -= mass * J[:, A].T
+        self.w = M[A] @ t + h[A]
+
+    @classmethod
+    def at(cls, tick: Tick) -> Elimination:
+        """The maps at a tick; they outlive its state."""
+        s, robot = tick.state, tick.robot
+        J = np.zeros((tick.nf, robot.nv))
+        for contact in tick.contacts:
+            J[contact.columns] = contact.jacobian
+        return cls(s.M.copy(), s.h.copy(), J, robot.actuated_index, tick.scales.mass)
 
     def express(self, rows: Rows) -> tuple[Array, Array]:
         """`rows` over x: matrix (m, n) and the value (m,) that they take at ``x = 0``."""
@@ -75,15 +85,8 @@ class Elimination:
         f = self.mass * x[self.nu :]
         a = self.T @ x + self.t
         U = self.passive
-        load = self._h - self.J.T @ f
+        load = self.h - self.J.T @ f
         if len(U):
-            a[U] -= np.linalg.solve(self._M[np.ix_(U, U)], (self._M @ a + load)[U])
-        tau = (self._M @ a + load)[self.actuated]
+            a[U] -= np.linalg.solve(self.M[np.ix_(U, U)], (self.M @ a + load)[U])
+        tau = (self.M @ a + load)[self.actuated]
         return a, f, tau
-
-
-def passive_index(robot: Robot) -> NDArray[np.intp]:
-    """Indices in v of the rows without a motor: the root's and those of passive joints."""
-    free = np.ones(robot.nv, dtype=bool)
-    free[robot.actuated_index] = False
-    return np.flatnonzero(free)

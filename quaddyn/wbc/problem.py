@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..hierarchy import HierarchySolution, Level, SolverPool
 from ..urdf.tree import Array
 from .elimination import Elimination
 from .tick import Rows
@@ -49,6 +48,17 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class LevelRows:
+    """One level's rows times their weights: ``A x = b`` wanted, ``lower <= C x <= upper`` limits."""
+
+    A: Array
+    b: Array
+    C: Array
+    lower: Array
+    upper: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Problem:
     """The levels of one tick, the first the most important.
 
@@ -78,7 +88,7 @@ class Problem:
             for groups in self.levels
         )
 
-    def matrices(self) -> list[Level]:
+    def matrices(self) -> list[LevelRows]:
         """What the solver of hierarchies takes."""
         return [_level(groups, self.n) for groups in self.levels]
 
@@ -89,34 +99,13 @@ class Problem:
         return Problem(tuple(map(tuple, levels)), self.n)
 
 
-def solve_problem(
-    problem: Problem,
-    pool: SolverPool,
-    *,
-    rank_tolerance: float,
-    damping: float,
-    warm: HierarchySolution | None = None,
-) -> HierarchySolution:
-    """The strict solution.
-
-    Args:
-        problem: the levels.
-        pool: of compiled solvers.
-        rank_tolerance: relative, see `quaddyn.hierarchy.solve`.
-        damping: likewise.
-        warm: the solution of a problem with the same `Problem.shape`.
-    """
-    return pool.solve(problem.matrices(), rank_tolerance=rank_tolerance, damping=damping, warm=warm)
-
-
 def _group(elimination: Elimination, owner: str, rows: Rows) -> Group:
     A, c = elimination.express(rows)
     weights = np.ones(rows.size) if rows.weights is None else rows.weights
     return Group(owner, rows.names, rows.unit, A, rows.lower - c, rows.upper - c, c, weights)
 
 
-def _level(groups: Sequence[Group], n: int) -> Level:
-    """Rows times their weights; the solver then weighs all alike."""
+def _level(groups: Sequence[Group], n: int) -> LevelRows:
     A, b, C, lower, upper = [np.zeros((0, n))], [np.zeros(0)], [np.zeros((0, n))], [np.zeros(0)], [np.zeros(0)]
     for g in groups:
         wanted, limits = g.wanted, ~g.wanted
@@ -129,10 +118,4 @@ def _level(groups: Sequence[Group], n: int) -> Level:
             C.append(g.A[limits] * w[:, None])
             lower.append(g.lower[limits] * w)
             upper.append(g.upper[limits] * w)
-    return Level(
-        np.vstack(A),
-        np.concatenate(b),
-        C=np.vstack(C),
-        lower=np.concatenate(lower),
-        upper=np.concatenate(upper),
-    )
+    return LevelRows(*(np.concatenate(parts) for parts in (A, b, C, lower, upper)))

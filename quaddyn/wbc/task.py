@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..dynamics import State
 from ..errors import ArgumentError, UnknownNameError
@@ -108,6 +109,16 @@ class Task(ABC):
     def weight(self, value: Gain) -> None:
         self._weight[:] = _per_row("weight", value, len(self.labels))
 
+    @property
+    def rows_used(self) -> NDArray[np.intp]:
+        """Indices of the rows in use, see `select`."""
+        return self._rows
+
+    @property
+    def weight_used(self) -> Array:
+        """Weights of the rows in use."""
+        return self._weight[self._rows]
+
     def select(self, axes: Sequence[str] | None) -> None:
         """Use only the rows of these labels; None for all.
 
@@ -169,6 +180,11 @@ class Task(ABC):
         self.block[0] = 0.0
         self._velocity.fill(0.0)
         self._acceleration.fill(0.0)
+
+    def capture(self, s: State) -> None:
+        """Want the position that is found in `s`; wanted velocities and accelerations stay."""
+        self._position[:] = self.position(s)
+        self.block[0] = 1.0
 
     def hold(self, s: State) -> None:
         """Want the position that is found in `s`, at rest."""

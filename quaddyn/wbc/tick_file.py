@@ -1,0 +1,202 @@
+"""One tick in a file: every number that went into it and came out, and the same numbers again when it is replayed.
+
+A file is a NumPy archive without pickles: the equations of motion (M, h, contact Jacobians), the rows of every level
+with their names, the memory that the solver started from, and the answer.  It needs no robot file to be read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..urdf.tree import Array
+from .command import Command, Details, Status
+from .elimination import Elimination
+from .problem import Group, Problem
+from .solving import Memory, Solver
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TickRecord:
+    """Everything that a tick's answer follows from, and the answer.
+
+    Attributes:
+        robot: name of the robot.
+        tick: number of the tick, from 0.
+        joints: names of the actuated joints, in torque order.
+        contacts: by name, the columns of each contact's force.
+        shares: by name, how much of each contact there was.
+        q, v: the state.
+        elimination, problem: the equations of motion and the levels.
+        memory: what the solver started from.
+        solver: its options.
+        command: the answer.
+    """
+
+    robot: str
+    tick: int
+    joints: tuple[str, ...]
+    contacts: Mapping[str, slice]
+    shares: Mapping[str, float]
+    q: Array
+    v: Array
+    elimination: Elimination
+    problem: Problem
+    memory: Memory | None
+    solver: Solver
+    command: Command
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replay:
+    """A tick of a file, solved again.
+
+    Attributes:
+        record: what the file says; its command is the one of then.
+        command: the one of now.
+        identical: whether torques, accelerations and forces agree bit for bit.
+        difference: largest difference of a torque [N m].
+    """
+
+    record: TickRecord
+    command: Command
+    identical: bool
+    difference: float
+
+
+def decide(elimination: Elimination, problem: Problem, solver: Solver, contacts: Mapping[str, slice]) -> Command:
+    """The command that a problem leads to."""
+    decision = solver.decide(problem)
+    a, f, tau = elimination.recover(decision.x)
+    status = Status(decision.outcome, "dense", decision.violation, decision.kkt)
+    details = Details(problem, decision.x, decision.ranks, lambda changed: solver.plain(changed).x)
+    forces = MappingProxyType({name: f[columns] for name, columns in contacts.items()})
+    return Command(tau, a, forces, status, lambda: details)
+
+
+def save(record: TickRecord, path: str | os.PathLike[str]) -> None:
+    """Write a tick; the name's ending is taken as it is.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    e, c = record.elimination, record.command
+    groups = [(k, g) for k, level in enumerate(record.problem.levels) for g in level]
+    meta = {
+        "format": FORMAT,
+        "robot": record.robot,
+        "tick": record.tick,
+        "joints": record.joints,
+        "contacts": {name: [s.start, s.stop] for name, s in record.contacts.items()},
+        "shares": dict(record.shares),
+        "mass": e.mass,
+        "levels": len(record.problem.levels),
+        "groups": [{"level": k, "owner": g.owner, "unit": g.unit, "names": g.names} for k, g in groups],
+        "rank_tolerance": record.solver.rank_tolerance,
+        "damping": record.solver.damping,
+        "compiled": record.solver.compiled,
+        "outcome": c.status.outcome,
+        "violation": c.status.violation,
+        "kkt": c.status.kkt,
+        "ranks": c.details.ranks,
+    }
+    arrays: dict[str, Any] = {"M": e.M, "h": e.h, "J": e.J, "actuated": e.actuated, "q": record.q, "v": record.v}
+    arrays |= {"x": c.details.x, "tau": c.tau, "acceleration": c.acceleration}
+    arrays["force"] = np.concatenate([np.zeros(0), *c.forces.values()])
+    for name in ("A", "lower", "upper", "offset", "weights"):
+        empty = np.zeros((0, record.problem.n)) if name == "A" else np.zeros(0)
+        arrays[name] = np.concatenate([empty, *(getattr(g, name) for _, g in groups)])
+    if record.memory is not None:
+        arrays["memory"] = record.memory
+    with Path(path).open("wb") as file:
+        np.savez_compressed(file, meta=np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8), **arrays)
+
+
+def read(path: str | os.PathLike[str]) -> TickRecord:
+    """A tick from a file.
+
+    Raises:
+        ArgumentError: the file is no such archive.
+        OSError: it cannot be read.
+    """
+    try:
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        meta = json.loads(arrays.pop("meta").tobytes())
+        if meta["format"] != FORMAT:
+            raise ArgumentError(f"{path}: format {meta['format']}, this version reads {FORMAT}")
+        return _record(meta, arrays)
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError, zipfile.BadZipFile) as error:
+        if isinstance(error, ArgumentError):
+            raise
+        raise ArgumentError(f"{path}: not a tick saved by WholeBodyController.save_tick ({error})") from None
+
+
+def _record(data: dict[str, Any], arrays: dict[str, Array]) -> TickRecord:
+    elimination = Elimination(
+        arrays["M"], arrays["h"], arrays["J"], np.asarray(arrays["actuated"], dtype=np.intp), float(data["mass"])
+    )
+    levels: list[list[Group]] = [[] for _ in range(int(data["levels"]))]
+    start = 0
+    for group in data["groups"]:
+        rows = slice(start, start + len(group["names"]))
+        start = rows.stop
+        parts = (arrays[name][rows] for name in ("A", "lower", "upper", "offset", "weights"))
+        levels[group["level"]].append(Group(group["owner"], tuple(group["names"]), group["unit"], *parts))
+    problem = Problem(tuple(map(tuple, levels)), elimination.n)
+    solver = Solver(
+        rank_tolerance=float(data["rank_tolerance"]),
+        damping=float(data["damping"]),
+        compiled=bool(data["compiled"]),
+    )
+    contacts = {name: slice(*ends) for name, ends in data["contacts"].items()}
+    details = Details(problem, arrays["x"], tuple(data["ranks"]), lambda changed: solver.plain(changed).x)
+    status = Status(data["outcome"], "dense", float(data["violation"]), float(data["kkt"]))
+    forces = {name: arrays["force"][columns] for name, columns in contacts.items()}
+    return TickRecord(
+        robot=str(data["robot"]),
+        tick=int(data["tick"]),
+        joints=tuple(data["joints"]),
+        contacts=contacts,
+        shares=dict(data["shares"]),
+        q=arrays["q"],
+        v=arrays["v"],
+        elimination=elimination,
+        problem=problem,
+        memory=np.asarray(arrays["memory"], dtype=np.int8) if "memory" in arrays else None,
+        solver=solver,
+        command=Command(arrays["tau"], arrays["acceleration"], forces, status, lambda: details),
+    )
+
+
+def replay(path: str | os.PathLike[str]) -> Replay:
+    """Solve a saved tick again, from the same memory.
+
+    The answer is the same bit for bit on the same processor with the same versions of NumPy and numba; elsewhere it
+    differs by rounding, which `Replay.difference` tells.
+
+    Raises:
+        ArgumentError: the file is no saved tick.
+        OSError: it cannot be read.
+    """
+    record = read(path)
+    record.solver.remember(record.problem, record.memory)
+    command = decide(record.elimination, record.problem, record.solver, record.contacts)
+    before = record.command
+    same = (
+        np.array_equal(command.tau, before.tau)
+        and np.array_equal(command.acceleration, before.acceleration)
+        and all(np.array_equal(command.forces[name], force) for name, force in before.forces.items())
+    )
+    return Replay(record, command, bool(same), float(np.abs(command.tau - before.tau).max(initial=0.0)))

@@ -1,0 +1,178 @@
+"""`VelocityController`: whole-body inverse kinematics on velocity level, for robots that take joint positions.
+
+The same tasks, levels and strict hierarchy as in torque control, with the generalized velocity v as the unknown: a task
+wants ``J v = velocity + gain * error``.  Level 0 holds the contacts still and the joints within their limits.  Source:
+source E (null-space priorities on velocities); Kanoun, Lamiraux, Wieber 2011, "Kinematic control of redundant
+manipulators: generalizing the task-priority framework to inequality task".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from ..contact import Contact
+from ..dynamics import State
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..hierarchy import Level, solve
+from ..robot.arguments import number, several
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from .contacts import ContactSettings, place
+from .motion import ComTask, FootTask, FrameOrientationTask, MomentumTask, PostureTask
+from .named import Named
+from .task import Task
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VelocityCommand:
+    """Where to go within one period.
+
+    Attributes:
+        v: (nv,) generalized velocity.
+        q: (nq,) configuration after the period: what a position-controlled robot is sent.
+        residuals: by task, (rows,) wanted minus reached velocity.
+        ranks: per level, independent directions that it decided.
+        active: names of the joints at a limit.
+        status: "optimal", "infeasible" (level 0 cannot be kept; least violation) or "inaccurate".
+        kkt: largest residual of the optimality conditions.
+    """
+
+    v: Array
+    q: Array
+    residuals: Mapping[str, Array]
+    ranks: tuple[int, ...]
+    active: tuple[str, ...]
+    status: str
+    kkt: float
+
+
+class VelocityController:
+    """Generalized velocities by strict priorities.
+
+    Args:
+        robot: any robot.
+        dt: control period [s].
+        tasks: levels from 1 on, each one `Task` or several; by default "com", "base" and the feet, then "posture";
+            under a fixed root "posture" alone.
+        contacts: contacts beside the feet.
+        gain: of the errors [1/s]; one for all tasks.
+        joint_limits: whether level 0 keeps positions and velocities of the joints.
+        rank_tolerance: relative, below which directions count as dependent.
+        damping: of the solver, 0 for exact least squares.
+
+    Attributes:
+        tasks: every task by name.
+
+    Raises:
+        ArgumentError: a number out of range, a name twice, or a task that is none of motion.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        dt: float = 1e-3,
+        tasks: Sequence[Task | Sequence[Task]] | None = None,
+        contacts: Iterable[Contact] = (),
+        gain: float = 10.0,
+        joint_limits: bool = True,
+        rank_tolerance: float = 1e-9,
+        damping: float = 0.0,
+    ) -> None:
+        self.robot, self.dt, self.gain = robot, number("dt", dt), number("gain", gain)
+        if not (0.0 < self.dt <= 0.1 and 0.0 <= self.gain * self.dt <= 1.0):
+            raise ArgumentError(f"dt, gain: expected 0 < dt <= 0.1 s and 0 <= gain dt <= 1, got {dt} and {gain}")
+        self.joint_limits = bool(joint_limits)
+        self.rank_tolerance, self.damping = float(rank_tolerance), float(damping)
+        wanted = _default(robot) if tasks is None else tasks
+        self._levels = tuple(tuple(level) if isinstance(level, Sequence) else (level,) for level in wanted)
+        by_name: dict[str, Task] = {}
+        for task in (t for level in self._levels for t in level):
+            if not isinstance(task, Task) or isinstance(task, MomentumTask):
+                raise ArgumentTypeError(f"tasks: expected tasks on motion, got {type(task).__name__}")
+            if task.name in by_name:
+                raise ArgumentError(f"tasks: two of the name {task.name!r}; give one of them another")
+            by_name[task.name] = task
+        self.tasks: Mapping[str, Task] = Named("task", by_name)
+        known = {foot: ContactSettings(robot, Contact.of_foot(robot, foot)) for foot in robot.feet}
+        known.update({contact.name: ContactSettings(robot, contact) for contact in contacts})
+        self.contacts: Mapping[str, ContactSettings] = Named("contact", known)
+        self._entries = np.array([robot.configuration_index(joint) for joint in robot.actuated], dtype=np.intp)
+
+    def compute(self, state: State, contacts: Iterable[str] | None = None) -> VelocityCommand:
+        """One period.
+
+        Args:
+            state: the robot's state now; its velocity is not looked at.
+            contacts: names of the contacts that must not move; all feet by default, none under a fixed root.
+
+        Raises:
+            UnknownNameError: a contact that the controller does not know.
+            ArgumentError: `state` is of another robot.
+            StaleStateError: the Dynamics of `state` was updated again.
+        """
+        if state.robot is not self.robot:
+            raise ArgumentError("state: of another robot than the controller's; use one Robot for both")
+        feet = () if self.robot.root == "fixed" else self.robot.feet
+        names = feet if contacts is None else several("contacts", contacts, "names of contacts")
+        for name in names:
+            if name not in self.contacts:
+                raise UnknownNameError("contact", name, self.contacts)
+        held = {self.contacts[name].frame for name in names}
+        levels = [self._level_0(state, names)]
+        told: list[tuple[int, str, slice]] = []
+        for tasks in self._levels:
+            J, w = [np.zeros((0, self.robot.nv))], [np.zeros(0)]
+            for task in tasks:
+                if isinstance(task, FootTask) and task.frame in held:
+                    continue
+                if not task.given and task.size:
+                    task.capture(state)
+                rows = task.rows_used
+                start = sum(map(len, w))
+                told.append((len(levels), task.name, slice(start, start + len(rows))))
+                weight = task.weight[rows]
+                J.append(weight[:, None] * task.jacobian(state)[rows])
+                w.append(weight * task.desired_velocity(state, gain=self.gain)[rows])
+            levels.append(Level(np.vstack(J), np.concatenate(w)))
+        solution = solve(levels, rank_tolerance=self.rank_tolerance, damping=self.damping)
+        v = solution.x
+        return VelocityCommand(
+            v=v,
+            q=np.asarray(pin.integrate(self.robot.model, state.q, self.dt * v)),
+            residuals={
+                name: solution.levels[k].residual[rows] / np.maximum(self.tasks[name].weight_used, 1e-300)
+                for k, name, rows in told
+            },
+            ranks=tuple(level.rank for level in solution.levels),
+            active=tuple(self.robot.actuated[i] for i in np.flatnonzero(solution.levels[0].active)),
+            status=solution.status,
+            kkt=solution.kkt,
+        )
+
+    def _level_0(self, state: State, names: Iterable[str]) -> Level:
+        robot = self.robot
+        J = [np.zeros((0, robot.nv))] + [place(state, self.contacts[n], 0, 1.0, np.inf).jacobian for n in names]
+        stack = np.vstack(J)
+        C = np.zeros((robot.nu, robot.nv))
+        C[np.arange(robot.nu), robot.actuated_index] = 1.0
+        if not self.joint_limits:
+            return Level(stack, np.zeros(len(stack)), C=C[:0], lower=np.zeros(0), upper=np.zeros(0))
+        q, lower, upper = state.q[self._entries], robot.lower[self._entries], robot.upper[self._entries]
+        ranged = lower < upper  # no room at all is what files write for "no limit"
+        high = np.where(ranged, np.minimum((upper - q) / self.dt, robot.velocity_limits), robot.velocity_limits)
+        low = np.where(ranged, np.maximum((lower - q) / self.dt, -robot.velocity_limits), -robot.velocity_limits)
+        # outside its range a joint comes back, as fast as it may
+        high, low = np.maximum(high, -robot.velocity_limits), np.minimum(low, robot.velocity_limits)
+        return Level(stack, np.zeros(len(stack)), C=C, lower=low, upper=high)
+
+
+def _default(robot: Robot) -> list[list[Task]]:
+    if robot.root == "fixed":
+        return [[PostureTask(robot)]]
+    first: list[Task] = [ComTask(robot), FrameOrientationTask(robot, robot.bodies[0].name, "base")]
+    return [first + [FootTask(robot, foot) for foot in robot.feet], [PostureTask(robot)]]
