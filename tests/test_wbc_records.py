@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,8 +13,10 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import quaddyn as qd
+from quaddyn.cli import app
 from quaddyn.contact import contact_jacobian
 from quaddyn.wbc import (
     ComTask,
@@ -69,6 +72,21 @@ def test_files_that_are_no_ticks_are_refused_by_name(tmp_path: Path) -> None:
         replay(tmp_path / "pickle.npz")
     with pytest.raises(FileNotFoundError):
         replay(tmp_path / "absent.npz")
+
+
+def test_the_command_line_replays_a_tick_and_explains_it(tmp_path: Path) -> None:
+    robot = qd.load("go2")
+    wbc = WholeBodyController(robot, friction=0.1)
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    wbc.tasks["com"].reference(s.com, acceleration=np.array([3.0, 0.0, 0.0]))
+    command = wbc.compute(s)
+    wbc.save_tick(tmp_path / "tick.npz")
+    shown = CliRunner().invoke(app, ["replay", str(tmp_path / "tick.npz")])
+    assert shown.exit_code == 0
+    assert "bit for bit" in shown.stdout and "com x" in shown.stdout and "FL_calf_joint" in shown.stdout
+    data = json.loads(CliRunner().invoke(app, ["replay", str(tmp_path / "tick.npz"), "--json"]).stdout)
+    assert data["identical"] and list(data["tau"].values()) == command.tau.tolist()
+    assert CliRunner().invoke(app, ["replay", str(tmp_path / "absent.npz")]).exit_code != 0
 
 
 def test_without_a_place_for_its_cache_the_controller_still_works(tmp_path: Path) -> None:

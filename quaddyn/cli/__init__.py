@@ -1,10 +1,10 @@
-"""The `quaddyn` command: look at robots, judge files, measure legs, run the demo, open the viewer.
+"""The `quaddyn` command: look at robots, judge files, measure legs, run the demo, view, replay.
 
 A subcommand lives in a module by its subject and registers itself on `app`; this list is the order in which help names
 them.
 """
 
-from . import robots, showing
+from . import robots, showing, control  # isort: skip
 from .app import app, main
 
-__all__ = ["app", "main", "robots", "showing"]
+__all__ = ["app", "control", "main", "robots", "showing"]

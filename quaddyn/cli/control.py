@@ -1,0 +1,75 @@
+"""`quaddyn replay`: one tick of whole-body control out of a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from .app import app
+from .console import out, say
+
+if TYPE_CHECKING:
+    from ..wbc import Replay
+
+
+@app.command()
+def replay(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="as written by WholeBodyController.save_tick")],
+    last: Annotated[bool, typer.Option("--last", help="explain the last level's losses too")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
+) -> None:
+    """Solve a saved tick of whole-body control again; exit code 1 if its answer is another one."""
+    from ..wbc import replay as solve_again
+
+    again = solve_again(file)
+    record, command = again.record, again.command
+    if as_json:
+        out.print_json(
+            json.dumps(
+                {
+                    "robot": record.robot,
+                    "tick": record.tick,
+                    "identical": again.identical,
+                    "difference": again.difference,
+                    "outcome": command.status.outcome,
+                    "violation": command.status.violation,
+                    "kkt": command.status.kkt if command.status.kkt < float("inf") else None,
+                    "tau": dict(zip(record.joints, command.tau.tolist(), strict=True)),
+                    "forces": {name: force.tolist() for name, force in command.forces.items()},
+                    "explanation": command.explain(last=last).splitlines(),
+                }
+            )
+        )
+    else:
+        _print(again)
+        say(command.explain(last=last))
+        same = "bit for bit" if again.identical else f"but for {again.difference:.3g} N m"
+        say(f"the answer of then, {same}")
+    if not again.identical:
+        raise typer.Exit(1)
+
+
+def _print(again: Replay) -> None:
+    """Torques and forces of the tick."""
+    record, command = again.record, again.command
+    say(f"{record.robot}, tick {record.tick}; contacts {', '.join(command.forces) or 'none'}")
+    torques = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    torques.add_column("joint", no_wrap=True)
+    torques.add_column("torque [N m]", justify="right")
+    for joint, tau in zip(record.joints, command.tau.tolist(), strict=True):
+        torques.add_row(escape(joint), f"{tau:+.4f}")
+    out.print(torques)
+    if not command.forces:
+        return
+    forces = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("contact", "share", "x [N]", "y [N]", "z [N]"):
+        forces.add_column(column, justify="left" if column == "contact" else "right")
+    for name, force in command.forces.items():
+        forces.add_row(escape(name), f"{record.shares[name]:.2f}", *(f"{f:+.3f}" for f in force[:3]))
+    out.print(forces)
