@@ -14,12 +14,11 @@ import pytest
 from random_trees import random_robot, random_states
 
 import quaddyn as qd
-from quaddyn.kernels import native
+from quaddyn.kernels import llvm_body, native
 from quaddyn.kernels.graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, Graph
-from quaddyn.kernels.kernels import chosen_mechanism
 from quaddyn.kernels.mechanism import Mechanism, angles, grouped, mechanism, turn_matrix
 from quaddyn.kernels.program import Program
-from quaddyn.kernels.recipes import RECIPES, Options, traced
+from quaddyn.kernels.recipes import RECIPES, Options, chosen_mechanism, traced
 
 #: mul, add of the emitted inverse dynamics: not above.
 BARS = {
@@ -75,7 +74,8 @@ def worst(got: np.ndarray, wanted: np.ndarray) -> float:
 
 
 def trace(what: str, robot: qd.Robot, **options: Any) -> Program:
-    return traced(what, robot, chosen_mechanism(robot), Options(**options))
+    frame = options.pop("frame", None)
+    return traced(what, robot, Options(**options), frame)
 
 
 # -- operations --------------------------------------------------------------------------------------------------
@@ -254,6 +254,121 @@ def test_run_time_parameters_are_the_robots_or_the_callers(states: Any) -> None:
     assert len(fast.parameter_names) == len(fast.parameters)
     batch = fast.rnea(q, v, a, parameters=fast.parameter_map @ other)
     assert worst(batch[3], wanted) < 1e-12
+
+
+# -- the kin of inverse dynamics ---------------------------------------------------------------------------------
+def answer(dyn: qd.Dynamics, what: str, frame: str, q: Any, v: Any, a: Any, fext: Any) -> Any:
+    answers: dict[str, Any] = {
+        "crba": lambda: dyn.crba(q),
+        "aba": lambda: dyn.aba(q, v, a, fext=fext),
+        "rnea": lambda: dyn.rnea(q, v, a, fext=fext),
+        "nle": lambda: dyn.nle(q, v),
+        "gravity": lambda: dyn.gravity(q),
+        "regressor": lambda: dyn.regressor(q, v, a),
+        "rnea_derivatives": lambda: np.stack(dyn.rnea_derivatives(q, v, a)),
+        "frame_jacobian": lambda: dyn.frame_jacobian(q, frame),
+        "frame_drift": lambda: dyn.frame_drift(q, v, frame),
+    }
+    return answers[what]()
+
+
+def wanted(robot: qd.Robot, what: str, frame: str, forces: tuple[str, ...], inputs: list[np.ndarray]) -> np.ndarray:
+    """(n, ...) what `Dynamics` says, flat."""
+    dyn, out = qd.Dynamics(robot), []
+    for q, v, a, f in zip(*inputs, strict=True):
+        fext = {name: f[6 * k : 6 * k + 6] for k, name in enumerate(forces)}
+        out.append(answer(dyn, what, frame, q, v, a, fext).ravel())
+    return np.array(out)
+
+
+ARGUMENTS = {name: recipe.arguments for name, recipe in RECIPES.items() if name != "base_regressor"}
+SUBJECTS: dict[str, Any] = {
+    "ur5": lambda: qd.load("ur5", armature=0.1),
+    "go2": lambda: qd.load("go2"),
+    "continuous": lambda: qd.load("double_pendulum_continuous"),
+    "any": lambda: random_robot(8, 12),
+    "other": lambda: random_robot(7, 12),
+}
+
+
+@pytest.mark.parametrize("what", ARGUMENTS)
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_traced_kin_equals_dynamics(name: str, what: str) -> None:
+    robot = SUBJECTS[name]()
+    frame, forces = robot.frame_names[-1], (robot.frame_names[-1], robot.frame_names[0])
+    recipe, rng = RECIPES[what], np.random.default_rng(5)
+    q, v, a = random_states(robot, rng, 3)
+    f = rng.normal(size=(3, 12)) * 20
+    program = trace(what, robot, forces=forces, frame=frame if recipe.framed else None)
+    given = {"q": q, "v": v, "a": a, "tau": a, "fext": f}
+    got = evaluate(program, *(given[n] for n, _ in program.inputs))
+    expected = wanted(robot, what, frame, forces, [q, v, a, f])
+    digits = 1e-12 * (1.0 if what != "aba" else max(1.0, np.linalg.cond(qd.Dynamics(robot).crba(q[0])) / 1e3))
+    assert np.abs(got - expected).max() <= digits * max(np.abs(expected).max(), 1.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_base_regressor_makes_torque_of_run_time_parameters(seed: int) -> None:
+    robot = qd.load("go2", friction=0.2) if seed == 2 else random_robot(seed + 30, 10)
+    q, v, a = random_states(robot, np.random.default_rng(seed), 4)
+    columns, torque = trace("base_regressor", robot), trace("rnea", robot, runtime=True, friction=True)
+    k = dict(torque.inputs)["parameters"]
+    beta = np.random.default_rng(seed).normal(size=k)
+    H = evaluate(columns, q, v, a).reshape(4, robot.nv, k)
+    assert worst(H @ beta, evaluate(torque, q, v, a, np.tile(beta, (4, 1)))) < 1e-12
+
+
+def test_every_frame_has_its_place() -> None:
+    """Names of feet, links, joints and the root mean what `Dynamics` means by them."""
+    for robot in (qd.load("solo12"), qd.load("small_quadruped", root="planar"), random_robot(8, 12)):
+        dyn, (q, _, _) = qd.Dynamics(robot), random_states(robot, np.random.default_rng(6), 1)
+        for frame in robot.frame_names:
+            got = evaluate(trace("frame_jacobian", robot, frame=frame), q).reshape(6, -1)
+            assert np.abs(got - dyn.frame_jacobian(q[0], frame)).max() < 1e-12, frame
+
+
+def test_compiled_kin_runs_on_states_and_batches(go2: qd.Robot, states: Any) -> None:
+    fast = qd.compile(go2, ("crba", "aba", "frame_jacobian", "frame_drift"), frames=("FL", "RR_calf"), forces=("FL",))
+    dyn, (q, v, a) = qd.Dynamics(go2), states
+    M, f = fast.crba(q), np.tile([1.0, 2.0, 30.0], (len(q), 1))
+    J, drifts = fast.frame_jacobian(q, "FL"), fast.frame_drift(q, v, name="RR_calf")
+    accelerations = fast.aba(q, v, a, fext={"FL": f})
+    assert M.shape == (len(q), 18, 18) and J.shape == (len(q), 6, 18)
+    for k in (0, 8, 36):
+        assert worst(M[k], dyn.crba(q[k])) < 1e-13 and np.array_equal(M[k], M[k].T)
+        assert worst(J[k], dyn.frame_jacobian(q[k], "FL")) < 1e-13
+        assert worst(drifts[k], dyn.frame_drift(q[k], v[k], "RR_calf")) < 1e-13
+        assert worst(accelerations[k], dyn.aba(q[k], v[k], a[k], fext={"FL": f[k]})) < 1e-11
+        assert worst(fast.aba(q[k], v[k], a[k]), dyn.aba(q[k], v[k], a[k])) < 1e-11
+    assert set(fast.operations) >= {"crba", "frame_jacobian:FL", "frame_drift:RR_calf"}
+    with pytest.raises(qd.UnknownNameError, match="FR"):
+        fast.frame_jacobian(q, "FR")
+    with pytest.raises(qd.UnknownNameError, match="forces"):
+        fast.aba(q, v, a, fext={"RL": f})
+    with pytest.raises(qd.ArgumentError, match="fext"):
+        fast.aba(q, v, a, fext={"FL": np.zeros(4)})
+    with pytest.raises(qd.ArgumentTypeError, match="missing"):
+        fast.frame_jacobian()
+    with pytest.raises(qd.UnknownNameError):
+        qd.compile(go2, "frame_jacobian", frames=("tail",))
+    with pytest.raises(qd.ArgumentError, match="feet"):
+        qd.compile(qd.load("ur5"), "frame_jacobian")
+
+
+def test_long_programs_are_cut_and_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of a program hand values on through memory: the smaller they are, the more."""
+    robot = qd.load("two_link_leg")
+    q, v, a = random_states(robot, np.random.default_rng(2), 11)
+    expected = wanted(robot, "rnea_derivatives", "", (), [q, v, a, a])
+    for part, stores in ((1200, 400), (20, 400), (7, 8)):
+        monkeypatch.setenv("QUADDYN_CACHE", "")
+        monkeypatch.setattr(llvm_body, "PART", part)
+        monkeypatch.setattr(llvm_body, "STORES", stores)
+        parts = qd.compile(robot, "rnea_derivatives").rnea_derivatives(q, v, a)
+        assert parts._fields == ("dtau_dq", "dtau_dv", "dtau_da")
+        assert worst(np.stack(parts, axis=1).reshape(11, -1), expected) < 1e-13
+        single = qd.compile(robot, "rnea_derivatives").rnea_derivatives(q[0], v[0], a[0])
+        assert worst(np.stack(single).ravel(), expected[0]) < 1e-13
 
 
 # -- calls -------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +20,24 @@ from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import native
-from .llvm_ir import LARGEST_ANGLE, UNIT, module
-from .mechanism import Mechanism, in_unit, mechanism, usual_length
+from .llvm_ir import module
+from .llvm_writer import LARGEST_ANGLE, UNIT
 from .native import Native
 from .parameters import from_standard, names
 from .program import Operations
-from .recipes import RECIPES, Options, traced
+from .recipes import RECIPES, Options, chosen_mechanism, traced
 
 Floats = NDArray[Any]
+#: Arguments that one state's worth may be given of for a whole batch.
+SPREAD = ("fext", "parameters")
+
+
+class RneaDerivatives(NamedTuple):
+    """Partial derivatives of ``tau = rnea(q, v, a)``, each (nv, nv) or (N, nv, nv); see `Dynamics.rnea_derivatives`."""
+
+    dtau_dq: Floats
+    dtau_dv: Floats
+    dtau_da: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +65,7 @@ class Kernel:
     def __init__(self, name: str, robot: str, interface: Interface, code: Native, dtype: np.dtype[Any]) -> None:
         self.name, self.robot, self.interface, self.code, self.dtype = name, robot, interface, code, dtype
         self.defaults: dict[str, Floats] = {}
+        self.forces: tuple[str, ...] = ()
         self.__doc__ = describe(name, interface)
 
     def __call__(self, *arguments: object, out: object = None, threads: int = 1, **named: object) -> Any:
@@ -69,7 +80,7 @@ class Kernel:
         for result, target in zip(results, targets, strict=True):
             if target is not result:
                 target[...] = result
-        return targets[0] if len(targets) == 1 else tuple(targets)
+        return targets[0] if len(targets) == 1 else RneaDerivatives(*targets)
 
     # -- arguments -------------------------------------------------------------------------------------------
     def _gather(self, arguments: Sequence[object], named: Mapping[str, object]) -> tuple[list[Floats], int | None]:
@@ -87,6 +98,8 @@ class Kernel:
             if name not in given and name not in self.defaults:
                 raise ArgumentTypeError(f"{self.name}: argument {name!r} is missing; it takes {', '.join(wanted)}")
             x = given.get(name, self.defaults.get(name))
+            if name == "fext" and isinstance(x, Mapping):
+                x = self._stacked(x)
             if type(x) is not np.ndarray or x.dtype.kind != "f" or x.dtype.itemsize not in (4, 8):
                 got = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else type(x).__name__
                 raise ArgumentTypeError(
@@ -97,7 +110,7 @@ class Kernel:
             mine = len(x) if x.ndim == 2 else -1
             if not first:
                 rows, first = mine, name
-            elif mine != rows and not (name == "parameters" and mine == -1):
+            elif mine != rows and not (name in SPREAD and mine == -1):
                 raise ArgumentError(
                     f"{name}: has shape {x.shape} beside {first} of {arrays[0].shape}; all single or all of N rows"
                 )
@@ -105,6 +118,29 @@ class Kernel:
                 x = np.broadcast_to(x, (rows, size))
             arrays.append(self._plain(x))
         return arrays, None if rows == -1 else rows
+
+    def _stacked(self, forces: Mapping[object, object]) -> Floats:
+        """(6 k,) or (N, 6 k) of forces given by frame name, (3,) or (6,) each or N rows of these."""
+        parts: dict[str, Floats] = {}
+        for name, f in forces.items():
+            if name not in self.forces:
+                raise UnknownNameError("frame of forces= at compile", name, self.forces)
+            if (
+                not isinstance(f, np.ndarray)
+                or f.ndim not in (1, 2)
+                or f.shape[-1] not in (3, 6)
+                or f.dtype.kind != "f"
+            ):
+                raise ArgumentError(f"fext[{name!r}]: expected a float array of shape (3,), (6,), (N, 3) or (N, 6)")
+            parts[str(name)] = f
+        batches = {f.shape[0] for f in parts.values() if f.ndim == 2}
+        if len(batches) > 1:
+            raise ArgumentError(f"fext: forces have different numbers of rows, {sorted(batches)}")
+        out = np.zeros((*batches, 6 * len(self.forces)))
+        for name, f in parts.items():
+            start = 6 * self.forces.index(name)
+            out[..., start : start + f.shape[-1]] = f
+        return out
 
     def _plain(self, x: Floats) -> Floats:
         """C-contiguous, aligned, of our type; what does not fit into it comes out infinite and is refused later."""
@@ -221,6 +257,7 @@ class Kernels:
     Attributes:
         robot: the robot.
         names: the compiled operations.
+        frames: what operations about a frame were compiled for.
         operations: by name the counts of the emitted code.
         dtype: type of results.
         parameter_names: with run-time parameters, a name for each; otherwise empty.
@@ -228,8 +265,11 @@ class Kernels:
         parameter_map: (k, 13 nb) matrix that makes run-time parameters of ``Dynamics.parameters()``.
     """
 
-    def __init__(self, robot: Robot, what: Sequence[str], options: Options, dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self, robot: Robot, what: Sequence[str], options: Options, dtype: np.dtype[Any], frames: Sequence[str] = ()
+    ) -> None:
         self.robot, self.names, self.options, self.dtype = robot, tuple(what), options, dtype
+        self.frames = tuple(frames)
         self.parameter_names: tuple[str, ...] = ()
         self.parameter_map: Array = np.zeros((0, 13 * len(robot.bodies)))
         if options.runtime:
@@ -237,16 +277,25 @@ class Kernels:
             self.parameter_names = names(robot, mech)
             self.parameter_map = from_standard(robot, mech)
         self.parameters: Array = self.parameter_map @ standard_parameters(robot)
-        kernels = {name: build(robot, name, options, dtype) for name in self.names}
-        self.operations: Mapping[str, Operations] = MappingProxyType(
-            {name: kernel.interface.operations for name, kernel in kernels.items()}
-        )
-        self._calls: dict[str, Callable[..., Any]] = {}
-        for name, kernel in kernels.items():
-            if options.runtime:
-                kernel.defaults["parameters"] = self.parameters
-            self._calls[name] = native.quick(kernel.code, kernel, name, dtype)
-            setattr(self, name, self._calls[name])
+        counts: dict[str, Operations] = {}
+        for name in self.names:
+            if RECIPES[name].framed:
+                calls = {}
+                for frame in self.frames:
+                    calls[frame], counts[f"{name}:{frame}"] = self._compiled(name, frame)
+                setattr(self, name, Framed(name, calls))
+            else:
+                call, counts[name] = self._compiled(name, None)
+                setattr(self, name, call)
+        self.operations: Mapping[str, Operations] = MappingProxyType(counts)
+
+    def _compiled(self, name: str, frame: str | None) -> tuple[Callable[..., Any], Operations]:
+        kernel = build(self.robot, name, self.options, self.dtype, frame)
+        kernel.forces = self.options.forces
+        kernel.defaults["fext"] = np.zeros(6 * len(self.options.forces))
+        if self.options.runtime:
+            kernel.defaults["parameters"] = self.parameters
+        return native.quick(kernel.code, kernel, name, self.dtype), kernel.interface.operations
 
     def __getattr__(self, name: str) -> Any:
         """Only called for what is not compiled."""
@@ -255,10 +304,35 @@ class Kernels:
         raise AttributeError(f"Kernels has no attribute {name!r}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Kernels, (self.robot, self.names, self.options, self.dtype)
+        return Kernels, (self.robot, self.names, self.options, self.dtype, self.frames)
 
     def __repr__(self) -> str:
         return f"Kernels({self.robot.name!r}, {', '.join(self.names)}, {self.dtype})"
+
+
+class Framed:
+    """An operation about a named frame: ``fast.frame_jacobian(q, "FL")``."""
+
+    def __init__(self, name: str, calls: Mapping[str, Callable[..., Any]]) -> None:
+        self.name, self.calls = name, dict(calls)
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        """The last positional argument, or `name`, is the frame; the rest as for every operation.
+
+        Raises:
+            UnknownNameError: not one of the frames compiled.
+        """
+        if "name" in options:
+            frame = options.pop("name")
+        elif arguments:
+            *arguments, frame = arguments  # type: ignore[assignment]
+        else:
+            raise ArgumentTypeError(f"{self.name}: the name of a frame is missing")
+        try:
+            call = self.calls[frame]
+        except (KeyError, TypeError):
+            raise UnknownNameError(f"frame compiled for {self.name}", frame, self.calls) from None
+        return call(*arguments, **options)
 
 
 def standard_parameters(robot: Robot) -> Array:
@@ -272,12 +346,6 @@ def standard_parameters(robot: Robot) -> Array:
     return np.array(rows).ravel()
 
 
-def chosen_mechanism(robot: Robot) -> Mechanism:
-    """The mechanism that kernels of this robot are traced over."""
-    mech = mechanism(robot)
-    return in_unit(mech, usual_length(mech))
-
-
 @cache
 def _sources() -> str:
     """A key for this package's own code: what it emits depends on it."""
@@ -288,10 +356,14 @@ def _sources() -> str:
 def model_key(robot: Robot) -> str:
     """A key for all that a kernel may depend on: root, tree and numbers of the robot."""
     parts: list[object] = [robot.root, robot.nq, robot.nv, robot.name]
+    parts += [(leg.foot.name, leg.foot.frame, leg.foot.offset.tobytes()) for leg in robot.legs.values()]
+    for link in robot.tree.joints:
+        parts += [link.name, link.type, link.child]
     for body in robot.bodies:
         j, i = body.joint, body.inertial
         parts += [body.name, body.parent, body.placement.rotation.tobytes(), body.placement.translation.tobytes()]
-        parts += [i.mass.hex(), i.com.tobytes(), i.inertia.tobytes()]
+        parts += [(link.name, pose.rotation.tobytes(), pose.translation.tobytes()) for link, pose in body.links]
+        parts += [float(i.mass).hex(), i.com.tobytes(), i.inertia.tobytes()]
         if j is not None:
             parts += [
                 j.type,
@@ -303,26 +375,27 @@ def model_key(robot: Robot) -> str:
     return native.digest(*parts)
 
 
-def build(robot: Robot, name: str, options: Options, dtype: np.dtype[Any]) -> Kernel:
+def build(robot: Robot, name: str, options: Options, dtype: np.dtype[Any], frame: str | None = None) -> Kernel:
     """Trace, compile and load one operation, or load it from the cache."""
     import llvmlite
 
     here = native.machine()
     element = "double" if dtype == np.float64 else "float"
     key = native.digest(
-        _sources(), llvmlite.__version__, here.cpu, here.features, model_key(robot), name, options, element
+        _sources(), llvmlite.__version__, here.cpu, here.features, model_key(robot), name, options, element, frame
     )
     kept = native.cached(key)
     if kept is not None:
         size = int.from_bytes(kept[:8], "little")
         interface, code = _decoded(kept[8 : 8 + size]), kept[8 + size :]
     else:
-        program = traced(name, robot, chosen_mechanism(robot), options)
+        program = traced(name, robot, options, frame)
         interface = Interface(program.inputs, program.outputs, program.units, program.angles, program.operations)
         code = native.object_code(module(program, here.target(element)))
         head = _encoded(interface)
         native.keep(key, len(head).to_bytes(8, "little") + head + code)
-    loaded = native.load(code, len(interface.inputs) + len(interface.outputs))
+    arrays = len(interface.inputs) + len(interface.outputs)
+    loaded = native.load(code, arrays, callable_=len(interface.outputs) == 1)
     return Kernel(name, robot.name, interface, loaded, dtype)
 
 

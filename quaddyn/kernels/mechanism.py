@@ -193,16 +193,16 @@ class _Raw:
     friction: float = 0.0
 
 
-def mechanism(robot: Robot) -> Mechanism:
-    """The mechanism of a robot, ungrouped, in metres."""
+def mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
+    """The mechanism of a robot, ungrouped, in metres; `plain` keeps the file's origins and the order of its axes."""
     raws = _raw_links(robot)
-    own = _axes(raws)
-    slides = _slides(raws, own)
+    own = _axes(raws, plain)
+    slides = [0.0] * len(raws) if plain else _slides(raws, own)
     links = []
     for i, raw in enumerate(raws):
         B, o = own[i], own[i][:, 2] * slides[i]
         A, b = (own[raw.parent], own[raw.parent][:, 2] * slides[raw.parent]) if raw.parent >= 0 else (np.eye(3), 0.0)
-        if raw.kind == "prismatic" and not any(r.parent == i for r in raws) and raw.inertia[0] > 0.0:
+        if raw.kind == "prismatic" and not plain and not any(r.parent == i for r in raws) and raw.inertia[0] > 0.0:
             o = raw.inertia[1:4] / raw.inertia[0]  # a leaf that slides: about its centre of mass nothing turns
         offset = A.T @ (raw.translation + raw.rotation @ o - b)
         slide = B.T @ raw.axis if raw.kind == "prismatic" else np.zeros(3)
@@ -281,7 +281,7 @@ def _raw_links(robot: Robot) -> list[_Raw]:
     return raws
 
 
-def _axes(raws: Sequence[_Raw]) -> list[Array]:
+def _axes(raws: Sequence[_Raw], plain: bool) -> list[Array]:
     """Per body its axes in its file frame: parents first, since a sliding body takes its parent's."""
     own: list[Array] = []
     for i, raw in enumerate(raws):
@@ -293,7 +293,7 @@ def _axes(raws: Sequence[_Raw]) -> list[Array]:
             above = own[raw.parent] if raw.parent >= 0 else np.eye(3)
             own.append(raw.rotation.T @ above)
         else:
-            own.append(_about(raw.axis, _normal(raws, i)))
+            own.append(_about(raw.axis, _plain_normal(raw.axis) if plain else _normal(raws, i)))
     return own
 
 
@@ -304,6 +304,11 @@ def _rotation_to(axis: Array) -> Array:
         return np.diag([1.0, -1.0, -1.0])
     V = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
     return np.asarray(np.eye(3) + V + V @ V / (1.0 + c))
+
+
+def _plain_normal(z: Array) -> Array:
+    """The file's axis that follows the one nearest to z."""
+    return np.asarray(np.eye(3)[(int(np.argmax(np.abs(z))) + 1) % 3])
 
 
 def _normal(raws: Sequence[_Raw], i: int) -> Array:

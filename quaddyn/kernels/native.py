@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from .llvm_ir import CONTEXT, Target
+from .llvm_ir import CONTEXT
+from .llvm_writer import Target
 
 #: Address of PyArray_New in NumPy's C interface, which is stable within NumPy 2.
 _PYARRAY_NEW = 93
@@ -80,7 +81,7 @@ class Native:
 
     Attributes:
         one, batch: callables over addresses (see `llvm_ir.module`).
-        call: address of the Python entry.
+        call: address of the Python entry, or 0.
         context: address of its table.
     """
 
@@ -171,12 +172,13 @@ def _target_machine() -> Any:
     )
 
 
-def load(code: bytes, arguments: int) -> Native:
+def load(code: bytes, arguments: int, *, callable_: bool) -> Native:
     """Link machine code into the process.
 
     Args:
         code: from `object_code`.
         arguments: how many arrays the kernel takes, inputs and outputs.
+        callable_: whether it has an entry for Python.
 
     Raises:
         Unsupported: memory cannot be made executable, or the code is for another machine.
@@ -192,14 +194,15 @@ def load(code: bytes, arguments: int) -> Native:
         except (RuntimeError, OSError) as error:
             raise Unsupported(f"machine code cannot be loaded: {error}") from None
         _kept.append(engine)
-        addresses = {name: engine.get_function_address(name) for name in ("one", "batch", "call")}
-        context = engine.get_global_value_address("context")
-    if not all(addresses.values()) or not context:
+        addresses = {name: engine.get_function_address(name) for name in ("one", "batch")}
+        entry = engine.get_function_address("call") if callable_ else 0
+        context = engine.get_global_value_address("context") if callable_ else 0
+    if not all(addresses.values()) or (callable_ and not (entry and context)):
         raise Unsupported("machine code lacks an entry")
     pointer = ctypes.c_void_p
     one = ctypes.CFUNCTYPE(ctypes.c_int64, *[pointer] * arguments)(addresses["one"])
     batch = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[pointer] * arguments)(addresses["batch"])
-    return Native(one, batch, addresses["call"], context)
+    return Native(one, batch, entry, context)
 
 
 # -- the quick way from Python -----------------------------------------------------------------------------------
@@ -217,7 +220,7 @@ def quick(native: Native, slow: Callable[..., Any], name: str, dtype: np.dtype[A
 
     `slow` itself where this interpreter or NumPy lays out its objects otherwise than the code expects.
     """
-    table = _addresses(dtype)
+    table = _addresses(dtype) if native.call else None
     if table is None:
         return slow
     slots = (ctypes.c_void_p * len(CONTEXT)).from_address(native.context)

@@ -89,7 +89,7 @@ def from_standard(robot: Robot, mechanism: Mechanism) -> Array:
             continue
         for column in range(PARAMETERS):
             P = np.zeros((len(links), PARAMETERS))
-            P[i] = moved(_second_moments(column), link.own.T, -link.own.T @ link.origin) * scale
+            P[i] = moved(second_moments_of(column), link.own.T, -link.own.T @ link.origin) * scale
             P = grouped(links, P)
             out[:, 13 * link.source + column] = [P[j, k] if k < PARAMETERS else 0.0 for j, k in place]
         for k in range(3):
@@ -98,7 +98,7 @@ def from_standard(robot: Robot, mechanism: Mechanism) -> Array:
     return out
 
 
-def _second_moments(column: int) -> Array:
+def second_moments_of(column: int) -> Array:
     """(10,) m, h, K where one of ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m]`` is one: ``K = tr(L) / 2 - L``."""
     p = np.zeros(PARAMETERS)
     if column < 6:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
 from ..robot.robot import Robot
+from .crba import crba, solved
+from .derivatives import directional, tangents
 from .graph import Expr, Graph, Vector
-from .mechanism import SIZES, Mechanism
+from .kinematics import Place, drift, jacobian, place
+from .kinematics import loads as external
+from .mechanism import SIZES, Mechanism, in_unit, mechanism, usual_length
 from .parameters import Parameters, at_run_time, folded, layout
 from .program import Program, program
-from .rnea import rnea
+from .regressor import base_regressor, regressor
+from .rnea import Joints, joints, rnea
 
 Outputs = tuple[tuple[tuple[str, tuple[int, ...]], ...], Vector]
 
@@ -42,24 +48,55 @@ class Trace:
     graph: Graph
     given: dict[str, Vector]
     parameters: Parameters
-    frame: str | None = None
+    frame: Place | None = None
 
-    def __getattr__(self, name: str) -> Vector:
-        try:
-            return self.given[name]
-        except KeyError:
-            raise AttributeError(name) from None
+    @property
+    def v(self) -> Vector:
+        """Velocity."""
+        return self.given["v"]
+
+    @property
+    def a(self) -> Vector:
+        """Acceleration."""
+        return self.given["a"]
+
+    @property
+    def tau(self) -> Vector:
+        """Generalized force."""
+        return self.given["tau"]
+
+    @property
+    def where(self) -> Place:
+        """The frame that the operation is about."""
+        assert self.frame is not None
+        return self.frame
 
     def zeros(self, n: int) -> Vector:
         """N zeros."""
         return [self.graph.constant(0.0)] * n
 
-    def inverse_dynamics(self, v: Sequence[Expr], a: Sequence[Expr]) -> Vector:
-        """Tau (nv) with rotor inertia, and friction if asked for."""
-        tau = rnea(self.graph, self.mechanism, self.given["q"], v, a, self.parameters.inertia)
+    @cached_property
+    def at(self) -> Joints:
+        """The joints at q."""
+        return joints(self.graph, self.mechanism, self.given["q"])
+
+    def inverse_dynamics(self, v: Sequence[Expr], a: Sequence[Expr], *, loaded: bool = False) -> Vector:
+        """Tau (nv) with rotor inertia, and with friction and external forces where there are any."""
+        loads = None
+        if loaded and self.options.forces:
+            frames = [place(self.robot, self.mechanism, name) for name in self.options.forces]
+            loads = external(self.graph, self.mechanism, self.at, frames, self.given["fext"])
+        tau = rnea(self.graph, self.mechanism, self.at, v, a, self.parameters.inertia, loads)
         for k, x in self.rotors(a) + self.losses(v):
             tau[k] = tau[k] + x
         return tau
+
+    def mass_matrix(self) -> list[Vector]:
+        """M (nv, nv)."""
+        rotors = self.zeros(self.mechanism.nv)
+        for k, x in self.rotors([self.graph.constant(1.0)] * self.mechanism.nv):
+            rotors[k] = x
+        return crba(self.graph, self.mechanism, self.at, self.parameters.inertia, rotors)
 
     def rotors(self, a: Sequence[Expr]) -> list[tuple[int, Expr]]:
         """(index, torque) that rotors take."""
@@ -78,7 +115,7 @@ class Trace:
 
 
 def _rnea(t: Trace) -> Outputs:
-    return _vector("tau", t.inverse_dynamics(t.v, t.a))
+    return _vector("tau", t.inverse_dynamics(t.v, t.a, loaded=True))
 
 
 def _nle(t: Trace) -> Outputs:
@@ -90,41 +127,111 @@ def _gravity(t: Trace) -> Outputs:
     return _vector("g", t.inverse_dynamics(nothing, nothing))
 
 
+def _crba(t: Trace) -> Outputs:
+    return _matrix("M", t.mass_matrix())
+
+
+def _aba(t: Trace) -> Outputs:
+    h = t.inverse_dynamics(t.v, t.zeros(t.mechanism.nv), loaded=True)
+    return _vector("a", solved(t.mechanism, t.mass_matrix(), [x - y for x, y in zip(t.tau, h, strict=True)]))
+
+
+def _regressor(t: Trace) -> Outputs:
+    return _matrix("H", regressor(t.graph, t.mechanism, t.at, t.v, t.a, len(t.robot.bodies)))
+
+
+def _base_regressor(t: Trace) -> Outputs:
+    return _matrix("H", base_regressor(t.graph, t.mechanism, t.at, t.v, t.a))
+
+
+def _frame_jacobian(t: Trace) -> Outputs:
+    return _matrix("J", jacobian(t.graph, t.mechanism, t.at, t.where))
+
+
+def _frame_drift(t: Trace) -> Outputs:
+    return _vector("drift", drift(t.graph, t.mechanism, t.at, t.v, t.where))
+
+
+def _rnea_derivatives(t: Trace) -> Outputs:
+    mech, n = t.mechanism, t.mechanism.nv
+    tau = t.inverse_dynamics(t.v, t.a)
+    first = mech.nq
+    by_q = [directional(t.graph, tau, seeds) for seeds in tangents(t.graph, mech, t.given["q"])]
+    by_v = [directional(t.graph, tau, {first + k: t.graph.constant(1.0)}) for k in range(n)]
+    rows = [[column[i] for column in columns] for columns in (by_q, by_v) for i in range(n)] + t.mass_matrix()
+    shapes = tuple((name, (n, n)) for name in ("dtau_dq", "dtau_dv", "dtau_da"))
+    return shapes, [x for row in rows for x in row]
+
+
 def _vector(name: str, x: Vector) -> Outputs:
     return ((name, (len(x),)),), x
 
 
+def _matrix(name: str, rows: Sequence[Vector]) -> Outputs:
+    return ((name, (len(rows), len(rows[0]))),), [x for row in rows for x in row]
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Arguments of an operation, and how to trace it."""
+    """How to trace an operation.
+
+    Attributes:
+        arguments: names of its inputs.
+        trace: makes outputs.
+        inertial: whether mass properties matter, so that they may be inputs.
+        loaded: whether external forces matter.
+        framed: whether it is about one named frame.
+        plain: whether it is traced in the file's origins, whose mass properties its columns belong to.
+    """
 
     arguments: tuple[str, ...]
     trace: Callable[[Trace], Outputs]
+    inertial: bool = True
+    loaded: bool = False
+    framed: bool = False
+    plain: bool = False
 
 
 RECIPES: Final[Mapping[str, Recipe]] = MappingProxyType(
     {
-        "rnea": Recipe(("q", "v", "a"), _rnea),
+        "rnea": Recipe(("q", "v", "a"), _rnea, loaded=True),
         "nle": Recipe(("q", "v"), _nle),
         "gravity": Recipe(("q",), _gravity),
+        "crba": Recipe(("q",), _crba),
+        "aba": Recipe(("q", "v", "tau"), _aba, loaded=True),
+        "regressor": Recipe(("q", "v", "a"), _regressor, inertial=False, plain=True),
+        "base_regressor": Recipe(("q", "v", "a"), _base_regressor, inertial=False),
+        "rnea_derivatives": Recipe(("q", "v", "a"), _rnea_derivatives),
+        "frame_jacobian": Recipe(("q",), _frame_jacobian, inertial=False, framed=True),
+        "frame_drift": Recipe(("q", "v"), _frame_drift, inertial=False, framed=True),
     }
 )
 
 
-def traced(what: str, robot: Robot, mechanism: Mechanism, options: Options, frame: str | None = None) -> Program:
+def chosen_mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
+    """The mechanism that operations of this robot are traced over."""
+    mech = mechanism(robot, plain=plain)
+    return mech if plain else in_unit(mech, usual_length(mech))
+
+
+def traced(what: str, robot: Robot, options: Options, frame: str | None = None) -> Program:
     """The program of an operation."""
     recipe, graph = RECIPES[what], Graph()
-    sizes = {"q": mechanism.nq, "fext": 6 * len(options.forces), "parameters": len(layout(mechanism))}
-    arguments = [(name, sizes.get(name, mechanism.nv)) for name in recipe.arguments]
-    if options.runtime:
-        arguments.append(("parameters", sizes["parameters"]))
+    mech = chosen_mechanism(robot, plain=recipe.plain)
+    sizes = {"q": mech.nq, "fext": 6 * len(options.forces), "parameters": len(layout(mech))}
+    names = list(recipe.arguments)
+    names += ["fext"] if recipe.loaded and options.forces else []
+    names += ["parameters"] if recipe.inertial and options.runtime else []
+    arguments = [(name, sizes.get(name, mech.nv)) for name in names]
     given, start = {}, 0
     for name, size in arguments:
         given[name] = graph.inputs(start, size)
         start += size
-    own = at_run_time(graph, mechanism, given["parameters"]) if options.runtime else folded(graph, mechanism)
-    outputs, results = recipe.trace(Trace(robot, mechanism, options, graph, given, own, frame))
-    return program(what, graph, arguments, outputs, results, units(mechanism) if "q" in given else ())
+    own = at_run_time(graph, mech, given["parameters"]) if "parameters" in given else folded(graph, mech)
+    where = place(robot, mech, frame) if frame is not None else None
+    outputs, results = recipe.trace(Trace(robot, mech, options, graph, given, own, where))
+    name = what if frame is None else f"{what}:{frame}"
+    return program(name, graph, arguments, outputs, results, units(mech))
 
 
 def units(mechanism: Mechanism) -> list[tuple[int, ...]]:

@@ -11,7 +11,7 @@ and minimum parameters of the dynamic models of tree structure robots*, 1987.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .graph import Expr, Graph, Vector, cross, plus
@@ -208,46 +208,86 @@ def wrench(motion: Motion, p: Sequence[Expr]) -> tuple[Vector, Vector]:
     return force, plus(cross(h, a), n)
 
 
+@dataclass(eq=False)
+class Joints:
+    """Where every link is in its parent at q: orientation, and origin in units of length."""
+
+    rotations: list[Rotation]
+    places: list[Vector]
+
+
+def joints(graph: Graph, mechanism: Mechanism, q: Sequence[Expr]) -> Joints:
+    """The joints of a mechanism at q."""
+    return Joints(
+        [rotation(graph, link, q) for link in mechanism.links],
+        [displacement(graph, link, q, mechanism.length) for link in mechanism.links],
+    )
+
+
+def motions(
+    graph: Graph,
+    mechanism: Mechanism,
+    at: Joints,
+    v: Sequence[Expr],
+    a: Sequence[Expr],
+    *,
+    gravity: float = GRAVITY,
+) -> list[Motion]:
+    """Motion of every link at (v, a), as if the world accelerated upwards with `gravity` [m/s^2]."""
+    ground = world(graph, gravity, mechanism.length)
+    out: list[Motion] = []
+    for link, R, r in zip(mechanism.links, at.rotations, at.places, strict=True):
+        above = out[link.parent] if link.parent >= 0 else ground
+        out.append(advance(graph, link, above, R, r, v, a, mechanism.length))
+    return out
+
+
+Wrench = tuple[Vector, Vector]
+
+
+def raised(R: Rotation, r: Vector, wrench: Wrench) -> Wrench:
+    """A wrench on a link, as force and moment about the parent's origin in the parent's axes."""
+    f = R.up(wrench[0])
+    return f, plus(R.up(wrench[1]), cross(r, f))
+
+
+def joined(a: Wrench, b: Wrench) -> Wrench:
+    """The sum of two wrenches about one origin."""
+    return plus(a[0], b[0]), plus(a[1], b[1])
+
+
 def rnea(
     graph: Graph,
     mechanism: Mechanism,
-    q: Sequence[Expr],
+    at: Joints,
     v: Sequence[Expr],
     a: Sequence[Expr],
     parameters: Sequence[Sequence[Expr]],
-    *,
-    gravity: float = GRAVITY,
+    loads: Mapping[int, Wrench] | None = None,
 ) -> Vector:
     """Generalized forces (nv), rotor inertia and friction left out.
 
     Args:
         graph: records the operations.
         mechanism: the robot.
-        q: nq expressions.
+        at: its joints at q.
         v: nv expressions.
         a: nv expressions.
         parameters: per link m, h, K.
-        gravity: [m/s^2] along -z.
+        loads: external wrenches on links, about their origins in their axes, by index.
     """
-    L, links = mechanism.length, mechanism.links
-    ground = world(graph, gravity, L)
-    rotations = [rotation(graph, link, q) for link in links]
-    places = [displacement(graph, link, q, L) for link in links]
-    motions: list[Motion] = []
-    for link, R, r in zip(links, rotations, places, strict=True):
-        above = motions[link.parent] if link.parent >= 0 else ground
-        motions.append(advance(graph, link, above, R, r, v, a, L))
-    wrenches = [wrench(x, p) for x, p in zip(motions, parameters, strict=True)]
+    links = mechanism.links
+    wrenches = [wrench(x, p) for x, p in zip(motions(graph, mechanism, at, v, a), parameters, strict=True)]
+    for i, (f, n) in (loads or {}).items():
+        wrenches[i] = joined(wrenches[i], ([-x for x in f], [-x for x in n]))
     tau = [graph.constant(0.0)] * mechanism.nv
     for i in range(len(links) - 1, -1, -1):
-        link, (f, n) = links[i], wrenches[i]
-        for k, x in joint_forces(link, f, n, L):
+        link = links[i]
+        for k, x in joint_forces(link, *wrenches[i], mechanism.length):
             tau[k] = x
         if link.parent >= 0:
-            f_up = rotations[i].up(f)
-            n_up = plus(rotations[i].up(n), cross(places[i], f_up))
-            f_above, n_above = wrenches[link.parent]
-            wrenches[link.parent] = plus(f_above, f_up), plus(n_above, n_up)
+            up = raised(at.rotations[i], at.places[i], wrenches[i])
+            wrenches[link.parent] = joined(wrenches[link.parent], up)
     return tau
 
 

@@ -1,0 +1,156 @@
+"""Joint-space inertia traced over a mechanism: composite rigid bodies with second moments, and its sparse factors.
+
+A composite's m, h, K are the sum over a subtree.  Under a unit acceleration of its own joint about z, force and moment
+are ``(-h_y, h_x, 0)`` and ``(-K_xz, -K_yz, K_xx + K_yy)``, which then climb to the root.
+
+Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, chapter 6 (composite rigid bodies, section 6.2; factors
+that keep the sparsity of branches, section 6.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .graph import Expr, Graph, Vector, cross, plus
+from .mechanism import SIZES, TURNING, Link, Mechanism
+from .rnea import Joints, Rotation, Wrench, joint_forces, raised
+
+Body = tuple[Expr, Vector, Vector]  # m, h, and K as xx, xy, xz, yy, yz, zz
+
+
+def composites(mechanism: Mechanism, at: Joints, parameters: Sequence[Sequence[Expr]]) -> list[Body]:
+    """Mass properties of every subtree, in the frame of its first link."""
+    out: list[Body] = [(p[0], list(p[1:4]), list(p[4:])) for p in parameters]
+    for i in range(len(out) - 1, -1, -1):
+        parent = mechanism.links[i].parent
+        if parent >= 0:
+            m, h, K = lifted(at.rotations[i], at.places[i], out[i])
+            M, H, S = out[parent]
+            out[parent] = M + m, plus(H, h), plus(S, K)
+    return out
+
+
+def lifted(R: Rotation, r: Vector, body: Body) -> Body:
+    """Mass properties in the parent's frame."""
+    m, h, K = body
+    h, K = R.up(h), turned(R, K)
+    x, y, z = r
+    both = [h[0] * x, h[0] * y, h[0] * z, h[1] * y, h[1] * z, h[2] * z]
+    mirror = [both[0], h[1] * x, h[2] * x, both[3], h[2] * y, both[5]]
+    mr = [m * k for k in r]
+    square = [mr[0] * x, mr[0] * y, mr[0] * z, mr[1] * y, mr[1] * z, mr[2] * z]
+    return m, plus(h, mr), plus(plus(K, square), plus(both, mirror))
+
+
+def turned(R: Rotation, K: Sequence[Expr]) -> Vector:
+    """``R K R^T`` of a symmetric matrix given as xx, xy, xz, yy, yz, zz."""
+    xx, xy, xz, yy, yz, zz = K
+    if R.matrix is not None:
+        rows = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
+        half = [[_dot(r, k) for k in rows] for r in R.matrix]  # R K, as K is symmetric
+        pairs = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
+        xx, xy, xz, yy, yz, zz = (_dot(half[i], R.matrix[j]) for i, j in pairs)
+    for axis, c, s in reversed(R.turns):
+        if axis == "z":
+            xx, xy, yy = _plane(c, s, xx, xy, yy)
+            xz, yz = c * xz - s * yz, s * xz + c * yz
+        else:
+            yy, yz, zz = _plane(c, s, yy, yz, zz)
+            xy, xz = c * xy - s * xz, s * xy + c * xz
+    return [xx, xy, xz, yy, yz, zz]
+
+
+def _plane(c: Expr, s: Expr, xx: Expr, xy: Expr, yy: Expr) -> tuple[Expr, Expr, Expr]:
+    if c.is_zero:
+        return yy, -xy, xx
+    if s.is_zero:
+        return xx, xy, yy
+    u = s * (xx - yy) + c * (xy + xy)
+    return xx - s * u, c * u - xy, yy + s * u
+
+
+def _dot(a: Sequence[Expr], b: Sequence[Expr]) -> Expr:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def unit_wrenches(graph: Graph, link: Link, body: Body, length: float) -> list[Wrench]:
+    """What unit accelerations of a link's joint take of a composite body at rest, in units of length."""
+    m, h, K = body
+    xx, xy, xz, yy, yz, zz = K
+    zero, one = graph.constant(0.0), graph.constant(1.0)
+    about = [
+        ([zero, -h[2], h[1]], [yy + zz, -xy, -xz]),
+        ([h[2], zero, -h[0]], [-xy, xx + zz, -yz]),
+        ([-h[1], h[0], zero], [-xz, -yz, xx + yy]),
+    ]
+    if link.kind in TURNING:
+        return [about[2]]
+
+    def along(d: Sequence[Expr]) -> Wrench:
+        d = [x * (1.0 / length) for x in d]
+        return [m * x for x in d], cross(h, d)
+
+    if link.kind == "prismatic":
+        return [along([one * float(d) for d in link.slide])]
+    steps = [along([one if k == j else zero for k in range(3)]) for j in range(3)]
+    return [*steps[:2], about[2]] if link.kind == "planar" else [*steps, *about]
+
+
+def crba(
+    graph: Graph, mechanism: Mechanism, at: Joints, parameters: Sequence[Sequence[Expr]], rotors: Sequence[Expr]
+) -> list[list[Expr]]:
+    """M (nv, nv), both triangles; `rotors` (nv) adds to its diagonal."""
+    links, L = mechanism.links, mechanism.length
+    zero = graph.constant(0.0)
+    M = [[zero] * mechanism.nv for _ in range(mechanism.nv)]
+    for i, body in enumerate(composites(mechanism, at, parameters)):
+        link = links[i]
+        for k, wrench in enumerate(unit_wrenches(graph, link, body, L)):
+            column, j = link.v + k, i
+            while True:
+                for row, x in joint_forces(links[j], *wrench, L):
+                    if row <= column:
+                        M[row][column] = M[column][row] = x
+                if links[j].parent < 0:
+                    break
+                wrench = raised(at.rotations[j], at.places[j], wrench)
+                j = links[j].parent
+    for k, x in enumerate(rotors):
+        M[k][k] = M[k][k] + x
+    return M
+
+
+def ancestors(mechanism: Mechanism) -> list[list[int]]:
+    """Per entry of v those before it that move its link, nearest first."""
+    out: list[list[int]] = [[] for _ in range(mechanism.nv)]
+    for link in mechanism.links:
+        above: list[int] = []
+        if link.parent >= 0:
+            parent = mechanism.links[link.parent]
+            last = parent.v + SIZES[parent.kind][1] - 1
+            above = [last, *out[last]]
+        for k in range(link.v, link.v + SIZES[link.kind][1]):
+            out[k] = above
+            above = [k, *above]
+    return out
+
+
+def solved(mechanism: Mechanism, M: list[list[Expr]], b: Sequence[Expr]) -> Vector:
+    """``M^-1 b`` through ``M = L^T D L``, where L has the sparsity of the tree."""
+    H, above = [list(row) for row in M], ancestors(mechanism)
+    x, n = list(b), mechanism.nv
+    inverse: list[Expr] = [M[0][0]] * n
+    for k in range(n - 1, -1, -1):
+        inverse[k] = 1.0 / H[k][k]
+        factors = {i: H[k][i] * inverse[k] for i in above[k]}
+        for i in above[k]:
+            for j in [i, *above[i]]:
+                H[i][j] = H[i][j] - factors[i] * H[k][j]
+        for i in above[k]:
+            H[k][i] = factors[i]
+            x[i] = x[i] - factors[i] * x[k]
+    for k in range(n):
+        x[k] = x[k] * inverse[k]
+        for i in above[k]:
+            x[k] = x[k] - H[k][i] * x[i]
+    return x

@@ -1,0 +1,75 @@
+"""Derivatives of a graph: forward differentiation, one direction after the other, zero where nothing depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .factoring import live
+from .graph import ADD, COS, DIV, INPUT, MUL, SIN, Expr, Graph, Vector
+from .mechanism import SIZES, TURNING, Mechanism
+
+
+def directional(graph: Graph, results: Sequence[Expr], seeds: Mapping[int, Expr]) -> Vector:
+    """Derivatives of `results` where input k moves at the rate ``seeds[k]``, the others not at all."""
+    order, _ = live(graph, results)
+    zero = graph.constant(0.0)
+    rate: dict[int, Expr] = {}
+
+    def value(ref: int) -> Expr:
+        return Expr(graph, ref)
+
+    def of(ref: int) -> Expr:
+        out = rate.get(ref >> 1, zero)
+        return -out if ref & 1 else out
+
+    for i in order:
+        op, left, right = graph.op[i], graph.left[i], graph.right[i]
+        if op == INPUT:
+            if left in seeds:
+                rate[i] = seeds[left]
+        elif op == ADD:
+            if left >> 1 in rate or right >> 1 in rate:
+                rate[i] = of(left) + of(right)
+        elif op == MUL:
+            if left >> 1 in rate or right >> 1 in rate:
+                rate[i] = of(left) * value(right) + value(left) * of(right)
+        elif op == DIV:
+            if left >> 1 in rate or right >> 1 in rate:
+                rate[i] = (of(left) - value(2 * i) * of(right)) / value(right)
+        elif op in (SIN, COS) and left >> 1 in rate:
+            s, c = graph.sin_cos(value(left & ~1), graph.value[i])
+            rate[i] = c * of(left & ~1) if op == SIN else -(s * of(left & ~1))
+    return [of(r.ref) for r in results]
+
+
+def tangents(graph: Graph, mechanism: Mechanism, q: Sequence[Expr]) -> list[dict[int, Expr]]:
+    """Per entry of v, the rates of the entries of q: ``d integrate(q, t e_k) / dt`` at 0."""
+    one = graph.constant(1.0)
+    out: list[dict[int, Expr]] = [{} for _ in range(mechanism.nv)]
+    for link in mechanism.links:
+        if SIZES[link.kind] == (1, 1):
+            out[link.v] = {link.q: one}
+        elif link.kind in TURNING:
+            c, s = q[link.q], q[link.q + 1]
+            out[link.v] = {link.q: -s, link.q + 1: c}
+        elif link.kind == "planar":
+            c, s = q[link.q + 2], q[link.q + 3]
+            out[link.v] = {link.q: c, link.q + 1: s}
+            out[link.v + 1] = {link.q: -s, link.q + 1: c}
+            out[link.v + 2] = {link.q + 2: -s, link.q + 3: c}
+        else:
+            _floating(q, link.q, link.v, out)
+    return out
+
+
+def _floating(q: Sequence[Expr], first: int, v: int, out: list[dict[int, Expr]]) -> None:
+    from .rnea import quaternion_matrix
+
+    x, y, z, w = (0.5 * k for k in q[first + 3 : first + 7])
+    R = quaternion_matrix(q[first + 3 : first + 7])
+    for k in range(3):
+        out[v + k] = {first + row: R[row][k] for row in range(3)}
+    places = range(first + 3, first + 7)
+    # Half the product of the quaternion with i, j and k.
+    for k, rates in enumerate(((w, z, -y, -x), (-z, w, x, -y), (y, -x, w, -z))):
+        out[v + 3 + k] = dict(zip(places, rates, strict=True))

@@ -1,0 +1,108 @@
+"""Regressors traced over a mechanism: torques as a linear map of mass properties, friction and rotor inertia.
+
+Source: Khalil and Dombre, *Modeling, Identification and Control of Robots*, 2002, section 12.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..urdf.tree import Array
+from .graph import Expr, Graph, Vector, cross
+from .mechanism import PARAMETERS, SIZES, Mechanism, moved
+from .parameters import layout, second_moments_of
+from .rnea import Joints, Motion, Wrench, joint_forces, motions, raised
+
+
+def columns(graph: Graph, motion: Motion) -> list[Wrench]:
+    """Wrenches of unit m, h and K (xx, xy, xz, yy, yz, zz) under this motion."""
+    zero, one = graph.constant(0.0), graph.constant(1.0)
+    U, spread, still = motion.U, motion.spread, [zero] * 3
+    out: list[Wrench] = [(list(motion.a), still)]
+    for k in range(3):
+        axis = [one if j == k else zero for j in range(3)]
+        out.append(([row[k] for row in U], cross(axis, motion.a)))
+    moments: list[Vector] = [
+        [zero, -U[2][0], U[1][0]],
+        [U[2][0], -U[2][1], spread[2]],
+        [-U[1][0], spread[1], U[1][2]],
+        [U[2][1], zero, -U[0][1]],
+        [spread[0], U[0][1], -U[0][2]],
+        [-U[1][2], U[0][2], zero],
+    ]
+    return out + [(still, n) for n in moments]
+
+
+def _climb(graph: Graph, mechanism: Mechanism, at: Joints, link: int, wrench: Wrench) -> Vector:
+    """(nv,) what joints feel of a wrench on a link."""
+    tau = [graph.constant(0.0)] * mechanism.nv
+    while link >= 0:
+        for k, x in joint_forces(mechanism.links[link], *wrench, mechanism.length):
+            tau[k] = x
+        wrench = raised(at.rotations[link], at.places[link], wrench)
+        link = mechanism.links[link].parent
+    return tau
+
+
+def _own(graph: Graph, mechanism: Mechanism, index: int, v: Sequence[Expr], a: Sequence[Expr]) -> list[Vector]:
+    """(nv,) columns of viscous friction, Coulomb friction and rotor inertia of a link's joint."""
+    out = []
+    for x in (v[index], graph.sign(v[index]), a[index]):
+        column = [graph.constant(0.0)] * mechanism.nv
+        column[index] = x
+        out.append(column)
+    return out
+
+
+def base_regressor(
+    graph: Graph, mechanism: Mechanism, at: Joints, v: Sequence[Expr], a: Sequence[Expr]
+) -> list[Vector]:
+    """(nv, k) by rows, one column per run-time parameter (`parameters.layout`)."""
+    every = motions(graph, mechanism, at, v, a)
+    wrenches = [columns(graph, motion) for motion in every]
+    out = []
+    for i, k in layout(mechanism):
+        if k < PARAMETERS:
+            out.append(_climb(graph, mechanism, at, i, wrenches[i][k]))
+        else:
+            out.append(_own(graph, mechanism, mechanism.links[i].v, v, a)[k - PARAMETERS])
+    return [list(row) for row in zip(*out, strict=True)]
+
+
+def regressor(
+    graph: Graph, mechanism: Mechanism, at: Joints, v: Sequence[Expr], a: Sequence[Expr], bodies: int
+) -> list[Vector]:
+    """(nv, 13 nb) by rows: ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]`` of each body of the robot, file frames."""
+    zero = graph.constant(0.0)
+    out = [[zero] * mechanism.nv for _ in range(13 * bodies)]
+    for i, (link, motion) in enumerate(zip(mechanism.links, motions(graph, mechanism, at, v, a), strict=True)):
+        if link.source < 0:
+            continue
+        wrenches = columns(graph, motion)
+        for j in range(PARAMETERS):
+            p = moved(second_moments_of(j), link.own.T, -link.own.T @ link.origin) * in_units(mechanism.length)
+            p[np.abs(p) < 1e-15 * np.abs(p).max()] = 0.0
+            out[13 * link.source + j] = _climb(graph, mechanism, at, i, _weighted(p, wrenches))
+        if SIZES[link.kind][1] == 1 and link.source > 0:
+            out[13 * link.source + PARAMETERS : 13 * (link.source + 1)] = _own(graph, mechanism, link.v, v, a)
+    return [list(row) for row in zip(*out, strict=True)]
+
+
+def in_units(length: float) -> Array:
+    """(10,) factors that bring m, h, K to units of length."""
+    return np.array([length**2, *[length] * 3, *[1.0] * 6])
+
+
+def _weighted(p: Array, wrenches: Sequence[Wrench]) -> Wrench:
+    f = [_sum([w[0][k] * float(x) for x, w in zip(p, wrenches, strict=True) if x]) for k in range(3)]
+    n = [_sum([w[1][k] * float(x) for x, w in zip(p, wrenches, strict=True) if x]) for k in range(3)]
+    return f, n
+
+
+def _sum(terms: Sequence[Expr]) -> Expr:
+    out = terms[0]
+    for x in terms[1:]:
+        out = out + x
+    return out
