@@ -9,6 +9,7 @@ the program with status 1.
 from __future__ import annotations
 
 import argparse
+import platform
 import sys
 import time
 from pathlib import Path
@@ -89,6 +90,12 @@ def _skew(p: np.ndarray) -> np.ndarray:
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
+def cpu() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    return next((x.split(":", 1)[1].strip() for x in lines if x.startswith("model name")), platform.machine())
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="status 1 on a missed bar")
@@ -96,6 +103,7 @@ def main() -> int:
     parser.add_argument("--robots", nargs="+", default=["go2", "solo12"])
     options = parser.parse_args()
     warmup()
+    print(f"{cpu()}, Python {platform.python_version()}, numpy {np.__version__}")
     met = [campaign(name, kind, options.states) for name in options.robots for kind in KINDS]
     met.append(pile())
     return int(options.check and not all(met))

@@ -10,8 +10,9 @@ Contacts count in their own frames: rows 3i, 3i+1 tangential, 3i+2 along the nor
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ...hierarchy.jit import jit
 
 Array = NDArray[np.float64]
 
@@ -24,7 +25,7 @@ FIRST_DAMPING, DAMPING = 1e-11, 1e-3
 AIM = 1e-2
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def project(x: float, y: float, n: float, mu: float) -> tuple[float, float, float]:
     """The nearest point of the cone ``|(x, y)| <= mu n``."""
     sliding = np.sqrt(x * x + y * y)
@@ -37,7 +38,7 @@ def project(x: float, y: float, n: float, mu: float) -> tuple[float, float, floa
     return scale * x, scale * y, onto
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def natural_map(impulses: Array, c: Array, mass: Array, mu: Array) -> float:
     """Largest ``|lambda - P_K(lambda - m c~)| / m`` over the contacts [m/s]; inf where an entry is not finite."""
     worst = 0.0
@@ -55,7 +56,7 @@ def natural_map(impulses: Array, c: Array, mass: Array, mu: Array) -> float:
     return worst
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def velocities(G: Array, g: Array, impulses: Array, out: Array) -> None:
     """``out = G lambda + g``; G symmetric."""
     n = len(g)
@@ -66,7 +67,7 @@ def velocities(G: Array, g: Array, impulses: Array, out: Array) -> None:
         out[i] = total
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def _solve_linear(A: Array, b: Array, n: int) -> bool:
     """``b <- A^-1 b`` by Gaussian elimination with partial pivoting; False when a pivot vanishes."""
     for p in range(n):
@@ -95,7 +96,7 @@ def _solve_linear(A: Array, b: Array, n: int) -> bool:
     return True
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def _newton_step(
     G: Array,
     c: Array,
@@ -169,7 +170,7 @@ def _newton_step(
     return True
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def _solve_one(G: Array, r: int, c: Array, impulses: Array, mu: float, out: Array) -> None:
     """The impulse of one contact when all others keep theirs: exact, by the multiplier of sliding.
 
@@ -215,7 +216,7 @@ def _solve_one(G: Array, r: int, c: Array, impulses: Array, mu: float, out: Arra
     out[0], out[1], out[2] = project(lx, ly, ln, mu)
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def gauss_seidel(
     G: Array, g: Array, c: Array, impulses: Array, mass: Array, mu: Array, tolerance: float, sweeps: int, one: Array
 ) -> tuple[int, float]:
@@ -239,7 +240,7 @@ def gauss_seidel(
     return sweeps, residual
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def solve(G: Array, g: Array, mu: Array, impulses: Array, tolerance: float, rounds: int) -> tuple[float, int]:
     """Improve `impulses` (3k,) in place until the natural map is within `tolerance` [m/s].
 
