@@ -6,3 +6,4 @@ python=${PYTHON:-.venv/bin/python}
 "$python" benchmarks/fuzz.py --cases 40000
 "$python" benchmarks/boundary.py --check
 "$python" benchmarks/contacts.py --check
+"$python" benchmarks/identification.py --robots ur5 go2 --samples 1000000 --check

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import quaddyn as qd
+from quaddyn.cli import app
 from quaddyn.control import JointPD, gravity_compensation
 from quaddyn.identification import (
     Accumulator,
@@ -22,6 +25,7 @@ from quaddyn.identification import (
     load,
     save,
     solve,
+    split,
     stream,
 )
 from quaddyn.identification.consistent import minimize, spread_out
@@ -37,6 +41,7 @@ from quaddyn.identification.regression import StackedRegressor, random_states
 from quaddyn.identification.samples import Measured
 
 Array = np.ndarray
+runner = CliRunner()
 
 
 def another_machine(robot: qd.Robot, rng: np.random.Generator, spread: float = 0.2) -> Array:
@@ -506,3 +511,43 @@ def test_bad_arguments_are_named(go2: qd.Robot, ur5: qd.Robot, sample: Samples) 
         identify(go2, [3])  # type: ignore[list-item]
     with pytest.raises(qd.ArgumentError, match="other"):
         Accumulator(go2).merge(Accumulator(ur5))
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+def test_the_command_excites_and_identifies(tmp_path: Path, ur5: qd.Robot) -> None:
+    motion = tmp_path / "motion.csv"
+    result = runner.invoke(app, ["excite", "ur5", "--out", str(motion), "--iterations", "5", "--rate", "40"])
+    assert result.exit_code == 0, result.output
+    table = np.loadtxt(motion, delimiter=",", skiprows=1)
+    q, v, a = (np.ascontiguousarray(x) for x in np.split(table[:, 1:], 3, axis=1))
+    rng = np.random.default_rng(0)
+    delta = another_machine(ur5, rng)
+    samples, deviation, _ = measured(ur5, delta, (q, v, a), rng)
+    path, target = tmp_path / "data.csv", tmp_path / "found.json"
+    save(path, ur5, samples)
+    result = runner.invoke(app, ["identify", str(path), "--robot", "ur5", "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["samples"] == 320
+    assert found["held_out"]["samples"] == 80
+    assert found["inconsistent"] == []
+    assert np.all(np.array(found["held_out"]["error"]) < 1.5 * deviation)
+    options = ["--method", "weighted", "--torque-noise", "0.1", "--out", str(target)]
+    result = runner.invoke(app, ["identify", str(path), "--robot", "ur5", *options], env={"COLUMNS": "100"})
+    assert result.exit_code == 0, result.output
+    assert "shoulder_pan_joint" in result.stdout
+    assert "rank 52 of 91" in result.stdout
+    assert json.loads(target.read_text())["method"] == "weighted"
+    names = [f"{x} {i}" for x in "qva" for i in range(6)]
+    assert path.read_text().split("\n")[0].startswith(",".join(names))
+
+
+def test_the_command_names_what_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("q 0\n1\n")
+    result = runner.invoke(app, ["identify", str(path), "--robot", "ur5"])
+    assert result.exit_code != 0
+    assert isinstance(result.exception, qd.ArgumentError)
+    assert "'q 1'" in str(result.exception)
+    with pytest.raises(qd.ArgumentError, match="held_out"):
+        split(Samples(*np.zeros((4, 1, 1))), 2.0)

@@ -5,7 +5,7 @@ from .data import load, save, stream
 from .excitation import FourierTrajectory, exciting_trajectory
 from .fit import Identification, Validation, identify, solve
 from .grouping import Grouping, group_by_rule
-from .samples import Samples
+from .samples import Samples, split
 from .streaming import Accumulator
 
 __all__ = [
@@ -24,5 +24,6 @@ __all__ = [
     "load",
     "save",
     "solve",
+    "split",
     "stream",
 ]

@@ -16,8 +16,9 @@ from ..urdf.tree import Array, FrozenArrays, Inertial
 from .base import BaseParameters
 from .consistent import minimize
 from .inertia import inertial_of, is_consistent
+from .regression import chunks
 from .samples import Measured, Samples
-from .streaming import Accumulator
+from .streaming import CHUNK, Accumulator
 
 Method = Literal["least_squares", "weighted", "consistent"]
 
@@ -128,16 +129,25 @@ class Identification(FrozenArrays):
         C = np.where(np.isfinite(self.covariance), self.covariance, 0.0)
         return np.asarray(np.sqrt(np.maximum(np.einsum("nij,jk,nik->ni", H, C, H, optimize=True), 0.0)))
 
-    def validate(self, samples: Samples) -> Validation:
-        """Prediction against other samples of the robot.
+    def validate(self, samples: Samples | Iterable[Samples]) -> Validation:
+        """Prediction against other samples of the robot, at once or in chunks.
 
         Raises:
-            ArgumentError: they are no samples of this robot.
+            ArgumentError: they are no samples of this robot, or there are none.
         """
-        samples.check(self.robot)
-        y = Measured(self.robot).force(samples)
-        error = self.predict(samples.q, samples.v, samples.a) - y
-        return Validation(_rms(error), _rms(y), len(samples))
+        measured, count = Measured(self.robot), 0
+        error, signal = np.zeros(self.robot.nv), np.zeros(self.robot.nv)
+        for part in (samples,) if isinstance(samples, Samples) else samples:
+            part.check(self.robot)
+            for piece in chunks(len(part), CHUNK):
+                some = part[piece]
+                y = measured.force(some)
+                error += ((self.predict(some.q, some.v, some.a) - y) ** 2).sum(axis=0)
+                signal += (y**2).sum(axis=0)
+            count += len(part)
+        if count == 0:
+            raise ArgumentError("samples: there are none")
+        return Validation(np.sqrt(error / count), np.sqrt(signal / count), count)
 
     def to_json(self) -> dict[str, object]:
         """All of it in plain types."""
@@ -311,7 +321,3 @@ def _known(base: BaseParameters, v: Array, a: Array) -> Array:
 
 def _bad(name: str, value: float) -> bool:
     return name.startswith(("fv ", "fc ", "Ia ")) and value < 0.0
-
-
-def _rms(x: Array) -> Array:
-    return np.asarray(np.sqrt(np.mean(x**2, axis=0)))

@@ -73,6 +73,22 @@ class Samples(FrozenArrays):
                 raise ArgumentError(f"{what}: every entry must be finite, got {f[row, column]} in sample {row}")
 
 
+def split(samples: Samples, held_out: float) -> tuple[Samples, Samples]:
+    """Samples to learn from, and the last of them in time to judge by.
+
+    Args:
+        samples: in the order of time; of a stream, one chunk.
+        held_out: share of the second part, 0 to 1.
+
+    Raises:
+        ArgumentError: a share outside [0, 1].
+    """
+    if not 0.0 <= held_out <= 1.0:
+        raise ArgumentError(f"held_out: expected a share in [0, 1], got {held_out}")
+    first = len(samples) - round(held_out * len(samples))
+    return samples[:first], samples[first:]
+
+
 class Measured:
     """The left side of the regression: generalized forces of actuators and contacts.
 

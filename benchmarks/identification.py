@@ -1,0 +1,174 @@
+"""Identification at scale: ranks by two ways, streaming in bounded memory, prediction against the noise floor.
+
+1. Base parameters of every catalogue robot by pivoted QR and by rule, and whether the two null spaces are one.
+2. Samples of a machine off the file, as many as asked for, generated, regressed and accumulated chunk by chunk; the
+   memory of the process and the throughput are printed, with the error of what was found.
+3. Prediction error over the noise floor (what the true parameters leave) on unseen samples.
+
+    python benchmarks/identification.py                       # a million samples of ur5
+    python benchmarks/identification.py --samples 10000000 --check
+    python benchmarks/identification.py --robots go2 --samples 100000 --force-noise
+
+With --check the exit code is 1 if ranks differ, memory passes 1 GB, streaming differs from one batch by more than 1e-10,
+or an error passes twice the noise floor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+from collections.abc import Iterator
+
+import numpy as np
+from boundary import cpu
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+import quaddyn as qd
+from quaddyn.identification import Accumulator, Samples, base_parameters, group_by_rule, identify, solve
+from quaddyn.identification.consistent import spread_out
+from quaddyn.identification.inertia import parameters_of, pseudo_inertia
+from quaddyn.identification.regression import StackedRegressor, random_states
+from quaddyn.identification.samples import Measured
+
+MEMORY_BAR, FLOOR_BAR, STREAMING_BAR = 1e9, 2.0, 1e-10  # [B], [-], [-]
+CHUNK = 4096
+NOISE = 0.02  # of torques and forces, over their root mean square
+
+console = Console()
+
+
+class Machine:
+    """A robot whose parameters are some way off its file's, and noisy samples of its motion.
+
+    States are drawn from a pool of random ones, so that data of any length cost the fit's time and not the generator's:
+    torques of the pool are computed once, noise is new in every sample.
+    """
+
+    def __init__(self, name: str, seed: int, pool: int = CHUNK) -> None:
+        rng = np.random.default_rng(seed)
+        self.robot = robot = qd.load(name)
+        delta = qd.Dynamics(robot).parameters().reshape(-1, 13).copy()
+        for row, body in zip(delta, robot.bodies, strict=True):
+            if row[9] > 0.0:
+                L = np.linalg.cholesky(spread_out(pseudo_inertia(row[:10])))
+                U = np.eye(4) + 0.2 * np.triu(rng.standard_normal((4, 4)))
+                row[:10] = parameters_of(L @ U @ U.T @ L.T)
+            if body.joint is not None:
+                row[10:] = rng.uniform(0.5, 1.5, 3) * [0.1, 0.2, 0.01]
+        self.delta, self._rng = delta.ravel(), rng
+        self._q, self._v, self._a = random_states(robot, pool, rng)
+        y = StackedRegressor(robot)(self._q, self._v, self._a) @ self.delta
+        self._f = np.zeros((pool, 0))
+        self.force_noise = 0.0
+        if robot.root != "fixed":  # the feet carry the motion with the least forces
+            rest = dict.fromkeys(robot.feet, np.zeros((pool, 3)))
+            J = Measured(robot).jacobians(Samples(self._q, self._v, self._a, y[:, 6:], rest, "ground"))
+            self._f = np.einsum("nij,nj->ni", np.linalg.pinv(J[:, :, :6].transpose(0, 2, 1)), y[:, :6])
+            y = y - np.einsum("nij,ni->nj", J, self._f)
+            self.force_noise = NOISE * float(np.sqrt(np.mean(self._f**2)))
+        self._tau = y[:, robot.actuated_index]
+        self.torque_noise = NOISE * np.sqrt(np.mean(self._tau**2, axis=0))
+
+    def draw(self, count: int) -> Samples:
+        """So many samples."""
+        k = self._rng.integers(0, len(self._q), count)
+        tau = self._tau[k] + self.torque_noise * self._rng.standard_normal((count, self.robot.nu))
+        f = self._f[k] + self.force_noise * self._rng.standard_normal((count, self._f.shape[1]))
+        forces = {foot: f[:, 3 * i : 3 * i + 3].copy() for i, foot in enumerate(self.robot.feet)} if f.size else {}
+        return Samples(self._q[k], self._v[k], self._a[k], tau, forces, "ground" if forces else "frame")
+
+    def stream(self, count: int) -> Iterator[Samples]:
+        """So many samples in chunks."""
+        for start in range(0, count, CHUNK):
+            yield self.draw(min(CHUNK, count - start))
+
+
+def ranks() -> bool:
+    table = Table(title="base parameters: columns, QR, rules, angle between the null spaces, gap")
+    for column in ("robot", "10 a body", "QR", "rules", "angle", "13 a body", "QR", "rules", "angle", "gap [decades]"):
+        table.add_column(column.replace("[", "\\["), justify="left" if column == "robot" else "right")
+    agree = True
+    for name in qd.CATALOGUE:
+        robot, cells, gaps = qd.load(name), [], []
+        for inertial in (True, False):
+            base, rules = base_parameters(robot, inertial=inertial), group_by_rule(robot, inertial=inertial)
+            angle = rules.disagreement(base)
+            agree &= angle < 1e-8
+            cells += [str(base.certificate.columns), str(base.size), str(rules.rank), f"{angle:.0e}"]
+            sure = "" if base.certificate.certain else f", {base.certificate.ambiguous.size} ambiguous"
+            gaps.append(f"{np.log10(base.certificate.gap):.1f}{sure}")
+        table.add_row(name, *cells, " / ".join(gaps))
+    console.print(table)
+    return agree
+
+
+def streaming(name: str, count: int, seed: int, force_noise: bool) -> bool:
+    machine = Machine(name, seed)
+    base = base_parameters(machine.robot)
+    noises = {"torque_noise": machine.torque_noise, "force_noise": machine.force_noise}
+    options = noises if force_noise else {}
+    gathered = Accumulator(base, **options)
+    before, spent, cpu_spent = memory(), 0.0, 0.0
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task(f"{name}: {count:,} samples", total=count)
+        for part in machine.stream(count):
+            start, cpu_start = time.perf_counter(), time.process_time()
+            gathered.add(part)
+            spent, cpu_spent = spent + time.perf_counter() - start, cpu_spent + time.process_time() - cpu_start
+            progress.advance(task, len(part))
+    start = time.perf_counter()
+    found = solve(gathered, method="consistent")
+    solving = time.perf_counter() - start
+    peak, size = memory(), 8 * count * (machine.robot.nq + 2 * machine.robot.nv + machine.robot.nu)
+    z = np.sqrt(np.mean(((found.beta - base.of(machine.delta)) / found.deviation) ** 2))
+    probe = machine.draw(2000)
+    H = base.regressor()(probe.q, probe.v, probe.a)
+    truth, y = H @ base.of(machine.delta), Measured(machine.robot).force(probe)
+    floor = np.sqrt(np.mean((truth - y) ** 2, axis=0))
+    ratio = float((found.validate(probe).error / floor).max())
+    clean = float((np.sqrt(np.mean((H @ found.beta - truth) ** 2, axis=0)) / floor).max())
+    # the same samples at once and in pieces
+    few = machine.draw(3000)
+    whole = identify(base, few, method="weighted", **options).beta
+    pieces = identify(base, (few[i : i + 11] for i in range(0, 3000, 11)), method="weighted", **options).beta
+    difference = float(np.abs(whole - pieces).max() / np.abs(whole).max())
+    console.print(
+        f"{name}: {count:,} samples ({size / 1e9:.2f} GB of data) in {spent:.1f} s ({cpu_spent:.1f} s of one core): "
+        f"{count / spent:,.0f} samples/s, {count * machine.robot.nv / spent:,.0f} rows/s of {base.size} parameters; "
+        f"fit {solving:.2f} s, {found.iterations} steps\n"
+        f"  memory: {before / 1e6:.0f} MB before, peak {peak / 1e6:.0f} MB\n"
+        f"  unseen torques: {ratio:.3f} of the noise floor, {clean:.1e} of it without the noise of the measurement; "
+        f"parameters off by {z:.2f} of their stated deviations; not physical: {len(found.inconsistent)} bodies\n"
+        f"  streaming against batch: {difference:.1e}"
+    )
+    good = peak < MEMORY_BAR and ratio <= FLOOR_BAR and difference <= STREAMING_BAR
+    return good and found.converged and not found.inconsistent
+
+
+def memory() -> float:
+    """Largest memory the process has had [B]."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="identification at scale")
+    parser.add_argument("--robots", nargs="*", default=["ur5"], help="which are streamed")
+    parser.add_argument("--samples", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--force-noise", action="store_true", help="whiten torques and contact forces together")
+    parser.add_argument("--no-ranks", action="store_true", help="streaming alone")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    options = parser.parse_args()
+    console.print(cpu())
+    results = [] if options.no_ranks else [ranks()]
+    results += [streaming(name, options.samples, options.seed, options.force_noise) for name in options.robots]
+    console.print("every bar is met" if all(results) else "[red]a bar is missed[/]")
+    return 0 if all(results) or not options.check else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

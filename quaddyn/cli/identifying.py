@@ -1,0 +1,156 @@
+"""`quaddyn excite` and `quaddyn identify`: motion that shows the parameters, and the parameters that motion shows."""
+
+from __future__ import annotations
+
+import csv
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from ..robot import load
+from .app import PackagesOption, RobotArgument, RootOption, app
+from .console import bar, check_writable, err, out, say
+
+if TYPE_CHECKING:
+    from ..identification import Identification, Validation
+
+
+class MethodName(StrEnum):
+    """The fits of `quaddyn.identification.solve`."""
+
+    least_squares = "least_squares"
+    weighted = "weighted"
+    consistent = "consistent"
+
+
+@app.command()
+def excite(
+    source: RobotArgument,
+    target: Annotated[Path, typer.Option("--out", metavar="FILE.csv", help="where the motion is written")],
+    package: PackagesOption = None,
+    period: Annotated[float, typer.Option(min=0.1, help="of the motion [s]")] = 10.0,
+    harmonics: Annotated[int, typer.Option(min=3, max=50, help="of each joint")] = 5,
+    rate: Annotated[float, typer.Option(min=1.0, help="samples per second")] = 100.0,
+    iterations: Annotated[int, typer.Option(min=0, help="candidates tried")] = 300,
+    seed: Annotated[int, typer.Option(min=0, help="of the search")] = 0,
+) -> None:
+    """Find a motion within a robot's limits that tells its parameters apart; write it as t, q, v, a.
+
+    The root is held: a legged robot hangs on a stand.
+    """
+    from ..identification import exciting_trajectory
+
+    check_writable(target)
+    robot = load(source, root="fixed", packages=package or ())
+    with bar("searching", quiet=False) as tick:
+        motion = exciting_trajectory(
+            robot, period=period, harmonics=harmonics, iterations=iterations, seed=seed, progress=tick
+        )
+    t = np.arange(0.0, period, 1.0 / rate)
+    table = np.column_stack([t, *motion.at(t)])
+    names = ["t", *(f"{x} {i}" for x, n in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv)) for i in range(n))]
+    with target.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerow(names)
+        np.savetxt(file, table, delimiter=",", fmt="%.10g")
+    before, after = motion.initial_condition, motion.condition
+    say(f"condition number {before:.3g} -> {after:.3g}; wrote {len(t)} samples to {target}")
+
+
+@app.command()
+def identify(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="a CSV or NPZ file of samples")],
+    source: Annotated[str, typer.Option("--robot", metavar="NAME|FILE", help="a catalogue name or a URDF file")],
+    root: RootOption = None,
+    package: PackagesOption = None,
+    method: Annotated[MethodName, typer.Option(help="of the fit")] = MethodName.consistent,
+    torque_noise: Annotated[float | None, typer.Option(help="of the torques [N m]; default: estimated")] = None,
+    force_noise: Annotated[float | None, typer.Option(help="of the contact forces [N]; needs --torque-noise")] = None,
+    prior_weight: Annotated[float, typer.Option(help="of the file's own parameters, for consistent")] = 1.0,
+    held_out: Annotated[float, typer.Option(min=0.0, max=0.9, help="share of the data kept to judge the fit")] = 0.2,
+    target: Annotated[Path | None, typer.Option("--out", metavar="FILE.json", help="write all parameters")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
+) -> None:
+    """Identify a robot's parameters from measured motion; the file may be larger than memory.
+
+    Columns: q 0 .., v 0 .., a 0 .., tau JOINT .., and for contact forces f FOOT 0 .. (at the foot's frame) or
+    g FOOT 0 .. (at the ground).  Exit code 1 if the fit did not converge.
+    """
+    from .. import identification
+
+    check_writable(target)
+    robot = load(source, root=root, packages=package or ())
+    with bar("reading", quiet=as_json) as tick:
+        parts = identification.stream(data, robot, progress=tick)
+        learned = (identification.split(part, held_out)[0] for part in parts)
+        found = identification.identify(
+            robot,
+            learned,
+            method=method.value,
+            torque_noise=torque_noise,
+            force_noise=force_noise,
+            prior_weight=prior_weight,
+        )
+    judged = None
+    if held_out:
+        with bar("judging", quiet=as_json) as tick:
+            parts = identification.stream(data, robot, progress=tick)
+            judged = found.validate(identification.split(part, held_out)[1] for part in parts)
+    whole = found.to_json()
+    if judged is not None:
+        whole["held_out"] = {
+            "samples": judged.samples,
+            "error": judged.error.tolist(),
+            "signal": judged.signal.tolist(),
+        }
+    if target is not None:
+        target.write_text(json.dumps(whole, indent=1), encoding="utf-8")
+    if as_json:
+        print(json.dumps(whole, indent=2))
+    else:
+        _print(found, judged)
+        if target is not None:
+            say(f"wrote {target}")
+    raise typer.Exit(0 if found.converged else 1)
+
+
+def _print(found: Identification, judged: Validation | None) -> None:
+    robot, base = found.robot, found.base
+    table = Table(
+        title=f"{escape(robot.name)}: {found.samples:,} samples, {found.method}",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("generalized force")
+    for column in ("residual", "held out", "measured"):
+        table.add_column(column, justify="right", no_wrap=True)
+    names = {robot.velocity_index(joint): joint for joint in robot.actuated}
+    for i, noise in enumerate(found.noise):
+        unseen = ("-", "-") if judged is None else (f"{judged.error[i]:.4g}", f"{judged.signal[i]:.4g}")
+        table.add_row(escape(names.get(i, f"root {i}")), f"{noise:.4g}", *unseen)
+    out.print(table)
+    table = Table(title="bodies, as identified", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("body")
+    for column in ("mass [kg]", "in the file", "com [m]"):
+        table.add_column(escape(column), justify="right", no_wrap=True)
+    for body, inertial in zip(robot.bodies, found.inertials.values(), strict=True):
+        if body.joint is not None or robot.root != "fixed":
+            com = ", ".join(f"{x:.4f}" for x in inertial.com)
+            table.add_row(escape(body.name), f"{inertial.mass:.4g}", f"{body.inertial.mass:.4g}", com)
+    out.print(table)
+    vague = int(np.count_nonzero(found.deviation > np.abs(found.beta)))
+    say(f"{base.certificate}")
+    say(
+        f"{found.shown} of {base.size} base parameters shown by the data, {vague} of them less certain than they are "
+        f"large; condition number {found.condition:.3g}"
+    )
+    if found.inconsistent:
+        err.print(f"[yellow]not physical:[/] {escape(', '.join(found.inconsistent))}; try --method consistent")
+    if not found.converged:
+        err.print("[red]the fit did not converge[/]")
