@@ -45,7 +45,7 @@ class TouchingPoint(FrozenArrays):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Checkpoint:
+class Checkpoint(FrozenArrays):
     """Everything a plant goes on from; opaque, picklable, good for plants made with the same arguments."""
 
     kind: str

@@ -100,7 +100,7 @@ class Box(FrozenArrays):
 class HeightField(FrozenArrays):
     """Heights over a regular grid, joined by triangles; solid below, nothing beyond its border.
 
-    A cell's diagonal runs from its corner of greater x to that of greater y, as MuJoCo's does.
+    A cell is cut along the diagonal from its corner of least x and y to that of greatest, as MuJoCo does.
 
     Attributes:
         origin: (2,) x and y of the first sample [m].

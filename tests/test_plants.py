@@ -1,0 +1,747 @@
+"""Both plants behind one interface: terrain, spheres, pushes, motors, checkpoints, the loop; each other's motion."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_simulation import Stand
+
+import quaddyn as qd
+from quaddyn.contact.solvers import ContactProblem, FrictionalSolver
+from quaddyn.contact.solvers import residual as natural_map
+
+pytest.importorskip("mujoco")
+
+from quaddyn.simulation import (
+    Actuators,
+    Box,
+    ContactSphere,
+    HeightField,
+    MujocoPlant,
+    Plane,
+    Simulation,
+    Terrain,
+    collision_spheres,
+    stairs,
+)
+from quaddyn.simulation.collisions import collide
+
+G = 9.81
+PLANTS = [Simulation, MujocoPlant]
+Plants = type[Simulation] | type[MujocoPlant]
+
+_ROBOTS: dict[str, qd.Robot] = {}
+
+
+def robot_of(name: str) -> qd.Robot:
+    return _ROBOTS.setdefault(name, qd.load(name))
+
+
+def block() -> qd.Robot:
+    """A block of 2 kg on three fixed spheres around its centre of mass, which are not feet: pass `corners`."""
+    return qd.load(
+        """<robot name="block"><link name="base"><inertial><mass value="2"/>
+        <inertia ixx="0.01" iyy="0.02" izz="0.03" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>""",
+        root="free",
+    )
+
+
+def corners(radius: float = 0.02, low: float = 0.03) -> dict[str, ContactSphere]:
+    places = ((0.2, 0.1), (0.2, -0.1), (-0.2, 0.0))
+    return {f"corner {i}": ContactSphere("base", radius, np.array([x, y, -low])) for i, (x, y) in enumerate(places)}
+
+
+# -- where spheres touch -------------------------------------------------------------------------------------------
+def touch(surface: Any, centers: np.ndarray, radii: np.ndarray, reach: float) -> list[tuple[int, float, np.ndarray]]:
+    """(sphere, gap, normal) of every contact."""
+    n = 100
+    gaps, normals, mu = np.empty(n), np.empty((n, 3)), np.empty(n)
+    spheres, surfaces = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    packed = Terrain.of(surface).packed(0.6)
+    k = collide(centers, radii, *packed, reach, gaps, normals, mu, spheres, surfaces)
+    assert k >= 0
+    return [(int(spheres[i]), float(gaps[i]), normals[i].copy()) for i in range(k)]
+
+
+def test_distance_to_a_box_is_that_of_its_nearest_point() -> None:
+    rng = np.random.default_rng(0)
+    R = pin.exp3(rng.normal(size=3))
+    box = Box(np.array([0.3, -0.2, 0.5]), np.array([0.4, 0.6, 0.2]), R)
+    u = np.linspace(-1.0, 1.0, 81)
+    a, b = (x.ravel() for x in np.meshgrid(u, u))
+    faces = [np.insert(np.column_stack((a, b)), axis, side, axis=1) for axis in range(3) for side in (-1.0, 1.0)]
+    skin = (0.5 * box.size * np.concatenate(faces)) @ R.T + box.center
+    for _ in range(200):
+        c, r = box.center + rng.uniform(-0.5, 0.5, 3), rng.uniform(0.0, 0.05)
+        ((_, gap, normal),) = touch(box, c[None], np.array([r]), 10.0)
+        inside = bool((np.abs(R.T @ (c - box.center)) < 0.5 * box.size).all())
+        distance = np.linalg.norm(skin - c, axis=1).min() * (-1.0 if inside else 1.0)
+        assert abs(gap + r) <= abs(distance) + 1e-12 and (gap + r) * distance > 0.0
+        assert abs(distance) <= np.hypot(gap + r, 0.006)  # samples are half a millimetre to 6 mm apart
+        # moving along the normal closes the gap at the same rate
+        ((_, nearer, _),) = touch(box, (c + 1e-4 * normal)[None], np.array([r]), 10.0)
+        assert nearer - gap == pytest.approx(1e-4, abs=1e-9)
+
+
+def bumps(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.asarray(0.08 * np.sin(3.0 * x) * np.cos(2.0 * y) + 0.1 * x)
+
+
+def test_distance_to_a_height_field_is_that_of_its_nearest_point() -> None:
+    rng = np.random.default_rng(1)
+    field = HeightField.of(bumps, (-0.5, 0.5), (-0.4, 0.6), spacing=0.1)
+    # samples of the very triangles: barycentric on each half of each cell
+    u = np.linspace(0.0, 1.0, 21)
+    a, b = (x.ravel() for x in np.meshgrid(u, u))
+    skin = []
+    for i in range(field.heights.shape[0] - 1):
+        for j in range(field.heights.shape[1] - 1):
+            z = field.heights[i : i + 2, j : j + 2]
+            lower = z[0, 0] + a * (z[1, 0] - z[0, 0]) + b * (z[1, 1] - z[1, 0])
+            upper = z[0, 0] + b * (z[0, 1] - z[0, 0]) + a * (z[1, 1] - z[0, 1])
+            plan = field.origin + field.spacing * np.column_stack((i + a, j + b))
+            skin.append(np.column_stack((plan, np.where(b <= a, lower, upper))))
+    points = np.concatenate(skin)
+    above = 0
+    for _ in range(200):
+        c = np.append(rng.uniform(-0.3, 0.3, 2), 0.0)
+        nearest = points[np.argmin(np.linalg.norm(points[:, :2] - c[:2], axis=1))]
+        c[2] = nearest[2] + rng.uniform(-0.02, 0.1)
+        found = touch(field, c[None], np.array([0.03]), 0.2)
+        distance = np.linalg.norm(points - c, axis=1).min()
+        gap = found[0][1] + 0.03
+        assert abs(gap) <= distance + 1e-12 and distance <= np.hypot(gap, 0.005)  # samples are up to 5 mm off
+        above += gap > 0.0
+        for _, other, normal in found:
+            assert other >= found[0][1] - 1e-12 and normal[2] > 0.0
+    assert 100 < above < 200
+    assert not touch(field, np.array([[5.0, 0.0, 0.0]]), np.array([0.1]), 0.1)
+
+
+def test_a_groove_is_touched_on_both_sides_and_a_flat_field_once() -> None:
+    groove = HeightField.of(lambda x, y: np.abs(x) + 0.0 * y, (-0.5, 0.5), (-0.5, 0.5), spacing=0.1)
+    found = touch(groove, np.array([[0.0, 0.03, 0.1 * np.sqrt(2.0)]]), np.array([0.1]), 0.02)
+    assert len(found) == 2
+    np.testing.assert_allclose(sorted(n[0] for _, _, n in found), [-np.sqrt(0.5), np.sqrt(0.5)], atol=1e-12)
+    assert [gap for _, gap, _ in found] == pytest.approx([0.0, 0.0], abs=1e-12)
+    flat = HeightField.of(lambda x, y: 0.0 * x + 0.2, (-0.5, 0.5), (-0.5, 0.5))
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        ((_, gap, normal),) = touch(flat, np.append(rng.uniform(-0.4, 0.4, 2), 0.25)[None], np.array([0.04]), 0.1)
+        np.testing.assert_allclose([gap, *normal], [0.01, 0.0, 0.0, 1.0], atol=1e-12)
+
+
+def test_both_plants_see_the_same_ground() -> None:
+    """Gaps, points and normals of a ball at rest against every kind of surface, MuJoCo's collisions as a witness."""
+    robot, rng = block(), np.random.default_rng(3)
+    tilt = pin.exp3(np.array([0.1, -0.2, 0.3]))
+    field = HeightField(np.array([-0.5, -0.5]), np.array([0.2, 0.25]), rng.uniform(-0.1, 0.1, (6, 5)), friction=0.3)
+    surfaces = (Plane.slope(0.3, heading=1.0), Plane.wall(0.6, heading=2.0), Box(np.zeros(3), np.ones(3), tilt), field)
+    ball = {"ball": ContactSphere("base", 0.1)}
+    compared = 0
+    for surface in surfaces:
+        plant = MujocoPlant(robot, terrain=surface, spheres=ball)
+        for _ in range(40):
+            q = robot.q_home.copy()
+            q[:3] = rng.uniform((-0.6, -0.6, 0.0), 0.8)
+            found = touch(surface, q[None, :3], np.array([0.1]), 1.0)
+            if not found or found[0][1] < -0.1:  # the centre itself is inside: no way out is better than another
+                continue
+            q[:3] -= (found[0][1] + 1e-5) * found[0][2]
+            plant.reset(q)
+            plant.step(np.zeros(0))
+            _, gap, normal = touch(surface, q[None, :3], np.array([0.1]), 0.0)[0]
+            contact = min(plant.contacts, key=lambda c: float(np.linalg.norm(c.normal - normal)))
+            np.testing.assert_allclose(contact.normal, normal, atol=1e-4)
+            np.testing.assert_allclose(contact.point, q[:3] - (0.1 + gap) * contact.normal, atol=2e-5)
+            assert contact.friction == (0.3 if surface is field else 0.6)
+            compared += 1
+    assert compared > 80
+
+
+# -- motion on terrain ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", PLANTS)
+@pytest.mark.parametrize("share", [0.99, 1.01, 1.5])
+def test_a_block_on_a_slope_holds_up_to_the_edge_of_the_cone(kind: Plants, share: float) -> None:
+    slope = np.arctan(0.5)
+    plant = kind(block(), terrain=Plane.slope(-slope), spheres=corners(), friction=0.5 / share)
+    R = pin.utils.rotate("y", slope)
+    plant.reset(np.concatenate((R @ np.array([0.0, 0.0, 0.05]), pin.Quaternion(R).coeffs())))
+    for _ in range(200):
+        plant.step(np.zeros(0))
+    down = G * max(0.0, np.sin(slope) - 0.5 / share * np.cos(slope)) * 0.2
+    exact = kind is Simulation  # MuJoCo's soft contacts chatter when they slide
+    assert plant.v[0] == pytest.approx(down, abs=1e-9 if exact else 5e-3)
+    assert R.T[0] @ plant.q[:3] == pytest.approx(down * 0.201 / 2.0, abs=1e-9 if exact else 5e-4)
+    if exact:
+        assert np.abs(plant.v[1:]).max() < 1e-9
+        assert R[:, 2] @ sum(plant.contact_forces.values()) == pytest.approx(2.0 * G * np.cos(slope), rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_a_box_slides_as_far_as_coulomb_says(kind: Plants) -> None:
+    plant = kind(block(), spheres=corners(low=0.0), friction=0.6)
+    start, v = plant.robot.q_home.copy(), np.zeros(6)
+    start[2], v[0] = 0.02, 1.0
+    plant.reset(start, v)
+    for _ in range(300):
+        plant.step(np.zeros(0))
+    assert abs(plant.q[0] - start[0] - 1.0 / (2.0 * 0.6 * G)) < 1.0 * plant.dt  # within v0 dt
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_a_wall_stops_what_slides_into_it_and_a_step_what_is_too_low(kind: Plants) -> None:
+    wall, step = Plane.wall(0.5), Box(np.array([0.75, 0.0, 0.02]), np.array([0.5, 2.0, 0.04]))
+    for obstacle, reached in ((wall, 0.28), (step, 0.28)):
+        plant = kind(block(), terrain=(obstacle, Plane.floor()), spheres=corners(low=0.0), friction=0.05)
+        start, v = plant.robot.q_home.copy(), np.zeros(6)
+        start[2], v[0] = 0.02, 2.0
+        plant.reset(start, v)
+        furthest = 0.0
+        for _ in range(400):
+            plant.step(np.zeros(0))
+            furthest = max(furthest, plant.q[0])
+            assert plant.status in ("free", "solved", "passive")
+        assert furthest == pytest.approx(reached, abs=2e-3)
+
+
+def test_a_sphere_in_a_corner_touches_both_walls_and_ice_is_slippery() -> None:
+    sim = Simulation(
+        block(), terrain=(Plane.floor(friction=0.0), Plane.wall(0.3)), spheres={"ball": corners()["corner 0"]}
+    )
+    q = sim.robot.q_home.copy()
+    q[:3] = 0.3 - 0.2 - 0.02, 0.0, 0.05
+    sim.reset(q, np.array([1.0, 0.0, -1.0, 0.0, 0.0, 0.0]))
+    sim.step(np.zeros(0))
+    floor, wall = sorted(sim.contacts, key=lambda c: -c.normal[2])
+    np.testing.assert_allclose(floor.normal, [0.0, 0.0, 1.0], atol=1e-15)
+    np.testing.assert_allclose(wall.normal, [-1.0, 0.0, 0.0], atol=1e-15)
+    np.testing.assert_allclose(floor.point[2], 0.0, atol=1e-12)
+    assert floor.friction == 0.0 and wall.friction == 0.6
+    assert abs(floor.force[0]) < 1e-9 and wall.force[0] < 0.0 and abs(wall.force[2]) > 0.1
+    np.testing.assert_allclose(sim.contact_forces["ball"], floor.force + wall.force)
+
+
+@pytest.mark.parametrize("name", ["go2", "hyq"])
+def test_robots_stand_on_rough_ground_alike_in_both_plants(name: str) -> None:
+    robot = robot_of(name)
+    ground = HeightField.of(lambda x, y: 0.02 * np.sin(5.0 * x + 2.0 * y), (-2.0, 2.0), (-2.0, 2.0))
+    ends = []
+    for kind in (Simulation, MujocoPlant):
+        plant, stand = kind(robot, terrain=ground, friction=0.9), Stand(robot)
+        q = robot.q_home.copy()
+        q[2] += 0.05
+        plant.reset(q)
+        for _ in range(2500):
+            plant.step(stand(plant))
+        assert sum(f[2] for f in plant.contact_forces.values()) == pytest.approx(robot.mass * G, rel=0.01)
+        ends.append(plant.q)
+    assert np.linalg.norm(ends[0][:3] - ends[1][:3]) < 2e-3
+    assert np.abs(pin.difference(robot.model, *ends)).max() < 0.02
+
+
+def test_a_robot_falls_on_its_trunk_where_it_has_spheres() -> None:
+    robot = robot_of("solo12")
+    trunk = robot.bodies[0].name
+    spheres = {
+        f"trunk {i}": ContactSphere(trunk, 0.02, np.array([x, y, 0.0]))
+        for i, (x, y) in enumerate(((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1)))
+    }
+    heights = []
+    for kind in (Simulation, MujocoPlant):
+        plant = kind(robot, spheres=spheres)
+        for _ in range(1500):
+            plant.step(-0.05 * plant.v[6:])
+        heights.append(plant.q[2])
+        assert sum(f[2] for f in plant.contact_forces.values()) == pytest.approx(robot.mass * G, rel=0.05)
+        assert sum(plant.contact_forces[name][2] for name in spheres) > 0.3 * robot.mass * G
+    assert heights[0] == pytest.approx(0.02, abs=2e-4) and abs(heights[0] - heights[1]) < 2e-3
+
+
+def test_collision_shapes_become_spheres_that_touch_where_the_shapes_end() -> None:
+    text = """<robot name="shapes"><link name="base"><inertial><mass value="1"/>
+        <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>
+        <collision><origin xyz="0 0 0.1"/><geometry><box size="0.2 0.4 0.6"/></geometry></collision>
+        <collision><origin xyz="1 0 0" rpy="0 1.5707963267948966 0"/><geometry><cylinder radius="0.1" length="0.6"/>
+        </geometry></collision><collision><geometry><sphere radius="0.05"/></geometry></collision></link></robot>"""
+    spheres = collision_spheres(qd.load(text, root="free"))
+    assert [s.radius for s in spheres.values()] == [0.0] * 8 + [0.1] * 2 + [0.05]
+    offsets = np.array([s.offset for s in spheres.values()])
+    np.testing.assert_allclose(offsets[:8].max(axis=0), [0.1, 0.2, 0.4])
+    np.testing.assert_allclose(offsets[8:10, 0], [0.8, 1.2])
+    with pytest.raises(qd.UnknownNameError, match="bas"):
+        collision_spheres(qd.load(text, root="free"), ["bas"])
+    a1 = collision_spheres(robot_of("a1"), ["trunk", "FL_foot"])
+    assert len(a1) >= 8 and not any(name.startswith("FL_foot") for name in a1)  # the foot is there already
+
+
+def test_a_hundred_spheres_end_in_an_honest_status() -> None:
+    rng = np.random.default_rng(7)
+    pile = {f"{i}": ContactSphere("base", 0.0, np.append(rng.uniform(-0.2, 0.2, 2), -0.05)) for i in range(100)}
+    sim = Simulation(block(), spheres=pile)
+    q = sim.robot.q_home.copy()
+    q[2] = 0.05
+    sim.reset(q, np.array([0.3, 0.0, -0.1, 0.0, 0.0, 0.5]))
+    for _ in range(5):
+        sim.step(np.zeros(0))
+        assert (sim.status == "inaccurate") == (sim.residual > 1e-8)
+        assert np.isfinite(sim.q).all() and all(np.isfinite(c.force).all() for c in sim.contacts)
+    assert len(sim.contacts) > 3
+
+
+# -- contact laws --------------------------------------------------------------------------------------------------
+def test_a_step_balances_momentum_on_any_ground_and_obeys_the_law() -> None:
+    rng = np.random.default_rng(4)
+    pushed = 0
+    for name in ("go2", "solo8", "hyq"):
+        robot = robot_of(name)
+        dyn = qd.Dynamics(robot)
+        for _ in range(15):
+            q = pin.integrate(robot.model, robot.q_home, rng.normal(0.0, 0.2, robot.nv))
+            v = rng.normal(0.0, 0.5, robot.nv)
+            ground = []
+            for foot, leg in robot.legs.items():  # a small plate under each foot, just touching
+                R = pin.exp3(rng.normal(0.0, 0.3, 3))
+                centre = dyn.frame_placement(q, foot).translation
+                ground.append(Box(centre - R[:, 2] * (leg.foot.radius + 0.005), np.array([0.02, 0.02, 0.01]), R))
+            sim = Simulation(robot, terrain=ground)
+            sim.reset(q, v)
+            tau = rng.normal(0.0, 3.0, robot.nu)
+            push = rng.normal(0.0, 10.0, 6)
+            sim.step(tau, external={"FL": push})
+            s, impulse = dyn.update(q, v), np.zeros(robot.nv)
+            for contact in sim.contacts:
+                J, centre = s.jacobian(contact.sphere), s.placement(contact.sphere).translation
+                n, force = contact.normal, contact.force
+                impulse += sim.dt * (J[:3].T @ force + J[3:].T @ np.cross(contact.point - centre, force))
+                assert np.linalg.norm(force - n * (n @ force)) <= 0.6 * (n @ force) + 1e-6
+                pushed += 1
+            wanted = sim.dt * (robot.expand(sim.tau) + s.jacobian("FL").T @ push - s.h - robot.damping * sim.v)
+            np.testing.assert_allclose(s.M @ (sim.v - v), wanted + impulse, atol=1e-8)
+            assert sim.residual <= 1e-8 and sim.status in ("solved", "passive", "retried")
+    assert pushed > 60
+
+
+def test_what_the_compiled_core_leaves_goes_down_the_ladder() -> None:
+    robot = robot_of("go2")
+    good, poor = Simulation(robot), Simulation(robot)
+    v = np.zeros(robot.nv)
+    v[:3] = 0.5, 0.2, -1.0
+    for sim in (good, poor):
+        sim.reset(None, v)
+    poor._tolerance = -1.0  # as if it had found nothing
+    for sim in (good, poor):
+        sim.step(np.zeros(robot.nu))
+    assert poor.status in ("solved", "passive", "retried") and poor.residual <= 1e-8
+    np.testing.assert_allclose(poor.v, good.v, atol=1e-6)
+
+
+def test_the_compiled_solve_is_the_one_of_alternating_directions() -> None:
+    robot, rng = robot_of("solo12"), np.random.default_rng(5)
+    sim = Simulation(robot)
+    sim._allowed = np.inf  # the law alone, without the balance of energy
+    for _ in range(20):
+        v = rng.normal(0.0, 0.3, robot.nv)
+        sim.reset(None, v)
+        sim.step(np.zeros(robot.nu))
+        parts, k = sim._parts(), sim._k
+        posed = ContactProblem(
+            parts.G[: 9 * k * k].reshape(3 * k, 3 * k).copy(),
+            parts.g[: 3 * k].copy(),
+            0.6,
+            offset=parts.offset[:k].copy(),
+        )
+        other = FrictionalSolver("admm").solve(posed)
+        mine = parts.impulses[: 3 * k].reshape(k, 3)
+        assert natural_map(mine, posed.G, posed.shifted, posed.friction) <= 1e-8
+        np.testing.assert_allclose(mine, other.impulses, atol=1e-6)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10**6),
+    name=st.sampled_from(("go2", "solo12", "anymal_c", "solo8")),
+    friction=st.floats(0.0, 2.0),
+    dt=st.sampled_from((5e-4, 1e-3, 2e-3)),
+    slope=st.floats(-0.3, 0.3),
+)
+def test_dropped_robots_get_no_energy_from_the_ground(
+    seed: int, name: str, friction: float, dt: float, slope: float
+) -> None:
+    robot, rng, height = robot_of(name), np.random.default_rng(seed), 0.05
+    sim = Simulation(robot, terrain=Plane.slope(slope), friction=friction, dt=dt)
+    q, v = pin.integrate(robot.model, robot.q_home, rng.normal(0.0, 0.1, robot.nv)), rng.normal(0.0, 0.3, robot.nv)
+    dyn, normal = qd.Dynamics(robot), sim.terrain.surfaces[0].normal
+    low = min(normal @ dyn.frame_placement(q, f).translation - leg.foot.radius for f, leg in robot.legs.items())
+    q[2] += height - low / normal[2]
+    sim.reset(q, v)
+    bar, touched, inaccurate = 1e-9 * robot.mass * G * height, 0, 0
+    for _ in range(round(0.3 / dt)):
+        before = sim.work.contacts
+        spring = 10.0 * robot.mass * (robot.q_home[-robot.nu :] - sim.q[-robot.nu :])
+        sim.step(spring - 0.02 * robot.mass * sim.v[-robot.nu :])
+        assert sim.work.contacts - before <= bar + 1e-15
+        assert (sim.status == "inaccurate") == (sim.residual > 1e-8) and np.isfinite(sim.v).all()
+        touched += any(f.any() for f in sim.contact_forces.values())
+        inaccurate += sim.status == "inaccurate"
+    assert touched and inaccurate <= 2
+
+
+def test_a_start_inside_the_ground_is_lifted_out_slowly() -> None:
+    robot = robot_of("go2")
+    sim, stand = Simulation(robot), Stand(robot)
+    q = robot.q_home.copy()
+    q[2] -= 0.005
+    sim.reset(q)
+    for _ in range(500):
+        sim.step(stand(sim))
+        assert sim.v[2] < 0.15
+    feet = qd.Dynamics(robot).update(sim.q, sim.v)
+    for foot, leg in robot.legs.items():
+        assert feet.placement(foot).translation[2] - leg.foot.radius > -2e-4
+
+
+def test_compliant_ground_yields_by_the_weight_over_its_stiffness_and_rings_at_its_frequency() -> None:
+    robot = block()
+    sim = Simulation(robot, spheres=corners(low=0.0), contact="compliant", stiffness=2e4, damping=0.0, dt=2e-4)
+    q = robot.q_home.copy()
+    q[2] = 0.02
+    sim.reset(q)
+    heights = []
+    for _ in range(3000):
+        sim.step(np.zeros(0))
+        heights.append(sim.q[2] - 0.02)
+    sag = 0.375 * 2.0 * G / 2e4  # the two in front carry a quarter each, the one behind a half
+    assert np.mean(heights) == pytest.approx(-sag, rel=0.05)
+    damped = Simulation(robot, spheres=corners(low=0.0), contact="compliant", stiffness=2e4, damping=400.0)
+    damped.reset(q)
+    for _ in range(1000):
+        damped.step(np.zeros(0))
+    # the load is not shared evenly: two spheres in front, one behind
+    total = sum(f[2] for f in damped.contact_forces.values())
+    assert total == pytest.approx(2.0 * G, rel=1e-6)
+    for contact in damped.contacts:
+        assert contact.force[2] == pytest.approx(2e4 * 0.02 - 2e4 * height_of(damped, contact.sphere), rel=1e-4)
+    assert damped.work.contacts < 0.0 and np.abs(damped.v).max() < 1e-6
+
+
+def height_of(sim: Simulation, corner: str) -> float:
+    place = corners(low=0.0)[corner].offset
+    return float((pin.XYZQUATToSE3(sim.q) * place)[2])
+
+
+def test_compliant_contacts_slide_and_stick_like_dry_ones() -> None:
+    sim = Simulation(block(), spheres=corners(low=0.0), contact="compliant", friction=0.6)
+    start, v = sim.robot.q_home.copy(), np.zeros(6)
+    start[2], v[0] = 0.0195, 1.0
+    sim.reset(start, v)
+    for _ in range(400):
+        sim.step(np.zeros(0))
+    assert abs(sim.q[0] - 1.0 / (2.0 * 0.6 * G)) < 0.01 and np.abs(sim.v).max() < 1e-6
+
+
+def test_rigid_contacts_stick_whatever_the_friction_and_let_go() -> None:
+    robot = robot_of("go2")
+    sim, stand, dyn = Simulation(robot, contact="rigid", friction=0.0), Stand(robot), qd.Dynamics(robot)
+    v = np.zeros(robot.nv)
+    v[:2] = 0.1, 0.05
+    sim.reset(None, v)
+    start = {foot: dyn.frame_placement(sim.q, foot).translation for foot in robot.feet}
+    for _ in range(300):
+        sim.step(stand(sim))
+        assert sim.status == "solved" and all(f[2] >= -1e-9 for f in sim.contact_forces.values())
+    for foot in robot.feet:
+        np.testing.assert_allclose(dyn.frame_placement(sim.q, foot).translation, start[foot], atol=2e-3)
+    jump = robot.effort_limits.copy() * 0.8
+    for _ in range(150):
+        sim.step(np.where(stand.target[7:] < 0.0, jump, -jump))
+        lifted = sim.status == "free"
+        if lifted:
+            break
+    assert lifted
+
+
+# -- time stepping -------------------------------------------------------------------------------------------------
+def test_runge_kutta_keeps_energy_and_converges_with_the_fourth_order() -> None:
+    robot = robot_of("go2")
+    ends, drifts = [], []
+    v = 3.0 * np.random.default_rng(0).normal(size=robot.nv)
+    for dt in (4e-3, 2e-3, 5e-4):
+        sim = Simulation(robot, floor=-np.inf, integrator="rk4", dt=dt)
+        sim.reset(None, v)
+        start = sim.energy
+        for _ in range(round(0.2 / dt)):
+            sim.step(np.zeros(robot.nu))
+        drifts.append(abs(sim.energy - start))
+        ends.append(sim.q)
+    errors = [np.abs(pin.difference(robot.model, end, ends[-1])).max() for end in ends[:2]]
+    assert errors[0] / errors[1] == pytest.approx(16.0, rel=0.2)
+    assert drifts[0] < 1e-6 and drifts[1] < drifts[0] / 10.0
+
+
+def test_runge_kutta_lands_and_obeys_joint_friction() -> None:
+    robot = qd.load("go2", damping=0.5, friction=0.2)
+    fine, euler, rk4 = (
+        Simulation(robot, integrator=n, dt=dt) for n, dt in (("euler", 5e-5), ("euler", 1e-3), ("rk4", 1e-3))
+    )
+    for sim in (fine, euler, rk4):
+        q = robot.q_home.copy()
+        q[2] += 0.1
+        sim.reset(q)
+        for _ in range(round(0.1 / sim.dt)):
+            sim.step(np.zeros(robot.nu))
+        assert sim.work.joints < 0.0
+    off = [np.abs(pin.difference(robot.model, fine.q, sim.q)).max() for sim in (euler, rk4)]
+    assert off[1] < 0.3 * off[0]
+    for _ in range(200):
+        rk4.step(np.zeros(robot.nu))
+    assert sum(f[2] for f in rk4.contact_forces.values()) > 0.0 and rk4.work.contacts < 0.0
+
+
+# -- pushes --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", PLANTS)
+def test_a_push_changes_the_momentum_by_its_impulse_about_any_point(kind: Plants) -> None:
+    robot = robot_of("anymal_c")
+    plant, dyn = kind(robot, floor=-np.inf, dt=1e-4), qd.Dynamics(robot)
+    force, moment = np.array([300.0, -200.0, 500.0]), np.array([10.0, 20.0, -30.0])
+    lever = dyn.frame_placement(plant.q, "LF_KFE").translation - dyn.center_of_mass(plant.q)
+    plant.push("LF_KFE", np.concatenate((force, moment)), duration=0.01)
+    for _ in range(200):
+        plant.step(np.zeros(robot.nu))
+    gained = dyn.centroidal_momentum(plant.q, plant.v)
+    np.testing.assert_allclose(gained[:3], 0.01 * force + 0.02 * robot.mass * np.array([0.0, 0.0, -G]), atol=0.02)
+    np.testing.assert_allclose(gained[3:], 0.01 * (np.cross(lever, force) + moment), atol=0.05)
+    other = kind(robot, floor=-np.inf, dt=1e-4)
+    for _ in range(200):
+        other.step(
+            np.zeros(robot.nu), external={"LF_KFE": np.concatenate((force, moment))} if other.time < 0.00995 else None
+        )
+    np.testing.assert_array_equal(plant.q, other.q)
+    if kind is Simulation:
+        assert plant.work.pushes == pytest.approx(plant.energy - kind(robot).energy, rel=1e-2)
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_pushes_add_up_end_and_are_refused_by_name(kind: Plants) -> None:
+    plant, f = kind(robot_of("solo12")), np.array([0.0, 0.0, 5.0])
+    plant.push("base_link", f, duration=np.inf)
+    plant.push("base_link", 2.0 * f, duration=0.002)
+    for expected in (15.0, 15.0, 5.0):
+        free = kind(plant.robot)
+        free.restore(plant.checkpoint())
+        free._pushes = ()
+        plant.step(np.zeros(12))
+        free.step(np.zeros(12), external={"base_link": np.array([0.0, 0.0, expected])})
+        np.testing.assert_array_equal(plant.v, free.v)
+    plant.reset()
+    assert not plant._pushes
+    for frame, force, error in (
+        ("no_link", f, qd.UnknownNameError),
+        ("base_link", np.zeros(4), qd.ArgumentError),
+        ("base_link", np.full(3, np.nan), qd.ArgumentError),
+        ("base_link", "x", qd.ArgumentTypeError),
+    ):
+        with pytest.raises(error):
+            plant.push(frame, force, duration=1.0)  # type: ignore[arg-type]
+        with pytest.raises(error):
+            plant.step(np.zeros(12), external={frame: force})  # type: ignore[dict-item]
+    with pytest.raises(qd.ArgumentError, match="duration"):
+        plant.push("base_link", f, duration=0.0)
+
+
+# -- motors --------------------------------------------------------------------------------------------------------
+def test_torque_falls_from_the_corner_to_the_no_load_speed_when_driving_only() -> None:
+    robot = robot_of("double_pendulum_simple")
+    motors = Actuators(robot, effort=10.0, corner_speed=5.0, no_load_speed=15.0)
+    for speed, asked, delivered in (
+        (0.0, 20.0, 10.0),
+        (4.0, 20.0, 10.0),
+        (10.0, 20.0, 5.0),
+        (10.0, 3.0, 3.0),
+        (15.0, 20.0, 0.0),
+        (99.0, 20.0, 0.0),
+        (10.0, -20.0, -10.0),  # braking
+        (-10.0, -20.0, -5.0),
+    ):
+        np.testing.assert_allclose(motors.deliver(np.full(2, asked), np.full(2, speed)), delivered, atol=1e-12)
+    endless = Actuators(robot, effort=np.inf, corner_speed=5.0, no_load_speed=np.array([15.0, np.inf]))
+    np.testing.assert_allclose(endless.deliver(np.full(2, 1e3), np.full(2, 20.0)), [0.0, 1e3])
+    sharp = Actuators(robot, effort=10.0, no_load_speed=5.0)
+    np.testing.assert_allclose(sharp.deliver(np.full(2, 20.0), np.array([4.99, 5.01])), [10.0, 0.0])
+    for name, value in (
+        ("effort", -1.0),
+        ("viscous", np.inf),
+        ("coulomb", np.nan),
+        ("rotor_inertia", np.zeros(3)),
+        ("no_load_speed", "x"),
+    ):
+        with pytest.raises(qd.ArgumentError, match=name):
+            Actuators(robot, **{name: value})  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentError, match="corner_speed"):
+        Actuators(robot, corner_speed=6.0, no_load_speed=5.0)
+    with pytest.raises(qd.ArgumentError, match="actuators"):
+        Simulation(robot_of("solo12"), actuators=motors)
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_a_motor_spins_its_rotor_up_to_where_friction_meets_the_torque_left(kind: Plants) -> None:
+    text = """<robot name="wheel"><link name="base"/><link name="wheel"><inertial><mass value="1"/>
+        <inertia ixx="1" iyy="1" izz="2" ixy="0" ixz="0" iyz="0"/></inertial></link>
+        <joint name="axle" type="continuous"><parent link="base"/><child link="wheel"/><axis xyz="0 0 1"/>
+        <limit effort="99" velocity="99"/></joint></robot>"""
+    robot = qd.load(text, root="fixed")
+    losses = {"viscous": 2.0, "coulomb": 1.0, "rotor_inertia": 3.0}
+    plant = kind(robot, actuators=Actuators(robot, effort=50.0, corner_speed=1.0, no_load_speed=3.0, **losses))
+    for _ in range(100):
+        plant.step(np.array([100.0]))
+    # below the corner: (2 + 3) a = 50 - 2 v - 1
+    assert plant.v[0] == pytest.approx(24.5 * (1.0 - np.exp(-0.4 * 0.1)), rel=0.02) and plant.tau[0] == 50.0
+    assert plant.energy == pytest.approx(0.5 * 5.0 * plant.v[0] ** 2, rel=1e-9)
+    for _ in range(3000):
+        plant.step(np.array([100.0]))
+    assert plant.v[0] == pytest.approx(74.0 / 27.0, rel=1e-3)  # 50 (3 - v) / 2 = 2 v + 1
+    assert plant.tau[0] == pytest.approx(25.0 * (3.0 - plant.v[0]), rel=1e-3)
+    for _ in range(5000):
+        plant.step(np.zeros(1))
+    assert abs(plant.v[0]) < 2e-3
+
+
+# -- memory --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", PLANTS)
+def test_restored_plants_go_on_bit_for_bit(kind: Plants) -> None:
+    robot = robot_of("go1")  # with friction in its joints
+    ground = (Plane.floor(), Box(np.array([0.3, 0.0, 0.0]), np.array([0.3, 1.0, 0.04])))
+    plant, stand = kind(robot, terrain=ground), Stand(robot)
+    q = robot.q_home.copy()
+    q[2] += 0.05
+    plant.reset(q)
+    plant.push("trunk", np.array([20.0, 5.0, 0.0]), duration=0.3)
+
+    def run(plant: Any) -> tuple[bytes, ...]:
+        for _ in range(150):
+            plant.step(stand(plant))
+        forces = np.array(list(plant.contact_forces.values()))
+        return (
+            plant.q.tobytes(),
+            plant.v.tobytes(),
+            plant.tau.tobytes(),
+            forces.tobytes(),
+            bytes(str(plant.time), "ascii"),
+        )
+
+    run(plant)
+    saved = plant.checkpoint()
+    before = {name: f.copy() for name, f in plant.contact_forces.items()}
+    first = run(plant)
+    plant.restore(saved)
+    np.testing.assert_array_equal(list(plant.contact_forces.values()), list(before.values()))
+    assert run(plant) == first
+    other = kind(robot, terrain=ground)
+    other.restore(pickle.loads(pickle.dumps(saved)))
+    assert run(other) == first
+    with pytest.raises(qd.ArgumentError, match="checkpoint"):
+        kind(robot_of("solo12")).restore(saved)
+    with pytest.raises(qd.ArgumentError, match="checkpoint"):
+        kind(robot, terrain=ground, dt=2e-3).restore(saved)
+    with pytest.raises(qd.ArgumentTypeError, match="checkpoint"):
+        plant.restore("x")
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_a_log_replays_bit_for_bit(kind: Plants) -> None:
+    robot = robot_of("solo12")
+    plant, stand = kind(robot), Stand(robot)
+    seen = []
+    log = plant.run(stand, 0.2, control_dt=0.004, watch=lambda p: seen.append(p.time))
+    assert plant.time == pytest.approx(0.2) and log.tau.shape == (50, 12) and log.ratio == 4
+    np.testing.assert_allclose(log.time, 0.004 * np.arange(50), atol=1e-12)
+    np.testing.assert_allclose(seen, log.time + 0.004)
+    assert log.forces.shape == (50, 4, 3) and log.forces[-1, :, 2].sum() == pytest.approx(robot.mass * G, rel=0.1)
+    end = plant.q.tobytes(), plant.v.tobytes()
+    for _ in range(7):
+        plant.step(np.ones(12))
+    plant.replay(log)
+    assert (plant.q.tobytes(), plant.v.tobytes()) == end
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_the_loop_takes_whole_ratios_only(kind: Plants) -> None:
+    plant = kind(robot_of("solo12"))
+    for times in ({"control_dt": 0.0025}, {"control_dt": 0.0}, {"control_dt": np.nan}, {"control_dt": 5e-4}):
+        with pytest.raises(qd.ArgumentError, match="control_dt"):
+            plant.run(lambda p: np.zeros(12), 0.1, **times)
+    for seconds in (0.0, 0.1005, np.inf):
+        with pytest.raises(qd.ArgumentError, match="seconds"):
+            plant.run(lambda p: np.zeros(12), seconds, control_dt=0.002)
+    with pytest.raises(qd.ArgumentError, match="tau"):
+        plant.run(lambda p: np.zeros(11), 0.1)
+
+
+def test_bad_worlds_are_refused_by_name() -> None:
+    robot = robot_of("solo12")
+    for make, name in (
+        (lambda: Plane(np.zeros(3), np.zeros(3)), "normal"),
+        (lambda: Plane(np.zeros(2), np.ones(3)), "point"),
+        (lambda: Plane.slope(2.0), "angle"),
+        (lambda: Plane.floor(friction=-1.0), "friction"),
+        (lambda: Plane.floor(np.inf), "point"),
+        (lambda: Box(np.zeros(3), np.array([1.0, 0.0, 1.0])), "size"),
+        (lambda: Box(np.zeros(3), np.ones(3), 2.0 * np.eye(3)), "rotation"),
+        (lambda: HeightField(np.zeros(2), np.ones(2), np.zeros((1, 5))), "heights"),
+        (lambda: HeightField(np.zeros(2), -np.ones(2), np.zeros((3, 5))), "spacing"),
+        (lambda: HeightField.of(lambda x, y: x / 0.0 * np.nan, (0, 1), (0, 1)), "heights"),
+        (lambda: HeightField.of(lambda x, y: x, (1, 0), (0, 1)), "x"),
+        (lambda: HeightField.of(lambda x, y: x, (0, 1e9), (0, 1)), "spacing"),
+        (lambda: stairs(0, rise=0.1, run=0.1), "count"),
+        (lambda: ContactSphere("base", -1.0), "radius"),
+        (lambda: ContactSphere("base", 1.0, np.zeros(2)), "offset"),
+        (lambda: Simulation(robot, terrain="floor"), "terrain"),
+        (lambda: Simulation(robot, terrain=[1]), "terrain"),
+        (lambda: Simulation(robot, spheres={"FL": ContactSphere("base_link", 0.1)}), "spheres"),
+        (lambda: Simulation(robot, spheres={"x": 0.1}), "spheres"),
+        (lambda: Simulation(robot, integrator="magic"), "integrator"),
+        (lambda: Simulation(robot, stiffness=1e4), "stiffness"),
+        (lambda: Simulation(robot, contact="compliant", stiffness=-1.0), "stiffness"),
+        (lambda: Simulation(robot, contact="compliant", damping=np.inf), "damping"),
+        (lambda: Simulation(robot, actuators="strong"), "actuators"),
+    ):
+        with np.errstate(all="ignore"), pytest.raises(qd.ArgumentError, match=name):
+            make()
+    with pytest.raises(qd.UnknownNameError, match="bas"):
+        Simulation(robot, spheres={"x": ContactSphere("bas", 0.1)})
+
+
+# -- the two of them -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("v", [(0.0, 0.0, -0.5), (0.5, 0.0, 0.0)])
+def test_a_dropped_go2_moves_alike_in_both_plants(v: tuple[float, float, float]) -> None:
+    robot = robot_of("go2")
+    ways, forces = [], []
+    for kind in (Simulation, MujocoPlant):
+        plant, stand = kind(robot, dt=5e-4), Stand(robot)
+        q, start = robot.q_home.copy(), np.zeros(robot.nv)
+        q[2] += 0.05
+        start[:3] = v
+        plant.reset(q, start)
+        log = plant.run(stand, 1.0)
+        ways.append(log.q[:, :3])
+        forces.append(log.forces[:, :, 2].sum(axis=1).mean())
+    assert np.linalg.norm(ways[0] - ways[1], axis=1).max() < 1e-3
+    assert forces[0] == pytest.approx(forces[1], rel=5e-3)
+
+
+@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_b", "hyq"])
+def test_the_same_controller_stands_equally_tall_in_both_plants(name: str) -> None:
+    robot = robot_of(name)
+    heights = []
+    for kind in (Simulation, MujocoPlant):
+        plant = kind(robot)
+        plant.run(Stand(robot), 2.0, control_dt=0.002)
+        heights.append(plant.q[2])
+        assert plant.q[2] == pytest.approx(robot.q_home[2], abs=5e-3)
+    assert abs(heights[0] - heights[1]) < 2e-3
