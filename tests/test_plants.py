@@ -279,6 +279,9 @@ def test_collision_shapes_become_spheres_that_touch_where_the_shapes_end() -> No
         collision_spheres(qd.load(text, root="free"), ["bas"])
     a1 = collision_spheres(robot_of("a1"), ["trunk", "FL_foot"])
     assert len(a1) >= 8 and not any(name.startswith("FL_foot") for name in a1)  # the foot is there already
+    trunk = collision_spheres(robot_of("go2"), ["base"])  # a mesh
+    size = np.ptp([s.offset for s in trunk.values()], axis=0)
+    assert 8 <= len(trunk) <= 26 and 0.3 < size[0] < 0.5 and 0.05 < size[2] < 0.3
 
 
 def test_a_hundred_spheres_end_in_an_honest_status() -> None:

@@ -317,7 +317,8 @@ class Simulation(Plant):
             impulses = solution.impulses.ravel()
             if problem.before is not None and solution.status == "inaccurate":
                 # Energy is not created even then: less of the same impulses.
-                linear, square = impulses @ (problem.g + problem.before), impulses @ problem.G @ impulses
+                linear = float(impulses @ (problem.g + problem.before))
+                square = float(impulses @ problem.G @ impulses)
                 if linear + square > 0.0:
                     impulses = impulses * max(-linear / square, 0.0)
             parts.impulses[:n] = impulses

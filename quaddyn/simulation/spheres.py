@@ -11,9 +11,13 @@ import pinocchio as pin
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import number, several
 from ..robot.bodies import Body
+from ..robot.meshes import vertices
 from ..robot.model import body_joint, se3
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Box, Capsule, Cylinder, FrozenArrays, Geometry, Mesh, Pose, Sphere, frozen
+
+#: Towards faces, edges and corners of a cube.
+DIRECTIONS = np.array([d for d in np.ndindex(3, 3, 3) if d != (1, 1, 1)], dtype=np.float64) - 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,8 +107,8 @@ def collision_spheres(robot: Robot, links: Iterable[str] | None = None) -> dict[
     """Spheres at the ends and corners of collision shapes, so that a robot that falls has something to fall on.
 
     A sphere stands for itself; a capsule and a cylinder get one at either end, of their own radius; a box gets points
-    at its corners.  Meshes are left out.  Feet have their spheres anyway, so that shapes which hold a foot's centre are
-    left out too.
+    at its corners; an STL or OBJ mesh those of its vertices that lie farthest out in 26 directions; other meshes are left
+    out.  Feet have their spheres anyway, so that shapes which hold a foot's centre are left out too.
 
     Args:
         robot: any robot.
@@ -153,6 +157,9 @@ def _holds(geometry: Geometry, point: Array) -> bool:
     if isinstance(shape, Cylinder | Capsule):
         long = 0.5 * shape.length + (shape.radius if isinstance(shape, Capsule) else 0.0)
         return bool(abs(local[2]) <= long and np.hypot(local[0], local[1]) <= shape.radius)
+    if isinstance(shape, Mesh) and shape.path is not None and (points := vertices(shape.path)) is not None:
+        points = points * np.array(shape.scale)
+        return bool((points.min(axis=0) <= local).all() and (local <= points.max(axis=0)).all())
     return False
 
 
@@ -162,7 +169,12 @@ def _ends(geometry: Geometry) -> list[tuple[Array, float]]:
     if isinstance(shape, Sphere):
         return [(pose.translation, shape.radius)]
     if isinstance(shape, Mesh):
-        return []
+        points = None if shape.path is None else vertices(shape.path)
+        if points is None:
+            return []
+        points = points * np.array(shape.scale)
+        outmost = np.unique(np.argmax(points @ DIRECTIONS.T, axis=0))
+        return [(pose.apply(p), 0.0) for p in points[outmost]]
     if isinstance(shape, Box):
         half = 0.5 * np.array(shape.size)
         signs = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
