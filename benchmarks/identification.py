@@ -9,8 +9,8 @@
     python benchmarks/identification.py --samples 10000000 --check
     python benchmarks/identification.py --robots go2 --samples 100000 --force-noise
 
-With --check the exit code is 1 if ranks differ, memory passes 1 GB, streaming differs from one batch by more than 1e-10,
-or an error passes twice the noise floor.
+With --check the exit code is 1 if ranks differ, memory passes 1 GB, streaming differs from one batch by more than
+1e-10, or an error passes twice the noise floor.
 """
 
 from __future__ import annotations

@@ -19,11 +19,13 @@ from quaddyn.identification import (
     Accumulator,
     Identification,
     Samples,
+    accelerations,
     base_parameters,
     exciting_trajectory,
     identify,
     load,
     save,
+    smooth,
     solve,
     split,
     stream,
@@ -551,3 +553,45 @@ def test_the_command_names_what_is_wrong(tmp_path: Path) -> None:
     assert "'q 1'" in str(result.exception)
     with pytest.raises(qd.ArgumentError, match="held_out"):
         split(Samples(*np.zeros((4, 1, 1))), 2.0)
+
+
+# -- logs ------------------------------------------------------------------------------------------------------------
+def test_smoothing_leaves_motion_and_takes_noise_without_delay() -> None:
+    t, rng = np.arange(0.0, 5.0, 1e-3), np.random.default_rng(0)
+    motion = np.column_stack([np.sin(2 * np.pi * 0.7 * t), np.cos(2 * np.pi * 0.4 * t) + 3.0 * t])
+    noisy = motion + 0.1 * rng.standard_normal(motion.shape)
+    clean = smooth(noisy, dt=1e-3, cutoff=5.0)
+    inside = slice(500, -500)
+    assert np.abs(smooth(motion, dt=1e-3, cutoff=5.0) - motion)[inside].max() < 1e-4
+    assert np.sqrt(np.mean((clean - motion)[inside] ** 2)) < 0.012  # 0.1 times the root of 10 Hz of 1,000
+    exact = 2 * np.pi * 0.7 * np.cos(2 * np.pi * 0.7 * t)
+    np.testing.assert_allclose(accelerations(motion, dt=1e-3)[2:-2, 0], exact[2:-2], atol=1e-9)
+    for call in (
+        lambda: smooth(motion, dt=1e-3, cutoff=600.0),
+        lambda: smooth(motion, dt=0.0, cutoff=1.0),
+        lambda: smooth(motion * np.nan, dt=1e-3, cutoff=1.0),
+        lambda: smooth(motion, dt=1e-3, cutoff=1.0, order=0),
+        lambda: accelerations(motion[:3], dt=1e-3),
+        lambda: accelerations(motion.astype(np.float32), dt=1e-3),
+    ):
+        with pytest.raises(qd.ArgumentError, match="expected"):
+            call()
+
+
+def test_an_arm_is_identified_from_encoders_and_torques_alone(ur5: qd.Robot) -> None:
+    """No velocity, no acceleration measured: positions to a tenth of a milliradian and noisy torques at 500 Hz."""
+    rng, dt = np.random.default_rng(0), 2e-3
+    delta, base = another_machine(ur5, rng), base_parameters(ur5)
+    motion = exciting_trajectory(base, iterations=30, seed=1)
+    q, v, a = motion.at(np.arange(0.0, motion.period, dt))
+    truth = StackedRegressor(ur5)(q, v, a) @ delta
+    deviation = 0.05 * np.sqrt(np.mean(truth**2, axis=0))
+    tau = smooth(truth + deviation * rng.standard_normal(truth.shape), dt=dt, cutoff=8.0)
+    q = smooth(q + 1e-4 * rng.standard_normal(q.shape), dt=dt, cutoff=8.0)
+    v = accelerations(q, dt=dt)
+    middle = slice(250, -250, 8)
+    samples = Samples(*(np.ascontiguousarray(x[middle]) for x in (q, v, accelerations(v, dt=dt), tau)))
+    found = identify(base, samples)
+    assert found.inconsistent == ()
+    states = motion.at(rng.uniform(0.0, motion.period, 300))
+    assert np.all(error(ur5, found, delta, states) < deviation)

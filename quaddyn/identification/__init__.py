@@ -3,6 +3,7 @@
 from .base import BaseParameters, RankCertificate, base_parameters
 from .data import load, save, stream
 from .excitation import FourierTrajectory, exciting_trajectory
+from .filtering import accelerations, smooth
 from .fit import Identification, Validation, identify, solve
 from .grouping import Grouping, group_by_rule
 from .samples import Samples, split
@@ -17,12 +18,14 @@ __all__ = [
     "RankCertificate",
     "Samples",
     "Validation",
+    "accelerations",
     "base_parameters",
     "exciting_trajectory",
     "group_by_rule",
     "identify",
     "load",
     "save",
+    "smooth",
     "solve",
     "split",
     "stream",

@@ -1,0 +1,72 @@
+"""From logs to samples: noise taken out without delay, accelerations from velocities.
+
+Source: Gautier, *Dynamic identification of robots with power model*, 1997, section 4: everything that enters the
+regression passes through the same zero-phase low-pass, so that the filter cancels out of ``y = H beta``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import ArgumentError, ArgumentTypeError
+from ..urdf.tree import Array
+
+
+def smooth(x: Array, *, dt: float, cutoff: float, order: int = 4) -> Array:
+    """A signal without what is above a frequency, and without delay.
+
+    Each column is continued at both ends by its mirror image through the end point, and its spectrum is divided by
+    ``1 + (f / cutoff)^(2 order)``: Butterworth's filter of that order, run forwards and backwards.
+
+    Args:
+        x: (N, n) equally spaced in time.
+        dt: between samples [s].
+        cutoff: frequency at which half is left [Hz]; above that of the motion, below half of the sampling rate.
+        order: of the filter.
+
+    Returns:
+        (N, n).
+
+    Raises:
+        ArgumentError: an argument of another shape, not finite, or out of range.
+    """
+    _check(x, dt)
+    if not (0.0 < cutoff < 0.5 / dt):
+        raise ArgumentError(f"cutoff: expected a frequency in (0, {0.5 / dt:g}) Hz, half of the rate, got {cutoff}")
+    if order < 1:
+        raise ArgumentError(f"order: expected at least 1, got {order}")
+    n = len(x)
+    mirrored = np.concatenate([2.0 * x[0] - x[:0:-1], x, 2.0 * x[-1] - x[-2::-1]])
+    spectrum = np.fft.rfft(mirrored, axis=0)
+    f = np.fft.rfftfreq(len(mirrored), dt)
+    passed = np.fft.irfft(spectrum / (1.0 + (f / cutoff) ** (2 * order))[:, None], len(mirrored), axis=0)
+    return np.ascontiguousarray(passed[n - 1 : 2 * n - 1])
+
+
+def accelerations(v: Array, *, dt: float) -> Array:
+    """(N, nv) derivatives of velocities by central differences, of fourth order away from the ends.
+
+    Of a free root too: Pinocchio's acceleration is the derivative of v by components.
+
+    Args:
+        v: (N, nv) equally spaced in time, `smooth` before where it is measured; N of at least 5.
+        dt: between samples [s].
+
+    Raises:
+        ArgumentError: an argument of another shape, not finite, or out of range.
+    """
+    _check(v, dt)
+    a = np.gradient(v, dt, axis=0, edge_order=2)
+    a[2:-2] = (8.0 * (v[3:-1] - v[1:-3]) - (v[4:] - v[:-4])) / (12.0 * dt)
+    return np.asarray(a)
+
+
+def _check(x: Array, dt: float) -> None:
+    if not isinstance(x, np.ndarray) or x.dtype != np.float64:
+        raise ArgumentTypeError(f"expected a float64 array of shape (N, n), got {type(x).__name__}")
+    if x.ndim != 2 or len(x) < 5:
+        raise ArgumentError(f"expected shape (N, n) with N of at least 5, got {x.shape}")
+    if not np.isfinite(x).all():
+        raise ArgumentError("expected finite entries only")
+    if not (np.isfinite(dt) and dt > 0.0):
+        raise ArgumentError(f"dt: expected a positive time [s], got {dt}")
