@@ -111,7 +111,7 @@ def test_pure_force_control_without_friction_presses_and_is_damped_across() -> N
     assert np.abs(v).max() < 1e-2
 
 
-@pytest.mark.parametrize("stiffness", [1e3, 1e4, 1e5])
+@pytest.mark.parametrize("stiffness", [1e3, 1e5])
 def test_default_gains_hold_on_soft_and_stiff_walls_without_any_damping_of_theirs(stiffness: float) -> None:
     robot = fixed("go2")
     q = bent(robot)

@@ -180,9 +180,9 @@ def test_a_limb_pushed_by_a_constant_force_settles_at_force_over_stiffness(name:
         q,
         np.zeros(robot.nv),
         lambda s, _: out.append(impedance.compute(s, start)) or out[-1].tau,
-        1.1,
+        1.0,
         external={frame: F},
-        dt=5e-4,
+        dt=1e-3,
     )
     moved = (qd.Dynamics(robot).frame_placement(end, frame).translation - start)[index]
     expected = np.linalg.solve(K, F[index])
@@ -227,7 +227,8 @@ def test_a_step_of_a_centimetre_shows_the_damping_ratio_asked_for(
     seen = qd.Dynamics(robot)
     index = ["xyz".index(row) for row in rows]
     start = qd.Dynamics(robot).frame_placement(q, frame).translation
-    for mode in {0, len(rows) - 1}:  # the fastest and the slowest
+    # Mode 0 moves the least inertia, at 20 rad/s; the last one the most, and takes the longest: once is enough.
+    for mode in {0, len(rows) - 1} if ratio == 0.3 else {0}:
         speed = float(w * np.sqrt(most / squares[mode]))
         target, x, times = start.copy(), [], []
         target[index] += 0.008 * modes[:, mode]

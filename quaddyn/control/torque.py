@@ -22,7 +22,7 @@ class TaskTorque:
         force: (k,) force that the actuators make on the task's rows, gravity compensation aside [N, N m].
         error: (k,) the task's error, wanted less actual [m, rad].
         frequencies: (k,) undamped natural frequencies of the controlled task, rising [rad/s].  The damping asked for
-            arrives while ``frequency * period`` of the loop stays small: at 0.02 its ratio is within 1 % of it.
+            arrives while ``frequency * period`` of the loop stays small: at 0.02 its ratio is within 3 % of it.
         singular: whether the task's inertia had to be bounded: in some direction the limb can hardly move.
         forces: (3,) force that the balance counts on, by stance foot, on the robot, world axes [N].
         residual: largest row without an actuator that nothing balances [N, N m].
