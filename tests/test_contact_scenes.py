@@ -54,7 +54,7 @@ class Scene:
         return solution, work
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10**6),
     name=st.sampled_from(("go2", "solo12", "anymal_c")),

@@ -262,6 +262,30 @@ def test_the_problem_of_a_set_stops_its_contacts(go2: qd.Robot) -> None:
     assert frictional.converged
 
 
+def test_a_robot_on_a_compliant_plate_settles_into_it() -> None:
+    text = """<robot name="table"><link name="base"><inertial><mass value="3"/>
+    <inertia ixx="0.05" iyy="0.06" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
+    home = np.array([0.0, 0.0, 0.1, 0.0, 0.0, 0.0, 1.0])
+    table = qd.load(text, root="free", q_home=home)
+    below = {"frame": "base", "offset": (0.0, 0.0, -0.1), "stiffness": 4000.0, "damping": 200.0}
+    contacts = ContactSet(table, [Contact(name="plate", kind="surface", half_size=np.array([0.2, 0.1]), **below)])
+    dyn, dt, plate = qd.Dynamics(table), 2e-3, contacts["plate"]
+    solver, q, v = contacts.compliant_solver(dt), home, np.zeros(6)
+    for _ in range(600):
+        s = dyn.update(q, v)
+        T, J = s.placement("base"), s.jacobian("base")
+        free = v - dt * np.linalg.solve(s.M, s.h)
+        heights = (T.translation + plate.corners @ T.rotation.T)[:, 2]
+        solution = solver.solve(contacts.problem(s, free, offset=heights / dt))
+        assert solution.converged
+        corners = np.vstack([J[:3] - pin.skew(T.rotation @ corner) @ J[3:] for corner in plate.corners])
+        v = free + np.linalg.solve(s.M, corners.T @ solution.impulses.ravel())
+        q = pin.integrate(table.model, q, dt * v)
+    assert q[2] - 0.1 == pytest.approx(-3.0 * G / 4000.0, rel=1e-6)  # the plate's own stiffness, shared by its corners
+    with pytest.raises(qd.ArgumentError, match="stiffness"):
+        ContactSet(table, [Contact(name="c", frame="base")]).compliant_solver(dt)
+
+
 # -- inverse dynamics ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c", "hyq"])
 def test_inverse_dynamics_is_undone_by_forward_dynamics(name: str) -> None:

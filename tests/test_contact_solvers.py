@@ -225,6 +225,7 @@ def test_no_finite_problem_gives_a_nan(seed: int, contacts: int, exponent: int) 
         ("G", {"G": np.eye(6)}),
         ("G", {"G": np.full((3, 3), np.inf)}),
         ("G", {"G": -np.eye(3)}),
+        ("G", {"G": np.array([[1.0, 0.1, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])}),
         ("G", {"G": np.eye(3, dtype=np.float32)}),
         ("friction", {"friction": 50.0}),
         ("friction", {"friction": -0.1}),
@@ -239,6 +240,23 @@ def test_a_bad_problem_is_refused_by_name(name: str, change: dict[str, object]) 
     good = {"G": np.eye(3), "g": np.zeros(3), "friction": 0.5}
     with pytest.raises(qd.ArgumentError, match=f"^{name}"):
         ContactProblem(**(good | change))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_solver_takes_sets_that_grow_and_shrink_and_arrays_of_any_layout(method: Method) -> None:
+    solver = FrictionalSolver(method)
+    for contacts in (1, 4, 0, 8, 2, 12, 1):
+        G_, g = problem(contacts, contacts, redundant=False)
+        sliced, fixed = np.repeat(g, 2)[::2], G_.copy(order="F")
+        fixed.flags.writeable = False
+        solution = solver.solve(ContactProblem(fixed, sliced, np.full(contacts, 0.5)))
+        assert solution.converged and solution.impulses.shape == (contacts, 3)
+
+
+def test_only_problems_are_solved() -> None:
+    for solver in (FrictionalSolver(), RigidSolver(), ImpactSolver(), CompliantSolver(1e4, dt=1e-3)):
+        with pytest.raises(qd.ArgumentTypeError, match="problem"):
+            solver.solve(np.eye(3))  # type: ignore[arg-type]
 
 
 def test_bad_options_are_refused_by_name() -> None:

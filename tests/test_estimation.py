@@ -77,6 +77,17 @@ def test_the_error_of_the_trapezoidal_rule_is_of_second_order(go2: qd.Robot) -> 
     assert 3.5 < errors[0] / errors[1] < 4.5
 
 
+@pytest.mark.parametrize("gain", [30.0, 1000.0])
+def test_noise_of_the_velocities_comes_out_as_large_as_stated(go2: qd.Robot, gain: float) -> None:
+    rng, dyn, dt, size = np.random.default_rng(2), qd.Dynamics(go2), 1e-3, 1e-3
+    observer, zero, out = MomentumObserver(go2, dt=dt, gain=gain, joint_friction=False), np.zeros(go2.nu), []
+    for _ in range(3000):
+        out.append(observer.update(dyn.update(go2.q_home, rng.normal(0.0, size, go2.nv)), zero))
+    beta = np.exp(-gain * dt)
+    stated = (1.0 - beta) / dt * np.sqrt(2.0 / (1.0 + beta)) * size * np.linalg.norm(dyn.crba(go2.q_home), axis=1)
+    np.testing.assert_allclose(np.std(out[500:], axis=0), stated, rtol=0.15)
+
+
 def test_joint_friction_is_not_taken_for_a_contact() -> None:
     robot = qd.load("go1")  # with friction and damping in its joints
     assert robot.damping.any() or robot.friction.any()

@@ -14,6 +14,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .cones import cone_margin, pyramid
 from .contact import FACES, Contact
+from .solvers.compliant import CompliantSolver
 from .solvers.problem import ContactProblem
 from .support import support_polygon
 
@@ -283,6 +284,30 @@ class ContactSet:
             before=np.array(s.v) if passive else None,
             guess=guess,
         )
+
+    def compliant_solver(self, dt: float, *, stiction_speed: float = 1e-2) -> CompliantSolver:
+        """A `CompliantSolver` for `problem` of the active members, from their stiffness and damping.
+
+        A surface's are shared equally by its four corners.
+
+        Args:
+            dt: length of the step [s].
+            stiction_speed: as there [m/s].
+
+        Raises:
+            ArgumentError: an active member has no stiffness.
+        """
+        k: list[float] = []
+        c: list[float] = []
+        for contact in self:
+            if contact.stiffness is None:
+                raise ArgumentError(f"stiffness: expected one of every active contact, got None of {contact.name!r}")
+            share = len(contact.corners)
+            k += share * [contact.stiffness / share]
+            c += share * [contact.damping / share]
+        if not k:
+            return CompliantSolver(1.0, dt=dt, stiction_speed=stiction_speed)
+        return CompliantSolver(np.array(k), np.array(c), dt=dt, stiction_speed=stiction_speed)
 
     def _check(self, s: State) -> None:
         if not isinstance(s, State):

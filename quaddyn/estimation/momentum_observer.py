@@ -26,8 +26,8 @@ class MomentumObserver:
     *In discrete time.*  Over a step the balance gives the mean of tau_ext, ``u = (p+ - p) / dt - mean(S^T tau -
     tau_friction + C^T v - g)``, the terms of motion by the trapezoidal rule.  The filter is then exact for a force
     that is constant over a step, at any gain: ``r+ = beta r + (1 - beta) u`` with ``beta = exp(-K dt)``.  A step of the
-    force is followed to 63 % within 1 / K; noise of the velocity of size s leaves about ``s M sqrt(2 K / dt)`` of
-    noise.
+    force is followed to 63 % within 1 / K.  White noise of size s in the velocities leaves noise of about ``K |M| s``,
+    more exactly ``(1 - beta) / dt sqrt(2 / (1 + beta)) |M| s``: the price of a quick observer.
 
     Args:
         robot: any robot; of a free root position and velocity have to be measured or estimated.

@@ -8,7 +8,7 @@ from ...dynamics.arguments import check_vector
 from ...errors import ArgumentError
 from ...robot.arguments import number
 from ...urdf.tree import Array
-from .problem import ContactProblem, ContactSolution
+from .problem import ContactProblem, ContactSolution, check_problem
 
 #: Newton steps and halvings of each; none of the problems of the tests takes a quarter of them.
 NEWTON_STEPS, HALVINGS = 100, 40
@@ -69,6 +69,7 @@ class CompliantSolver:
         Raises:
             ArgumentError: stiffness or damping given for another number of contacts.
         """
+        check_problem(problem)
         k = problem.k
         empty = np.zeros((0, 3))
         if k == 0:

@@ -12,7 +12,7 @@ from ...errors import ArgumentError
 from ...robot.arguments import number
 from ...urdf.tree import Array
 from .cone_programs import ConePrograms
-from .problem import ContactProblem, ContactSolution, residual
+from .problem import ContactProblem, ContactSolution, check_problem, residual
 
 Method = Literal["newton", "admm", "pgs"]
 
@@ -93,6 +93,7 @@ class FrictionalSolver:
         Returns:
             The first attempt whose residual meets the tolerance, else the best of them.
         """
+        check_problem(problem)
         if problem.k == 0:
             return self._solution(problem, problem.g, np.zeros((0, 3)), 0.0, 0, "free")
         g = problem.shifted
@@ -170,9 +171,11 @@ class FrictionalSolver:
 
     def _newton(self, G: Array, g: Array, mu: Array, start: Array | None) -> _Answer:
         impulses = np.zeros(len(g)) if start is None else start.flatten()
+        # Sliced or read-only arrays would have the core compiled once more.
+        G, g, mu = (a if a.flags.c_contiguous and a.flags.writeable else a.copy() for a in (G, g, mu))
         rounds = 4 if len(mu) <= MANY_CONTACTS else 1
         # The compiled residual is the map of `residual`, taken afresh from G and g at what is returned.
-        error, steps = self._core.solve(np.ascontiguousarray(G), g, mu, impulses, self.tolerance, rounds)
+        error, steps = self._core.solve(G, g, mu, impulses, self.tolerance, rounds)
         return impulses.reshape(-1, 3), steps, error
 
     @cached_property

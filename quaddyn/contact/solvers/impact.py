@@ -10,7 +10,7 @@ from ...errors import ArgumentError
 from ...robot.arguments import number
 from ...urdf.tree import Array
 from .frictional import FrictionalSolver, Method
-from .problem import ContactProblem, ContactSolution
+from .problem import ContactProblem, ContactSolution, check_problem
 
 #: Bisections of the restitution where Newton's law would create energy.
 BISECTIONS = 40
@@ -61,6 +61,7 @@ class ImpactSolver:
             problem: G, g = J v before the impact, friction, and a guess; offsets and ``before`` play no part, since
                 an impact takes no time.
         """
+        check_problem(problem)
         e = self.restitution
         solution, work = self._attempt(problem, e)
         if e > 0.0 and work > 0.0:

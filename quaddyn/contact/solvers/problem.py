@@ -9,13 +9,15 @@ import numpy as np
 from eigenpy import is_approx  # Pinocchio's own array layer
 
 from ...dynamics.arguments import check_vector
-from ...errors import ArgumentError
+from ...errors import ArgumentError, ArgumentTypeError
 from ...robot.arguments import number
 from ...urdf.tree import Array
 
 #: Largest friction coefficient accepted; above about 50 the cone programs lose all their digits.
 MAX_FRICTION = 10.0
 TINY = float(np.finfo(float).tiny)
+#: Largest asymmetry of G, as a share of its norm: what rounding leaves.
+SYMMETRY = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +64,7 @@ class ContactProblem:
             and len(g) == 3 * len(mu)
             and G.shape == (len(g), len(g))
             and (len(mu) == 0 or (is_approx(G, G) and is_approx(g, g) and mu.min() >= 0.0 and mu.max() <= MAX_FRICTION))
-            and (len(mu) == 0 or G.diagonal().min() >= 0.0)
+            and (len(mu) == 0 or (G.diagonal().min() >= 0.0 and is_approx(G, G.T, SYMMETRY)))
             and self.offset is self.before is self.guess is None
         ):
             return
@@ -83,6 +85,9 @@ class ContactProblem:
             raise ArgumentError(f"friction: expected coefficients between 0 and {MAX_FRICTION:g}, got {bad}")
         if k and self.G.diagonal().min() < 0.0:
             raise ArgumentError(f"G: expected a positive semi-definite matrix, got {self.G.diagonal().min()} on it")
+        if not is_approx(self.G, self.G.T, SYMMETRY) and self.G.any():
+            worst = np.unravel_index(int(np.abs(self.G - self.G.T).argmax()), self.G.shape)
+            raise ArgumentError(f"G: expected a symmetric matrix, got {self.G[worst]} and {self.G.T[worst]} at {worst}")
         for name, shape in (("offset", (k,)), ("before", (n,)), ("guess", (k, 3))):
             if getattr(self, name) is not None:
                 check_vector(name, getattr(self, name), shape, "for each contact of g")
@@ -210,6 +215,16 @@ class ContactSolution:
         c = self.relative.copy()
         c[:, 2] += self.friction * np.hypot(c[:, 0], c[:, 1])
         return float(np.abs((self.impulses * c).sum(axis=1)).max(initial=0.0))
+
+
+def check_problem(problem: object) -> None:
+    """Raise unless `problem` is a `ContactProblem`.
+
+    Raises:
+        ArgumentTypeError: it is something else.
+    """
+    if not isinstance(problem, ContactProblem):
+        raise ArgumentTypeError(f"problem: expected a ContactProblem, got {type(problem).__name__}")
 
 
 class ContactSolver(Protocol):

@@ -7,7 +7,7 @@ import numpy as np
 from ...errors import ArgumentError
 from ...robot.arguments import number
 from ...urdf.tree import Array
-from .problem import TINY, ContactProblem, ContactSolution
+from .problem import TINY, ContactProblem, ContactSolution, check_problem
 
 
 class RigidSolver:
@@ -41,6 +41,7 @@ class RigidSolver:
         Returns:
             "solved" when every contact is still, "inaccurate" when they cannot all be.
         """
+        check_problem(problem)
         if problem.k == 0:
             empty = np.zeros((0, 3))
             return ContactSolution(empty, empty, 0.0, 0, "free", self.tolerance, empty)
