@@ -159,7 +159,7 @@ def test_the_aim_is_a_motion_of_the_pendulum_over_its_own_pressure(
     feet = go2.stance.copy()
     xi = pressure = None
     c, worst, off = np.zeros(2), 0.0, 0.0
-    for k in range(4000):
+    for _ in range(4000):
         if clock.phase >= 0.0:
             course.velocity[:] = np.minimum(velocity, fastest)
         aim = preview.aim(clock, course, feet)

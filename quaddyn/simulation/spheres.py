@@ -107,8 +107,8 @@ def collision_spheres(robot: Robot, links: Iterable[str] | None = None) -> dict[
     """Spheres at the ends and corners of collision shapes, so that a robot that falls has something to fall on.
 
     A sphere stands for itself; a capsule and a cylinder get one at either end, of their own radius; a box gets points
-    at its corners; an STL or OBJ mesh those of its vertices that lie farthest out in 26 directions; other meshes are left
-    out.  Feet have their spheres anyway, so that shapes which hold a foot's centre are left out too.
+    at its corners; an STL or OBJ mesh those of its vertices that lie farthest out in 26 directions; other meshes are
+    left out.  Feet have their spheres anyway, so that shapes which hold a foot's centre are left out too.
 
     Args:
         robot: any robot.
