@@ -24,8 +24,8 @@ from .urdf.tree import Limits
 
 if TYPE_CHECKING:
     from .agreement import Agreement, cross_check
-    from .dynamics import Dynamics, State
-    from .kernels import Kernels, compile
+    from .dynamics import Dynamics, State, compile
+    from .kernels import Kernels, generate_c
     from .simulation import MujocoPlant, Plant, Simulation
     from .viewer import Viewer
     from .wbc import WholeBodyController
@@ -43,8 +43,9 @@ _LAZY = {
     "Viewer": "viewer",
     "WholeBodyController": "wbc",
     "Kernels": "kernels",
-    "compile": "kernels",
+    "compile": "dynamics",
     "cross_check": "agreement",
+    "generate_c": "kernels",
 }
 
 __all__ = [
@@ -72,6 +73,7 @@ __all__ = [
     "WholeBodyController",
     "compile",
     "cross_check",
+    "generate_c",
     "load",
 ]
 

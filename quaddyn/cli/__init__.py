@@ -4,7 +4,7 @@ A subcommand lives in a module by its subject and registers itself on `app`; thi
 them.
 """
 
-from . import robots, showing, control, identifying  # isort: skip
+from . import robots, showing, control, identifying, codegen  # isort: skip
 from .app import app, main
 
-__all__ = ["app", "control", "identifying", "main", "robots", "showing"]
+__all__ = ["app", "codegen", "control", "identifying", "main", "robots", "showing"]

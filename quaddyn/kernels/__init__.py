@@ -4,9 +4,10 @@
 counts, `llvm_ir` and `c_source` write code, `native` runs it, `Kernels` is what a user holds.
 """
 
-from .compiling import compile
+from .c_source import CSource
+from .compiling import c_files, compile, generate_c
 from .kernels import Kernels
 from .native import Unsupported
 from .program import Operations
 
-__all__ = ["Kernels", "Operations", "Unsupported", "compile"]
+__all__ = ["CSource", "Kernels", "Operations", "Unsupported", "c_files", "compile", "generate_c"]

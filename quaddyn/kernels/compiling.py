@@ -1,4 +1,4 @@
-"""`compile`: from a robot and the names of operations to `Kernels`."""
+"""`compile` and `generate_c`: from a robot and the names of operations to machine code, or to C."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from numpy.typing import DTypeLike
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import several
 from ..robot.robot import Robot
+from .c_source import CSource, c_source
 from .kernels import Kernels
-from .recipes import RECIPES, Options
+from .recipes import RECIPES, Options, traced
 
 
 def compile(
@@ -47,6 +48,74 @@ def compile(
         ArgumentError: a bad option.
         Unsupported: machine code cannot be made or run here.
     """
+    kind = np.dtype(dtype)
+    if kind not in (np.float64, np.float32):
+        raise ArgumentTypeError(f"dtype: expected float64 or float32, got {kind}")
+    names, options = _resolved(robot, what, parameters, friction, forces)
+    chosen = _frames(robot, names, frames)
+    return Kernels(robot, names, options, kind, chosen)
+
+
+def generate_c(
+    robot: Robot,
+    what: str = "rnea",
+    *,
+    dtype: DTypeLike = np.float64,
+    parameters: str = "folded",
+    friction: bool = False,
+    frame: str | None = None,
+    forces: Sequence[str] = (),
+) -> str:
+    """C99 source of one operation: ``void go2_rnea(const double q[19], ..., double tau[18])``.
+
+    The text stands alone (it includes math.h only), allocates nothing and has no branches; its banner says what it
+    computes, in what order, and with how many operations.  Unlike compiled kernels it does not look at its arguments.
+
+    Args:
+        robot: a loaded robot.
+        what: name of the operation, see `compile`.
+        dtype: float64 or float32.
+        parameters: "folded" or "runtime".
+        friction: whether joint friction is part of the dynamics.
+        frame: what "frame_jacobian" and "frame_drift" are about.
+        forces: frames at which external forces act.
+
+    Raises:
+        UnknownNameError: an operation or a frame that does not exist.
+        ArgumentError: a bad option.
+    """
+    return c_files(
+        robot, what, dtype=dtype, parameters=parameters, friction=friction, frame=frame, forces=forces
+    ).source
+
+
+def c_files(
+    robot: Robot,
+    what: str = "rnea",
+    *,
+    dtype: DTypeLike = np.float64,
+    parameters: str = "folded",
+    friction: bool = False,
+    frame: str | None = None,
+    forces: Sequence[str] = (),
+) -> CSource:
+    """Like `generate_c`: the function's name, its header and its source."""
+    kind = np.dtype(dtype)
+    if kind not in (np.float64, np.float32):
+        raise ArgumentTypeError(f"dtype: expected float64 or float32, got {kind}")
+    (name,), options = _resolved(robot, (what,), parameters, friction, forces)
+    framed = RECIPES[name].framed
+    if framed != (frame is not None):
+        raise ArgumentError(f"frame={frame!r}: {name} " + ("is about a frame" if framed else "is about no frame"))
+    if frame is not None:
+        _frames(robot, (name,), (frame,))
+    return c_source(robot, traced(name, robot, options, frame), "double" if kind == np.float64 else "float")
+
+
+def _resolved(
+    robot: Robot, what: str | Sequence[str], parameters: str, friction: bool, forces: Sequence[str]
+) -> tuple[tuple[str, ...], Options]:
+    """Names of operations, each once, and the options, after a check of all."""
     if not isinstance(robot, Robot):
         raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
     names = several("what", (what,) if isinstance(what, str) else what, "operations")
@@ -57,17 +126,21 @@ def compile(
         raise ArgumentError(f"what: no operation named; known: {', '.join(RECIPES)}")
     if robot.nv == 0:
         raise ArgumentError(f"robot: {robot.name!r} has no degree of freedom, so there is nothing to compile")
-    kind = np.dtype(dtype)
-    if kind not in (np.float64, np.float32):
-        raise ArgumentTypeError(f"dtype: expected float64 or float32, got {kind}")
     if parameters not in ("folded", "runtime"):
         raise ArgumentError(f"parameters={parameters!r}: expected 'folded' or 'runtime'")
     if type(friction) is not bool:
         raise ArgumentTypeError(f"friction: expected a bool, got {type(friction).__name__}")
-    frames, forces = several("frames", frames, "names"), several("forces", forces, "names")
-    for name in (*frames, *forces):
+    forces = several("forces", forces, "names")
+    for name in forces:
         robot.frame_id(name)  # raises for an unknown name
+    return tuple(dict.fromkeys(names)), Options(parameters == "runtime", friction, forces)
+
+
+def _frames(robot: Robot, names: Sequence[str], frames: Sequence[str]) -> tuple[str, ...]:
+    """The frames that operations are compiled for: those given, or the feet."""
+    frames = several("frames", frames, "names")
+    for name in frames:
+        robot.frame_id(name)
     if any(RECIPES[name].framed for name in names) and not (frames or robot.feet):
         raise ArgumentError(f"frames: {robot.name!r} has no feet, so operations about a frame need names")
-    options = Options(parameters == "runtime", friction, forces)
-    return Kernels(robot, tuple(dict.fromkeys(names)), options, kind, frames or robot.feet)
+    return frames or robot.feet

@@ -14,7 +14,7 @@ class Operations:
     """What the emitted code of one state does.
 
     Attributes:
-        mul, add, div: multiplications, additions and subtractions, divisions.
+        mul, add, div: multiplications, additions and subtractions (of offsets to joint angles, too), divisions.
         neg: negations that an instruction of their own would need; a fused multiply-add has them for free.
         sincos: pairs of sine and cosine.
         fused: pairs of a multiplication and an addition that the compiled code does as one (already in mul and add).
@@ -76,7 +76,7 @@ def program(
     units: Sequence[Sequence[int]] = (),
 ) -> Program:
     """Factor, order and count what `results` need."""
-    graph, out = factored(graph, results)
+    graph, out = factored(*factored(graph, results))  # a factor taken out may be shared in turn
     order, fused = scheduled(graph, out)
     return Program(
         name,
@@ -126,6 +126,7 @@ def counted(graph: Graph, results: Sequence[Expr], order: Sequence[int], fused: 
     kinds = [graph.op[i] for i in order]
     mul, add, div = kinds.count(MUL), kinds.count(ADD), kinds.count(DIV)
     turned = {(graph.left[i], graph.value[i]) for i in order if graph.op[i] in (SIN, COS)}
+    add += sum(1 for _, offset in turned if offset)
     neg = len({r.ref for r in results if r.ref & 1 and graph.op[r.ref >> 1] not in (CONST,)})
     neg += sum(1 for i in order if graph.op[i] in (SIN,) and graph.left[i] & 1)
     return Operations(mul, add, div, neg, len(turned), len(fused), mul + add + div + neg - len(fused))

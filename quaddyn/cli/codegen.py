@@ -1,0 +1,65 @@
+"""`quaddyn codegen`: a robot's dynamics as C99 files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import ArgumentError
+from ..robot import load
+from .app import PackagesOption, RobotArgument, RootOption, app
+from .console import progress, say
+
+
+@app.command()
+def codegen(
+    source: RobotArgument,
+    what: Annotated[str, typer.Option(help="operations, separated by commas: rnea, nle, gravity, crba, aba, ...")] = (
+        "rnea"
+    ),
+    out: Annotated[Path, typer.Option(help="folder to write to; made if it is missing")] = Path(),
+    frame: Annotated[list[str] | None, typer.Option(help="for operations about a frame; repeatable")] = None,
+    force: Annotated[list[str] | None, typer.Option(help="frame at which a force acts; repeatable")] = None,
+    single: Annotated[bool, typer.Option("--float", help="float instead of double")] = False,
+    runtime: Annotated[bool, typer.Option(help="mass properties as an argument instead of constants")] = False,
+    friction: Annotated[bool, typer.Option(help="joint friction is part of the dynamics")] = False,
+    root: RootOption = None,
+    package: PackagesOption = None,
+) -> None:
+    """Write a robot's dynamics as C99: one function, one .c and one .h per operation; operation counts in the banner.
+
+    The functions allocate nothing, call nothing but sin and cos, and have no branches.
+    """
+    from ..kernels import c_files
+    from ..kernels.recipes import RECIPES
+
+    robot = load(source, root=root, packages=package or ())
+    jobs: list[tuple[str, str | None]] = []
+    for name in (x.strip() for x in what.split(",")):
+        frames = frame or list(robot.feet)
+        if name in RECIPES and RECIPES[name].framed:
+            if not frames:
+                raise ArgumentError(f"--frame: {robot.name!r} has no feet, so {name} needs the name of a frame")
+            jobs += [(name, f) for f in frames]
+        else:
+            jobs.append((name, None))
+    files = {}
+    for name, about in progress(jobs, "tracing"):
+        written = c_files(
+            robot,
+            name,
+            dtype="float32" if single else "float64",
+            parameters="runtime" if runtime else "folded",
+            friction=friction,
+            frame=about,
+            forces=tuple(force or ()),
+        )
+        files[written.name] = written
+    out.mkdir(parents=True, exist_ok=True)
+    for written in files.values():
+        (out / f"{written.name}.h").write_text(written.header, encoding="ascii")
+        (out / f"{written.name}.c").write_text(written.source, encoding="ascii")
+        counts = next(line for line in written.source.splitlines() if "Operations:" in line)
+        say(f"{out / written.name}.c, .h: {counts.partition('Operations: ')[2]}")

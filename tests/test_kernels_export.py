@@ -1,0 +1,157 @@
+"""Kernels as C99, on the command line, and where no machine code can be run."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from random_trees import random_robot, random_states
+from typer.testing import CliRunner
+
+import quaddyn as qd
+from quaddyn.cli import app
+from quaddyn.dynamics import compiled
+from quaddyn.kernels import Unsupported, native
+
+FLAGS = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-ffp-contract=off", "-shared", "-fPIC")
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on this machine")
+
+
+def built(folder: Path, source: str) -> Any:
+    """The function of a C source, compiled by the system's compiler with every warning an error."""
+    name = re.search(r"^void (\w+)\(", source, re.MULTILINE)[1]  # type: ignore[index]
+    (folder / f"{name}.c").write_text(source)
+    library = folder / f"{name}.so"
+    subprocess.run(["cc", *FLAGS, str(folder / f"{name}.c"), "-o", str(library), "-lm"], check=True, timeout=120)
+    return getattr(ctypes.CDLL(str(library)), name)
+
+
+def called(function: Any, shape: tuple[int, ...], *arrays: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
+    out = np.full(shape, np.nan, dtype=dtype)
+    plain = [np.ascontiguousarray(x, dtype=dtype) for x in arrays]
+    function(*(ctypes.c_void_p(x.ctypes.data) for x in (*plain, out)))
+    return out
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["go2", "panda", "any"])
+def test_c_source_compiles_without_a_warning_and_equals_dynamics(name: str, tmp_path: Path) -> None:
+    robot = random_robot(8, 12) if name == "any" else qd.load(name)
+    dyn, (q, v, a) = qd.Dynamics(robot), random_states(robot, np.random.default_rng(0), 3)
+    nv, frame = robot.nv, robot.frame_names[-1]
+    rnea, crba = (built(tmp_path, qd.generate_c(robot, what)) for what in ("rnea", "crba"))
+    jacobian = built(tmp_path, qd.generate_c(robot, "frame_jacobian", frame=frame))
+    for k in range(3):
+        pairs = (
+            (called(rnea, (nv,), q[k], v[k], a[k]), dyn.rnea(q[k], v[k], a[k])),
+            (called(crba, (nv, nv), q[k]), dyn.crba(q[k])),
+            (called(jacobian, (6, nv), q[k]), dyn.frame_jacobian(q[k], frame)),
+        )
+        for got, wanted in pairs:
+            assert np.abs(got - wanted).max() <= 1e-12 * max(np.abs(wanted).max(), 1.0)
+
+
+@needs_compiler
+def test_c_in_single_precision_with_friction_and_run_time_parameters(tmp_path: Path) -> None:
+    robot = qd.load("two_link_leg", friction=0.3, damping=0.2)
+    dyn, (q, v, a) = qd.Dynamics(robot), random_states(robot, np.random.default_rng(0), 2)
+    single = built(tmp_path, qd.generate_c(robot, "rnea", dtype=np.float32, friction=True))
+    wanted = dyn.rnea(q[0], v[0], a[0]) + dyn.joint_friction(v[0])
+    assert np.abs(called(single, (2,), q[0], v[0], a[0], dtype=np.float32) - wanted).max() < 1e-5 * np.abs(wanted).max()
+    folder = tmp_path / "runtime"
+    folder.mkdir()
+    free = built(folder, qd.generate_c(robot, "rnea", parameters="runtime", friction=True))
+    fast = qd.compile(robot, "rnea", parameters="runtime", friction=True)
+    beta = fast.parameter_map @ (1.3 * dyn.parameters())
+    assert np.abs(called(free, (2,), q[0], v[0], a[0], beta) - 1.3 * wanted).max() < 1e-12 * np.abs(wanted).max()
+
+
+def test_the_banner_tells_the_operations_of_the_text_below_it() -> None:
+    robot = qd.load("ur5")
+    text = qd.generate_c(robot, "rnea")
+    assert text == qd.generate_c(robot, "rnea")  # nothing depends on chance
+    lines = [line for line in text.splitlines() if line.startswith("    const double ")]
+    mul = sum(" * " in line for line in lines)
+    add = sum(bool(re.search(r"= \S+ [+-] \S+;", line)) for line in lines if "(q" not in line)
+    add += len(set(re.findall(r"\((q\[\d+\] [+-] [^)]*)\)", "".join(lines))))  # offsets of angles
+    assert f"Operations: {mul} mul, {add} add, 0 div" in text
+    assert (mul, add) == (140, 117)  # a golden count: change it knowingly
+    assert "wrist_3_joint" in text and "#include <math.h>" in text
+
+
+def test_names_become_identifiers_and_comments_stay_closed() -> None:
+    text = Path(qd.CATALOGUE["two_link_leg"].path).read_text()
+    robot = qd.load(re.sub(r'<robot name="[^"]*"', '<robot name="2 legs */ é"', text), root="fixed")
+    source = qd.generate_c(robot)
+    assert source.isascii()
+    assert re.search(r"^void _2_legs_____\w*rnea\(", source, re.MULTILINE)
+    assert source.count("*/") == 1
+
+
+def test_bad_options_of_generate_c_are_errors() -> None:
+    robot = qd.load("go2")
+    with pytest.raises(qd.UnknownNameError, match="rnea"):
+        qd.generate_c(robot, "rnae")
+    with pytest.raises(qd.ArgumentError, match="frame"):
+        qd.generate_c(robot, "frame_jacobian")
+    with pytest.raises(qd.ArgumentError, match="no frame"):
+        qd.generate_c(robot, "rnea", frame="FL")
+    with pytest.raises(qd.UnknownNameError):
+        qd.generate_c(robot, "frame_drift", frame="tail")
+    with pytest.raises(qd.ArgumentError, match="dtype"):
+        qd.generate_c(robot, dtype=np.int32)
+
+
+def test_codegen_writes_files_with_headers(tmp_path: Path) -> None:
+    command = ["codegen", "solo8", "--what", "rnea, crba,frame_drift", "--frame", "FL", "--out", str(tmp_path / "c")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    names = {"solo_rnea", "solo_crba", "solo_frame_drift_FL"}
+    assert {p.stem for p in (tmp_path / "c").iterdir()} == names
+    assert "mul" in result.output and "void solo_rnea(" in (tmp_path / "c" / "solo_rnea.h").read_text()
+    assert CliRunner().invoke(app, ["codegen", "solo8", "--what", "nonsense"]).exit_code != 0
+    assert CliRunner().invoke(app, ["codegen", "ur5", "--what", "frame_drift"]).exit_code != 0
+
+
+# -- where no machine code can be run ----------------------------------------------------------------------------
+@pytest.fixture
+def no_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise Unsupported("processor '6502' has no vectors")
+
+    monkeypatch.setattr(native, "machine", refuse)
+    monkeypatch.setattr(compiled, "_told", set())
+
+
+def test_without_machine_code_pinocchio_answers_and_it_is_said_once(no_machine: None) -> None:
+    robot = qd.load("go2")
+    with pytest.warns(RuntimeWarning, match="6502"):
+        fast = qd.compile(robot, ("rnea", "rnea_derivatives", "frame_jacobian"), forces=("FL",))
+    again = qd.compile(robot, "aba", dtype=np.float32)  # a second warning would be an error here
+    dyn, (q, v, a) = qd.Dynamics(robot), random_states(robot, np.random.default_rng(0), 3)
+    f = np.array([1.0, 2.0, 3.0])
+    out = np.zeros((3, 18))
+    assert fast.rnea(q, v, a, fext={"FL": np.tile(f, (3, 1))}, out=out) is out
+    assert np.array_equal(out[1], dyn.rnea(q[1], v[1], a[1], fext={"FL": f}))
+    assert np.array_equal(fast.rnea(q[1], v[1], a[1]), dyn.rnea(q[1], v[1], a[1]))
+    assert np.array_equal(fast.frame_jacobian(q, "FL")[2], dyn.frame_jacobian(q[2], "FL"))
+    assert np.array_equal(fast.rnea_derivatives(q, v, a).dtau_dv[2], dyn.rnea_derivatives(q[2], v[2], a[2]).dtau_dv)
+    assert again.aba(q, v, a).dtype == np.float32
+    with pytest.raises(qd.UnknownNameError):
+        fast.crba(q)
+    with pytest.raises(qd.ArgumentError):
+        fast.rnea(q, v[:2], a)
+
+
+def test_what_pinocchio_cannot_do_is_refused_without_machine_code(no_machine: None) -> None:
+    robot = qd.load("two_link_leg")
+    with pytest.raises(Unsupported):
+        qd.compile(robot, "base_regressor")
+    with pytest.raises(Unsupported):
+        qd.compile(robot, "rnea", parameters="runtime")
