@@ -49,3 +49,47 @@ def random_states(robot: qd.Robot, rng: np.random.Generator, n: int) -> tuple[np
     neutral = pin.neutral(robot.model)
     q = np.array([pin.integrate(robot.model, neutral, step) for step in steps])
     return q, rng.normal(size=(n, robot.nv)) * 2, rng.normal(size=(n, robot.nv)) * 5
+
+
+#: Serial arms as modified Denavit-Hartenberg rows (kind, alpha, a, d) [rad, m], after the textbooks.
+QUARTER = np.pi / 2
+ARMS = {
+    "puma": (
+        ("revolute", 0.0, 0.0, 0.0),
+        ("revolute", -QUARTER, 0.0, 0.0),
+        ("revolute", 0.0, 0.4318, 0.15005),
+        ("revolute", -QUARTER, 0.0203, 0.4318),
+        ("revolute", QUARTER, 0.0, 0.0),
+        ("revolute", -QUARTER, 0.0, 0.0),
+    ),
+    "stanford": (
+        ("revolute", 0.0, 0.0, 0.4),
+        ("revolute", -QUARTER, 0.0, 0.15),
+        ("prismatic", QUARTER, 0.0, 0.3),
+        ("revolute", 0.0, 0.0, 0.0),
+        ("revolute", -QUARTER, 0.0, 0.0),
+        ("revolute", QUARTER, 0.0, 0.0),
+    ),
+    "scara": (
+        ("revolute", 0.0, 0.0, 0.0),
+        ("revolute", 0.0, 0.325, 0.0),
+        ("revolute", 0.0, 0.275, 0.0),
+        ("prismatic", 0.0, 0.0, 0.0),
+    ),
+}
+
+
+def arm(name: str, tilt: float = 0.0) -> qd.Robot:
+    """A serial arm with dense inertias; `tilt` turns its first axis away from gravity [rad]."""
+    parts = ['<link name="base"/>']
+    for i, (kind, alpha, a, d) in enumerate(ARMS[name], start=1):
+        xyz = (a, -np.sign(alpha) * d, 0.0) if alpha else (a, 0.0, d)  # alpha is 0 or a quarter turn
+        rpy = f"{alpha if i > 1 else tilt!r} 0 0"
+        parent = f"link{i - 1}" if i > 1 else "base"
+        parts.append(f'<link name="link{i}">{inertial(100 + i)}</link>')
+        parts.append(
+            f'<joint name="joint{i}" type="{kind}"><parent link="{parent}"/><child link="link{i}"/>'
+            f'<origin xyz="{" ".join(repr(float(x)) for x in xyz)}" rpy="{rpy}"/><axis xyz="0 0 1"/>'
+            '<limit lower="-9" upper="9" velocity="9" effort="99"/></joint>'
+        )
+    return qd.load(f'<robot name="{name}">{"".join(parts)}</robot>', root="fixed")

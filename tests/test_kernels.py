@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
-from random_trees import random_robot, random_states
+from random_trees import arm, random_robot, random_states
 
 import quaddyn as qd
 from quaddyn.kernels import llvm_body, native
 from quaddyn.kernels.graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, Graph
 from quaddyn.kernels.mechanism import Mechanism, angles, grouped, mechanism, turn_matrix
+from quaddyn.kernels.parameters import layout
 from quaddyn.kernels.program import Program
 from quaddyn.kernels.recipes import RECIPES, Options, chosen_mechanism, traced
 
@@ -85,6 +86,36 @@ def test_inverse_dynamics_costs_no_more_than_promised(name: str) -> None:
     mul, add = BARS[name]
     assert operations.mul <= mul and operations.add <= add, operations
     assert operations.div == 0
+
+
+@pytest.mark.parametrize(("name", "bar"), [("puma", (228, 219)), ("stanford", (203, 186)), ("scara", (45, 36))])
+def test_textbook_arms_are_cheap_and_right(name: str, bar: tuple[int, int]) -> None:
+    robot = arm(name)
+    program = trace("rnea", robot)
+    assert program.operations.mul <= bar[0] and program.operations.add <= bar[1], program.operations
+    for subject in (robot, arm(name, tilt=0.3)):
+        q, v, a = random_states(subject, np.random.default_rng(3), 20)
+        got = evaluate(trace("rnea", subject), q, v, a)
+        assert worst(got, inverse_dynamics(subject, q, v, a)) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("name", "rank"), [("ur5", 36), ("rx90", 36), ("puma", 36), ("tilted puma", 38), ("go2", 94), ("solo12", 94)]
+)
+def test_grouping_leaves_base_parameters(name: str, rank: int) -> None:
+    """Columns of the base regressor that are not zero: as many as independent, but for what a first axis hides."""
+    robot = arm("puma", 0.3) if name == "tilted puma" else arm(name) if name == "puma" else qd.load(name)
+    q, v, a = random_states(robot, np.random.default_rng(0), 120)
+    program = trace("base_regressor", robot)
+    inertial = [k for k, (_, p) in enumerate(layout(chosen_mechanism(robot))) if p < 10]
+    H = evaluate(program, q, v, a).reshape(len(q) * robot.nv, -1)[:, inertial]
+    H = H[:, np.abs(H).max(axis=0) > 1e-12]
+    H = H / np.linalg.norm(H, axis=0)
+    sigma = np.linalg.svd(H, compute_uv=False)
+    assert int(np.sum(sigma > 1e-9 * sigma[0])) == rank
+    # Kxx and Kyy of a body on a fixed axis are one parameter: nothing else is left to group.
+    hidden = 1 if robot.root == "fixed" else 0
+    assert H.shape[1] == rank + hidden
 
 
 def test_counts_are_those_of_the_nodes_that_outputs_need() -> None:

@@ -339,6 +339,7 @@ def _slides(raws: Sequence[_Raw], own: Sequence[Array]) -> list[float]:
     """
     slides = [0.0] * len(raws)
     near: list[list[int]] = [[] for _ in raws]
+    depth = [0] * len(raws)
     start: list[list[float]] = []
     along: list[list[float]] = []
     for i, raw in enumerate(raws):
@@ -347,6 +348,7 @@ def _slides(raws: Sequence[_Raw], own: Sequence[Array]) -> list[float]:
         along.append((A.T @ raw.rotation @ own[i][:, 2]).tolist())
         if raw.parent >= 0:
             near[raw.parent].append(i)
+            depth[i] = depth[raw.parent] + 1
     turning = [raw.kind in TURNING for raw in raws]
 
     def offset(i: int, s: float, above: float) -> tuple[float, float, float]:
@@ -361,11 +363,15 @@ def _slides(raws: Sequence[_Raw], own: Sequence[Array]) -> list[float]:
                 out |= follow(c, slides[c] + step * round(along[c][2]))
         return out
 
-    def components(bodies: set[int], moves: dict[int, float]) -> int:
+    def components(bodies: set[int], moves: dict[int, float]) -> float:
+        """How many components are not zero; cheaper are those that siblings share, then those further out."""
         at = [(c, moves.get(c, slides[c]), moves.get(raws[c].parent, slides[raws[c].parent])) for c in bodies]
-        return sum(abs(x) > SNAP for c, s, above in at for x in offset(c, s, above))
+        weight = [0.99 if len(near[raws[c].parent]) > 1 else 1.0 - 1e-4 * depth[c] for c, _, _ in at]
+        return sum(
+            w * (abs(x) > SNAP) for w, (c, s, above) in zip(weight, at, strict=True) for x in offset(c, s, above)
+        )
 
-    def gain(moves: dict[int, float]) -> tuple[int, float]:
+    def gain(moves: dict[int, float]) -> tuple[float, float]:
         touched = {c for i in moves for c in (i, *near[i]) if raws[c].parent >= 0}
         return components(touched, moves) - components(touched, {}), sum(abs(s) for s in moves.values())
 
