@@ -6,6 +6,7 @@ import ctypes
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -155,3 +156,12 @@ def test_what_pinocchio_cannot_do_is_refused_without_machine_code(no_machine: No
         qd.compile(robot, "base_regressor")
     with pytest.raises(Unsupported):
         qd.compile(robot, "rnea", parameters="runtime")
+
+
+# -- nothing is read or written beyond its end -------------------------------------------------------------------
+def test_calls_beside_inaccessible_memory() -> None:
+    """In a process of its own: an overrun would end it."""
+    script = Path(__file__).resolve().parents[1] / "benchmarks" / "kernel_stress.py"
+    done = subprocess.run([sys.executable, str(script), "--calls", "6000"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no overrun" in done.stdout
