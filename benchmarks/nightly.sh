@@ -7,3 +7,4 @@ python=${PYTHON:-.venv/bin/python}
 "$python" benchmarks/boundary.py --check
 "$python" benchmarks/contacts.py --check
 "$python" benchmarks/identification.py --robots ur5 go2 --samples 1000000 --check
+"$python" benchmarks/whole_body.py --check

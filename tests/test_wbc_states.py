@@ -1,0 +1,42 @@
+"""Hundreds of random ticks over every set of contacts, judged by the optimality conditions and the reference alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from optimality import non_negative_least_squares, worst_residual
+from wbc_states import judge, ticks
+
+import quaddyn as qd
+
+
+@pytest.mark.parametrize(("name", "count"), [("go2", 240), ("solo12", 96), ("anymal_c", 96), ("b1_z1", 48)])
+def test_random_ticks_are_finite_balanced_and_optimal_or_flagged(name: str, count: int) -> None:
+    tally = judge(qd.load(name), count, seed=0)
+    print(tally)
+    assert tally.nan == 0 and tally.imbalance < 1e-9
+    assert tally.feasible > 0.4 * count
+    assert tally.verified >= 0.995 * tally.feasible and tally.unflagged == 0
+    assert tally.violation <= 1e-7
+
+
+def test_the_judge_sees_an_answer_that_is_not_optimal() -> None:
+    rng = np.random.default_rng(0)
+    caught = 0
+    for _, c in ticks(qd.load("go2"), 32, seed=1):
+        if c.status.outcome == "solved":
+            x = c.details.x
+            wrong = x + 1e-3 * rng.normal(size=len(x))
+            assert worst_residual(c.details.problem, x) < 1e-8 < worst_residual(c.details.problem, wrong)
+            caught += 1
+    assert caught > 10
+
+
+def test_non_negative_least_squares_meets_its_own_conditions() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        A, b = rng.normal(size=(8, 12)), rng.normal(size=8)
+        A[:, 3] = A[:, 4]
+        x = non_negative_least_squares(A, b)
+        w = A.T @ (b - A @ x)
+        assert (x >= 0.0).all() and (w <= 1e-9).all() and abs(w @ x) < 1e-9

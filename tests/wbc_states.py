@@ -1,0 +1,99 @@
+"""Random ticks of whole-body control, over every set of contacts, easy and hard; and what must be true of each."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pinocchio as pin
+from optimality import worst_residual
+
+import quaddyn as qd
+from quaddyn.contact import contact_jacobian
+from quaddyn.reference import Reference
+from quaddyn.wbc import Command, WholeBodyController
+
+#: Relative residual of the optimality conditions up to which a tick counts as verified.
+VERIFIED = 1e-6
+
+
+@dataclass
+class Tally:
+    """What came out of many ticks."""
+
+    ticks: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    nan: int = 0
+    feasible: int = 0
+    verified: int = 0
+    unflagged: int = 0
+    imbalance: float = 0.0
+    optimality: float = 0.0
+    violation: float = 0.0
+
+    def __str__(self) -> str:
+        share = self.verified / max(self.feasible, 1)
+        return (
+            f"{self.ticks} ticks: {dict(self.outcomes)}; {self.nan} not finite; of {self.feasible} with level 0 "
+            f"feasible {100.0 * share:.2f} % verified (to {self.optimality:.1e}, limits to {self.violation:.1e} m/s^2), "
+            f"{self.unflagged} of the others unflagged; root rows to {self.imbalance:.1e} m g"
+        )
+
+
+def ticks(robot: qd.Robot, count: int, seed: int) -> Iterator[tuple[qd.State, Command]]:
+    """Random states over all contact sets in turn: calm, saturated (slippery or weak) and hard ones, a third each."""
+    dyn, rng = qd.Dynamics(robot), np.random.default_rng(seed)
+    stances = [c for k in range(len(robot.feet) + 1) for c in itertools.combinations(robot.feet, k)]
+    wbc = WholeBodyController(robot, ramp=0.0)
+    for i in range(count):
+        kind = i // len(stances) % 3
+        size = (0.3, 1.0, 3.0)[kind]
+        q = pin.integrate(robot.model, robot.q_home, 0.15 * size * rng.normal(size=robot.nv))
+        q[:3] += rng.normal(size=3)
+        s = dyn.update(q, 0.4 * size * rng.normal(size=robot.nv))
+        wbc.reset()
+        wbc.friction = float(rng.choice((0.05, 0.3, 0.6, 1.0)))
+        wbc.tasks["com"].reference(
+            s.com + 0.02 * size * rng.normal(size=3), acceleration=2.0 * size * rng.normal(size=3)
+        )
+        wbc.tasks["base"].reference(
+            s.placement(robot.bodies[0].name).rotation, acceleration=4.0 * size * rng.normal(size=3)
+        )
+        for foot in robot.feet:
+            at = s.placement(foot).translation
+            wbc.tasks[foot].reference(at, acceleration=5.0 * size * rng.normal(size=3))
+        yield s, wbc.compute(s, stances[i % len(stances)])
+
+
+def judge(robot: qd.Robot, count: int, seed: int) -> Tally:
+    """Count what is true of random ticks; by the optimality conditions and the in-house reference alone."""
+    tally, reference = Tally(), Reference(robot.source, root=robot.root, armature=robot.armature)
+    free = np.setdiff1d(np.arange(robot.nv), robot.actuated_index)
+    for s, c in ticks(robot, count, seed):
+        tally.ticks += 1
+        tally.outcomes[c.status.outcome] += 1
+        if not (np.isfinite(c.tau).all() and np.isfinite(c.acceleration).all()):
+            tally.nan += 1
+            continue
+        load = reference.rnea(s.q, s.v, c.acceleration)
+        for foot, force in c.forces.items():
+            load = load - contact_jacobian(s, foot).T @ force
+        tally.imbalance = max(tally.imbalance, float(np.abs(load[free]).max(initial=0.0)) / (robot.mass * 9.81))
+        if c.status.outcome == "infeasible":
+            continue
+        x = c.details.x
+        over = max(
+            float((g.weights * np.maximum(g.A @ x - g.upper, g.lower - g.A @ x)).max(initial=0.0))
+            for g in c.details.problem.levels[0]
+        )
+        tally.feasible += 1
+        optimality = worst_residual(c.details.problem, x)
+        if over <= 1e-6 and optimality <= VERIFIED:
+            tally.verified += 1
+            tally.violation, tally.optimality = max(tally.violation, over), max(tally.optimality, optimality)
+        elif c.status.outcome == "solved":
+            tally.unflagged += 1
+    return tally
