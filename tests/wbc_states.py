@@ -38,8 +38,8 @@ class Tally:
         share = self.verified / max(self.feasible, 1)
         return (
             f"{self.ticks} ticks: {dict(self.outcomes)}; {self.nan} not finite; of {self.feasible} with level 0 "
-            f"feasible {100.0 * share:.2f} % verified (to {self.optimality:.1e}, limits to {self.violation:.1e} m/s^2), "
-            f"{self.unflagged} of the others unflagged; root rows to {self.imbalance:.1e} m g"
+            f"feasible {100.0 * share:.2f} % verified (to {self.optimality:.1e}, limits to {self.violation:.1e} "
+            f"m/s^2), {self.unflagged} of the others unflagged; root rows to {self.imbalance:.1e} m g"
         )
 
 
