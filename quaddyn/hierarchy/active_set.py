@@ -29,6 +29,8 @@ from .solution import BOTH, HierarchySolution, LevelSolution, signed_violation
 
 #: An inequality is kept if it is violated by no more than this share of the size of its terms, |C| |x| + |bound|.
 KEPT = 1e-12
+#: And it counts as violated for good, reported and left to the levels below as it is, beyond this share.
+VIOLATED = 1e-10
 #: Rows of the working set are held independent beyond this relative remainder.
 INDEPENDENT = 1e-12
 #: A multiplier has the wrong sign beyond this share of the size of the gradient's terms.
@@ -77,20 +79,20 @@ class _Rows:
     def bound(self, rows: NDArray[np.intp], sides: Sides) -> Array:
         return np.where(sides[rows] > 0, self.upper[rows], self.lower[rows])
 
-    def slack(self, x: Array, rows: NDArray[np.intp]) -> Array:
+    def slack(self, x: Array, rows: NDArray[np.intp], kept: float = KEPT) -> Array:
         """How far each row is above its upper (> 0) or below its lower bound (< 0), 0 where it is kept."""
         y = self.C[rows] @ x
         over, under = y - self.upper[rows], self.lower[rows] - y
-        allowed = self.allowance(x, rows)
+        allowed = self.allowance(x, rows, kept)
         return np.where(over > allowed(self.upper), over, np.where(under > allowed(self.lower), -under, 0.0))
 
-    def allowance(self, x: Array, rows: NDArray[np.intp]) -> Callable[[Array], Array]:
+    def allowance(self, x: Array, rows: NDArray[np.intp], kept: float = KEPT) -> Callable[[Array], Array]:
         """By how much rounding alone may have violated each row, for a given array of bounds."""
         size = self.lengths[rows] * max(float(np.linalg.norm(x)), self.reach)
 
         def of(bound: Array) -> Array:
             b = np.abs(bound[rows])
-            return KEPT * (size + np.where(np.isfinite(b), b, 0.0))
+            return kept * (size + np.where(np.isfinite(b), b, 0.0))
 
         return of
 
@@ -212,7 +214,7 @@ class _Level:
         """The inequalities that this level's optimum leaves no choice to: violated ones and limits it presses on."""
         held, soft = self.working()
         press = np.abs(step.multipliers[held]) * self.rows.lengths[held]
-        return np.concatenate([held[press > TIED * step.scale], soft[self.rows.slack(step.x, soft) != 0.0]])
+        return np.concatenate([held[press > TIED * step.scale], soft[self.rows.slack(step.x, soft, VIOLATED) != 0.0]])
 
     def solve(self, x: Array, cap: int) -> tuple[_Step, bool]:
         """The optimum from a feasible x; whether the active set was found.
@@ -349,7 +351,7 @@ def _solution(levels: Sequence[Level], rows: _Rows, way: _Walk) -> HierarchySolu
     for k, level in enumerate(levels):
         which = rows.level == k
         y = level.C @ x
-        allowed = 2.0 * KEPT * rows.lengths[which] * max(float(np.linalg.norm(x)), rows.reach)
+        allowed = 2.0 * VIOLATED * rows.lengths[which] * max(float(np.linalg.norm(x)), rows.reach)
         violation = signed_violation(y, level.lower, level.upper, allowed)
         active = np.where(rows.equal[which], BOTH, sides[which]).astype(np.int8)
         for held in way.working:

@@ -12,6 +12,7 @@ from .compiled_level import FIXED, KEPT, LATER, LIMIT, OWN, gradient_scale, roun
 from .jit import jit
 
 TIED = 1e-8
+VIOLATED = 1e-10
 SPREAD = 1e3
 UNBOUNDED = 1e100
 
@@ -201,14 +202,16 @@ def descend(  # type: ignore[no-untyped-def]
         Q[i, i] = 1.0
     q = 0
     for k in range(K):
-        m = gather(k, K, A, b, w, C, lo, ms, ps, equal, n, M, target, mlen)
         d = n - q
         for i in range(P):
             working[k, i] = 0
             lam[k, i] = 0.0
         stats[RANKS + k] = 0.0
         stats[RANKS + K + 1 + k] = 0.0
-        if m == 0 or d == 0:
+        if d == 0:
+            continue
+        m = gather(k, K, A, b, w, C, lo, ms, ps, equal, n, M, target, mlen)
+        if m == 0:
             continue
         project(M, m, n, Q, q, R)
         for i in range(m):
@@ -255,7 +258,13 @@ def descend(  # type: ignore[no-untyped-def]
         s = 0.0
         for j in range(r):
             s += g[j] * g[j]
-        stats[RANKS + K + 1 + k] = np.sqrt(s)
+        size = 0.0
+        for i in range(n):
+            size += x[i] * x[i]
+        stats[RANKS + K + 1 + k] = np.sqrt(s) / gradient_scale(
+            m, target, mlen, 0, role, working[k], lo, hi, clen, np.sqrt(size)
+        )
+        stats[WORST] = max(stats[WORST], stats[RANKS + K + 1 + k])
         q += r
         stats[RANKS + k] = r
 
@@ -267,11 +276,6 @@ def descend(  # type: ignore[no-untyped-def]
         working[K, i] = 0
         lam[K, i] = 0.0
     stats[REACH] = reach
-    for k in range(K):
-        m = gather(k, K, A, b, w, C, lo, ms, ps, equal, n, M, target, mlen)
-        scale = gradient_scale(m, target, mlen, 0, role, working[k], lo, hi, clen, reach)
-        stats[RANKS + K + 1 + k] /= scale
-        stats[WORST] = max(stats[WORST], stats[RANKS + K + 1 + k])
     kept = True
     for i in range(P):
         if equal[i] == 0:
@@ -296,8 +300,16 @@ def descend(  # type: ignore[no-untyped-def]
         role[i] = LATER
     q = 0
     for k in range(K + 1):
-        m = gather(k, K, A, b, w, C, lo, ms, ps, equal, n, M, target, mlen)
         d = n - q
+        if d == 0 and (k == K or ps[k] == ps[k + 1]):
+            # Nothing left to decide, nothing of its own to look at.
+            for i in range(P):
+                working[k, i] = working[k - 1, i] if k > 0 else 0
+                lam[k, i] = 0.0
+            stats[RANKS + k] = 0.0
+            stats[RANKS + K + 1 + k] = 0.0
+            continue
+        m = gather(k, K, A, b, w, C, lo, ms, ps, equal, n, M, target, mlen)
         level_damping = damping if k < K else 0.0
         if level_damping > 0.0:
             for i in range(n):
@@ -447,7 +459,7 @@ def descend(  # type: ignore[no-untyped-def]
             elif role[i] == OWN:
                 if sides[i] != 0:
                     bound = hi[i] if sides[i] > 0 else lo[i]
-                    fix = lam[k, i] * sides[i] > KEPT * (clen[i] * size + abs(bound))
+                    fix = lam[k, i] * sides[i] > VIOLATED * (clen[i] * size + abs(bound))
                 role[i] = LIMIT
             if fix:
                 role[i] = FIXED

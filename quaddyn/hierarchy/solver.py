@@ -13,7 +13,7 @@ from .level import Array, Level, check_levels, check_options
 from .null_space import RANK_TOLERANCE
 from .solution import BOTH, HierarchySolution, LevelSolution, signed_violation
 
-KEPT = 1e-12
+VIOLATED = 1e-10
 
 
 class Buffers(NamedTuple):
@@ -153,7 +153,7 @@ class HierarchySolver:
         for k, level in enumerate(self.levels):
             mine = slice(self._ps[k], self._ps[k + 1])
             y = level.C @ x
-            allowed = 2.0 * KEPT * np.linalg.norm(level.C, axis=1) * size
+            allowed = 2.0 * VIOLATED * np.linalg.norm(level.C, axis=1) * size
             violation = signed_violation(y, level.lower, level.upper, allowed)
             equal = level.upper <= level.lower + 4e-16 * np.abs(np.where(np.isfinite(level.lower), level.lower, 0.0))
             active = working[K, mine].copy()

@@ -13,13 +13,13 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..contact import Contact
-from ..dynamics import State
+from ..dynamics import Dynamics, State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..hierarchy import HierarchySolver
 from ..robot.arguments import number, several
@@ -29,6 +29,7 @@ from .command import Command
 from .constraints import Constraint, ContactMotion, FrictionPyramid, NormalForce, TorqueLimits
 from .contacts import ContactFrame, ContactSettings, Switch, place
 from .elimination import Elimination
+from .fast import FastTick
 from .forces import ForceTask
 from .joint_bounds import JointBounds
 from .motion import ComTask, FootTask, FrameOrientationTask, PostureTask
@@ -38,7 +39,7 @@ from .scales import scales
 from .solving import Solver
 from .task import Task
 from .tick import Rows, Tick
-from .tick_file import TickRecord, decide, save
+from .tick_file import TickRecord, compiled_command, decide, save
 
 Element = Task | ForceTask | Constraint
 Levels = Sequence[Element | Sequence[Element]]
@@ -85,6 +86,7 @@ class WholeBodyController:
         rank_tolerance: relative, below which directions count as dependent.
         damping: of the solver, 0 for the exact hierarchy.
         compiled: False for the plain solver: slower, and nothing to wait for at its first use.
+        fast: False for the dense path even where the compiled tick (`quaddyn.wbc.fast`) would do.
 
     Attributes:
         robot, dt, friction, ramp: as given.
@@ -110,6 +112,7 @@ class WholeBodyController:
         rank_tolerance: float = 1e-9,
         damping: float = 0.0,
         compiled: bool = True,
+        fast: bool = True,
     ) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
@@ -161,6 +164,8 @@ class WholeBodyController:
             known[contact.name] = ContactSettings(robot, contact)
         self.contacts = Named("contact", known)
         self._switches = {name: Switch() for name in known}
+        self._fast: FastTick | None = None
+        self._fast_wanted = bool(compiled and fast) and damping == 0.0
         self._start()
 
     # -- settings --------------------------------------------------------------------------------------------
@@ -191,8 +196,10 @@ class WholeBodyController:
         self._ticks = 0
         self._tau: Array | None = None
         self._forces: dict[str, Array] = {}
-        self._record: TickRecord | None = None
+        self._record: TickRecord | Callable[[], TickRecord] | None = None
         self._solver.forget()
+        if self._fast is not None:
+            self._fast.forget()
 
     def warmup(self, *, quiet: bool = False) -> float:
         """Compile what is compiled at first use, before a loop has to wait for it.
@@ -213,6 +220,11 @@ class WholeBodyController:
         if not quiet:
             print("quaddyn: compiling the whole-body solver ...", end=" ", file=sys.stderr, flush=True)
         HierarchySolver(1, [(1, 1)]).solve()
+        if self._fast_wanted:
+            self._make_fast()
+        if self._fast is not None:
+            self._fast.solve(Dynamics(self.robot).update(self.robot.q_home, np.zeros(self.robot.nv)), None)
+            self._fast.forget()
         took = time.perf_counter() - start
         if not quiet:
             print(f"{took:.1f} s", file=sys.stderr, flush=True)
@@ -250,13 +262,19 @@ class WholeBodyController:
             raise ArgumentError("state: not finite; it was computed unchecked from a q or v with NaN")
         self._advance(wanted)
         self._hold(state)
-        tick = self._tick(state)
-        elimination = Elimination.at(tick)
-        problem = Problem.of(elimination, self._rows(tick))
+        if self._fast_wanted:
+            self._make_fast()
+        answer = None if self._fast is None else self._fast.solve(state, self._tau)
+        command = self._dense(state) if answer is None else self._compiled(state, answer)
+        self._tau, self._forces = command.tau, dict(command.forces)
+        self._ticks += 1
+        return command
+
+    def _dense(self, state: State) -> Command:
+        """The tick by plain matrices, whatever the robot and its elements."""
+        elimination, problem, columns, shares = self._problem(self._tick(state))
         memory = self._solver.memory(problem)
-        columns = {contact.name: contact.columns for contact in tick.contacts}
         command = decide(elimination, problem, self._solver, columns)
-        shares = {contact.name: contact.share for contact in tick.contacts}
         self._record = TickRecord(
             robot=self.robot.name,
             tick=self._ticks,
@@ -271,9 +289,76 @@ class WholeBodyController:
             solver=self._solver,
             command=command,
         )
-        self._tau, self._forces = command.tau, dict(command.forces)
-        self._ticks += 1
         return command
+
+    def _make_fast(self) -> None:
+        self._fast_wanted = False
+        self._fast = FastTick.of(
+            self.robot,
+            self._elements,
+            self.contacts,
+            self._switches,
+            scales=self._scales,
+            dt=self.dt,
+            tolerance=self._solver.rank_tolerance,
+        )
+
+    def _compiled(self, state: State, answer: Array) -> Command:
+        """The tick that compiled code has decided; its plain matrices are put together if somebody asks."""
+        q, v, numbers, before, count = state.q, state.v, self.numbers.copy(), self._tau, self._ticks
+        settings = [(s.contact, s.minimum, s.maximum) for s in self.contacts.values()]
+        shares = [(s.share, s.cap) for s in self._switches.values()]
+
+        def instant() -> Tick:
+            again = Dynamics(self.robot, validate=False).update(q, v)
+            frames: list[ContactFrame] = []
+            start = 0
+            for (contact, minimum, maximum), (share, cap) in zip(settings, shares, strict=True):
+                if share > 0.0:
+                    then = ContactSettings(self.robot, contact)
+                    then.limit(minimum, maximum)
+                    frames.append(place(again, then, start, share, cap))
+                    start += then.size
+            return Tick(again, tuple(frames), self.dt, self._scales, before)
+
+        def plain() -> tuple[Elimination, Problem, dict[str, slice], dict[str, float], State]:
+            tick = instant()
+            now = self.numbers.copy()
+            self.numbers[:] = numbers
+            try:
+                return *self._problem(tick), tick.state
+            finally:
+                self.numbers[:] = now
+
+        command = compiled_command(answer, self.robot, shares, plain, self._scales.mass, self._solver)
+
+        def record() -> TickRecord:
+            elimination, problem, columns, parts, again = plain()
+            assert self._fast is not None
+            return TickRecord(
+                robot=self.robot.name,
+                tick=count,
+                joints=self.robot.actuated,
+                contacts=columns,
+                shares=parts,
+                q=q,
+                v=v,
+                elimination=elimination,
+                problem=problem,
+                memory=None,
+                solver=self._solver,
+                command=command,
+                inputs=self._fast.inputs(again),
+            )
+
+        self._record = record
+        return command
+
+    def _problem(self, tick: Tick) -> tuple[Elimination, Problem, dict[str, slice], dict[str, float]]:
+        elimination = Elimination.at(tick)
+        problem = Problem.of(elimination, self._rows(tick))
+        columns = {contact.name: contact.columns for contact in tick.contacts}
+        return elimination, problem, columns, {contact.name: contact.share for contact in tick.contacts}
 
     def _wanted(self, contacts: Iterable[str] | None) -> frozenset[str]:
         names = self.robot.feet if contacts is None else several("contacts", contacts, "names of contacts")
@@ -353,4 +438,4 @@ class WholeBodyController:
         """
         if self._record is None:
             raise ArgumentError("save_tick: there is no tick yet; call compute first")
-        save(self._record, path)
+        save(self._record() if callable(self._record) else self._record, path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
+from ..robot.robot import Robot
 from ..urdf.tree import Array
+from . import fast
 from .command import Command, Details, Status
 from .elimination import Elimination
 from .problem import Group, Problem
@@ -42,6 +44,7 @@ class TickRecord:
         memory: what the solver started from.
         solver: its options.
         command: the answer.
+        inputs: of the compiled tick that gave it; None on the dense path.
     """
 
     robot: str
@@ -56,6 +59,7 @@ class TickRecord:
     memory: Memory | None
     solver: Solver
     command: Command
+    inputs: Mapping[str, Array] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +87,39 @@ def decide(elimination: Elimination, problem: Problem, solver: Solver, contacts:
     details = Details(problem, decision.x, decision.ranks, lambda changed: solver.plain(changed).x)
     forces = MappingProxyType({name: f[columns] for name, columns in contacts.items()})
     return Command(tau, a, forces, status, lambda: details)
+
+
+def compiled_command(
+    answer: Array,
+    robot: Robot,
+    shares: Sequence[tuple[float, float]],
+    plain: Callable[[], Any],
+    mass: float,
+    solver: Solver,
+) -> Command:
+    """The command that a compiled tick leads to.
+
+    Args:
+        answer: of `FastTick.solve`.
+        robot: whose feet are the contacts.
+        shares: of each foot's contact.
+        plain: gives the tick's (elimination, problem, ...) when somebody asks.
+        mass: of the robot [kg].
+        solver: for explanations.
+    """
+    kept = answer[: fast.FORCE.stop].copy()
+    tau, a, f = kept[fast.TAU], kept[fast.ACCELERATION], kept[fast.FORCE].reshape(4, 3)
+    forces = {foot: f[i] for i, foot in enumerate(robot.feet) if shares[i][0] > 0.0}
+    status = Status("solved", "compiled", float(answer[fast.VIOLATED]), float(answer[fast.RESIDUAL]))
+    ranks = answer[fast.RANK :].copy()
+
+    def details() -> Details:
+        problem = plain()[1]
+        x = np.concatenate((a[robot.actuated_index], *(force / mass for force in forces.values())))
+        found = tuple(int(rank) for rank in ranks[: len(problem.levels)])
+        return Details(problem, x, found, lambda changed: solver.plain(changed).x)
+
+    return Command(tau, a, MappingProxyType(forces), status, details)
 
 
 def save(record: TickRecord, path: str | os.PathLike[str]) -> None:
@@ -119,6 +156,8 @@ def save(record: TickRecord, path: str | os.PathLike[str]) -> None:
         arrays[name] = np.concatenate([empty, *(getattr(g, name) for _, g in groups)])
     if record.memory is not None:
         arrays["memory"] = record.memory
+    if record.inputs is not None:
+        arrays |= {f"input_{name}": array for name, array in record.inputs.items()}
     with Path(path).open("wb") as file:
         np.savez_compressed(file, meta=np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8), **arrays)
 
@@ -162,7 +201,8 @@ def _record(data: dict[str, Any], arrays: dict[str, Array]) -> TickRecord:
     )
     contacts = {name: slice(*ends) for name, ends in data["contacts"].items()}
     details = Details(problem, arrays["x"], tuple(data["ranks"]), lambda changed: solver.plain(changed).x)
-    status = Status(data["outcome"], "dense", float(data["violation"]), float(data["kkt"]))
+    inputs = {name[6:]: array for name, array in arrays.items() if name.startswith("input_")}
+    status = Status(data["outcome"], "compiled" if inputs else "dense", float(data["violation"]), float(data["kkt"]))
     forces = {name: arrays["force"][columns] for name, columns in contacts.items()}
     return TickRecord(
         robot=str(data["robot"]),
@@ -177,6 +217,7 @@ def _record(data: dict[str, Any], arrays: dict[str, Array]) -> TickRecord:
         memory=np.asarray(arrays["memory"], dtype=np.int8) if "memory" in arrays else None,
         solver=solver,
         command=Command(arrays["tau"], arrays["acceleration"], forces, status, lambda: details),
+        inputs=inputs or None,
     )
 
 
@@ -191,9 +232,16 @@ def replay(path: str | os.PathLike[str]) -> Replay:
         OSError: it cannot be read.
     """
     record = read(path)
-    record.solver.remember(record.problem, record.memory)
-    command = decide(record.elimination, record.problem, record.solver, record.contacts)
     before = record.command
+    if record.inputs is None:
+        record.solver.remember(record.problem, record.memory)
+        command = decide(record.elimination, record.problem, record.solver, record.contacts)
+    else:
+        answer = fast.rerun(record.q, record.v, record.inputs)
+        f, status = answer[fast.FORCE].reshape(4, 3), before.status
+        there = np.flatnonzero(record.inputs["contacts"][:, 0])
+        forces = {name: f[i] for name, i in zip(before.forces, there, strict=True)}
+        command = Command(answer[fast.TAU], answer[fast.ACCELERATION], forces, status, lambda: before.details)
     same = (
         np.array_equal(command.tau, before.tau)
         and np.array_equal(command.acceleration, before.acceleration)

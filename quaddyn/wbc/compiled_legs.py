@@ -1,0 +1,246 @@
+"""Kinematics of a base with legs of three revolute joints, compiled: placements, Jacobians, drifts.
+
+World axes, classical accelerations.  Importing this module imports numba.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..hierarchy.jit import jit
+
+
+@jit
+def rotation(x, y, z, w, R):  # type: ignore[no-untyped-def]
+    """R (3, 3) of a unit quaternion."""
+    R[0, 0] = 1.0 - 2.0 * (y * y + z * z)
+    R[0, 1] = 2.0 * (x * y - w * z)
+    R[0, 2] = 2.0 * (x * z + w * y)
+    R[1, 0] = 2.0 * (x * y + w * z)
+    R[1, 1] = 1.0 - 2.0 * (x * x + z * z)
+    R[1, 2] = 2.0 * (y * z - w * x)
+    R[2, 0] = 2.0 * (x * z - w * y)
+    R[2, 1] = 2.0 * (y * z + w * x)
+    R[2, 2] = 1.0 - 2.0 * (x * x + y * y)
+
+
+@jit
+def product(A, B, out):  # type: ignore[no-untyped-def]
+    """``out = A B``, 3 x 3."""
+    for i in range(3):
+        for j in range(3):
+            out[i, j] = A[i, 0] * B[0, j] + A[i, 1] * B[1, j] + A[i, 2] * B[2, j]
+
+
+@jit
+def cross_add(a, b, out):  # type: ignore[no-untyped-def]
+    """``out += a x b``."""
+    out[0] += a[1] * b[2] - a[2] * b[1]
+    out[1] += a[2] * b[0] - a[0] * b[2]
+    out[2] += a[0] * b[1] - a[1] * b[0]
+
+
+@jit
+def leg(  # type: ignore[no-untyped-def]
+    q, v, iq, iv, placed, at, axes, foot, R0, p0, v0, w0, c0, origins, turns, state, work
+):  # fmt: skip
+    """One leg at (q, v).
+
+    Args:
+        q: (nq,).
+        v: (nv,).
+        iq: (3,) where the joints are in q.
+        iv: (3,) and in v.
+        placed: (3, 3, 3) rotation of each joint in the body before it.
+        at: (3, 3) its position there.
+        axes: (3, 3) unit axes in the joints' own coordinates.
+        foot: (3,) the foot's centre in the last joint's coordinates.
+        R0: (3, 3) of the base.
+        p0: (3,) its origin.
+        v0: (3,) its velocity.
+        w0: (3,) its angular velocity.
+        c0: (3,) acceleration of its origin at ``a = 0``.
+        origins: (3, 3) takes the joints' origins.
+        turns: (3, 3) takes the joints' axes.
+        state: (5, 3) takes of the foot's centre: position, velocity, drift; of its body: angular velocity and drift.
+        work: (2, 3, 3).
+    """
+    R, S = work[0], work[1]
+    p, u, c, w, g = state[0], state[1], state[2], state[3], state[4]
+    for i in range(3):
+        p[i] = p0[i]
+        u[i] = v0[i]
+        c[i] = c0[i]
+        w[i] = w0[i]
+        g[i] = 0.0
+        for j in range(3):
+            R[i, j] = R0[i, j]
+    for k in range(4):
+        # along the body to the next joint, or to the foot
+        a, b, d = (at[k, 0], at[k, 1], at[k, 2]) if k < 3 else (foot[0], foot[1], foot[2])
+        rx = R[0, 0] * a + R[0, 1] * b + R[0, 2] * d
+        ry = R[1, 0] * a + R[1, 1] * b + R[1, 2] * d
+        rz = R[2, 0] * a + R[2, 1] * b + R[2, 2] * d
+        p[0] += rx
+        p[1] += ry
+        p[2] += rz
+        sx = w[1] * rz - w[2] * ry
+        sy = w[2] * rx - w[0] * rz
+        sz = w[0] * ry - w[1] * rx
+        u[0] += sx
+        u[1] += sy
+        u[2] += sz
+        c[0] += g[1] * rz - g[2] * ry + w[1] * sz - w[2] * sy
+        c[1] += g[2] * rx - g[0] * rz + w[2] * sx - w[0] * sz
+        c[2] += g[0] * ry - g[1] * rx + w[0] * sy - w[1] * sx
+        if k == 3:
+            break
+        product(R, placed[k], S)
+        x, y, z = axes[k, 0], axes[k, 1], axes[k, 2]
+        for i in range(3):
+            origins[k, i] = p[i]
+            turns[k, i] = S[i, 0] * x + S[i, 1] * y + S[i, 2] * z
+        rate = v[iv[k]]
+        tx, ty, tz = rate * turns[k, 0], rate * turns[k, 1], rate * turns[k, 2]
+        g[0] += w[1] * tz - w[2] * ty
+        g[1] += w[2] * tx - w[0] * tz
+        g[2] += w[0] * ty - w[1] * tx
+        w[0] += tx
+        w[1] += ty
+        w[2] += tz
+        # Rodrigues: S exp(angle axis)
+        angle = q[iq[k]]
+        s = np.sin(angle)
+        e = np.cos(angle)
+        f = 1.0 - e
+        for i in range(3):
+            h0, h1, h2 = S[i, 0], S[i, 1], S[i, 2]
+            along = (h0 * x + h1 * y + h2 * z) * f
+            # row times the rotation: row e + axis (row . axis) (1 - e) + (row x axis) s
+            R[i, 0] = h0 * e + x * along + (h1 * z - h2 * y) * s
+            R[i, 1] = h1 * e + y * along + (h2 * x - h0 * z) * s
+            R[i, 2] = h2 * e + z * along + (h0 * y - h1 * x) * s
+
+
+@jit
+def point_jacobian(point, R0, p0, origins, turns, Jb, Jl):  # type: ignore[no-untyped-def]
+    """Jacobian of a point of the last body: Jb (3, 6) of the base, in its own axes, Jl (3, 3) of the leg."""
+    rx = point[0] - p0[0]
+    ry = point[1] - p0[1]
+    rz = point[2] - p0[2]
+    for j in range(3):
+        a, b, c = R0[0, j], R0[1, j], R0[2, j]
+        Jb[0, j] = a
+        Jb[1, j] = b
+        Jb[2, j] = c
+        Jb[0, 3 + j] = b * rz - c * ry
+        Jb[1, 3 + j] = c * rx - a * rz
+        Jb[2, 3 + j] = a * ry - b * rx
+        x = point[0] - origins[j, 0]
+        y = point[1] - origins[j, 1]
+        z = point[2] - origins[j, 2]
+        a, b, c = turns[j, 0], turns[j, 1], turns[j, 2]
+        Jl[0, j] = b * z - c * y
+        Jl[1, j] = c * x - a * z
+        Jl[2, j] = a * y - b * x
+
+
+@jit
+def inverse3(A, out):  # type: ignore[no-untyped-def]
+    """``out = A^-1``; ``|det A|`` over the product of its columns' lengths (0: singular, 1: orthogonal)."""
+    c00 = A[1, 1] * A[2, 2] - A[1, 2] * A[2, 1]
+    c01 = A[1, 2] * A[2, 0] - A[1, 0] * A[2, 2]
+    c02 = A[1, 0] * A[2, 1] - A[1, 1] * A[2, 0]
+    det = A[0, 0] * c00 + A[0, 1] * c01 + A[0, 2] * c02
+    size = 1.0
+    for j in range(3):
+        size *= np.sqrt(A[0, j] * A[0, j] + A[1, j] * A[1, j] + A[2, j] * A[2, j])
+    if not size > 0.0 or det == 0.0:
+        return 0.0
+    s = 1.0 / det
+    out[0, 0] = c00 * s
+    out[1, 0] = c01 * s
+    out[2, 0] = c02 * s
+    out[0, 1] = (A[0, 2] * A[2, 1] - A[0, 1] * A[2, 2]) * s
+    out[1, 1] = (A[0, 0] * A[2, 2] - A[0, 2] * A[2, 0]) * s
+    out[2, 1] = (A[0, 1] * A[2, 0] - A[0, 0] * A[2, 1]) * s
+    out[0, 2] = (A[0, 1] * A[1, 2] - A[0, 2] * A[1, 1]) * s
+    out[1, 2] = (A[0, 2] * A[1, 0] - A[0, 0] * A[1, 2]) * s
+    out[2, 2] = (A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0]) * s
+    return abs(det) / size
+
+
+@jit
+def log3(W, R, out):  # type: ignore[no-untyped-def]
+    """Rotation vector of ``W R^T``, W (9,) row by row, R (3, 3)."""
+    e = np.empty((3, 3))
+    for i in range(3):
+        for j in range(3):
+            e[i, j] = W[3 * i] * R[j, 0] + W[3 * i + 1] * R[j, 1] + W[3 * i + 2] * R[j, 2]
+    x = 0.5 * (e[2, 1] - e[1, 2])
+    y = 0.5 * (e[0, 2] - e[2, 0])
+    z = 0.5 * (e[1, 0] - e[0, 1])
+    s = np.sqrt(x * x + y * y + z * z)
+    c = 0.5 * (e[0, 0] + e[1, 1] + e[2, 2] - 1.0)
+    angle = np.arctan2(s, c)
+    if c > -0.9:
+        f = angle / s if s > 1e-7 else 1.0 + s * s / 6.0
+        out[0] = f * x
+        out[1] = f * y
+        out[2] = f * z
+        return
+    # Near half a turn the axis comes from the symmetric part, its sign from the skew one.
+    k = 0
+    for i in range(1, 3):
+        if e[i, i] > e[k, k]:
+            k = i
+    length = 0.0
+    for i in range(3):
+        out[i] = 0.5 * (e[i, k] + e[k, i])
+    out[k] -= c
+    for i in range(3):
+        length += out[i] * out[i]
+    f = angle / np.sqrt(length)
+    if x * out[0] + y * out[1] + z * out[2] < 0.0:
+        f = -f
+    for i in range(3):
+        out[i] *= f
+
+
+@jit
+def eliminate(B, G, n):  # type: ignore[no-untyped-def]
+    """``G <- B^-1 G`` for B (6, 6), G (6, n), with pivoting by rows; smallest pivot over the largest."""
+    least = np.inf
+    most = 0.0
+    for k in range(6):
+        p = k
+        for i in range(k + 1, 6):
+            if abs(B[i, k]) > abs(B[p, k]):
+                p = i
+        if p != k:
+            for j in range(k, 6):
+                B[k, j], B[p, j] = B[p, j], B[k, j]
+            for j in range(n):
+                G[k, j], G[p, j] = G[p, j], G[k, j]
+        size = abs(B[k, k])
+        least = min(least, size)
+        most = max(most, size)
+        if not size > 0.0:
+            return 0.0
+        for i in range(k + 1, 6):
+            f = B[i, k] / B[k, k]
+            if f != 0.0:
+                for j in range(k + 1, 6):
+                    B[i, j] -= f * B[k, j]
+                for j in range(n):
+                    G[i, j] -= f * G[k, j]
+    for k in range(5, -1, -1):
+        f = 1.0 / B[k, k]
+        for j in range(n):
+            G[k, j] *= f
+        for i in range(k):
+            f = B[i, k]
+            if f != 0.0:
+                for j in range(n):
+                    G[i, j] -= f * G[k, j]
+    return least / most

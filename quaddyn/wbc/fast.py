@@ -1,0 +1,337 @@
+"""`FastTick`: the compiled tick of a base on four legs of three revolute joints, for the elements that it knows.
+
+It answers None whenever the dense path must decide: other robots, elements or contacts than it knows, legs near a
+singularity, and a level 0 that cannot be met (the dense path then shares out the violation over the strict rows too).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+
+from ..dynamics import State
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from .constraints import Constraint, ContactMotion, FrictionPyramid, NormalForce, TorqueLimits, TorqueRate
+from .contacts import ContactSettings, Switch
+from .forces import ForceTask
+from .joint_bounds import JointBounds
+from .motion import ComTask, FootTask, FrameOrientationTask, PostureTask
+from .scales import Scales
+from .task import Task
+
+Element = Task | ForceTask | Constraint
+
+#: Violation of level 0 [m/s^2] and KKT residual up to which a compiled tick stands.
+VIOLATION, KKT = 1e-9, 1e-9
+
+#: Rounds of the active set per level, after which the dense path looks at it.
+ROUNDS = 200
+
+#: Where an answer holds torques, accelerations, forces, violation, KKT residual and ranks, as in `compiled_tick`.
+TAU, ACCELERATION, FORCE = slice(0, 12), slice(12, 30), slice(30, 42)
+VIOLATED, RESIDUAL, RANK = 42, 43, 45
+
+
+class FastTick:
+    """Everything that compiled ticks of one controller share; make it with `FastTick.of`.
+
+    Args:
+        robot: a base with four legs of three revolute joints, nothing else actuated.
+        elements: levels of known elements.
+        settings: contacts, the four feet.
+        switches: how much of each there is.
+        scales: natural units.
+        dt: control period [s].
+        tolerance: relative, of rank.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        elements: Sequence[Sequence[Element]],
+        settings: Mapping[str, ContactSettings],
+        switches: Mapping[str, Switch],
+        *,
+        scales: Scales,
+        dt: float,
+        tolerance: float,
+    ) -> None:
+        from ..hierarchy.compiled import float_work, int_work  # imports numba
+        from . import compiled_tick as core
+
+        self._core, self._tick = core, core.tick
+        self.robot, self._tolerance = robot, tolerance
+        self._feet = robot.feet
+        self._settings = tuple(settings[foot] for foot in self._feet)
+        self._switches = tuple(switches[foot] for foot in self._feet)
+        self._geometry, self._index, axes, feet = _legs(robot)
+        self._extra = np.zeros(core.EXTRA)
+        self._extra[core.GRAVITY : core.MASS] = robot.model.gravity.linear
+        self._extra[core.MASS], self._extra[core.LENGTH] = scales.mass, scales.length
+        self._extra[core.AXES : core.FEET], self._extra[core.FEET : core.OFFSET] = axes.ravel(), feet.ravel()
+        self._extra[core.PERIOD] = dt
+        self._extra[core.OFFSET : core.BEFORE] = np.eye(3).ravel()
+        self._before = self._extra[core.BEFORE : core.HAS_BEFORE]
+        self._com_at = self._extra[core.COM_AT : core.COM_SPEED]
+        self._com_speed = self._extra[core.COM_SPEED : core.EXTRA]
+
+        # The elements' numbers side by side, and a program that says where each one's begin.
+        self._fixed: list[tuple[Array, Element]] = []
+        self._blocks: list[tuple[Array, Task]] = []
+        self._programs: list[Any] = []
+        program, start = [], 0
+        sizes = [(k, element, _size(element)) for k, level in enumerate(elements) for element in level]
+        self._numbers = np.zeros(sum(size for *_, size in sizes) + 1)
+        faces = [element.faces for _, element, _ in sizes if isinstance(element, FrictionPyramid)]
+        self._faces = faces[0] if faces else 0
+        for k, element, size in sizes:
+            part = self._numbers[start : start + size]
+            more = 0
+            if isinstance(element, Task):
+                self._blocks.append((part, element))
+                if isinstance(element, FootTask):
+                    more = self._feet.index(element.frame)
+                elif isinstance(element, FrameOrientationTask):
+                    frame = robot.model.frames[element.frame_id]
+                    self._extra[core.OFFSET : core.BEFORE] = frame.placement.rotation.ravel()
+            else:
+                self._fixed.append((part, element))
+                if isinstance(element, FrictionPyramid):
+                    more = self._faces
+            program.append((k, element.code, start, more))
+            start += size
+        self._program = np.array(program, dtype=np.int64).reshape(-1, 4)
+        self.levels = len(elements)
+        self._shared = frozenset(e.frame for _, e, _ in sizes if isinstance(e, FootTask))
+        self._write_fixed()
+
+        n, K = 24, self.levels + 1
+        rows = 24 + 12 * len(sizes)
+        P = sum(
+            4 * self._faces if isinstance(e, FrictionPyramid) else 4 if isinstance(e, NormalForce) else 12
+            for _, e, _ in sizes
+            if isinstance(e, Constraint)
+        )
+        self._contacts = np.zeros((4, core.FACES + 3 * self._faces))
+        self._seen: list[object] = [None] * 4
+        self._last: Any = np.zeros((K + 1) * max(P, 1), dtype=np.int8)
+        self._working: Any = np.zeros_like(self._last)
+        self._answer = np.zeros(core.RANK + K)
+        self._floats = np.zeros(float_work(n, rows + P + 2 * n, P))
+        self._ints = np.zeros(2 * K + 2 + int_work(n, rows + P + 2 * n, P), dtype=np.int64)
+        self._work = np.zeros(1000 + 40 * (n + 1) + rows * (n + 2) + P * (n + 2) + (K + 1) * P + 8 * K + 200)
+        self._pattern: tuple[int, ...] | None = None
+        self._guessed, self._good = False, False
+
+    @staticmethod
+    def of(
+        robot: Robot,
+        elements: Sequence[Sequence[Element]],
+        settings: Mapping[str, ContactSettings],
+        switches: Mapping[str, Switch],
+        *,
+        scales: Scales,
+        dt: float,
+        tolerance: float,
+    ) -> FastTick | None:
+        """A `FastTick`, or None where the robot, an element or a contact is not of the kinds that it knows."""
+        if not _known_robot(robot) or tuple(settings) != robot.feet:
+            return None
+        codes = [e.code for level in elements for e in level]
+        if any(codes.count(code) > 1 for code in (ContactMotion.code, FrictionPyramid.code)):
+            return None
+        if not elements or not any(type(e) is ContactMotion for e in elements[0]):
+            return None
+        for k, level in enumerate(elements):
+            for element in level:
+                if not _known(robot, element) or (k == 0) == isinstance(element, Task | ForceTask):
+                    return None
+        return FastTick(robot, elements, settings, switches, scales=scales, dt=dt, tolerance=tolerance)
+
+    def forget(self) -> None:
+        """Start cold."""
+        self._pattern, self._good = None, False
+
+    def _write_fixed(self) -> None:
+        """Numbers of constraints and force tasks, which may be set at any time."""
+        for part, e in self._fixed:
+            if isinstance(e, ContactMotion):
+                part[0] = e.damping
+            elif isinstance(e, TorqueLimits):
+                part[:] = e.limits
+            elif isinstance(e, TorqueRate):
+                part[:] = e.rate
+            elif isinstance(e, JointBounds):
+                part[0], part[1], part[2] = e.horizon, e.recovery, float(e.viability)
+                part[3:15], part[15:27], part[27:39], part[39:51] = e.lower, e.upper, e.velocity, e.acceleration
+            elif isinstance(e, ForceTask):
+                part[0] = e.weight
+                part[1:5] = [e.contacts is None or foot in e.contacts for foot in self._feet]
+                part[5:17] = e.block[1:]
+
+    def _write_contacts(self) -> bool:
+        """The contacts' numbers; whether all are of the kind that this path knows."""
+        numbers = self._contacts
+        for i, settings in enumerate(self._settings):
+            contact, switch = settings.contact, self._switches[i]
+            share = switch.share
+            row = numbers[i]
+            key = (id(contact), settings.minimum, settings.maximum)
+            if self._seen[i] != key:
+                if settings.role != "unilateral" or contact.kind != "point" or contact.offset.any():
+                    return False
+                row[2], row[3], row[4] = contact.radius, settings.minimum, settings.maximum
+                row[5:8] = contact.normal
+                if self._faces:
+                    faces = settings.faces(self._faces, np.eye(3))
+                    if len(faces) != self._faces:
+                        return False  # without friction there is one row more
+                    row[8:] = faces.ravel()
+                self._seen[i] = key
+                self._kept = self._settings  # contacts are known by identity: keep them alive
+            row[0], row[1] = share, switch.cap
+            if 0.0 < share < 1.0 and settings.frame not in self._shared:
+                return False
+        return True
+
+    def solve(self, state: State, tau_before: Array | None) -> Array | None:
+        """One tick.
+
+        Args:
+            state: the robot's state.
+            tau_before: (12,) torques of the tick before, None on the first.
+
+        Returns:
+            Numbers as `compiled_tick` lays them out, overwritten by the next tick; None if the dense path must decide.
+        """
+        if not self._write_contacts():
+            return None
+        for part, task in self._blocks:
+            part[:] = task.block
+        self._write_fixed()
+        if tau_before is None:
+            self._extra[self._core.HAS_BEFORE] = 0.0
+        else:
+            self._extra[self._core.HAS_BEFORE] = 1.0
+            self._before[:] = tau_before
+        self._com_at[:] = state.com
+        self._com_speed[:] = state.com_velocity
+        pattern = tuple([(switch.share > 0.0) + (switch.share >= 1.0) for switch in self._switches])
+        answer = self._answer
+        self._guessed = self._good and pattern == self._pattern
+        self._last, self._working = self._working, self._last
+        outcome = self._tick(
+            state.q, state.v, state.M, state.h, self._geometry, self._index, self._program, self._numbers,
+            self._contacts, self._extra, self._last, self._guessed, self._tolerance, ROUNDS, self._working, answer,
+            self._floats, self._ints, self._work,
+        )  # fmt: skip
+        self._pattern = pattern
+        self._good = outcome == 0
+        if outcome or not (answer[VIOLATED] <= VIOLATION and answer[RESIDUAL] <= KKT):
+            return None
+        return answer
+
+    def inputs(self, state: State) -> dict[str, Array]:
+        """Copies of what the last tick was told, for `rerun`; `state` must be that of the tick, made anew."""
+        arrays = {"M": state.M, "h": state.h, "geometry": self._geometry, "index": self._index}
+        arrays |= {"program": self._program, "numbers": self._numbers, "contacts": self._contacts}
+        arrays |= {"extra": self._extra, "last": self._last, "options": np.array([self._guessed, self._tolerance])}
+        arrays["sizes"] = np.array([len(x) for x in (self._answer, self._floats, self._ints, self._work)])
+        return {name: np.array(array) for name, array in arrays.items()}
+
+
+def rerun(q: Array, v: Array, inputs: Mapping[str, Array]) -> Array:
+    """The answer to `FastTick.inputs`, bit for bit that of the tick they are of."""
+    from . import compiled_tick as core
+
+    names = ("geometry", "index", "program", "numbers", "contacts", "extra", "last")
+    q, v, M, h = (np.array(array) for array in (q, v, inputs["M"], inputs["h"]))
+    for array in (q, v, M, h):
+        array.flags.writeable = False  # as a State's are: the same compiled code
+    guessed, tolerance = inputs["options"]
+    answer, floats, ints, work = (np.zeros(int(size)) for size in inputs["sizes"])
+    core.tick(
+        q, v, M, h, *(inputs[name] for name in names), bool(guessed), float(tolerance), ROUNDS,
+        np.zeros_like(inputs["last"]), answer, floats, ints.astype(np.int64), work,
+    )  # fmt: skip
+    return answer
+
+
+def _size(element: Element) -> int:
+    """How many numbers an element has."""
+    if isinstance(element, Task):
+        return len(element.block)
+    if isinstance(element, ForceTask):
+        return 17
+    return {ContactMotion: 1, TorqueLimits: 12, TorqueRate: 12, JointBounds: 51}.get(type(element), 0)
+
+
+def _known(robot: Robot, element: Element) -> bool:
+    kind = type(element)
+    if kind is FootTask:
+        return element.frame in robot.feet  # type: ignore[union-attr]
+    if kind is FrameOrientationTask:
+        return bool(robot.model.frames[element.frame_id].parentJoint == 1)  # type: ignore[union-attr]
+    if kind is PostureTask:
+        return np.array_equal(element.index, robot.actuated_index)  # type: ignore[union-attr]
+    if kind is ForceTask:
+        return element.contacts is None or set(element.contacts) <= set(robot.feet)  # type: ignore[union-attr]
+    known = (ComTask, ContactMotion, FrictionPyramid, NormalForce, TorqueLimits, TorqueRate, JointBounds)
+    return kind in known
+
+
+def _known_robot(robot: Robot) -> bool:
+    """A free base, four legs of three revolute joints each that hang on it, and no other joint."""
+    model = robot.model
+    if robot.root != "free" or robot.nv != 18 or robot.nu != 12 or len(robot.feet) != 4 or len(robot.legs) != 4:
+        return False
+    seen: set[int] = set()
+    for foot in robot.feet:
+        names = robot.legs[foot].joints
+        if len(names) != 3:
+            return False
+        before = 1
+        for name in names:
+            joint = model.getJointId(name)
+            if name not in robot.actuated or model.parents[joint] != before or _axis(model, joint) is None:
+                return False
+            seen.add(joint)
+            before = joint
+        if model.frames[robot.frame_id(foot)].parentJoint != before:
+            return False
+    return len(seen) == 12
+
+
+def _axis(model: pin.Model, joint: int) -> Array | None:
+    """(3,) unit axis of a revolute joint with one angle, in its own coordinates; None for other joints."""
+    kind = model.joints[joint]
+    if kind.nq != 1 or kind.nv != 1:
+        return None
+    data = kind.createData()
+    kind.calc(data, np.zeros(model.nq))
+    S = np.asarray(data.S, dtype=np.float64).reshape(-1)
+    if S.shape != (6,) or S[:3].any() or abs(float(np.linalg.norm(S[3:])) - 1.0) > 1e-12:
+        return None
+    return np.array(S[3:])
+
+
+def _legs(robot: Robot) -> tuple[Array, Any, Array, Array]:
+    """(geometry, index, axes, feet) as `compiled_tick.tick` wants them."""
+    model = robot.model
+    geometry, index = np.zeros((4, 12, 3)), np.zeros((3, 4, 3), dtype=np.int64)
+    axes, feet = np.zeros((4, 3, 3)), np.zeros((4, 3))
+    for k, foot in enumerate(robot.feet):
+        for i, name in enumerate(robot.legs[foot].joints):
+            joint = model.getJointId(name)
+            placement = model.jointPlacements[joint]
+            geometry[k, 3 * i : 3 * i + 3], geometry[k, 9 + i] = placement.rotation, placement.translation
+            axis = _axis(model, joint)
+            assert axis is not None
+            axes[k, i] = axis
+            index[:, k, i] = model.idx_qs[joint], model.idx_vs[joint], robot.actuated.index(name)
+        feet[k] = model.frames[robot.frame_id(foot)].placement.translation
+    return geometry, index, axes, feet
