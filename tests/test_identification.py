@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import quaddyn as qd
 from quaddyn.cli import app
+from quaddyn.contact import contact_jacobian
 from quaddyn.control import JointPD, gravity_compensation
 from quaddyn.identification import (
     Accumulator,
@@ -595,3 +596,74 @@ def test_an_arm_is_identified_from_encoders_and_torques_alone(ur5: qd.Robot) -> 
     assert found.inconsistent == ()
     states = motion.at(rng.uniform(0.0, motion.period, 300))
     assert np.all(error(ur5, found, delta, states) < deviation)
+
+
+# -- what is measured ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("root", ["free", "planar"])
+def test_measured_forces_enter_as_those_of_inverse_dynamics(root: str) -> None:
+    robot, rng = qd.load("go2", root=root), np.random.default_rng(0)
+    dyn, measure = qd.Dynamics(robot), Measured(robot)
+    q, v, a = random_states(robot, 5, rng)
+    tau, f, w = rng.standard_normal((5, robot.nu)), rng.standard_normal((5, 3)), rng.standard_normal((5, 6))
+    at_frame = measure.force(Samples(q, v, a, tau, {"FL": f, "base": w}))
+    on_ground = measure.force(Samples(q, v, a, tau, {"RR": f}, "ground"))
+    for k in range(5):
+        pushed = dyn.rnea(q[k], v[k], a[k]) - dyn.rnea(q[k], v[k], a[k], fext={"FL": f[k], "base": w[k]})
+        np.testing.assert_allclose(at_frame[k], robot.expand(tau[k]) + pushed, atol=1e-12)
+        J = contact_jacobian(dyn.update(q[k], v[k]), "RR")
+        np.testing.assert_allclose(on_ground[k], robot.expand(tau[k]) + J.T @ f[k], atol=1e-12)
+
+
+def test_a_planar_root_and_a_passive_joint_are_identified_too() -> None:
+    for options in ({"root": "planar"}, {"root": "fixed", "actuated": qd.load("go2").actuated[:-1]}):
+        robot, rng = qd.load("go2", **options), np.random.default_rng(0)
+        delta, base = another_machine(robot, rng), base_parameters(robot)
+        q, v, a = random_states(robot, 300, rng)
+        y = StackedRegressor(robot)(q, v, a) @ delta
+        tau, rest = y[:, robot.actuated_index], np.setdiff1d(np.arange(robot.nv), robot.actuated_index)
+        J = Measured(robot).jacobians(Samples(q, v, a, tau, dict.fromkeys(robot.feet, np.zeros((300, 3)))))
+        f = np.einsum("nij,nj->ni", np.linalg.pinv(J[:, :, rest].transpose(0, 2, 1)), y[:, rest])
+        tau = (y - np.einsum("nij,ni->nj", J, f))[:, robot.actuated_index]
+        samples = Samples(q, v, a, tau, {foot: f[:, 3 * i : 3 * i + 3] for i, foot in enumerate(robot.feet)})
+        found = identify(base, samples, method="least_squares")
+        np.testing.assert_allclose(found.beta, base.of(delta), atol=1e-9 * np.abs(base.of(delta)).max())
+
+
+def test_what_noise_and_prior_may_be(go2: qd.Robot, sample: Samples) -> None:
+    base = base_parameters(go2)
+    empty = Samples(*(x[:0] for x in (sample.q, sample.v, sample.a, sample.tau)))
+    gathered = Accumulator(base)
+    gathered.add(empty)
+    with pytest.raises(qd.ArgumentError, match="none"):
+        solve(gathered)
+    gathered.add(sample)
+    gathered.add(empty)
+    assert solve(gathered, method="weighted").samples == 50
+    for options, word in (
+        ({"torque_noise": np.ones(3)}, "torque_noise"),
+        ({"torque_noise": np.nan}, "torque_noise"),
+        ({"torque_noise": 1.0, "root_noise": 0.0}, "root_noise"),
+        ({"torque_noise": 1.0, "force_noise": -1.0}, "force_noise"),
+    ):
+        with pytest.raises(qd.ArgumentError, match=word):
+            Accumulator(base, **options)  # type: ignore[arg-type]
+    for prior in (np.ones(3), np.full(169, np.nan)):
+        with pytest.raises(qd.ArgumentError, match="prior"):
+            solve(gathered, prior=prior)
+    with pytest.raises(qd.ArgumentTypeError, match="robot"):
+        identify("go2", sample)  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentError, match="none"):
+        solve(gathered).validate(empty)
+
+
+@settings(max_examples=15, deadline=None)
+@given(size=st.floats(-6.0, 6.0), weight=st.floats(-6.0, 6.0), seed=st.integers(0, 2**31))
+def test_consistent_fits_stay_valid_at_absurd_scales(size: float, weight: float, seed: int) -> None:
+    """Torques a million times too large or small, a prior a million times too strong or weak."""
+    robot, rng = qd.load("planar_3r"), np.random.default_rng(seed)
+    q, v, a = random_states(robot, 20, rng)
+    tau = 10.0**size * rng.standard_normal((20, robot.nu))
+    found = identify(robot, Samples(q, v, a, tau), torque_noise=1.0, prior_weight=10.0**weight)
+    assert found.inconsistent == ()
+    assert np.isfinite(found.covariance).all()
+    assert np.isfinite(found.delta).all()

@@ -242,9 +242,9 @@ def solve(
     if not (np.isfinite(prior_weight) and prior_weight > 0.0):
         raise ArgumentError(f"prior_weight: expected a positive number, got {prior_weight}")
     before = Dynamics(gathered.robot).parameters(inertial=base.inertial) if prior is None else np.asarray(prior, float)
+    if before.shape != (len(base.names),) or not np.isfinite(before).all():
+        raise ArgumentError(f"prior: expected {len(base.names)} finite parameters, got {before.shape} or others")
     start = base.of(before)
-    if not np.isfinite(before).all():
-        raise ArgumentError("prior: every entry must be finite")
     iterations, converged = 0, True
     R = gathered.weighted(np.ones(gathered.robot.nv))
     known = gathered.noise is not None

@@ -109,7 +109,9 @@ class Accumulator:
             raise ArgumentError("force_noise: needs torque_noise, against which it is weighed")
         self.noise: Array | None = None
         if torque_noise is not None:
-            motors = np.broadcast_to(np.asarray(torque_noise, dtype=np.float64), (robot.nu,))
+            motors = np.asarray(torque_noise, dtype=np.float64)
+            if motors.shape not in ((), (robot.nu,)):
+                raise ArgumentError(f"torque_noise: expected a number or {robot.nu} of them, got shape {motors.shape}")
             rest = float(motors.mean()) if root_noise is None else float(root_noise)
             self.noise = np.full(robot.nv, rest)
             self.noise[robot.actuated_index] = motors
