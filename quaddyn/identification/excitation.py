@@ -77,8 +77,8 @@ def exciting_trajectory(
 ) -> FourierTrajectory:
     """A trajectory of all joints of a robot with a fixed root, within its limits, of small condition number.
 
-    An evolution strategy with one parent and a step size that adapts (Rechenberg's one-fifth rule) searches over the
-    Fourier coefficients; every candidate is scaled to the limits of position, velocity and acceleration, so that all
+    An evolution strategy with one parent goes round the joints and changes the Fourier coefficients of one at a time, by
+    steps that adapt joint by joint (Rechenberg's one-fifth rule); every candidate is scaled to the limits of position, velocity and acceleration, so that all
     are feasible.  The same seed gives the same motion.
 
     Args:
@@ -120,15 +120,19 @@ def exciting_trajectory(
     candidates = [rng.standard_normal(shape) for _ in range(20)]
     costs = [search.cost(x) for x in candidates]
     best = int(np.argmin(costs))
-    x, cost, step, first = candidates[best], costs[best], 0.3, costs[best]
-    x = x / np.abs(x).max()
+    x, cost, first = candidates[best], costs[best], costs[best]
+    # Scaling to the limits makes the length of a joint's coefficients meaningless: it is kept at one.
+    x = x / np.sqrt((x**2).mean(axis=(0, 2), keepdims=True))
+    steps = np.full(machine.nv, 0.5)
     for k in range(iterations):
-        trial = x + step * rng.standard_normal(shape) * (rng.random(shape) < 0.5)
+        j, trial = k % machine.nv, x.copy()
+        trial[:, j] += steps[j] * rng.standard_normal(trial[:, j].shape)
+        trial[:, j] /= np.sqrt((trial[:, j] ** 2).mean())
         new = search.cost(trial)
         if new < cost:
-            x, cost, step = trial / np.abs(trial).max(), new, min(1.5 * step, 1.0)
+            x, cost, steps[j] = trial, new, min(1.5 * steps[j], 2.0)
         else:
-            step = max(step * 1.5**-0.25, 1e-3)
+            steps[j] = max(steps[j] * 1.5**-0.25, 1e-2)
         if progress is not None:
             progress((k + 1) / iterations)
     start, sines, cosines = search.feasible(x)
