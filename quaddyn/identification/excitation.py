@@ -77,9 +77,9 @@ def exciting_trajectory(
 ) -> FourierTrajectory:
     """A trajectory of all joints of a robot with a fixed root, within its limits, of small condition number.
 
-    An evolution strategy with one parent goes round the joints and changes the Fourier coefficients of one at a time, by
-    steps that adapt joint by joint (Rechenberg's one-fifth rule); every candidate is scaled to the limits of position, velocity and acceleration, so that all
-    are feasible.  The same seed gives the same motion.
+    An evolution strategy with one parent goes round the joints and changes the Fourier coefficients of one at a time,
+    by steps that adapt joint by joint (Rechenberg's one-fifth rule); every candidate is scaled to the limits of
+    position, velocity and acceleration, so that all are feasible.  The same seed gives the same motion.
 
     Args:
         robot: with a fixed root (for a legged robot: its trunk on a stand), or its `base_parameters`.
