@@ -360,7 +360,7 @@ def test_inertial_of_inverts_the_parameters_of_a_robot(go2: qd.Robot) -> None:
 @pytest.mark.parametrize("name", ["ur5", "z1", "planar_3r", "double_pendulum_continuous", "solo12"])
 def test_exciting_motion_obeys_the_limits_starts_at_rest_and_beats_chance(name: str) -> None:
     robot = qd.load(name, root="fixed")
-    iterations = 15 if name == "solo12" else 30
+    iterations = 60 if name == "solo12" else 30
     shares: list[float] = []
     motion = exciting_trajectory(robot, iterations=iterations, seed=4, progress=shares.append)
     q, v, a = motion.at(np.linspace(0.0, 2.0 * motion.period, 4001))
