@@ -60,7 +60,7 @@ def run(clock: Clock, seconds: float, dt: float = 1e-3) -> np.ndarray:
 def test_feet_stand_as_long_as_the_duty_factor_says(name: str) -> None:
     gait, clock = GAITS[name], Clock(name, 0.2)
     clock.start()
-    run(clock, 2.0 * clock.period)
+    run(clock, 6.0 * clock.period)  # to come from a trot, where it does
     stance = run(clock, 10.0 * clock.period)
     np.testing.assert_allclose(stance.mean(axis=0), gait.duty, atol=0.01)
     least = {"crawl": 3, "walk": 2, "trot": 2, "pace": 2, "bound": 2}[name]
@@ -71,7 +71,7 @@ def test_feet_stand_as_long_as_the_duty_factor_says(name: str) -> None:
         np.testing.assert_array_equal(stance[:, i], stance[:, j])
 
 
-@pytest.mark.parametrize("name", MOVING)
+@pytest.mark.parametrize("name", ["crawl", "walk", "trot"])
 def test_no_swing_is_cut_short_by_start_or_stop(name: str) -> None:
     clock = Clock(name, 0.2)
     clock.start()
@@ -157,6 +157,7 @@ def test_the_aim_is_a_motion_of_the_pendulum_over_its_own_pressure(
     fastest = 0.7 * go2.length / (gait.duty * gait.period * go2.time)  # a foot goes back by 0.7 l on the ground
     clock.start()
     feet = go2.stance.copy()
+    settled = 0.1 if gait.spread == (1.0, 1.0) else 6.0  # [cycles]: those with a narrow footprint start as a trot
     xi = pressure = None
     c, worst, off = np.zeros(2), 0.0, 0.0
     for _ in range(4000):
@@ -167,7 +168,7 @@ def test_the_aim_is_a_motion_of_the_pendulum_over_its_own_pressure(
         assert aim.shares.sum() == pytest.approx(1.0) and (aim.shares >= 0.0).all()
         assert not aim.shares[~clock.stance].any()
         np.testing.assert_allclose(aim.shares @ feet, aim.pressure, atol=1e-12)
-        if xi is not None and clock.phase > 0.1:
+        if xi is not None and clock.phase > settled:
             middle = 0.5 * (pressure + aim.pressure)
             worst = max(worst, np.abs((aim.divergent - xi) / dt - preview.omega * (xi - middle)).max())
         xi, pressure = aim.divergent, aim.pressure
@@ -178,7 +179,7 @@ def test_the_aim_is_a_motion_of_the_pendulum_over_its_own_pressure(
         course.advance(dt)
         for i in np.flatnonzero(clock.stance & ~before):
             when = np.full(4, (0.5 * clock.duty - (clock.phase - clock.offsets[i]) % 1.0) * clock.period)
-            feet[i] = footholds(course, when, go2.stance)[i]
+            feet[i] = footholds(course, when, go2.stance * clock.spread)[i]
     assert worst < 0.35 * go2.speed * 0.5  # but for the instants of exchange, whose loads change within some ms
     assert off < 0.4 * go2.length  # a crawl sways widely, but nothing runs away
 

@@ -69,11 +69,14 @@ class Aim:
         pressure: (2,) the wanted centre of pressure, world [m].
         divergent: (2,) the wanted divergent component of motion ``c + cdot / omega``, world [m].
         shares: (4,) of the weight on each foot.
+        open: how far `divergent` would move if all footholds to come moved by 1: the part of the future's weight, in
+            (0, 1], that does not rest on the feet that stand now; 0 for who stands for good.
     """
 
     pressure: Array
     divergent: Array
     shares: Array
+    open: float
 
 
 class Preview:
@@ -113,7 +116,7 @@ class Preview:
         self._weights[1:] += decay[:-1] * growing
         self._rest, self._end = float(decay[-1]), float(times[-1])
         self._kernel = aim
-        self._out = np.empty(10)
+        self._out = np.empty(11)
 
     def aim(self, clock: Clock, course: Course, feet: Array) -> Aim:
         """What the centre of mass is to do now.
@@ -125,7 +128,7 @@ class Preview:
         """
         if not clock.running:
             middle = feet.mean(axis=0)
-            return Aim(middle, middle, np.full(4, 0.25))
+            return Aim(middle, middle, np.full(4, 0.25), 0.0)
         out = self._out
         self._kernel(
             clock.phase,
@@ -139,14 +142,16 @@ class Preview:
             course.position,
             course.yaw,
             course.velocity,
-            self.stance,
+            self.stance * clock.spread,
             self._step,
             self._weights,
             out,
         )
         # Beyond the samples the pressure goes on as the course goes at their end.
         onward = course.world_velocity(self._end) / self.omega
-        return Aim(out[0:2].copy(), out[2:4] + self._rest * (out[4:6] + onward), out[6:10].copy())
+        return Aim(
+            out[0:2].copy(), out[2:4] + self._rest * (out[4:6] + onward), out[6:10].copy(), float(out[10]) + self._rest
+        )
 
 
 def footholds(course: Course, times: Array, stance: Array) -> Array:

@@ -22,12 +22,15 @@ class Gait:
         period: of one cycle, in units of ``sqrt(l / g)``; see `Proportions.time`.
         duty: share of the period that each foot is on the ground, in [0.5, 1].
         offsets: phase of each foot's touchdown in [0, 1), in the order FL, FR, RL, RR.
+        spread: length and width of the footprint, as shares of those at home.  Gaits that stand on one side or one end
+            have the other feet's weight fall that way, ``(c - z) g / h`` at a time, and friction limits how wide.
     """
 
     name: str
     period: float
     duty: float
     offsets: tuple[float, float, float, float]
+    spread: tuple[float, float] = (1.0, 1.0)
 
     def __post_init__(self) -> None:
         if not (np.isfinite(number("period", self.period)) and self.period > 0.0):
@@ -37,23 +40,27 @@ class Gait:
         if len(self.offsets) != 4 or not all(0.0 <= number("offsets", o) < 1.0 for o in self.offsets):
             raise ArgumentError(f"offsets: expected four phases in [0, 1), FL FR RL RR, got {self.offsets}")
 
+        if len(self.spread) != 2 or not all(0.0 < number("spread", s) <= 2.0 for s in self.spread):
+            raise ArgumentError(f"spread: expected two shares in (0, 2], along and across, got {self.spread}")
+
     @property
     def moves(self) -> bool:
         """Whether any foot ever leaves the ground."""
         return self.duty < 1.0
 
 
-#: Known gaits.  Periods keep the time in the air at about ``sqrt(l / g)``, what a leg of length l takes to swing.
+#: Known gaits.  Periods keep the time in the air at about ``sqrt(l / g)``, what a leg of length l takes to swing.  The
+#: walk is one of diagonal couplets: three feet and diagonal pairs take turns, and never a pair of one side.
 GAITS = MappingProxyType(
     {
         gait.name: gait
         for gait in (
             Gait("stand", 2.2, 1.0, (0.0, 0.0, 0.0, 0.0)),
             Gait("crawl", 6.0, 0.84, (0.25, 0.75, 0.0, 0.5)),
-            Gait("walk", 3.4, 0.7, (0.25, 0.75, 0.0, 0.5)),
+            Gait("walk", 3.4, 0.72, (0.35, 0.85, 0.0, 0.5)),
             Gait("trot", 2.2, 0.56, (0.0, 0.5, 0.5, 0.0)),
-            Gait("pace", 1.8, 0.56, (0.0, 0.5, 0.0, 0.5)),
-            Gait("bound", 1.8, 0.56, (0.0, 0.0, 0.5, 0.5)),
+            Gait("pace", 1.8, 0.56, (0.0, 0.5, 0.0, 0.5), (1.0, 0.4)),
+            Gait("bound", 1.8, 0.56, (0.0, 0.0, 0.5, 0.5), (0.35, 1.0)),
         )
     }
 )
@@ -88,7 +95,8 @@ class Clock:
     *Start*: everyone stands until phi reaches 0, and swings only in swings that begin after.  The cycle starts at a
     negative phase, so that the centre of mass has time to get under way.  *Stop*: whoever is in the air lands as
     planned, and stays.  *Change*: offsets and times move to those of the new gait at limited rates, each
-    offset by the shorter way round, while the cycle goes on.
+    offset by the shorter way round, while the cycle goes on.  Gaits with a footprint of their own start as a trot and
+    change.
 
     Args:
         gait: what to start with.
@@ -102,6 +110,7 @@ class Clock:
         period: of one cycle at present [s].
         duty: at present.
         offsets: (4,) at present, not wrapped.
+        spread: (2,) of the footprint at present.
         first: (4,) number of the first swing of each foot.
         last: (4,) number of the last one, inf while there is no end to it.
     """
@@ -115,9 +124,11 @@ class Clock:
 
     # -- commands ------------------------------------------------------------------------------------------------
     def _begin(self) -> None:
-        gait = self.gait
+        # Whose footprint is narrower than the one that he stands on gets there at a trot.
+        gait = self.gait if self.gait.spread == (1.0, 1.0) else GAITS["trot"]
         self.phase, self.duty, self.period = -self.lead, gait.duty, gait.period * self.unit
         self.offsets = np.array(gait.offsets)
+        self.spread = np.array(gait.spread)
         # The numbers of the first and of the last swing of each foot.
         self.first = np.ceil(-self.offsets - self.duty)
         self.last = np.full(4, np.inf)
@@ -158,6 +169,8 @@ class Clock:
             turn -= np.round(turn)
             if turn.any():
                 self.offsets = self.offsets + np.clip(turn, -OFFSET_RATE * share, OFFSET_RATE * share)
+            narrower = np.array(gait.spread) - self.spread
+            self.spread = self.spread + np.minimum(np.maximum(narrower, -TIME_RATE * share), TIME_RATE * share)
             period = gait.period * self.unit
             down, up = (
                 now + min(max(wanted - now, -TIME_RATE * share * now), TIME_RATE * share * wanted)
@@ -177,6 +190,20 @@ class Clock:
         x = self.phase - self.offsets
         _, begin, end = self._stances(x)
         return np.asarray((begin <= x) & (x < end))
+
+    @property
+    def loaded(self) -> NDArray[np.bool_]:
+        """(4,) who is to carry: on the ground, and not yet giving its load back."""
+        x = self.phase - self.offsets
+        _, begin, end = self._stances(x)
+        return np.asarray((begin <= x) & (x < end - LOADING))
+
+    @property
+    def landing(self) -> Array:
+        """(4,) time until the middle of each foot's next stance that is not the present one [s]."""
+        x = self.phase - self.offsets
+        n, _, _ = self._stances(x)
+        return np.asarray((n + 1.0 + 0.5 * self.duty - x) * self.period)
 
     @property
     def swing(self) -> Array:

@@ -61,7 +61,8 @@ def aim(
         stance: (4, 2) of the feet about the course, heading axes [m].
         step: time between samples [s].
         weights: (N,) of the samples.
-        out: (10,) pressure now, integral, pressure at the end (2 each), and the shares of the load now (4).
+        out: (11,) pressure now, integral, pressure at the end (2 each), the shares of the load now (4), and the
+            integral of the load on footholds to come.
     """
     point = feet.copy()
     number = np.empty(4)
@@ -93,6 +94,8 @@ def aim(
         zx, zy = 0.0, 0.0
         for i in range(4):
             share[i] /= max(total, 1e-12)
+            if number[i] > now[i]:
+                out[10] += weights[k] * share[i]
             zx += share[i] * point[i, 0]
             zy += share[i] * point[i, 1]
         out[2] += weights[k] * zx

@@ -1,0 +1,243 @@
+"""Standing up, standing, walking, trotting, recovering and falling, in both plants, with nothing tuned to a robot."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.kinematics import LegKinematics
+from quaddyn.locomotion import LocomotionController, Mode
+from quaddyn.locomotion.controller import LocomotionCommand, orthonormal
+from quaddyn.locomotion.ground import GroundPlane
+from quaddyn.simulation import MujocoPlant, Plant, Simulation
+
+DT = 2e-3
+
+
+@functools.cache
+def robot_of(name: str) -> qd.Robot:
+    return qd.load(name)
+
+
+def drive(
+    plant: Plant,
+    controller: LocomotionController,
+    seconds: float,
+    velocity: object = (0.0, 0.0, 0.0),
+    *,
+    feel: bool = False,
+) -> list[LocomotionCommand]:
+    """Let the controller drive the plant; the commands."""
+    dynamics, out = qd.Dynamics(plant.robot), []
+    for _ in range(round(seconds / DT)):
+        touching = None
+        if feel:
+            load = 0.02 * controller.proportions.mass * controller.proportions.gravity
+            touching = [foot for foot in plant.robot.feet if plant.contact_forces[foot][2] > load]
+        state = dynamics.update(np.array(plant.q), np.array(plant.v))
+        command = controller.compute(state, velocity, touching=touching)  # type: ignore[arg-type]
+        assert np.isfinite(command.tau).all()
+        plant.step(command.tau)
+        out.append(command)
+    return out
+
+
+def place(plant: Plant) -> tuple[np.ndarray, float]:
+    """Centre of mass and heading."""
+    com = qd.Dynamics(plant.robot).center_of_mass(np.array(plant.q))
+    x, y, z, w = plant.q[3:7]
+    return com, float(np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)))
+
+
+def crouched(robot: qd.Robot, share: float) -> np.ndarray:
+    """Home with the base at `share` of its height, on the same footholds."""
+    q, dynamics = np.array(robot.q_home), qd.Dynamics(robot)
+    base = dynamics.frame_placement(q, robot.bodies[0].name)
+    down = (1.0 - share) * base.translation[2]
+    for foot in robot.feet:
+        leg = LegKinematics(robot, foot)
+        home = base.inverse().apply(dynamics.frame_placement(np.array(robot.q_home), foot).translation)
+        found = leg.inverse(home + np.array([0.0, 0.0, down]))
+        assert found.reached
+        for joint, angle in zip(leg.joints, found.q, strict=True):
+            q[robot.configuration_index(joint)] = angle
+    q[2] -= down
+    return q
+
+
+def plant_of(kind: str, robot: qd.Robot, **options: float) -> Plant:
+    return (Simulation if kind == "embedded" else MujocoPlant)(robot, dt=DT, **options)  # type: ignore[arg-type]
+
+
+# -- trot ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "kind", "velocity"),
+    [
+        ("go2", "embedded", (0.25, 0.0, 0.0)),
+        ("go2", "mujoco", (0.0, 0.25, 0.0)),
+        ("solo12", "mujoco", (0.25, 0.0, 0.0)),
+        ("anymal_c", "embedded", (0.15, -0.1, 0.3)),
+        ("hyq", "mujoco", (0.0, 0.0, 0.5)),
+    ],
+)
+def test_trot_follows_the_commanded_velocity(name: str, kind: str, velocity: tuple[float, float, float]) -> None:
+    robot = robot_of(name)
+    plant, controller = plant_of(kind, robot), LocomotionController(robot, dt=DT)
+    p = controller.proportions
+    wanted = np.array(velocity) * [p.speed, p.speed, 1.0]
+    drive(plant, controller, 1.2, wanted)
+    cycles = 2 if name == "anymal_c" else 3
+    seconds = round(cycles * controller.clock.period / DT) * DT
+    before, heading = place(plant)
+    commands = drive(plant, controller, seconds, wanted)
+    after, turned = place(plant)
+    assert controller.mode is Mode.MOVING
+    assert {c.contacts for c in commands} == {("FL", "RR"), ("FR", "RL")}
+    turn = wanted[2] * seconds
+    middle = heading + 0.5 * turn
+    way = (after - before)[:2] / seconds
+    seen = np.array(
+        [np.cos(middle) * way[0] + np.sin(middle) * way[1], np.cos(middle) * way[1] - np.sin(middle) * way[0]]
+    )
+    np.testing.assert_allclose(seen, wanted[:2], atol=0.15 * max(np.linalg.norm(wanted[:2]), 0.1 * p.speed))
+    assert turned - heading == pytest.approx(turn, abs=0.15 * max(abs(turn), 0.1))
+    assert after[2] == pytest.approx(p.height, rel=0.03)
+    assert np.mean([c.ok for c in commands]) > 0.98  # level 0 is met and the certificate holds
+
+
+# -- other gaits ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("gait", ["walk", "crawl"])
+def test_walk_and_crawl_with_three_feet_or_a_diagonal_on_the_ground(gait: str) -> None:
+    robot = robot_of("go2")
+    plant, controller = plant_of("mujoco", robot), LocomotionController(robot, dt=DT, gait=gait)
+    commands = drive(plant, controller, 3.0, (0.2, 0.0, 0.0))
+    assert controller.mode is Mode.MOVING
+    pairs = {c.contacts for c in commands if len(c.contacts) == 2}
+    assert pairs <= ({("FL", "RR"), ("FR", "RL")} if gait == "walk" else set())
+    assert place(plant)[0][0] > 0.15
+
+
+# -- modes ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["go2", "anymal_c"])
+def test_stands_up_from_a_crouch_and_lies_down_again(name: str) -> None:
+    robot = robot_of(name)
+    plant, controller = plant_of("embedded", robot), LocomotionController(robot, dt=DT)
+    plant.reset(crouched(robot, 0.55))
+    p = controller.proportions
+    drive(plant, controller, 0.1)
+    assert controller.mode is Mode.RISING
+    drive(plant, controller, 8.0 * p.time)
+    assert controller.mode is Mode.STANDING
+    assert place(plant)[0][2] == pytest.approx(p.height, rel=0.02)
+    controller.lie_down()
+    drive(plant, controller, 8.0 * p.time)
+    assert controller.mode is Mode.LYING
+    assert place(plant)[0][2] == pytest.approx(0.5 * p.height, rel=0.05)
+    controller.stand_up()
+    drive(plant, controller, 0.1)
+    assert controller.mode is Mode.RISING
+
+
+def test_stops_when_told_and_stands_where_its_feet_are() -> None:
+    robot = robot_of("go2")
+    plant, controller = plant_of("mujoco", robot), LocomotionController(robot, dt=DT)
+    drive(plant, controller, 1.5, (0.3, 0.0, 0.0))
+    drive(plant, controller, 2.0)
+    assert controller.mode is Mode.STANDING
+    before = place(plant)[0]
+    commands = drive(plant, controller, 0.3)
+    np.testing.assert_allclose(place(plant)[0], before, atol=2e-3)
+    assert all(len(c.contacts) == 4 and not c.swings for c in commands)
+
+
+def test_a_push_makes_it_step_and_it_stands_again() -> None:
+    robot = robot_of("go2")
+    plant, controller = plant_of("mujoco", robot), LocomotionController(robot, dt=DT)
+    drive(plant, controller, 0.3)
+    plant.push(robot.bodies[0].name, np.array([0.0, robot.mass * 0.5 / 0.1, 0.0]), duration=0.1)
+    modes = {c.mode for c in drive(plant, controller, 2.5)}
+    assert Mode.RECOVERING in modes and Mode.FALLEN not in modes
+    assert controller.mode is Mode.STANDING
+    assert abs(plant.v).max() < 0.1
+
+
+def test_who_has_fallen_only_damps_until_told_to_rise() -> None:
+    robot = robot_of("go2")
+    controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
+    v = np.zeros(robot.nv)
+    controller.compute(dynamics.update(np.array(robot.q_home), v))
+    q = np.array(robot.q_home)
+    q[3:7] = np.sin(0.6), 0.0, 0.0, np.cos(0.6)  # rolled over by 1.2 rad
+    v[6:] = np.linspace(-3.0, 3.0, robot.nu)
+    for _ in range(2):
+        command = controller.compute(dynamics.update(q, v), (0.5, 0.0, 0.0))
+        assert command.mode is Mode.FALLEN and not command.ok and not command.forces
+        assert (command.tau * v[6:] <= 0.0).all() and (np.abs(command.tau) <= robot.effort_limits).all()
+    controller.stand_up()
+    command = controller.compute(dynamics.update(np.array(robot.q_home), np.zeros(robot.nv)))
+    assert command.mode is Mode.STANDING
+
+
+def test_two_runs_agree_bit_for_bit() -> None:
+    robot = robot_of("solo12")
+    ends = []
+    for _ in range(2):
+        plant, controller = plant_of("mujoco", robot), LocomotionController(robot, dt=DT)
+        drive(plant, controller, 0.6, (0.3, 0.1, 0.2))
+        ends.append(plant.q.tobytes() + plant.v.tobytes())
+    assert ends[0] == ends[1]
+
+
+# -- arguments -----------------------------------------------------------------------------------------------------
+def test_bad_arguments_are_refused_by_name() -> None:
+    robot = robot_of("go2")
+    for options, match in (
+        ({"dt": 0.0}, "dt"),
+        ({"dt": 0.1}, "dt"),
+        ({"gait": "tort"}, "trot"),
+        ({"friction": -1.0}, "friction"),
+    ):
+        with pytest.raises((qd.ArgumentError, qd.UnknownNameError), match=match):
+            LocomotionController(robot, **options)  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentError, match="quadruped"):
+        LocomotionController(qd.load("ur5"))
+    controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
+    state = dynamics.update(np.array(robot.q_home), np.zeros(robot.nv))
+    for velocity in ((np.nan, 0.0, 0.0), (0.1, 0.2), np.zeros((3, 1))):
+        with pytest.raises(qd.ArgumentError, match="velocity"):
+            controller.compute(state, velocity)  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentTypeError, match="state"):
+        controller.compute(robot.q_home)  # type: ignore[arg-type]
+    other = robot_of("solo12")
+    with pytest.raises(qd.ArgumentError, match="another robot"):
+        controller.compute(qd.Dynamics(other).update(np.array(other.q_home), np.zeros(other.nv)))
+
+
+# -- ground --------------------------------------------------------------------------------------------------------
+def test_the_ground_is_the_plane_through_the_feet() -> None:
+    rng = np.random.default_rng(0)
+    points = rng.uniform(-0.3, 0.3, (4, 3)) + np.array([[1, 1, 0], [1, -1, 0], [-1, 1, 0], [-1, -1, 0]]) * 0.3
+    points[:, 2] = 0.1 + 0.2 * points[:, 0] - 0.1 * points[:, 1]
+    ground = GroundPlane(points, 0.3)
+    np.testing.assert_allclose(ground.slope, [0.2, -0.1], atol=1e-12)
+    assert ground.height(0.5, 0.7) == pytest.approx(0.1 + 0.2 * 0.5 - 0.1 * 0.7)
+    R = ground.tilt
+    np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(R[:, 2], np.array([-0.2, 0.1, 1.0]) / np.sqrt(1.05), atol=1e-12)
+    np.testing.assert_allclose(R @ np.cross([0.0, 0.0, 1.0], R[:, 2]), np.cross([0.0, 0.0, 1.0], R[:, 2]), atol=1e-12)
+    points[0, 2] += 0.05
+    ground.points = points
+    before = ground.slope.copy()
+    ground.advance(0.003)
+    assert 0.0 < np.abs(ground.slope - before).max() < 0.02
+    line = GroundPlane(np.outer(np.arange(4.0), [1.0, 1.0, 0.3]), 0.3)
+    assert np.isfinite(line.tilt).all() and not line.slope.any()
+
+
+def test_orthonormal_finds_the_rotation_next_door() -> None:
+    w = np.array([[1.0, -0.02, 0.1], [0.02, 1.0, -0.15], [-0.1, 0.15, 1.0]])
+    R = orthonormal(w)
+    assert np.abs(R @ R.T - np.eye(3)).max() < 1e-6
