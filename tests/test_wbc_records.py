@@ -212,3 +212,31 @@ def test_velocity_controllers_refuse_what_they_cannot_do() -> None:
     ik = VelocityController(robot, tasks=[ComTask(robot), FootTask(robot, "FL")])
     with pytest.raises(qd.UnknownNameError, match="LF"):
         ik.compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)), ("LF",))
+
+
+# -- compilation ---------------------------------------------------------------------------------------------------
+def test_warmup_says_what_it_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
+    wbc = WholeBodyController(qd.load("go2"))
+    took = wbc.warmup()
+    said = capsys.readouterr()
+    assert took > 0.0 and "compiling" in said.err and said.err.endswith(" s\n") and not said.out
+    wbc.warmup(quiet=True)
+    assert capsys.readouterr().err == ""
+    assert WholeBodyController(qd.load("go2"), compiled=False).warmup() == 0.0
+
+
+def test_the_compiled_and_the_plain_solver_agree() -> None:
+    rng = np.random.default_rng(0)
+    for name in ("go2", "b1_z1", "solo8"):
+        robot = qd.load(name)
+        dyn = qd.Dynamics(robot)
+        both = [WholeBodyController(robot, ramp=0.0, friction=0.3, compiled=compiled) for compiled in (True, False)]
+        for i in range(12):
+            q = pin.integrate(robot.model, robot.q_home, 0.1 * rng.normal(size=robot.nv))
+            v, wish = 0.3 * rng.normal(size=robot.nv), 4.0 * rng.normal(size=3)
+            torques = []
+            for wbc in both:
+                s = dyn.update(q, v)
+                wbc.tasks["com"].reference(s.com, acceleration=wish)
+                torques.append(wbc.compute(s, robot.feet if i % 2 else robot.feet[:3]).tau)
+            np.testing.assert_allclose(torques[0], torques[1], atol=1e-7 * (1.0 + np.abs(torques[1]).max()))

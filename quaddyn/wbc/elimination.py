@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..urdf.tree import Array
-from .tick import Rows, Tick
+from .tick import Tick
 
 
 class Elimination:
@@ -63,19 +63,6 @@ class Elimination:
         for contact in tick.contacts:
             J[contact.columns] = contact.jacobian
         return cls(s.M.copy(), s.h.copy(), J, robot.actuated_index, tick.scales.mass)
-
-    def express(self, rows: Rows) -> tuple[Array, Array]:
-        """`rows` over x: matrix (m, n) and the value (m,) that they take at ``x = 0``."""
-        A, c = np.zeros((rows.size, self.n)), np.zeros(rows.size)
-        if rows.acceleration is not None:
-            A += rows.acceleration @ self.T
-            c += rows.acceleration @ self.t
-        if rows.force is not None:
-            A[:, self.nu :] += self.mass * rows.force
-        if rows.torque is not None:
-            A += rows.torque @ self.W
-            c += rows.torque @ self.w
-        return A, c
 
     def recover(self, x: Array) -> tuple[Array, Array, Array]:
         """Accelerations (nv,), stacked forces (nf,) and torques (nu,) of `x`.

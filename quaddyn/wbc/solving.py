@@ -103,7 +103,7 @@ class Solver:
         if not np.isfinite(x).all():
             x, kkt, outcome = _least_squares(problem), np.inf, "fallback"
             self.forget()
-        violation = _violation(problem, x)
+        violation = problem.violation(x)
         if outcome == "solved" and violation > VIOLATION:
             outcome = "infeasible"
         return Decision(x, outcome, violation, float(kkt), tuple(level.rank for level in solution.levels))
@@ -139,15 +139,6 @@ class Solver:
             damping=self.damping if damping is None else damping,
             warm=warm,
         )
-
-
-def _violation(problem: Problem, x: Array) -> float:
-    worst = 0.0
-    for group in problem.levels[0]:
-        y = group.A @ x
-        over = np.maximum(np.maximum(y - group.upper, group.lower - y), 0.0) * group.weights
-        worst = max(worst, float(over.max(initial=0.0)))
-    return worst
 
 
 def _least_squares(problem: Problem) -> Array:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -55,7 +54,6 @@ class Tick:
         dt: control period [s].
         scales: natural units of the robot.
         tau_before: (nu,) torques of the tick before [N m]; None on the first.
-        owners: foot task that shares its frame with a contact that is being made or broken, by frame.
     """
 
     state: State
@@ -63,7 +61,6 @@ class Tick:
     dt: float
     scales: Scales
     tau_before: Array | None = None
-    owners: Sequence[str] = field(default=())
 
     @property
     def robot(self) -> Robot:
@@ -73,7 +70,7 @@ class Tick:
     @property
     def nf(self) -> int:
         """Size of the stacked force vector."""
-        return sum(c.size for c in self.contacts)
+        return self.contacts[-1].columns.stop if self.contacts else 0
 
     def contact(self, name: str) -> ContactFrame | None:
         """The contact of that name if it may carry force now."""

@@ -23,7 +23,7 @@ from ..urdf.tree import Array
 from . import fast
 from .command import Command, Details, Status
 from .elimination import Elimination
-from .problem import Group, Problem
+from .problem import Group, Problem, Stack
 from .solving import Memory, Solver
 
 FORMAT = 1
@@ -193,7 +193,7 @@ def _record(data: dict[str, Any], arrays: dict[str, Array]) -> TickRecord:
         start = rows.stop
         parts = (arrays[name][rows] for name in ("A", "lower", "upper", "offset", "weights"))
         levels[group["level"]].append(Group(group["owner"], tuple(group["names"]), group["unit"], *parts))
-    problem = Problem(tuple(map(tuple, levels)), elimination.n)
+    problem = Problem([Stack.joined(groups, elimination.n) for groups in levels], elimination.n)
     solver = Solver(
         rank_tolerance=float(data["rank_tolerance"]),
         damping=float(data["damping"]),
