@@ -183,6 +183,9 @@ def test_bad_points_are_refused_by_name_and_overflow_is_no_nan() -> None:
         (lambda: p.forces(zero + np.inf, zero), "positions"),
         (lambda: p.depths("abc"), "positions"),
         (lambda: p.forces(np.array([0.0, 0.0, -1e308]), np.zeros(3)), "overflows"),
+        (lambda: p.derivatives(np.array([0.0, 0.0, -1e308]), np.zeros(3)), "overflows"),
+        (lambda: p.derivatives(np.zeros(3), np.full(3, 1e308)), "overflows"),
+        (lambda: p.energy(np.array([0.0, 0.0, -1e200])), "overflows"),
     ):
         with pytest.raises(qd.ArgumentError, match=word):
             call()

@@ -129,6 +129,7 @@ def test_compensation_refuses_bad_arguments_by_name() -> None:
         {"friction": np.nan},
         {"rank_tolerance": 1.0},
         {"acceleration": np.zeros(3)},
+        {"acceleration": "up"},
         {"acceleration": np.full(robot.nv, np.nan)},
     ):
         with pytest.raises(qd.ArgumentError, match=next(iter(options))):
@@ -148,6 +149,9 @@ def test_friction_compensation_is_the_law_of_dry_and_viscous_friction() -> None:
     assert np.abs(friction_compensation(robot, 1e-12 * v)).max() < 1e-9  # no push out of rounding errors
     with pytest.raises(qd.ArgumentError, match="v_wanted"):
         friction_compensation(robot, np.zeros(3))
+    for speed in (0.0, -1.0, np.nan, "slow"):  # 0 / 0 of a joint at rest is no torque
+        with pytest.raises(qd.ArgumentError, match="stiction_speed"):
+            friction_compensation(robot, np.zeros(robot.nv), stiction_speed=speed)
 
 
 # -- joint PD ------------------------------------------------------------------------------------------------------
@@ -184,6 +188,17 @@ def test_pd_saturates_and_names_the_joints() -> None:
     assert out.tau[3] == robot.effort_limits[3] and out.tau[5] == -robot.effort_limits[5]
 
 
+def test_finite_arguments_give_finite_torques_or_an_error_that_says_they_overflow() -> None:
+    robot, huge = qd.load("go2"), np.full(18, 1e308)
+    out = JointPD(robot, kd=10.0).compute(robot.q_home, huge, robot.q_home)
+    np.testing.assert_array_equal(out.tau, -robot.effort_limits)
+    assert out.saturated == robot.actuated
+    q = robot.q_home.copy()
+    q[7:] = -1e300
+    with pytest.raises(qd.ArgumentError, match=r"tau.*overflow"):  # inf - inf
+        JointPD(robot, kp=1e10, kd=1e10).compute(robot.q_home, -huge, q)
+
+
 @pytest.mark.parametrize("name", [*QUADRUPEDS, "b1_z1", "ur5", "finger_edu"])
 @pytest.mark.parametrize("dt", [1e-3, 2e-3])
 def test_default_gains_are_stable_in_discrete_time_with_every_leg_in_the_air(name: str, dt: float) -> None:
@@ -213,6 +228,9 @@ def test_pd_refuses_bad_gains_and_vectors_by_name() -> None:
         {"bandwidth": 0.0},
         {"damping_ratio": -1.0},
         {"dt": np.inf},
+        {"kp": "stiff"},
+        {"bandwidth": "wide"},
+        {"dt": None},
     ):
         with pytest.raises(qd.ArgumentError, match=next(iter(options))):
             JointPD(robot, **options)

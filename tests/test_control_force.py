@@ -330,6 +330,8 @@ def test_bad_arguments_are_refused_by_name() -> None:
         ({"ki": np.nan}, "ki"),
         ({"dt": 0.0}, "dt"),
         ({"integral_limit": -1.0}, "integral_limit"),
+        ({"integral_limit": "low"}, "integral_limit"),
+        ({"integral_limit": np.ones(2)}, "integral_limit"),
         ({"damping_rate": -1.0}, "damping_rate"),
         ({"bandwidth": 0.0}, "bandwidth"),
         ({"damping_ratio": np.inf}, "damping_ratio"),

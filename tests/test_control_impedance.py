@@ -539,6 +539,7 @@ def test_torques_are_cut_and_the_joints_named() -> None:
         ({"rows": ("w",)}, "rows"),
         ({"rows": "xyz"}, "rows"),
         ({"singular_tolerance": 0.0}, "singular_tolerance"),
+        ({"singular_tolerance": 2.0}, "singular_tolerance"),
         ({"null_space": 1.0}, "null_space"),
     ],
 )

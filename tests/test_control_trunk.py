@@ -138,6 +138,8 @@ def test_gains_scale_with_the_robot_and_bad_ones_are_refused() -> None:
     ):
         with pytest.raises(qd.ArgumentError, match=word):
             VirtualModel(robot, **options)  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentTypeError, match="robot"):
+        VirtualModel("go2")  # type: ignore[arg-type]
     for name in ("ur5", "two_link_leg"):
         with pytest.raises(qd.ArgumentError, match="robot"):
             VirtualModel(qd.load(name))

@@ -165,3 +165,12 @@ def test_wrong_robot_tasks_are_named():
         joint_task(s, {"joint9": 0.0})
     with pytest.raises(qd.ArgumentError, match="rates"):
         joint_task(s, {})
+    for call, word in (
+        (lambda: frame_task(s, "tool", np.ones(1), rows="x"), "rows"),
+        (lambda: frame_task(s, "tool", np.full(3, np.nan)), "velocity"),
+        (lambda: frame_task(s, "tool", "fast"), "velocity"),
+        (lambda: joint_task(s, {"joint1": np.nan}), "rates"),
+        (lambda: joint_task(s, {"joint1": "fast"}), "rates"),
+    ):
+        with pytest.raises(qd.ArgumentError, match=word):
+            call()

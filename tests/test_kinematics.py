@@ -623,8 +623,15 @@ def test_wrong_types_names_and_options_are_named():
         leg.inverse(p, redundancy="free")
     with pytest.raises(qd.UnknownNameError, match="leg 'LF'"):
         LegKinematics(leg.robot, "LF")
-    with pytest.raises(qd.ArgumentError, match="tolerance"):
-        leg.inverse(p, tolerance=0.0)
+    for tolerance in (0.0, "tight", None):
+        with pytest.raises(qd.ArgumentError, match="tolerance"):
+            leg.inverse(p, tolerance=tolerance)
+    with pytest.raises(qd.ArgumentTypeError, match=r"^p: "):
+        leg.inverse(np.array(p) + 0.1j)  # no imaginary part is dropped unseen
+    with pytest.raises(qd.ArgumentTypeError, match="robot"):
+        LegKinematics("go2", "FL")
+    with pytest.raises(qd.UnknownNameError, match="leg"):
+        LegKinematics(leg.robot, ["FL"])
     with pytest.raises(qd.ArgumentError, match="two links"):
         leg.inverse(p, angle=0.0)
     three = leg_of("three_link_leg")

@@ -129,6 +129,11 @@ NAN = [np.nan, 0.0, 0.0]
         ({"FL": [0, 0, 0]}, {"damping": 0.0}, qd.ArgumentError, "damping"),
         ({"FL": [0, 0, 0]}, {"tolerance": np.nan}, qd.ArgumentError, "tolerance"),
         ({"FL": [0, 0, 0]}, {"max_iterations": 0}, qd.ArgumentError, "max_iterations"),
+        ({"FL": [0, 0, 0]}, {"max_iterations": 1.5}, qd.ArgumentError, "max_iterations"),
+        ({"FL": [0, 0, 0]}, {"restarts": None}, qd.ArgumentError, "restarts"),
+        ({"FL": [0, 0, 0]}, {"seed": -1}, qd.ArgumentError, "seed"),
+        ({"FL": [0, 0, 0]}, {"tolerance": "tight"}, qd.ArgumentTypeError, "tolerance"),
+        ({"FL": [0, 0, 1e200]}, {}, qd.ArgumentError, r"targets\['FL'\].*1e\+08"),
     ],
 )
 def test_wrong_arguments_are_named(targets, options, error, word):

@@ -130,9 +130,7 @@ class CompliantPlane(FrozenArrays):
             f_n = np.where(d > 0.0, np.maximum(self.stiffness * d - self.damping * v_n, 0.0), 0.0)
             drag = self.friction * f_n / np.maximum(np.linalg.norm(v_t, axis=-1), self.stiction_speed)
             f = f_n[..., None] * self.normal - drag[..., None] * v_t
-        if not np.isfinite(f).all():
-            size = max(np.abs(positions).max(initial=0.0), np.abs(velocities).max(initial=0.0))
-            raise ArgumentError(f"positions, velocities: finite, but the force overflows (largest entry {size:.3g})")
+        _check_range("the force", f, positions, velocities)
         return np.asarray(f)
 
     def derivatives(self, positions: Array, velocities: Array) -> tuple[Array, Array]:
@@ -152,10 +150,12 @@ class CompliantPlane(FrozenArrays):
         """
         d, v = self.depths(positions), _points("velocities", velocities, np.shape(positions))
         n = self.normal
-        v_n = v @ n
-        v_t = v - v_n[..., None] * n
-        speed = np.linalg.norm(v_t, axis=-1)
-        f_n = self.stiffness * d - self.damping * v_n
+        with np.errstate(over="ignore", invalid="ignore"):
+            v_n = v @ n
+            v_t = v - v_n[..., None] * n
+            speed = np.linalg.norm(v_t, axis=-1)
+            f_n = self.stiffness * d - self.damping * v_n
+        _check_range("the force", np.stack((speed, f_n)), positions, velocities)
         pushing = (d > 0.0) & (f_n > 0.0)
         f_n = np.where(pushing, f_n, 0.0)
         slow = np.maximum(speed, self.stiction_speed)[..., None]
@@ -172,8 +172,15 @@ class CompliantPlane(FrozenArrays):
 
         Args:
             positions: (k, 3) or (3,), world axes [m].
+
+        Raises:
+            ArgumentError: as `forces`.
         """
-        return float(0.5 * self.stiffness * (np.maximum(self.depths(positions), 0.0) ** 2).sum())
+        depths = np.maximum(self.depths(positions), 0.0)
+        with np.errstate(over="ignore"):
+            energy = 0.5 * self.stiffness * (depths**2).sum()
+        _check_range("the energy", energy, positions)
+        return float(energy)
 
 
 def foot_forces(
@@ -197,6 +204,8 @@ def foot_forces(
         ArgumentTypeError: `planes` holds something else.
         StaleStateError: the Dynamics of `s` was updated again.
     """
+    if not isinstance(s, State):
+        raise ArgumentTypeError(f"s: expected the State that Dynamics.update returns, got {type(s).__name__}")
     robot = s.robot
     names = robot.feet if feet is None else several("feet", feet, "names of feet")
     obstacles = (planes,) if isinstance(planes, CompliantPlane) else several("planes", planes, "planes")
@@ -215,6 +224,13 @@ def foot_forces(
             wrench += np.concatenate((force, np.cross(lever, force)))
         out[name] = wrench
     return out
+
+
+def _check_range(what: str, value: Array | np.float64, *arguments: Array) -> None:
+    """Raise `ArgumentError` unless `value`, computed from finite arguments, is finite."""
+    if not np.isfinite(value).all():
+        size = max(float(np.abs(x).max(initial=0.0)) for x in arguments)
+        raise ArgumentError(f"positions, velocities: finite, but {what} overflows (largest entry {size:.3g})")
 
 
 def _points(name: str, value: object, shape: tuple[int, ...] | None = None) -> Array:

@@ -13,6 +13,7 @@ from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..urdf.tree import Array
 from .contact_set import ContactSet
+from .load_sharing import passive_rows, share_load
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,8 +56,7 @@ def inverse_dynamics(
 
     Source: Righetti, Buchli, Mistry, Kalakrishnan and Schaal 2013, "Optimal distribution of contact forces with inverse
     dynamics control"; 2011, "Inverse dynamics control of floating-base robots with external constraints".  Cones are
-    not
-    enforced: `InverseDynamics.margin` tells.
+    not enforced: `InverseDynamics.margin` tells.
 
     Args:
         s: the state.
@@ -81,33 +81,24 @@ def inverse_dynamics(
     if not 0.0 <= tolerance < 1.0:
         raise ArgumentError(f"rank_tolerance: expected a share of the largest singular value, got {tolerance}")
 
-    load = s.M @ acceleration + s.h
-    J = contacts.jacobian(s)
-    driven = robot.actuated_index
-    free = np.setdiff1d(np.arange(robot.nv), driven)
-    f = np.zeros(len(J))
-    if len(J):
-        T = _cone_metric(contacts)  # f = T y, |y|^2 = |f|_W^2
-        B = J @ np.eye(robot.nv)[:, driven]
-        y, null = np.zeros(len(J)), np.eye(len(J))
-        if len(free):
-            L = np.linalg.cholesky(s.M[np.ix_(free, free)])
-            rows = np.linalg.solve(L, J[:, free].T @ T)
-            y, null = _least(rows, np.linalg.solve(L, load[free]), tolerance)
-        # What is left to choose: y + null z.
-        cost = np.vstack((np.sqrt(w_f) * np.eye(len(J)), np.sqrt(w_tau) * (B.T @ T)))
-        wanted = np.concatenate((np.zeros(len(J)), np.sqrt(w_tau) * load[driven])) - cost @ y
-        if null.shape[1]:
-            y = y + null @ _least(cost @ null, wanted, tolerance)[0]
-        f = T @ y
-    rest = load - J.T @ f
+    passive = passive_rows(robot)
+    f, rest = share_load(
+        s.M,
+        s.M @ acceleration + s.h,
+        passive,
+        contacts.jacobian(s),
+        _cone_metric(contacts),
+        torque_weight=w_tau,
+        force_weight=w_f,
+        rank_tolerance=tolerance,
+    )
     forces = {name: f[rows] for name, rows in contacts.slices().items()}
     margins = contacts.cone_margins({c.name: forces[c.name] for c in contacts if c.unilateral})
     slip = contacts.jacobian(s, motion_only=True) @ acceleration + contacts.drift(s, motion_only=True)
     return InverseDynamics(
-        tau=rest[driven],
+        tau=rest[robot.actuated_index],
         forces=forces,
-        residual=float(np.abs(rest[free]).max(initial=0.0)),
+        residual=float(np.abs(rest[passive]).max(initial=0.0)),
         slip=float(np.abs(slip).max(initial=0.0)),
         margin=min(margins.values(), default=np.inf),
     )
@@ -125,11 +116,3 @@ def _cone_metric(contacts: ContactSet) -> Array:
         axes = np.kron(np.eye(contact.rows // 3), contact.axes)
         T[rows, rows] = axes.T @ np.diag(scale)
     return T
-
-
-def _least(A: Array, b: Array, tolerance: float) -> tuple[Array, Array]:
-    """The shortest x of least ``|A x - b|``, and an orthonormal basis of the null space of A."""
-    U, sigma, Vt = np.linalg.svd(A)
-    rank = int((sigma > tolerance * max(sigma[0], np.finfo(float).tiny)).sum()) if len(sigma) else 0
-    x = Vt[:rank].T @ ((U[:, :rank].T @ b) / sigma[:rank])
-    return np.asarray(x), np.asarray(Vt[rank:].T)

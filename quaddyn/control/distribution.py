@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..contact.load_sharing import passive_rows, share_load
 from ..dynamics import State
 from ..dynamics.arguments import check_vector
-from ..errors import ArgumentError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import number, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
@@ -46,10 +47,10 @@ def distribute(
     """Torques and contact forces that together make a generalized force: ``S^T tau + sum_i J_i^T f_i = load``.
 
     The rows without an actuator (the root's six or three, and passive joints) leave only the contact forces to
-    do the balancing.  Of all forces that do, those of least ``sum_i f_n^2 + |f_t|^2 / mu^2`` are taken.  If none do,
-    the unbalanced rest is least in the metric of the inertia, as in Gauss's principle of least constraint.  The
-    actuated rows then give tau.  Source: Righetti, Buchli, Mistry, Schaal 2011, "Inverse dynamics control of
-    floating-base robots with external constraints"; Gauss 1829.
+    do the balancing.  Of all forces that do, those of least ``sum_i f_n^2 + |f_t|^2 / mu^2`` are taken, n being the
+    world's z; if none do, the unbalanced rest is least in the metric of the inertia (`share_load`).  The actuated
+    rows then give tau.  Forces at the spheres' lowest points, on slopes and through surfaces:
+    `quaddyn.contact.inverse_dynamics`.
 
     Cones are not enforced: ``margin`` tells whether the answer lies inside them.  A fixed root needs no forces
     and gets none.
@@ -66,6 +67,7 @@ def distribute(
         ArgumentError: a foot twice, a coefficient out of range, or a load of the wrong shape or not finite.
         StaleStateError: the Dynamics of `s` was updated again.
     """
+    check_state(s)
     robot = s.robot
     feet = stance_feet(robot, stance)
     friction, rank_tolerance = number("friction", friction), number("rank_tolerance", rank_tolerance)
@@ -74,24 +76,23 @@ def distribute(
     if not 0.0 <= rank_tolerance < 1.0:
         raise ArgumentError(f"rank_tolerance: expected a share of the largest singular value, got {rank_tolerance}")
     check_vector("load", load, (robot.nv,), f"nv of {robot.name}")
-    unactuated = np.ones(robot.nv, dtype=bool)
-    unactuated[robot.actuated_index] = False
-    free = np.flatnonzero(unactuated)
-    f, rest = np.zeros(3 * len(feet)), load
-    if len(free) and len(feet):
-        J = np.vstack([s.jacobian(foot)[:3] for foot in feet])
-        scale = np.array((friction, friction, 1.0) * len(feet))  # f = scale * y, |y| least
-        L = np.linalg.cholesky(s.M[np.ix_(free, free)])
-        rows = np.linalg.solve(L, np.column_stack((J[:, free].T * scale, load[free])))
-        f = scale * np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=rank_tolerance)[0]
-        rest = load - J.T @ f
+    J = np.vstack([np.zeros((0, robot.nv)), *(s.jacobian(foot)[:3] for foot in feet)])
+    T = np.diag((friction, friction, 1.0) * len(feet))
+    passive = passive_rows(robot)
+    f, rest = share_load(s.M, load, passive, J, T, rank_tolerance=rank_tolerance)
     forces = {foot: f[3 * i : 3 * i + 3] for i, foot in enumerate(feet)}
     return Compensation(
         tau=rest[robot.actuated_index],
         forces=forces,
-        residual=float(np.abs(rest[free]).max(initial=0.0)),
+        residual=float(np.abs(rest[passive]).max(initial=0.0)),
         margin=min((friction * f_n - float(np.hypot(x, y)) for x, y, f_n in forces.values()), default=np.inf),
     )
+
+
+def check_state(s: object) -> None:
+    """Raise `ArgumentTypeError` unless `s` is a `State`."""
+    if not isinstance(s, State):
+        raise ArgumentTypeError(f"s: expected the State that Dynamics.update returns, got {type(s).__name__}")
 
 
 def stance_feet(robot: Robot, stance: Iterable[str] | None) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from ..dynamics.arguments import check_vector
 from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .gains import positive
+from .gains import gain_vector, positive, share
 from .impedance import standing
 from .operational import operational
 from .posture import NullSpacePosture, null_space_of
@@ -42,9 +42,7 @@ class ForceRegulator:
     def __init__(self, size: int, *, kp: float, ki: float, limit: ArrayLike | None, dt: float) -> None:
         self.kp, self.ki = positive("kp", kp, zero=True), positive("ki", ki, zero=True)
         self.dt = positive("dt", dt)
-        self.limit = None if limit is None else np.broadcast_to(np.asarray(limit, dtype=np.float64), (size,))
-        if self.limit is not None and not (np.isfinite(self.limit).all() and (self.limit >= 0.0).all()):
-            raise ArgumentError(f"integral_limit: expected numbers >= 0, got {limit!r}")
+        self.limit = None if limit is None else gain_vector("integral_limit", limit, size)
         self.size = size
         self.integral = np.zeros(size)
 
@@ -125,7 +123,7 @@ class ForceControl:
         self.damping_rate = positive("damping_rate", damping_rate, zero=True)
         self.regulator = ForceRegulator(self.task.k, kp=kp, ki=ki, limit=integral_limit, dt=dt)
         self.null_space = null_space_of(robot, null_space)
-        self.singular_tolerance = positive("singular_tolerance", singular_tolerance)
+        self.singular_tolerance = share("singular_tolerance", singular_tolerance)
 
     def compute(
         self,

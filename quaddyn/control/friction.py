@@ -7,6 +7,7 @@ import numpy as np
 from ..dynamics.arguments import check_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array
+from .gains import check_robot, positive
 
 
 def friction_compensation(robot: Robot, v_wanted: Array, *, stiction_speed: float = 1e-3) -> Array:
@@ -25,8 +26,10 @@ def friction_compensation(robot: Robot, v_wanted: Array, *, stiction_speed: floa
         (nu,) torques of the actuated joints [N m or N].
 
     Raises:
-        ArgumentError: `v_wanted` of the wrong shape or not finite.
+        ArgumentError: `v_wanted` of the wrong shape or not finite, or a speed that is not positive.
     """
+    check_robot(robot)
+    speed = positive("stiction_speed", stiction_speed)
     check_vector("v_wanted", v_wanted, (robot.nv,), f"nv of {robot.name}")
-    coulomb = robot.friction * v_wanted / np.maximum(np.abs(v_wanted), stiction_speed)
+    coulomb = robot.friction * v_wanted / np.maximum(np.abs(v_wanted), speed)
     return np.asarray((robot.damping * v_wanted + coulomb)[robot.actuated_index])

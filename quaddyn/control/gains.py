@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
+from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 
 #: Asymmetry and negative eigenvalues of a gain up to this share of its norm are rounding.
@@ -61,6 +62,21 @@ def gain_matrix(name: str, value: ArrayLike, k: int, *, definite: bool = False, 
     return frozen(gain)
 
 
+def gain_vector(name: str, value: ArrayLike, size: int) -> Array:
+    """Gains as (size,) finite numbers >= 0, from one number or as many.
+
+    Raises:
+        ArgumentError: it is not.
+    """
+    try:
+        gain = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{name}: expected a number or {size} of them, got {type(value).__name__}") from None
+    if gain.shape not in ((), (size,)) or not np.isfinite(gain).all() or (gain < 0.0).any():
+        raise ArgumentError(f"{name}: expected a number or {size} of them, finite and not negative, got {value!r}")
+    return np.broadcast_to(gain, (size,))
+
+
 def positive(name: str, value: object, *, zero: bool = False) -> float:
     """A finite positive number; with `zero`, 0 too.
 
@@ -72,6 +88,25 @@ def positive(name: str, value: object, *, zero: bool = False) -> float:
     if not (np.isfinite(x) and (x > 0.0 or (zero and x == 0.0))):
         raise ArgumentError(f"{name}: expected a {'number >= 0' if zero else 'positive number'}, got {x}")
     return x
+
+
+def share(name: str, value: object) -> float:
+    """A number between 0 and 1, both excluded.
+
+    Raises:
+        ArgumentError: it is not.
+        ArgumentTypeError: it is no number.
+    """
+    x = number(name, value)
+    if not 0.0 < x < 1.0:
+        raise ArgumentError(f"{name}: expected a share between 0 and 1, got {x}")
+    return x
+
+
+def check_robot(robot: object) -> None:
+    """Raise `ArgumentTypeError` unless `robot` is a `Robot`."""
+    if not isinstance(robot, Robot):
+        raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
 
 
 def modal_damping(root: Array, inverse_root: Array, stiffness: Array, ratio: float) -> tuple[Array, Array]:

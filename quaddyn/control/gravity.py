@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from ..dynamics import State
-from ..errors import ArgumentError
+from ..dynamics.arguments import check_vector
 from ..urdf.tree import Array
-from .distribution import Compensation, distribute
+from .distribution import Compensation, check_state, distribute
 
 
 def gravity_compensation(
@@ -36,11 +34,9 @@ def gravity_compensation(
         ArgumentError: a foot twice, a coefficient out of range, or an acceleration of the wrong shape or not finite.
         StaleStateError: the Dynamics of `s` was updated again.
     """
-    robot = s.robot
+    check_state(s)
     load = s.h.copy()
     if acceleration is not None:
-        acceleration = np.asarray(acceleration, dtype=np.float64)
-        if acceleration.shape != (robot.nv,) or not np.isfinite(acceleration).all():
-            raise ArgumentError(f"acceleration: expected {robot.nv} finite numbers, got {acceleration}")
+        check_vector("acceleration", acceleration, (s.robot.nv,), f"nv of {s.robot.name}")
         load += s.M @ acceleration
     return distribute(s, load, stance, friction=friction, rank_tolerance=rank_tolerance)

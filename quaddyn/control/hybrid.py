@@ -13,7 +13,7 @@ from ..robot.arguments import several
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 from .force import ForceRegulator, check_forces
-from .gains import positive
+from .gains import positive, share
 from .impedance import standing
 from .operational import operational
 from .posture import NullSpacePosture, null_space_of
@@ -103,7 +103,7 @@ class HybridControl:
         self.damping_rate = positive("damping_rate", damping_rate, zero=True)
         self.regulator = ForceRegulator(len(self.force_rows), kp=kp, ki=ki, limit=integral_limit, dt=dt)
         self.null_space = null_space_of(robot, null_space)
-        self.singular_tolerance = positive("singular_tolerance", singular_tolerance)
+        self.singular_tolerance = share("singular_tolerance", singular_tolerance)
 
     def compute(
         self,

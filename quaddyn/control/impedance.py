@@ -11,7 +11,7 @@ from ..dynamics import State
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 from .distribution import stance_feet
-from .gains import gain_matrix, modal_damping, positive
+from .gains import gain_matrix, modal_damping, positive, share
 from .operational import operational
 from .posture import NullSpacePosture, null_space_of
 from .task import FrameTask, twist
@@ -94,7 +94,7 @@ class CartesianImpedance:
             root = np.asarray(np.linalg.cholesky(self.inertia), dtype=np.float64)
             self._shape = root, np.asarray(np.linalg.inv(root), dtype=np.float64)
         self.null_space = null_space_of(robot, null_space)
-        self.singular_tolerance = positive("singular_tolerance", singular_tolerance)
+        self.singular_tolerance = share("singular_tolerance", singular_tolerance)
 
     def compute(
         self,
@@ -107,7 +107,7 @@ class CartesianImpedance:
         stance: Iterable[str] | None = None,
         friction: float = 0.6,
     ) -> TaskTorque:
-        """Torques at one state.
+        """Torques at one state; with a `null_space` that seeks a posture, once per period: its tank is drawn on.
 
         Args:
             s: the state.

@@ -8,10 +8,10 @@ import numpy as np
 import pinocchio as pin
 
 from ..dynamics import Dynamics
-from ..dynamics.arguments import check_vector
-from ..errors import ArgumentError
+from ..dynamics.arguments import check_vector, overflow
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
+from .gains import check_robot, gain_vector, positive
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,16 +67,16 @@ class JointPD:
         damping_ratio: float = 1.0,
         dt: float = 1e-3,
     ) -> None:
-        for name, value in (("bandwidth", bandwidth), ("damping_ratio", damping_ratio), ("dt", dt)):
-            if not (np.isfinite(value) and value > 0.0):
-                raise ArgumentError(f"{name}: expected a positive number, got {value}")
+        check_robot(robot)
+        bandwidth, damping_ratio = positive("bandwidth", bandwidth), positive("damping_ratio", damping_ratio)
+        dt = positive("dt", dt)
         self.robot = robot
         least, inertia = _inertias(robot)
         w = 2.0 * np.pi * bandwidth
         damper = np.minimum(2.0 * damping_ratio * inertia * w, 0.5 * least / dt)
         spring = np.minimum(inertia * w * w, damper * damper / least)
-        self.kp = spring if kp is None else joint_gain("kp", kp, robot.nu)
-        self.kd = damper if kd is None else joint_gain("kd", kd, robot.nu)
+        self.kp = spring if kp is None else gain_vector("kp", kp, robot.nu)
+        self.kd = damper if kd is None else gain_vector("kd", kd, robot.nu)
         self.kp, self.kd = frozen(self.kp), frozen(self.kd)
 
     def compute(
@@ -98,7 +98,7 @@ class JointPD:
             feedforward: (nu,) torques to add [N m], such as those of `gravity_compensation`.
 
         Raises:
-            ArgumentError: an argument of the wrong shape or not finite.
+            ArgumentError: an argument of the wrong shape or not finite, or torques beyond the floating-point range.
         """
         robot = self.robot
         check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
@@ -110,11 +110,13 @@ class JointPD:
             check_vector("v_wanted", v_wanted, (robot.nv,), f"nv of {robot.name}")
             rate = v_wanted - v
         index = robot.actuated_index
-        tau = self.kp * error[index] + self.kd * rate[index]
         if feedforward is not None:
             check_vector("feedforward", feedforward, (robot.nu,), f"nu of {robot.name}")
-            tau += feedforward
+        with np.errstate(over="ignore", invalid="ignore"):
+            tau = self.kp * error[index] + self.kd * rate[index] + (0.0 if feedforward is None else feedforward)
         cut = np.minimum(np.maximum(tau, -robot.effort_limits), robot.effort_limits)
+        if not np.isfinite(cut).all():
+            raise overflow("tau", {"q": q, "v": v, "q_wanted": q_wanted})
         return JointTorque(cut, tuple(robot.actuated[i] for i in np.flatnonzero(cut != tau)))
 
 
@@ -129,15 +131,3 @@ def _inertias(robot: Robot) -> tuple[Array, Array]:
             inertia[joints] += robot.mass / len(robot.legs) * (s.jacobian(name)[:3, joints] ** 2).sum(axis=0)
     least = np.asarray(1.0 / np.linalg.inv(s.M).diagonal()[index], dtype=np.float64)
     return least, inertia[index]
-
-
-def joint_gain(name: str, value: Array | float, size: int) -> Array:
-    """A joint gain as (size,) finite numbers >= 0, from one number or as many.
-
-    Raises:
-        ArgumentError: it is not.
-    """
-    gain = np.asarray(value, dtype=np.float64)
-    if gain.shape not in ((), (size,)) or not np.isfinite(gain).all() or (gain < 0.0).any():
-        raise ArgumentError(f"{name}: expected a number or {size} of them, finite and not negative, got {value}")
-    return np.broadcast_to(gain, (size,))

@@ -10,8 +10,8 @@ from ..dynamics.arguments import check_unit, check_vector
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
-from .gains import positive
-from .joint_pd import JointPD, joint_gain
+from .gains import gain_vector, positive
+from .joint_pd import JointPD
 from .operational import Operational
 
 
@@ -51,8 +51,8 @@ class NullSpacePosture:
     ) -> None:
         default = JointPD(robot, bandwidth=1.0, dt=dt)
         self.robot, self.dt = robot, positive("dt", dt)
-        self.kd = default.kd if kd is None else frozen(joint_gain("kd", kd, robot.nu))
-        self.kp = default.kp if kp is None else frozen(joint_gain("kp", kp, robot.nu))
+        self.kd = default.kd if kd is None else frozen(gain_vector("kd", kd, robot.nu))
+        self.kp = default.kp if kp is None else frozen(gain_vector("kp", kp, robot.nu))
         if posture is not None:
             check_vector("posture", posture, (robot.nq,), f"nq of {robot.name}")
             check_unit(robot.model, posture)
@@ -103,5 +103,5 @@ def null_space_of(robot: Robot, given: NullSpacePosture | None) -> NullSpacePost
     if not isinstance(given, NullSpacePosture):
         raise ArgumentTypeError(f"null_space: expected a NullSpacePosture, got {type(given).__name__}")
     if given.robot is not robot:
-        raise ArgumentError(f"null_space: of {given.robot.name!r}, not of {robot.name!r}")
+        raise ArgumentError(f"null_space: of {given.robot!r}, not of the very Robot of this controller, {robot!r}")
     return given

@@ -15,6 +15,8 @@ from ..kinematics.velocity import ROWS
 from ..robot.arguments import several
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
+from .distribution import check_state
+from .gains import check_robot
 
 #: Rows whose Jacobian stays below this share of the frame's largest at every sampled posture cannot move.
 IMMOBILE = 1e-9
@@ -64,8 +66,7 @@ class FrameTask:
     def __init__(
         self, robot: Robot, frame: str, rows: Iterable[str] | None = None, *, axes: Array | None = None
     ) -> None:
-        if not isinstance(robot, Robot):
-            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        check_robot(robot)
         robot.frame_id(frame)
         self.robot, self.frame = robot, frame
         self.axes = np.eye(3) if axes is None else check_rotation("axes", axes)
@@ -92,10 +93,12 @@ class FrameTask:
 
     def check(self, s: State) -> None:
         """Raise `ArgumentError` unless `s` is a state of this robot."""
-        if not isinstance(s, State):
-            raise ArgumentTypeError(f"s: expected the State that Dynamics.update returns, got {type(s).__name__}")
+        check_state(s)
         if s.robot is not self.robot:
-            raise ArgumentError(f"s: a state of {s.robot.name!r}, not of this controller's {self.robot.name!r}")
+            raise ArgumentError(
+                f"s: a state of {s.robot!r}, which is not the very Robot of this controller, {self.robot!r}: "
+                "load once, share the object"
+            )
 
     def motion(
         self, s: State, target: Array | Pose, velocity: Array | None = None, acceleration: Array | None = None

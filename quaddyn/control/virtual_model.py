@@ -12,7 +12,7 @@ from ..errors import ArgumentError
 from ..kinematics.velocity import ROWS
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
-from .gains import positive
+from .gains import check_robot, positive, share
 from .impedance import CartesianImpedance
 from .operational import Operational, operational
 from .posture import NullSpacePosture
@@ -68,10 +68,12 @@ class VirtualModel:
         null_space: NullSpacePosture | None = None,
         singular_tolerance: float = 1e-4,
     ) -> None:
+        check_robot(robot)
         if robot.root not in TRUNK_ROWS or not robot.feet:
             raise ArgumentError(f"robot: expected legs on a free or planar root, got {robot!r}")
         self.robot, self.frame = robot, robot.tree.root.name
         w = 2.0 * np.pi * positive("bandwidth", bandwidth)
+        singular_tolerance = share("singular_tolerance", singular_tolerance)
         chosen = _independent(robot, self.frame, singular_tolerance) if rows is None else rows
         if stiffness is None:
             task = FrameTask(robot, self.frame, chosen)
@@ -120,6 +122,10 @@ class VirtualModel:
     def storage(self, s: State, target: Pose) -> float:
         """Kinetic energy and that of the virtual springs [J], see `CartesianImpedance.storage`."""
         return self.impedance.storage(s, target)
+
+    def reset(self) -> None:
+        """Forget the past: fill the tank of the null space."""
+        self.impedance.reset()
 
 
 def _at_home(task: FrameTask, tolerance: float) -> Operational:

@@ -9,8 +9,9 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..dynamics.arguments import check_unit, check_vector
+from ..dynamics.arguments import FAR, check_unit, check_vector
 from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 
@@ -84,15 +85,19 @@ def inverse_kinematics(
         ArgumentError: targets or options that make no sense, or a q0 of the wrong shape or not finite.
         UnknownNameError: a frame or joint that the robot has not.
     """
+    if not isinstance(robot, Robot):
+        raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
     if q0 is None:
         q0 = robot.q_home
     check_vector("q0", q0, (robot.nq,), f"nq of {robot.name}")
     check_unit(robot.model, q0)
+    tolerance, damping = number("tolerance", tolerance), number("damping", damping)
     for name, value in (("tolerance", tolerance), ("damping", damping)):
         if not (np.isfinite(value) and value > 0.0):
             raise ArgumentError(f"{name}: expected a positive number, got {value}")
-    if max_iterations < 1 or restarts < 0:
-        raise ArgumentError(f"max_iterations: expected >= 1, got {max_iterations}; restarts: >= 0, got {restarts}")
+    for name, count, least in (("max_iterations", max_iterations, 1), ("restarts", restarts, 0), ("seed", seed, 0)):
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:
+            raise ArgumentError(f"{name}: expected a whole number >= {least}, got {count!r}")
     problem = _Problem(robot, targets, joints, move_root, limits)
     rng = np.random.default_rng(seed)
     best: InverseSolution | None = None
@@ -251,8 +256,12 @@ def _target(name: str, value: ArrayLike | Pose) -> Array | pin.SE3:
         target = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"targets[{name!r}]: expected (3,), (4, 4) or a Pose, got {value!r:.60}") from None
-    if target.shape not in ((3,), (4, 4)) or not np.isfinite(target).all():
-        raise ArgumentError(f"targets[{name!r}]: expected (3,) or (4, 4) finite numbers, got shape {target.shape}")
+    if target.shape not in ((3,), (4, 4)):
+        raise ArgumentError(f"targets[{name!r}]: expected (3,) or (4, 4) numbers, got shape {target.shape}")
+    if not np.isfinite(target).all():
+        raise ArgumentError(f"targets[{name!r}]: every entry must be finite, got {target[~np.isfinite(target)][0]}")
+    if np.abs(target).max() > FAR:
+        raise ArgumentError(f"targets[{name!r}]: expected entries of at most {FAR:g}, got {np.abs(target).max():.3g}")
     if target.shape == (3,):
         return target
     R = target[:3, :3]

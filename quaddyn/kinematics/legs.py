@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError, UnreachableError
+from ..robot.arguments import number
 from ..robot.chain import Chain
 from ..robot.home import joint_value
 from ..robot.legs import limbs_of
@@ -91,7 +92,9 @@ class LegKinematics:
     """
 
     def __init__(self, robot: Robot, leg: str) -> None:
-        if leg not in robot.legs:
+        if not isinstance(robot, Robot):
+            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        if not isinstance(leg, str) or leg not in robot.legs:
             raise UnknownNameError("leg", leg, robot.legs)
         self.robot, self.name, self.joints = robot, leg, robot.legs[leg].joints
         limbs = limbs_of(robot)
@@ -208,6 +211,7 @@ class LegKinematics:
         _check_name("redundancy", redundancy, REDUNDANCY)
         if knee is not None:
             _check_name("knee", knee, KNEES)
+        tolerance = number("tolerance", tolerance)
         if not (np.isfinite(tolerance) and tolerance > 0.0):
             raise ArgumentError(f"tolerance: expected a positive length, got {tolerance}")
         points = target.reshape(-1, 3)
@@ -405,9 +409,12 @@ class LegKinematics:
 def _vectors(name: str, value: ArrayLike, size: int) -> Array:
     """`value` as (size,) or (N, size) finite floats."""
     try:
-        out = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentTypeError(f"{name}: expected ({size},) or (N, {size}) numbers, got {value!r:.60}") from None
+        given = np.asarray(value)
+    except ValueError:  # ragged
+        given = np.asarray(None)
+    if given.dtype.kind not in "fiu":
+        raise ArgumentTypeError(f"{name}: expected ({size},) or (N, {size}) numbers, got {str(value)[:60]}")
+    out = given.astype(np.float64)
     if out.ndim not in (1, 2) or out.shape[-1] != size:
         raise ArgumentError(f"{name}: expected shape ({size},) or (N, {size}), got {out.shape}")
     if not np.isfinite(out).all():

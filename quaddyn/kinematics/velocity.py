@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..dynamics import State
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..hierarchy import Task
+from ..robot.arguments import several
 from ..urdf.tree import Array
 
 #: Rows of a frame's Jacobian: linear before angular.
 ROWS = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5}
 
 
-def frame_task(s: State, frame: str, velocity: Array, *, rows: tuple[str, ...] = ("x", "y", "z")) -> Task:
+def frame_task(s: State, frame: str, velocity: ArrayLike, *, rows: Iterable[str] = ("x", "y", "z")) -> Task:
     """A frame moves with `velocity`.
 
     Velocity-level control of source E: hand such pairs to `quaddyn.hierarchy.prioritized` in order of importance.
@@ -30,13 +32,14 @@ def frame_task(s: State, frame: str, velocity: Array, *, rows: tuple[str, ...] =
         (J, w): (m, nv) and (m,).
 
     Raises:
-        ArgumentError: an unknown row, or `velocity` of another size.
+        ArgumentError: an unknown row, or a `velocity` of another size or not finite.
         UnknownNameError: no such frame.
     """
+    rows = several("rows", rows, "names of rows")
     unknown = [row for row in rows if row not in ROWS]
     if unknown or len(set(rows)) != len(rows):
         raise ArgumentError(f"rows: expected each of {', '.join(ROWS)} at most once, got {rows}")
-    w = np.asarray(velocity, dtype=np.float64)
+    w = _numbers("velocity", velocity)
     if w.shape != (len(rows),):
         raise ArgumentError(f"velocity: expected shape ({len(rows)},), one per row, got {w.shape}")
     return s.jacobian(frame)[[ROWS[row] for row in rows]].copy(), w
@@ -53,12 +56,22 @@ def joint_task(s: State, rates: Mapping[str, float]) -> Task:
         (J, w): (m, nv) and (m,).
 
     Raises:
-        ArgumentError: no joint at all.
+        ArgumentError: no joint at all, or a rate that is not finite.
         UnknownNameError: no such joint, or one with more than one degree of freedom.
     """
-    if not rates:
-        raise ArgumentError("rates: expected at least one joint")
+    if not isinstance(rates, Mapping) or not rates:
+        raise ArgumentError(f"rates: expected a rate by joint name, at least one, got {rates!r}")
     J = np.zeros((len(rates), s.robot.nv))
     for row, joint in enumerate(rates):
         J[row, s.robot.velocity_index(joint)] = 1.0
-    return J, np.array(list(rates.values()), dtype=np.float64)
+    return J, _numbers("rates", list(rates.values()))
+
+
+def _numbers(name: str, value: ArrayLike) -> Array:
+    try:
+        out = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{name}: expected numbers, got {type(value).__name__}") from None
+    if not np.isfinite(out).all():
+        raise ArgumentError(f"{name}: every entry must be finite, got {value!r}")
+    return out
