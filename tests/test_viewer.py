@@ -26,6 +26,7 @@ from websockets.sync.client import ClientConnection, connect
 
 import quaddyn as qd
 from quaddyn.errors import ArgumentError, QuaddynError, UnknownNameError
+from quaddyn.simulation import Plane
 from quaddyn.viewer import ServerError, Viewer
 
 QUADRUPEDS = ("a1", "anymal_b", "anymal_c", "b1", "go1", "go2", "hyq", "laikago", "solo8", "solo12")
@@ -279,6 +280,55 @@ def test_every_force_inside_the_cone_of_its_friction_is_drawn_inside_it(
         points = take.world()[f"Cone/{name}"] - take.pose(f"Cone/{name}")[:3]
         rim = points[points[:, 2] > points[:, 2].max() - 1e-6]
         np.testing.assert_allclose(np.linalg.norm(rim[:, :2], axis=1) / rim[:, 2], mu, rtol=1e-3)
+
+
+def test_contacts_show_their_points_forces_cones_and_the_polygon_around_them(go2: qd.Robot, tmp_path: Path) -> None:
+    slope = Plane.slope(0.2, friction=0.4)
+    sim = qd.Simulation(go2, terrain=slope)
+    q = go2.q_home.copy()
+    q[3:7] = pin.Quaternion(pin.rpy.rpyToMatrix(0.0, -0.2, 0.0)).coeffs()
+    q[:3] = q[2] * slope.normal
+    sim.reset(q)
+    sim.step(np.zeros(12))
+    contacts = sim.contacts
+    assert len(contacts) == 4
+    viewer = Viewer(go2, serve=False, meshes=False)
+    viewer.show(sim.q, contacts=contacts, cones=True, support=True)
+    viewer.show(sim.q)
+    take = read(viewer.record(tmp_path / "page.html"))
+    world = take.world(0)
+    for i, contact in enumerate(contacts):
+        name = f"{contact.sphere} {i}"
+        np.testing.assert_allclose(take.pose(f"Contact/{name}", 0)[:3], contact.point, atol=1e-4)
+        tip = contact.point + contact.force / viewer.newtons_per_meter
+        assert np.linalg.norm(world[f"Force/{name}"] - tip, axis=1).min() < 1e-4
+        away = world[f"Cone/{name}"] - contact.point
+        along = away @ contact.normal
+        rim = along > along.max() - 1e-4
+        across = np.linalg.norm(away[rim] - np.outer(along[rim], contact.normal), axis=1)
+        np.testing.assert_allclose(across / along[rim], 0.4, rtol=2e-3)
+        assert take.pose(f"Contact/{name}", 1)[7] == 0.0, "gone in the next frame"
+    edges = [f"Support/edge {i}" for i in range(4)]
+    corners = {c.sphere: c.point for c in contacts}
+    for edge, (a, b) in zip(edges, (("RL", "RR"), ("RR", "FR"), ("FR", "FL"), ("FL", "RL")), strict=True):
+        for end in (a, b):
+            distance = min(np.linalg.norm(world[e] - corners[end], axis=1).min() for e in edges)
+            assert distance < 0.01, edge
+    with pytest.raises(qd.ArgumentTypeError, match="contacts"):
+        viewer.show(sim.q, contacts=["FL"])  # type: ignore[list-item]
+
+
+def test_the_support_polygon_is_that_of_the_feet_that_carry(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+    viewer.show(go2.q_home, support=True)
+    viewer.show(go2.q_home, support=True, forces={"FL": [0, 0, 80], "RR": [0, 0, 80], "FR": [0, 0, 0]})
+    take = read(viewer.record(tmp_path / "page.html"))
+    lengths = [[take.pose(f"Support/edge {i}", frame)[9] for i in range(4)] for frame in (0, 1)]
+    data = go2.model.createData()
+    pin.framesForwardKinematics(go2.model, data, go2.q_home)
+    at = {foot: data.oMf[go2.frame_id(foot)].translation for foot in go2.feet}
+    around = sum(np.linalg.norm(at[a] - at[b]) for a, b in (("FL", "FR"), ("FR", "RR"), ("RR", "RL"), ("RL", "FL")))
+    assert sum(lengths[0]) == pytest.approx(around, rel=1e-3)
+    assert lengths[1] == pytest.approx([np.linalg.norm(at["FL"] - at["RR"]), 0.0, 0.0, 0.0], rel=1e-3)
 
 
 def test_the_center_of_mass_stands_over_its_projection(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:

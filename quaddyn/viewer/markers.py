@@ -1,4 +1,4 @@
-"""`Markers`: force arrows, friction cones, triads and the centre of mass, each a slot made when first needed."""
+"""`Markers`: force arrows, contacts, friction cones, triads, the centre of mass; each a slot made when first needed."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ _COLORS = {"force": (0.90, 0.16, 0.13), "moment": (0.58, 0.25, 0.78), "velocity"
 _CONE = Material((0.95, 0.65, 0.10, 0.30))
 _COM = Material((0.98, 0.72, 0.05, 1.0))
 _TRAIL = Material((0.15, 0.40, 0.85, 1.0))
+_CONTACT = Material((0.90, 0.16, 0.13, 1.0))
+_SUPPORT = Material((0.10, 0.60, 0.35, 1.0))
 _POINT = Material((0.85, 0.10, 0.55, 1.0))
 _AXES = ((0.85, 0.15, 0.15), (0.15, 0.65, 0.20), (0.15, 0.35, 0.90))
 _UPRIGHT = (0.0, 0.0, 0.0, 1.0)
@@ -37,11 +39,25 @@ class Markers:
             slot = self._slot(kind, name, "arrow", shapes.arrow, Material((*_COLORS[kind], 1.0)))
             yield slot, (*tail, *z_to(vector), length, length, length)
 
-    def cone(self, name: str, tip: Array, friction: float) -> Placed:
-        """The cone of the forces that do not slip on level ground, its tip at `tip`."""
+    def cone(self, name: str, tip: Array, friction: float, normal: Array | None = None) -> Placed:
+        """The cone of the forces that do not slip on ground with this normal, level by default, its tip at `tip`."""
         height = 0.25 * self._size
         slot = self._slot("cone", name, "cone", shapes.cone, _CONE)
-        yield slot, (*tip, *_UPRIGHT, friction * height, friction * height, height)
+        turn = _UPRIGHT if normal is None else z_to(normal)
+        yield slot, (*tip, *turn, friction * height, friction * height, height)
+
+    def contact(self, name: str, at: Array) -> Placed:
+        """A small ball where something touches the ground, seen through the robot."""
+        r = 0.012 * self._size
+        yield self._slot("contact", name, "ball", lambda: shapes.sphere(1), _CONTACT), (*at, *_UPRIGHT, r, r, r)
+
+    def polygon(self, corners: Array) -> Placed:
+        """The edges of a closed polygon (h, 3); one line for two corners, nothing for one."""
+        r = 0.006 * self._size
+        ends = np.roll(corners, -1, axis=0)[: len(corners) if len(corners) > 2 else len(corners) - 1]
+        for number, (a, b) in enumerate(zip(corners, ends, strict=False)):
+            slot = self._slot("support", f"edge {number}", "com thread", lambda: shapes.line(1), _SUPPORT)
+            yield slot, (*a, *z_to(b - a), r, r, float(np.linalg.norm(b - a)))
 
     def triad(self, name: str, pose: Array) -> Placed:
         """A frame's axes at `pose` (7,): position and quaternion (x, y, z, w)."""
@@ -80,6 +96,6 @@ class Markers:
         if slot is None:
             slot = self._slots[kind, name] = self._scene.slot(kind.capitalize(), name)
             geometry = self._scene.geometry(key, shape())
-            number = self._scene.material(material, glow=True, through=kind in ("com", "point"))
+            number = self._scene.material(material, glow=True, through=kind in ("com", "contact", "point"))
             self._scene.mesh(slot, geometry, number, Pose.identity())
         return slot

@@ -15,9 +15,11 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from ..contact.support import support_polygon
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
 from ..robot.arguments import number
 from ..robot.robot import Robot
+from ..simulation.plant import TouchingPoint
 from ..urdf.tree import Array
 from .figure import Figure, Missing
 from .markers import Markers
@@ -138,6 +140,8 @@ class Viewer:
         com: bool = True,
         cones: bool = False,
         friction: float | Mapping[str, float] = 0.6,
+        contacts: Iterable[TouchingPoint] = (),
+        support: bool = False,
         points: Mapping[str, ArrayLike] | None = None,
         text: str | None = None,
         time: float | None = None,
@@ -150,8 +154,13 @@ class Viewer:
             forces: {foot or frame name: (3,) force or (6,) force and moment}, on the robot, world axes [N, N m], drawn
                 from the frame's origin at `newtons_per_meter`; a zero force is not drawn.
             com: draws the centre of mass and its projection on the ground, z = 0.
-            cones: draws the friction cone at every frame in `forces`, at every foot when there are none.
-            friction: friction coefficient of the cones, one for all or {name: coefficient}; the ground is level.
+            cones: draws the friction cone at every contact; without `contacts` at every frame in `forces`, at every
+                foot when there are none.
+            friction: coefficient of the cones that are not a contact's, one for all or {name: coefficient}; the ground
+                is level there.
+            contacts: such as ``plant.contacts``: draws the points and, from there, the forces on the robot.
+            support: draws the support polygon: around the contacts, or else around the feet with a force, or else
+                around all feet.
             points: {any name: (3,)} drawn as balls, such as a target; world [m].
             text: shown in the page's corner.
             time: the caller's clock [s] for the recording; None: 1 / fps after the last frame.
@@ -171,11 +180,16 @@ class Viewer:
             elif what == "forces" and value is not None:
                 raise ArgumentTypeError(f"forces: expected a mapping of frame names, got {type(value).__name__}")
         wrenches = {name: _vector(f"forces[{name!r}]", f, (3,), (6,)) for name, f in (forces or {}).items()}
-        coned = tuple(wrenches or self.robot.feet) if cones else ()
+        contacts = _contacts(contacts)
+        coned = tuple(wrenches or self.robot.feet) if cones and not contacts else ()
         if time is not None and not np.isfinite(number("time", time)):
             raise ArgumentError(f"time: expected a finite number, got {time}")
         balls = {name: _vector(f"points[{name!r}]", p, (3,)) for name, p in (points or {}).items()}
-        poses = self._poses(q, velocity, wrenches, com, coned, friction, balls)
+        around = None
+        if support:
+            loaded = [name for name in self.robot.feet if name in wrenches and wrenches[name].any()]
+            around = tuple(loaded or self.robot.feet)
+        poses = self._poses(q, velocity, wrenches, com, coned, friction, balls, contacts, cones, around)
         self._send(poses, text or "")
         self._recording.add(time, poses, text or "")
 
@@ -254,12 +268,15 @@ class Viewer:
         coned: Iterable[str],
         friction: float | Mapping[str, float],
         points: Mapping[str, Array],
+        contacts: tuple[TouchingPoint, ...] = (),
+        cones: bool = False,
+        around: tuple[str, ...] | None = None,
     ) -> NDArray[np.float32]:
         """Every slot's pose (n, 10) at this instant; makes slots for markers that are new."""
         model, data, markers, scale = self.robot.model, self._data, self._markers, self.newtons_per_meter
         q = np.array(q)
         pin.forwardKinematics(model, data, q)
-        ids = {name: self.robot.frame_id(name) for name in (*wrenches, *coned)}
+        ids = {name: self.robot.frame_id(name) for name in (*wrenches, *coned, *(around or ()))}
         for index in (*ids.values(), *self._frames.values(), *(i for i, _ in self._trails.values() if i is not None)):
             pin.updateFramePlacement(model, data, index)
         shown: dict[int, tuple[float, ...]] = {}
@@ -271,6 +288,18 @@ class Viewer:
         for name in coned:
             mu = _friction(friction, name)
             shown.update(markers.cone(name, data.oMf[ids[name]].translation, mu))
+        for i, contact in enumerate(contacts):
+            name = f"{contact.sphere} {i}"
+            shown.update(markers.contact(name, contact.point))
+            shown.update(markers.arrow("force", name, contact.point, contact.force / scale))
+            if cones:
+                shown.update(markers.cone(name, contact.point, contact.friction, contact.normal))
+        if around is not None:
+            touched = [contact.point for contact in contacts]
+            if not touched:
+                radii = (self.robot.legs[name].foot.radius for name in around)
+                touched = [data.oMf[ids[n]].translation - (0.0, 0.0, r) for n, r in zip(around, radii, strict=True)]
+            shown.update(markers.polygon(_hull(np.array(touched).reshape(-1, 3))))
         for name, point in points.items():
             shown.update(markers.point(name, point))
         for name, index in self._frames.items():
@@ -359,6 +388,20 @@ class Viewer:
     def __repr__(self) -> str:
         where = self.url if self._finalizer is not None and self._finalizer.alive else "no server"
         return f"Viewer({self.robot.name!r}, {where}, {len(self._recording)} frames)"
+
+
+def _contacts(contacts: Iterable[TouchingPoint]) -> tuple[TouchingPoint, ...]:
+    found = tuple(contacts)
+    for contact in found:
+        if not isinstance(contact, TouchingPoint):
+            raise ArgumentTypeError(f"contacts: expected the contacts of a plant, got {type(contact).__name__}")
+    return found
+
+
+def _hull(points: Array) -> Array:
+    """Those of the points (m, 3) that are corners when seen from above, in turn."""
+    corners = support_polygon(points[:, :2])
+    return np.array([points[np.argmin(np.linalg.norm(points[:, :2] - c, axis=1))] for c in corners]).reshape(-1, 3)
 
 
 def _positive(name: str, value: float) -> float:

@@ -1,0 +1,171 @@
+"""Encoders and an IMU say what is true, but for the errors that they were given, on either plant."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from test_simulation import Stand
+
+import quaddyn as qd
+from quaddyn.simulation import Encoders, Imu, MujocoPlant, Sensors, Simulation
+
+G = 9.81
+
+
+@pytest.fixture(scope="module")
+def go2() -> qd.Robot:
+    return qd.load("go2")
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def test_perfect_sensors_say_what_is_true(go2: qd.Robot) -> None:
+    sim, sensors = Simulation(go2, floor=-np.inf, dt=1e-4), Sensors(go2, rng())
+    q = pin.integrate(go2.model, go2.q_home, rng(1).normal(size=go2.nv))
+    sim.reset(q, rng(2).normal(size=go2.nv))
+    R = pin.XYZQUATToSE3(q[:7]).rotation
+    first = sensors.read(sim)
+    np.testing.assert_array_equal(first.position, sim.q[7:])
+    np.testing.assert_array_equal(first.velocity, sim.v[6:])
+    np.testing.assert_allclose(first.gyro, sim.v[3:6], atol=1e-14)
+    np.testing.assert_allclose(first.accelerometer, R.T @ [0.0, 0.0, G], atol=1e-12)
+    v = sim.v
+    sim.step(np.zeros(go2.nu))
+    second = sensors.read(sim)
+    assert second.time == pytest.approx(1e-4)
+    # the proper acceleration of the base's origin, by forward dynamics: the classical one less gravity
+    a = qd.Dynamics(go2).aba(q, v, np.zeros(go2.nv))
+    np.testing.assert_allclose(second.accelerometer, a[:3] + np.cross(v[3:6], v[:3]) - R.T @ [0.0, 0.0, -G], atol=0.02)
+
+
+def test_an_imu_in_free_fall_feels_nothing_and_on_a_lever_the_centripetal_pull() -> None:
+    robot = qd.load("planar_3r", root="fixed")
+    sim = Simulation(robot, dt=1e-4)
+    v = np.array([2.0, 0.0, 0.0])
+    sim.reset(np.zeros(3), v)
+    sensors, hand = Sensors(robot, rng(), imu=Imu(frame="tool")), qd.Dynamics(robot)
+    sensors.read(sim)
+    hold = hand.rnea(sim.q, v, np.zeros(3))  # no angular acceleration
+    sim.step(hold)
+    pull = np.linalg.norm(hand.frame_placement(np.zeros(3), "tool").translation) * 4.0
+    felt = sensors.read(sim).accelerometer
+    R = hand.frame_placement(sim.q, "tool").rotation
+    inward = -hand.frame_placement(sim.q, "tool").translation / np.linalg.norm(
+        hand.frame_placement(sim.q, "tool").translation
+    )
+    np.testing.assert_allclose(R @ felt, pull * inward - robot.model.gravity.linear, atol=0.01)
+
+
+@pytest.mark.parametrize("kind", [Simulation, MujocoPlant])
+def test_a_standing_robot_feels_its_weight_and_noise_has_its_size(kind: type, go2: qd.Robot) -> None:
+    if kind is MujocoPlant:
+        pytest.importorskip("mujoco")
+    plant, stand = kind(go2), Stand(go2)
+    for _ in range(300):
+        plant.step(stand(plant))
+    sensors = Sensors(
+        go2,
+        rng(3),
+        encoders=Encoders(position_noise=1e-3, velocity_noise=0.1),
+        imu=Imu(gyro_noise=0.02, accelerometer_noise=0.3),
+    )
+    errors: dict[str, list[np.ndarray]] = {"position": [], "velocity": [], "gyro": [], "accelerometer": []}
+    for _ in range(400):
+        plant.step(stand(plant))
+        m = sensors.read(plant)
+        errors["position"].append(m.position - plant.q[7:])
+        errors["velocity"].append(m.velocity - plant.v[6:])
+        errors["gyro"].append(m.gyro - plant.v[3:6])
+        errors["accelerometer"].append(m.accelerometer - [0.0, 0.0, G])
+    for name, size in (("position", 1e-3), ("velocity", 0.1), ("gyro", 0.02), ("accelerometer", 0.3)):
+        assert np.std(errors[name]) == pytest.approx(size, rel=0.1), name
+        assert abs(np.mean(errors[name])) < 0.15 * size, name
+
+
+def test_positions_are_whole_multiples_of_the_resolution(go2: qd.Robot) -> None:
+    sim, sensors = Simulation(go2), Sensors(go2, rng(), encoders=Encoders(resolution=0.01))
+    position = sensors.read(sim).position
+    np.testing.assert_allclose(position / 0.01, np.round(position / 0.01), atol=1e-9)
+    assert np.abs(position - sim.q[7:]).max() <= 0.005 + 1e-12
+
+
+def test_continuous_joints_read_as_angles() -> None:
+    robot = qd.load("double_pendulum_continuous")
+    sim = Simulation(robot)
+    sim.reset(np.array([np.cos(2.5), np.sin(2.5), np.cos(-1.0), np.sin(-1.0)]))
+    np.testing.assert_allclose(Sensors(robot, rng()).read(sim).position, [2.5, -1.0], atol=1e-12)
+
+
+def test_readings_come_as_late_as_the_delay_says(go2: qd.Robot) -> None:
+    sim, sensors = Simulation(go2), Sensors(go2, rng(), delay=0.004)
+    truth = []
+    for k in range(12):
+        truth.append(sim.q[7:])
+        m = sensors.read(sim)
+        assert m.time == pytest.approx(max(k - 2, 0) * 2e-3, abs=1e-12)
+        np.testing.assert_array_equal(m.position, truth[max(k - 2, 0)])
+        for _ in range(2):
+            sim.step(np.full(go2.nu, 1.0))
+
+
+def test_biases_walk_with_the_root_of_time(go2: qd.Robot) -> None:
+    ends = []
+    for seed in range(60):
+        sim = Simulation(go2, floor=-np.inf, dt=0.01)
+        sensors = Sensors(go2, rng(seed), imu=Imu(gyro_bias=0.1, gyro_walk=0.5))
+        for _ in range(25):
+            sensors.read(sim)
+            sim.step(np.zeros(go2.nu))
+        ends.append(sensors.read(sim).gyro - sim.v[3:6])
+    assert np.std(ends) == pytest.approx(np.hypot(0.1, 0.5 * np.sqrt(0.25)), rel=0.2)
+
+
+def test_the_same_generator_gives_the_same_readings_and_a_checkpoint_goes_on(go2: qd.Robot) -> None:
+    noisy = {
+        "encoders": Encoders(position_noise=0.1),
+        "imu": Imu(gyro_noise=0.1, accelerometer_walk=0.2),
+        "delay": 0.003,
+    }
+
+    def run(sim: Simulation, sensors: Sensors, steps: int) -> list[bytes]:
+        out = []
+        for _ in range(steps):
+            m = sensors.read(sim)
+            out += [m.position.tobytes(), m.gyro.tobytes(), m.accelerometer.tobytes()]
+            sim.step(np.full(go2.nu, 0.5))
+        return out
+
+    first, second, other = (Sensors(go2, rng(seed), **noisy) for seed in (4, 4, 5))  # type: ignore[arg-type]
+    sims = [Simulation(go2) for _ in range(3)]
+    one, two, three = (run(sim, s, 20) for sim, s in zip(sims, (first, second, other), strict=True))
+    assert one == two and one != three
+    saved = first.checkpoint(), sims[0].checkpoint()
+    later = run(sims[0], first, 20)
+    first.restore(saved[0])
+    sims[0].restore(saved[1])
+    assert run(sims[0], first, 20) == later
+
+
+def test_bad_sensors_are_refused_by_name(go2: qd.Robot) -> None:
+    for make, name in (
+        (lambda: Sensors(go2, 5), "rng"),  # type: ignore[arg-type]
+        (lambda: Sensors("go2", rng()), "robot"),  # type: ignore[arg-type]
+        (lambda: Sensors(go2, rng(), delay=-1.0), "delay"),
+        (lambda: Encoders(position_noise=-1.0), "position_noise"),
+        (lambda: Encoders(resolution=np.nan), "resolution"),
+        (lambda: Imu(gyro_walk=np.inf), "gyro_walk"),
+        (lambda: Sensors(go2, rng()).read(Simulation(qd.load("solo12"))), "plant"),
+    ):
+        with pytest.raises(qd.ArgumentError, match=name):
+            make()
+    with pytest.raises(qd.UnknownNameError, match="bas"):
+        Sensors(go2, rng(), imu=Imu(frame="bas"))
+    sim, sensors = Simulation(go2), Sensors(go2, rng())
+    sim.step(np.zeros(go2.nu))
+    sensors.read(sim)
+    sim.reset()
+    with pytest.raises(qd.ArgumentError, match="time"):
+        sensors.read(sim)
