@@ -8,3 +8,4 @@ python=${PYTHON:-.venv/bin/python}
 "$python" benchmarks/contacts.py --check
 "$python" benchmarks/identification.py --robots ur5 go2 --samples 1000000 --check
 "$python" benchmarks/whole_body.py --check
+"$python" benchmarks/plants.py --check

@@ -748,3 +748,14 @@ def test_the_same_controller_stands_equally_tall_in_both_plants(name: str) -> No
         heights.append(plant.q[2])
         assert plant.q[2] == pytest.approx(robot.q_home[2], abs=5e-3)
     assert abs(heights[0] - heights[1]) < 2e-3
+
+
+def test_joint_friction_is_never_more_than_coulombs() -> None:
+    robot = qd.load("go2", friction=1.0)
+    sim, dyn, rng = Simulation(robot, floor=-np.inf), qd.Dynamics(robot), np.random.default_rng(6)
+    for k in range(100):
+        q, v = sim.q, sim.v
+        sim.step(rng.uniform(-20.0, 20.0, robot.nu) if k % 10 < 5 else 5.0 * np.ones(robot.nu))
+        dry = robot.expand(sim.tau) - dyn.rnea(q, v, (sim.v - v) / sim.dt)
+        assert np.abs(dry[6:]).max() <= 1.2 and np.abs(dry[:6]).max() < 1e-8
+        assert (dry[6:] * sim.v[6:] >= -1e-9).all()

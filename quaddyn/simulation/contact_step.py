@@ -29,6 +29,8 @@ Index = NDArray[np.int64]
 
 #: Rounds of the solver; one where contacts are many and its dense Newton steps slow.
 ROUNDS, MANY_CONTACTS = 4, 32
+#: How often joint friction is computed, at most, and by how much it may be more than Coulomb's.
+CORRECTIONS, OVER = 10, 1.05
 
 
 class Parts(NamedTuple):
@@ -119,26 +121,37 @@ def fall(
 ) -> bool:
     """Velocity `free` (nv,) at the end of a step without contacts, joint friction f (nv,), and the factor L (nv, nv).
 
-    ``(M + dt f)(free - v) = dt (S^T tau + external - h - f v)``.  False where M is not positive definite.
+    ``(M + dt f)(free - v) = dt (S^T tau + external - h - f v)``.  f is dry friction over a speed that is foreseen; where
+    that was too low, so that friction would be more than Coulomb's, once more with the speed that came out.  False
+    where M is not positive definite.
     """
     nv = len(v)
     for i in range(nv):
-        speed = abs(2.0 * v[i] - v_before[i])  # at the end of the step, foreseen
-        f[i] = damping[i] + friction[i] / max(speed, stiction)
-        free[i] = external[i] - h[i] - f[i] * v[i]
-        for j in range(i):
-            L[i, j] = M[i, j]
-        L[i, i] = M[i, i] + dt * f[i]
-    for j in range(len(actuated)):
-        free[actuated[j]] += tau[j]
-    if not factorize(L, parent, L):
-        return False
-    for i in range(nv):
-        free[i] *= dt
-    solve_all_transposed(L, parent, free)
-    solve_lower(L, parent, free)
-    for i in range(nv):
-        free[i] += v[i]
+        f[i] = damping[i] + friction[i] / max(abs(2.0 * v[i] - v_before[i]), stiction)
+    for _ in range(CORRECTIONS):
+        for i in range(nv):
+            free[i] = external[i] - h[i] - f[i] * v[i]
+            for j in range(i):
+                L[i, j] = M[i, j]
+            L[i, i] = M[i, i] + dt * f[i]
+        for j in range(len(actuated)):
+            free[actuated[j]] += tau[j]
+        if not factorize(L, parent, L):
+            return False
+        for i in range(nv):
+            free[i] *= dt
+        solve_all_transposed(L, parent, free)
+        solve_lower(L, parent, free)
+        beyond = False
+        for i in range(nv):
+            free[i] += v[i]
+            if friction[i] > 0.0:
+                speed = max(abs(free[i]), stiction)
+                if (f[i] - damping[i]) * speed > OVER * friction[i]:
+                    beyond = True
+                    f[i] = damping[i] + friction[i] / speed
+        if not beyond:
+            break
     return True
 
 
@@ -314,7 +327,7 @@ def finish(
     after: Array,
     work: Array,
 ) -> float:
-    """Velocity `after` (nv,) from the impulses of k contacts, and the step's `work` (3,): actuators, joints, contacts.
+    """Velocity `after` (nv,) from the impulses of k contacts, and the step's `work`: actuators, joints, contacts.
 
     Returns:
         The largest speed, NaN if there is one.
