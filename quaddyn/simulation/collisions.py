@@ -10,9 +10,9 @@ The nearest points of triangles follow Ericson 2005, *Real-Time Collision Detect
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..hierarchy.jit import jit
 from ..urdf.tree import Array
 
 Index = NDArray[np.int64]
@@ -21,7 +21,7 @@ Index = NDArray[np.int64]
 FIELD_CONTACTS, ALIKE = 3, 0.95
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def collide(
     centers: Array,
     radii: Array,
@@ -83,7 +83,7 @@ def collide(
     return k if k <= room else -k
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def _box(
     box: Array,
     x: float,
@@ -121,7 +121,7 @@ def _box(
     return True
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def _field(
     field: Array,
     heights: Array,
@@ -187,7 +187,7 @@ def _field(
     return found
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def _triangle(
     corner: Array,
     i: int,
@@ -206,7 +206,7 @@ def _triangle(
         corner[n, 0], corner[n, 1], corner[n, 2] = x0 + a * dx, y0 + b * dy, heights[start + a * ny + b]
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def _face(
     corner: Array,
     up: Array,
@@ -219,7 +219,7 @@ def _face(
     up[0], up[1], up[2] = up[0] / length, up[1] / length, up[2] / length
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def _dot(
     a: Array,
     b: Array,
@@ -227,7 +227,7 @@ def _dot(
     return float(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def _nearest(
     c: Array,
     corner: Array,

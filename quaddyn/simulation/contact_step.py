@@ -17,10 +17,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ..contact.solvers.compiled import solve, velocities
+from ..hierarchy.jit import jit
 from ..urdf.tree import Array
 from .collisions import collide
 from .sparse_inertia import factorize, solve_all_transposed, solve_lower, solve_transposed
@@ -75,7 +75,7 @@ def sizes(room: int, spheres: int, nv: int) -> tuple[int, int]:
     return room * (3 * nv + 9 * room + 27) + 3 * spheres, 3 * room + 1
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def views(
     floats: Array,
     integers: Index,
@@ -101,7 +101,7 @@ def views(
     )  # fmt: skip
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def fall(
     M: Array,
     parent: Index,
@@ -155,7 +155,7 @@ def fall(
     return True
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def contact_frame(nx: float, ny: float, nz: float, frame: Array) -> None:
     """Rows t1, t2, n of a right-handed frame; on level ground world axes."""
     if abs(nx) < 0.9:
@@ -169,7 +169,7 @@ def contact_frame(nx: float, ny: float, nz: float, frame: Array) -> None:
     frame[2, 0], frame[2, 1], frame[2, 2] = nx, ny, nz
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def gather(
     J: Array,
     poses: Array,
@@ -267,7 +267,7 @@ def gather(
     return k
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def passive_solve(
     G: Array,
     g: Array,
@@ -312,7 +312,7 @@ def passive_solve(
     return residual, True
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def finish(
     k: int,
     parent: Index,
@@ -366,7 +366,7 @@ def finish(
     return largest
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def step(
     M: Array,
     h: Array,

@@ -8,15 +8,15 @@ one comes before it, -1 at the root.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..hierarchy.jit import jit
 from ..urdf.tree import Array
 
 Index = NDArray[np.int64]
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def factorize(M: Array, parent: Index, L: Array) -> bool:
     """``M = L^T L`` into the lower triangle of `L`, which may be M itself; False where M is not positive definite."""
     n = len(parent)
@@ -42,7 +42,7 @@ def factorize(M: Array, parent: Index, L: Array) -> bool:
     return True
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def solve_transposed(L: Array, parent: Index, x: Array, last: int) -> None:
     """``x <- L^-T x`` for x that is zero outside the support of `last`."""
     i = last
@@ -51,14 +51,14 @@ def solve_transposed(L: Array, parent: Index, x: Array, last: int) -> None:
         i = parent[i]
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def solve_all_transposed(L: Array, parent: Index, x: Array) -> None:
     """``x <- L^-T x``."""
     for i in range(len(x) - 1, -1, -1):
         _climb(L, parent, x, i)
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@jit
 def _climb(L: Array, parent: Index, x: Array, i: int) -> None:
     x[i] /= L[i, i]
     j = parent[i]
@@ -67,7 +67,7 @@ def _climb(L: Array, parent: Index, x: Array, i: int) -> None:
         j = parent[j]
 
 
-@njit(cache=True, error_model="numpy")
+@jit
 def solve_lower(L: Array, parent: Index, x: Array) -> None:
     """``x <- L^-1 x``."""
     for i in range(len(x)):
