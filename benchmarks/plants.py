@@ -192,9 +192,7 @@ def cost(name: str, rounds: int, steps: int = 1000) -> list[Figure]:
     )
     return [
         Figure(f"{name}, four feet: embedded step over mj_step", float(ratios), 3.0, "x"),
-        Figure(
-            f"{name}, four feet: p99.9 of five replays of the embedded step over its median", float(tail[0]), 5.0, "x"
-        ),
+        Figure(f"{name}, four feet: p99.9 of the embedded step over its median", float(tail[0]), 5.0, "x"),
     ]
 
 

@@ -121,9 +121,9 @@ def fall(
 ) -> bool:
     """Velocity `free` (nv,) at the end of a step without contacts, joint friction f (nv,), and the factor L (nv, nv).
 
-    ``(M + dt f)(free - v) = dt (S^T tau + external - h - f v)``.  f is dry friction over a speed that is foreseen; where
-    that was too low, so that friction would be more than Coulomb's, once more with the speed that came out.  False
-    where M is not positive definite.
+    ``(M + dt f)(free - v) = dt (S^T tau + external - h - f v)``.  f is dry friction over a speed that is foreseen;
+    where that was too low, so that friction would be more than Coulomb's, once more with the speed that came out.
+    False where M is not positive definite.
     """
     nv = len(v)
     for i in range(nv):
@@ -212,7 +212,7 @@ def gather(
         pose, place = poses[carriers[i, 0]], spheres[i]
         for a in range(3):
             w.centers[i, a] = pose[a] * place[0] + pose[3 + a] * place[1] + pose[6 + a] * place[2] + pose[9 + a]
-    k = collide(
+    k: int = collide(
         w.centers, spheres[:, 3], planes, boxes, fields, heights, law[1], w.gaps, w.normals, w.friction, at, w.surfaces
     )
     if k <= 0:
@@ -409,7 +409,7 @@ def step(
     if not fall(M, parent, h, v, v_before, tau, actuated, damping, friction, external, stiction, dt, f, L, free):
         return 0, np.nan, np.nan, False
     w = views(floats, integers, room, len(spheres), len(J))
-    k = gather(J, poses, parent, L, v, free, spheres, carriers, planes, boxes, fields, heights, law, w)
+    k: int = gather(J, poses, parent, L, v, free, spheres, carriers, planes, boxes, fields, heights, law, w)
     if k < 0:
         return k, 0.0, 0.0, False
     residual, rebound = 0.0, False
