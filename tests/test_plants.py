@@ -744,7 +744,7 @@ def test_the_same_controller_stands_equally_tall_in_both_plants(name: str) -> No
     heights = []
     for kind in (Simulation, MujocoPlant):
         plant = kind(robot)
-        plant.run(Stand(robot), 1.5, control_dt=0.003)
+        plant.run(Stand(robot), 1.5, control_dt=0.002)
         heights.append(plant.q[2])
         assert plant.q[2] == pytest.approx(robot.q_home[2], abs=5e-3)
     assert abs(heights[0] - heights[1]) < 2e-3
