@@ -18,7 +18,7 @@ from ..hierarchy.jit import jit
 from .compiled_legs import cross_add, eliminate, inverse3, leg, log3, point_jacobian, rotation
 
 # What `tick` returns.
-SOLVED, SINGULAR, NOT_SOLVED = 0, 1, 2
+SOLVED, SINGULAR, NOT_SOLVED, NOT_GIVEN = 0, 1, 2, 3
 
 # Codes of the elements, as the classes have them.
 COM, FOOT, ORIENTATION, POSTURE, FORCES = 1, 3, 4, 7, 20
@@ -190,8 +190,12 @@ def tick(  # type: ignore[no-untyped-def]
     cross_add(w0, v0, c0)
     damping = 0.0
     for e in range(program.shape[0]):
-        if program[e, 1] == CONTACT:
+        code = program[e, 1]
+        if code == CONTACT:
             damping = numbers[program[e, 2]]
+        elif code < FORCES and numbers[program[e, 2]] == 0.0:
+            if code != FOOT or contacts[program[e, 3], SHARE] < 1.0:
+                return NOT_GIVEN
     for k in range(4):
         leg(
             q, v, iq[k], iv[k], geometry[k, :9].reshape(3, 3, 3), geometry[k, 9:12], axes[k], feet[k], R0, p0, v0, w0,

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from eigenpy import is_approx  # Pinocchio's own array layer
 
 from ..contact import Contact
 from ..dynamics import Dynamics, State
@@ -193,7 +194,8 @@ class WholeBodyController:
     def _start(self) -> None:
         for switch in self._switches.values():
             switch.set(False)
-        self._ticks = 0
+        self._ticks, self._settled = 0, False
+        self._asked: tuple[str, ...] | None = None
         self._tau: Array | None = None
         self._forces: dict[str, Array] = {}
         self._record: TickRecord | Callable[[], TickRecord] | None = None
@@ -257,14 +259,19 @@ class WholeBodyController:
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self.robot:
             raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
-        wanted = self._wanted(contacts)
-        if not (np.isfinite(state.h.sum()) and np.isfinite(state.v.sum())):
+        v, h = state.v, state.h
+        if not (is_approx(h, h) and is_approx(v, v)):  # the cheapest look at whole arrays: false where one is NaN
             raise ArgumentError("state: not finite; it was computed unchecked from a q or v with NaN")
-        self._advance(wanted)
-        self._hold(state)
+        if not (self._settled and contacts == self._asked):
+            wanted = self._wanted(contacts)
+            self._advance(wanted)
+            self._settled = all(switch.share == (name in wanted) for name, switch in self._switches.items())
+            self._asked = contacts if isinstance(contacts, tuple) or contacts is None else tuple(wanted)
         if self._fast_wanted:
             self._make_fast()
-        answer = None if self._fast is None else self._fast.solve(state, self._tau)
+        answer = None if self._fast is None else self._fast.solve(state, self._tau, self._hold)
+        if answer is None:
+            self._hold(state)
         command = self._dense(state) if answer is None else self._compiled(state, answer)
         self._tau, self._forces = command.tau, dict(command.forces)
         self._ticks += 1
@@ -301,13 +308,14 @@ class WholeBodyController:
             scales=self._scales,
             dt=self.dt,
             tolerance=self._solver.rank_tolerance,
+            numbers=self.numbers,
         )
 
     def _compiled(self, state: State, answer: Array) -> Command:
         """The tick that compiled code has decided; its plain matrices are put together if somebody asks."""
+        assert self._fast is not None
         q, v, numbers, before, count = state.q, state.v, self.numbers.copy(), self._tau, self._ticks
-        settings = [(s.contact, s.minimum, s.maximum) for s in self.contacts.values()]
-        shares = [(s.share, s.cap) for s in self._switches.values()]
+        settings, shares = self._fast.contacts, self._fast.shares
 
         def instant() -> Tick:
             again = Dynamics(self.robot, validate=False).update(q, v)

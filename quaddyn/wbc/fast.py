@@ -6,7 +6,7 @@ singularity, and a level 0 that cannot be met (the dense path then shares out th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ class FastTick:
         scales: natural units.
         dt: control period [s].
         tolerance: relative, of rank.
+        numbers: of all motion tasks, side by side in the order of `elements`; read anew at every tick.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class FastTick:
         scales: Scales,
         dt: float,
         tolerance: float,
+        numbers: Array,
     ) -> None:
         from ..hierarchy.compiled import float_work, int_work  # imports numba
         from . import compiled_tick as core
@@ -76,55 +78,58 @@ class FastTick:
         self._extra[core.PERIOD] = dt
         self._extra[core.OFFSET : core.BEFORE] = np.eye(3).ravel()
         self._before = self._extra[core.BEFORE : core.HAS_BEFORE]
+        self._has_before, self._not_given = core.HAS_BEFORE, core.NOT_GIVEN
         self._com_at = self._extra[core.COM_AT : core.COM_SPEED]
         self._com_speed = self._extra[core.COM_SPEED : core.EXTRA]
 
-        # The elements' numbers side by side, and a program that says where each one's begin.
-        self._fixed: list[tuple[Array, Element]] = []
-        self._blocks: list[tuple[Array, Task]] = []
-        self._programs: list[Any] = []
-        program, start = [], 0
-        sizes = [(k, element, _size(element)) for k, level in enumerate(elements) for element in level]
-        self._numbers = np.zeros(sum(size for *_, size in sizes) + 1)
-        faces = [element.faces for _, element, _ in sizes if isinstance(element, FrictionPyramid)]
+        # The elements' numbers side by side, motion tasks first, and a program that says where each one's begin.
+        flat = [(k, element) for k, level in enumerate(elements) for element in level]
+        motion = sum(len(e.block) for _, e in flat if isinstance(e, Task))
+        self._numbers = np.zeros(motion + sum(_size(e) for _, e in flat) + 1)
+        self._told, self._motion = numbers, self._numbers[:motion]
+        self._fixed: list[tuple[Any, ...]] = []
+        faces = [element.faces for _, element in flat if isinstance(element, FrictionPyramid)]
         self._faces = faces[0] if faces else 0
-        for k, element, size in sizes:
-            part = self._numbers[start : start + size]
+        program, task_at, at = [], 0, motion
+        for k, element in flat:
             more = 0
             if isinstance(element, Task):
-                self._blocks.append((part, element))
+                start, task_at = task_at, task_at + len(element.block)
                 if isinstance(element, FootTask):
                     more = self._feet.index(element.frame)
                 elif isinstance(element, FrameOrientationTask):
                     frame = robot.model.frames[element.frame_id]
                     self._extra[core.OFFSET : core.BEFORE] = frame.placement.rotation.ravel()
             else:
-                self._fixed.append((part, element))
+                start, at = at, at + _size(element)
+                self._fixed.append((element, *_parts(element, self._numbers[start:at])))
                 if isinstance(element, FrictionPyramid):
                     more = self._faces
             program.append((k, element.code, start, more))
-            start += size
         self._program = np.array(program, dtype=np.int64).reshape(-1, 4)
         self.levels = len(elements)
-        self._shared = frozenset(e.frame for _, e, _ in sizes if isinstance(e, FootTask))
-        self._write_fixed()
+        self._shared = frozenset(e.frame for _, e in flat if isinstance(e, FootTask))
 
         n, K = 24, self.levels + 1
-        rows = 24 + 12 * len(sizes)
+        rows = 24 + 12 * len(flat)
         P = sum(
             4 * self._faces if isinstance(e, FrictionPyramid) else 4 if isinstance(e, NormalForce) else 12
-            for _, e, _ in sizes
+            for _, e in flat
             if isinstance(e, Constraint)
         )
         self._contacts = np.zeros((4, core.FACES + 3 * self._faces))
-        self._seen: list[object] = [None] * 4
+        self._seen: list[Any] = [None] * 4
+        #: Per contact (contact, least, largest) and (share, cap) of the last tick, for those who ask later.
+        self.contacts: tuple[Any, ...] = ()
+        self.shares: tuple[tuple[float, float], ...] = ()
         self._last: Any = np.zeros((K + 1) * max(P, 1), dtype=np.int8)
         self._working: Any = np.zeros_like(self._last)
         self._answer = np.zeros(core.RANK + K)
         self._floats = np.zeros(float_work(n, rows + P + 2 * n, P))
         self._ints = np.zeros(2 * K + 2 + int_work(n, rows + P + 2 * n, P), dtype=np.int64)
         self._work = np.zeros(1000 + 40 * (n + 1) + rows * (n + 2) + P * (n + 2) + (K + 1) * P + 8 * K + 200)
-        self._pattern: tuple[int, ...] | None = None
+        self._pattern: tuple[Any, ...] | None = None
+        self._partial: list[int] = []
         self._guessed, self._good = False, False
 
     @staticmethod
@@ -137,6 +142,7 @@ class FastTick:
         scales: Scales,
         dt: float,
         tolerance: float,
+        numbers: Array,
     ) -> FastTick | None:
         """A `FastTick`, or None where the robot, an element or a contact is not of the kinds that it knows."""
         if not _known_robot(robot) or tuple(settings) != robot.feet:
@@ -150,86 +156,112 @@ class FastTick:
             for element in level:
                 if not _known(robot, element) or (k == 0) == isinstance(element, Task | ForceTask):
                     return None
-        return FastTick(robot, elements, settings, switches, scales=scales, dt=dt, tolerance=tolerance)
+        return FastTick(robot, elements, settings, switches, scales=scales, dt=dt, tolerance=tolerance, numbers=numbers)
 
     def forget(self) -> None:
         """Start cold."""
-        self._pattern, self._good = None, False
+        self._good = False
 
     def _write_fixed(self) -> None:
         """Numbers of constraints and force tasks, which may be set at any time."""
-        for part, e in self._fixed:
-            if isinstance(e, ContactMotion):
-                part[0] = e.damping
-            elif isinstance(e, TorqueLimits):
-                part[:] = e.limits
-            elif isinstance(e, TorqueRate):
-                part[:] = e.rate
-            elif isinstance(e, JointBounds):
-                part[0], part[1], part[2] = e.horizon, e.recovery, float(e.viability)
-                part[3:15], part[15:27], part[27:39], part[39:51] = e.lower, e.upper, e.velocity, e.acceleration
-            elif isinstance(e, ForceTask):
-                part[0] = e.weight
-                part[1:5] = [e.contacts is None or foot in e.contacts for foot in self._feet]
-                part[5:17] = e.block[1:]
+        for e, *parts in self._fixed:
+            kind = type(e)
+            if kind is TorqueLimits:
+                parts[0][:] = e.limits
+            elif kind is ForceTask:
+                parts[0][0] = e.weight
+                parts[1][:] = e.block[1:]
+            elif kind is JointBounds:
+                head, lower, upper, velocity, acceleration = parts
+                head[0], head[1], head[2] = e.horizon, e.recovery, e.viability
+                lower[:] = e.lower
+                upper[:] = e.upper
+                velocity[:] = e.velocity
+                acceleration[:] = e.acceleration
+            elif kind is ContactMotion:
+                parts[0][0] = e.damping
+            elif kind is TorqueRate:
+                parts[0][:] = e.rate
 
     def _write_contacts(self) -> bool:
         """The contacts' numbers; whether all are of the kind that this path knows."""
-        numbers = self._contacts
+        shares = tuple([(switch.share, switch.cap) for switch in self._switches])
+        fresh = False
         for i, settings in enumerate(self._settings):
-            contact, switch = settings.contact, self._switches[i]
-            share = switch.share
-            row = numbers[i]
-            key = (id(contact), settings.minimum, settings.maximum)
-            if self._seen[i] != key:
-                if settings.role != "unilateral" or contact.kind != "point" or contact.offset.any():
+            seen = self._seen[i]
+            if (
+                seen is None
+                or seen[0] is not settings.contact
+                or seen[1] != settings.minimum
+                or seen[2] != settings.maximum
+            ):
+                self._seen[i] = None
+                if not self._take(i, settings):
                     return False
-                row[2], row[3], row[4] = contact.radius, settings.minimum, settings.maximum
-                row[5:8] = contact.normal
-                if self._faces:
-                    faces = settings.faces(self._faces, np.eye(3))
-                    if len(faces) != self._faces:
-                        return False  # without friction there is one row more
-                    row[8:] = faces.ravel()
-                self._seen[i] = key
-                self._kept = self._settings  # contacts are known by identity: keep them alive
-            row[0], row[1] = share, switch.cap
-            if 0.0 < share < 1.0 and settings.frame not in self._shared:
-                return False
+                fresh = True
+        if fresh:
+            self.contacts = tuple(self._seen)
+        if shares != self.shares:
+            for i, (share, cap) in enumerate(shares):
+                self._contacts[i, 0], self._contacts[i, 1] = share, cap
+            self.shares = shares
+            pattern = tuple([(share > 0.0) + (share >= 1.0) for share, _ in shares])
+            if pattern != self._pattern:
+                self._pattern, self._good = pattern, False
+            self._partial = [i for i, (share, _) in enumerate(shares) if 0.0 < share < 1.0]
+        return all([self._settings[i].frame in self._shared for i in self._partial])
+
+    def _take(self, i: int, settings: ContactSettings) -> bool:
+        """A contact's numbers, if it is of the kind that this path knows."""
+        contact, row = settings.contact, self._contacts[i]
+        if settings.role != "unilateral" or contact.kind != "point" or contact.offset.any():
+            return False
+        row[2], row[3], row[4] = contact.radius, settings.minimum, settings.maximum
+        row[5:8] = contact.normal
+        if self._faces:
+            faces = settings.faces(self._faces, np.eye(3))
+            if len(faces) != self._faces:
+                return False  # without friction there is one row more
+            row[8:] = faces.ravel()
+        self._seen[i] = (contact, settings.minimum, settings.maximum)
         return True
 
-    def solve(self, state: State, tau_before: Array | None) -> Array | None:
+    def solve(
+        self, state: State, tau_before: Array | None, hold: Callable[[State], None] | None = None
+    ) -> Array | None:
         """One tick.
 
         Args:
             state: the robot's state.
             tau_before: (12,) torques of the tick before, None on the first.
+            hold: called if a task has no reference yet, to give it what is found.
 
         Returns:
             Numbers as `compiled_tick` lays them out, overwritten by the next tick; None if the dense path must decide.
         """
         if not self._write_contacts():
             return None
-        for part, task in self._blocks:
-            part[:] = task.block
+        self._motion[:] = self._told
         self._write_fixed()
         if tau_before is None:
-            self._extra[self._core.HAS_BEFORE] = 0.0
+            self._extra[self._has_before] = 0.0
         else:
-            self._extra[self._core.HAS_BEFORE] = 1.0
+            self._extra[self._has_before] = 1.0
             self._before[:] = tau_before
         self._com_at[:] = state.com
         self._com_speed[:] = state.com_velocity
-        pattern = tuple([(switch.share > 0.0) + (switch.share >= 1.0) for switch in self._switches])
         answer = self._answer
-        self._guessed = self._good and pattern == self._pattern
+        self._guessed = self._good
         self._last, self._working = self._working, self._last
         outcome = self._tick(
             state.q, state.v, state.M, state.h, self._geometry, self._index, self._program, self._numbers,
             self._contacts, self._extra, self._last, self._guessed, self._tolerance, ROUNDS, self._working, answer,
             self._floats, self._ints, self._work,
         )  # fmt: skip
-        self._pattern = pattern
+        if outcome == self._not_given and hold is not None:
+            hold(state)
+            self._last, self._working = self._working, self._last
+            return self.solve(state, tau_before)
         self._good = outcome == 0
         if outcome or not (answer[VIOLATED] <= VIOLATION and answer[RESIDUAL] <= KKT):
             return None
@@ -262,12 +294,20 @@ def rerun(q: Array, v: Array, inputs: Mapping[str, Array]) -> Array:
 
 
 def _size(element: Element) -> int:
-    """How many numbers an element has."""
-    if isinstance(element, Task):
-        return len(element.block)
+    """How many numbers an element has beside those of motion tasks."""
     if isinstance(element, ForceTask):
         return 17
     return {ContactMotion: 1, TorqueLimits: 12, TorqueRate: 12, JointBounds: 51}.get(type(element), 0)
+
+
+def _parts(element: Element, numbers: Array) -> tuple[Array, ...]:
+    """Where the numbers of an element go that may change between ticks; what may not is written here."""
+    if isinstance(element, ForceTask):
+        numbers[1:5] = [element.contacts is None or foot in element.contacts for foot in element.robot.feet]
+        return numbers[:1], numbers[5:17]
+    if isinstance(element, JointBounds):
+        return numbers[:3], numbers[3:15], numbers[15:27], numbers[27:39], numbers[39:51]
+    return (numbers,)
 
 
 def _known(robot: Robot, element: Element) -> bool:

@@ -1,0 +1,288 @@
+"""Whole-body control tick by tick against TSID and PlaCo, each in its own process, alternated chunk by chunk.
+
+    python benchmarks/bench_wbc.py                 # all robots, gaits and regimes
+    python benchmarks/bench_wbc.py --robots go2 --ticks 60 --check
+
+Every controller gets the same recorded ticks: contact feet do not accelerate, friction pyramids of the same faces,
+normal forces and torques within the same bounds; centre of mass, base orientation and swing feet at level 1; posture
+and forces below (the rivals have no third level: theirs is a small weight).  *solve* is from (q, v) to torques driven
+from Python, references set before; *all* includes setting them.  Times are the least of each tick over the replays;
+then the median and the 99th percentile over the ticks, in microseconds.  Beside the time stands the error: ours is the
+KKT residual and the violation of level 0; a rival's, by how much its level-1 residual exceeds the strict optimum's.
+
+A rival whose environment cannot be built is left out with a message; the ratio to TSID is then missing, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+import quaddyn as qd
+from quaddyn.contact import Contact
+from quaddyn.wbc import (
+    ComTask,
+    ContactMotion,
+    FootTask,
+    ForceTask,
+    FrameOrientationTask,
+    FrictionPyramid,
+    JointBounds,
+    NormalForce,
+    PostureTask,
+    TorqueLimits,
+)
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from rivals import environments
+from rivals.process import Rival, plain_urdf
+
+ROBOTS = ("go2", "solo12", "anymal_c")
+GAITS = ("stand", "trot")
+REGIMES = ("calm", "saturated", "hard")
+DT, POSTURE_WEIGHT, FORCE_WEIGHT = 1e-3, 1e-3, 1e-6
+
+#: Median ratio to TSID that must not be exceeded, by regime, and on the dense path.
+BARS = {"calm": 0.5, "saturated": 0.7, "hard": 0.9}
+DENSE_BAR = 1.0
+
+
+def record(robot: qd.Robot, gait: str, regime: str, ticks: int, seed: int) -> dict[str, np.ndarray]:
+    """Ticks of one kind: slow sway, sway at the limits of friction and torque, or unrelated random states."""
+    rng = np.random.default_rng(seed)
+    feet, nu, nv = robot.feet, robot.nu, robot.nv
+    legs = [tuple(i for i in range(4) if i in pair) for pair in ((0, 3), (1, 2))]
+    contacts = np.ones((ticks, 4), dtype=bool)
+    if gait == "trot":
+        for k in range(ticks):
+            contacts[k] = [i in legs[k // 50 % 2] for i in range(4)]
+    q, v = np.zeros((ticks, robot.nq)), np.zeros((ticks, nv))
+    com, turn = np.zeros((ticks, 3)), np.zeros((ticks, 3))
+    swing, posture = np.zeros((ticks, 4, 3)), np.zeros((ticks, nu))
+    size = {"calm": 0.02, "saturated": 0.05, "hard": 0.25}[regime]
+    push = {"calm": 0.3, "saturated": 3.0, "hard": 6.0}[regime]
+    direction, phase = rng.normal(size=nv), rng.uniform(0.0, 2.0 * np.pi, size=nv)
+    for k in range(ticks):
+        if regime == "hard":
+            step, v[k] = size * rng.normal(size=nv), 0.5 * rng.normal(size=nv)
+            com[k], turn[k] = push * rng.normal(size=3), 2.0 * push * rng.normal(size=3)
+            swing[k], posture[k] = 5.0 * push * rng.normal(size=(4, 3)), 50.0 * rng.normal(size=nu)
+        else:
+            w, t = 2.0 * np.pi * 2.0, k * DT * 4.0
+            step = size * direction * np.sin(w * t + phase)
+            v[k] = 0.5 * size * direction * np.cos(w * t + phase)
+            com[k] = push * np.array([np.sin(w * t), np.cos(w * t), 0.2 * np.sin(2.0 * w * t)])
+            turn[k] = push * 0.5 * np.sin(w * t + np.arange(3.0))
+            swing[k] = 2.0 * push * np.sin(w * t + np.arange(12.0).reshape(4, 3))
+            posture[k] = push * np.sin(w * t + np.arange(nu))
+        q[k] = pin.integrate(robot.model, robot.q_home, step)
+    friction = {"calm": 0.6, "saturated": 0.25, "hard": 0.4}[regime]
+    effort = np.tile(np.minimum(robot.effort_limits, 1e6), (ticks, 1)) * {"calm": 1.0}.get(regime, 0.6)
+    weight = robot.mass * 9.81
+    return {
+        "urdf": np.array(plain_urdf(robot)),
+        "feet": np.array([f"contact_{robot.legs[foot].foot.name}" for foot in feet]),
+        "base": np.array(robot.bodies[0].name),
+        "joints": np.array(robot.actuated),
+        "dt": np.array(DT),
+        "q": q,
+        "v": v,
+        "contacts": contacts,
+        "com": com,
+        "turn": turn,
+        "swing": swing,
+        "posture": posture,
+        "friction": np.full(ticks, friction),
+        "force_min": np.full(ticks, 0.01 * weight),
+        "force_max": np.full(ticks, 3.0 * weight),
+        "effort": effort,
+        "posture_weight": np.array(POSTURE_WEIGHT),
+        "force_weight": np.array(FORCE_WEIGHT),
+    }
+
+
+class Ours:
+    """Our controller on a recording; the same protocol as a rival's worker."""
+
+    def __init__(self, robot: qd.Robot, r: dict[str, np.ndarray], *, fast: bool, bounds: bool = False) -> None:
+        self.r, self.robot, self.dyn = r, robot, qd.Dynamics(robot)
+        none = {"stiffness": 0.0, "damping": 0.0}
+        self.com = ComTask(robot, **none)
+        self.turn = FrameOrientationTask(robot, robot.bodies[0].name, "base", **none)
+        self.swing = [FootTask(robot, foot, **none) for foot in robot.feet]
+        self.posture = PostureTask(robot, weight=np.sqrt(POSTURE_WEIGHT), **none)
+        self.limits = TorqueLimits(robot, limits=r["effort"][0])
+        level_0 = [ContactMotion(robot, damping=0.0), FrictionPyramid(), NormalForce(), self.limits]
+        level_0 += [JointBounds(robot, DT)] if bounds else []
+        forces = ForceTask(robot, weight=np.sqrt(FORCE_WEIGHT))
+        # Pyramids inscribed in a cone of this coefficient have the recorded one on their faces.
+        mu = float(r["friction"][0]) * np.sqrt(2.0)
+        contacts = [Contact(name=foot, frame=foot, friction=mu) for foot in robot.feet]
+        self.wbc = qd.WholeBodyController(
+            robot,
+            dt=DT,
+            tasks=[[self.com, self.turn, *self.swing], [self.posture, forces]],
+            constraints=level_0,
+            contacts=contacts,
+            ramp=0.0,
+            fast=fast,
+        )
+        for settings in self.wbc.contacts.values():
+            settings.limit(float(r["force_min"][0]), float(r["force_max"][0]))
+        self.stand = [tuple(np.array(robot.feet)[mask].tolist()) for mask in r["contacts"]]
+        ticks = len(r["q"])
+        self.a, self.f = np.zeros((ticks, robot.nv)), np.zeros((ticks, 4, 3))
+        self.violation, self.kkt = np.zeros(ticks), np.zeros(ticks)
+        self.outcomes, self.paths = [""] * ticks, [""] * ticks
+        self.solve, self.references = np.full(ticks, np.inf), np.full(ticks, np.inf)
+
+    def run(self, first: int, last: int) -> None:
+        """Ticks first ... last - 1 once."""
+        r, clock, update, compute = self.r, time.perf_counter, self.dyn.update, self.wbc.compute
+        for k in range(first, last):
+            self.limits.limits[:] = r["effort"][k]
+            q, v, feet = r["q"][k].copy(), r["v"][k].copy(), self.stand[k]
+            t0 = clock()
+            self.com.reference(acceleration=r["com"][k])
+            self.turn.reference(acceleration=r["turn"][k])
+            for task, wanted, on in zip(self.swing, r["swing"][k], r["contacts"][k], strict=True):
+                if not on:
+                    task.reference(acceleration=wanted)
+            self.posture.reference(acceleration=r["posture"][k])
+            t1 = clock()
+            command = compute(update(q, v), feet)
+            t2 = clock()
+            self.references[k], self.solve[k] = min(self.references[k], t1 - t0), min(self.solve[k], t2 - t1)
+            self.a[k], self.violation[k], self.kkt[k] = (
+                command.acceleration,
+                command.status.violation,
+                command.status.kkt,
+            )
+            self.outcomes[k], self.paths[k] = command.status.outcome, command.status.path
+
+
+def level_1(robot: qd.Robot, r: dict[str, np.ndarray], a: np.ndarray) -> np.ndarray:
+    """Squared residual of level 1 of every tick, from accelerations alone."""
+    dyn, out = qd.Dynamics(robot), np.zeros(len(a))
+    for k in range(len(a)):
+        s = dyn.update(r["q"][k].copy(), r["v"][k].copy())
+        base = robot.bodies[0].name
+        rows = [s.com_jacobian @ a[k] + s.com_drift - r["com"][k]]
+        rows.append(s.jacobian(base)[3:] @ a[k] + s.drift(base)[3:] - r["turn"][k])
+        for i, foot in enumerate(robot.feet):
+            if not r["contacts"][k, i]:
+                rows.append(s.jacobian(foot)[:3] @ a[k] + s.drift(foot)[:3] - r["swing"][k, i])
+        out[k] = sum(float(row @ row) for row in rows)
+    return out
+
+
+def statistics(times: np.ndarray) -> tuple[float, float]:
+    """Median and 99th percentile in microseconds."""
+    return 1e6 * float(np.median(times)), 1e6 * float(np.percentile(times, 99))
+
+
+def compare(robot: qd.Robot, gait: str, regime: str, options: argparse.Namespace) -> list[str]:
+    """One block of the table; the bars that were missed."""
+    r = record(robot, gait, regime, options.ticks, options.seed)
+    ours = {
+        "quaddyn": Ours(robot, r, fast=True),
+        "  with joint bounds": Ours(robot, r, fast=True, bounds=True),
+        "  dense path": Ours(robot, r, fast=False),
+    }
+    runners: dict[str, Ours | Rival] = dict(ours)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "recording.npz"
+        np.savez(path, **r)
+        for name in options.rivals:
+            try:
+                runners[name] = Rival(name, path)
+            except environments.UnavailableError as reason:
+                print(f"  {name} left out: {reason}")
+        for one in ours.values():
+            one.run(0, options.ticks)  # compiled, and warm
+            one.solve[:] = one.references[:] = np.inf
+        for _ in range(options.replays):
+            for first in range(0, options.ticks, options.chunk):
+                for runner in runners.values():
+                    runner.run(first, min(first + options.chunk, options.ticks))
+        answers = {name: runner.answer() for name, runner in runners.items() if isinstance(runner, Rival)}
+    best = level_1(robot, r, ours["quaddyn"].a)
+    solved = np.array([o == "solved" for o in ours["quaddyn"].outcomes])
+    tsid = answers.get("tsid")
+    missed = []
+    print(f"{robot.name} {gait} {regime}: {solved.mean():.0%} of {options.ticks} ticks solved at level 0")
+    for name, one in ours.items():
+        solve, p99 = statistics(one.solve)
+        everything, _ = statistics(one.solve + one.references)
+        line = f"  {name:20s} solve {solve:6.1f} (p99 {p99:6.1f})  all {everything:6.1f}"
+        if tsid is not None:
+            base, base_p99 = statistics(tsid["solve"])
+            all_base, _ = statistics(tsid["solve"] + tsid["references"])
+            ratio = solve / base
+            line += f"  to TSID {ratio:4.2f} / {everything / all_base:4.2f} all"
+            bar = DENSE_BAR if "dense" in name else BARS[regime]
+            if ratio > bar and "bounds" not in name:
+                missed.append(f"{robot.name} {gait} {regime} {name.strip()}: {ratio:.2f} > {bar}")
+            if name == "quaddyn" and p99 > base_p99:
+                missed.append(f"{robot.name} {gait} {regime} p99: {p99:.0f} > {base_p99:.0f} us")
+        share = np.mean([path == "compiled" for path in one.paths])
+        line += f"  compiled {share:4.0%}  KKT {one.kkt[solved].max(initial=0.0):.0e}"
+        line += f"  level 0 {one.violation[solved].max(initial=0.0):.0e}"
+        print(line)
+    for name, answer in answers.items():
+        solve, p99 = statistics(answer["solve"])
+        everything, _ = statistics(answer["solve"] + answer["references"])
+        good = answer["ok"] & solved
+        loss = level_1(robot, r, answer["a"])[good] - best[good]
+        line = f"  {name:20s} solve {solve:6.1f} (p99 {p99:6.1f})  all {everything:6.1f}"
+        line += f"  ok {answer['ok'].mean():4.0%}  level 1 lost to level 2: median {np.median(loss):.0e}"
+        print(line + f", most {loss.max(initial=0.0):.0e}" if good.any() else line)
+    return missed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--robots", nargs="+", default=list(ROBOTS), help="catalogue names")
+    parser.add_argument("--gaits", nargs="+", default=list(GAITS), choices=GAITS)
+    parser.add_argument("--regimes", nargs="+", default=list(REGIMES), choices=REGIMES)
+    parser.add_argument("--rivals", nargs="*", default=list(environments.NAMES), choices=environments.NAMES)
+    parser.add_argument("--ticks", type=int, default=200, help="ticks of each kind (default 200)")
+    parser.add_argument("--replays", type=int, default=5, help="replays of each tick (default 5)")
+    parser.add_argument("--chunk", type=int, default=25, help="ticks before the next controller's turn (default 25)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    options = parser.parse_args()
+    print(
+        f"{cpu()}; Pinocchio {pin.__version__}; times in microseconds, driven from Python {platform.python_version()}"
+    )
+    missed: list[str] = []
+    for name in options.robots:
+        robot = qd.load(name)
+        for gait in options.gaits:
+            for regime in options.regimes:
+                missed += compare(robot, gait, regime, options)
+                sys.stdout.flush()
+    for line in missed:
+        print(f"MISSED {line}")
+    return 1 if options.check and missed else 0
+
+
+def cpu() -> str:
+    """The processor's name."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or "unknown processor"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
