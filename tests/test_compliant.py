@@ -100,17 +100,17 @@ def test_many_points_are_the_points_one_by_one() -> None:
 
 def test_a_mass_dropped_on_the_floor_never_gains_energy_and_comes_to_rest_where_the_spring_says() -> None:
     p = CompliantPlane.floor(stiffness=4e3, damping=60.0, friction=0.6)
-    m, g, dt = 1.5, 9.81, 1e-5
+    m, g, dt = 1.5, 9.81, 5e-5
     x, v = np.array([0.0, 0.0, 0.05]), np.array([0.4, -0.2, 0.0])
     energies = []
-    for i in range(150_000):
+    for i in range(20_000):
         force = p.forces(x, v) if x[2] < 0.0 else np.zeros(3)
         v = v + dt * (force / m - [0.0, 0.0, g])
         x = x + dt * v
-        if i % 500 == 0:
+        if i % 100 == 0:
             energies.append(0.5 * m * v @ v + m * g * x[2] + p.energy(x))
     assert np.diff(energies).max() < 1e-3 * energies[0]  # the explicit step's own ripple
-    assert energies[-1] < 0.02 * energies[0]
+    assert energies[-1] == pytest.approx(-((m * g) ** 2) / (2.0 * p.stiffness), rel=1e-3)  # at rest in the spring
     assert x[2] == pytest.approx(-m * g / p.stiffness, rel=1e-3)
     assert np.linalg.norm(v) < 1e-4
 

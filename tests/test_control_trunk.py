@@ -43,16 +43,16 @@ def test_the_ground_carries_the_weight_and_the_springs(name: str, root: str) -> 
 @pytest.mark.parametrize(("name", "root"), CASES)
 def test_a_pushed_trunk_settles_at_force_over_stiffness(name: str, root: str) -> None:
     robot = strong(name, root)
-    model = VirtualModel(robot, bandwidth=2.5)
+    model = VirtualModel(robot, bandwidth=5.0)
     dyn, q = qd.Dynamics(robot), np.array(robot.q_home)
     place = dyn.frame_placement(q, model.frame)
-    F = robot.mass * np.array([0.4, 0.0, -0.8])
+    F = robot.mass * np.array([1.6, 0.0, -3.2])
     end, _ = run(
         robot,
         q,
         np.zeros(robot.nv),
         lambda s, _: model.compute(s, place).tau,
-        1.1,
+        0.6,
         dt=1e-3,
         external={model.frame: F},
         held=robot.feet,

@@ -25,6 +25,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pinocchio as pin
 
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
@@ -220,8 +221,8 @@ def foot_forces(
         wrench = np.zeros(6)
         for plane in obstacles:
             lever = -robot.legs[name].foot.radius * plane.normal
-            force = plane.forces(centre + lever, twist[:3] + np.cross(twist[3:], lever))
-            wrench += np.concatenate((force, np.cross(lever, force)))
+            force = plane.forces(centre + lever, twist[:3] - pin.skew(lever) @ twist[3:])
+            wrench += np.concatenate((force, pin.skew(lever) @ force))
         out[name] = wrench
     return out
 
