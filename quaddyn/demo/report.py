@@ -55,7 +55,7 @@ class DemoReport:
 
     Attributes:
         robot: its name.
-        motion: "squat" (on the ground) or "swing" (no feet on the ground).
+        motion: "squat" (on the ground), "swing" (no feet on the ground), or the gait's name.
         seconds: simulated time [s].
         steps: number of steps.
         cpu: name of the processor.
@@ -70,6 +70,8 @@ class DemoReport:
         energy_change: of the mechanical energy over the run [J].
         work: done on the robot by "actuators", "joints" (friction) and "contacts" [J].
         checks: every check by name.
+        velocity: forward, leftward [m/s] and yaw rate [rad/s] commanded; None for who stays where it is.
+        measured: the same, on average over whole cycles at full command; None where there were none.
     """
 
     robot: str
@@ -88,6 +90,8 @@ class DemoReport:
     energy_change: float
     work: Mapping[str, float]
     checks: Mapping[str, Check]
+    velocity: tuple[float, ...] | None = None
+    measured: tuple[float, ...] | None = None
 
     @property
     def passed(self) -> bool:
@@ -157,7 +161,7 @@ class Log:
         def check(name: str, value: float, bound: float, unit: str) -> None:
             checks[name] = Check(float(value), float(bound), bool(value <= bound), unit)
 
-        error, bound = _round_trip(dyn, self._samples)
+        error, bound = round_trip(dyn, self._samples)
         check("RNEA(ABA(tau)) relative error", error, bound, "1")
         # The velocities come first, then the positions: this conserves a neighbour of the energy (Hairer, Lubich,
         # Wanner 2006, sec. IX.3).  With work taken at mid-step velocities the difference is dt/2 times the power of
@@ -195,7 +199,7 @@ class Log:
             cpu=cpu_name(),
             steps_per_second=len(tau) / (self._control_time + self._plant_time),
             plant_steps_per_second=len(tau) / self._plant_time,
-            torques=_torque_ranges(robot, tau),
+            torques=torque_ranges(robot, tau),
             normal_force=normal,
             weight=weight,
             weight_mean=mean,
@@ -207,7 +211,7 @@ class Log:
         )
 
 
-def _round_trip(dyn: Dynamics, samples: list[tuple[Array, Array, Array, dict[str, Array]]]) -> tuple[float, float]:
+def round_trip(dyn: Dynamics, samples: list[tuple[Array, Array, Array, dict[str, Array]]]) -> tuple[float, float]:
     """Largest relative error of rnea(aba(tau)), and what rounding may make of it: ten eps cond(M)."""
     error, condition = 0.0, 1.0
     for q, v, tau, forces in samples:
@@ -219,7 +223,7 @@ def _round_trip(dyn: Dynamics, samples: list[tuple[Array, Array, Array, dict[str
     return error, 10.0 * float(np.finfo(float).eps) * condition
 
 
-def _torque_ranges(robot: Robot, tau: Array) -> dict[str, TorqueRange]:
+def torque_ranges(robot: Robot, tau: Array) -> dict[str, TorqueRange]:
     """Torques over a run (steps, nu) by kind: the joints of the legs by their place in the leg, others by name."""
     kinds = {name: name for name in robot.actuated}
     for leg in robot.legs.values():
