@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .agreement import Agreement, cross_check
     from .dynamics import Dynamics, State, compile
     from .kernels import Kernels, generate_c
+    from .locomotion import LocomotionController
     from .simulation import MujocoPlant, Plant, Simulation
     from .viewer import Viewer
     from .wbc import WholeBodyController
@@ -36,6 +37,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "Agreement": "agreement",
     "Dynamics": "dynamics",
+    "LocomotionController": "locomotion",
     "MujocoPlant": "simulation",
     "Plant": "simulation",
     "Simulation": "simulation",
@@ -59,6 +61,7 @@ __all__ = [
     "Kernels",
     "Leg",
     "Limits",
+    "LocomotionController",
     "ModelError",
     "MujocoPlant",
     "Plant",

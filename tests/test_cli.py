@@ -103,6 +103,18 @@ def test_headless_demo_holds_and_says_so() -> None:
     assert report["agreement"]["passed"]
 
 
+def test_demo_of_a_gait_takes_velocity_and_push() -> None:
+    arguments = ["demo", "--headless", "--robot", "solo12", "--gait", "trot", "--plant", "mujoco", "--json"]
+    result = runner.invoke(app, [*arguments, "--velocity", "0.2,0.1,0.2", "--push=-5@2", "--seconds", "2.5"])
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["motion"] == "trot" and report["velocity"] == [0.2, 0.1, 0.2]
+    assert runner.invoke(app, ["demo", "--headless", "--gait", "squat", "--seconds", "0.5"]).exit_code == 0
+    for wrong in (["--velocity", "1,2"], ["--push", "80"], ["--gait", "tort"], ["--gait", "squat", "--push", "8@1"]):
+        refused = runner.invoke(app, ["demo", "--headless", "--seconds", "0.5", *wrong])
+        assert isinstance(refused.exception, qd.QuaddynError), refused.output
+
+
 def test_demo_records_a_page_without_a_browser(tmp_path: Path) -> None:
     page = tmp_path / "out.html"
     result = runner.invoke(app, ["demo", "--headless", "--seconds", "1", "--record", str(page)])

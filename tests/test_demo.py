@@ -11,7 +11,7 @@ import pytest
 from finite_differences import derivative
 
 import quaddyn as qd
-from quaddyn.demo import DemoReport, run
+from quaddyn.demo import DemoReport, Push, can_travel, run, travel
 from quaddyn.demo.motion import Squat, Swing, contact_jacobian
 from quaddyn.simulation import Simulation
 
@@ -97,6 +97,43 @@ def test_same_run_same_report() -> None:
     for field in dataclasses.fields(DemoReport):
         if "steps_per_second" not in field.name:
             assert getattr(first, field.name) == getattr(second, field.name), field.name
+
+
+# -- travelling ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "plant", "gait", "push"), [("go2", "embedded", "trot", None), ("solo12", "mujoco", "walk", "6@2.2")]
+)
+def test_a_quadruped_rises_goes_and_stops(name: str, plant: str, gait: str, push: str | None) -> None:
+    robot, texts = qd.load(name), []
+    pushes = [] if push is None else [Push.parse(push)]
+    report = travel(robot, gait=gait, plant=plant, seconds=4.5, pushes=pushes, progress=texts.append)
+    assert report.passed, {k: c for k, c in report.checks.items() if not c.passed}
+    assert report.motion == gait and report.velocity is not None
+    low, high = report.base_height or (0.0, 0.0)
+    assert low < 0.7 * high  # from a crouch
+    assert report.weight_mean == pytest.approx(1.0, abs=0.02)
+    if push is None:
+        assert report.measured is not None
+        assert report.measured[0] == pytest.approx(0.25 * np.sqrt(9.81 * 0.426), rel=0.15)
+    assert texts == sorted(texts) and texts[-1] == 1.0
+
+
+def test_a_fall_fails_the_checks() -> None:
+    report = travel(qd.load("go2"), seconds=2.5, pushes=[Push(2000.0, 1.6)])
+    assert not report.passed and not report.checks["ticks fallen"].passed
+
+
+def test_bad_travels_are_refused_by_name() -> None:
+    robot = qd.load("go2")
+    for options, match in (({"seconds": 0.0}, "seconds"), ({"plant": "moon"}, "plant"), ({"gait": "tort"}, "trot")):
+        with pytest.raises((qd.ArgumentError, qd.UnknownNameError), match=match):
+            travel(robot, **options)  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentError, match="quadruped"):
+        travel(qd.load("ur5"))
+    for text in ("80", "80@-1", "x@2", "nan@1"):
+        with pytest.raises(qd.ArgumentError, match="push"):
+            Push.parse(text)
+    assert not can_travel(qd.load("ur5")) and not can_travel(qd.load("go2", root="planar"))
 
 
 # -- motions -------------------------------------------------------------------------------------------------------

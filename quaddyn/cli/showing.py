@@ -53,14 +53,25 @@ def demo(
     robot: Annotated[str, typer.Option("--robot", metavar="NAME|FILE", help="a catalogue name or a URDF file")] = "go2",
     root: RootOption = None,
     package: PackagesOption = None,
+    gait: Annotated[
+        str | None,
+        typer.Option(help="stand, crawl, walk, trot, pace or bound; squat or swing for the motions without steps"),
+    ] = None,
+    plant: Annotated[str, typer.Option(help="embedded or mujoco")] = "embedded",
+    velocity: Annotated[
+        str | None, typer.Option(metavar="VX,VY,WZ", help="forward, leftward [m/s] and yaw rate [rad/s]")
+    ] = None,
+    push: Annotated[
+        list[str] | None, typer.Option(metavar="N@T", help="newtons to the left for 0.1 s at a time [s]; repeatable")
+    ] = None,
     seconds: Annotated[float, typer.Option(min=0.1, max=3600.0, help="simulated time [s]")] = 8.0,
     headless: Annotated[bool, typer.Option("--headless", help="no viewer, as fast as possible")] = False,
     record: Annotated[Path | None, typer.Option(help="write the motion as a self-contained HTML file")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
 ) -> None:
-    """Stand and squat on torques computed by this package; the viewer shows it, a table proves it.
+    """Stand up, trot and stop on torques computed by this package; the viewer shows it, a table proves it.
 
-    Exit code 0 only if every check holds.
+    A robot that is no quadruped on a free root squats, or swings its joints.  Exit code 0 only if every check holds.
     """
     from .. import demo as main_job
     from ..agreement import cross_check
@@ -69,6 +80,11 @@ def demo(
     machine = load(robot, root=root, packages=package or ())
     if not as_json:
         say(str(machine))
+    walks = main_job.can_travel(machine) if gait is None else gait not in ("squat", "swing")
+    if not walks and (velocity is not None or push or plant != "embedded"):
+        raise ArgumentError("--velocity, --push and --plant go with a quadruped's gait")
+    wanted = None if velocity is None else _numbers("velocity", velocity, 3)
+    pushes = [main_job.Push.parse(text) for text in push or ()]
     with ExitStack() as stack:
         viewer = None
         if not headless:
@@ -78,9 +94,23 @@ def demo(
             if not as_json:
                 say(f"live view: {viewer.url}")
         with bar("simulating", quiet=as_json) as tick:
-            report = main_job.run(
-                machine, seconds=seconds, viewer=viewer, realtime=not headless, record=record, progress=tick
-            )
+            if walks:
+                report = main_job.travel(
+                    machine,
+                    gait=gait or "trot",
+                    plant=plant,
+                    velocity=wanted,
+                    pushes=pushes,
+                    seconds=seconds,
+                    viewer=viewer,
+                    realtime=not headless,
+                    record=record,
+                    progress=tick,
+                )
+            else:
+                report = main_job.run(
+                    machine, seconds=seconds, viewer=viewer, realtime=not headless, record=record, progress=tick
+                )
         with bar("cross-checking", quiet=as_json) as tick:
             agreement = cross_check(machine, samples=3, derivatives=False, progress=tick)
         passed = report.passed and agreement.passed
@@ -94,6 +124,16 @@ def demo(
             out.print("the view stays open; Ctrl-C ends")
             wait_for_interrupt()
     raise typer.Exit(0 if passed else 1)
+
+
+def _numbers(name: str, text: str, count: int) -> list[float]:
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) != count:
+        raise ArgumentError(f"--{name}: expected {count} numbers with commas between, got {text!r}")
+    return numbers
 
 
 @app.command()

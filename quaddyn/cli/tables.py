@@ -124,8 +124,12 @@ def print_demo(report: DemoReport, agreement: Agreement) -> None:
     if report.base_height is not None:
         low, high = report.base_height
         table.add_row(escape("base height [m]"), f"{low:.3f} to {high:.3f}")
-    work = ", ".join(f"{name} {value:.4g}" for name, value in report.work.items())
-    table.add_row(escape("energy change; work [J]"), f"{report.energy_change:.4g}; {work}")
+    if report.velocity is not None:
+        for word, values in (("commanded", report.velocity), ("measured", report.measured)):
+            said = "never long enough" if values is None else "{:+.3f}, {:+.3f} m/s, {:+.3f} rad/s".format(*values)
+            table.add_row(f"velocity {word}: forward, left, turn", said)
+    work = "".join(f"; {name} {value:.4g}" for name, value in report.work.items())
+    table.add_row(escape("energy change; work [J]"), f"{report.energy_change:.4g}{work}")
     table.add_section()
     for name, check in report.checks.items():
         unit = "" if check.unit == "1" else f" {escape(check.unit)}"

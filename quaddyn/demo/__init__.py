@@ -1,4 +1,4 @@
-"""The main job: a robot stands and squats on torques computed here, and every figure of it is checked."""
+"""The main job: a robot trots, or squats, on torques computed here, and every figure of it is checked."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from ..robot import Robot
 from ..simulation import Simulation
 from .motion import Motion, Squat, Swing
 from .report import Check, DemoReport, Log, TorqueRange
+from .travel import Push, can_travel, travel
 
 if TYPE_CHECKING:
     from ..viewer import Viewer
 
-__all__ = ["Check", "DemoReport", "TorqueRange", "run"]
+__all__ = ["Check", "DemoReport", "Push", "TorqueRange", "can_travel", "run", "travel"]
 
 FRAMES_PER_SECOND = 30.0
 

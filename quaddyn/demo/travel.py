@@ -24,7 +24,7 @@ from .report import Check, DemoReport, cpu_name, round_trip, torque_ranges
 if TYPE_CHECKING:
     from ..viewer import Viewer
 
-PLANTS: dict[str, type[Plant]] = {"embedded": Simulation, "mujoco": MujocoPlant}
+PLANTS: dict[str, type[Simulation] | type[MujocoPlant]] = {"embedded": Simulation, "mujoco": MujocoPlant}
 FRAMES_PER_SECOND = 30.0
 #: Height of the base at the start, as a share of that at home.
 CROUCH = 0.6
@@ -34,6 +34,8 @@ SPEED = 0.25
 MOVING_SHARE = 0.75
 #: How long a push lasts [s].
 PUSH_TIME = 0.1
+#: After a push velocities do not count for so long [sqrt(l/g)].
+UPSET = 12.0
 #: Largest miss of the commanded velocity, and share of ticks whose command may lack its certificate.
 MISS, FLAGGED = 0.15, 0.01
 
@@ -148,8 +150,7 @@ def travel(
     for k in range(round(seconds / dt)):
         t = k * dt
         while waiting and t >= waiting[0].time - 1e-9:
-            left = journey.heading()[:, 1]
-            world.push(robot.bodies[0].name, waiting.pop(0).force * left, duration=PUSH_TIME)
+            journey.push(waiting.pop(0))
         command = journey.tick(t)
         frame = int(t * FRAMES_PER_SECOND)
         if frame != shown:
@@ -196,11 +197,12 @@ class Journey:
         self._physics, self._outside = 0.0, -np.inf
         self._flagged = self._fallen = self._bad = 0
         self._control_time = self._plant_time = 0.0
-        self._modes: set[Mode] = set()
+        self._counts_from = 0.0
 
-    def heading(self) -> Array:
-        """(3, 3) heading axes in the world: forward, left, up, the first two horizontal."""
-        return self._heading
+    def push(self, push: Push) -> None:
+        """Push the base from now on; for a while velocities do not count."""
+        self.plant.push(self._base, push.force * self._heading[:, 1], duration=PUSH_TIME)
+        self._counts_from = self.plant.time + UPSET * self.controller.proportions.time
 
     def tick(self, t: float) -> LocomotionCommand:
         """Control once, step the plant, measure."""
@@ -232,7 +234,6 @@ class Journey:
         forward = np.array([R[0, 0], R[1, 0], 0.0])
         forward /= max(float(np.linalg.norm(forward)), 1e-9)
         self._heading = np.column_stack((forward, np.cross([0.0, 0.0, 1.0], forward), [0.0, 0.0, 1.0]))
-        self._modes.add(command.mode)
         self._fallen += command.mode is Mode.FALLEN
         self._flagged += not command.ok
         self._bad += plant.status == "inaccurate"
@@ -240,7 +241,8 @@ class Journey:
         self._forces.append(np.array([forces[foot] for foot in robot.feet]))
         self._heights.append(float(s.placement(self._base).translation[2]))
         clock = controller.clock
-        if command.mode is Mode.MOVING and clock.phase > 2.0 and np.abs(command.velocity - self.wanted).max() < 1e-9:
+        steady = command.mode is Mode.MOVING and clock.phase > 2.0 and plant.time >= self._counts_from
+        if steady and np.abs(command.velocity - self.wanted).max() < 1e-9:
             turning = s.velocity(self._base)[5]
             self._speeds.append(np.array([*(self._heading.T @ s.com_velocity)[:2], turning]))
         for force in forces.values():
