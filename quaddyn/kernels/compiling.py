@@ -31,7 +31,7 @@ def compile(
         robot: a loaded robot with at least one degree of freedom.
         what: names of operations, those of `Dynamics`: "rnea", "nle", "gravity", "crba", "aba", "regressor" (13 columns
             a body), "rnea_derivatives", "frame_jacobian", "frame_drift"; and "base_regressor", whose columns belong to
-            the parameters of ``parameters="runtime"``.
+            the first of the parameters of ``parameters="runtime"``, those that are mass properties.
         dtype: float64 or float32.
         parameters: "folded" (the robot's mass properties are constants of the code) or "runtime" (base parameters are
             a last argument, by default the robot's own; see `Kernels.parameter_map`).

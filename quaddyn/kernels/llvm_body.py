@@ -17,9 +17,14 @@ from .program import Program
 
 #: Most operations in one function: a compiler's work grows faster than its input, so longer programs are cut into
 #: parts of half this size.
-PART = 1200
+PART = 3000
 #: Likewise stored values in one function.
 STORES = 400
+
+#: A longer function is cut into basic blocks of about so many instructions.  LLVM's scheduler works within blocks, and
+#: in one that holds a whole program it stretches lives of values until a sixth of the time goes to spilling them.
+BLOCK = 60
+SHORT = 300
 
 Window = tuple[str, int, int, list[int], int]
 
@@ -126,8 +131,13 @@ class Body:
         w = self.w
         if w.lanes == 1:
             self.turn_together()
+        cut = len(self.parts[part]) > SHORT
+        if cut:
+            w.line("%never = icmp eq ptr %in0, null")
         for i in self.parts[part]:
             self.values[i] = self.node(i)
+            if cut:
+                w.cut("%never", "cold", BLOCK)
             if i in self.slots:
                 w.line(f"store {w.type} {self.values[i]}, ptr {self._slot(i)}, align {self._align}")
         looked: set[str] = set()
@@ -135,6 +145,8 @@ class Body:
             if at == part:
                 values = [self.get(ref) for ref in refs]
                 w.store(pointer, size, start, values)
+                if cut:
+                    w.cut("%never", "cold", BLOCK)
                 for x in values:
                     if x.startswith("%") and x not in looked:
                         looked.add(x)
@@ -146,7 +158,8 @@ class Body:
         bad = self.verdict()
         w.line(f"%bad = zext i1 {bad} to i64")
         w.line("ret i64 %bad")
-        return "\n".join([f"define internal i64 @{name}({parameters}) nounwind noinline {{", *w.lines, "}"])
+        cold = ["cold:", "  ret i64 1"] if cut else []
+        return "\n".join([f"define internal i64 @{name}({parameters}) nounwind noinline {{", *w.lines, *cold, "}"])
 
     @property
     def _align(self) -> int:

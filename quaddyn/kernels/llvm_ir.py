@@ -72,7 +72,21 @@ def _batch(program: Program, target: Target) -> str:
         "after:",
         "  %bad2 = phi i64 [0, %entry], [%bad1, %loop]",
         "  %left = icmp ne i64 %rest, 0",
-        "  br i1 %left, label %tail, label %done",
+        "  br i1 %left, label %some, label %done",
+        "some:",
+        "  %lone = icmp eq i64 %rest, 1",
+        "  br i1 %lone, label %last_one, label %tail",
+        "last_one:",
+        "  %final = sub i64 %n, 1",
+    ]
+    for k, (name, s) in enumerate(zip(names, sizes, strict=True)):
+        lines.append(f"  %place{k} = mul i64 %final, {s}")
+        lines.append(f"  %only{k} = getelementptr {e}, ptr {name}, i64 %place{k}")
+    arguments = ", ".join(f"ptr %only{k}" for k in range(len(names)))
+    lines += [
+        f"  %wrong1 = call i64 @one_body({arguments})",
+        "  %bad4 = or i64 %bad2, %wrong1",
+        "  ret i64 %bad4",
         "tail:",
         "  %start = sub i64 %n, %rest",
     ]

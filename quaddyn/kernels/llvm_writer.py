@@ -60,7 +60,7 @@ class Writer:
         self.element, self.lanes = element, lanes
         self.type = element if lanes == 1 else f"<{lanes} x {element}>"
         self.lines: list[str] = []
-        self.count = 0
+        self.count = self._mark = 0
         short = "f64" if element == "double" else "f32"
         self.suffix = short if lanes == 1 else f"v{lanes}{short}"
 
@@ -74,6 +74,14 @@ class Writer:
     def line(self, text: str) -> None:
         """Write an instruction without a result."""
         self.lines.append("  " + text)
+
+    def cut(self, condition: str, other: str, length: int) -> None:
+        """Begin a new basic block after `length` lines, behind a branch that `condition` would divert to `other`."""
+        if len(self.lines) - self._mark > length:
+            self.count += 1
+            self.line(f"br i1 {condition}, label %{other}, label %b{self.count}")
+            self.lines.append(f"b{self.count}:")
+            self._mark = len(self.lines)
 
     def literal(self, x: float) -> str:
         """A constant, in every lane."""

@@ -44,7 +44,6 @@ class Machine:
 
 _lock = threading.Lock()
 _machine: list[Machine] = []
-_kept: list[object] = []  # engines and method tables: code must outlive every callable made from it
 
 
 def machine() -> Machine:
@@ -77,18 +76,22 @@ def machine() -> Machine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Native:
-    """Compiled functions of one program; addresses stay valid for the life of the process.
+    """Compiled functions of one program, valid as long as this object: whoever calls them must hold it.
 
     Attributes:
+        engine: owns the code.
         one, batch: callables over addresses (see `llvm_ir.module`).
         call: address of the Python entry, or 0.
         context: address of its table.
+        kept: what the Python entry points to.
     """
 
+    engine: Any
     one: Any
     batch: Any
     call: int
     context: int
+    kept: list[object]
 
 
 def digest(*parts: object) -> str:
@@ -193,7 +196,6 @@ def load(code: bytes, arguments: int, *, callable_: bool) -> Native:
             engine.finalize_object()
         except (RuntimeError, OSError) as error:
             raise Unsupported(f"machine code cannot be loaded: {error}") from None
-        _kept.append(engine)
         addresses = {name: engine.get_function_address(name) for name in ("one", "batch")}
         entry = engine.get_function_address("call") if callable_ else 0
         context = engine.get_global_value_address("context") if callable_ else 0
@@ -202,7 +204,7 @@ def load(code: bytes, arguments: int, *, callable_: bool) -> Native:
     pointer = ctypes.c_void_p
     one = ctypes.CFUNCTYPE(ctypes.c_int64, *[pointer] * arguments)(addresses["one"])
     batch = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[pointer] * arguments)(addresses["batch"])
-    return Native(one, batch, entry, context)
+    return Native(engine, one, batch, entry, context, [])
 
 
 # -- the quick way from Python -----------------------------------------------------------------------------------
@@ -218,7 +220,8 @@ class _MethodDef(ctypes.Structure):
 def quick(native: Native, slow: Callable[..., Any], name: str, dtype: np.dtype[Any]) -> Callable[..., Any]:
     """A builtin function that runs the kernel on exactly fitting arrays and leaves every other call to `slow`.
 
-    `slow` itself where this interpreter or NumPy lays out its objects otherwise than the code expects.
+    The function holds `slow`, which must hold `native`.  It is `slow` itself where this interpreter or NumPy lays out
+    its objects otherwise than the code expects.
     """
     table = _addresses(dtype) if native.call else None
     if table is None:
@@ -229,7 +232,7 @@ def quick(native: Native, slow: Callable[..., Any], name: str, dtype: np.dtype[A
     method = _MethodDef(name.encode(), native.call, _METH_FASTCALL_KEYWORDS, (slow.__doc__ or "").encode())
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    _kept.append(method)
+    native.kept.append(method)
     out: Callable[..., Any] = make(ctypes.addressof(method), slow, None)
     return out
 

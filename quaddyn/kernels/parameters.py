@@ -47,13 +47,18 @@ def folded(graph: Graph, mechanism: Mechanism) -> Parameters:
 
 
 def layout(mechanism: Mechanism) -> list[tuple[int, int]]:
-    """(link, property) of each run-time parameter; properties 10, 11, 12 are those of the joint."""
-    out = []
+    """(link, property) of each run-time parameter: mass properties first; 10, 11, 12 are those of the joint."""
+    out = inertial_layout(mechanism)
     for i, link in enumerate(mechanism.links):
-        out += [(i, k) for k in KEPT[link.kind] if link.source >= 0 or k == 0]
         if link.kind in (*TURNING, "prismatic") and link.source > 0:
             out += [(i, PARAMETERS + k) for k in range(3)]
     return out
+
+
+def inertial_layout(mechanism: Mechanism) -> list[tuple[int, int]]:
+    """(link, property) of the run-time parameters that are mass properties."""
+    links = enumerate(mechanism.links)
+    return [(i, k) for i, link in links for k in KEPT[link.kind] if link.source >= 0 or k == 0]
 
 
 def names(robot: Robot, mechanism: Mechanism) -> tuple[str, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .factoring import factored, live, operands
-from .graph import ADD, CONST, COS, DIV, INPUT, MUL, SIN, Expr, Graph
+from .factoring import factored, live
+from .graph import ADD, CONST, COS, DIV, MUL, SIN, Expr, Graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,32 +92,19 @@ def program(
 
 
 def scheduled(graph: Graph, results: Sequence[Expr]) -> tuple[list[int], set[int]]:
-    """Nodes in depth-first order from the last result back, which keeps few values alive; and the fused products.
+    """Nodes in order of creation, and the fused products.
 
-    A product that a single sum reads is fused with it into one multiply-add.
+    Recursions are traced branch by branch, so that this order keeps few values alive.  A product that a single sum
+    reads is fused with it into one multiply-add.
     """
-    _, uses = live(graph, results)
+    order, uses = live(graph, results)
     fused: set[int] = set()
-    for i in uses:
+    for i in order:
         if graph.op[i] == ADD:
             for ref in (graph.right[i], graph.left[i]):
                 if graph.op[ref >> 1] == MUL and uses[ref >> 1] == 1:
                     fused.add(ref >> 1)
                     break
-    order: list[int] = []
-    done: set[int] = set()
-    for result in reversed(results):
-        stack = [(result.ref >> 1, False)]
-        while stack:
-            i, ready = stack.pop()
-            if ready:
-                order.append(i)
-                continue
-            if i in done:
-                continue
-            done.add(i)
-            stack.append((i, True))
-            stack += [(ref >> 1, False) for ref in reversed(operands(graph, i)) if ref >> 1 not in done]
     return order, fused
 
 
@@ -130,8 +117,3 @@ def counted(graph: Graph, results: Sequence[Expr], order: Sequence[int], fused: 
     neg = len({r.ref for r in results if r.ref & 1 and graph.op[r.ref >> 1] not in (CONST,)})
     neg += sum(1 for i in order if graph.op[i] in (SIN,) and graph.left[i] & 1)
     return Operations(mul, add, div, neg, len(turned), len(fused), mul + add + div + neg - len(fused))
-
-
-def is_leaf(graph: Graph, i: int) -> bool:
-    """Whether node i is a constant or an input."""
-    return graph.op[i] in (CONST, INPUT)

@@ -12,7 +12,7 @@ import numpy as np
 from ..urdf.tree import Array
 from .graph import Expr, Graph, Vector, cross
 from .mechanism import PARAMETERS, SIZES, Mechanism, moved
-from .parameters import layout, second_moments_of
+from .parameters import inertial_layout, second_moments_of
 from .rnea import Joints, Motion, Wrench, joint_forces, motions, raised
 
 
@@ -59,15 +59,10 @@ def _own(graph: Graph, mechanism: Mechanism, index: int, v: Sequence[Expr], a: S
 def base_regressor(
     graph: Graph, mechanism: Mechanism, at: Joints, v: Sequence[Expr], a: Sequence[Expr]
 ) -> list[Vector]:
-    """(nv, k) by rows, one column per run-time parameter (`parameters.layout`)."""
+    """(nv, k) by rows, one column per run-time parameter that is a mass property (`parameters.inertial_layout`)."""
     every = motions(graph, mechanism, at, v, a)
     wrenches = [columns(graph, motion) for motion in every]
-    out = []
-    for i, k in layout(mechanism):
-        if k < PARAMETERS:
-            out.append(_climb(graph, mechanism, at, i, wrenches[i][k]))
-        else:
-            out.append(_own(graph, mechanism, mechanism.links[i].v, v, a)[k - PARAMETERS])
+    out = [_climb(graph, mechanism, at, i, wrenches[i][k]) for i, k in inertial_layout(mechanism)]
     return [list(row) for row in zip(*out, strict=True)]
 
 

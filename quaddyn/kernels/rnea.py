@@ -276,18 +276,27 @@ def rnea(
         parameters: per link m, h, K.
         loads: external wrenches on links, about their origins in their axes, by index.
     """
-    links = mechanism.links
-    wrenches = [wrench(x, p) for x, p in zip(motions(graph, mechanism, at, v, a), parameters, strict=True)]
-    for i, (f, n) in (loads or {}).items():
-        wrenches[i] = joined(wrenches[i], ([-x for x in f], [-x for x in n]))
     tau = [graph.constant(0.0)] * mechanism.nv
-    for i in range(len(links) - 1, -1, -1):
-        link = links[i]
-        for k, x in joint_forces(link, *wrenches[i], mechanism.length):
+
+    def visit(i: int, above: Motion) -> Wrench:
+        """Down to the leaves and back, branch by branch; what the parent of link i must carry."""
+        link, R, r = mechanism.links[i], at.rotations[i], at.places[i]
+        motion = advance(graph, link, above, R, r, v, a, mechanism.length)
+        below = [visit(c, motion) for c in mechanism.children[i]]
+        carried = wrench(motion, parameters[i])
+        for more in below:
+            carried = joined(carried, more)
+        if loads and i in loads:
+            f, n = loads[i]
+            carried = joined(carried, ([-x for x in f], [-x for x in n]))
+        for k, x in joint_forces(link, *carried, mechanism.length):
             tau[k] = x
-        if link.parent >= 0:
-            up = raised(at.rotations[i], at.places[i], wrenches[i])
-            wrenches[link.parent] = joined(wrenches[link.parent], up)
+        return raised(R, r, carried)
+
+    ground = world(graph, GRAVITY, mechanism.length)
+    for i, link in enumerate(mechanism.links):
+        if link.parent < 0:
+            visit(i, ground)
     return tau
 
 
