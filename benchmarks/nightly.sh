@@ -11,3 +11,5 @@ python=${PYTHON:-.venv/bin/python}
 "$python" benchmarks/plants.py --check
 "$python" benchmarks/hierarchy.py --check
 "$python" benchmarks/bench_wbc.py
+"$python" benchmarks/bench_kernels.py --check
+"$python" benchmarks/kernel_stress.py
