@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 import quaddyn as qd
 from quaddyn.kinematics import LegKinematics
 from quaddyn.locomotion import LocomotionController, Mode
-from quaddyn.locomotion.controller import LocomotionCommand, orthonormal
+from quaddyn.locomotion.controller import LocomotionCommand
 from quaddyn.locomotion.ground import GroundPlane
+from quaddyn.locomotion.trunk import tilted
 from quaddyn.simulation import MujocoPlant, Plant, Simulation
 
 DT = 2e-3
@@ -237,7 +239,6 @@ def test_the_ground_is_the_plane_through_the_feet() -> None:
     assert np.isfinite(line.tilt).all() and not line.slope.any()
 
 
-def test_orthonormal_finds_the_rotation_next_door() -> None:
-    w = np.array([[1.0, -0.02, 0.1], [0.02, 1.0, -0.15], [-0.1, 0.15, 1.0]])
-    R = orthonormal(w)
-    assert np.abs(R @ R.T - np.eye(3)).max() < 1e-6
+def test_tilted_is_the_exponential_of_a_horizontal_vector() -> None:
+    for a, b in ((0.0, 0.0), (0.1, -0.2), (1e-12, 0.0), (0.7, 1.1)):
+        np.testing.assert_allclose(tilted(a, b), pin.exp3(np.array([a, b, 0.0])), atol=1e-12)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..control import JointPD
 from ..dynamics import State
@@ -17,26 +15,18 @@ from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..wbc import Command, WholeBodyController
-from .course import Aim, Course, Preview, footholds
+from .course import Course, Preview
+from .footwork import Footwork
 from .gait import LOADING, Clock, Gait, gait_named
 from .ground import GroundPlane
+from .modes import Mode, escaping, misplaced
 from .proportions import FEET, Proportions
-from .swing import Swing, quintic
+from .swing import Swing
+from .trunk import Trunk
 
 # Lengths in units of l, times in sqrt(l / g), speeds in sqrt(g l), accelerations in g.
-#: How high a foot is lifted, how fast it sinks at touchdown, and how far below the ground it aims.
-CLEARANCE, SINK, PRESS = 0.15, 0.15, 0.01
-#: Longest wait for feet that miss the ground when it is due, as a share of the swing.
-PATIENCE = 0.3
-#: Natural frequencies: height of the centre of mass, feet in the air.
-HEIGHT_RATE, FOOT_RATE = 2.5, 8.0
-#: Weights of height and attitude (per l) against the horizontal motion of the centre of mass, 1.  The two cannot be had
-#: together on two feet; the trunk gives way a little, for what the pendulum does decides about falling.
-HEIGHT_WEIGHT, BASE_WEIGHT = 2.0, 1.25
-#: Feedback of the divergent component, over omega.
-DIVERGENT_GAIN = 0.5
-#: Largest horizontal acceleration asked of the ground, as a share of what its friction pyramid allows in any direction.
-PUSH = 0.9
+#: Natural frequency of feet in the air.
+FOOT_RATE = 8.0
 #: Time constant of the filter on the velocity that places feet.
 FILTER = 0.2
 #: How far the robot may lag behind its course before the course waits, and how fast the course then gives way.
@@ -46,36 +36,13 @@ YAW_LEASH = 0.2
 ACCELERATION, YAW_ACCELERATION = 0.12, 0.1
 #: Way of a foot on the ground during one stance, at most.
 STRIDE = 0.75
-#: How far from its place under the body a foot may be put: along, outwards, and inwards as a share of half the width.
-ALONG, OUTWARDS, INWARDS = 0.5, 0.45, 0.65
-#: Largest multiple of the present error that a foothold is moved by, and how much more than what keeps the motion
-#: bounded, so that it returns to the course.
-LOOK_AHEAD, RETURN = 1.0, 0.25
-#: Time to stand up or to lie down.
-RISING_TIME = 6.0
-#: Height of the centre of mass of who lies, and below which nobody can walk, as shares of the height at home.
-LYING_HEIGHT, FALLEN_HEIGHT = 0.5, 0.45
+#: Height of the centre of mass of who lies, of who must rise first, and below which nobody can walk, as shares of that
+#: at home.
+LYING_HEIGHT, LOW_HEIGHT, FALLEN_HEIGHT = 0.5, 0.95, 0.45
 #: Steepest tilt of the trunk against the ground before it counts as a fall (cosine).
 FALLEN_TILT = 0.5
-#: What slow integral action may add, and its time constant: to the height, to the tilt [rad].
-HEIGHT_TRIM, TILT_TRIM, TRIM_TIME = 0.06, 0.15, 4.0
 #: Time constant of the slope of the ground.
 SLOPE_TIME = 2.0
-#: A foot is out of place from here on, and the divergent component out of hand beyond this share of the way to the
-#: edge of the feet.
-MISPLACED, ESCAPING = 0.12, 0.5
-
-
-class Mode(enum.Enum):
-    """What the robot is doing."""
-
-    LYING = "lying"
-    RISING = "rising"
-    STANDING = "standing"
-    MOVING = "moving"
-    RECOVERING = "recovering"
-    LOWERING = "lowering"
-    FALLEN = "fallen"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,15 +132,11 @@ class LocomotionController:
             whole_body = WholeBodyController(robot, dt=self.dt, friction=friction, ramp=ramp)
         self.whole_body = whole_body
         tasks = whole_body.tasks
-        rate = (HEIGHT_RATE / unit) ** 2
-        tasks["com"].gains(np.array([0.0, 0.0, rate]), np.array([0.0, 0.0, 2.0 * math.sqrt(rate)]))
-        tasks["com"].weight = np.array([1.0, 1.0, HEIGHT_WEIGHT])
-        tasks["base"].weight = BASE_WEIGHT * p.length
+        Trunk.prepare(p, tasks)
         for foot in FEET:
             tasks[foot].gains((FOOT_RATE / unit) ** 2)
         self._tasks = tasks
-        # The inner pyramid of mu bears mu / sqrt(2) along its faces' normals.
-        self._push = PUSH * math.sqrt(0.5) * whole_body.friction * p.gravity
+        self._reach = float(np.hypot(*np.abs(p.stance).max(axis=0)))
         self._damping = JointPD(robot, dt=self.dt).kd
         self._base = robot.bodies[0].name
         self._preview = Preview(p)
@@ -185,7 +148,8 @@ class LocomotionController:
         self.whole_body.reset()
         self.mode = Mode.STANDING
         self.ground: GroundPlane | None = None
-        self._swings: dict[int, Swing] = {}
+        self._lie = False
+        self._filtered = (0.0, 0.0)
 
     @property
     def gait(self) -> Gait:
@@ -207,7 +171,6 @@ class LocomotionController:
     def lie_down(self) -> None:
         """Stop, and sink until the trunk is near the ground."""
         if self.ground is not None and self.mode not in (Mode.FALLEN, Mode.LYING):
-            self.clock.stop()
             self._lie = True
 
     # -- one tick ------------------------------------------------------------------------------------------------
@@ -239,255 +202,128 @@ class LocomotionController:
             raise ArgumentError(
                 f"velocity: expected three finite numbers (forward, leftward, yaw rate), got {velocity}"
             )
-        dt, p = self.dt, self.proportions
-        com, com_velocity = state.com, state.com_velocity
+        dt, p, omega = self.dt, self.proportions, self.proportions.frequency
+        x, y, z = state.com.tolist()
+        u, v, w = state.com_velocity.tolist()
         R_base = state.placement(self._base).rotation
         R = R_base @ p.heading  # heading axes of the trunk in the world
         yaw = math.atan2(R[1, 0], R[0, 0])
         feet = np.array([state.placement(foot).translation for foot in FEET])
         if self.ground is None:
-            self._begin(com, com_velocity, yaw, feet)
-        assert self.ground is not None
-        self._filtered += min(1.0, dt / (FILTER * p.time)) * (com_velocity[:2] - self._filtered)
+            self._begin((x, y, z), (u, v), yaw, feet)
+        ground, clock, course = self.ground, self.clock, self.course
+        assert ground is not None
+        share = min(1.0, dt / (FILTER * p.time))
+        a, b = self._filtered
+        self._filtered = a, b = a + share * (u - a), b + share * (v - b)
 
-        if self._fell(com, R):
+        if self.mode is Mode.FALLEN or self._falls(x, y, z, R):
             return self._fall(state)
         self._steer(wanted)
-        clock, course = self.clock, self.course
-        if not self._late or self._waited > PATIENCE * clock.swing_time:
+        if not self._footwork.patient(clock):
             clock.advance(dt)
         course.advance(dt)
-        stance = clock.stance
-        loaded = self._feet_down(stance, feet, touching)
-        self.ground.advance(dt)
-        aim = self._preview.aim(clock, course, self.ground.points[:, :2])
-        error = com[:2] + self._filtered / p.frequency - aim.divergent
+        carrying = self._footwork.place(clock, ground, feet, touching, dt)
+        ground.advance(dt)
+        aim = self._preview.aim(clock, course, ground.points[:, :2])
+        aim_x, aim_y = aim.divergent.tolist()
+        error = x + a / omega - aim_x, y + b / omega - aim_y
         self._keep_leash(error, yaw)
-        self._swing(state, aim, error, com, yaw, feet)
+        self._footwork.advance(clock, course, ground, aim, error, (x, y), (a, b), yaw, dt)
         self._decide(wanted, error, feet)
-        self._guide(aim, com, com_velocity, R_base)
-        contacts = tuple(foot for foot, on in zip(FEET, loaded, strict=True) if on)
-        command = self.whole_body.compute(state, contacts)
-        swings = {FEET[i]: swing for i, swing in self._swings.items()}
+        swings = self._footwork.swings
+        for i, foot in enumerate(FEET):
+            swing = swings.get(i)
+            if swing is None:
+                self._tasks[foot].reference(feet[i])
+            else:
+                self._tasks[foot].reference(swing.position, swing.velocity, swing.acceleration)
+        self._trunk.guide(aim, course, ground, (x, y, z), (u, v, w), R_base, dt)
+        command = self.whole_body.compute(state, carrying)
+        flying = {FEET[i]: swing for i, swing in swings.items()}
         return LocomotionCommand(
-            command.tau, self.mode, contacts, command, aim.pressure, course.velocity.copy(), swings
+            command.tau, self.mode, carrying, command, aim.pressure, course.velocity.copy(), flying
         )
 
     # -- parts of a tick -----------------------------------------------------------------------------------------
-    def _begin(self, com: Array, com_velocity: Array, yaw: float, feet: Array) -> None:
+    def _begin(self, com: tuple[float, float, float], velocity: tuple[float, float], yaw: float, feet: Array) -> None:
         p = self.proportions
-        points = feet - np.array([0.0, 0.0, 1.0]) * p.radii[:, None]
+        points = feet.copy()
+        points[:, 2] -= p.radii
         self.ground = GroundPlane(points, SLOPE_TIME * p.time)
         self.course = Course(points[:, :2].mean(axis=0), yaw)
         self.clock = Clock(self._gait if self._gait.moves else "trot", p.time)
-        self._filtered = np.array(com_velocity[:2])
-        self._swings = {}
-        self._lie = self._late = False
-        self._waited = 0.0
-        self._trim_height, self._trim_tilt = 0.0, np.zeros(2)
-        above = float(com[2]) - self.ground.height(com[0], com[1])
-        self._height = (above, 0.0, 0.0)
-        self._left = RISING_TIME * p.time if above < 0.95 * p.height else 0.0
-        self.mode = Mode.RISING if self._left else Mode.STANDING
-        if not self._left:
-            self._height = (p.height, 0.0, 0.0)
+        self._footwork = Footwork(p)
+        self._filtered = velocity
+        self._lie = False
+        height = com[2] - self.ground.height(com[0], com[1])
+        low = height < LOW_HEIGHT * p.height
+        self._trunk: Trunk = Trunk(p, self._tasks, self.whole_body.friction, height if low else p.height)
+        self.mode = Mode.RISING if low else Mode.STANDING
+        if low:
+            self._trunk.go_to(p.height)
 
-    def _fell(self, com: Array, R: Array) -> bool:
+    def _falls(self, x: float, y: float, z: float, R: Array) -> bool:
         assert self.ground is not None
-        if self.mode is Mode.FALLEN:
-            return True
-        low = float(com[2]) - self.ground.height(com[0], com[1]) < FALLEN_HEIGHT * self.proportions.height
-        walking = self.mode in (Mode.STANDING, Mode.MOVING, Mode.RECOVERING)
-        return bool(R[:, 2] @ self.ground.tilt[:, 2] < FALLEN_TILT or (low and walking))
+        low = z - self.ground.height(x, y) < FALLEN_HEIGHT * self.proportions.height
+        return (low and self.mode.upright) or float(R[:, 2] @ self.ground.tilt[:, 2]) < FALLEN_TILT
 
     def _fall(self, state: State) -> LocomotionCommand:
         """Nothing but damping, which takes the violence out of a fall."""
         self.mode = Mode.FALLEN
-        self._swings = {}
         limits = self.robot.effort_limits
         tau = np.minimum(np.maximum(-self._damping * state.v[self.robot.actuated_index], -limits), limits)
         return LocomotionCommand(tau, self.mode, (), None, self.course.position.copy(), np.zeros(3), {})
 
     def _steer(self, wanted: Array) -> None:
         """The course's velocity follows the command within what the gait can do and the robot can accelerate."""
-        p, dt, course = self.proportions, self.dt, self.course
-        if self.mode not in (Mode.MOVING, Mode.RECOVERING) or self.clock.phase < 0.0 or not self._gait.moves:
-            wanted = np.zeros(3)
-        fastest = STRIDE * p.length / self.clock.stance_time
-        reach = float(np.hypot(*np.abs(p.stance).max(axis=0)))
-        speed = math.hypot(wanted[0], wanted[1]) + abs(float(wanted[2])) * reach
-        goal = wanted * min(1.0, fastest / max(speed, 1e-9))
-        step = dt * np.array([ACCELERATION * p.gravity, ACCELERATION * p.gravity, YAW_ACCELERATION / p.time**2])
-        course.velocity += np.minimum(np.maximum(goal - course.velocity, -step), step)
+        p, clock = self.proportions, self.clock
+        goal = (0.0, 0.0, 0.0)
+        if self.mode in (Mode.MOVING, Mode.RECOVERING) and clock.phase >= 0.0 and self._gait.moves:
+            x, y, turn = wanted.tolist()
+            speed = math.hypot(x, y) + abs(turn) * self._reach
+            cut = min(1.0, STRIDE * p.length / clock.stance_time / max(speed, 1e-9))
+            goal = cut * x, cut * y, cut * turn
+        steps = ACCELERATION * p.gravity, ACCELERATION * p.gravity, YAW_ACCELERATION / p.time**2
+        now = self.course.velocity
+        for i, (value, to, step) in enumerate(zip(now.tolist(), goal, steps, strict=True)):
+            now[i] = value + min(max(to - value, -step * self.dt), step * self.dt)
 
-    def _feet_down(self, stance: NDArray[np.bool_], feet: Array, touching: Collection[str] | None) -> list[bool]:
-        """Who carries: by schedule, unless the ground came early or has not come yet."""
-        assert self.ground is not None
-        loaded: list[bool] = self.clock.loaded.tolist()
-        late = False
-        for i, foot in enumerate(FEET):
-            swing = self._swings.get(i)
-            if swing is None:
-                if not stance[i]:
-                    p = self.proportions
-                    self._swings[i] = Swing(
-                        feet[i],
-                        np.zeros(3),
-                        duration=self.clock.swing_time,
-                        clearance=CLEARANCE * p.length,
-                        sink=SINK * p.speed,
-                    )
-                else:
-                    self.ground.points[i] = feet[i]
-                    self.ground.points[i, 2] -= self.proportions.radii[i]
-                continue
-            early = touching is not None and foot in touching and swing.progress > 0.6
-            due = stance[i] and (touching is None or foot in touching)
-            if due:
-                del self._swings[i]
-            loaded[i] = bool(due or early)
-            late = late or bool(stance[i] and not due)
-        self._late = late
-        self._waited = self._waited + self.dt if late else 0.0
-        return loaded
-
-    def _keep_leash(self, error: Array, yaw: float) -> None:
+    def _keep_leash(self, error: tuple[float, float], yaw: float) -> None:
         """The course waits for who cannot follow."""
         p, course = self.proportions, self.course
-        away = float(np.hypot(error[0], error[1]))
-        slack = LEASH * p.length
+        away, slack = math.hypot(*error), LEASH * p.length
         if away > slack:
-            share = min(1.0, self.dt / (LEASH_TIME * p.time))
-            course.position += share * (1.0 - slack / away) * error
+            share = min(1.0, self.dt / (LEASH_TIME * p.time)) * (1.0 - slack / away)
+            course.position += (share * error[0], share * error[1])
         turn = math.remainder(course.yaw - yaw, 2.0 * math.pi)
         course.yaw -= turn - min(max(turn, -YAW_LEASH), YAW_LEASH)
 
-    def _swing(self, state: State, aim: Aim, error: Array, com: Array, yaw: float, feet: Array) -> None:
-        """Move the paths of the feet in the air on, and hand them to their tasks."""
-        assert self.ground is not None
-        p, clock, ground = self.proportions, self.clock, self.ground
-        if self._swings:
-            shift = error * ((1.0 + RETURN) * min(1.0 / max(aim.open, 1e-3), LOOK_AHEAD))
-            targets = footholds(self.course, clock.landing[None, :], p.stance * clock.spread)[0] + shift
-            for i, swing in self._swings.items():
-                left = max(0.0, (1.0 - swing.progress) * clock.swing_time)
-                x, y = self._within_reach(i, targets[i], com[:2] + left * self._filtered, yaw)
-                target = np.array([x, y, ground.height(x, y) + float(p.radii[i]) - PRESS * p.length])
-                swing.advance(self.dt, target, clock.swing_time)
-                self._tasks[FEET[i]].reference(swing.position, swing.velocity, swing.acceleration)
-        for i, foot in enumerate(FEET):
-            if i not in self._swings:
-                self._tasks[foot].reference(feet[i])
-
-    def _within_reach(self, i: int, target: Array, body: Array, yaw: float) -> tuple[float, float]:
-        """The target, or the nearest point to it where the leg can follow and crosses no other."""
-        p = self.proportions
-        c, s = math.cos(yaw), math.sin(yaw)
-        dx, dy = (target - body).tolist()
-        home_x, home_y = p.stance[i].tolist()
-        side = math.copysign(1.0, home_y)
-        along = c * dx + s * dy - home_x
-        out = side * (c * dy - s * dx) - abs(home_y)
-        along = min(max(along, -ALONG * p.length), ALONG * p.length)
-        out = min(max(out, -INWARDS * abs(home_y)), OUTWARDS * p.length)
-        x, y = home_x + along, side * (abs(home_y) + out)
-        return float(body[0]) + c * x - s * y, float(body[1]) + s * x + c * y
-
-    def _decide(self, wanted: Array, error: Array, feet: Array) -> None:
+    def _decide(self, wanted: Array, error: tuple[float, float], feet: Array) -> None:
         """What to do from the next tick on."""
-        clock, mode = self.clock, self.mode
+        clock, mode, p = self.clock, self.mode, self.proportions
         still = not wanted.any() or not self._gait.moves
         if mode is Mode.STANDING:
             if self._lie:
-                self.mode, self._left = Mode.LOWERING, RISING_TIME * self.proportions.time
+                self.mode = Mode.LOWERING
+                self._trunk.go_to(LYING_HEIGHT * p.height)
             elif not still:
                 clock.change(self._gait)
                 clock.start()
                 self.mode = Mode.MOVING
-            elif self._escaping(error, feet) or self._misplaced(feet):
-                clock.lead = 0.0
-                clock.start()
-                clock.lead = 0.5
+            elif escaping(error, feet) or misplaced(feet, self.course, p):
+                clock.change("trot")
+                clock.start(lead=0.0)
                 self.mode = Mode.RECOVERING
         elif mode in (Mode.MOVING, Mode.RECOVERING):
+            settled = not self.course.velocity.any() and clock.phase >= 1.0
             if not clock.running:
                 self.mode = Mode.STANDING
-            elif self._lie or (still and self._settled(error, feet)):
+            elif self._lie or (still and settled and max(map(abs, error)) < 0.5 * LEASH * p.length):
                 clock.stop()
             elif not still:
+                clock.change(self._gait)
                 clock.start()  # takes back a stop
                 self.mode = Mode.MOVING
-        elif self._left <= 0.0:
+        elif not self._trunk.busy:
             self.mode = Mode.STANDING if mode is Mode.RISING else Mode.LYING
-
-    def _escaping(self, error: Array, feet: Array) -> bool:
-        """Whether the divergent component nears the edge of the feet, beyond which nobody can stay without a step."""
-        if not error.any():
-            return False
-        centre = feet[:, :2].mean(axis=0)
-        for i, j in ((0, 2), (2, 3), (3, 1), (1, 0)):  # once round, left side first: inside is to the left
-            a, edge = feet[i, :2] - centre, feet[j, :2] - feet[i, :2]
-            room = float(edge[1] * a[0] - edge[0] * a[1])  # of the centre from the edge, times its length
-            if float(edge[1] * error[0] - edge[0] * error[1]) > ESCAPING * room:
-                return True
-        return False
-
-    def _misplaced(self, feet: Array) -> bool:
-        home = footholds(self.course, np.zeros((1, 4)), self.proportions.stance)[0]
-        home += feet[:, :2].mean(axis=0) - home.mean(axis=0)
-        return bool(np.abs(feet[:, :2] - home).max() > MISPLACED * self.proportions.length)
-
-    def _settled(self, error: Array, feet: Array) -> bool:
-        """Whether a robot that steps on the spot may stop."""
-        p = self.proportions
-        slow = not self.course.velocity.any() and self.clock.phase >= 1.0
-        return slow and bool(np.abs(error).max() < 0.5 * LEASH * p.length)
-
-    def _guide(self, aim: Aim, com: Array, com_velocity: Array, R_base: Array) -> None:
-        """References of the trunk and of the contact forces."""
-        assert self.ground is not None
-        p, dt, omega = self.proportions, self.dt, self.proportions.frequency
-        error = com[:2] + com_velocity[:2] / omega - aim.divergent
-        gain = omega * omega * (1.0 + DIVERGENT_GAIN)
-        push = omega * omega * (com[:2] - aim.pressure) - gain * error
-        size = float(np.hypot(push[0], push[1]))
-        push *= min(1.0, self._push / max(size, 1e-9))
-
-        if self.mode in (Mode.RISING, Mode.LOWERING):
-            goal = p.height * (1.0 if self.mode is Mode.RISING else LYING_HEIGHT)
-            self._height = quintic(*self._height, goal, 0.0, self._left, dt)
-            self._left -= dt
-        height, rate, rush = self._height
-        ground, slope = self.ground.height(com[0], com[1]), self.ground.slope
-        low = ground + height - float(com[2])
-        share = dt / (TRIM_TIME * p.time)
-        limit = HEIGHT_TRIM * p.height
-        self._trim_height = min(max(self._trim_height + share * low, -limit), limit)
-        climb = float(slope @ com_velocity[:2])
-        self._tasks["com"].reference(
-            np.array([com[0], com[1], ground + height + self._trim_height]),
-            np.array([com_velocity[0], com_velocity[1], rate + climb]),
-            np.array([push[0], push[1], rush]),
-        )
-
-        yaw = self.course.yaw
-        c, s = math.cos(yaw), math.sin(yaw)
-        R_wanted = self.ground.tilt @ np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]) @ p.heading.T
-        turn = R_wanted @ R_base.T
-        lean = 0.5 * np.array([turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0]])  # of small angles
-        trim = self._trim_tilt + share * lean
-        self._trim_tilt = np.minimum(np.maximum(trim, -TILT_TRIM), TILT_TRIM)
-        wx, wy = self._trim_tilt.tolist()
-        self._tasks["base"].reference(
-            orthonormal(np.array([[1.0, 0.0, wy], [0.0, 1.0, -wx], [-wy, wx, 1.0]]) @ R_wanted),
-            np.array([0.0, 0.0, float(self.course.velocity[2])]),
-        )
-        weight = p.mass * np.array([push[0], push[1], p.gravity])
-        forces = {foot: share * weight for foot, share in zip(FEET, aim.shares.tolist(), strict=True) if share > 0.0}
-        self._tasks["forces"].reference(forces)
-
-
-def orthonormal(R: Array) -> Array:
-    """The rotation next to a matrix that is almost one, by one step of Newton's iteration for the polar factor."""
-    R = 0.5 * R @ (3.0 * np.eye(3) - R.T @ R)
-    return np.asarray(0.5 * R @ (3.0 * np.eye(3) - R.T @ R))

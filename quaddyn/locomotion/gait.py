@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -118,7 +119,7 @@ class Clock:
     def __init__(self, gait: str | Gait, unit: float, *, lead: float = 0.5) -> None:
         self.gait = gait_named(gait)
         self.unit, self.lead = unit, lead
-        self.running = False
+        self.running = self._stopping = False
         self._begin()
         self.stop()
 
@@ -133,18 +134,25 @@ class Clock:
         self.first = np.ceil(-self.offsets - self.duty)
         self.last = np.full(4, np.inf)
 
-    def start(self) -> None:
-        """Begin to step, `lead` cycles from now; while it runs, take back a stop."""
+    def start(self, *, lead: float | None = None) -> None:
+        """Begin to step; while it runs, take back a stop.
+
+        Args:
+            lead: cycles until the first foot may lift; by default the clock's own.
+        """
         if self.running:
-            self.last = np.full(4, np.inf)
+            if self._stopping:
+                self.last, self._stopping = np.full(4, np.inf), False
         elif self.gait.moves:
             self._begin()
-            self.running = True
+            self.phase = -self.lead if lead is None else -lead
+            self.running, self._stopping = True, False
 
     def stop(self) -> None:
         """Land the feet that are in the air, and lift no other."""
         stance = np.floor(self.phase - self.offsets)
         self.last = np.minimum(self.last, np.where(self.stance, stance - 1.0, stance))
+        self._stopping = True
 
     def change(self, gait: str | Gait) -> None:
         """Turn into another gait over the next cycles; while standing, the next start uses it.
@@ -164,53 +172,62 @@ class Clock:
         self.phase += share
         gait = self.gait
         if gait.moves:
-            # Slower than the cycle itself: no foot's phase ever runs backwards.
-            turn = np.array(gait.offsets) - self.offsets
-            turn -= np.round(turn)
-            if turn.any():
-                self.offsets = self.offsets + np.clip(turn, -OFFSET_RATE * share, OFFSET_RATE * share)
-            narrower = np.array(gait.spread) - self.spread
-            self.spread = self.spread + np.minimum(np.maximum(narrower, -TIME_RATE * share), TIME_RATE * share)
-            period = gait.period * self.unit
-            down, up = (
-                now + min(max(wanted - now, -TIME_RATE * share * now), TIME_RATE * share * wanted)
-                for now, wanted in (
-                    (self.stance_time, gait.duty * period),
-                    (self.swing_time, (1.0 - gait.duty) * period),
-                )
-            )
-            self.period, self.duty = down + up, down / (down + up)
-        if (self.phase - self.offsets >= self.last + 1.0).all():
+            self._blend(gait, share)
+        if self._stopping and bool((self.phase - self.offsets >= self.last + 1.0).all()):
             self.running = False
 
+    def _blend(self, gait: Gait, share: float) -> None:
+        """Move towards a gait by a share of a cycle."""
+        # Slower than the cycle itself: no foot's phase ever runs backwards.
+        turn = [goal - now for goal, now in zip(gait.offsets, self.offsets.tolist(), strict=True)]
+        if any(t != math.floor(t) for t in turn):
+            most = OFFSET_RATE * share
+            self.offsets = self.offsets + [min(max(t - round(t), -most), most) for t in turn]
+        spread = self.spread.tolist()
+        if spread != list(gait.spread):
+            most = TIME_RATE * share
+            steps = [min(max(goal - now, -most), most) for goal, now in zip(gait.spread, spread, strict=True)]
+            self.spread = self.spread + steps
+        period = gait.period * self.unit
+        down, up = (
+            now + min(max(wanted - now, -TIME_RATE * share * now), TIME_RATE * share * wanted)
+            for now, wanted in ((self.stance_time, gait.duty * period), (self.swing_time, (1.0 - gait.duty) * period))
+        )
+        self.period, self.duty = down + up, down / (down + up)
+
     # -- now -----------------------------------------------------------------------------------------------------
+    def standing(self) -> list[tuple[bool, bool]]:
+        """Of each foot: whether it is on the ground, and whether it is to carry.
+
+        A foot that is about to lift gives its load back first, over `LOADING` cycles.
+        """
+        out = []
+        for offset, first, last in zip(self.offsets.tolist(), self.first.tolist(), self.last.tolist(), strict=True):
+            x = self.phase - offset
+            n = min(max(math.floor(x), first), last + 1.0)
+            end = n + self.duty if n <= last else math.inf
+            stands = (n <= first or n <= x) and x < end
+            out.append((stands, stands and x < end - LOADING))
+        return out
+
     @property
     def stance(self) -> NDArray[np.bool_]:
         """(4,) who is on the ground."""
-        x = self.phase - self.offsets
-        _, begin, end = self._stances(x)
-        return np.asarray((begin <= x) & (x < end))
-
-    @property
-    def loaded(self) -> NDArray[np.bool_]:
-        """(4,) who is to carry: on the ground, and not yet giving its load back."""
-        x = self.phase - self.offsets
-        _, begin, end = self._stances(x)
-        return np.asarray((begin <= x) & (x < end - LOADING))
+        return np.array([stands for stands, _ in self.standing()])
 
     @property
     def landing(self) -> Array:
         """(4,) time until the middle of each foot's next stance that is not the present one [s]."""
         x = self.phase - self.offsets
-        n, _, _ = self._stances(x)
+        n = np.minimum(np.maximum(np.floor(x), self.first), self.last + 1.0)
         return np.asarray((n + 1.0 + 0.5 * self.duty - x) * self.period)
 
     @property
     def swing(self) -> Array:
         """(4,) how far each swing has come, from 0 to 1; 0 on the ground."""
         x = self.phase - self.offsets
-        n, _, end = self._stances(x)
-        return np.asarray(np.where(x < end, 0.0, (x - n - self.duty) / max(1.0 - self.duty, 1e-9)))
+        n = np.minimum(np.maximum(np.floor(x), self.first), self.last + 1.0)
+        return np.asarray(np.where(self.stance, 0.0, (x - n - self.duty) / max(1.0 - self.duty, 1e-9)))
 
     @property
     def swing_time(self) -> float:
@@ -221,8 +238,3 @@ class Clock:
     def stance_time(self) -> float:
         """How long a foot is on the ground [s]."""
         return self.duty * self.period
-
-    def _stances(self, x: Array) -> tuple[Array, Array, Array]:
-        """Number of the stance that phases x (..., 4) are in, or that the swing at x has left; its begin and end."""
-        n = np.clip(np.floor(x), self.first, self.last + 1.0)
-        return n, np.where(n > self.first, n, -np.inf), np.where(n <= self.last, n + self.duty, np.inf)

@@ -61,7 +61,7 @@ class Swing:
         self._apex = float(position[2]) + clearance
         self.progress = 0.0
 
-    def advance(self, dt: float, target: Array, duration: float | None = None) -> None:
+    def advance(self, dt: float, target: Array | tuple[float, float, float], duration: float | None = None) -> None:
         """Let `dt` pass.
 
         Args:

@@ -1,0 +1,156 @@
+"""`Footwork`: who carries, who swings, and where the next foot is put."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+
+import numpy as np
+
+from ..urdf.tree import Array
+from .course import Aim, Course, footholds
+from .gait import Clock
+from .ground import GroundPlane
+from .proportions import FEET, Proportions
+from .swing import Swing
+
+#: How high a foot is lifted [l], how fast it sinks at touchdown [sqrt(g l)], and how far below the ground it aims [l].
+CLEARANCE, SINK, PRESS = 0.15, 0.15, 0.01
+#: Share of the swing from which on feeling the ground is a touchdown; before, it is a stumble.
+DESCENDING = 0.6
+#: Longest wait for feet that miss the ground when it is due, as a share of the swing.
+PATIENCE = 0.3
+#: How far from its place under the body a foot may be put: along and outwards [l], and inwards as a share of half the
+#: width.
+ALONG, OUTWARDS, INWARDS = 0.5, 0.45, 0.65
+#: Largest multiple of the present error that a foothold is moved by, and how much more than what keeps the motion
+#: bounded, so that it returns to the course.
+LOOK_AHEAD, RETURN = 1.0, 0.25
+
+
+class Footwork:
+    """The feet of a robot that walks.
+
+    A foot in the air aims at the foothold of the course, moved by the present error of the divergent component:
+    all footholds to come would have to move by ``(xi - xi*) / open`` for the present xi to be the bounded one
+    (`Preview`).  Of that, what the standing feet have not corrected by then is left; `LOOK_AHEAD` caps it.
+
+    Args:
+        proportions: of the robot.
+
+    Attributes:
+        swings: `Swing` by number of the foot in `FEET`, of those in the air.
+        late: whether somebody misses the ground who should stand by now.
+    """
+
+    __slots__ = ("_p", "_waited", "late", "swings")
+
+    def __init__(self, proportions: Proportions) -> None:
+        self._p = proportions
+        self.swings: dict[int, Swing] = {}
+        self.late = False
+        self._waited = 0.0
+
+    def patient(self, clock: Clock) -> bool:
+        """Whether the gait is to wait for the ground."""
+        return self.late and self._waited <= PATIENCE * clock.swing_time
+
+    def place(
+        self, clock: Clock, ground: GroundPlane, feet: Array, touching: Collection[str] | None, dt: float
+    ) -> tuple[str, ...]:
+        """Lift and land: by schedule, unless the ground came early or has not come yet.
+
+        Args:
+            clock: of the gait, `dt` on.
+            ground: gets the footholds of who stands.
+            feet: (4, 3) centres of the feet's spheres, world [m].
+            touching: the feet that feel the ground; None trusts the schedule.
+            dt: [s].
+
+        Returns:
+            The feet that are to carry.
+        """
+        p, late, carrying = self._p, False, []
+        for i, (stands, loaded) in enumerate(clock.standing()):
+            foot = FEET[i]
+            swing = self.swings.get(i)
+            if swing is None and not stands:
+                self.swings[i] = Swing(
+                    feet[i],
+                    np.zeros(3),
+                    duration=clock.swing_time,
+                    clearance=CLEARANCE * p.length,
+                    sink=SINK * p.speed,
+                )
+            elif swing is None:
+                ground.points[i] = feet[i]
+                ground.points[i, 2] -= p.radii[i]
+                if loaded:
+                    carrying.append(foot)
+            else:
+                felt = touching is None or foot in touching
+                if stands and felt:
+                    del self.swings[i]
+                    carrying.append(foot)
+                elif stands:
+                    late = True
+                elif touching is not None and felt and swing.progress > DESCENDING:
+                    carrying.append(foot)
+        self.late = late
+        self._waited = self._waited + dt if late else 0.0
+        return tuple(carrying)
+
+    def advance(
+        self,
+        clock: Clock,
+        course: Course,
+        ground: GroundPlane,
+        aim: Aim,
+        error: tuple[float, float],
+        body: tuple[float, float],
+        velocity: tuple[float, float],
+        yaw: float,
+        dt: float,
+    ) -> None:
+        """Move the paths of the feet in the air on.
+
+        Args:
+            clock: of the gait.
+            course: of the robot.
+            ground: as far as it is known.
+            aim: of the centre of mass.
+            error: of the divergent component, world [m].
+            body: the centre of mass, world [m].
+            velocity: of the centre of mass, smoothed [m/s].
+            yaw: of the heading [rad].
+            dt: [s].
+        """
+        if not self.swings:
+            return
+        p = self._p
+        gain = (1.0 + RETURN) * min(1.0 / max(aim.open, 1e-3), LOOK_AHEAD)
+        targets = footholds(course, clock.landing, p.stance * clock.spread).tolist()
+        for i, swing in self.swings.items():
+            left = max(0.0, (1.0 - swing.progress) * clock.swing_time)
+            x, y = self._within_reach(
+                i,
+                targets[i][0] + gain * error[0] - body[0] - left * velocity[0],
+                targets[i][1] + gain * error[1] - body[1] - left * velocity[1],
+                yaw,
+            )
+            x, y = x + body[0] + left * velocity[0], y + body[1] + left * velocity[1]
+            z = ground.height(x, y) + float(p.radii[i]) - PRESS * p.length
+            swing.advance(dt, (x, y, z), clock.swing_time)
+
+    def _within_reach(self, i: int, x: float, y: float, yaw: float) -> tuple[float, float]:
+        """The place (x, y) from the body, or the nearest one where the leg can follow and crosses no other."""
+        p = self._p
+        c, s = math.cos(yaw), math.sin(yaw)
+        home_x, home_y = p.stance[i].tolist()
+        side = math.copysign(1.0, home_y)
+        along = c * x + s * y - home_x
+        out = side * (c * y - s * x) - abs(home_y)
+        along = min(max(along, -ALONG * p.length), ALONG * p.length)
+        out = min(max(out, -INWARDS * abs(home_y)), OUTWARDS * p.length)
+        u, v = home_x + along, side * (abs(home_y) + out)
+        return c * u - s * v, s * u + c * v
