@@ -1,8 +1,9 @@
 """Quadrupeds trot in both plants, and are pushed, loaded, put on ice, steps and slopes: how often does it end well?
 
 ``--fleet`` runs eight robots with forward, sideways and turning commands; ``--trials N`` runs N seeded trials of each
-disturbance on one robot.  A trial succeeds when the robot is upright 5 s after the disturbance and reaches 70 % of the
-commanded speed.  ``--check`` exits with 1 where a bar is missed.
+disturbance on one robot; ``--endurance S`` is one long trot, ``--cost`` the time of a tick.  A trial succeeds when the
+robot is upright 5 s after the disturbance and reaches 70 % of the commanded speed.  ``--check`` exits with 1 where a
+bar is missed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import dataclasses
 import math
 import multiprocessing
+import resource
 import sys
 import time
 from collections import Counter
@@ -290,6 +292,43 @@ def tick_cost(name: str) -> tuple[float, float, float]:
     return float(np.median(best)), float(np.percentile(best, 99)), float(np.median(terms))
 
 
+def endurance(name: str, seconds: float, dt: float) -> list[str]:
+    """A long trot in changing directions; what went wrong."""
+    robot = qd.load(name)
+    plant, dynamics = Simulation(robot, dt=dt), qd.Dynamics(robot)
+    controller, check = LocomotionController(robot, dt=dt), qd.Dynamics(robot)
+    p, rng = controller.proportions, np.random.default_rng(0)
+    weight, worst, flagged, start = p.mass * p.gravity, 0.0, 0, 0
+    wrong, wanted, began = [], np.zeros(3), time.perf_counter()
+    for k in range(round(seconds / dt)):
+        if k % round(5.0 / dt) == 0:
+            wanted = command(rng, p) + np.array([0.0, 0.0, 1.0]) * rng.uniform(-0.5, 0.5)
+        q, v = np.array(plant.q), np.array(plant.v)
+        out = controller.compute(dynamics.update(q, v), wanted)
+        if out.whole_body is None or not np.isfinite(out.tau).all():
+            wrong.append(f"fell or not finite at {k * dt:.1f} s")
+            break
+        flagged += not out.ok
+        forces = {}
+        for foot, force in out.forces.items():
+            lever = np.array([0.0, 0.0, -robot.legs[foot].foot.radius])
+            forces[foot] = np.concatenate((force, np.cross(lever, force)))
+        worst = max(
+            worst, float(np.abs(check.rnea(q, v, np.array(out.whole_body.acceleration), fext=forces)[:6]).max())
+        )
+        plant.step(out.tau)
+        if k == round(20.0 / dt):
+            start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start
+    print(
+        f"{name}: {plant.time:.0f} s of trot in {time.perf_counter() - began:.0f} s; base rows of RNEA at most "
+        f"{worst / weight:.1e} m g; flagged ticks {flagged}; memory grew by {grown} kB"
+    )
+    wrong += [f"equations of motion miss by {worst / weight:.1e} m g"] if worst > 1e-8 * weight else []
+    wrong += [f"memory grew by {grown} kB"] if grown > 20_000 else []
+    return wrong
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--robot", default="go2")
@@ -303,6 +342,7 @@ def main() -> int:
     parser.add_argument("--robots", default=",".join(FLEET))
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--cost", action="store_true")
+    parser.add_argument("--endurance", type=float, metavar="SECONDS", help="of one long trot")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     kinds, missed = options.plants.split(","), []
@@ -318,6 +358,8 @@ def main() -> int:
                 said = f"wanted {wanted} got {got}, flagged {out.flagged:.2%}, {verdict}"
                 print(f"{key[0]:9s} {key[1]:8s} {key[2]:8s} {said}", flush=True)
                 missed += [] if verdict == "ok" else [str(key)]
+        elif options.endurance:
+            missed += endurance(options.robot, options.endurance, options.dt)
         elif options.cost:
             median, p99, terms = tick_cost(options.robot)
             print(

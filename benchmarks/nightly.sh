@@ -13,3 +13,7 @@ python=${PYTHON:-.venv/bin/python}
 "$python" benchmarks/bench_wbc.py
 "$python" benchmarks/bench_kernels.py --check
 "$python" benchmarks/kernel_stress.py
+"$python" benchmarks/locomotion.py --fleet --check
+"$python" benchmarks/locomotion.py --trials 100 --check
+"$python" benchmarks/locomotion.py --endurance 600 --check
+"$python" benchmarks/locomotion.py --cost --check

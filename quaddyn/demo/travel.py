@@ -159,7 +159,8 @@ def travel(
                 viewer.show(
                     world.q,
                     v=world.v,
-                    forces=world.contact_forces,
+                    contacts=world.contacts,
+                    support=True,
                     friction=friction,
                     cones=True,
                     points={f"{foot} lands": swing.target for foot, swing in command.swings.items()},
@@ -173,7 +174,7 @@ def travel(
     if progress is not None:
         progress(1.0)
     if viewer is not None:
-        viewer.show(world.q, v=world.v, forces=world.contact_forces, friction=friction, time=seconds)
+        viewer.show(world.q, v=world.v, contacts=world.contacts, support=True, friction=friction, time=seconds)
         if record is not None:
             viewer.record(Path(record))
     return journey.report(gait)
