@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pinocchio as pin
@@ -11,6 +12,7 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.contact import Contact, contact_jacobian
+from quaddyn.hierarchy import HierarchySolution
 from quaddyn.reference import Reference
 from quaddyn.wbc import (
     Command,
@@ -29,6 +31,8 @@ from quaddyn.wbc import (
     TorqueRate,
     WholeBodyController,
 )
+from quaddyn.wbc.problem import Problem
+from quaddyn.wbc.solving import Solver
 
 G = 9.81
 QUADRUPEDS = ("go2", "solo12", "anymal_c", "hyq", "solo8", "anymal_b_kinova", "b1_z1", "small_quadruped")
@@ -286,6 +290,28 @@ def test_on_ice_the_cone_holds_and_the_explanation_blames_it() -> None:
     assert "lost to" in lost and "friction" in lost
 
 
+def test_a_solver_that_fails_leaves_a_finite_balanced_flagged_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = qd.load("solo8")
+    dyn, reference = qd.Dynamics(robot), Reference(robot.source, root=robot.root)
+    s = dyn.update(*random_state(robot, np.random.default_rng(0), 0.3))
+    plain = Solver.plain
+
+    def broken(self: Solver, problem: Problem, **options: object) -> HierarchySolution:
+        return replace(plain(self, problem), x=np.full(problem.n, np.nan), kkt=np.inf)
+
+    def rough(self: Solver, problem: Problem, **options: object) -> HierarchySolution:
+        return replace(plain(self, problem), kkt=1.0)
+
+    for wrong, outcome in ((broken, "fallback"), (rough, "inaccurate")):
+        monkeypatch.setattr(Solver, "solve", wrong)
+        monkeypatch.setattr(Solver, "plain", wrong)
+        c = WholeBodyController(robot).compute(s)
+        assert c.status.outcome == outcome and not c.status.ok
+        assert np.isfinite(c.tau).all() and max(imbalance(reference, robot, s, c)) < 1e-9
+        assert np.abs(c.tau).max() < 10.0 * robot.mass  # a robot of 2 kg: no wild torques either
+        assert outcome in str(c) and np.isfinite(c.levels[0].residual)
+
+
 def test_bad_input_raises_before_anything_is_computed() -> None:
     robot = qd.load("go2")
     dyn = qd.Dynamics(robot)
@@ -354,7 +380,7 @@ def test_bilateral_contacts_pull_and_surfaces_carry_moments() -> None:
     robot = qd.load("anymal_b_kinova")
     dyn = qd.Dynamics(robot)
     s = dyn.update(robot.q_home, np.zeros(robot.nv))
-    hand = robot.model.frames[robot.model.nframes - 1 - len(robot.feet)].name
+    hand = "j2s6s200_end_effector"
     grip = Contact(name="hand", frame=hand, kind="surface", half_size=(0.05, 0.05), unilateral=False)
     force = ForceTask(robot, "pull", contacts=("hand",))
     force.reference({"hand": np.array([0.0, 0.0, -40.0])})
@@ -387,6 +413,24 @@ def test_a_surface_keeps_its_centre_of_pressure_inside() -> None:
         R = s.placement(foot).rotation
         x, y = -(R[:, 1] @ f[3:]) / f[2], (R[:, 0] @ f[3:]) / f[2]
         assert abs(x) <= 0.01 + 1e-7 and abs(y) <= 0.02 + 1e-7
+
+
+def test_grips_are_made_and_broken_continuously_too() -> None:
+    robot = qd.load("anymal_b_kinova")
+    dyn = qd.Dynamics(robot)
+    hand = "j2s6s200_end_effector"
+    grip = Contact(name="hand", frame=hand, kind="surface", half_size=(0.05, 0.05), unilateral=False)
+    steps = {}
+    for ramp in (0.0, 0.05):
+        wbc, taus = WholeBodyController(robot, contacts=[grip], ramp=ramp), []
+        wbc.tasks["com"].reference(dyn.update(robot.q_home, np.zeros(robot.nv)).com + np.array([0.01, 0.0, 0.0]))
+        for i in range(200):
+            s = dyn.update(robot.q_home, np.zeros(robot.nv))
+            c = wbc.compute(s, (*robot.feet, "hand") if 20 <= i < 120 else robot.feet)
+            assert c.status.ok and ("hand" in c.forces) == (wbc.shares["hand"] > 0.0)
+            taus.append(c.tau)
+        steps[ramp] = np.abs(np.diff(taus, axis=0)).max() / qd.wbc.scales.scales(robot).torque
+    assert steps[0.05] <= 0.05 and steps[0.05] < 0.5 * steps[0.0]
 
 
 def test_a_compliant_contact_carries_what_its_spring_says() -> None:
@@ -481,12 +525,11 @@ def largest_step(robot: qd.Robot, lifted: str, ramp: float) -> float:
     return float(np.abs(np.diff(taus, axis=0)).max() / qd.wbc.scales.scales(robot).torque)
 
 
-@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c"])
-def test_torques_are_continuous_when_contacts_are_made_and_broken(name: str) -> None:
-    robot = qd.load(name)
-    for foot in robot.feet[:: 1 if name == "go2" else 3]:
+def test_torques_are_continuous_when_contacts_are_made_and_broken() -> None:
+    robot = qd.load("go2")  # more robots and all feet: benchmarks/whole_body.py
+    for foot in ("FL", "RR"):
         ramped, plain = largest_step(robot, foot, 0.05), largest_step(robot, foot, 0.0)
-        print(f"{name} {foot}: {100 * ramped:.1f} % of m g l / 4 with ramps, {100 * plain:.1f} % without")
+        print(f"{foot}: {100 * ramped:.1f} % of m g l / 4 with ramps, {100 * plain:.1f} % without")
         assert ramped <= 0.05 < plain
 
 

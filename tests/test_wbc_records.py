@@ -107,7 +107,7 @@ def test_without_a_place_for_its_cache_the_controller_still_works(tmp_path: Path
     speed=st.floats(-1.0, 1.0),
     push=st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=5, max_size=60),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_joints_that_start_viable_never_leave_their_range(start: float, speed: float, push: list[float]) -> None:
     robot = qd.load("two_link_leg", limits={"hip": {"lower": -1.0, "upper": 1.0, "velocity": 5.0}})
     most = 40.0
@@ -115,7 +115,7 @@ def test_joints_that_start_viable_never_leave_their_range(start: float, speed: f
     # a viable start: it can brake in time
     room = 1.0 - start if speed > 0.0 else 1.0 + start
     q, v = start, speed * min(5.0, 0.95 * float(np.sqrt(2.0 * most * max(room - 0.06, 0.0))))
-    for wish in push * 4:
+    for wish in push * 2:
         low, high = bounds.bounds(np.array([q, 0.0]), np.array([v, 0.0]))
         assert (low <= high).all() and (np.abs(low) <= most + 1e-9).all() and (np.abs(high) <= most + 1e-9).all()
         a = float(np.clip(wish * most, low[0], high[0]))
@@ -159,7 +159,9 @@ def test_the_worked_example_of_source_e_on_velocity_level() -> None:
     rest.reference(s.q)
     wish = np.array([1.0, 0.0, 1.0])
     hand.reference(s.placement("tool").translation, wish)
-    c = VelocityController(arm, tasks=[hand, rest], joint_limits=False).compute(s)
+    c = VelocityController(arm, tasks=[hand, rest], joint_limits=False, compiled=False).compute(s)
+    again = VelocityController(arm, tasks=[hand, rest], joint_limits=False).compute(s)
+    np.testing.assert_allclose(again.v, c.v, atol=1e-12)
     np.testing.assert_allclose(c.v, (-0.1691, -0.0845, -1.0702), atol=5e-5)
     assert float(c.residuals["hand"] @ c.residuals["hand"]) < 1e-28
     assert float(c.residuals["rest"] @ c.residuals["rest"]) == pytest.approx(0.0357, abs=5e-5)
@@ -167,7 +169,7 @@ def test_the_worked_example_of_source_e_on_velocity_level() -> None:
 
 
 def test_velocities_carry_a_robot_to_its_goal_with_its_feet_where_they_are() -> None:
-    for name in ("go2", "anymal_c", "solo8"):
+    for name in ("go2", "solo8"):
         robot = qd.load(name)
         dyn = qd.Dynamics(robot)
         ik = VelocityController(robot, dt=1e-2)
@@ -175,7 +177,7 @@ def test_velocities_carry_a_robot_to_its_goal_with_its_feet_where_they_are() -> 
         goal = s.com + np.array([0.02, 0.0, -0.03]) * s.com[2] / 0.3
         feet = {foot: s.placement(foot).translation.copy() for foot in robot.feet}
         ik.tasks["com"].reference(goal)
-        for _ in range(150):
+        for _ in range(120):
             c = ik.compute(s)
             assert c.status == "optimal"
             for foot in robot.feet:
@@ -231,7 +233,7 @@ def test_the_compiled_and_the_plain_solver_agree() -> None:
         robot = qd.load(name)
         dyn = qd.Dynamics(robot)
         both = [WholeBodyController(robot, ramp=0.0, friction=0.3, compiled=compiled) for compiled in (True, False)]
-        for i in range(12):
+        for i in range(6):
             q = pin.integrate(robot.model, robot.q_home, 0.1 * rng.normal(size=robot.nv))
             v, wish = 0.3 * rng.normal(size=robot.nv), 4.0 * rng.normal(size=3)
             torques = []

@@ -17,7 +17,7 @@ from quaddyn.reference import Reference
 from quaddyn.wbc import Command, WholeBodyController
 
 #: Relative residual of the optimality conditions up to which a tick counts as verified.
-VERIFIED = 1e-6
+VERIFIED = 1e-8
 
 
 @dataclass

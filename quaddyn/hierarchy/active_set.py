@@ -34,9 +34,12 @@ VIOLATED = 1e-10
 #: Rows of the working set are held independent beyond this relative remainder.
 INDEPENDENT = 1e-12
 #: A multiplier has the wrong sign beyond this share of the size of the gradient's terms.
-SIGN = 1e-12
+SIGN = 1e-14
 #: A limit is tied to its bound for good where its multiplier exceeds this share.
 TIED = 1e-8
+#: Where the way began this many times farther out than it ended, what was let pass as rounding there is looked at
+#: again from here, up to so many times: nearly singular equalities alone may lead very far.
+FAR, AGAIN = 1e1, 3
 #: Rows whose lengths differ by more than this are first tried at equal lengths: squares leave 1e-16 only so far.
 SPREAD = 1e3
 
@@ -293,7 +296,7 @@ def descend(
     objectives = [_objective(level, rows, k) for k, level in enumerate(levels)]
     objectives.append((np.eye(n), np.zeros(n)))  # the shortest x, where freedom is left
 
-    def walk(start: Array, look: bool) -> _Walk:
+    def walk(start: Array, look: bool, guess: Sequence[Sides] | None = None) -> _Walk:
         out = _Walk(start, path="warm" if guess is not None else "active set") if look else _Walk(start)
         Z = np.eye(n)
         limits = np.arange(0)
@@ -329,7 +332,19 @@ def descend(
     way = walk(np.zeros(n), False)
     rows.reach = float(np.linalg.norm(way.x))
     if rows.slack(way.x, np.flatnonzero(~rows.equal)).any():
-        way = walk(way.x, True)
+        way = walk(way.x, True, guess)
+        for _ in range(AGAIN):
+            size, before = float(np.linalg.norm(way.x)), rows.reach
+            if not (way.ended and 0.0 < FAR * size < rows.reach):
+                break
+            rows.reach = size
+            again = walk(way.x, True, way.working)
+            if not again.ended:
+                rows.reach = before
+                break
+            again.iterations += way.iterations
+            again.path = way.path
+            way = again
     return _solution(levels, rows, way)
 
 

@@ -15,6 +15,7 @@ TIED = 1e-8
 VIOLATED = 1e-10
 SPREAD = 1e3
 UNBOUNDED = 1e100
+FAR, AGAIN = 1e1, 3
 
 # Slots of `stats`; from RANKS on, ranks of all levels, then their kkt.
 ENDED, PATH, ITERATIONS, WORST, REACH, RANKS = 0, 1, 2, 3, 4, 5
@@ -81,32 +82,10 @@ def project(M, m, n, Q, q, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def descend(  # type: ignore[no-untyped-def]
-    A, b, w, C, lower, upper, ms, ps, tolerance, damping, cap, guess, guessed, x, working, lam, stats, F, N
+def way_down(  # type: ignore[no-untyped-def]
+    A, b, w, C, lower, upper, ms, ps, tolerance, damping, cap, guess, guessed, again, x, working, lam, stats, F, N
 ):  # fmt: skip
-    """Solve; every array is the caller's.
-
-    Args:
-        A: (m, n) equalities of all levels, stacked.
-        b: (m,).
-        w: (m,) weights.
-        C: (p, n) inequalities of all levels, stacked.
-        lower: (p,).
-        upper: (p,).
-        ms: (K + 1,) where the levels' equalities begin and end.
-        ps: (K + 1,) likewise the inequalities.
-        tolerance: of rank.
-        damping: as in `solve`.
-        cap: rounds per level.
-        guess: (K + 1, p) working sets to try first.
-        guessed: whether to.
-        x: (n,) takes the solution.
-        working: (K + 1, p) takes the working sets.
-        lam: (K + 1, p) takes multipliers.
-        stats: (RANKS + 2 K + 2,) takes the rest.
-        F: work, `float_work`.
-        N: work, `int_work`.
-    """
+    """One way down through the levels; arguments of `descend`, and whether to start from x `again`."""
     n = x.shape[0]
     K = ms.shape[0] - 1
     P = C.shape[0]
@@ -196,12 +175,15 @@ def descend(  # type: ignore[no-untyped-def]
 
     # Equalities alone.
     for i in range(n):
-        x[i] = 0.0
+        if not again:
+            x[i] = 0.0
         for j in range(n):
             Q[i, j] = 0.0
         Q[i, i] = 1.0
     q = 0
     for k in range(K):
+        if again:
+            break
         d = n - q
         for i in range(P):
             working[k, i] = 0
@@ -276,9 +258,9 @@ def descend(  # type: ignore[no-untyped-def]
         working[K, i] = 0
         lam[K, i] = 0.0
     stats[REACH] = reach
-    kept = True
+    kept = not again
     for i in range(P):
-        if equal[i] == 0:
+        if equal[i] == 0 and kept:
             s = 0.0
             for j in range(n):
                 s += C[i, j] * x[j]
@@ -472,3 +454,52 @@ def descend(  # type: ignore[no-untyped-def]
         reflect_rows(Qz, n, 0, r, d, V)
         stats[RANKS + k] = r
         q += r
+
+
+@jit
+def descend(  # type: ignore[no-untyped-def]
+    A, b, w, C, lower, upper, ms, ps, tolerance, damping, cap, guess, guessed, x, working, lam, stats, F, N
+):  # fmt: skip
+    """Solve; every array is the caller's.
+
+    Args:
+        A: (m, n) equalities of all levels, stacked.
+        b: (m,).
+        w: (m,) weights.
+        C: (p, n) inequalities of all levels, stacked.
+        lower: (p,).
+        upper: (p,).
+        ms: (K + 1,) where the levels' equalities begin and end.
+        ps: (K + 1,) likewise the inequalities.
+        tolerance: of rank.
+        damping: as in `solve`.
+        cap: rounds per level.
+        guess: (K + 1, p) working sets to try first.
+        guessed: whether to.
+        x: (n,) takes the solution.
+        working: (K + 1, p) takes the working sets.
+        lam: (K + 1, p) takes multipliers.
+        stats: (RANKS + 2 K + 2,) takes the rest.
+        F: work, `float_work`.
+        N: work, `int_work`.
+    """
+    way_down(
+        A, b, w, C, lower, upper, ms, ps, tolerance, damping, cap, guess, guessed, False, x, working, lam, stats, F, N
+    )  # fmt: skip
+    for _ in range(AGAIN):
+        s = 0.0
+        for i in range(x.shape[0]):
+            s += x[i] * x[i]
+        size = np.sqrt(s)
+        if stats[PATH] == 0.0 or stats[ENDED] == 0.0 or not 0.0 < FAR * size < stats[REACH]:
+            return
+        x0, working0, lam0, stats0 = x.copy(), working.copy(), lam.copy(), stats.copy()
+        way_down(
+            A, b, w, C, lower, upper, ms, ps, tolerance, damping, cap, working0, True, True, x, working, lam, stats, F,
+            N,
+        )  # fmt: skip
+        if stats[ENDED] == 0.0:
+            x[:], working[:], lam[:], stats[:] = x0, working0, lam0, stats0
+            return
+        stats[PATH] = stats0[PATH]
+        stats[ITERATIONS] += stats0[ITERATIONS]

@@ -14,7 +14,7 @@ from .jit import jit
 
 KEPT = 1e-12
 INDEPENDENT = 1e-12
-SIGN = 1e-12
+SIGN = 1e-14
 
 # What a row of C is to the level being solved.
 LATER, LIMIT, OWN, FIXED = 0, 1, 2, 3

@@ -75,11 +75,16 @@ class ContactMotion(Constraint):
                 out.append(self._spring(tick, contact))
         return out
 
-    def yielding_rows(self, contact: ContactFrame) -> Rows:
-        """Rows of a contact that is made or broken where no foot task shares the foot: weight ``s / (1 - s)``."""
+    def yielding_rows(self, contact: ContactFrame, progress: float) -> Rows:
+        """Rows of a contact that is made or broken where no foot task shares the foot.
+
+        Args:
+            contact: the contact.
+            progress: in (0, 1), how far it has grown on its present level: weight ``p / (1 - p)``.
+        """
         wanted = self.rest(contact) - contact.drift
         names = tuple(f"{contact.name} contact {axis}" for axis in ("x", "y", "z", "rx", "ry", "rz"))[: contact.size]
-        weights = np.full(contact.size, contact.share / (1.0 - contact.share))
+        weights = np.full(contact.size, progress / (1.0 - progress))
         return Rows(names, "m/s^2", wanted, wanted, acceleration=contact.jacobian, weights=weights)
 
     def _spring(self, tick: Tick, contact: ContactFrame) -> Rows:

@@ -4,8 +4,9 @@
 is no longer named is broken over as many: the foot should stay on the ground until then.  Meanwhile its share s runs
 from 0 to 1 or back, its normal force is bounded by a cap that starts or ends at zero (`Switch`), and its rows "does not
 move" are not strict but weighted.  If a `FootTask` guides the same foot, contact and task share the foot's three rows:
-guided point, wanted acceleration and weight pass from the one to the other (`FootTask.shared_rows`).  On the first tick
-contacts are made at once.
+guided point, wanted acceleration and weight pass from the one to the other (`FootTask.shared_rows`).  Otherwise the
+rows rise from the last level to the first: on each their weight grows from 0 to infinity, where the next one starts.
+On the first tick contacts are made at once.
 """
 
 from __future__ import annotations
@@ -427,7 +428,8 @@ class WholeBodyController:
                 continue
             task = self._foot_tasks.get(contact.settings.frame)
             if task is None or contact.size != 3:
-                levels[min(1, len(levels) - 1)].append((motion.name, motion.yielding_rows(contact)))
+                level, progress = _rise(contact.share, len(levels))
+                levels[level].append((motion.name, motion.yielding_rows(contact, progress)))
             else:
                 level = next(k for k, level in enumerate(self._elements) if task in level)
                 levels[level].append((task.name, task.shared_rows(tick, contact, motion.rest(contact))))
@@ -447,3 +449,10 @@ class WholeBodyController:
         if self._record is None:
             raise ArgumentError("save_tick: there is no tick yet; call compute first")
         save(self._record() if callable(self._record) else self._record, path)
+
+
+def _rise(share: float, levels: int) -> tuple[int, float]:
+    """On which level the rows of a contact are that has `share`, and how far they have grown there, in (0, 1)."""
+    below = max(1, levels - 1)
+    passed = min(int(share * below), below - 1)
+    return levels - 1 - passed, min(max(share * below - passed, 1e-6), 1.0 - 1e-6)

@@ -17,7 +17,7 @@ import pinocchio as pin
 from ..contact import Contact
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..hierarchy import Level, solve
+from ..hierarchy import Level, SolverPool, solve
 from ..robot.arguments import number, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
@@ -63,6 +63,7 @@ class VelocityController:
         joint_limits: whether level 0 keeps positions and velocities of the joints.
         rank_tolerance: relative, below which directions count as dependent.
         damping: of the solver, 0 for exact least squares.
+        compiled: False for the plain solver: slower, and nothing to wait for at its first use.
 
     Attributes:
         tasks: every task by name.
@@ -82,12 +83,14 @@ class VelocityController:
         joint_limits: bool = True,
         rank_tolerance: float = 1e-9,
         damping: float = 0.0,
+        compiled: bool = True,
     ) -> None:
         self.robot, self.dt, self.gain = robot, number("dt", dt), number("gain", gain)
         if not (0.0 < self.dt <= 0.1 and 0.0 <= self.gain * self.dt <= 1.0):
             raise ArgumentError(f"dt, gain: expected 0 < dt <= 0.1 s and 0 <= gain dt <= 1, got {dt} and {gain}")
         self.joint_limits = bool(joint_limits)
         self.rank_tolerance, self.damping = float(rank_tolerance), float(damping)
+        self._solve = SolverPool().solve if compiled else solve
         wanted = _default(robot) if tasks is None else tasks
         self._levels = tuple(tuple(level) if isinstance(level, Sequence) else (level,) for level in wanted)
         by_name: dict[str, Task] = {}
@@ -139,7 +142,7 @@ class VelocityController:
                 J.append(weight[:, None] * task.jacobian(state)[rows])
                 w.append(weight * task.desired_velocity(state, gain=self.gain)[rows])
             levels.append(Level(np.vstack(J), np.concatenate(w)))
-        solution = solve(levels, rank_tolerance=self.rank_tolerance, damping=self.damping)
+        solution = self._solve(levels, rank_tolerance=self.rank_tolerance, damping=self.damping)
         v = solution.x
         return VelocityCommand(
             v=v,
