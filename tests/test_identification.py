@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -281,7 +281,12 @@ def test_friction_and_rotors_count_as_known_with_inertial_parameters_alone(ur5: 
 
 
 # -- physical consistency --------------------------------------------------------------------------------------------
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, derandomize=True)
+@example(
+    name="ur5", seed=0, noise=11.0, count=3, weight=0.0078125
+)  # Newton's method on J alone needs thousands of steps
+@example(name="finger_edu", seed=549260787, noise=855.0, count=29, weight=6.75e-5)
+@example(name="two_link_leg", seed=1793051918, noise=494.0, count=59, weight=0.0399)
 @given(
     name=st.sampled_from(["ur5", "two_link_leg", "double_pendulum_continuous", "planar_3r", "finger_edu"]),
     seed=st.integers(0, 2**31),
@@ -656,7 +661,7 @@ def test_what_noise_and_prior_may_be(go2: qd.Robot, sample: Samples) -> None:
         solve(gathered).validate(empty)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(size=st.floats(-6.0, 6.0), weight=st.floats(-6.0, 6.0), seed=st.integers(0, 2**31))
 def test_consistent_fits_stay_valid_at_absurd_scales(size: float, weight: float, seed: int) -> None:
     """Torques a million times too large or small, a prior a million times too strong or weak."""
@@ -665,5 +670,6 @@ def test_consistent_fits_stay_valid_at_absurd_scales(size: float, weight: float,
     tau = 10.0**size * rng.standard_normal((20, robot.nu))
     found = identify(robot, Samples(q, v, a, tau), torque_noise=1.0, prior_weight=10.0**weight)
     assert found.inconsistent == ()
+    assert found.converged
     assert np.isfinite(found.covariance).all()
     assert np.isfinite(found.delta).all()

@@ -6,18 +6,23 @@ units; for friction and rotor inertia its one-dimensional form.  It settles what
 at the border of what is physical.  The problem is strictly convex: there is one minimum, and no other stationary point.
 
 Each pseudo-inertia is held as its Cholesky factor, ``J = U U^T``, so that no iterate can be unphysical, and steps are
-``U (1 + S) U^T``, in which the Hessian of D is the identity.  As in interior-point methods the weight is lowered to w
-by factors of ten from where the prior dominates, which bounds the number of steps (Boyd and Vandenberghe, *Convex
-Optimization*, 2004, sections 9.6 and 11.3).
+``U (1 + S) U^T``.  The minimum is the point of parameter w on the central path of a quadratic program over positive
+definite matrices.  Newton's method on J alone, with a strong barrier, finds the path; a primal-dual method follows it
+down to w: beside J there is the multiplier Z, the gradient of all but the logarithms, which on the path is a multiple
+of ``J^-1``, and Nesterov and Todd's scaling treats the two alike.  Newton's method on J alone would creep once a body
+or a friction has come near the border.
 
 Source: Lee, Wensing, Park, *Geometric robot dynamic identification: a convex programming approach*, 2020 (divergence);
-Rucker and Wensing, *Smooth parameterization of rigid-body inertia*, 2022 (Cholesky factors of pseudo-inertias).
+Rucker and Wensing, *Smooth parameterization of rigid-body inertia*, 2022 (Cholesky factors of pseudo-inertias); Todd,
+Toh, Tutuncu, *On the Nesterov-Todd direction in semidefinite programming*, 1998.
 """
 
 from __future__ import annotations
 
 import itertools
+from copy import copy
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +32,13 @@ from .inertia import parameters_of, pseudo_inertia, upper_cholesky
 
 #: A body whose second moments vanish along an axis has no log-Cholesky coordinates: its prior gets this radius [m].
 LEAST_RADIUS = 1e-3
+
+#: What a step aims at, as a share of the weight at which it is; and how much of the way to the border it may go.
+PATH_STEP, BORDER_SHARE = 0.1, 0.9
+
+#: Least eigenvalue of J Z over the weight, 1 on the central path: above the first, steps go along the path, below they
+#: only return to it; below the second there is no multiplier yet, and Newton's method on J alone finds one.
+NEAR_PATH, FAR_FROM_PATH = 0.3, 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +63,7 @@ class ConsistentSolution:
 
 
 def minimize(
-    A: Array, z: Array, prior: Array, *, width: int, weight: float, max_iterations: int = 500, tolerance: float = 1e-12
+    A: Array, z: Array, prior: Array, *, width: int, weight: float, max_iterations: int = 100, tolerance: float = 1e-12
 ) -> ConsistentSolution:
     """The parameters that fit ``A phi = z`` best among those of physical robots.
 
@@ -61,13 +73,14 @@ def minimize(
         prior: (n,) parameters such as those of the file; bodies without mass stay as they are.
         width: parameters per body, 10 or 13.
         weight: w, of the divergence from the prior; above 0.
-        max_iterations: of Newton's method, over all weights.
-        tolerance: of the decrement, over the weight, plus rounding of the objective.
+        max_iterations: as a rule 20 to 60 are needed.
+        tolerance: of the decrement, over the weight; that and rounding.
     """
     blocks = _blocks(A, prior, width)
     places = np.cumsum([0, *(block.size for block in blocks)])
     spans = [slice(i, j) for i, j in itertools.pairwise(places)]
     gram, pull = A.T @ A, A.T @ z
+    rounding = 1e-18 * float(z @ z)  # of a decrement, a square of gradients good to 9 digits
     phi = prior.copy()
     for block in blocks:
         phi[block.where] = block.value
@@ -76,121 +89,177 @@ def minimize(
         r = A @ phi - z
         return 0.5 * float(r @ r)
 
+    def with_barrier(moves: list[_Move], share: float) -> float:
+        trial, extra = phi.copy(), 0.0
+        for block, move in zip(blocks, moves, strict=True):
+            other = copy(block)
+            other.take(move, share)
+            trial[block.where], extra = other.value, extra + other.barrier(weight, at)
+        return fit(trial) + extra
+
+    identity = np.concatenate([block.identity for block in blocks])
     iterations, at = 0, max(weight, fit(phi))
     while True:
-        # Newton's method for the objective with the weight `at`
-        jacobian = np.zeros((len(prior), places[-1]))
-        gradient = np.zeros(places[-1])
+        jacobian, own = np.zeros((len(prior), places[-1])), np.zeros(places[-1])
         for block, span in zip(blocks, spans, strict=True):
-            jacobian[block.where, span], gradient[span] = block.jacobian(), at * block.gradient()
-        gradient += jacobian.T @ (gram @ phi - pull)
-        hessian = jacobian.T @ gram @ jacobian + at * np.eye(places[-1])
-        step = np.asarray(-np.linalg.solve(hessian, gradient), dtype=np.float64)
-        decrement = -0.5 * float(gradient @ step)
-        cost = fit(phi)
-        last = at <= weight
-        done = decrement <= (tolerance * at if last else 0.1 * at) + 1e-14 * cost
-        if (done and last) or iterations >= max_iterations:
-            return ConsistentSolution(phi, hessian, jacobian, decrement, iterations, done and last)
-        if done:
-            at = max(weight, 0.1 * at)
-            continue
-        objective = cost + at * sum(block.divergence() for block in blocks)
-        share = 1.0
-        for _ in range(60):
-            moved = [block.moved(share * step[span]) for block, span in zip(blocks, spans, strict=True)]
-            inside = [block for block in moved if block is not None]
-            trial = prior.copy()
-            for block in inside:
-                trial[block.where] = block.value
-            if len(inside) == len(blocks):
-                new = fit(trial) + at * sum(block.divergence() for block in inside)
-                if new <= objective + 1e-4 * share * float(gradient @ step):
+            jacobian[block.where, span], own[span] = block.jacobian(), weight * block.pull()
+        data, slope = jacobian.T @ gram @ jacobian, jacobian.T @ (gram @ phi - pull) + own
+        # how far the objective itself is above its minimum, by Newton's step on J alone
+        hessian = data + weight * np.eye(places[-1])
+        rest = slope - weight * identity
+        decrement = 0.5 * float(rest @ np.linalg.solve(hessian, rest))
+        done = bool(decrement <= tolerance * weight + rounding)
+        if done or iterations >= max_iterations:
+            return ConsistentSolution(phi, hessian, jacobian, decrement, iterations, done)
+        # Z = slope makes J stationary; it is a multiplier where it is positive definite
+        for block, span in zip(blocks, spans, strict=True):
+            block.multiply(slope[span])
+        central = min(block.least() for block in blocks) / at
+        target = max(weight, PATH_STEP * at) if central > NEAR_PATH else at
+        if central > FAR_FROM_PATH:
+            scaled = np.zeros((places[-1], places[-1]))
+            for block, span in zip(blocks, spans, strict=True):
+                scaled[span, span] = block.scaling()
+        else:
+            scaled = at * np.eye(places[-1])
+            for block in blocks:
+                block.multiply(at * block.identity)
+        step = np.asarray(np.linalg.solve(data + scaled, target * identity - slope), dtype=np.float64)
+        moves = [block.move(step[span], target) for block, span in zip(blocks, spans, strict=True)]
+        if central > FAR_FROM_PATH:
+            share = min(1.0, BORDER_SHARE * min(move.room for move in moves))
+            for _ in range(20):  # stay about the path
+                goal = at + share * (target - at)
+                least = min(block.least(move, share) for block, move in zip(blocks, moves, strict=True))
+                if least >= min(0.9 * central, 2.0 * FAR_FROM_PATH) * goal:
                     break
-            share *= 0.5
-        else:  # no progress in finite digits
-            return ConsistentSolution(phi, hessian, jacobian, decrement, iterations, False)
-        blocks, phi, iterations = inside, trial, iterations + 1
+                share *= 0.7
+        else:  # Newton's method on J alone, with a line search
+            share = min(1.0, BORDER_SHARE * min(move.room_of_S for move in moves))
+            here, down = with_barrier(moves, 0.0), float((slope - at * identity) @ step)
+            for _ in range(40):
+                if with_barrier(moves, share) <= here + 1e-4 * share * down:
+                    break
+                share *= 0.5
+        at += share * (target - at)
+        for block, move in zip(blocks, moves, strict=True):
+            block.take(move, share)
+            phi[block.where] = block.value
+        iterations += 1
 
 
-class _Body:
-    """The pseudo-inertia of a body by its upper triangle, ``J = U U^T``: positive definite whatever happens."""
+class _Move(NamedTuple):
+    """A step of a block: S, the change of M, and the shares of it at which J or Z, and J alone, become singular."""
 
-    size = INERTIAL
+    S: Array
+    dM: Array
+    room: float
+    room_of_S: float
 
-    def __init__(self, where: slice, U0: Array, U: Array) -> None:
-        self.where, self._U0, self._U = where, U0, U
-        self._ratio = np.linalg.solve(U0, U)  # upper triangular, as both are
 
-    @classmethod
-    def at_prior(cls, where: slice, prior: Array) -> _Body:
-        U = upper_cholesky(spread_out(pseudo_inertia(prior)))
-        return cls(where, U, U)
+class _Block:
+    """A positive definite matrix ``J = U U^T`` with its multiplier Z, held as ``M = U^T Z U``; U0 is that of the prior.
+
+    `basis` is an orthonormal one of the symmetric matrices, in which S has its coordinates.
+    """
+
+    basis: Array
+
+    def __init__(self, where: slice, U: Array) -> None:
+        self.where, self._U, self._ratio = where, U, np.eye(len(U))
+        self._M = np.eye(len(U))
+        self.size = len(self.basis)
+        self.identity = np.trace(self.basis, axis1=1, axis2=2)
+
+    def multiply(self, coordinates: Array) -> None:
+        """Set the multiplier, by the coordinates of M."""
+        self._M = np.tensordot(coordinates, self.basis, 1)
+
+    def parameters(self, J: Array) -> Array:
+        """(..., p) parameters of matrices J, a linear map."""
+        raise NotImplementedError
 
     @property
     def value(self) -> Array:
-        """(10,) parameters."""
-        return parameters_of(self._U @ self._U.T)
+        return self.parameters(self._U @ self._U.T)
 
     def jacobian(self) -> Array:
-        """(10, 10) derivatives of the parameters by the ten coordinates of S in ``J = U (1 + S) U^T`` at S = 0."""
-        return np.asarray(parameters_of(self._U @ _SYMMETRIC @ self._U.T).T)
+        """(p, size) derivatives of the parameters by the coordinates of S at S = 0."""
+        return np.asarray(self.parameters(self._U @ self.basis @ self._U.T).T)
 
-    def gradient(self) -> Array:
-        """(10,) of the divergence; its Hessian in S is the identity."""
-        return np.asarray(np.tensordot(_SYMMETRIC, self._ratio.T @ self._ratio - np.eye(4), 2))
+    def pull(self) -> Array:
+        """(size,) derivatives of ``tr(J0^-1 J)``."""
+        return np.asarray(np.tensordot(self.basis, self._ratio.T @ self._ratio, 2))
 
-    def divergence(self) -> float:
-        return float((self._ratio**2).sum() - 2.0 * np.log(self._ratio.diagonal()).sum() - 4.0)
+    def barrier(self, weight: float, at: float) -> float:
+        """``weight tr(J0^-1 J) - at log det(J0^-1 J)``."""
+        return weight * float((self._ratio**2).sum()) - 2.0 * at * float(np.log(self._ratio.diagonal()).sum())
 
-    def moved(self, step: Array) -> _Body | None:
-        """At ``U (1 + S) U^T``; None where that is no longer positive definite."""
-        try:
-            root = np.linalg.cholesky((np.eye(4) + np.tensordot(step, _SYMMETRIC, 1))[::-1, ::-1])[::-1, ::-1]
-        except np.linalg.LinAlgError:
-            return None
-        return _Body(self.where, self._U0, self._U @ root)
+    def scaling(self) -> Array:
+        """(size, size) Nesterov and Todd's quadratic form ``tr(S M^1/2 S M^1/2)``."""
+        root = self._root()
+        return np.asarray(np.tensordot(self.basis, root @ self.basis @ root, ((1, 2), (1, 2))))
+
+    def least(self, move: _Move | None = None, share: float = 0.0) -> float:
+        """Least eigenvalue of ``J Z``, after a share of a move."""
+        M = self._M
+        if move is not None:
+            root = upper_cholesky(np.eye(len(M)) + share * move.S)
+            M = root.T @ (M + share * move.dM) @ root
+        return float(np.linalg.eigvalsh(0.5 * (M + M.T))[0])
+
+    def move(self, step: Array, target: float) -> _Move:
+        """What a step in S does to the multiplier, aiming at ``Z = target J^-1``."""
+        S, root = np.tensordot(step, self.basis, 1), self._root()
+        dM = target * np.eye(len(S)) - self._M - root @ S @ root
+        inverse = np.linalg.inv(root)
+        alone = float(np.linalg.eigvalsh(S)[0])
+        least = min(alone, float(np.linalg.eigvalsh(inverse @ dM @ inverse)[0]))
+        return _Move(S, dM, *(-1.0 / x if x < 0.0 else np.inf for x in (least, alone)))
+
+    def take(self, move: _Move, share: float) -> None:
+        """Go a share of a move, below its room."""
+        root = upper_cholesky(np.eye(len(self._U)) + share * move.S)
+        self._U, self._ratio = self._U @ root, self._ratio @ root
+
+    def _root(self) -> Array:
+        values, axes = np.linalg.eigh(self._M)
+        return np.asarray((axes * np.sqrt(np.maximum(values, np.finfo(float).tiny))) @ axes.T)
 
 
-class _Positive:
+class _Body(_Block):
+    """The pseudo-inertia of a body."""
+
+    def __init__(self, where: slice, prior: Array) -> None:
+        self.basis = _SYMMETRIC
+        super().__init__(where, upper_cholesky(spread_out(pseudo_inertia(prior))))
+
+    def parameters(self, J: Array) -> Array:
+        return parameters_of(J)
+
+
+class _Positive(_Block):
     """One positive number."""
 
-    size = 1
+    def __init__(self, where: slice, prior: float) -> None:
+        self.basis = np.ones((1, 1, 1))
+        super().__init__(where, np.array([[np.sqrt(prior)]]))
 
-    def __init__(self, where: slice, prior: float, x: float) -> None:
-        self.where, self._prior, self._x = where, prior, x
-
-    @property
-    def value(self) -> Array:
-        return np.array([self._x])
-
-    def jacobian(self) -> Array:
-        return np.array([[self._x]])
-
-    def gradient(self) -> Array:
-        return np.array([self._x / self._prior - 1.0])
-
-    def divergence(self) -> float:
-        ratio = self._x / self._prior
-        return float(ratio - np.log(ratio) - 1.0)
-
-    def moved(self, step: Array) -> _Positive | None:
-        x = self._x * (1.0 + float(step[0]))
-        return _Positive(self.where, self._prior, x) if x > 0.0 else None
+    def parameters(self, J: Array) -> Array:
+        return np.asarray(J[..., 0])
 
 
-def _blocks(A: Array, prior: Array, width: int) -> list[_Body | _Positive]:
-    blocks: list[_Body | _Positive] = []
+def _blocks(A: Array, prior: Array, width: int) -> list[_Block]:
+    blocks: list[_Block] = []
     lengths = np.linalg.norm(A, axis=0)
     for start in range(0, len(prior), width):
         body = slice(start, start + INERTIAL)
         if prior[start + INERTIAL - 1] > 0.0 and lengths[body].any():
-            blocks.append(_Body.at_prior(body, prior[body]))
+            blocks.append(_Body(body, prior[body]))
         for k in range(start + INERTIAL, start + width):
             if lengths[k] > 0.0:
                 # A prior of zero means "unknown": the data could just see this much.
-                x = max(float(prior[k]), 1.0 / float(lengths[k]))
-                blocks.append(_Positive(slice(k, k + 1), x, x))
+                blocks.append(_Positive(slice(k, k + 1), max(float(prior[k]), 1.0 / float(lengths[k]))))
     return blocks
 
 

@@ -39,7 +39,7 @@ def parameters_of(J: Array) -> Array:
 
 
 def upper_cholesky(J: Array) -> Array:
-    """(4, 4) upper triangle U with positive diagonal and ``J = U U^T``.
+    """(n, n) upper triangle U with positive diagonal and ``J = U U^T``.
 
     Raises:
         ArgumentError: J is not positive definite.
