@@ -615,6 +615,28 @@ def test_explanations_are_counterfactuals_that_hold() -> None:
     assert "posture" not in c.explain() and "posture" in c.explain(last=True)
 
 
+@pytest.mark.parametrize("name", ["go2", "b1_z1"])
+def test_what_a_command_says_of_itself_is_of_its_own_tick(name: str) -> None:
+    robot = qd.load(name)
+    dyn = qd.Dynamics(robot)
+    wbc = WholeBodyController(robot)
+    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    wanted = {foot: np.array([1.0, 2.0, 30.0]) for foot in robot.feet}
+    wbc.tasks["com"].reference(s.com, acceleration=np.array([0.5, 0.0, 0.0]))
+    wbc.tasks["forces"].reference(wanted)
+    c = wbc.compute(s)
+    # everything changes before anybody asks
+    wbc.tasks["forces"].reference()
+    wbc.tasks["com"].reference(s.com + 1.0)
+    wbc.contacts["FL"].limit(0.0, 1.0)
+    dyn.update(robot.q_home, np.ones(robot.nv))
+    lacking = np.concatenate([wanted[foot] - c.forces[foot] for foot in robot.feet])
+    np.testing.assert_allclose(c.levels[2].tasks["forces"], lacking, atol=1e-7)
+    assert np.abs(c.levels[1].tasks["com"]).max() < 1e-9
+    assert not wbc.tasks["forces"].wanted
+    assert c.margins["FL normal force"] == pytest.approx(c.forces["FL"][2])
+
+
 def test_margins_are_distances_to_the_limits() -> None:
     robot = qd.load("go2")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))

@@ -32,7 +32,7 @@ from .constraints import Constraint, ContactMotion, FrictionPyramid, NormalForce
 from .contacts import ContactFrame, ContactSettings, Switch, place
 from .elimination import Elimination
 from .fast import FastTick
-from .forces import ForceTask
+from .forces import ForceTask, Snapshot
 from .joint_bounds import JointBounds
 from .motion import ComTask, FootTask, FrameOrientationTask, PostureTask
 from .named import Named
@@ -147,6 +147,7 @@ class WholeBodyController:
         # Any: what a name stands for is the caller's to know, who calls that kind's own `reference`.
         self.tasks: Mapping[str, Any] = Named("task", by_name)
         self.levels = tuple(tuple(e.name for e in level) for level in self._elements)
+        self._force_tasks = [t for t in by_name.values() if isinstance(t, ForceTask)]
         self._motions = [t for t in by_name.values() if isinstance(t, Task)]
         # The numbers of all tasks side by side: one array holds every gain and reference of a tick.
         self.numbers = np.zeros(sum(len(task.block) for task in self._motions))
@@ -317,6 +318,7 @@ class WholeBodyController:
         assert self._fast is not None
         q, v, numbers, before, count = state.q, state.v, self.numbers.copy(), self._tau, self._ticks
         settings, shares = self._fast.contacts, self._fast.shares
+        forces = [task.snapshot for task in self._force_tasks]
 
         def instant() -> Tick:
             again = Dynamics(self.robot, validate=False).update(q, v)
@@ -332,12 +334,12 @@ class WholeBodyController:
 
         def plain() -> tuple[Elimination, Problem, dict[str, slice], dict[str, float], State]:
             tick = instant()
-            now = self.numbers.copy()
-            self.numbers[:] = numbers
+            now, forces_now = self.numbers.copy(), [task.snapshot for task in self._force_tasks]
+            self._put(numbers, forces)
             try:
                 return *self._problem(tick), tick.state
             finally:
-                self.numbers[:] = now
+                self._put(now, forces_now)
 
         command = compiled_command(answer, self.robot, shares, plain, self._scales.mass, self._solver)
 
@@ -362,6 +364,12 @@ class WholeBodyController:
 
         self._record = record
         return command
+
+    def _put(self, numbers: Array, forces: Sequence[Snapshot]) -> None:
+        """The tasks' numbers as they were at another time."""
+        self.numbers[:] = numbers
+        for task, snapshot in zip(self._force_tasks, forces, strict=True):
+            task.snapshot = snapshot
 
     def _problem(self, tick: Tick) -> tuple[Elimination, Problem, dict[str, slice], dict[str, float]]:
         elimination = Elimination.at(tick)

@@ -14,6 +14,9 @@ from ..urdf.tree import Array
 from .contacts import ContactFrame
 from .tick import Rows, Tick
 
+#: References and weight of a `ForceTask` at one time.
+Snapshot = tuple[Mapping[str, Array], float]
+
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 
 
@@ -59,6 +62,16 @@ class ForceTask:
     def wanted(self) -> Mapping[str, Array]:
         """The references: (3,) or (6,) by contact, on the robot, world axes [N, N m]."""
         return dict(self._wanted)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """References and weight as they are now; set it to return to them."""
+        return self._wanted, self.weight  # `reference` never changes a mapping, it takes a new one
+
+    @snapshot.setter
+    def snapshot(self, value: Snapshot) -> None:
+        self._wanted, self.weight = dict(value[0]), value[1]
+        self._encode()
 
     def reference(self, forces: Mapping[str, Array] | None = None) -> None:
         """Set all references; contacts left out want zero.
