@@ -1,7 +1,8 @@
 """One level of the hierarchy, compiled: the working set held exactly, and the rounds of its active set.
 
 The same steps as `active_set`, in the coordinates z of the level's freedom, ``x = x0 + Z z``: rows come as ``M Z`` and
-``C Z`` with their values at x0, so that a round costs what the freedom has left of the problem.
+``C Z`` with their values at x0, so that a round costs what the freedom has left of the problem.  Matrices are stored
+transposed, as in `compiled_factor`.
 Importing this module imports numba.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled_factor import factor, least_squares, multipliers, reflect_back, reflect_rows
+from .compiled_factor import factor, least_squares, multipliers, reflect, reflect_back
 from .jit import jit
 
 KEPT = 1e-12
@@ -22,10 +23,10 @@ LATER, LIMIT, OWN, FIXED = 0, 1, 2, 3
 
 @jit
 def equations(  # type: ignore[no-untyped-def]
-    d, m, Mz, r0, mlen, P, role, sides, Cz, y0, lo, hi, clen, tolerance, z, zn, lam, R, length, rhs, V, pivots, left, T,
-    order, y, g, index,
+    d, m, Mz, r0, mlen, P, role, sides, Cz, y0, lo, hi, clen, tolerance, z, zn, lam, H, hlen, hrhs, R, length, rhs, V,
+    pivots, left, T, order, y, g, index,
 ):  # fmt: skip
-    """The optimum ``zn`` with the working set held, from z; (stationarity, rank of the objective).
+    """The optimum ``zn`` with the working set held, from z; stationarity.
 
     `lam` takes the multipliers of held limits and the slacks of own rows, 0 elsewhere.
     """
@@ -33,106 +34,124 @@ def equations(  # type: ignore[no-untyped-def]
     for i in range(P):
         lam[i] = 0.0
         if role[i] == LIMIT and sides[i] != 0:
-            s = (hi[i] if sides[i] > 0 else lo[i]) - y0[i]
-            for j in range(d):
-                R[h, j] = Cz[i, j]
-                s -= Cz[i, j] * z[j]
-            rhs[h] = s
-            length[h] = clen[i]
+            hrhs[h] = (hi[i] if sides[i] > 0 else lo[i]) - y0[i]
+            hlen[h] = clen[i]
             index[h] = i
             h += 1
     rh = 0
     if h > 0:
-        rh = factor(R, h, 0, d, length, INDEPENDENT, V, pivots, left)
-        least_squares(R, h, 0, rh, pivots, rhs, y, T, order)
-    R2 = R[h:]
-    length2 = length[h:]
-    rhs2 = rhs[h:]
-    for i in range(m):
-        s = -r0[i]
         for j in range(d):
-            R2[i, j] = Mz[i, j]
-            s -= Mz[i, j] * z[j]
-        rhs2[i] = s
-        length2[i] = mlen[i]
+            a = z[j]
+            for i in range(h):
+                H[j, i] = Cz[j, index[i]]
+                hrhs[i] -= a * H[j, i]
+        rh = factor(H, h, 0, d, hlen, INDEPENDENT, V, pivots, left)
+        least_squares(H, h, 0, rh, pivots, hlen, hrhs, y, T, order)
+    for i in range(m):
+        rhs[i] = -r0[i]
+        length[i] = mlen[i]
     m2 = m
     for i in range(P):
         if role[i] == OWN and sides[i] != 0:
-            s = (hi[i] if sides[i] > 0 else lo[i]) - y0[i]
-            for j in range(d):
-                R2[m2, j] = Cz[i, j]
-                s -= Cz[i, j] * z[j]
-            rhs2[m2] = s
-            length2[m2] = clen[i]
+            rhs[m2] = (hi[i] if sides[i] > 0 else lo[i]) - y0[i]
+            length[m2] = clen[i]
             index[h + m2] = i
             m2 += 1
-    if rh > 0:
-        reflect_rows(R2, m2, 0, rh, d, V)
+    for j in range(d):
+        a = z[j]
+        to = R[j]
+        column = Mz[j]
+        for i in range(m):
+            to[i] = column[i]
+        for i in range(m, m2):
+            to[i] = Cz[j, index[h + i]]
         for i in range(m2):
-            s = 0.0
-            for j in range(rh):
-                s += R2[i, j] * y[j]
-            rhs2[i] -= s
-    r = factor(R2, m2, rh, d, length2, tolerance, V, pivots, left)
-    least_squares(R2, m2, rh, r, pivots, rhs2, y, T, order)
+            rhs[i] -= a * to[i]
+    if rh > 0:
+        reflect(R, m2, 0, rh, d, V, left[3])
+        for j in range(rh):
+            a = y[j]
+            column = R[j]
+            for i in range(m2):
+                rhs[i] -= a * column[i]
+    r = factor(R, m2, rh, d, length, tolerance, V, pivots, left)
+    least_squares(R, m2, rh, r, pivots, length, rhs, y, T, order)
     for j in range(rh + r):
         zn[j] = y[j]
-        g[j] = 0.0
     for j in range(rh + r, d):
         zn[j] = 0.0
     reflect_back(zn, 0, rh + r, d, V)
     for j in range(d):
         zn[j] += z[j]
+    res = left[0]
     for i in range(m2):
-        s = -rhs2[i]
-        for j in range(rh, rh + r):
-            s += R2[i, j] * y[j]
-        if i >= m:
-            lam[index[h + i]] = s
-        for j in range(rh + r):
-            g[j] += R2[i, j] * s
-    stationarity = 0.0
+        res[i] = -rhs[i]
     for j in range(rh, rh + r):
-        stationarity += g[j] * g[j]
+        a = y[j]
+        column = R[j]
+        for i in range(m2):
+            res[i] += a * column[i]
+    for i in range(m, m2):
+        lam[index[h + i]] = res[i]
+    stationarity = 0.0
+    for j in range(rh + r):
+        s = 0.0
+        column = R[j]
+        for i in range(m2):
+            s += column[i] * res[i]
+        g[j] = s
+        if j >= rh:
+            stationarity += s * s
     if rh > 0:
         for i in range(h):
-            rhs[i] = 0.0
-        multipliers(R, 0, rh, pivots, g, rhs)
+            hrhs[i] = 0.0
+        multipliers(H, 0, rh, pivots, g, hrhs)
         for i in range(h):
-            lam[index[i]] = rhs[i]
-    return np.sqrt(stationarity), r
+            lam[index[i]] = hrhs[i]
+    return np.sqrt(stationarity)
 
 
 @jit
-def first_block(d, P, role, sides, Cz, y0, lo, hi, clen, reach, z, zn):  # type: ignore[no-untyped-def]
+def values(d, P, Cz, y0, z, out):  # type: ignore[no-untyped-def]
+    """``out = y0 + C Z z``."""
+    for i in range(P):
+        out[i] = y0[i]
+    for j in range(d):
+        a = z[j]
+        column = Cz[j]
+        for i in range(P):
+            out[i] += a * column[i]
+
+
+@jit
+def first_block(d, P, role, sides, Cz, y0, lo, hi, clen, reach, z, zn, at, end):  # type: ignore[no-untyped-def]
     """How far the way from z to zn is open: (share, row that blocks or -1, side)."""
     length = 0.0
     for j in range(d):
         length += zn[j] * zn[j]
     length = reach + np.sqrt(length)
+    values(d, P, Cz, y0, zn, end)
     best = -1
     best_side = 0
     best_share = 2.0
+    started = False
     for i in range(P):
         if (role[i] == LIMIT or role[i] == OWN) and sides[i] == 0:
-            end = y0[i]
-            for j in range(d):
-                end += Cz[i, j] * zn[j]
-            if end > hi[i] + KEPT * (clen[i] * length + abs(hi[i])):
+            if end[i] > hi[i] + KEPT * (clen[i] * length + abs(hi[i])):
                 side = 1
                 bound = hi[i]
-            elif end < lo[i] - KEPT * (clen[i] * length + abs(lo[i])):
+            elif end[i] < lo[i] - KEPT * (clen[i] * length + abs(lo[i])):
                 side = -1
                 bound = lo[i]
             else:
                 continue
-            start = y0[i]
-            for j in range(d):
-                start += Cz[i, j] * z[j]
-            move = end - start
+            if not started:
+                values(d, P, Cz, y0, z, at)
+                started = True
+            move = end[i] - at[i]
             share = 0.0
             if move * side > 0.0:
-                share = min(max((bound - start) / move, 0.0), 1.0)
+                share = min(max((bound - at[i]) / move, 0.0), 1.0)
             if share < best_share:
                 best_share = share
                 best = i
@@ -180,8 +199,8 @@ def gradient_scale(m, target, mlen, P, role, sides, lo, hi, clen, size):  # type
 
 @jit
 def rounds(  # type: ignore[no-untyped-def]
-    d, m, Mz, r0, target, mlen, P, role, sides, Cz, y0, lo, hi, clen, tolerance, reach, cap, z, zn, lam, R, length, rhs,
-    V, pivots, left, T, order, y, g, index,
+    d, m, Mz, r0, target, mlen, P, role, sides, Cz, y0, lo, hi, clen, tolerance, reach, cap, z, zn, lam, H, hlen, hrhs,
+    R, length, rhs, V, pivots, left, T, order, y, g, index, at, end,
 ):  # fmt: skip
     """Active-set rounds from a z that keeps the limits; ends with the optimum in z: (ended, rounds, kkt)."""
     stuck = 0
@@ -189,11 +208,10 @@ def rounds(  # type: ignore[no-untyped-def]
     size = reach
     for j in range(d):
         size += abs(z[j])
+    values(d, P, Cz, y0, z, at)
     for i in range(P):
         if role[i] == OWN:
-            s = y0[i]
-            for j in range(d):
-                s += Cz[i, j] * z[j]
+            s = at[i]
             sides[i] = 0
             if s > hi[i] + KEPT * (clen[i] * size + abs(hi[i])):
                 sides[i] = 1
@@ -201,11 +219,11 @@ def rounds(  # type: ignore[no-untyped-def]
                 sides[i] = -1
     kkt = 0.0
     for _ in range(cap):
-        stationarity, _rank = equations(
-            d, m, Mz, r0, mlen, P, role, sides, Cz, y0, lo, hi, clen, tolerance, z, zn, lam, R, length, rhs, V, pivots,
-            left, T, order, y, g, index,
+        stationarity = equations(
+            d, m, Mz, r0, mlen, P, role, sides, Cz, y0, lo, hi, clen, tolerance, z, zn, lam, H, hlen, hrhs, R, length,
+            rhs, V, pivots, left, T, order, y, g, index,
         )  # fmt: skip
-        share, row, side = first_block(d, P, role, sides, Cz, y0, lo, hi, clen, reach, z, zn)
+        share, row, side = first_block(d, P, role, sides, Cz, y0, lo, hi, clen, reach, z, zn, at, end)
         if row >= 0:
             count += 1
             for j in range(d):
@@ -230,27 +248,26 @@ def rounds(  # type: ignore[no-untyped-def]
 
 @jit
 def trial(  # type: ignore[no-untyped-def]
-    d, m, Mz, r0, target, mlen, P, role, sides, Cz, y0, lo, hi, clen, tolerance, reach, z, zn, lam, R, length, rhs, V,
-    pivots, left, T, order, y, g, index,
+    d, m, Mz, r0, target, mlen, P, role, sides, Cz, y0, lo, hi, clen, tolerance, reach, z, zn, lam, H, hlen, hrhs, R,
+    length, rhs, V, pivots, left, T, order, y, g, index, at, end,
 ):  # fmt: skip
     """Whether the given working set is the optimum's; then z is the optimum: (accepted, kkt)."""
-    stationarity, _rank = equations(
-        d, m, Mz, r0, mlen, P, role, sides, Cz, y0, lo, hi, clen, tolerance, z, zn, lam, R, length, rhs, V, pivots,
-        left, T, order, y, g, index,
+    stationarity = equations(
+        d, m, Mz, r0, mlen, P, role, sides, Cz, y0, lo, hi, clen, tolerance, z, zn, lam, H, hlen, hrhs, R, length, rhs,
+        V, pivots, left, T, order, y, g, index,
     )  # fmt: skip
     size = 0.0
     for j in range(d):
         size += zn[j] * zn[j]
     size = reach + np.sqrt(size)
+    values(d, P, Cz, y0, zn, end)
     for i in range(P):
         if role[i] == LIMIT and sides[i] != 0:
             bound = hi[i] if sides[i] > 0 else lo[i]
-            s = y0[i] - bound
-            for j in range(d):
-                s += Cz[i, j] * zn[j]
+            s = end[i] - bound
             if abs(s) > KEPT * (clen[i] * size + abs(bound)):
                 return False, 0.0
-    _share, row, _side = first_block(d, P, role, sides, Cz, y0, lo, hi, clen, reach, z, zn)
+    _share, row, _side = first_block(d, P, role, sides, Cz, y0, lo, hi, clen, reach, z, zn, at, end)
     if row >= 0:
         return False, 0.0
     scale = gradient_scale(m, target, mlen, P, role, sides, lo, hi, clen, size)

@@ -145,6 +145,7 @@ class HierarchySolver:
         Returns:
             As `solve`; nothing in it is overwritten later.
         """
+        guessed = self._guessed
         x = self.run(rank_tolerance=rank_tolerance, damping=damping, max_iterations=max_iterations).copy()
         core, stats = self._core, self._stats
         K, working = len(self.levels), self._guess.copy()
@@ -179,6 +180,8 @@ class HierarchySolver:
         if not stats[core.ENDED] or not np.isfinite(x).all():
             status = "inaccurate"
         path = ("equalities", "warm", "active set")[int(stats[core.PATH])]
+        if path == "active set" and guessed and np.array_equal(self._guess, self._working):
+            path = "warm"  # found again: it was the right one
         return HierarchySolution(
             x, tuple(out), status, float(stats[core.WORST]), int(stats[core.ITERATIONS]), path, tuple(working)
         )

@@ -1,0 +1,231 @@
+"""The point of a polyhedron nearest to the origin, by a dual active set: a first guess of what a hierarchy holds.
+
+Importing this module imports numba.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .compiled_level import KEPT, LIMIT, values
+from .jit import jit
+
+#: A row is independent of the active ones if more than this share of its length is left of it.
+NEW = 1e-10
+
+
+@jit
+def nearest(  # type: ignore[no-untyped-def]
+    d, P, role, G, y0, lo, hi, clen, reach, u, sides, mu, J, R, active, glen, at, along, r
+):  # fmt: skip
+    """The shortest u with ``lo <= y0 + G u <= hi`` for the limits; (found, rounds).
+
+    Goldfarb and Idnani 1983, with the identity for a Hessian: from the unconstrained optimum the most violated limit
+    joins, multipliers that would turn negative on the way leave.  Rows of J are orthonormal, the first ones span the
+    active normals, ``normals = J[:q]^T R``.
+
+    Args:
+        d: unknowns.
+        P: rows.
+        role: (P,) LIMIT where a row counts.
+        G: (>= d, >= P) columns of the rows.
+        y0: (P,).
+        lo: (P,).
+        hi: (P,).
+        clen: (P,) lengths of the rows in x, for what rounding allows.
+        reach: size of x.
+        u: (>= d,) takes the point.
+        sides: (P,) takes the active rows.
+        mu: (P,) takes their multipliers, >= 0.
+        J: (>= d, >= d) work.
+        R: (>= d, >= d) work.
+        active: (>= d,) work, integers.
+        glen: (P,) work.
+        at: (P,) work.
+        along: (>= d,) work.
+        r: (2, >= d) work.
+    """
+    step, rate = r[0], r[1]
+    for i in range(P):
+        sides[i] = 0
+        mu[i] = 0.0
+        glen[i] = 0.0
+    for j in range(d):
+        column = G[j]
+        u[j] = 0.0
+        for i in range(P):
+            glen[i] += column[i] * column[i]
+        for k in range(d):
+            J[j, k] = 0.0
+        J[j, j] = 1.0
+    q = 0
+    count = 0
+    for _ in range(4 * d + 50):
+        values(d, P, G, y0, u, at)
+        best = -1
+        best_side = 0
+        most = 0.0
+        for i in range(P):
+            if role[i] != LIMIT or sides[i] != 0:
+                continue
+            if at[i] > hi[i] + 0.5 * KEPT * (clen[i] * reach + abs(hi[i])):
+                over = at[i] - hi[i]
+                side = 1
+            elif at[i] < lo[i] - 0.5 * KEPT * (clen[i] * reach + abs(lo[i])):
+                over = lo[i] - at[i]
+                side = -1
+            else:
+                continue
+            if not glen[i] > 0.0:
+                return False, count
+            far = over * over / glen[i]
+            if far > most:
+                most = far
+                best = i
+                best_side = side
+        if best < 0:
+            return True, count
+        count += 1
+        over = (at[best] - hi[best]) if best_side > 0 else (lo[best] - at[best])
+        own = 0.0
+        while True:
+            # along = J n for the inward normal n of the row
+            for k in range(d):
+                s = 0.0
+                for j in range(d):
+                    s -= J[k, j] * G[j, best]
+                along[k] = s * best_side
+            rest = 0.0
+            for k in range(q, d):
+                rest += along[k] * along[k]
+            for k in range(q - 1, -1, -1):
+                s = along[k]
+                for j in range(k + 1, q):
+                    s -= R[k, j] * rate[j]
+                rate[k] = s / R[k, k]
+            first = np.inf
+            leaves = -1
+            for k in range(q):
+                if rate[k] > 0.0 and mu[active[k]] / rate[k] < first:
+                    first = mu[active[k]] / rate[k]
+                    leaves = k
+            full = np.inf
+            if rest > NEW * NEW * glen[best]:
+                full = over / rest
+            t = min(first, full)
+            if not t < np.inf:
+                return False, count
+            for k in range(q):
+                mu[active[k]] -= t * rate[k]
+            own += t
+            if full < np.inf:
+                for j in range(d):
+                    s = 0.0
+                    for k in range(q, d):
+                        s += J[k, j] * along[k]
+                    u[j] += t * s
+                over -= t * rest
+            if full <= first:
+                # joins: a reflection turns what is left of its normal into row q of J
+                norm = np.sqrt(rest)
+                head = along[q]
+                signed = norm if head >= 0.0 else -norm
+                for k in range(q):
+                    R[k, q] = along[k]
+                R[q, q] = -signed
+                along[q] = head + signed
+                half = 1.0 / (norm * (norm + abs(head)))
+                for j in range(d):
+                    step[j] = 0.0
+                for k in range(q, d):
+                    a = along[k] * half
+                    for j in range(d):
+                        step[j] += a * J[k, j]
+                for k in range(q, d):
+                    a = along[k]
+                    for j in range(d):
+                        J[k, j] -= a * step[j]
+                active[q] = best
+                mu[best] = own
+                sides[best] = best_side
+                q += 1
+                break
+            # leaves: rotations make R triangular again
+            gone = active[leaves]
+            sides[gone] = 0
+            mu[gone] = 0.0
+            q -= 1
+            for k in range(leaves, q):
+                active[k] = active[k + 1]
+                for j in range(k + 2):
+                    R[j, k] = R[j, k + 1]
+            for k in range(leaves, q):
+                a, b = R[k, k], R[k + 1, k]
+                norm = np.hypot(a, b)
+                if norm == 0.0:
+                    continue
+                a /= norm
+                b /= norm
+                R[k, k] = norm
+                R[k + 1, k] = 0.0
+                for j in range(k + 1, q):
+                    x, y = R[k, j], R[k + 1, j]
+                    R[k, j] = a * x + b * y
+                    R[k + 1, j] = a * y - b * x
+                for j in range(d):
+                    x, y = J[k, j], J[k + 1, j]
+                    J[k, j] = a * x + b * y
+                    J[k + 1, j] = a * y - b * x
+    return False, count
+
+
+@jit
+def triangle(M, m, first, last, scale, T):  # type: ignore[no-untyped-def]
+    """Rows of a block: ``T[first:last, :last]`` with ``|T w| = scale |M w|`` for w in the block, what is before along.
+
+    Args:
+        M: (>= last, >= m) columns of the level's rows; destroyed.
+        m: number of rows.
+        first: first column of the block.
+        last: end of the block.
+        scale: factor on the block, relative to the size of its own diagonal; 0 leaves it as it is.
+        T: (>= last, >= last) takes it.
+
+    Returns:
+        Size of the block's diagonal.
+    """
+    size = 0.0
+    for k in range(first, last):
+        v = M[k]
+        h = k - first
+        total = 0.0
+        for i in range(h, m):
+            total += v[i] * v[i]
+        norm = np.sqrt(total)
+        if not norm > 0.0:
+            return 0.0
+        head = v[h]
+        signed = norm if head >= 0.0 else -norm
+        v[h] = head + signed
+        half = 1.0 / (norm * (norm + abs(head)))
+        for j in range(last):
+            if first <= j and j <= k:
+                continue
+            to = M[j]
+            s = 0.0
+            for i in range(h, m):
+                s += v[i] * to[i]
+            s *= half
+            for i in range(h, m):
+                to[i] -= s * v[i]
+        for j in range(last):
+            T[k, j] = M[j, h] if j < first or j > k else 0.0
+        T[k, k] = -signed
+        size += norm
+    size /= last - first
+    if scale > 0.0:
+        f = scale / size
+        for k in range(first, last):
+            for j in range(last):
+                T[k, j] *= f
+    return size
