@@ -16,7 +16,7 @@ import pytest
 from random_trees import arm, random_robot, random_states
 
 import quaddyn as qd
-from quaddyn.kernels import llvm_body, native
+from quaddyn.kernels import llvm_body, llvm_ir, native
 from quaddyn.kernels.graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, Graph
 from quaddyn.kernels.mechanism import Mechanism, angles, grouped, mechanism, turn_matrix
 from quaddyn.kernels.program import Program
@@ -407,6 +407,28 @@ def test_long_programs_are_cut_and_equal(monkeypatch: pytest.MonkeyPatch) -> Non
         assert worst(np.stack(single).ravel(), expected[0]) < 1e-13
 
 
+def test_long_rows_do_not_end_on_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a tail would be padded in grows with the robot; beyond a bound its rows are computed one by one."""
+    robot = qd.load("ur5")
+    q, v, a = random_states(robot, np.random.default_rng(2), 2 * 16 + 3)
+    monkeypatch.setenv("QUADDYN_CACHE", "")
+    monkeypatch.setattr(llvm_ir, "SCRATCH", 0)
+    target = native.machine().target("double")
+    assert "%pad" not in llvm_ir.module(traced("rnea", robot, Options()), target)
+    fast = qd.compile(robot, "rnea")
+    expected = inverse_dynamics(robot, q, v, a)
+    for n in range(len(q) + 1):
+        guard = np.full((n + 1, robot.nv), 7.0)
+        fast.rnea(q[:n].copy(), v[:n].copy(), a[:n].copy(), out=guard[:n])
+        assert n == 0 or worst(guard[:n], expected[:n]) < 1e-12
+        assert (guard[n] == 7.0).all()
+        if n:
+            broken = a[:n].copy()
+            broken[-1, 3] = np.nan
+            with pytest.raises(qd.ArgumentError, match=rf"a\[{n - 1}, 3\] = nan"):
+                fast.rnea(q[:n].copy(), v[:n].copy(), broken)
+
+
 # -- calls -------------------------------------------------------------------------------------------------------
 def test_out_is_written_and_returned(fast: qd.Kernels, states: Any) -> None:
     q, v, a = states
@@ -517,6 +539,35 @@ def test_bad_targets_and_options_are_errors(fast: qd.Kernels, go2: qd.Robot, sta
     assert {"rnea", "nle", "gravity"} <= set(RECIPES)
     with pytest.raises(AttributeError):
         fast.nonsense  # noqa: B018
+
+
+def test_what_is_not_compiled_is_not_an_attribute(fast: qd.Kernels) -> None:
+    assert not hasattr(fast, "base_regressor")
+    with pytest.raises(qd.UnknownNameError, match="base_regressor"):
+        _ = fast.base_regressor
+
+
+def test_forces_are_named_once_and_may_be_left_out(go2: qd.Robot, states: Any) -> None:
+    with pytest.raises(qd.ArgumentError, match="each frame once"):
+        qd.compile(go2, forces=("FL", "FL"))
+    q, v, a = (x[0] for x in states)
+    pushed = qd.compile(go2, forces=("FL",))
+    assert np.array_equal(pushed.rnea(q, v, a, fext=None), pushed.rnea(q, v, a))
+
+
+def test_targets_that_share_memory_are_refused(states: Any) -> None:
+    robot = qd.load("two_link_leg")
+    q, v, a = (x[0] for x in random_states(robot, np.random.default_rng(0), 1))
+    fast = qd.compile(robot, ("rnea_derivatives", "aba"), parameters="runtime")
+    same, apart = np.zeros((2, 2)), np.zeros((2, 2, 3))
+    with pytest.raises(qd.ArgumentError, match="share memory"):
+        fast.rnea_derivatives(q, v, a, out=(same, same, np.zeros((2, 2))))
+    out = fast.rnea_derivatives(q, v, a, out=tuple(np.moveaxis(apart, 2, 0)))
+    assert all(np.array_equal(x, y) for x, y in zip(out, fast.rnea_derivatives(q, v, a), strict=True))
+    with pytest.raises(qd.ArgumentError, match="singular"):
+        fast.aba(q, v, a, np.zeros(len(fast.parameters)))
+    with pytest.raises(ValueError, match="read-only"):
+        fast.parameters[0] = 1.0
 
 
 def test_read_only_arguments_are_fine_and_untouched(fast: qd.Kernels, states: Any) -> None:

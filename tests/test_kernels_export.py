@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import pickle
 import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +107,9 @@ def test_bad_options_of_generate_c_are_errors() -> None:
         qd.generate_c(robot, "rnea", frame="FL")
     with pytest.raises(qd.UnknownNameError):
         qd.generate_c(robot, "frame_drift", frame="tail")
-    with pytest.raises(qd.ArgumentError, match="dtype"):
-        qd.generate_c(robot, dtype=np.int32)
+    for dtype in (np.int32, "banana"):
+        with pytest.raises(qd.ArgumentTypeError, match="dtype"):
+            qd.generate_c(robot, dtype=dtype)
 
 
 def test_codegen_writes_files_with_headers(tmp_path: Path) -> None:
@@ -118,6 +121,8 @@ def test_codegen_writes_files_with_headers(tmp_path: Path) -> None:
     assert "mul" in result.output and "void solo_rnea(" in (tmp_path / "c" / "solo_rnea.h").read_text()
     assert CliRunner().invoke(app, ["codegen", "solo8", "--what", "nonsense"]).exit_code != 0
     assert CliRunner().invoke(app, ["codegen", "ur5", "--what", "frame_drift"]).exit_code != 0
+    unread = CliRunner().invoke(app, ["codegen", "solo8", "--frame", "FL", "--out", str(tmp_path / "none")])
+    assert unread.exit_code != 0 and not (tmp_path / "none").exists()  # no operation is about a frame
 
 
 # -- where no machine code can be run ----------------------------------------------------------------------------
@@ -148,6 +153,50 @@ def test_without_machine_code_pinocchio_answers_and_it_is_said_once(no_machine: 
         fast.crba(q)
     with pytest.raises(qd.ArgumentError):
         fast.rnea(q, v[:2], a)
+
+
+@pytest.mark.filterwarnings("ignore:kernels run through Pinocchio:RuntimeWarning")
+def test_substitutes_judge_arguments_as_kernels_do(no_machine: None) -> None:
+    robot = qd.load("go2")
+    fast = qd.compile(robot, ("rnea", "frame_jacobian"), forces=("FL", "base"), frames=("FL",))
+    assert type(fast) is compiled.Interpreted and not hasattr(fast, "crba")
+    dyn, (q, v, a) = qd.Dynamics(robot), random_states(robot, np.random.default_rng(0), 3)
+    stacked = np.random.default_rng(1).standard_normal((3, 12))
+    forces = {"FL": stacked[2, :6], "base": stacked[2, 6:]}
+    assert np.array_equal(fast.rnea(q, v, a, stacked)[2], dyn.rnea(q[2], v[2], a[2], fext=forces))
+    assert fast.rnea(q[:0], v[:0], a[:0]).shape == (0, 18)
+    broken = v.copy()
+    broken[1, 4] = np.nan
+    wrong: list[tuple[type[Exception], str, Any]] = [
+        (qd.UnknownNameError, "FR", lambda: fast.rnea(q, v, a, fext={"FR": np.zeros(3)})),
+        (qd.ArgumentError, "fext: has shape", lambda: fast.rnea(q, v, a, fext={"FL": np.zeros((5, 3))})),
+        (qd.ArgumentError, "all single or all", lambda: fast.rnea(q, v[0], a)),
+        (
+            qd.ArgumentError,
+            r"v\[1, 4\] = nan",
+            lambda: fast.rnea(q, broken, a),
+        ),
+        (qd.ArgumentError, "threads", lambda: fast.rnea(q, v, a, threads=0)),
+        (qd.ArgumentError, "out: expected shape", lambda: fast.rnea(q[0], v[0], a[0], out=np.zeros((5, 18)))),
+        (qd.ArgumentError, "float64", lambda: fast.rnea(q[0], v[0], a[0], out=np.zeros(18, np.float32))),
+        (qd.UnknownNameError, "FR", lambda: fast.frame_jacobian(q, "FR")),
+    ]
+    for error, words, call in wrong:
+        with pytest.raises(error, match=words):
+            call()
+    copy = pickle.loads(pickle.dumps(fast))
+    assert np.array_equal(copy.rnea(q, v, a, stacked), fast.rnea(q, v, a, stacked))
+
+
+def test_substitutes_take_turns(no_machine: None) -> None:
+    """One workspace behind them: threads that share them must not meet in it."""
+    robot = qd.load("go2")
+    with pytest.warns(RuntimeWarning, match="6502"):
+        fast = qd.compile(robot, "rnea")
+    q, v, a = random_states(robot, np.random.default_rng(0), 40)
+    expected = fast.rnea(q, v, a)
+    with ThreadPoolExecutor(4) as pool:
+        assert all(np.array_equal(x, expected) for x in pool.map(lambda _: fast.rnea(q, v, a), range(20)))
 
 
 def test_what_pinocchio_cannot_do_is_refused_without_machine_code(no_machine: None) -> None:

@@ -45,6 +45,8 @@ def codegen(
             jobs += [(name, f) for f in frames]
         else:
             jobs.append((name, None))
+    if frame and all(about is None for _, about in jobs):
+        raise ArgumentError(f"--frame: of {what}, none is about a frame; a force acts where --force says")
     files = {}
     for name, about in progress(jobs, "tracing"):
         written = c_files(

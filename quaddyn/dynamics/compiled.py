@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -11,8 +12,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import kernels
-from ..errors import ArgumentError, UnknownNameError
 from ..kernels import Kernels, Operations, Unsupported
+from ..kernels.compiling import resolved
+from ..kernels.kernels import Framed, Interface, NotCompiledError, Operation
+from ..kernels.recipes import RECIPES
 from ..robot.robot import Robot
 from .dynamics import Dynamics
 
@@ -38,87 +41,109 @@ def compile(
         UnknownNameError: an operation that cannot be compiled, or a frame that does not exist.
         ArgumentError: a bad option.
         Unsupported: machine code cannot be made, and Pinocchio offers no substitute ("base_regressor", run-time
-            parameters).
+            parameters, joint friction).
     """
+    what = what if isinstance(what, str | Sequence) else tuple(what)
     options: dict[str, Any] = {"parameters": parameters, "friction": friction, "frames": frames, "forces": forces}
     try:
         return kernels.compile(robot, what, dtype=dtype, **options)
     except Unsupported as error:
-        names = (what,) if isinstance(what, str) else tuple(what)
+        _, names, _, kind, chosen = resolved(robot, what, dtype, parameters, friction, frames, forces)
         if parameters == "runtime" or friction or "base_regressor" in names:
             raise
         if str(error) not in _told:
             _told.add(str(error))
             warnings.warn(f"kernels run through Pinocchio: {error}", RuntimeWarning, stacklevel=2)
-        return Interpreted(robot, names, np.dtype(dtype))
+        return Interpreted(robot, names, kind, chosen, tuple(forces))
 
 
 class Interpreted:
-    """The calls of `Kernels` answered by `Dynamics`: as exact, not as fast.
+    """The calls of `Kernels` answered by `Dynamics`: arguments and results are the same, the speed is not.
+
+    It can be shared between threads, which wait for each other.
 
     Attributes:
         robot: the robot.
         names: the operations.
+        frames: what operations about a frame may be asked about.
+        forces: frames at which external forces act.
         operations: empty, since no code was made.
         dtype: type of results.
     """
 
-    def __init__(self, robot: Robot, names: Sequence[str], dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self,
+        robot: Robot,
+        names: Sequence[str],
+        dtype: np.dtype[Any],
+        frames: Sequence[str] = (),
+        forces: Sequence[str] = (),
+    ) -> None:
         self.robot, self.names, self.dtype = robot, tuple(names), dtype
+        self.frames, self.forces = tuple(frames), tuple(forces)
         self.operations: Mapping[str, Operations] = MappingProxyType({})
-        self._dynamics = Dynamics(robot)
+        dynamics, lock = Dynamics(robot), threading.Lock()
+        for name in self.names:
+            if RECIPES[name].framed:
+                calls = {x: Interpreter(name, dynamics, lock, dtype, x, self.forces) for x in self.frames}
+                setattr(self, name, Framed(name, calls))
+            else:
+                setattr(self, name, Interpreter(name, dynamics, lock, dtype, None, self.forces))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        names: tuple[str, ...] = self.__dict__.get("names", ())
-        if name.startswith("_") or name not in names:
-            raise UnknownNameError("operation", name, names) if not name.startswith("_") else AttributeError(name)
-
-        def call(*arguments: Any, out: Any = None, threads: int = 1, **named: Any) -> Any:
-            del threads  # one workspace, one thread
-            return self._run(name, arguments, out, named)
-
-        return call
-
-    def _run(self, name: str, arguments: Sequence[Any], out: Any, named: dict[str, Any]) -> Any:
-        method = getattr(self._dynamics, name)
-        rows = {len(x) for x in (*arguments, *named.values()) if isinstance(x, np.ndarray) and x.ndim == 2}
-        if not rows:
-            result = self._typed(method(*map(_double, arguments), **named))
-        else:
-            if len(rows) > 1:
-                raise ArgumentError(f"{name}: arguments have different numbers of rows, {sorted(rows)}")
-            answers = [
-                method(*(_double(_row(x, k)) for x in arguments), **{n: _row(x, k) for n, x in named.items()})
-                for k in range(rows.pop())
-            ]
-            parts = answers[0]
-            if isinstance(parts, tuple):
-                result = type(parts)(*(self._typed(np.stack(p)) for p in zip(*answers, strict=True)))
-            else:
-                result = self._typed(np.stack(answers))
-        if out is None:
-            return result
-        for target, value in zip(*((x if isinstance(x, tuple) else (x,)) for x in (out, result)), strict=True):
-            target[...] = value
-        return out
-
-    def _typed(self, result: Any) -> Any:
-        if isinstance(result, tuple):
-            return type(result)(*(x.astype(self.dtype) for x in result))
-        return result.astype(self.dtype)
+        """Only called for what is not there."""
+        if name in RECIPES:
+            raise NotCompiledError("compiled operation", name, self.__dict__.get("names", ()))
+        raise AttributeError(f"Interpreted has no attribute {name!r}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Interpreted, (self.robot, self.names, self.dtype)
+        return Interpreted, (self.robot, self.names, self.dtype, self.frames, self.forces)
+
+    def __repr__(self) -> str:
+        return f"Interpreted({self.robot.name!r}, {', '.join(self.names)}, {self.dtype})"
 
 
-def _double(x: Any) -> Any:
-    """Arrays as `Dynamics` wants them: it takes float64 only."""
-    return np.ascontiguousarray(x, dtype=np.float64) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
+class Interpreter(Operation):
+    """One operation: arguments are checked as a kernel's are, and then given to `Dynamics`, state by state."""
 
+    def __init__(
+        self,
+        name: str,
+        dynamics: Dynamics,
+        lock: threading.Lock,
+        dtype: np.dtype[Any],
+        frame: str | None,
+        forces: tuple[str, ...],
+    ) -> None:
+        robot, recipe = dynamics.robot, RECIPES[name]
+        n = robot.nv
+        inputs = [(x, robot.nq if x == "q" else n) for x in recipe.arguments]
+        if recipe.loaded and forces:
+            inputs.append(("fext", 6 * len(forces)))
+        shape = {
+            "crba": (n, n),
+            "regressor": (n, 13 * len(robot.bodies)),
+            "frame_jacobian": (6, n),
+            "frame_drift": (6,),
+            "rnea_derivatives": (n, n),
+        }.get(name, (n,))
+        outputs = ((name, shape),) * (3 if name == "rnea_derivatives" else 1)
+        interface = Interface(tuple(inputs), outputs, (), (), Operations(0, 0, 0, 0, 0, 0, 0))
+        super().__init__(name, robot.name, interface, dtype)
+        self.__doc__ = f"{name}({', '.join(x for x, _ in inputs)}): see `Dynamics.{name}`; rows of a batch one by one."
+        self.dynamics, self.lock, self.frame, self.forces = dynamics, lock, frame, forces
+        self.defaults["fext"] = np.zeros(6 * len(forces))
 
-def _row(x: Any, k: int) -> Any:
-    """Row k of a batch, of every force in a mapping; the same for what is one for all."""
-    if isinstance(x, Mapping):
-        return {name: _double(_row(f, k)) for name, f in x.items()}
-    array: NDArray[Any] | Any = x
-    return array[k] if isinstance(array, np.ndarray) and array.ndim == 2 else array
+    def _run(self, arrays: list[NDArray[Any]], results: list[NDArray[Any]], n: int, single: bool, threads: int) -> None:
+        self._examine(arrays, ())
+        method = getattr(self.dynamics, self.name)
+        plain = len(RECIPES[self.name].arguments)
+        with self.lock:
+            for k in range(n):
+                row = [np.ascontiguousarray(x if single else x[k], dtype=np.float64) for x in arrays]
+                named: dict[str, Any] = {} if self.frame is None else {"name": self.frame}
+                if len(row) > plain:
+                    named["fext"] = dict(zip(self.forces, row[plain].reshape(-1, 6), strict=True))
+                answer = method(*row[:plain], **named)
+                for result, x in zip(results, answer if isinstance(answer, tuple) else (answer,), strict=True):
+                    result[... if single else k] = x

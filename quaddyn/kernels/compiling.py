@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -48,12 +49,7 @@ def compile(
         ArgumentError: a bad option.
         Unsupported: machine code cannot be made or run here.
     """
-    kind = np.dtype(dtype)
-    if kind not in (np.float64, np.float32):
-        raise ArgumentTypeError(f"dtype: expected float64 or float32, got {kind}")
-    names, options = _resolved(robot, what, parameters, friction, forces)
-    chosen = _frames(robot, names, frames)
-    return Kernels(robot, names, options, kind, chosen)
+    return Kernels(*resolved(robot, what, dtype, parameters, friction, frames, forces))
 
 
 def generate_c(
@@ -100,24 +96,45 @@ def c_files(
     forces: Sequence[str] = (),
 ) -> CSource:
     """Like `generate_c`: the function's name, its header and its source."""
-    kind = np.dtype(dtype)
-    if kind not in (np.float64, np.float32):
-        raise ArgumentTypeError(f"dtype: expected float64 or float32, got {kind}")
-    (name,), options = _resolved(robot, (what,), parameters, friction, forces)
+    frames = () if frame is None else (frame,)
+    _, (name,), options, kind, _ = resolved(robot, (what,), dtype, parameters, friction, frames, forces, given=True)
     framed = RECIPES[name].framed
     if framed != (frame is not None):
         raise ArgumentError(f"frame={frame!r}: {name} " + ("is about a frame" if framed else "is about no frame"))
-    if frame is not None:
-        _frames(robot, (name,), (frame,))
     return c_source(robot, traced(name, robot, options, frame), "double" if kind == np.float64 else "float")
 
 
-def _resolved(
-    robot: Robot, what: str | Sequence[str], parameters: str, friction: bool, forces: Sequence[str]
-) -> tuple[tuple[str, ...], Options]:
-    """Names of operations, each once, and the options, after a check of all."""
+def resolved(
+    robot: Robot,
+    what: str | Sequence[str],
+    dtype: DTypeLike,
+    parameters: str,
+    friction: bool,
+    frames: Sequence[str],
+    forces: Sequence[str],
+    *,
+    given: bool = False,
+) -> tuple[Robot, tuple[str, ...], Options, np.dtype[Any], tuple[str, ...]]:
+    """What `Kernels` is made of, all of it checked: the robot, operations and frames (each once), options, dtype.
+
+    Args:
+        robot: as in `compile`, like all that follow.
+        what: names of operations.
+        dtype: float64 or float32.
+        parameters: "folded" or "runtime".
+        friction: whether joint friction counts.
+        frames: by default the feet.
+        forces: frames at which forces act.
+        given: whether there is no default for frames.
+    """
     if not isinstance(robot, Robot):
         raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+    try:
+        kind = np.dtype(dtype)
+    except TypeError as error:
+        raise ArgumentTypeError(f"dtype: expected float64 or float32; {error}") from None
+    if kind not in (np.float64, np.float32):
+        raise ArgumentTypeError(f"dtype: expected float64 or float32, got {kind}")
     names = several("what", (what,) if isinstance(what, str) else what, "operations")
     for name in names:
         if name not in RECIPES:
@@ -130,17 +147,12 @@ def _resolved(
         raise ArgumentError(f"parameters={parameters!r}: expected 'folded' or 'runtime'")
     if type(friction) is not bool:
         raise ArgumentTypeError(f"friction: expected a bool, got {type(friction).__name__}")
-    forces = several("forces", forces, "names")
-    for name in forces:
+    forces, frames = several("forces", forces, "names"), several("frames", frames, "names")
+    for name in (*forces, *frames):
         robot.frame_id(name)  # raises for an unknown name
-    return tuple(dict.fromkeys(names)), Options(parameters == "runtime", friction, forces)
-
-
-def _frames(robot: Robot, names: Sequence[str], frames: Sequence[str]) -> tuple[str, ...]:
-    """The frames that operations are compiled for: those given, or the feet."""
-    frames = several("frames", frames, "names")
-    for name in frames:
-        robot.frame_id(name)
-    if any(RECIPES[name].framed for name in names) and not (frames or robot.feet):
+    if len(set(forces)) < len(forces):
+        raise ArgumentError(f"forces={forces!r}: each frame once; forces at one frame add up")
+    if not given and any(RECIPES[name].framed for name in names) and not (frames or robot.feet):
         raise ArgumentError(f"frames: {robot.name!r} has no feet, so operations about a frame need names")
-    return frames or robot.feet
+    options = Options(parameters == "runtime", friction, forces)
+    return robot, tuple(dict.fromkeys(names)), options, kind, tuple(dict.fromkeys(frames or robot.feet))

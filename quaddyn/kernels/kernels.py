@@ -59,14 +59,13 @@ class Interface:
     operations: Operations
 
 
-class Kernel:
-    """One compiled operation: checks what it is given, and runs it."""
+class Operation:
+    """One operation on arrays: checks what it is given, and runs it as a subclass knows how."""
 
-    def __init__(self, name: str, robot: str, interface: Interface, code: Native, dtype: np.dtype[Any]) -> None:
-        self.name, self.robot, self.interface, self.code, self.dtype = name, robot, interface, code, dtype
+    def __init__(self, name: str, robot: str, interface: Interface, dtype: np.dtype[Any]) -> None:
+        self.name, self.robot, self.interface, self.dtype = name, robot, interface, dtype
         self.defaults: dict[str, Floats] = {}
         self.forces: tuple[str, ...] = ()
-        self.__doc__ = describe(name, interface)
 
     def __call__(self, *arguments: object, out: object = None, threads: int = 1, **named: object) -> Any:
         """Run on any arguments; see `describe`."""
@@ -98,6 +97,8 @@ class Kernel:
             if name not in given and name not in self.defaults:
                 raise ArgumentTypeError(f"{self.name}: argument {name!r} is missing; it takes {', '.join(wanted)}")
             x = given.get(name, self.defaults.get(name))
+            if x is None and name == "fext":  # as in `Dynamics`
+                x = self.defaults[name]
             if name == "fext" and isinstance(x, Mapping):
                 x = self._stacked(x)
             if type(x) is not np.ndarray or x.dtype.kind != "f" or x.dtype.itemsize not in (4, 8):
@@ -165,25 +166,18 @@ class Kernel:
                 raise ArgumentError(f"out: expected shape {shape}, got {x.shape}")
             if not x.flags.writeable:
                 raise ArgumentError("out: the array is read-only")
-            apart = not any(np.may_share_memory(x, y) for y in (*arrays, *(y for y in given if y is not x)))
+            apart = not any(np.may_share_memory(x, y) for y in arrays)
             direct = apart and x.flags.c_contiguous and x.flags.aligned
             results.append(x if direct else np.empty(shape, dtype=self.dtype))
+        direct_pairs = itertools.combinations([x for x, y in zip(results, given, strict=True) if x is y], 2)
+        if any(np.may_share_memory(x, y) for x, y in direct_pairs):
+            raise ArgumentError("out: two of the arrays share memory")
         return results, list(given)
 
     # -- running ---------------------------------------------------------------------------------------------
     def _run(self, arrays: list[Floats], results: list[Floats], n: int, single: bool, threads: int) -> None:
-        every = [*arrays, *results]
-        if single:
-            bad = self.code.one(*native.addresses(every))
-        elif threads == 1 or n < 2 * threads:
-            bad = self.code.batch(n, *native.addresses(every))
-        else:
-            bounds = [n * k // threads for k in range(threads + 1)]
-            parts = [[x[a:b] for x in every] for a, b in itertools.pairwise(bounds)]
-            with ThreadPoolExecutor(threads) as pool:
-                bad = any(pool.map(lambda part: self.code.batch(len(part[0]), *native.addresses(part)), parts))
-        if bad:
-            self._examine(arrays, results)
+        """Fill `results` from `arrays`: n rows, or single states."""
+        raise NotImplementedError
 
     def _examine(self, arrays: Sequence[Floats], results: Sequence[Floats]) -> None:
         """Raise for what the quick look at the data met, if it was more than a sum on the brink of overflow."""
@@ -205,7 +199,8 @@ class Kernel:
                     for (name, _), x in zip(self.interface.inputs, arrays, strict=True)
                 )
                 raise ArgumentError(
-                    f"{self.name}: the arguments are finite but the result overflows ({sizes}); scale them down"
+                    f"{self.name}: the arguments are finite but the result is not ({sizes}): it overflows; scale them "
+                    + ("down, or M(q) of these parameters is singular" if self.name == "aba" else "down")
                 )
 
     def _examine_configuration(self, q: Floats, unit: float, largest: float, single: bool) -> None:
@@ -232,6 +227,29 @@ class Kernel:
                 )
 
 
+class Kernel(Operation):
+    """A compiled operation."""
+
+    def __init__(self, name: str, robot: str, interface: Interface, code: Native, dtype: np.dtype[Any]) -> None:
+        super().__init__(name, robot, interface, dtype)
+        self.code = code
+        self.__doc__ = describe(name, interface)
+
+    def _run(self, arrays: list[Floats], results: list[Floats], n: int, single: bool, threads: int) -> None:
+        every = [*arrays, *results]
+        if single:
+            bad = self.code.one(*native.addresses(every))
+        elif threads == 1 or n < 2 * threads:
+            bad = self.code.batch(n, *native.addresses(every))
+        else:
+            bounds = [n * k // threads for k in range(threads + 1)]
+            parts = [[x[a:b] for x in every] for a, b in itertools.pairwise(bounds)]
+            with ThreadPoolExecutor(threads) as pool:
+                bad = any(pool.map(lambda part: self.code.batch(len(part[0]), *native.addresses(part)), parts))
+        if bad:
+            self._examine(arrays, results)
+
+
 def describe(name: str, interface: Interface) -> str:
     """The docstring of a compiled operation."""
     arguments = "\n".join(f"    {n}: ({size},) or (N, {size})." for n, size in interface.inputs)
@@ -243,6 +261,10 @@ def describe(name: str, interface: Interface) -> str:
         f"Returns:\n    {results}; with N rows before it for a batch.\n\n"
         "Raises:\n    ArgumentError: an argument of wrong shape, type or value; nothing is computed from it."
     )
+
+
+class NotCompiledError(UnknownNameError, AttributeError):  # type: ignore[misc]
+    """The operation exists, and could have been compiled."""
 
 
 class Kernels:
@@ -277,6 +299,7 @@ class Kernels:
             self.parameter_names = names(robot, mech)
             self.parameter_map = from_standard(robot, mech)
         self.parameters: Array = self.parameter_map @ standard_parameters(robot)
+        self.parameters.flags.writeable = self.parameter_map.flags.writeable = False
         counts: dict[str, Operations] = {}
         for name in self.names:
             if RECIPES[name].framed:
@@ -300,7 +323,7 @@ class Kernels:
     def __getattr__(self, name: str) -> Any:
         """Only called for what is not compiled."""
         if name in RECIPES:
-            raise UnknownNameError("compiled operation", name, self.__dict__.get("names", ()))
+            raise NotCompiledError("compiled operation", name, self.__dict__.get("names", ()))
         raise AttributeError(f"Kernels has no attribute {name!r}")
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -328,10 +351,13 @@ class Framed:
             *arguments, frame = arguments  # type: ignore[assignment]
         else:
             raise ArgumentTypeError(f"{self.name}: the name of a frame is missing")
-        try:
-            call = self.calls[frame]
-        except (KeyError, TypeError):
-            raise UnknownNameError(f"frame compiled for {self.name}", frame, self.calls) from None
+        if not isinstance(frame, str):
+            raise ArgumentTypeError(
+                f"{self.name}: the last argument is the name of a frame, got {type(frame).__name__}"
+            )
+        call = self.calls.get(frame)
+        if call is None:
+            raise UnknownNameError(f"frame compiled for {self.name}", frame, self.calls)
         return call(*arguments, **options)
 
 

@@ -9,6 +9,9 @@ from .llvm_body import Body
 from .llvm_writer import BYTES, Target, Writer
 from .program import Program
 
+#: Most bytes of stack that the last rows of a batch may be padded in: a regressor of a hundred bodies would need 8 MB.
+SCRATCH = 1 << 18
+
 
 def module(program: Program, target: Target) -> str:
     """The whole module: functions ``one``, ``batch`` and, where there is one output, ``call``."""
@@ -39,15 +42,16 @@ def _declarations(target: Target) -> str:
 
 
 def _batch(program: Program, target: Target) -> str:
-    """``i64 batch(i64 n, in..., out...)``: whole blocks in place, the rest through padded scratch memory."""
+    """``i64 batch(i64 n, in..., out...)``: whole blocks in place, the rest padded on the stack, or row by row."""
     W, e = target.lanes, target.element
     size = BYTES[e]
     sizes = [s for _, s in program.inputs] + [math.prod(shape) for _, shape in program.outputs]
     n_in = len(program.inputs)
     names = [f"%in{k}" for k in range(n_in)] + [f"%out{k}" for k in range(len(program.outputs))]
     parameters = ", ".join(["i64 %n", *(f"ptr {x}" for x in names)])
+    padded = sum(sizes) * W * size <= SCRATCH
     lines = [f"define i64 @batch({parameters}) nounwind {{", "entry:"]
-    for k, s in enumerate(sizes):
+    for k, s in enumerate(sizes if padded else ()):
         lines.append(f"  %pad{k} = alloca [{max(1, s * W)} x {e}], align 64")
     lines += [
         f"  %blocks = udiv i64 %n, {W}",
@@ -73,6 +77,49 @@ def _batch(program: Program, target: Target) -> str:
         "  %bad2 = phi i64 [0, %entry], [%bad1, %loop]",
         "  %left = icmp ne i64 %rest, 0",
         "  br i1 %left, label %some, label %done",
+    ]
+    lines += _padded_rest(names, sizes, n_in, target) if padded else _rest_by_row(names, sizes, e)
+    lines += ["done:", "  ret i64 %bad2", "}"]
+    one = ", ".join(f"ptr {x}" for x in names)
+    lines += [
+        "",
+        f"define i64 @one({one}) nounwind {{",
+        f"  %bad = call i64 @one_body({one})",
+        "  ret i64 %bad",
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+def _rest_by_row(names: list[str], sizes: list[int], e: str) -> list[str]:
+    """The rows after the last whole block, one after the other."""
+    lines = [
+        "some:",
+        "  %start = sub i64 %n, %rest",
+        "  br label %single",
+        "single:",
+        "  %i = phi i64 [%start, %some], [%i1, %single]",
+        "  %bad3 = phi i64 [%bad2, %some], [%bad4, %single]",
+    ]
+    for k, (name, s) in enumerate(zip(names, sizes, strict=True)):
+        lines += [f"  %skip{k} = mul i64 %i, {s}", f"  %only{k} = getelementptr {e}, ptr {name}, i64 %skip{k}"]
+    return [
+        *lines,
+        f"  %wrong1 = call i64 @one_body({', '.join(f'ptr %only{k}' for k in range(len(names)))})",
+        "  %bad4 = or i64 %bad3, %wrong1",
+        "  %i1 = add i64 %i, 1",
+        "  %again = icmp ult i64 %i1, %n",
+        "  br i1 %again, label %single, label %last",
+        "last:",
+        "  ret i64 %bad4",
+    ]
+
+
+def _padded_rest(names: list[str], sizes: list[int], n_in: int, target: Target) -> list[str]:
+    """The rows after the last whole block as a block of their own in scratch memory; one alone in place."""
+    W, e = target.lanes, target.element
+    size = BYTES[e]
+    lines = [
         "some:",
         "  %lone = icmp eq i64 %rest, 1",
         "  br i1 %lone, label %last_one, label %tail",
@@ -123,16 +170,7 @@ def _batch(program: Program, target: Target) -> str:
             f"  %bytes{k} = mul i64 %rest, {s * size}",
             f"  call void @llvm.memcpy.p0.p0.i64(ptr %from{k}, ptr %pad{k}, i64 %bytes{k}, i1 false)",
         ]
-    lines += ["  ret i64 %bad3", "done:", "  ret i64 %bad2", "}"]
-    one = ", ".join(f"ptr {x}" for x in names)
-    lines += [
-        "",
-        f"define i64 @one({one}) nounwind {{",
-        f"  %bad = call i64 @one_body({one})",
-        "  ret i64 %bad",
-        "}",
-    ]
-    return "\n".join(lines)
+    return [*lines, "  ret i64 %bad3"]
 
 
 #: What `call` finds in its table of addresses.
