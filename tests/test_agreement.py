@@ -467,3 +467,16 @@ def test_progress_is_told_and_options_are_judged() -> None:
         check(go2(), text(), samples=0)
     with pytest.raises(qd.ModelError, match="no readable XML"):
         check(go2(), "<robot")
+
+
+def test_compiled_kernels_are_compared_on_request(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("QUADDYN_CACHE", str(tmp_path))
+    robot = qd.load("two_link_leg")
+    names = {"rnea (compiled)", "crba (compiled)", "aba (compiled)"}
+    assert not names & set(cross_check(robot, samples=1, mujoco=False).errors)
+    agreement = cross_check(robot, samples=4, mujoco=False, kernels=True)
+    assert agreement.passed and names < set(agreement.errors)
+    other = qd.load("two_link_leg", armature=0.5)
+    monkeypatch.setattr("quaddyn.agreement.check.compile", lambda _, what: qd.compile(other, what))
+    wrong = cross_check(robot, samples=2, mujoco=False, kernels=True)
+    assert not wrong.passed and all(wrong.errors[name] > 1e-3 for name in names)

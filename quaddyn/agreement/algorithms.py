@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..dynamics import Dynamics, State
+from ..dynamics.compiled import Interpreted
 from ..dynamics.frames import Reference as Axes
+from ..kernels import Kernels
 from ..reference import Reference
 from ..urdf.tree import Array
 
 #: Algorithms that solve with M: no method can be closer to another than rounding times the condition number of M.
-ILL_CONDITIONED = frozenset({"aba", "mass_inverse", "aba_derivatives", "aba (Lie group)"})
+ILL_CONDITIONED = frozenset({"aba", "mass_inverse", "aba_derivatives", "aba (Lie group)", "aba (compiled)"})
 
 #: Results that nearly vanish are measured by this share of their natural size (see `Sizes`): rounding errors of terms
 #: that cancel have no relative error of their own.
@@ -112,6 +114,16 @@ def compare(dynamics: Dynamics, oracle: Reference, at: Sample, *, derivatives: b
         solved = dynamics.aba_derivatives(at.q, at.v, at.tau), oracle.aba_derivatives(at.q, at.v, at.tau)
         for x, y in zip(*solved, strict=True):
             out.add("aba_derivatives", x, y, sizes.acceleration)
+    return dict(out)
+
+
+def compare_kernels(fast: Kernels | Interpreted, oracle: Reference, at: Sample) -> dict[str, float]:
+    """The relative error of compiled `rnea`, `crba` and `aba` at one state, without external forces."""
+    out, sizes = Errors(), natural_sizes(oracle, at)
+    q, v, a, tau = at.q, at.v, at.a, at.tau
+    out.add("rnea (compiled)", fast.rnea(q, v, a), oracle.rnea(q, v, a), sizes.force)
+    out.add("crba (compiled)", fast.crba(q), oracle.crba(q))
+    out.add("aba (compiled)", fast.aba(q, v, tau), oracle.aba(q, v, tau))
     return dict(out)
 
 

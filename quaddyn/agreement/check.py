@@ -8,11 +8,11 @@ from typing import Literal, cast
 
 import numpy as np
 
-from ..dynamics import Dynamics
+from ..dynamics import Dynamics, compile
 from ..errors import ArgumentError
 from ..reference import Reference
 from ..robot.robot import Robot
-from .algorithms import ILL_CONDITIONED, Sample, compare
+from .algorithms import ILL_CONDITIONED, Sample, compare, compare_kernels
 from .bodies import STRUCTURE, deviations, resolved
 from .report import Agreement, Deviation, State, ThirdOpinion
 from .third_opinion import third_opinion
@@ -34,6 +34,7 @@ def cross_check(
     beyond: float = 0.5,
     derivatives: int | None = None,
     mujoco: bool = True,
+    kernels: bool = False,
     progress: Callable[[float], object] | None = None,
 ) -> Agreement:
     """Compare the robot with a second, independent reading of its file, number by number and algorithm by algorithm.
@@ -54,6 +55,7 @@ def cross_check(
         derivatives: in how many of the states the derivatives of `rnea` and `aba` are compared too, which are the slow
             ones (nv complex steps each); by default in all.
         mujoco: ask MuJoCo's importer, where it is installed, for a third opinion on M.
+        kernels: also compare compiled `rnea`, `crba` and `aba` (`quaddyn.compile`), which takes seconds, once.
         progress: called with the share done.
 
     Returns:
@@ -71,6 +73,7 @@ def cross_check(
     if any(d.quantity in STRUCTURE for d in found):
         return _other_structure(robot, found, seed)
     dynamics, rng = Dynamics(robot), np.random.default_rng(seed)
+    fast = compile(robot, ("rnea", "crba", "aba")) if kernels else None
     errors: dict[str, list[float]] = {}
     limits: dict[str, list[float]] = {}
     conditions = []
@@ -79,9 +82,10 @@ def cross_check(
         sample = draw(robot, oracle, rng, beyond if k % 2 else 0.0)
         conditions.append(float(np.linalg.cond(oracle.crba(sample.q))))
         loose = max(tolerance, conditioned * EPS * conditions[-1])
-        for name, error in compare(
-            dynamics, oracle, sample, derivatives=derivatives is None or k < derivatives
-        ).items():
+        found_here = compare(dynamics, oracle, sample, derivatives=derivatives is None or k < derivatives)
+        if fast is not None:
+            found_here |= compare_kernels(fast, oracle, sample)
+        for name, error in found_here.items():
             limit = loose if name in ILL_CONDITIONED else tolerance
             errors.setdefault(name, []).append(error)
             limits.setdefault(name, []).append(limit)
