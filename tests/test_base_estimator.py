@@ -85,5 +85,15 @@ def test_bad_arguments_are_refused_by_name() -> None:
         estimator.update(np.zeros(12), np.zeros(12), np.full(3, np.nan), zero, ())
     with pytest.raises(qd.UnknownNameError, match="foot"):
         estimator.update(np.zeros(12), np.zeros(12), zero, zero, ("FLL",))
+    other = BaseEstimator(robot)
+    with pytest.raises(qd.UnknownNameError, match="foot"):
+        estimator.update(np.zeros(12), np.zeros(12), np.ones(3), np.ones(3), ("FLL",))
+    with pytest.raises(qd.ArgumentTypeError, match="standing"):
+        estimator.update(np.zeros(12), np.zeros(12), np.ones(3), np.ones(3), "FL")
+    reading = np.zeros(12), np.zeros(12), zero, np.array([0.0, 0.0, 9.81]), robot.feet
+    for ours, untouched in zip(estimator.update(*reading), other.update(*reading), strict=True):
+        np.testing.assert_array_equal(ours, untouched)  # what was refused left no trace
+    with pytest.raises(qd.ArgumentTypeError, match="robot"):
+        BaseEstimator(None)  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentError, match="q"):
         estimator.reset(np.zeros(19))

@@ -405,3 +405,18 @@ def test_a_bad_set_is_refused_by_name(go2: qd.Robot) -> None:
         contacts.jacobian(go2.q_home)  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentError, match=r"^v"):
         contacts.problem(s, np.full(go2.nv, np.nan))
+    for force in (np.full(3, np.nan), np.zeros(4)):
+        with pytest.raises(qd.ArgumentError, match="force"):
+            contacts.cone_margins({"FL": force})
+        with pytest.raises(qd.ArgumentError, match="force"):
+            cone_margin(foot, force)
+    with pytest.raises(qd.UnknownNameError, match="foot"):
+        contact_jacobian(s, "base")  # a frame, but no foot
+    with pytest.raises(qd.ArgumentTypeError, match="contacts"):
+        inverse_dynamics(s, None, np.zeros(go2.nv))  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentError, match="point"):
+        support_margin(np.eye(3)[:, :2], np.array([np.nan, 0.0]))
+    with pytest.raises(qd.ArgumentError, match="polygon"):
+        support_margin(np.eye(3), np.zeros(2))
+    with pytest.raises(qd.ArgumentTypeError, match="touching"):
+        ContactEvents(("FL",)).update(0.0, ["FL"])  # type: ignore[arg-type]

@@ -215,6 +215,17 @@ def test_no_finite_problem_gives_a_nan(seed: int, contacts: int, exponent: int) 
         assert solution.converged == (solution.status != "inaccurate")
 
 
+def test_magnitudes_at_the_end_of_the_range_end_in_an_honest_status() -> None:
+    for scale, speed in ((1.0, 1e308), (1e-300, 1e200), (0.0, 1e300), (1e300, 1.0)):
+        asked = ContactProblem(scale * np.eye(3), speed * np.array([1.0, 0.0, -1.0]), 0.5)
+        solvers = (*(FrictionalSolver(m) for m in METHODS), RigidSolver(), ImpactSolver(1.0))
+        for solver in (*solvers, CompliantSolver(1e5, dt=1e-3)):  # a warning is an error here
+            solution = solver.solve(asked)
+            assert np.isfinite(solution.impulses).all() and np.isfinite(solution.velocities).all()
+            assert not np.isnan([solution.residual, solution.complementarity, solution.cone_distance]).any()
+            assert solution.converged == (solution.status != "inaccurate")
+
+
 # -- what may be asked ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "change"),

@@ -251,3 +251,9 @@ def test_bad_arguments_are_refused_by_name(go2: qd.Robot) -> None:
         TouchdownDetector(go2).update(0.0, {"FX": np.zeros(3)})
     with pytest.raises(qd.ArgumentError, match="FL"):
         TouchdownDetector(go2).update(0.0, {"FL": np.full(3, np.nan)})
+    detector = TouchdownDetector(go2, dwell=0.001)
+    detector.update(1.0, {})
+    for time, forces in ((0.5, {"FL": np.array([0.0, 0.0, 1e3])}), (1.0, {"FL": np.array([0.0, 0.0, 1e3]), "X": 0})):
+        with pytest.raises((qd.ArgumentError, qd.UnknownNameError)):
+            detector.update(time, forces)  # type: ignore[dict-item]
+    assert detector.update(1.0, {"FL": np.array([0.0, 0.0, 1e3])}) == ()  # what was refused has not begun the dwell

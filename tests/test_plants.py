@@ -654,6 +654,10 @@ def test_restored_plants_go_on_bit_for_bit(kind: Plants) -> None:
         kind(robot, terrain=ground, dt=2e-3).restore(saved)
     with pytest.raises(qd.ArgumentTypeError, match="checkpoint"):
         plant.restore("x")
+    q = plant.q
+    with pytest.raises(qd.ArgumentError, match="spheres"):
+        plant.restore(kind(robot, spheres={"trunk": ContactSphere("base", 0.1)}).checkpoint())
+    assert plant.q is q  # nothing has changed
 
 
 @pytest.mark.parametrize("kind", PLANTS)
@@ -684,6 +688,32 @@ def test_the_loop_takes_whole_ratios_only(kind: Plants) -> None:
             plant.run(lambda p: np.zeros(12), seconds, control_dt=0.002)
     with pytest.raises(qd.ArgumentError, match="tau"):
         plant.run(lambda p: np.zeros(11), 0.1)
+    for seconds in (1e308, 1e12):
+        with pytest.raises(qd.ArgumentError, match="seconds"):
+            plant.run(lambda p: np.zeros(12), seconds)
+    with pytest.raises(qd.ArgumentTypeError, match="controller"):
+        plant.run(None, 0.1)
+    with pytest.raises(qd.ArgumentTypeError, match="log"):
+        plant.replay(None)
+    with pytest.raises(qd.ArgumentTypeError, match="external"):
+        plant.step(np.zeros(12), external=["base_link"])
+    plant.push("base_link", np.zeros(3), duration=1e307)
+    plant.step(np.zeros(12))
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_a_sphere_may_have_any_name_and_a_diverged_plant_forgets_its_contacts(kind: Plants) -> None:
+    robot = robot_of("solo12")
+    plant = kind(robot, spheres={"terrain 0": ContactSphere("base_link", 0.05)})
+    for _ in range(20):
+        plant.step(np.zeros(12))
+    assert plant.contacts
+    q, v = plant.q, plant.v
+    with pytest.raises(qd.DivergenceError):
+        plant.step(np.zeros(12), external={"base_link": np.full(3, 1e300)})
+    assert plant.q is q and plant.v is v and plant.contacts == () and plant.status == "free"
+    plant.step(np.zeros(12))
+    assert plant.contacts and np.isfinite(plant.v).all()
 
 
 def test_bad_worlds_are_refused_by_name() -> None:
@@ -701,7 +731,16 @@ def test_bad_worlds_are_refused_by_name() -> None:
         (lambda: HeightField.of(lambda x, y: x / 0.0 * np.nan, (0, 1), (0, 1)), "heights"),
         (lambda: HeightField.of(lambda x, y: x, (1, 0), (0, 1)), "x"),
         (lambda: HeightField.of(lambda x, y: x, (0, 1e9), (0, 1)), "spacing"),
+        (lambda: HeightField.of(lambda x, y: x[:3], (0, 1), (0, 1)), "heights"),
+        (lambda: HeightField.of(None, (0, 1), (0, 1)), "function"),
+        (lambda: HeightField.of(lambda x, y: x, ("a", 1), (0, 1)), "x"),
+        (lambda: Plane.wall(1.0, heading=np.inf), "heading"),
+        (lambda: Terrain(5), "surfaces"),
         (lambda: stairs(0, rise=0.1, run=0.1), "count"),
+        (lambda: stairs(3, rise="high", run=0.1), "rise"),
+        (lambda: ContactSphere(3, 0.1), "frame"),
+        (lambda: ContactSphere("base", 1.0, "x"), "offset"),
+        (lambda: Simulation(robot, spheres={"": ContactSphere("base_link", 0.1)}), "spheres"),
         (lambda: ContactSphere("base", -1.0), "radius"),
         (lambda: ContactSphere("base", 1.0, np.zeros(2)), "offset"),
         (lambda: Simulation(robot, terrain="floor"), "terrain"),

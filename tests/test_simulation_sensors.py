@@ -154,6 +154,10 @@ def test_bad_sensors_are_refused_by_name(go2: qd.Robot) -> None:
         (lambda: Sensors(go2, 5), "rng"),  # type: ignore[arg-type]
         (lambda: Sensors("go2", rng()), "robot"),  # type: ignore[arg-type]
         (lambda: Sensors(go2, rng(), delay=-1.0), "delay"),
+        (lambda: Sensors(go2, rng(), encoders=3), "encoders"),  # type: ignore[arg-type]
+        (lambda: Sensors(go2, rng(), imu="base"), "imu"),  # type: ignore[arg-type]
+        (lambda: Sensors(go2, rng()).reset(None), "rng"),  # type: ignore[arg-type]
+        (lambda: Sensors(go2, rng()).read(None), "plant"),  # type: ignore[arg-type]
         (lambda: Encoders(position_noise=-1.0), "position_noise"),
         (lambda: Encoders(resolution=np.nan), "resolution"),
         (lambda: Imu(gyro_walk=np.inf), "gyro_walk"),

@@ -6,6 +6,7 @@ from math import cos, pi
 
 import numpy as np
 
+from ..dynamics.arguments import check_vector
 from ..errors import ArgumentError
 from ..urdf.tree import Array
 from .contact import FACES, FEWEST_FACES, Contact
@@ -19,7 +20,12 @@ def cone_margin(contact: Contact, force: Array) -> float:
     Args:
         contact: whose normal and friction count.
         force: (3,) or (6,), on the robot, world axes [N, N m].
+
+    Raises:
+        ArgumentError: a force of another shape or not finite.
     """
+    size = 6 if isinstance(force, np.ndarray) and force.size == 6 else 3
+    check_vector("force", force, (size,), "world axes")
     t1, t2, n = contact.axes @ force[:3]
     return float(contact.friction * n - np.hypot(t1, t2))
 

@@ -200,10 +200,14 @@ class ContactSet:
 
         Raises:
             UnknownNameError: a name that is no active member.
+            ArgumentError: a force of the wrong shape or not finite.
         """
-        for name in forces:
+        for name, force in forces.items():
             if name not in self.active:
                 raise UnknownNameError("active contact", name, self.active)
+            check_vector(
+                f"forces[{name!r}]", force, (self._members[name].rows,), f"a {self._members[name].kind} contact"
+            )
         return {name: cone_margin(self._members[name], force) for name, force in forces.items()}
 
     def center_of_pressure(self, s: State, name: str, wrench: Array) -> Array | None:

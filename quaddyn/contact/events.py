@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ..errors import ArgumentError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import number, several
 
 
@@ -57,9 +57,11 @@ class ContactEvents:
 
         Raises:
             UnknownNameError: no such contact.
-            ArgumentError: time runs backwards, or is NaN.
+            ArgumentError: time runs backwards, or is NaN, or `touching` is no mapping.
         """
         time = number("time", time)
+        if not isinstance(touching, Mapping):
+            raise ArgumentTypeError(f"touching: expected a mapping of names, got {type(touching).__name__}")
         if not time >= self._time:
             raise ArgumentError(f"time: expected no less than the last one, {self._time}, got {time}")
         for name in touching:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dynamics import State
 from ..dynamics.arguments import check_vector
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
 from ..urdf.tree import Array
 from .contact_set import ContactSet
@@ -67,9 +67,14 @@ def inverse_dynamics(
         rank_tolerance: singular values below this share of the largest count as zero.
 
     Raises:
+        ArgumentTypeError: no `State`, or no `ContactSet`.
         ArgumentError: a wrong shape, an entry that is not finite, or a weight out of range.
         StaleStateError: the Dynamics of `s` was updated again.
     """
+    if not isinstance(s, State):
+        raise ArgumentTypeError(f"s: expected a State from Dynamics.update, got {type(s).__name__}")
+    if not isinstance(contacts, ContactSet):
+        raise ArgumentTypeError(f"contacts: expected a ContactSet, got {type(contacts).__name__}")
     robot = s.robot
     check_vector("acceleration", acceleration, (robot.nv,), f"nv of {robot.name}")
     w_tau, w_f = number("torque_weight", torque_weight), number("force_weight", force_weight)

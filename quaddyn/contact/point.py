@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dynamics import State
+from ..errors import UnknownNameError
 from ..urdf.tree import Array
 
 
@@ -19,9 +20,11 @@ def contact_jacobian(s: State, foot: str) -> Array:
         foot: one of ``s.robot.feet``.
 
     Raises:
-        UnknownNameError: no such frame.
+        UnknownNameError: no such foot.
         StaleStateError: the Dynamics of `s` was updated again.
     """
+    if foot not in s.robot.legs:
+        raise UnknownNameError("foot", foot, s.robot.feet)
     J = s.jacobian(foot)
     radius = s.robot.legs[foot].foot.radius
     return np.asarray(J[:3] + radius * np.stack((-J[4], J[3], 0.0 * J[3])))

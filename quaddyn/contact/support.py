@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..urdf.tree import Array
 
 
@@ -21,9 +21,7 @@ def support_polygon(points: Array) -> Array:
     Raises:
         ArgumentError: another shape, or a point that is not finite.
     """
-    points = np.asarray(points, dtype=np.float64)
-    if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
-        raise ArgumentError(f"points: expected finite points of shape (m, 2), got shape {points.shape}")
+    points = _plane_points("points", points)
     ordered = np.unique(points, axis=0)
     if len(ordered) <= 2:
         return ordered
@@ -48,7 +46,11 @@ def support_margin(polygon: Array, point: Array) -> float:
 
     Returns:
         -inf without corners.
+
+    Raises:
+        ArgumentError: another shape, or an entry that is not finite.
     """
+    polygon, point = _plane_points("polygon", polygon), _plane_points("point", [point])[0]
     if not len(polygon):
         return -np.inf
     ends = np.roll(polygon, -1, axis=0)
@@ -59,6 +61,16 @@ def support_margin(polygon: Array, point: Array) -> float:
     distance = float(np.hypot(*(to - share[:, None] * along).T).min())
     inside = len(polygon) > 2 and bool((along[:, 0] * to[:, 1] - along[:, 1] * to[:, 0] >= 0.0).all())
     return distance if inside else -distance
+
+
+def _plane_points(name: str, value: object) -> Array:
+    try:
+        points = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{name}: expected points of the plane, got {str(value)[:60]!r}") from None
+    if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
+        raise ArgumentError(f"{name}: expected finite x and y [m], got {str(value)[:60]!r} of shape {points.shape}")
+    return points
 
 
 def _turn(a: Array, b: Array, c: Array) -> float:

@@ -8,8 +8,8 @@ import numpy as np
 import pinocchio as pin
 
 from ..dynamics.arguments import check_unit, check_vector
-from ..errors import ArgumentError, UnknownNameError
-from ..robot.arguments import number
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..robot.arguments import number, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 
@@ -36,6 +36,7 @@ class BaseEstimator:
         floor: whether feet stand at height 0.
 
     Raises:
+        ArgumentTypeError: no robot.
         ArgumentError: a robot without free root, or a number out of range.
         UnknownNameError: no such frame.
     """
@@ -51,6 +52,8 @@ class BaseEstimator:
         settling: float = 0.02,
         floor: bool = False,
     ) -> None:
+        if not isinstance(robot, Robot):
+            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         if robot.root != "free":
             raise ArgumentError(f'robot: expected root="free", {robot.name!r} has root={robot.root!r}')
         for name, value in (
@@ -117,14 +120,18 @@ class BaseEstimator:
             q (nq,) and v (nv,); joints as read, yaw and position relative to where it began.
 
         Raises:
-            ArgumentError: a wrong shape, or not finite.
-            UnknownNameError: no such foot.
+            ArgumentError: a wrong shape, or not finite; the estimate is what it was.
+            UnknownNameError: no such foot; likewise.
         """
         robot, dt = self.robot, self.dt
         check_vector("position", position, (robot.nu,), f"nu of {robot.name}")
         check_vector("velocity", velocity, (robot.nu,), f"nu of {robot.name}")
         check_vector("gyro", gyro, (3,), "x, y, z")
         check_vector("accelerometer", accelerometer, (3,), "x, y, z")
+        feet = frozenset(several("standing", standing, "names of feet"))
+        for foot in feet:
+            if foot not in robot.legs:
+                raise UnknownNameError("foot", foot, robot.feet)
         to_base = self._imu.rotation
         turning, force = to_base @ gyro, to_base @ accelerometer
 
@@ -141,7 +148,7 @@ class BaseEstimator:
         before = self._velocity.copy()
         self._velocity = self._velocity + dt * acceleration
         self._p = self._p + 0.5 * dt * (before + self._velocity)
-        self._correct(position, velocity, omega, frozenset(standing))
+        self._correct(position, velocity, omega, feet)
 
         q, v = self._q, self._v
         q[:3] = self._p
@@ -152,9 +159,6 @@ class BaseEstimator:
     def _correct(self, position: Array, velocity: Array, omega: Array, standing: frozenset[str]) -> None:
         """By the feet that stand."""
         robot, model, data, dt = self.robot, self._model, self._data, self.dt
-        for foot in standing:
-            if foot not in robot.legs:
-                raise UnknownNameError("foot", foot, robot.feet)
         for angle, rate, (i, j), turns in zip(
             position.tolist(), velocity.tolist(), self._joints, self._turning, strict=True
         ):

@@ -55,7 +55,12 @@ class MomentumObserver:
         self.robot, self.dt = robot, number("dt", dt)
         if not (np.isfinite(self.dt) and self.dt > 0.0):
             raise ArgumentError(f"dt: expected a positive time [s], got {dt}")
-        K = np.full(robot.nv, number("gain", gain)) if not isinstance(gain, np.ndarray) else gain.astype(np.float64)
+        if isinstance(gain, np.ndarray):
+            if gain.dtype.kind not in "fiu":
+                raise ArgumentTypeError(f"gain: expected numbers [1/s], got an array of {gain.dtype}")
+            K = gain.astype(np.float64)
+        else:
+            K = np.full(robot.nv, number("gain", gain))
         if K.shape != (robot.nv,) or not (K > 0.0).all():  # False of NaN
             raise ArgumentError(f"gain: expected positive gains [1/s], one or {robot.nv}, got {gain}")
         self._stiction = number("stiction_speed", stiction_speed)

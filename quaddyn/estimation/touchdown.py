@@ -62,6 +62,7 @@ class TouchdownDetector:
     def reset(self) -> None:
         """All feet in the air, no history."""
         self.events.reset()
+        self._last = -np.inf
         self._since: dict[str, float | None] = dict.fromkeys(self._feet, None)
 
     def update(
@@ -81,11 +82,17 @@ class TouchdownDetector:
         n = np.array((0.0, 0.0, 1.0)) if normal is None else normal
         check_vector("normal", n, (3,), "out of the ground")
         time = number("time", time)
-        changed: dict[str, bool] = {}
+        if not time >= self._last:  # False of NaN
+            raise ArgumentError(f"time: expected no less than the last one, {self._last}, got {time}")
+        if not isinstance(forces, Mapping):
+            raise ArgumentTypeError(f"forces: expected a mapping of feet, got {type(forces).__name__}")
         for foot, force in forces.items():
             if foot not in self._since:
                 raise UnknownNameError("foot", foot, self._feet)
             check_vector(f"forces[{foot!r}]", force, (3,), "world axes")
+        self._last = time
+        changed: dict[str, bool] = {}
+        for foot, force in forces.items():
             touches = foot in self.touching
             passed = force @ n < self.off if touches else force @ n > self.on
             if not passed:

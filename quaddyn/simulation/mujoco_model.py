@@ -167,7 +167,7 @@ def add_terrain(spec: Any, terrain: Terrain, friction: float) -> None:
     mujoco = import_mujoco()
     kinds = mujoco.mjtGeom
     for i, surface in enumerate(terrain.surfaces):
-        name = f"terrain {i}"
+        name = f"terrain {i}"  # of height fields; geoms go without, since a sphere may have any name
         if isinstance(surface, Plane):
             shape = {
                 "type": kinds.mjGEOM_PLANE,
@@ -190,7 +190,7 @@ def add_terrain(spec: Any, terrain: Terrain, friction: float) -> None:
             made.userdata = (surface.heights.T.ravel() - low) / span
             middle = surface.origin + half
             shape = {"type": kinds.mjGEOM_HFIELD, "hfieldname": name, "pos": [*middle, low]}
-        geom = spec.worldbody.add_geom(name=name, contype=TERRAIN_BIT, conaffinity=ROBOT_BIT, **shape)
+        geom = spec.worldbody.add_geom(contype=TERRAIN_BIT, conaffinity=ROBOT_BIT, **shape)
         geom.priority = 1  # its friction counts, not the sphere's
         geom.friction = [friction if surface.friction is None else surface.friction, 0.0, 0.0]
 

@@ -50,6 +50,7 @@ class Checkpoint(FrozenArrays):
 
     kind: str
     robot: str
+    spheres: tuple[str, ...]
     dt: float
     q: Array
     v: Array
@@ -122,6 +123,8 @@ class Plant(ABC):
 
     #: Most pushes at a time; more are a loop that forgot to stop.
     MAX_PUSHES: ClassVar[int] = 1000
+    #: Most ticks of one run: a day at 1 kHz, of which the log takes some 50 GB.
+    MAX_TICKS: ClassVar[int] = 86_400_000
 
     def __init__(
         self,
@@ -246,6 +249,8 @@ class Plant(ABC):
             type(tau) is np.ndarray and tau.dtype == np.float64 and tau.shape == self._tau.shape and is_approx(tau, tau)
         ):
             check_vector("tau", tau, (self.robot.nu,), f"nu of {self.robot.name}")
+        if external is not None and not isinstance(external, Mapping):
+            raise ArgumentTypeError(f"external: expected a mapping of frames, got {type(external).__name__}")
         given = self.actuators.deliver(tau, self._v)
         if external is None and not self._pushes:
             self._advance(given, {})
@@ -278,7 +283,7 @@ class Plant(ABC):
             raise ArgumentError(f"duration: expected a positive time [s], got {duration}")
         if len(self._pushes) >= self.MAX_PUSHES:
             raise ArgumentError(f"push: there are {self.MAX_PUSHES} already")
-        steps = max(round(duration / self.dt), 1) if duration < np.inf else np.inf
+        steps = max(round(duration / self.dt), 1) if duration / self.dt < np.inf else np.inf
         self._pushes += (Push(frame, self._wrench(frame, force), self._steps + steps),)
 
     def run(
@@ -306,6 +311,10 @@ class Plant(ABC):
         """
         ratio = 1 if control_dt is None else _whole("control_dt", number("control_dt", control_dt), self.dt, "dt")
         ticks = _whole("seconds", number("seconds", seconds), ratio * self.dt, "control_dt")
+        if not callable(controller):
+            raise ArgumentTypeError(f"controller: expected something to call, got {type(controller).__name__}")
+        if ticks > self.MAX_TICKS:
+            raise ArgumentError(f"seconds: expected at most {self.MAX_TICKS} ticks, which a Log keeps, got {ticks}")
         start, robot = self.checkpoint(), self.robot
         time = np.empty(ticks)
         q, v, tau = (np.empty((ticks, n)) for n in (robot.nq, robot.nv, robot.nu))
@@ -328,6 +337,8 @@ class Plant(ABC):
         Raises:
             ArgumentError: the log is another plant's.
         """
+        if not isinstance(log, Log):
+            raise ArgumentTypeError(f"log: expected the Log of a run, got {type(log).__name__}")
         self.restore(log.start)
         for tau in log.tau:
             for _ in range(log.ratio):
@@ -338,6 +349,7 @@ class Plant(ABC):
         return Checkpoint(
             type(self).__name__,
             self.robot.name,
+            self.spheres,
             self.dt,
             self._q,
             self._v,
@@ -356,9 +368,12 @@ class Plant(ABC):
         if not isinstance(checkpoint, Checkpoint):
             raise ArgumentTypeError(f"checkpoint: expected a Checkpoint, got {type(checkpoint).__name__}")
         c = checkpoint
-        own = (type(self).__name__, self.robot.name, self.dt, len(self._q), len(self._v))
-        if (c.kind, c.robot, c.dt, len(c.q), len(c.v)) != own:
-            raise ArgumentError(f"checkpoint: of a {c.kind} of {c.robot!r} with dt = {c.dt:g}, not of this plant")
+        own = (type(self).__name__, self.robot.name, self.spheres, self.dt, len(self._q), len(self._v), len(self._tau))
+        if (c.kind, c.robot, c.spheres, c.dt, len(c.q), len(c.v), len(c.tau)) != own:
+            raise ArgumentError(
+                f"checkpoint: of a {c.kind} of {c.robot!r} with {len(c.spheres)} spheres and dt = {c.dt:g}, not of "
+                "this plant"
+            )
         self._q, self._v, self._tau, self._steps, self._pushes = c.q, c.v, c.tau, c.steps, c.pushes
         self._resume(c.inner)
 
@@ -407,7 +422,7 @@ def _terrain(robot: Robot, floor: float | None, terrain: Terrain | Surface | Ite
 
 def _whole(name: str, value: float, unit: float, of: str) -> int:
     """How often `unit` goes into `value`, which must be a whole number."""
-    count = round(value / unit) if np.isfinite(value) else 0
+    count = round(value / unit) if np.isfinite(value / unit) else 0
     if count < 1 or abs(count * unit - value) > 1e-6 * unit:
         raise ArgumentError(f"{name}: expected a whole number of times {of} = {unit:g} s, got {value:g} s")
     return count

@@ -109,12 +109,14 @@ class Sensors:
     ) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
-        if not isinstance(rng, np.random.Generator):
-            raise ArgumentTypeError(f"rng: expected a numpy.random.Generator, got {type(rng).__name__}")
         self.delay = number("delay", delay)
         if not 0.0 <= self.delay < np.inf:
             raise ArgumentError(f"delay: expected a time, 0 or more [s], got {delay}")
-        self.robot, self.encoders, self.imu = robot, encoders or Encoders(), imu or Imu()
+        self.robot = robot
+        self.encoders, self.imu = Encoders() if encoders is None else encoders, Imu() if imu is None else imu
+        for name, value, kind in (("encoders", self.encoders, Encoders), ("imu", self.imu, Imu)):
+            if not isinstance(value, kind):
+                raise ArgumentTypeError(f"{name}: expected {kind.__name__}, got {type(value).__name__}")
         self._frame = robot.frame_id(self.imu.frame or robot.bodies[0].name)
         self._model, self._data = robot.model, robot.model.createData()
         joints = [robot.configuration_index(name) for name in robot.actuated]
@@ -124,7 +126,13 @@ class Sensors:
         self.reset(rng)
 
     def reset(self, rng: np.random.Generator) -> None:
-        """Forget all readings and draw new biases."""
+        """Forget all readings and draw new biases.
+
+        Raises:
+            ArgumentTypeError: `rng` is no generator.
+        """
+        if not isinstance(rng, np.random.Generator):
+            raise ArgumentTypeError(f"rng: expected a numpy.random.Generator, got {type(rng).__name__}")
         self._rng = rng
         self._gyro_bias = self.imu.gyro_bias * rng.standard_normal(3)
         self._accelerometer_bias = self.imu.accelerometer_bias * rng.standard_normal(3)
@@ -137,6 +145,8 @@ class Sensors:
         Raises:
             ArgumentError: the plant's robot is another, or its time has gone back (then `reset` first).
         """
+        if not isinstance(plant, Plant):
+            raise ArgumentTypeError(f"plant: expected a plant, got {type(plant).__name__}")
         if plant.robot is not self.robot:
             raise ArgumentError(f"plant: of robot {plant.robot.name!r}, not of the sensors' {self.robot.name!r}")
         if self._before is not None and plant.time < self._before[0]:

@@ -223,6 +223,9 @@ class Simulation(Plant):
     def _restart(self) -> None:
         self._v_before = self._v
         self._work = np.zeros(4)
+        self._forget_contacts()
+
+    def _forget_contacts(self) -> None:
         self._k, self._residual, self._status = 0, 0.0, "free"
         self._integers[:] = 0
 
@@ -266,6 +269,7 @@ class Simulation(Plant):
         if self._integrator == "rk4" and not k:
             moved, after, largest = self._smooth(tau, wrenches)
         if not largest < RUNAWAY_SPEED:  # also true of NaN
+            self._forget_contacts()  # those of the step that is not taken
             raise self._diverged()
         self._work[:3] += self._three
         if wrenches:

@@ -30,6 +30,7 @@ class ContactSphere(FrozenArrays):
         offset: (3,) centre in the frame [m].
 
     Raises:
+        ArgumentTypeError: a frame that is no name, or an offset of something else than numbers.
         ArgumentError: a radius that is negative or not finite, or an offset that is no point.
     """
 
@@ -38,11 +39,16 @@ class ContactSphere(FrozenArrays):
     offset: Array = field(default_factory=lambda: np.zeros(3))
 
     def __post_init__(self) -> None:
+        if not isinstance(self.frame, str):
+            raise ArgumentTypeError(f"frame: expected a name, got {self.frame!r}")
         radius = number("radius", self.radius)
         if not 0.0 <= radius < np.inf:
             raise ArgumentError(f"radius: expected a finite length, 0 or more, got {radius}")
         object.__setattr__(self, "radius", radius)
-        offset = frozen(self.offset)
+        try:
+            offset = frozen(self.offset)
+        except (TypeError, ValueError):
+            raise ArgumentTypeError(f"offset: expected three numbers, got {self.offset!r}") from None
         if offset.shape != (3,) or not np.isfinite(offset).all():
             raise ArgumentError(f"offset: expected a point (3,), got {self.offset}")
         object.__setattr__(self, "offset", offset)
@@ -82,6 +88,8 @@ def placed(robot: Robot, spheres: Mapping[str, ContactSphere] | None) -> tuple[P
     for name, sphere in (spheres or {}).items():
         if not isinstance(sphere, ContactSphere):
             raise ArgumentTypeError(f"spheres[{name!r}]: expected a ContactSphere, got {type(sphere).__name__}")
+        if not (isinstance(name, str) and name):
+            raise ArgumentTypeError(f"spheres: expected names, got {name!r}")
         if name in wanted:
             raise ArgumentError(f"spheres: {name!r} is the name of a foot")
         wanted[name] = sphere

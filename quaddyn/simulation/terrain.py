@@ -61,6 +61,8 @@ class Plane(FrozenArrays):
     def wall(cls, distance: float, *, heading: float = 0.0, friction: float | None = None) -> Plane:
         """A vertical plane that faces the origin from `distance` [m] towards `heading` [rad] from the x axis."""
         heading = number("heading", heading)
+        if not np.isfinite(heading):
+            raise ArgumentError(f"heading: expected a finite angle [rad], got {heading}")
         out = np.array([np.cos(heading), np.sin(heading), 0.0])
         return cls(number("distance", distance) * out, -out, friction)
 
@@ -150,12 +152,14 @@ class HeightField(FrozenArrays):
         Raises:
             ArgumentError: ends that are no ends, or heights that are not finite or of another shape.
         """
+        if not callable(function):
+            raise ArgumentTypeError(f"function: expected something to call, got {type(function).__name__}")
         spacing = number("spacing", spacing)
         if not spacing > 0.0:
             raise ArgumentError(f"spacing: expected a positive length, got {spacing}")
         axes = []
         for name, ends in (("x", x), ("y", y)):
-            low, high = _vector(name, np.asarray(ends, dtype=np.float64), 2)
+            low, high = _vector(name, ends, 2)
             if not low < high:
                 raise ArgumentError(f"{name}: expected (from, to), got {ends}")
             count = int(np.ceil((high - low) / spacing - 1e-9)) + 1
@@ -163,7 +167,10 @@ class HeightField(FrozenArrays):
                 raise ArgumentError(f"spacing: {spacing} makes {count} samples along {name}")
             axes.append(np.linspace(low, high, max(count, 2)))
         X, Y = np.meshgrid(*axes, indexing="ij")
-        heights = np.broadcast_to(np.asarray(function(X, Y), dtype=np.float64), X.shape)
+        sampled = _numbers("heights", function(X, Y))
+        if sampled.shape not in ((), X.shape):
+            raise ArgumentError(f"heights: expected shape {X.shape}, or one, got shape {sampled.shape}")
+        heights = np.broadcast_to(sampled, X.shape)
         steps = np.array([a[1] - a[0] for a in axes])
         return cls(np.array([a[0] for a in axes]), steps, heights, friction)
 
@@ -187,8 +194,11 @@ def stairs(
     Raises:
         ArgumentError: no step, or a length not positive.
     """
-    if not (isinstance(count, int) and count > 0):
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
         raise ArgumentError(f"count: expected at least one step, got {count!r}")
+    rise, run, start, width = (
+        number(name, value) for name, value in (("rise", rise), ("run", run), ("start", start), ("width", width))
+    )
     return tuple(
         Box(
             np.array([start + (i + 0.5) * run, 0.0, 0.5 * (i + 1) * rise]),
@@ -213,6 +223,7 @@ class Terrain:
     surfaces: tuple[Surface, ...]
 
     def __post_init__(self) -> None:
+        _set(self, "surfaces", several("surfaces", self.surfaces, "surfaces"))
         for surface in self.surfaces:
             if not isinstance(surface, Surface):
                 raise ArgumentTypeError(
@@ -270,7 +281,7 @@ def _numbers(name: str, value: object) -> Array:
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"{name}: expected numbers, got {str(value)[:60]!r}") from None
     if not np.isfinite(array).all():
-        raise ArgumentError(f"{name}: expected finite numbers, got {array}")
+        raise ArgumentError(f"{name}: expected finite numbers, got {str(array)[:60]}")
     return array
 
 

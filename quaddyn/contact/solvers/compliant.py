@@ -77,6 +77,11 @@ class CompliantSolver:
         for name, coefficients in (("stiffness", self.stiffness), ("damping", self.damping)):
             if len(coefficients) != 1:
                 check_vector(name, coefficients, (k,), "one for each contact of the problem")
+        with np.errstate(over="ignore", invalid="ignore"):  # the residual tells what overflowed
+            return self._solve(problem)
+
+    def _solve(self, problem: ContactProblem) -> ContactSolution:
+        k = problem.k
         gap = np.zeros(k) if problem.offset is None else problem.offset
         v, steps = problem.g.copy(), 0
         law, slope = self._law(v, gap, problem.mu)

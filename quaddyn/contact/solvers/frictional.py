@@ -96,6 +96,10 @@ class FrictionalSolver:
         check_problem(problem)
         if problem.k == 0:
             return self._solution(problem, problem.g, np.zeros((0, 3)), 0.0, 0, "free")
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the residual tells what overflowed
+            return self._solve(problem)
+
+    def _solve(self, problem: ContactProblem) -> ContactSolution:
         g = problem.shifted
         impulses, error, iterations, status = self._ladder(problem, g, problem.guess)
         if problem.before is not None:
@@ -137,6 +141,7 @@ class FrictionalSolver:
                 best = answer
         nothing = np.zeros((problem.k, 3))
         error = residual(nothing, problem.G, g, problem.mu)
+        error = np.inf if np.isnan(error) else error  # beyond the floating-point range
         impulses, iterations, lowest = best if best[2] <= error else (nothing, 0, error)
         return impulses, lowest, iterations, "inaccurate"
 

@@ -62,6 +62,10 @@ class ImpactSolver:
                 an impact takes no time.
         """
         check_problem(problem)
+        with np.errstate(over="ignore", invalid="ignore"):  # the residual tells what overflowed
+            return self._collide(problem)
+
+    def _collide(self, problem: ContactProblem) -> Impact:
         e = self.restitution
         solution, work = self._attempt(problem, e)
         if e > 0.0 and work > 0.0:

@@ -126,7 +126,9 @@ class ContactProblem:
         if before is not None:
             check_vector("before", before, (n,), "nv")
         G = J @ M_inverse @ J.T
-        coefficients = friction if isinstance(friction, np.ndarray) else np.full(rows // 3, float(friction))
+        coefficients = (
+            friction if isinstance(friction, np.ndarray) else np.full(rows // 3, number("friction", friction))
+        )
         return cls(0.5 * (G + G.T), J @ v, coefficients, offset, None if before is None else J @ before, guess)
 
     @property
@@ -214,7 +216,8 @@ class ContactSolution:
             return 0.0
         c = self.relative.copy()
         c[:, 2] += self.friction * np.hypot(c[:, 0], c[:, 1])
-        return float(np.abs((self.impulses * c).sum(axis=1)).max(initial=0.0))
+        power = np.where(self.impulses == 0.0, 0.0, self.impulses) * np.where(self.impulses == 0.0, 0.0, c)
+        return float(np.abs(power.sum(axis=1)).max(initial=0.0))
 
 
 def check_problem(problem: object) -> None:

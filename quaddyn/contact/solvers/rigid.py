@@ -46,10 +46,13 @@ class RigidSolver:
             empty = np.zeros((0, 3))
             return ContactSolution(empty, empty, 0.0, 0, "free", self.tolerance, empty)
         g = problem.shifted
-        impulses = self._least(problem.G, g)
-        moved = problem.G @ impulses
-        left = moved + g
-        error = float(np.linalg.norm(left.reshape(-1, 3), axis=1).max())
+        with np.errstate(over="ignore", invalid="ignore"):
+            impulses = self._least(problem.G, g)
+            moved = problem.G @ impulses
+            left = moved + g
+            error = float(np.linalg.norm(left.reshape(-1, 3), axis=1).max())
+        if not (np.isfinite(impulses).all() and np.isfinite(left).all()):  # beyond the floating-point range
+            impulses, moved, left, error = np.zeros_like(g), np.zeros_like(g), g, np.inf
         return ContactSolution(
             impulses.reshape(-1, 3),
             (moved + problem.g).reshape(-1, 3),
