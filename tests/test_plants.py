@@ -396,6 +396,24 @@ def test_dropped_robots_get_no_energy_from_the_ground(
     assert touched and inaccurate <= 2
 
 
+@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c", "hyq"])
+def test_a_violent_tumble_gets_no_energy_from_the_ground(name: str) -> None:
+    """Limp, turned and thrown: fast legs sink a foot by millimetres in a step, and leaving again is no gift."""
+    robot, rng = robot_of(name), np.random.default_rng(0)
+    sim, touched = Simulation(robot), 0
+    for _ in range(3):
+        turned = np.concatenate([np.zeros(3), 0.4 * rng.standard_normal(3), 0.3 * rng.standard_normal(robot.nv - 6)])
+        q = pin.integrate(robot.model, robot.q_home, turned)
+        q[2] += 0.1
+        sim.reset(q, 2.0 * rng.standard_normal(robot.nv))
+        for _ in range(400):
+            before = sim.work.contacts
+            sim.step(np.zeros(robot.nu))
+            assert sim.work.contacts - before <= 1e-9 * robot.mass * G * 0.1
+            touched += bool(sim.contacts)
+    assert touched > 100
+
+
 def test_a_start_inside_the_ground_is_lifted_out_slowly() -> None:
     robot = robot_of("go2")
     sim, stand = Simulation(robot), Stand(robot)

@@ -46,6 +46,7 @@ class Parts(NamedTuple):
         world: (n, 3) impulses of the last step, world axes [N s].
         gaps: (n,) [m].
         offset: (n,) normal speed at which each contact may approach, or minus that at which it must depart [m/s].
+        depart: (n,) speed at which the positions alone leave a penetration [m/s].
         friction: (n,) coefficients.
         centers: (s, 3) of the spheres [m].
         at, surfaces: (n,) sphere and surface of each contact.
@@ -62,6 +63,7 @@ class Parts(NamedTuple):
     world: Any
     gaps: Any
     offset: Any
+    depart: Any
     friction: Any
     centers: Any
     at: Any
@@ -72,7 +74,7 @@ class Parts(NamedTuple):
 
 def sizes(room: int, spheres: int, nv: int) -> tuple[int, int]:
     """Lengths of the arrays of floats and of integers that hold up to `room` contacts."""
-    return room * (3 * nv + 9 * room + 27) + 3 * spheres, 3 * room + 1
+    return room * (3 * nv + 9 * room + 28) + 3 * spheres, 3 * room + 1
 
 
 @jit
@@ -91,12 +93,12 @@ def views(
     start, end = end, end + 9 * n
     T = floats[start:end].reshape((3 * n, 3))
     lines = floats[end : end + 15 * n].reshape((5, 3 * n))
-    start, end = end + 15 * n, end + 18 * n
-    singles = floats[start:end].reshape((3, n))
+    start, end = end + 15 * n, end + 19 * n
+    singles = floats[start:end].reshape((4, n))
     centers = floats[end : end + 3 * spheres].reshape((spheres, 3))
     return Parts(
         Y, G, T, lines[0], lines[1], lines[2], lines[3].reshape((n, 3)), lines[4].reshape((n, 3)),
-        singles[0], singles[1], singles[2], centers,
+        singles[0], singles[1], singles[2], singles[3], centers,
         integers[:n], integers[n : 2 * n], integers[2 * n : 3 * n], integers[3 * n :],
     )  # fmt: skip
 
@@ -114,6 +116,7 @@ def fall(
     friction: Array,
     external: Array,
     stiction: float,
+    corrections: int,
     dt: float,
     f: Array,
     L: Array,
@@ -122,13 +125,14 @@ def fall(
     """Velocity `free` (nv,) at the end of a step without contacts, joint friction f (nv,), and the factor L (nv, nv).
 
     ``(M + dt f)(free - v) = dt (S^T tau + external - h - f v)``.  f is dry friction over a speed that is foreseen;
-    where that was too low, so that friction would be more than Coulomb's, once more with the speed that came out.
+    where that was too low, so that friction would be more than Coulomb's, once more with the speed that came out, up
+    to so many `corrections`: none where contacts will change that speed.
     False where M is not positive definite.
     """
     nv = len(v)
     for i in range(nv):
         f[i] = damping[i] + friction[i] / max(abs(2.0 * v[i] - v_before[i]), stiction)
-    for _ in range(CORRECTIONS):
+    for turn in range(corrections + 1):
         for i in range(nv):
             free[i] = external[i] - h[i] - f[i] * v[i]
             for j in range(i):
@@ -145,7 +149,7 @@ def fall(
         beyond = False
         for i in range(nv):
             free[i] += v[i]
-            if friction[i] > 0.0:
+            if friction[i] > 0.0 and turn < corrections:
                 speed = max(abs(free[i]), stiction)
                 if (f[i] - damping[i]) * speed > OVER * friction[i]:
                     beyond = True
@@ -250,14 +254,15 @@ def gather(
                 G[a, b] = total
                 G[b, a] = total
         gap = w.gaps[i]
+        w.depart[i] = 0.0
         if gap > 0.0:
             w.offset[i] = gap / dt
         elif stiffness < np.inf:
             w.offset[i] = stiffness * gap / (dt * stiffness + damping)
-        elif gap < -law[2]:
-            w.offset[i] = max(law[3] * (gap + law[2]) / dt, -law[4])
         else:
             w.offset[i] = 0.0
+            if gap < -law[2]:
+                w.depart[i] = min(-law[3] * (gap + law[2]) / dt, law[4])
         if stiffness < np.inf:
             G[3 * i + 2, 3 * i + 2] += 1.0 / (dt * (dt * stiffness + damping))
         for p in range(w.held[0]):  # start from what the same contact had in the last step
@@ -281,7 +286,8 @@ def passive_solve(
     """Impulses (3k,), in place, for contacts none of which does more than `work` [J] of positive work.
 
     As `FrictionalSolver`, all in compiled code: contacts that would give energy are solved again for the mean of the
-    velocities before and after.  Contacts that undo a penetration (offset < 0) may.
+    velocities before and after.  Contacts that are bound to depart (offset < 0) may: compliant ones give back
+    what they took.
 
     Returns:
         The residual [m/s], and whether some contact had to rebound.
@@ -310,6 +316,37 @@ def passive_solve(
             return residual, turn > 0
         residual = solve(G, shifted, mu, impulses, least, rounds)[0]
     return residual, True
+
+
+@jit
+def undo(k: int, parent: Index, L: Array, tolerance: float, w: Parts, shift: Array) -> bool:
+    """Velocity `shift` (nv,) that takes k contacts out of what they penetrate, for the positions alone.
+
+    It is what the same contacts would give the robot at rest if the deep ones had to depart: feet that carry stick, and
+    others are not pushed in.  Since v does not get it, no contact does work by it.
+
+    Returns:
+        Whether there is any.
+    """
+    shift[:] = 0.0
+    deep = False
+    for i in range(k):
+        deep = deep or w.depart[i] > 0.0
+    if not deep:
+        return False
+    n = 3 * k
+    g, push = np.zeros(n), np.zeros(n)
+    for i in range(k):
+        g[3 * i + 2] = w.offset[i] - w.depart[i]
+    residual = solve(w.G[: n * n].reshape((n, n)), g, w.friction[:k], push, tolerance, 1)[0]
+    if not residual < np.inf:  # also true of NaN
+        return False
+    for r in range(n):
+        if push[r] != 0.0:
+            for j in range(len(shift)):
+                shift[j] += push[r] * w.Y[r, j]
+    solve_lower(L, parent, shift)
+    return True
 
 
 @jit
@@ -397,30 +434,37 @@ def step(
     L: Array,
     free: Array,
     after: Array,
+    shift: Array,
     work: Array,
-) -> tuple[int, float, float, bool]:
-    """All of it: `fall`, `gather`, `passive_solve` to within `tolerance` [m/s] and `allowed` [J], `finish`.
+) -> tuple[int, float, float, bool, bool]:
+    """All of it: `fall`, `gather`, `passive_solve` to within `tolerance` [m/s] and `allowed` [J], `undo`, `finish`.
 
     Returns:
-        The number of contacts (negative: no room), the largest speed, the residual, and whether some contact had to
-        rebound.  With a residual beyond the tolerance nothing is finished; a negative tolerance leaves out the solve.
+        The number of contacts (negative: no room), the largest speed, the residual, whether some contact had to
+        rebound, and whether positions have a `shift`.
+        With a residual beyond the tolerance nothing is finished; a negative tolerance leaves out the solve.
     """
     dt = law[0]
-    if not fall(M, parent, h, v, v_before, tau, actuated, damping, friction, external, stiction, dt, f, L, free):
-        return 0, np.nan, np.nan, False
+    if not fall(M, parent, h, v, v_before, tau, actuated, damping, friction, external, stiction, 0, dt, f, L, free):
+        return 0, np.nan, np.nan, False, False
     w = views(floats, integers, room, len(spheres), len(J))
     k: int = gather(J, poses, parent, L, v, free, spheres, carriers, planes, boxes, fields, heights, law, w)
     if k < 0:
-        return k, 0.0, 0.0, False
+        return k, 0.0, 0.0, False, False
     residual, rebound = 0.0, False
-    if k > 0:
+    if k == 0:
+        fall(
+            M, parent, h, v, v_before, tau, actuated, damping, friction, external, stiction, CORRECTIONS, dt, f, L, free
+        )
+    else:
         if tolerance < 0.0:
-            return k, 0.0, np.inf, False
+            return k, 0.0, np.inf, False, False
         n = 3 * k
         residual, rebound = passive_solve(
             w.G[: n * n].reshape((n, n)),
             w.g[:n], w.offset[:k], w.before[:n], w.friction[:k], w.impulses[:n], 1e-2 * tolerance, allowed,
         )  # fmt: skip
         if not residual <= tolerance:
-            return k, 0.0, residual, rebound
-    return k, finish(k, parent, L, v, free, f, tau, actuated, dt, w, after, work), residual, rebound
+            return k, 0.0, residual, rebound, False
+    deep = undo(k, parent, L, tolerance, w, shift)
+    return k, finish(k, parent, L, v, free, f, tau, actuated, dt, w, after, work), residual, rebound, deep

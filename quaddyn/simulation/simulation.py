@@ -47,8 +47,7 @@ class Work:
     Attributes:
         actuators: by the torques that the motors delivered.
         joints: by viscous and Coulomb friction in the joints.
-        contacts: by the ground; never positive but for the recovery of penetrations and what a compliant ground had
-            stored.
+        contacts: by the ground; never positive but for what a compliant ground had stored.
         pushes: by external forces.
     """
 
@@ -59,7 +58,10 @@ class Work:
 
     @property
     def total(self) -> float:
-        """Sum of all [J]: the change of mechanical energy, up to the integrator's error of order dt."""
+        """Sum of all [J]: the change of mechanical energy, up to the integrator's error of order dt.
+
+        What undoing penetrations lifts or lowers the robot is not in it.
+        """
         return self.actuators + self.joints + self.contacts + self.pushes
 
 
@@ -76,7 +78,8 @@ class Simulation(Plant):
 
     - "frictional": Signorini's condition and Coulomb's law, exactly (`FrictionalSolver`; its status tells how well).
       No contact does positive work, ``lambda . (v + v+) / 2 <= 0``; a penetration of more than a tenth of a
-      millimetre, such as a start inside the ground, is undone slowly (a tenth a step, at 0.1 m/s at most).
+      millimetre, such as a start inside the ground, is undone slowly (a tenth a step, at 0.1 m/s at most) by a shift
+      of q alone, which leaves v as it is.
     - "rigid": what touches sticks, whatever the direction of the force, as long as it is pressed (`RigidSolver` on the
       contacts that are left when those that pull are let go).
     - "compliant": the ground is a spring and a damper along its normal, ``f_n = max(0, k d - c v_n)``, taken
@@ -149,7 +152,7 @@ class Simulation(Plant):
         self._balls, self._carriers = self._carried()
         self._ground = self.terrain.packed(self.friction)
         self._f, self._free, self._L = np.zeros(robot.nv), np.zeros(robot.nv), np.zeros((robot.nv, robot.nv))
-        self._three = np.zeros(3)
+        self._shift, self._three = np.zeros(robot.nv), np.zeros(3)
         from . import contact_step  # numba is imported by who simulates
 
         self._core: Any = contact_step
@@ -250,11 +253,11 @@ class Simulation(Plant):
         index, after = self.robot.actuated_index, np.empty(len(v))
         pin.nonLinearEffects(model, data, q, v)
         pin.crba(model, data, q, WORLD)
-        k, largest, residual, rebound = core.step(
+        k, largest, residual, rebound, deep = core.step(
             self._M, self._h, self._J, self._poses, self._parent, v, self._v_before, tau, index,
             motors.damping, motors.friction, external, STICTION_SPEED,
             self._balls, self._carriers, *self._ground, self._law, self._tolerance, self._allowed,
-            self._floats, self._integers, self._room, self._f, self._L, self._free, after, self._three,
+            self._floats, self._integers, self._room, self._f, self._L, self._free, after, self._shift, self._three,
         )  # fmt: skip
         if k < 0:
             self._make_room(-2 * k)
@@ -262,10 +265,12 @@ class Simulation(Plant):
         status = "passive" if rebound else "solved" if k else "free"
         if k and not residual <= self._tolerance:
             residual, status = self._solve(k)
+            parts = self._parts()
+            deep = core.undo(k, self._parent, self._L, TOLERANCE, parts, self._shift)
             largest = core.finish(
-                k, self._parent, self._L, v, self._free, self._f, tau, index, dt, self._parts(), after, self._three
+                k, self._parent, self._L, v, self._free, self._f, tau, index, dt, parts, after, self._three
             )
-        moved = pin.integrate(model, q, dt * after)
+        moved = pin.integrate(model, q, dt * (after + self._shift if deep else after))
         if self._integrator == "rk4" and not k:
             moved, after, largest = self._smooth(tau, wrenches)
         if not largest < RUNAWAY_SPEED:  # also true of NaN
