@@ -122,13 +122,6 @@ def test_swing_progress_runs_from_0_to_1(go2: Proportions) -> None:
     np.testing.assert_allclose(rising[(rising > 0.0) & (air[:-1] > 0.0)], 1e-3 / clock.swing_time, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("name", "count"), [("crawl", 1.0), ("walk", 1.0), ("trot", 2.0)])
-def test_feet_that_land_together_are_counted(name: str, count: float) -> None:
-    clock = Clock(name, 0.2)
-    clock.start()
-    assert clock.together == pytest.approx(count)
-
-
 def test_bad_gaits_are_refused() -> None:
     with pytest.raises(qd.UnknownNameError, match="trot"):
         Clock("tort", 0.2)

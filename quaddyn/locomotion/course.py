@@ -13,9 +13,6 @@ from .proportions import Proportions
 
 #: How far the preview looks ahead, in time constants of the falling centre of mass; e^-5 of the rest is estimated.
 HORIZON = 5.0
-#: Load of a foot whose diagonal partner is in the air, against 1.  The less it is, the less the centre of mass sways
-#: over three feet; it is what is left in hand there before the diagonal becomes an edge.
-ALONE = 0.4
 #: Instants looked at.
 INSTANTS = 256
 
@@ -93,7 +90,7 @@ class Preview:
 
     (Englsberger, Ott, Albu-Schaeffer 2015, "Three-dimensional bipedal walking control based on divergent component of
     motion"; Lanari, Hutchinson 2014 call it the stable inversion).  The pressure to come is the mean of the footholds,
-    weighted with the load that each bears; feet on the ground stay, later footholds follow the course.
+    weighted with the load that the gait gives to each; feet on the ground stay, later footholds follow the course.
     So a crawl leans away from the leg to be lifted next, a pace sways and a bound pitches its pressure to and fro,
     out of one formula.  The integral is that of the polygon through `INSTANTS` samples; beyond them the pressure
     follows the course.
@@ -141,7 +138,6 @@ class Preview:
             clock.first,
             clock.last,
             LOADING,
-            ALONE,
             feet,
             course.position,
             course.yaw,

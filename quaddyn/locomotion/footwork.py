@@ -23,9 +23,9 @@ PATIENCE = 0.3
 #: How far from its place under the body a foot may be put: along and outwards [l], and inwards as a share of half the
 #: width.
 ALONG, OUTWARDS, INWARDS = 0.5, 0.45, 0.65
-#: Largest multiple of the present error that footholds are moved by, over the number of feet that land together; how
-#: much more than what keeps the motion bounded, so that it returns to the course.
-LOOK_AHEAD, RETURN = 2.0, 0.25
+#: Largest multiple of the present error that a foothold is moved by, and how much more than what keeps the motion
+#: bounded, so that it returns to the course.
+LOOK_AHEAD, RETURN = 1.0, 0.25
 
 
 class Footwork:
@@ -33,8 +33,7 @@ class Footwork:
 
     A foot in the air aims at the foothold of the course, moved by the present error of the divergent component:
     all footholds to come would have to move by ``(xi - xi*) / open`` for the present xi to be the bounded one
-    (`Preview`).  Of that, what the standing feet have not corrected by then is left; `LOOK_AHEAD` caps it, and the more
-    so the more feet land together.
+    (`Preview`).  Of that, what the standing feet have not corrected by then is left; `LOOK_AHEAD` caps it.
 
     Args:
         proportions: of the robot.
@@ -129,7 +128,7 @@ class Footwork:
         if not self.swings:
             return
         p = self._p
-        gain = (1.0 + RETURN) * min(1.0 / max(aim.open, 1e-3), LOOK_AHEAD / clock.together)
+        gain = (1.0 + RETURN) * min(1.0 / max(aim.open, 1e-3), LOOK_AHEAD)
         targets = footholds(course, clock.landing, p.stance * clock.spread).tolist()
         for i, swing in self.swings.items():
             left = max(0.0, (1.0 - swing.progress) * clock.swing_time)

@@ -211,14 +211,6 @@ class Clock:
         return out
 
     @property
-    def together(self) -> float:
-        """How many feet land at a time, on average: 2 of a trot, 1 of a walk; in between while the gait changes."""
-        phases: list[float] = sorted(offset % 1.0 for offset in self.offsets.tolist())
-        gaps = [b - a for a, b in zip(phases, [*phases[1:], phases[0] + 1.0], strict=True)]
-        # Landings closer than a tenth of a cycle count as partly one.
-        return float(4.0 / sum(min(1.0, gap / 0.1) for gap in gaps))
-
-    @property
     def stance(self) -> NDArray[np.bool_]:
         """(4,) who is on the ground."""
         return np.array([stands for stands, _ in self.standing()])

@@ -35,7 +35,6 @@ def aim(
     first: Array,
     last: Array,
     loading: float,
-    alone: float,
     feet: Array,
     position: Array,
     yaw: float,
@@ -55,7 +54,6 @@ def aim(
         first: (4,) number of each foot's first swing.
         last: (4,) number of each foot's last swing.
         loading: time over which a foot takes its load [cycles].
-        alone: load of a foot whose diagonal partner (3 - i) carries nothing.
         feet: (4, 2) footholds of now [m].
         position: (2,) of the course [m].
         yaw: of the course [rad].
@@ -69,7 +67,7 @@ def aim(
     point = feet.copy()
     number = np.empty(4)
     begin, end = np.empty(4), np.empty(4)
-    load, share = np.empty(4), np.empty(4)
+    share = np.empty(4)
     for i in range(4):
         number[i] = min(max(math.floor(phase - offsets[i]), first[i]), last[i] + 1.0)
     now = number.copy()
@@ -89,11 +87,9 @@ def aim(
                 if n > now[i]:
                     time = (n + 0.5 * duty + offsets[i] - phase) * period
                     point[i, 0], point[i, 1] = foothold(time, i, position[0], position[1], yaw, velocity, stance)
-            load[i] = 0.0
+            share[i] = 0.0
             if x < end[i]:  # 1e-6: at the instant of an exchange somebody carries
-                load[i] = min(max(min(x - begin[i], end[i] - x) / loading, 1e-6), 1.0)
-        for i in range(4):
-            share[i] = load[i] * (alone + (1.0 - alone) * load[3 - i])
+                share[i] = min(max(min(x - begin[i], end[i] - x) / loading, 1e-6), 1.0)
             total += share[i]
         zx, zy = 0.0, 0.0
         for i in range(4):
