@@ -83,18 +83,7 @@ def factor(R, m, c, d, lengths, tolerance, V, pivots, left):  # type: ignore[no-
         for j in range(k, d):
             v[j] = R[j, best] * scale
         v[k] = (head + signed) * scale
-        for i in range(m):
-            along[i] = 0.0
-        for j in range(k, d):
-            a = 2.0 * v[j]
-            column = R[j]
-            for i in range(m):
-                along[i] += a * column[i]
-        for j in range(k, d):
-            a = v[j]
-            column = R[j]
-            for i in range(m):
-                column[i] -= a * along[i]
+        reflect(R, m, k, 1, d, V, along)
         column = R[k]
         for i in range(m):
             now[i] = max(now[i] - column[i] * column[i], 0.0)

@@ -17,6 +17,7 @@ from .tick import Rows, Tick
 
 XYZ = ("x", "y", "z")
 TURNS = ("rx", "ry", "rz")
+POSE_UNITS = ("m/s^2",) * 3 + ("rad/s^2",) * 3
 
 
 class ComTask(Task):
@@ -61,13 +62,19 @@ class ComTask(Task):
         return s.com_drift
 
 
-class FramePositionTask(Task):
-    """The origin of a frame, world axes [m]: rows x, y, z.
+class _OfFrame(Task):
+    """What tasks on one frame share: its name, their rows and units, and stiffness by default.
 
-    Stiffness by default: (4 sqrt(g / l))^2.
+    Attributes:
+        rows_of, units_of: names of the rows and their units as accelerations.
+        size: entries of the reference position.
+        quickness: sqrt of the default stiffness, in sqrt(g / l).
     """
 
-    code = 2
+    rows_of: tuple[str, ...]
+    units_of: tuple[str, ...]
+    size: int
+    quickness = 3.0
 
     def __init__(
         self,
@@ -82,10 +89,21 @@ class FramePositionTask(Task):
     ) -> None:
         self.frame = frame
         self.frame_id = robot.frame_id(frame)
-        kp = natural_gain(robot, 4.0) if stiffness is None else stiffness
+        kp = natural_gain(robot, self.quickness) if stiffness is None else stiffness
         super().__init__(
-            robot, name or frame, XYZ, ("m/s^2",) * 3, 3, stiffness=kp, damping=damping, weight=weight, axes=axes
-        )
+            robot, name or frame, self.rows_of, self.units_of, self.size,
+            stiffness=kp, damping=damping, weight=weight, axes=axes,
+        )  # fmt: skip
+
+
+class FramePositionTask(_OfFrame):
+    """The origin of a frame, world axes [m]: rows x, y, z.
+
+    Stiffness by default: (4 sqrt(g / l))^2.
+    """
+
+    code = 2
+    rows_of, units_of, size, quickness = XYZ, ("m/s^2",) * 3, 3, 4.0
 
     def position(self, s: State) -> Array:
         """(3,) origin of the frame [m]."""
@@ -143,7 +161,7 @@ class FootTask(FramePositionTask):
         return Rows(self.row_names, "m/s^2", wanted, wanted, acceleration=J, weights=self._weight / (1.0 - share))
 
 
-class FrameOrientationTask(Task):
+class FrameOrientationTask(_OfFrame):
     """The orientation of a frame: rows rx, ry, rz about world axes [rad].
 
     The reference position is the (3, 3) rotation matrix R* of the frame in the world; the error is the rotation vector
@@ -151,24 +169,7 @@ class FrameOrientationTask(Task):
     """
 
     code = 4
-
-    def __init__(
-        self,
-        robot: Robot,
-        frame: str,
-        name: str | None = None,
-        *,
-        stiffness: Gain | None = None,
-        damping: Gain | None = None,
-        weight: Gain = 1.0,
-        axes: Sequence[str] | None = None,
-    ) -> None:
-        self.frame = frame
-        self.frame_id = robot.frame_id(frame)
-        kp = natural_gain(robot, 3.0) if stiffness is None else stiffness
-        super().__init__(
-            robot, name or frame, TURNS, ("rad/s^2",) * 3, 9, stiffness=kp, damping=damping, weight=weight, axes=axes
-        )
+    rows_of, units_of, size = TURNS, ("rad/s^2",) * 3, 9
 
     def reference(
         self, position: Array | None = None, velocity: Array | None = None, acceleration: Array | None = None
@@ -197,7 +198,7 @@ class FrameOrientationTask(Task):
         return s.drift(self.frame)[3:]
 
 
-class FrameTask(Task):
+class FrameTask(_OfFrame):
     """Position and orientation of a frame: rows x, y, z [m], rx, ry, rz [rad], world axes.
 
     The reference position is (12,): the origin, then the rotation matrix row by row (`pose_reference` takes them
@@ -205,25 +206,7 @@ class FrameTask(Task):
     """
 
     code = 5
-
-    def __init__(
-        self,
-        robot: Robot,
-        frame: str,
-        name: str | None = None,
-        *,
-        stiffness: Gain | None = None,
-        damping: Gain | None = None,
-        weight: Gain = 1.0,
-        axes: Sequence[str] | None = None,
-    ) -> None:
-        self.frame = frame
-        self.frame_id = robot.frame_id(frame)
-        kp = natural_gain(robot, 3.0) if stiffness is None else stiffness
-        units = ("m/s^2",) * 3 + ("rad/s^2",) * 3
-        super().__init__(
-            robot, name or frame, XYZ + TURNS, units, 12, stiffness=kp, damping=damping, weight=weight, axes=axes
-        )
+    rows_of, units_of, size = XYZ + TURNS, POSE_UNITS, 12
 
     def pose_reference(
         self,
@@ -285,9 +268,10 @@ class RelativeFrameTask(Task):
         self.frame, self.other = frame, other
         self.frame_id, self.other_id = robot.frame_id(frame), robot.frame_id(other)
         kp = natural_gain(robot, 3.0) if stiffness is None else stiffness
-        units = ("m/s^2",) * 3 + ("rad/s^2",) * 3
-        name = name or f"{frame} from {other}"
-        super().__init__(robot, name, XYZ + TURNS, units, 12, stiffness=kp, damping=damping, weight=weight, axes=axes)
+        super().__init__(
+            robot, name or f"{frame} from {other}", XYZ + TURNS, POSE_UNITS, 12,
+            stiffness=kp, damping=damping, weight=weight, axes=axes,
+        )  # fmt: skip
 
     def position(self, s: State) -> Array:
         """(12,) origin in the other frame, then rotation row by row."""
