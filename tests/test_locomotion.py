@@ -110,6 +110,32 @@ def test_trot_follows_the_commanded_velocity(name: str, kind: str, velocity: tup
     assert np.mean([c.ok for c in commands]) > 0.98  # level 0 is met and the certificate holds
 
 
+@pytest.mark.parametrize("gait", ["trot", "walk"])
+def test_the_course_goes_as_commanded_and_no_touchdown_shifts_what_is_aimed_at(
+    gait: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A foothold that is taken over a tick late is a stride's error, by which the course is pulled along."""
+    robot = robot_of("go2")
+    plant, controller = plant_of("embedded", robot), LocomotionController(robot, dt=DT, gait=gait)
+    p, errors, leash = controller.proportions, [], LocomotionController._keep_leash
+
+    def watched(self: LocomotionController, error: tuple[float, float], yaw: float) -> None:
+        errors.append(np.hypot(*error))
+        leash(self, error, yaw)
+
+    monkeypatch.setattr(LocomotionController, "_keep_leash", watched)
+    wanted = np.array([0.25 * p.speed, 0.0, 0.0])
+    drive(plant, controller, 1.2, wanted)
+    errors.clear()
+    before, start = controller.course.position.copy(), place(plant)[0]
+    seconds = round(3 * controller.clock.period / DT) * DT
+    drive(plant, controller, seconds, wanted)
+    np.testing.assert_allclose(controller.course.position - before, wanted[:2] * seconds, atol=1e-9)
+    assert np.max(errors) < 0.06 * p.length
+    settled = 0.02 if gait == "trot" else 0.04  # the walk still catches up on its start
+    assert (place(plant)[0] - start)[0] == pytest.approx(wanted[0] * seconds, rel=settled)
+
+
 # -- other gaits ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("gait", ["walk", "crawl"])
 def test_walk_and_crawl_with_three_feet_or_a_diagonal_on_the_ground(gait: str) -> None:

@@ -82,16 +82,17 @@ class Footwork:
                     clearance=CLEARANCE * p.length,
                     sink=SINK * p.speed,
                 )
-            elif swing is None:
-                ground.points[i] = feet[i]
-                ground.points[i, 2] -= p.radii[i]
-                if loaded:
-                    carrying.append(foot)
             else:
                 felt = touching is None or foot in touching
-                if stands and felt:
+                if swing is not None and stands and felt:
                     del self.swings[i]
-                    carrying.append(foot)
+                    swing, loaded = None, True
+                if swing is None:
+                    # From the tick of the touchdown on: one tick over the old foothold is a stride's error.
+                    ground.points[i] = feet[i]
+                    ground.points[i, 2] -= p.radii[i]
+                    if loaded:
+                        carrying.append(foot)
                 elif stands:
                     late = True
                 elif touching is not None and felt and swing.progress > DESCENDING:
