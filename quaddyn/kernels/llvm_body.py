@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 
 from .factoring import operands
 from .graph import CONST, COS, DIV, INPUT, MUL, SIGN, SIN
-from .llvm_writer import BYTES, LARGEST_ANGLE, UNIT, Writer
+from .llvm_writer import BYTES, LARGEST_ANGLE, UNIT, Target, Writer
 from .program import Program
 
 #: Most operations in one function: a compiler's work grows faster than its input, so longer programs are cut into
@@ -23,8 +24,13 @@ STORES = 400
 
 #: A longer function is cut into basic blocks of about so many instructions.  LLVM's scheduler works within blocks, and
 #: in one that holds a whole program it stretches lives of values until a sixth of the time goes to spilling them.
-BLOCK = 60
-SHORT = 300
+BLOCK = 120
+SHORT = 600
+
+#: Registers left to what an instruction, a sine or a block being turned need beside their operands.
+SPARE = 8
+
+ATTRIBUTES = "nounwind noinline alignstack(64)"
 
 Window = tuple[str, int, int, list[int], int]
 
@@ -32,25 +38,38 @@ Window = tuple[str, int, int, list[int], int]
 class Body:
     """A program as one or more functions over rows of its inputs and outputs.
 
-    Parts hand values on through a workspace in memory; each loads, turns and stores as near to the use as can be.
+    A value that is not read for long is put into memory by what is written here, not by the compiler: that one read
+    furthest ahead goes first, which is known to move the least (Belady, *A study of replacement algorithms*, 1966), and
+    LLVM's allocator, which looks at lives as a whole, moves twice as many.  Parts hand values on in
+    memory just so; rows are loaded, turned and stored as near to the use as can be.
 
     Args:
         program: the program.
         name: of the function.
-        element: "double" or "float".
+        target: whose registers they are.
         lanes: states at once.
     """
 
-    def __init__(self, program: Program, name: str, element: str, lanes: int) -> None:
-        self.program, self.name, self.element, self.lanes = program, name, element, lanes
+    def __init__(self, program: Program, name: str, target: Target, lanes: int) -> None:
+        self.program, self.name, self.element, self.lanes = program, name, target.element, lanes
+        self.room = target.registers - SPARE if lanes > 1 else len(program.order)
         self.pointers = [f"%in{k}" for k in range(len(program.inputs))]
         self.targets = [f"%out{k}" for k in range(len(program.outputs))]
         self.starts: list[tuple[int, int, str]] = []  # first index, size, pointer
+        self.angles = frozenset(program.angles)
         start = 0
         for pointer, (_, size) in zip(self.pointers, program.inputs, strict=True):
             self.starts.append((start, size, pointer))
             start += size
-        work = [i for i in program.order if program.graph.op[i] != CONST and i not in program.fused]
+        graph = program.graph
+        work = [i for i in program.order if graph.op[i] not in (CONST, INPUT) and i not in program.fused]
+        self.sources = {graph.left[i]: i for i in program.order if graph.op[i] == INPUT}
+        self.pairs: dict[tuple[int, float], dict[str, int]] = {}
+        for i in work:
+            if graph.op[i] in (SIN, COS):
+                self.pairs.setdefault((graph.left[i] >> 1, graph.value[i]), {})[graph.op[i]] = i
+        #: Whether something not finite could get lost on its way to the results.
+        self.forgetful = any(graph.op[i] in (DIV, SIGN) for i in work)
         count = 1 if len(work) <= PART else math.ceil(2 * len(work) / PART)
         bounds = [len(work) * k // count for k in range(count + 1)]
         self.parts = [work[a:b] for a, b in itertools.pairwise(bounds)]
@@ -61,10 +80,15 @@ class Body:
 
     def _begin(self, part: int) -> None:
         self.part, self.w = part, Writer(self.element, self.lanes)
-        self.values: dict[int, str] = {}
-        self.inputs: dict[int, str] = {}
-        self.turned: dict[tuple[int, float], tuple[str, str]] = {}
+        self.near: dict[int, str] = {}  # values in registers, by node
+        self.far: dict[int, str] = {}  # addresses of values in memory
+        self.free: list[str] = []  # places in memory that nobody needs any more
+        self.places = 0
+        self.ahead: dict[int, list[int]] = {}  # when a value is read, the next time last
         self.sums: list[str] = []
+        self.squares = ""
+        self.norms: dict[tuple[int, ...], str] = {}
+        self.seen: set[int] = set()  # inputs that were looked at
 
     def functions(self) -> str:
         """The functions, the one called `name` last: ``i64 (in..., out...)``, not 0 where something was wrong."""
@@ -77,7 +101,7 @@ class Body:
             texts.append(self._function(k, f"{self.name}_{k}", parameters + ", ptr noalias %work"))
         arguments = ", ".join(f"ptr {x}" for x in (*self.pointers, *self.targets, "%work"))
         lines = [
-            f"define internal i64 @{self.name}({parameters}) nounwind noinline {{",
+            f"define internal i64 @{self.name}({parameters}) {ATTRIBUTES} {{",
             f"  %work = alloca [{max(1, len(self.slots))} x {self.w.type}], align 64",
         ]
         for k in range(len(self.parts)):
@@ -86,16 +110,22 @@ class Body:
         lines += [f"  ret i64 %all{len(self.parts) - 1}", "}"]
         return "\n\n".join([*texts, "\n".join(lines)])
 
+    def _reads(self, i: int) -> list[int]:
+        """Nodes whose values the code of node i reads, through products fused into it."""
+        graph, out = self.program.graph, []
+        for ref in operands(graph, i):
+            j = ref >> 1
+            if j in self.program.fused:
+                out += self._reads(j)
+            elif graph.op[j] != CONST:
+                out.append(j)
+        return out
+
     def _find_slots(self) -> None:
         """Values that another part than their own reads get a place in the workspace."""
-        program = self.program
         for i, part in self.home.items():
-            refs = list(operands(program.graph, i))
-            for ref in tuple(refs):
-                if ref >> 1 in program.fused:
-                    refs += operands(program.graph, ref >> 1)
-            for ref in refs:
-                self._share(ref >> 1, part)
+            for j in self._reads(i):
+                self._share(j, part)
         for _, _, _, refs, part in self.windows:
             for ref in refs:
                 self._share(ref >> 1, part)
@@ -126,89 +156,160 @@ class Body:
         self.parts += [[] for _ in busy[len(self.parts) :]]
         return out
 
+    def _events(self, part: int) -> list[int | Window]:
+        """What is written in what order: nodes, and every window of results once it is complete."""
+        out: list[int | Window] = []
+        waiting: dict[int, list[Window]] = {}
+        place = {i: k for k, i in enumerate(self.parts[part])}
+        for window in self.windows:
+            if window[4] == part:
+                last = max((place.get(ref >> 1, -1) for ref in window[3]), default=-1)
+                waiting.setdefault(last, []).append(window)
+        if self.lanes == 1:  # stores in between would only hold up what is loaded after them
+            return [*self.parts[part], *itertools.chain.from_iterable(waiting.values())]
+        out += waiting.get(-1, [])
+        for k, i in enumerate(self.parts[part]):
+            out += [i, *waiting.get(k, [])]
+        return out
+
     def _function(self, part: int, name: str, parameters: str) -> str:
         self._begin(part)
-        w = self.w
-        if w.lanes == 1:
-            self.turn_together()
+        w, events = self.w, self._events(part)
         cut = len(self.parts[part]) > SHORT
         if cut:
             w.line("%never = icmp eq ptr %in0, null")
-        for i in self.parts[part]:
-            self.values[i] = self.node(i)
+        for i, slot in self.slots.items():
+            if self.home[i] < part:
+                self.far[i] = f"%work{slot}"
+                w.line(f"%work{slot} = getelementptr {w.type}, ptr %work, i64 {slot}")
+        reads = [self._reads(e) if isinstance(e, int) else self._stored(e) for e in events]
+        for time in range(len(events) - 1, -1, -1):
+            for j in reads[time]:
+                self.ahead.setdefault(j, []).append(time)
+        if w.lanes == 1:
+            self.turn_together()
+        looked: set[int] = set()
+        for time, event in enumerate(events):
+            for j in reads[time]:
+                self._fetch(j, keep=reads[time])
+                while self.ahead[j] and self.ahead[j][-1] <= time:
+                    self.ahead[j].pop()
+            if isinstance(event, int):
+                self._make(event, keep=reads[time])
+            else:
+                pointer, size, start, refs, _ = event
+                w.store(pointer, size, start, [self.get(ref) for ref in refs])
+                for ref in refs:
+                    if self.program.graph.op[ref >> 1] != CONST and ref >> 1 not in looked:
+                        looked.add(ref >> 1)
+                        self._look(self.near[ref >> 1])
+            for j in {*reads[time], event if isinstance(event, int) else -1}:
+                self._drop(j)
             if cut:
                 w.cut("%never", "cold", BLOCK)
-            if i in self.slots:
-                w.line(f"store {w.type} {self.values[i]}, ptr {self._slot(i)}, align {self._align}")
-        looked: set[str] = set()
-        for pointer, size, start, refs, at in self.windows:
-            if at == part:
-                values = [self.get(ref) for ref in refs]
-                w.store(pointer, size, start, values)
-                if cut:
-                    w.cut("%never", "cold", BLOCK)
-                for x in values:
-                    if x.startswith("%") and x not in looked:
-                        looked.add(x)
-                        self.look(x)
-        if part == 0:
-            for first, size, _ in self.starts:  # what nothing reads is looked at all the same
-                for k in range(size):
-                    self.input(first + k)
+        for first, size, _ in self.starts if part == 0 else ():  # what nothing reads is looked at all the same
+            for k in range(first, first + size):
+                if k not in self.seen:
+                    self._load_inputs(k, keep=())
         bad = self.verdict()
         w.line(f"%bad = zext i1 {bad} to i64")
         w.line("ret i64 %bad")
         cold = ["cold:", "  ret i64 1"] if cut else []
-        return "\n".join([f"define internal i64 @{name}({parameters}) nounwind noinline {{", *w.lines, *cold, "}"])
+        head = [f"define internal i64 @{name}({parameters}) {ATTRIBUTES} {{"]
+        if self.places:
+            head.append(f"  %far = alloca [{self.places} x {w.type}], align 64")
+            head += [f"  %far{k} = getelementptr {w.type}, ptr %far, i64 {k}" for k in range(self.places)]
+        return "\n".join([*head, *w.lines, *cold, "}"])
 
     @property
     def _align(self) -> int:
         return BYTES[self.element] * self.lanes
 
-    def _slot(self, i: int) -> str:
-        return self.w.new(f"getelementptr {self.w.type}, ptr %work, i64 {self.slots[i]}")
+    # -- values in registers and in memory -----------------------------------------------------------------------
+    def _stored(self, window: Window) -> list[int]:
+        return [ref >> 1 for ref in window[3] if self.program.graph.op[ref >> 1] != CONST]
 
-    def look(self, x: str) -> None:
-        """Add x to a sum that is finite only if all is (or on the brink of overflow, which the caller examines)."""
-        if len(self.sums) < 4:
-            self.sums.append(x)
+    def _fetch(self, i: int, keep: Sequence[int]) -> None:
+        """Have value i in a register."""
+        if i in self.near:
+            return
+        if i in self.far:
+            x = self.w.new(f"load {self.w.type}, ptr {self.far[i]}, align {self._align}")
+            self._define(i, x, keep)
         else:
-            self.sums.append(self.w.op("fadd", self.sums.pop(0), x))
+            self._load_inputs(self.program.graph.left[i], keep)
 
-    def input(self, index: int) -> str:
-        """The value of an input, loaded with its neighbours."""
-        if index not in self.inputs:
-            first, size, pointer = next(s for s in self.starts if s[0] <= index < s[0] + s[1])
-            for k, x in self.w.load(pointer, size, index - first).items():
-                if first + k not in self.inputs:
-                    self.inputs[first + k] = x
-                    self.look(x)
-        return self.inputs[index]
+    def _load_inputs(self, index: int, keep: Sequence[int]) -> None:
+        """An input, with its neighbours in memory."""
+        first, size, pointer = next(s for s in self.starts if s[0] <= index < s[0] + s[1])
+        for k, x in self.w.load(pointer, size, index - first).items():
+            self._meet(first + k, x)
+            i = self.sources.get(first + k, -1)
+            if self.ahead.get(i) and i not in self.near and i not in self.far:
+                self._define(i, x, keep)
+
+    def _define(self, i: int, x: str, keep: Sequence[int]) -> None:
+        """Value i is x; those read furthest ahead make room for it."""
+        self.near[i] = x
+        if len(self.near) <= self.room:
+            return
+        others = [j for j in self.near if j != i and j not in keep]
+        if others:
+            j = max(others, key=lambda j: self.ahead[j][-1])
+            if j not in self.far:
+                if not self.free:
+                    self.free.append(f"%far{self.places}")
+                    self.places += 1
+                self.far[j] = self.free.pop()
+                self.w.line(f"store {self.w.type} {self.near[j]}, ptr {self.far[j]}, align {self._align}")
+            del self.near[j]
+
+    def _drop(self, i: int) -> None:
+        """Forget value i if nothing reads it any more."""
+        if not self.ahead.get(i):
+            self.near.pop(i, None)
+            at = self.far.pop(i, "")
+            if at.startswith("%far"):
+                self.free.append(at)
 
     def get(self, ref: int) -> str:
         """The value of a signed reference."""
         graph, i = self.program.graph, ref >> 1
         if graph.op[i] == CONST:
             return self.w.literal(-graph.value[i] if ref & 1 else graph.value[i])
-        if i not in self.values:  # of an earlier part
-            self.values[i] = self.w.new(f"load {self.w.type}, ptr {self._slot(i)}, align {self._align}")
-        return self.w.neg(self.values[i]) if ref & 1 else self.values[i]
+        return self.w.neg(self.near[i]) if ref & 1 else self.near[i]
+
+    # -- arithmetic ----------------------------------------------------------------------------------------------
+    def _make(self, i: int, keep: Sequence[int]) -> None:
+        """Write node i; a sine comes with its cosine."""
+        graph = self.program.graph
+        if i in self.near or i in self.far:
+            return
+        if graph.op[i] not in (SIN, COS):
+            self._made(i, self.node(i), keep)
+            return
+        key = graph.left[i] >> 1, graph.value[i]
+        for op, x in zip((SIN, COS), self.w.sin_cos(self.near[key[0]], [key[1]]), strict=True):
+            j = self.pairs[key].get(op, -1)
+            if self.home.get(j, -1) == self.part:
+                self._made(j, x, keep)
+
+    def _made(self, i: int, x: str, keep: Sequence[int]) -> None:
+        """Value i is x, now and for later parts."""
+        if i in self.slots:
+            self.far[i] = self.w.new(f"getelementptr {self.w.type}, ptr %work, i64 {self.slots[i]}")
+            self.w.line(f"store {self.w.type} {x}, ptr {self.far[i]}, align {self._align}")
+        if self.ahead.get(i):
+            self._define(i, x, keep)
 
     def node(self, i: int) -> str:
-        """Write node i; its name."""
+        """The operation of node i; its result."""
         graph, fused, w, get = self.program.graph, self.program.fused, self.w, self.get
         op, left, right = graph.op[i], graph.left[i], graph.right[i]
-        if op == INPUT:
-            return self.input(left)
         if op == MUL:
             return w.op("fmul", get(left), get(right))
         if op == DIV:
             return w.op("fdiv", get(left), get(right))
-        if op in (SIN, COS):
-            key = left >> 1, graph.value[i]
-            if key not in self.turned:
-                self.turned[key] = w.sin_cos(self.input(graph.left[key[0]]), [key[1]])
-            return self.turned[key][0 if op == SIN else 1]
         if op == SIGN:
             return w.sign(get(left))
         if right >> 1 in fused:
@@ -223,48 +324,67 @@ class Body:
 
     def turn_together(self) -> None:
         """Sines and cosines of a single state, several angles in one vector."""
-        graph, w = self.program.graph, self.w
-        wanted = list(
-            dict.fromkeys(
-                (graph.left[i] >> 1, graph.value[i]) for i in self.parts[self.part] if graph.op[i] in (SIN, COS)
-            )
-        )
+        w = self.w
+        wanted = [key for key, pair in self.pairs.items() if any(self.home[i] == self.part for i in pair.values())]
         packs = 8 if w.element == "double" else 16
         for start in range(0, len(wanted), packs):
             group = wanted[start : start + packs]
             wide = Writer(w.element, max(2, 1 << (len(group) - 1).bit_length()))
-            values = [self.input(graph.left[key[0]]) for key in group]
+            values = []
+            for node, _ in group:
+                self._fetch(node, keep=())
+                values.append(self.near[node])
             wide.lines, wide.count = w.lines, w.count
             x = "zeroinitializer"
             for k, value in enumerate(values):
                 x = wide.new(f"insertelement {wide.type} {x}, {w.type} {value}, i32 {k}")
-            pair = wide.sin_cos(x, [key[1] for key in group])
-            for k, key in enumerate(group):
-                s, c = (wide.new(f"extractelement {wide.type} {y}, i32 {k}") for y in pair)
-                self.turned[key] = s, c
+            pair = wide.sin_cos(x, [offset for _, offset in group])
+            turned = [[wide.new(f"extractelement {wide.type} {y}, i32 {k}") for y in pair] for k in range(len(group))]
             w.count = wide.count
+            for key, both in zip(group, turned, strict=True):
+                for op, y in zip((SIN, COS), both, strict=True):
+                    i = self.pairs[key].get(op, -1)
+                    if self.home.get(i, -1) == self.part:
+                        self._made(i, y, keep=())
+
+    # -- a look at the data --------------------------------------------------------------------------------------
+    def _look(self, x: str) -> None:
+        """Add x to a sum that is finite only if all is (or on the brink of overflow, which the caller examines)."""
+        if len(self.sums) < 4:
+            self.sums.append(x)
+        else:
+            self.sums.append(self.w.op("fadd", self.sums.pop(0), x))
+
+    def _meet(self, index: int, x: str) -> None:
+        """See to it that an input is finite, and where it matters of unit norm, or not too large an angle.
+
+        Whatever is not finite makes a result so that depends on it, unless a quotient or a sign comes between.
+        """
+        if index in self.seen or self.part > 0:
+            return
+        self.seen.add(index)
+        group = next((g for g in self.program.units if index in g), None)
+        if group is not None:
+            self.norms[group] = self.w.fma(x, x, self.norms.get(group) or self.w.literal(-1.0))
+        if index in self.angles:
+            self.squares = self.w.fma(x, x, self.squares) if self.squares else self.w.op("fmul", x, x)
+        elif group is None and (self.forgetful or index not in self.sources):
+            self._look(x)
 
     def verdict(self) -> str:
-        """Whether anything is not finite, of no unit norm, or too large an angle."""
+        """Whether anything is not finite, of no unit norm, or may be too large an angle."""
         w, t, e = self.w, self.w.type, self.w.element
         total = w.literal(0.0)
         for x in self.sums:
             total = w.op("fadd", total, x)
         rest = w.op("fsub", total, total)  # 0, or NaN
         bad = w.new(f"fcmp uno {t} {rest}, {rest}")
-        for group in self.program.units if self.part == 0 else ():
-            norm = w.literal(-1.0)
-            for k in group:
-                norm = w.fma(self.inputs[k], self.inputs[k], norm)
+        for norm in self.norms.values():
             size = w.new(f"call {t} @llvm.fabs.{w.suffix}({t} {norm})")
             off = w.new(f"fcmp ugt {t} {size}, {w.literal(UNIT[e])}")
             bad = w.new(f"or {w.bool_type} {bad}, {off}")
-        largest = ""
-        for k in self.program.angles if self.part == 0 else ():
-            size = w.new(f"call {t} @llvm.fabs.{w.suffix}({t} {self.inputs[k]})")
-            largest = w.new(f"call {t} @llvm.maxnum.{w.suffix}({t} {largest}, {t} {size})") if largest else size
-        if largest:
-            off = w.new(f"fcmp ugt {t} {largest}, {w.literal(LARGEST_ANGLE[e])}")
+        if self.squares:  # of all angles together
+            off = w.new(f"fcmp ugt {t} {self.squares}, {w.literal(LARGEST_ANGLE[e] ** 2)}")
             bad = w.new(f"or {w.bool_type} {bad}, {off}")
         if w.lanes == 1:
             return bad

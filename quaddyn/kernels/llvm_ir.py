@@ -16,8 +16,8 @@ SCRATCH = 1 << 18
 def module(program: Program, target: Target) -> str:
     """The whole module: functions ``one``, ``batch`` and, where there is one output, ``call``."""
     parts = [
-        Body(program, "one_body", target.element, 1).functions(),
-        Body(program, "block_body", target.element, target.lanes).functions(),
+        Body(program, "one_body", target, 1).functions(),
+        Body(program, "block_body", target, target.lanes).functions(),
     ]
     parts.append(_batch(program, target))
     if len(program.outputs) == 1:
@@ -32,9 +32,7 @@ def _declarations(target: Target) -> str:
         w = Writer(target.element, lanes)
         t = w.type
         out.append(f"declare {t} @llvm.fma.{w.suffix}({t}, {t}, {t})")
-        out.append(f"declare {t} @llvm.rint.{w.suffix}({t})")
         out.append(f"declare {t} @llvm.fabs.{w.suffix}({t})")
-        out.append(f"declare {t} @llvm.maxnum.{w.suffix}({t}, {t})")
         if lanes > 1:
             out.append(f"declare {t} @llvm.masked.load.{w.suffix}.p0(ptr, i32, {w.bool_type}, {t})")
             out.append(f"declare void @llvm.masked.store.{w.suffix}.p0({t}, ptr, i32, {w.bool_type})")

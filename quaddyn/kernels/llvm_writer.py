@@ -17,10 +17,13 @@ LARGEST_ANGLE: Final = {"double": 1e9, "float": 1e4}
 #: How far the squared norm of a quaternion or of (cos, sin) may be from 1.
 UNIT: Final = {"double": 2e-6, "float": 1e-4}
 BYTES: Final = {"double": 8, "float": 4}
+#: Half of pi in two parts: the rest would move an angle by less than 1e-23 (float: 1e-11) at the largest allowed.
 _PIO2 = {
-    "double": (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33),
-    "float": (1.57079637050628662109375, -4.37113900018624283e-8, 1.71512489e-15),
+    "double": (1.5707963267948966, 6.123233995736766e-17),
+    "float": (1.57079637050628662109375, -4.37113900018624283e-8),
 }
+#: Added to a number, leaves its integer part in the lowest bits: 1.5 units of the last place that is whole.
+_WHOLE = {"double": 1.5 * 2.0**52, "float": 1.5 * 2.0**23}
 _SIN = {
     "double": (
         1.58962301576546568060e-10,
@@ -47,10 +50,17 @@ _COS = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A machine's vectors: `element` is "double" or "float", `lanes` how many of them a block has."""
+    """A machine's vectors.
+
+    Attributes:
+        element: "double" or "float".
+        lanes: how many of them a vector has, so how many states a block.
+        registers: how many vectors it can hold at once.
+    """
 
     element: str
     lanes: int
+    registers: int
 
 
 class Writer:
@@ -136,34 +146,33 @@ class Writer:
     def sin_cos(self, x: str, offsets: Sequence[float]) -> tuple[str, str]:
         """Sine and cosine of ``x + offset``, with one offset for all lanes or one each (0 where there are fewer)."""
         offset = self.literals(offsets) if any(offsets) else None
-        t, e = self.type, self.element
-        p1, p2, p3 = (self.literal(p) for p in _PIO2[e])
+        t, e, it, bt = self.type, self.element, self.integer_type, self.bool_type
+        whole = self.literal(_WHOLE[e])
         angle = self.op("fadd", x, offset) if offset else x
-        k = self.op("fmul", angle, self.literal(2.0 / math.pi))
-        k = self.new(f"call {t} @llvm.rint.{self.suffix}({t} {k})")
-        nk = self.neg(k)
-        r = self.fma(nk, p1, x)
+        # In this sum the units of the last place are whole numbers: it rounds, and its lowest bits are the quarter.
+        k = self.fma(angle, self.literal(2.0 / math.pi), whole)
+        quarter = self.new(f"bitcast {t} {k} to {it}")
+        nk = self.neg(self.op("fsub", k, whole))
+        r = self.fma(nk, self.literal(_PIO2[e][0]), x)
         if offset:  # after the large parts have cancelled, so that large angles keep their digits
             r = self.op("fadd", r, offset)
-        r = self.fma(nk, p2, r)
-        r = self.fma(nk, p3, r)
+        r = self.fma(nk, self.literal(_PIO2[e][1]), r)
         z = self.op("fmul", r, r)
-        s = self._polynomial(z, _SIN[e])
-        c = self._polynomial(z, _COS[e])
-        s = self.fma(self.op("fmul", s, z), r, r)
         zz = self.op("fmul", z, z)
-        c = self.fma(zz, c, self.fma(z, self.literal(-0.5), self.literal(1.0)))
-        it, bt = self.integer_type, self.bool_type
-        quarter = self.new(f"fptosi {t} {k} to {it}")
+        s = self.fma(self._polynomial(z, zz, _SIN[e]), self.op("fmul", r, z), r)
+        c = self.fma(self._polynomial(z, zz, _COS[e]), zz, self.fma(z, self.literal(-0.5), self.literal(1.0)))
         odd = self.new(f"trunc {it} {quarter} to {bt}")
         sine = self.new(f"select {bt} {odd}, {t} {c}, {t} {s}")
         cosine = self.new(f"select {bt} {odd}, {t} {s}, {t} {c}")
         return self._signed(sine, quarter), self._signed(cosine, self.new(f"add {it} {quarter}, {self.integers(1)}"))
 
-    def _polynomial(self, z: str, coefficients: Sequence[float]) -> str:
-        out = self.literal(coefficients[0])
-        for c in coefficients[1:]:
-            out = self.fma(out, z, self.literal(c))
+    def _polynomial(self, z: str, zz: str, coefficients: Sequence[float]) -> str:
+        """Pairs of terms side by side, then a Horner scheme in ``zz = z z``: half as long a chain."""
+        pairs = list(coefficients)
+        out = self.literal(pairs.pop(0)) if len(pairs) % 2 else ""
+        while pairs:
+            low = self.fma(z, self.literal(pairs.pop(0)), self.literal(pairs.pop(0)))
+            out = self.fma(out, zz, low) if out else low
         return out
 
     def _signed(self, x: str, quarter: str) -> str:
@@ -239,18 +248,35 @@ class Writer:
         return "<" + ", ".join(f"i1 {int(k < size)}" for k in range(self.lanes)) + ">"
 
     def _transposed(self, rows: list[str]) -> list[str]:
-        W, t = self.lanes, self.type
-        rows = list(rows)
-        h = W // 2
+        """Columns of a square block.
+
+        First entries are exchanged within lanes of 128 bits (unpack), then whole lanes (even or odd ones of a pair of
+        vectors): instructions that need no table of indices in a register, as an exchange of any other halves would.
+        """
+        W, within = self.lanes, 16 // BYTES[self.element]
+        starts = range(0, W, within)
+        low = [s + k + side for s in starts for k in range(within // 2) for side in (0, W)]
+        even = [k for k in range(2 * W) if not k // within & 1]
+        h = within // 2
         while h:
-            upper = [k if not k & h else W + k - h for k in range(W)]
-            lower = [k + h if not k & h else W + k for k in range(W)]
-            for i in range(W):
-                if not i & h:
-                    a, b = rows[i], rows[i + h]
-                    rows[i], rows[i + h] = (
-                        self.new(f"shufflevector {t} {a}, {t} {b}, <{W} x i32> <{', '.join(f'i32 {k}' for k in pick)}>")
-                        for pick in (upper, lower)
-                    )
+            rows = self._exchanged(rows, h, low, [k + within // 2 for k in low])
             h //= 2
+        h = within
+        while h < W:
+            rows = self._exchanged(rows, h, even, [k + within for k in even])
+            h *= 2
         return rows
+
+    def _exchanged(self, rows: list[str], h: int, first: Sequence[int], second: Sequence[int]) -> list[str]:
+        """Rows i and i + h replaced by two picks of entries of both."""
+        out, W, t = list(rows), self.lanes, self.type
+        for i in range(W):
+            if not i & h:
+                out[i], out[i + h] = (
+                    self.new(
+                        f"shufflevector {t} {rows[i]}, {t} {rows[i + h]}, "
+                        f"<{W} x i32> <{', '.join(f'i32 {k}' for k in pick)}>"
+                    )
+                    for pick in (first, second)
+                )
+        return out

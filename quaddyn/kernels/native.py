@@ -39,7 +39,7 @@ class Machine:
 
     def target(self, element: str) -> Target:
         """How many states a block holds."""
-        return Target(element, self.bits // (64 if element == "double" else 32))
+        return Target(element, self.bits // (64 if element == "double" else 32), 16 if self.bits == 256 else 32)
 
 
 _lock = threading.Lock()

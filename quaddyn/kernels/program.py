@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .factoring import factored, live
+from .factoring import factored, live, operands
 from .graph import ADD, CONST, COS, DIV, MUL, SIN, Expr, Graph
 
 
@@ -92,12 +92,13 @@ def program(
 
 
 def scheduled(graph: Graph, results: Sequence[Expr]) -> tuple[list[int], set[int]]:
-    """Nodes in order of creation, and the fused products.
+    """Nodes in order of creation, sines and cosines just before their first use, and the fused products.
 
     Recursions are traced branch by branch, so that this order keeps few values alive.  A product that a single sum
     reads is fused with it into one multiply-add.
     """
     order, uses = live(graph, results)
+    order = _turned_late(graph, order)
     fused: set[int] = set()
     for i in order:
         if graph.op[i] == ADD:
@@ -106,6 +107,21 @@ def scheduled(graph: Graph, results: Sequence[Expr]) -> tuple[list[int], set[int
                     fused.add(ref >> 1)
                     break
     return order, fused
+
+
+def _turned_late(graph: Graph, order: Sequence[int]) -> list[int]:
+    """`order` with every sine and cosine moved to where it is first read."""
+    out: list[int] = []
+    waiting = {i for i in order if graph.op[i] in (SIN, COS)}
+    for i in order:
+        if i in waiting:
+            continue
+        for ref in operands(graph, i):
+            if ref >> 1 in waiting:
+                waiting.remove(ref >> 1)
+                out.append(ref >> 1)
+        out.append(i)
+    return [*out, *sorted(waiting)]  # those that are results themselves
 
 
 def counted(graph: Graph, results: Sequence[Expr], order: Sequence[int], fused: set[int]) -> Operations:
