@@ -144,6 +144,16 @@ def test_names_that_look_like_markup_are_printed_as_they_are(tmp_path: Path) -> 
     assert "[bold]leg: swing" in demo.stdout
 
 
+def test_demo_writes_a_plot_and_drives_only_where_there_are_keys(tmp_path: Path) -> None:
+    picture = tmp_path / "out.pdf"
+    result = runner.invoke(app, ["demo", "--headless", "--gait", "squat", "--seconds", "0.5", "--plot", str(picture)])
+    assert result.exit_code == 0, result.output
+    assert picture.read_bytes().startswith(b"%PDF")
+    for wrong in (["--plot", str(tmp_path / "out.doc")], ["--drive"], ["--gait", "squat", "--drive"]):
+        refused = runner.invoke(app, ["demo", "--headless", *wrong])
+        assert isinstance(refused.exception, qd.QuaddynError), refused.output
+
+
 @pytest.mark.parametrize("command", [["demo", "--headless", "--record"], ["view", "go2", "--record"]])
 def test_a_page_that_cannot_be_written_is_refused_before_any_work(command: list[str], tmp_path: Path) -> None:
     for target in (tmp_path, tmp_path / "none" / "out.html"):

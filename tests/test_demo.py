@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,10 @@ import pytest
 from finite_differences import derivative
 
 import quaddyn as qd
-from quaddyn.demo import DemoReport, Push, can_travel, run, travel
+from quaddyn.demo import DemoReport, Push, can_travel, driving, run, travel
 from quaddyn.demo.motion import Squat, Swing, contact_jacobian
+from quaddyn.demo.trace import KEPT, Trace
+from quaddyn.locomotion import Proportions
 from quaddyn.simulation import Simulation
 
 QUADRUPEDS = "a1 anymal_b anymal_c b1 go1 go2 hyq laikago solo8 solo12 small_quadruped b1_z1".split()
@@ -130,10 +133,122 @@ def test_bad_travels_are_refused_by_name() -> None:
             travel(robot, **options)  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentError, match="quadruped"):
         travel(qd.load("ur5"))
+    with pytest.raises(qd.ArgumentError, match="drive"):
+        travel(robot, drive=True)
     for text in ("80", "80@-1", "x@2", "nan@1"):
         with pytest.raises(qd.ArgumentError, match="push"):
             Push.parse(text)
     assert not can_travel(qd.load("ur5")) and not can_travel(qd.load("go2", root="planar"))
+
+
+def test_keys_ask_for_a_velocity_and_none_for_none() -> None:
+    p = Proportions.of(qd.load("go2"))
+    assert driving.commanded((), p) is None and driving.commanded({"ShiftLeft"}, p) is None
+    forward = driving.commanded({"KeyW"}, p)
+    np.testing.assert_allclose(forward, [0.25 * p.speed, 0.0, 0.0])
+    np.testing.assert_array_equal(driving.commanded({"KeyW", "ArrowUp"}, p), forward)
+    np.testing.assert_allclose(driving.commanded({"KeyW", "ShiftLeft"}, p), 1.5 * forward)
+    np.testing.assert_array_equal(driving.commanded({"KeyW", "KeyS"}, p), 0.0)
+    both = driving.commanded({"KeyQ", "ArrowRight"}, p)
+    assert both[0] == 0.0 and both[1] > 0.0 > both[2]
+
+
+class Keyboard:
+    """A viewer whose keys are pressed by the clock."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.wanted: list[np.ndarray] = []
+        self.time = 0.0
+
+    @property
+    def keys(self) -> frozenset[str]:
+        return frozenset({"KeyA"} if self.time > 1.6 else ())
+
+    def show_trails(self, names: object, *, dots: int) -> None: ...
+
+    def show(self, q: np.ndarray, **options: object) -> None:
+        self.time = float(options["time"])  # type: ignore[arg-type]
+        self.texts += [str(options["text"])] if "text" in options else []
+        if self.time > 2.8 and "text" in options:
+            raise KeyboardInterrupt
+
+
+def test_a_driven_robot_stands_until_a_key_turns_it_and_an_interrupt_ends_the_run() -> None:
+    keyboard, robot = Keyboard(), qd.load("go2")
+    report = travel(robot, viewer=keyboard, drive=True, seconds=60.0)  # type: ignore[arg-type]
+    assert report.passed and 2.8 <= report.seconds < 3.0
+    assert report.velocity == (0.0, 0.0, 0.0)
+    assert any(text.startswith("standing") for text in keyboard.texts)
+    assert keyboard.texts[-1].startswith("trot: moving")
+    assert driving.HELP in keyboard.texts[-1]
+    turning = float(keyboard.texts[-1].splitlines()[1].split()[-2])
+    assert turning == pytest.approx(0.12 / Proportions.of(robot).time, abs=0.01)
+    keyboard.time = 0.0
+    with pytest.raises(KeyboardInterrupt):
+        travel(robot, viewer=keyboard, seconds=60.0)  # type: ignore[arg-type]
+
+
+# -- plots ---------------------------------------------------------------------------------------------------------
+def test_a_trace_of_any_length_is_thinned_and_spans_it() -> None:
+    robot = qd.load("go2")
+    trace = Trace(robot, robot.feet)
+    count = 5 * KEPT + 3
+    for k in range(count):
+        trace.add(1e-3 * k, np.full(12, k), np.full((4, 3), 2.0 * k), 0.3, np.full(3, 0.5), np.full(3, -k))
+    assert KEPT <= len(trace) < 2 * KEPT
+    steps = np.diff(trace.times)
+    np.testing.assert_allclose(steps, steps[0])
+    assert trace.times[0] == 0.0 and trace.times[-1] > 1e-3 * count - 2.0 * steps[0]
+    index = np.round(1e3 * trace.times)
+    np.testing.assert_allclose(trace.tau, np.tile(index[:, None], (1, 12)))
+    np.testing.assert_allclose(trace.forces, 2.0 * np.tile(index[:, None, None], (1, 4, 3)))
+    np.testing.assert_allclose(trace.velocity, np.tile(-index[:, None], (1, 3)))
+    np.testing.assert_allclose((trace.height[5], trace.wanted[5, 2]), (0.3, 0.5))
+
+
+def test_a_travel_is_plotted_with_limits_forces_velocity_and_height(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matplotlib.figure import Figure
+
+    figures: list[Figure] = []
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (figures.append(self), save(self, *a, **k))[1])
+    robot, path = qd.load("go2"), tmp_path / "out.png"
+    travel(robot, seconds=2.0, pushes=[Push(20.0, 1.7)], plot=path)
+    assert path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 20_000
+    panels = {axes.get_ylabel(): axes for axes in figures[0].axes}
+    assert len(panels) == 6
+    for kind, limit in (("leg joint 1", 23.7), ("leg joint 3 (knee)", 45.43)):
+        lines = panels[f"{kind}\ntorque [N m]"].lines
+        dashed = {float(line.get_ydata()[0]) for line in lines if line.get_linestyle() == "--"}
+        assert dashed == {limit, -limit}
+        assert sum(len(line.get_xdata()) > 900 for line in lines) == 4
+    carried = [line.get_ydata() for line in panels["normal force [N]"].lines if len(line.get_xdata()) > 900]
+    assert np.sum(carried, axis=0).mean() == pytest.approx(robot.mass * 9.81, rel=0.05)
+    height = panels["height of the\ncentre of mass [m]"].lines[-1].get_ydata()
+    assert height[0] < 0.8 * height.max()
+    for axes in panels.values():
+        assert any(line.get_linestyle() == ":" and line.get_xdata()[0] == pytest.approx(1.7) for line in axes.lines)
+
+
+@pytest.mark.parametrize(("name", "panels"), [("go2", 5), ("ur5", 2)])
+def test_motions_without_steps_are_plotted_too(name: str, panels: int, tmp_path: Path) -> None:
+    path = tmp_path / "out.svg"
+    run(qd.load(name), seconds=0.3, plot=path)
+    assert path.read_text().count('id="axes_') == panels
+
+
+def test_a_plot_that_cannot_be_drawn_is_refused_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    robot, calls = qd.load("go2"), []
+    with pytest.raises(qd.ArgumentError, match="plot"):
+        travel(robot, plot=tmp_path / "out.txt", progress=calls.append)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # as where it is not installed
+    for job in (travel, run):
+        with pytest.raises(qd.QuaddynError, match=r"pip install 'quaddyn\[plot\]'"):
+            job(robot, plot=tmp_path / "out.png", progress=calls.append)
+    assert not calls and not list(tmp_path.iterdir())
 
 
 # -- motions -------------------------------------------------------------------------------------------------------

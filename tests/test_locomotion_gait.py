@@ -243,6 +243,20 @@ def test_a_swing_clears_its_apex_and_arrives_sinking() -> None:
     np.testing.assert_allclose(late[-1], target - [0.0, 0.0, 0.05 * 0.099], atol=1e-6)
 
 
+def test_the_way_ahead_is_the_way_it_goes() -> None:
+    swing = Swing(np.zeros(3), np.zeros(3), duration=0.2, clearance=0.06, sink=0.05)
+    target = np.array([0.15, -0.02, 0.01])
+    fly(swing, lambda t: target, 0.06)
+    here, way = swing.position.copy(), swing.ahead(14)
+    np.testing.assert_array_equal(swing.position, here)
+    np.testing.assert_array_equal(way[0], here)
+    path, _, _ = fly(swing, lambda t: target, 0.14)
+    np.testing.assert_allclose(way[:-1], path[::10], atol=1e-9)
+    np.testing.assert_allclose(way[-1], swing.position, atol=1e-9)
+    fly(swing, lambda t: target, 0.02)
+    assert swing.ahead().shape == (1, 3)  # late: nobody knows where the ground is
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_a_swing_is_smooth_whatever_its_target_does(seed: int) -> None:

@@ -352,6 +352,35 @@ def test_the_velocity_arrow_is_half_a_second_of_way(viewer: Viewer, go2: qd.Robo
     assert np.ptp(points[:, 0]) == pytest.approx(0.2, abs=1e-3)
 
 
+def test_a_wanted_velocity_stands_beside_the_measured_one(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+    v = np.zeros(go2.nv)
+    v[:3] = [0.4, 0, 0]
+    viewer.show(go2.q_home, v=v, wanted=[0.0, 0.6, 0.0])
+    shown = read(viewer.record(tmp_path / "page.html")).world()
+    measured, wanted = shown["Velocity/com"], shown["Wanted/com"]
+    assert np.ptp(measured[:, 0]) == pytest.approx(0.2, abs=1e-3)
+    assert np.ptp(wanted[:, 1]) == pytest.approx(0.3, abs=1e-3)
+    top = max(points[:, 2].max() for name, points in shown.items() if name.startswith("Robot/"))
+    assert top < measured[:, 2].min() < measured[:, 2].max() < wanted[:, 2].max(), "above the robot, one over the other"
+
+
+def test_curves_go_through_their_points_and_vanish(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+    way = np.array([[0.0, 0.0, 0.1], [0.1, 0.0, 0.3], [0.2, 0.1, 0.1], [0.2, 0.1, 0.1]])  # the last piece has no length
+    viewer.show(go2.q_home, curves={"FL": way})
+    viewer.show(go2.q_home, curves={"FL": way[:2], "RR": np.zeros((0, 3))})
+    take = read(viewer.record(tmp_path / "page.html"))
+    both, one = take.world(0), take.world(1)
+    for i in range(2):
+        points = both[f"Curve/FL {i}"]
+        for end in way[i : i + 2]:
+            assert np.linalg.norm(points - end, axis=1).min() < 0.01
+        direction = (way[i + 1] - way[i]) / np.linalg.norm(way[i + 1] - way[i])
+        away = np.linalg.norm(np.cross(points - way[i], direction), axis=1)
+        assert away.max() < 0.01
+    assert {name for name in one if name.startswith("Curve")} == {"Curve/FL 0"}
+    assert not any("RR" in slot for slot in take.slots if slot.startswith("Curve"))
+
+
 def test_triads_follow_their_frames(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     viewer.show_frames(["FL", "base"])
     q = sample(go2)
@@ -484,6 +513,9 @@ def test_bad_input_is_named(viewer: Viewer, go2: qd.Robot) -> None:
         (UnknownNameError, "nose", lambda: viewer.show_trails(["nose"])),
         (ArgumentError, "dots", lambda: viewer.show_trails(["FL"], dots=0)),
         (ArgumentError, "time", lambda: viewer.show(q, time=np.nan)),
+        (ArgumentError, "wanted", lambda: viewer.show(q, wanted=[0.1, 0.2])),
+        (ArgumentError, r"curves\['FL'\]", lambda: viewer.show(q, curves={"FL": [0.0, 0.1, 0.2]})),
+        (ArgumentError, r"curves\['FL'\]", lambda: viewer.show(q, curves={"FL": [[0.0, 0.1, np.nan]]})),
         (ArgumentError, "distance", lambda: viewer.look(distance=0)),
         (ArgumentError, "elevation", lambda: viewer.look(elevation=91)),
         (ArgumentError, "fps", lambda: Viewer(go2, serve=False, fps=0)),
@@ -588,6 +620,35 @@ def test_a_page_that_connects_late_gets_everything_and_the_newest_frame(go2: qd.
             assert header["text"] == "299"
             assert {"scene", "camera"} <= set(kinds)
             assert ["Force", "FL"] in [s["path"] for s in slots]
+
+
+def keys_once(viewer: Viewer, wanted: set[str]) -> bool:
+    """Whether these keys, and no others, are held down within a while."""
+    deadline = time.monotonic() + 10
+    while viewer.keys != wanted and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return viewer.keys == wanted
+
+
+def test_held_keys_are_those_of_all_pages_and_nothing_else_is_listened_to(go2: qd.Robot) -> None:
+    with Viewer(go2, meshes=False) as viewer, connected(viewer, max_size=None) as first:
+        assert viewer.keys == frozenset()
+        first.send(json.dumps(["KeyW", "ShiftLeft", "F12", 7, None, ["KeyA"], "x" * 100]))
+        assert keys_once(viewer, {"KeyW", "ShiftLeft"})
+        with connected(viewer, max_size=None) as second:
+            second.send(json.dumps(["ArrowLeft"]).encode())
+            assert keys_once(viewer, {"KeyW", "ShiftLeft", "ArrowLeft"})
+        assert keys_once(viewer, {"KeyW", "ShiftLeft"}), "who is gone holds no key"
+        for junk in ("", "{", '{"KeyW": 1}', '"KeyW"', "[" * 1000, b"\xff\xfe", "null"):
+            first.send(json.dumps(["KeyS"]))
+            assert keys_once(viewer, {"KeyS"})
+            first.send(junk)
+            assert keys_once(viewer, set()), junk
+        first.send(json.dumps(["KeyW"]))
+        assert keys_once(viewer, {"KeyW"})
+        first.send(" " * 100_000)  # too long: the connection is cut, and with it its keys
+        assert keys_once(viewer, set())
+    assert Viewer(go2, meshes=False, serve=False).keys == frozenset()
 
 
 def test_a_page_that_does_not_keep_up_misses_frames_but_ends_at_the_last(go2: qd.Robot) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -13,6 +15,8 @@ import pytest
 from browser import Page, chromium, require
 
 import quaddyn as qd
+from quaddyn.control import JointPD
+from quaddyn.demo import travel
 from quaddyn.viewer import Viewer
 
 pytestmark = pytest.mark.browser
@@ -174,6 +178,133 @@ def test_no_script_in_a_page_can_reach_the_network(new_page: Callable[[], Page],
         outcome = f"new Promise(done => {{ const s = {socket}; {outcome} }})"
         assert page.evaluate(outcome) == "refused"
     assert any("Content Security Policy" in e for e in page.errors)
+
+
+def press(page: Page, code: str, key: str, *, down: bool) -> None:
+    page.call("Input.dispatchKeyEvent", type="keyDown" if down else "keyUp", code=code, key=key)
+
+
+def test_held_keys_reach_the_viewer_until_they_are_released(new_page: Callable[[], Page], go2: qd.Robot) -> None:
+    page = new_page()
+    with Viewer(go2, meshes=False) as viewer:
+        page.open(viewer.url)
+
+        def held() -> frozenset[str]:
+            page.settle()
+            time.sleep(0.1)
+            return viewer.keys
+
+        press(page, "KeyW", "w", down=True)
+        press(page, "ArrowLeft", "ArrowLeft", down=True)
+        press(page, "KeyZ", "z", down=True)  # none of ours
+        assert held() == {"KeyW", "ArrowLeft"}
+        press(page, "KeyW", "w", down=False)
+        assert held() == {"ArrowLeft"}
+        page.evaluate("dispatchEvent(new Event('blur'))")  # whoever looks elsewhere holds none
+        assert held() == set()
+    assert page.errors == []
+
+
+def test_forces_are_drawn_only_where_something_touches(new_page: Callable[[], Page], go2: qd.Robot) -> None:
+    page = new_page()
+    plant = qd.Simulation(go2, dt=2e-3)
+    start = np.array(go2.q_home)
+    start[2] += 0.1
+    plant.reset(start)
+    pd = JointPD(go2, dt=2e-3)
+    with Viewer(go2) as viewer:
+        page.open(viewer.url + "#bare")
+        seen = {}
+        for word, seconds in (("flight", 0.08), ("landed", 0.6)):
+            for _ in range(round(seconds / 2e-3)):
+                plant.step(pd.compute(plant.q, plant.v, go2.q_home, np.zeros(go2.nv)).tau)
+            assert bool(plant.contacts) == (word == "landed")
+            viewer.show(plant.q, contacts=plant.contacts, text=word)
+            seen[word] = arrive(page, viewer, word)
+    assert red(seen["flight"]) == 0
+    assert red(seen["landed"]) > 300
+    assert page.errors == []
+
+
+def test_a_recorded_trot_shows_who_carries(new_page: Callable[[], Page], tmp_path: Path) -> None:
+    """At three instants of a trot: contact marks and forces at the feet that carry, none at those in the air."""
+    robot, path = qd.load("solo12"), tmp_path / "trot.html"
+    shown: list[tuple[float, np.ndarray, set[str]]] = []
+
+    class Watched(Viewer):
+        def show(self, q, **options) -> None:  # type: ignore[no-untyped-def,override]
+            loaded = {c.sphere for c in options["contacts"] if c.force[2] > 0.2 * robot.mass * 9.81}
+            shown.append((options["time"], np.array(q), loaded))
+            super().show(q, **options)
+
+    report = travel(robot, seconds=3.0, viewer=Watched(robot, serve=False), record=path)
+    assert report.passed, report.checks
+    page = new_page()
+    page.offline()
+    page.open(path.as_uri() + "#bare&t=0")
+    dynamics, images, lifted = qd.Dynamics(robot), [], 0
+    trotting = [k for k, (t, _, feet) in enumerate(shown) if 2.0 < t < 2.6 and len(feet) == 2]
+    for k in trotting[:: max(1, len(trotting) // 3)][:3]:
+        instant, q, feet = shown[k]
+        page.evaluate(f"quaddyn.player.seek({instant - shown[0][0] + 1e-3})")
+        image = page.pixels()
+        for foot in robot.feet:
+            x, y, z = dynamics.frame_placement(q, foot).translation
+            z -= robot.legs[foot].foot.radius
+            where = f"new MeshCat.THREE.Vector3({x}, {z}, {-y})"
+            at = f"quaddyn.viewer.camera.updateMatrixWorld(), {where}.project(quaddyn.viewer.camera).toArray()"
+            u, v, _ = page.evaluate(at)
+            row, column = round((1.0 - v) / 2.0 * 400), round((1.0 + u) / 2.0 * 640)
+            assert 20 < row < 380 and 20 < column < 620, "the whole robot is in the picture"
+            near = red(image[row - 4 : row + 5, column - 4 : column + 5])
+            if foot in feet:
+                assert near > 10, (instant, foot)
+            elif z > 0.03:
+                assert near == 0, (instant, foot)
+                lifted += 1
+        pink = (image[..., 0] > 170) & (image[..., 1] < 90) & (image[..., 2] > 110)
+        blue = (image[..., 2] > 170) & (image[..., 0] < 90) & (image[..., 1] < 150)
+        green = (image[..., 1] > 110) & (image[..., 0] < 90) & (image[..., 2] < 140)
+        assert red(image) > 200 and pink.sum() > 30 and blue.sum() > 60 and green.sum() > 60
+        images.append(image)
+        text = page.evaluate("document.getElementById('text').textContent")
+        assert "trot: moving, phase" in text and "at its limit" in text
+        assert all(foot in text.splitlines()[0] for foot in feet)
+    assert len(images) == 3 and lifted >= 2
+    assert changed(images[0], images[1]) > 0.01 * 640 * 400, "it moves"
+    assert page.errors == []
+    assert {r.split(":")[0] for r in page.requests} <= {"file", "data", "blob"}
+
+
+def test_the_live_demo_is_driven_by_keys(new_page: Callable[[], Page]) -> None:
+    command = [sys.executable, "-m", "quaddyn", "demo", "--robot", "solo12", "--drive"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+    )
+    try:
+        assert process.stdout is not None
+        url = next(line.split()[-1] for line in process.stdout if "http://" in line)
+        page = new_page()
+        page.open(url + "#bare")
+        text = "document.getElementById('text').textContent"
+        page.wait(f"{text}.startsWith('standing')", timeout=60)
+        still = page.pixels()
+        assert red(still) > 200, "contact forces of who stands"
+        press(page, "KeyW", "w", down=True)
+        page.wait(f"{text}.startsWith('trot: moving') && /measured[^+-]*[+]0[.][2-9]/.test({text})", timeout=60)
+        trotting = page.pixels()
+        assert changed(still, trotting) > 0.02 * 640 * 400, "it moves"
+        assert red(trotting) > 100
+        press(page, "KeyW", "w", down=False)
+        page.wait(f"{text}.startsWith('standing')", timeout=60)
+        assert page.errors == []
+        process.send_signal(signal.SIGINT)
+        said, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0, said + errors
+    assert "every check holds" in said and "Traceback" not in errors
 
 
 def test_the_picture_script_makes_the_readmes_picture(tmp_path: Path) -> None:

@@ -64,9 +64,17 @@ def demo(
     push: Annotated[
         list[str] | None, typer.Option(metavar="N@T", help="newtons to the left for 0.1 s at a time [s]; repeatable")
     ] = None,
-    seconds: Annotated[float, typer.Option(min=0.1, max=3600.0, help="simulated time [s]")] = 8.0,
+    seconds: Annotated[
+        float | None, typer.Option(min=0.1, max=3600.0, help="simulated time [s]; default: 8, or 3600 with --drive")
+    ] = None,
+    drive: Annotated[
+        bool, typer.Option("--drive", help="drive it with the keys on the live page, until Ctrl-C")
+    ] = False,
     headless: Annotated[bool, typer.Option("--headless", help="no viewer, as fast as possible")] = False,
     record: Annotated[Path | None, typer.Option(help="write the motion as a self-contained HTML file")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="write torques, forces, velocity and height as PNG, PDF or SVG (extra: plot)")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
 ) -> None:
     """Stand up, trot and stop on torques computed by this package; the viewer shows it, a table proves it.
@@ -77,12 +85,18 @@ def demo(
     from ..agreement import cross_check
 
     check_writable(record)
+    check_writable(plot)
+    main_job.check_plot(plot)
     machine = load(robot, root=root, packages=package or ())
     if not as_json:
         say(str(machine))
     walks = main_job.can_travel(machine) if gait is None else gait not in ("squat", "swing")
-    if not walks and (velocity is not None or push or plant != "embedded"):
-        raise ArgumentError("--velocity, --push and --plant go with a quadruped's gait")
+    if not walks and (velocity is not None or push or drive or plant != "embedded"):
+        raise ArgumentError("--velocity, --push, --drive and --plant go with a quadruped's gait")
+    if drive and headless:
+        raise ArgumentError("--drive takes the keys of the live page, which --headless leaves out")
+    if seconds is None:
+        seconds = 3600.0 if drive else 8.0
     wanted = None if velocity is None else _numbers("velocity", velocity, 3)
     pushes = [main_job.Push.parse(text) for text in push or ()]
     with ExitStack() as stack:
@@ -104,12 +118,20 @@ def demo(
                     seconds=seconds,
                     viewer=viewer,
                     realtime=not headless,
+                    drive=drive,
                     record=record,
+                    plot=plot,
                     progress=tick,
                 )
             else:
                 report = main_job.run(
-                    machine, seconds=seconds, viewer=viewer, realtime=not headless, record=record, progress=tick
+                    machine,
+                    seconds=seconds,
+                    viewer=viewer,
+                    realtime=not headless,
+                    record=record,
+                    plot=plot,
+                    progress=tick,
                 )
         with bar("cross-checking", quiet=as_json) as tick:
             agreement = cross_check(machine, samples=3, derivatives=False, progress=tick)
@@ -118,9 +140,10 @@ def demo(
             print(json.dumps({**demo_json(report), "agreement": agreement.to_json(), "passed": passed}, indent=2))
         else:
             print_demo(report, agreement)
-            if record is not None:
-                say(f"wrote {record}")
-        if viewer is not None and is_terminal(sys.stdin) and is_terminal(sys.stdout):
+            for path in (record, plot):
+                if path is not None:
+                    say(f"wrote {path}")
+        if viewer is not None and not drive and is_terminal(sys.stdin) and is_terminal(sys.stdout):
             out.print("the view stays open; Ctrl-C ends")
             wait_for_interrupt()
     raise typer.Exit(0 if passed else 1)

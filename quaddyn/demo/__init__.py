@@ -16,13 +16,15 @@ from ..errors import ArgumentError
 from ..robot import Robot
 from ..simulation import Simulation
 from .motion import Motion, Squat, Swing
+from .plot import check_plot, draw
 from .report import Check, DemoReport, Log, TorqueRange
+from .trace import Trace
 from .travel import Push, can_travel, travel
 
 if TYPE_CHECKING:
     from ..viewer import Viewer
 
-__all__ = ["Check", "DemoReport", "Push", "TorqueRange", "can_travel", "run", "travel"]
+__all__ = ["Check", "DemoReport", "Push", "TorqueRange", "can_travel", "check_plot", "run", "travel"]
 
 FRAMES_PER_SECOND = 30.0
 
@@ -36,6 +38,7 @@ def run(
     viewer: Viewer | None = None,
     realtime: bool = False,
     record: str | os.PathLike[str] | None = None,
+    plot: str | os.PathLike[str] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> DemoReport:
     """Move `robot` in the embedded simulation under compensation torques and joint PD, and check it.
@@ -51,14 +54,17 @@ def run(
         viewer: shows the motion, 30 frames per simulated second.
         realtime: wait for the wall clock wherever the simulation is ahead of it.
         record: HTML file for the animation; needs no viewer.
+        plot: PNG, PDF or SVG file for torques, forces and height over time.
         progress: called with the share done (0 to 1) at every frame.
 
     Raises:
         ArgumentError: an option out of range, or a robot that its feet cannot hold up at ``q_home``.
+        QuaddynError: `plot` without matplotlib.
         DivergenceError: the simulation left the finite numbers.
     """
     if not (np.isfinite(seconds) and seconds >= 0.1):
         raise ArgumentError(f"seconds: expected at least 0.1 s, got {seconds}")
+    check_plot(plot)
     sim = Simulation(robot, dt=dt, friction=friction)
     if record is not None and viewer is None:
         from ..viewer import Viewer
@@ -68,6 +74,7 @@ def run(
     pd = JointPD(robot, dt=dt)
     motion: Motion = Swing(dyn, seconds) if robot.root == "fixed" else Squat(dyn, seconds, friction)
     log = Log(robot, motion.feet, friction)
+    trace = None if plot is None else Trace(robot, motion.feet)
     steps, shown = round(seconds / dt), -1
     start = time.perf_counter()
     for k in range(steps):
@@ -90,10 +97,15 @@ def run(
         sim.step(command.tau)
         end = time.perf_counter()
         log.add(s, sim, wanted, command.saturated, middle - begin, end - middle)
+        if trace is not None:
+            forces = np.array([sim.contact_forces[foot] for foot in motion.feet])
+            trace.add(sim.time, sim.tau, forces, float(s.com[2]), None, None)
     if progress is not None:
         progress(1.0)
     if viewer is not None:
         viewer.show(sim.q, v=sim.v, forces=sim.contact_forces, friction=friction, time=sim.time)
         if record is not None:
             viewer.record(Path(record))
+    if trace is not None and plot is not None:
+        draw(trace, plot, title=f"{robot.name}: {motion.name}")
     return log.report(dyn, sim, motion)

@@ -199,7 +199,7 @@ class Log:
             cpu=cpu_name(),
             steps_per_second=len(tau) / (self._control_time + self._plant_time),
             plant_steps_per_second=len(tau) / self._plant_time,
-            torques=torque_ranges(robot, tau),
+            torques=torque_ranges(robot, tau.min(axis=0), tau.max(axis=0)),
             normal_force=normal,
             weight=weight,
             weight_mean=mean,
@@ -223,17 +223,22 @@ def round_trip(dyn: Dynamics, samples: list[tuple[Array, Array, Array, dict[str,
     return error, 10.0 * float(np.finfo(float).eps) * condition
 
 
-def torque_ranges(robot: Robot, tau: Array) -> dict[str, TorqueRange]:
-    """Torques over a run (steps, nu) by kind: the joints of the legs by their place in the leg, others by name."""
+def joint_kinds(robot: Robot) -> tuple[str, ...]:
+    """Of each actuated joint: its place in its leg, or its name when it is of no leg."""
     kinds = {name: name for name in robot.actuated}
     for leg in robot.legs.values():
         for i, name in enumerate(leg.joints):
             kinds[name] = f"leg joint {i + 1}" + (" (knee)" if name == leg.knee else "")
+    return tuple(kinds[name] for name in robot.actuated)
+
+
+def torque_ranges(robot: Robot, lowest: Array, highest: Array) -> dict[str, TorqueRange]:
+    """Torques over a run by kind of joint, from the smallest and largest (nu,) of each joint [N m or N]."""
     columns: dict[str, list[int]] = {}
-    for i, name in enumerate(robot.actuated):
-        columns.setdefault(kinds[name], []).append(i)
+    for i, kind in enumerate(joint_kinds(robot)):
+        columns.setdefault(kind, []).append(i)
     return {
-        kind: TorqueRange(float(tau[:, c].min()), float(tau[:, c].max()), float(robot.effort_limits[c].min()))
+        kind: TorqueRange(float(lowest[c].min()), float(highest[c].max()), float(robot.effort_limits[c].min()))
         for kind, c in columns.items()
     }
 

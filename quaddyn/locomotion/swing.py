@@ -87,6 +87,18 @@ class Swing:
             self.position[i], self.velocity[i], self.acceleration[i] = quintic(x, v, a, goal, speed, time, dt)
         self.progress += dt / self._duration
 
+    def ahead(self, count: int = 12) -> Array:
+        """(count + 1, 3) the rest of the way if the target stays [m]; (1, 3) here, when late."""
+        copy = Swing(self.position, self.velocity, duration=self._duration, clearance=self._clearance, sink=self._sink)
+        copy.acceleration[:], copy.start, copy.target = self.acceleration, self.start, self.target
+        copy._apex, copy.progress = self._apex, self.progress
+        points = [copy.position.copy()]
+        left = (1.0 - self.progress) * self._duration
+        for _ in range(count if left > 0.0 else 0):
+            copy.advance(left / count, self.target)
+            points.append(copy.position.copy())
+        return np.array(points)
+
 
 def quintic(
     x: float, v: float, a: float, goal: float, speed: float, time: float, dt: float

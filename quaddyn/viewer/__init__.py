@@ -2,7 +2,7 @@
 
 from .figure import Missing
 from .parts import MeshError
-from .server import ServerError
+from .server import KEYS, ServerError
 from .viewer import Viewer
 
-__all__ = ["MeshError", "Missing", "ServerError", "Viewer"]
+__all__ = ["KEYS", "MeshError", "Missing", "ServerError", "Viewer"]

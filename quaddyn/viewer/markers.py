@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,7 +15,12 @@ from .scene import Scene
 
 Placed = Iterator[tuple[int, tuple[float, ...]]]
 
-_COLORS = {"force": (0.90, 0.16, 0.13), "moment": (0.58, 0.25, 0.78), "velocity": (0.10, 0.60, 0.35)}
+_COLORS = {
+    "force": (0.90, 0.16, 0.13),
+    "moment": (0.58, 0.25, 0.78),
+    "velocity": (0.10, 0.60, 0.35),
+    "wanted": (0.15, 0.40, 0.85),
+}
 _CONE = Material((0.95, 0.65, 0.10, 0.30))
 _COM = Material((0.98, 0.72, 0.05, 1.0))
 _TRAIL = Material((0.15, 0.40, 0.85, 1.0))
@@ -33,7 +39,7 @@ class Markers:
         self._slots: dict[tuple[str, str], int] = {}
 
     def arrow(self, kind: str, name: str, tail: Array, vector: Array) -> Placed:
-        """A "force", "moment" or "velocity" arrow from `tail` along `vector` (3,), as long as it [m]."""
+        """A "force", "moment", "velocity" or "wanted" arrow from `tail` along `vector` (3,), as long as it [m]."""
         length = float(np.linalg.norm(vector))
         if length > 1e-4 * self._size:  # shorter is no arrow; the pose of a zero vector is undefined
             slot = self._slot(kind, name, "arrow", shapes.arrow, Material((*_COLORS[kind], 1.0)))
@@ -53,11 +59,20 @@ class Markers:
 
     def polygon(self, corners: Array) -> Placed:
         """The edges of a closed polygon (h, 3); one line for two corners, nothing for one."""
+        around = corners if len(corners) <= 2 else np.vstack((corners, corners[:1]))
+        yield from self._lines("support", "edge", around, _SUPPORT)
+
+    def curve(self, name: str, points: Array) -> Placed:
+        """A line through the points (n, 3)."""
+        yield from self._lines("curve", name, points, _POINT)
+
+    def _lines(self, kind: str, name: str, points: Array, material: Material) -> Placed:
         r = 0.006 * self._size
-        ends = np.roll(corners, -1, axis=0)[: len(corners) if len(corners) > 2 else len(corners) - 1]
-        for number, (a, b) in enumerate(zip(corners, ends, strict=False)):
-            slot = self._slot("support", f"edge {number}", "com thread", lambda: shapes.line(1), _SUPPORT)
-            yield slot, (*a, *z_to(b - a), r, r, float(np.linalg.norm(b - a)))
+        for number, (a, b) in enumerate(pairwise(points)):
+            length = float(np.linalg.norm(b - a))
+            if length > 0.0:
+                slot = self._slot(kind, f"{name} {number}", "com thread", lambda: shapes.line(1), material)
+                yield slot, (*a, *z_to(b - a), r, r, length)
 
     def triad(self, name: str, pose: Array) -> Placed:
         """A frame's axes at `pose` (7,): position and quaternion (x, y, z, w)."""

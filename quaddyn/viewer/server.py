@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import threading
 from concurrent.futures import Future
@@ -23,6 +24,13 @@ _START_SECONDS = 10.0
 _FRAME_SECONDS = 1 / 60
 
 
+#: Keys that a page tells of, by their place on the keyboard (`KeyboardEvent.code`).
+KEYS = frozenset(
+    ("KeyW", "KeyA", "KeyS", "KeyD", "KeyQ", "KeyE", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "ShiftLeft")
+)
+_LONGEST_MESSAGE = 1024
+
+
 class ServerError(QuaddynError, OSError):
     """The viewer's server did not start; the message says why."""
 
@@ -37,6 +45,9 @@ class Server:
         title: of the page.
         port: to listen on at 127.0.0.1; 0 takes a free one.
 
+    Attributes:
+        keys: those of `KEYS` that are held down on any page.
+
     Raises:
         ServerError: the port cannot be had.
     """
@@ -50,6 +61,7 @@ class Server:
         self._frame: bytes | None = None
         self._number = 0  # of the newest frame
         self._scheduled = False
+        self.keys: frozenset[str] = frozenset()  # replaced as a whole: other threads read it
         self._connected = threading.Event()
         try:
             self._socket = socket.create_server((ADDRESS, port))
@@ -120,7 +132,7 @@ class Server:
     async def _serve(self, started: Future[None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        application = tornado.web.Application()
+        application = tornado.web.Application(websocket_max_message_size=_LONGEST_MESSAGE)
         # A foreign host name that resolves to this machine (DNS rebinding) gets 404.
         application.add_handlers(
             r"(127\.0\.0\.1|localhost)",
@@ -141,13 +153,16 @@ class Server:
 
     def _send(self, packet: bytes) -> None:
         self._kept.append(packet)
-        for client in self._clients:
+        for client in tuple(self._clients):  # who turns out to be gone is taken off
             client.post(packet)
 
     def _state(self, kind: str, packet: bytes) -> None:
         self._note[kind] = packet
-        for client in self._clients:
+        for client in tuple(self._clients):
             client.post(packet)
+
+    def _collect_keys(self) -> None:
+        self.keys = frozenset().union(*(client.keys for client in self._clients))
 
     def _flush(self) -> None:
         self._scheduled = False
@@ -177,6 +192,7 @@ class _Client(tornado.websocket.WebSocketHandler):
         self._server = server
         self._seen = 0
         self._busy = False
+        self.keys: frozenset[str] = frozenset()
 
     def open(self, *_: str, **__: str) -> None:
         self.set_nodelay(True)
@@ -188,10 +204,17 @@ class _Client(tornado.websocket.WebSocketHandler):
         server._connected.set()
 
     def on_message(self, message: str | bytes) -> None:
-        """Pages only listen."""
+        """A page says nothing but which keys are held down, as a list of their names; anything else means none."""
+        try:
+            names = json.loads(message)
+        except (ValueError, RecursionError):
+            names = None
+        self.keys = frozenset(n for n in names if isinstance(n, str)) & KEYS if isinstance(names, list) else frozenset()
+        self._server._collect_keys()
 
     def on_close(self) -> None:
         self._server._clients.discard(self)
+        self._server._collect_keys()  # who is gone holds no key
         if not self._server._clients:
             self._server._connected.clear()
 

@@ -268,8 +268,28 @@ function live() {
     socket.binaryType = "arraybuffer";
     socket.onmessage = message => made.receive(message.data);
     socket.onclose = () => made.note({text: "the viewer was closed"});
+    tellKeys(socket);
   };
   connect();
+}
+
+// Tells which of these keys are held down, whenever that changes; who looks elsewhere holds none.
+const KEYS = ["KeyW", "KeyA", "KeyS", "KeyD", "KeyQ", "KeyE", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight",
+  "ShiftLeft"];
+
+function tellKeys(socket) {
+  const held = new Set();
+  const tell = () => { if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify([...held])); };
+  const release = () => { if (held.size) { held.clear(); tell(); } };
+  addEventListener("keydown", event => {
+    if (!KEYS.includes(event.code) || event.ctrlKey || event.altKey || event.metaKey) return;
+    if (event.target instanceof HTMLInputElement) return;  // of the menu
+    event.preventDefault();
+    if (!held.has(event.code)) { held.add(event.code); tell(); }
+  });
+  addEventListener("keyup", event => { if (held.delete(event.code)) tell(); });
+  addEventListener("blur", release);
+  document.addEventListener("visibilitychange", release);
 }
 
 async function recorded() {

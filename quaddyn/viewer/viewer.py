@@ -9,7 +9,7 @@ import webbrowser
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 
 import numpy as np
 import pinocchio as pin
@@ -26,6 +26,12 @@ from .markers import Markers
 from .recording import Recording
 from .scene import SLOT, Blob, Scene
 from .server import Server
+
+#: Velocity arrows are as long as the way in this time [s].
+_ARROW_TIME = 0.5
+#: How far above the centre of mass velocities are compared, and how far apart from each other [robot's length].
+_ABOVE, _APART = 0.3, 0.06
+_NOTHING: Mapping[str, Array] = MappingProxyType({})
 
 
 class Viewer:
@@ -120,6 +126,11 @@ class Viewer:
         """Number of browser pages that are connected."""
         return 0 if self._server is None else self._server.clients
 
+    @property
+    def keys(self) -> frozenset[str]:
+        """Those of `KEYS` that are held down on a live page, such as "KeyW", by their place on the keyboard."""
+        return frozenset() if self._server is None else self._server.keys
+
     def wait(self, timeout: float | None = None) -> bool:
         """Blocks until a browser shows the page, at most `timeout` [s]; returns whether one does."""
         return self._live.wait(timeout)
@@ -143,6 +154,8 @@ class Viewer:
         contacts: Iterable[TouchingPoint] = (),
         support: bool = False,
         points: Mapping[str, ArrayLike] | None = None,
+        curves: Mapping[str, ArrayLike] | None = None,
+        wanted: ArrayLike | None = None,
         text: str | None = None,
         time: float | None = None,
     ) -> None:
@@ -162,6 +175,9 @@ class Viewer:
             support: draws the support polygon: around the contacts, or else around the feet with a force, or else
                 around all feet.
             points: {any name: (3,)} drawn as balls, such as a target; world [m].
+            curves: {any name: (n, 3)} drawn as lines through these points, such as a foot's way to come; world [m].
+            wanted: (3,) velocity that the centre of mass should have, world [m/s]: a blue arrow above the robot, with
+                that of `v` in green below it for comparison.
             text: shown in the page's corner.
             time: the caller's clock [s] for the recording; None: 1 / fps after the last frame.
 
@@ -185,11 +201,13 @@ class Viewer:
         if time is not None and not np.isfinite(number("time", time)):
             raise ArgumentError(f"time: expected a finite number, got {time}")
         balls = {name: _vector(f"points[{name!r}]", p, (3,)) for name, p in (points or {}).items()}
+        ways = {name: _rows(f"curves[{name!r}]", c) for name, c in (curves or {}).items()}
+        goal = None if wanted is None else _vector("wanted", wanted, (3,))
         around = None
         if support:
             loaded = [name for name in self.robot.feet if name in wrenches and wrenches[name].any()]
             around = tuple(loaded or self.robot.feet)
-        poses = self._poses(q, velocity, wrenches, com, coned, friction, balls, contacts, cones, around)
+        poses = self._poses(q, velocity, wrenches, com, coned, friction, balls, contacts, cones, around, ways, goal)
         self._send(poses, text or "")
         self._recording.add(time, poses, text or "")
 
@@ -271,6 +289,8 @@ class Viewer:
         contacts: tuple[TouchingPoint, ...] = (),
         cones: bool = False,
         around: tuple[str, ...] | None = None,
+        curves: Mapping[str, Array] = _NOTHING,
+        wanted: Array | None = None,
     ) -> NDArray[np.float32]:
         """Every slot's pose (n, 10) at this instant; makes slots for markers that are new."""
         model, data, markers, scale = self.robot.model, self._data, self._markers, self.newtons_per_meter
@@ -302,13 +322,19 @@ class Viewer:
             shown.update(markers.polygon(_hull(np.array(touched).reshape(-1, 3))))
         for name, point in points.items():
             shown.update(markers.point(name, point))
+        for name, curve in curves.items():
+            shown.update(markers.curve(name, curve))
         for name, index in self._frames.items():
             shown.update(markers.triad(name, pin.SE3ToXYZQUAT(data.oMf[index])))
         if v is None:
             center = pin.centerOfMass(model, data, q, False).copy()
         else:
             center = pin.centerOfMass(model, data, q, v, False).copy()
-            shown.update(markers.arrow("velocity", "com", center, 0.5 * data.vcom[0]))
+            above = np.array([0.0, 0.0, 0.0 if wanted is None else _ABOVE * self._figure.size])
+            shown.update(markers.arrow("velocity", "com", center + above, _ARROW_TIME * data.vcom[0]))
+        if wanted is not None:
+            above = np.array([0.0, 0.0, (_ABOVE + _APART) * self._figure.size])
+            shown.update(markers.arrow("wanted", "com", center + above, _ARROW_TIME * wanted))
         if com:
             shown.update(markers.center_of_mass(center))
         for name, (frame, way) in self._trails.items():
@@ -427,6 +453,11 @@ def _vector(name: str, value: ArrayLike, *shapes: tuple[int, ...]) -> Array:
     if not np.isfinite(array).all():
         raise ArgumentError(f"{name}: expected finite numbers, got {array}")
     return array
+
+
+def _rows(name: str, value: ArrayLike) -> Array:
+    rows = np.shape(value)[:1]
+    return _vector(name, value, (rows[0] if rows else 0, 3))
 
 
 def _friction(friction: float | Mapping[str, float], name: str) -> float:

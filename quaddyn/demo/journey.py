@@ -1,0 +1,218 @@
+"""`Journey`: one run of a quadruped, tick by tick, and what is measured of it."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+
+import numpy as np
+
+from ..dynamics import Dynamics, State
+from ..locomotion import LocomotionCommand, LocomotionController, Mode
+from ..simulation import Plant
+from ..urdf.tree import Array
+from .report import Check, DemoReport, cpu_name, round_trip, torque_ranges
+from .trace import Trace
+
+#: How long a push lasts [s].
+PUSH_TIME = 0.1
+#: After a push velocities do not count for so long [sqrt(l/g)].
+UPSET = 12.0
+#: Largest miss of the commanded velocity, and share of ticks whose command may lack its certificate.
+MISS, FLAGGED = 0.15, 0.01
+#: Every so many ticks a state is kept for `round_trip`; of those the last so many.
+EVERY, SAMPLES = 50, 500
+#: Every so many ticks a foot's place in the air is kept.
+FLOWN = 5
+STANDING = (Mode.STANDING, Mode.MOVING, Mode.RECOVERING)
+
+
+class Journey:
+    """Controller and plant in a loop, and every figure of it in running numbers: no run is too long.
+
+    Args:
+        controller: of the robot.
+        plant: that it moves in, with a period of which the controller's is a multiple.
+        wanted: (3,) velocity that the journey is judged by; ticks at other velocities do not count.
+        trace: gets every tick.
+
+    Attributes:
+        ticks: how many there were.
+        rose: when it first stood [s], None before.
+        flown: ways of the feet in the air from where they took off, (3,) points by foot [m].
+        heading: (3, 3) heading axes of the trunk in the world: x forward, y left, z up.
+    """
+
+    def __init__(
+        self, controller: LocomotionController, plant: Plant, wanted: Array, trace: Trace | None = None
+    ) -> None:
+        self.controller, self.plant, self.wanted, self.trace = controller, plant, wanted, trace
+        self.robot = robot = controller.robot
+        self.dynamics = Dynamics(robot)
+        self.heading = np.eye(3)
+        self.rose: float | None = None
+        self.flown: dict[str, list[Array]] = {}
+        self._base = robot.bodies[0].name
+        self._weight = controller.proportions.mass * controller.proportions.gravity
+        self._energy = plant.energy
+        self.ticks = self._flagged = self._fallen = self._bad = 0
+        self._lowest, self._highest = np.full(robot.nu, np.inf), np.full(robot.nu, -np.inf)
+        self._normal, self._height = (np.inf, -np.inf), (np.inf, -np.inf)
+        self._carried = self._deviation = self._physics = 0.0
+        self._outside = -np.inf
+        self._samples: deque[tuple[Array, Array, Array, dict[str, Array]]] = deque(maxlen=SAMPLES)
+        self._recent: deque[Array] = deque()
+        self._cycle, self._cycles = np.zeros(3), 0
+        self._steady: list[Array] = []
+        self._control_time = self._plant_time = 0.0
+        self._counts_from = 0.0
+
+    def push(self, force: float) -> None:
+        """Push the base to the left from now on [N]; for a while velocities do not count."""
+        self.plant.push(self._base, force * self.heading[:, 1], duration=PUSH_TIME)
+        self._counts_from = self.plant.time + UPSET * self.controller.proportions.time
+        if self.trace is not None:
+            self.trace.events.setdefault("push", []).append(self.plant.time)
+
+    def tick(self, velocity: Array) -> LocomotionCommand:
+        """Control once, measure, and let the plant go on.
+
+        Args:
+            velocity: (3,) commanded now; nothing is commanded before it stands.
+        """
+        plant, controller = self.plant, self.controller
+        begin = time.perf_counter()
+        s = self.dynamics.update(np.array(plant.q), np.array(plant.v))
+        command = controller.compute(s, velocity if self.rose is not None else np.zeros(3))
+        middle = time.perf_counter()
+        if self.rose is None and command.mode in STANDING:
+            self.rose = plant.time
+        self._observe(s, command)
+        after = time.perf_counter()
+        for _ in range(round(controller.dt / plant.dt)):
+            plant.step(command.tau)
+        self._plant_time += time.perf_counter() - after
+        self._control_time += middle - begin
+        return command
+
+    def _observe(self, s: State, command: LocomotionCommand) -> None:
+        plant, robot = self.plant, self.robot
+        forces, tau = plant.contact_forces, plant.tau
+        felt = np.array([forces[foot] for foot in robot.feet])
+        R = s.placement(self._base).rotation @ self.controller.proportions.heading
+        forward = np.array([R[0, 0], R[1, 0], 0.0])
+        forward /= max(float(np.linalg.norm(forward)), 1e-9)
+        self.heading = np.column_stack((forward, np.cross([0.0, 0.0, 1.0], forward), [0.0, 0.0, 1.0]))
+        velocity = np.array([*(self.heading.T @ s.com_velocity)[:2], s.velocity(self._base)[5]])
+
+        self._fallen += command.mode is Mode.FALLEN
+        self._flagged += not command.ok
+        self._bad += plant.status == "inaccurate"
+        np.minimum(self._lowest, tau, out=self._lowest)
+        np.maximum(self._highest, tau, out=self._highest)
+        self._normal = _widened(self._normal, float(felt[:, 2].min()), float(felt[:, 2].max()))
+        height = float(s.placement(self._base).translation[2])
+        self._height = _widened(self._height, height, height)
+        carried = float(felt[:, 2].sum()) / self._weight
+        self._carried += carried
+        self._deviation = max(self._deviation, abs(carried - 1.0))
+        outside = np.hypot(felt[:, 0], felt[:, 1]) - plant.friction * felt[:, 2]
+        self._outside = max(self._outside, float(outside.max()))
+        self._keep_pace(command, velocity)
+        self.flown = {foot: self.flown.get(foot, []) for foot in command.swings}
+        if self.ticks % FLOWN == 0:
+            for foot, swing in command.swings.items():
+                self.flown[foot].append(swing.position.copy())
+        whole = command.whole_body
+        if whole is not None:
+            load = s.M @ whole.acceleration + s.h
+            for name, force in whole.forces.items():
+                J = s.jacobian(name)
+                lever = np.array([0.0, 0.0, -robot.legs[name].foot.radius])
+                load -= J[:3].T @ force + J[3:].T @ np.cross(lever, force)
+            self._physics = max(self._physics, float(np.abs(load[:6]).max()))
+        if self.ticks % EVERY == 0:
+            self._samples.append((s.q.copy(), s.v.copy(), tau, forces))
+        if self.trace is not None:
+            self.trace.add(plant.time, tau, felt, float(s.com[2]), command.velocity, velocity)
+        self.ticks += 1
+
+    def _keep_pace(self, command: LocomotionCommand, velocity: Array) -> None:
+        """Means of the velocity over whole cycles of the gait: within one the trunk sways."""
+        clock, controller = self.controller.clock, self.controller
+        ticks = max(1, round(clock.period / controller.dt))
+        self._recent.append(velocity)
+        while len(self._recent) > ticks:
+            self._recent.popleft()
+        steady = command.mode is Mode.MOVING and clock.phase > 2.0 and self.plant.time >= self._counts_from
+        if not (steady and np.abs(command.velocity - self.wanted).max() < 1e-9):
+            self._cycle, self._cycles = np.zeros(3), 0
+            return
+        self._cycle, self._cycles = self._cycle + velocity, self._cycles + 1
+        if self._cycles == ticks:
+            self._steady.append(self._cycle / ticks)
+            self._cycle, self._cycles = np.zeros(3), 0
+
+    def text(self, command: LocomotionCommand) -> str:
+        """For the page's corner: what it does, whom it stands on, how well it follows, and what holds it back."""
+        clock, whole = self.controller.clock, command.whole_body
+        phase = f", phase {clock.phase % 1.0:.2f}" if clock.running else ""
+        gait = f"{clock.gait.name}: " if clock.running else ""
+        is_now = np.mean(self._recent, axis=0).tolist()
+        shown = "{:+.2f} m/s forward, {:+.2f} to the left, {:+.2f} rad/s"
+        lines = [
+            f"{gait}{command.mode.value}{phase}; on the ground: {' '.join(command.contacts) or 'nobody'}",
+            "commanded (blue): " + shown.format(*command.velocity.tolist()),
+            "measured (green): " + shown.format(*is_now),
+        ]
+        if whole is not None:
+            active = whole.levels[0].active
+            more = f" and {len(active) - 3} more" if len(active) > 3 else ""
+            lines.append("at its limit: " + (", ".join(active[:3]) + more if active else "nothing"))
+        return "\n".join(lines)
+
+    def report(self, gait: str) -> DemoReport:
+        """The figures, and the verdict on each."""
+        robot, plant, p, ticks = self.robot, self.plant, self.controller.proportions, self.ticks
+        checks: dict[str, Check] = {}
+
+        def check(name: str, value: float, bound: float, unit: str) -> None:
+            checks[name] = Check(float(value), float(bound), bool(value <= bound), unit)
+
+        error, bound = round_trip(self.dynamics, list(self._samples))
+        check("RNEA(ABA(tau)) relative error", error, bound, "1")
+        check("ticks fallen", self._fallen, 0, "1")
+        check("equations of motion, base rows", self._physics / self._weight, 1e-8, "m g")
+        check("share of ticks without certificate", self._flagged / ticks, FLAGGED, "1")
+        check("force outside the friction cone", max(self._outside, 0.0) / self._weight, 1e-3, "m g")
+        check("steps of the plant solved badly", self._bad, 0, "1")
+        measured = None
+        if len(self._steady) >= 2:
+            measured = np.mean(self._steady, axis=0)
+            scale = max(float(np.hypot(*self.wanted[:2])), 0.1 * p.speed), max(abs(float(self.wanted[2])), 0.1 / p.time)
+            miss = np.abs(measured - self.wanted) / [scale[0], scale[0], scale[1]]
+            check("miss of the commanded velocity", miss.max(), MISS, "1")
+        return DemoReport(
+            robot=robot.name,
+            motion=gait,
+            seconds=plant.time,
+            steps=ticks,
+            cpu=cpu_name(),
+            steps_per_second=ticks / (self._control_time + self._plant_time),
+            plant_steps_per_second=round(self.controller.dt / plant.dt) * ticks / self._plant_time,
+            torques=torque_ranges(robot, self._lowest, self._highest),
+            normal_force=self._normal,
+            weight=self._weight,
+            weight_mean=self._carried / ticks,
+            weight_deviation=self._deviation,
+            base_height=self._height,
+            energy_change=float(plant.energy - self._energy),
+            work={},
+            checks=checks,
+            velocity=tuple(self.wanted.tolist()),
+            measured=None if measured is None else tuple(measured.tolist()),
+        )
+
+
+def _widened(bounds: tuple[float, float], low: float, high: float) -> tuple[float, float]:
+    return min(bounds[0], low), max(bounds[1], high)

@@ -1,0 +1,141 @@
+"""A run as a picture: torques between their limits, contact forces, velocity, height of the centre of mass."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError, QuaddynError
+from ..urdf.tree import Array
+from .report import joint_kinds
+from .trace import Trace
+
+KINDS = (".png", ".pdf", ".svg")
+#: More kinds of joints than these share one panel, in shares of their limits.
+PANELS = 4
+_COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#17becf")
+
+
+def check_plot(path: str | os.PathLike[str] | None) -> None:
+    """Refuses a picture that could not be drawn, before the run rather than after it.
+
+    Raises:
+        QuaddynError: matplotlib is not installed.
+        ArgumentError: the file's name ends in none of `KINDS`.
+    """
+    if path is None:
+        return
+    _figure_class()
+    if Path(path).suffix.lower() not in KINDS:
+        raise ArgumentError(f"plot: expected a file name that ends in {', '.join(KINDS)}, got {str(path)!r}")
+
+
+def _figure_class() -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise QuaddynError("matplotlib is not installed; pip install 'quaddyn[plot]' brings it") from None
+    return Figure
+
+
+def draw(trace: Trace, path: str | os.PathLike[str], *, title: str) -> None:
+    """Writes the picture of a run.
+
+    Args:
+        trace: of the run.
+        path: PNG, PDF or SVG.
+        title: over it.
+
+    Raises:
+        QuaddynError: matplotlib is not installed.
+        OSError: the file cannot be written.
+    """
+    robot, t = trace.robot, trace.times
+    kinds: dict[str, list[int]] = {}
+    for i, kind in enumerate(joint_kinds(robot)):
+        kinds.setdefault(kind, []).append(i)
+    steers = bool(np.isfinite(trace.wanted).any())
+    left = len(kinds) if len(kinds) <= PANELS else 1
+    right = 1 + bool(trace.feet) + steers
+    rows = int(np.lcm(left, right))
+    figure = _figure_class()(figsize=(14.0, 8.0), layout="constrained")
+    grid = figure.add_gridspec(rows, 2)
+    figure.suptitle(title)
+    first = None
+
+    def panel(column: int, place: int, count: int, label: str) -> Any:
+        nonlocal first
+        height = rows // count
+        axes = figure.add_subplot(grid[place * height : (place + 1) * height, column], sharex=first)
+        first = first or axes
+        axes.set_ylabel(label)
+        axes.grid(alpha=0.3)
+        axes.margins(x=0.0)
+        for word, times in trace.events.items():
+            for k, time in enumerate(times):
+                axes.axvline(time, color="0.3", linestyle=":", label=word if k == 0 else None)
+        if place == count - 1:
+            axes.set_xlabel("time [s]")
+        else:
+            axes.tick_params(labelbottom=False)
+        return axes
+
+    legs = {joint: name for name, leg in robot.legs.items() for joint in leg.joints}
+    colors = {name: _COLORS[i % len(_COLORS)] for i, name in enumerate((*robot.legs, *robot.actuated))}
+    if len(kinds) <= PANELS:
+        for place, (kind, columns) in enumerate(kinds.items()):
+            axes = panel(0, place, left, f"{kind}\ntorque [N m]")
+            for c in columns:
+                name = legs.get(robot.actuated[c], robot.actuated[c])
+                axes.plot(t, trace.tau[:, c], color=colors[name], linewidth=0.8, label=name)
+            limit = float(robot.effort_limits[columns].min())
+            if np.isfinite(limit):
+                for k, bound in enumerate((limit, -limit)):
+                    axes.axhline(bound, color="black", linestyle="--", label="limit" if k == 0 else None)
+            if place == 0:
+                _legend(axes)
+    else:
+        limits = robot.effort_limits
+        scale = np.where(np.isfinite(limits) & (limits > 0.0), limits, np.abs(trace.tau).max(axis=0, initial=1e-9))
+        axes = panel(0, 0, 1, "torque / limit (or largest)")
+        for c, joint in enumerate(robot.actuated):
+            axes.plot(t, trace.tau[:, c] / scale[c], linewidth=0.8, label=joint)
+        axes.set_ylim(-1.05, 1.05)
+        _legend(axes)
+
+    place = 0
+    if trace.feet:
+        axes, place = panel(1, place, right, "normal force [N]"), place + 1
+        for i, foot in enumerate(trace.feet):
+            axes.plot(t, trace.forces[:, i, 2], color=colors.get(foot), linewidth=0.8, label=foot)
+        _legend(axes)
+    if steers:
+        axes, place = panel(1, place, right, "velocity [m/s, rad/s]"), place + 1
+        for i, (word, color) in enumerate(zip(("forward", "leftward", "turning"), _COLORS, strict=False)):
+            axes.plot(t, _smooth(trace.velocity[:, i], t), color=color, linewidth=1.2, label=word)
+            axes.plot(t, trace.wanted[:, i], color=color, linestyle="--", linewidth=1.2)
+        axes.plot([], [], color="black", linestyle="--", label="commanded")
+        _legend(axes)
+    axes = panel(1, place, right, "height of the\ncentre of mass [m]")
+    axes.plot(t, trace.height, color=_COLORS[0])
+    figure.savefig(Path(path), dpi=110)
+
+
+def _legend(axes: Any) -> None:
+    """Above the panel, where it hides nothing."""
+    options = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
+    axes.legend(**options, ncols=8, fontsize="small", frameon=False)
+
+
+def _smooth(values: Array, times: Array, window: float = 0.1) -> Array:
+    """The mean over `window` [s] about every instant: the sway within a step is left out."""
+    if len(times) < 3:
+        return values
+    half = max(1, round(0.5 * window / float(times[1] - times[0])))
+    total = np.concatenate(([0.0], np.cumsum(np.nan_to_num(values))))
+    here = np.arange(len(values))
+    low, high = np.maximum(here - half, 0), np.minimum(here + half + 1, len(values))
+    return np.asarray((total[high] - total[low]) / (high - low))
