@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .jit import jit
+from .jit import inner, outlined
 
 EPS = 2.220446049250313e-16
 
@@ -16,7 +16,26 @@ EPS = 2.220446049250313e-16
 EVEN = 1e3
 
 
-@jit
+@inner
+def reflect(R, m, c, r, d, V, along):  # type: ignore[no-untyped-def]
+    """Turn m rows into the basis of the r reflectors from column c on."""
+    for k in range(c, c + r):
+        v = V[k]
+        for i in range(m):
+            along[i] = 0.0
+        for j in range(k, d):
+            a = 2.0 * v[j]
+            column = R[j]
+            for i in range(m):
+                along[i] += a * column[i]
+        for j in range(k, d):
+            a = v[j]
+            column = R[j]
+            for i in range(m):
+                column[i] -= a * along[i]
+
+
+@outlined("i8(f8[:,::1], i8, i8, i8, f8[::1], f8, f8[:,::1], i8[::1], f8[:,::1])")
 def factor(R, m, c, d, lengths, tolerance, V, pivots, left):  # type: ignore[no-untyped-def]
     """Pivoted Householder factorization of m rows in columns c to d, in place; how many are independent.
 
@@ -99,26 +118,7 @@ def factor(R, m, c, d, lengths, tolerance, V, pivots, left):  # type: ignore[no-
     return r
 
 
-@jit
-def reflect(R, m, c, r, d, V, along):  # type: ignore[no-untyped-def]
-    """Turn m rows into the basis of the r reflectors from column c on."""
-    for k in range(c, c + r):
-        v = V[k]
-        for i in range(m):
-            along[i] = 0.0
-        for j in range(k, d):
-            a = 2.0 * v[j]
-            column = R[j]
-            for i in range(m):
-                along[i] += a * column[i]
-        for j in range(k, d):
-            a = v[j]
-            column = R[j]
-            for i in range(m):
-                column[i] -= a * along[i]
-
-
-@jit
+@inner
 def reflect_back(z, c, r, d, V):  # type: ignore[no-untyped-def]
     """A vector ``z[c:d]`` out of the basis of r reflectors."""
     for k in range(c + r - 1, c - 1, -1):
@@ -131,7 +131,7 @@ def reflect_back(z, c, r, d, V):  # type: ignore[no-untyped-def]
             z[j] -= s * v[j]
 
 
-@jit
+@outlined("void(f8[:,::1], i8, i8, i8, i8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1], i8[::1])")
 def least_squares(R, m, c, r, pivots, lengths, rhs, y, T, order):  # type: ignore[no-untyped-def]
     """``y[c : c + r]`` with the least ``|R y - rhs|`` over m rows; the rows come from `factor`, of rank r.
 
@@ -217,7 +217,7 @@ def least_squares(R, m, c, r, pivots, lengths, rhs, y, T, order):  # type: ignor
         y[c + k] = s / y[c + k]
 
 
-@jit
+@inner
 def multipliers(R, c, r, pivots, gradient, out):  # type: ignore[no-untyped-def]
     """``out[i]`` of the pivot rows with ``sum_i R[c : c + r, i] out[i] = -gradient[c : c + r]``; destroys gradient."""
     for k in range(c + r - 1, c - 1, -1):

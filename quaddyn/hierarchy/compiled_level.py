@@ -11,25 +11,69 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled_factor import factor, least_squares, multipliers, reflect, reflect_back
-from .jit import jit
+from .compiled_rows import values
+from .compiled_work import (
+    CLEN,
+    CZ,
+    END,
+    GG,
+    HH,
+    HI,
+    HLEN,
+    HRHS,
+    INDEX,
+    KEPT,
+    LEFT,
+    LENGTH,
+    LIMIT,
+    LO,
+    MLEN,
+    MZ,
+    ORDER,
+    OWN,
+    PIVOTS,
+    R0,
+    RHS,
+    ROLE,
+    RR,
+    START,
+    TARGET,
+    TT,
+    VV,
+    WORK,
+    Y0,
+    YY,
+    ZN,
+    ZZ,
+)
+from .jit import inner, outlined
 
-KEPT = 1e-12
 INDEPENDENT = 1e-12
 SIGN = 1e-14
 
-# What a row of C is to the level being solved.
-LATER, LIMIT, OWN, FIXED = 0, 1, 2, 3
 
-
-@jit
-def equations(  # type: ignore[no-untyped-def]
-    d, m, Mz, r0, mlen, P, role, sides, Cz, y0, lo, hi, clen, tolerance, z, zn, lam, H, hlen, hrhs, R, length, rhs, V,
-    pivots, left, T, order, y, g, index,
-):  # fmt: skip
+@outlined(f"f8(i8, i8, i8, f8, i8, i8, i1[::1], f8[::1], {WORK})")
+def equations(d, m, P, tolerance, rows, bounds, sides, lam, B, U, N):  # type: ignore[no-untyped-def]
     """The optimum ``zn`` with the working set held, from z; stationarity.
 
-    `lam` takes the multipliers of held limits and the slacks of own rows, 0 elsewhere.
+    Args:
+        d: unknowns.
+        m: rows of the objective.
+        P: inequalities.
+        tolerance: of rank.
+        rows: matrix of the inequalities, CZ or CE.
+        bounds: the first of their vectors, Y0 or YE.
+        sides: (P,) working set.
+        lam: (P,) takes the multipliers of held limits and the slacks of own rows, 0 elsewhere.
+        B: matrices.
+        U: vectors.
+        N: integers.
     """
+    Mz, R, V, T, H, Cz = B[MZ], B[RR], B[VV], B[TT], B[HH], B[rows]
+    y0, lo, hi, clen = U[bounds], U[bounds + 1], U[bounds + 2], U[bounds + 3]
+    left, r0, mlen, length, rhs = U[LEFT : LEFT + 4], U[R0], U[MLEN], U[LENGTH], U[RHS]
+    hlen, hrhs, y, g, z, zn = U[HLEN], U[HRHS], U[YY], U[GG], U[ZZ], U[ZN]
+    pivots, order, role, index = N[PIVOTS], N[ORDER], N[ROLE], N[INDEX]
     h = 0
     for i in range(P):
         lam[i] = 0.0
@@ -111,21 +155,12 @@ def equations(  # type: ignore[no-untyped-def]
     return np.sqrt(stationarity)
 
 
-@jit
-def values(d, P, Cz, y0, z, out):  # type: ignore[no-untyped-def]
-    """``out = y0 + C Z z``."""
-    for i in range(P):
-        out[i] = y0[i]
-    for j in range(d):
-        a = z[j]
-        column = Cz[j]
-        for i in range(P):
-            out[i] += a * column[i]
-
-
-@jit
-def first_block(d, P, role, sides, Cz, y0, lo, hi, clen, reach, z, zn, at, end):  # type: ignore[no-untyped-def]
+@inner
+def first_block(d, P, reach, rows, bounds, sides, B, U, N):  # type: ignore[no-untyped-def]
     """How far the way from z to zn is open: (share, row that blocks or -1, side)."""
+    Cz, role = B[rows], N[ROLE]
+    y0, lo, hi, clen = U[bounds], U[bounds + 1], U[bounds + 2], U[bounds + 3]
+    z, zn, at, end = U[ZZ], U[ZN], U[START], U[END]
     length = 0.0
     for j in range(d):
         length += zn[j] * zn[j]
@@ -159,7 +194,7 @@ def first_block(d, P, role, sides, Cz, y0, lo, hi, clen, reach, z, zn, at, end):
     return best_share, best, best_side
 
 
-@jit
+@inner
 def worst_sign(P, role, sides, lo, hi, clen, size, scale, lam, lowest):  # type: ignore[no-untyped-def]
     """The row whose multiplier or slack has most the wrong sign, or the first such row if `lowest`; -1 if none."""
     best = -1
@@ -185,7 +220,7 @@ def worst_sign(P, role, sides, lo, hi, clen, size, scale, lam, lowest):  # type:
     return best
 
 
-@jit
+@inner
 def gradient_scale(m, target, mlen, P, role, sides, lo, hi, clen, size):  # type: ignore[no-untyped-def]
     """Size of the terms of the objective's gradient."""
     scale = 1e-300
@@ -197,12 +232,15 @@ def gradient_scale(m, target, mlen, P, role, sides, lo, hi, clen, size):  # type
     return scale
 
 
-@jit
-def rounds(  # type: ignore[no-untyped-def]
-    d, m, Mz, r0, target, mlen, P, role, sides, Cz, y0, lo, hi, clen, tolerance, reach, cap, z, zn, lam, H, hlen, hrhs,
-    R, length, rhs, V, pivots, left, T, order, y, g, index, at, end,
-):  # fmt: skip
-    """Active-set rounds from a z that keeps the limits; ends with the optimum in z: (ended, rounds, kkt)."""
+@outlined(f"Tuple((b1, i8, f8))(i8, i8, i8, f8, f8, i8, i8, i8, i1[::1], f8[::1], {WORK})")
+def rounds(d, m, P, tolerance, reach, cap, rows, bounds, sides, lam, B, U, N):  # type: ignore[no-untyped-def]
+    """Active-set rounds from a z that keeps the limits; ends with the optimum in z: (ended, rounds, kkt).
+
+    Arguments as of `equations`, the size of x and how many rounds at most.
+    """
+    Cz, role = B[rows], N[ROLE]
+    y0, lo, hi, clen = U[bounds], U[bounds + 1], U[bounds + 2], U[bounds + 3]
+    target, mlen, z, zn, at = U[TARGET], U[MLEN], U[ZZ], U[ZN], U[START]
     stuck = 0
     count = 0
     size = reach
@@ -219,11 +257,8 @@ def rounds(  # type: ignore[no-untyped-def]
                 sides[i] = -1
     kkt = 0.0
     for _ in range(cap):
-        stationarity = equations(
-            d, m, Mz, r0, mlen, P, role, sides, Cz, y0, lo, hi, clen, tolerance, z, zn, lam, H, hlen, hrhs, R, length,
-            rhs, V, pivots, left, T, order, y, g, index,
-        )  # fmt: skip
-        share, row, side = first_block(d, P, role, sides, Cz, y0, lo, hi, clen, reach, z, zn, at, end)
+        stationarity = equations(d, m, P, tolerance, rows, bounds, sides, lam, B, U, N)
+        share, row, side = first_block(d, P, reach, rows, bounds, sides, B, U, N)
         if row >= 0:
             count += 1
             for j in range(d):
@@ -246,16 +281,12 @@ def rounds(  # type: ignore[no-untyped-def]
     return False, count, kkt
 
 
-@jit
-def trial(  # type: ignore[no-untyped-def]
-    d, m, Mz, r0, target, mlen, P, role, sides, Cz, y0, lo, hi, clen, tolerance, reach, z, zn, lam, H, hlen, hrhs, R,
-    length, rhs, V, pivots, left, T, order, y, g, index, at, end,
-):  # fmt: skip
+@outlined(f"Tuple((b1, f8))(i8, i8, i8, f8, f8, i1[::1], f8[::1], {WORK})")
+def trial(d, m, P, tolerance, reach, sides, lam, B, U, N):  # type: ignore[no-untyped-def]
     """Whether the given working set is the optimum's; then z is the optimum: (accepted, kkt)."""
-    stationarity = equations(
-        d, m, Mz, r0, mlen, P, role, sides, Cz, y0, lo, hi, clen, tolerance, z, zn, lam, H, hlen, hrhs, R, length, rhs,
-        V, pivots, left, T, order, y, g, index,
-    )  # fmt: skip
+    stationarity = equations(d, m, P, tolerance, CZ, Y0, sides, lam, B, U, N)
+    Cz, role = B[CZ], N[ROLE]
+    y0, lo, hi, clen, target, mlen, z, zn, end = U[Y0], U[LO], U[HI], U[CLEN], U[TARGET], U[MLEN], U[ZZ], U[ZN], U[END]
     size = 0.0
     for j in range(d):
         size += zn[j] * zn[j]
@@ -267,7 +298,7 @@ def trial(  # type: ignore[no-untyped-def]
             s = end[i] - bound
             if abs(s) > KEPT * (clen[i] * size + abs(bound)):
                 return False, 0.0
-    _share, row, _side = first_block(d, P, role, sides, Cz, y0, lo, hi, clen, reach, z, zn, at, end)
+    _share, row, _side = first_block(d, P, reach, CZ, Y0, sides, B, U, N)
     if row >= 0:
         return False, 0.0
     scale = gradient_scale(m, target, mlen, P, role, sides, lo, hi, clen, size)

@@ -7,45 +7,57 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled_level import KEPT, LIMIT, values
-from .jit import jit
+from .compiled_rows import values
+from .compiled_work import (
+    ACTIVE,
+    ALONG,
+    CLEN,
+    CZ,
+    HI,
+    HLEN,
+    HOLD,
+    JJ,
+    KEPT,
+    LIMIT,
+    LO,
+    MU,
+    RG,
+    ROLE,
+    START,
+    TWO,
+    WORK,
+    Y0,
+    ZZ,
+)
+from .jit import outlined
 
 #: A row is independent of the active ones if more than this share of its length is left of it.
 NEW = 1e-10
 
 
-@jit
-def nearest(  # type: ignore[no-untyped-def]
-    d, P, role, G, y0, lo, hi, clen, reach, u, sides, mu, J, R, active, glen, at, along, r
-):  # fmt: skip
+@outlined(f"Tuple((b1, i8))(i8, i8, f8, {WORK})")
+def nearest(d, P, reach, B, U, N):  # type: ignore[no-untyped-def]
     """The shortest u with ``lo <= y0 + G u <= hi`` for the limits; (found, rounds).
 
     Goldfarb and Idnani 1983, with the identity for a Hessian: from the unconstrained optimum the most violated limit
     joins, multipliers that would turn negative on the way leave.  Rows of J are orthonormal, the first ones span the
     active normals, ``normals = J[:q]^T R``.
 
+    Takes G from CZ, the values at 0 from Y0, bounds from LO and HI, what counts from ROLE; leaves u in ZZ, the active
+    rows in HOLD and their multipliers, >= 0, in MU.
+
     Args:
         d: unknowns.
         P: rows.
-        role: (P,) LIMIT where a row counts.
-        G: (>= d, >= P) columns of the rows.
-        y0: (P,).
-        lo: (P,).
-        hi: (P,).
-        clen: (P,) lengths of the rows in x, for what rounding allows.
-        reach: size of x.
-        u: (>= d,) takes the point.
-        sides: (P,) takes the active rows.
-        mu: (P,) takes their multipliers, >= 0.
-        J: (>= d, >= d) work.
-        R: (>= d, >= d) work.
-        active: (>= d,) work, integers.
-        glen: (P,) work.
-        at: (P,) work.
-        along: (>= d,) work.
-        r: (2, >= d) work.
+        reach: size of x, for what rounding allows.
+        B: matrices.
+        U: vectors.
+        N: integers.
     """
-    step, rate = r[0], r[1]
+    G, J, R = B[CZ], B[JJ], B[RG]
+    y0, lo, hi, clen, u, mu, glen, at, along = U[Y0], U[LO], U[HI], U[CLEN], U[ZZ], U[MU], U[HLEN], U[START], U[ALONG]
+    role, sides, active = N[ROLE], N[HOLD], N[ACTIVE]
+    step, rate = U[TWO], U[TWO + 1]
     for i in range(P):
         sides[i] = 0
         mu[i] = 0.0
@@ -179,7 +191,7 @@ def nearest(  # type: ignore[no-untyped-def]
     return False, count
 
 
-@jit
+@outlined("f8(f8[:,::1], i8, i8, i8, f8, f8[:,::1])")
 def triangle(M, m, first, last, scale, T):  # type: ignore[no-untyped-def]
     """Rows of a block: ``T[first:last, :last]`` with ``|T w| = scale |M w|`` for w in the block, what is before along.
 

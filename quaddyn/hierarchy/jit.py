@@ -1,20 +1,89 @@
-"""`jit`: numba, cached on disk where a cache can be written.  Importing this module imports numba."""
+"""Compiling: `jit` for what Python calls, `inner` for parts of it, `outlined` for parts that many others call.
+
+Everything is cached on disk where a cache can be written; where none can, it is compiled again in every process.
+Importing this module imports numba.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
+import llvmlite.binding
 import numba
+from llvmlite import ir
+from numba.core.cgutils import get_or_insert_function
+from numba.core.sigutils import normalize_signature
+from numba.extending import intrinsic
+
+#: Sums in any order (they are vectorized), NaN and infinities as they are.
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
+
+#: Arrays are borrowed: nothing is allocated, so no references are counted.
+BORROWED: dict[str, Any] = {"_nrt": False}
+
+#: For what Python never calls: half of a small function's code would be for reading its arguments.
+UNWRAPPED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+_outlined: list[Any] = []
 
 
 def jit(function: Callable[..., Any]) -> Any:
-    """`function` compiled, sums in any order (they are vectorized), NaN and infinities as they are.
+    """`function` compiled, to be called from Python and from compiled code."""
+    return _cached(numba.njit, function, OPTIONS)
 
-    Without a place to write its cache numba refuses to cache at all; then it compiles again in every process.
+
+def entry(function: Callable[..., Any]) -> Any:
+    """`jit` for a function that allocates no array."""
+    return _cached(numba.njit, function, OPTIONS | BORROWED | {"no_cfunc_wrapper": True})
+
+
+def inner(function: Callable[..., Any]) -> Any:
+    """`function` compiled as a part of every compiled function that calls it; it allocates no array."""
+    return _cached(numba.njit, function, OPTIONS | BORROWED | UNWRAPPED)
+
+
+def outlined(signature: str) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function once and on its own: compiled functions that call it jump to it.
+
+    numba compiles what a function calls anew as a part of that function, which multiplies with the depth of calls.
+    Outlined functions are linked by name instead, when their callers are compiled or loaded from the cache.  They are
+    compiled when they are defined, allocate no array, and raise nothing.
+
+    Args:
+        signature: as numba writes it, such as ``"f8(i8, f8[::1])"``.
     """
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        options = {k: v for k, v in (OPTIONS | BORROWED).items() if k != "nogil"}
+        native = _cached(lambda **given: numba.cfunc(signature, **given), function, options)
+        _outlined.append(native)  # its code must outlive every caller
+        symbol = f"{function.__module__}.{function.__qualname__}"
+        llvmlite.binding.add_symbol(symbol, native.address)
+        arguments, returned = normalize_signature(signature)  # type: ignore[no-untyped-call]
+        declared = returned(*arguments)
+
+        def jump(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+            value = context.get_value_type
+            kind = ir.FunctionType(value(returned), [value(argument) for argument in arguments])
+            target = get_or_insert_function(builder.module, kind, symbol)  # type: ignore[no-untyped-call]
+            return builder.call(target, values)
+
+        def call(_context: Any, *given: Any) -> Any:
+            return declared, jump
+
+        names = ["_context", *inspect.signature(function).parameters]
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        call.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])  # type: ignore[attr-defined]
+        return intrinsic(call)
+
+    return decorate
+
+
+def _cached(compiler: Callable[..., Any], function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Without a place to write its cache numba refuses to cache at all."""
     try:
-        return numba.njit(cache=True, **options)(function)
+        return compiler(cache=True, **options)(function)
     except RuntimeError:
-        return numba.njit(**options)(function)
+        return compiler(**options)(function)

@@ -73,8 +73,8 @@ class HierarchySolver:
         self._multipliers = np.zeros((K + 1, p))
         self._stats = np.zeros(compiled.RANKS + 2 * K + 2)
         most = max(n, *(a + b for a, b in shapes)) + n
-        self._floats = np.zeros(compiled.float_work(n, most, p))
-        self._ints = np.zeros(compiled.int_work(n, most, p), dtype=np.int64)
+        self._floats = np.zeros(compiled.float_work(n, most, p, K))
+        self._ints = np.zeros(compiled.int_work(n, most, p, K), dtype=np.int64)
 
     def load(self, levels: Sequence[Level]) -> None:
         """Copy whole levels into the buffers.

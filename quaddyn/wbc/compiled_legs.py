@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..hierarchy.jit import jit
+from ..hierarchy.jit import inner
 
 
-@jit
+@inner
 def rotation(x, y, z, w, R):  # type: ignore[no-untyped-def]
     """R (3, 3) of a unit quaternion."""
     R[0, 0] = 1.0 - 2.0 * (y * y + z * z)
@@ -24,7 +24,7 @@ def rotation(x, y, z, w, R):  # type: ignore[no-untyped-def]
     R[2, 2] = 1.0 - 2.0 * (x * x + y * y)
 
 
-@jit
+@inner
 def product(A, B, out):  # type: ignore[no-untyped-def]
     """``out = A B``, 3 x 3."""
     for i in range(3):
@@ -32,7 +32,7 @@ def product(A, B, out):  # type: ignore[no-untyped-def]
             out[i, j] = A[i, 0] * B[0, j] + A[i, 1] * B[1, j] + A[i, 2] * B[2, j]
 
 
-@jit
+@inner
 def cross_add(a, b, out):  # type: ignore[no-untyped-def]
     """``out += a x b``."""
     out[0] += a[1] * b[2] - a[2] * b[1]
@@ -40,7 +40,7 @@ def cross_add(a, b, out):  # type: ignore[no-untyped-def]
     out[2] += a[0] * b[1] - a[1] * b[0]
 
 
-@jit
+@inner
 def leg(  # type: ignore[no-untyped-def]
     q, v, iq, iv, placed, at, axes, foot, R0, p0, v0, w0, c0, origins, turns, state, work
 ):  # fmt: skip
@@ -122,7 +122,7 @@ def leg(  # type: ignore[no-untyped-def]
             R[i, 2] = h2 * e + z * along + (h0 * y - h1 * x) * s
 
 
-@jit
+@inner
 def point_jacobian(point, R0, p0, origins, turns, Jb, Jl):  # type: ignore[no-untyped-def]
     """Jacobian of a point of the last body: Jb (3, 6) of the base, in its own axes, Jl (3, 3) of the leg."""
     rx = point[0] - p0[0]
@@ -145,7 +145,7 @@ def point_jacobian(point, R0, p0, origins, turns, Jb, Jl):  # type: ignore[no-un
         Jl[2, j] = a * y - b * x
 
 
-@jit
+@inner
 def inverse3(A, out):  # type: ignore[no-untyped-def]
     """``out = A^-1``; ``|det A|`` over the product of its columns' lengths (0: singular, 1: orthogonal)."""
     c00 = A[1, 1] * A[2, 2] - A[1, 2] * A[2, 1]
@@ -170,10 +170,9 @@ def inverse3(A, out):  # type: ignore[no-untyped-def]
     return abs(det) / size
 
 
-@jit
-def log3(W, R, out):  # type: ignore[no-untyped-def]
-    """Rotation vector of ``W R^T``, W (9,) row by row, R (3, 3)."""
-    e = np.empty((3, 3))
+@inner
+def log3(W, R, out, e):  # type: ignore[no-untyped-def]
+    """Rotation vector of ``W R^T``, W (9,) row by row, R (3, 3); e (3, 3) is work."""
     for i in range(3):
         for j in range(3):
             e[i, j] = W[3 * i] * R[j, 0] + W[3 * i + 1] * R[j, 1] + W[3 * i + 2] * R[j, 2]
@@ -207,7 +206,7 @@ def log3(W, R, out):  # type: ignore[no-untyped-def]
         out[i] *= f
 
 
-@jit
+@inner
 def eliminate(B, G, n):  # type: ignore[no-untyped-def]
     """``G <- B^-1 G`` for B (6, 6), G (6, n), with pivoting by rows; smallest pivot over the largest."""
     least = np.inf

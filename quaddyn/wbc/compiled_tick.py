@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..hierarchy.compiled import ENDED, RANKS, WORST, descend
-from ..hierarchy.jit import jit
+from ..hierarchy.jit import entry, inner
 from .compiled_legs import cross_add, eliminate, inverse3, leg, log3, point_jacobian, rotation
 
 # What `tick` returns.
@@ -40,7 +40,7 @@ TAU, ACCELERATION, FORCE, VIOLATION, KKT, ROWS, RANK = 0, 12, 30, 42, 43, 44, 45
 LEG_LEAST, BASE_LEAST = 1e-3, 1e-7
 
 
-@jit
+@inner
 def most_acceleration(room, v, fastest, a, h, recovery, viable):  # type: ignore[no-untyped-def]
     """Largest acceleration of a joint with `room` to its upper limit; see `JointBounds`."""
     high = min(a, (fastest - v) / h)
@@ -66,7 +66,7 @@ def most_acceleration(room, v, fastest, a, h, recovery, viable):  # type: ignore
     return max(high, -a)
 
 
-@jit
+@entry
 def tick(  # type: ignore[no-untyped-def]
     q, v, M, h, geometry, index, program, numbers, contacts, extra, last, guessed, tolerance, cap, working, answer, F,
     N, W,
@@ -113,8 +113,8 @@ def tick(  # type: ignore[no-untyped-def]
     K += 1  # the shortest (a, f), where freedom is left
 
     # Who decides what.
-    force = np.empty(4, dtype=np.int64)
-    joint = np.empty(4, dtype=np.int64)
+    force, joint = N[:4], N[4:8]
+    N = N[8:]
     n = 0
     made = 0
     for k in range(4):
@@ -180,6 +180,8 @@ def tick(  # type: ignore[no-untyped-def]
     at += 9
     vec = W[at : at + 12]
     at += 12
+    odd = W[at : at + 9].reshape(3, 3)
+    at += 9
 
     rotation(q[3], q[4], q[5], q[6], R0)
     for i in range(3):
@@ -367,7 +369,7 @@ def tick(  # type: ignore[no-untyped-def]
                 vec[1] = 0.0
                 vec[2] = 0.0
                 if z[0] != 0.0:
-                    log3(z[19:28], turn, vec)
+                    log3(z[19:28], turn, vec, odd)
                 for i in range(3):
                     if z[10 + i] == 0.0:
                         continue

@@ -125,8 +125,8 @@ class FastTick:
         self._last: Any = np.zeros((K + 1) * max(P, 1), dtype=np.int8)
         self._working: Any = np.zeros_like(self._last)
         self._answer = np.zeros(core.RANK + K)
-        self._floats = np.zeros(float_work(n, rows + P + 2 * n, P))
-        self._ints = np.zeros(2 * K + 2 + int_work(n, rows + P + 2 * n, P), dtype=np.int64)
+        self._floats = np.zeros(float_work(n, rows + P + 2 * n, P, K))
+        self._ints = np.zeros(2 * K + 10 + int_work(n, rows + P + 2 * n, P, K), dtype=np.int64)
         self._work = np.zeros(1000 + 40 * (n + 1) + rows * (n + 2) + P * (n + 2) + (K + 1) * P + 8 * K + 200)
         self._pattern: tuple[Any, ...] | None = None
         self._partial: list[int] = []

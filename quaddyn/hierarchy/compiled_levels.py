@@ -1,0 +1,299 @@
+"""Level by level, each within what those above it leave: a working set is tried, and else the active set's rounds run.
+
+Importing this module imports numba.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .compiled_factor import factor, reflect
+from .compiled_level import gradient_scale, rounds, trial
+from .compiled_rows import combine, gather, project, values
+from .compiled_work import (
+    CE,
+    CLEN,
+    CT,
+    CZ,
+    END,
+    ENDED,
+    EQUAL,
+    FIXED,
+    HE,
+    HI,
+    HOLD,
+    INDEX,
+    ITERATIONS,
+    KEPT,
+    LE,
+    LEFT,
+    LENGTH,
+    LIMIT,
+    LO,
+    MLEN,
+    MM,
+    MU,
+    MZ,
+    ONES,
+    OWN,
+    PATH,
+    PIVOTS,
+    PROBLEM,
+    QQ,
+    R0,
+    RANKS,
+    REACH,
+    ROLE,
+    RR,
+    TARGET,
+    VV,
+    WORK,
+    WORST,
+    Y0,
+    YE,
+    ZERO,
+    ZZ,
+)  # fmt: skip
+from .jit import inner, outlined
+
+TIED = 1e-8
+VIOLATED = 1e-10
+SPREAD = 1e3
+#: Share of the largest multiplier beyond which a row of the guess is taken to press on the guess's first level.
+HEAVY = 1e-4
+
+
+@outlined(f"i8(i8, i8, f8, f8, {PROBLEM}, f8[::1], {WORK})")
+def enter(k, q, damping, reach, A, b, w, C, ms, ps, x, B, U, N):  # type: ignore[no-untyped-def]
+    """Level k as seen from x in the freedom from q on: MZ, R0, CZ, Y0 and ROLE, z = 0; the number of its rows."""
+    n, K, P = x.shape[0], ms.shape[0] - 1, C.shape[0]
+    M, target, mlen, role, equal = B[MM], U[TARGET], U[MLEN], N[ROLE], N[EQUAL]
+    m = gather(k, A, b, w, C, ms, ps, B, U, N)
+    if damping > 0.0:
+        for i in range(n):
+            for j in range(n):
+                M[j, m + i] = 0.0
+            M[i, m + i] = damping
+            target[m + i] = 0.0
+            mlen[m + i] = damping
+        m += n
+    project(M, m, n, B[QQ], q, B[MZ])
+    combine(M, m, n, x, -1.0, target, U[R0])
+    if k < K:
+        for i in range(ps[k], ps[k + 1]):
+            role[i] = FIXED if equal[i] else OWN
+    project(B[CT], P, n, B[QQ], q, B[CZ])
+    values(n, P, B[CT], U[ZERO], x, U[Y0])
+    for j in range(n - q):
+        U[ZZ, j] = 0.0
+    return m
+
+
+@inner
+def propose(P, told, heaviest, sides, U, N):  # type: ignore[no-untyped-def]
+    """The working set to try: what was told of the level's limits, without light rows if there is a heaviest."""
+    lo, hi, clen, mu, role = U[LO], U[HI], U[CLEN], U[MU], N[ROLE]
+    for i in range(P):
+        v = told[i]  # may be what it writes to
+        sides[i] = 0
+        if role[i] == LIMIT or role[i] == OWN:
+            if (v > 0 and hi[i] < np.inf) or (v < 0 and lo[i] > -np.inf):
+                if heaviest < 0.0 or mu[i] * clen[i] > HEAVY * heaviest:
+                    sides[i] = v
+
+
+@outlined(f"Tuple((b1, i8, f8))(i8, i8, i8, f8, f8, i8, i1[::1], f8[::1], {WORK})")
+def evened(d, m, P, tolerance, size, cap, sides, lam, B, U, N):  # type: ignore[no-untyped-def]
+    """Rounds with rows of equal length: (whether everything can be kept, rounds, kkt).
+
+    If all can be kept the lengths of the rows mean nothing, and no digits are lost to long ones.
+    """
+    Mz, Cz, Ce, role = B[MZ], B[CZ], B[CE], N[ROLE]
+    r0, target, mlen, z, end = U[R0], U[TARGET], U[MLEN], U[ZZ], U[END]
+    le, he, ones = U[LE], U[HE], U[ONES]
+    for i in range(m):
+        s = 1.0 / mlen[i]
+        for j in range(d):
+            Mz[j, i] *= s
+        r0[i] *= s
+        target[i] *= s
+        mlen[i] = 1.0
+    for i in range(P):
+        s = 1.0 / U[CLEN, i] if U[CLEN, i] > 0.0 else 1.0
+        for j in range(d):
+            Ce[j, i] = Cz[j, i] * s
+        U[YE, i] = U[Y0, i] * s
+        le[i] = U[LO, i] * s
+        he[i] = U[HI, i] * s
+        ones[i] = U[CLEN, i] * s
+    done, count, kkt = rounds(d, m, P, tolerance, size, cap, CE, YE, sides, lam, B, U, N)
+    s = 0.0
+    for j in range(d):
+        s += z[j] * z[j]
+    far = size + np.sqrt(s)
+    for i in range(m):
+        s = r0[i]
+        for j in range(d):
+            s += Mz[j, i] * z[j]
+        if abs(s) > KEPT * (far + abs(target[i])):
+            done = False
+    values(d, P, Ce, U[YE], z, end)
+    for i in range(P):
+        if role[i] == OWN:
+            s = end[i]
+            room = KEPT * ones[i] * far
+            if s > he[i] + room + KEPT * abs(he[i]) or s < le[i] - room - KEPT * abs(le[i]):
+                done = False
+    return done, count, kkt
+
+
+@inner
+def uneven(m, P, U, N):  # type: ignore[no-untyped-def]
+    """Whether a level with inequalities of its own has rows of very different lengths."""
+    shortest = np.inf
+    longest = 0.0
+    mine = 0
+    for i in range(m):
+        shortest = min(shortest, U[MLEN, i])
+        longest = max(longest, U[MLEN, i])
+    for i in range(P):
+        if N[ROLE, i] == OWN and U[CLEN, i] > 0.0:
+            mine += 1
+            shortest = min(shortest, U[CLEN, i])
+            longest = max(longest, U[CLEN, i])
+    return mine > 0 and longest > SPREAD * shortest
+
+
+@outlined(f"i8(i8, i8, i8, i8, f8, f8, f8, i1[::1], f8[::1], {WORK})")
+def leave(n, q, m, P, tolerance, size, scale, sides, lam, B, U, N):  # type: ignore[no-untyped-def]
+    """The rank of the level with what it holds fixed; the basis turned, so that what follows it is still free."""
+    Mz, Cz, R = B[MZ], B[CZ], B[RR]
+    lo, hi, clen, length = U[LO], U[HI], U[CLEN], U[LENGTH]
+    role, hold, index = N[ROLE], N[HOLD], N[INDEX]
+    d = n - q
+    for i in range(m):
+        length[i] = U[MLEN, i]
+    fixed = 0
+    for i in range(P):
+        fix = False
+        if role[i] == LIMIT and sides[i] != 0:
+            fix = abs(lam[i]) * clen[i] > TIED * scale
+        elif role[i] == OWN:
+            if sides[i] != 0:
+                bound = hi[i] if sides[i] > 0 else lo[i]
+                fix = lam[i] * sides[i] > VIOLATED * (clen[i] * size + abs(bound))
+            role[i] = LIMIT
+        if fix:
+            role[i] = FIXED
+            index[fixed] = i
+            length[m + fixed] = clen[i]
+            fixed += 1
+        if sides[i] != 0:
+            hold[i] = sides[i]
+    for j in range(d):
+        to = R[j]
+        column = Mz[j]
+        for i in range(m):
+            to[i] = column[i]
+        for i in range(fixed):
+            to[m + i] = Cz[j, index[i]]
+    left = U[LEFT : LEFT + 4]
+    r = factor(R, m + fixed, 0, d, length, tolerance, B[VV], N[PIVOTS], left)
+    reflect(B[QQ][q:], n, 0, r, d, B[VV], left[3])
+    return r
+
+
+@outlined(
+    f"i8(i8, i8, b1, b1, b1, f8, f8, f8, i8, i8, {PROBLEM}, i1[:,::1], f8[::1], i1[:,::1], f8[:,::1], f8[::1], {WORK})"
+)
+def level(  # type: ignore[no-untyped-def]
+    k, q, found, foremost, guessed, tolerance, damping, heaviest, cap, patience, A, b, w, C, ms, ps, told, x, working,
+    lam, stats, B, U, N,
+):  # fmt: skip
+    """Level k solved from x in the freedom from q on: the rank that it takes.
+
+    Args:
+        k: which.
+        q: where its freedom begins in the basis.
+        found: whether HOLD has a guess of the working set.
+        foremost: whether k is the guess's first level.
+        guessed: else, whether `told` has one.
+        tolerance: of rank.
+        damping: of the level.
+        heaviest: largest multiplier of the guess.
+        cap: rounds at most.
+        patience: rounds at most before a guess is given up.
+        A: as `descend` says, and so b, w, C, ms and ps.
+        b: see there.
+        w: see there.
+        C: see there.
+        ms: see there.
+        ps: see there.
+        told: working sets to try.
+        x: (n,) where it starts and ends.
+        working: takes the working set.
+        lam: takes the multipliers.
+        stats: takes rank, kkt and whether rounds ended.
+        B: matrices.
+        U: vectors.
+        N: integers.
+    """
+    n, K, P = x.shape[0], ms.shape[0] - 1, C.shape[0]
+    role, hold, z = N[ROLE], N[HOLD], U[ZZ]
+    sides, multipliers = working[k], lam[k]
+    d = n - q
+    reach = stats[REACH]
+    s = 0.0
+    for i in range(n):
+        s += x[i] * x[i]
+    size = max(reach, np.sqrt(s))
+    m = enter(k, q, damping, reach, A, b, w, C, ms, ps, x, B, U, N)
+    done = False
+    kkt = 0.0
+    if found:
+        propose(P, hold, heaviest if foremost else -1.0, sides, U, N)
+    elif guessed:
+        propose(P, told[k], -1.0, sides, U, N)
+    if found or guessed:
+        done, kkt = trial(d, m, P, tolerance, size, sides, multipliers, B, U, N)
+    if not done:
+        stats[PATH] = 2.0
+        for i in range(P):
+            sides[i] = 0
+            if role[i] == LIMIT:
+                if found:
+                    sides[i] = hold[i]
+                elif k > 0:
+                    sides[i] = working[k - 1, i]
+        if damping == 0.0 and uneven(m, P, U, N):
+            done, count, kkt = evened(d, m, P, tolerance, size, cap, sides, multipliers, B, U, N)
+            stats[ITERATIONS] += count
+            if done:
+                for i in range(P):
+                    multipliers[i] = 0.0
+            else:
+                gather(k, A, b, w, C, ms, ps, B, U, N)
+                project(B[MM], m, n, B[QQ], q, B[MZ])
+                combine(B[MM], m, n, x, -1.0, U[TARGET], U[R0])
+    if not done:
+        done, count, kkt = rounds(d, m, P, tolerance, size, patience, CZ, Y0, sides, multipliers, B, U, N)
+        stats[ITERATIONS] += count
+        if not done:
+            stats[ENDED] = 0.0
+            if found:
+                return 0
+    s = 0.0
+    for j in range(d):
+        s += z[j] * z[j]
+    size = size + np.sqrt(s)
+    scale = gradient_scale(m, U[TARGET], U[MLEN], P, role, sides, U[LO], U[HI], U[CLEN], size)
+    stats[RANKS + K + 1 + k] = kkt
+    stats[WORST] = max(stats[WORST], kkt)
+    for j in range(d):
+        a = z[j]
+        basis = B[QQ, q + j]
+        for i in range(n):
+            x[i] += a * basis[i]
+    if damping > 0.0:
+        m -= n
+    return leave(n, q, m, P, tolerance, size, scale, sides, multipliers, B, U, N)

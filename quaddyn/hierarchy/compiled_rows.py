@@ -1,0 +1,91 @@
+"""A level's rows: put together, and seen from the freedom that is left.  Importing this module imports numba."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .compiled_work import EQUAL, LO, MLEN, MM, PROBLEM, TARGET, WORK
+from .jit import inner, outlined
+
+
+@outlined(f"i8(i8, {PROBLEM}, {WORK})")
+def gather(k, A, b, w, C, ms, ps, B, U, N):  # type: ignore[no-untyped-def]
+    """The objective's rows of level k, those of length 0 left out, in MM, TARGET and MLEN; how many."""
+    M, target, mlen, lo, equal = B[MM], U[TARGET], U[MLEN], U[LO], N[EQUAL]
+    n, K = A.shape[1], ms.shape[0] - 1
+    m = 0
+    if k == K:  # the shortest x
+        for i in range(n):
+            for j in range(n):
+                M[i, j] = 0.0
+            M[i, i] = 1.0
+            target[i] = 0.0
+            mlen[i] = 1.0
+        return n
+    for i in range(ms[k], ms[k + 1]):
+        root = np.sqrt(w[i])
+        s = 0.0
+        row = A[i]
+        for j in range(n):
+            s += row[j] * row[j]
+        s = root * np.sqrt(s)
+        if s > 0.0:
+            for j in range(n):
+                M[j, m] = root * row[j]
+            target[m] = root * b[i]
+            mlen[m] = s
+            m += 1
+    for i in range(ps[k], ps[k + 1]):
+        if equal[i]:
+            s = 0.0
+            for j in range(n):
+                M[j, m] = C[i, j]
+                s += C[i, j] * C[i, j]
+            if s > 0.0:
+                target[m] = lo[i]
+                mlen[m] = np.sqrt(s)
+                m += 1
+    return m
+
+
+@outlined("void(f8[:,::1], i8, i8, f8[:,::1], i8, f8[:,::1])")
+def project(M, m, n, Q, q, out):  # type: ignore[no-untyped-def]
+    """Columns of the m rows M in the basis ``Q[q:]``."""
+    for j in range(n - q):
+        to = out[j]
+        basis = Q[q + j]
+        for i in range(m):
+            to[i] = 0.0
+        for c in range(n):
+            a = basis[c]
+            if a != 0.0:
+                column = M[c]
+                for i in range(m):
+                    to[i] += a * column[i]
+
+
+@inner
+def combine(M, m, n, x, f, y0, out):  # type: ignore[no-untyped-def]
+    """``out = f (y0 - M x)`` over m rows."""
+    for i in range(m):
+        out[i] = y0[i]
+    for c in range(n):
+        a = x[c]
+        column = M[c]
+        for i in range(m):
+            out[i] -= a * column[i]
+    if f != 1.0:
+        for i in range(m):
+            out[i] *= f
+
+
+@inner
+def values(d, P, Cz, y0, z, out):  # type: ignore[no-untyped-def]
+    """``out = y0 + C Z z``."""
+    for i in range(P):
+        out[i] = y0[i]
+    for j in range(d):
+        a = z[j]
+        column = Cz[j]
+        for i in range(P):
+            out[i] += a * column[i]
