@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import pickle
+import sys
 import threading
 import weakref
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from random_trees import arm, random_robot, random_states
 
 import quaddyn as qd
-from quaddyn.kernels import llvm_body, llvm_ir, native
+from quaddyn.kernels import kernels, llvm_body, llvm_ir, native
 from quaddyn.kernels.graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, Graph
 from quaddyn.kernels.mechanism import Mechanism, angles, grouped, mechanism, turn_matrix
 from quaddyn.kernels.program import Program
@@ -602,6 +603,64 @@ def test_the_quick_way_is_taken_and_layout_is_tested(fast: qd.Kernels) -> None:
     assert type(fast.rnea).__name__ == "builtin_function_or_method"
     assert native.layout_as_expected(np.dtype(np.float64))
     assert "instructions" in (fast.rnea.__doc__ or "")
+
+
+def test_fitting_arrays_never_meet_python(
+    fast: qd.Kernels, go2: qd.Robot, states: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Single or batch, into a new array or `out`: nothing but the kernel runs, and references balance."""
+    every = qd.compile(go2, ("rnea", "crba", "aba"))
+    given = {"rnea": states, "crba": states[:1], "aba": states}
+    wanted = {name: getattr(every, name)(*x) for name, x in given.items()}
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("the slow way was taken")
+
+    monkeypatch.setattr(kernels.Operation, "__call__", never)
+    for name, arrays in given.items():
+        call = getattr(every, name)
+        for n in (None, 1, 7, 40):
+            these = [x[0].copy() if n is None else x[:n].copy() for x in arrays]
+            right = wanted[name][0 if n is None else slice(n)]
+            out = np.full_like(right, np.nan)
+            counts = [sys.getrefcount(x) for x in (out, *these)]
+            for _ in range(3):
+                assert call(*these, out=out) is out
+            assert counts == [sys.getrefcount(x) for x in (out, *these)]
+            assert np.array_equal(out, call(*these))
+            assert np.abs(out - right).max() <= 1e-12 * np.abs(right).max()
+
+
+def test_an_odd_target_is_left_to_the_slow_way(fast: qd.Kernels, states: Any) -> None:
+    """Whatever does not fit exactly, or lies partly on an argument, is dealt with or refused before it is written."""
+    q, v, a = states
+    wanted = fast.rnea(q, v, a)
+    memory = np.zeros(3 * v.size)
+    for shift in (0, 1, v.size - 1, v.size, v.size + 1):  # beside, across and right behind an argument
+        inside = memory[v.size : 2 * v.size].reshape(v.shape)
+        inside[:] = v
+        out = memory[shift : shift + v.size].reshape(v.shape)
+        assert np.array_equal(fast.rnea(q, inside, a, out=out), wanted)
+    n = len(q)
+    frozen = np.zeros((n, 18))
+    frozen.flags.writeable = False
+    swapped = np.zeros((n, 18), dtype=np.dtype(np.float64).newbyteorder())
+    wrong = (np.zeros((n + 1, 18)), np.zeros((n, 17)), np.zeros(18), np.zeros((1, n, 18)), frozen, swapped, None, [0.0])
+    for out in (*wrong[:-2], wrong[-1]):
+        before = np.array(out)
+        with pytest.raises(qd.ArgumentError, match="out"):
+            fast.rnea(q, v, a, out=out)
+        assert np.array_equal(np.array(out), before)
+    assert np.array_equal(fast.rnea(q, v, a, out=None), wanted)
+    with pytest.raises(qd.ArgumentTypeError, match="'a' is missing"):
+        fast.rnea(q, v, out=np.zeros((n, 18)))
+
+
+def test_another_binary_interface_of_numpy_is_not_touched(monkeypatch: pytest.MonkeyPatch, states: Any) -> None:
+    monkeypatch.setattr(native, "_ABI", 0x03000000)
+    fast = qd.compile(qd.load("go2"), "rnea")
+    assert type(fast.rnea).__name__ == "Kernel"
+    assert fast.rnea(*states).shape == states[1].shape
 
 
 def test_without_the_expected_layout_calls_go_the_safe_way(monkeypatch: pytest.MonkeyPatch, states: Any) -> None:

@@ -1,11 +1,11 @@
-"""LLVM IR of a program: one state, a batch in blocks of states, and the entry for calls from Python."""
+"""LLVM IR of a program: one state, a batch in blocks of states, and what surrounds them."""
 
 from __future__ import annotations
 
 import math
-from typing import Final
 
 from .llvm_body import Body
+from .llvm_call import call
 from .llvm_writer import BYTES, Target, Writer
 from .program import Program
 
@@ -21,7 +21,7 @@ def module(program: Program, target: Target) -> str:
     ]
     parts.append(_batch(program, target))
     if len(program.outputs) == 1:
-        parts.append(_call(program, target))
+        parts.append(call(program, target))
     parts.append(_declarations(target))
     return "\n\n".join(parts) + "\n"
 
@@ -169,162 +169,3 @@ def _padded_rest(names: list[str], sizes: list[int], n_in: int, target: Target) 
             f"  call void @llvm.memcpy.p0.p0.i64(ptr %from{k}, ptr %pad{k}, i64 %bytes{k}, i1 false)",
         ]
     return [*lines, "  ret i64 %bad3"]
-
-
-#: What `call` finds in its table of addresses.
-CONTEXT: Final = (
-    "ndarray",
-    "descr",
-    "PyArray_New",
-    "PyObject_Vectorcall",
-    "Py_DecRef",
-    "PyEval_SaveThread",
-    "PyEval_RestoreThread",
-)
-#: Batches from this size on let other Python threads run meanwhile.
-GIL_ROWS: Final = 64
-
-
-def _call(program: Program, target: Target) -> str:
-    """``call(self, args, nargs, kwnames)``: the quick path of a Python call, all else is left to `self`.
-
-    Quick are exactly as many positional arguments as there are inputs, all of them C-contiguous, aligned arrays of the
-    element type and of shape (size,), or all (n, size).  The result is a new array.  Offsets are those of
-    ``PyArrayObject_fields``; they are tested before this code is used.
-    """
-    n_in = len(program.inputs)
-    shape = program.outputs[0][1]
-    context = f"[{len(CONTEXT)} x ptr]"
-
-    def entry(name: str) -> str:
-        return f"getelementptr ({context}, ptr @context, i64 0, i64 {CONTEXT.index(name)})"
-
-    lines = [
-        f"@context = global {context} zeroinitializer, align 8",
-        "",
-        "define ptr @call(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) nounwind {",
-        "entry:",
-        f"  %dims = alloca [{len(shape) + 1} x i64], align 8",
-        f"  %right = icmp eq i64 %nargs, {n_in}",
-        "  %plain = icmp eq ptr %kwnames, null",
-        "  %go = and i1 %right, %plain",
-        "  br i1 %go, label %a0, label %slow",
-    ]
-    for k, (_, size) in enumerate(program.inputs):
-        lines += [
-            f"a{k}:",
-            f"  %slot{k} = getelementptr ptr, ptr %args, i64 {k}",
-            f"  %arg{k} = load ptr, ptr %slot{k}, align 8",
-            f"  %typeat{k} = getelementptr i8, ptr %arg{k}, i64 8",
-            f"  %type{k} = load ptr, ptr %typeat{k}, align 8",
-            f"  %ndarray{k} = load ptr, ptr {entry('ndarray')}, align 8",
-            f"  %isarray{k} = icmp eq ptr %type{k}, %ndarray{k}",
-            f"  br i1 %isarray{k}, label %b{k}, label %slow",
-            f"b{k}:",
-            f"  %ndat{k} = getelementptr i8, ptr %arg{k}, i64 24",
-            f"  %nd{k} = load i32, ptr %ndat{k}, align 4",
-            f"  %descrat{k} = getelementptr i8, ptr %arg{k}, i64 56",
-            f"  %descr{k} = load ptr, ptr %descrat{k}, align 8",
-            f"  %wanted{k} = load ptr, ptr {entry('descr')}, align 8",
-            f"  %isdescr{k} = icmp eq ptr %descr{k}, %wanted{k}",
-            f"  %flagsat{k} = getelementptr i8, ptr %arg{k}, i64 64",
-            f"  %flags{k} = load i32, ptr %flagsat{k}, align 4",
-            f"  %masked{k} = and i32 %flags{k}, 257",  # C_CONTIGUOUS | ALIGNED
-            f"  %isflat{k} = icmp eq i32 %masked{k}, 257",
-            f"  %shaped{k} = icmp eq i32 %nd{k}, " + ("%ndim" if k else "1"),
-        ]
-        if k == 0:
-            lines += [
-                "  %two = icmp eq i32 %nd0, 2",
-                "  %either = or i1 %shaped0, %two",
-                "  %ndim = select i1 %two, i32 2, i32 1",
-            ]
-        lines += [
-            f"  %ok{k} = and i1 %isdescr{k}, %isflat{k}",
-            f"  %fine{k} = and i1 %ok{k}, " + (f"%shaped{k}" if k else "%either"),
-            f"  br i1 %fine{k}, label %c{k}, label %slow",
-            f"c{k}:",
-            f"  %dimsat{k} = getelementptr i8, ptr %arg{k}, i64 32",
-            f"  %dim{k} = load ptr, ptr %dimsat{k}, align 8",
-            f"  %lastat{k} = getelementptr i64, ptr %dim{k}, i64 " + ("%back" if k else "%back0"),
-            f"  %last{k} = load i64, ptr %lastat{k}, align 8",
-            f"  %fits{k} = icmp eq i64 %last{k}, {size}",
-            f"  %rowsraw{k} = load i64, ptr %dim{k}, align 8",
-        ]
-        if k == 0:
-            at = lines.index(f"  %lastat{k} = getelementptr i64, ptr %dim{k}, i64 %back0")
-            lines.insert(at, "  %back0 = zext i1 %two to i64")
-            lines += ["  %rows = select i1 %two, i64 %rowsraw0, i64 1", "  %back = zext i1 %two to i64"]
-            lines += ["  %some = icmp sgt i64 %rows, 0", "  %good0 = and i1 %fits0, %some"]
-        else:
-            lines += [
-                f"  %mine{k} = select i1 %two, i64 %rowsraw{k}, i64 1",
-                f"  %same{k} = icmp eq i64 %mine{k}, %rows",
-                f"  %good{k} = and i1 %fits{k}, %same{k}",
-            ]
-        following = f"a{k + 1}" if k + 1 < n_in else "ready"
-        lines.append(f"  br i1 %good{k}, label %{following}, label %slow")
-    lines += ["ready:"]
-    for k in range(n_in):
-        lines += [
-            f"  %dataat{k} = getelementptr i8, ptr %arg{k}, i64 16",
-            f"  %data{k} = load ptr, ptr %dataat{k}, align 8",
-        ]
-    lines += ["  store i64 %rows, ptr %dims, align 8"]
-    for j, extent in enumerate(shape, start=1):
-        lines += [
-            f"  %extent{j} = getelementptr i64, ptr %dims, i64 {j}",
-            f"  store i64 {extent}, ptr %extent{j}, align 8",
-        ]
-    number = 12 if target.element == "double" else 11
-    rank = len(shape)
-    single_call = ", ".join([*(f"ptr %data{k}" for k in range(n_in)), "ptr %out"])
-    lines += [
-        "  %onestate = getelementptr i64, ptr %dims, i64 1",
-        "  %shape = select i1 %two, ptr %dims, ptr %onestate",
-        f"  %rank = select i1 %two, i32 {rank + 1}, i32 {rank}",
-        f"  %create = load ptr, ptr {entry('PyArray_New')}, align 8",
-        f"  %arraytype = load ptr, ptr {entry('ndarray')}, align 8",
-        f"  %result = call ptr %create(ptr %arraytype, i32 %rank, ptr %shape, i32 {number}, ptr null, ptr null, "
-        "i32 0, i32 0, ptr null)",
-        "  %failed = icmp eq ptr %result, null",
-        "  br i1 %failed, label %give, label %compute",
-        "give:",
-        "  ret ptr null",
-        "compute:",
-        "  %outat = getelementptr i8, ptr %result, i64 16",
-        "  %out = load ptr, ptr %outat, align 8",
-        "  br i1 %two, label %many, label %single",
-        "single:",
-        f"  %bad1 = call i64 @one_body({single_call})",
-        "  br label %judge",
-        "many:",
-        f"  %big = icmp uge i64 %rows, {GIL_ROWS}",
-        "  br i1 %big, label %release, label %hold",
-        "hold:",
-        f"  %bad2 = call i64 @batch(i64 %rows, {single_call})",
-        "  br label %judge",
-        "release:",
-        f"  %save = load ptr, ptr {entry('PyEval_SaveThread')}, align 8",
-        "  %state = call ptr %save()",
-        f"  %bad3 = call i64 @batch(i64 %rows, {single_call})",
-        f"  %restore = load ptr, ptr {entry('PyEval_RestoreThread')}, align 8",
-        "  call void %restore(ptr %state)",
-        "  br label %judge",
-        "judge:",
-        "  %bad = phi i64 [%bad1, %single], [%bad2, %hold], [%bad3, %release]",
-        "  %wrong = icmp ne i64 %bad, 0",
-        "  br i1 %wrong, label %drop, label %return",
-        "return:",
-        "  ret ptr %result",
-        "drop:",
-        f"  %decref = load ptr, ptr {entry('Py_DecRef')}, align 8",
-        "  call void %decref(ptr %result)",
-        "  br label %slow",
-        "slow:",
-        f"  %vectorcall = load ptr, ptr {entry('PyObject_Vectorcall')}, align 8",
-        "  %answer = call ptr %vectorcall(ptr %self, ptr %args, i64 %nargs, ptr %kwnames)",
-        "  ret ptr %answer",
-        "}",
-    ]
-    return "\n".join(lines)

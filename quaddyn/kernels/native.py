@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from .llvm_ir import CONTEXT
+from .llvm_call import CONTEXT
 from .llvm_writer import Target
 
-#: Address of PyArray_New in NumPy's C interface, which is stable within NumPy 2.
-_PYARRAY_NEW = 93
+#: The number of NumPy's binary interface that this code is written for, and the place of PyArray_New in it.
+_ABI, _PYARRAY_NEW = 0x02000000, 93
 _METH_FASTCALL_KEYWORDS = 0x80 | 0x02
 
 
@@ -253,11 +253,12 @@ def _addresses(dtype: np.dtype[Any]) -> dict[str, int] | None:
         for n in CONTEXT
         if n.startswith("Py") and n != "PyArray_New"
     }
-    return {"ndarray": id(np.ndarray), "descr": id(np.dtype(dtype)), "PyArray_New": api, **functions}
+    words = {"ndarray": np.ndarray, "descr": np.dtype(dtype), "out": sys.intern("out")}
+    return {**{n: id(x) for n, x in words.items()}, "PyArray_New": api, **functions}
 
 
 def layout_as_expected(dtype: np.dtype[Any]) -> bool:
-    """Whether type, data, rank, shape, descriptor and flags of an array lie where `llvm_ir` reads them."""
+    """Whether type, data, rank, shape, descriptor and flags of an array lie where `llvm_call` reads them."""
     for shape in ((3,), (4, 5)):
         x = np.zeros(shape, dtype=dtype)
         at = id(x)
@@ -291,7 +292,10 @@ def _numpy_api() -> int | None:
     table = get(capsule, None)
     if not table:
         return None
-    address = int((ctypes.c_void_p * (_PYARRAY_NEW + 1)).from_address(table)[_PYARRAY_NEW] or 0)
+    slots = (ctypes.c_void_p * (_PYARRAY_NEW + 1)).from_address(table)
+    if ctypes.CFUNCTYPE(ctypes.c_uint)(slots[0])() != _ABI:
+        return None
+    address = int(slots[_PYARRAY_NEW] or 0)
     # Tried before it is trusted.
     create = ctypes.PYFUNCTYPE(
         ctypes.py_object,
