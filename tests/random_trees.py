@@ -12,12 +12,12 @@ ALIGNED = ("1 0 0", "0 1 0", "0 0 1", "-1 0 0", "0 -1 0", "0 0 -1")
 TURNS = ("0 0 0", "1.5707963267948966 0 0", "0 -1.5707963267948966 0", "0 0 3.141592653589793")
 
 
-def random_tree(rng: np.random.Generator, joints: int) -> str:
-    """A URDF: joints about aligned and any axes, parallel and skew; chains and branches."""
+def random_tree(rng: np.random.Generator, joints: int, *, chain: bool = False) -> str:
+    """A URDF: joints about aligned and any axes, parallel and skew; chains and branches, or one chain."""
     parts = [f'<link name="b0">{inertial(int(rng.integers(1 << 30)))}</link>']
     for i in range(1, joints + 1):
         kind = rng.choice(KINDS, p=(0.5, 0.18, 0.22, 0.06, 0.04))
-        parent = f"b{i - 1 if rng.random() < 0.6 else rng.integers(i)}"
+        parent = f"b{i - 1 if chain or rng.random() < 0.6 else rng.integers(i)}"
         axis = rng.choice(ALIGNED) if rng.random() < 0.6 else " ".join(map(repr, rng.normal(size=3).tolist()))
         rpy = rng.choice(TURNS) if rng.random() < 0.6 else " ".join(map(repr, rng.uniform(-3, 3, 3).tolist()))
         xyz = [float(x) * bool(rng.random() < 0.6) for x in rng.normal(size=3) * 0.3]

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
-from random_trees import arm, random_robot, random_states
+from random_trees import arm, random_robot, random_states, random_tree
 
 import quaddyn as qd
-from quaddyn.kernels import kernels, llvm_body, llvm_ir, native
+from quaddyn.kernels import forward, kernels, llvm_body, llvm_ir, native, recipes
 from quaddyn.kernels.graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, Graph
 from quaddyn.kernels.mechanism import Mechanism, angles, grouped, mechanism, turn_matrix
 from quaddyn.kernels.program import Program
@@ -428,6 +428,44 @@ def test_long_rows_do_not_end_on_the_stack(monkeypatch: pytest.MonkeyPatch) -> N
             broken[-1, 3] = np.nan
             with pytest.raises(qd.ArgumentError, match=rf"a\[{n - 1}, 3\] = nan"):
                 fast.rnea(q[:n].copy(), v[:n].copy(), broken)
+
+
+@pytest.mark.parametrize("joints", (12, 20, 40))
+def test_long_chains_are_solved_by_articulated_bodies(joints: int) -> None:
+    """Forward dynamics takes the way of fewer operations; sparse factors grow faster than the chain."""
+    rng = np.random.default_rng(joints)
+    robot = qd.load(random_tree(rng, joints, chain=True), root="fixed", armature=0.02)
+    costs = {way: forward_cost(robot, way) for way in (forward.factors, forward.articulated)}
+    chosen = traced("aba", robot, Options()).operations
+    assert chosen.mul + chosen.add <= 1.001 * costs[forward.articulated]
+    assert costs[forward.articulated] < (0.9, 0.65, 0.4)[(12, 20, 40).index(joints)] * costs[forward.factors]
+    q, v, a = random_states(robot, rng, 5)
+    data = robot.model.createData()
+    tau = np.array([pin.rnea(robot.model, data, *x) for x in zip(q, v, a, strict=True)])
+    digits = 1e-13 * np.linalg.cond(qd.Dynamics(robot).crba(q[0]))
+    assert worst(qd.compile(robot, "aba").aba(q, v, tau), a) < digits
+
+
+@pytest.mark.parametrize("name", ("ur5", "rx90", "go2", "planar_3r"))
+def test_both_ways_of_forward_dynamics_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = qd.load(name, armature=0.03)
+    q, v, tau = random_states(robot, np.random.default_rng(1), 9)
+    monkeypatch.setenv("QUADDYN_CACHE", "")
+    answers = []
+    for way in (forward.factors, forward.articulated):
+        monkeypatch.setattr(recipes, "WAYS", (way,))
+        answers.append(qd.compile(robot, "aba").aba(q, v, tau))
+    assert worst(answers[0], answers[1]) < 1e-12
+    dynamics = qd.Dynamics(robot)
+    assert worst(answers[1], np.array([dynamics.aba(*x) for x in zip(q, v, tau, strict=True)])) < 1e-11
+
+
+def forward_cost(robot: qd.Robot, way: Any) -> int:
+    """Multiplications and additions of forward dynamics one way."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recipes, "WAYS", (way,))
+        counts = traced("aba", robot, Options()).operations
+    return counts.mul + counts.add
 
 
 # -- calls -------------------------------------------------------------------------------------------------------

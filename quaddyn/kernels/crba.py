@@ -1,33 +1,34 @@
-"""Joint-space inertia traced over a mechanism: composite rigid bodies with second moments, and its sparse factors.
+"""Joint-space inertia traced over a mechanism: composite rigid bodies with second moments.
 
 A composite's m, h, K are the sum over a subtree.  Under a unit acceleration of its own joint about z, force and moment
 are ``(-h_y, h_x, 0)`` and ``(-K_xz, -K_yz, K_xx + K_yy)``, which then climb to the root.
 
-Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, chapter 6 (composite rigid bodies, section 6.2; factors
-that keep the sparsity of branches, section 6.5).
+Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, section 6.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from .graph import Expr, Graph, Vector, cross, plus
-from .mechanism import SIZES, TURNING, Link, Mechanism
+from .mechanism import TURNING, Link, Mechanism
 from .rnea import Joints, Rotation, Wrench, joint_forces, raised
 
 Body = tuple[Expr, Vector, Vector]  # m, h, and K as xx, xy, xz, yy, yz, zz
 
 
-def composites(mechanism: Mechanism, at: Joints, parameters: Sequence[Sequence[Expr]]) -> list[Body]:
-    """Mass properties of every subtree, in the frame of its first link."""
-    out: list[Body] = [(p[0], list(p[1:4]), list(p[4:])) for p in parameters]
-    for i in range(len(out) - 1, -1, -1):
-        parent = mechanism.links[i].parent
-        if parent >= 0:
-            m, h, K = lifted(at.rotations[i], at.places[i], out[i])
-            M, H, S = out[parent]
-            out[parent] = M + m, plus(H, h), plus(S, K)
-    return out
+def bare(parameters: Sequence[Sequence[Expr]]) -> list[Body]:
+    """Mass properties of every link, without what hangs from it."""
+    return [(p[0], list(p[1:4]), list(p[4:])) for p in parameters]
+
+
+def lift(mechanism: Mechanism, at: Joints, bodies: list[Body], i: int) -> None:
+    """Add body i, to which all that hangs from it was added, to its parent."""
+    parent = mechanism.links[i].parent
+    if parent >= 0:
+        m, h, K = lifted(at.rotations[i], at.places[i], bodies[i])
+        M, H, S = bodies[parent]
+        bodies[parent] = M + m, plus(H, h), plus(S, K)
 
 
 def lifted(R: Rotation, r: Vector, body: Body) -> Body:
@@ -96,61 +97,30 @@ def unit_wrenches(graph: Graph, link: Link, body: Body, length: float) -> list[W
     return [*steps[:2], about[2]] if link.kind == "planar" else [*steps, *about]
 
 
+def climbed(mechanism: Mechanism, at: Joints, i: int, wrench: Wrench) -> Iterator[tuple[int, Expr]]:
+    """(index in tau, value): what joints from link i to the root feel of a wrench on it."""
+    while True:
+        yield from joint_forces(mechanism.links[i], *wrench, mechanism.length)
+        if mechanism.links[i].parent < 0:
+            return
+        wrench = raised(at.rotations[i], at.places[i], wrench)
+        i = mechanism.links[i].parent
+
+
 def crba(
     graph: Graph, mechanism: Mechanism, at: Joints, parameters: Sequence[Sequence[Expr]], rotors: Sequence[Expr]
 ) -> list[list[Expr]]:
     """M (nv, nv), both triangles; `rotors` (nv) adds to its diagonal."""
-    links, L = mechanism.links, mechanism.length
     zero = graph.constant(0.0)
     M = [[zero] * mechanism.nv for _ in range(mechanism.nv)]
-    for i, body in enumerate(composites(mechanism, at, parameters)):
-        link = links[i]
-        for k, wrench in enumerate(unit_wrenches(graph, link, body, L)):
-            column, j = link.v + k, i
-            while True:
-                for row, x in joint_forces(links[j], *wrench, L):
-                    if row <= column:
-                        M[row][column] = M[column][row] = x
-                if links[j].parent < 0:
-                    break
-                wrench = raised(at.rotations[j], at.places[j], wrench)
-                j = links[j].parent
+    bodies = bare(parameters)
+    for i in range(len(bodies) - 1, -1, -1):
+        lift(mechanism, at, bodies, i)
+    for i, link in enumerate(mechanism.links):
+        for column, wrench in enumerate(unit_wrenches(graph, link, bodies[i], mechanism.length), start=link.v):
+            for row, x in climbed(mechanism, at, i, wrench):
+                if row <= column:
+                    M[row][column] = M[column][row] = x
     for k, x in enumerate(rotors):
         M[k][k] = M[k][k] + x
     return M
-
-
-def ancestors(mechanism: Mechanism) -> list[list[int]]:
-    """Per entry of v those before it that move its link, nearest first."""
-    out: list[list[int]] = [[] for _ in range(mechanism.nv)]
-    for link in mechanism.links:
-        above: list[int] = []
-        if link.parent >= 0:
-            parent = mechanism.links[link.parent]
-            last = parent.v + SIZES[parent.kind][1] - 1
-            above = [last, *out[last]]
-        for k in range(link.v, link.v + SIZES[link.kind][1]):
-            out[k] = above
-            above = [k, *above]
-    return out
-
-
-def solved(mechanism: Mechanism, M: list[list[Expr]], b: Sequence[Expr]) -> Vector:
-    """``M^-1 b`` through ``M = L^T D L``, where L has the sparsity of the tree."""
-    H, above = [list(row) for row in M], ancestors(mechanism)
-    x, n = list(b), mechanism.nv
-    inverse: list[Expr] = [M[0][0]] * n
-    for k in range(n - 1, -1, -1):
-        inverse[k] = 1.0 / H[k][k]
-        factors = {i: H[k][i] * inverse[k] for i in above[k]}
-        for i in above[k]:
-            for j in [i, *above[i]]:
-                H[i][j] = H[i][j] - factors[i] * H[k][j]
-        for i in above[k]:
-            H[k][i] = factors[i]
-            x[i] = x[i] - factors[i] * x[k]
-    for k in range(n):
-        x[k] = x[k] * inverse[k]
-        for i in above[k]:
-            x[k] = x[k] - H[k][i] * x[i]
-    return x

@@ -293,7 +293,7 @@ def _numpy_api() -> int | None:
     if not table:
         return None
     slots = (ctypes.c_void_p * (_PYARRAY_NEW + 1)).from_address(table)
-    if ctypes.CFUNCTYPE(ctypes.c_uint)(slots[0])() != _ABI:
+    if not slots[0] or ctypes.CFUNCTYPE(ctypes.c_uint)(slots[0])() != _ABI:
         return None
     address = int(slots[_PYARRAY_NEW] or 0)
     # Tried before it is trusted.

@@ -9,9 +9,11 @@ from types import MappingProxyType
 from typing import Final
 
 from ..robot.robot import Robot
-from .crba import crba, solved
+from .crba import crba
 from .derivatives import directional, tangents
-from .graph import Expr, Graph, Vector
+from .factoring import live
+from .forward import articulated, factors
+from .graph import ADD, DIV, MUL, Expr, Graph, Vector
 from .kinematics import Place, drift, jacobian, place
 from .kinematics import loads as external
 from .mechanism import SIZES, Mechanism, in_unit, mechanism, usual_length
@@ -93,10 +95,14 @@ class Trace:
 
     def mass_matrix(self) -> list[Vector]:
         """M (nv, nv)."""
-        rotors = self.zeros(self.mechanism.nv)
+        return crba(self.graph, self.mechanism, self.at, self.parameters.inertia, self.diagonal())
+
+    def diagonal(self) -> Vector:
+        """Rotor inertia by degree of freedom."""
+        out = self.zeros(self.mechanism.nv)
         for k, x in self.rotors([self.graph.constant(1.0)] * self.mechanism.nv):
-            rotors[k] = x
-        return crba(self.graph, self.mechanism, self.at, self.parameters.inertia, rotors)
+            out[k] = x
+        return out
 
     def rotors(self, a: Sequence[Expr]) -> list[tuple[int, Expr]]:
         """(index, torque) that rotors take."""
@@ -131,9 +137,22 @@ def _crba(t: Trace) -> Outputs:
     return _matrix("M", t.mass_matrix())
 
 
+#: Additions that a division costs about as much time as.
+DIVISION: Final = 8
+#: Ways of solving for accelerations; the one of fewest operations is taken.
+WAYS: Final = (factors, articulated)
+
+
 def _aba(t: Trace) -> Outputs:
     h = t.inverse_dynamics(t.v, t.zeros(t.mechanism.nv), loaded=True)
-    return _vector("a", solved(t.mechanism, t.mass_matrix(), [x - y for x, y in zip(t.tau, h, strict=True)]))
+    left = [x - y for x, y in zip(t.tau, h, strict=True)]
+    ways = [way(t.graph, t.mechanism, t.at, t.parameters.inertia, t.diagonal(), left) for way in WAYS]
+    return _vector("a", min(ways, key=lambda results: _cost(t.graph, results)))
+
+
+def _cost(graph: Graph, results: Vector) -> int:
+    kinds = [graph.op[i] for i in live(graph, results)[0]]
+    return kinds.count(ADD) + kinds.count(MUL) + DIVISION * kinds.count(DIV)
 
 
 def _regressor(t: Trace) -> Outputs:

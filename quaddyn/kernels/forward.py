@@ -1,0 +1,213 @@
+"""Forward dynamics traced over a mechanism: ``M^-1 b``, by sparse factors or by articulated bodies.
+
+`factors` costs least where chains are short: composite inertias give the columns of M, which are eliminated as soon as
+they are known.  `articulated` never forms M and grows with the number of joints only, so that it wins on long chains.
+Both take b alone: bias forces are those of inverse dynamics, and what is left of either recursion is that at rest.
+
+Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, sections 6.5 (``M = L^T D L`` with the sparsity of
+branches) and 7.3 (articulated bodies).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .crba import bare, climbed, lift, turned, unit_wrenches
+from .graph import Expr, Graph, Vector, cross, plus
+from .mechanism import SIZES, TURNING, Link, Mechanism
+from .rnea import Joints, Rotation, Wrench, raised
+
+Parameters = Sequence[Sequence[Expr]]
+
+
+def ancestors(mechanism: Mechanism) -> list[list[int]]:
+    """Per entry of v those before it that move its link, nearest first."""
+    out: list[list[int]] = [[] for _ in range(mechanism.nv)]
+    for link in mechanism.links:
+        above: list[int] = []
+        if link.parent >= 0:
+            parent = mechanism.links[link.parent]
+            last = parent.v + SIZES[parent.kind][1] - 1
+            above = [last, *out[last]]
+        for k in range(link.v, link.v + SIZES[link.kind][1]):
+            out[k] = above
+            above = [k, *above]
+    return out
+
+
+def factors(
+    graph: Graph,
+    mechanism: Mechanism,
+    at: Joints,
+    parameters: Parameters,
+    rotors: Sequence[Expr],
+    b: Sequence[Expr],
+) -> Vector:
+    """``M^-1 b`` through ``M = L^T D L``, where L has the sparsity of the tree; `rotors` add to M's diagonal."""
+    zero, above, x, n = graph.constant(0.0), ancestors(mechanism), list(b), mechanism.nv
+    H = [[zero] * n for _ in range(n)]
+    inverse = [zero] * n
+    bodies = bare(parameters)
+    for i in range(len(mechanism.links) - 1, -1, -1):
+        link = mechanism.links[i]
+        own = range(link.v, link.v + SIZES[link.kind][1])
+        for column, wrench in zip(own, unit_wrenches(graph, link, bodies[i], mechanism.length), strict=True):
+            for row, value in climbed(mechanism, at, i, wrench):
+                if row <= column:
+                    H[column][row] = H[column][row] + value
+            H[column][column] = H[column][column] + rotors[column]
+        for k in reversed(own):
+            inverse[k] = 1.0 / H[k][k]
+            share = {j: H[k][j] * inverse[k] for j in above[k]}
+            for row in above[k]:
+                for column in [row, *above[row]]:
+                    H[row][column] = H[row][column] - share[row] * H[k][column]
+            for j in above[k]:
+                H[k][j] = share[j]
+                x[j] = x[j] - share[j] * x[k]
+        lift(mechanism, at, bodies, i)
+    for k in range(n):
+        x[k] = x[k] * inverse[k]
+        for j in above[k]:
+            x[k] = x[k] - H[k][j] * x[j]
+    return x
+
+
+@dataclass(eq=False)
+class Articulated:
+    """What a body with all that hangs from it resists accelerations with, about its origin in its axes.
+
+    Force ``C^T dw + M a`` and moment ``J dw + C a``, less `bias`.
+
+    Attributes:
+        J: moment of angular acceleration, symmetric, as xx, xy, xz, yy, yz, zz.
+        C: moment of linear acceleration, (3, 3) by rows.
+        M: force of linear acceleration, symmetric.
+        bias: force and moment that b and the joints below put on it.
+    """
+
+    J: Vector
+    C: list[Vector]
+    M: Vector
+    bias: Wrench
+
+
+@dataclass(frozen=True, eq=False)
+class Pivot:
+    """One degree of freedom taken out: its axis (linear, angular), its row of the inertia, and what drives it."""
+
+    axis: Wrench
+    row: Wrench
+    inverse: Expr
+    drive: Expr
+
+
+def articulated(
+    graph: Graph,
+    mechanism: Mechanism,
+    at: Joints,
+    parameters: Parameters,
+    rotors: Sequence[Expr],
+    b: Sequence[Expr],
+) -> Vector:
+    """``M^-1 b`` by articulated bodies; `rotors` add to M's diagonal."""
+    zero = graph.constant(0.0)
+    nothing = ([zero] * 3, [zero] * 3)
+    bodies = [_rigid(p, zero) for p in parameters]
+    pivots: dict[int, Pivot] = {}
+    for i in range(len(mechanism.links) - 1, -1, -1):
+        link, body = mechanism.links[i], bodies[i]
+        for k, axis in reversed(list(enumerate(axes(graph, link, mechanism.length), start=link.v))):
+            pivots[k] = _taken_out(body, axis, rotors[k], b[k])
+        if link.parent >= 0:
+            _hang(bodies[link.parent], body, at.rotations[i], at.places[i])
+    x = list(b)
+    motions: list[Wrench] = []
+    for i, link in enumerate(mechanism.links):
+        linear, angular = motions[link.parent] if link.parent >= 0 else nothing
+        linear = at.rotations[i].down(plus(linear, cross(angular, at.places[i])))
+        angular = at.rotations[i].down(angular)
+        for k in range(link.v, link.v + SIZES[link.kind][1]):
+            p = pivots[k]
+            x[k] = p.drive - (_inner(p.row[0], linear) + _inner(p.row[1], angular)) * p.inverse
+            linear = plus(linear, [x[k] * s for s in p.axis[0]])
+            angular = plus(angular, [x[k] * s for s in p.axis[1]])
+        motions.append((linear, angular))
+    return x
+
+
+def axes(graph: Graph, link: Link, length: float) -> list[Wrench]:
+    """Linear and angular velocity that each degree of freedom of a joint gives its link, in units of length."""
+    zero, one, unit = graph.constant(0.0), graph.constant(1.0), graph.constant(1.0 / length)
+    along = [([unit if j == k else zero for j in range(3)], [zero] * 3) for k in range(3)]
+    about = [([zero] * 3, [one if j == k else zero for j in range(3)]) for k in range(3)]
+    if link.kind in TURNING:
+        return [about[2]]
+    if link.kind == "prismatic":
+        return [([unit * float(d) for d in link.slide], [zero] * 3)]
+    return [*along[:2], about[2]] if link.kind == "planar" else [*along, *about]
+
+
+def _rigid(p: Sequence[Expr], zero: Expr) -> Articulated:
+    m, (x, y, z), (xx, xy, xz, yy, yz, zz) = p[0], p[1:4], p[4:]
+    return Articulated(
+        [yy + zz, -xy, -xz, xx + zz, -yz, xx + yy],
+        [[zero, -z, y], [z, zero, -x], [-y, x, zero]],
+        [m, zero, zero, m, zero, m],
+        ([zero] * 3, [zero] * 3),
+    )
+
+
+def _taken_out(body: Articulated, axis: Wrench, rotor: Expr, b: Expr) -> Pivot:
+    """Let one degree of freedom go: what resists is what is left of the body when it yields."""
+    s, w = axis
+    force = plus(_times(body.M, s), [_inner([row[k] for row in body.C], w) for k in range(3)])
+    moment = plus(_times(body.J, w), [_inner(row, s) for row in body.C])
+    inverse = 1.0 / (_inner(force, s) + _inner(moment, w) + rotor)
+    drive = (b - (_inner(body.bias[0], s) + _inner(body.bias[1], w))) * inverse
+    part = [x * inverse for x in force], [x * inverse for x in moment]
+    pairs = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
+    body.M = [x - part[0][i] * force[j] for x, (i, j) in zip(body.M, pairs, strict=True)]
+    body.J = [x - part[1][i] * moment[j] for x, (i, j) in zip(body.J, pairs, strict=True)]
+    body.C = [[body.C[i][j] - moment[i] * part[0][j] for j in range(3)] for i in range(3)]
+    if rotor.is_zero:  # nothing resists along an axis that yields freely: exactly zero, and not only up to rounding
+        for k in range(3):
+            along = [not x.is_zero for x in (*s, *w)]
+            if along == [j == k for j in range(6)]:
+                body.M = [rotor if k in pair else x for x, pair in zip(body.M, pairs, strict=True)]
+                body.C = [[rotor if j == k else x for j, x in enumerate(row)] for row in body.C]
+            if along == [j == 3 + k for j in range(6)]:
+                body.J = [rotor if k in pair else x for x, pair in zip(body.J, pairs, strict=True)]
+                body.C = [[rotor] * 3 if i == k else row for i, row in enumerate(body.C)]
+    body.bias = plus(body.bias[0], [drive * x for x in force]), plus(body.bias[1], [drive * x for x in moment])
+    return Pivot(axis, (force, moment), inverse, drive)
+
+
+def _hang(above: Articulated, body: Articulated, R: Rotation, r: Vector) -> None:
+    """Add a body to its parent."""
+    M, J = turned(R, body.M), turned(R, body.J)
+    columns = [R.up([row[k] for row in body.C]) for k in range(3)]
+    C = [R.up([column[k] for column in columns]) for k in range(3)]
+    full = [[M[0], M[1], M[2]], [M[1], M[3], M[4]], [M[2], M[4], M[5]]]
+    # A point at r accelerates with a + dw x r, and its force has the moment r x f.
+    shifted = [cross(r, column) for column in full]  # [r]x M by columns
+    new = [[C[i][j] + shifted[j][i] for j in range(3)] for i in range(3)]
+    first = [cross(r, row) for row in new]  # [r]x C'^T by columns
+    second = [cross(r, row) for row in C]
+    pairs = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
+    above.J = [x + y + first[j][i] + second[i][j] for x, y, (i, j) in zip(above.J, J, pairs, strict=True)]
+    above.C = [plus(x, y) for x, y in zip(above.C, new, strict=True)]
+    above.M = plus(above.M, M)
+    f, n = raised(R, r, body.bias)
+    above.bias = plus(above.bias[0], f), plus(above.bias[1], n)
+
+
+def _times(S: Sequence[Expr], x: Sequence[Expr]) -> Vector:
+    """A symmetric matrix, given by its upper triangle, times x."""
+    rows = [[S[0], S[1], S[2]], [S[1], S[3], S[4]], [S[2], S[4], S[5]]]
+    return [_inner(row, x) for row in rows]
+
+
+def _inner(x: Sequence[Expr], y: Sequence[Expr]) -> Expr:
+    return x[0] * y[0] + x[1] * y[1] + x[2] * y[2]
