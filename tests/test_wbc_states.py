@@ -18,6 +18,7 @@ def test_random_ticks_are_finite_balanced_and_optimal_or_flagged(name: str, coun
     assert tally.feasible > 0.4 * count
     assert tally.verified >= 0.995 * tally.feasible and tally.unflagged == 0
     assert tally.violation <= 1e-7
+    assert tally.proved >= 0.995 * tally.infeasible
 
 
 def test_the_judge_sees_an_answer_that_is_not_optimal() -> None:

@@ -17,87 +17,32 @@ generation*, IJRR 2014; primal active sets: Nocedal and Wright, *Numerical Optim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .factor import RowFactor, row_factor
-from .level import UNBOUNDED, Array, Level
+from .inequalities import KEPT, VIOLATED, Rows, Sides
+from .level import Array, Level
 from .solution import BOTH, HierarchySolution, LevelSolution, signed_violation
 
-#: An inequality is kept if it is violated by no more than this share of the size of its terms, |C| |x| + |bound|.
-KEPT = 1e-12
-#: And it counts as violated for good, reported and left to the levels below as it is, beyond this share.
-VIOLATED = 1e-10
 #: Rows of the working set are held independent beyond this relative remainder.
 INDEPENDENT = 1e-12
 #: A multiplier has the wrong sign beyond this share of the size of the gradient's terms.
 SIGN = 1e-14
 #: A limit is tied to its bound for good where its multiplier exceeds this share.
 TIED = 1e-8
+#: Where it presses less, it is no limit to the levels below if it lies in what is decided already, to within this.
+SPENT, ROUNDING = 1e-7, 1e-12
+#: Share of the largest conceivable gradient that the certificate's unit does not fall below.
+FLOOR = 1e-4
 #: Where the way began this many times farther out than it ended, what was let pass as rounding there is looked at
 #: again from here, up to so many times: nearly singular equalities alone may lead very far.
 FAR, AGAIN = 1e1, 3
 #: Rows whose lengths differ by more than this are first tried at equal lengths: squares leave 1e-16 only so far.
 SPREAD = 1e3
-
-Sides = NDArray[np.int8]
-
-
-@dataclass(slots=True)
-class _Rows:
-    """All inequalities of all levels, stacked."""
-
-    C: Array
-    lower: Array
-    upper: Array
-    equal: NDArray[np.bool_]  # bounds that meet or cross: an equation at their middle
-    lengths: Array
-    level: NDArray[np.intp]
-    reach: float = 0.0  # a length that x had on the way: what rounding is measured by where x itself is near zero
-
-    @staticmethod
-    def stack(levels: Sequence[Level]) -> _Rows:
-        C = np.vstack([level.C for level in levels])
-        lower = np.concatenate([level.lower for level in levels])
-        upper = np.concatenate([level.upper for level in levels])
-        lower = np.where(lower <= -UNBOUNDED, -np.inf, lower)
-        upper = np.where(upper >= UNBOUNDED, np.inf, upper)
-        equal = np.isfinite(lower) & np.isfinite(upper)
-        equal[equal] = upper[equal] <= lower[equal] + 4e-16 * np.abs(lower[equal])
-        middle = 0.5 * (lower[equal] + upper[equal])
-        lower[equal] = upper[equal] = middle
-        which = np.repeat(np.arange(len(levels)), [len(level.C) for level in levels])
-        return _Rows(C, lower, upper, equal, np.linalg.norm(C, axis=1), which)
-
-    def unit(self) -> _Rows:
-        """The same inequalities with rows of length 1."""
-        d = np.where(self.lengths > 0.0, self.lengths, 1.0)
-        return replace(
-            self, C=self.C / d[:, None], lower=self.lower / d, upper=self.upper / d, lengths=self.lengths / d
-        )
-
-    def bound(self, rows: NDArray[np.intp], sides: Sides) -> Array:
-        return np.where(sides[rows] > 0, self.upper[rows], self.lower[rows])
-
-    def slack(self, x: Array, rows: NDArray[np.intp], kept: float = KEPT) -> Array:
-        """How far each row is above its upper (> 0) or below its lower bound (< 0), 0 where it is kept."""
-        y = self.C[rows] @ x
-        over, under = y - self.upper[rows], self.lower[rows] - y
-        allowed = self.allowance(x, rows, kept)
-        return np.where(over > allowed(self.upper), over, np.where(under > allowed(self.lower), -under, 0.0))
-
-    def allowance(self, x: Array, rows: NDArray[np.intp], kept: float = KEPT) -> Callable[[Array], Array]:
-        """By how much rounding alone may have violated each row, for a given array of bounds."""
-        size = self.lengths[rows] * max(float(np.linalg.norm(x)), self.reach)
-
-        def of(bound: Array) -> Array:
-            b = np.abs(bound[rows])
-            return kept * (size + np.where(np.isfinite(b), b, 0.0))
-
-        return of
 
 
 @dataclass(slots=True)
@@ -106,15 +51,15 @@ class _Step:
 
     x: Array
     multipliers: Array  # of all rows, for this level's objective
-    stationarity: float
-    scale: float
+    kkt: float
+    scale: float  # what the gradient's terms can sum up to
 
 
 @dataclass(slots=True)
 class _Level:
     """One level's least-squares problem and its solve."""
 
-    rows: _Rows
+    rows: Rows
     M: Array  # weighted equalities and own rows with equal bounds
     target: Array
     own: NDArray[np.intp]
@@ -148,7 +93,8 @@ class _Level:
             lengths = np.concatenate([lengths, np.full(n, self.damping)])
         free = row_factor(M @ N, lengths, self.rank_tolerance)
         x = x + N @ free.least_squares(target - M @ x)
-        return self._certify(x, M, target, lengths, held, soft, H)
+        decided = np.hstack([H.range, H.null @ free.range])
+        return self._certify(x, M, target, lengths, held, soft, H, decided)
 
     def _certify(
         self,
@@ -159,15 +105,33 @@ class _Level:
         held: NDArray[np.intp],
         soft: NDArray[np.intp],
         H: RowFactor,
+        decided: Array,
     ) -> _Step:
-        residual = M @ x - target
+        rows = self.rows
+        y = M @ x
+        residual = y - target
         gradient = self.Z.T @ (M.T @ residual)
-        multipliers = np.zeros(len(self.rows.C))
+        multipliers = np.zeros(len(rows.C))
         multipliers[held] = H.multipliers(gradient)
         multipliers[soft] = residual[len(self.M) : len(self.M) + len(soft)]
-        left = gradient + self.Z.T @ (self.rows.C[held].T @ multipliers[held])
-        scale = float(lengths @ (np.abs(target) + lengths * max(float(np.linalg.norm(x)), self.rows.reach))) + 1e-300
-        return _Step(x, multipliers, float(np.linalg.norm(left)), scale)
+        left = decided.T @ (gradient + self.Z.T @ (rows.C[held].T @ multipliers[held]))
+        scale = float(lengths @ (np.abs(target) + lengths * max(float(np.linalg.norm(x)), rows.reach))) + 1e-300
+        # The terms as they are, not as large as they might be: an error must not hide behind large x alone.
+        unit = float(lengths @ (np.abs(target) + np.abs(y))) + FLOOR * scale
+        # A limit presses only where it is reached: elsewhere its multiplier is an error of the gradient.
+        bound = rows.bound(held, self.sides)
+        away = np.abs(rows.C[held] @ x - bound)
+        allowed = VIOLATED * (rows.lengths[held] * max(float(np.linalg.norm(x)), rows.reach) + np.abs(bound))
+        false = np.abs(multipliers[held])[away > allowed] * rows.lengths[held][away > allowed]
+        error = max(float(np.linalg.norm(left)), float(false.max(initial=0.0)))
+        return _Step(x, multipliers, max(error / unit, self._trespass(x)), scale)
+
+    def _trespass(self, x: Array) -> float:
+        """By which share of the size of its terms a limit of the levels above is violated; 0 within `VIOLATED`."""
+        rows, limits = self.rows, self.limits
+        size = rows.lengths[limits] * max(float(np.linalg.norm(x)), rows.reach)
+        over = np.abs(rows.slack(x, limits, VIOLATED)) / np.where(size > 0.0, size, 1.0)
+        return float(over.max(initial=0.0))
 
     def wrong(self, step: _Step) -> Array:
         """Per row, by how much its multiplier or slack has the wrong sign, in the unit of the gradient; 0 if right."""
@@ -218,6 +182,19 @@ class _Level:
         held, soft = self.working()
         press = np.abs(step.multipliers[held]) * self.rows.lengths[held]
         return np.concatenate([held[press > TIED * step.scale], soft[self.rows.slack(step.x, soft, VIOLATED) != 0.0]])
+
+    def spent(self, step: _Step, Z: Array) -> NDArray[np.intp]:
+        """The limits that this level presses on, if only lightly, and that what it decided leaves no choice to.
+
+        ``sum_i lambda_i C_i`` balances a gradient that no step along Z changes: a single light row among heavy ones
+        does not change along Z either.  Rounding over a small lambda leaves it a remainder that must not count as a
+        direction of its own.
+        """
+        held, _ = self.working()
+        press = step.multipliers[held] * self.sides[held]
+        left = np.linalg.norm(self.rows.C[held] @ Z, axis=1)
+        none = (left <= SPENT * self.rows.lengths[held]) & (press * left <= ROUNDING * step.scale)
+        return np.asarray(held[none & (press * self.rows.lengths[held] > SIGN * step.scale)])
 
     def solve(self, x: Array, cap: int) -> tuple[_Step, bool]:
         """The optimum from a feasible x; whether the active set was found.
@@ -292,7 +269,7 @@ def descend(
 ) -> HierarchySolution:
     """Solve the hierarchy; arguments checked by the caller, as documented at `solve`."""
     n = levels[0].n
-    rows = _Rows.stack(levels)
+    rows = Rows.stack(levels)
     objectives = [_objective(level, rows, k) for k, level in enumerate(levels)]
     objectives.append((np.eye(n), np.zeros(n)))  # the shortest x, where freedom is left
 
@@ -304,7 +281,8 @@ def descend(
         for k, (M, target) in enumerate(objectives):
             own = np.flatnonzero((rows.level == k) & ~rows.equal)
             level_damping = damping if k < len(levels) else 0.0
-            level = _Level(rows, M, target, own, limits, Z, rank_tolerance, level_damping, np.zeros_like(sides))
+            seen = limits if look else limits[:0]
+            level = _Level(rows, M, target, own, seen, Z, rank_tolerance, level_damping, np.zeros_like(sides))
             if not look:
                 step = level.equations(out.x)
             else:
@@ -326,7 +304,9 @@ def descend(
             factor = row_factor(np.vstack([M, rows.C[fixed]]) @ Z, lengths, rank_tolerance)
             out.ranks.append(factor.rank)
             Z = Z @ factor.null
-            limits = np.setdiff1d(np.concatenate([limits, own]), fixed)
+            limits = np.setdiff1d(np.concatenate([limits, own]), np.concatenate([fixed, level.spent(step, Z)]))
+            if look:
+                rows.settle(out.x, limits)
         return out
 
     way = walk(np.zeros(n), False)
@@ -348,7 +328,7 @@ def descend(
     return _solution(levels, rows, way)
 
 
-def _objective(level: Level, rows: _Rows, k: int) -> tuple[Array, Array]:
+def _objective(level: Level, rows: Rows, k: int) -> tuple[Array, Array]:
     """(M, target) of a level: weighted equalities and its own inequalities whose bounds meet; no rows of zeros."""
     root = np.sqrt(level.weights)
     meet = (rows.level == k) & rows.equal
@@ -358,7 +338,7 @@ def _objective(level: Level, rows: _Rows, k: int) -> tuple[Array, Array]:
     return M[used], target[used]
 
 
-def _solution(levels: Sequence[Level], rows: _Rows, way: _Walk) -> HierarchySolution:
+def _solution(levels: Sequence[Level], rows: Rows, way: _Walk) -> HierarchySolution:
     x = way.x
     sides = way.working[-1]
     out = []
@@ -374,7 +354,7 @@ def _solution(levels: Sequence[Level], rows: _Rows, way: _Walk) -> HierarchySolu
         active = np.where((violation != 0.0) & (active != BOTH), np.sign(violation), active).astype(np.int8)
         own = np.where(rows.equal[which], y - rows.upper[which], violation)
         pressing = (*(way.steps[k].multipliers[rows.level == j] for j in range(k)), own)
-        kkt = way.steps[k].stationarity / way.steps[k].scale
+        kkt = way.steps[k].kkt
         worst = max(worst, kkt)
         crossed = bool((level.lower > level.upper).any())
         out.append(
