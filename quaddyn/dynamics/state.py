@@ -27,6 +27,7 @@ class Live:
         "data",
         "gravity",
         "h",
+        "memory",
         "outermost",
         "robot",
         "tick",
@@ -45,6 +46,11 @@ class Live:
             _view(data.Jcom.reshape(3, -1)),
         )
         self.centroidal_momentum = _view(data.hg.vector)
+        placements = _side_by_side(data)
+        self.memory = None if placements is None else (
+            _sealed(self.M.T), self.h, _sealed(_view(data.J).reshape(6, -1).T), placements, self.com,
+            self.com_velocity, _sealed(self.com_jacobian.T),
+        )  # fmt: skip
 
 
 class State:
@@ -153,6 +159,24 @@ class State:
         """(6,) linear [kg m/s] and, about the centre of mass, angular momentum [kg m^2/s], world axes."""
         return self._read().centroidal_momentum
 
+    # -- for compiled code -----------------------------------------------------------------------------------
+    def memory(self) -> tuple[Array, ...]:
+        """Where the numbers lie, as contiguous arrays.
+
+        M (nv, nv); h (nv,); the columns of the world Jacobian, one a row (nv, 6), linear before angular; of every
+        joint, the world first, the columns of its rotation and then its origin (joints, 4, 3), world axes; the centre
+        of mass (3,), its velocity (3,) and the columns of its Jacobian (nv, 3).
+        """
+        live = self._read()
+        if live.memory is not None:
+            return live.memory
+        data = live.data  # not where it is expected to be: copied
+        placed = np.array([np.vstack((at.rotation.T, at.translation)) for at in data.oMi])
+        J = np.ascontiguousarray(data.J.reshape(6, -1).T)
+        rest = (live.com, live.com_velocity, np.ascontiguousarray(live.com_jacobian.T))
+        arrays = (np.ascontiguousarray(live.M), live.h, J, placed, *rest)
+        return tuple(_sealed(array) for array in arrays)
+
     # -- frames ----------------------------------------------------------------------------------------------
     def placement(self, name: str) -> Pose:
         """``T_world_frame`` of a foot, link or joint.
@@ -206,6 +230,21 @@ class State:
 
     def __repr__(self) -> str:
         return f"State({self.robot.name!r}, {'stale' if self.stale else 'fresh'})"
+
+
+def _side_by_side(data: pin.Data) -> Array | None:
+    """(joints, 4, 3) one view of all joint placements, each a rotation by columns and a translation.
+
+    None where they do not lie in memory as they do in every Pinocchio so far.
+    """
+    at = [(M.rotation, M.translation) for M in data.oMi]
+    first, step = at[0][0].ctypes.data, 12 * at[0][0].itemsize
+    for i, (rotation, translation) in enumerate(at):
+        beside = rotation.ctypes.data == first + i * step and translation.ctypes.data == rotation.ctypes.data + 72
+        if not (beside and rotation.flags.f_contiguous):
+            return None
+    strides = (step, 24, 8)
+    return np.lib.stride_tricks.as_strided(at[0][0], (len(at), 4, 3), strides, writeable=False)
 
 
 def _view(array: Array) -> Array:

@@ -40,6 +40,7 @@ class HierarchySolver:
     Attributes:
         n: as given.
         levels: per level its `Buffers`; to begin with zero rows, weights 1 and no bounds.
+        stacked: `Buffers` of all levels' rows, one after the other, of which those of `levels` are views.
 
     Raises:
         ArgumentError: a size that is negative, or no level.
@@ -59,6 +60,7 @@ class HierarchySolver:
         m, p, K = int(self._ms[-1]), int(self._ps[-1]), len(shapes)
         self._A, self._b, self._w = np.zeros((m, n)), np.zeros(m), np.ones(m)
         self._C, self._lower, self._upper = np.zeros((p, n)), np.full(p, -np.inf), np.full(p, np.inf)
+        self.stacked = Buffers(self._A, self._b, self._w, self._C, self._lower, self._upper)
         self.levels = tuple(
             Buffers(
                 *(a[self._ms[k] : self._ms[k + 1]] for a in (self._A, self._b, self._w)),
@@ -69,7 +71,7 @@ class HierarchySolver:
         self._x = np.zeros(n)
         self._working = np.zeros((K + 1, p), dtype=np.int8)
         self._guess = np.zeros((K + 1, p), dtype=np.int8)
-        self._guessed = False
+        self._guessed = self._told = False
         self._multipliers = np.zeros((K + 1, p))
         self._stats = np.zeros(compiled.RANKS + 2 * K + 2)
         most = max(n, *(a + b for a, b in shapes)) + n
@@ -121,8 +123,35 @@ class HierarchySolver:
         if sides is not None:
             self._guess[...] = sides
 
+    @property
+    def told(self) -> NDArray[np.int8] | None:
+        """(levels + 1, inequalities) the working sets that the last run was told, a view; None if it started cold."""
+        return self._working if self._told else None  # they change places at the end of a run
+
+    @property
+    def x(self) -> Array:
+        """(n,) the last run's answer, a view that the next one overwrites."""
+        return self._x
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last run ended within its rounds."""
+        return bool(self._stats[self._core.ENDED] == 1.0)
+
+    @property
+    def kkt(self) -> float:
+        """The last run's largest residual of the optimality conditions."""
+        return float(self._stats[self._core.WORST])
+
+    @property
+    def ranks(self) -> Array:
+        """(levels,) of the last run."""
+        first = self._core.RANKS
+        return self._stats[first : first + len(self.levels)].copy()
+
     def run(self, *, rank_tolerance: float = RANK_TOLERANCE, damping: float = 0.0, max_iterations: int = 500) -> Array:
         """Solve what is in the buffers and return x alone, a view that the next run overwrites; warm by itself."""
+        self._told = self._guessed
         self._core.descend(
             self._A, self._b, self._w, self._C, self._lower, self._upper, self._ms, self._ps, rank_tolerance, damping,
             max_iterations, self._guess, self._guessed, self._x, self._working, self._multipliers, self._stats,

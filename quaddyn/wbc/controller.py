@@ -15,6 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from ..urdf.tree import Array
 from .command import Command
 from .constraints import Constraint, ContactMotion, FrictionPyramid, NormalForce, TorqueLimits
 from .contacts import ContactFrame, ContactSettings, Switch, place
+from .dense import Answer, DenseTick
 from .elimination import Elimination
 from .fast import FastTick
 from .forces import ForceTask, Snapshot
@@ -41,10 +43,14 @@ from .scales import scales
 from .solving import Solver
 from .task import Task
 from .tick import Rows, Tick
-from .tick_file import TickRecord, compiled_command, decide, save
+from .tick_file import TickRecord, compiled_command, decide, dense_command, save
 
 Element = Task | ForceTask | Constraint
 Levels = Sequence[Element | Sequence[Element]]
+
+#: A tick by plain matrices: the equations of motion, the levels, columns and shares of contacts, the state, the numbers
+#: of the motion tasks.
+Plain = tuple[Elimination, Problem, dict[str, slice], dict[str, float], State, Array]
 
 
 def default_constraints(robot: Robot, dt: float) -> list[Element]:
@@ -169,6 +175,7 @@ class WholeBodyController:
         self._switches = {name: Switch() for name in known}
         self._fast: FastTick | None = None
         self._fast_wanted = bool(compiled and fast) and damping == 0.0
+        self._matrices: DenseTick | None = None
         self._start()
 
     # -- settings --------------------------------------------------------------------------------------------
@@ -204,6 +211,8 @@ class WholeBodyController:
         self._solver.forget()
         if self._fast is not None:
             self._fast.forget()
+        if self._matrices is not None:
+            self._matrices.forget()
 
     def warmup(self, *, quiet: bool = False) -> float:
         """Compile what is compiled at first use, before a loop has to wait for it.
@@ -272,15 +281,20 @@ class WholeBodyController:
         if self._fast_wanted:
             self._make_fast()
         answer = None if self._fast is None else self._fast.solve(state, self._tau, self._hold)
-        if answer is None:
-            self._hold(state)
         command = self._dense(state) if answer is None else self._compiled(state, answer)
         self._tau, self._forces = command.tau, dict(command.forces)
         self._ticks += 1
         return command
 
     def _dense(self, state: State) -> Command:
-        """The tick by plain matrices, whatever the robot and its elements."""
+        """The tick of any robot and any elements: compiled, or by plain matrices where that has no good answer."""
+        if self._solver.compiled:
+            if self._matrices is None:
+                self._matrices = self._make_dense()
+            answer = self._matrices.solve(state, self._tau, self._hold, self._tick)
+            if answer is not None:
+                return self._decided(state, self._matrices, answer)
+        self._hold(state)
         elimination, problem, columns, shares = self._problem(self._tick(state))
         memory = self._solver.memory(problem)
         command = decide(elimination, problem, self._solver, columns)
@@ -313,57 +327,102 @@ class WholeBodyController:
             numbers=self.numbers,
         )
 
+    def _make_dense(self) -> DenseTick:
+        return DenseTick(
+            self.robot,
+            self._elements,
+            self.contacts,
+            self._switches,
+            scales=self._scales,
+            dt=self.dt,
+            tolerance=self._solver.rank_tolerance,
+            damping=self._solver.damping,
+            numbers=self.numbers,
+        )
+
     def _compiled(self, state: State, answer: Array) -> Command:
-        """The tick that compiled code has decided; its plain matrices are put together if somebody asks."""
-        assert self._fast is not None
-        q, v, numbers, before, count = state.q, state.v, self.numbers.copy(), self._tau, self._ticks
-        settings, shares = self._fast.contacts, self._fast.shares
+        """The tick that the fast path has decided."""
+        fast = self._fast
+        assert fast is not None
+        plain = self._plain(state, fast.contacts, fast.shares)
+        command = compiled_command(answer, self.robot, fast.shares, plain, self._scales.mass, self._solver)
+        self._record = self._recorder(command, plain, lambda again, _: fast.inputs(again))
+        return command
+
+    def _decided(self, state: State, dense: DenseTick, answer: Answer) -> Command:
+        """The tick that the compiled dense path has decided."""
+        plain = self._plain(state, dense.contacts, dense.shares, dense.said)
+        command = dense_command(answer, dense.columns, self.robot, plain, self._scales.mass, self._solver)
+        self._record = self._recorder(command, plain, dense.inputs)
+        return command
+
+    def _plain(
+        self,
+        state: State,
+        settings: Sequence[Any],
+        shares: Sequence[tuple[float, float]],
+        said: Mapping[str, list[Rows]] = MappingProxyType({}),
+    ) -> Callable[[], Plain]:
+        """What puts the plain matrices of this tick together, if somebody asks.
+
+        Args:
+            state: the robot's state.
+            settings: per contact (contact, least, largest force), and its height if that counts.
+            shares: per contact its share and cap.
+            said: rows that elements have given already, by name.
+        """
+        q, v, numbers, before = state.q, state.v, self.numbers.copy(), self._tau
         forces = [task.snapshot for task in self._force_tasks]
 
         def instant() -> Tick:
             again = Dynamics(self.robot, validate=False).update(q, v)
             frames: list[ContactFrame] = []
             start = 0
-            for (contact, minimum, maximum), (share, cap) in zip(settings, shares, strict=True):
+            for (contact, minimum, maximum, *height), (share, cap) in zip(settings, shares, strict=True):
                 if share > 0.0:
                     then = ContactSettings(self.robot, contact)
                     then.limit(minimum, maximum)
+                    then.height = height[0] if height else 0.0
                     frames.append(place(again, then, start, share, cap))
                     start += then.size
             return Tick(again, tuple(frames), self.dt, self._scales, before)
 
-        def plain() -> tuple[Elimination, Problem, dict[str, slice], dict[str, float], State]:
+        def plain() -> Plain:
             tick = instant()
             now, forces_now = self.numbers.copy(), [task.snapshot for task in self._force_tasks]
             self._put(numbers, forces)
             try:
-                return *self._problem(tick), tick.state
+                return *self._problem(tick, said), tick.state, numbers
             finally:
                 self._put(now, forces_now)
 
-        command = compiled_command(answer, self.robot, shares, plain, self._scales.mass, self._solver)
+        return plain
+
+    def _recorder(
+        self, command: Command, plain: Callable[[], Plain], inputs: Callable[[State, Array], dict[str, Array]]
+    ) -> Callable[[], TickRecord]:
+        """What makes the record of this tick, if somebody asks before the next one."""
+        count = self._ticks
 
         def record() -> TickRecord:
-            elimination, problem, columns, parts, again = plain()
-            assert self._fast is not None
+            elimination, problem, columns, parts, again, numbers = plain()
             return TickRecord(
                 robot=self.robot.name,
                 tick=count,
                 joints=self.robot.actuated,
                 contacts=columns,
                 shares=parts,
-                q=q,
-                v=v,
+                q=again.q,
+                v=again.v,
                 elimination=elimination,
                 problem=problem,
                 memory=None,
                 solver=self._solver,
                 command=command,
-                inputs=self._fast.inputs(again),
+                inputs=inputs(again, numbers),
             )
 
-        self._record = record
-        return command
+        return record
 
     def _put(self, numbers: Array, forces: Sequence[Snapshot]) -> None:
         """The tasks' numbers as they were at another time."""
@@ -371,9 +430,11 @@ class WholeBodyController:
         for task, snapshot in zip(self._force_tasks, forces, strict=True):
             task.snapshot = snapshot
 
-    def _problem(self, tick: Tick) -> tuple[Elimination, Problem, dict[str, slice], dict[str, float]]:
+    def _problem(
+        self, tick: Tick, said: Mapping[str, list[Rows]] = MappingProxyType({})
+    ) -> tuple[Elimination, Problem, dict[str, slice], dict[str, float]]:
         elimination = Elimination.at(tick)
-        problem = Problem.of(elimination, self._rows(tick))
+        problem = Problem.of(elimination, self._rows(tick, said))
         columns = {contact.name: contact.columns for contact in tick.contacts}
         return elimination, problem, columns, {contact.name: contact.share for contact in tick.contacts}
 
@@ -428,8 +489,11 @@ class WholeBodyController:
                 start += settings.size
         return Tick(state, tuple(frames), self.dt, self._scales, self._tau)
 
-    def _rows(self, tick: Tick) -> list[list[tuple[str, Rows]]]:
-        levels = [[(e.name, rows) for e in level for rows in e.rows(tick)] for level in self._elements]
+    def _rows(self, tick: Tick, said: Mapping[str, list[Rows]]) -> list[list[tuple[str, Rows]]]:
+        levels = [
+            [(e.name, rows) for e in level for rows in (said[e.name] if e.name in said else e.rows(tick))]
+            for level in self._elements
+        ]
         motion = self._contact_motion
         for contact in tick.contacts:
             if motion is None or not contact.held or contact.share >= 1.0:

@@ -8,14 +8,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..hierarchy import HierarchySolution, HierarchySolver, Level, solve
+from ..hierarchy import Buffers, HierarchySolution, HierarchySolver, Level, solve
 from ..urdf.tree import Array
-from .problem import Problem
+from .problem import LevelRows, Problem
 
 Outcome = Literal["solved", "infeasible", "inaccurate", "fallback"]
 
 #: Level-0 violation [m/s^2] up to which level 0 counts as met.
 VIOLATION = 1e-6
+
+#: Slope of the squared violation of level 0, relative to its terms, up to which it is the least.
+STATIONARY = 1e-6
 
 #: Shapes of problems (sets of contacts, mostly) that memory is kept for.
 SHAPES = 64
@@ -99,6 +102,8 @@ class Solver:
             if damped.kkt < solution.kkt or not np.isfinite(solution.x).all():
                 solution = damped
             outcome = "inaccurate"
+        elif problem.violation(solution.x) > VIOLATION and not least_violation(problem.matrices()[0], solution.x):
+            solution = self.plain(problem)
         x, kkt = solution.x, solution.kkt
         if not np.isfinite(x).all():
             x, kkt, outcome = _least_squares(problem), np.inf, "fallback"
@@ -139,6 +144,15 @@ class Solver:
             damping=self.damping if damping is None else damping,
             warm=warm,
         )
+
+
+def least_violation(level: LevelRows | Buffers, x: Array) -> bool:
+    """Whether no other x violates `level` less: its squared violation is stationary at x (and convex)."""
+    y = level.C @ x
+    lack = np.concatenate((level.A @ x - level.b, np.maximum(y - level.upper, 0.0) - np.maximum(level.lower - y, 0.0)))
+    rows = np.concatenate((level.A, level.C))
+    slope, size = rows.T @ lack, np.abs(rows).T @ np.abs(lack)
+    return bool(np.abs(slope).max() <= STATIONARY * size.max())
 
 
 def _least_squares(problem: Problem) -> Array:

@@ -13,18 +13,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from . import fast
+from . import dense, fast
 from .command import Command, Details, Status
 from .elimination import Elimination
 from .problem import Group, Problem, Stack
-from .solving import Memory, Solver
+from .solving import VIOLATION, Memory, Outcome, Solver
 
 FORMAT = 1
 
@@ -44,7 +44,7 @@ class TickRecord:
         memory: what the solver started from.
         solver: its options.
         command: the answer.
-        inputs: of the compiled tick that gave it; None on the dense path.
+        inputs: of the compiled tick that gave it, of either path; None where plain matrices did.
     """
 
     robot: str
@@ -120,6 +120,35 @@ def compiled_command(
         return Details(problem, x, found, lambda changed: solver.plain(changed).x)
 
     return Command(tau, a, MappingProxyType(forces), status, details)
+
+
+def dense_command(
+    answer: dense.Answer,
+    columns: Mapping[str, slice],
+    robot: Robot,
+    plain: Callable[[], Any],
+    mass: float,
+    solver: Solver,
+) -> Command:
+    """The command that a compiled tick of the dense path leads to; `plain` and the rest as for `compiled_command`.
+
+    Args:
+        answer: of `DenseTick.solve`.
+        columns: of each contact's force.
+        robot: the robot.
+        plain: gives the tick's (elimination, problem, ...) when somebody asks.
+        mass: of the robot [kg].
+        solver: for explanations.
+    """
+    outcome: Outcome = "infeasible" if answer.violation > VIOLATION else "solved"
+    status = Status(outcome, "dense", answer.violation, answer.kkt)
+    forces = {name: answer.forces[where] for name, where in columns.items()}
+
+    def details() -> Details:
+        x = np.concatenate((answer.acceleration[robot.actuated_index], answer.forces / mass))
+        return Details(plain()[1], x, tuple(map(int, answer.ranks)), lambda changed: solver.plain(changed).x)
+
+    return Command(answer.tau, answer.acceleration, MappingProxyType(forces), status, details)
 
 
 def save(record: TickRecord, path: str | os.PathLike[str]) -> None:
@@ -202,7 +231,8 @@ def _record(data: dict[str, Any], arrays: dict[str, Array]) -> TickRecord:
     contacts = {name: slice(*ends) for name, ends in data["contacts"].items()}
     details = Details(problem, arrays["x"], tuple(data["ranks"]), lambda changed: solver.plain(changed).x)
     inputs = {name[6:]: array for name, array in arrays.items() if name.startswith("input_")}
-    status = Status(data["outcome"], "compiled" if inputs else "dense", float(data["violation"]), float(data["kkt"]))
+    path: Literal["dense", "compiled"] = "compiled" if "geometry" in inputs else "dense"
+    status = Status(data["outcome"], path, float(data["violation"]), float(data["kkt"]))
     forces = {name: arrays["force"][columns] for name, columns in contacts.items()}
     return TickRecord(
         robot=str(data["robot"]),
@@ -236,6 +266,10 @@ def replay(path: str | os.PathLike[str]) -> Replay:
     if record.inputs is None:
         record.solver.remember(record.problem, record.memory)
         command = decide(record.elimination, record.problem, record.solver, record.contacts)
+    elif before.status.path == "dense":
+        tau, a, f = dense.rerun(record.q, record.v, record.inputs)
+        forces = {name: f[columns] for name, columns in record.contacts.items()}
+        command = Command(tau, a, forces, before.status, lambda: before.details)
     else:
         answer = fast.rerun(record.q, record.v, record.inputs)
         f, status = answer[fast.FORCE].reshape(4, 3), before.status
