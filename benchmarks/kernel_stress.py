@@ -2,6 +2,7 @@
 
     python benchmarks/kernel_stress.py                    # 1,000,000 mixed calls
     python benchmarks/kernel_stress.py --calls 20000
+    python benchmarks/kernel_stress.py --check            # exit 1 if an answer is wrong, or a wrong call goes unnoticed
 
 Right and wrong calls are mixed: single states and batches of 0 to 70 rows, results into new arrays and into `out`, both
 element types, threads; wrong shapes, types, NaN, read-only results.  Every right result is compared with the first one.
@@ -70,15 +71,24 @@ def spoiled(rng: np.random.Generator, arrays: list[Any]) -> list[Any]:
     return out
 
 
+def spoiled_target(rng: np.random.Generator, like: NDArray[Any]) -> Any:
+    """Something that no result can be written to."""
+    frozen = np.zeros_like(like)
+    frozen.flags.writeable = False
+    other = np.float32 if like.dtype == np.float64 else np.float64
+    wrong = [frozen, np.zeros_like(like, dtype=other), np.zeros(like.size + 1, like.dtype), like.tolist(), like[None]]
+    return wrong[int(rng.integers(len(wrong)))]
+
+
 def run(robot: qd.Robot, dtype: Any, calls: int, seed: int) -> tuple[int, int]:
     """Right and wrong calls made; a wrong answer or a missing error is an AssertionError."""
     rng = np.random.default_rng(seed)
     rows = 70
     fast = qd.compile(robot, ("rnea", "crba", "aba"), dtype=dtype)
-    shapes = {"rnea": (robot.nv,), "crba": (robot.nv, robot.nv), "aba": (robot.nv,)}
+    names = ("rnea", "crba", "aba")
     data = [x.astype(dtype) for x in states(robot, rng, rows)]
     arguments = {"rnea": data, "crba": data[:1], "aba": data}
-    answers = {name: getattr(fast, name)(*arguments[name]) for name in shapes}
+    answers = {name: getattr(fast, name)(*arguments[name]) for name in names}
     scale = {name: np.abs(x).max() for name, x in answers.items()}
     tolerance = 1e-9 if dtype == np.float64 else 1e-1
     fences = [Fence(rows * 8 * (robot.nq + 1)) for _ in range(3)]
@@ -96,7 +106,10 @@ def run(robot: qd.Robot, dtype: Any, calls: int, seed: int) -> tuple[int, int]:
         if call % 10 == 9 and n:
             wrong += 1
             try:
-                function(*spoiled(rng, given))
+                if rng.random() < 0.3:
+                    function(*given, out=spoiled_target(rng, answers[name][pick]))
+                else:
+                    function(*spoiled(rng, given))
             except qd.ArgumentError:
                 continue
             raise AssertionError(f"{name}: a wrong argument was accepted in call {call}")
@@ -104,12 +117,13 @@ def run(robot: qd.Robot, dtype: Any, calls: int, seed: int) -> tuple[int, int]:
         want = answers[name][pick]
         if rng.random() < 0.3:
             target = result.array(np.zeros(want.shape, dtype), at_end=at_end)
-            got = function(*given, out=target, threads=int(rng.integers(1, 3)))
+            # A target alone goes the quick way, threads the other one.
+            options = {} if rng.random() < 0.7 else {"threads": int(rng.integers(1, 4))}
+            got = function(*given, out=target, **options)
             assert got is target
         else:
             got = function(*given)
         assert got.shape == want.shape and (not n or np.abs(got - want).max() <= tolerance * scale[name]), (name, call)
-    del shapes
     return right, wrong
 
 
@@ -117,12 +131,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=1_000_000, help="how many calls in all")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--check", action="store_true", help="exit with 1, and one line, for what went wrong")
     options = parser.parse_args()
     start = time.perf_counter()
     jobs = [(name, kind) for name in ("ur5", "go2") for kind in (np.float64, np.float32)]
     right = wrong = 0
     for k, (name, kind) in enumerate(jobs):
-        a, b = run(qd.load(name), kind, options.calls // len(jobs), options.seed + k)
+        try:
+            a, b = run(qd.load(name), kind, options.calls // len(jobs), options.seed + k)
+        except AssertionError as error:
+            if not options.check:
+                raise
+            print(f"{name}, {np.dtype(kind)}: {error}")
+            return 1
         right, wrong = right + a, wrong + b
     print(f"{right} right and {wrong} wrong calls in {time.perf_counter() - start:.0f} s: no overrun, no wrong answer")
     return 0

@@ -12,7 +12,7 @@ python=${PYTHON:-.venv/bin/python}
 "$python" benchmarks/hierarchy.py --check
 "$python" benchmarks/bench_wbc.py
 "$python" benchmarks/bench_kernels.py --check
-"$python" benchmarks/kernel_stress.py
+"$python" benchmarks/kernel_stress.py --check
 "$python" benchmarks/locomotion.py --fleet --check
 "$python" benchmarks/locomotion.py --trials 100 --check
 "$python" benchmarks/locomotion.py --endurance 600 --check
