@@ -14,12 +14,17 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from ..errors import ArgumentError
 from ..robot import load
 from .app import PackagesOption, RobotArgument, RootOption, app
 from .console import bar, check_writable, err, out, say
 
 if TYPE_CHECKING:
-    from ..identification import Identification, Validation
+    from ..identification import Extent, Identification, Samples, Validation
+
+
+#: Most samples of a motion that `excite` writes.
+MOST_SAMPLES = 1_000_000
 
 
 class MethodName(StrEnum):
@@ -48,6 +53,10 @@ def excite(
     from ..identification import exciting_trajectory
 
     check_writable(target)
+    if not period * rate <= MOST_SAMPLES:
+        raise ArgumentError(
+            f"--period, --rate: {period:g} s of {rate:g} samples a second are more than {MOST_SAMPLES:,}"
+        )
     robot = load(source, root="fixed", packages=package or ())
     with bar("searching", quiet=False) as tick:
         motion = exciting_trajectory(
@@ -86,9 +95,17 @@ def identify(
 
     check_writable(target)
     robot = load(source, root=root, packages=package or ())
+    extent, kept = identification.Extent(robot), 0
+
+    def learning(part: Samples) -> Samples:
+        nonlocal kept
+        extent.add(part)
+        first, rest = identification.split(part, held_out)
+        kept += len(rest)
+        return first
+
     with bar("reading", quiet=as_json) as tick:
-        parts = identification.stream(data, robot, progress=tick)
-        learned = (identification.split(part, held_out)[0] for part in parts)
+        learned = (learning(part) for part in identification.stream(data, robot, progress=tick))
         found = identification.identify(
             robot,
             learned,
@@ -98,11 +115,11 @@ def identify(
             prior_weight=prior_weight,
         )
     judged = None
-    if held_out:
+    if kept:
         with bar("judging", quiet=as_json) as tick:
             parts = identification.stream(data, robot, progress=tick)
             judged = found.validate(identification.split(part, held_out)[1] for part in parts)
-    whole = found.to_json()
+    whole = found.to_json() | {"doubts": doubts(found, judged, extent)}
     if judged is not None:
         whole["held_out"] = {
             "samples": judged.samples,
@@ -115,9 +132,35 @@ def identify(
         print(json.dumps(whole, indent=2))
     else:
         _print(found, judged)
+        for doubt in doubts(found, judged, extent):
+            err.print(f"[yellow]doubtful:[/] {escape(doubt)}")
         if target is not None:
             say(f"wrote {target}")
     raise typer.Exit(0 if found.converged else 1)
+
+
+#: Share of a torque that a fit may leave unexplained before it is doubted.
+UNEXPLAINED = 0.5
+#: Share of the largest torque below which one may be nothing but noise.
+AUDIBLE = 0.02
+#: How many names a line lists.
+LISTED = 6
+
+
+def doubts(found: Identification, judged: Validation | None, extent: Extent) -> list[str]:
+    """What speaks against the data, a sentence each."""
+    out = list(extent.doubts())
+    if judged is None:
+        return [*out, "no sample was held out to judge the fit by"]
+    names = {found.robot.velocity_index(joint): joint for joint in found.robot.actuated}
+    heard = judged.signal > AUDIBLE * judged.signal.max()
+    poor = [
+        names.get(int(i), f"root {i}") for i in np.flatnonzero(heard & (judged.error > UNEXPLAINED * judged.signal))
+    ]
+    if poor:
+        words = f"{', '.join(poor[:LISTED])}{' ...' if len(poor) > LISTED else ''}"
+        out.append(f"more than {UNEXPLAINED:.0%} is not explained of {words}: units, signs, or the order of joints?")
+    return out
 
 
 def _print(found: Identification, judged: Validation | None) -> None:
@@ -150,6 +193,10 @@ def _print(found: Identification, judged: Validation | None) -> None:
         f"{found.shown} of {base.size} base parameters shown by the data, {vague} of them less certain than they are "
         f"large; condition number {found.condition:.3g}"
     )
+    if found.hidden:
+        more = f" and {len(found.hidden) - LISTED} more, see --json" if len(found.hidden) > LISTED else ""
+        listed = "; ".join(found.hidden[:LISTED])
+        say(f"kept from the file, since these data do not show them: {escape(listed)}{more}")
     if found.inconsistent:
         err.print(f"[yellow]not physical:[/] {escape(', '.join(found.inconsistent))}; try --method consistent")
     if not found.converged:

@@ -6,12 +6,13 @@ from .excitation import FourierTrajectory, exciting_trajectory
 from .filtering import accelerations, smooth
 from .fit import Identification, Validation, identify, solve
 from .grouping import Grouping, group_by_rule
-from .samples import Samples, split
+from .samples import Extent, Samples, split
 from .streaming import Accumulator
 
 __all__ = [
     "Accumulator",
     "BaseParameters",
+    "Extent",
     "FourierTrajectory",
     "Grouping",
     "Identification",

@@ -107,7 +107,7 @@ def minimize(
         # how far the objective itself is above its minimum, by Newton's step on J alone
         hessian = data + weight * np.eye(places[-1])
         rest = slope - weight * identity
-        decrement = 0.5 * float(rest @ np.linalg.solve(hessian, rest))
+        decrement = 0.5 * float(rest @ solved(hessian, rest))
         done = bool(decrement <= tolerance * weight + rounding)
         if done or iterations >= max_iterations:
             return ConsistentSolution(phi, hessian, jacobian, decrement, iterations, done)
@@ -124,7 +124,7 @@ def minimize(
             scaled = at * np.eye(places[-1])
             for block in blocks:
                 block.multiply(at * block.identity)
-        step = np.asarray(np.linalg.solve(data + scaled, target * identity - slope), dtype=np.float64)
+        step = solved(data + scaled, target * identity - slope)
         moves = [block.move(step[span], target) for block, span in zip(blocks, spans, strict=True)]
         if central > FAR_FROM_PATH:
             share = min(1.0, BORDER_SHARE * min(move.room for move in moves))
@@ -146,6 +146,14 @@ def minimize(
             block.take(move, share)
             phi[block.where] = block.value
         iterations += 1
+
+
+def solved(A: Array, b: Array) -> Array:
+    """``A^-1 b``; of a matrix that is singular to rounding, the shortest least-squares solution."""
+    try:
+        return np.asarray(np.linalg.solve(A, b), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.lstsq(A, b)[0], dtype=np.float64)
 
 
 class _Move(NamedTuple):

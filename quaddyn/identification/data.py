@@ -2,7 +2,7 @@
 
 An NPZ holds arrays ``q v a tau`` and ``f FOOT``, and the joints' names in the order of tau.  A CSV names each column:
 ``q 0`` and so on, ``v 0``, ``a 0``, ``tau JOINT``, and ``f FOOT 0`` for a force at the frame, ``g FOOT 0`` for one at
-the ground; columns may stand in any order, those of one force in theirs.
+the ground; columns may stand in any order, those of one force in theirs.  A column or array ``t`` is not read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def save(path: str | os.PathLike[str], robot: Robot, samples: Samples) -> None:
     """
     target = _with_ending(path)
     samples.check(robot)
-    if target.suffix == ".npz":
+    if target.suffix.lower() == ".npz":
         arrays = {"q": samples.q, "v": samples.v, "a": samples.a, "tau": samples.tau}
         arrays |= {f"f {name}": f for name, f in samples.forces.items()}
         words = {"joints": np.array(robot.actuated, dtype=np.str_), "place": np.array(samples.place)}
@@ -106,7 +106,7 @@ def stream(
     source = _with_ending(path)
     if chunk < 1:
         raise ArgumentError(f"chunk: expected at least 1 sample, got {chunk}")
-    reader = _stream_npz if source.suffix == ".npz" else _stream_csv
+    reader = _stream_npz if source.suffix.lower() == ".npz" else _stream_csv
     done = 0
     for samples, share in reader(source, robot, chunk):
         try:
@@ -123,7 +123,7 @@ def stream(
 
 def _with_ending(path: str | os.PathLike[str]) -> Path:
     out = Path(path)
-    if out.suffix not in (".csv", ".npz"):
+    if out.suffix.lower() not in (".csv", ".npz"):
         raise ArgumentError(f"path: expected a name ending in .csv or .npz, got {out.name!r}")
     return out
 
@@ -131,7 +131,7 @@ def _with_ending(path: str | os.PathLike[str]) -> Path:
 # -- CSV -----------------------------------------------------------------------------------------------------------
 def _stream_csv(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples, float]]:
     size = max(path.stat().st_size, 1)
-    with path.open("rb") as raw, io.TextIOWrapper(raw, encoding="utf-8", newline="") as file:
+    with path.open("rb") as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
         try:
             header = next(csv.reader([file.readline()]), [])
         except (csv.Error, UnicodeDecodeError) as error:
@@ -139,8 +139,11 @@ def _stream_csv(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples,
         columns, forces, place = _places(path, robot, [name.strip() for name in header])
         line = 2
         while lines := _lines(path, file, chunk):
-            table = _numbers(path, lines, line, len(header))
+            rows = [(number, text) for number, text in enumerate(lines, start=line) if not text.isspace()]
             line += len(lines)
+            if not rows:
+                continue
+            table = _numbers(path, rows, len(header))
             q, v, a, tau = (np.ascontiguousarray(table[:, columns[x]]) for x in ("q", "v", "a", "tau"))
             f = {name: np.ascontiguousarray(table[:, c]) for name, c in forces.items()}
             yield Samples(q, v, a, tau, f, place), raw.tell() / size
@@ -156,14 +159,15 @@ def _lines(path: Path, file: io.TextIOWrapper, count: int) -> list[str]:
     return out
 
 
-def _numbers(path: Path, lines: list[str], first: int, columns: int) -> Array:
+def _numbers(path: Path, rows: list[tuple[int, str]], columns: int) -> Array:
+    """Lines, with their numbers in the file, as a table."""
     try:
-        table = np.loadtxt(lines, delimiter=",", ndmin=2, comments=None)
+        table = np.loadtxt([line for _, line in rows], delimiter=",", ndmin=2, comments=None)
     except ValueError:
         table = np.zeros((0, 0))
-    if table.shape == (len(lines), columns):
+    if table.shape == (len(rows), columns):
         return np.asarray(table, dtype=np.float64)
-    for number, line in enumerate(lines, start=first):  # what is wrong, and where
+    for number, line in rows:  # what is wrong, and where
         words = line.strip().split(",")
         if len(words) != columns:
             raise ArgumentError(f"{path}:{number}: expected {columns} numbers, got {len(words)}")
@@ -172,7 +176,7 @@ def _numbers(path: Path, lines: list[str], first: int, columns: int) -> Array:
                 float(word)
             except ValueError:
                 raise ArgumentError(f"{path}:{number}: {word.strip()[:40]!r} is no number") from None
-    raise ArgumentError(f"{path}: lines {first} to {first + len(lines) - 1} are no table of numbers")
+    raise ArgumentError(f"{path}: lines {rows[0][0]} to {rows[-1][0]} are no table of numbers")
 
 
 def _places(path: Path, robot: Robot, header: list[str]) -> tuple[dict[str, list[int]], dict[str, list[int]], Place]:
@@ -183,6 +187,9 @@ def _places(path: Path, robot: Robot, header: list[str]) -> tuple[dict[str, list
     wanted = {x: [f"{x} {i}" for i in range(n)] for x, n in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv))}
     wanted["tau"] = [f"tau {joint}" for joint in robot.actuated]
     missing = [name for names in wanted.values() for name in names if name not in place]
+    other = next((c for c in ";\t" if len(header) == 1 and c in header[0]), None)
+    if other is not None:
+        raise ArgumentError(f"{path}: columns are separated by commas, this file seems to use {other!r}")
     if missing:
         raise ArgumentError(f"{path}: column {missing[0]!r} of {robot.name} is missing ({len(missing)} in all)")
     forces: dict[str, list[int]] = {}
@@ -195,7 +202,7 @@ def _places(path: Path, robot: Robot, header: list[str]) -> tuple[dict[str, list
             forces.setdefault(match[1], []).append(i)
             if len(forces[match[1]]) != int(match[2]) + 1:
                 raise ArgumentError(f"{path}: the columns of the force {match[1]!r} are not 0, 1, 2 in this order")
-        elif name not in known:
+        elif name not in known and name != "t":
             raise ArgumentError(f"{path}: column {name!r} means nothing for {robot.name}")
     if len(letters) > 1:
         raise ArgumentError(f"{path}: forces at frames (f) and on the ground (g) are mixed")
@@ -215,7 +222,7 @@ def _stream_npz(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples,
             if name not in names:
                 raise ArgumentError(f"{path}: array {name!r} is missing; it holds {', '.join(map(repr, names[:12]))}")
         for name in names:
-            if name not in ("q", "v", "a", "tau", "joints", "place") and not name.startswith("f "):
+            if name not in ("q", "v", "a", "tau", "t", "joints", "place") and not name.startswith("f "):
                 raise ArgumentError(f"{path}: array {name!r} means nothing; forces are named 'f FOOT'")
         order: list[int] | slice = slice(None)
         if "joints" in names:
@@ -226,7 +233,7 @@ def _stream_npz(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples,
                 )
             order = [joints.index(joint) for joint in robot.actuated]
         place = str(_whole(path, archive, "place")) if "place" in names else "frame"
-        arrays = {n: _Member(path, archive, n, stack) for n in names if n not in ("joints", "place")}
+        arrays = {n: _Member(path, archive, n, stack) for n in names if n not in ("t", "joints", "place")}
         counts = {n: array.rows for n, array in arrays.items()}
         if len(set(counts.values())) > 1:
             raise ArgumentError(f"{path}: the arrays differ in their number of samples: {counts}")

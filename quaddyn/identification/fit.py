@@ -17,13 +17,16 @@ from .base import BaseParameters
 from .consistent import minimize
 from .inertia import inertial_of, is_consistent
 from .regression import chunks
-from .samples import Measured, Samples
+from .samples import LARGEST, Measured, Samples
 from .streaming import CHUNK, Accumulator
 
 Method = Literal["least_squares", "weighted", "consistent"]
 
 #: Rounds of estimating the noise of each torque from its residual and weighting by it.
 REWEIGHTINGS = 5
+#: No estimated noise is smaller than this share of the largest force: samples without noise, such as one posture over
+#: and over, would else count for infinitely much.
+LEAST_NOISE = 1e-7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +61,7 @@ class Identification(FrozenArrays):
         condition: condition number of the stacked regressor in base parameters, rows divided by the noise.
         converged: whether the method reached its tolerance (always, for linear ones).
         iterations: of the method "consistent", or rounds of weighting.
+        hidden: names of the base parameters that the data do not show on their own; see `BaseParameters.groups`.
     """
 
     base: BaseParameters
@@ -71,6 +75,7 @@ class Identification(FrozenArrays):
     condition: float
     converged: bool
     iterations: int
+    hidden: tuple[str, ...]
 
     @property
     def robot(self) -> Robot:
@@ -166,6 +171,7 @@ class Identification(FrozenArrays):
                 for g, b, d in zip(groups, self.beta.tolist(), deviation, strict=True)
             ],
             "parameters": dict(zip(names, self.delta.tolist(), strict=True)),
+            "hidden": list(self.hidden),
             "inconsistent": list(self.inconsistent),
         }
 
@@ -254,11 +260,13 @@ def solve(
         elif gathered.noise is not None:
             R = gathered.weighted(gathered.noise)
         else:
+            least = max(LEAST_NOISE * gathered.scale(start), 1.0 / LARGEST)
             for _ in range(REWEIGHTINGS):
                 noise = gathered.residuals(_linear(R, start, tolerance)[0])
-                R = gathered.weighted(np.maximum(noise, 1e-12 * max(noise.max(), np.finfo(float).tiny)))
+                R = gathered.weighted(np.maximum(noise, least))
                 iterations += 1
     beta, covariance, shown, condition = _linear(R, start, tolerance)
+    hidden = [name for name, x in zip(base.groups(), covariance.diagonal(), strict=True) if not np.isfinite(x)]
     delta = base.expand(beta, before)
     if method == "consistent":
         A, z = R[:, :-1] @ base.K, R[:, -1]
@@ -266,7 +274,10 @@ def solve(
         found = minimize(A, z, before, width=width, weight=prior_weight)
         delta, beta = found.phi, base.of(found.phi)
         to_beta = base.K @ found.jacobian
-        covariance = to_beta @ np.linalg.solve(found.hessian, to_beta.T)
+        # The Hessian is the data's, which has no negative eigenvalue, and the prior's weight on the diagonal.
+        values, vectors = np.linalg.eigh(found.hessian)
+        half = to_beta @ vectors / np.sqrt(np.maximum(values, prior_weight))
+        covariance = half @ half.T
         iterations, converged = found.iterations, found.converged
     if method == "least_squares" or not known:
         freedom = max(gathered.samples * gathered.robot.nv - shown, 1)
@@ -283,6 +294,7 @@ def solve(
         condition,
         converged,
         iterations,
+        tuple(hidden),
     )
 
 

@@ -17,6 +17,8 @@ from .regression import check_samples
 
 #: Where contact forces act: at the origin of the named frame, or at the lowest point of the named foot's sphere.
 Place = Literal["frame", "ground"]
+#: No machine has an entry beyond this [SI], nor noise beyond it or below its inverse: squares of these would overflow.
+LARGEST = 1e15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +33,10 @@ class Samples(FrozenArrays):
         forces: frame name -> (N, 3) forces [N] or (N, 6) forces and torques [N, N m] on the robot, world axes.
         place: "frame": forces act at the frame's origin, as those of `Dynamics.rnea` do; "ground": at the lowest point
             of the foot's sphere, as those of `Simulation` do.
+
+    Raises:
+        ArgumentTypeError: something that is no array.
+        ArgumentError: arrays of different lengths.
     """
 
     q: Array
@@ -39,6 +45,15 @@ class Samples(FrozenArrays):
     tau: Array
     forces: Mapping[str, Array] = field(default_factory=dict)
     place: Place = "frame"
+
+    def __post_init__(self) -> None:
+        arrays = {"q": self.q, "v": self.v, "a": self.a, "tau": self.tau}
+        arrays |= {f"forces[{name!r}]": f for name, f in self.forces.items()}
+        for name, x in arrays.items():
+            if not isinstance(x, np.ndarray) or x.ndim == 0:
+                raise ArgumentTypeError(f"{name}: expected an array of one row per sample, got {x!r:.40}")
+            if len(x) != len(self.q):
+                raise ArgumentError(f"{name}: expected {len(self.q)} samples, as many as q, got {len(x)}")
 
     def __len__(self) -> int:
         return len(self.q)
@@ -57,6 +72,8 @@ class Samples(FrozenArrays):
             UnknownNameError: a force at a frame that does not exist.
         """
         check_samples(robot, q=self.q, v=self.v, a=self.a, tau=self.tau)
+        for name, x in (("q", self.q), ("v", self.v), ("a", self.a), ("tau", self.tau)):
+            _check_size(name, x)
         if self.place not in ("frame", "ground"):
             raise ArgumentError(f'place: expected "frame" or "ground", got {self.place!r}')
         for name, f in self.forces.items():
@@ -71,6 +88,58 @@ class Samples(FrozenArrays):
             if not np.isfinite(f).all():
                 row, column = np.argwhere(~np.isfinite(f))[0]
                 raise ArgumentError(f"{what}: every entry must be finite, got {f[row, column]} in sample {row}")
+            _check_size(what, f)
+
+
+def _check_size(name: str, x: Array) -> None:
+    if np.abs(x).max(initial=0.0) > LARGEST:
+        row, column = np.argwhere(np.abs(x) > LARGEST)[0]
+        raise ArgumentError(
+            f"{name}: entries beyond {LARGEST:g} are no measurement, got {name}[{row}, {column}] = {x[row, column]:g}"
+        )
+
+
+class Extent:
+    """How far samples go, against the limits of the robot's joints: other units and other joints' data show there.
+
+    Args:
+        robot: whose samples they are.
+    """
+
+    #: A joint may be beyond its limits by this share of its range, speeds and torques by this factor.
+    MARGIN, FACTOR = 0.25, 3.0
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        self._low, self._high = np.full(robot.nq, np.inf), np.full(robot.nq, -np.inf)
+        self._v, self._tau = np.zeros(robot.nv), np.zeros(robot.nu)
+
+    def add(self, samples: Samples) -> None:
+        """Take in samples that were checked."""
+        if len(samples):
+            self._low = np.minimum(self._low, samples.q.min(axis=0))
+            self._high = np.maximum(self._high, samples.q.max(axis=0))
+            self._v = np.maximum(self._v, np.abs(samples.v).max(axis=0))
+            self._tau = np.maximum(self._tau, np.abs(samples.tau).max(axis=0))
+
+    def doubts(self) -> tuple[str, ...]:
+        """What can hardly be: a sentence each."""
+        robot, out = self.robot, []
+        for i, name in enumerate(robot.actuated):
+            joint = robot.model.joints[robot.model.getJointId(name)]
+            low, high, k = robot.lower[joint.idx_q], robot.upper[joint.idx_q], joint.idx_q
+            slack = self.MARGIN * (high - low)
+            if joint.nq == 1 and np.isfinite(slack) and (self._low[k] < low - slack or self._high[k] > high + slack):
+                out.append(
+                    f"q of {name} goes from {self._low[k]:.4g} to {self._high[k]:.4g}, its limits are {low:.4g} to "
+                    f"{high:.4g} (rad or m: are these degrees?)"
+                )
+            speed, effort = robot.velocity_limits[i], robot.effort_limits[i]
+            if self._v[joint.idx_v] > self.FACTOR * speed > 0.0:
+                out.append(f"v of {name} reaches {self._v[joint.idx_v]:.4g}, its limit is {speed:.4g} (rad/s or m/s)")
+            if self._tau[i] > self.FACTOR * effort > 0.0:
+                out.append(f"tau of {name} reaches {self._tau[i]:.4g}, its limit is {effort:.4g} (N m or N)")
+        return tuple(out)
 
 
 def split(samples: Samples, held_out: float) -> tuple[Samples, Samples]:

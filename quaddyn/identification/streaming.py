@@ -17,7 +17,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .base import BaseParameters, base_parameters, triangle
 from .regression import chunks
-from .samples import Measured, Samples
+from .samples import LARGEST, Measured, Samples
 
 #: Samples regressed at once: enough for blocked matrix products, little enough for the cache.
 CHUNK = 1024
@@ -115,12 +115,13 @@ class Accumulator:
             rest = float(motors.mean()) if root_noise is None else float(root_noise)
             self.noise = np.full(robot.nv, rest)
             self.noise[robot.actuated_index] = motors
-            if not (np.isfinite(self.noise).all() and (self.noise > 0.0).all()):
+            if not ((self.noise >= 1.0 / LARGEST) & (self.noise <= LARGEST)).all():
                 raise ArgumentError(
-                    f"torque_noise, root_noise: expected positive numbers, got {torque_noise}, {root_noise}"
+                    f"torque_noise, root_noise: expected positive numbers, {1.0 / LARGEST:g} to {LARGEST:g}, got "
+                    f"{torque_noise}, {root_noise}"
                 )
-        if force_noise is not None and not (np.isfinite(force_noise) and force_noise >= 0.0):
-            raise ArgumentError(f"force_noise: expected a number of at least 0, got {force_noise}")
+        if force_noise is not None and not 0.0 <= force_noise <= LARGEST:
+            raise ArgumentError(f"force_noise: expected a number from 0 to {LARGEST:g}, got {force_noise}")
         self.force_noise = force_noise or 0.0
         width = self.base.size
         supports = [np.flatnonzero(row) for row in self._regressor.support]
@@ -177,6 +178,11 @@ class Accumulator:
         """(r + 1, r + 1) at most: the triangle of all rows, each divided by its (nv,) noise."""
         parts = [row.spread(self.base.size) / s for row, s in zip(self.rows, noise, strict=True)]
         return triangle(np.concatenate(parts))
+
+    def scale(self, beta: Array) -> float:
+        """Root mean square of the largest generalized force, measured or with these parameters [N m, N]."""
+        both = [max(float(np.linalg.norm(x.R[:, :-1] @ beta[x.columns])), x.residual(0.0 * beta)) for x in self.rows]
+        return max(both) / float(np.sqrt(max(self.samples, 1)))
 
     def residuals(self, beta: Array) -> Array:
         """(nv,) root mean square of ``Hb beta - y`` in each generalized force [N m, N]."""

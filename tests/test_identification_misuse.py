@@ -1,0 +1,196 @@
+"""Identification under misuse: odd files, data that show little or nothing, other units; what is wrong is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import quaddyn as qd
+from quaddyn.cli import app
+from quaddyn.identification import Extent, Samples, base_parameters, identify, load, save
+from quaddyn.identification.regression import random_states
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def arm() -> qd.Robot:
+    return qd.load("ur5")
+
+
+@pytest.fixture(scope="module")
+def data(arm: qd.Robot) -> Samples:
+    return moving(arm, 200)
+
+
+def moving(robot: qd.Robot, count: int, *, noise: float = 0.01, seed: int = 0) -> Samples:
+    """Random states and their noisy torques."""
+    rng = np.random.default_rng(seed)
+    q, v, a = random_states(robot, count, rng)
+    dynamics = qd.Dynamics(robot)
+    tau = np.array([dynamics.rnea(*x) for x in zip(q, v, a, strict=True)])
+    return Samples(q, v, a, tau + noise * rng.standard_normal(tau.shape))
+
+
+def still(robot: qd.Robot, count: int, tau: float | None = None) -> Samples:
+    """One posture over and over."""
+    q, zero = np.full((count, robot.nq), 0.3), np.zeros((count, robot.nv))
+    held = np.tile(qd.Dynamics(robot).gravity(q[0]), (count, 1)) if tau is None else np.full_like(zero, tau)
+    return Samples(q, zero, zero, held)
+
+
+# -- samples -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ("v", "a", "tau", "forces"))
+def test_samples_of_different_lengths_cannot_be_made(name: str) -> None:
+    arrays = {"q": np.zeros((5, 6)), "v": np.zeros((5, 6)), "a": np.zeros((5, 6)), "tau": np.zeros((5, 6))}
+    short = {"FL": np.zeros((4, 3))} if name == "forces" else np.zeros((4, 6))
+    with pytest.raises(qd.ArgumentError, match=rf"{name}.*expected 5 samples.*got 4"):
+        Samples(**{**arrays, name: short})
+    with pytest.raises(qd.ArgumentTypeError, match=rf"{name}.*array"):
+        Samples(**{**arrays, name: {"FL": None} if name == "forces" else 3.0})
+
+
+@pytest.mark.parametrize("name", ("q", "v", "a", "tau"))
+def test_entries_that_no_machine_has_are_refused(arm: qd.Robot, data: Samples, name: str) -> None:
+    arrays = {x: getattr(data, x).copy() for x in ("q", "v", "a", "tau")}
+    arrays[name][7, 2] = -1e200
+    with pytest.raises(qd.ArgumentError, match=rf"{name}\[7, 2\] = -1e\+200"):
+        identify(arm, Samples(**arrays))
+
+
+@pytest.mark.parametrize("noise", (0.0, 1e-300, 1e300, np.nan, np.inf, -1.0))
+def test_noise_out_of_range_is_refused(arm: qd.Robot, data: Samples, noise: float) -> None:
+    with pytest.raises(qd.ArgumentError, match="torque_noise"):
+        identify(arm, data, torque_noise=noise)
+
+
+# -- files -------------------------------------------------------------------------------------------------------
+def with_time(text: str) -> str:
+    first, *rest = text.splitlines()
+    return "\n".join([f"t,{first}", *(f"{0.01 * k},{line}" for k, line in enumerate(rest))])
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("a.csv", lambda text: "\ufeff" + text),
+        ("a.csv", lambda text: text.replace("\n", "\r\n") + "\r\n\r\n"),
+        ("a.csv", lambda text: text.replace("\n", "\n\n  \n")),
+        ("a.csv", with_time),
+        ("A.CSV", lambda text: text),
+    ],
+)
+def test_harmless_peculiarities_of_a_csv_change_nothing(
+    tmp_path: Path, arm: qd.Robot, data: Samples, name: str, change: Callable[[str], str]
+) -> None:
+    """A byte order mark, other line ends, blank lines, a column of time, capital letters."""
+    save(tmp_path / "plain.csv", arm, data)
+    (tmp_path / name).write_text(change((tmp_path / "plain.csv").read_text()), encoding="utf-8", newline="")
+    got = load(tmp_path / name, arm)
+    assert all(np.array_equal(getattr(got, x), getattr(data, x)) for x in ("q", "v", "a", "tau"))
+
+
+def test_an_error_behind_blank_lines_has_its_number(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
+    save(tmp_path / "a.csv", arm, data[:3])
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    (tmp_path / "a.csv").write_text("\n".join([*lines[:2], "", "", lines[2], "1,2,3"]))
+    with pytest.raises(qd.ArgumentError, match=r"a\.csv:6: expected 24 numbers, got 3"):
+        load(tmp_path / "a.csv", arm)
+
+
+@pytest.mark.parametrize("mark", (";", "\t"))
+def test_other_separators_are_recognized(tmp_path: Path, arm: qd.Robot, data: Samples, mark: str) -> None:
+    save(tmp_path / "a.csv", arm, data)
+    (tmp_path / "a.csv").write_text((tmp_path / "a.csv").read_text().replace(",", mark))
+    with pytest.raises(qd.ArgumentError, match="separated by commas"):
+        load(tmp_path / "a.csv", arm)
+
+
+def test_what_excite_writes_becomes_data_by_torques_beside_it(tmp_path: Path, arm: qd.Robot) -> None:
+    file = tmp_path / "motion.csv"
+    done = RUNNER.invoke(app, ["excite", "ur5", "--out", str(file), "--iterations", "2", "--rate", "20"])
+    assert done.exit_code == 0
+    first, *rest = file.read_text().splitlines()
+    tau = ",".join(f"tau {joint}" for joint in arm.actuated)
+    file.write_text("\n".join([f"{first},{tau}", *(line + ",1" * 6 for line in rest)]))
+    assert len(load(file, arm)) == 200
+
+
+# -- data that show little ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("method", ("least_squares", "weighted", "consistent"))
+@pytest.mark.parametrize("tau", (None, 0.0))
+def test_one_posture_tells_what_it_cannot_tell(arm: qd.Robot, method: str, tau: float | None) -> None:
+    """Without noise and motion, torques right or impossible: finite answers, and names of what stays unknown."""
+    base = base_parameters(arm)
+    found = identify(base, still(arm, 40, tau), method=method)  # type: ignore[arg-type]
+    assert found.shown <= arm.nv
+    assert np.isfinite(found.delta).all() and np.isfinite(found.beta).all() and not np.isnan(found.deviation).any()
+    assert len(found.hidden) > base.size - arm.nv - 6
+    for friction in ("fv elbow_joint", "fc wrist_3_joint", "fv shoulder_pan_joint"):
+        assert any(friction in name for name in found.hidden)
+    assert found.to_json()["hidden"] == list(found.hidden)
+    if tau is None:  # what gravity shows is predicted
+        q = np.full((1, 6), 0.3)
+        assert np.abs(found.predict(q, 0 * q, 0 * q)[0] - qd.Dynamics(arm).gravity(q[0])).max() < 1e-3
+
+
+def test_enough_motion_hides_nothing(arm: qd.Robot, data: Samples) -> None:
+    assert identify(arm, data).hidden == ()
+
+
+def test_the_command_judges_only_by_what_was_held_out(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
+    """Of one sample nothing can be held out: a fit all the same, and a doubt."""
+    save(tmp_path / "one.csv", arm, data[:1])
+    done = RUNNER.invoke(app, ["identify", str(tmp_path / "one.csv"), "--robot", "ur5", "--json"])
+    whole = json.loads(done.stdout)
+    assert done.exit_code == 0 and "held_out" not in whole
+    assert any("held out" in doubt for doubt in whole["doubts"]) and whole["hidden"]
+
+
+def test_the_command_names_parameters_that_stand_still_data_do_not_show(tmp_path: Path, arm: qd.Robot) -> None:
+    save(tmp_path / "still.npz", arm, still(arm, 50))
+    done = RUNNER.invoke(app, ["identify", str(tmp_path / "still.npz"), "--robot", "ur5"])
+    assert done.exit_code == 0
+    assert "kept from the file" in " ".join(done.output.split())
+
+
+# -- other units -------------------------------------------------------------------------------------------------
+def test_degrees_are_doubted(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
+    degrees = 180.0 / np.pi
+    save(tmp_path / "deg.csv", arm, Samples(degrees * data.q, degrees * data.v, degrees * data.a, data.tau))
+    done = RUNNER.invoke(app, ["identify", str(tmp_path / "deg.csv"), "--robot", "ur5", "--json"])
+    doubts = json.loads(done.stdout)["doubts"]
+    assert sum("degrees" in doubt for doubt in doubts) >= 5
+    assert any("not explained" in doubt for doubt in doubts)
+
+
+def test_good_data_raise_no_doubt(tmp_path: Path, arm: qd.Robot) -> None:
+    slow = moving(arm, 300, seed=1)
+    q = np.clip(slow.q, arm.lower, arm.upper)
+    dynamics = qd.Dynamics(arm)
+    v, a = 0.5 * slow.v, 0.2 * slow.a
+    tau = np.array([dynamics.rnea(*x) for x in zip(q, v, a, strict=True)])
+    save(tmp_path / "good.npz", arm, Samples(q, v, a, tau))
+    done = RUNNER.invoke(app, ["identify", str(tmp_path / "good.npz"), "--robot", "ur5", "--json"])
+    assert done.exit_code == 0 and json.loads(done.stdout)["doubts"] == []
+
+
+def test_extent_sees_speeds_and_torques_too(arm: qd.Robot, data: Samples) -> None:
+    extent = Extent(arm)
+    extent.add(Samples(0.1 * data.q, 100.0 * data.v, data.a, 1e4 * data.tau))
+    words = extent.doubts()
+    assert sum(word.startswith("v of") for word in words) == 6
+    assert sum(word.startswith("tau of") for word in words) == 6
+    assert not any(word.startswith("q of") for word in words)
+    assert Extent(arm).doubts() == ()
+
+
+@pytest.mark.parametrize("options", (["--period", "1e9"], ["--rate", "1e12"], ["--rate", "inf"]))
+def test_motions_of_too_many_samples_are_refused(tmp_path: Path, options: list[str]) -> None:
+    done = RUNNER.invoke(app, ["excite", "ur5", "--out", str(tmp_path / "e.csv"), *options])
+    assert isinstance(done.exception, qd.ArgumentError) and "--period, --rate" in str(done.exception)
