@@ -31,11 +31,14 @@ class Live:
         "outermost",
         "robot",
         "tick",
+        "whole",
     )
 
     def __init__(self, robot: Robot) -> None:
         data = robot.model.createData()
         self.robot, self.data, self.tick = robot, data, 0
+        #: The update of which everything is computed, not only what `Dynamics.update` does at once.
+        self.whole = 0
         #: Joints that hang on the world itself: one, unless several limbs stand on a bolted base.
         self.outermost = tuple(i for i, parent in enumerate(robot.model.parents) if i and parent == 0)
         # Eigen never moves these, and each view keeps `data` alive.
@@ -51,6 +54,16 @@ class Live:
             _sealed(self.M.T), self.h, _sealed(_view(data.J).reshape(6, -1).T), placements, self.com,
             self.com_velocity, _sealed(self.com_jacobian.T),
         )  # fmt: skip
+
+    def complete(self, q: Array, v: Array) -> None:
+        """The rest of what belongs to (q, v), of the last update.
+
+        M, placements and Jacobians come out the same to the last bit; h would not, and is kept.
+        """
+        h = self.h.copy()
+        pin.computeAllTerms(self.robot.model, self.data, q, v)
+        self.data.nle = h
+        self.whole = self.tick
 
 
 class State:
@@ -79,6 +92,12 @@ class State:
                 "this State is stale: its Dynamics was updated again; "
                 "use the State that the last update returned, or a second Dynamics to hold two states"
             )
+        return live
+
+    def _whole(self) -> Live:
+        live = self._read()
+        if live.whole != live.tick:
+            live.complete(self._q, self._v)
         return live
 
     # -- where it is -----------------------------------------------------------------------------------------
@@ -118,12 +137,12 @@ class State:
     @property
     def gravity(self) -> Array:
         """(nv,) the gravity part of h: ``rnea(q, 0, 0)``."""
-        return self._read().gravity
+        return self._whole().gravity
 
     @property
     def energy(self) -> Energy:
         """Kinetic and potential energy [J]; the latter is zero with all mass at the world's origin."""
-        data = self._read().data
+        data = self._whole().data
         return Energy(data.kinetic_energy, data.potential_energy)
 
     # -- centre of mass --------------------------------------------------------------------------------------
@@ -135,12 +154,12 @@ class State:
     @property
     def com_velocity(self) -> Array:
         """(3,) velocity of the centre of mass, world axes [m/s]: ``com_jacobian @ v``."""
-        return self._read().com_velocity
+        return self._whole().com_velocity
 
     @property
     def com_jacobian(self) -> Array:
         """(3, nv) Jacobian of the centre of mass, world axes."""
-        return self._read().com_jacobian
+        return self._whole().com_jacobian
 
     @property
     def com_drift(self) -> Array:
@@ -149,7 +168,7 @@ class State:
         The forces that hold the motion at ``a = 0`` are the total change of momentum less gravity (Orin, Goswami,
         Lee 2013, section 3); the backward pass of `update` has summed them in the joints next to the world.
         """
-        live = self._read()
+        live = self._whole()
         data = live.data
         force = sum((data.oMi[i].rotation @ data.f[i].linear for i in live.outermost), np.zeros(3))
         return _sealed(force / data.mass[0] + live.robot.model.gravity.linear)
@@ -157,7 +176,7 @@ class State:
     @property
     def centroidal_momentum(self) -> Array:
         """(6,) linear [kg m/s] and, about the centre of mass, angular momentum [kg m^2/s], world axes."""
-        return self._read().centroidal_momentum
+        return self._whole().centroidal_momentum
 
     # -- for compiled code -----------------------------------------------------------------------------------
     def memory(self) -> tuple[Array, ...]:
@@ -222,7 +241,7 @@ class State:
         in "local_world_aligned", the spatial one in "local" and "world" (see `quaddyn.dynamics.frames`).  Arguments
         and errors of `jacobian`.
         """
-        live = self._read()
+        live = self._whole()
         return _sealed(frames.drift(live.robot.model, live.data, live.robot.frame_id(name), reference))
 
     def __reduce__(self) -> NoReturn:
