@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled_equalities import equalities, take, within
+from .compiled_equalities import equalities, lie, take, within
 from .compiled_guess import touched
 from .compiled_levels import level
 from .compiled_work import (
@@ -135,13 +135,14 @@ def way_down(  # type: ignore[no-untyped-def]
             for i in range(P):
                 working[k, i] = 0
                 lam[k, i] = 0.0
-    take(C, lower, upper, B, U, N)
+    take(lower, upper, P, U, N)
     if not again:
         equalities(tolerance, damping, A, b, w, C, ms, ps, x, stats, B, U, N)
     reach = length(x)
     stats[REACH] = reach
-    if not again and within(n, P, reach, x, B, U, N):
+    if not again and within(C, reach, x, U, N):
         return
+    lie(C, B, U)
     for i in range(n):
         U[PLAIN, i] = x[i]
     for i in range(P):

@@ -8,11 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled_factor import factor, least_squares, reflect
-from .compiled_rows import combine, gather, project, values
+from .compiled_rows import combine, gather, project
 from .compiled_work import (
     CLEN,
     CT,
     EQUAL,
+    GG,
     HI,
     KEPT,
     LEFT,
@@ -32,19 +33,20 @@ from .compiled_work import (
     VV,
     WORK,
     WORST,
-    Y0,
     YY,
 )  # fmt: skip
 from .jit import inner, outlined
+from .lanes import total
 
 UNBOUNDED = 1e100
+#: Least singular value, relative to the longest row, beyond which the rank needs no closer look.
+SURE = 1e-6
 
 
-@outlined(f"void(f8[:,::1], f8[::1], f8[::1], {WORK})")
-def take(C, lower, upper, B, U, N):  # type: ignore[no-untyped-def]
-    """Inequalities as everything that follows wants them: in CT, LO, HI and CLEN; equal bounds in EQUAL."""
-    Ct, lo, hi, clen, y0, equal = B[CT], U[LO], U[HI], U[CLEN], U[Y0], N[EQUAL]
-    P, n = C.shape
+@inner
+def take(lower, upper, P, U, N):  # type: ignore[no-untyped-def]
+    """Bounds in LO and HI, equal ones in EQUAL."""
+    lo, hi, equal = U[LO], U[HI], N[EQUAL]
     for i in range(P):
         a = lower[i] if lower[i] > -UNBOUNDED else -np.inf
         c = upper[i] if upper[i] < UNBOUNDED else np.inf
@@ -55,16 +57,20 @@ def take(C, lower, upper, B, U, N):  # type: ignore[no-untyped-def]
             c = a
         lo[i] = a
         hi[i] = c
-        clen[i] = 0.0
-        y0[i] = 0.0
-    for j in range(n):
-        column = Ct[j]
-        for i in range(P):
-            column[i] = C[i, j]
-        for i in range(P):
-            clen[i] += column[i] * column[i]
+
+
+@inner
+def lie(C, B, U):  # type: ignore[no-untyped-def]
+    """Inequalities as columns in CT, their lengths in CLEN."""
+    Ct, clen = B[CT], U[CLEN]
+    P, n = C.shape
     for i in range(P):
-        clen[i] = np.sqrt(clen[i])
+        row = C[i]
+        s = 0.0
+        for j in range(n):
+            s += row[j] * row[j]
+            Ct[j, i] = row[j]
+        clen[i] = np.sqrt(s)
 
 
 @inner
@@ -84,12 +90,38 @@ def damp(r, m, q, n, damping, x, B, U):  # type: ignore[no-untyped-def]
         length[m + i] = damping
 
 
+@inner
+def decided(R, m, d, tolerance, mlen, rhs, y, T, pivots, order, w):  # type: ignore[no-untyped-def]
+    """Whether m rows decide all d directions beyond doubt; if so, y is what they want.
+
+    The least singular value is at least ``1 / |R^-1|`` (Frobenius).  Where `factor` finds less than full rank it is at
+    most sqrt(m) times the tolerance times the longest row.
+    """
+    if m <= d:
+        return False
+    longest = 0.0
+    for i in range(m):
+        longest = max(longest, mlen[i])
+    least_squares(R, m, 0, d, pivots, mlen, rhs, y, T, order)
+    square = 0.0
+    for c in range(d):
+        w[c] = 1.0 / T[c, c]
+        square += w[c] * w[c]
+        for i in range(c - 1, -1, -1):
+            s = 0.0
+            for j in range(i + 1, c + 1):
+                s -= T[j, i] * w[j]
+            w[i] = s / T[i, i]
+            square += w[i] * w[i]
+    return 1.0 > max(SURE, np.sqrt(m) * tolerance) * longest * np.sqrt(square)
+
+
 @outlined(f"void(f8, f8, {PROBLEM}, f8[::1], f8[::1], {WORK})")
 def equalities(tolerance, damping, A, b, w, C, ms, ps, x, stats, B, U, N):  # type: ignore[no-untyped-def]
     """Solve by equalities alone: ranks and kkt of every level in `stats`, the basis in QQ, level after level."""
     n, K = x.shape[0], ms.shape[0] - 1
     Q, V, M, R, T = B[QQ], B[VV], B[MM], B[RR], B[TT]
-    left, target, mlen, rhs, y = U[LEFT : LEFT + 4], U[TARGET], U[MLEN], U[RHS], U[YY]
+    left, target, mlen, rhs, y = U[LEFT : LEFT + 3], U[TARGET], U[MLEN], U[RHS], U[YY]
     pivots, order = N[PIVOTS], N[ORDER]
     res = left[0]
     for i in range(n):
@@ -109,33 +141,30 @@ def equalities(tolerance, damping, A, b, w, C, ms, ps, x, stats, B, U, N):  # ty
             continue
         project(M, m, n, Q, q, R)
         combine(M, m, n, x, 1.0, target, rhs)
-        # The rank is that of the level itself; a damped step lives in its range.
-        r = factor(R, m, 0, d, mlen, tolerance, V, pivots, left)
-        reflect(Q[q:], n, 0, r, d, V, left[3])
-        total = m
-        if damping == 0.0:
-            least_squares(R, m, 0, r, pivots, mlen, rhs, y, T, order)
-        else:
-            damp(r, m, q, n, damping, x, B, U)
-            total = m + r
-            least_squares(R, total, 0, r, pivots, U[LENGTH], rhs, y, T, order)
+        r, rows = d, m
+        if damping > 0.0 or not decided(R, m, d, tolerance, mlen, rhs, y, T, pivots, order, U[GG]):
+            # The rank is that of the level itself; a damped step lives in its range.
+            r = factor(R, m, 0, d, mlen, tolerance, V, pivots, left)
+            reflect(Q[q:], n, 0, r, d, V)
+            if damping == 0.0:
+                least_squares(R, m, 0, r, pivots, mlen, rhs, y, T, order)
+            else:
+                damp(r, m, q, n, damping, x, B, U)
+                rows = m + r
+                least_squares(R, rows, 0, r, pivots, U[LENGTH], rhs, y, T, order)
         for j in range(r):
             a = y[j]
             basis = Q[q + j]
             for i in range(n):
                 x[i] += a * basis[i]
-        for i in range(total):
-            res[i] = -rhs[i]
-        for j in range(r):
-            a = y[j]
-            column = R[j]
-            for i in range(total):
-                res[i] += a * column[i]
+        total(res, y, R, r, rows)
+        for i in range(rows):
+            res[i] -= rhs[i]
         square = 0.0
         for j in range(r):
             s = 0.0
             column = R[j]
-            for i in range(total):
+            for i in range(rows):
                 s += column[i] * res[i]
             square += s * s
         size = 0.0
@@ -153,15 +182,20 @@ def equalities(tolerance, damping, A, b, w, C, ms, ps, x, stats, B, U, N):  # ty
     stats[RANKS + 2 * K + 1] = 0.0
 
 
-@outlined(f"b1(i8, i8, f8, f8[::1], {WORK})")
-def within(n, P, reach, x, B, U, N):  # type: ignore[no-untyped-def]
+@inner
+def within(C, reach, x, U, N):  # type: ignore[no-untyped-def]
     """Whether x keeps all limits."""
-    lo, hi, clen, at, equal = U[LO], U[HI], U[CLEN], U[LEFT], N[EQUAL]
-    values(n, P, B[CT], U[Y0], x, at)
+    lo, hi, equal = U[LO], U[HI], N[EQUAL]
+    P, n = C.shape
     for i in range(P):
-        if equal[i] == 0:
-            s = at[i]
-            size = clen[i] * reach
-            if s > hi[i] + KEPT * (size + abs(hi[i])) or s < lo[i] - KEPT * (size + abs(lo[i])):
+        row = C[i]
+        y = 0.0
+        square = 0.0
+        for j in range(n):
+            y += row[j] * x[j]
+            square += row[j] * row[j]
+        size = np.sqrt(square) * reach
+        if y > hi[i] + KEPT * (size + abs(hi[i])) or y < lo[i] - KEPT * (size + abs(lo[i])):
+            if equal[i] == 0:
                 return False
     return True

@@ -1,7 +1,7 @@
 """The rank-revealing factorization of `factor`, compiled: in place, without memory of its own.
 
-Matrices are stored transposed, ``R[j, i]`` being column j of row i: the rows lie side by side, and every inner loop
-runs along them without a sum, which is what compilers turn into vector code.  Importing this module imports numba.
+Matrices are stored transposed, ``R[j, i]`` being column j of row i: the rows lie side by side, and inner loops run
+along them (`lanes`).  Importing this module imports numba.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .jit import inner, outlined
+from .lanes import WIDTH, mirror, turn
 
 EPS = 2.220446049250313e-16
 
@@ -17,22 +18,10 @@ EVEN = 1e3
 
 
 @inner
-def reflect(R, m, c, r, d, V, along):  # type: ignore[no-untyped-def]
+def reflect(R, m, c, r, d, V):  # type: ignore[no-untyped-def]
     """Turn m rows into the basis of the r reflectors from column c on."""
     for k in range(c, c + r):
-        v = V[k]
-        for i in range(m):
-            along[i] = 0.0
-        for j in range(k, d):
-            a = 2.0 * v[j]
-            column = R[j]
-            for i in range(m):
-                along[i] += a * column[i]
-        for j in range(k, d):
-            a = v[j]
-            column = R[j]
-            for i in range(m):
-                column[i] -= a * along[i]
+        turn(R[k:], V[k, k:], d - k, m)
 
 
 @outlined("i8(f8[:,::1], i8, i8, i8, f8[::1], f8, f8[:,::1], i8[::1], f8[:,::1])")
@@ -51,9 +40,9 @@ def factor(R, m, c, d, lengths, tolerance, V, pivots, left):  # type: ignore[no-
         tolerance: relative remainder beyond which a row is independent.
         V: (>= d, >= d) takes the reflectors, of length 1.
         pivots: (>= d,) takes the independent rows, counted from c.
-        left: (4, >= m) work.
+        left: (3, >= m) work.
     """
-    now, before, least, along = left[0], left[1], left[2], left[3]
+    now, before, least = left[0], left[1], left[2]
     longest = 0.0
     for i in range(m):
         longest = max(longest, lengths[i])
@@ -102,7 +91,7 @@ def factor(R, m, c, d, lengths, tolerance, V, pivots, left):  # type: ignore[no-
         for j in range(k, d):
             v[j] = R[j, best] * scale
         v[k] = (head + signed) * scale
-        reflect(R, m, k, 1, d, V, along)
+        turn(R[k:], V[k, k:], d - k, m)
         column = R[k]
         for i in range(m):
             now[i] = max(now[i] - column[i] * column[i], 0.0)
@@ -144,7 +133,7 @@ def least_squares(R, m, c, r, pivots, lengths, rhs, y, T, order):  # type: ignor
         lengths: (>= m,) of the rows.
         rhs: (>= m,).
         y: takes the solution.
-        T: (>= r + 2, >= m) work.
+        T: (>= r + 2, >= m) work; takes the triangle, if there are more rows than r.
         order: (>= m,) work, integers.
     """
     if m == r:  # every row independent: forward substitution in the order of the pivots
@@ -186,10 +175,14 @@ def least_squares(R, m, c, r, pivots, lengths, rhs, y, T, order):  # type: ignor
                 T[j, i] = R[c + j, order[i]]
         for i in range(m):
             T[r, i] = rhs[order[i]]
-    u = T[r + 1]  # the reflector, zeros before its head: loops over all rows are vector code
+    end = WIDTH * ((m + WIDTH - 1) // WIDTH)
+    for j in range(r + 1):
+        for i in range(m, end):
+            T[j, i] = 0.0
+    u = T[r + 1]  # the reflector, zeros before its head
     for k in range(r):
         v = T[k]
-        for i in range(m):
+        for i in range(k, end):
             u[i] = v[i]
         for i in range(k):
             u[i] = 0.0
@@ -201,20 +194,13 @@ def least_squares(R, m, c, r, pivots, lengths, rhs, y, T, order):  # type: ignor
         signed = norm if head >= 0.0 else -norm
         u[k] = head + signed
         half = 1.0 / (norm * (norm + abs(head)))
-        for j in range(k + 1, r + 1):
-            to = T[j]
-            s = 0.0
-            for i in range(m):
-                s += u[i] * to[i]
-            s *= half
-            for i in range(m):
-                to[i] -= s * u[i]
-        y[c + k] = -signed  # the diagonal, until the substitution takes its place
+        mirror(T[k + 1 :], u, half, r - k, m)
+        v[k] = -signed
     for k in range(r - 1, -1, -1):
         s = T[r, k]
         for j in range(k + 1, r):
             s -= T[j, k] * y[c + j]
-        y[c + k] = s / y[c + k]
+        y[c + k] = s / T[k, k]
 
 
 @inner

@@ -10,12 +10,14 @@ from __future__ import annotations
 from .compiled_nearest import nearest, triangle
 from .compiled_rows import gather, project, values
 from .compiled_work import (
+    ALONG,
     CT,
     CZ,
     EQUAL,
     FIXED,
     ITERATIONS,
     LATER,
+    LEFT,
     LIMIT,
     MM,
     MZ,
@@ -31,6 +33,7 @@ from .compiled_work import (
     ZZ,
 )  # fmt: skip
 from .jit import inner, outlined
+from .lanes import blend
 
 #: Weight of a level against the one above it.
 FAINT = 1e-3
@@ -53,7 +56,7 @@ def weighted(first, q, A, b, w, C, ms, ps, stats, B, U, N):  # type: ignore[no-u
         if r > 0:
             m = gather(k, A, b, w, C, ms, ps, B, U, N)
             project(B[MM], m, n, B[QQ], q, B[MZ])
-            got = triangle(B[MZ], m, block, block + r, 0.0 if k == first else weight * size, W)
+            got = triangle(B[MZ], m, block, block + r, 0.0 if k == first else weight * size, W, U[LEFT])
             if k == first:
                 size = got
             if not got > 0.0:
@@ -68,31 +71,31 @@ def weighted(first, q, A, b, w, C, ms, ps, stats, B, U, N):  # type: ignore[no-u
 @outlined(f"void(i8, i8, i8, i8, i8, f8[::1], {WORK})")
 def normals(first, K, n, q, P, stats, B, U, N):  # type: ignore[no-untyped-def]
     """G in CZ with ``C Q = G W``, blocks of W from the last to the first."""
-    W, Cz = B[WW], B[CZ]
+    W, Cz, less = B[WW], B[CZ], U[ALONG]
     project(B[CT], P, n, B[QQ], q, Cz)
     top = n - q
     for k in range(K, first - 1, -1):
         r = int(stats[RANKS + k])
         low = top - r
+        if k == K:  # a multiple of the identity, beside which nothing stands
+            for c in range(low, top):
+                f = 1.0 / W[c, c]
+                for i in range(P):
+                    Cz[c, i] *= f
+            top = low
+            continue
         for c in range(low, top):
             column = Cz[c]
             for e in range(low, c):
-                f = W[e, c]
-                if f != 0.0:
-                    before = Cz[e]
-                    for i in range(P):
-                        column[i] -= f * before[i]
+                less[e - low] = -W[e, c]
+            blend(column, column, less, Cz[low:], c - low, P)
             f = 1.0 / W[c, c]
             for i in range(P):
                 column[i] *= f
         for c in range(low):
-            column = Cz[c]
             for e in range(low, top):
-                f = W[e, c]
-                if f != 0.0:
-                    before = Cz[e]
-                    for i in range(P):
-                        column[i] -= f * before[i]
+                less[e - low] = -W[e, c]
+            blend(Cz[c], Cz[c], less, Cz[low:], top - low, P)
         top = low
 
 

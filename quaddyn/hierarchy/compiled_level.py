@@ -47,6 +47,7 @@ from .compiled_work import (
     ZZ,
 )
 from .jit import inner, outlined
+from .lanes import total
 
 INDEPENDENT = 1e-12
 SIGN = 1e-14
@@ -71,7 +72,7 @@ def equations(d, m, P, tolerance, rows, bounds, sides, lam, B, U, N):  # type: i
     """
     Mz, R, V, T, H, Cz = B[MZ], B[RR], B[VV], B[TT], B[HH], B[rows]
     y0, lo, hi, clen = U[bounds], U[bounds + 1], U[bounds + 2], U[bounds + 3]
-    left, r0, mlen, length, rhs = U[LEFT : LEFT + 4], U[R0], U[MLEN], U[LENGTH], U[RHS]
+    left, r0, mlen, length, rhs = U[LEFT : LEFT + 3], U[R0], U[MLEN], U[LENGTH], U[RHS]
     hlen, hrhs, y, g, z, zn = U[HLEN], U[HRHS], U[YY], U[GG], U[ZZ], U[ZN]
     pivots, order, role, index = N[PIVOTS], N[ORDER], N[ROLE], N[INDEX]
     h = 0
@@ -102,22 +103,21 @@ def equations(d, m, P, tolerance, rows, bounds, sides, lam, B, U, N):  # type: i
             index[h + m2] = i
             m2 += 1
     for j in range(d):
-        a = z[j]
         to = R[j]
         column = Mz[j]
         for i in range(m):
             to[i] = column[i]
         for i in range(m, m2):
             to[i] = Cz[j, index[h + i]]
-        for i in range(m2):
-            rhs[i] -= a * to[i]
+    res = left[0]
+    total(res, z, R, d, m2)
+    for i in range(m2):
+        rhs[i] -= res[i]
     if rh > 0:
-        reflect(R, m2, 0, rh, d, V, left[3])
-        for j in range(rh):
-            a = y[j]
-            column = R[j]
-            for i in range(m2):
-                rhs[i] -= a * column[i]
+        reflect(R, m2, 0, rh, d, V)
+        total(res, y, R, rh, m2)
+        for i in range(m2):
+            rhs[i] -= res[i]
     r = factor(R, m2, rh, d, length, tolerance, V, pivots, left)
     least_squares(R, m2, rh, r, pivots, length, rhs, y, T, order)
     for j in range(rh + r):
@@ -127,14 +127,9 @@ def equations(d, m, P, tolerance, rows, bounds, sides, lam, B, U, N):  # type: i
     reflect_back(zn, 0, rh + r, d, V)
     for j in range(d):
         zn[j] += z[j]
-    res = left[0]
+    total(res, y[rh:], R[rh:], r, m2)
     for i in range(m2):
-        res[i] = -rhs[i]
-    for j in range(rh, rh + r):
-        a = y[j]
-        column = R[j]
-        for i in range(m2):
-            res[i] += a * column[i]
+        res[i] -= rhs[i]
     for i in range(m, m2):
         lam[index[h + i]] = res[i]
     stationarity = 0.0

@@ -197,9 +197,9 @@ def leave(n, q, m, P, tolerance, size, scale, sides, lam, B, U, N):  # type: ign
             to[i] = column[i]
         for i in range(fixed):
             to[m + i] = Cz[j, index[i]]
-    left = U[LEFT : LEFT + 4]
+    left = U[LEFT : LEFT + 3]
     r = factor(R, m + fixed, 0, d, length, tolerance, B[VV], N[PIVOTS], left)
-    reflect(B[QQ][q:], n, 0, r, d, B[VV], left[3])
+    reflect(B[QQ][q:], n, 0, r, d, B[VV])
     return r
 
 

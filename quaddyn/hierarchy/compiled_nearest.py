@@ -30,6 +30,7 @@ from .compiled_work import (
     ZZ,
 )
 from .jit import outlined
+from .lanes import WIDTH, mirror
 
 #: A row is independent of the active ones if more than this share of its length is left of it.
 NEW = 1e-10
@@ -191,8 +192,8 @@ def nearest(d, P, reach, B, U, N):  # type: ignore[no-untyped-def]
     return False, count
 
 
-@outlined("f8(f8[:,::1], i8, i8, i8, f8, f8[:,::1])")
-def triangle(M, m, first, last, scale, T):  # type: ignore[no-untyped-def]
+@outlined("f8(f8[:,::1], i8, i8, i8, f8, f8[:,::1], f8[::1])")
+def triangle(M, m, first, last, scale, T, u):  # type: ignore[no-untyped-def]
     """Rows of a block: ``T[first:last, :last]`` with ``|T w| = scale |M w|`` for w in the block, what is before along.
 
     Args:
@@ -202,34 +203,34 @@ def triangle(M, m, first, last, scale, T):  # type: ignore[no-untyped-def]
         last: end of the block.
         scale: factor on the block, relative to the size of its own diagonal; 0 leaves it as it is.
         T: (>= last, >= last) takes it.
+        u: (>= m,) work.
 
     Returns:
         Size of the block's diagonal.
     """
     size = 0.0
+    end = WIDTH * ((m + WIDTH - 1) // WIDTH)
+    for j in range(last):
+        for i in range(m, end):
+            M[j, i] = 0.0
     for k in range(first, last):
         v = M[k]
         h = k - first
-        total = 0.0
-        for i in range(h, m):
-            total += v[i] * v[i]
-        norm = np.sqrt(total)
+        square = 0.0
+        for i in range(h, end):
+            square += v[i] * v[i]
+            u[i] = v[i]
+        for i in range(h):
+            u[i] = 0.0
+        norm = np.sqrt(square)
         if not norm > 0.0:
             return 0.0
         head = v[h]
         signed = norm if head >= 0.0 else -norm
-        v[h] = head + signed
+        u[h] = head + signed
         half = 1.0 / (norm * (norm + abs(head)))
-        for j in range(last):
-            if first <= j and j <= k:
-                continue
-            to = M[j]
-            s = 0.0
-            for i in range(h, m):
-                s += v[i] * to[i]
-            s *= half
-            for i in range(h, m):
-                to[i] -= s * v[i]
+        mirror(M, u, half, first, m)
+        mirror(M[k + 1 :], u, half, last - k - 1, m)
         for j in range(last):
             T[k, j] = M[j, h] if j < first or j > k else 0.0
         T[k, k] = -signed

@@ -6,6 +6,7 @@ import numpy as np
 
 from .compiled_work import EQUAL, LO, MLEN, MM, PROBLEM, TARGET, WORK
 from .jit import inner, outlined
+from .lanes import blend, total
 
 
 @outlined(f"i8(i8, {PROBLEM}, {WORK})")
@@ -48,44 +49,22 @@ def gather(k, A, b, w, C, ms, ps, B, U, N):  # type: ignore[no-untyped-def]
     return m
 
 
-@outlined("void(f8[:,::1], i8, i8, f8[:,::1], i8, f8[:,::1])")
+@inner
 def project(M, m, n, Q, q, out):  # type: ignore[no-untyped-def]
     """Columns of the m rows M in the basis ``Q[q:]``."""
     for j in range(n - q):
-        to = out[j]
-        basis = Q[q + j]
-        for i in range(m):
-            to[i] = 0.0
-        for c in range(n):
-            a = basis[c]
-            if a != 0.0:
-                column = M[c]
-                for i in range(m):
-                    to[i] += a * column[i]
+        total(out[j], Q[q + j], M, n, m)
 
 
 @inner
 def combine(M, m, n, x, f, y0, out):  # type: ignore[no-untyped-def]
     """``out = f (y0 - M x)`` over m rows."""
+    total(out, x, M, n, m)
     for i in range(m):
-        out[i] = y0[i]
-    for c in range(n):
-        a = x[c]
-        column = M[c]
-        for i in range(m):
-            out[i] -= a * column[i]
-    if f != 1.0:
-        for i in range(m):
-            out[i] *= f
+        out[i] = f * (y0[i] - out[i])
 
 
 @inner
 def values(d, P, Cz, y0, z, out):  # type: ignore[no-untyped-def]
     """``out = y0 + C Z z``."""
-    for i in range(P):
-        out[i] = y0[i]
-    for j in range(d):
-        a = z[j]
-        column = Cz[j]
-        for i in range(P):
-            out[i] += a * column[i]
+    blend(out, y0, z, Cz, d, P)

@@ -12,10 +12,10 @@ from __future__ import annotations
 QQ, VV, MM, MZ, RR, TT, CT, HH, CZ, CE, JJ, RG, WW = range(13)
 MATRICES = 13
 
-# Vectors: work of `factor` (4); of a level's rows: wanted value, length, value at the start; of the rows being
-# factored: length and right-hand side; of the inequalities: value at the start, bounds and length (four in this order),
-# the same with equal lengths; of held ones: length and right-hand side; values at the beginning and at the end of a
-# step; zeros.
+# Vectors: work of `factor` (3), and one more; of a level's rows: wanted value, length, value at the start; of the rows
+# being factored: length and right-hand side; of the inequalities: value at the start, bounds and length (four in this
+# order), the same with equal lengths; of held ones: length and right-hand side; values at the beginning and at the end
+# of a step; zeros.
 LEFT, TARGET, MLEN, R0, LENGTH, RHS, Y0, LO, HI, CLEN, YE, LE, HE, ONES, HLEN, HRHS, START, END, ZERO = (
     0, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
 )  # fmt: skip

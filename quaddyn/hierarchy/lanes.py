@@ -1,0 +1,161 @@
+"""Inner loops over rows that lie side by side, `WIDTH` at a time, as vector instructions without leftovers.
+
+Compilers guard short loops over arrays: may they overlap, how many rounds are left over.  Over a few dozen rows the
+guards cost more than the sums.  These loops promise instead that arrays do not overlap, and run on to the next multiple
+of `WIDTH`: every column must have room for that many rows, and what lies beyond the last one is overwritten.
+
+Importing this module imports numba.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+WIDTH = 8
+
+LANE, WORD = ir.DoubleType(), ir.IntType(64)
+LANES = ir.VectorType(LANE, WIDTH)
+FAST = ("reassoc", "contract")
+
+
+def _data(context: Any, builder: Any, kind: Any, value: Any) -> tuple[Any, Any]:
+    """Pointer to the first number of an array, and numbers from one of its columns to the next."""
+    array = context.make_array(kind)(context, builder, value)
+    if kind.ndim == 1:
+        return array.data, None
+    return array.data, builder.extract_value(array.shape, kind.ndim - 1)
+
+
+def _splat(builder: Any, value: Any) -> Any:
+    one = builder.insert_element(ir.Constant(LANES, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH))
+
+
+def _load(builder: Any, base: Any, at: Any) -> Any:
+    where = builder.bitcast(builder.gep(base, [at]), LANES.as_pointer())
+    return builder.load(where, align=8)
+
+
+def _store(builder: Any, value: Any, base: Any, at: Any) -> None:
+    builder.store(value, builder.bitcast(builder.gep(base, [at]), LANES.as_pointer()), align=8)
+
+
+def _blocks(builder: Any, m: Any) -> Any:
+    return builder.udiv(builder.add(m, ir.Constant(WORD, WIDTH - 1)), ir.Constant(WORD, WIDTH))
+
+
+def _accumulate(builder: Any, start: Any, count: Any, term: Any) -> Any:
+    """``start + term(0) + term(1) + ...``, in a register."""
+    total = cgutils.alloca_once_value(builder, start)
+    with cgutils.for_range(builder, count, intp=WORD) as loop:
+        f, x = term(loop.index)
+        builder.store(builder.fadd(builder.load(total), builder.fmul(f, x, FAST), FAST), total)
+    return builder.load(total)
+
+
+def _number(builder: Any, base: Any, at: Any) -> Any:
+    return builder.load(builder.gep(base, [at]))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def blend(_context, out, start, f, M, n, m):  # type: ignore[no-untyped-def]
+    """``out[:m] = start[:m] + sum_c f[c] M[c, :m]`` over n columns; `start` may be `out`."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        to, _ = _data(context, builder, signature.args[0], values[0])
+        begin, _ = _data(context, builder, signature.args[1], values[1])
+        factor, _ = _data(context, builder, signature.args[2], values[2])
+        matrix, stride = _data(context, builder, signature.args[3], values[3])
+        with cgutils.for_range(builder, _blocks(builder, values[5]), intp=WORD) as block:
+            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+
+            def term(c: Any) -> tuple[Any, Any]:
+                place = builder.add(builder.mul(c, stride), at)
+                return _splat(builder, _number(builder, factor, c)), _load(builder, matrix, place)
+
+            _store(builder, _accumulate(builder, _load(builder, begin, at), values[4], term), to, at)
+        return context.get_dummy_value()
+
+    return types.void(out, start, f, M, types.int64, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def total(_context, out, f, M, n, m):  # type: ignore[no-untyped-def]
+    """``out[:m] = sum_c f[c] M[c, :m]`` over n columns."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        to, _ = _data(context, builder, signature.args[0], values[0])
+        factor, _ = _data(context, builder, signature.args[1], values[1])
+        matrix, stride = _data(context, builder, signature.args[2], values[2])
+        with cgutils.for_range(builder, _blocks(builder, values[4]), intp=WORD) as block:
+            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+
+            def term(c: Any) -> tuple[Any, Any]:
+                place = builder.add(builder.mul(c, stride), at)
+                return _splat(builder, _number(builder, factor, c)), _load(builder, matrix, place)
+
+            _store(builder, _accumulate(builder, ir.Constant(LANES, [0.0] * WIDTH), values[3], term), to, at)
+        return context.get_dummy_value()
+
+    return types.void(out, f, M, types.int64, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def turn(_context, R, v, n, m):  # type: ignore[no-untyped-def]
+    """``R[j, :m] -= 2 v[j] sum_c v[c] R[c, :m]`` over n columns: m rows reflected, v of length 1."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        matrix, stride = _data(context, builder, signature.args[0], values[0])
+        factor, _ = _data(context, builder, signature.args[1], values[1])
+        n, m = values[2], values[3]
+        with cgutils.for_range(builder, _blocks(builder, m), intp=WORD) as block:
+            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+
+            def term(c: Any) -> tuple[Any, Any]:
+                place = builder.add(builder.mul(c, stride), at)
+                return _splat(builder, _number(builder, factor, c)), _load(builder, matrix, place)
+
+            along = _accumulate(builder, ir.Constant(LANES, [0.0] * WIDTH), n, term)
+            twice = builder.fmul(along, ir.Constant(LANES, [-2.0] * WIDTH), FAST)
+            with cgutils.for_range(builder, n, intp=WORD) as loop:
+                place = builder.add(builder.mul(loop.index, stride), at)
+                part = builder.fmul(_splat(builder, _number(builder, factor, loop.index)), twice, FAST)
+                _store(builder, builder.fadd(_load(builder, matrix, place), part, FAST), matrix, place)
+        return context.get_dummy_value()
+
+    return types.void(R, v, types.int64, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def mirror(_context, T, u, half, n, m):  # type: ignore[no-untyped-def]
+    """``T[j, :m] -= half u (u . T[j, :m])`` for n columns: columns reflected; u is zero beyond its m entries."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        matrix, stride = _data(context, builder, signature.args[0], values[0])
+        normal, _ = _data(context, builder, signature.args[1], values[1])
+        half, n, m = values[2], values[3], values[4]
+        blocks = _blocks(builder, m)
+        with cgutils.for_range(builder, n, intp=WORD) as loop:
+            first = builder.mul(loop.index, stride)
+
+            def term(o: Any) -> tuple[Any, Any]:
+                at = builder.mul(o, ir.Constant(WORD, WIDTH))
+                return _load(builder, normal, at), _load(builder, matrix, builder.add(first, at))
+
+            sums = _accumulate(builder, ir.Constant(LANES, [0.0] * WIDTH), blocks, term)
+            name = f"llvm.vector.reduce.fadd.v{WIDTH}f64"
+            adder = cgutils.get_or_insert_function(builder.module, ir.FunctionType(LANE, [LANE, LANES]), name)
+            dot = builder.call(adder, [ir.Constant(LANE, 0.0), sums], fastmath=FAST)
+            share = _splat(builder, builder.fneg(builder.fmul(dot, half, FAST)))
+            with cgutils.for_range(builder, blocks, intp=WORD) as block:
+                at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+                place = builder.add(first, at)
+                part = builder.fmul(share, _load(builder, normal, at), FAST)
+                _store(builder, builder.fadd(_load(builder, matrix, place), part, FAST), matrix, place)
+        return context.get_dummy_value()
+
+    return types.void(T, u, types.float64, types.int64, types.int64), generate
