@@ -30,6 +30,7 @@ class Live:
         "memory",
         "outermost",
         "robot",
+        "rows",
         "tick",
         "whole",
     )
@@ -43,6 +44,7 @@ class Live:
         self.outermost = tuple(i for i, parent in enumerate(robot.model.parents) if i and parent == 0)
         # Eigen never moves these, and each view keeps `data` alive.
         self.M, self.h, self.gravity = _view(data.M), _view(data.nle), _view(data.g)
+        self.rows = self.M.T  # symmetric
         self.com, self.com_velocity, self.com_jacobian = (
             _view(data.com[0]),
             _view(data.vcom[0]),
@@ -144,6 +146,11 @@ class State:
         """Kinetic and potential energy [J]; the latter is zero with all mass at the world's origin."""
         data = self._whole().data
         return Energy(data.kinetic_energy, data.potential_energy)
+
+    def motion(self) -> tuple[Array, Array, Array, Array]:
+        """(q, v, M, h) for compiled code: one look at whether they are fresh, and M by rows."""
+        live = self._read()
+        return _sealed(self._q), _sealed(self._v), live.rows, live.h
 
     # -- centre of mass --------------------------------------------------------------------------------------
     @property

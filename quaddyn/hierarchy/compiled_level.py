@@ -51,6 +51,8 @@ from .lanes import total
 
 INDEPENDENT = 1e-12
 SIGN = 1e-14
+#: What rounds hold must be held to this share of the size of its terms: more than that says that it cannot be.
+HELD = 1e-9
 
 
 @outlined(f"f8(i8, i8, i8, f8, i8, i8, i1[::1], f8[::1], {WORK})")
@@ -190,6 +192,18 @@ def first_block(d, P, reach, rows, bounds, sides, B, U, N):  # type: ignore[no-u
 
 
 @inner
+def reached(P, share, size, bounds, sides, U, N):  # type: ignore[no-untyped-def]
+    """Whether held limits are where they are held, in END."""
+    lo, hi, clen, end, role = U[bounds + 1], U[bounds + 2], U[bounds + 3], U[END], N[ROLE]
+    for i in range(P):
+        if role[i] == LIMIT and sides[i] != 0:
+            bound = hi[i] if sides[i] > 0 else lo[i]
+            if not abs(end[i] - bound) <= share * (clen[i] * size + abs(bound)):
+                return False
+    return True
+
+
+@inner
 def worst_sign(P, role, sides, lo, hi, clen, size, scale, lam, lowest):  # type: ignore[no-untyped-def]
     """The row whose multiplier or slack has most the wrong sign, or the first such row if `lowest`; -1 if none."""
     best = -1
@@ -270,7 +284,7 @@ def rounds(d, m, P, tolerance, reach, cap, rows, bounds, sides, lam, B, U, N):  
         kkt = stationarity / scale
         row = worst_sign(P, role, sides, lo, hi, clen, size, scale, lam, stuck > 20)
         if row < 0:
-            return True, count, kkt
+            return reached(P, HELD, size, bounds, sides, U, N), count, kkt
         count += 1
         sides[row] = 0
     return False, count, kkt
@@ -280,19 +294,15 @@ def rounds(d, m, P, tolerance, reach, cap, rows, bounds, sides, lam, B, U, N):  
 def trial(d, m, P, tolerance, reach, sides, lam, B, U, N):  # type: ignore[no-untyped-def]
     """Whether the given working set is the optimum's; then z is the optimum: (accepted, kkt)."""
     stationarity = equations(d, m, P, tolerance, CZ, Y0, sides, lam, B, U, N)
-    Cz, role = B[CZ], N[ROLE]
-    y0, lo, hi, clen, target, mlen, z, zn, end = U[Y0], U[LO], U[HI], U[CLEN], U[TARGET], U[MLEN], U[ZZ], U[ZN], U[END]
+    role = N[ROLE]
+    lo, hi, clen, target, mlen, z, zn = U[LO], U[HI], U[CLEN], U[TARGET], U[MLEN], U[ZZ], U[ZN]
     size = 0.0
     for j in range(d):
         size += zn[j] * zn[j]
     size = reach + np.sqrt(size)
-    values(d, P, Cz, y0, zn, end)
-    for i in range(P):
-        if role[i] == LIMIT and sides[i] != 0:
-            bound = hi[i] if sides[i] > 0 else lo[i]
-            s = end[i] - bound
-            if abs(s) > KEPT * (clen[i] * size + abs(bound)):
-                return False, 0.0
+    values(d, P, B[CZ], U[Y0], zn, U[END])
+    if not reached(P, KEPT, size, Y0, sides, U, N):
+        return False, 0.0
     _share, row, _side = first_block(d, P, reach, CZ, Y0, sides, B, U, N)
     if row >= 0:
         return False, 0.0

@@ -262,7 +262,10 @@ def level(  # type: ignore[no-untyped-def]
             sides[i] = 0
             if role[i] == LIMIT:
                 if found:
-                    sides[i] = hold[i]
+                    bound = U[HI, i] if hold[i] > 0 else U[LO, i]
+                    # The guess's point has been left: rounds begin with what is reached where they begin.
+                    if hold[i] != 0 and abs(U[Y0, i] - bound) <= KEPT * (U[CLEN, i] * size + abs(bound)):
+                        sides[i] = hold[i]
                 elif k > 0:
                     sides[i] = working[k - 1, i]
         if damping == 0.0 and uneven(m, P, U, N):

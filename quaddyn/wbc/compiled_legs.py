@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..hierarchy.jit import inner
+from ..hierarchy.jit import inner, outlined
+
+# What is known of a leg, in rows of 3: origins and axes of its joints, five vectors of its foot, work; columns of the
+# contact point's Jacobian, of the leg and of the base; its drift and the acceleration it is to have.
+ORIGINS, TURNS, STATE, WORK, LEG, BASE, DRIFT, REST, KNOWN = 0, 3, 6, 11, 17, 20, 26, 27, 28
 
 
 @inner
@@ -40,10 +44,11 @@ def cross_add(a, b, out):  # type: ignore[no-untyped-def]
     out[2] += a[0] * b[1] - a[1] * b[0]
 
 
-@inner
-def leg(  # type: ignore[no-untyped-def]
-    q, v, iq, iv, placed, at, axes, foot, R0, p0, v0, w0, c0, origins, turns, state, work
-):  # fmt: skip
+@outlined(
+    "void(Array(f8, 1, 'C', readonly=True), Array(f8, 1, 'C', readonly=True), i8[::1], i8[::1], f8[:,::1], f8[:,::1], "
+    "f8[::1], f8[:,::1], f8[:,::1])"
+)
+def leg(q, v, iq, iv, placed, axes, foot, base, at):  # type: ignore[no-untyped-def]
     """One leg at (q, v).
 
     Args:
@@ -51,33 +56,28 @@ def leg(  # type: ignore[no-untyped-def]
         v: (nv,).
         iq: (3,) where the joints are in q.
         iv: (3,) and in v.
-        placed: (3, 3, 3) rotation of each joint in the body before it.
-        at: (3, 3) its position there.
+        placed: (12, 3) rotation of each joint in the body before it, then their positions there.
         axes: (3, 3) unit axes in the joints' own coordinates.
         foot: (3,) the foot's centre in the last joint's coordinates.
-        R0: (3, 3) of the base.
-        p0: (3,) its origin.
-        v0: (3,) its velocity.
-        w0: (3,) its angular velocity.
-        c0: (3,) acceleration of its origin at ``a = 0``.
-        origins: (3, 3) takes the joints' origins.
-        turns: (3, 3) takes the joints' axes.
-        state: (5, 3) takes of the foot's centre: position, velocity, drift; of its body: angular velocity and drift.
-        work: (2, 3, 3).
+        base: (>= 7, 3) rotation (3), origin, its velocity, angular velocity, its acceleration at ``a = 0``.
+        at: (>= 17, 3) takes the joints' origins (3) and axes (3); of the foot's centre position, velocity, drift, of
+            its body angular velocity and its drift (5); six rows are work.
     """
-    R, S = work[0], work[1]
-    p, u, c, w, g = state[0], state[1], state[2], state[3], state[4]
+    origins, turns, R, S = at[ORIGINS:TURNS], at[TURNS:STATE], at[WORK : WORK + 3], at[WORK + 3 : WORK + 6]
+    p, u, c, w, g = at[STATE], at[STATE + 1], at[STATE + 2], at[STATE + 3], at[STATE + 4]
     for i in range(3):
-        p[i] = p0[i]
-        u[i] = v0[i]
-        c[i] = c0[i]
-        w[i] = w0[i]
+        p[i] = base[3, i]
+        u[i] = base[4, i]
+        w[i] = base[5, i]
+        c[i] = base[6, i]
         g[i] = 0.0
         for j in range(3):
-            R[i, j] = R0[i, j]
+            R[i, j] = base[i, j]
     for k in range(4):
         # along the body to the next joint, or to the foot
-        a, b, d = (at[k, 0], at[k, 1], at[k, 2]) if k < 3 else (foot[0], foot[1], foot[2])
+        a, b, d = foot[0], foot[1], foot[2]
+        if k < 3:
+            a, b, d = placed[9 + k, 0], placed[9 + k, 1], placed[9 + k, 2]
         rx = R[0, 0] * a + R[0, 1] * b + R[0, 2] * d
         ry = R[1, 0] * a + R[1, 1] * b + R[1, 2] * d
         rz = R[2, 0] * a + R[2, 1] * b + R[2, 2] * d
@@ -95,7 +95,7 @@ def leg(  # type: ignore[no-untyped-def]
         c[2] += g[0] * ry - g[1] * rx + w[0] * sy - w[1] * sx
         if k == 3:
             break
-        product(R, placed[k], S)
+        product(R, placed[3 * k :], S)
         x, y, z = axes[k, 0], axes[k, 1], axes[k, 2]
         for i in range(3):
             origins[k, i] = p[i]
@@ -124,37 +124,37 @@ def leg(  # type: ignore[no-untyped-def]
 
 @inner
 def point_jacobian(point, R0, p0, origins, turns, Jb, Jl):  # type: ignore[no-untyped-def]
-    """Jacobian of a point of the last body: Jb (3, 6) of the base, in its own axes, Jl (3, 3) of the leg."""
+    """Columns of the Jacobian of a point of the last body: Jb (6, 3) of the base, in its axes, Jl (3, 3) of the leg."""
     rx = point[0] - p0[0]
     ry = point[1] - p0[1]
     rz = point[2] - p0[2]
     for j in range(3):
         a, b, c = R0[0, j], R0[1, j], R0[2, j]
-        Jb[0, j] = a
-        Jb[1, j] = b
-        Jb[2, j] = c
-        Jb[0, 3 + j] = b * rz - c * ry
-        Jb[1, 3 + j] = c * rx - a * rz
-        Jb[2, 3 + j] = a * ry - b * rx
+        Jb[j, 0] = a
+        Jb[j, 1] = b
+        Jb[j, 2] = c
+        Jb[3 + j, 0] = b * rz - c * ry
+        Jb[3 + j, 1] = c * rx - a * rz
+        Jb[3 + j, 2] = a * ry - b * rx
         x = point[0] - origins[j, 0]
         y = point[1] - origins[j, 1]
         z = point[2] - origins[j, 2]
         a, b, c = turns[j, 0], turns[j, 1], turns[j, 2]
-        Jl[0, j] = b * z - c * y
-        Jl[1, j] = c * x - a * z
-        Jl[2, j] = a * y - b * x
+        Jl[j, 0] = b * z - c * y
+        Jl[j, 1] = c * x - a * z
+        Jl[j, 2] = a * y - b * x
 
 
 @inner
 def inverse3(A, out):  # type: ignore[no-untyped-def]
-    """``out = A^-1``; ``|det A|`` over the product of its columns' lengths (0: singular, 1: orthogonal)."""
+    """``out = A^-1``; ``|det A|`` over the product of its rows' lengths (0: singular, 1: orthogonal)."""
     c00 = A[1, 1] * A[2, 2] - A[1, 2] * A[2, 1]
     c01 = A[1, 2] * A[2, 0] - A[1, 0] * A[2, 2]
     c02 = A[1, 0] * A[2, 1] - A[1, 1] * A[2, 0]
     det = A[0, 0] * c00 + A[0, 1] * c01 + A[0, 2] * c02
     size = 1.0
     for j in range(3):
-        size *= np.sqrt(A[0, j] * A[0, j] + A[1, j] * A[1, j] + A[2, j] * A[2, j])
+        size *= np.sqrt(A[j, 0] * A[j, 0] + A[j, 1] * A[j, 1] + A[j, 2] * A[j, 2])
     if not size > 0.0 or det == 0.0:
         return 0.0
     s = 1.0 / det

@@ -74,13 +74,11 @@ class FastTick:
         self._extra = np.zeros(core.EXTRA)
         self._extra[core.GRAVITY : core.MASS] = robot.model.gravity.linear
         self._extra[core.MASS], self._extra[core.LENGTH] = scales.mass, scales.length
-        self._extra[core.AXES : core.FEET], self._extra[core.FEET : core.OFFSET] = axes.ravel(), feet.ravel()
+        self._extra[core.LEGS : core.OFFSET] = np.concatenate((axes, feet[:, None]), axis=1).ravel()
         self._extra[core.PERIOD] = dt
         self._extra[core.OFFSET : core.BEFORE] = np.eye(3).ravel()
         self._before = self._extra[core.BEFORE : core.HAS_BEFORE]
         self._has_before, self._not_given = core.HAS_BEFORE, core.NOT_GIVEN
-        self._com_at = self._extra[core.COM_AT : core.COM_SPEED]
-        self._com_speed = self._extra[core.COM_SPEED : core.EXTRA]
 
         # The elements' numbers side by side, motion tasks first, and a program that says where each one's begin.
         flat = [(k, element) for k, level in enumerate(elements) for element in level]
@@ -248,13 +246,11 @@ class FastTick:
         else:
             self._extra[self._has_before] = 1.0
             self._before[:] = tau_before
-        self._com_at[:] = state.com
-        self._com_speed[:] = state.com_velocity
-        answer = self._answer
+        answer, (q, v, M, h) = self._answer, state.motion()
         self._guessed = self._good
         self._last, self._working = self._working, self._last
         outcome = self._tick(
-            state.q, state.v, state.M, state.h, self._geometry, self._index, self._program, self._numbers,
+            q, v, M, h, self._geometry, self._index, self._program, self._numbers,
             self._contacts, self._extra, self._last, self._guessed, self._tolerance, ROUNDS, self._working, answer,
             self._floats, self._ints, self._work,
         )  # fmt: skip
@@ -269,7 +265,7 @@ class FastTick:
 
     def inputs(self, state: State) -> dict[str, Array]:
         """Copies of what the last tick was told, for `rerun`; `state` must be that of the tick, made anew."""
-        arrays = {"M": state.M, "h": state.h, "geometry": self._geometry, "index": self._index}
+        arrays = {"M": state.motion()[2], "h": state.h, "geometry": self._geometry, "index": self._index}
         arrays |= {"program": self._program, "numbers": self._numbers, "contacts": self._contacts}
         arrays |= {"extra": self._extra, "last": self._last, "options": np.array([self._guessed, self._tolerance])}
         arrays["sizes"] = np.array([len(x) for x in (self._answer, self._floats, self._ints, self._work)])

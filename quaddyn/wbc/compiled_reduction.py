@@ -1,0 +1,258 @@
+"""Base and legs at one instant, and the equations of motion solved for twelve unknowns: see `compiled_tick`.
+
+Importing this module imports numba.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..hierarchy.jit import inner, outlined
+from ..hierarchy.lanes import blend, total
+from .compiled_legs import (
+    BASE,
+    DRIFT,
+    LEG,
+    ORIGINS,
+    REST,
+    STATE,
+    TURNS,
+    cross_add,
+    eliminate,
+    inverse3,
+    leg,
+    point_jacobian,
+    rotation,
+)  # fmt: skip
+
+#: Below these a leg or the base is near singular, and the dense path, which divides by neither, takes over.
+LEG_LEAST, BASE_LEAST = 1e-3, 1e-7
+
+# A contact's numbers: share, cap, radius, least, largest, normal (3), then the faces of its friction pyramid, 3 each.
+SHARE, CAP, RADIUS, LEAST, LARGEST, NORMAL_AXIS, FACES = 0, 1, 2, 3, 4, 5, 8
+
+# What is known of the base, in rows of 3: its rotation (3), origin, velocity, angular velocity, acceleration at a = 0;
+# the centre of mass and its velocity.
+ORIGIN, SPEED, SPIN, RATE0, COM_AT, COM_SPEED, KNOWN_BASE = 3, 4, 5, 6, 7, 8, 9
+
+#: Signature of a vector and of a matrix that are only read.
+READ, READ2 = "Array(f8, 1, 'C', readonly=True)", "Array(f8, 2, 'C', readonly=True)"
+
+
+@outlined(
+    f"void({READ}, {READ}, {READ2}, f8, f8, i8[:,:,::1], f8[:,:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1], "
+    "f8[:,:,::1])"
+)  # fmt: skip
+def look(q, v, M, mass, damping, index, geometry, contacts, fixed, base, legs):  # type: ignore[no-untyped-def]
+    """Where everything is and how it moves.
+
+    The inertia of the base's own six rows tells the centre of mass and, with v, its velocity.
+
+    Args:
+        q: (19,).
+        v: (18,).
+        M: (18, 18).
+        mass: of the robot.
+        damping: of contacts: their points are to accelerate by minus this times their velocity.
+        index: (3, 4, 3) where the joints are, as in `compiled_tick`.
+        geometry: (4, 12, 3) of the joints.
+        contacts: (4, ...) the contacts' numbers.
+        fixed: (4, 4, 3) per leg the axes of its joints, and its foot.
+        base: (KNOWN_BASE, 3) takes what is known of the base.
+        legs: (4, KNOWN, 3) takes what is known of the legs.
+    """
+    rotation(q[3], q[4], q[5], q[6], base)
+    m = M[0, 0]
+    for i in range(3):
+        s = 0.0
+        t = 0.0
+        for j in range(3):
+            s += base[i, j] * v[j]
+            t += base[i, j] * v[3 + j]
+        base[ORIGIN, i] = q[i]
+        base[SPEED, i] = s
+        base[SPIN, i] = t
+        base[RATE0, i] = 0.0
+    cross_add(base[SPIN], base[SPEED], base[RATE0])
+    # The momentum's linear part, and m times the centre of mass from the base, both in the base's axes.
+    px, py, pz = 0.0, 0.0, 0.0
+    for j in range(18):
+        px += M[0, j] * v[j]
+        py += M[1, j] * v[j]
+        pz += M[2, j] * v[j]
+    cx, cy, cz = M[1, 5], M[2, 3], M[0, 4]
+    for i in range(3):
+        base[COM_AT, i] = q[i] + (base[i, 0] * cx + base[i, 1] * cy + base[i, 2] * cz) / m
+        base[COM_SPEED, i] = (base[i, 0] * px + base[i, 1] * py + base[i, 2] * pz) / m
+    for k in range(4):
+        at = legs[k]
+        leg(q, v, index[0, k], index[1, k], geometry[k], fixed[k], fixed[k, 3], base, at)
+        if contacts[k, SHARE] > 0.0:
+            arm, point, drift, rest = at[STATE + 5], at[STATE + 6], at[DRIFT], at[REST]
+            for i in range(3):
+                arm[i] = -contacts[k, RADIUS] * contacts[k, NORMAL_AXIS + i]  # from the foot's centre
+                drift[i] = at[STATE + 2, i]
+                rest[i] = at[STATE + 1, i]
+            cross_add(at[STATE + 4], arm, drift)
+            cross_add(at[STATE + 3], arm, rest)
+            for i in range(3):
+                point[i] = at[STATE, i] + arm[i]
+                rest[i] *= -damping
+            point_jacobian(point, base, base[ORIGIN], at[ORIGINS:TURNS], at[TURNS:STATE], at[BASE:DRIFT], at[LEG:BASE])
+
+
+@inner
+def held(k, legs, P):  # type: ignore[no-untyped-def]
+    """Joint accelerations of leg k whose contact holds: ``P[:, :6] a_b + P[:, 6]``; False near a singularity."""
+    at = legs[k]
+    Jl, Jb, drift, rest, inv = at[LEG:BASE], at[BASE:DRIFT], at[DRIFT], at[REST], at[STATE + 6 : STATE + 9]
+    if not inverse3(Jl, inv) > LEG_LEAST:  # of the transposed, as Jl is: by columns
+        return False
+    for i in range(3):
+        s = 0.0
+        for o in range(3):
+            s += inv[o, i] * (rest[o] - drift[o])
+        P[i, 6] = s
+        for j in range(6):
+            P[i, j] = -(inv[0, i] * Jb[j, 0] + inv[1, i] * Jb[j, 1] + inv[2, i] * Jb[j, 2])
+    return True
+
+
+@outlined(
+    f"b1({READ2}, {READ}, f8, i8, i8[::1], i8[::1], i8[:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], "
+    "f8[:,::1], f8[:,:,::1])"
+)  # fmt: skip
+def reduce(M, h, mass, c, force, joint, iv, contacts, legs, Ab, Al, Tau, P):  # type: ignore[no-untyped-def]
+    """Accelerations and torques as affine functions of the unknowns u, or False near a singularity.
+
+    Args:
+        M: (18, 18).
+        h: (18,).
+        mass: of the robot, the unit of forces.
+        c: column of constants; columns before it are those of u.
+        force: (4,) first column of each contact's force, or -1.
+        joint: (4,) first column of each leg's joint accelerations, or -1.
+        iv: (4, 3) where the joints are in v.
+        contacts: (4, ...) the contacts' numbers.
+        legs: (4, KNOWN, 3) what is known of the legs.
+        Ab: (6, > c) takes the base's acceleration.
+        Al: (12, > c) takes the joints', leg by leg.
+        Tau: (12, > c) takes their torques.
+        P: (6, 6, 8) work.
+    """
+    B = P[4]
+    less = P[5, 0]
+    for i in range(6):
+        for j in range(6):
+            B[i, j] = M[i, j]
+        for j in range(c):
+            Ab[i, j] = 0.0
+        Ab[i, c] = -h[i]
+    for k in range(4):
+        i0, i1, i2 = iv[k, 0], iv[k, 1], iv[k, 2]
+        if contacts[k, SHARE] >= 1.0:
+            if not held(k, legs, P[k]):
+                return False
+            p0, p1, p2 = P[k, 0], P[k, 1], P[k, 2]
+            for i in range(6):
+                a, b, d = M[i, i0], M[i, i1], M[i, i2]
+                Ab[i, c] -= a * p0[6] + b * p1[6] + d * p2[6]
+                row = B[i]
+                for j in range(6):
+                    row[j] += a * p0[j] + b * p1[j] + d * p2[j]
+        else:
+            for i in range(6):
+                for m in range(3):
+                    Ab[i, joint[k] + m] = -M[i, iv[k, m]]
+        if force[k] >= 0:
+            for i in range(6):
+                for m in range(3):
+                    Ab[i, force[k] + m] = mass * legs[k, BASE + i, m]
+    if not eliminate(B, Ab, c + 1) > BASE_LEAST:
+        return False
+    for k in range(4):
+        for i in range(3):
+            row = Al[3 * k + i]
+            if joint[k] < 0:
+                total(row, P[k, i], Ab, 6, c + 1)
+                row[c] += P[k, i, 6]
+            else:
+                for j in range(c + 1):
+                    row[j] = 0.0
+                row[joint[k] + i] = 1.0
+    for k in range(4):
+        for i in range(3):
+            f = iv[k, i]
+            row = Tau[3 * k + i]
+            total(row, M[f], Ab, 6, c + 1)
+            for m in range(3):
+                less[m] = M[f, iv[k, m]]
+            blend(row, row, less, Al[3 * k :], 3, c + 1)
+            row[c] += h[f]
+            if force[k] >= 0:
+                for m in range(3):
+                    row[force[k] + m] -= mass * legs[k, LEG + i, m]
+    return True
+
+
+@outlined(
+    f"f8({READ2}, {READ}, f8, i8, i8[::1], i8[:,:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8[::1], "
+    "f8[::1], f8[::1], f8[::1], f8[:,:,::1])"
+)  # fmt: skip
+def recover(M, h, mass, n, force, index, contacts, legs, Ab, Al, x, tau, a, f, P):  # type: ignore[no-untyped-def]
+    """Torques, accelerations and forces of u = x; by how much made contacts move all the same.
+
+    Arguments as of `reduce`; index is (3, 4, 3), of q, v and torques; tau (12,), a (18,) and f (12,) are taken.
+    """
+    iv, ia = index[1], index[2]
+    B, six = P[4], P[5]
+    for i in range(6):
+        s = Ab[i, n]
+        for j in range(n):
+            s += Ab[i, j] * x[j]
+        a[i] = s
+    for k in range(4):
+        for i in range(3):
+            row = Al[3 * k + i]
+            s = row[n]
+            for j in range(n):
+                s += row[j] * x[j]
+            a[iv[k, i]] = s
+            f[3 * k + i] = mass * x[force[k] + i] if force[k] >= 0 else 0.0
+    # The six rows once more, on what rounding leaves; then the torques.
+    for i in range(6):
+        s = -h[i]
+        for j in range(18):
+            s -= M[i, j] * a[j]
+        for k in range(4):
+            if force[k] >= 0:
+                for o in range(3):
+                    s += legs[k, BASE + i, o] * f[3 * k + o]
+        six[i, 0] = s
+        for j in range(6):
+            B[i, j] = M[i, j]
+    eliminate(B, six, 1)
+    for i in range(6):
+        a[i] += six[i, 0]
+    moved = 0.0
+    for k in range(4):
+        at = legs[k]
+        for i in range(3):
+            o = iv[k, i]
+            row = M[o]
+            s = h[o]
+            for j in range(18):
+                s += row[j] * a[j]
+            if force[k] >= 0:
+                for j in range(3):
+                    s -= at[LEG + i, j] * f[3 * k + j]
+            tau[ia[k, i]] = s
+        if contacts[k, SHARE] >= 1.0:
+            for i in range(3):
+                s = at[DRIFT, i] - at[REST, i]
+                for j in range(6):
+                    s += at[BASE + j, i] * a[j]
+                for j in range(3):
+                    s += at[LEG + j, i] * a[iv[k, j]]
+                moved = max(moved, abs(s)) if np.isfinite(s) else np.inf
+    return moved
