@@ -193,7 +193,7 @@ class State:
         joint, the world first, the columns of its rotation and then its origin (joints, 4, 3), world axes; the centre
         of mass (3,), its velocity (3,) and the columns of its Jacobian (nv, 3).
         """
-        live = self._read()
+        live = self._whole()
         if live.memory is not None:
             return live.memory
         data = live.data  # not where it is expected to be: copied

@@ -16,9 +16,12 @@ from .compiled_levels import level
 from .compiled_work import (
     CLEN,
     ENDED,
+    HI,
     INTEGERS,
     ITERATIONS,
     LATER,
+    LO,
+    LOWER,
     MATRICES,
     MU,
     PATH,
@@ -28,6 +31,7 @@ from .compiled_work import (
     RANKS,
     REACH,
     ROLE,
+    UPPER,
     VECTORS,
     WORK,
     WORST,
@@ -87,6 +91,8 @@ def downwards(  # type: ignore[no-untyped-def]
                 B[QQ, i, i] = 1.0
             for i in range(P):
                 N[ROLE, i] = LATER
+                U[LO, i] = U[LOWER, i]
+                U[HI, i] = U[UPPER, i]
         for k in range(start, K + 1):
             if q == n and (k == K or ps[k] == ps[k + 1]):
                 # Nothing left to decide, nothing of its own to look at.

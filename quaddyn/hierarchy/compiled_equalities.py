@@ -19,6 +19,7 @@ from .compiled_work import (
     LEFT,
     LENGTH,
     LO,
+    LOWER,
     MLEN,
     MM,
     ORDER,
@@ -30,6 +31,7 @@ from .compiled_work import (
     RR,
     TARGET,
     TT,
+    UPPER,
     VV,
     WORK,
     WORST,
@@ -61,7 +63,7 @@ def take(lower, upper, P, U, N):  # type: ignore[no-untyped-def]
 
 @inner
 def lie(C, B, U):  # type: ignore[no-untyped-def]
-    """Inequalities as columns in CT, their lengths in CLEN."""
+    """Inequalities as columns in CT, their lengths in CLEN, their bounds once more in LOWER and UPPER."""
     Ct, clen = B[CT], U[CLEN]
     P, n = C.shape
     for i in range(P):
@@ -71,6 +73,8 @@ def lie(C, B, U):  # type: ignore[no-untyped-def]
             s += row[j] * row[j]
             Ct[j, i] = row[j]
         clen[i] = np.sqrt(s)
+        U[LOWER, i] = U[LO, i]
+        U[UPPER, i] = U[HI, i]
 
 
 @inner

@@ -182,6 +182,11 @@ def leave(n, q, m, P, tolerance, size, scale, sides, lam, B, U, N):  # type: ign
             if sides[i] != 0:
                 bound = hi[i] if sides[i] > 0 else lo[i]
                 fix = lam[i] * sides[i] > VIOLATED * (clen[i] * size + abs(bound))
+                if not fix:  # what is hardly violated may stay so: from here on the limit is where it has been left
+                    if sides[i] > 0:
+                        hi[i] = max(bound, bound + lam[i])
+                    else:
+                        lo[i] = min(bound, bound + lam[i])
             role[i] = LIMIT
         if fix:
             role[i] = FIXED

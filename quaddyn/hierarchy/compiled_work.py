@@ -22,7 +22,9 @@ LEFT, TARGET, MLEN, R0, LENGTH, RHS, Y0, LO, HI, CLEN, YE, LE, HE, ONES, HLEN, H
 # Unknowns: of a triangle, gradient, step within the freedom and next one, the solution of the equalities alone; of the
 # guess: its multipliers, work (3).
 YY, GG, ZZ, ZN, PLAIN, MU, ALONG, TWO = 22, 23, 24, 25, 26, 27, 28, 29
-VECTORS = 31
+# Bounds as they were given, since a level that cannot keep its own moves them.
+LOWER, UPPER = 31, 32
+VECTORS = 33
 
 # Integers: pivots and order of rows; what an inequality is to a level, whether it is an equality; indices of the rows
 # being factored and of the guess's active ones; working set of the guess.

@@ -79,13 +79,13 @@ def com(m, c, z, force, base, gravity, A, b):  # type: ignore[no-untyped-def]
 @outlined("i8(i8, i8, f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[::1])")
 def orientation(m, c, z, base, offset, Ab, work, A, b):  # type: ignore[no-untyped-def]
     """A frame of the base, turned by `offset`, against the world."""
-    turned, error, odd = work[:3], work[3], work[4:7]
+    turned, error = work[:3], work[3]
     for i in range(3):
         for j in range(3):
             turned[i, j] = base[i, 0] * offset[0, j] + base[i, 1] * offset[1, j] + base[i, 2] * offset[2, j]
         error[i] = 0.0
     if z[0] != 0.0:
-        log3(z[19:28], turned, error, odd)
+        log3(z[19:28], turned, error)
     for i in range(3):
         if z[10 + i] == 0.0:
             continue

@@ -171,16 +171,20 @@ def inverse3(A, out):  # type: ignore[no-untyped-def]
 
 
 @inner
-def log3(W, R, out, e):  # type: ignore[no-untyped-def]
-    """Rotation vector of ``W R^T``, W (9,) row by row, R (3, 3); e (3, 3) is work."""
-    for i in range(3):
-        for j in range(3):
-            e[i, j] = W[3 * i] * R[j, 0] + W[3 * i + 1] * R[j, 1] + W[3 * i + 2] * R[j, 2]
-    x = 0.5 * (e[2, 1] - e[1, 2])
-    y = 0.5 * (e[0, 2] - e[2, 0])
-    z = 0.5 * (e[1, 0] - e[0, 1])
+def entry_of(W, R, i, j):  # type: ignore[no-untyped-def]
+    """Entry (i, j) of ``W R^T``, W (9,) row by row, R (3, 3)."""
+    return W[3 * i] * R[j, 0] + W[3 * i + 1] * R[j, 1] + W[3 * i + 2] * R[j, 2]
+
+
+@inner
+def log3(W, R, out):  # type: ignore[no-untyped-def]
+    """Rotation vector of ``W R^T``, W (9,) row by row, R (3, 3)."""
+    x = 0.5 * (entry_of(W, R, 2, 1) - entry_of(W, R, 1, 2))
+    y = 0.5 * (entry_of(W, R, 0, 2) - entry_of(W, R, 2, 0))
+    z = 0.5 * (entry_of(W, R, 1, 0) - entry_of(W, R, 0, 1))
+    d0, d1, d2 = entry_of(W, R, 0, 0), entry_of(W, R, 1, 1), entry_of(W, R, 2, 2)
     s = np.sqrt(x * x + y * y + z * z)
-    c = 0.5 * (e[0, 0] + e[1, 1] + e[2, 2] - 1.0)
+    c = 0.5 * (d0 + d1 + d2 - 1.0)
     angle = np.arctan2(s, c)
     if c > -0.9:
         f = angle / s if s > 1e-7 else 1.0 + s * s / 6.0
@@ -190,12 +194,13 @@ def log3(W, R, out, e):  # type: ignore[no-untyped-def]
         return
     # Near half a turn the axis comes from the symmetric part, its sign from the skew one.
     k = 0
-    for i in range(1, 3):
-        if e[i, i] > e[k, k]:
-            k = i
+    if d1 > d0:
+        k = 1
+    if d2 > max(d0, d1):
+        k = 2
     length = 0.0
     for i in range(3):
-        out[i] = 0.5 * (e[i, k] + e[k, i])
+        out[i] = 0.5 * (entry_of(W, R, i, k) + entry_of(W, R, k, i))
     out[k] -= c
     for i in range(3):
         length += out[i] * out[i]

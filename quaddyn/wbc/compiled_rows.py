@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..hierarchy.jit import jit
+from .compiled_elements import most_acceleration
 from .compiled_frames import (
     DRIFT,
     FRAME,
@@ -27,7 +28,6 @@ from .compiled_frames import (
 )
 from .compiled_legs import log3
 from .compiled_maps import add, cholesky, null_space, substitute
-from .compiled_tick import most_acceleration
 
 # What `assemble` returns.
 READY, OTHER_SHAPE, NOT_GIVEN, SINGULAR = 0, 1, 2, 3
