@@ -9,6 +9,7 @@ Importing this module imports numba.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -16,6 +17,12 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 WIDTH = 8
+
+
+def lane(function: Callable[..., Any]) -> Any:
+    """`function` tells numba what to put in its place."""
+    return intrinsic(function)
+
 
 LANE, WORD = ir.DoubleType(), ir.IntType(64)
 LANES = ir.VectorType(LANE, WIDTH)
@@ -50,7 +57,7 @@ def _blocks(builder: Any, m: Any) -> Any:
 
 def _accumulate(builder: Any, start: Any, count: Any, term: Any) -> Any:
     """``start + term(0) + term(1) + ...``, in a register."""
-    total = cgutils.alloca_once_value(builder, start)
+    total = cgutils.alloca_once_value(builder, start)  # type: ignore[no-untyped-call]
     with cgutils.for_range(builder, count, intp=WORD) as loop:
         f, x = term(loop.index)
         builder.store(builder.fadd(builder.load(total), builder.fmul(f, x, FAST), FAST), total)
@@ -61,7 +68,7 @@ def _number(builder: Any, base: Any, at: Any) -> Any:
     return builder.load(builder.gep(base, [at]))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@lane
 def blend(_context, out, start, f, M, n, m):  # type: ignore[no-untyped-def]
     """``out[:m] = start[:m] + sum_c f[c] M[c, :m]`` over n columns; `start` may be `out`."""
 
@@ -83,7 +90,7 @@ def blend(_context, out, start, f, M, n, m):  # type: ignore[no-untyped-def]
     return types.void(out, start, f, M, types.int64, types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@lane
 def total(_context, out, f, M, n, m):  # type: ignore[no-untyped-def]
     """``out[:m] = sum_c f[c] M[c, :m]`` over n columns."""
 
@@ -104,7 +111,7 @@ def total(_context, out, f, M, n, m):  # type: ignore[no-untyped-def]
     return types.void(out, f, M, types.int64, types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@lane
 def turn(_context, R, v, n, m):  # type: ignore[no-untyped-def]
     """``R[j, :m] -= 2 v[j] sum_c v[c] R[c, :m]`` over n columns: m rows reflected, v of length 1."""
 
@@ -130,7 +137,7 @@ def turn(_context, R, v, n, m):  # type: ignore[no-untyped-def]
     return types.void(R, v, types.int64, types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@lane
 def mirror(_context, T, u, half, n, m):  # type: ignore[no-untyped-def]
     """``T[j, :m] -= half u (u . T[j, :m])`` for n columns: columns reflected; u is zero beyond its m entries."""
 
@@ -148,7 +155,7 @@ def mirror(_context, T, u, half, n, m):  # type: ignore[no-untyped-def]
 
             sums = _accumulate(builder, ir.Constant(LANES, [0.0] * WIDTH), blocks, term)
             name = f"llvm.vector.reduce.fadd.v{WIDTH}f64"
-            adder = cgutils.get_or_insert_function(builder.module, ir.FunctionType(LANE, [LANE, LANES]), name)
+            adder = cgutils.get_or_insert_function(builder.module, ir.FunctionType(LANE, [LANE, LANES]), name)  # type: ignore[no-untyped-call]
             dot = builder.call(adder, [ir.Constant(LANE, 0.0), sums], fastmath=FAST)
             share = _splat(builder, builder.fneg(builder.fmul(dot, half, FAST)))
             with cgutils.for_range(builder, blocks, intp=WORD) as block:

@@ -160,7 +160,7 @@ def posture(m, c, z, q, v, index, Al, A, b):  # type: ignore[no-untyped-def]
 
 @inner
 def forces(m, c, z, mass, force, A, b):  # type: ignore[no-untyped-def]
-    """Weight, which contacts (4), wanted (4, 3)."""
+    """Weight, which contacts (4), how many are wanted, wanted (4, 3)."""
     for k in range(4):
         if force[k] >= 0 and z[1 + k] != 0.0:
             for i in range(3):
@@ -168,7 +168,7 @@ def forces(m, c, z, mass, force, A, b):  # type: ignore[no-untyped-def]
                 for j in range(c):
                     row[j] = 0.0
                 row[force[k] + i] = z[0] * mass
-                b[m] = z[0] * z[5 + 3 * k + i]
+                b[m] = z[0] * z[6 + 3 * k + i]
                 m += 1
     return m
 

@@ -54,8 +54,8 @@ TAU, ACCELERATION, FORCE, VIOLATION, KKT, ROWS, RANK = 0, 12, 30, 42, 43, 44, 45
 
 @entry
 def tick(  # type: ignore[no-untyped-def]
-    q, v, M, h, geometry, index, program, numbers, contacts, extra, last, guessed, tolerance, cap, working, answer, F,
-    N, W,
+    q, v, M, h, geometry, index, program, told, own, numbers, contacts, extra, last, guessed, tolerance, cap, working,
+    answer, F, N, W,
 ):  # fmt: skip
     """From state to torques.
 
@@ -67,7 +67,9 @@ def tick(  # type: ignore[no-untyped-def]
         geometry: (4, 12, 3) per leg, of each joint in the body before it: rotations (3, 3, 3), positions (3, 3).
         index: (3, 4, 3) where a leg's joints are in q, in v and among the actuated ones.
         program: (elements, 4) level, code, where its numbers begin, leg or number of faces.
-        numbers: all elements' numbers, one after the other.
+        told: the motion tasks' numbers, one after the other.
+        own: those of other elements.
+        numbers: takes both.
         contacts: (4, FACES + 3 * faces).
         extra: (EXTRA,) gravity (3), mass, length, per leg the axes of its joints (3, 3) and its foot in the last body
             (3), rotation of the base's frame in its body (9), torques of the tick before (12) and whether there was
@@ -86,6 +88,10 @@ def tick(  # type: ignore[no-untyped-def]
     Returns:
         What became of it.
     """
+    for i in range(told.shape[0]):
+        numbers[i] = told[i]
+    for i in range(own.shape[0]):
+        numbers[told.shape[0] + i] = own[i]
     mass, length = extra[MASS], extra[LENGTH]
     fixed = extra[LEGS:OFFSET].reshape(4, 4, 3)
     offset = extra[OFFSET:BEFORE].reshape(3, 3)

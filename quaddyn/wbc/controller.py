@@ -15,6 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -43,7 +44,7 @@ from .scales import scales
 from .solving import Solver
 from .task import Task
 from .tick import Rows, Tick
-from .tick_file import TickRecord, compiled_command, decide, dense_command, save
+from .tick_file import CompiledCommand, TickRecord, decide, dense_command, save
 
 Element = Task | ForceTask | Constraint
 Levels = Sequence[Element | Sequence[Element]]
@@ -206,7 +207,7 @@ class WholeBodyController:
         self._ticks, self._settled = 0, False
         self._asked: tuple[str, ...] | None = None
         self._tau: Array | None = None
-        self._forces: dict[str, Array] = {}
+        self._command: Command | None = None
         self._record: TickRecord | Callable[[], TickRecord] | None = None
         self._solver.forget()
         if self._fast is not None:
@@ -270,7 +271,7 @@ class WholeBodyController:
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self.robot:
             raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
-        v, h = state.v, state.h
+        _, v, _, h = state.motion()
         if not (is_approx(h, h) and is_approx(v, v)):  # the cheapest look at whole arrays: false where one is NaN
             raise ArgumentError("state: not finite; it was computed unchecked from a q or v with NaN")
         if not (self._settled and contacts == self._asked):
@@ -282,7 +283,7 @@ class WholeBodyController:
             self._make_fast()
         answer = None if self._fast is None else self._fast.solve(state, self._tau, self._hold)
         command = self._dense(state) if answer is None else self._compiled(state, answer)
-        self._tau, self._forces = command.tau, dict(command.forces)
+        self._tau, self._command = command.tau, command
         self._ticks += 1
         return command
 
@@ -345,15 +346,15 @@ class WholeBodyController:
         fast = self._fast
         assert fast is not None
         plain = self._plain(state, fast.contacts, fast.shares)
-        command = compiled_command(answer, self.robot, fast.shares, plain, self._scales.mass, self._solver)
-        self._record = self._recorder(command, plain, lambda again, _: fast.inputs(again))
+        command = CompiledCommand(answer.copy(), self.robot, fast.shares, plain, self._scales.mass, self._solver)
+        self._record = partial(self._recorded, command, plain, fast.inputs, self._ticks)
         return command
 
     def _decided(self, state: State, dense: DenseTick, answer: Answer) -> Command:
         """The tick that the compiled dense path has decided."""
         plain = self._plain(state, dense.contacts, dense.shares, dense.said)
         command = dense_command(answer, dense.columns, self.robot, plain, self._scales.mass, self._solver)
-        self._record = self._recorder(command, plain, dense.inputs)
+        self._record = partial(self._recorded, command, plain, dense.inputs, self._ticks)
         return command
 
     def _plain(
@@ -371,58 +372,64 @@ class WholeBodyController:
             shares: per contact its share and cap.
             said: rows that elements have given already, by name.
         """
-        q, v, numbers, before = state.q, state.v, self.numbers.copy(), self._tau
+        q, v, _, _ = state.motion()
         forces = [task.snapshot for task in self._force_tasks]
+        return partial(self._again, q, v, self.numbers.copy(), forces, self._tau, settings, shares, said)
 
-        def instant() -> Tick:
-            again = Dynamics(self.robot, validate=False).update(q, v)
-            frames: list[ContactFrame] = []
-            start = 0
-            for (contact, minimum, maximum, *height), (share, cap) in zip(settings, shares, strict=True):
-                if share > 0.0:
-                    then = ContactSettings(self.robot, contact)
-                    then.limit(minimum, maximum)
-                    then.height = height[0] if height else 0.0
-                    frames.append(place(again, then, start, share, cap))
-                    start += then.size
-            return Tick(again, tuple(frames), self.dt, self._scales, before)
+    def _again(
+        self,
+        q: Array,
+        v: Array,
+        numbers: Array,
+        forces: Sequence[Snapshot],
+        before: Array | None,
+        settings: Sequence[Any],
+        shares: Sequence[tuple[float, float]],
+        said: Mapping[str, list[Rows]],
+    ) -> Plain:
+        """The plain matrices of a tick that is over, from what it was told."""
+        again = Dynamics(self.robot, validate=False).update(q, v)
+        frames: list[ContactFrame] = []
+        start = 0
+        for (contact, minimum, maximum, *height), (share, cap) in zip(settings, shares, strict=True):
+            if share > 0.0:
+                then = ContactSettings(self.robot, contact)
+                then.limit(minimum, maximum)
+                then.height = height[0] if height else 0.0
+                frames.append(place(again, then, start, share, cap))
+                start += then.size
+        tick = Tick(again, tuple(frames), self.dt, self._scales, before)
+        now, forces_now = self.numbers.copy(), [task.snapshot for task in self._force_tasks]
+        self._put(numbers, forces)
+        try:
+            return *self._problem(tick, said), again, numbers
+        finally:
+            self._put(now, forces_now)
 
-        def plain() -> Plain:
-            tick = instant()
-            now, forces_now = self.numbers.copy(), [task.snapshot for task in self._force_tasks]
-            self._put(numbers, forces)
-            try:
-                return *self._problem(tick, said), tick.state, numbers
-            finally:
-                self._put(now, forces_now)
-
-        return plain
-
-    def _recorder(
-        self, command: Command, plain: Callable[[], Plain], inputs: Callable[[State, Array], dict[str, Array]]
-    ) -> Callable[[], TickRecord]:
-        """What makes the record of this tick, if somebody asks before the next one."""
-        count = self._ticks
-
-        def record() -> TickRecord:
-            elimination, problem, columns, parts, again, numbers = plain()
-            return TickRecord(
-                robot=self.robot.name,
-                tick=count,
-                joints=self.robot.actuated,
-                contacts=columns,
-                shares=parts,
-                q=again.q,
-                v=again.v,
-                elimination=elimination,
-                problem=problem,
-                memory=None,
-                solver=self._solver,
-                command=command,
-                inputs=inputs(again, numbers),
-            )
-
-        return record
+    def _recorded(
+        self,
+        command: Command,
+        plain: Callable[[], Plain],
+        inputs: Callable[[State, Array], dict[str, Array]],
+        count: int,
+    ) -> TickRecord:
+        """The record of a tick, to be made before the next one."""
+        elimination, problem, columns, parts, again, numbers = plain()
+        return TickRecord(
+            robot=self.robot.name,
+            tick=count,
+            joints=self.robot.actuated,
+            contacts=columns,
+            shares=parts,
+            q=again.q,
+            v=again.v,
+            elimination=elimination,
+            problem=problem,
+            memory=None,
+            solver=self._solver,
+            command=command,
+            inputs=inputs(again, numbers),
+        )
 
     def _put(self, numbers: Array, forces: Sequence[Snapshot]) -> None:
         """The tasks' numbers as they were at another time."""
@@ -460,7 +467,7 @@ class WholeBodyController:
         step = self.dt / self.ramp
         for name, switch in self._switches.items():
             was = switch.share
-            force = self._forces.get(name)
+            force = None if self._command is None else self._command.forces.get(name)
             pressing = 0.0 if force is None else float(force[:3] @ self.contacts[name].normal)
             switch.advance(name in wanted, step, load, pressing)
             if was < 1.0 <= switch.share:

@@ -83,9 +83,9 @@ class FastTick:
         # The elements' numbers side by side, motion tasks first, and a program that says where each one's begin.
         flat = [(k, element) for k, level in enumerate(elements) for element in level]
         motion = sum(len(e.block) for _, e in flat if isinstance(e, Task))
-        self._numbers = np.zeros(motion + sum(_size(e) for _, e in flat) + 1)
-        self._told, self._motion = numbers, self._numbers[:motion]
-        self._fixed: list[tuple[Any, ...]] = []
+        self._told, self._own = numbers, np.zeros(sum(_size(e) for _, e in flat) + 1)
+        self._numbers = np.zeros(motion + len(self._own))
+        self._live: list[tuple[Element, str, Array]] = []
         faces = [element.faces for _, element in flat if isinstance(element, FrictionPyramid)]
         self._faces = faces[0] if faces else 0
         program, task_at, at = [], 0, motion
@@ -100,12 +100,13 @@ class FastTick:
                     self._extra[core.OFFSET : core.BEFORE] = frame.placement.rotation.ravel()
             else:
                 start, at = at, at + _size(element)
-                self._fixed.append((element, *_parts(element, self._numbers[start:at])))
+                self._live += _live(element, self._own[start - motion : at - motion])
                 if isinstance(element, FrictionPyramid):
                     more = self._faces
             program.append((k, element.code, start, more))
         self._program = np.array(program, dtype=np.int64).reshape(-1, 4)
         self.levels = len(elements)
+        self._rated = any(isinstance(e, TorqueRate) for _, e in flat)
         self._shared = frozenset(e.frame for _, e in flat if isinstance(e, FootTask))
 
         n, K = 24, self.levels + 1
@@ -160,26 +161,10 @@ class FastTick:
         """Start cold."""
         self._good = False
 
-    def _write_fixed(self) -> None:
+    def _write_own(self) -> None:
         """Numbers of constraints and force tasks, which may be set at any time."""
-        for e, *parts in self._fixed:
-            kind = type(e)
-            if kind is TorqueLimits:
-                parts[0][:] = e.limits
-            elif kind is ForceTask:
-                parts[0][0] = e.weight
-                parts[1][:] = e.block[1:]
-            elif kind is JointBounds:
-                head, lower, upper, velocity, acceleration = parts
-                head[0], head[1], head[2] = e.horizon, e.recovery, e.viability
-                lower[:] = e.lower
-                upper[:] = e.upper
-                velocity[:] = e.velocity
-                acceleration[:] = e.acceleration
-            elif kind is ContactMotion:
-                parts[0][0] = e.damping
-            elif kind is TorqueRate:
-                parts[0][:] = e.rate
+        for element, name, place in self._live:
+            place[...] = getattr(element, name)
 
     def _write_contacts(self) -> bool:
         """The contacts' numbers; whether all are of the kind that this path knows."""
@@ -239,18 +224,18 @@ class FastTick:
         """
         if not self._write_contacts():
             return None
-        self._motion[:] = self._told
-        self._write_fixed()
-        if tau_before is None:
-            self._extra[self._has_before] = 0.0
-        else:
-            self._extra[self._has_before] = 1.0
-            self._before[:] = tau_before
+        self._write_own()
+        if self._rated:
+            if tau_before is None:
+                self._extra[self._has_before] = 0.0
+            else:
+                self._extra[self._has_before] = 1.0
+                self._before[:] = tau_before
         answer, (q, v, M, h) = self._answer, state.motion()
         self._guessed = self._good
         self._last, self._working = self._working, self._last
         outcome = self._tick(
-            q, v, M, h, self._geometry, self._index, self._program, self._numbers,
+            q, v, M, h, self._geometry, self._index, self._program, self._told, self._own, self._numbers,
             self._contacts, self._extra, self._last, self._guessed, self._tolerance, ROUNDS, self._working, answer,
             self._floats, self._ints, self._work,
         )  # fmt: skip
@@ -263,7 +248,7 @@ class FastTick:
             return None
         return answer
 
-    def inputs(self, state: State) -> dict[str, Array]:
+    def inputs(self, state: State, _numbers: Array | None = None) -> dict[str, Array]:
         """Copies of what the last tick was told, for `rerun`; `state` must be that of the tick, made anew."""
         arrays = {"M": state.motion()[2], "h": state.h, "geometry": self._geometry, "index": self._index}
         arrays |= {"program": self._program, "numbers": self._numbers, "contacts": self._contacts}
@@ -276,14 +261,15 @@ def rerun(q: Array, v: Array, inputs: Mapping[str, Array]) -> Array:
     """The answer to `FastTick.inputs`, bit for bit that of the tick they are of."""
     from . import compiled_tick as core
 
-    names = ("geometry", "index", "program", "numbers", "contacts", "extra", "last")
+    names = ("contacts", "extra", "last")
     q, v, M, h = (np.array(array) for array in (q, v, inputs["M"], inputs["h"]))
     for array in (q, v, M, h):
         array.flags.writeable = False  # as a State's are: the same compiled code
     guessed, tolerance = inputs["options"]
     answer, floats, ints, work = (np.zeros(int(size)) for size in inputs["sizes"])
     core.tick(
-        q, v, M, h, *(inputs[name] for name in names), bool(guessed), float(tolerance), ROUNDS,
+        q, v, M, h, inputs["geometry"], inputs["index"], inputs["program"], inputs["numbers"], np.zeros(0),
+        np.zeros_like(inputs["numbers"]), *(inputs[name] for name in names), bool(guessed), float(tolerance), ROUNDS,
         np.zeros_like(inputs["last"]), answer, floats, ints.astype(np.int64), work,
     )  # fmt: skip
     return answer
@@ -292,18 +278,26 @@ def rerun(q: Array, v: Array, inputs: Mapping[str, Array]) -> Array:
 def _size(element: Element) -> int:
     """How many numbers an element has beside those of motion tasks."""
     if isinstance(element, ForceTask):
-        return 17
+        return 5 + len(element.block)
     return {ContactMotion: 1, TorqueLimits: 12, TorqueRate: 12, JointBounds: 51}.get(type(element), 0)
 
 
-def _parts(element: Element, numbers: Array) -> tuple[Array, ...]:
-    """Where the numbers of an element go that may change between ticks; what may not is written here."""
+def _live(element: Element, numbers: Array) -> list[tuple[Element, str, Array]]:
+    """What of an element may change between ticks, and where it goes; what may not is written here."""
+    where: dict[str, int | slice] = {}
     if isinstance(element, ForceTask):
         numbers[1:5] = [element.contacts is None or foot in element.contacts for foot in element.robot.feet]
-        return numbers[:1], numbers[5:17]
-    if isinstance(element, JointBounds):
-        return numbers[:3], numbers[3:15], numbers[15:27], numbers[27:39], numbers[39:51]
-    return (numbers,)
+        where = {"weight": 0, "block": slice(5, None)}
+    elif isinstance(element, JointBounds):
+        where = {"horizon": 0, "recovery": 1, "viability": 2, "lower": slice(3, 15), "upper": slice(15, 27)}
+        where |= {"velocity": slice(27, 39), "acceleration": slice(39, 51)}
+    elif isinstance(element, TorqueLimits):
+        where = {"limits": slice(None)}
+    elif isinstance(element, TorqueRate):
+        where = {"rate": slice(None)}
+    elif isinstance(element, ContactMotion):
+        where = {"damping": 0}
+    return [(element, name, numbers[at if isinstance(at, slice) else slice(at, at + 1)]) for name, at in where.items()]
 
 
 def _known(robot: Robot, element: Element) -> bool:

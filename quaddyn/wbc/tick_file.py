@@ -89,37 +89,69 @@ def decide(elimination: Elimination, problem: Problem, solver: Solver, contacts:
     return Command(tau, a, forces, status, lambda: details)
 
 
-def compiled_command(
-    answer: Array,
-    robot: Robot,
-    shares: Sequence[tuple[float, float]],
-    plain: Callable[[], Any],
-    mass: float,
-    solver: Solver,
-) -> Command:
-    """The command that a compiled tick leads to.
+class CompiledCommand(Command):
+    """The command that a compiled tick leads to; what loops seldom read is made when it is read.
 
     Args:
-        answer: of `FastTick.solve`.
+        answer: of `FastTick.solve`, a copy.
         robot: whose feet are the contacts.
         shares: of each foot's contact.
         plain: gives the tick's (elimination, problem, ...) when somebody asks.
         mass: of the robot [kg].
         solver: for explanations.
     """
-    kept = answer[: fast.FORCE.stop].copy()
-    tau, a, f = kept[fast.TAU], kept[fast.ACCELERATION], kept[fast.FORCE].reshape(4, 3)
-    forces = {foot: f[i] for i, foot in enumerate(robot.feet) if shares[i][0] > 0.0}
-    status = Status("solved", "compiled", float(answer[fast.VIOLATED]), float(answer[fast.RESIDUAL]))
-    ranks = answer[fast.RANK :].copy()
 
-    def details() -> Details:
-        problem = plain()[1]
-        x = np.concatenate((a[robot.actuated_index], *(force / mass for force in forces.values())))
-        found = tuple(int(rank) for rank in ranks[: len(problem.levels)])
-        return Details(problem, x, found, lambda changed: solver.plain(changed).x)
+    __slots__ = ("_answer", "_context", "_forces", "_status")
 
-    return Command(tau, a, MappingProxyType(forces), status, details)
+    def __init__(
+        self,
+        answer: Array,
+        robot: Robot,
+        shares: Sequence[tuple[float, float]],
+        plain: Callable[[], Any],
+        mass: float,
+        solver: Solver,
+    ) -> None:
+        self.tau = answer[fast.TAU]
+        self._answer = answer
+        self._context = robot, shares, plain, mass, solver
+        self._found = self._levels = None
+        self._forces: Mapping[str, Array] | None = None
+        self._status: Status | None = None
+
+    @property
+    def acceleration(self) -> Array:  # type: ignore[override]
+        """(nv,) accelerations that result [m/s^2, rad/s^2]."""
+        return self._answer[fast.ACCELERATION]
+
+    @property
+    def forces(self) -> Mapping[str, Array]:  # type: ignore[override]
+        """By contact, (3,) on the robot at the contact point, world axes [N]."""
+        if self._forces is None:
+            robot, shares, *_ = self._context
+            f = self._answer[fast.FORCE].reshape(4, 3)
+            self._forces = MappingProxyType({foot: f[i] for i, foot in enumerate(robot.feet) if shares[i][0] > 0.0})
+        return self._forces
+
+    @property
+    def status(self) -> Status:  # type: ignore[override]
+        """`Status`."""
+        if self._status is None:
+            answer = self._answer
+            self._status = Status("solved", "compiled", float(answer[fast.VIOLATED]), float(answer[fast.RESIDUAL]))
+        return self._status
+
+    @property
+    def details(self) -> Details:
+        """The problem behind the command, put together when first asked for."""
+        if self._found is None:
+            robot, _, plain, mass, solver = self._context
+            problem = plain()[1]
+            forces = (force / mass for force in self.forces.values())
+            x = np.concatenate((self.acceleration[robot.actuated_index], *forces))
+            found = tuple(int(rank) for rank in self._answer[fast.RANK :][: len(problem.levels)])
+            self._found = Details(problem, x, found, lambda changed: solver.plain(changed).x)
+        return self._found
 
 
 def dense_command(
@@ -130,7 +162,7 @@ def dense_command(
     mass: float,
     solver: Solver,
 ) -> Command:
-    """The command that a compiled tick of the dense path leads to; `plain` and the rest as for `compiled_command`.
+    """The command that a compiled tick of the dense path leads to; `plain` and the rest as for `CompiledCommand`.
 
     Args:
         answer: of `DenseTick.solve`.
