@@ -19,8 +19,9 @@ from random_trees import arm, random_robot, random_states, random_tree
 import quaddyn as qd
 from quaddyn.kernels import forward, kernels, llvm_body, llvm_ir, native, recipes
 from quaddyn.kernels.graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, Graph
+from quaddyn.kernels.llvm_writer import LARGEST_ANGLE
 from quaddyn.kernels.mechanism import Mechanism, angles, grouped, mechanism, turn_matrix
-from quaddyn.kernels.program import Program
+from quaddyn.kernels.program import Program, program
 from quaddyn.kernels.recipes import RECIPES, Options, chosen_mechanism, traced
 
 #: mul, add of the emitted inverse dynamics: not above.
@@ -250,6 +251,59 @@ def test_every_batch_size_equals_single_calls(fast: qd.Kernels, states: Any) -> 
         got = fast.rnea(q[:n], v[:n], a[:n])
         assert got.shape == (n, 18)
         assert n == 0 or worst(got, single[:n]) < 1e-14
+
+
+@pytest.mark.parametrize("element", ("double", "float"))
+def test_sine_and_cosine_are_right_to_a_unit_of_the_last_place(element: str) -> None:
+    """Of any angle that is not refused, and next to whole quarter turns, where digits cancel."""
+    kind = np.dtype(np.float64 if element == "double" else np.float32)
+    largest, rng, graph = LARGEST_ANGLE[element], np.random.default_rng(0), Graph()
+    made = program("sincos", graph, (("q", 1),), (("s", (1,)), ("c", (1,))), graph.sin_cos(graph.input(0)))
+    code = native.object_code(llvm_ir.module(made, native.machine().target(element)))
+    run = native.load(code, 3, callable_=False)
+    angles_of = [rng.uniform(-x, x, 20_000) for x in (1.0, 10.0, 1e3, largest)]
+    quarters = np.round(rng.uniform(-largest, largest, 20_000) / (np.pi / 2)) * (np.pi / 2)
+    x = np.clip(np.concatenate([*angles_of, quarters]), -largest, largest).astype(kind)
+    s, c = np.empty_like(x), np.empty_like(x)
+    assert run.batch(len(x), *native.addresses([x, s, c])) == 0
+    exact = x.astype(np.longdouble)
+    assert np.abs(s - np.sin(exact)).max() < np.finfo(kind).eps
+    assert np.abs(c - np.cos(exact)).max() < np.finfo(kind).eps
+    for k in (0, 7):
+        assert run.one(*native.addresses([x[k:], s[k:], c[k:]])) == 0
+        assert abs(s[k] - np.sin(exact[k])) < np.finfo(kind).eps
+    for wrong in (1.01 * largest, np.nan, np.inf):
+        x[17] = wrong
+        assert run.batch(len(x), *native.addresses([x, s, c])) != 0
+        assert run.one(*native.addresses([x[17:], s, c])) != 0
+
+
+@pytest.mark.parametrize("bits", (128, 256, 512))
+@pytest.mark.parametrize("dtype", (np.float64, np.float32))
+def test_every_width_of_vectors_computes_the_same(
+    bits: int, dtype: Any, go2: qd.Robot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Processors have vectors of 2 to 16 numbers, and 16 or 32 of them; results, and what is refused, do not depend."""
+    here = native.machine()
+    if bits > here.bits:
+        pytest.skip(f"this processor has vectors of {here.bits} bits")
+    monkeypatch.setenv("QUADDYN_CACHE", "")
+    monkeypatch.setattr(native, "_machine", [native.Machine(here.cpu, here.features, bits)])
+    q, v, a = (x.astype(dtype) for x in random_states(go2, np.random.default_rng(3), 35))
+    fast = qd.compile(go2, ("rnea", "crba"), dtype=dtype)
+    dynamics, digits = qd.Dynamics(go2), 1e-13 if dtype is np.float64 else 3e-6
+    wide = [x.astype(np.float64) for x in (q, v, a)]
+    wide[0][:, 3:7] /= np.linalg.norm(wide[0][:, 3:7], axis=1, keepdims=True)
+    tau = np.array([dynamics.rnea(*x) for x in zip(*wide, strict=True)])
+    M = np.array([dynamics.crba(x) for x in wide[0]])
+    for n in (1, 2, 15, 16, 17, 35):
+        assert worst(fast.rnea(q[:n], v[:n], a[:n]), tau[:n]) < digits
+        assert worst(fast.crba(q[:n]), M[:n]) < digits
+    for array, at in ((q, (33, 9)), (v, (34, 0)), (a, (16, 17)), (q, (2, 5)), (q, (3, 0))):
+        kept, array[at] = array[at], np.nan
+        with pytest.raises(qd.ArgumentError, match="finite"):
+            fast.rnea(q, v, a)
+        array[at] = kept
 
 
 def test_large_angles_keep_their_digits() -> None:
