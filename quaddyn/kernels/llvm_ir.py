@@ -11,6 +11,8 @@ from .program import Program
 
 #: Most bytes of stack that the last rows of a batch may be padded in: a regressor of a hundred bodies would need 8 MB.
 SCRATCH = 1 << 18
+#: Up to so many rows cost less one by one than a block in which the others are padding.
+FEW = 3
 
 
 def module(program: Program, target: Target) -> str:
@@ -76,7 +78,7 @@ def _batch(program: Program, target: Target) -> str:
         "  %left = icmp ne i64 %rest, 0",
         "  br i1 %left, label %some, label %done",
     ]
-    lines += _padded_rest(names, sizes, n_in, target) if padded else _rest_by_row(names, sizes, e)
+    lines += _padded_rest(names, sizes, n_in, target) if padded else _rest_by_row("some", names, sizes, e)
     lines += ["done:", "  ret i64 %bad2", "}"]
     one = ", ".join(f"ptr {x}" for x in names)
     lines += [
@@ -89,49 +91,39 @@ def _batch(program: Program, target: Target) -> str:
     return "\n".join(lines)
 
 
-def _rest_by_row(names: list[str], sizes: list[int], e: str) -> list[str]:
+def _rest_by_row(label: str, names: list[str], sizes: list[int], e: str) -> list[str]:
     """The rows after the last whole block, one after the other."""
     lines = [
-        "some:",
-        "  %start = sub i64 %n, %rest",
+        f"{label}:",
+        "  %begin = sub i64 %n, %rest",
         "  br label %single",
         "single:",
-        "  %i = phi i64 [%start, %some], [%i1, %single]",
-        "  %bad3 = phi i64 [%bad2, %some], [%bad4, %single]",
+        f"  %i = phi i64 [%begin, %{label}], [%i1, %single]",
+        f"  %bad3 = phi i64 [%bad2, %{label}], [%bad4, %single]",
     ]
     for k, (name, s) in enumerate(zip(names, sizes, strict=True)):
-        lines += [f"  %skip{k} = mul i64 %i, {s}", f"  %only{k} = getelementptr {e}, ptr {name}, i64 %skip{k}"]
+        lines += [f"  %over{k} = mul i64 %i, {s}", f"  %only{k} = getelementptr {e}, ptr {name}, i64 %over{k}"]
     return [
         *lines,
         f"  %wrong1 = call i64 @one_body({', '.join(f'ptr %only{k}' for k in range(len(names)))})",
         "  %bad4 = or i64 %bad3, %wrong1",
         "  %i1 = add i64 %i, 1",
         "  %again = icmp ult i64 %i1, %n",
-        "  br i1 %again, label %single, label %last",
-        "last:",
+        "  br i1 %again, label %single, label %through",
+        "through:",
         "  ret i64 %bad4",
     ]
 
 
 def _padded_rest(names: list[str], sizes: list[int], n_in: int, target: Target) -> list[str]:
-    """The rows after the last whole block as a block of their own in scratch memory; one alone in place."""
+    """The rows after the last whole block as a block of their own in scratch memory; a few one after the other."""
     W, e = target.lanes, target.element
     size = BYTES[e]
     lines = [
         "some:",
-        "  %lone = icmp eq i64 %rest, 1",
-        "  br i1 %lone, label %last_one, label %tail",
-        "last_one:",
-        "  %final = sub i64 %n, 1",
-    ]
-    for k, (name, s) in enumerate(zip(names, sizes, strict=True)):
-        lines.append(f"  %place{k} = mul i64 %final, {s}")
-        lines.append(f"  %only{k} = getelementptr {e}, ptr {name}, i64 %place{k}")
-    arguments = ", ".join(f"ptr %only{k}" for k in range(len(names)))
-    lines += [
-        f"  %wrong1 = call i64 @one_body({arguments})",
-        "  %bad4 = or i64 %bad2, %wrong1",
-        "  ret i64 %bad4",
+        f"  %few = icmp ule i64 %rest, {FEW}",
+        "  br i1 %few, label %rows, label %tail",
+        *_rest_by_row("rows", names, sizes, e),
         "tail:",
         "  %start = sub i64 %n, %rest",
     ]
@@ -158,7 +150,7 @@ def _padded_rest(names: list[str], sizes: list[int], n_in: int, target: Target) 
         "  br i1 %full, label %last, label %fill",
         "last:",
         f"  %wrong2 = call i64 @block_body({arguments})",
-        "  %bad3 = or i64 %bad2, %wrong2",
+        "  %bad5 = or i64 %bad2, %wrong2",
     ]
     for k in range(n_in, len(names)):
         s = sizes[k]
@@ -168,4 +160,4 @@ def _padded_rest(names: list[str], sizes: list[int], n_in: int, target: Target) 
             f"  %bytes{k} = mul i64 %rest, {s * size}",
             f"  call void @llvm.memcpy.p0.p0.i64(ptr %from{k}, ptr %pad{k}, i64 %bytes{k}, i1 false)",
         ]
-    return [*lines, "  ret i64 %bad3"]
+    return [*lines, "  ret i64 %bad5"]
