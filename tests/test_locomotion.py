@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+from collections.abc import Callable
 
 import numpy as np
 import pinocchio as pin
 import pytest
+from wild import Urdf, dog, leg_names
 
 import quaddyn as qd
 from quaddyn.kinematics import LegKinematics
-from quaddyn.locomotion import LocomotionController, Mode
+from quaddyn.locomotion import LocomotionController, Mode, Proportions
 from quaddyn.locomotion.controller import LocomotionCommand
 from quaddyn.locomotion.ground import GroundPlane
 from quaddyn.locomotion.trunk import tilted
@@ -124,7 +127,7 @@ def test_the_course_goes_as_commanded_and_no_touchdown_shifts_what_is_aimed_at(
         leash(self, error, yaw)
 
     monkeypatch.setattr(LocomotionController, "_keep_leash", watched)
-    wanted = np.array([0.25 * p.speed, 0.0, 0.0])
+    wanted = np.array([0.2 * p.speed, 0.0, 0.0])
     drive(plant, controller, 1.2, wanted)
     errors.clear()
     before, start = controller.course.position.copy(), place(plant)[0]
@@ -146,6 +149,130 @@ def test_walk_and_crawl_with_three_feet_or_a_diagonal_on_the_ground(gait: str) -
     pairs = {c.contacts for c in commands if len(c.contacts) == 2}
     assert pairs <= ({("FL", "RR"), ("FR", "RL")} if gait == "walk" else set())
     assert place(plant)[0][0] > 0.15
+
+
+@pytest.mark.parametrize(("name", "gait"), [("go2", "pace"), ("solo12", "pace"), ("go2", "bound")])
+def test_pace_and_bound_go_where_they_are_told(name: str, gait: str) -> None:
+    robot = robot_of(name)
+    plant, controller = plant_of("mujoco", robot), LocomotionController(robot, dt=DT, gait=gait)
+    p = controller.proportions
+    wanted = np.array([0.25 * p.speed, 0.0, 0.0])
+    drive(plant, controller, 2.5, wanted)
+    seconds = round(3 * controller.clock.period / DT) * DT
+    before, heading = place(plant)
+    commands = drive(plant, controller, seconds, wanted)
+    after, turned = place(plant)
+    assert controller.mode is Mode.MOVING
+    together = {"pace": {("FL", "RL"), ("FR", "RR")}, "bound": {("FL", "FR"), ("RL", "RR")}}[gait]
+    assert {c.contacts for c in commands if len(c.contacts) == 2} == together
+    np.testing.assert_allclose((after - before)[:2] / seconds, wanted[:2], atol=0.1 * wanted[0])
+    assert turned == pytest.approx(heading, abs=0.05)
+
+
+# -- what is in reach ----------------------------------------------------------------------------------------------
+def test_a_command_beyond_reach_is_cut_and_says_so() -> None:
+    robot = robot_of("go2")
+    plant, controller = plant_of("embedded", robot), LocomotionController(robot, dt=DT)
+    p = controller.proportions
+    top = controller.reach((10.0, 0.0, 0.0))[0]
+    assert 0.4 * p.speed < top < 0.7 * p.speed
+    fine = np.array([0.25 * p.speed, 0.0, 0.0])
+    np.testing.assert_array_equal(controller.reach(fine), fine)
+    commands = drive(plant, controller, 1.3, (10.0, 0.0, 0.0))
+    assert all(c.limited for c in commands)
+    assert commands[-1].velocity[0] == pytest.approx(top)
+    assert not any(c.limited for c in drive(plant, controller, 0.1, fine))
+    curve = controller.reach((3.0, -2.0, 1.0))
+    np.testing.assert_allclose(curve / curve[0], [1.0, -2.0 / 3.0, 1.0 / 3.0])  # in all components alike
+    assert (controller.reach((0.0, 3.0, 0.0)) < (1e-9, top, 1e-9)).all()  # a foot does not cross another
+
+
+def test_reach_shrinks_with_slow_joints_and_with_the_gait() -> None:
+    robot = robot_of("anymal_c")
+    slow = dataclasses.replace(robot, velocity_limits=0.5 * robot.velocity_limits)
+    for gait in ("crawl", "walk", "trot", "pace", "bound"):
+        quick, half = (LocomotionController(r, gait=gait).reach((9.0, 0.0, 0.0))[0] for r in (robot, slow))
+        assert half <= quick
+        assert half == pytest.approx(0.5 * quick) or gait == "crawl"
+    controller = LocomotionController(robot_of("go2"))
+    tops = {}
+    for gait in ("stand", "crawl", "walk", "trot"):
+        controller.gait = gait
+        tops[gait] = controller.reach((9.0, 0.0, 0.0))[0]
+    assert 0.0 == tops["stand"] < tops["crawl"] < tops["walk"] < tops["trot"]
+
+
+def test_legs_that_cannot_step_aside_go_straight_and_only_straight() -> None:
+    robot = robot_of("solo8")
+    plant, controller = plant_of("embedded", robot), LocomotionController(robot, dt=DT)
+    p = controller.proportions
+    assert not p.sideways and LocomotionController(robot_of("go2")).proportions.sideways
+    commands = drive(plant, controller, 0.1, (0.0, 0.3, 0.5))
+    assert controller.mode is Mode.STANDING and all(c.limited for c in commands)
+    commands = drive(plant, controller, 1.2, (0.25 * p.speed, 0.3, 0.5))
+    assert controller.mode is Mode.MOVING
+    np.testing.assert_array_equal(commands[-1].velocity[1:], 0.0)
+    assert place(plant)[0][0] > 0.3 * 1.2 * 0.25 * p.speed
+
+
+# -- any quadruped -------------------------------------------------------------------------------------------------
+def resized(factor: float) -> qd.Robot:
+    """A Go2 of another size whose motors are as strong and as quick for it."""
+    urdf = Urdf.of("go2").scale(factor)
+    for joint in urdf.joints:
+        limit = joint.find("limit")
+        if limit is not None:
+            limit.attrib["effort"] = repr(float(limit.attrib["effort"]) * factor**4)
+            limit.attrib["velocity"] = repr(float(limit.attrib["velocity"]) / factor**0.5)
+    return qd.load(str(urdf))
+
+
+def rewritten() -> qd.Robot:
+    """An A1 with a base frame of its own, other names in another order, and joints counted the other way."""
+    urdf, legs = Urdf.of("a1"), leg_names("a1")
+    for leg in ("FL", "RR"):
+        for joint in legs[leg].joints:
+            urdf.flip_axis(joint)
+    urdf.turn_base(0.5 * np.pi, (0.1, -0.05, 0.03))
+    return qd.load(str(urdf.rename(lambda name: "x" + name[::-1]).shuffle(3)))
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (lambda: resized(0.5), "embedded"),
+        (lambda: resized(2.0), "mujoco"),
+        (rewritten, "embedded"),
+        (lambda: qd.load(str(dog())), "mujoco"),
+    ],
+    ids=["half", "double", "rewritten", "dog"],
+)
+def test_a_robot_never_seen_before_trots(make: Callable[[], qd.Robot], kind: str) -> None:
+    robot = make()
+    controller = LocomotionController(robot, dt=DT)
+    plant, p = plant_of(kind, robot), controller.proportions
+    wanted = np.array([0.2 * p.speed, 0.0, 0.1 / p.time])
+    drive(plant, controller, 6.0 * p.time, wanted)
+    cycles = 2
+    seconds = round(cycles * controller.clock.period / DT) * DT
+    before, heading = along(plant, p)
+    drive(plant, controller, seconds, wanted)
+    after, turned = along(plant, p)
+    assert controller.mode is Mode.MOVING
+    turn = np.remainder(turned - heading + np.pi, 2.0 * np.pi) - np.pi
+    assert turn == pytest.approx(wanted[2] * seconds, rel=0.1)
+    middle = heading + 0.5 * turn
+    way = (after - before)[:2] / seconds
+    forward = np.array([np.cos(middle), np.sin(middle)])
+    assert way @ forward == pytest.approx(wanted[0], rel=0.1)
+    assert np.linalg.norm(way - forward * (way @ forward)) < 0.1 * wanted[0]
+
+
+def along(plant: Plant, p: Proportions) -> tuple[np.ndarray, float]:
+    """Centre of mass, and the direction that the robot calls forward."""
+    x, y, z, w = plant.q[3:7]
+    R = pin.Quaternion(w, x, y, z).toRotationMatrix() @ p.heading
+    return place(plant)[0], float(np.arctan2(R[1, 0], R[0, 0]))
 
 
 # -- modes ---------------------------------------------------------------------------------------------------------

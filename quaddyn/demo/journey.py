@@ -162,7 +162,7 @@ class Journey:
         shown = "{:+.2f} m/s forward, {:+.2f} to the left, {:+.2f} rad/s"
         lines = [
             f"{gait}{command.mode.value}{phase}; on the ground: {' '.join(command.contacts) or 'nobody'}",
-            "commanded (blue): " + shown.format(*command.velocity.tolist()),
+            "commanded (blue): " + shown.format(*command.velocity.tolist()) + ("; cut" if command.limited else ""),
             "measured (green): " + shown.format(*is_now),
         ]
         if whole is not None:

@@ -70,7 +70,8 @@ class DemoReport:
         energy_change: of the mechanical energy over the run [J].
         work: done on the robot by "actuators", "joints" (friction) and "contacts" [J].
         checks: every check by name.
-        velocity: forward, leftward [m/s] and yaw rate [rad/s] commanded; None for who stays where it is.
+        velocity: forward, leftward [m/s] and yaw rate [rad/s] commanded, as far as the gait can do it; None for who
+            stays where it is.
         measured: the same, on average over whole cycles at full command; None where there were none.
     """
 

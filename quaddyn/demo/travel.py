@@ -118,7 +118,7 @@ def travel(
         gait: "stand", "crawl", "walk", "trot", "pace" or "bound".
         plant: "embedded" or "mujoco".
         velocity: forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; a quarter of ``sqrt(g l)``
-            forward by default, nothing with `drive`.
+            forward by default, nothing with `drive`; the run is judged by what of it the gait can do.
         pushes: on the base.
         seconds: simulated time [s], at least 0.1.
         dt: control period [s]; the plant steps twice as often.
@@ -158,7 +158,7 @@ def travel(
         viewer.show_trails(("com",), dots=DOTS)
     trace = None if plot is None else Trace(robot, robot.feet)
     waiting = sorted(pushes, key=lambda push: push.time)
-    journey = Journey(controller, world, wanted, trace)
+    journey = Journey(controller, world, controller.reach(wanted), trace)
     shown, start = -1, time.perf_counter()
     try:
         for k in range(round(seconds / dt)):

@@ -16,7 +16,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..wbc import Command, WholeBodyController
 from .course import Course, Preview
-from .footwork import Footwork
+from .footwork import INWARDS, Footwork
 from .gait import LOADING, Clock, Gait, gait_named
 from .ground import GroundPlane
 from .modes import Mode, escaping, misplaced
@@ -34,8 +34,8 @@ LEASH, LEASH_TIME = 0.08, 0.3
 YAW_LEASH = 0.2
 #: How fast the course changes its velocity and its yaw rate.
 ACCELERATION, YAW_ACCELERATION = 0.12, 0.1
-#: Way of a foot on the ground during one stance, at most.
-STRIDE = 0.75
+#: Mean speed of a swinging foot against its hip, at most, in units of l times the slowest joint's velocity limit.
+SWIFTNESS = 0.18
 #: Height of the centre of mass of who lies, of who must rise first, and below which nobody can walk, as shares of that
 #: at home.
 LYING_HEIGHT, LOW_HEIGHT, FALLEN_HEIGHT = 0.5, 0.95, 0.45
@@ -56,6 +56,7 @@ class LocomotionCommand:
         whole_body: the whole-body controller's command with its certificate; None when fallen.
         pressure: (2,) wanted centre of pressure, world [m].
         velocity: (3,) forward, leftward [m/s] and yaw rate [rad/s] that are steered for, heading frame.
+        limited: whether more was commanded than the gait can do on these legs (`LocomotionController.reach`).
         swings: by foot in the air, its `Swing`.
     """
 
@@ -65,6 +66,7 @@ class LocomotionCommand:
     whole_body: Command | None
     pressure: Array
     velocity: Array
+    limited: bool
     swings: Mapping[str, Swing]
 
     @property
@@ -186,7 +188,7 @@ class LocomotionController:
         Args:
             state: the robot's state now.
             velocity: wanted forward and leftward speed [m/s] and yaw rate [rad/s], in the heading frame: horizontal, x
-                along the robot's forward direction.  What is beyond the gait's reach is cut.
+                along the robot's forward direction.  What is beyond `reach` is cut, and the command says so.
             touching: the feet that feel the ground, where that is measured or estimated; None trusts the schedule.
 
         Raises:
@@ -219,7 +221,7 @@ class LocomotionController:
 
         if self.mode is Mode.FALLEN or self._falls(x, y, z, R):
             return self._fall(state)
-        self._steer(wanted)
+        limited = self._steer(wanted)
         if not self._footwork.patient(clock):
             clock.advance(dt)
         course.advance(dt)
@@ -242,7 +244,14 @@ class LocomotionController:
         command = self.whole_body.compute(state, carrying)
         flying = {FEET[i]: swing for i, swing in swings.items()}
         return LocomotionCommand(
-            command.tau, self.mode, carrying, command, aim.pressure, course.velocity.copy(), flying
+            command.tau,
+            self.mode,
+            carrying,
+            command,
+            aim.pressure,
+            course.velocity.copy(),
+            limited,
+            flying,
         )
 
     # -- parts of a tick -----------------------------------------------------------------------------------------
@@ -273,21 +282,50 @@ class LocomotionController:
         self.mode = Mode.FALLEN
         limits = self.robot.effort_limits
         tau = np.minimum(np.maximum(-self._damping * state.v[self.robot.actuated_index], -limits), limits)
-        return LocomotionCommand(tau, self.mode, (), None, self.course.position.copy(), np.zeros(3), {})
+        return LocomotionCommand(tau, self.mode, (), None, self.course.position.copy(), np.zeros(3), False, {})
 
-    def _steer(self, wanted: Array) -> None:
-        """The course's velocity follows the command within what the gait can do and the robot can accelerate."""
+    def reach(self, velocity: Sequence[float] | Array) -> Array:
+        """The part of a commanded velocity that the gait can do: cut in all components alike.
+
+        A foot stays within the gait's stride while it is on the ground, swings no faster than its joints can, and
+        goes no further inwards than beside the other feet.  Legs without a joint that moves the foot sideways go
+        straight ahead only.
+
+        Args:
+            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
+
+        Returns:
+            (3,) of it, for the gait as it is set.
+        """
+        p, gait = self.proportions, self._gait
+        x, y, turn = np.asarray(velocity, dtype=np.float64).tolist()
+        if not gait.moves:
+            return np.zeros(3)
+        if not p.sideways:
+            y = turn = 0.0
+        stance, swing = gait.duty * gait.period * p.time, (1.0 - gait.duty) * gait.period * p.time
+        stride = min(gait.stride, SWIFTNESS * p.joint_speed * swing) * p.length
+        inwards = 2.0 * INWARDS * gait.spread[1] * float(np.abs(p.stance[:, 1]).min())
+        speed = math.hypot(x, y) + abs(turn) * self._reach
+        cut = min(1.0, stride / stance / max(speed, 1e-9), inwards / stance / max(abs(y), 1e-9))
+        return np.asarray(cut * np.array([x, y, turn]))
+
+    def _steer(self, wanted: Array) -> bool:
+        """The course's velocity follows the command within `reach` and what the robot can accelerate.
+
+        Returns:
+            Whether the command was cut.
+        """
         p, clock = self.proportions, self.clock
+        within = self.reach(wanted)
         goal = (0.0, 0.0, 0.0)
-        if self.mode in (Mode.MOVING, Mode.RECOVERING) and clock.phase >= 0.0 and self._gait.moves:
-            x, y, turn = wanted.tolist()
-            speed = math.hypot(x, y) + abs(turn) * self._reach
-            cut = min(1.0, STRIDE * p.length / clock.stance_time / max(speed, 1e-9))
-            goal = cut * x, cut * y, cut * turn
+        if self.mode in (Mode.MOVING, Mode.RECOVERING) and clock.phase >= 0.0:
+            goal = within.tolist()
         steps = ACCELERATION * p.gravity, ACCELERATION * p.gravity, YAW_ACCELERATION / p.time**2
         now = self.course.velocity
         for i, (value, to, step) in enumerate(zip(now.tolist(), goal, steps, strict=True)):
             now[i] = value + min(max(to - value, -step * self.dt), step * self.dt)
+        return bool((within != wanted).any())
 
     def _keep_leash(self, error: tuple[float, float], yaw: float) -> None:
         """The course waits for who cannot follow."""
@@ -302,7 +340,7 @@ class LocomotionController:
     def _decide(self, wanted: Array, error: tuple[float, float], feet: Array) -> None:
         """What to do from the next tick on."""
         clock, mode, p = self.clock, self.mode, self.proportions
-        still = not wanted.any() or not self._gait.moves
+        still = not self.reach(wanted).any()
         if mode is Mode.STANDING:
             if self._lie:
                 self.mode = Mode.LOWERING

@@ -131,6 +131,7 @@ class Footwork:
         p = self._p
         gain = (1.0 + RETURN) * min(1.0 / max(aim.open, 1e-3), LOOK_AHEAD)
         targets = footholds(course, clock.landing, p.stance * clock.spread).tolist()
+        wide = float(clock.spread[1])
         for i, swing in self.swings.items():
             left = max(0.0, (1.0 - swing.progress) * clock.swing_time)
             x, y = self._within_reach(
@@ -138,13 +139,17 @@ class Footwork:
                 targets[i][0] + gain * error[0] - body[0] - left * velocity[0],
                 targets[i][1] + gain * error[1] - body[1] - left * velocity[1],
                 yaw,
+                wide,
             )
             x, y = x + body[0] + left * velocity[0], y + body[1] + left * velocity[1]
             z = ground.height(x, y) + float(p.radii[i]) - PRESS * p.length
             swing.advance(dt, (x, y, z), clock.swing_time)
 
-    def _within_reach(self, i: int, x: float, y: float, yaw: float) -> tuple[float, float]:
-        """The place (x, y) from the body, or the nearest one where the leg can follow and crosses no other."""
+    def _within_reach(self, i: int, x: float, y: float, yaw: float, wide: float) -> tuple[float, float]:
+        """The place (x, y) from the body, or the nearest one where the leg can follow and crosses no other.
+
+        Who stands `wide` times as wide as at home has as much less room inwards.
+        """
         p = self._p
         c, s = math.cos(yaw), math.sin(yaw)
         home_x, home_y = p.stance[i].tolist()
@@ -152,6 +157,6 @@ class Footwork:
         along = c * x + s * y - home_x
         out = side * (c * y - s * x) - abs(home_y)
         along = min(max(along, -ALONG * p.length), ALONG * p.length)
-        out = min(max(out, -INWARDS * abs(home_y)), OUTWARDS * p.length)
+        out = min(max(out, -(1.0 - wide * (1.0 - INWARDS)) * abs(home_y)), OUTWARDS * p.length)
         u, v = home_x + along, side * (abs(home_y) + out)
         return c * u - s * v, s * u + c * v

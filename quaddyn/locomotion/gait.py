@@ -25,6 +25,7 @@ class Gait:
         offsets: phase of each foot's touchdown in [0, 1), in the order FL, FR, RL, RR.
         spread: length and width of the footprint, as shares of those at home.  Gaits that stand on one side or one end
             have the other feet's weight fall that way, ``(c - z) g / h`` at a time, and friction limits how wide.
+        stride: longest way of a foot on the ground during one stance [l]; commanded velocities beyond it are cut.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Gait:
     duty: float
     offsets: tuple[float, float, float, float]
     spread: tuple[float, float] = (1.0, 1.0)
+    stride: float = 0.6
 
     def __post_init__(self) -> None:
         if not (np.isfinite(number("period", self.period)) and self.period > 0.0):
@@ -43,6 +45,8 @@ class Gait:
 
         if len(self.spread) != 2 or not all(0.0 < number("spread", s) <= 2.0 for s in self.spread):
             raise ArgumentError(f"spread: expected two shares in (0, 2], along and across, got {self.spread}")
+        if not 0.0 < number("stride", self.stride) <= 1.0:
+            raise ArgumentError(f"stride: expected a share of the leg's length in (0, 1], got {self.stride}")
 
     @property
     def moves(self) -> bool:
@@ -57,11 +61,11 @@ GAITS = MappingProxyType(
         gait.name: gait
         for gait in (
             Gait("stand", 2.2, 1.0, (0.0, 0.0, 0.0, 0.0)),
-            Gait("crawl", 6.0, 0.84, (0.25, 0.75, 0.0, 0.5)),
-            Gait("walk", 3.4, 0.72, (0.35, 0.85, 0.0, 0.5)),
+            Gait("crawl", 6.0, 0.82, (0.25, 0.75, 0.0, 0.5), (1.0, 1.0), 0.32),
+            Gait("walk", 3.4, 0.72, (0.35, 0.85, 0.0, 0.5), (1.0, 1.0), 0.5),
             Gait("trot", 2.2, 0.56, (0.0, 0.5, 0.5, 0.0)),
-            Gait("pace", 1.8, 0.56, (0.0, 0.5, 0.0, 0.5), (1.0, 0.4)),
-            Gait("bound", 1.8, 0.56, (0.0, 0.0, 0.5, 0.5), (0.35, 1.0)),
+            Gait("pace", 1.8, 0.56, (0.0, 0.5, 0.0, 0.5), (1.0, 0.4), 0.45),
+            Gait("bound", 1.8, 0.56, (0.0, 0.0, 0.5, 0.5), (0.35, 1.0), 0.4),
         )
     }
 )

@@ -13,6 +13,8 @@ from ..robot.limbs import directions
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 
+#: A leg that moves its foot sideways by less than this for a radian of any joint [l] cannot step aside.
+SIDEWAYS = 0.05
 #: The feet of a quadruped: front before rear, left before right.
 FEET = ("FL", "FR", "RL", "RR")
 
@@ -35,6 +37,8 @@ class Proportions:
         heading: (3, 3) rotation from heading axes (x forward, y left, z up) to the base frame.
         hips: (4, 3) the legs' first joints about the centre of mass at home, heading axes [m].
         offset: (3,) of the base frame's origin from the centre of mass at home, heading axes [m].
+        joint_speed: smallest velocity limit of a leg's joints [rad/s or m/s]; inf where the file gives none.
+        sideways: whether every leg can move its foot sideways; legs of two joints cannot.
     """
 
     length: float
@@ -46,6 +50,8 @@ class Proportions:
     heading: Array
     hips: Array
     offset: Array
+    joint_speed: float
+    sideways: bool
 
     @staticmethod
     def of(robot: Robot) -> Proportions:
@@ -82,6 +88,10 @@ class Proportions:
                 f"robot: at q_home the centre of mass of {robot.name!r} is {height:.3g} m above the ground and "
                 f"{away:.3g} m beside the middle of its feet; it cannot stand there"
             )
+        joints = [joint for foot in FEET for joint in robot.legs[foot].joints]
+        motors = [i for i, name in enumerate(robot.actuated) if name in joints]
+        # How far a foot goes sideways by a radian of its own joints, at least.
+        across = min(float(np.abs(world[:, 1] @ s.jacobian(foot)[:3, 6:]).max()) for foot in FEET)
         hips = np.array([s.placement(robot.legs[foot].joints[0]).translation for foot in FEET])
         return Proportions(
             length,
@@ -93,6 +103,8 @@ class Proportions:
             frozen(heading),
             frozen((hips - s.com) @ world),
             frozen((base.translation - s.com) @ world),
+            float(robot.velocity_limits[motors].min(initial=np.inf)),
+            across > SIDEWAYS * length,
         )
 
     @property
