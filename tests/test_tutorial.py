@@ -1,0 +1,50 @@
+"""The tutorial is true: its blocks run one after the other in one session and print what they say they print."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from quaddyn.cli import app
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+TEXT = (DOCS / "tutorial.md").read_text()
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+
+
+def test_it_has_five_steps_and_its_pictures_exist() -> None:
+    assert re.findall(r"^## (\d)\.", TEXT, re.MULTILINE) == list("12345")
+    for target in re.findall(r"\]\(([^)#]+)\)", TEXT):
+        assert "://" in target or (DOCS / target).exists(), target
+
+
+def test_the_session_prints_what_the_tutorial_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    session: dict[str, object] = {"__name__": "tutorial"}
+    steps = [i for i, (language, _) in enumerate(BLOCKS) if language == "python"]
+    assert len(steps) == 5
+    for step, i in enumerate(steps, 1):
+        language, expected = BLOCKS[i + 1]
+        assert language == "text"
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(BLOCKS[i][1], f"step {step}", "exec"), session)
+        assert printed.getvalue() == expected, f"step {step}"
+    assert (tmp_path / "trot.html").stat().st_size > 50_000
+    assert (tmp_path / "trot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_its_commands_have_options_that_exist() -> None:
+    lines = [line for language, body in BLOCKS if language == "sh" for line in body.splitlines()]
+    assert len(lines) == 3
+    for line in lines:
+        words = shlex.split(line.split("#")[0])
+        assert words[:2] == ["quaddyn", "demo"]
+        shown = CliRunner().invoke(app, ["demo", "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).output
+        assert all(word in shown for word in words if word.startswith("--"))
