@@ -86,7 +86,15 @@ def state(robot, rng, spread):
 
 @pytest.mark.parametrize(
     ("name", "friction"),
-    [("go2", 0.6), ("go2", 0.2), ("solo8", 0.6), ("b1_z1", 0.2), ("anymal_b_kinova", 0.6), ("panda", 0.6)],
+    [
+        ("go2", 0.6),
+        ("go2", 0.2),
+        ("solo8", 0.6),
+        ("solo8", 0.2),
+        ("b1_z1", 0.2),
+        ("anymal_b_kinova", 0.6),
+        ("ur5", 0.6),
+    ],
 )
 def test_both_agree_while_contacts_come_and_go(name, friction, answered):
     robot = qd.load(name)
@@ -136,6 +144,7 @@ def everything(robot, hand):
     [
         {"kind": "surface", "half_size": (0.05, 0.03)},
         {"kind": "surface", "half_size": (0.05, 0.03), "unilateral": False},
+        {"kind": "surface", "half_size": (0.05, 0.03), "force_only": True, "friction": 0.4},
         {"kind": "surface", "half_size": (0.05, 0.03), "stiffness": 1e4, "damping": 10.0},
     ],
 )

@@ -53,8 +53,7 @@ class Live:
         self.centroidal_momentum = _view(data.hg.vector)
         placements = _side_by_side(data)
         self.memory = None if placements is None else (
-            _sealed(self.M.T), self.h, _sealed(_view(data.J).reshape(6, -1).T), placements, self.com,
-            self.com_velocity, _sealed(self.com_jacobian.T),
+            data.M.T, data.nle.view(), data.J.reshape(6, -1).T, placements, data.com[0].view(),
         )  # fmt: skip
 
     def complete(self, q: Array, v: Array) -> None:
@@ -187,21 +186,24 @@ class State:
 
     # -- for compiled code -----------------------------------------------------------------------------------
     def memory(self) -> tuple[Array, ...]:
-        """Where the numbers lie, as contiguous arrays.
+        """Where the numbers lie, as contiguous arrays, for compiled code, which takes writable ones faster.
 
         M (nv, nv); h (nv,); the columns of the world Jacobian, one a row (nv, 6), linear before angular; of every
         joint, the world first, the columns of its rotation and then its origin (joints, 4, 3), world axes; the centre
-        of mass (3,), its velocity (3,) and the columns of its Jacobian (nv, 3).
+        of mass (3,).
         """
-        live = self._whole()
+        live = self._read()
         if live.memory is not None:
             return live.memory
         data = live.data  # not where it is expected to be: copied
         placed = np.array([np.vstack((at.rotation.T, at.translation)) for at in data.oMi])
-        J = np.ascontiguousarray(data.J.reshape(6, -1).T)
-        rest = (live.com, live.com_velocity, np.ascontiguousarray(live.com_jacobian.T))
-        arrays = (np.ascontiguousarray(live.M), live.h, J, placed, *rest)
-        return tuple(_sealed(array) for array in arrays)
+        return (
+            data.M.T.copy(),
+            data.nle.copy(),
+            np.array(data.J.reshape(6, -1).T, order="C"),
+            placed,
+            data.com[0].copy(),
+        )
 
     # -- frames ----------------------------------------------------------------------------------------------
     def placement(self, name: str) -> Pose:
@@ -270,7 +272,7 @@ def _side_by_side(data: pin.Data) -> Array | None:
         if not (beside and rotation.flags.f_contiguous):
             return None
     strides = (step, 24, 8)
-    return np.lib.stride_tricks.as_strided(at[0][0], (len(at), 4, 3), strides, writeable=False)
+    return np.lib.stride_tricks.as_strided(at[0][0], (len(at), 4, 3), strides)
 
 
 def _view(array: Array) -> Array:

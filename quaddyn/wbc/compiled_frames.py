@@ -9,13 +9,21 @@ Importing this module imports numba.
 
 from __future__ import annotations
 
-from ..hierarchy.jit import jit
+from ..hierarchy.jit import inner, outlined
 
 #: Slots of a frame: rotation row by row, origin, velocity of the origin, angular velocity, their drifts.
 ROTATION, ORIGIN, SPEED, SPIN, DRIFT, SPIN_DRIFT, FRAME = 0, 9, 12, 15, 18, 21, 24
 
 
-@jit
+@inner
+def cross(a, b, out):  # type: ignore[no-untyped-def]
+    """``out = a x b``."""
+    out[0] = a[1] * b[2] - a[2] * b[1]
+    out[1] = a[2] * b[0] - a[0] * b[2]
+    out[2] = a[0] * b[1] - a[1] * b[0]
+
+
+@outlined("void(i8[:,::1], f8[:,::1], f8[::1], f8[:,::1], f8[:,::1])")
 def motions(joints, J, v, twist, drift):  # type: ignore[no-untyped-def]
     """Spatial velocity and drift of every joint's body about the world's origin.
 
@@ -49,15 +57,7 @@ def motions(joints, J, v, twist, drift):  # type: ignore[no-untyped-def]
             D[c] += drift[before, c]
 
 
-@jit
-def cross(a, b, out):  # type: ignore[no-untyped-def]
-    """``out = a x b``."""
-    out[0] = a[1] * b[2] - a[2] * b[1]
-    out[1] = a[2] * b[0] - a[0] * b[2]
-    out[2] = a[0] * b[1] - a[1] * b[0]
-
-
-@jit
+@outlined("void(i8, f8[:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8[::1])")
 def frame(joint, fixed, placed, twist, drift, out):  # type: ignore[no-untyped-def]
     """One frame.
 
@@ -87,7 +87,7 @@ def frame(joint, fixed, placed, twist, drift, out):  # type: ignore[no-untyped-d
     c[2] += w[0] * u[1] - w[1] * u[0]
 
 
-@jit
+@outlined("void(i8, i8[:,::1], f8[:,::1], f8[::1], f8[:,::1])")
 def point_jacobian(joint, joints, J, p, out):  # type: ignore[no-untyped-def]
     """Jacobian of a point p (3,) of a joint's body: out (6, nv)."""
     for r in range(6):

@@ -1,7 +1,7 @@
 """The unknowns of a tick, compiled: what the equations of motion and the contacts leave free, as affine maps.
 
-A map is a matrix of at least ``n + 1`` columns; it uses the first d for an unknown of d entries, and column n for the
-constant.
+A map is a matrix whose rows say what something is over ``(1, y)``: its first column is the constant, the next d belong
+to the unknowns y.  Rows have room up to the next multiple of `WIDTH`, see `quaddyn.hierarchy.lanes`.
 
 Importing this module imports numba.
 """
@@ -10,10 +10,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..hierarchy.jit import jit
+from ..hierarchy.jit import inner, outlined
+from ..hierarchy.lanes import WIDTH, blend, mirror, total
 
 
-@jit
+def stride(n: int) -> int:
+    """Columns of a map over n unknowns, and of what is as long."""
+    return WIDTH * ((n + WIDTH) // WIDTH)
+
+
+@outlined("b1(f8[:,::1])")
 def cholesky(L):  # type: ignore[no-untyped-def]
     """The lower triangle of L becomes its Cholesky factor; whether it has one."""
     n = L.shape[0]
@@ -33,61 +39,61 @@ def cholesky(L):  # type: ignore[no-untyped-def]
     return True
 
 
-@jit
-def substitute(L, G):  # type: ignore[no-untyped-def]
-    """``G <- (L L^T)^-1 G``, rows of G (n, m)."""
-    n, m = G.shape
+@inner
+def scale(row, f, m):  # type: ignore[no-untyped-def]
+    """``row *= f`` over the first m entries."""
+    for j in range(m):
+        row[j] *= f
+
+
+@outlined("void(f8[:,::1], f8[:,::1], i8, f8[::1])")
+def substitute(L, G, m, share):  # type: ignore[no-untyped-def]
+    """``G <- (L L^T)^-1 G`` over the first m columns of G's rows."""
+    n = L.shape[0]
     for i in range(n):
-        row = G[i]
         for k in range(i):
-            add(row, -L[i, k], G[k], m)
-        f = 1.0 / L[i, i]
-        for j in range(m):
-            row[j] *= f
+            share[k] = -L[i, k]
+        blend(G[i], G[i], share, G, i, m)
+        scale(G[i], 1.0 / L[i, i], m)
     for i in range(n - 1, -1, -1):
-        row = G[i]
         for k in range(i + 1, n):
-            add(row, -L[k, i], G[k], m)
-        f = 1.0 / L[i, i]
-        for j in range(m):
-            row[j] *= f
+            share[k - i - 1] = -L[k, i]
+        blend(G[i], G[i], share, G[i + 1 :], n - 1 - i, m)
+        scale(G[i], 1.0 / L[i, i], m)
 
 
-@jit
-def add(to, f, row, m):  # type: ignore[no-untyped-def]
-    """``to += f row`` over the first m entries."""
-    if f != 0.0:
-        for j in range(m):
-            to[j] += f * row[j]
-
-
-@jit
-def null_space(E, e, n, tolerance, X, V, order):  # type: ignore[no-untyped-def]
-    """All x with ``E x = e`` as ``X [y, 1]``: the shortest one, and an orthonormal basis of the directions left.
+@outlined("i8(i8, i8, f8, f8[:,::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8[::1])")
+def null_space(r, n, tolerance, E, e, X, V, Y, spare, order):  # type: ignore[no-untyped-def]
+    """All x with ``E x = e`` as the map X: the shortest one, and an orthonormal basis of the directions left.
 
     Householder reflections from the right, the longest remaining row first; rows that others imply, to `tolerance`
     relative to their length, are left out and may be contradicted.
 
     Args:
-        E: (r, n), overwritten.
-        e: (r,).
+        r: number of rows.
         n: number of unknowns.
         tolerance: relative, of rank.
-        X: (n, n + 1 or more) takes the map.
-        V: (3, max(r, n)) work.
+        E: (r, stride), overwritten.
+        e: (r,).
+        X: (n, stride) takes the map.
+        V: (r, stride) work.
+        Y: (n + 1, stride) work.
+        spare: (3, stride or more) work.
         order: (r,) work.
 
     Returns:
         Size of y.
     """
-    r = E.shape[0]
-    size, scale, y = V[0], V[1], V[2]
+    size, share, y = spare[0], spare[1], spare[2]
+    width = E.shape[1]
     for i in range(r):
         s = 0.0
         for j in range(n):
             s += E[i, j] * E[i, j]
         size[i] = s
         order[i] = i
+        for j in range(n, width):
+            E[i, j] = 0.0
     rank = 0
     for k in range(min(r, n)):
         best, at = 0.0, -1
@@ -101,53 +107,75 @@ def null_space(E, e, n, tolerance, X, V, order):  # type: ignore[no-untyped-def]
         if at < 0:
             break
         order[k], order[at] = order[at], order[k]
-        row = E[order[k]]
-        # I - scale u u^T, u = the rest of the row with its first entry moved away from zero; u stays in the row
+        row, u = E[order[k]], V[k]
+        for j in range(width):
+            u[j] = row[j] if j >= k else 0.0
+        # I - share u u^T, u = the rest of the row with its first entry moved away from zero
         length = np.sqrt(best)
         head = row[k]
         corner = -length if head > 0.0 else length
-        row[k] = head - corner
-        f = 1.0 / (length * (length + abs(head)))
-        scale[k] = f
-        for i in range(k + 1, r):
-            other = E[order[i]]
-            s = 0.0
-            for j in range(k, n):
-                s += row[j] * other[j]
-            s *= f
-            for j in range(k, n):
-                other[j] -= s * row[j]
-        # forward substitution: what the row wants, less what earlier directions give it
+        u[k] = head - corner
+        share[k] = 1.0 / (length * (length + abs(head)))
+        mirror(E, u, share[k], r, n)
         s = e[order[k]]
         for j in range(k):
-            s -= E[order[k], j] * y[j]
+            s -= row[j] * y[j]
         y[k] = s / corner
         rank += 1
     # reflections undone: of the particular solution and of the unit vectors beyond the rank
     d = n - rank
-    for i in range(n):
-        for j in range(d):
-            X[i, j] = 0.0
-        X[i, n] = y[i] if i < rank else 0.0
-    for j in range(d):
-        X[rank + j, j] = 1.0
-    w = V[2]
+    for i in range(d + 1):
+        row = Y[i]
+        for j in range(width):
+            row[j] = 0.0
+        if i > 0:
+            row[rank + i - 1] = 1.0
+    for j in range(rank):
+        Y[0, j] = y[j]
     for k in range(rank - 1, -1, -1):
-        row = E[order[k]]
-        f = scale[k]
-        s = 0.0
-        for j in range(d):
-            w[j] = 0.0
-        for i in range(k, n):
-            a = row[i]
-            s += a * X[i, n]
-            source = X[i]
-            for j in range(d):
-                w[j] += a * source[j]
-        for i in range(k, n):
-            a = f * row[i]
-            X[i, n] -= a * s
-            to = X[i]
-            for j in range(d):
-                to[j] -= a * w[j]
+        mirror(Y, V[k], share[k], d + 1, n)
+    for i in range(d + 1):
+        row = Y[i]
+        for j in range(n):
+            X[j, i] = row[j]
     return d
+
+
+@inner
+def hide(length, square):  # type: ignore[no-untyped-def]
+    """What a row has lost of its length where contacts are solved beforehand: a column of its own.
+
+    The solver fixes that unknown to zero and sees rows as long as they were: which directions count as dependent is a
+    matter of that length, and a row of which only rounding is left must count for nothing.
+    """
+    return np.sqrt(max(length * length - square, 0.0))
+
+
+@outlined("f8(f8[::1], i8, f8[:,::1], f8[::1], i8, f8, b1, f8[::1], f8[::1])")
+def combine(c, count, full, lengths, d, f, hidden, spare, to):  # type: ignore[no-untyped-def]
+    """``to = f c @ full`` over the unknowns, its hidden length after them if it has one; the constant, likewise."""
+    total(spare, c, full, count, d + 1)
+    s = 0.0
+    for j in range(d):
+        a = f * spare[1 + j]
+        to[j] = a
+        s += a * a
+    if hidden:
+        length = 0.0
+        for i in range(count):
+            length += abs(c[i]) * lengths[i]
+        to[d] = hide(f * length, s)
+    return f * spare[0]
+
+
+@outlined("f8(f8[::1], f8, i8, f8, b1, f8[::1])")
+def copy(source, length, d, f, hidden, to):  # type: ignore[no-untyped-def]
+    """``to = f source`` over the unknowns, its hidden length after them if it has one; the constant, likewise."""
+    s = 0.0
+    for j in range(d):
+        a = f * source[1 + j]
+        to[j] = a
+        s += a * a
+    if hidden:
+        to[d] = hide(f * length, s)
+    return f * source[0]

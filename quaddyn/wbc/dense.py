@@ -43,6 +43,9 @@ KEPT = 1e-9
 #: KKT residual up to which an answer stands; beyond it a warm start is taken back first.
 VERIFIED = 1e-9
 
+#: What precedes torques, accelerations and forces in a compiled answer: the violation of level 0.
+HEAD = 1
+
 FRAMED = (FramePositionTask, FootTask, FrameOrientationTask, FrameTask)
 POSTURES = (PostureTask, JointAccelerationTask)
 ROLES = ("unilateral", "bilateral", "compliant", "force")
@@ -117,8 +120,10 @@ class DenseTick:
         damping: float,
         numbers: Array,
     ) -> None:
-        from . import compiled_rows as core  # imports numba
+        from . import compiled_answer, compiled_contacts  # they import numba
+        from . import compiled_rows as core
 
+        self._finish, self._slots = compiled_answer.finish, compiled_contacts
         self._core, self.robot, self._numbers = core, robot, numbers
         self._mass, self._tolerance, self._damping = scales.mass, tolerance, damping
         self._settings, self._switches = tuple(settings.values()), tuple(switches[name] for name in settings)
@@ -126,6 +131,8 @@ class DenseTick:
         self._compile(elements, settings, scales, dt)
         self._extra = np.zeros(core.BEFORE + robot.nu)
         self._last_tau = self._extra[core.BEFORE :]
+        self._q, self._v, self._com_jacobian = np.zeros(robot.nq), np.zeros(robot.nv), np.zeros((robot.nv, 3))
+        self._wishes: dict[int, object] = {}
         self._expected: dict[Any, Shape] = {}
         self._shapes: dict[bytes, Shape] = {}
         self._shape = np.zeros(1 + 2 * (self._levels + 1), dtype=np.int64)
@@ -149,7 +156,7 @@ class DenseTick:
         dt: float,
     ) -> None:
         """Tables of the robot and a program of the elements."""
-        core, robot, model = self._core, self.robot, self.robot.model
+        robot, model = self.robot, self.robot.model
         frames: list[int] = []
 
         def place(frame: int) -> int:
@@ -207,7 +214,7 @@ class DenseTick:
         self._fixed = np.zeros(fixed + 1)
         joints = [(model.parents[j], model.idx_vs[j], model.nvs[j]) for j in range(model.njoints)]
         passive = np.setdiff1d(np.arange(robot.nv), robot.actuated_index)
-        heads = (model.njoints, len(frames), robot.nu, len(program), self._levels, 0)
+        heads = (model.njoints, len(frames), robot.nu, len(passive), len(program), self._levels)
         parents = [model.frames[f].parentJoint for f in frames]
         parts = (heads, np.ravel(joints), parents, robot.actuated_index, passive, np.ravel(program), index)
         self._table = np.concatenate([np.asarray(part, dtype=np.int64) for part in parts])
@@ -219,7 +226,7 @@ class DenseTick:
         head = [scales.mass, scales.length, dt, bodies, float(self._free), *model.gravity.linear]
         self._constants = np.concatenate((head, np.ravel(fixed_at)))
         self._frames = len(frames)
-        self._contacts = np.zeros((len(self._settings), core.FACES + 6 * max(17, self._faces + 1)))
+        self._contacts = np.zeros((len(self._settings), self._slots.FACES + 6 * max(17, self._faces + 1)))
 
     def _size(self, e: Element) -> int:
         nu = self.robot.nu
@@ -245,8 +252,11 @@ class DenseTick:
                 to[:] = e.rate
 
     def _write_forces(self, e: ForceTask, to: Array) -> None:
-        to[0], to[1] = e.weight, e.bandwidth
-        wanted = e.snapshot[0]
+        wanted, to[0] = e.snapshot
+        to[1] = e.bandwidth
+        if self._wishes.get(id(e)) is wanted:  # a force task never changes its references, it takes new ones
+            return
+        self._wishes[id(e)] = wanted
         parts = to[2:].reshape(-1, 8)
         parts[:, 1:] = 0.0
         for name, part in zip(self._names, parts, strict=True):
@@ -284,24 +294,31 @@ class DenseTick:
                 self._room(nf)
 
     def _take(self, i: int, s: ContactSettings) -> None:
-        core, contact, row = self._core, s.contact, self._contacts[i]
+        slots, contact, row = self._slots, s.contact, self._contacts[i]
         rows = s.faces(self._faces, np.eye(3)) if self._faces and contact.unilateral else np.zeros((0, s.size))
-        row[core.ROLE], row[core.WIDTH] = ROLES.index(s.role), s.size
-        row[core.RADIUS], row[core.LEAST], row[core.LARGEST] = contact.radius, s.minimum, s.maximum
-        row[core.HEIGHT], row[core.STIFFNESS], row[core.DAMPING] = s.height, contact.stiffness or 0.0, contact.damping
-        row[core.PUSHES], row[core.COUNT], row[core.AT] = contact.unilateral, len(rows), self._frame_of[i]
-        row[core.SHARED], row[core.TURNED] = self._shared[i] if s.size == 3 else -1, contact.kind == "surface"
-        row[core.AXIS : core.OFFSET], row[core.OFFSET : core.FACES] = contact.normal, contact.offset
-        row[core.FACES : core.FACES + 6 * len(rows)].reshape(-1, 6)[:, : s.size] = rows
+        row[slots.ROLE], row[slots.SIZE] = ROLES.index(s.role), s.size
+        row[slots.RADIUS], row[slots.LEAST], row[slots.LARGEST] = contact.radius, s.minimum, s.maximum
+        row[slots.HEIGHT], row[slots.STIFFNESS], row[slots.DAMPING] = (
+            s.height,
+            contact.stiffness or 0.0,
+            contact.damping,
+        )
+        row[slots.PUSHES], row[slots.COUNT], row[slots.AT] = contact.unilateral, len(rows), self._frame_of[i]
+        row[slots.SHARED], row[slots.TURNED] = self._shared[i] if s.size == 3 else -1, contact.kind == "surface"
+        row[slots.AXIS : slots.OFFSET], row[slots.OFFSET : slots.FACES] = contact.normal, contact.offset
+        row[slots.FACES : slots.FACES + 6 * len(rows)].reshape(-1, 6)[:, : s.size] = rows
 
     def _room(self, nf: int) -> None:
         """Memory for so many forces."""
         robot, core = self.robot, self._core
         nv, nu, n = robot.nv, robot.nu, robot.nu + nf
-        free, joints = nv - nu, robot.model.njoints
-        size = free * free + nf * nv + 3 * nf + (2 * n + nv + free + nf + nu) * (n + 2)
-        size += 12 * joints + core.FRAME * self._frames + nf * n + 4 * (n + nf + 1) + 12 * nv + 100
-        self._nf, self._work, self._answer = nf, np.zeros(size), np.zeros(core.HEAD + nu + nv + nf)
+        free, S = nv - nu, core.stride(n)
+        kept = free * free + nf * nv + 3 * nf + (nv + nf + nu) * S + nv + nf
+        frames = 12 * robot.model.njoints + core.FRAME * self._frames + 12 * nv + 100 + S
+        maps = (free + 2 * n + 2 * nf + 1) * S + nv + nf + free + S + nf + 3 * (S + nf)
+        self._nf, self._work = nf, np.zeros(kept + frames + maps + 9 * free)
+        self._ints = np.zeros(len(self._settings) + nf, dtype=np.int64)
+        self._answer = np.zeros(HEAD + nu + nv + nf)
         self._none = self._others = np.zeros((0, 4 + nv + nf + nu))
 
     def _ask(self, tick: Tick) -> Array:
@@ -342,7 +359,10 @@ class DenseTick:
         if tau_before is not None:
             self._last_tau[:] = tau_before
         if self._drifts and not self._free:
-            extra[: core.ANYWAY] = state.com_drift
+            extra[core.COM_BIAS : core.COM_SPEED] = state.com_drift
+            extra[core.COM_SPEED : core.BEFORE] = state.com_velocity
+            self._com_jacobian[:] = state.com_jacobian.T
+        self._q[:], self._v[:] = state.q, state.v
         if self._asked:
             hold(state)
             self._others = self._ask(tick(state))
@@ -361,16 +381,15 @@ class DenseTick:
 
     def _run(self, state: State, reduced: bool, hold: Callable[[State], None]) -> Answer | None:
         core, memory, key = self._core, state.memory(), (reduced, self._nf)
-        q, v = state.q, state.v
         shape = self._expected.get(key)
         if shape is None:
             shape = self._find(self._shape)
         while True:
             rows = shape.solver.stacked
             outcome = core.assemble(
-                *memory, q, v, self._numbers, self._fixed, self._contacts, self._extra, self._others, self._table,
-                self._constants, self._tolerance, reduced, shape.numbers, self._shape, rows.A, rows.b, rows.C,
-                rows.lower, rows.upper, self._work,
+                *memory, self._com_jacobian, self._q, self._v, self._numbers, self._fixed, self._contacts, self._extra,
+                self._others, self._table, self._constants, self._tolerance, reduced, shape.numbers, self._shape,
+                rows.A, rows.b, rows.C, rows.lower, rows.upper, self._work, self._ints,
             )  # fmt: skip
             if outcome == core.READY:
                 break
@@ -388,7 +407,7 @@ class DenseTick:
             y = solver.run(rank_tolerance=self._tolerance, damping=self._damping)
         self._used = shape, reduced
         answer = self._answer
-        if not core.finish(
+        if not self._finish(
             memory[0], memory[1], y, self._table, self._mass, self._nf, reduced, shape.numbers, rows.A, rows.b, rows.C,
             rows.lower, rows.upper, self._work, answer,
         ):  # fmt: skip
@@ -396,11 +415,11 @@ class DenseTick:
             return None
         nu, nv = self.robot.nu, self.robot.nv
         kept = answer.copy()
-        tau, a = kept[core.HEAD : core.HEAD + nu], kept[core.HEAD + nu : core.HEAD + nu + nv]
+        tau, a = kept[HEAD : HEAD + nu], kept[HEAD + nu : HEAD + nu + nv]
         ranks = solver.ranks
         ranks[0] += nu + self._nf - shape.numbers[0]
         kkt = solver.kkt if solver.ended else np.inf
-        return Answer(tau, a, kept[core.HEAD + nu + nv :], float(kept[core.VIOLATION]), kkt, tuple(ranks.tolist()))
+        return Answer(tau, a, kept[HEAD + nu + nv :], float(kept[0]), kkt, tuple(ranks.tolist()))
 
     def _find(self, numbers: Any) -> Shape:
         key = numbers.tobytes()
@@ -425,9 +444,9 @@ class DenseTick:
         arrays: dict[str, Any] = {f"memory_{i}": array for i, array in enumerate(state.memory())}
         arrays |= {"numbers": numbers, "fixed": self._fixed, "contacts": self._contacts, "extra": self._extra}
         arrays |= {"others": self._others, "table": self._table}
-        arrays |= {"constants": self._constants, "shape": shape.numbers}
+        arrays |= {"constants": self._constants, "shape": shape.numbers, "com_jacobian": self._com_jacobian}
         arrays["options"] = np.array([self._mass, self._tolerance, self._damping, reduced, self._nf])
-        arrays["sizes"] = np.array([len(self._work), len(self._answer)])
+        arrays["sizes"] = np.array([len(self._work), len(self._answer), len(self._ints)])
         if told is not None:
             arrays["told"] = told
         return {name: np.array(array) for name, array in arrays.items()}
@@ -435,32 +454,31 @@ class DenseTick:
 
 def rerun(q: Array, v: Array, inputs: Mapping[str, Array]) -> tuple[Array, Array, Array]:
     """Torques, accelerations and forces of `DenseTick.inputs`, bit for bit those of the tick they are of."""
-    from . import compiled_rows as core
+    from .compiled_answer import finish
+    from .compiled_rows import assemble
 
-    memory = [np.array(inputs[f"memory_{i}"]) for i in range(7)]
-    q, v = q.copy(), v.copy()
-    for array in (*memory, q, v):
-        array.flags.writeable = False  # as a State's are: the same compiled code
+    memory = [inputs[f"memory_{i}"] for i in range(5)]
     mass, tolerance, damping, reduced, nf = inputs["options"].tolist()
     table, numbers = inputs["table"].astype(np.int64), inputs["shape"].astype(np.int64)
-    work, answer = (np.zeros(int(size)) for size in inputs["sizes"])
+    work, answer, ints = (np.zeros(int(size)) for size in inputs["sizes"])
     solver = Shape.of(numbers).solver
     rows = solver.stacked
     names = ("numbers", "fixed", "contacts", "extra", "others")
-    core.assemble(
-        *memory, q, v, *(inputs[name] for name in names), table, inputs["constants"], tolerance, bool(reduced),
-        numbers, np.zeros_like(numbers), rows.A, rows.b, rows.C, rows.lower, rows.upper, work,
+    assemble(
+        *memory, inputs["com_jacobian"], q.copy(), v.copy(), *(inputs[name] for name in names), table,
+        inputs["constants"], tolerance, bool(reduced), numbers, np.zeros_like(numbers), rows.A, rows.b, rows.C,
+        rows.lower, rows.upper, work, ints.astype(np.int64),
     )  # fmt: skip
     if "told" in inputs:
         solver.memory = inputs["told"].astype(np.int8)
     y = solver.run(rank_tolerance=tolerance, damping=damping)
-    core.finish(
+    finish(
         memory[0], memory[1], y, table, mass, int(nf), bool(reduced), numbers, rows.A, rows.b, rows.C, rows.lower,
         rows.upper, work, answer,
     )  # fmt: skip
     nu, nv = int(table[2]), len(v)
-    cut = core.HEAD + nu
-    return answer[core.HEAD : cut], answer[cut : cut + nv], answer[cut + nv :]
+    cut = HEAD + nu
+    return answer[HEAD:cut], answer[cut : cut + nv], answer[cut + nv :]
 
 
 def _encoded(rows: Rows, level: int, nv: int, nf: int, nu: int) -> Array:
