@@ -44,7 +44,7 @@ from .scales import scales
 from .solving import Solver
 from .task import Task
 from .tick import Rows, Tick
-from .tick_file import CompiledCommand, TickRecord, decide, dense_command, save
+from .tick_file import CompiledCommand, DenseCommand, TickRecord, decide, save
 
 Element = Task | ForceTask | Constraint
 Levels = Sequence[Element | Sequence[Element]]
@@ -353,7 +353,7 @@ class WholeBodyController:
     def _decided(self, state: State, dense: DenseTick, answer: Answer) -> Command:
         """The tick that the compiled dense path has decided."""
         plain = self._plain(state, dense.contacts, dense.shares, dense.said)
-        command = dense_command(answer, dense.columns, self.robot, plain, self._scales.mass, self._solver)
+        command = DenseCommand(answer, self.robot, plain, self._scales.mass, self._solver)
         self._record = partial(self._recorded, command, plain, dense.inputs, self._ticks)
         return command
 

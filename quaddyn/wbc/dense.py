@@ -61,35 +61,71 @@ class Shape:
     Attributes:
         numbers: unknowns, then where the levels' equalities and inequalities begin.
         solver: its memory is where rows are written.
+        width: number of unknowns.
     """
 
     numbers: Any
     solver: HierarchySolver
+    width: int
 
     @staticmethod
     def of(numbers: Any) -> Shape:
         """A new one, cold."""
         ms, ps = numbers[1:].reshape(2, -1)
         sizes = list(zip(np.diff(ms).tolist(), np.diff(ps).tolist(), strict=True))
-        return Shape(numbers.copy(), HierarchySolver(max(1, int(numbers[0])), sizes))
+        return Shape(numbers.copy(), HierarchySolver(max(1, int(numbers[0])), sizes), int(numbers[0]))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Answer:
     """What came of a tick.
 
     Attributes:
-        tau, acceleration, forces: (nu,), (nv,) and (nf,) of the contacts that are there.
+        numbers: the violation of level 0, torques (nu,), accelerations (nv,), forces (nf,) of the contacts there are.
         violation, kkt: the certificate.
-        ranks: per level.
+        columns: of each contact's force.
+        nu: number of torques.
+        solver: ranks of the levels as the solver found them.
+        solved: rank of what was solved beforehand, on level 0.
     """
 
-    tau: Array
-    acceleration: Array
-    forces: Array
-    violation: float
-    kkt: float
-    ranks: tuple[float, ...]
+    __slots__ = ("columns", "kkt", "nu", "numbers", "solved", "solver", "violation")
+
+    def __init__(
+        self, numbers: Array, kkt: float, columns: Mapping[str, slice], nu: int, solver: Array, solved: int
+    ) -> None:
+        self.numbers, self.violation, self.kkt = numbers, float(numbers[0]), kkt
+        self.columns, self.nu, self.solver, self.solved = columns, nu, solver, solved
+
+    @property
+    def tau(self) -> Array:
+        """(nu,) [N m]."""
+        return self.numbers[HEAD : HEAD + self.nu]
+
+    @property
+    def acceleration(self) -> Array:
+        """(nv,) [m/s^2, rad/s^2]."""
+        return self.numbers[HEAD + self.nu : len(self.numbers) - self._nf]
+
+    @property
+    def stacked(self) -> Array:
+        """(nf,) forces one after the other [N, N m]."""
+        return self.numbers[len(self.numbers) - self._nf :]
+
+    @property
+    def forces(self) -> dict[str, Array]:
+        """By contact."""
+        stacked = self.stacked
+        return {name: stacked[where] for name, where in self.columns.items()}
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Per level."""
+        first, *rest = map(int, self.solver)
+        return (first + self.solved, *rest)
+
+    @property
+    def _nf(self) -> int:
+        return max((where.stop for where in self.columns.values()), default=0)
 
 
 class DenseTick:
@@ -169,11 +205,12 @@ class DenseTick:
         self._levels = len(elements)
         kinds = [type(e) for _, e in flat]
         feet = {e.frame: i for i, (_, e) in enumerate(flat) if isinstance(e, FootTask)}
+        self._rated = any(type(e) is TorqueRate for _, e in flat)
         self._strict = any(type(e) is ContactMotion for e in elements[0])
         program: list[tuple[int, ...]] = []
         index: list[int] = []
         fixed = start = 0
-        self._written: list[tuple[Any, slice]] = []
+        written: list[tuple[Any, slice]] = []
         self._asked: list[tuple[int, Element]] = []
         self._faces = 0
         self._drifts = False
@@ -202,7 +239,7 @@ class DenseTick:
             else:
                 begin = fixed
                 fixed += self._size(e)
-                self._written.append((e, slice(begin, fixed)))
+                written.append((e, slice(begin, fixed)))
                 if isinstance(e, JointBounds):
                     one = len(index)
                     index += [robot.configuration_index(joint) for joint in robot.actuated]
@@ -212,6 +249,8 @@ class DenseTick:
             program.append((k, e.code, begin, size, one, two))
         self._shared = [item_of.get(feet.get(s.frame, -1), -1) for s in self._settings]
         self._fixed = np.zeros(fixed + 1)
+        self._forces = [(e, self._fixed[where]) for e, where in written if isinstance(e, ForceTask)]
+        self._live = [live for e, where in written for live in _live(e, self._fixed[where])]
         joints = [(model.parents[j], model.idx_vs[j], model.nvs[j]) for j in range(model.njoints)]
         passive = np.setdiff1d(np.arange(robot.nv), robot.actuated_index)
         heads = (model.njoints, len(frames), robot.nu, len(passive), len(program), self._levels)
@@ -237,19 +276,10 @@ class DenseTick:
     # -- what may change between ticks --------------------------------------------------------------------------
     def _write_fixed(self) -> None:
         """Numbers of constraints and force tasks."""
-        for e, where in self._written:
-            kind, to = type(e), self._fixed[where]
-            if kind is TorqueLimits:
-                to[:] = e.limits
-            elif kind is ForceTask:
-                self._write_forces(e, to)
-            elif kind is JointBounds:
-                to[0], to[1], to[2] = e.horizon, e.recovery, e.viability
-                np.concatenate((e.lower, e.upper, e.velocity, e.acceleration), out=to[3:])
-            elif kind is ContactMotion:
-                to[0] = e.damping
-            elif kind is TorqueRate:
-                to[:] = e.rate
+        for e, name, to in self._live:
+            to[...] = getattr(e, name)
+        for task, to in self._forces:
+            self._write_forces(task, to)
 
     def _write_forces(self, e: ForceTask, to: Array) -> None:
         wanted, to[0] = e.snapshot
@@ -355,14 +385,15 @@ class DenseTick:
         self._write_fixed()
         extra = self._extra
         extra[core.ANYWAY] = 0.0
-        extra[core.HAS_BEFORE] = tau_before is not None
-        if tau_before is not None:
-            self._last_tau[:] = tau_before
+        if self._rated:
+            extra[core.HAS_BEFORE] = tau_before is not None
+            if tau_before is not None:
+                self._last_tau[:] = tau_before
         if self._drifts and not self._free:
             extra[core.COM_BIAS : core.COM_SPEED] = state.com_drift
             extra[core.COM_SPEED : core.BEFORE] = state.com_velocity
             self._com_jacobian[:] = state.com_jacobian.T
-        self._q[:], self._v[:] = state.q, state.v
+        self._q[:], self._v[:], _, _ = state.motion()
         if self._asked:
             hold(state)
             self._others = self._ask(tick(state))
@@ -413,13 +444,10 @@ class DenseTick:
         ):  # fmt: skip
             solver.forget()
             return None
-        nu, nv = self.robot.nu, self.robot.nv
-        kept = answer.copy()
-        tau, a = kept[HEAD : HEAD + nu], kept[HEAD + nu : HEAD + nu + nv]
-        ranks = solver.ranks
-        ranks[0] += nu + self._nf - shape.numbers[0]
+        nu = self.robot.nu
         kkt = solver.kkt if solver.ended else np.inf
-        return Answer(tau, a, kept[HEAD + nu + nv :], float(kept[0]), kkt, tuple(ranks.tolist()))
+        solved = nu + self._nf - shape.width
+        return Answer(answer.copy(), kkt, self.columns, nu, solver.ranks, solved)
 
     def _find(self, numbers: Any) -> Shape:
         key = numbers.tobytes()
@@ -479,6 +507,18 @@ def rerun(q: Array, v: Array, inputs: Mapping[str, Array]) -> tuple[Array, Array
     nu, nv = int(table[2]), len(v)
     cut = HEAD + nu
     return answer[HEAD:cut], answer[cut : cut + nv], answer[cut + nv :]
+
+
+def _live(e: Element, to: Array) -> list[tuple[Element, str, Array]]:
+    """What of a constraint may change between ticks, and where it goes."""
+    if isinstance(e, JointBounds):
+        nu = len(e.index)
+        parts = [to[i : i + 1] for i in range(3)] + [to[3 + i * nu : 3 + (i + 1) * nu] for i in range(4)]
+        names = ("horizon", "recovery", "viability", "lower", "upper", "velocity", "acceleration")
+        return [(e, name, part) for name, part in zip(names, parts, strict=True)]
+    kinds: dict[type, str] = {ContactMotion: "damping", TorqueLimits: "limits", TorqueRate: "rate"}
+    name = kinds.get(type(e))
+    return [] if name is None else [(e, name, to)]
 
 
 def _encoded(rows: Rows, level: int, nv: int, nf: int, nu: int) -> Array:

@@ -154,33 +154,58 @@ class CompiledCommand(Command):
         return self._found
 
 
-def dense_command(
-    answer: dense.Answer,
-    columns: Mapping[str, slice],
-    robot: Robot,
-    plain: Callable[[], Any],
-    mass: float,
-    solver: Solver,
-) -> Command:
-    """The command that a compiled tick of the dense path leads to; `plain` and the rest as for `CompiledCommand`.
+class DenseCommand(Command):
+    """The command that a compiled tick of the dense path leads to; made when it is read, as a `CompiledCommand`.
 
     Args:
         answer: of `DenseTick.solve`.
-        columns: of each contact's force.
         robot: the robot.
         plain: gives the tick's (elimination, problem, ...) when somebody asks.
         mass: of the robot [kg].
         solver: for explanations.
     """
-    outcome: Outcome = "infeasible" if answer.violation > VIOLATION else "solved"
-    status = Status(outcome, "dense", answer.violation, answer.kkt)
-    forces = {name: answer.forces[where] for name, where in columns.items()}
 
-    def details() -> Details:
-        x = np.concatenate((answer.acceleration[robot.actuated_index], answer.forces / mass))
-        return Details(plain()[1], x, tuple(map(int, answer.ranks)), lambda changed: solver.plain(changed).x)
+    __slots__ = ("_answer", "_context", "_forces", "_status")
 
-    return Command(answer.tau, answer.acceleration, MappingProxyType(forces), status, details)
+    def __init__(
+        self, answer: dense.Answer, robot: Robot, plain: Callable[[], Any], mass: float, solver: Solver
+    ) -> None:
+        self.tau = answer.tau
+        self._answer = answer
+        self._context = robot, plain, mass, solver
+        self._found = self._levels = None
+        self._forces: Mapping[str, Array] | None = None
+        self._status: Status | None = None
+
+    @property
+    def acceleration(self) -> Array:  # type: ignore[override]
+        """(nv,) accelerations that result [m/s^2, rad/s^2]."""
+        return self._answer.acceleration
+
+    @property
+    def forces(self) -> Mapping[str, Array]:  # type: ignore[override]
+        """By contact, (3,) or (6,) on the robot at the contact point, world axes [N, N m]."""
+        if self._forces is None:
+            self._forces = MappingProxyType(self._answer.forces)
+        return self._forces
+
+    @property
+    def status(self) -> Status:  # type: ignore[override]
+        """`Status`."""
+        if self._status is None:
+            answer = self._answer
+            outcome: Outcome = "infeasible" if answer.violation > VIOLATION else "solved"
+            self._status = Status(outcome, "dense", answer.violation, answer.kkt)
+        return self._status
+
+    @property
+    def details(self) -> Details:
+        """The problem behind the command, put together when first asked for."""
+        if self._found is None:
+            robot, plain, mass, solver = self._context
+            x = np.concatenate((self.acceleration[robot.actuated_index], self._answer.stacked / mass))
+            self._found = Details(plain()[1], x, self._answer.ranks, lambda changed: solver.plain(changed).x)
+        return self._found
 
 
 def save(record: TickRecord, path: str | os.PathLike[str]) -> None:
