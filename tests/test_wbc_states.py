@@ -21,6 +21,17 @@ def test_random_ticks_are_finite_balanced_and_optimal_or_flagged(name: str, coun
     assert tally.proved >= 0.995 * tally.infeasible
 
 
+def test_limits_held_from_a_guess_are_limits_that_are_reached() -> None:
+    """Near a cone's apex, the guess of an upper level held limits that the level's optimum no longer touches."""
+    tally = judge(qd.load("go2"), 17_920, 0, only={6319, 10959, 17919})
+    assert tally.verified == tally.outcomes["solved"] == 3
+
+
+def test_what_level_0_leaves_violated_by_rounding_does_not_trap_the_levels_below() -> None:
+    tally = judge(qd.load("anymal_c"), 3_779, 7, only={2100, 3778})
+    assert tally.proved == tally.outcomes["infeasible"] == 2
+
+
 def test_the_judge_sees_an_answer_that_is_not_optimal() -> None:
     rng = np.random.default_rng(0)
     caught = 0

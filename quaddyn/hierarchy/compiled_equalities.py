@@ -13,6 +13,7 @@ from .compiled_work import (
     CLEN,
     CT,
     EQUAL,
+    FLOOR,
     GG,
     HI,
     KEPT,
@@ -174,11 +175,11 @@ def equalities(tolerance, damping, A, b, w, C, ms, ps, x, stats, B, U, N):  # ty
         size = 0.0
         for i in range(n):
             size += x[i] * x[i]
-        scale = 1e-300
+        unit = 1e-300
         size = np.sqrt(size)
         for i in range(m):
-            scale += mlen[i] * (abs(target[i]) + mlen[i] * size)
-        stats[RANKS + K + 1 + k] = np.sqrt(square) / scale
+            unit += mlen[i] * ((2.0 + FLOOR) * abs(target[i]) + abs(res[i]) + FLOOR * mlen[i] * size)
+        stats[RANKS + K + 1 + k] = np.sqrt(square) / unit
         stats[WORST] = max(stats[WORST], stats[RANKS + K + 1 + k])
         q += r
         stats[RANKS + k] = r

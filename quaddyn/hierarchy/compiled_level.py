@@ -39,6 +39,7 @@ from .compiled_work import (
     START,
     TARGET,
     TT,
+    VIOLATED,
     VV,
     WORK,
     Y0,
@@ -55,9 +56,9 @@ SIGN = 1e-14
 HELD = 1e-9
 
 
-@outlined(f"f8(i8, i8, i8, f8, i8, i8, i1[::1], f8[::1], {WORK})")
+@outlined(f"i8(i8, i8, i8, f8, i8, i8, i1[::1], f8[::1], {WORK})")
 def equations(d, m, P, tolerance, rows, bounds, sides, lam, B, U, N):  # type: ignore[no-untyped-def]
-    """The optimum ``zn`` with the working set held, from z; stationarity.
+    """The optimum ``zn`` with the working set held, from z; in how many directions that decides.
 
     Args:
         d: unknowns.
@@ -134,22 +135,19 @@ def equations(d, m, P, tolerance, rows, bounds, sides, lam, B, U, N):  # type: i
         res[i] -= rhs[i]
     for i in range(m, m2):
         lam[index[h + i]] = res[i]
-    stationarity = 0.0
-    for j in range(rh + r):
-        s = 0.0
-        column = R[j]
-        for i in range(m2):
-            s += column[i] * res[i]
-        g[j] = s
-        if j >= rh:
-            stationarity += s * s
     if rh > 0:
+        for j in range(rh):
+            s = 0.0
+            column = R[j]
+            for i in range(m2):
+                s += column[i] * res[i]
+            g[j] = s
         for i in range(h):
             hrhs[i] = 0.0
         multipliers(H, 0, rh, pivots, g, hrhs)
         for i in range(h):
             lam[index[i]] = hrhs[i]
-    return np.sqrt(stationarity)
+    return rh + r
 
 
 @inner
@@ -241,9 +239,9 @@ def gradient_scale(m, target, mlen, P, role, sides, lo, hi, clen, size):  # type
     return scale
 
 
-@outlined(f"Tuple((b1, i8, f8))(i8, i8, i8, f8, f8, i8, i8, i8, i1[::1], f8[::1], {WORK})")
+@outlined(f"Tuple((b1, i8, i8))(i8, i8, i8, f8, f8, i8, i8, i8, i1[::1], f8[::1], {WORK})")
 def rounds(d, m, P, tolerance, reach, cap, rows, bounds, sides, lam, B, U, N):  # type: ignore[no-untyped-def]
-    """Active-set rounds from a z that keeps the limits; ends with the optimum in z: (ended, rounds, kkt).
+    """Active-set rounds from a z that keeps the limits; ends with the optimum in z: (ended, rounds, decided).
 
     Arguments as of `equations`, the size of x and how many rounds at most.
     """
@@ -264,9 +262,14 @@ def rounds(d, m, P, tolerance, reach, cap, rows, bounds, sides, lam, B, U, N):  
                 sides[i] = 1
             elif s < lo[i] - KEPT * (clen[i] * size + abs(lo[i])):
                 sides[i] = -1
-    kkt = 0.0
+        elif role[i] == LIMIT and sides[i] != 0:
+            # A guess may hold what is not reached here: only what is reached may be held from the start.
+            bound = hi[i] if sides[i] > 0 else lo[i]
+            if abs(at[i] - bound) > VIOLATED * (clen[i] * size + abs(bound)):
+                sides[i] = 0
+    decided = 0
     for _ in range(cap):
-        stationarity = equations(d, m, P, tolerance, rows, bounds, sides, lam, B, U, N)
+        decided = equations(d, m, P, tolerance, rows, bounds, sides, lam, B, U, N)
         share, row, side = first_block(d, P, reach, rows, bounds, sides, B, U, N)
         if row >= 0:
             count += 1
@@ -281,19 +284,18 @@ def rounds(d, m, P, tolerance, reach, cap, rows, bounds, sides, lam, B, U, N):  
             size += z[j] * z[j]
         size = reach + np.sqrt(size)
         scale = gradient_scale(m, target, mlen, P, role, sides, lo, hi, clen, size)
-        kkt = stationarity / scale
         row = worst_sign(P, role, sides, lo, hi, clen, size, scale, lam, stuck > 20)
         if row < 0:
-            return reached(P, HELD, size, bounds, sides, U, N), count, kkt
+            return reached(P, HELD, size, bounds, sides, U, N), count, decided
         count += 1
         sides[row] = 0
-    return False, count, kkt
+    return False, count, decided
 
 
-@outlined(f"Tuple((b1, f8))(i8, i8, i8, f8, f8, i1[::1], f8[::1], {WORK})")
+@outlined(f"Tuple((b1, i8))(i8, i8, i8, f8, f8, i1[::1], f8[::1], {WORK})")
 def trial(d, m, P, tolerance, reach, sides, lam, B, U, N):  # type: ignore[no-untyped-def]
-    """Whether the given working set is the optimum's; then z is the optimum: (accepted, kkt)."""
-    stationarity = equations(d, m, P, tolerance, CZ, Y0, sides, lam, B, U, N)
+    """Whether the given working set is the optimum's; then z is the optimum: (accepted, directions decided)."""
+    decided = equations(d, m, P, tolerance, CZ, Y0, sides, lam, B, U, N)
     role = N[ROLE]
     lo, hi, clen, target, mlen, z, zn = U[LO], U[HI], U[CLEN], U[TARGET], U[MLEN], U[ZZ], U[ZN]
     size = 0.0
@@ -302,13 +304,13 @@ def trial(d, m, P, tolerance, reach, sides, lam, B, U, N):  # type: ignore[no-un
     size = reach + np.sqrt(size)
     values(d, P, B[CZ], U[Y0], zn, U[END])
     if not reached(P, KEPT, size, Y0, sides, U, N):
-        return False, 0.0
+        return False, decided
     _share, row, _side = first_block(d, P, reach, CZ, Y0, sides, B, U, N)
     if row >= 0:
-        return False, 0.0
+        return False, decided
     scale = gradient_scale(m, target, mlen, P, role, sides, lo, hi, clen, size)
     if worst_sign(P, role, sides, lo, hi, clen, size, scale, lam, False) >= 0:
-        return False, 0.0
+        return False, decided
     for j in range(d):
         z[j] = zn[j]
-    return True, stationarity / scale
+    return True, decided

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .compiled_certificate import certify, settle, spent
 from .compiled_factor import factor, reflect
 from .compiled_level import gradient_scale, rounds, trial
 from .compiled_rows import combine, gather, project, values
@@ -46,6 +47,7 @@ from .compiled_work import (
     ROLE,
     RR,
     TARGET,
+    VIOLATED,
     VV,
     WORK,
     WORST,
@@ -57,7 +59,6 @@ from .compiled_work import (
 from .jit import inner, outlined
 
 TIED = 1e-8
-VIOLATED = 1e-10
 SPREAD = 1e3
 #: Share of the largest multiplier beyond which a row of the guess is taken to press on the guess's first level.
 HEAVY = 1e-4
@@ -102,9 +103,9 @@ def propose(P, told, heaviest, sides, U, N):  # type: ignore[no-untyped-def]
                     sides[i] = v
 
 
-@outlined(f"Tuple((b1, i8, f8))(i8, i8, i8, f8, f8, i8, i1[::1], f8[::1], {WORK})")
+@outlined(f"Tuple((b1, i8, i8))(i8, i8, i8, f8, f8, i8, i1[::1], f8[::1], {WORK})")
 def evened(d, m, P, tolerance, size, cap, sides, lam, B, U, N):  # type: ignore[no-untyped-def]
-    """Rounds with rows of equal length: (whether everything can be kept, rounds, kkt).
+    """Rounds with rows of equal length: (whether everything can be kept, rounds, directions decided).
 
     If all can be kept the lengths of the rows mean nothing, and no digits are lost to long ones.
     """
@@ -126,7 +127,7 @@ def evened(d, m, P, tolerance, size, cap, sides, lam, B, U, N):  # type: ignore[
         le[i] = U[LO, i] * s
         he[i] = U[HI, i] * s
         ones[i] = U[CLEN, i] * s
-    done, count, kkt = rounds(d, m, P, tolerance, size, cap, CE, YE, sides, lam, B, U, N)
+    done, count, decided = rounds(d, m, P, tolerance, size, cap, CE, YE, sides, lam, B, U, N)
     s = 0.0
     for j in range(d):
         s += z[j] * z[j]
@@ -144,7 +145,7 @@ def evened(d, m, P, tolerance, size, cap, sides, lam, B, U, N):  # type: ignore[
             room = KEPT * ones[i] * far
             if s > he[i] + room + KEPT * abs(he[i]) or s < le[i] - room - KEPT * abs(le[i]):
                 done = False
-    return done, count, kkt
+    return done, count, decided
 
 
 @inner
@@ -182,17 +183,14 @@ def leave(n, q, m, P, tolerance, size, scale, sides, lam, B, U, N):  # type: ign
             if sides[i] != 0:
                 bound = hi[i] if sides[i] > 0 else lo[i]
                 fix = lam[i] * sides[i] > VIOLATED * (clen[i] * size + abs(bound))
-                if not fix:  # what is hardly violated may stay so: from here on the limit is where it has been left
-                    if sides[i] > 0:
-                        hi[i] = max(bound, bound + lam[i])
-                    else:
-                        lo[i] = min(bound, bound + lam[i])
             role[i] = LIMIT
         if fix:
             role[i] = FIXED
             index[fixed] = i
             length[m + fixed] = clen[i]
             fixed += 1
+        elif role[i] == LIMIT:
+            settle(i, size, U)
         if sides[i] != 0:
             hold[i] = sides[i]
     for j in range(d):
@@ -205,6 +203,9 @@ def leave(n, q, m, P, tolerance, size, scale, sides, lam, B, U, N):  # type: ign
     left = U[LEFT : LEFT + 3]
     r = factor(R, m + fixed, 0, d, length, tolerance, B[VV], N[PIVOTS], left)
     reflect(B[QQ][q:], n, 0, r, d, B[VV])
+    for i in range(P):
+        if role[i] == LIMIT and sides[i] != 0 and lam[i] != 0.0 and spent(i, n, q + r, scale, sides, lam, B, U):
+            role[i] = FIXED
     return r
 
 
@@ -254,13 +255,14 @@ def level(  # type: ignore[no-untyped-def]
     size = max(reach, np.sqrt(s))
     m = enter(k, q, damping, reach, A, b, w, C, ms, ps, x, B, U, N)
     done = False
-    kkt = 0.0
+    even = False
+    decided = 0
     if found:
         propose(P, hold, heaviest if foremost else -1.0, sides, U, N)
     elif guessed:
         propose(P, told[k], -1.0, sides, U, N)
     if found or guessed:
-        done, kkt = trial(d, m, P, tolerance, size, sides, multipliers, B, U, N)
+        done, decided = trial(d, m, P, tolerance, size, sides, multipliers, B, U, N)
     if not done:
         stats[PATH] = 2.0
         for i in range(P):
@@ -274,9 +276,10 @@ def level(  # type: ignore[no-untyped-def]
                 elif k > 0:
                     sides[i] = working[k - 1, i]
         if damping == 0.0 and uneven(m, P, U, N):
-            done, count, kkt = evened(d, m, P, tolerance, size, cap, sides, multipliers, B, U, N)
+            done, count, decided = evened(d, m, P, tolerance, size, cap, sides, multipliers, B, U, N)
             stats[ITERATIONS] += count
             if done:
+                even = True
                 for i in range(P):
                     multipliers[i] = 0.0
             else:
@@ -284,7 +287,7 @@ def level(  # type: ignore[no-untyped-def]
                 project(B[MM], m, n, B[QQ], q, B[MZ])
                 combine(B[MM], m, n, x, -1.0, U[TARGET], U[R0])
     if not done:
-        done, count, kkt = rounds(d, m, P, tolerance, size, patience, CZ, Y0, sides, multipliers, B, U, N)
+        done, count, decided = rounds(d, m, P, tolerance, size, patience, CZ, Y0, sides, multipliers, B, U, N)
         stats[ITERATIONS] += count
         if not done:
             stats[ENDED] = 0.0
@@ -294,7 +297,12 @@ def level(  # type: ignore[no-untyped-def]
     for j in range(d):
         s += z[j] * z[j]
     size = size + np.sqrt(s)
-    scale = gradient_scale(m, U[TARGET], U[MLEN], P, role, sides, U[LO], U[HI], U[CLEN], size)
+    rows, bounds = (CE, YE) if even else (CZ, Y0)
+    lo, hi, clen = U[bounds + 1], U[bounds + 2], U[bounds + 3]
+    scale = gradient_scale(m, U[TARGET], U[MLEN], P, role, sides, lo, hi, clen, size)
+    kkt = certify(d, m, P, decided, size, scale, rows, bounds, sides, multipliers, B, U, N)
+    if even:
+        values(d, P, B[CZ], U[Y0], z, U[END])
     stats[RANKS + K + 1 + k] = kkt
     stats[WORST] = max(stats[WORST], kkt)
     for j in range(d):

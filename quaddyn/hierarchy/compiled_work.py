@@ -36,6 +36,11 @@ LATER, LIMIT, OWN, FIXED = 0, 1, 2, 3
 
 #: Limits count as kept to this share of the size of their terms.
 KEPT = 1e-12
+#: And as violated for good, or as not reached, beyond this share.
+VIOLATED = 1e-10
+
+#: Share of the largest conceivable gradient that the unit of `kkt` does not fall below.
+FLOOR = 1e-4
 
 # Slots of `stats`; from RANKS on, ranks of all levels, then their kkt.
 ENDED, PATH, ITERATIONS, WORST, REACH, RANKS = 0, 1, 2, 3, 4, 5
