@@ -30,7 +30,8 @@ from .solution import BOTH, HierarchySolution, LevelSolution, signed_violation
 
 #: Rows of the working set are held independent beyond this relative remainder.
 INDEPENDENT = 1e-12
-#: A multiplier has the wrong sign beyond this share of the size of the gradient's terms.
+#: A multiplier has the wrong sign beyond this share of the size of the gradient's terms, a slack beyond that of its
+#: row's: where a level is nearly flat, what is let pass as rounding may hold x far from its optimum.
 SIGN = 1e-14
 #: A limit is tied to its bound for good where its multiplier exceeds this share.
 TIED = 1e-8
@@ -142,7 +143,7 @@ class _Level:
         # A slack is judged on the scale of its own row: rows of one level may differ by many decades.
         inside = -step.multipliers[soft] * self.sides[soft]
         bound = np.where(self.sides > 0, rows.upper, rows.lower)
-        out[soft] = np.where(inside > rows.allowance(step.x, soft)(bound), wrong[soft], 0.0)
+        out[soft] = np.where(inside > rows.allowance(step.x, soft, SIGN)(bound), wrong[soft], 0.0)
         return out
 
     def blocked(self, x: Array, to: Array) -> tuple[float, int, int]:

@@ -215,7 +215,7 @@ def worst_sign(P, role, sides, lo, hi, clen, size, scale, lam, lowest):  # type:
                 continue
         elif role[i] == OWN:
             bound = hi[i] if sides[i] > 0 else lo[i]
-            if wrong <= KEPT * (clen[i] * size + abs(bound)):
+            if wrong <= SIGN * (clen[i] * size + abs(bound)):
                 continue
         else:
             continue
