@@ -13,7 +13,8 @@ from collections.abc import Sequence
 
 from .factoring import operands
 from .graph import CONST, COS, DIV, INPUT, MUL, SIGN, SIN
-from .llvm_writer import BYTES, LARGEST_ANGLE, UNIT, Target, Writer
+from .llvm_values import Values
+from .llvm_writer import LARGEST_ANGLE, UNIT, Target, Writer
 from .program import Program
 
 #: Most operations in one function: a compiler's work grows faster than its input, so longer programs are cut into
@@ -38,10 +39,7 @@ Window = tuple[str, int, int, list[int], int]
 class Body:
     """A program as one or more functions over rows of its inputs and outputs.
 
-    A value that is not read for long is put into memory by what is written here, not by the compiler: that one read
-    furthest ahead goes first, which is known to move the least (Belady, *A study of replacement algorithms*, 1966), and
-    LLVM's allocator, which looks at lives as a whole, moves twice as many.  Parts hand values on in
-    memory just so; rows are loaded, turned and stored as near to the use as can be.
+    Parts hand values on through a workspace in memory; each loads, turns and stores rows as near to the use as can be.
 
     Args:
         program: the program.
@@ -80,11 +78,7 @@ class Body:
 
     def _begin(self, part: int) -> None:
         self.part, self.w = part, Writer(self.element, self.lanes)
-        self.near: dict[int, str] = {}  # values in registers, by node
-        self.far: dict[int, str] = {}  # addresses of values in memory
-        self.free: list[str] = []  # places in memory that nobody needs any more
-        self.places = 0
-        self.ahead: dict[int, list[int]] = {}  # when a value is read, the next time last
+        self.values = Values(self.w, self.room)
         self.sums: list[str] = []
         self.squares = ""
         self.norms: dict[tuple[int, ...], str] = {}
@@ -174,26 +168,25 @@ class Body:
 
     def _function(self, part: int, name: str, parameters: str) -> str:
         self._begin(part)
-        w, events = self.w, self._events(part)
+        w, values, events = self.w, self.values, self._events(part)
         cut = len(self.parts[part]) > SHORT
         if cut:
             w.line("%never = icmp eq ptr %in0, null")
         for i, slot in self.slots.items():
             if self.home[i] < part:
-                self.far[i] = f"%work{slot}"
+                values.far[i] = f"%work{slot}"
                 w.line(f"%work{slot} = getelementptr {w.type}, ptr %work, i64 {slot}")
         reads = [self._reads(e) if isinstance(e, int) else self._stored(e) for e in events]
         for time in range(len(events) - 1, -1, -1):
             for j in reads[time]:
-                self.ahead.setdefault(j, []).append(time)
+                values.ahead.setdefault(j, []).append(time)
         if w.lanes == 1:
             self.turn_together()
         looked: set[int] = set()
         for time, event in enumerate(events):
             for j in reads[time]:
                 self._fetch(j, keep=reads[time])
-                while self.ahead[j] and self.ahead[j][-1] <= time:
-                    self.ahead[j].pop()
+                values.read(j, time)
             if isinstance(event, int):
                 self._make(event, keep=reads[time])
             else:
@@ -202,9 +195,9 @@ class Body:
                 for ref in refs:
                     if self.program.graph.op[ref >> 1] != CONST and ref >> 1 not in looked:
                         looked.add(ref >> 1)
-                        self._look(self.near[ref >> 1])
+                        self._look(values.near[ref >> 1])
             for j in {*reads[time], event if isinstance(event, int) else -1}:
-                self._drop(j)
+                values.drop(j)
             if cut:
                 w.cut("%never", "cold", BLOCK)
         for first, size, _ in self.starts if part == 0 else ():  # what nothing reads is looked at all the same
@@ -215,27 +208,17 @@ class Body:
         w.line(f"%bad = zext i1 {bad} to i64")
         w.line("ret i64 %bad")
         cold = ["cold:", "  ret i64 1"] if cut else []
-        head = [f"define internal i64 @{name}({parameters}) {ATTRIBUTES} {{"]
-        if self.places:
-            head.append(f"  %far = alloca [{self.places} x {w.type}], align 64")
-            head += [f"  %far{k} = getelementptr {w.type}, ptr %far, i64 {k}" for k in range(self.places)]
-        return "\n".join([*head, *w.lines, *cold, "}"])
+        head = f"define internal i64 @{name}({parameters}) {ATTRIBUTES} {{"
+        return "\n".join([head, *values.head(), *w.lines, *cold, "}"])
 
-    @property
-    def _align(self) -> int:
-        return BYTES[self.element] * self.lanes
-
-    # -- values in registers and in memory -----------------------------------------------------------------------
+    # -- values --------------------------------------------------------------------------------------------------
     def _stored(self, window: Window) -> list[int]:
         return [ref >> 1 for ref in window[3] if self.program.graph.op[ref >> 1] != CONST]
 
     def _fetch(self, i: int, keep: Sequence[int]) -> None:
         """Have value i in a register."""
-        if i in self.near:
-            return
-        if i in self.far:
-            x = self.w.new(f"load {self.w.type}, ptr {self.far[i]}, align {self._align}")
-            self._define(i, x, keep)
+        if i in self.values:
+            self.values.fetch(i, keep)
         else:
             self._load_inputs(self.program.graph.left[i], keep)
 
@@ -245,51 +228,27 @@ class Body:
         for k, x in self.w.load(pointer, size, index - first).items():
             self._meet(first + k, x)
             i = self.sources.get(first + k, -1)
-            if self.ahead.get(i) and i not in self.near and i not in self.far:
-                self._define(i, x, keep)
-
-    def _define(self, i: int, x: str, keep: Sequence[int]) -> None:
-        """Value i is x; those read furthest ahead make room for it."""
-        self.near[i] = x
-        if len(self.near) <= self.room:
-            return
-        others = [j for j in self.near if j != i and j not in keep]
-        if others:
-            j = max(others, key=lambda j: self.ahead[j][-1])
-            if j not in self.far:
-                if not self.free:
-                    self.free.append(f"%far{self.places}")
-                    self.places += 1
-                self.far[j] = self.free.pop()
-                self.w.line(f"store {self.w.type} {self.near[j]}, ptr {self.far[j]}, align {self._align}")
-            del self.near[j]
-
-    def _drop(self, i: int) -> None:
-        """Forget value i if nothing reads it any more."""
-        if not self.ahead.get(i):
-            self.near.pop(i, None)
-            at = self.far.pop(i, "")
-            if at.startswith("%far"):
-                self.free.append(at)
+            if self.values.wanted(i) and i not in self.values:
+                self.values.define(i, x, keep)
 
     def get(self, ref: int) -> str:
         """The value of a signed reference."""
         graph, i = self.program.graph, ref >> 1
         if graph.op[i] == CONST:
             return self.w.literal(-graph.value[i] if ref & 1 else graph.value[i])
-        return self.w.neg(self.near[i]) if ref & 1 else self.near[i]
+        return self.w.neg(self.values.near[i]) if ref & 1 else self.values.near[i]
 
     # -- arithmetic ----------------------------------------------------------------------------------------------
     def _make(self, i: int, keep: Sequence[int]) -> None:
         """Write node i; a sine comes with its cosine."""
         graph = self.program.graph
-        if i in self.near or i in self.far:
+        if i in self.values:
             return
         if graph.op[i] not in (SIN, COS):
             self._made(i, self.node(i), keep)
             return
         key = graph.left[i] >> 1, graph.value[i]
-        for op, x in zip((SIN, COS), self.w.sin_cos(self.near[key[0]], [key[1]]), strict=True):
+        for op, x in zip((SIN, COS), self.w.sin_cos(self.values.near[key[0]], [key[1]]), strict=True):
             j = self.pairs[key].get(op, -1)
             if self.home.get(j, -1) == self.part:
                 self._made(j, x, keep)
@@ -297,10 +256,10 @@ class Body:
     def _made(self, i: int, x: str, keep: Sequence[int]) -> None:
         """Value i is x, now and for later parts."""
         if i in self.slots:
-            self.far[i] = self.w.new(f"getelementptr {self.w.type}, ptr %work, i64 {self.slots[i]}")
-            self.w.line(f"store {self.w.type} {x}, ptr {self.far[i]}, align {self._align}")
-        if self.ahead.get(i):
-            self._define(i, x, keep)
+            at = self.w.new(f"getelementptr {self.w.type}, ptr %work, i64 {self.slots[i]}")
+            self.values.put(i, x, at)
+        if self.values.wanted(i):
+            self.values.define(i, x, keep)
 
     def node(self, i: int) -> str:
         """The operation of node i; its result."""
@@ -330,13 +289,13 @@ class Body:
         for start in range(0, len(wanted), packs):
             group = wanted[start : start + packs]
             wide = Writer(w.element, max(2, 1 << (len(group) - 1).bit_length()))
-            values = []
+            given = []
             for node, _ in group:
                 self._fetch(node, keep=())
-                values.append(self.near[node])
+                given.append(self.values.near[node])
             wide.lines, wide.count = w.lines, w.count
             x = "zeroinitializer"
-            for k, value in enumerate(values):
+            for k, value in enumerate(given):
                 x = wide.new(f"insertelement {wide.type} {x}, {w.type} {value}, i32 {k}")
             pair = wide.sin_cos(x, [offset for _, offset in group])
             turned = [[wide.new(f"extractelement {wide.type} {y}, i32 {k}") for y in pair] for k in range(len(group))]
