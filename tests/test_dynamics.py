@@ -356,6 +356,24 @@ def test_stale_state_raises_when_read(go2, what):
 
 
 @pytest.mark.parametrize("what", [*PROPERTIES, *FRAME_READS])
+def test_a_state_read_for_the_first_time_when_it_is_stale_raises_and_leaves_the_next_one_alone(go2, what):
+    q, v, _ = sample(go2)
+    old, new = go2.update(q, v), go2.update(q, 2.0 * v)
+    with pytest.raises(qd.StaleStateError, match="stale"):
+        read(old, what)
+    np.testing.assert_allclose(new.centroidal_momentum, go2.centroidal_momentum(q, 2.0 * v), atol=1e-11)
+
+
+@pytest.mark.parametrize("what", [*PROPERTIES, *FRAME_READS])
+def test_what_a_state_computes_late_changes_nothing_that_was_read_before(go2, what):
+    s = go2.update(*sample(go2)[:2])
+    before = [np.array(x) for x in (s.M, s.h, s.com, s.jacobian("FL"), s.velocity("FL"))]
+    read(s, what)
+    for x, y in zip(before, (s.M, s.h, s.com, s.jacobian("FL"), s.velocity("FL")), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("what", [*PROPERTIES, *FRAME_READS])
 def test_arrays_of_a_state_are_read_only(go2, what):
     q, v, _ = sample(go2)
     value = read(go2.update(q, v), what)

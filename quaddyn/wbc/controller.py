@@ -49,6 +49,9 @@ from .tick_file import CompiledCommand, DenseCommand, TickRecord, decide, save
 Element = Task | ForceTask | Constraint
 Levels = Sequence[Element | Sequence[Element]]
 
+#: (q, v, M, h) of a state.
+Motion = tuple[Array, Array, Array, Array]
+
 #: A tick by plain matrices: the equations of motion, the levels, columns and shares of contacts, the state, the numbers
 #: of the motion tasks.
 Plain = tuple[Elimination, Problem, dict[str, slice], dict[str, float], State, Array]
@@ -237,7 +240,8 @@ class WholeBodyController:
         if self._fast_wanted:
             self._make_fast()
         if self._fast is not None:
-            self._fast.solve(Dynamics(self.robot).update(self.robot.q_home, np.zeros(self.robot.nv)), None)
+            state = Dynamics(self.robot).update(self.robot.q_home, np.zeros(self.robot.nv))
+            self._fast.solve(state, state.motion(), None)
             self._fast.forget()
         took = time.perf_counter() - start
         if not quiet:
@@ -271,18 +275,20 @@ class WholeBodyController:
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self.robot:
             raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
-        _, v, _, h = state.motion()
-        if not (is_approx(h, h) and is_approx(v, v)):  # the cheapest look at whole arrays: false where one is NaN
+        motion = state.motion()
+        h = motion[3]
+        if not is_approx(h, h):  # the cheapest look at a whole array; a NaN in q or v is in h, too
             raise ArgumentError("state: not finite; it was computed unchecked from a q or v with NaN")
-        if not (self._settled and contacts == self._asked):
+        steady = self._settled and contacts == self._asked
+        if not steady:
             wanted = self._wanted(contacts)
             self._advance(wanted)
             self._settled = all(switch.share == (name in wanted) for name, switch in self._switches.items())
             self._asked = contacts if isinstance(contacts, tuple) or contacts is None else tuple(wanted)
         if self._fast_wanted:
             self._make_fast()
-        answer = None if self._fast is None else self._fast.solve(state, self._tau, self._hold)
-        command = self._dense(state) if answer is None else self._compiled(state, answer)
+        answer = None if self._fast is None else self._fast.solve(state, motion, self._tau, self._hold, steady)
+        command = self._dense(state) if answer is None else self._compiled(motion, answer)
         self._tau, self._command = command.tau, command
         self._ticks += 1
         return command
@@ -341,25 +347,25 @@ class WholeBodyController:
             numbers=self.numbers,
         )
 
-    def _compiled(self, state: State, answer: Array) -> Command:
+    def _compiled(self, motion: Motion, answer: Array) -> Command:
         """The tick that the fast path has decided."""
         fast = self._fast
         assert fast is not None
-        plain = self._plain(state, fast.contacts, fast.shares)
+        plain = self._plain(motion, fast.contacts, fast.shares)
         command = CompiledCommand(answer.copy(), self.robot, fast.shares, plain, self._scales.mass, self._solver)
         self._record = partial(self._recorded, command, plain, fast.inputs, self._ticks)
         return command
 
     def _decided(self, state: State, dense: DenseTick, answer: Answer) -> Command:
         """The tick that the compiled dense path has decided."""
-        plain = self._plain(state, dense.contacts, dense.shares, dense.said)
+        plain = self._plain(state.motion(), dense.contacts, dense.shares, dense.said)
         command = DenseCommand(answer, self.robot, plain, self._scales.mass, self._solver)
         self._record = partial(self._recorded, command, plain, dense.inputs, self._ticks)
         return command
 
     def _plain(
         self,
-        state: State,
+        motion: Motion,
         settings: Sequence[Any],
         shares: Sequence[tuple[float, float]],
         said: Mapping[str, list[Rows]] = MappingProxyType({}),
@@ -367,14 +373,15 @@ class WholeBodyController:
         """What puts the plain matrices of this tick together, if somebody asks.
 
         Args:
-            state: the robot's state.
+            motion: of the robot's state.
             settings: per contact (contact, least, largest force), and its height if that counts.
             shares: per contact its share and cap.
             said: rows that elements have given already, by name.
         """
-        q, v, _, _ = state.motion()
         forces = [task.snapshot for task in self._force_tasks]
-        return partial(self._again, q, v, self.numbers.copy(), forces, self._tau, settings, shares, said)
+        return partial(
+            self._again, motion[0], motion[1], self.numbers.copy(), forces, self._tau, settings, shares, said
+        )
 
     def _again(
         self,

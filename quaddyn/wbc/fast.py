@@ -117,7 +117,7 @@ class FastTick:
             if isinstance(e, Constraint)
         )
         self._contacts = np.zeros((4, core.FACES + 3 * self._faces))
-        self._seen: list[Any] = [None] * 4
+        self._seen: list[Any] = []
         #: Per contact (contact, least, largest) and (share, cap) of the last tick, for those who ask later.
         self.contacts: tuple[Any, ...] = ()
         self.shares: tuple[tuple[float, float], ...] = ()
@@ -166,33 +166,27 @@ class FastTick:
         for element, name, place in self._live:
             place[...] = getattr(element, name)
 
-    def _write_contacts(self) -> bool:
+    def _write_contacts(self, steady: bool) -> bool:
         """The contacts' numbers; whether all are of the kind that this path knows."""
-        shares = tuple([(switch.share, switch.cap) for switch in self._switches])
-        fresh = False
-        for i, settings in enumerate(self._settings):
-            seen = self._seen[i]
-            if (
-                seen is None
-                or seen[0] is not settings.contact
-                or seen[1] != settings.minimum
-                or seen[2] != settings.maximum
-            ):
-                self._seen[i] = None
-                if not self._take(i, settings):
-                    return False
-                fresh = True
+        now = [(settings.contact, settings.minimum, settings.maximum) for settings in self._settings]
+        fresh = now != self._seen
         if fresh:
-            self.contacts = tuple(self._seen)
-        if shares != self.shares:
-            for i, (share, cap) in enumerate(shares):
-                self._contacts[i, 0], self._contacts[i, 1] = share, cap
-            self.shares = shares
-            pattern = tuple([(share > 0.0) + (share >= 1.0) for share, _ in shares])
-            if pattern != self._pattern:
-                self._pattern, self._good = pattern, False
-            self._partial = [i for i, (share, _) in enumerate(shares) if 0.0 < share < 1.0]
-        return all([self._settings[i].frame in self._shared for i in self._partial])
+            self._seen = []
+            if not all([self._take(i, settings) for i, settings in enumerate(self._settings)]):
+                return False
+            self._seen = now
+            self.contacts = tuple(now)
+        if fresh or not steady:
+            shares = tuple([(switch.share, switch.cap) for switch in self._switches])
+            if shares != self.shares:
+                for i, (share, cap) in enumerate(shares):
+                    self._contacts[i, 0], self._contacts[i, 1] = share, cap
+                self.shares = shares
+                pattern = tuple([(share > 0.0) + (share >= 1.0) for share, _ in shares])
+                if pattern != self._pattern:
+                    self._pattern, self._good = pattern, False
+                self._partial = [i for i, (share, _) in enumerate(shares) if 0.0 < share < 1.0]
+        return not self._partial or all([self._settings[i].frame in self._shared for i in self._partial])
 
     def _take(self, i: int, settings: ContactSettings) -> bool:
         """A contact's numbers, if it is of the kind that this path knows."""
@@ -206,23 +200,29 @@ class FastTick:
             if len(faces) != self._faces:
                 return False  # without friction there is one row more
             row[8:] = faces.ravel()
-        self._seen[i] = (contact, settings.minimum, settings.maximum)
         return True
 
     def solve(
-        self, state: State, tau_before: Array | None, hold: Callable[[State], None] | None = None
+        self,
+        state: State,
+        motion: tuple[Array, Array, Array, Array],
+        tau_before: Array | None,
+        hold: Callable[[State], None] | None = None,
+        steady: bool = False,
     ) -> Array | None:
         """One tick.
 
         Args:
             state: the robot's state.
+            motion: its (q, v, M, h).
             tau_before: (12,) torques of the tick before, None on the first.
             hold: called if a task has no reference yet, to give it what is found.
+            steady: whether the contacts' shares are those of the tick before.
 
         Returns:
             Numbers as `compiled_tick` lays them out, overwritten by the next tick; None if the dense path must decide.
         """
-        if not self._write_contacts():
+        if not self._write_contacts(steady):
             return None
         self._write_own()
         if self._rated:
@@ -231,7 +231,7 @@ class FastTick:
             else:
                 self._extra[self._has_before] = 1.0
                 self._before[:] = tau_before
-        answer, (q, v, M, h) = self._answer, state.motion()
+        answer, (q, v, M, h) = self._answer, motion
         self._guessed = self._good
         self._last, self._working = self._working, self._last
         outcome = self._tick(
@@ -242,7 +242,7 @@ class FastTick:
         if outcome == self._not_given and hold is not None:
             hold(state)
             self._last, self._working = self._working, self._last
-            return self.solve(state, tau_before)
+            return self.solve(state, motion, tau_before)
         self._good = outcome == 0
         if outcome or not (answer[VIOLATED] <= VIOLATION and answer[RESIDUAL] <= KKT):
             return None
