@@ -115,6 +115,24 @@ def test_demo_of_a_gait_takes_velocity_and_push() -> None:
         assert isinstance(refused.exception, qd.QuaddynError), refused.output
 
 
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        (["--gait", "Squat"], "squat"),
+        (["--gait", "swing"], "swing"),
+        (["--robot", "ur5", "--gait", "squat"], "squat"),
+        (["--robot", "ur5", "--gait", "trot"], "quadruped"),
+        (["--velocity", "nan,0,0"], "velocity"),
+        (["--push", "80@10"], "10 s"),
+    ],
+)
+def test_demo_refuses_what_it_would_not_do(arguments: list[str], match: str) -> None:
+    """A motion of another robot, and a push that nobody would feel: what is asked for happens, or is an error."""
+    refused = runner.invoke(app, ["demo", "--headless", "--seconds", "0.5", *arguments])
+    assert isinstance(refused.exception, qd.QuaddynError), refused.output
+    assert match in str(refused.exception)
+
+
 def test_demo_records_a_page_without_a_browser(tmp_path: Path) -> None:
     page = tmp_path / "out.html"
     result = runner.invoke(app, ["demo", "--headless", "--seconds", "1", "--record", str(page)])

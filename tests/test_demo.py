@@ -135,6 +135,10 @@ def test_bad_travels_are_refused_by_name() -> None:
         travel(qd.load("ur5"))
     with pytest.raises(qd.ArgumentError, match="drive"):
         travel(robot, drive=True)
+    with pytest.raises(qd.ArgumentError, match="velocity"):
+        travel(robot, seconds=0.5, velocity=(np.nan, 0.0, 0.0))
+    with pytest.raises(qd.ArgumentError, match="push"):
+        travel(robot, seconds=1.0, pushes=[Push(80.0, 10.0)])
     for text in ("80", "80@-1", "x@2", "nan@1"):
         with pytest.raises(qd.ArgumentError, match="push"):
             Push.parse(text)

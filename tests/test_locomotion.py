@@ -18,6 +18,7 @@ from quaddyn.locomotion.controller import LocomotionCommand
 from quaddyn.locomotion.ground import GroundPlane
 from quaddyn.locomotion.trunk import tilted
 from quaddyn.simulation import MujocoPlant, Plant, Simulation
+from quaddyn.wbc import PostureTask
 
 DT = 2e-3
 
@@ -369,6 +370,57 @@ def test_bad_arguments_are_refused_by_name() -> None:
     other = robot_of("solo12")
     with pytest.raises(qd.ArgumentError, match="another robot"):
         controller.compute(qd.Dynamics(other).update(np.array(other.q_home), np.zeros(other.nv)))
+
+
+@pytest.mark.parametrize(
+    "velocity",
+    [None, "abc", ("1", "2", "3"), (0.1, 0.0), [[0.1, 0.0, 0.0]], (0.1, 1j, 0.0), (True, 0.0, 0.0), [[1.0], [2.0, 3.0]]]
+    + [(bad, 0.0, 0.0) for bad in (np.nan, np.inf)],
+)
+def test_a_velocity_that_is_none_is_refused_whoever_takes_it(velocity: object) -> None:
+    robot = robot_of("go2")
+    controller = LocomotionController(robot, dt=DT)
+    state = qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
+    for take in (controller.reach, lambda v: controller.compute(state, v)):
+        with pytest.raises((qd.ArgumentError, qd.ArgumentTypeError), match="velocity"):
+            take(velocity)  # type: ignore[arg-type, operator]
+    assert controller.ground is None  # nothing has begun
+
+
+def test_feet_that_touch_are_named_and_no_other() -> None:
+    robot = robot_of("go2")
+    controller = LocomotionController(robot, dt=DT)
+    state = qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
+    with pytest.raises(qd.UnknownNameError, match="FL"):
+        controller.compute(state, touching=("FL", "LF"))
+    for touching in ("FL", 4, {"FL": False}):
+        with pytest.raises(qd.ArgumentTypeError, match="touching"):
+            controller.compute(state, touching=touching)  # type: ignore[arg-type]
+    assert controller.compute(state, touching=np.array(robot.feet)).contacts == robot.feet  # type: ignore[arg-type]
+
+
+def test_a_whole_body_controller_of_something_else_is_refused() -> None:
+    robot, other = robot_of("go2"), robot_of("solo12")
+    for whole_body, match in (
+        (qd.WholeBodyController(other, dt=DT), "another robot"),
+        (qd.WholeBodyController(robot, dt=2 * DT), "period"),
+        (qd.WholeBodyController(robot, dt=DT, tasks=[PostureTask(robot)]), "com, base"),
+    ):
+        with pytest.raises(qd.ArgumentError, match=match):
+            LocomotionController(robot, dt=DT, whole_body=whole_body)
+    with pytest.raises(qd.ArgumentTypeError, match="WholeBodyController"):
+        LocomotionController(robot, dt=DT, whole_body=3)  # type: ignore[arg-type]
+
+
+def test_standing_up_takes_back_lying_down() -> None:
+    robot = robot_of("go2")
+    plant, controller = plant_of("embedded", robot), LocomotionController(robot, dt=DT)
+    drive(plant, controller, 0.5, (0.3, 0.0, 0.0))
+    controller.lie_down()
+    drive(plant, controller, 0.1)
+    controller.stand_up()
+    assert Mode.LOWERING not in {c.mode for c in drive(plant, controller, 1.5)}
+    assert controller.mode is Mode.STANDING
 
 
 # -- ground --------------------------------------------------------------------------------------------------------

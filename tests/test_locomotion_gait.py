@@ -125,9 +125,20 @@ def test_swing_progress_runs_from_0_to_1(go2: Proportions) -> None:
 def test_bad_gaits_are_refused() -> None:
     with pytest.raises(qd.UnknownNameError, match="trot"):
         Clock("tort", 0.2)
-    for options in ({"duty": 0.4}, {"duty": np.nan}, {"period": 0.0}, {"offsets": (0.0, 0.5, 1.5, 0.0)}):
-        with pytest.raises(qd.ArgumentError, match=next(iter(options))):
+    with pytest.raises(qd.UnknownNameError, match="trot"):
+        Clock(["trot"], 0.2)  # type: ignore[arg-type]
+    wrong: tuple[dict[str, object], ...] = (
+        *({"duty": 0.4}, {"duty": np.nan}, {"period": 0.0}, {"offsets": (0.0, 0.5, 1.5, 0.0)}),
+        *({"offsets": None}, {"offsets": (0.0, 0.5)}, {"spread": 1.0}, {"spread": (1.0, "1")}, {"stride": 0.0}),
+    )
+    for options in wrong:
+        with pytest.raises((qd.ArgumentError, qd.ArgumentTypeError), match=next(iter(options))):
             Gait(**({"name": "x", "period": 2.0, "duty": 0.6, "offsets": (0.0, 0.5, 0.5, 0.0)} | options))  # type: ignore[arg-type]
+
+
+def test_gaits_are_their_numbers() -> None:
+    own = Gait("own", 2.2, 0.56, np.array([0.0, 0.5, 0.5, 0.0]), [1.0, 1.0])  # type: ignore[arg-type]
+    assert own == Gait("own", 2.2, 0.56, (0.0, 0.5, 0.5, 0.0)) and hash(own)
 
 
 # -- course and preview --------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, UnknownNameError
 from ..robot import load
 from .app import PackagesOption, RobotArgument, RootOption, app
 from .console import bar, check_writable, err, is_terminal, out, progress, say, wait_for_interrupt
@@ -83,6 +84,7 @@ def demo(
     """
     from .. import demo as main_job
     from ..agreement import cross_check
+    from ..locomotion import GAITS
 
     check_writable(record)
     check_writable(plot)
@@ -91,6 +93,12 @@ def demo(
     if not as_json:
         say(str(machine))
     walks = main_job.can_travel(machine) if gait is None else gait not in ("squat", "swing")
+    if not walks:
+        motion = "swing" if machine.root == "fixed" else "squat"
+        if gait not in (None, motion):
+            raise ArgumentError(f"--gait: {machine.name} with root={machine.root!r} can {motion}, not {gait}")
+    elif gait is not None and gait not in GAITS:
+        raise UnknownNameError("gait", gait, (*GAITS, "squat", "swing"))
     if not walks and (velocity is not None or push or drive or plant != "embedded"):
         raise ArgumentError("--velocity, --push, --drive and --plant go with a quadruped's gait")
     if drive and headless:
@@ -154,8 +162,8 @@ def _numbers(name: str, text: str, count: int) -> list[float]:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
         numbers = []
-    if len(numbers) != count:
-        raise ArgumentError(f"--{name}: expected {count} numbers with commas between, got {text!r}")
+    if len(numbers) != count or not all(map(math.isfinite, numbers)):
+        raise ArgumentError(f"--{name}: expected {count} finite numbers with commas between, got {text!r}")
     return numbers
 
 

@@ -141,6 +141,10 @@ def travel(
         raise ArgumentError(f"seconds: expected at least 0.1 s, got {seconds}")
     if plant not in PLANTS:
         raise UnknownNameError("plant", plant, PLANTS)
+    pushes = sorted(pushes, key=lambda push: push.time)
+    late = [push for push in pushes if push.time >= seconds]
+    if late:
+        raise ArgumentError(f"pushes: one at {late[0].time:g} s, but the run ends at {seconds:g} s")
     if drive and viewer is None:
         raise ArgumentError("drive: keys come from a viewer's live page, and there is no viewer")
     check_plot(plot)
@@ -157,7 +161,7 @@ def travel(
     if viewer is not None:
         viewer.show_trails(("com",), dots=DOTS)
     trace = None if plot is None else Trace(robot, robot.feet)
-    waiting = sorted(pushes, key=lambda push: push.time)
+    waiting = list(pushes)
     journey = Journey(controller, world, controller.reach(wanted), trace)
     shown, start = -1, time.perf_counter()
     try:

@@ -10,12 +10,12 @@ import numpy as np
 
 from ..control import JointPD
 from ..dynamics import State
-from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import number
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..robot.arguments import number, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..wbc import Command, WholeBodyController
-from .course import Course, Preview
+from .course import Course, Preview, commanded_velocity
 from .footwork import INWARDS, Footwork
 from .gait import LOADING, Clock, Gait, gait_named
 from .ground import GroundPlane
@@ -96,16 +96,17 @@ class LocomotionController:
         dt: control period [s].
         gait: to move with; "stand" steps only to recover.
         friction: Coulomb's coefficient that is counted on; lower than what is expected, for nobody knows the ground.
-        whole_body: instead of the default `WholeBodyController`; it must have the tasks "com", "base", and one for each
-            foot by its name, and is given their references and gains.
+        whole_body: instead of the default `WholeBodyController`, of the same robot and period; friction is then its
+            own.  It must have the tasks "com", "base", "forces" and one for each foot by its name, and is given their
+            references and gains.
 
     Attributes:
         robot: as given.
         dt: as given [s].
         proportions: of the robot.
         mode: what it is doing.
-        course: the wanted motion of the middle of the feet.
-        clock: of the gait.
+        course: the wanted motion of the middle of the feet, from the first tick on.
+        clock: of the gait, from the first tick on.
         ground: as far as it is known; None before the first tick.
 
     Raises:
@@ -132,6 +133,8 @@ class LocomotionController:
         ramp = LOADING * trot.period * unit
         if whole_body is None:
             whole_body = WholeBodyController(robot, dt=self.dt, friction=friction, ramp=ramp)
+        else:
+            _check_whole_body(whole_body, robot, self.dt)
         self.whole_body = whole_body
         tasks = whole_body.tasks
         Trunk.prepare(p, tasks)
@@ -165,7 +168,8 @@ class LocomotionController:
             self.clock.change(self._gait)
 
     def stand_up(self) -> None:
-        """Rise to the height at home; also out of a fall, which nothing else leaves."""
+        """Rise to the height at home; also out of a fall, which nothing else leaves.  Takes back `lie_down`."""
+        self._lie = False
         if self.mode in (Mode.LYING, Mode.LOWERING, Mode.FALLEN):
             self.whole_body.reset()
             self.ground = None
@@ -193,17 +197,17 @@ class LocomotionController:
 
         Raises:
             ArgumentError: `velocity` is not three finite numbers, or `state` is of another robot.
+            ArgumentTypeError: `state` is no State, `velocity` not of numbers, or `touching` no collection of names.
+            UnknownNameError: `touching` names what is no foot.
             StaleStateError: the Dynamics of `state` was updated again.
         """
         if not isinstance(state, State):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self.robot:
             raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
-        wanted = np.asarray(velocity, dtype=np.float64)
-        if wanted.shape != (3,) or not np.isfinite(wanted.sum()):
-            raise ArgumentError(
-                f"velocity: expected three finite numbers (forward, leftward, yaw rate), got {velocity}"
-            )
+        wanted = commanded_velocity(velocity)
+        within = self._within_reach(wanted)
+        touching = None if touching is None else _feet(touching)
         dt, p, omega = self.dt, self.proportions, self.proportions.frequency
         x, y, z = state.com.tolist()
         u, v, w = state.com_velocity.tolist()
@@ -221,7 +225,7 @@ class LocomotionController:
 
         if self.mode is Mode.FALLEN or self._falls(x, y, z, R):
             return self._fall(state)
-        limited = self._steer(wanted)
+        self._steer(within)
         if not self._footwork.patient(clock):
             clock.advance(dt)
         course.advance(dt)
@@ -232,7 +236,7 @@ class LocomotionController:
         error = x + a / omega - aim_x, y + b / omega - aim_y
         self._keep_leash(error, yaw)
         self._footwork.advance(clock, course, ground, aim, error, (x, y), (a, b), yaw, dt)
-        self._decide(wanted, error, feet)
+        self._decide(within, error, feet)
         swings = self._footwork.swings
         for i, foot in enumerate(FEET):
             swing = swings.get(i)
@@ -250,7 +254,7 @@ class LocomotionController:
             command,
             aim.pressure,
             course.velocity.copy(),
-            limited,
+            bool((within != wanted).any()),
             flying,
         )
 
@@ -296,9 +300,15 @@ class LocomotionController:
 
         Returns:
             (3,) of it, for the gait as it is set.
+
+        Raises:
+            ArgumentError: not three finite numbers.
         """
+        return self._within_reach(commanded_velocity(velocity))
+
+    def _within_reach(self, velocity: Array) -> Array:
         p, gait = self.proportions, self._gait
-        x, y, turn = np.asarray(velocity, dtype=np.float64).tolist()
+        x, y, turn = velocity.tolist()
         if not gait.moves:
             return np.zeros(3)
         if not p.sideways:
@@ -310,22 +320,16 @@ class LocomotionController:
         cut = min(1.0, stride / stance / max(speed, 1e-9), inwards / stance / max(abs(y), 1e-9))
         return np.asarray(cut * np.array([x, y, turn]))
 
-    def _steer(self, wanted: Array) -> bool:
-        """The course's velocity follows the command within `reach` and what the robot can accelerate.
-
-        Returns:
-            Whether the command was cut.
-        """
+    def _steer(self, wanted: Array) -> None:
+        """The course's velocity follows the command, which is within `reach`, as the robot can accelerate."""
         p, clock = self.proportions, self.clock
-        within = self.reach(wanted)
         goal = (0.0, 0.0, 0.0)
         if self.mode in (Mode.MOVING, Mode.RECOVERING) and clock.phase >= 0.0:
-            goal = within.tolist()
+            goal = wanted.tolist()
         steps = ACCELERATION * p.gravity, ACCELERATION * p.gravity, YAW_ACCELERATION / p.time**2
         now = self.course.velocity
         for i, (value, to, step) in enumerate(zip(now.tolist(), goal, steps, strict=True)):
             now[i] = value + min(max(to - value, -step * self.dt), step * self.dt)
-        return bool((within != wanted).any())
 
     def _keep_leash(self, error: tuple[float, float], yaw: float) -> None:
         """The course waits for who cannot follow."""
@@ -340,7 +344,7 @@ class LocomotionController:
     def _decide(self, wanted: Array, error: tuple[float, float], feet: Array) -> None:
         """What to do from the next tick on."""
         clock, mode, p = self.clock, self.mode, self.proportions
-        still = not self.reach(wanted).any()
+        still = not wanted.any()
         if mode is Mode.STANDING:
             if self._lie:
                 self.mode = Mode.LOWERING
@@ -365,3 +369,26 @@ class LocomotionController:
                 self.mode = Mode.MOVING
         elif not self._trunk.busy:
             self.mode = Mode.STANDING if mode is Mode.RISING else Mode.LYING
+
+
+def _feet(touching: Collection[str]) -> tuple[str, ...]:
+    """Names of feet that feel the ground; a mapping says of each foot whether, which is not the same."""
+    if isinstance(touching, Mapping):
+        raise ArgumentTypeError("touching: expected the names of the feet that feel the ground, got a mapping")
+    names = several("touching", touching, "names of feet")
+    for name in names:
+        if name not in FEET:
+            raise UnknownNameError("foot", name, FEET)
+    return names
+
+
+def _check_whole_body(whole_body: object, robot: Robot, dt: float) -> None:
+    if not isinstance(whole_body, WholeBodyController):
+        raise ArgumentTypeError(f"whole_body: expected a WholeBodyController, got {type(whole_body).__name__}")
+    if whole_body.robot is not robot:
+        raise ArgumentError("whole_body: of another robot than the controller's; load once and use that Robot for both")
+    if whole_body.dt != dt:
+        raise ArgumentError(f"whole_body: expected the controller's period, dt={dt} s, got {whole_body.dt} s")
+    missing = [name for name in ("com", "base", "forces", *FEET) if name not in whole_body.tasks]
+    if missing:
+        raise ArgumentError(f"whole_body: without the tasks {', '.join(missing)}, which locomotion guides")

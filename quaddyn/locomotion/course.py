@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import ArgumentError
+from ..robot.arguments import number
 from ..urdf.tree import Array
 from .gait import LOADING, Clock
 from .proportions import Proportions
@@ -15,6 +18,21 @@ from .proportions import Proportions
 HORIZON = 5.0
 #: Instants looked at.
 INSTANTS = 256
+
+
+def commanded_velocity(velocity: Sequence[float] | Array) -> Array:
+    """(3,) forward, leftward [m/s] and yaw rate [rad/s] as floats.
+
+    Raises:
+        ArgumentError: not three, or not finite.
+        ArgumentTypeError: something is no number.
+    """
+    given = np.array(velocity, dtype=object)
+    if given.shape == (3,):
+        wanted = np.array([number("velocity", x) for x in given])
+        if np.isfinite(wanted).all():
+            return wanted
+    raise ArgumentError(f"velocity: expected three finite numbers (forward, leftward, yaw rate), got {velocity}")
 
 
 class Course:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, UnknownNameError
-from ..robot.arguments import number
+from ..robot.arguments import number, several
 from ..urdf.tree import Array
 
 
@@ -40,10 +40,12 @@ class Gait:
             raise ArgumentError(f"period: expected a positive number of sqrt(l/g), got {self.period}")
         if not 0.5 <= number("duty", self.duty) <= 1.0:
             raise ArgumentError(f"duty: expected a share of the period in [0.5, 1] (no flight phase), got {self.duty}")
-        if len(self.offsets) != 4 or not all(0.0 <= number("offsets", o) < 1.0 for o in self.offsets):
+        for field in ("offsets", "spread"):  # tuples whatever came, so that gaits compare by their numbers
+            values = several(field, getattr(self, field), "numbers")
+            object.__setattr__(self, field, tuple(number(field, value) for value in values))
+        if len(self.offsets) != 4 or not all(0.0 <= o < 1.0 for o in self.offsets):
             raise ArgumentError(f"offsets: expected four phases in [0, 1), FL FR RL RR, got {self.offsets}")
-
-        if len(self.spread) != 2 or not all(0.0 < number("spread", s) <= 2.0 for s in self.spread):
+        if len(self.spread) != 2 or not all(0.0 < s <= 2.0 for s in self.spread):
             raise ArgumentError(f"spread: expected two shares in (0, 2], along and across, got {self.spread}")
         if not 0.0 < number("stride", self.stride) <= 1.0:
             raise ArgumentError(f"stride: expected a share of the leg's length in (0, 1], got {self.stride}")
@@ -79,7 +81,7 @@ def gait_named(gait: str | Gait) -> Gait:
     """
     if isinstance(gait, Gait):
         return gait
-    if gait not in GAITS:
+    if not isinstance(gait, str) or gait not in GAITS:
         raise UnknownNameError("gait", gait, GAITS)
     return GAITS[gait]
 
