@@ -11,7 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..hierarchy.jit import inner, outlined
-from ..hierarchy.lanes import WIDTH, blend, mirror, total
+from ..hierarchy.lanes import WIDTH, blend, total, turn
+
+#: Share of a square that must be left for what was subtracted from it to be trusted.
+TRUSTED = 1e-4
 
 
 def stride(n: int) -> int:
@@ -62,82 +65,93 @@ def substitute(L, G, m, share):  # type: ignore[no-untyped-def]
         scale(G[i], 1.0 / L[i, i], m)
 
 
-@outlined("i8(i8, i8, f8, f8[:,::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8[::1])")
-def null_space(r, n, tolerance, E, e, X, V, Y, spare, order):  # type: ignore[no-untyped-def]
-    """All x with ``E x = e`` as the map X: the shortest one, and an orthonormal basis of the directions left.
+@inner
+def squares(E, k, n, r, size):  # type: ignore[no-untyped-def]
+    """Squared lengths of the columns of E (n, r) from row k on."""
+    for i in range(r):
+        size[i] = 0.0
+    for j in range(k, n):
+        row = E[j]
+        for i in range(r):
+            size[i] += row[i] * row[i]
 
-    Householder reflections from the right, the longest remaining row first; rows that others imply, to `tolerance`
-    relative to their length, are left out and may be contradicted.
+
+@outlined("i8(i8, i8, f8, f8[:,::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8[::1])")
+def null_space(r, n, tolerance, E, e, X, V, spare, order):  # type: ignore[no-untyped-def]
+    """All x with ``E^T x = e`` as the map X: the shortest one, and an orthonormal basis of the directions left.
+
+    Householder reflections, the longest remaining column first; columns that others imply, to `tolerance` relative to
+    their length, are left out and may be contradicted.
 
     Args:
-        r: number of rows.
+        r: number of columns.
         n: number of unknowns.
         tolerance: relative, of rank.
-        E: (r, stride), overwritten.
+        E: (n, stride of r), overwritten.
         e: (r,).
         X: (n, stride) takes the map.
         V: (r, stride) work.
-        Y: (n + 1, stride) work.
         spare: (3, stride or more) work.
         order: (r,) work.
 
     Returns:
         Size of y.
     """
-    size, share, y = spare[0], spare[1], spare[2]
-    width = E.shape[1]
+    long, left, y = spare[0], spare[1], spare[2]
+    squares(E, 0, n, r, long)
     for i in range(r):
-        s = 0.0
-        for j in range(n):
-            s += E[i, j] * E[i, j]
-        size[i] = s
-        order[i] = i
-        for j in range(n, width):
-            E[i, j] = 0.0
+        left[i] = long[i]
     rank = 0
     for k in range(min(r, n)):
-        best, at = 0.0, -1
-        for i in range(k, r):
-            row = E[order[i]]
-            s = 0.0
-            for j in range(k, n):
-                s += row[j] * row[j]
-            if s > best and s > tolerance * tolerance * size[order[i]]:
-                best, at = s, i
+        for again in range(2):
+            at = -1
+            for i in range(r):
+                if left[i] > tolerance * tolerance * long[i] and (at < 0 or left[i] > left[at]):
+                    at = i
+            # what was subtracted from has few digits left: sum once more
+            if again == 1 or (at >= 0 and left[at] > TRUSTED * long[at]):
+                break
+            squares(E, k, n, r, left)
+            for j in range(k):
+                left[order[j]] = 0.0
         if at < 0:
             break
-        order[k], order[at] = order[at], order[k]
-        row, u = E[order[k]], V[k]
-        for j in range(width):
-            u[j] = row[j] if j >= k else 0.0
-        # I - share u u^T, u = the rest of the row with its first entry moved away from zero
-        length = np.sqrt(best)
-        head = row[k]
-        corner = -length if head > 0.0 else length
-        u[k] = head - corner
-        share[k] = 1.0 / (length * (length + abs(head)))
-        mirror(E, u, share[k], r, n)
-        s = e[order[k]]
+        u = V[k]
+        length = 0.0
+        for j in range(k, n):
+            u[j] = E[j, at]
+            length += u[j] * u[j]
+        length = np.sqrt(length)
+        # I - 2 u u^T, u = the rest of the column with its first entry moved away from zero
+        corner = -length if u[k] > 0.0 else length
+        share = 1.0 / np.sqrt(2.0 * length * (length + abs(u[k])))
+        u[k] -= corner
+        for j in range(k, n):
+            u[j] *= share
+        turn(E[k:], u[k:], n - k, r)
+        s = e[at]
         for j in range(k):
-            s -= row[j] * y[j]
+            s -= E[j, at] * y[j]
         y[k] = s / corner
+        for i in range(r):
+            left[i] -= E[k, i] * E[k, i]
+        for j in range(rank):
+            left[order[j]] = 0.0
+        left[at] = 0.0
+        order[k] = at
         rank += 1
     # reflections undone: of the particular solution and of the unit vectors beyond the rank
     d = n - rank
-    for i in range(d + 1):
-        row = Y[i]
-        for j in range(width):
+    for i in range(n):
+        row = X[i]
+        for j in range(d + 1):
             row[j] = 0.0
-        if i > 0:
-            row[rank + i - 1] = 1.0
-    for j in range(rank):
-        Y[0, j] = y[j]
+        if i < rank:
+            row[0] = y[i]
+        else:
+            row[1 + i - rank] = 1.0
     for k in range(rank - 1, -1, -1):
-        mirror(Y, V[k], share[k], d + 1, n)
-    for i in range(d + 1):
-        row = Y[i]
-        for j in range(n):
-            X[j, i] = row[j]
+        turn(X[k:], V[k, k:], n - k, d + 1)
     return d
 
 

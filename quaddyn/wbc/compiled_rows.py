@@ -124,12 +124,12 @@ def maps(  # type: ignore[no-untyped-def]
     at += free * S
     X = W[at : at + n * S].reshape(n, S)
     at += n * S
-    E = W[at : at + nf * S].reshape(nf, S)
-    at += nf * S
+    E = W[at : at + n * S].reshape(n, S)
+    at += n * S
     V = W[at : at + nf * S].reshape(nf, S)
     at += nf * S
-    Y = W[at : at + (n + 1) * S].reshape(n + 1, S)
-    at += (n + 1) * S
+    row = W[at : at + S]
+    at += S
     share = W[at : at + nv + nf + free + S]
     at += nv + nf + free + S
     e = W[at : at + nf]
@@ -157,7 +157,6 @@ def maps(  # type: ignore[no-untyped-def]
         for c in range(nf):
             if aims[STRICT, c] == 0.0:
                 continue
-            row = E[r]
             if aims[STRICT, c] == MOTION:
                 for i in range(free):
                     share[i] = Jc[c, passive[i]]
@@ -170,8 +169,10 @@ def maps(  # type: ignore[no-untyped-def]
                     row[j] = 0.0
                 row[nu + c] = 1.0
                 e[r] = aims[WISH, c] / mass
+            for j in range(n):
+                E[j, r] = row[j]
             r += 1
-        d = null_space(r, n, tolerance, E, e, X, V, Y, spare, order)
+        d = null_space(r, n, tolerance, E, e, X, V, spare, order)
     else:
         for i in range(n):
             for j in range(n + 1):

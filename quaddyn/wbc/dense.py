@@ -54,7 +54,7 @@ KNOWN = (ComTask, *FRAMED, RelativeFrameTask, *POSTURES, ForceTask, NormalForce,
 ONCE = (ContactMotion, FrictionPyramid)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Shape:
     """A solver for problems of one shape.
 
@@ -62,11 +62,17 @@ class Shape:
         numbers: unknowns, then where the levels' equalities and inequalities begin.
         solver: its memory is where rows are written.
         width: number of unknowns.
+        told: what the two sets of arguments were put together for.
+        before: arguments of `assemble`, all arrays.
+        after: of `finish`, likewise.
     """
 
     numbers: Any
     solver: HierarchySolver
     width: int
+    told: tuple[Any, ...] = (None, None, None, None)
+    before: tuple[Any, ...] = ()
+    after: tuple[Any, ...] = ()
 
     @staticmethod
     def of(numbers: Any) -> Shape:
@@ -159,7 +165,7 @@ class DenseTick:
         from . import compiled_answer, compiled_contacts  # they import numba
         from . import compiled_rows as core
 
-        self._finish, self._slots = compiled_answer.finish, compiled_contacts
+        self._assemble, self._finish, self._slots = core.assemble, compiled_answer.finish, compiled_contacts
         self._core, self.robot, self._numbers = core, robot, numbers
         self._mass, self._tolerance, self._damping = scales.mass, tolerance, damping
         self._settings, self._switches = tuple(settings.values()), tuple(switches[name] for name in settings)
@@ -345,7 +351,7 @@ class DenseTick:
         free, S = nv - nu, core.stride(n)
         kept = free * free + nf * nv + 3 * nf + (nv + nf + nu) * S + nv + nf
         frames = 12 * robot.model.njoints + core.FRAME * self._frames + 12 * nv + 100 + S
-        maps = (free + 2 * n + 2 * nf + 1) * S + nv + nf + free + S + nf + 3 * (S + nf)
+        maps = (free + 2 * n + nf + 1) * S + nv + nf + free + S + nf + 3 * (S + nf)
         self._nf, self._work = nf, np.zeros(kept + frames + maps + 9 * free)
         self._ints = np.zeros(len(self._settings) + nf, dtype=np.int64)
         self._answer = np.zeros(HEAD + nu + nv + nf)
@@ -416,12 +422,15 @@ class DenseTick:
         if shape is None:
             shape = self._find(self._shape)
         while True:
-            rows = shape.solver.stacked
-            outcome = core.assemble(
-                *memory, self._com_jacobian, self._q, self._v, self._numbers, self._fixed, self._contacts, self._extra,
-                self._others, self._table, self._constants, self._tolerance, reduced, shape.numbers, self._shape,
-                rows.A, rows.b, rows.C, rows.lower, rows.upper, self._work, self._ints,
-            )  # fmt: skip
+            told = shape.told
+            if (
+                told[0] is not memory
+                or told[1] is not self._work
+                or told[2] is not self._others
+                or told[3] is not reduced
+            ):
+                self._tell(shape, memory, reduced)
+            outcome = self._assemble(*shape.before)
             if outcome == core.READY:
                 break
             if outcome == core.OTHER_SHAPE:
@@ -432,22 +441,32 @@ class DenseTick:
             else:
                 return None
         solver = shape.solver
-        y = solver.run(rank_tolerance=self._tolerance, damping=self._damping)
-        if solver.told is not None and not (solver.ended and solver.kkt <= VERIFIED):
+        solver.run(rank_tolerance=self._tolerance, damping=self._damping)
+        if not (solver.ended and solver.kkt <= VERIFIED) and solver.told is not None:
             solver.forget()
-            y = solver.run(rank_tolerance=self._tolerance, damping=self._damping)
+            solver.run(rank_tolerance=self._tolerance, damping=self._damping)
         self._used = shape, reduced
         answer = self._answer
-        if not self._finish(
-            memory[0], memory[1], y, self._table, self._mass, self._nf, reduced, shape.numbers, rows.A, rows.b, rows.C,
-            rows.lower, rows.upper, self._work, answer,
-        ):  # fmt: skip
+        if not self._finish(*shape.after, answer):
             solver.forget()
             return None
         nu = self.robot.nu
         kkt = solver.kkt if solver.ended else np.inf
         solved = nu + self._nf - shape.width
         return Answer(answer.copy(), kkt, self.columns, nu, solver.ranks, solved)
+
+    def _tell(self, shape: Shape, memory: tuple[Array, ...], reduced: bool) -> None:
+        """Put together what compiled code is called with: mostly the same arrays, tick by tick."""
+        rows = shape.solver.stacked
+        shape.told = memory, self._work, self._others, reduced
+        written = rows.A, rows.b, rows.C, rows.lower, rows.upper, self._work
+        shape.before = (
+            *memory, self._com_jacobian, self._q, self._v, self._numbers, self._fixed, self._contacts, self._extra,
+            self._others, self._table, self._constants, self._tolerance, reduced, shape.numbers, self._shape, *written,
+            self._ints,
+        )  # fmt: skip
+        head = memory[0], memory[1], shape.solver.x, self._table, self._mass, self._nf, reduced, shape.numbers
+        shape.after = *head, *written
 
     def _find(self, numbers: Any) -> Shape:
         key = numbers.tobytes()
