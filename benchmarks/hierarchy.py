@@ -1,11 +1,13 @@
-"""Strict hierarchies against an independent interior-point solver: 3,250 random problems of every nasty kind.
+"""Strict hierarchies, random ones and those of whole-body ticks, against an independent interior-point solver.
 
     python benchmarks/hierarchy.py --check
 
-Per kind: the largest improvement of any level that the reference found, as a share of what is allowed (1e-9 relative
-plus the reference's own error), the largest violation of what a level above had kept, how far strictness holds (weights
-below times 1e4), how often the certificate verifies, and the compiled solver's time.  Ends with exit code 1 if a bar is
-missed.  Needs `piqp` (the extra `test`).
+3,250 random problems of every nasty kind; 1,512 recorded from ticks (Go2, Solo12, ANYmal C; stand and trot; calm,
+saturated, hard), of which the tick's own answer is judged.  Per kind: the largest improvement of any level that the
+reference found, as a share of what is allowed (1e-9 relative plus the reference's own error), the largest violation of
+what a level above had kept, how far strictness holds (weights below times 1e4), how far the compiled solver is from its
+twin (the plain solver; for a recorded problem, the tick), how often the certificate verifies, and the compiled solver's
+time.  Ends with exit code 1 if a bar is missed.  Needs `piqp` (the extra `test`).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +23,15 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import hierarchy_problems as hp
+import recorded_problems as recordings
 
+import quaddyn as qd
 from quaddyn.hierarchy import HierarchySolver, Level, SolverPool, solve
+
+ROBOTS = ("go2", "solo12", "anymal_c")
+
+#: Levels, and the answer of the tick that they are recorded from.
+Problem = tuple[list[Level], np.ndarray | None]
 
 #: Share of problems whose reference may fail to converge.
 DOUBTFUL = 0.01
@@ -44,47 +54,76 @@ def moved(pool: SolverPool, levels: list[Level], before: object) -> float:
     return worst
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
-    parser.add_argument("--problems", type=int, default=250, help="problems of each kind (default 250)")
-    parser.add_argument("--seed", type=int, default=1, help="seed of the campaign (default 1)")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
-    options = parser.parse_args()
-    pool = SolverPool()
-    HierarchySolver(1, [(1, 1)]).solve()
-    failed = total = doubtful = 0
-    print(f"{'kind':20s} {'excess':>8s} {'violated':>9s} {'moved':>8s} {'twins':>8s} {'verified':>9s} {'us':>7s}")
-    for number, kind in enumerate(hp.KINDS):
-        rng = np.random.default_rng([options.seed, number])
+class Campaign:
+    """Kind after kind, a line each."""
+
+    def __init__(self) -> None:
+        self.pool = SolverPool()
+        self.failed = self.total = self.doubtful = 0
+        print(f"{'kind':24s} {'excess':>8s} {'violated':>9s} {'moved':>8s} {'twins':>8s} {'verified':>9s} {'us':>7s}")
+
+    def judge(self, title: str, problems: Iterator[Problem], bar: float) -> None:
+        """Judge problems of one kind; `bar` is for strictness."""
         excess = violation = strict = twins = 0.0
         verified, spent = 0, []
-        for i in range(options.problems):
-            levels = hp.problem(kind, rng)
+        for i, (levels, answer) in enumerate(problems):
             start = time.perf_counter()
-            solution = pool.solve(levels)
+            solution = self.pool.solve(levels)
             spent.append(time.perf_counter() - start)
-            verdict = hp.judge(levels, solution.x)
+            verdict = hp.judge(levels, solution.x if answer is None else answer)
             excess, violation = max(excess, verdict.excess), max(violation, verdict.violation)
             verified += solution.verified
-            doubtful += verdict.doubtful > 0
+            self.doubtful += verdict.doubtful > 0
             if i % 5 == 0:
-                twin = solve(levels)
-                twins = max(twins, float(np.abs(twin.x - solution.x).max()) / (1.0 + float(np.abs(twin.x).max())))
-                strict = max(strict, moved(pool, levels, solution))
-        total += options.problems
-        # Rows that differ by seven decades have a meaning to as many digits fewer.
-        bar = 1e-10 if kind != "badly scaled" else 1e-7
-        good = excess <= 1.0 and violation <= 1e-7 and strict <= bar and verified == options.problems
-        failed += not good
+                twin = solve(levels).x if answer is None else answer
+                twins = max(twins, float(np.abs(twin - solution.x).max()) / (1.0 + float(np.abs(twin).max())))
+                strict = max(strict, moved(self.pool, levels, solution))
+        self.total += len(spent)
+        good = excess <= 1.0 and violation <= 1e-7 and strict <= bar and verified == len(spent)
+        self.failed += not good
         median = 1e6 * float(np.median(spent))
         print(
-            f"{kind:20s} {excess:8.1e} {violation:9.1e} {strict:8.1e} {twins:8.1e} {verified:5d}/{options.problems}"
+            f"{title:24s} {excess:8.1e} {violation:9.1e} {strict:8.1e} {twins:8.1e} {verified:5d}/{len(spent)}"
             f" {median:7.0f}{'' if good else '   MISSED'}",
             flush=True,
         )
-    print(f"{total} problems; the reference gave up on a level of {doubtful}")
-    failed += doubtful > DOUBTFUL * total
-    return 1 if options.check and failed else 0
+
+
+def random(kind: str, count: int, seed: int) -> Iterator[Problem]:
+    """Problems of a kind of `hierarchy_problems`."""
+    rng = np.random.default_rng([seed, hp.KINDS.index(kind)])
+    for _ in range(count):
+        yield hp.problem(kind, rng), None
+
+
+def recorded(robot: qd.Robot, gait: str, regime: str, count: int, seed: int) -> Iterator[Problem]:
+    """Problems of whole-body ticks, with their answers."""
+    for command in recordings.recorded(robot, gait, regime, count, seed):
+        yield recordings.levels_of(command), command.details.x
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--problems", type=int, default=250, help="random problems of each kind (default 250)")
+    parser.add_argument("--recorded", type=int, default=84, help="ticks of each kind (default 84)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the campaign (default 1)")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    options = parser.parse_args()
+    HierarchySolver(1, [(1, 1)]).solve()
+    campaign = Campaign()
+    for kind in hp.KINDS if options.problems else ():
+        # Rows that differ by seven decades have a meaning to as many digits fewer.
+        bar = 1e-10 if kind != "badly scaled" else 1e-7
+        campaign.judge(kind, random(kind, options.problems, options.seed), bar)
+    for name in ROBOTS if options.recorded else ():
+        robot = qd.load(name)
+        for gait in recordings.GAITS:
+            for regime in recordings.REGIMES:
+                problems = recorded(robot, gait, regime, options.recorded, options.seed)
+                campaign.judge(f"{name} {gait} {regime}", problems, 1e-10)
+    print(f"{campaign.total} problems; the reference gave up on a level of {campaign.doubtful}")
+    campaign.failed += campaign.doubtful > DOUBTFUL * campaign.total
+    return 1 if options.check and campaign.failed else 0
 
 
 if __name__ == "__main__":

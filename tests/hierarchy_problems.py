@@ -178,8 +178,8 @@ def judge(levels, x):
             if best is None:
                 verdict.doubtful += 1
             else:
-                scale = ours + objective(level, np.zeros(n))
-                verdict.excess = max(verdict.excess, (ours - best) / (1e-9 * scale + gap))
+                rounding = 1e-14 * objective(level, np.zeros(n))
+                verdict.excess = max(verdict.excess, (ours - best) / (1e-9 * ours + rounding + gap))
         broken = np.abs(off) > 1e-10 * size
         frozen = np.vstack([frozen, level.A[level.weights > 0], level.C[broken]])
         keep = ~broken

@@ -1,0 +1,40 @@
+"""Strict hierarchies as whole-body control meets them: recorded from ticks, with the answers that were given."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+
+from bench_wbc import GAITS, REGIMES, Ours, record
+
+import quaddyn as qd
+from quaddyn.hierarchy import Level
+from quaddyn.wbc import Command
+
+__all__ = ["GAITS", "REGIMES", "levels_of", "recorded"]
+
+
+def recorded(robot: qd.Robot, gait: str, regime: str, count: int, seed: int) -> Iterator[Command]:
+    """Ticks of one robot ("stand", "trot"; "calm", "saturated", "hard"), joint bounds among the limits."""
+    r = record(robot, gait, regime, count, seed)
+    ours = Ours(robot, r, fast=True, bounds=True)
+    for k in range(count):
+        ours.limits.limits[:] = r["effort"][k]
+        ours.com.reference(acceleration=r["com"][k])
+        ours.turn.reference(acceleration=r["turn"][k])
+        for task, wanted, on in zip(ours.swing, r["swing"][k], r["contacts"][k], strict=True):
+            if not on:
+                task.reference(acceleration=wanted)
+        ours.posture.reference(acceleration=r["posture"][k])
+        yield ours.wbc.compute(ours.dyn.update(r["q"][k].copy(), r["v"][k].copy()), ours.stand[k])
+
+
+def levels_of(command: Command) -> list[Level]:
+    """The command's problem."""
+    return [
+        Level(rows.A, rows.b, C=rows.C, lower=rows.lower, upper=rows.upper)
+        for rows in command.details.problem.matrices()
+    ]

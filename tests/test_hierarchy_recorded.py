@@ -1,0 +1,33 @@
+"""Answers of whole-body ticks are strict optima for an interior-point solver that knows nothing of robots."""
+
+from __future__ import annotations
+
+import hierarchy_problems as hp
+import pytest
+from recorded_problems import GAITS, REGIMES, levels_of, recorded
+
+import quaddyn as qd
+
+
+@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c"])
+@pytest.mark.parametrize("gait", GAITS)
+def test_no_level_of_a_recorded_tick_can_be_improved_without_giving_up_one_above(name: str, gait: str) -> None:
+    pytest.importorskip("piqp")
+    robot = qd.load(name)
+    judged = 0
+    for regime in REGIMES:
+        for command in recorded(robot, gait, regime, 6, seed=7):
+            verdict = hp.judge(levels_of(command), command.details.x)
+            assert verdict.excess <= 1.0 and verdict.violation <= 1e-7 and verdict.doubtful == 0
+            assert command.status.outcome in ("solved", "infeasible") and command.status.kkt <= 1e-9
+            judged += 1
+    assert judged == 18
+
+
+def test_the_judge_sees_a_recorded_answer_that_is_not_optimal() -> None:
+    pytest.importorskip("piqp")
+    for command in recorded(qd.load("go2"), "trot", "hard", 3, seed=7):
+        x = command.details.x.copy()
+        x[0] += 1e-2
+        verdict = hp.judge(levels_of(command), x)
+        assert verdict.excess > 1.0 or verdict.violation > 1e-7
