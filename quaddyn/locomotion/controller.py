@@ -89,7 +89,8 @@ class LocomotionController:
     component xi is the one that stays bounded (see `Preview`).
 
     Nothing is known of the ground but where feet stand; without `touching`, the gait's schedule is trusted.  Nothing is
-    tuned to a robot: every number above is a multiple of l, ``sqrt(l / g)`` and ``m g``.
+    tuned to a robot: every number above is a multiple of l, ``sqrt(l / g)`` and ``m g``.  What a robot cannot do, such
+    as swing its legs faster than its joints turn, is not commanded (`reach`).
 
     Args:
         robot: a quadruped with a free root.
@@ -175,7 +176,7 @@ class LocomotionController:
             self.ground = None
 
     def lie_down(self) -> None:
-        """Stop, and sink until the trunk is near the ground."""
+        """Stop, and sink to a crouch at half the height, which the legs go on holding: only feet touch the ground."""
         if self.ground is not None and self.mode not in (Mode.FALLEN, Mode.LYING):
             self._lie = True
 
