@@ -405,10 +405,14 @@ def test_exciting_motion_identifies_an_arm(ur5: qd.Robot) -> None:
         ("ur5", {"samples": 3}, "samples"),
         ("ur5", {"period": -1.0}, "period"),
         ("ur5", {"margin": 1.0}, "margin"),
+        ("ur5", {"margin": "0.1"}, "margin"),
+        ("ur5", {"seed": -1}, "seed"),
+        ("ur5", {"iterations": 1.5}, "iterations"),
+        ("ur5", {"acceleration": 1e-300}, "acceleration"),
     ],
 )
 def test_motion_that_cannot_be_is_refused(name: str, options: dict[str, float], word: str) -> None:
-    with pytest.raises(qd.ArgumentError, match=word):
+    with pytest.raises((qd.ArgumentError, qd.ArgumentTypeError), match=word):
         exciting_trajectory(qd.load(name), **options)  # type: ignore[arg-type]
 
 
@@ -433,6 +437,33 @@ def test_data_sets_come_back_as_they_went(tmp_path: Path, go2: qd.Robot, sample:
     assert whole.place == sample.place
     for foot, f in sample.forces.items():
         np.testing.assert_array_equal(whole.forces[foot], f)
+
+
+@pytest.mark.parametrize("ending", ["csv", "npz"])
+def test_arrays_by_columns_come_back_too(tmp_path: Path, go2: qd.Robot, sample: Samples, ending: str) -> None:
+    """A transposed log lies in memory by columns."""
+    forces = {foot: np.asfortranarray(f) for foot, f in sample.forces.items()}
+    arrays = (np.asfortranarray(x) for x in (sample.q, sample.v, sample.a, sample.tau))
+    save(tmp_path / f"data.{ending}", go2, Samples(*arrays, forces, sample.place))
+    np.testing.assert_array_equal(load(tmp_path / f"data.{ending}", go2).tau, sample.tau)
+
+
+def test_time_empty_lines_and_a_byte_order_mark_are_no_obstacle(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
+    """What `quaddyn excite`, editors and spreadsheets leave in a CSV."""
+    path, archive = tmp_path / "data.csv", tmp_path / "data.npz"
+    save(path, go2, sample)
+    head, *lines = path.read_text().splitlines()
+    rows = "\n".join(f"{0.01 * k},{line}" for k, line in enumerate(lines[:20]))
+    rest = "\n".join(f"{0.01 * k},{line}" for k, line in enumerate(lines[20:], start=20))
+    path.write_text(f"t,{head}\n{rows}\n\n \n{rest}\n\n\n", encoding="utf-8-sig")
+    for chunk in (1, 7, 1000):
+        tau = np.concatenate([part.tau for part in stream(path, go2, chunk=chunk)])
+        np.testing.assert_array_equal(tau, sample.tau)
+    path.write_text(f"t,{head}\n{rows}\n\nx,{lines[20]}\n")
+    with pytest.raises(qd.ArgumentError, match=":23: 'x'"):
+        load(path, go2)
+    np.savez(archive, q=sample.q, v=sample.v, a=sample.a, tau=sample.tau, t=np.arange(50.0))
+    np.testing.assert_array_equal(load(archive, go2).tau, sample.tau)
 
 
 def test_columns_and_joints_in_another_order_are_put_right(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
@@ -492,6 +523,12 @@ def test_a_spoiled_npz_is_named(tmp_path: Path, go2: qd.Robot, sample: Samples) 
         with np.errstate(invalid="ignore"):
             np.savez(path, **{k: x for k, x in (good | change).items() if x is not None})
         with pytest.raises(qd.ArgumentError, match=word):
+            load(path, go2)
+    np.savez_compressed(path, **good)  # type: ignore[arg-type]
+    whole = path.read_bytes()
+    for start in range(50, 400, 50):
+        path.write_bytes(whole[:start] + bytes(20) + whole[start + 20 :])
+        with pytest.raises(qd.ArgumentError, match="array 'q'"):
             load(path, go2)
     path.write_bytes(b"PK\x03\x04 nothing")
     with pytest.raises(qd.ArgumentError, match="NPZ"):
@@ -649,16 +686,56 @@ def test_what_noise_and_prior_may_be(go2: qd.Robot, sample: Samples) -> None:
         ({"torque_noise": np.nan}, "torque_noise"),
         ({"torque_noise": 1.0, "root_noise": 0.0}, "root_noise"),
         ({"torque_noise": 1.0, "force_noise": -1.0}, "force_noise"),
+        ({"torque_noise": 1.0, "force_noise": "1"}, "force_noise"),
+        ({"torque_noise": "one"}, "torque_noise"),
+        ({"root_noise": 1.0}, "root_noise: needs torque_noise"),
     ):
-        with pytest.raises(qd.ArgumentError, match=word):
+        with pytest.raises((qd.ArgumentError, qd.ArgumentTypeError), match=word):
             Accumulator(base, **options)  # type: ignore[arg-type]
-    for prior in (np.ones(3), np.full(169, np.nan)):
-        with pytest.raises(qd.ArgumentError, match="prior"):
-            solve(gathered, prior=prior)
+    own = qd.Dynamics(go2).parameters()
+    for prior in (np.ones(3), np.full(169, np.nan), "own", -own, 0.0 * own):
+        with pytest.raises((qd.ArgumentError, qd.ArgumentTypeError), match="prior"):
+            solve(gathered, prior=prior)  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentTypeError, match="prior_weight"):
+        solve(gathered, prior_weight="1")  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentTypeError, match="samples"):
+        identify(go2, None)  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentTypeError, match="robot"):
         identify("go2", sample)  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentError, match="none"):
         solve(gathered).validate(empty)
+
+
+def test_torques_without_noise_are_explained_to_the_last_digits(ur5: qd.Robot) -> None:
+    """Residuals of mere rounding are no noise to weigh by."""
+    rng = np.random.default_rng(0)
+    base, delta, states = base_parameters(ur5), another_machine(ur5, rng), random_states(ur5, 200, rng)
+    tau = base.regressor()(*states) @ base.of(delta)
+    for options in ({}, {"torque_noise": 1e-9}, {"torque_noise": 1e-12}):
+        found = identify(base, Samples(*states, tau), **options)  # type: ignore[arg-type]
+        assert found.converged and found.inconsistent == ()
+        assert found.noise.max() < 1e-5
+        np.testing.assert_allclose(found.beta, base.of(delta), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "moves", "tau", "count"),
+    [
+        ("ur5", 1.0, "noise", 2),
+        ("ur5", 1.0, "none", 60),
+        ("planar_3r", 1.0, "none", 2),
+        ("planar_3r", 0.0, "noise", 60),
+    ],
+)
+def test_consistent_fits_of_hardly_any_data_without_a_known_noise_stay_valid(
+    name: str, moves: float, tau: str, count: int
+) -> None:
+    robot, rng = qd.load(name), np.random.default_rng(count)
+    q, v, a = random_states(robot, count, rng)
+    torques = 0.0 * v if tau == "none" else rng.standard_normal(v.shape)
+    found = identify(robot, Samples(q, moves * v, moves * a, torques))
+    assert found.inconsistent == ()
+    assert np.isfinite(found.delta).all() and np.isfinite(found.deviation).all()
 
 
 @settings(max_examples=15, deadline=None, derandomize=True)

@@ -8,6 +8,7 @@ import pickle
 import sys
 import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -552,6 +553,21 @@ def test_threads_share_a_batch(fast: qd.Kernels, states: Any) -> None:
         assert np.array_equal(fast.rnea(q, v, a, threads=threads), wanted)
 
 
+def test_a_batch_is_not_torn_into_more_threads_than_it_is_worth(
+    fast: qd.Kernels, states: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[int] = []
+
+    def pool(threads: int) -> ThreadPoolExecutor:
+        started.append(threads)
+        return ThreadPoolExecutor(threads)
+
+    monkeypatch.setattr(kernels, "ThreadPoolExecutor", pool)
+    q, v, a = (np.tile(x, (30, 1)) for x in states)
+    assert np.array_equal(fast.rnea(q, v, a, threads=100_000), fast.rnea(q, v, a))
+    assert started == [len(q) // kernels.ROWS_PER_THREAD]
+
+
 def test_threads_share_the_kernels(fast: qd.Kernels, states: Any) -> None:
     q, v, a = states
     wanted, wrong = fast.rnea(q, v, a), []
@@ -773,6 +789,10 @@ def test_a_damaged_cache_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for damaged in (b"", whole[:-1], whole[:40] + b"\xff" * 100 + whole[140:]):
         file.write_bytes(damaged)
         assert np.array_equal(qd.compile(robot).rnea(x, x, x), wanted)
+    file.unlink()
+    file.mkdir()  # cannot be replaced: nothing is left beside it
+    assert np.array_equal(qd.compile(robot).rnea(x, x, x), wanted)
+    assert list((tmp_path / "own").iterdir()) == [file]
     (tmp_path / "own").chmod(0o777)  # anybody could have put code there
     assert native.cache_folder() is None
     assert np.array_equal(qd.compile(robot).rnea(x, x, x), wanted)

@@ -40,9 +40,9 @@ def excite(
     source: RobotArgument,
     target: Annotated[Path, typer.Option("--out", metavar="FILE.csv", help="where the motion is written")],
     package: PackagesOption = None,
-    period: Annotated[float, typer.Option(min=0.1, help="of the motion [s]")] = 10.0,
+    period: Annotated[float, typer.Option(min=0.1, max=3600.0, help="of the motion [s]")] = 10.0,
     harmonics: Annotated[int, typer.Option(min=3, max=50, help="of each joint")] = 5,
-    rate: Annotated[float, typer.Option(min=1.0, help="samples per second")] = 100.0,
+    rate: Annotated[float, typer.Option(min=1.0, max=1e5, help="samples per second")] = 100.0,
     iterations: Annotated[int, typer.Option(min=0, help="candidates tried")] = 300,
     seed: Annotated[int, typer.Option(min=0, help="of the search")] = 0,
 ) -> None:
@@ -89,7 +89,7 @@ def identify(
     """Identify a robot's parameters from measured motion; the file may be larger than memory.
 
     Columns: q 0 .., v 0 .., a 0 .., tau JOINT .., and for contact forces f FOOT 0 .. (at the foot's frame) or
-    g FOOT 0 .. (at the ground).  Exit code 1 if the fit did not converge.
+    g FOOT 0 .. (at the ground); a time t may stand beside them.  Exit code 1 if the fit did not converge.
     """
     from .. import identification
 

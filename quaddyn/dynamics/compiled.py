@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -43,7 +43,7 @@ def compile(
         Unsupported: machine code cannot be made, and Pinocchio offers no substitute ("base_regressor", run-time
             parameters, joint friction).
     """
-    what = what if isinstance(what, str | Sequence) else tuple(what)
+    what = tuple(what) if isinstance(what, Iterable) and not isinstance(what, str) else what
     options: dict[str, Any] = {"parameters": parameters, "friction": friction, "frames": frames, "forces": forces}
     try:
         return kernels.compile(robot, what, dtype=dtype, **options)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError
+from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays
 from .regression import StackedRegressor, parameter_names, random_states
@@ -103,9 +104,9 @@ class BaseParameters(FrozenArrays):
 
     def of(self, delta: Array) -> Array:
         """(r,) base parameters of the parameters delta (n,)."""
-        delta = np.asarray(delta, dtype=np.float64)
-        if delta.shape != (len(self.names),):
-            raise ArgumentError(f"delta: expected shape ({len(self.names)},), got {delta.shape}")
+        delta = np.asarray(delta)
+        if delta.dtype.kind not in "fiu" or delta.shape != (len(self.names),):
+            raise ArgumentError(f"delta: expected {len(self.names)} numbers, got shape {delta.shape} of {delta.dtype}")
         return np.asarray(self.K @ delta)
 
     def expand(self, beta: Array, prior: Array) -> Array:
@@ -118,6 +119,9 @@ class BaseParameters(FrozenArrays):
         Returns:
             (n,) delta with ``K delta = beta``.  Not necessarily those of any body: see `fit_consistent`.
         """
+        beta = np.asarray(beta)
+        if beta.dtype.kind not in "fiu" or beta.shape != (self.size,):
+            raise ArgumentError(f"beta: expected {self.size} numbers, got shape {beta.shape} of {beta.dtype}")
         correction = np.linalg.lstsq(self.K, beta - self.of(prior), rcond=None)[0]
         return np.asarray(prior + correction, dtype=np.float64)
 
@@ -158,7 +162,7 @@ def base_parameters(
     Raises:
         ArgumentError: fewer rows than columns, or a tolerance outside (0, 1).
     """
-    if not 0.0 < tolerance < 1.0:
+    if not 0.0 < number("tolerance", tolerance) < 1.0:
         raise ArgumentError(f"tolerance: expected a share in (0, 1), got {tolerance}")
     stacked = StackedRegressor(robot, inertial=inertial)
     names = parameter_names(robot, inertial=inertial)

@@ -28,6 +28,7 @@ import numpy as np
 
 from ..dynamics.regressor import INERTIAL
 from ..urdf.tree import Array
+from .base import triangle
 from .inertia import parameters_of, pseudo_inertia, upper_cholesky
 
 #: A body whose second moments vanish along an axis has no log-Cholesky coordinates: its prior gets this radius [m].
@@ -47,7 +48,7 @@ class ConsistentSolution:
 
     Attributes:
         phi: (n,) parameters; physically consistent.
-        hessian: (k, k) of the objective in k coordinates about the minimum.
+        factor: (k, k) upper triangle R, ``R^T R`` the Hessian of the objective in k coordinates about the minimum.
         jacobian: (n, k) of phi by those coordinates.
         decrement: Newton's estimate of how far the objective is above its minimum.
         iterations: steps taken.
@@ -55,7 +56,7 @@ class ConsistentSolution:
     """
 
     phi: Array
-    hessian: Array
+    factor: Array
     jacobian: Array
     decrement: float
     iterations: int
@@ -72,14 +73,13 @@ def minimize(
         z: (m,) measured, divided by the noise.
         prior: (n,) parameters such as those of the file; bodies without mass stay as they are.
         width: parameters per body, 10 or 13.
-        weight: w, of the divergence from the prior; above 0.
+        weight: w, of the divergence from the prior; above 0, and not so little that doubles lose it beside ``A^T A``.
         max_iterations: as a rule 20 to 60 are needed.
         tolerance: of the decrement, over the weight; that and rounding.
     """
     blocks = _blocks(A, prior, width)
     places = np.cumsum([0, *(block.size for block in blocks)])
     spans = [slice(i, j) for i, j in itertools.pairwise(places)]
-    gram, pull = A.T @ A, A.T @ z
     rounding = 1e-18 * float(z @ z)  # of a decrement, a square of gradients good to 9 digits
     phi = prior.copy()
     for block in blocks:
@@ -103,28 +103,30 @@ def minimize(
         jacobian, own = np.zeros((len(prior), places[-1])), np.zeros(places[-1])
         for block, span in zip(blocks, spans, strict=True):
             jacobian[block.where, span], own[span] = block.jacobian(), weight * block.pull()
-        data, slope = jacobian.T @ gram @ jacobian, jacobian.T @ (gram @ phi - pull) + own
+        B, r = A @ jacobian, A @ phi - z
+        slope = B.T @ r + own
         # how far the objective itself is above its minimum, by Newton's step on J alone
-        hessian = data + weight * np.eye(places[-1])
-        rest = slope - weight * identity
-        decrement = 0.5 * float(rest @ solved(hessian, rest))
+        root = np.sqrt(weight) * np.eye(places[-1])
+        newton = _step(B, r, root, weight * identity - own)
+        decrement = 0.5 * (float((B @ newton) @ (B @ newton)) + weight * float(newton @ newton))
         done = bool(decrement <= tolerance * weight + rounding)
         if done or iterations >= max_iterations:
-            return ConsistentSolution(phi, hessian, jacobian, decrement, iterations, done)
+            factor = triangle(np.concatenate([B, root]))
+            return ConsistentSolution(phi, factor, jacobian, decrement, iterations, done)
         # Z = slope makes J stationary; it is a multiplier where it is positive definite
         for block, span in zip(blocks, spans, strict=True):
             block.multiply(slope[span])
         central = min(block.least() for block in blocks) / at
         target = max(weight, PATH_STEP * at) if central > NEAR_PATH else at
         if central > FAR_FROM_PATH:
-            scaled = np.zeros((places[-1], places[-1]))
+            root = np.zeros((places[-1], places[-1]))
             for block, span in zip(blocks, spans, strict=True):
-                scaled[span, span] = block.scaling()
+                root[span, span] = np.linalg.cholesky(block.scaling())
         else:
-            scaled = at * np.eye(places[-1])
+            root = np.sqrt(at) * np.eye(places[-1])
             for block in blocks:
                 block.multiply(at * block.identity)
-        step = solved(data + scaled, target * identity - slope)
+        step = _step(B, r, root, target * identity - own)
         moves = [block.move(step[span], target) for block, span in zip(blocks, spans, strict=True)]
         if central > FAR_FROM_PATH:
             share = min(1.0, BORDER_SHARE * min(move.room for move in moves))
@@ -148,12 +150,10 @@ def minimize(
         iterations += 1
 
 
-def solved(A: Array, b: Array) -> Array:
-    """``A^-1 b``; of a matrix that is singular to rounding, the shortest least-squares solution."""
-    try:
-        return np.asarray(np.linalg.solve(A, b), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        return np.asarray(np.linalg.lstsq(A, b)[0], dtype=np.float64)
+def _step(B: Array, r: Array, L: Array, c: Array) -> Array:
+    """``x = (B^T B + L L^T)^-1 (c - B^T r)`` as least squares, whose condition is the root of the matrix's own."""
+    Q, R = np.linalg.qr(np.concatenate([B, L.T]))
+    return np.asarray(np.linalg.solve(R, Q.T @ np.concatenate([-r, np.linalg.solve(L, c)])), dtype=np.float64)
 
 
 class _Move(NamedTuple):

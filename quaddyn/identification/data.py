@@ -11,7 +11,9 @@ import csv
 import io
 import os
 import re
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -28,6 +30,9 @@ from .samples import Place, Samples
 CHUNK = 16384
 
 _FORCE = re.compile(r"f (.+) ([0-5])")
+
+#: What reading an archive raises that is damaged, encrypted or packed in a way unknown here.
+_DAMAGE = (ValueError, EOFError, RuntimeError, SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
 
 
 def save(path: str | os.PathLike[str], robot: Robot, samples: Samples) -> None:
@@ -46,6 +51,7 @@ def save(path: str | os.PathLike[str], robot: Robot, samples: Samples) -> None:
     if target.suffix.lower() == ".npz":
         arrays = {"q": samples.q, "v": samples.v, "a": samples.a, "tau": samples.tau}
         arrays |= {f"f {name}": f for name, f in samples.forces.items()}
+        arrays = {name: np.ascontiguousarray(x) for name, x in arrays.items()}  # rows, as they are read
         words = {"joints": np.array(robot.actuated, dtype=np.str_), "place": np.array(samples.place)}
         with target.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays, **words)
@@ -251,8 +257,11 @@ class _Member:
 
     def __init__(self, path: Path, archive: zipfile.ZipFile, name: str, stack: ExitStack) -> None:
         self._what = f"{path}: array {name!r}"
-        self._file: IO[bytes] = stack.enter_context(archive.open(f"{name}.npy"))
-        shape, fortran, dtype = self._header()
+        try:
+            self._file: IO[bytes] = stack.enter_context(archive.open(f"{name}.npy"))
+            shape, fortran, dtype = self._header()
+        except _DAMAGE as error:
+            raise ArgumentError(f"{self._what}: {error}") from None
         if dtype.kind not in "fiu" or len(shape) != 2 or (fortran and min(shape) > 1):
             order = "Fortran" if fortran else "C"
             raise ArgumentError(
@@ -261,18 +270,15 @@ class _Member:
         self.rows, self._width, self._dtype = shape[0], shape[1], dtype
 
     def _header(self) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
-        try:
-            version = np.lib.format.read_magic(self._file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            return read(self._file)
-        except ValueError as error:
-            raise ArgumentError(f"{self._what}: {error}") from None
+        version = np.lib.format.read_magic(self._file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        return read(self._file)
 
     def read(self, count: int) -> Array:
         size = count * self._width * self._dtype.itemsize
         try:
             data = self._file.read(size)
-        except (zipfile.BadZipFile, EOFError) as error:
+        except _DAMAGE as error:
             raise ArgumentError(f"{self._what}: damaged: {error}") from None
         if len(data) != size:
             raise ArgumentError(f"{self._what}: ends early")
@@ -283,7 +289,7 @@ def _whole(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray[tuple[
     try:
         with archive.open(f"{name}.npy") as file:
             out = np.lib.format.read_array(file, allow_pickle=False)
-    except (ValueError, zipfile.BadZipFile) as error:
+    except _DAMAGE as error:
         raise ArgumentError(f"{path}: array {name!r}: {error}") from None
     if out.dtype.kind != "U" or out.size > 10_000:
         raise ArgumentError(f"{path}: array {name!r}: expected names, got {out.dtype} of shape {out.shape}")

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays
 from .base import BaseParameters, base_parameters
@@ -104,15 +105,20 @@ def exciting_trajectory(
         )
     if machine.nu != machine.nv or any(j.nv != 1 for j in list(machine.model.joints)[1:]):
         raise ArgumentError(f"robot: {machine.name} has joints without a motor")
+    for name, count in (("harmonics", harmonics), ("samples", samples), ("iterations", iterations), ("seed", seed)):
+        if isinstance(count, bool) or not isinstance(count, int | np.integer):
+            raise ArgumentTypeError(f"{name}: expected an int, got {type(count).__name__}")
+    if seed < 0:
+        raise ArgumentError(f"seed: expected at least 0, got {seed}")
     if harmonics < 3 or samples * machine.nv < base.size or iterations < 0:
         raise ArgumentError(
             f"harmonics, samples, iterations: expected at least 3, {-(-base.size // machine.nv)} and 0, "
             f"got {harmonics}, {samples}, {iterations}"
         )
     for name, value in (("period", period), ("acceleration", acceleration)):
-        if not (np.isfinite(value) and value > 0.0):
+        if not 0.0 < number(name, value) < np.inf:
             raise ArgumentError(f"{name}: expected a positive number, got {value}")
-    if not 0.0 <= margin < 1.0:
+    if not 0.0 <= number("margin", margin) < 1.0:
         raise ArgumentError(f"margin: expected a share in [0, 1), got {margin}")
     search = _Search(base, period, harmonics, samples, margin, acceleration)
     rng = np.random.default_rng(seed)
@@ -120,6 +126,11 @@ def exciting_trajectory(
     candidates = [rng.standard_normal(shape) for _ in range(20)]
     costs = [search.cost(x) for x in candidates]
     best = int(np.argmin(costs))
+    if not np.isfinite(costs[best]):
+        raise ArgumentError(
+            f"robot: within the limits of {machine.name}, with period={period} s and acceleration={acceleration}, no "
+            "motion tells all of its base parameters apart"
+        )
     x, cost, first = candidates[best], costs[best], costs[best]
     # Scaling to the limits makes the length of a joint's coefficients meaningless: it is kept at one.
     x = x / np.sqrt((x**2).mean(axis=(0, 2), keepdims=True))
@@ -195,7 +206,9 @@ class _Search:
         y, v, a = _motion(self._times, self._period, *self.feasible(x))
         H = self._regressor(_configurations(self._robot, y), v, a) * self._weights
         sigma = np.linalg.svd(np.linalg.qr(H.reshape(-1, H.shape[2]), mode="r"), compute_uv=False)
-        return float(np.log(sigma[0] / sigma[-1])) if sigma[-1] > 0.0 else np.inf
+        if sigma[-1] <= np.finfo(float).eps * sigma[0]:
+            return np.inf
+        return float(np.log(sigma[0] / sigma[-1]))
 
 
 def _motion(t: Array, period: float, start: Array, sines: Array, cosines: Array) -> tuple[Array, Array, Array]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import number
 from ..urdf.tree import Array
 
 
@@ -31,15 +32,17 @@ def smooth(x: Array, *, dt: float, cutoff: float, order: int = 4) -> Array:
         ArgumentError: an argument of another shape, not finite, or out of range.
     """
     _check(x, dt)
-    if not (0.0 < cutoff < 0.5 / dt):
+    if not (0.0 < number("cutoff", cutoff) < 0.5 / dt):
         raise ArgumentError(f"cutoff: expected a frequency in (0, {0.5 / dt:g}) Hz, half of the rate, got {cutoff}")
-    if order < 1:
-        raise ArgumentError(f"order: expected at least 1, got {order}")
+    if not 1.0 <= number("order", order) <= 50.0:
+        raise ArgumentError(f"order: expected 1 to 50, got {order}")
     n = len(x)
     mirrored = np.concatenate([2.0 * x[0] - x[:0:-1], x, 2.0 * x[-1] - x[-2::-1]])
     spectrum = np.fft.rfft(mirrored, axis=0)
     f = np.fft.rfftfreq(len(mirrored), dt)
-    passed = np.fft.irfft(spectrum / (1.0 + (f / cutoff) ** (2 * order))[:, None], len(mirrored), axis=0)
+    with np.errstate(over="ignore"):  # what is far above the cutoff is divided by infinity
+        share = 1.0 / (1.0 + (f / cutoff) ** (2 * order))
+    passed = np.fft.irfft(spectrum * share[:, None], len(mirrored), axis=0)
     return np.ascontiguousarray(passed[n - 1 : 2 * n - 1])
 
 
@@ -68,5 +71,5 @@ def _check(x: Array, dt: float) -> None:
         raise ArgumentError(f"expected shape (N, n) with N of at least 5, got {x.shape}")
     if not np.isfinite(x).all():
         raise ArgumentError("expected finite entries only")
-    if not (np.isfinite(dt) and dt > 0.0):
+    if not 0.0 < number("dt", dt) < np.inf:
         raise ArgumentError(f"dt: expected a positive time [s], got {dt}")

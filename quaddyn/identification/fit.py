@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +11,7 @@ import numpy as np
 from ..dynamics import Dynamics
 from ..dynamics.regressor import ALL, INERTIAL
 from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, Inertial
 from .base import BaseParameters
@@ -27,6 +28,9 @@ REWEIGHTINGS = 5
 #: No estimated noise is smaller than this share of the largest force: samples without noise, such as one posture over
 #: and over, would else count for infinitely much.
 LEAST_NOISE = 1e-7
+
+#: Least weights of the prior over the squared length of the data, tried in turn: doubles lose less beside the data.
+LEAST_WEIGHTS = (1e-15, 1e-13, 1e-11, 1e-8)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,7 +146,7 @@ class Identification(FrozenArrays):
         """
         measured, count = Measured(self.robot), 0
         error, signal = np.zeros(self.robot.nv), np.zeros(self.robot.nv)
-        for part in (samples,) if isinstance(samples, Samples) else samples:
+        for part in _parts(samples):
             part.check(self.robot)
             for piece in chunks(len(part), CHUNK):
                 some = part[piece]
@@ -205,9 +209,7 @@ def identify(
         ArgumentError: samples that are not of this robot, or another argument out of range.
     """
     gathered = Accumulator(robot, torque_noise=torque_noise, force_noise=force_noise, root_noise=root_noise)
-    for part in (samples,) if isinstance(samples, Samples) else samples:
-        if not isinstance(part, Samples):
-            raise ArgumentTypeError(f"samples: expected Samples or an iterable of them, got {type(part).__name__}")
+    for part in _parts(samples):
         gathered.add(part)
         if progress is not None:
             progress(gathered.samples)
@@ -231,9 +233,12 @@ def solve(
     Args:
         gathered: the data.
         method: one of the above.
-        prior: (n,) parameters for what the data cannot tell; by default ``Dynamics(robot).parameters()``.
+        prior: (n,) parameters for what the data cannot tell; by default ``Dynamics(robot).parameters()``.  With
+            "consistent", moving bodies must have mass.
         prior_weight: of the divergence from the prior with "consistent", against half the sum of squared errors over
             their noise; with 1, a body twice as heavy as its prior counts like a measurement 1.6 deviations off.
+            Where the noise is so small that doubles would lose the prior beside the data, noise counts as larger: the
+            squared data add up to 1e15 times the weight at most, or less if there is no convergence with that.
         tolerance: singular values of the regressor below it, relative to the largest, columns scaled to unit length,
             count as not shown by the data.
 
@@ -245,11 +250,9 @@ def solve(
         raise ArgumentError(f'method: expected "least_squares", "weighted" or "consistent", got {method!r}')
     if gathered.samples == 0:
         raise ArgumentError("samples: there are none")
-    if not (np.isfinite(prior_weight) and prior_weight > 0.0):
+    if not 0.0 < number("prior_weight", prior_weight) < np.inf:
         raise ArgumentError(f"prior_weight: expected a positive number, got {prior_weight}")
-    before = Dynamics(gathered.robot).parameters(inertial=base.inertial) if prior is None else np.asarray(prior, float)
-    if before.shape != (len(base.names),) or not np.isfinite(before).all():
-        raise ArgumentError(f"prior: expected {len(base.names)} finite parameters, got {before.shape} or others")
+    before = Dynamics(gathered.robot).parameters(inertial=base.inertial) if prior is None else _checked(prior, base)
     start = base.of(before)
     iterations, converged = 0, True
     R = gathered.weighted(np.ones(gathered.robot.nv))
@@ -269,15 +272,19 @@ def solve(
     hidden = [name for name, x in zip(base.groups(), covariance.diagonal(), strict=True) if not np.isfinite(x)]
     delta = base.expand(beta, before)
     if method == "consistent":
+        _check_masses(before, base)
         A, z = R[:, :-1] @ base.K, R[:, -1]
         width = INERTIAL if base.inertial else ALL
-        found = minimize(A, z, before, width=width, weight=prior_weight)
+        length = max(float(z @ z), float(np.sum((A @ before) ** 2)))
+        for weight in LEAST_WEIGHTS:
+            # of the two, the data give way: the unit of a prior of zero is what they could just see
+            share = min(1.0, float(np.sqrt(prior_weight / (weight * length)))) if length > 0.0 else 1.0
+            found = minimize(share * A, share * z, before, width=width, weight=prior_weight)
+            if found.converged:
+                break
         delta, beta = found.phi, base.of(found.phi)
-        to_beta = base.K @ found.jacobian
-        # The Hessian is the data's, which has no negative eigenvalue, and the prior's weight on the diagonal.
-        values, vectors = np.linalg.eigh(found.hessian)
-        half = to_beta @ vectors / np.sqrt(np.maximum(values, prior_weight))
-        covariance = half @ half.T
+        half = share * np.linalg.solve(found.factor.T, (base.K @ found.jacobian).T)
+        covariance = half.T @ half
         iterations, converged = found.iterations, found.converged
     if method == "least_squares" or not known:
         freedom = max(gathered.samples * gathered.robot.nv - shown, 1)
@@ -296,6 +303,38 @@ def solve(
         iterations,
         tuple(hidden),
     )
+
+
+def _parts(samples: Samples | Iterable[Samples]) -> Iterator[Samples]:
+    """The chunks of the data."""
+    wanted = "samples: expected Samples or an iterable of them, got "
+    if not isinstance(samples, Iterable | Samples):
+        raise ArgumentTypeError(f"{wanted}{type(samples).__name__}")
+    for part in (samples,) if isinstance(samples, Samples) else samples:
+        if not isinstance(part, Samples):
+            raise ArgumentTypeError(f"{wanted}{type(part).__name__}")
+        yield part
+
+
+def _checked(prior: Array, base: BaseParameters) -> Array:
+    """A prior of the right shape."""
+    try:
+        out = np.array(prior, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"prior: expected an array of numbers, got {type(prior).__name__}") from None
+    if out.shape != (len(base.names),) or not np.isfinite(out).all():
+        got = f"shape {out.shape}" if out.shape != (len(base.names),) else f"{out[~np.isfinite(out)][0]} among them"
+        raise ArgumentError(f"prior: expected {len(base.names)} finite parameters, got {got}")
+    return out
+
+
+def _check_masses(prior: Array, base: BaseParameters) -> None:
+    """Raise for a prior that no robot has: from a body without mass no physical one can be reached."""
+    bodies = base.robot.bodies
+    for body, mass in zip(bodies, prior.reshape(len(bodies), -1)[:, INERTIAL - 1], strict=True):
+        moves = body.joint is not None or base.robot.root != "fixed"
+        if moves and (mass < 0.0 or (mass == 0.0 and body.inertial.mass > 0.0)):
+            raise ArgumentError(f"prior: the mass of {body.name!r} is {mass:g} kg; expected a positive one")
 
 
 def _linear(R: Array, start: Array, tolerance: float) -> tuple[Array, Array, int, float]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..dynamics.regressor import ALL, INERTIAL
+from ..errors import ArgumentTypeError
 from ..robot.bodies import Body
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays
@@ -65,6 +66,8 @@ def group_by_rule(robot: Robot, *, inertial: bool = False, tolerance: float = 1e
         inertial: ten parameters a body instead of 13.
         tolerance: singular values above it, relative to the largest, count, for each small matrix.
     """
+    if not isinstance(robot, Robot):
+        raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
     width = INERTIAL if inertial else ALL
     n = width * len(robot.bodies)
     gravity = robot.model.gravity.linear

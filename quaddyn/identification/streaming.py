@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .base import BaseParameters, base_parameters, triangle
@@ -85,7 +86,7 @@ class Accumulator:
         force_noise: standard deviation of each component of the measured contact forces [N] and, where measured, of
             their torques [N m], one number for both; needs `torque_noise`.
         root_noise: standard deviation of what is not modelled, on each generalized force without a motor [N, N m]; by
-            default the mean of `torque_noise`.
+            default the mean of `torque_noise`, which it needs.
 
     Attributes:
         robot: as given.
@@ -105,22 +106,30 @@ class Accumulator:
         self.robot = robot = self.base.robot
         self._regressor, self._measured = self.base.regressor(), Measured(robot)
         self.samples = 0
-        if force_noise is not None and torque_noise is None:
-            raise ArgumentError("force_noise: needs torque_noise, against which it is weighed")
+        for name, value in (("force_noise", force_noise), ("root_noise", root_noise)):
+            if value is not None and torque_noise is None:
+                raise ArgumentError(f"{name}: needs torque_noise, against which it is weighed")
         self.noise: Array | None = None
         if torque_noise is not None:
-            motors = np.asarray(torque_noise, dtype=np.float64)
+            try:
+                motors = np.asarray(torque_noise, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise ArgumentTypeError(
+                    f"torque_noise: expected a number or {robot.nu} of them, got {type(torque_noise).__name__}"
+                ) from None
             if motors.shape not in ((), (robot.nu,)):
                 raise ArgumentError(f"torque_noise: expected a number or {robot.nu} of them, got shape {motors.shape}")
-            rest = float(motors.mean()) if root_noise is None else float(root_noise)
+            rest = float(motors.mean()) if root_noise is None else number("root_noise", root_noise)
             self.noise = np.full(robot.nv, rest)
             self.noise[robot.actuated_index] = motors
-            if not ((self.noise >= 1.0 / LARGEST) & (self.noise <= LARGEST)).all():
+            if not (
+                1.0 / LARGEST <= rest <= LARGEST and ((self.noise >= 1.0 / LARGEST) & (self.noise <= LARGEST)).all()
+            ):
                 raise ArgumentError(
                     f"torque_noise, root_noise: expected positive numbers, {1.0 / LARGEST:g} to {LARGEST:g}, got "
                     f"{torque_noise}, {root_noise}"
                 )
-        if force_noise is not None and not 0.0 <= force_noise <= LARGEST:
+        if force_noise is not None and not 0.0 <= number("force_noise", force_noise) <= LARGEST:
             raise ArgumentError(f"force_noise: expected a number from 0 to {LARGEST:g}, got {force_noise}")
         self.force_noise = force_noise or 0.0
         width = self.base.size
@@ -133,7 +142,10 @@ class Accumulator:
 
         Raises:
             ArgumentError: they are no samples of this robot; nothing is taken in then.
+            ArgumentTypeError: they are none at all.
         """
+        if not isinstance(samples, Samples):
+            raise ArgumentTypeError(f"samples: expected Samples, got {type(samples).__name__}")
         samples.check(self.robot)
         for part in chunks(len(samples), CHUNK):
             self._add(samples[part])

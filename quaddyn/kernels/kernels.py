@@ -30,6 +30,8 @@ from .recipes import RECIPES, Options, chosen_mechanism, traced
 Floats = NDArray[Any]
 #: Arguments that one state's worth may be given of for a whole batch.
 SPREAD = ("fext", "parameters")
+#: Fewer states of a batch than this are not worth a thread of their own.
+ROWS_PER_THREAD = 64
 
 
 class RneaDerivatives(NamedTuple):
@@ -239,7 +241,7 @@ class Kernel(Operation):
         every = [*arrays, *results]
         if single:
             bad = self.code.one(*native.addresses(every))
-        elif threads == 1 or n < 2 * threads:
+        elif (threads := min(threads, n // ROWS_PER_THREAD)) < 2:
             bad = self.code.batch(n, *native.addresses(every))
         else:
             bounds = [n * k // threads for k in range(threads + 1)]
@@ -257,9 +259,10 @@ def describe(name: str, interface: Interface) -> str:
     return (
         f"{name}({', '.join(n for n, _ in interface.inputs)}, *, out=None, threads=1)\n\n"
         f"Compiled: {interface.operations}.\n\nArgs:\n{arguments}\n"
-        "    out: where to write the result.\n    threads: over how many threads to spread a batch.\n\n"
+        "    out: where to write the result.\n    threads: over how many threads at most to spread a batch.\n\n"
         f"Returns:\n    {results}; with N rows before it for a batch.\n\n"
-        "Raises:\n    ArgumentError: an argument of wrong shape, type or value; nothing is computed from it."
+        "Raises:\n    ArgumentError: an argument of wrong shape or type, before anything is written; or of a wrong\n"
+        "        value, and what `out` then holds means nothing."
     )
 
 

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,11 +136,15 @@ def _write(path: Path, body: bytes) -> None:
     """Write whole or not at all."""
     try:
         handle, name = tempfile.mkstemp(dir=path.parent)
+    except OSError:
+        return
+    try:
         with os.fdopen(handle, "wb") as file:
             file.write(hashlib.sha256(body).digest() + body)
         Path(name).replace(path)
     except OSError:
-        return
+        with suppress(OSError):
+            Path(name).unlink()
 
 
 def cached(key: str) -> bytes | None:
