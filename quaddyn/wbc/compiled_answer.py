@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..hierarchy.jit import entry
-from .compiled_contacts import BIAS, FORCE, MOTION, STRICT, WISH
+from .compiled_aims import BIAS, FORCE, MOTION, STRICT, WISH
 from .compiled_maps import substitute
 from .compiled_rows import carve, sections
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..hierarchy.jit import outlined
+from .compiled_aims import BIAS, FORCE, MOTION, STRICT, WISH
 from .compiled_frames import DRIFT, FRAME, ORIGIN, SPEED, SPIN, SPIN_DRIFT, cross, point_jacobian
 from .compiled_maps import combine, copy
 
@@ -17,11 +18,6 @@ from .compiled_maps import combine, copy
     AXIS, OFFSET, FACES,
 ) = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 18, 21)  # fmt: skip
 UNILATERAL, BILATERAL, COMPLIANT, FORCED = 0, 1, 2, 3
-
-#: Rows of `aims`, per component of a contact: acceleration at ``a = 0``; the wanted one, or force of a spring; whether
-#: it is a strict wish about motion or about force.
-BIAS, WISH, STRICT = 0, 1, 2
-MOTION, FORCE = 1.0, 2.0
 
 
 @outlined("void(f8[::1], i8, i8, f8[::1], i8[:,::1], f8[:,::1], f8, b1, f8[:,::1], f8[:,::1], f8[:,::1], f8[::1])")

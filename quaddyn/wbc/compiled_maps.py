@@ -12,6 +12,7 @@ import numpy as np
 
 from ..hierarchy.jit import inner, outlined
 from ..hierarchy.lanes import WIDTH, blend, total, turn
+from .compiled_aims import BIAS, MOTION, STRICT, WISH
 
 #: Share of a square that must be left for what was subtracted from it to be trusted.
 TRUSTED = 1e-4
@@ -193,3 +194,97 @@ def copy(source, length, d, f, hidden, to):  # type: ignore[no-untyped-def]
     if hidden:
         to[d] = hide(f * length, s)
     return f * source[0]
+
+
+@outlined(
+    "i8(f8[:,::1], f8[::1], f8[:,::1], f8[:,::1], i8[::1], i8[::1], f8, f8, b1, f8[:,::1], f8[:,::1], f8[:,::1], "
+    "f8[::1], f8[::1], i8[::1])"
+)
+def maps(  # type: ignore[no-untyped-def]
+    M, h, Jc, aims, motors, passive, mass, tolerance, reduced, L, full, torques, lengths, W, order
+):  # fmt: skip
+    """Accelerations, forces per mass and torques over the unknowns; how many these are, or -1 if M is singular."""
+    nv, nu, nf = h.shape[0], motors.shape[0], Jc.shape[0]
+    n, free, S = nu + nf, nv - nu, full.shape[1]
+    at = 0
+    T = W[at : at + free * S].reshape(free, S)
+    at += free * S
+    X = W[at : at + n * S].reshape(n, S)
+    at += n * S
+    E = W[at : at + n * S].reshape(n, S)
+    at += n * S
+    V = W[at : at + nf * S].reshape(nf, S)
+    at += nf * S
+    row = W[at : at + S]
+    at += S
+    share = W[at : at + nv + nf + free + S]
+    at += nv + nf + free + S
+    e = W[at : at + nf]
+    at += nf
+    spare = W[at : at + 3 * (S + nf)].reshape(3, S + nf)
+    # Accelerations without a motor over (a_A, f / m, 1).
+    for i in range(free):
+        o = passive[i]
+        for j in range(free):
+            L[i, j] = M[o, passive[j]]
+        for j in range(nu):
+            T[i, j] = -M[o, motors[j]]
+        for j in range(nf):
+            T[i, nu + j] = mass * Jc[j, o]
+        T[i, n] = -h[o]
+        for j in range(n + 1, S):
+            T[i, j] = 0.0
+    if not cholesky(L):
+        return -1
+    substitute(L, T, n + 1, share)
+    # What contacts leave free.
+    d = n
+    if reduced:
+        r = 0
+        for c in range(nf):
+            if aims[STRICT, c] == 0.0:
+                continue
+            if aims[STRICT, c] == MOTION:
+                for i in range(free):
+                    share[i] = Jc[c, passive[i]]
+                total(row, share, T, free, n + 1)
+                e[r] = aims[WISH, c] - aims[BIAS, c] - row[n]
+                for j in range(nu):
+                    row[j] += Jc[c, motors[j]]
+            else:
+                for j in range(n):
+                    row[j] = 0.0
+                row[nu + c] = 1.0
+                e[r] = aims[WISH, c] / mass
+            for j in range(n):
+                E[j, r] = row[j]
+            r += 1
+        d = null_space(r, n, tolerance, E, e, X, V, spare, order)
+    else:
+        for i in range(n):
+            for j in range(n + 1):
+                X[i, j] = 0.0
+            X[i, 1 + i] = 1.0
+    for i in range(free):
+        row = full[passive[i]]
+        total(row, T[i], X, n, d + 1)
+        row[0] += T[i, n]
+        s = 0.0
+        for j in range(n):
+            s += T[i, j] * T[i, j]
+        lengths[passive[i]] = np.sqrt(s)
+    for i in range(n):
+        o = motors[i] if i < nu else nv + i - nu
+        row, source = full[o], X[i]
+        for j in range(d + 1):
+            row[j] = source[j]
+        lengths[o] = 1.0
+    for i in range(nu):
+        o = motors[i]
+        for j in range(nv):
+            share[j] = M[o, j]
+        for c in range(nf):
+            share[nv + c] = -mass * Jc[c, o]
+        total(torques[i], share, full, nv + nf, d + 1)
+        torques[i, 0] += h[o]
+    return d

@@ -9,32 +9,26 @@ Importing this module imports numba.
 
 from __future__ import annotations
 
-import numpy as np
-
-from ..hierarchy.jit import entry, inner, outlined
-from ..hierarchy.lanes import total
+from ..hierarchy.jit import entry, inner
+from .compiled_aims import BIAS, MOTION, STRICT, WISH
 from .compiled_contacts import (
     AT,
-    BIAS,
     BILATERAL,
     FORCED,
-    MOTION,
     PUSHES,
     ROLE,
     SHARE,
     SHARED,
     SIZE,
-    STRICT,
     UNILATERAL,
-    WISH,
     contact_point,
     force_rows,
     friction_rows,
     normal_rows,
 )
-from .compiled_elements import most_acceleration
 from .compiled_frames import FRAME, ORIGIN, SPEED, frame, motions, point_jacobian
-from .compiled_maps import cholesky, combine, copy, hide, null_space, stride, substitute
+from .compiled_limits import bound_rows, other_rows, torque_rows
+from .compiled_maps import combine, copy, maps, stride
 from .compiled_tasks import BIAS as DRIFT
 from .compiled_tasks import (
     COM,
@@ -109,100 +103,6 @@ def carve(W, nv, nu, nf):  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-@outlined(
-    "i8(f8[:,::1], f8[::1], f8[:,::1], f8[:,::1], i8[::1], i8[::1], f8, f8, b1, f8[:,::1], f8[:,::1], f8[:,::1], "
-    "f8[::1], f8[::1], i8[::1])"
-)
-def maps(  # type: ignore[no-untyped-def]
-    M, h, Jc, aims, motors, passive, mass, tolerance, reduced, L, full, torques, lengths, W, order
-):  # fmt: skip
-    """Accelerations, forces per mass and torques over the unknowns; how many these are, or -1 if M is singular."""
-    nv, nu, nf = h.shape[0], motors.shape[0], Jc.shape[0]
-    n, free, S = nu + nf, nv - nu, full.shape[1]
-    at = 0
-    T = W[at : at + free * S].reshape(free, S)
-    at += free * S
-    X = W[at : at + n * S].reshape(n, S)
-    at += n * S
-    E = W[at : at + n * S].reshape(n, S)
-    at += n * S
-    V = W[at : at + nf * S].reshape(nf, S)
-    at += nf * S
-    row = W[at : at + S]
-    at += S
-    share = W[at : at + nv + nf + free + S]
-    at += nv + nf + free + S
-    e = W[at : at + nf]
-    at += nf
-    spare = W[at : at + 3 * (S + nf)].reshape(3, S + nf)
-    # Accelerations without a motor over (a_A, f / m, 1).
-    for i in range(free):
-        o = passive[i]
-        for j in range(free):
-            L[i, j] = M[o, passive[j]]
-        for j in range(nu):
-            T[i, j] = -M[o, motors[j]]
-        for j in range(nf):
-            T[i, nu + j] = mass * Jc[j, o]
-        T[i, n] = -h[o]
-        for j in range(n + 1, S):
-            T[i, j] = 0.0
-    if not cholesky(L):
-        return -1
-    substitute(L, T, n + 1, share)
-    # What contacts leave free.
-    d = n
-    if reduced:
-        r = 0
-        for c in range(nf):
-            if aims[STRICT, c] == 0.0:
-                continue
-            if aims[STRICT, c] == MOTION:
-                for i in range(free):
-                    share[i] = Jc[c, passive[i]]
-                total(row, share, T, free, n + 1)
-                e[r] = aims[WISH, c] - aims[BIAS, c] - row[n]
-                for j in range(nu):
-                    row[j] += Jc[c, motors[j]]
-            else:
-                for j in range(n):
-                    row[j] = 0.0
-                row[nu + c] = 1.0
-                e[r] = aims[WISH, c] / mass
-            for j in range(n):
-                E[j, r] = row[j]
-            r += 1
-        d = null_space(r, n, tolerance, E, e, X, V, spare, order)
-    else:
-        for i in range(n):
-            for j in range(n + 1):
-                X[i, j] = 0.0
-            X[i, 1 + i] = 1.0
-    for i in range(free):
-        row = full[passive[i]]
-        total(row, T[i], X, n, d + 1)
-        row[0] += T[i, n]
-        s = 0.0
-        for j in range(n):
-            s += T[i, j] * T[i, j]
-        lengths[passive[i]] = np.sqrt(s)
-    for i in range(n):
-        o = motors[i] if i < nu else nv + i - nu
-        row, source = full[o], X[i]
-        for j in range(d + 1):
-            row[j] = source[j]
-        lengths[o] = 1.0
-    for i in range(nu):
-        o = motors[i]
-        for j in range(nv):
-            share[j] = M[o, j]
-        for c in range(nf):
-            share[nv + c] = -mass * Jc[c, o]
-        total(torques[i], share, full, nv + nf, d + 1)
-        torques[i, 0] += h[o]
-    return d
-
-
 @inner
 def given(program, numbers, contacts):  # type: ignore[no-untyped-def]
     """Whether every task that acts has a reference."""
@@ -212,55 +112,6 @@ def given(program, numbers, contacts):  # type: ignore[no-untyped-def]
             if code != FOOT or k < 0 or contacts[k, SHARE] < 1.0:
                 return False
     return True
-
-
-@inner
-def torque_length(o, M, lengths, Jc, mass):  # type: ignore[no-untyped-def]
-    """How long the row of a torque is over all unknowns."""
-    length = 0.0
-    for j in range(M.shape[0]):
-        length += abs(M[o, j]) * lengths[j]
-    for c in range(Jc.shape[0]):
-        length += mass * abs(Jc[c, o])
-    return length
-
-
-@inner
-def torque_rows(p, z, rate, before, scale, torques, M, lengths, Jc, mass, motors, d, hidden, C, lower, upper):  # type: ignore[no-untyped-def]
-    """Limits of torques, or of their change since the tick `before`."""
-    for i in range(motors.shape[0]):
-        bound, middle = z[i], 0.0
-        if rate > 0.0:
-            bound *= rate
-            middle = before[i]
-        elif not bound < 1e17:
-            continue
-        if p < C.shape[0]:
-            length = torque_length(motors[i], M, lengths, Jc, mass) if hidden else 0.0
-            s = copy(torques[i], length, d, scale, hidden, C[p])
-            lower[p] = scale * (middle - bound) - s
-            upper[p] = scale * (middle + bound) - s
-        p += 1
-    return p
-
-
-@inner
-def bound_rows(p, z, entries, motors, q, v, scale, full, d, hidden, C, lower, upper):  # type: ignore[no-untyped-def]
-    """Joint bounds; z: horizon, recovery, viability, then per joint lower, upper, fastest, most."""
-    nu = motors.shape[0]
-    for i in range(nu):
-        if p < C.shape[0]:
-            angle, rate, a, fastest = q[entries[i]], v[motors[i]], z[3 + 3 * nu + i], z[3 + 2 * nu + i]
-            high = most_acceleration(z[3 + nu + i] - angle, rate, fastest, a, z[0], z[1], z[2])
-            low = -most_acceleration(angle - z[3 + i], -rate, fastest, a, z[0], z[1], z[2])
-            if low > high:
-                low = min(max(-rate / z[0], -a), a)
-                high = low
-            s = copy(full[motors[i]], 1.0, d, scale, hidden, C[p])
-            lower[p] = scale * low - s
-            upper[p] = scale * high - s
-        p += 1
-    return p
 
 
 @entry
@@ -500,49 +351,3 @@ def centre(z, constants, placed, M, h, com, com_JT, extra, v, J, found):  # type
             s += a * v[j]
         found[VELOCITY, i] = s
         found[DRIFT, i] = x * h[0] + y * h[1] + w * h[2] + constants[GRAVITY + i]
-
-
-@inner
-def other_rows(  # type: ignore[no-untyped-def]
-    m, p, level, others, full, torques, lengths, M, Jc, motors, mass, d, hidden, A, b, C, lower, upper
-):  # fmt: skip
-    """Rows that elements have given themselves."""
-    nv, nf, nu = M.shape[0], Jc.shape[0], motors.shape[0]
-    for i in range(others.shape[0]):
-        z = others[i]
-        if z[0] != level:
-            continue
-        equal = z[1] == z[2]
-        if (equal and m < A.shape[0]) or (not equal and p < C.shape[0]):
-            row, f = A[m] if equal else C[p], z[3]
-            s, length, square = 0.0, 0.0, 0.0
-            for j in range(d):
-                row[j] = 0.0
-            for c in range(nv + nf + nu):
-                a = f * z[4 + c]
-                if a == 0.0:
-                    continue
-                source = full[c] if c < nv + nf else torques[c - nv - nf]
-                if nv <= c < nv + nf:
-                    a *= mass
-                for j in range(d):
-                    row[j] += a * source[1 + j]
-                s += a * source[0]
-                if c < nv + nf:
-                    length += abs(a) * lengths[c]
-                else:
-                    length += abs(a) * torque_length(motors[c - nv - nf], M, lengths, Jc, mass)
-            if hidden:
-                for j in range(d):
-                    square += row[j] * row[j]
-                row[d] = hide(length, square)
-            if equal:
-                b[m] = f * z[1] - s
-            else:
-                lower[p] = f * z[1] - s
-                upper[p] = f * z[2] - s
-        if equal:
-            m += 1
-        else:
-            p += 1
-    return m, p

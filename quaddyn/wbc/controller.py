@@ -32,7 +32,8 @@ from ..urdf.tree import Array
 from .command import Command
 from .constraints import Constraint, ContactMotion, FrictionPyramid, NormalForce, TorqueLimits
 from .contacts import ContactFrame, ContactSettings, Switch, place
-from .dense import Answer, DenseTick
+from .dense import DenseTick
+from .dense_answer import Answer
 from .elimination import Elimination
 from .fast import FastTick
 from .forces import ForceTask, Snapshot

@@ -18,6 +18,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .constraints import Constraint, ContactMotion, FrictionPyramid, NormalForce, TorqueLimits, TorqueRate
 from .contacts import ContactSettings, Switch
+from .dense_answer import HEAD, Answer
 from .forces import ForceTask
 from .joint_bounds import JointBounds
 from .motion import (
@@ -42,9 +43,6 @@ KEPT = 1e-9
 
 #: KKT residual up to which an answer stands; beyond it a warm start is taken back first.
 VERIFIED = 1e-9
-
-#: What precedes torques, accelerations and forces in a compiled answer: the violation of level 0.
-HEAD = 1
 
 FRAMED = (FramePositionTask, FootTask, FrameOrientationTask, FrameTask)
 POSTURES = (PostureTask, JointAccelerationTask)
@@ -80,58 +78,6 @@ class Shape:
         ms, ps = numbers[1:].reshape(2, -1)
         sizes = list(zip(np.diff(ms).tolist(), np.diff(ps).tolist(), strict=True))
         return Shape(numbers.copy(), HierarchySolver(max(1, int(numbers[0])), sizes), int(numbers[0]))
-
-
-class Answer:
-    """What came of a tick.
-
-    Attributes:
-        numbers: the violation of level 0, torques (nu,), accelerations (nv,), forces (nf,) of the contacts there are.
-        violation, kkt: the certificate.
-        columns: of each contact's force.
-        nu: number of torques.
-        solver: ranks of the levels as the solver found them.
-        solved: rank of what was solved beforehand, on level 0.
-    """
-
-    __slots__ = ("columns", "kkt", "nu", "numbers", "solved", "solver", "violation")
-
-    def __init__(
-        self, numbers: Array, kkt: float, columns: Mapping[str, slice], nu: int, solver: Array, solved: int
-    ) -> None:
-        self.numbers, self.violation, self.kkt = numbers, float(numbers[0]), kkt
-        self.columns, self.nu, self.solver, self.solved = columns, nu, solver, solved
-
-    @property
-    def tau(self) -> Array:
-        """(nu,) [N m]."""
-        return self.numbers[HEAD : HEAD + self.nu]
-
-    @property
-    def acceleration(self) -> Array:
-        """(nv,) [m/s^2, rad/s^2]."""
-        return self.numbers[HEAD + self.nu : len(self.numbers) - self._nf]
-
-    @property
-    def stacked(self) -> Array:
-        """(nf,) forces one after the other [N, N m]."""
-        return self.numbers[len(self.numbers) - self._nf :]
-
-    @property
-    def forces(self) -> dict[str, Array]:
-        """By contact."""
-        stacked = self.stacked
-        return {name: stacked[where] for name, where in self.columns.items()}
-
-    @property
-    def ranks(self) -> tuple[int, ...]:
-        """Per level."""
-        first, *rest = map(int, self.solver)
-        return (first + self.solved, *rest)
-
-    @property
-    def _nf(self) -> int:
-        return max((where.stop for where in self.columns.values()), default=0)
 
 
 class DenseTick:

@@ -22,6 +22,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import dense, fast
 from .command import Command, Details, Status
+from .dense_answer import Answer
 from .elimination import Elimination
 from .problem import Group, Problem, Stack
 from .solving import VIOLATION, Memory, Outcome, Solver
@@ -167,9 +168,7 @@ class DenseCommand(Command):
 
     __slots__ = ("_answer", "_context", "_forces", "_status")
 
-    def __init__(
-        self, answer: dense.Answer, robot: Robot, plain: Callable[[], Any], mass: float, solver: Solver
-    ) -> None:
+    def __init__(self, answer: Answer, robot: Robot, plain: Callable[[], Any], mass: float, solver: Solver) -> None:
         self.tau = answer.tau
         self._answer = answer
         self._context = robot, plain, mass, solver
