@@ -240,10 +240,13 @@ class WholeBodyController:
         HierarchySolver(1, [(1, 1)]).solve()
         if self._fast_wanted:
             self._make_fast()
+        state = Dynamics(self.robot).update(self.robot.q_home, np.zeros(self.robot.nv))
         if self._fast is not None:
-            state = Dynamics(self.robot).update(self.robot.q_home, np.zeros(self.robot.nv))
             self._fast.solve(state, state.motion(), None)
             self._fast.forget()
+        if self._matrices is None:  # where the fast path has no answer, it is asked in the middle of a loop
+            self._matrices = self._make_dense()
+        self._matrices.rehearse(state)
         took = time.perf_counter() - start
         if not quiet:
             print(f"{took:.1f} s", file=sys.stderr, flush=True)

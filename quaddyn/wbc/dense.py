@@ -317,6 +317,14 @@ class DenseTick:
         for shape in self._shapes.values():
             shape.solver.forget()
 
+    def rehearse(self, state: State) -> None:
+        """One tick that leaves nothing behind but compiled code."""
+        self._write_contacts()
+        self._extra[self._core.ANYWAY] = 1.0
+        self._q[:], self._v[:], _, _ = state.motion()
+        self._run(state, False, lambda _: None)
+        self.forget()
+
     def solve(
         self,
         state: State,
