@@ -143,6 +143,7 @@ def test_bad_travels_are_refused_by_name() -> None:
         with pytest.raises(qd.ArgumentError, match="push"):
             Push.parse(text)
     assert not can_travel(qd.load("ur5")) and not can_travel(qd.load("go2", root="planar"))
+    assert can_travel(robot) and not can_travel(qd.load("solo8"))  # legs of two joints cannot catch a sideways fall
 
 
 def test_keys_ask_for_a_velocity_and_none_for_none() -> None:

@@ -337,6 +337,22 @@ def test_who_has_fallen_only_damps_until_told_to_rise() -> None:
     assert command.mode is Mode.STANDING
 
 
+def test_no_torque_is_beyond_the_motors_limits_even_where_nothing_helps() -> None:
+    """Whole-body control violates its limits least where they contradict each other; motors are not asked to."""
+    robot = robot_of("go2")
+    cut = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
+        controller.compute(dynamics.update(np.array(robot.q_home), np.zeros(robot.nv)))
+        v = rng.standard_normal(robot.nv) * np.r_[np.full(6, 3.0), np.full(robot.nu, 300.0)]
+        command = controller.compute(dynamics.update(np.array(robot.q_home), v))
+        assert (np.abs(command.tau) <= robot.effort_limits).all()
+        assert command.whole_body is not None
+        cut += bool((np.abs(command.whole_body.tau) > 1.01 * robot.effort_limits).any())
+    assert cut > 3
+
+
 def test_two_runs_agree_bit_for_bit() -> None:
     robot = robot_of("solo12")
     ends = []

@@ -80,7 +80,8 @@ def demo(
 ) -> None:
     """Stand up, trot and stop on torques computed by this package; the viewer shows it, a table proves it.
 
-    A robot that is no quadruped on a free root squats, or swings its joints.  Exit code 0 only if every check holds.
+    A robot that is no quadruped on a free root, or cannot step aside, squats, or swings its joints.  Exit code 0 only
+    if every check holds.
     """
     from .. import demo as main_job
     from ..agreement import cross_check
@@ -100,7 +101,7 @@ def demo(
     elif gait is not None and gait not in GAITS:
         raise UnknownNameError("gait", gait, (*GAITS, "squat", "swing"))
     if not walks and (velocity is not None or push or drive or plant != "embedded"):
-        raise ArgumentError("--velocity, --push, --drive and --plant go with a quadruped's gait")
+        raise ArgumentError("--velocity, --push, --drive and --plant go with a quadruped's gait; name one with --gait")
     if drive and headless:
         raise ArgumentError("--drive takes the keys of the live page, which --headless leaves out")
     if seconds is None:

@@ -65,8 +65,8 @@ class Push(NamedTuple):
 
 
 def can_travel(robot: Robot) -> bool:
-    """Whether a robot is one that `travel` takes."""
-    return robot.root == "free" and set(robot.feet) == set(FEET)
+    """Whether a robot is one that trots: a quadruped on a free root that can step aside to keep its balance."""
+    return robot.root == "free" and set(robot.feet) == set(FEET) and Proportions.of(robot).sideways
 
 
 def crouched(robot: Robot, share: float) -> Array:

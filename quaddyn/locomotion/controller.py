@@ -14,7 +14,7 @@ from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import number, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from ..wbc import Command, WholeBodyController
+from ..wbc import Command, TorqueLimits, WholeBodyController
 from .course import Course, Preview, commanded_velocity
 from .footwork import INWARDS, Footwork
 from .gait import LOADING, Clock, Gait, gait_named
@@ -50,7 +50,7 @@ class LocomotionCommand:
     """What is asked of the motors, and why.
 
     Attributes:
-        tau: (nu,) torques of the actuated joints [N m].
+        tau: (nu,) torques of the actuated joints, cut at the motors' limits [N m].
         mode: what the robot is doing.
         contacts: the feet that are to carry.
         whole_body: the whole-body controller's command with its certificate; None when fallen.
@@ -143,6 +143,8 @@ class LocomotionController:
             tasks[foot].gains((FOOT_RATE / unit) ** 2)
         self._tasks = tasks
         self._reach = float(np.hypot(*np.abs(p.stance).max(axis=0)))
+        own = [item.limits for item in tasks.values() if isinstance(item, TorqueLimits)]
+        self._limits = own[0] if own else robot.effort_limits
         self._damping = JointPD(robot, dt=self.dt).kd
         self._base = robot.bodies[0].name
         self._preview = Preview(p)
@@ -249,7 +251,7 @@ class LocomotionController:
         command = self.whole_body.compute(state, carrying)
         flying = {FEET[i]: swing for i, swing in swings.items()}
         return LocomotionCommand(
-            command.tau,
+            self._within_limits(command.tau),
             self.mode,
             carrying,
             command,
@@ -258,6 +260,10 @@ class LocomotionController:
             bool((within != wanted).any()),
             flying,
         )
+
+    def _within_limits(self, tau: Array) -> Array:
+        """Cut at the motors' limits, which an infeasible tick of whole-body control may violate."""
+        return np.minimum(np.maximum(tau, -self._limits), self._limits)
 
     # -- parts of a tick -----------------------------------------------------------------------------------------
     def _begin(self, com: tuple[float, float, float], velocity: tuple[float, float], yaw: float, feet: Array) -> None:
@@ -285,8 +291,7 @@ class LocomotionController:
     def _fall(self, state: State) -> LocomotionCommand:
         """Nothing but damping, which takes the violence out of a fall."""
         self.mode = Mode.FALLEN
-        limits = self.robot.effort_limits
-        tau = np.minimum(np.maximum(-self._damping * state.v[self.robot.actuated_index], -limits), limits)
+        tau = self._within_limits(-self._damping * state.v[self.robot.actuated_index])
         return LocomotionCommand(tau, self.mode, (), None, self.course.position.copy(), np.zeros(3), False, {})
 
     def reach(self, velocity: Sequence[float] | Array) -> Array:
