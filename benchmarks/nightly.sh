@@ -17,3 +17,4 @@ python=${PYTHON:-.venv/bin/python}
 "$python" benchmarks/locomotion.py --trials 100 --check
 "$python" benchmarks/locomotion.py --endurance 600 --check
 "$python" benchmarks/locomotion.py --cost --check
+QUADDYN_SLOW=1 "$python" -m pytest tests/test_wbc_cache.py

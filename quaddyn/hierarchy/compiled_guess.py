@@ -11,6 +11,7 @@ from .compiled_nearest import nearest, triangle
 from .compiled_rows import gather, project, values
 from .compiled_work import (
     ALONG,
+    CLEN,
     CT,
     CZ,
     EQUAL,
@@ -37,6 +38,8 @@ from .lanes import blend
 
 #: Weight of a level against the one above it.
 FAINT = 1e-3
+#: Share of a row's length that counts as none of it.
+DECIDED = 1e-10
 
 
 @outlined(f"b1(i8, i8, {PROBLEM}, f8[::1], {WORK})")
@@ -73,6 +76,14 @@ def normals(first, K, n, q, P, stats, B, U, N):  # type: ignore[no-untyped-def]
     """G in CZ with ``C Q = G W``, blocks of W from the last to the first."""
     W, Cz, less = B[WW], B[CZ], U[ALONG]
     project(B[CT], P, n, B[QQ], q, Cz)
+    for i in range(P):
+        # A limit that the levels above have decided has rounding for a normal: no step changes it.
+        s = 0.0
+        for j in range(n - q):
+            s += Cz[j, i] * Cz[j, i]
+        if s <= (DECIDED * U[CLEN, i]) ** 2:
+            for j in range(n - q):
+                Cz[j, i] = 0.0
     top = n - q
     for k in range(K, first - 1, -1):
         r = int(stats[RANKS + k])

@@ -293,10 +293,15 @@ def level(  # type: ignore[no-untyped-def]
             stats[ENDED] = 0.0
             if found:
                 return 0
-    s = 0.0
     for j in range(d):
-        s += z[j] * z[j]
-    size = size + np.sqrt(s)
+        a = z[j]
+        basis = B[QQ, q + j]
+        for i in range(n):
+            x[i] += a * basis[i]
+    s = 0.0
+    for i in range(n):
+        s += x[i] * x[i]
+    size = max(reach, np.sqrt(s))
     rows, bounds = (CE, YE) if even else (CZ, Y0)
     lo, hi, clen = U[bounds + 1], U[bounds + 2], U[bounds + 3]
     scale = gradient_scale(m, U[TARGET], U[MLEN], P, role, sides, lo, hi, clen, size)
@@ -305,11 +310,6 @@ def level(  # type: ignore[no-untyped-def]
         values(d, P, B[CZ], U[Y0], z, U[END])
     stats[RANKS + K + 1 + k] = kkt
     stats[WORST] = max(stats[WORST], kkt)
-    for j in range(d):
-        a = z[j]
-        basis = B[QQ, q + j]
-        for i in range(n):
-            x[i] += a * basis[i]
     if damping > 0.0:
         m -= n
     return leave(n, q, m, P, tolerance, size, scale, sides, multipliers, B, U, N)

@@ -1,0 +1,80 @@
+"""Hierarchies made to fail: odd units, many levels, contradictions, memories of other problems."""
+
+from __future__ import annotations
+
+import hierarchy_problems as hp
+import numpy as np
+import pytest
+
+from quaddyn.hierarchy import HierarchySolver, Level, SolverPool, solve
+
+
+def both(levels: list[Level]) -> list[np.ndarray]:
+    """x of the plain and of the compiled solver, verified."""
+    answers = [solve(levels), SolverPool().solve(levels)]
+    for answer in answers:
+        assert answer.verified and np.isfinite(answer.x).all()
+    size = 1.0 + np.abs(answers[0].x).max()
+    np.testing.assert_allclose(answers[1].x, answers[0].x, atol=1e-8 * size)
+    return [answer.x for answer in answers]
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e-3, 1e3, 1e6])
+@pytest.mark.parametrize("kind", ["generic", "conflicting", "degenerate", "cones"])
+def test_units_of_rows_and_unknowns_do_not_matter(kind: str, unit: float) -> None:
+    rng = np.random.default_rng([3, hp.KINDS.index(kind)])
+    for _ in range(4):
+        levels = hp.problem(kind, rng)
+        x = solve(levels).x
+        rows = [
+            Level(unit * v.A, unit * v.b, weights=v.weights, C=unit * v.C, lower=unit * v.lower, upper=unit * v.upper)
+            for v in levels
+        ]
+        unknowns = [
+            Level(v.A / unit, v.b, weights=v.weights, C=v.C / unit, lower=v.lower, upper=v.upper) for v in levels
+        ]
+        for scaled, factor in ((rows, 1.0), (unknowns, unit)):
+            for y in both(scaled) if factor == 1.0 else [s(scaled).x for s in (solve, SolverPool().solve)]:
+                np.testing.assert_allclose(y / factor, x, atol=1e-7 * (1.0 + np.abs(x).max()))
+
+
+def test_forty_levels() -> None:
+    rng = np.random.default_rng(4)
+    A, b = rng.normal(size=(40, 20)), rng.normal(size=40)
+    limits = Level(C=np.eye(20), lower=np.full(20, -1.0), upper=np.full(20, 1.0))
+    for x in both([limits, *(Level(A[k : k + 1], b[k : k + 1]) for k in range(39))]):
+        assert np.abs(x).max() <= 1.0 + 1e-12
+        assert abs(A[0] @ x - b[0]) < 1e-10
+
+
+def test_one_unknown_no_rows_contradictions_and_bounds_without_end() -> None:
+    for x in both([Level([[2.0], [2.0]], [2.0, 4.0]), Level([[1.0]], [9.0])]):
+        np.testing.assert_allclose(x, [1.5], atol=1e-14)
+    free = Level(C=[[1.0]], lower=[-np.inf], upper=[np.inf])
+    for x in both([free, Level(np.zeros((0, 1)), []), Level([[1e-6]], [1e-6])]):
+        np.testing.assert_allclose(x, [1.0], atol=1e-12)
+    for x in both([Level(C=[[1.0]], lower=[3.0], upper=[-1.0]), free]):
+        np.testing.assert_allclose(x, [1.0], atol=1e-14)
+    same = Level(np.ones((30, 2)), np.arange(30.0), C=np.ones((30, 2)), upper=np.full(30, 5.0))
+    for x in both([same, Level([[1.0, -1.0]], [2.0])]):
+        assert x[0] - x[1] == pytest.approx(2.0)
+        # half of the squares pulls to 14.5, thirty limits hold at 5
+        total = (14.5 + 5.0) / 2.0
+        assert x.sum() == pytest.approx(total)
+
+
+def test_a_memory_of_another_problem_changes_nothing() -> None:
+    rng = np.random.default_rng(5)
+    solver = HierarchySolver(8, [(2, 12), (4, 6), (8, 0)])
+    for _ in range(60):
+        levels = []
+        for m, p in ((2, 12), (4, 6), (8, 0)):
+            scale = 10.0 ** rng.integers(-2, 3)
+            C = np.round(rng.normal(size=(p, 8)), 1)
+            lower = -scale * rng.random(p) * (rng.random(p) < 0.7)
+            levels.append(Level(rng.normal(size=(m, 8)), scale * rng.normal(size=m), C=C, lower=lower))
+        solver.load(levels)
+        warm = solver.solve()
+        cold = solve(levels)
+        assert warm.verified and cold.verified
+        np.testing.assert_allclose(warm.x, cold.x, atol=1e-8 * (1.0 + np.abs(cold.x).max()))
