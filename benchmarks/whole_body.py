@@ -1,6 +1,6 @@
 """Whole-body control over thousands of random ticks, and across made and broken contacts.
 
-    python benchmarks/whole_body.py            # 20,000 ticks each of Go2, Solo12 and ANYmal C
+    python benchmarks/whole_body.py            # 20,000 ticks each of five robots
     python benchmarks/whole_body.py --check    # exit code 1 if a bar is missed
 
 Ticks go through every set of contacts in turn, calm, saturated and hard; each answer is judged by optimality conditions
@@ -23,7 +23,7 @@ from wbc_states import judge
 
 import quaddyn as qd
 
-ROBOTS = ("go2", "solo12", "anymal_c")
+ROBOTS = ("go2", "solo12", "anymal_c", "hyq", "b1")
 WALKERS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
 
 
