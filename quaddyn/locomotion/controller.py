@@ -143,6 +143,7 @@ class LocomotionController:
             tasks[foot].gains((FOOT_RATE / unit) ** 2)
         self._tasks = tasks
         self._reach = float(np.hypot(*np.abs(p.stance).max(axis=0)))
+        self._half_width = float(np.abs(p.stance[:, 1]).min())
         own = [item.limits for item in tasks.values() if isinstance(item, TorqueLimits)]
         self._limits = own[0] if own else robot.effort_limits
         self._damping = JointPD(robot, dt=self.dt).kd
@@ -321,7 +322,7 @@ class LocomotionController:
             y = turn = 0.0
         stance, swing = gait.duty * gait.period * p.time, (1.0 - gait.duty) * gait.period * p.time
         stride = min(gait.stride, SWIFTNESS * p.joint_speed * swing) * p.length
-        inwards = 2.0 * INWARDS * gait.spread[1] * float(np.abs(p.stance[:, 1]).min())
+        inwards = 2.0 * INWARDS * gait.spread[1] * self._half_width
         speed = math.hypot(x, y) + abs(turn) * self._reach
         cut = min(1.0, stride / stance / max(speed, 1e-9), inwards / stance / max(abs(y), 1e-9))
         return np.asarray(cut * np.array([x, y, turn]))

@@ -55,8 +55,12 @@ class Course:
 
     def advance(self, dt: float) -> None:
         """Let `dt` pass [s]."""
-        way, yaw = self.ahead(np.asarray(dt))
-        self.position, self.yaw = way, float(yaw)
+        x, y, rate = self.velocity.tolist()
+        half = 0.5 * rate * dt
+        reach = dt * math.sin(half) / half if abs(half) > 1e-9 else dt  # the chord, see `ahead`
+        c, s = math.cos(self.yaw + half) * reach, math.sin(self.yaw + half) * reach
+        self.position = self.position + np.array([x * c - y * s, x * s + y * c])
+        self.yaw += 2.0 * half
 
     def ahead(self, times: Array) -> tuple[Array, Array]:
         """Position (..., 2) and yaw (...) after `times` (...) [s] of the present command: an arc of a circle.

@@ -41,9 +41,10 @@ class GroundPlane:
 
     def height(self, x: float, y: float) -> float:
         """Of the plane at a point (x, y) [m]."""
-        p = self.points
-        mx, my, mz = (0.25 * (p[0] + p[1] + p[2] + p[3])).tolist()
-        return float(mz + self.slope[0] * (x - mx) + self.slope[1] * (y - my))
+        (ax, ay, az), (bx, by, bz), (cx, cy, cz), (dx, dy, dz) = self.points.tolist()
+        mx, my, mz = 0.25 * (ax + bx + cx + dx), 0.25 * (ay + by + cy + dy), 0.25 * (az + bz + cz + dz)
+        slope_x, slope_y = self.slope.tolist()
+        return float(mz + slope_x * (x - mx) + slope_y * (y - my))
 
     @property
     def tilt(self) -> Array:

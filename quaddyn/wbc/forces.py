@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -88,7 +89,7 @@ class ForceTask:
             if self.contacts is not None and name not in self.contacts:
                 raise UnknownNameError(f"contact of {self.name!r}", name, self.contacts)
             force = np.array(value, dtype=np.float64)
-            if force.shape not in ((3,), (6,)) or not np.isfinite(force.sum()):
+            if force.shape not in ((3,), (6,)) or not math.isfinite(np.vdot(force, force)):
                 raise ArgumentError(f"{self.name}.reference[{name!r}]: expected (3,) or (6,) finite, got {value}")
             wanted[name] = force
         self._wanted = wanted

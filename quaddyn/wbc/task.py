@@ -6,6 +6,7 @@ lie in one flat float64 `block` (see `LAYOUT`), so that compiled code can read t
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
@@ -163,8 +164,8 @@ class Task(ABC):
 
     def _write(self, what: str, place: Array, value: object) -> None:
         given = np.asarray(value, dtype=np.float64)
-        # one look: a sum is finite only if every entry is (overflow aside, which is refused too)
-        if given.shape != place.shape or not np.isfinite(given.sum()):
+        # one look: the sum of squares is finite only if every entry is (overflow aside, which is refused too)
+        if given.shape != place.shape or not math.isfinite(np.vdot(given, given)):
             raise ArgumentError(
                 f"{self.name}.reference: {what}: expected {place.shape[0]} finite numbers, got {np.array2string(given)}"
             )
