@@ -27,7 +27,7 @@ from .elimination import Elimination
 from .problem import Group, Problem, Stack
 from .solving import VIOLATION, Memory, Outcome, Solver
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
