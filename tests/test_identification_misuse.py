@@ -193,4 +193,10 @@ def test_extent_sees_speeds_and_torques_too(arm: qd.Robot, data: Samples) -> Non
 @pytest.mark.parametrize("options", (["--period", "1e9"], ["--rate", "1e12"], ["--rate", "inf"]))
 def test_motions_of_too_many_samples_are_refused(tmp_path: Path, options: list[str]) -> None:
     done = RUNNER.invoke(app, ["excite", "ur5", "--out", str(tmp_path / "e.csv"), *options])
+    assert done.exit_code == 2 and options[0] in done.output and not (tmp_path / "e.csv").exists()
+
+
+def test_a_long_motion_at_a_high_rate_is_refused(tmp_path: Path) -> None:
+    options = ["--period", "3600", "--rate", "1e5"]
+    done = RUNNER.invoke(app, ["excite", "ur5", "--out", str(tmp_path / "e.csv"), *options])
     assert isinstance(done.exception, qd.ArgumentError) and "--period, --rate" in str(done.exception)

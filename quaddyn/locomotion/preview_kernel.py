@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
+from ..hierarchy.jit import jit
 from ..urdf.tree import Array
 
 
-@numba.njit(cache=True)
+@jit
 def foothold(
     time: float, foot: int, x: float, y: float, yaw: float, velocity: Array, stance: Array
 ) -> tuple[float, float]:
@@ -26,7 +26,7 @@ def foothold(
     return x + c * stance[foot, 0] - s * stance[foot, 1], y + s * stance[foot, 0] + c * stance[foot, 1]
 
 
-@numba.njit(cache=True)
+@jit
 def aim(
     phase: float,
     period: float,
