@@ -121,6 +121,9 @@ def test_codegen_writes_files_with_headers(tmp_path: Path) -> None:
     assert "mul" in result.output and "void solo_rnea(" in (tmp_path / "c" / "solo_rnea.h").read_text()
     assert CliRunner().invoke(app, ["codegen", "solo8", "--what", "nonsense"]).exit_code != 0
     assert CliRunner().invoke(app, ["codegen", "ur5", "--what", "frame_drift"]).exit_code != 0
+    (tmp_path / "file").touch()
+    taken = CliRunner().invoke(app, ["codegen", "ur5", "--out", str(tmp_path / "file")])
+    assert taken.exit_code == 2 and "'--out'" in taken.output
     unread = CliRunner().invoke(app, ["codegen", "solo8", "--frame", "FL", "--out", str(tmp_path / "none")])
     assert unread.exit_code != 0 and not (tmp_path / "none").exists()  # no operation is about a frame
 

@@ -439,6 +439,14 @@ def test_standing_up_takes_back_lying_down() -> None:
     assert controller.mode is Mode.STANDING
 
 
+def test_told_to_lie_down_before_the_first_tick_it_does() -> None:
+    robot = robot_of("solo12")
+    plant, controller = plant_of("embedded", robot), LocomotionController(robot, dt=DT)
+    controller.lie_down()
+    drive(plant, controller, 0.05)
+    assert controller.mode is Mode.LOWERING
+
+
 # -- ground --------------------------------------------------------------------------------------------------------
 def test_the_ground_is_the_plane_through_the_feet() -> None:
     rng = np.random.default_rng(0)

@@ -19,7 +19,7 @@ def codegen(
     what: Annotated[str, typer.Option(help="operations, separated by commas: rnea, nle, gravity, crba, aba, ...")] = (
         "rnea"
     ),
-    out: Annotated[Path, typer.Option(help="folder to write to; made if it is missing")] = Path(),
+    out: Annotated[Path, typer.Option(help="folder to write to; made if it is missing", file_okay=False)] = Path(),
     frame: Annotated[list[str] | None, typer.Option(help="for operations about a frame; repeatable")] = None,
     force: Annotated[list[str] | None, typer.Option(help="frame at which a force acts; repeatable")] = None,
     single: Annotated[bool, typer.Option("--float", help="float instead of double")] = False,

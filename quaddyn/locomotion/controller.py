@@ -180,7 +180,7 @@ class LocomotionController:
 
     def lie_down(self) -> None:
         """Stop, and sink to a crouch at half the height, which the legs go on holding: only feet touch the ground."""
-        if self.ground is not None and self.mode not in (Mode.FALLEN, Mode.LYING):
+        if self.ground is None or self.mode not in (Mode.FALLEN, Mode.LYING):
             self._lie = True
 
     # -- one tick ------------------------------------------------------------------------------------------------
@@ -276,7 +276,6 @@ class LocomotionController:
         self.clock = Clock(self._gait if self._gait.moves else "trot", p.time)
         self._footwork = Footwork(p)
         self._filtered = velocity
-        self._lie = False
         height = com[2] - self.ground.height(com[0], com[1])
         low = height < LOW_HEIGHT * p.height
         self._trunk: Trunk = Trunk(p, self._tasks, self.whole_body.friction, height if low else p.height)
