@@ -166,23 +166,6 @@ def hide(length, square):  # type: ignore[no-untyped-def]
     return np.sqrt(max(length * length - square, 0.0))
 
 
-@outlined("f8(f8[::1], i8, f8[:,::1], f8[::1], i8, f8, b1, f8[::1], f8[::1])")
-def combine(c, count, full, lengths, d, f, hidden, spare, to):  # type: ignore[no-untyped-def]
-    """``to = f c @ full`` over the unknowns, its hidden length after them if it has one; the constant, likewise."""
-    total(spare, c, full, count, d + 1)
-    s = 0.0
-    for j in range(d):
-        a = f * spare[1 + j]
-        to[j] = a
-        s += a * a
-    if hidden:
-        length = 0.0
-        for i in range(count):
-            length += abs(c[i]) * lengths[i]
-        to[d] = hide(f * length, s)
-    return f * spare[0]
-
-
 @outlined("f8(f8[::1], f8, i8, f8, b1, f8[::1])")
 def copy(source, length, d, f, hidden, to):  # type: ignore[no-untyped-def]
     """``to = f source`` over the unknowns, its hidden length after them if it has one; the constant, likewise."""
@@ -194,6 +177,17 @@ def copy(source, length, d, f, hidden, to):  # type: ignore[no-untyped-def]
     if hidden:
         to[d] = hide(f * length, s)
     return f * source[0]
+
+
+@outlined("f8(f8[::1], i8, f8[:,::1], f8[::1], i8, f8, b1, f8[::1], f8[::1])")
+def combine(c, count, full, lengths, d, f, hidden, spare, to):  # type: ignore[no-untyped-def]
+    """``to = f c @ full`` over the unknowns, its hidden length after them if it has one; the constant, likewise."""
+    total(spare, c, full, count, d + 1)
+    length = 0.0
+    if hidden:
+        for i in range(count):
+            length += abs(c[i]) * lengths[i]
+    return copy(spare, length, d, f, hidden, to)
 
 
 @outlined(

@@ -42,7 +42,7 @@ from .motion import ComTask, FootTask, FrameOrientationTask, PostureTask
 from .named import Named
 from .problem import Problem
 from .scales import scales
-from .solving import Solver
+from .solving import Memory, Solver
 from .task import Task
 from .tick import Rows, Tick
 from .tick_file import CompiledCommand, DenseCommand, TickRecord, decide, save
@@ -309,19 +309,8 @@ class WholeBodyController:
         elimination, problem, columns, shares = self._problem(self._tick(state))
         memory = self._solver.memory(problem)
         command = decide(elimination, problem, self._solver, columns)
-        self._record = TickRecord(
-            robot=self.robot.name,
-            tick=self._ticks,
-            joints=self.robot.actuated,
-            contacts=columns,
-            shares=shares,
-            q=state.q,
-            v=state.v,
-            elimination=elimination,
-            problem=problem,
-            memory=memory,
-            solver=self._solver,
-            command=command,
+        self._record = self._recorded(
+            command, (elimination, problem, columns, shares, state, self.numbers), self._ticks, memory=memory
         )
         return command
 
@@ -357,14 +346,14 @@ class WholeBodyController:
         assert fast is not None
         plain = self._plain(motion, fast.contacts, fast.shares)
         command = CompiledCommand(answer.copy(), self.robot, fast.shares, plain, self._scales.mass, self._solver)
-        self._record = partial(self._recorded, command, plain, fast.inputs, self._ticks)
+        self._record = partial(self._remade, command, plain, fast.inputs, self._ticks)
         return command
 
     def _decided(self, state: State, dense: DenseTick, answer: Answer) -> Command:
         """The tick that the compiled dense path has decided."""
         plain = self._plain(state.motion(), dense.contacts, dense.shares, dense.said)
         command = DenseCommand(answer, self.robot, plain, self._scales.mass, self._solver)
-        self._record = partial(self._recorded, command, plain, dense.inputs, self._ticks)
+        self._record = partial(self._remade, command, plain, dense.inputs, self._ticks)
         return command
 
     def _plain(
@@ -417,29 +406,42 @@ class WholeBodyController:
         finally:
             self._put(now, forces_now)
 
-    def _recorded(
+    def _remade(
         self,
         command: Command,
         plain: Callable[[], Plain],
         inputs: Callable[[State, Array], dict[str, Array]],
         count: int,
     ) -> TickRecord:
-        """The record of a tick, to be made before the next one."""
-        elimination, problem, columns, parts, again, numbers = plain()
+        """The record of a compiled tick, to be made before the next one."""
+        told = plain()
+        *_, again, numbers = told
+        return self._recorded(command, told, count, inputs=inputs(again, numbers))
+
+    def _recorded(
+        self,
+        command: Command,
+        told: Plain,
+        count: int,
+        *,
+        memory: Memory | None = None,
+        inputs: Mapping[str, Array] | None = None,
+    ) -> TickRecord:
+        elimination, problem, columns, shares, state, _ = told
         return TickRecord(
             robot=self.robot.name,
             tick=count,
             joints=self.robot.actuated,
             contacts=columns,
-            shares=parts,
-            q=again.q,
-            v=again.v,
+            shares=shares,
+            q=state.q,
+            v=state.v,
             elimination=elimination,
             problem=problem,
-            memory=None,
+            memory=memory,
             solver=self._solver,
             command=command,
-            inputs=inputs(again, numbers),
+            inputs=inputs,
         )
 
     def _put(self, numbers: Array, forces: Sequence[Snapshot]) -> None:
