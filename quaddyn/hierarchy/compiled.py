@@ -41,6 +41,7 @@ from .compiled_work import (
     most_rows,
 )  # fmt: skip
 from .jit import entry, inner, outlined
+from .lanes import ahead
 
 __all__ = ["ENDED", "ITERATIONS", "PATH", "RANKS", "REACH", "WORST", "descend", "float_work", "int_work"]
 
@@ -128,9 +129,10 @@ def way_down(  # type: ignore[no-untyped-def]
     for k in range(K):
         most = max(most, ms[k + 1] - ms[k] + ps[k + 1] - ps[k])
     rows = _rows(n, most, P)
-    size = MATRICES * (n + 2) * rows
-    B = F[:size].reshape(MATRICES, n + 2, rows)
-    U = F[size : size + VECTORS * rows].reshape(VECTORS, rows)
+    begin = ahead(F)
+    end = begin + MATRICES * (n + 2) * rows
+    B = F[begin:end].reshape(MATRICES, n + 2, rows)
+    U = F[end : end + VECTORS * rows].reshape(VECTORS, rows)
     N = Z[: INTEGERS * rows].reshape(INTEGERS, rows)
     stats[ENDED] = 1.0
     stats[PATH] = 0.0

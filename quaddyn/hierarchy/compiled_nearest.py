@@ -16,12 +16,15 @@ from .compiled_work import (
     HI,
     HLEN,
     HOLD,
+    HRHS,
     JJ,
     KEPT,
+    LENGTH,
     LIMIT,
     LO,
     MU,
     RG,
+    RHS,
     ROLE,
     START,
     TWO,
@@ -30,7 +33,7 @@ from .compiled_work import (
     ZZ,
 )
 from .jit import outlined
-from .lanes import WIDTH, mirror
+from .lanes import WIDTH, blend, dots, mirror, squares, turn
 
 #: A row is independent of the active ones if more than this share of its length is left of it.
 NEW = 1e-10
@@ -56,58 +59,48 @@ def nearest(d, P, reach, B, U, N):  # type: ignore[no-untyped-def]
         N: integers.
     """
     G, J, R = B[CZ], B[JJ], B[RG]
-    y0, lo, hi, clen, u, mu, glen, at, along = U[Y0], U[LO], U[HI], U[CLEN], U[ZZ], U[MU], U[HLEN], U[START], U[ALONG]
+    y0, lo, hi, clen, u, mu, at, along = U[Y0], U[LO], U[HI], U[CLEN], U[ZZ], U[MU], U[START], U[ALONG]
+    low, high, glen, price, rate, normal = U[RHS], U[LENGTH], U[HLEN], U[HRHS], U[TWO], U[TWO + 1]
     role, sides, active = N[ROLE], N[HOLD], N[ACTIVE]
-    step, rate = U[TWO], U[TWO + 1]
+    squares(glen, G, d, P)
     for i in range(P):
         sides[i] = 0
         mu[i] = 0.0
-        glen[i] = 0.0
+        low[i] = lo[i] - 0.5 * KEPT * (clen[i] * reach + abs(lo[i]))
+        high[i] = hi[i] + 0.5 * KEPT * (clen[i] * reach + abs(hi[i]))
+        price[i] = 1.0 / glen[i] if role[i] == LIMIT else 0.0
+    end = WIDTH * ((d + WIDTH - 1) // WIDTH)
     for j in range(d):
-        column = G[j]
         u[j] = 0.0
-        for i in range(P):
-            glen[i] += column[i] * column[i]
-        for k in range(d):
+        for k in range(end):
             J[j, k] = 0.0
         J[j, j] = 1.0
+    for j in range(d, end):
+        normal[j] = 0.0
     q = 0
     count = 0
     for _ in range(4 * d + 50):
         values(d, P, G, y0, u, at)
         best = -1
-        best_side = 0
         most = 0.0
         for i in range(P):
-            if role[i] != LIMIT or sides[i] != 0:
-                continue
-            if at[i] > hi[i] + 0.5 * KEPT * (clen[i] * reach + abs(hi[i])):
-                over = at[i] - hi[i]
-                side = 1
-            elif at[i] < lo[i] - 0.5 * KEPT * (clen[i] * reach + abs(lo[i])):
-                over = lo[i] - at[i]
-                side = -1
-            else:
-                continue
-            if not glen[i] > 0.0:
-                return False, count
-            far = over * over / glen[i]
+            over = max(at[i] - high[i], low[i] - at[i])
+            far = over * abs(over) * price[i]
             if far > most:
                 most = far
                 best = i
-                best_side = side
         if best < 0:
             return True, count
+        if not glen[best] > 0.0:
+            return False, count
         count += 1
-        over = (at[best] - hi[best]) if best_side > 0 else (lo[best] - at[best])
+        side = 1 if at[best] > hi[best] else -1
+        over = (at[best] - hi[best]) if side > 0 else (lo[best] - at[best])
+        for j in range(d):
+            normal[j] = -side * G[j, best]
         own = 0.0
         while True:
-            # along = J n for the inward normal n of the row
-            for k in range(d):
-                s = 0.0
-                for j in range(d):
-                    s -= J[k, j] * G[j, best]
-                along[k] = s * best_side
+            dots(along, J, normal, d, d)
             rest = 0.0
             for k in range(q, d):
                 rest += along[k] * along[k]
@@ -132,11 +125,9 @@ def nearest(d, P, reach, B, U, N):  # type: ignore[no-untyped-def]
                 mu[active[k]] -= t * rate[k]
             own += t
             if full < np.inf:
-                for j in range(d):
-                    s = 0.0
-                    for k in range(q, d):
-                        s += J[k, j] * along[k]
-                    u[j] += t * s
+                for k in range(q, d):
+                    rate[k] = t * along[k]
+                blend(u, u, rate[q:], J[q:], d - q, d)
                 over -= t * rest
             if full <= first:
                 # joins: a reflection turns what is left of its normal into row q of J
@@ -146,27 +137,22 @@ def nearest(d, P, reach, B, U, N):  # type: ignore[no-untyped-def]
                 for k in range(q):
                     R[k, q] = along[k]
                 R[q, q] = -signed
-                along[q] = head + signed
-                half = 1.0 / (norm * (norm + abs(head)))
-                for j in range(d):
-                    step[j] = 0.0
+                scale = 1.0 / np.sqrt(2.0 * norm * (norm + abs(head)))
                 for k in range(q, d):
-                    a = along[k] * half
-                    for j in range(d):
-                        step[j] += a * J[k, j]
-                for k in range(q, d):
-                    a = along[k]
-                    for j in range(d):
-                        J[k, j] -= a * step[j]
+                    along[k] *= scale
+                along[q] = (head + signed) * scale
+                turn(J[q:], along[q:], d - q, d)
                 active[q] = best
                 mu[best] = own
-                sides[best] = best_side
+                sides[best] = side
+                price[best] = 0.0
                 q += 1
                 break
             # leaves: rotations make R triangular again
             gone = active[leaves]
             sides[gone] = 0
             mu[gone] = 0.0
+            price[gone] = 1.0 / glen[gone]
             q -= 1
             for k in range(leaves, q):
                 active[k] = active[k + 1]
@@ -174,7 +160,7 @@ def nearest(d, P, reach, B, U, N):  # type: ignore[no-untyped-def]
                     R[j, k] = R[j, k + 1]
             for k in range(leaves, q):
                 a, b = R[k, k], R[k + 1, k]
-                norm = np.hypot(a, b)
+                norm = np.sqrt(a * a + b * b)
                 if norm == 0.0:
                     continue
                 a /= norm

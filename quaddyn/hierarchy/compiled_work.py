@@ -57,7 +57,7 @@ def most_rows(n: int, m: int, P: int) -> int:
 
 def float_work(n: int, m: int, P: int, K: int) -> int:
     """How many floats `descend` wants as work, for K levels."""
-    return (MATRICES * (n + 2) + VECTORS) * most_rows(n, m, P) + n + (K + 1) * P + RANKS + 2 * K + 2
+    return 8 + (MATRICES * (n + 2) + VECTORS) * most_rows(n, m, P) + n + (K + 1) * P + RANKS + 2 * K + 2
 
 
 def int_work(n: int, m: int, P: int, K: int) -> int:

@@ -64,6 +64,19 @@ def _accumulate(builder: Any, start: Any, count: Any, term: Any) -> Any:
     return builder.load(total)
 
 
+def _dot(builder: Any, vector: Any, matrix: Any, first: Any, blocks: Any) -> Any:
+    """Of a vector and the column of a matrix that begins at `first`."""
+
+    def term(o: Any) -> tuple[Any, Any]:
+        at = builder.mul(o, ir.Constant(WORD, WIDTH))
+        return _load(builder, vector, at), _load(builder, matrix, builder.add(first, at))
+
+    sums = _accumulate(builder, ir.Constant(LANES, [0.0] * WIDTH), blocks, term)
+    name = f"llvm.vector.reduce.fadd.v{WIDTH}f64"
+    adder = cgutils.get_or_insert_function(builder.module, ir.FunctionType(LANE, [LANE, LANES]), name)  # type: ignore[no-untyped-call]
+    return builder.call(adder, [ir.Constant(LANE, 0.0), sums], fastmath=FAST)
+
+
 def _number(builder: Any, base: Any, at: Any) -> Any:
     return builder.load(builder.gep(base, [at]))
 
@@ -138,6 +151,44 @@ def turn(_context, R, v, n, m):  # type: ignore[no-untyped-def]
 
 
 @lane
+def squares(_context, out, M, n, m):  # type: ignore[no-untyped-def]
+    """``out[:m] = sum_c M[c, :m]^2`` over n columns."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        to, _ = _data(context, builder, signature.args[0], values[0])
+        matrix, stride = _data(context, builder, signature.args[1], values[1])
+        with cgutils.for_range(builder, _blocks(builder, values[3]), intp=WORD) as block:
+            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+
+            def term(c: Any) -> tuple[Any, Any]:
+                x = _load(builder, matrix, builder.add(builder.mul(c, stride), at))
+                return x, x
+
+            _store(builder, _accumulate(builder, ir.Constant(LANES, [0.0] * WIDTH), values[2], term), to, at)
+        return context.get_dummy_value()
+
+    return types.void(out, M, types.int64, types.int64), generate
+
+
+@lane
+def dots(_context, out, M, v, n, m):  # type: ignore[no-untyped-def]
+    """``out[j] = v . M[j, :m]`` for n columns; v and they are zero beyond their m entries."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        to, _ = _data(context, builder, signature.args[0], values[0])
+        matrix, stride = _data(context, builder, signature.args[1], values[1])
+        vector, _ = _data(context, builder, signature.args[2], values[2])
+        blocks = _blocks(builder, values[4])
+        with cgutils.for_range(builder, values[3], intp=WORD) as loop:
+            first = builder.mul(loop.index, stride)
+            dot = _dot(builder, vector, matrix, first, blocks)
+            builder.store(dot, builder.gep(to, [loop.index]))
+        return context.get_dummy_value()
+
+    return types.void(out, M, v, types.int64, types.int64), generate
+
+
+@lane
 def mirror(_context, T, u, half, n, m):  # type: ignore[no-untyped-def]
     """``T[j, :m] -= half u (u . T[j, :m])`` for n columns: columns reflected; u is zero beyond its m entries."""
 
@@ -148,15 +199,7 @@ def mirror(_context, T, u, half, n, m):  # type: ignore[no-untyped-def]
         blocks = _blocks(builder, m)
         with cgutils.for_range(builder, n, intp=WORD) as loop:
             first = builder.mul(loop.index, stride)
-
-            def term(o: Any) -> tuple[Any, Any]:
-                at = builder.mul(o, ir.Constant(WORD, WIDTH))
-                return _load(builder, normal, at), _load(builder, matrix, builder.add(first, at))
-
-            sums = _accumulate(builder, ir.Constant(LANES, [0.0] * WIDTH), blocks, term)
-            name = f"llvm.vector.reduce.fadd.v{WIDTH}f64"
-            adder = cgutils.get_or_insert_function(builder.module, ir.FunctionType(LANE, [LANE, LANES]), name)  # type: ignore[no-untyped-call]
-            dot = builder.call(adder, [ir.Constant(LANE, 0.0), sums], fastmath=FAST)
+            dot = _dot(builder, normal, matrix, first, blocks)
             share = _splat(builder, builder.fneg(builder.fmul(dot, half, FAST)))
             with cgutils.for_range(builder, blocks, intp=WORD) as block:
                 at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
@@ -166,3 +209,15 @@ def mirror(_context, T, u, half, n, m):  # type: ignore[no-untyped-def]
         return context.get_dummy_value()
 
     return types.void(T, u, types.float64, types.int64, types.int64), generate
+
+
+@lane
+def ahead(_context, F):  # type: ignore[no-untyped-def]
+    """How many numbers of a vector lie before the first that lanes load without crossing a line of the cache."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        data, _ = _data(context, builder, signature.args[0], values[0])
+        address = builder.ptrtoint(data, WORD)
+        return builder.lshr(builder.and_(builder.neg(address), ir.Constant(WORD, 8 * WIDTH - 1)), ir.Constant(WORD, 3))
+
+    return types.int64(F), generate
