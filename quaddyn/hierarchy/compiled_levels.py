@@ -21,7 +21,9 @@ from .compiled_work import (
     EQUAL,
     FIXED,
     HE,
+    HH,
     HI,
+    HLEN,
     HOLD,
     INDEX,
     ITERATIONS,
@@ -165,43 +167,62 @@ def uneven(m, P, U, N):  # type: ignore[no-untyped-def]
     return mine > 0 and longest > SPREAD * shortest
 
 
-@outlined(f"i8(i8, i8, i8, i8, f8, f8, f8, i1[::1], f8[::1], {WORK})")
-def leave(n, q, m, P, tolerance, size, scale, sides, lam, B, U, N):  # type: ignore[no-untyped-def]
-    """The rank of the level with what it holds fixed; the basis turned, so that what follows it is still free."""
+@inner
+def apart(h, tolerance, B, U, N):  # type: ignore[no-untyped-def]
+    """Whether h limits that `equations` held, every one a pivot, are independent by the tolerance of rank."""
+    H, hlen, pivots = B[HH], U[HLEN], N[PIVOTS]
+    for k in range(h):
+        i = pivots[k]
+        if not abs(H[k, i]) > tolerance * hlen[i]:
+            return False
+    return True
+
+
+@outlined(f"i8(i8, i8, i8, i8, i8, f8, f8, f8, i1[::1], f8[::1], {WORK})")
+def leave(n, q, m, P, decided, tolerance, size, scale, sides, lam, B, U, N):  # type: ignore[no-untyped-def]
+    """The rank of the level with what it holds fixed; the basis turned, so that what follows it is still free.
+
+    If `equations` held just what is now fixed, its reflectors are those of the basis; `decided` is how many, or -1.
+    """
     Mz, Cz, R = B[MZ], B[CZ], B[RR]
     lo, hi, clen, length = U[LO], U[HI], U[CLEN], U[LENGTH]
     role, hold, index = N[ROLE], N[HOLD], N[INDEX]
     d = n - q
-    for i in range(m):
-        length[i] = U[MLEN, i]
     fixed = 0
+    held = 0
     for i in range(P):
         fix = False
         if role[i] == LIMIT and sides[i] != 0:
             fix = abs(lam[i]) * clen[i] > TIED * scale
+            held += 1
         elif role[i] == OWN:
             if sides[i] != 0:
                 bound = hi[i] if sides[i] > 0 else lo[i]
                 fix = lam[i] * sides[i] > VIOLATED * (clen[i] * size + abs(bound))
+                decided = -1
             role[i] = LIMIT
         if fix:
             role[i] = FIXED
             index[fixed] = i
-            length[m + fixed] = clen[i]
             fixed += 1
         elif role[i] == LIMIT:
             settle(i, size, U)
         if sides[i] != 0:
             hold[i] = sides[i]
-    for j in range(d):
-        to = R[j]
-        column = Mz[j]
+    r = decided
+    if decided < 0 or fixed < held or not apart(held, tolerance, B, U, N):
         for i in range(m):
-            to[i] = column[i]
+            length[i] = U[MLEN, i]
         for i in range(fixed):
-            to[m + i] = Cz[j, index[i]]
-    left = U[LEFT : LEFT + 3]
-    r = factor(R, m + fixed, 0, d, length, tolerance, B[VV], N[PIVOTS], left)
+            length[m + i] = clen[index[i]]
+        for j in range(d):
+            to = R[j]
+            column = Mz[j]
+            for i in range(m):
+                to[i] = column[i]
+            for i in range(fixed):
+                to[m + i] = Cz[j, index[i]]
+        r = factor(R, m + fixed, 0, d, length, tolerance, B[VV], N[PIVOTS], U[LEFT : LEFT + 3])
     reflect(B[QQ][q:], n, 0, r, d, B[VV])
     for i in range(P):
         if role[i] == LIMIT and sides[i] != 0 and lam[i] != 0.0 and spent(i, n, q + r, scale, sides, lam, B, U):
@@ -310,6 +331,8 @@ def level(  # type: ignore[no-untyped-def]
         values(d, P, B[CZ], U[Y0], z, U[END])
     stats[RANKS + K + 1 + k] = kkt
     stats[WORST] = max(stats[WORST], kkt)
+    if even or damping > 0.0:
+        decided = -1  # by other rows than the level's
     if damping > 0.0:
         m -= n
-    return leave(n, q, m, P, tolerance, size, scale, sides, multipliers, B, U, N)
+    return leave(n, q, m, P, decided, tolerance, size, scale, sides, multipliers, B, U, N)
