@@ -23,7 +23,7 @@ from .state import Live, State
 
 # Looked up once: an attribute of the extension module costs as much as a comparison below.
 _rnea, _aba, _crba, _nle = pin.rnea, pin.aba, pin.crba, pin.nonLinearEffects
-_is_normalized, _WORLD = pin.isNormalized, pin.Convention.WORLD
+_is_normalized = pin.isNormalized
 
 #: Length of v below which no kinetic energy comes near `ENERGETIC`.
 SLOW = 1e15
@@ -88,12 +88,12 @@ class Dynamics:
     # zeros, which is harmless: whatever fails is looked at exactly before it is refused.
 
     def update(self, q: Array, v: Array) -> State:
-        """Kinematics and dynamics at (q, v) in one pass; the State returned before becomes stale.
+        """Kinematics and dynamics at (q, v); the State returned before becomes stale.
 
-        Computes joint placements and velocities, M, h, joint Jacobians and the centre of mass at once, the rest when
-        the State is asked for it for the first time (``pin.computeAllTerms``): gravity, drift accelerations, velocity
-        and Jacobian of the centre of mass, centroidal momentum and energies.  Refused arguments of wrong type, shape or
-        value leave the last State fresh.
+        Examines and copies q and v; what belongs to them is computed when the State is asked for it for the first time:
+        joint placements and velocities, M, h, joint Jacobians and the centre of mass together, and together the rest
+        (``pin.computeAllTerms``): gravity, drift accelerations, velocity and Jacobian of the centre of mass,
+        centroidal momentum and energies.  Refused arguments of wrong type, shape or value leave the last State fresh.
 
         Args:
             q: (nq,) configuration.
@@ -126,9 +126,13 @@ class Dynamics:
                 )
         live = self._live
         live.tick = tick = live.tick + 1
-        data = live.data
-        _crba(self._model, data, q, _WORLD)
-        _nle(self._model, data, q, v)
+        if not self._validate and not (
+            type(q) is type(v) is ndarray
+            and q.shape == self._nq
+            and v.shape == self._nv
+            and q.dtype is v.dtype is FLOAT
+        ):
+            live.compute(q, v)  # raises, or makes do with it
         return State(live, tick, q.copy(), v.copy())
 
     # -- the four that loops call: checks in the order of their price ------------------------------------------

@@ -14,6 +14,9 @@ from . import frames
 from .frames import Reference
 from .results import Energy
 
+# Looked up once: an attribute of the extension module costs as much as a comparison.
+_crba, _nle, _WORLD = pin.crba, pin.nonLinearEffects, pin.Convention.WORLD
+
 
 class Live:
     """The memory behind the current `State`: one ``pin.Data``, read-only views of it, and a count of its updates."""
@@ -27,6 +30,7 @@ class Live:
         "data",
         "gravity",
         "h",
+        "known",
         "memory",
         "outermost",
         "robot",
@@ -38,8 +42,8 @@ class Live:
     def __init__(self, robot: Robot) -> None:
         data = robot.model.createData()
         self.robot, self.data, self.tick = robot, data, 0
-        #: The update of which everything is computed, not only what `Dynamics.update` does at once.
-        self.whole = 0
+        #: The updates of which kinematics, M and h are computed, and of which everything is.
+        self.known = self.whole = 0
         #: Joints that hang on the world itself: one, unless several limbs stand on a bolted base.
         self.outermost = tuple(i for i, parent in enumerate(robot.model.parents) if i and parent == 0)
         # Eigen never moves these, and each view keeps `data` alive.
@@ -56,11 +60,19 @@ class Live:
             data.M.T, data.nle.view(), data.J.reshape(6, -1).T, placements, data.com[0].view(),
         )  # fmt: skip
 
+    def compute(self, q: Array, v: Array) -> None:
+        """What most ask for: placements, velocities, M, h, joint Jacobians and the centre of mass at (q, v)."""
+        _crba(self.robot.model, self.data, q, _WORLD)
+        _nle(self.robot.model, self.data, q, v)
+        self.known = self.tick
+
     def complete(self, q: Array, v: Array) -> None:
-        """The rest of what belongs to (q, v), of the last update.
+        """The rest of what belongs to (q, v).
 
         M, placements and Jacobians come out the same to the last bit; h would not, and is kept.
         """
+        if self.known != self.tick:
+            self.compute(q, v)
         h = self.h.copy()
         pin.computeAllTerms(self.robot.model, self.data, q, v)
         self.data.nle = h
@@ -86,7 +98,7 @@ class State:
         self._q = q
         self._v = v
 
-    def _read(self) -> Live:
+    def _fresh(self) -> Live:
         live = self._live
         if live.tick != self._tick:
             raise StaleStateError(
@@ -95,8 +107,14 @@ class State:
             )
         return live
 
+    def _read(self) -> Live:
+        live = self._fresh()
+        if live.known != live.tick:
+            live.compute(self._q, self._v)
+        return live
+
     def _whole(self) -> Live:
-        live = self._read()
+        live = self._fresh()
         if live.whole != live.tick:
             live.complete(self._q, self._v)
         return live
@@ -115,13 +133,13 @@ class State:
     @property
     def q(self) -> Array:
         """(nq,) configuration."""
-        self._read()
+        self._fresh()
         return _sealed(self._q)
 
     @property
     def v(self) -> Array:
         """(nv,) velocity."""
-        self._read()
+        self._fresh()
         return _sealed(self._v)
 
     # -- joint space -----------------------------------------------------------------------------------------
