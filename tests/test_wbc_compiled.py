@@ -6,7 +6,20 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.contact import Contact
-from quaddyn.wbc import ComTask, FootTask, ForceTask, PostureTask, TorqueRate, default_constraints, replay
+from quaddyn.wbc import (
+    ComTask,
+    ContactMotion,
+    FootTask,
+    ForceTask,
+    FrictionPyramid,
+    JointBounds,
+    NormalForce,
+    PostureTask,
+    TorqueLimits,
+    TorqueRate,
+    default_constraints,
+    replay,
+)
 
 ROBOTS = ("go2", "solo12", "anymal_c", "hyq")
 
@@ -183,3 +196,47 @@ def test_a_compiled_tick_in_a_file_comes_out_bit_for_bit(tmp_path):
     assert again.identical and again.difference == 0.0
     np.testing.assert_array_equal(again.command.tau, command.tau)
     assert again.command.status.path == again.record.command.status.path == "compiled"
+
+
+@pytest.mark.parametrize("name", ["solo12", "hyq", "b1", "anymal_b", "laikago"])
+def test_a_tick_knows_inertia_and_bias_as_pinocchio_does(name):
+    """It computes M and h itself: torques are those of Pinocchio's inverse dynamics to rounding, anywhere."""
+    robot = qd.load(name)
+    wbc = qd.WholeBodyController(robot, ramp=0.0)
+    dyn = qd.Dynamics(robot)
+    for k, (q, v) in enumerate(random_states(robot, 12, seed=17)):
+        q[:2] += 10.0 * k
+        command = wbc.compute(dyn.update(q, v), contacts=() if k % 3 == 0 else robot.feet)
+        s, total = dyn.update(q, v), np.zeros(robot.nv)
+        for foot, force in command.forces.items():
+            J = s.jacobian(foot)
+            total += J[:3].T @ force + J[3:].T @ np.cross([0.0, 0.0, -robot.legs[foot].foot.radius], force)
+        tau = s.M @ command.acceleration + s.h - total
+        scale = np.abs(s.M) @ np.abs(command.acceleration) + np.abs(s.h) + np.abs(total)
+        assert command.status.path == "compiled"
+        assert (np.abs(tau - robot.expand(command.tau)) <= 1e-11 * scale.max()).all()
+
+
+def test_limits_and_gains_of_constraints_are_set_in_place_or_whole():
+    robot = qd.load("go2")
+    limits, bounds, motion = TorqueLimits(robot), JointBounds(robot, 1e-3), ContactMotion(robot)
+    wbc = qd.WholeBodyController(robot, constraints=[motion, FrictionPyramid(), NormalForce(), limits, bounds])
+    s = qd.Dynamics(robot).update(robot.q_home, np.full(robot.nv, 0.01))
+    wbc.compute(s)
+    limits.limits[:] = 4.8
+    assert np.abs(wbc.compute(s).tau).max() <= 4.8 + 1e-9
+    limits.limits = 5.0
+    assert 4.9 < np.abs(wbc.compute(s).tau).max() <= 5.0 + 1e-9
+    bounds.velocity = 0.0
+    braking = wbc.compute(s).acceleration[robot.actuated_index]
+    assert (braking <= 1e-9).all()
+    motion.damping = 0.0
+    with pytest.raises(qd.ArgumentError, match=r"limits: .* no NaN"):
+        limits.limits = np.nan
+    with pytest.raises(qd.ArgumentError, match="velocity: expected a number or 12"):
+        bounds.velocity = np.zeros(3)
+    with pytest.raises(qd.ArgumentError, match="damping: expected a finite number"):
+        motion.damping = -1.0
+    assert motion.damping == 0.0
+    with pytest.raises(qd.ArgumentError, match="height: expected a finite"):
+        wbc.contacts["FL"].height = np.nan

@@ -62,7 +62,7 @@ class Dynamics:
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         self._robot, self._validate = robot, validate
         self._model, self._scratch = robot.model, robot.model.createData()
-        self._live = Live(robot)
+        self._live = Live(robot, validate)
         self._boundary = Boundary(robot, validate)
         self._columns = BodyColumns(robot)
         self._nq, self._nv = (robot.nq,), (robot.nv,)

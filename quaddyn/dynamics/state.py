@@ -7,7 +7,7 @@ from typing import NoReturn
 import numpy as np
 import pinocchio as pin
 
-from ..errors import StaleStateError
+from ..errors import ArgumentError, StaleStateError
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 from . import frames
@@ -24,6 +24,7 @@ class Live:
     __slots__ = (
         "M",
         "centroidal_momentum",
+        "checked",
         "com",
         "com_jacobian",
         "com_velocity",
@@ -34,13 +35,14 @@ class Live:
         "memory",
         "outermost",
         "robot",
-        "rows",
         "tick",
         "whole",
     )
 
-    def __init__(self, robot: Robot) -> None:
+    def __init__(self, robot: Robot, checked: bool) -> None:
         data = robot.model.createData()
+        #: Whether every (q, v) has been examined.
+        self.checked = checked
         self.robot, self.data, self.tick = robot, data, 0
         #: The updates of which kinematics, M and h are computed, and of which everything is.
         self.known = self.whole = 0
@@ -48,7 +50,6 @@ class Live:
         self.outermost = tuple(i for i, parent in enumerate(robot.model.parents) if i and parent == 0)
         # Eigen never moves these, and each view keeps `data` alive.
         self.M, self.h, self.gravity = _view(data.M), _view(data.nle), _view(data.g)
-        self.rows = self.M.T  # symmetric
         self.com, self.com_velocity, self.com_jacobian = (
             _view(data.com[0]),
             _view(data.vcom[0]),
@@ -134,13 +135,13 @@ class State:
     def q(self) -> Array:
         """(nq,) configuration."""
         self._fresh()
-        return _sealed(self._q)
+        return _view(self._q)
 
     @property
     def v(self) -> Array:
         """(nv,) velocity."""
         self._fresh()
-        return _sealed(self._v)
+        return _view(self._v)
 
     # -- joint space -----------------------------------------------------------------------------------------
     @property
@@ -163,11 +164,6 @@ class State:
         """Kinetic and potential energy [J]; the latter is zero with all mass at the world's origin."""
         data = self._whole().data
         return Energy(data.kinetic_energy, data.potential_energy)
-
-    def motion(self) -> tuple[Array, Array, Array, Array]:
-        """(q, v, M, h) for compiled code: one look at whether they are fresh, and M by rows."""
-        live = self._read()
-        return _sealed(self._q), _sealed(self._v), live.rows, live.h
 
     # -- centre of mass --------------------------------------------------------------------------------------
     @property
@@ -203,6 +199,18 @@ class State:
         return self._whole().centroidal_momentum
 
     # -- for compiled code -----------------------------------------------------------------------------------
+    def coordinates(self) -> tuple[Array, Array]:
+        """The state itself, (q, v): writable, as compiled code takes it faster, but not to be written to.
+
+        Raises:
+            ArgumentError: they are not finite, which only a `Dynamics` that does not validate lets pass.
+            StaleStateError: the Dynamics was updated again.
+        """
+        live, q, v = self._fresh(), self._q, self._v
+        if not live.checked and not (np.isfinite(q).all() and np.isfinite(v).all()):
+            raise ArgumentError("state: not finite; it was computed unchecked from a q or v with NaN")
+        return q, v
+
     def memory(self) -> tuple[Array, ...]:
         """Where the numbers lie, as contiguous arrays, for compiled code, which takes writable ones faster.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -85,37 +85,35 @@ class Command:
         forces: by contact, (3,) at a point or (6,) on a surface, on the robot at the contact point, world axes
             [N, N m].
         status: `Status`.
+        details: `Details`, the problem behind the command.
+        levels: `LevelReport` of each level.
     """
 
-    __slots__ = ("_details", "_found", "_levels", "acceleration", "forces", "status", "tau")
+    __slots__ = ("acceleration", "details", "forces", "levels", "status", "tau")
+
+    acceleration: Array
+    details: Details
+    forces: Mapping[str, Array]
+    levels: tuple[LevelReport, ...]
+    status: Status
+    tau: Array
+
+    #: By name, how an attribute is made when it is first read.
+    made: ClassVar[dict[str, Callable[[Any], Any]]] = {}
 
     def __init__(
-        self,
-        tau: Array,
-        acceleration: Array,
-        forces: Mapping[str, Array],
-        status: Status,
-        details: Callable[[], Details],
+        self, tau: Array, acceleration: Array, forces: Mapping[str, Array], status: Status, details: Details
     ) -> None:
         self.tau, self.acceleration, self.forces, self.status = tau, acceleration, forces, status
-        self._details = details
-        self._found: Details | None = None
-        self._levels: tuple[LevelReport, ...] | None = None
+        self.details = details
 
-    @property
-    def details(self) -> Details:
-        """The problem behind the command, put together when first asked for."""
-        if self._found is None:
-            self._found = self._details()
-        return self._found
-
-    @property
-    def levels(self) -> tuple[LevelReport, ...]:
-        """How each level came out."""
-        if self._levels is None:
-            found = self.details
-            self._levels = tuple(_report(found, k) for k in range(len(found.problem.levels)))
-        return self._levels
+    def __getattr__(self, name: str) -> Any:
+        make = type(self).made.get(name)
+        if make is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        value = make(self)
+        setattr(self, name, value)
+        return value
 
     @property
     def margins(self) -> Mapping[str, float]:
@@ -170,6 +168,14 @@ def _report(found: Details, k: int) -> LevelReport:
             if weight * amount > REACHED:
                 violations[name] = max(amount, violations.get(name, 0.0))
     return LevelReport(float(np.sqrt(square)), found.ranks[k], tasks, violations, tuple(active))
+
+
+def _levels(command: Command) -> tuple[LevelReport, ...]:
+    found = command.details
+    return tuple(_report(found, k) for k in range(len(found.problem.levels)))
+
+
+Command.made = {"levels": _levels}
 
 
 def active_rows(group: Group, y: Array) -> list[int]:

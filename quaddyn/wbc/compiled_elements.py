@@ -18,7 +18,6 @@ from .compiled_reduction import (
     LEAST,
     NORMAL_AXIS,
     ORIGIN,
-    READ,
     SHARE,
     SPIN,
 )  # fmt: skip
@@ -160,15 +159,15 @@ def posture(m, c, z, q, v, index, Al, A, b):  # type: ignore[no-untyped-def]
 
 @inner
 def forces(m, c, z, mass, force, A, b):  # type: ignore[no-untyped-def]
-    """Weight, which contacts (4), how many are wanted, wanted (4, 3)."""
+    """Weight, bandwidth, how many are wanted, which contacts it is about (4), wanted (4, 3)."""
     for k in range(4):
-        if force[k] >= 0 and z[1 + k] != 0.0:
+        if force[k] >= 0 and z[3 + k] != 0.0:
             for i in range(3):
                 row = A[m]
                 for j in range(c):
                     row[j] = 0.0
                 row[force[k] + i] = z[0] * mass
-                b[m] = z[0] * z[6 + 3 * k + i]
+                b[m] = z[0] * z[7 + 3 * k + i]
                 m += 1
     return m
 
@@ -228,9 +227,9 @@ def pressed(code, p, c, faces, mass, force, contacts, C, lower, upper):  # type:
 
 
 @outlined(
-    f"i8(i8, i8, i8, f8[::1], {READ}, {READ}, f8, f8, f8, f8[::1], i8[:,:,::1], f8[:,::1], f8[:,::1], f8[:,::1], "
+    "i8(i8, i8, i8, f8[::1], f8[::1], f8[::1], f8, f8, f8, f8[::1], i8[:,:,::1], f8[:,::1], f8[:,::1], f8[:,::1], "
     "f8[::1], f8[::1])"
-)  # fmt: skip
+)
 def driven(code, p, c, z, q, v, mass, length, dt, before, index, Al, Tau, C, lower, upper):  # type: ignore[no-untyped-def]
     """Limits of torques, of their rates, or of the joints' accelerations."""
     weight = 1.0 / (mass * length)

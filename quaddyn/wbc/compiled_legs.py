@@ -1,6 +1,6 @@
-"""Kinematics of a base with legs of three revolute joints, compiled: placements, Jacobians, drifts.
+"""A leg of three revolute joints on a base, compiled: placements, Jacobians, drifts, inertia.
 
-World axes, classical accelerations.  Importing this module imports numba.
+World axes, classical accelerations, moments about the base's origin.  Importing this module imports numba.
 """
 
 from __future__ import annotations
@@ -8,10 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..hierarchy.jit import inner, outlined
+from .compiled_inertia import body, weigh
 
 # What is known of a leg, in rows of 3: origins and axes of its joints, five vectors of its foot, work; columns of the
-# contact point's Jacobian, of the leg and of the base; its drift and the acceleration it is to have.
-ORIGINS, TURNS, STATE, WORK, LEG, BASE, DRIFT, REST, KNOWN = 0, 3, 6, 11, 17, 20, 26, 27, 28
+# contact point's Jacobian, of the leg and of the base; its drift and the acceleration it is to have; BODY, of each of
+# its bodies with all beyond it; entries of M that couple base (6) and joints (3), its own (3, 3), and those of h.
+ORIGINS, TURNS, STATE, WORK, LEG, BASE, DRIFT, REST = 0, 3, 6, 11, 17, 20, 26, 27
+BODY, COUPLED, OWN, BIAS, KNOWN = 28, 44, 50, 53, 54
 
 
 @inner
@@ -45,10 +48,10 @@ def cross_add(a, b, out):  # type: ignore[no-untyped-def]
 
 
 @outlined(
-    "void(Array(f8, 1, 'C', readonly=True), Array(f8, 1, 'C', readonly=True), i8[::1], i8[::1], f8[:,::1], f8[:,::1], "
-    "f8[::1], f8[:,::1], f8[:,::1])"
+    "void(f8[::1], f8[::1], i8[::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], "
+    "f8[::1])"
 )
-def leg(q, v, iq, iv, placed, axes, foot, base, at):  # type: ignore[no-untyped-def]
+def leg(q, v, iq, iv, placed, axes, bodies, armature, gravity, base, at, momentum):  # type: ignore[no-untyped-def]
     """One leg at (q, v).
 
     Args:
@@ -57,11 +60,14 @@ def leg(q, v, iq, iv, placed, axes, foot, base, at):  # type: ignore[no-untyped-
         iq: (3,) where the joints are in q.
         iv: (3,) and in v.
         placed: (12, 3) rotation of each joint in the body before it, then their positions there.
-        axes: (3, 3) unit axes in the joints' own coordinates.
-        foot: (3,) the foot's centre in the last joint's coordinates.
+        axes: (4, 3) unit axes in the joints' own coordinates, and the foot's centre in the last one's.
+        bodies: (3, 10) of the joints, as `body` wants them.
+        armature: (nv,).
+        gravity: (>= 3,).
         base: (>= 7, 3) rotation (3), origin, its velocity, angular velocity, its acceleration at ``a = 0``.
-        at: (>= 17, 3) takes the joints' origins (3) and axes (3); of the foot's centre position, velocity, drift, of
-            its body angular velocity and its drift (5); six rows are work.
+        at: (KNOWN, 3) takes the joints' origins (3) and axes (3); of the foot's centre position, velocity, drift, of
+            its body angular velocity and its drift (5); BODY and what follows.
+        momentum: (3,) is increased by that of the joints' motion.
     """
     origins, turns, R, S = at[ORIGINS:TURNS], at[TURNS:STATE], at[WORK : WORK + 3], at[WORK + 3 : WORK + 6]
     p, u, c, w, g = at[STATE], at[STATE + 1], at[STATE + 2], at[STATE + 3], at[STATE + 4]
@@ -75,7 +81,7 @@ def leg(q, v, iq, iv, placed, axes, foot, base, at):  # type: ignore[no-untyped-
             R[i, j] = base[i, j]
     for k in range(4):
         # along the body to the next joint, or to the foot
-        a, b, d = foot[0], foot[1], foot[2]
+        a, b, d = axes[3, 0], axes[3, 1], axes[3, 2]
         if k < 3:
             a, b, d = placed[9 + k, 0], placed[9 + k, 1], placed[9 + k, 2]
         rx = R[0, 0] * a + R[0, 1] * b + R[0, 2] * d
@@ -120,6 +126,10 @@ def leg(q, v, iq, iv, placed, axes, foot, base, at):  # type: ignore[no-untyped-
             R[i, 0] = h0 * e + x * along + (h1 * z - h2 * y) * s
             R[i, 1] = h1 * e + y * along + (h2 * x - h0 * z) * s
             R[i, 2] = h2 * e + z * along + (h0 * y - h1 * x) * s
+        body(
+            bodies[k], R, p[0] - base[3, 0], p[1] - base[3, 1], p[2] - base[3, 2], w, g, c, gravity, k, at[BODY:COUPLED]
+        )  # fmt: skip
+    weigh(v, iv, armature, base, origins, turns, at[BODY:COUPLED], at[COUPLED:OWN], at[OWN:BIAS], at[BIAS], momentum)
 
 
 @inner

@@ -9,11 +9,16 @@ import numpy as np
 
 from ..hierarchy.jit import inner, outlined
 from ..hierarchy.lanes import blend, total
+from .compiled_inertia import CENTRE, MASS, weigh_base
 from .compiled_legs import (
     BASE,
+    BIAS,
+    BODY,
+    COUPLED,
     DRIFT,
     LEG,
     ORIGINS,
+    OWN,
     REST,
     STATE,
     TURNS,
@@ -32,37 +37,33 @@ LEG_LEAST, BASE_LEAST = 1e-3, 1e-7
 SHARE, CAP, RADIUS, LEAST, LARGEST, NORMAL_AXIS, FACES = 0, 1, 2, 3, 4, 5, 8
 
 # What is known of the base, in rows of 3: its rotation (3), origin, velocity, angular velocity, acceleration at a = 0;
-# the centre of mass and its velocity.
-ORIGIN, SPEED, SPIN, RATE0, COM_AT, COM_SPEED, KNOWN_BASE = 3, 4, 5, 6, 7, 8, 9
-
-#: Signature of a vector and of a matrix that are only read.
-READ, READ2 = "Array(f8, 1, 'C', readonly=True)", "Array(f8, 2, 'C', readonly=True)"
+# the centre of mass and its velocity; work.
+ORIGIN, SPEED, SPIN, RATE0, COM_AT, COM_SPEED, SPARE, KNOWN_BASE = 3, 4, 5, 6, 7, 8, 9, 17
 
 
 @outlined(
-    f"void({READ}, {READ}, {READ2}, f8, f8, i8[:,:,::1], f8[:,:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1], "
-    "f8[:,:,::1])"
+    "void(f8[::1], f8[::1], f8, f8[::1], i8[:,:,::1], f8[:,:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1], f8[::1], "
+    "f8[:,::1], f8[:,:,::1], f8[:,::1])"
 )  # fmt: skip
-def look(q, v, M, mass, damping, index, geometry, contacts, fixed, base, legs):  # type: ignore[no-untyped-def]
-    """Where everything is and how it moves.
-
-    The inertia of the base's own six rows tells the centre of mass and, with v, its velocity.
+def look(q, v, damping, gravity, index, geometry, contacts, fixed, bodies, armature, base, legs, M):  # type: ignore[no-untyped-def]
+    """Where everything is, how it moves and what it weighs.
 
     Args:
         q: (19,).
         v: (18,).
-        M: (18, 18).
-        mass: of the robot.
         damping: of contacts: their points are to accelerate by minus this times their velocity.
+        gravity: (>= 3,).
         index: (3, 4, 3) where the joints are, as in `compiled_tick`.
         geometry: (4, 12, 3) of the joints.
         contacts: (4, ...) the contacts' numbers.
         fixed: (4, 4, 3) per leg the axes of its joints, and its foot.
+        bodies: (13, 10) the base, then leg by leg, as `compiled_inertia.body` wants them.
+        armature: (18,).
         base: (KNOWN_BASE, 3) takes what is known of the base.
         legs: (4, KNOWN, 3) takes what is known of the legs.
+        M: (7, 6) takes the base's own entries of M, then of h.
     """
     rotation(q[3], q[4], q[5], q[6], base)
-    m = M[0, 0]
     for i in range(3):
         s = 0.0
         t = 0.0
@@ -74,19 +75,16 @@ def look(q, v, M, mass, damping, index, geometry, contacts, fixed, base, legs): 
         base[SPIN, i] = t
         base[RATE0, i] = 0.0
     cross_add(base[SPIN], base[SPEED], base[RATE0])
-    # The momentum's linear part, and m times the centre of mass from the base, both in the base's axes.
-    px, py, pz = 0.0, 0.0, 0.0
-    for j in range(18):
-        px += M[0, j] * v[j]
-        py += M[1, j] * v[j]
-        pz += M[2, j] * v[j]
-    cx, cy, cz = M[1, 5], M[2, 3], M[0, 4]
+    spare = base[SPARE:].reshape(24)
+    whole, momentum = spare[:16].reshape(16, 1), spare[16:]
     for i in range(3):
-        base[COM_AT, i] = q[i] + (base[i, 0] * cx + base[i, 1] * cy + base[i, 2] * cz) / m
-        base[COM_SPEED, i] = (base[i, 0] * px + base[i, 1] * py + base[i, 2] * pz) / m
+        momentum[i] = 0.0
     for k in range(4):
         at = legs[k]
-        leg(q, v, index[0, k], index[1, k], geometry[k], fixed[k], fixed[k, 3], base, at)
+        leg(
+            q, v, index[0, k], index[1, k], geometry[k], fixed[k], bodies[1 + 3 * k : 4 + 3 * k], armature, gravity,
+            base, at, momentum,
+        )  # fmt: skip
         if contacts[k, SHARE] > 0.0:
             arm, point, drift, rest = at[STATE + 5], at[STATE + 6], at[DRIFT], at[REST]
             for i in range(3):
@@ -99,6 +97,11 @@ def look(q, v, M, mass, damping, index, geometry, contacts, fixed, base, legs): 
                 point[i] = at[STATE, i] + arm[i]
                 rest[i] *= -damping
             point_jacobian(point, base, base[ORIGIN], at[ORIGINS:TURNS], at[TURNS:STATE], at[BASE:DRIFT], at[LEG:BASE])
+    weigh_base(v, armature, gravity, bodies[0], base, legs[:, BODY:COUPLED], whole, M, momentum)
+    m = whole[MASS, 0]
+    for i in range(3):
+        base[COM_AT, i] = q[i] + whole[CENTRE + i, 0] / m
+        base[COM_SPEED, i] = momentum[i] / m
 
 
 @inner
@@ -119,20 +122,17 @@ def held(k, legs, P):  # type: ignore[no-untyped-def]
 
 
 @outlined(
-    f"b1({READ2}, {READ}, f8, i8, i8[::1], i8[::1], i8[:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], "
-    "f8[:,::1], f8[:,:,::1])"
-)  # fmt: skip
-def reduce(M, h, mass, c, force, joint, iv, contacts, legs, Ab, Al, Tau, P):  # type: ignore[no-untyped-def]
+    "b1(f8[:,::1], f8, i8, i8[::1], i8[::1], f8[:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,:,::1])"
+)
+def reduce(M, mass, c, force, joint, contacts, legs, Ab, Al, Tau, P):  # type: ignore[no-untyped-def]
     """Accelerations and torques as affine functions of the unknowns u, or False near a singularity.
 
     Args:
-        M: (18, 18).
-        h: (18,).
+        M: (7, 6) the base's own entries of M and h.
         mass: of the robot, the unit of forces.
         c: column of constants; columns before it are those of u.
         force: (4,) first column of each contact's force, or -1.
         joint: (4,) first column of each leg's joint accelerations, or -1.
-        iv: (4, 3) where the joints are in v.
         contacts: (4, ...) the contacts' numbers.
         legs: (4, KNOWN, 3) what is known of the legs.
         Ab: (6, > c) takes the base's acceleration.
@@ -141,21 +141,21 @@ def reduce(M, h, mass, c, force, joint, iv, contacts, legs, Ab, Al, Tau, P):  # 
         P: (6, 6, 8) work.
     """
     B = P[4]
-    less = P[5, 0]
+    column = P[5, 0]
     for i in range(6):
         for j in range(6):
             B[i, j] = M[i, j]
         for j in range(c):
             Ab[i, j] = 0.0
-        Ab[i, c] = -h[i]
+        Ab[i, c] = -M[6, i]
     for k in range(4):
-        i0, i1, i2 = iv[k, 0], iv[k, 1], iv[k, 2]
+        F = legs[k, COUPLED:OWN]
         if contacts[k, SHARE] >= 1.0:
             if not held(k, legs, P[k]):
                 return False
             p0, p1, p2 = P[k, 0], P[k, 1], P[k, 2]
             for i in range(6):
-                a, b, d = M[i, i0], M[i, i1], M[i, i2]
+                a, b, d = F[i, 0], F[i, 1], F[i, 2]
                 Ab[i, c] -= a * p0[6] + b * p1[6] + d * p2[6]
                 row = B[i]
                 for j in range(6):
@@ -163,7 +163,7 @@ def reduce(M, h, mass, c, force, joint, iv, contacts, legs, Ab, Al, Tau, P):  # 
         else:
             for i in range(6):
                 for m in range(3):
-                    Ab[i, joint[k] + m] = -M[i, iv[k, m]]
+                    Ab[i, joint[k] + m] = -F[i, m]
         if force[k] >= 0:
             for i in range(6):
                 for m in range(3):
@@ -182,13 +182,12 @@ def reduce(M, h, mass, c, force, joint, iv, contacts, legs, Ab, Al, Tau, P):  # 
                 row[joint[k] + i] = 1.0
     for k in range(4):
         for i in range(3):
-            f = iv[k, i]
             row = Tau[3 * k + i]
-            total(row, M[f], Ab, 6, c + 1)
-            for m in range(3):
-                less[m] = M[f, iv[k, m]]
-            blend(row, row, less, Al[3 * k :], 3, c + 1)
-            row[c] += h[f]
+            for m in range(6):
+                column[m] = legs[k, COUPLED + m, i]
+            total(row, column, Ab, 6, c + 1)
+            blend(row, row, legs[k, OWN + i], Al[3 * k :], 3, c + 1)
+            row[c] += legs[k, BIAS, i]
             if force[k] >= 0:
                 for m in range(3):
                     row[force[k] + m] -= mass * legs[k, LEG + i, m]
@@ -196,10 +195,10 @@ def reduce(M, h, mass, c, force, joint, iv, contacts, legs, Ab, Al, Tau, P):  # 
 
 
 @outlined(
-    f"f8({READ2}, {READ}, f8, i8, i8[::1], i8[:,:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8[::1], "
-    "f8[::1], f8[::1], f8[::1], f8[:,:,::1])"
+    "f8(f8[:,::1], f8, i8, i8[::1], i8[:,:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], "
+    "f8[::1], f8[::1], f8[:,:,::1])"
 )  # fmt: skip
-def recover(M, h, mass, n, force, index, contacts, legs, Ab, Al, x, tau, a, f, P):  # type: ignore[no-untyped-def]
+def recover(M, mass, n, force, index, contacts, legs, Ab, Al, x, tau, a, f, P):  # type: ignore[no-untyped-def]
     """Torques, accelerations and forces of u = x; by how much made contacts move all the same.
 
     Arguments as of `reduce`; index is (3, 4, 3), of q, v and torques; tau (12,), a (18,) and f (12,) are taken.
@@ -221,16 +220,18 @@ def recover(M, h, mass, n, force, index, contacts, legs, Ab, Al, x, tau, a, f, P
             f[3 * k + i] = mass * x[force[k] + i] if force[k] >= 0 else 0.0
     # The six rows once more, on what rounding leaves; then the torques.
     for i in range(6):
-        s = -h[i]
-        for j in range(18):
+        s = -M[6, i]
+        for j in range(6):
             s -= M[i, j] * a[j]
+            B[i, j] = M[i, j]
         for k in range(4):
+            at = legs[k]
+            for o in range(3):
+                s -= at[COUPLED + i, o] * a[iv[k, o]]
             if force[k] >= 0:
                 for o in range(3):
-                    s += legs[k, BASE + i, o] * f[3 * k + o]
+                    s += at[BASE + i, o] * f[3 * k + o]
         six[i, 0] = s
-        for j in range(6):
-            B[i, j] = M[i, j]
     eliminate(B, six, 1)
     for i in range(6):
         a[i] += six[i, 0]
@@ -238,11 +239,11 @@ def recover(M, h, mass, n, force, index, contacts, legs, Ab, Al, x, tau, a, f, P
     for k in range(4):
         at = legs[k]
         for i in range(3):
-            o = iv[k, i]
-            row = M[o]
-            s = h[o]
-            for j in range(18):
-                s += row[j] * a[j]
+            s = at[BIAS, i]
+            for j in range(6):
+                s += at[COUPLED + j, i] * a[j]
+            for j in range(3):
+                s += at[OWN + i, j] * a[iv[k, j]]
             if force[k] >= 0:
                 for j in range(3):
                     s -= at[LEG + i, j] * f[3 * k + j]

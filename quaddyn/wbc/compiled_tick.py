@@ -39,65 +39,61 @@ from .compiled_elements import (
 from .compiled_legs import KNOWN
 from .compiled_reduction import FACES, KNOWN_BASE, SHARE, look, recover, reduce
 
-__all__ = ["FACES", "tick"]
+__all__ = ["FACES", "KNOWN", "tick"]
 
 # What `tick` returns.
 SOLVED, SINGULAR, NOT_SOLVED, NOT_GIVEN = 0, 1, 2, 3
 
-# Slots of `extra`.
-GRAVITY, MASS, LENGTH, LEGS, OFFSET, BEFORE, HAS_BEFORE, PERIOD = 0, 3, 4, 5, 53, 62, 74, 75
-EXTRA = 76
+# Slots of the fixed floats: gravity, mass, length, control period, tolerance of rank, and the torques of the tick
+# before with whether there was one; then, side by side, rotation of the base's frame in its body (9), per joint of a
+# leg rotation and position in the body before it (4, 12, 3), their axes and the foot's centre (4, 4, 3), bodies
+# (13, 10), armature (18), contacts (4, FACES + 3 * faces).
+GRAVITY, MASS, LENGTH, PERIOD, TOLERANCE, BEFORE, HAS_BEFORE, OFFSET = 0, 3, 4, 5, 6, 7, 19, 20
+GEOMETRY, FIXED, BODIES, ARMATURE, CONTACTS = 29, 173, 221, 351, 369
+
+# Slots of the fixed integers: number of elements, of floats for the contacts, rounds per level; where a leg's joints
+# are in q, in v and among the actuated ones (3, 4, 3); the program.
+ELEMENTS, WIDE, CAP, INDEX, PROGRAM = 0, 1, 2, 3, 39
 
 # Slots of `answer`: torques, accelerations, forces, then the rest, and ranks from RANK on.
 TAU, ACCELERATION, FORCE, VIOLATION, KKT, ROWS, RANK = 0, 12, 30, 42, 43, 44, 45
 
 
 @entry
-def tick(  # type: ignore[no-untyped-def]
-    q, v, M, h, geometry, index, program, told, own, numbers, contacts, extra, last, guessed, tolerance, cap, working,
-    answer, F, N, W,
-):  # fmt: skip
+def tick(q, v, numbers, constants, table, last, guessed, working, answer, F, N):  # type: ignore[no-untyped-def]
     """From state to torques.
 
     Args:
-        q: (nq,), free-flyer first.
+        q: (19,), free-flyer first.
         v: (18,).
-        M: (18, 18).
-        h: (18,).
-        geometry: (4, 12, 3) per leg, of each joint in the body before it: rotations (3, 3, 3), positions (3, 3).
-        index: (3, 4, 3) where a leg's joints are in q, in v and among the actuated ones.
-        program: (elements, 4) level, code, where its numbers begin, leg or number of faces.
-        told: the motion tasks' numbers, one after the other.
-        own: those of other elements.
-        numbers: takes both.
-        contacts: (4, FACES + 3 * faces).
-        extra: (EXTRA,) gravity (3), mass, length, per leg the axes of its joints (3, 3) and its foot in the last body
-            (3), rotation of the base's frame in its body (9), torques of the tick before (12) and whether there was
-            one, period.
+        numbers: of the elements, one after the other.
+        constants: see GRAVITY to CONTACTS.
+        table: see ELEMENTS to PROGRAM; the program is (elements, 4) level, code, where the element's numbers begin, leg
+            or number of faces.
         last: flat, working sets of the last tick.
         guessed: whether they fit.
-        tolerance: of rank.
-        cap: rounds per level.
         working: flat, takes this tick's.
-        answer: (RANK + levels,) takes torques (12), acceleration (18), forces (4, 3), largest violation of level 0,
-            KKT residual, number of inequalities, ranks of the levels and of the one that shortens.
-        F: floats of the solver.
-        N: its integers.
-        W: work.
+        answer: (RANK + levels + numbers,) takes torques (12), acceleration (18), forces (4, 3), largest violation of
+            level 0, KKT residual, number of inequalities, ranks of the levels and of the one that shortens; then a
+            copy of `numbers`.
+        F: work.
+        N: integer work.
 
     Returns:
         What became of it.
     """
-    for i in range(told.shape[0]):
-        numbers[i] = told[i]
-    for i in range(own.shape[0]):
-        numbers[told.shape[0] + i] = own[i]
-    mass, length = extra[MASS], extra[LENGTH]
-    fixed = extra[LEGS:OFFSET].reshape(4, 4, 3)
-    offset = extra[OFFSET:BEFORE].reshape(3, 3)
-    before = extra[BEFORE:HAS_BEFORE]
-    has_before, dt = extra[HAS_BEFORE], extra[PERIOD]
-    elements = program.shape[0]
+    if q.shape[0] != 19 or v.shape[0] != 18:
+        return NOT_SOLVED
+    tail = answer.shape[0] - numbers.shape[0]
+    for i in range(numbers.shape[0]):
+        answer[tail + i] = numbers[i]
+    gravity, mass, length, dt = constants[GRAVITY:MASS], constants[MASS], constants[LENGTH], constants[PERIOD]
+    before, has_before = constants[BEFORE:HAS_BEFORE], constants[HAS_BEFORE]
+    offset, geometry = constants[OFFSET:GEOMETRY].reshape(3, 3), constants[GEOMETRY:FIXED].reshape(4, 12, 3)
+    fixed, bodies = constants[FIXED:BODIES].reshape(4, 4, 3), constants[BODIES:ARMATURE].reshape(13, 10)
+    armature, contacts = constants[ARMATURE:CONTACTS], constants[CONTACTS:].reshape(4, table[WIDE])
+    elements, index = table[ELEMENTS], table[INDEX:PROGRAM].reshape(3, 4, 3)
+    program = table[PROGRAM:].reshape(elements, 4)
     force, joint = N[:4], N[4:8]
 
     # Who decides what.
@@ -136,35 +132,37 @@ def tick(  # type: ignore[no-untyped-def]
 
     width = 8 * (n // 8 + 1)  # of rows over (u, 1)
     at = 0
-    base = W[at : at + KNOWN_BASE * 3].reshape(KNOWN_BASE, 3)
+    base = F[at : at + KNOWN_BASE * 3].reshape(KNOWN_BASE, 3)
     at += KNOWN_BASE * 3
-    legs = W[at : at + 12 * KNOWN].reshape(4, KNOWN, 3)
+    legs = F[at : at + 12 * KNOWN].reshape(4, KNOWN, 3)
     at += 12 * KNOWN
-    work = W[at : at + 27].reshape(9, 3)
+    M = F[at : at + 42].reshape(7, 6)
+    at += 42
+    work = F[at : at + 27].reshape(9, 3)
     at += 27
-    blocks = W[at : at + 288].reshape(6, 6, 8)
+    blocks = F[at : at + 288].reshape(6, 6, 8)
     at += 288
-    Ab = W[at : at + 6 * width].reshape(6, width)
+    Ab = F[at : at + 6 * width].reshape(6, width)
     at += 6 * width
-    Al = W[at : at + 12 * width].reshape(12, width)
+    Al = F[at : at + 12 * width].reshape(12, width)
     at += 12 * width
-    Tau = W[at : at + 12 * width].reshape(12, width)
+    Tau = F[at : at + 12 * width].reshape(12, width)
     at += 12 * width
-    look(q, v, M, mass, damping, index, geometry, contacts, fixed, base, legs)
-    if not reduce(M, h, mass, n, force, joint, index[1], contacts, legs, Ab, Al, Tau, blocks):
+    look(q, v, damping, gravity, index, geometry, contacts, fixed, bodies, armature, base, legs, M)
+    if not reduce(M, mass, n, force, joint, contacts, legs, Ab, Al, Tau, blocks):
         return SINGULAR
 
-    A = W[at : at + E * n].reshape(E, n)
+    A = F[at : at + E * n].reshape(E, n)
     at += E * n
-    C = W[at : at + P * n].reshape(P, n)
+    C = F[at : at + P * n].reshape(P, n)
     at += P * n
-    b, ones = W[at : at + E], W[at + E : at + 2 * E]
+    b, ones = F[at : at + E], F[at + E : at + 2 * E]
     at += 2 * E
-    lower, upper = W[at : at + P], W[at + P : at + 2 * P]
+    lower, upper = F[at : at + P], F[at + P : at + 2 * P]
     at += 2 * P
-    x = W[at : at + n]
+    x = F[at : at + n]
     at += n
-    stats = W[at : at + RANKS + 2 * K + 2]
+    stats = F[at : at + RANKS + 2 * K + 2]
     at += RANKS + 2 * K + 2
     ms, ps = N[8 : 9 + K], N[9 + K : 10 + 2 * K]
     m = 0
@@ -178,7 +176,7 @@ def tick(  # type: ignore[no-untyped-def]
             code = program[e, 1]
             z = numbers[program[e, 2] :]
             if code == COM:
-                m = com(m, n, z, force, base, extra, A, b)
+                m = com(m, n, z, force, base, gravity, A, b)
             elif code == ORIENTATION:
                 m = orientation(m, n, z, base, offset, Ab, work, A, b)
             elif code == FOOT:
@@ -201,11 +199,12 @@ def tick(  # type: ignore[no-untyped-def]
     for i in range(m):
         ones[i] = 1.0
     size = (K + 1) * p
-    lam = W[at : at + size].reshape(K + 1, p)
+    lam = F[at : at + size].reshape(K + 1, p)
     at += size
     descend(
-        A[:m], b[:m], ones[:m], C[:p], lower[:p], upper[:p], ms, ps, tolerance, 0.0, cap,
-        last[:size].reshape(K + 1, p), guessed, x, working[:size].reshape(K + 1, p), lam, stats, F, N[10 + 2 * K :],
+        A[:m], b[:m], ones[:m], C[:p], lower[:p], upper[:p], ms, ps, constants[TOLERANCE], 0.0, table[CAP],
+        last[:size].reshape(K + 1, p), guessed, x, working[:size].reshape(K + 1, p), lam, stats, F[at:],
+        N[10 + 2 * K :],
     )  # fmt: skip
 
     violation = 0.0
@@ -215,7 +214,7 @@ def tick(  # type: ignore[no-untyped-def]
             s += C[i, j] * x[j]
         violation = max(violation, s - upper[i], lower[i] - s)
     tau, a, f = answer[TAU:ACCELERATION], answer[ACCELERATION:FORCE], answer[FORCE:VIOLATION]
-    moved = recover(M, h, mass, n, force, index, contacts, legs, Ab, Al, x, tau, a, f, blocks)
+    moved = recover(M, mass, n, force, index, contacts, legs, Ab, Al, x, tau, a, f, blocks)
     answer[VIOLATION] = max(violation, moved)
     answer[KKT] = stats[WORST]
     answer[ROWS] = p

@@ -18,19 +18,26 @@ from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
+from .block import Block, Scalar, Vector
 from .contacts import ContactFrame
 from .scales import scales
 from .tick import Rows, Tick
 
 
-class Constraint(ABC):
-    """Rows that limit what a tick decides; on any level of a controller."""
+class Constraint(Block, ABC):
+    """Rows that limit what a tick decides; on any level of a controller.
+
+    Args:
+        name: by which the controller knows it.
+        size: of its `block`: how many numbers a compiled tick reads.
+    """
 
     #: What a compiled tick tells constraints apart by.
     code: ClassVar[int] = 100
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, size: int = 0) -> None:
         self.name = name
+        self._attach(np.zeros(size))
 
     @abstractmethod
     def rows(self, tick: Tick) -> list[Rows]:
@@ -54,9 +61,10 @@ class ContactMotion(Constraint):
     """
 
     code = 101
+    damping = Scalar(0)
 
     def __init__(self, robot: Robot, *, damping: float | None = None, name: str = "contact") -> None:
-        super().__init__(name)
+        super().__init__(name, 1)
         self.damping = 10.0 * scales(robot).frequency if damping is None else _positive("damping", damping, zero=True)
 
     def rest(self, contact: ContactFrame) -> Array:
@@ -189,26 +197,27 @@ class TorqueLimits(Constraint):
     """
 
     code = 104
+    limits = Vector()
 
     def __init__(
         self, robot: Robot, *, limits: Array | float | None = None, share: float = 1.0, name: str = "torque"
     ) -> None:
-        super().__init__(name)
+        super().__init__(name, robot.nu)
         bound = np.asarray(robot.effort_limits if limits is None else limits, dtype=np.float64)
         if bound.shape not in ((), (robot.nu,)) or not (bound >= 0.0).all():
             raise ArgumentError(f"limits: expected a number or {robot.nu} of them, not negative, got {limits}")
         self.limits = np.broadcast_to(bound, (robot.nu,)) * _positive("share", share, zero=True)
-        self._bounded = np.flatnonzero(self.limits < 1e17)  # what is written for "none" counts as none
-        self._names = tuple(f"{robot.actuated[i]} torque limit" for i in self._bounded)
-        self._block = np.eye(robot.nu)[self._bounded]
+        self._names = tuple(f"{joint} torque limit" for joint in robot.actuated)
+        self._rows = np.eye(robot.nu)
 
     def rows(self, tick: Tick) -> list[Rows]:
         """One row per joint with a limit."""
-        if not len(self._bounded):
+        which = np.flatnonzero(self.limits < 1e17)  # what is written for "none" counts as none
+        if not len(which):
             return []
-        bound = self.limits[self._bounded]
+        names, bound = tuple(self._names[i] for i in which), self.limits[which]
         weights = np.full(len(bound), 1.0 / (tick.scales.mass * tick.scales.length))
-        return [Rows(self._names, "N m", -bound, bound, torque=self._block, weights=weights)]
+        return [Rows(names, "N m", -bound, bound, torque=self._rows[which], weights=weights)]
 
 
 class TorqueRate(Constraint):
@@ -221,15 +230,16 @@ class TorqueRate(Constraint):
     """
 
     code = 105
+    rate = Vector()
 
     def __init__(self, robot: Robot, rate: Array | float, *, name: str = "torque rate") -> None:
-        super().__init__(name)
+        super().__init__(name, robot.nu)
         given = np.asarray(rate, dtype=np.float64)
         if given.shape not in ((), (robot.nu,)) or not (np.isfinite(given).all() and (given > 0.0).all()):
             raise ArgumentError(f"rate: expected a positive number or {robot.nu} of them [N m/s], got {rate}")
-        self.rate = np.broadcast_to(given, (robot.nu,))
+        self.rate = given
         self._names = tuple(f"{joint} torque rate" for joint in robot.actuated)
-        self._block = np.eye(robot.nu)
+        self._rows = np.eye(robot.nu)
 
     def rows(self, tick: Tick) -> list[Rows]:
         """One row per joint, from the second tick on."""
@@ -238,7 +248,7 @@ class TorqueRate(Constraint):
             return []
         step = self.rate * tick.dt
         weights = np.full(len(step), 1.0 / (tick.scales.mass * tick.scales.length))
-        return [Rows(self._names, "N m", before - step, before + step, torque=self._block, weights=weights)]
+        return [Rows(self._names, "N m", before - step, before + step, torque=self._rows, weights=weights)]
 
 
 class LinearConstraint(Constraint):

@@ -23,6 +23,15 @@ from ..urdf.tree import Array
 Role = Literal["unilateral", "bilateral", "compliant", "force"]
 
 
+class Changes:
+    """How often something was changed."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
 class ContactSettings:
     """A `quaddyn.contact.Contact` in a controller, with what may be set at any tick.
 
@@ -34,27 +43,28 @@ class ContactSettings:
         robot: the robot.
         contact: what touches.
         friction: coefficient to use instead of the contact's, which then follows the controller's.
-
-    Attributes:
-        minimum, maximum: bounds of the normal force [N]; set by `limit`.
-        height: along the normal, where compliant ground begins [m].
+        changes: counts what is set here; shared by the contacts of a controller.
 
     Raises:
         UnknownNameError: no such frame.
     """
 
-    def __init__(self, robot: Robot, contact: Contact, *, friction: float | None = None) -> None:
+    def __init__(
+        self, robot: Robot, contact: Contact, *, friction: float | None = None, changes: Changes | None = None
+    ) -> None:
         robot.frame_id(contact.frame)
         self._contact = contact
+        self._changes = Changes() if changes is None else changes
         self._faces: dict[int, Array] = {}
         self.own_friction = friction is None
         if friction is not None:
             self._set(friction=friction)
-        self.minimum, self.maximum, self.height = 0.0, np.inf, 0.0
+        self._minimum, self._maximum, self._height = 0.0, np.inf, 0.0
 
     def _set(self, **changes: object) -> None:
         self._contact = replace(self._contact, **changes)  # type: ignore[arg-type]  # checked by Contact itself
         self._faces = {}
+        self._changes.count += 1
 
     @property
     def contact(self) -> Contact:
@@ -127,7 +137,31 @@ class ContactSettings:
         low, high = number("minimum", minimum), number("maximum", maximum)
         if not 0.0 <= low <= high or low == np.inf:
             raise ArgumentError(f"minimum, maximum: expected 0 <= minimum <= maximum, got {minimum} and {maximum}")
-        self.minimum, self.maximum = low, high
+        self._minimum, self._maximum = low, high
+        self._changes.count += 1
+
+    @property
+    def minimum(self) -> float:
+        """Least normal force [N], see `limit`."""
+        return self._minimum
+
+    @property
+    def maximum(self) -> float:
+        """Largest normal force [N], see `limit`."""
+        return self._maximum
+
+    @property
+    def height(self) -> float:
+        """Along the normal, where compliant ground begins [m]."""
+        return self._height
+
+    @height.setter
+    def height(self, value: float) -> None:
+        given = number("height", value)
+        if not np.isfinite(given):
+            raise ArgumentError(f"height: expected a finite number, got {value}")
+        self._height = given
+        self._changes.count += 1
 
     def faces(self, faces: int, rotation: Array) -> Array:
         """(m, size) rows of `quaddyn.contact.pyramid`, without the normal force's own."""

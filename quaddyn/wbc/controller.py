@@ -14,13 +14,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from types import MappingProxyType
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from eigenpy import is_approx  # Pinocchio's own array layer
 
 from ..contact import Contact
 from ..dynamics import Dynamics, State
@@ -30,32 +27,21 @@ from ..robot.arguments import number, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .command import Command
-from .constraints import Constraint, ContactMotion, FrictionPyramid, NormalForce, TorqueLimits
-from .contacts import ContactFrame, ContactSettings, Switch, place
+from .commands import CompiledCommand, DenseCommand, decide
+from .constraints import ContactMotion, FrictionPyramid, NormalForce, TorqueLimits
+from .contacts import Changes, ContactSettings, Switch
 from .dense import DenseTick
-from .dense_answer import Answer
-from .elimination import Elimination
 from .fast import FastTick
-from .forces import ForceTask, Snapshot
+from .forces import ForceTask
 from .joint_bounds import JointBounds
+from .levels import Element, Levels
 from .motion import ComTask, FootTask, FrameOrientationTask, PostureTask
 from .named import Named
-from .problem import Problem
+from .parts import Parts, Told
 from .scales import scales
-from .solving import Memory, Solver
-from .task import Task
-from .tick import Rows, Tick
-from .tick_file import CompiledCommand, DenseCommand, TickRecord, decide, save
-
-Element = Task | ForceTask | Constraint
-Levels = Sequence[Element | Sequence[Element]]
-
-#: (q, v, M, h) of a state.
-Motion = tuple[Array, Array, Array, Array]
-
-#: A tick by plain matrices: the equations of motion, the levels, columns and shares of contacts, the state, the numbers
-#: of the motion tasks.
-Plain = tuple[Elimination, Problem, dict[str, slice], dict[str, float], State, Array]
+from .solving import Solver
+from .tick import Tick
+from .tick_file import TickRecord, recorded, save
 
 
 def default_constraints(robot: Robot, dt: float) -> list[Element]:
@@ -86,7 +72,8 @@ class WholeBodyController:
     references last until its contact is made.  What no task decides is as small as possible.  Joint friction is not
     compensated: add `quaddyn.control.friction_compensation`.
 
-    One controller per thread; it keeps time by counting ticks, `dt` each.  A task belongs to one controller.
+    One controller per thread; it keeps time by counting ticks, `dt` each.  Tasks and constraints belong to one
+    controller.
 
     Args:
         robot: any robot.
@@ -106,7 +93,8 @@ class WholeBodyController:
         tasks: every task and constraint by name.
         contacts: `ContactSettings` of every contact by name.
         levels: names by level.
-        numbers: every gain and reference of the motion tasks, in the order of `tasks` (`quaddyn.wbc.task.LAYOUT`).
+        numbers: every gain, reference and limit: of the motion tasks in the order of `tasks`
+            (`quaddyn.wbc.task.LAYOUT`), then of the others.
 
     Raises:
         ArgumentError: a number out of range, or a name twice.
@@ -118,7 +106,7 @@ class WholeBodyController:
         *,
         dt: float = 1e-3,
         friction: float = 0.6,
-        tasks: Levels | None = None,
+        tasks: Sequence[Element | Sequence[Element]] | None = None,
         constraints: Sequence[Element] | None = None,
         contacts: Iterable[Contact] = (),
         ramp: float = 0.05,
@@ -141,43 +129,28 @@ class WholeBodyController:
             raise ArgumentError(f"rank_tolerance: expected a share in [0, 1), got {rank_tolerance}")
         if not 0.0 <= damping < np.inf:
             raise ArgumentError(f"damping: expected a number >= 0, got {damping}")
-        self._solver = Solver(rank_tolerance=float(rank_tolerance), damping=float(damping), compiled=bool(compiled))
-        self._scales = scales(robot)
+        solver = Solver(rank_tolerance=float(rank_tolerance), damping=float(damping), compiled=bool(compiled))
 
         level_0 = default_constraints(robot, self.dt) if constraints is None else list(constraints)
-        rest: Levels = default_tasks(robot) if tasks is None else tasks
-        elements = [level_0, *(list(level) if isinstance(level, Sequence) else [level] for level in rest)]
-        self._elements: tuple[tuple[Element, ...], ...] = tuple(tuple(level) for level in elements)
-        by_name: dict[str, Element] = {}
-        for element in (e for level in self._elements for e in level):
-            if not isinstance(element, Task | ForceTask | Constraint):
-                raise ArgumentTypeError(f"tasks: expected tasks and constraints, got {type(element).__name__}")
-            if element.name in by_name:
-                raise ArgumentError(f"tasks: two of the name {element.name!r}; give one of them another")
-            by_name[element.name] = element
+        rest = default_tasks(robot) if tasks is None else tasks
+        self._levels = Levels([level_0, *(list(level) if isinstance(level, Sequence) else [level] for level in rest)])
         # Any: what a name stands for is the caller's to know, who calls that kind's own `reference`.
-        self.tasks: Mapping[str, Any] = Named("task", by_name)
-        self.levels = tuple(tuple(e.name for e in level) for level in self._elements)
-        self._force_tasks = [t for t in by_name.values() if isinstance(t, ForceTask)]
-        self._motions = [t for t in by_name.values() if isinstance(t, Task)]
-        # The numbers of all tasks side by side: one array holds every gain and reference of a tick.
-        self.numbers = np.zeros(sum(len(task.block) for task in self._motions))
-        start = 0
-        for task in self._motions:
-            task.move(self.numbers[start : start + len(task.block)])
-            start += len(task.block)
-        self._foot_tasks = {t.frame: t for t in by_name.values() if isinstance(t, FootTask)}
-        self._contact_motion = next((c for c in by_name.values() if isinstance(c, ContactMotion)), None)
+        self.tasks: Mapping[str, Any] = self._levels.by_name
+        self.levels = tuple(tuple(e.name for e in level) for level in self._levels.elements)
+        self.numbers = self._levels.numbers
 
+        self._changes = Changes()
         known = {
-            foot: ContactSettings(robot, Contact.of_foot(robot, foot), friction=self._friction) for foot in robot.feet
+            foot: ContactSettings(robot, Contact.of_foot(robot, foot), friction=self._friction, changes=self._changes)
+            for foot in robot.feet
         }
         for contact in several("contacts", contacts, "contacts"):
             if not isinstance(contact, Contact):
                 raise ArgumentTypeError(f"contacts: expected quaddyn.contact.Contact, got {type(contact).__name__}")
-            known[contact.name] = ContactSettings(robot, contact)
+            known[contact.name] = ContactSettings(robot, contact, changes=self._changes)
         self.contacts = Named("contact", known)
         self._switches = {name: Switch() for name in known}
+        self._parts = Parts(robot, self._levels, self.contacts, self._switches, scales(robot), self.dt, solver)
         self._fast: FastTick | None = None
         self._fast_wanted = bool(compiled and fast) and damping == 0.0
         self._matrices: DenseTick | None = None
@@ -200,20 +173,19 @@ class WholeBodyController:
 
     def reset(self) -> None:
         """Forget contacts, references and the last torque: the next tick is a first one."""
-        for element in self.tasks.values():
-            if isinstance(element, Task | ForceTask):
-                element.forget()
+        self._levels.forget()
         self._start()
 
     def _start(self) -> None:
         for switch in self._switches.values():
             switch.set(False)
+        self._changes.count += 1
         self._ticks, self._settled = 0, False
         self._asked: tuple[str, ...] | None = None
         self._tau: Array | None = None
         self._command: Command | None = None
-        self._record: TickRecord | Callable[[], TickRecord] | None = None
-        self._solver.forget()
+        self._record: TickRecord | None = None
+        self._parts.solver.forget()
         if self._fast is not None:
             self._fast.forget()
         if self._matrices is not None:
@@ -233,7 +205,7 @@ class WholeBodyController:
             How long it took [s].
         """
         start = time.perf_counter()
-        if not self._solver.compiled:
+        if not self._parts.solver.compiled:
             return 0.0
         if not quiet:
             print("quaddyn: compiling the whole-body solver ...", end=" ", file=sys.stderr, flush=True)
@@ -242,7 +214,7 @@ class WholeBodyController:
             self._make_fast()
         state = Dynamics(self.robot).update(self.robot.q_home, np.zeros(self.robot.nv))
         if self._fast is not None:
-            self._fast.solve(state, state.motion(), None)
+            self._fast.solve(*state.coordinates(), None)
             self._fast.forget()
         if self._matrices is None:  # where the fast path has no answer, it is asked in the middle of a loop
             self._matrices = self._make_dense()
@@ -279,184 +251,75 @@ class WholeBodyController:
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self.robot:
             raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
-        motion = state.motion()
-        h = motion[3]
-        if not is_approx(h, h):  # the cheapest look at a whole array; a NaN in q or v is in h, too
-            raise ArgumentError("state: not finite; it was computed unchecked from a q or v with NaN")
-        steady = self._settled and contacts == self._asked
-        if not steady:
-            wanted = self._wanted(contacts)
-            self._advance(wanted)
-            self._settled = all(switch.share == (name in wanted) for name, switch in self._switches.items())
-            self._asked = contacts if isinstance(contacts, tuple) or contacts is None else tuple(wanted)
+        q, v = state.coordinates()
+        if not self._settled or contacts != self._asked:
+            self._switch(contacts)
         if self._fast_wanted:
             self._make_fast()
-        answer = None if self._fast is None else self._fast.solve(state, motion, self._tau, self._hold, steady)
-        command = self._dense(state) if answer is None else self._compiled(motion, answer)
+        fast = self._fast
+        command: Command | None = None
+        if fast is not None:
+            answer = fast.solve(q, v, self._tau)
+            if answer is None and not fast.given:
+                self._hold(state)
+                answer = fast.solve(q, v, self._tau)
+            if answer is not None:
+                numbers, wishes = answer[self._told :], self._levels.wishes
+                told = Told(q, v, numbers, wishes, self._tau, fast.contacts, fast.shares)
+                command = CompiledCommand(answer, told, self._parts)
+        if command is None:
+            command = self._dense(state)
         self._tau, self._command = command.tau, command
         self._ticks += 1
         return command
 
     def _dense(self, state: State) -> Command:
         """The tick of any robot and any elements: compiled, or by plain matrices where that has no good answer."""
-        if self._solver.compiled:
+        parts = self._parts
+        if parts.solver.compiled:
             if self._matrices is None:
                 self._matrices = self._make_dense()
-            answer = self._matrices.solve(state, self._tau, self._hold, self._tick)
+            dense = self._matrices
+            answer = dense.solve(state, self._tau, self._hold, self._tick)
             if answer is not None:
-                return self._decided(state, self._matrices, answer)
+                numbers, wishes = self.numbers.copy(), self._levels.wishes
+                told = Told(*state.coordinates(), numbers, wishes, self._tau, dense.contacts, dense.shares, dense.said)
+                return DenseCommand(answer, told, parts)
         self._hold(state)
-        elimination, problem, columns, shares = self._problem(self._tick(state))
-        memory = self._solver.memory(problem)
-        command = decide(elimination, problem, self._solver, columns)
-        self._record = self._recorded(
-            command, (elimination, problem, columns, shares, state, self.numbers), self._ticks, memory=memory
-        )
+        plain = self._levels.problem(self._tick(state))
+        elimination, problem, columns, _ = plain
+        memory = parts.solver.memory(problem)
+        command = decide(elimination, problem, parts.solver, columns)
+        self._record = recorded(parts, command, self._ticks, plain, state, memory=memory)
         return command
 
     def _make_fast(self) -> None:
         self._fast_wanted = False
-        self._fast = FastTick.of(
-            self.robot,
-            self._elements,
-            self.contacts,
-            self._switches,
-            scales=self._scales,
-            dt=self.dt,
-            tolerance=self._solver.rank_tolerance,
-            numbers=self.numbers,
-        )
+        self._fast = FastTick.of(self._parts, self._changes)
+        if self._fast is not None:
+            self._told = self._fast.size - len(self.numbers)
 
     def _make_dense(self) -> DenseTick:
+        parts = self._parts
         return DenseTick(
             self.robot,
-            self._elements,
+            self._levels.elements,
             self.contacts,
             self._switches,
-            scales=self._scales,
+            scales=parts.scales,
             dt=self.dt,
-            tolerance=self._solver.rank_tolerance,
-            damping=self._solver.damping,
+            tolerance=parts.solver.rank_tolerance,
+            damping=parts.solver.damping,
             numbers=self.numbers,
         )
 
-    def _compiled(self, motion: Motion, answer: Array) -> Command:
-        """The tick that the fast path has decided."""
-        fast = self._fast
-        assert fast is not None
-        plain = self._plain(motion, fast.contacts, fast.shares)
-        command = CompiledCommand(answer.copy(), self.robot, fast.shares, plain, self._scales.mass, self._solver)
-        self._record = partial(self._remade, command, plain, fast.inputs, self._ticks)
-        return command
-
-    def _decided(self, state: State, dense: DenseTick, answer: Answer) -> Command:
-        """The tick that the compiled dense path has decided."""
-        plain = self._plain(state.motion(), dense.contacts, dense.shares, dense.said)
-        command = DenseCommand(answer, self.robot, plain, self._scales.mass, self._solver)
-        self._record = partial(self._remade, command, plain, dense.inputs, self._ticks)
-        return command
-
-    def _plain(
-        self,
-        motion: Motion,
-        settings: Sequence[Any],
-        shares: Sequence[tuple[float, float]],
-        said: Mapping[str, list[Rows]] = MappingProxyType({}),
-    ) -> Callable[[], Plain]:
-        """What puts the plain matrices of this tick together, if somebody asks.
-
-        Args:
-            motion: of the robot's state.
-            settings: per contact (contact, least, largest force), and its height if that counts.
-            shares: per contact its share and cap.
-            said: rows that elements have given already, by name.
-        """
-        forces = [task.snapshot for task in self._force_tasks]
-        return partial(
-            self._again, motion[0], motion[1], self.numbers.copy(), forces, self._tau, settings, shares, said
-        )
-
-    def _again(
-        self,
-        q: Array,
-        v: Array,
-        numbers: Array,
-        forces: Sequence[Snapshot],
-        before: Array | None,
-        settings: Sequence[Any],
-        shares: Sequence[tuple[float, float]],
-        said: Mapping[str, list[Rows]],
-    ) -> Plain:
-        """The plain matrices of a tick that is over, from what it was told."""
-        again = Dynamics(self.robot, validate=False).update(q, v)
-        frames: list[ContactFrame] = []
-        start = 0
-        for (contact, minimum, maximum, *height), (share, cap) in zip(settings, shares, strict=True):
-            if share > 0.0:
-                then = ContactSettings(self.robot, contact)
-                then.limit(minimum, maximum)
-                then.height = height[0] if height else 0.0
-                frames.append(place(again, then, start, share, cap))
-                start += then.size
-        tick = Tick(again, tuple(frames), self.dt, self._scales, before)
-        now, forces_now = self.numbers.copy(), [task.snapshot for task in self._force_tasks]
-        self._put(numbers, forces)
-        try:
-            return *self._problem(tick, said), again, numbers
-        finally:
-            self._put(now, forces_now)
-
-    def _remade(
-        self,
-        command: Command,
-        plain: Callable[[], Plain],
-        inputs: Callable[[State, Array], dict[str, Array]],
-        count: int,
-    ) -> TickRecord:
-        """The record of a compiled tick, to be made before the next one."""
-        told = plain()
-        *_, again, numbers = told
-        return self._recorded(command, told, count, inputs=inputs(again, numbers))
-
-    def _recorded(
-        self,
-        command: Command,
-        told: Plain,
-        count: int,
-        *,
-        memory: Memory | None = None,
-        inputs: Mapping[str, Array] | None = None,
-    ) -> TickRecord:
-        elimination, problem, columns, shares, state, _ = told
-        return TickRecord(
-            robot=self.robot.name,
-            tick=count,
-            joints=self.robot.actuated,
-            contacts=columns,
-            shares=shares,
-            q=state.q,
-            v=state.v,
-            elimination=elimination,
-            problem=problem,
-            memory=memory,
-            solver=self._solver,
-            command=command,
-            inputs=inputs,
-        )
-
-    def _put(self, numbers: Array, forces: Sequence[Snapshot]) -> None:
-        """The tasks' numbers as they were at another time."""
-        self.numbers[:] = numbers
-        for task, snapshot in zip(self._force_tasks, forces, strict=True):
-            task.snapshot = snapshot
-
-    def _problem(
-        self, tick: Tick, said: Mapping[str, list[Rows]] = MappingProxyType({})
-    ) -> tuple[Elimination, Problem, dict[str, slice], dict[str, float]]:
-        elimination = Elimination.at(tick)
-        problem = Problem.of(elimination, self._rows(tick, said))
-        columns = {contact.name: contact.columns for contact in tick.contacts}
-        return elimination, problem, columns, {contact.name: contact.share for contact in tick.contacts}
+    def _switch(self, contacts: Iterable[str] | None) -> None:
+        """Contacts on their way to those that are to be."""
+        wanted = self._wanted(contacts)
+        self._advance(wanted)
+        self._changes.count += 1
+        self._settled = all(switch.share == (name in wanted) for name, switch in self._switches.items())
+        self._asked = contacts if isinstance(contacts, tuple) or contacts is None else tuple(wanted)
 
     def _wanted(self, contacts: Iterable[str] | None) -> frozenset[str]:
         names = self.robot.feet if contacts is None else several("contacts", contacts, "names of contacts")
@@ -476,7 +339,7 @@ class WholeBodyController:
                 if made and switch.share:
                     self._taken(name)
             return
-        load = self._scales.mass * self._scales.gravity / max(1, len(wanted))
+        load = self._parts.scales.mass * self._parts.scales.gravity / max(1, len(wanted))
         step = self.dt / self.ramp
         for name, switch in self._switches.items():
             was = switch.share
@@ -488,44 +351,16 @@ class WholeBodyController:
 
     def _taken(self, name: str) -> None:
         """The contact holds the foot: what its task wanted is over."""
-        task = self._foot_tasks.get(self.contacts[name].frame)
+        task = self._levels.foot_tasks.get(self.contacts[name].frame)
         if task is not None and self.contacts[name].held:
             task.forget()
 
     def _hold(self, state: State) -> None:
         """Tasks that were given nothing hold what they find."""
-        made = {self.contacts[n].frame for n, s in self._switches.items() if s.share >= 1.0}
-        for task in self._motions:
-            if not task.given and task.size and not (isinstance(task, FootTask) and task.frame in made):
-                task.capture(state)
+        self._levels.hold(state, {self.contacts[n].frame for n, s in self._switches.items() if s.share >= 1.0})
 
     def _tick(self, state: State) -> Tick:
-        frames: list[ContactFrame] = []
-        start = 0
-        for name, settings in self.contacts.items():
-            switch = self._switches[name]
-            if switch.share > 0.0:
-                frames.append(place(state, settings, start, switch.share, switch.cap))
-                start += settings.size
-        return Tick(state, tuple(frames), self.dt, self._scales, self._tau)
-
-    def _rows(self, tick: Tick, said: Mapping[str, list[Rows]]) -> list[list[tuple[str, Rows]]]:
-        levels = [
-            [(e.name, rows) for e in level for rows in (said[e.name] if e.name in said else e.rows(tick))]
-            for level in self._elements
-        ]
-        motion = self._contact_motion
-        for contact in tick.contacts:
-            if motion is None or not contact.held or contact.share >= 1.0:
-                continue
-            task = self._foot_tasks.get(contact.settings.frame)
-            if task is None or contact.size != 3:
-                level, progress = _rise(contact.share, len(levels))
-                levels[level].append((motion.name, motion.yielding_rows(contact, progress)))
-            else:
-                level = next(k for k, level in enumerate(self._elements) if task in level)
-                levels[level].append((task.name, task.shared_rows(tick, contact, motion.rest(contact))))
-        return levels
+        return self._parts.tick(state, self._tau)
 
     # -- records ---------------------------------------------------------------------------------------------
     def save_tick(self, path: str | os.PathLike[str]) -> None:
@@ -538,13 +373,18 @@ class WholeBodyController:
             ArgumentError: there has been no tick yet.
             OSError: the file cannot be written.
         """
-        if self._record is None:
+        command, parts, count = self._command, self._parts, self._ticks - 1
+        if command is None:
             raise ArgumentError("save_tick: there is no tick yet; call compute first")
-        save(self._record() if callable(self._record) else self._record, path)
-
-
-def _rise(share: float, levels: int) -> tuple[int, float]:
-    """On which level the rows of a contact are that has `share`, and how far they have grown there, in (0, 1)."""
-    below = max(1, levels - 1)
-    passed = min(int(share * below), below - 1)
-    return levels - 1 - passed, min(max(share * below - passed, 1e-6), 1.0 - 1e-6)
+        if isinstance(command, CompiledCommand | DenseCommand):
+            told = command.told
+            plain, state = parts.again(told)
+            if isinstance(command, DenseCommand):
+                assert self._matrices is not None
+                inputs = self._matrices.inputs(state, told.numbers)
+            else:
+                assert self._fast is not None
+                inputs = self._fast.inputs() | {"numbers": told.numbers}
+            self._record = recorded(parts, command, count, plain, state, inputs=inputs)
+        assert self._record is not None
+        save(self._record, path)

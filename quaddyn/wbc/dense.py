@@ -234,7 +234,7 @@ class DenseTick:
             self._write_forces(task, to)
 
     def _write_forces(self, e: ForceTask, to: Array) -> None:
-        wanted, to[0] = e.snapshot
+        wanted, to[0] = e.told, e.weight
         to[1] = e.bandwidth
         if self._wishes.get(id(e)) is wanted:  # a force task never changes its references, it takes new ones
             return
@@ -321,7 +321,7 @@ class DenseTick:
         """One tick that leaves nothing behind but compiled code."""
         self._write_contacts()
         self._extra[self._core.ANYWAY] = 1.0
-        self._q[:], self._v[:], _, _ = state.motion()
+        self._q[:], self._v[:] = state.coordinates()
         self._run(state, False, lambda _: None)
         self.forget()
 
@@ -353,7 +353,7 @@ class DenseTick:
             extra[core.COM_BIAS : core.COM_SPEED] = state.com_drift
             extra[core.COM_SPEED : core.BEFORE] = state.com_velocity
             self._com_jacobian[:] = state.com_jacobian.T
-        self._q[:], self._v[:], _, _ = state.motion()
+        self._q[:], self._v[:] = state.coordinates()
         if self._asked:
             hold(state)
             self._others = self._ask(tick(state))

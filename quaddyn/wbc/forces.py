@@ -12,16 +12,14 @@ from ..errors import ArgumentError, UnknownNameError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
+from .block import Block, Scalar
 from .contacts import ContactFrame
 from .tick import Rows, Tick
-
-#: References and weight of a `ForceTask` at one time.
-Snapshot = tuple[Mapping[str, Array], float]
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 
 
-class ForceTask:
+class ForceTask(Block):
     """Contact forces near their references: zero where none is set, which makes them small.
 
     Rows are ``f = f*`` per component, world axes.  On a compliant contact, whose force is not chosen, the rows make the
@@ -36,10 +34,13 @@ class ForceTask:
         bandwidth: of the force on compliant contacts [rad/s].
 
     Attributes:
-        block: (1 + 3 feet,) the number of references, then those of the feet: what a compiled tick reads.
+        weight, bandwidth: as given.
+        block: (3 + 4 feet,) weight, bandwidth, number of references; per foot whether the task is about it; the
+            references of the feet.
     """
 
     code: ClassVar[int] = 20
+    weight, bandwidth = Scalar(0), Scalar(1)
 
     def __init__(
         self,
@@ -52,12 +53,14 @@ class ForceTask:
     ) -> None:
         self.robot, self.name = robot, name
         self.contacts = None if contacts is None else tuple(contacts)
+        self._attach(np.zeros(3 + 4 * len(robot.feet)))
         self.weight = 1.0 / robot.mass if weight is None else number("weight", weight)
         self.bandwidth = number("bandwidth", bandwidth)
         if not (0.0 <= self.weight < np.inf and 0.0 < self.bandwidth < np.inf):
             raise ArgumentError(f"weight, bandwidth: {weight}, {bandwidth} are out of range")
-        self._wanted: dict[str, Array] = {}
-        self.block = np.zeros(1 + 3 * len(robot.feet))
+        self._wanted: Mapping[str, Array] = {}
+        for i, foot in enumerate(robot.feet):
+            self.block[3 + i] = self.contacts is None or foot in self.contacts
 
     @property
     def wanted(self) -> Mapping[str, Array]:
@@ -65,13 +68,13 @@ class ForceTask:
         return dict(self._wanted)
 
     @property
-    def snapshot(self) -> Snapshot:
-        """References and weight as they are now; set it to return to them."""
-        return self._wanted, self.weight  # `reference` never changes a mapping, it takes a new one
+    def told(self) -> Mapping[str, Array]:
+        """The references themselves, never changed but replaced; set it to return to them."""
+        return self._wanted
 
-    @snapshot.setter
-    def snapshot(self, value: Snapshot) -> None:
-        self._wanted, self.weight = dict(value[0]), value[1]
+    @told.setter
+    def told(self, value: Mapping[str, Array]) -> None:
+        self._wanted = value
         self._encode()
 
     def reference(self, forces: Mapping[str, Array] | None = None) -> None:
@@ -92,20 +95,19 @@ class ForceTask:
             if force.shape not in ((3,), (6,)) or not math.isfinite(np.vdot(force, force)):
                 raise ArgumentError(f"{self.name}.reference[{name!r}]: expected (3,) or (6,) finite, got {value}")
             wanted[name] = force
-        self._wanted = wanted
-        self._encode()
+        self.told = wanted
 
     def forget(self) -> None:
         """Back to zero references."""
-        self._wanted = {}
-        self._encode()
+        self.told = {}
 
     def _encode(self) -> None:
-        self.block.fill(0.0)
-        self.block[0] = len(self._wanted)
+        start = 3 + len(self.robot.feet)
+        self.block[2] = len(self._wanted)
+        self.block[start:] = 0.0
         for i, foot in enumerate(self.robot.feet):
             if foot in self._wanted:
-                self.block[1 + 3 * i : 4 + 3 * i] = self._wanted[foot][:3]
+                self.block[start + 3 * i : start + 3 * i + 3] = self._wanted[foot][:3]
 
     def error(self, contact: ContactFrame, force: Array) -> Array:
         """(size,) reference minus `force` on one contact [N, N m]."""

@@ -8,6 +8,7 @@ from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
+from .block import Scalar, Vector
 from .constraints import Constraint
 from .scales import scales
 from .tick import Rows, Tick
@@ -37,9 +38,16 @@ class JointBounds(Constraint):
         recovery: time constant of the way back inside [s].
         position, velocity, viability: whether to hold these limits.
         name: by which the controller knows it.
+
+    Attributes:
+        horizon, recovery, acceleration: as given.
+        lower, upper, velocity: (nu,) the limits, infinite where there is none.
+        viability: 1 to hold it, 0 not to.
     """
 
     code = 107
+    horizon, recovery, viability = Scalar(0), Scalar(1), Scalar(2)
+    lower, upper, velocity, acceleration = Vector(3, 4, 0), Vector(3, 4, 1), Vector(3, 4, 2), Vector(3, 4, 3)
 
     def __init__(
         self,
@@ -54,12 +62,12 @@ class JointBounds(Constraint):
         viability: bool = True,
         name: str = "joint bounds",
     ) -> None:
-        super().__init__(name)
+        super().__init__(name, 3 + 4 * robot.nu)
         unit = scales(robot)
         a = np.asarray(20.0 * unit.gravity / unit.length if acceleration is None else acceleration, dtype=np.float64)
         if a.shape not in ((), (robot.nu,)) or not ((a > 0.0).all() and np.isfinite(a).all()):
             raise ArgumentError(f"acceleration: expected a positive number or {robot.nu} of them, got {acceleration}")
-        self.acceleration = np.broadcast_to(a, (robot.nu,)).copy()
+        self.acceleration = a
         self.horizon = 10.0 * dt if horizon is None else number("horizon", horizon)
         self.recovery = number("recovery", recovery)
         for what, value in (("horizon", self.horizon), ("recovery", self.recovery)):
@@ -71,10 +79,10 @@ class JointBounds(Constraint):
         ranged = (lower < upper) & position  # no room at all is what files write for "no limit"
         self.lower, self.upper = np.where(ranged, lower, -np.inf), np.where(ranged, upper, np.inf)
         self.velocity = np.where(velocity, robot.velocity_limits, np.inf)
-        self.viability = bool(viability)
+        self.viability = float(viability)
         self._names = tuple(f"{joint} joint bound" for joint in robot.actuated)
-        self._block = np.zeros((robot.nu, robot.nv))
-        self._block[np.arange(robot.nu), self.index] = 1.0
+        self._rows = np.zeros((robot.nu, robot.nv))
+        self._rows[np.arange(robot.nu), self.index] = 1.0
 
     def bounds(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Least and largest acceleration of the actuated joints.
@@ -124,4 +132,4 @@ class JointBounds(Constraint):
         s = tick.state
         low, high = self.bounds(s.q[self._entries], s.v[self.index])
         weights = np.full(len(low), tick.scales.length)
-        return [Rows(self._names, "rad/s^2", low, high, acceleration=self._block, weights=weights)]
+        return [Rows(self._names, "rad/s^2", low, high, acceleration=self._rows, weights=weights)]

@@ -19,6 +19,7 @@ from ..errors import ArgumentError, UnknownNameError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
+from .block import Block
 from .scales import scales
 from .tick import Rows, Tick
 
@@ -28,7 +29,7 @@ LAYOUT = ("given", "weight", "stiffness", "damping", "mask", "velocity", "accele
 Gain = float | Sequence[float] | Array
 
 
-class Task(ABC):
+class Task(Block, ABC):
     """A motion that is wanted, on any level of a controller or alone.
 
     Args:
@@ -72,17 +73,9 @@ class Task(ABC):
         self.select(axes)
 
     # -- its numbers -----------------------------------------------------------------------------------------
-    def move(self, block: Array) -> None:
-        """Keep the task's numbers in `block` from now on, an array of the same size.
-
-        So a controller keeps the numbers of all its tasks side by side.
-        """
-        block[:] = self.block
-        self._attach(block)
-
     def _attach(self, block: Array) -> None:
         n = len(self.labels)
-        self.block: Array = block
+        self.block = block
         parts = block[1 : 1 + 6 * n].reshape(6, n)
         self._weight, self._stiffness, self._damping, self._mask, self._velocity, self._acceleration = parts
         self._position = block[1 + 6 * n :]

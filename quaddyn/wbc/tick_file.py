@@ -9,25 +9,26 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from ..dynamics import State
 from ..errors import ArgumentError
-from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import dense, fast
 from .command import Command, Details, Status
-from .dense_answer import Answer
+from .commands import decide
 from .elimination import Elimination
+from .levels import Plain
+from .parts import Parts
 from .problem import Group, Problem, Stack
-from .solving import VIOLATION, Memory, Outcome, Solver
+from .solving import Memory, Solver
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,131 +81,43 @@ class Replay:
     difference: float
 
 
-def decide(elimination: Elimination, problem: Problem, solver: Solver, contacts: Mapping[str, slice]) -> Command:
-    """The command that a problem leads to."""
-    decision = solver.decide(problem)
-    a, f, tau = elimination.recover(decision.x)
-    status = Status(decision.outcome, "dense", decision.violation, decision.kkt)
-    details = Details(problem, decision.x, decision.ranks, lambda changed: solver.plain(changed).x)
-    forces = MappingProxyType({name: f[columns] for name, columns in contacts.items()})
-    return Command(tau, a, forces, status, lambda: details)
-
-
-class CompiledCommand(Command):
-    """The command that a compiled tick leads to; what loops seldom read is made when it is read.
-
-    Args:
-        answer: of `FastTick.solve`, a copy.
-        robot: whose feet are the contacts.
-        shares: of each foot's contact.
-        plain: gives the tick's (elimination, problem, ...) when somebody asks.
-        mass: of the robot [kg].
-        solver: for explanations.
-    """
-
-    __slots__ = ("_answer", "_context", "_forces", "_status")
-
-    def __init__(
-        self,
-        answer: Array,
-        robot: Robot,
-        shares: Sequence[tuple[float, float]],
-        plain: Callable[[], Any],
-        mass: float,
-        solver: Solver,
-    ) -> None:
-        self.tau = answer[fast.TAU]
-        self._answer = answer
-        self._context = robot, shares, plain, mass, solver
-        self._found = self._levels = None
-        self._forces: Mapping[str, Array] | None = None
-        self._status: Status | None = None
-
-    @property
-    def acceleration(self) -> Array:  # type: ignore[override]
-        """(nv,) accelerations that result [m/s^2, rad/s^2]."""
-        return self._answer[fast.ACCELERATION]
-
-    @property
-    def forces(self) -> Mapping[str, Array]:  # type: ignore[override]
-        """By contact, (3,) on the robot at the contact point, world axes [N]."""
-        if self._forces is None:
-            robot, shares, *_ = self._context
-            f = self._answer[fast.FORCE].reshape(4, 3)
-            self._forces = MappingProxyType({foot: f[i] for i, foot in enumerate(robot.feet) if shares[i][0] > 0.0})
-        return self._forces
-
-    @property
-    def status(self) -> Status:  # type: ignore[override]
-        """`Status`."""
-        if self._status is None:
-            answer = self._answer
-            self._status = Status("solved", "compiled", float(answer[fast.VIOLATED]), float(answer[fast.RESIDUAL]))
-        return self._status
-
-    @property
-    def details(self) -> Details:
-        """The problem behind the command, put together when first asked for."""
-        if self._found is None:
-            robot, _, plain, mass, solver = self._context
-            problem = plain()[1]
-            forces = (force / mass for force in self.forces.values())
-            x = np.concatenate((self.acceleration[robot.actuated_index], *forces))
-            found = tuple(int(rank) for rank in self._answer[fast.RANK :][: len(problem.levels)])
-            self._found = Details(problem, x, found, lambda changed: solver.plain(changed).x)
-        return self._found
-
-
-class DenseCommand(Command):
-    """The command that a compiled tick of the dense path leads to; made when it is read, as a `CompiledCommand`.
+def recorded(
+    parts: Parts,
+    command: Command,
+    count: int,
+    plain: Plain,
+    state: State,
+    *,
+    memory: Memory | None = None,
+    inputs: Mapping[str, Array] | None = None,
+) -> TickRecord:
+    """The record of a controller's tick.
 
     Args:
-        answer: of `DenseTick.solve`.
-        robot: the robot.
-        plain: gives the tick's (elimination, problem, ...) when somebody asks.
-        mass: of the robot [kg].
-        solver: for explanations.
+        parts: of the controller.
+        command: the answer.
+        count: number of the tick.
+        plain: the tick by plain matrices.
+        state: its state.
+        memory: as in `TickRecord`.
+        inputs: likewise.
     """
-
-    __slots__ = ("_answer", "_context", "_forces", "_status")
-
-    def __init__(self, answer: Answer, robot: Robot, plain: Callable[[], Any], mass: float, solver: Solver) -> None:
-        self.tau = answer.tau
-        self._answer = answer
-        self._context = robot, plain, mass, solver
-        self._found = self._levels = None
-        self._forces: Mapping[str, Array] | None = None
-        self._status: Status | None = None
-
-    @property
-    def acceleration(self) -> Array:  # type: ignore[override]
-        """(nv,) accelerations that result [m/s^2, rad/s^2]."""
-        return self._answer.acceleration
-
-    @property
-    def forces(self) -> Mapping[str, Array]:  # type: ignore[override]
-        """By contact, (3,) or (6,) on the robot at the contact point, world axes [N, N m]."""
-        if self._forces is None:
-            self._forces = MappingProxyType(self._answer.forces)
-        return self._forces
-
-    @property
-    def status(self) -> Status:  # type: ignore[override]
-        """`Status`."""
-        if self._status is None:
-            answer = self._answer
-            outcome: Outcome = "infeasible" if answer.violation > VIOLATION else "solved"
-            self._status = Status(outcome, "dense", answer.violation, answer.kkt)
-        return self._status
-
-    @property
-    def details(self) -> Details:
-        """The problem behind the command, put together when first asked for."""
-        if self._found is None:
-            robot, plain, mass, solver = self._context
-            x = np.concatenate((self.acceleration[robot.actuated_index], self._answer.stacked / mass))
-            self._found = Details(plain()[1], x, self._answer.ranks, lambda changed: solver.plain(changed).x)
-        return self._found
+    elimination, problem, columns, shares = plain
+    return TickRecord(
+        robot=parts.robot.name,
+        tick=count,
+        joints=parts.robot.actuated,
+        contacts=columns,
+        shares=shares,
+        q=state.q,
+        v=state.v,
+        elimination=elimination,
+        problem=problem,
+        memory=memory,
+        solver=parts.solver,
+        command=command,
+        inputs=inputs,
+    )
 
 
 def save(record: TickRecord, path: str | os.PathLike[str]) -> None:
@@ -228,6 +141,7 @@ def save(record: TickRecord, path: str | os.PathLike[str]) -> None:
         "rank_tolerance": record.solver.rank_tolerance,
         "damping": record.solver.damping,
         "compiled": record.solver.compiled,
+        "path": c.status.path,
         "outcome": c.status.outcome,
         "violation": c.status.violation,
         "kkt": c.status.kkt,
@@ -287,8 +201,7 @@ def _record(data: dict[str, Any], arrays: dict[str, Array]) -> TickRecord:
     contacts = {name: slice(*ends) for name, ends in data["contacts"].items()}
     details = Details(problem, arrays["x"], tuple(data["ranks"]), lambda changed: solver.plain(changed).x)
     inputs = {name[6:]: array for name, array in arrays.items() if name.startswith("input_")}
-    path: Literal["dense", "compiled"] = "compiled" if "geometry" in inputs else "dense"
-    status = Status(data["outcome"], path, float(data["violation"]), float(data["kkt"]))
+    status = Status(data["outcome"], data["path"], float(data["violation"]), float(data["kkt"]))
     forces = {name: arrays["force"][columns] for name, columns in contacts.items()}
     return TickRecord(
         robot=str(data["robot"]),
@@ -302,7 +215,7 @@ def _record(data: dict[str, Any], arrays: dict[str, Array]) -> TickRecord:
         problem=problem,
         memory=np.asarray(arrays["memory"], dtype=np.int8) if "memory" in arrays else None,
         solver=solver,
-        command=Command(arrays["tau"], arrays["acceleration"], forces, status, lambda: details),
+        command=Command(arrays["tau"], arrays["acceleration"], forces, status, details),
         inputs=inputs or None,
     )
 
@@ -325,13 +238,13 @@ def replay(path: str | os.PathLike[str]) -> Replay:
     elif before.status.path == "dense":
         tau, a, f = dense.rerun(record.q, record.v, record.inputs)
         forces = {name: f[columns] for name, columns in record.contacts.items()}
-        command = Command(tau, a, forces, before.status, lambda: before.details)
+        command = Command(tau, a, forces, before.status, before.details)
     else:
         answer = fast.rerun(record.q, record.v, record.inputs)
         f, status = answer[fast.FORCE].reshape(4, 3), before.status
-        there = np.flatnonzero(record.inputs["contacts"][:, 0])
+        there = fast.present(record.inputs)
         forces = {name: f[i] for name, i in zip(before.forces, there, strict=True)}
-        command = Command(answer[fast.TAU], answer[fast.ACCELERATION], forces, status, lambda: before.details)
+        command = Command(answer[fast.TAU], answer[fast.ACCELERATION], forces, status, before.details)
     same = (
         np.array_equal(command.tau, before.tau)
         and np.array_equal(command.acceleration, before.acceleration)
