@@ -213,12 +213,12 @@ class WholeBodyController:
         if self._fast_wanted:
             self._make_fast()
         state = Dynamics(self.robot).update(self.robot.q_home, np.zeros(self.robot.nv))
-        if self._fast is not None:
-            self._fast.solve(*state.coordinates(), None)
-            self._fast.forget()
+        rehearsed = FastTick.of(self._parts, self._changes) if self._fast is not None else None
+        if rehearsed is not None:  # one of its own: the controller's stays as it is
+            rehearsed.rehearse(state)
         if self._matrices is None:  # where the fast path has no answer, it is asked in the middle of a loop
             self._matrices = self._make_dense()
-        self._matrices.rehearse(state)
+        self._make_dense().rehearse(state)
         took = time.perf_counter() - start
         if not quiet:
             print(f"{took:.1f} s", file=sys.stderr, flush=True)

@@ -13,6 +13,7 @@ import numpy as np
 import pinocchio as pin
 from numpy import empty
 
+from ..dynamics import State
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .constraints import ContactMotion, FrictionPyramid, NormalForce, TorqueLimits, TorqueRate
@@ -205,6 +206,13 @@ class FastTick:
         if outcome or not (answer[VIOLATED] <= VIOLATION and answer[RESIDUAL] <= KKT):
             return None
         return answer
+
+    def rehearse(self, state: State) -> None:
+        """One tick that leaves nothing behind but compiled code, above all no references at `state`."""
+        numbers = self._numbers.copy()
+        self.solve(*state.coordinates(), None)
+        self._numbers[:] = numbers
+        self.forget()
 
     def inputs(self) -> dict[str, Array]:
         """Copies of what the last tick was told beside its state and its numbers, for `rerun`."""
