@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from .factor import RowFactor, row_factor
+from .factor import EPS, RowFactor, row_factor
 from .inequalities import KEPT, VIOLATED, Rows, Sides
 from .level import Array, Level
 from .solution import BOTH, HierarchySolution, LevelSolution, signed_violation
@@ -33,6 +33,11 @@ INDEPENDENT = 1e-12
 #: A multiplier has the wrong sign beyond this share of the size of the gradient's terms, a slack beyond that of its
 #: row's: where a level is nearly flat, what is let pass as rounding may hold x far from its optimum.
 SIGN = 1e-14
+#: Multipliers below that are looked at once more if they exceed this share of what the gradient's terms do sum up to;
+#: without them the level's rows must move by more than this share of their own terms for that to count.
+FINE, MOVED = 1e-15, 1e-14
+#: How often a row may be let go on that account, in one level.
+OFTEN = 3
 #: A limit is tied to its bound for good where its multiplier exceeds this share.
 TIED = 1e-8
 #: Where it presses less, it is no limit to the levels below if it lies in what is decided already, to within this.
@@ -54,6 +59,7 @@ class _Step:
     multipliers: Array  # of all rows, for this level's objective
     kkt: float
     scale: float  # what the gradient's terms can sum up to
+    fine: float  # what they do sum up to
 
 
 @dataclass(slots=True)
@@ -115,7 +121,8 @@ class _Level:
         multipliers = np.zeros(len(rows.C))
         multipliers[held] = H.multipliers(gradient)
         multipliers[soft] = residual[len(self.M) : len(self.M) + len(soft)]
-        left = decided.T @ (gradient + self.Z.T @ (rows.C[held].T @ multipliers[held]))
+        gradient = gradient + self.Z.T @ (rows.C[held].T @ multipliers[held])
+        left = decided.T @ gradient
         scale = float(lengths @ (np.abs(target) + lengths * max(float(np.linalg.norm(x)), rows.reach))) + 1e-300
         # The terms as they are, not as large as they might be: an error must not hide behind large x alone.
         unit = float(lengths @ (np.abs(target) + np.abs(y))) + FLOOR * scale
@@ -125,7 +132,13 @@ class _Level:
         allowed = VIOLATED * (rows.lengths[held] * max(float(np.linalg.norm(x)), rows.reach) + np.abs(bound))
         false = np.abs(multipliers[held])[away > allowed] * rows.lengths[held][away > allowed]
         error = max(float(np.linalg.norm(left)), float(false.max(initial=0.0)))
-        return _Step(x, multipliers, max(error / unit, self._trespass(x)), scale)
+        # Where nothing was decided, what the tolerance of rank does not explain: nearly flat directions go far.
+        lack, fine = np.abs(residual), float(lengths @ np.abs(residual))
+        undecided = float(np.linalg.norm(gradient - decided @ left))
+        explained = max(self.rank_tolerance, 8.0 * EPS) * fine + 16.0 * EPS * lengths.max(initial=0.0) * lack.sum()
+        slope = max(undecided - 2.0 * explained, 0.0)
+        missed = 2.0 * slope * max(float(np.linalg.norm(x)), rows.reach) / max(float(lack @ lack), 1e-300)
+        return _Step(x, multipliers, max(error / unit, self._trespass(x), missed), scale, fine)
 
     def _trespass(self, x: Array) -> float:
         """By which share of the size of its terms a limit of the levels above is violated; 0 within `VIOLATED`."""
@@ -145,6 +158,43 @@ class _Level:
         bound = np.where(self.sides > 0, rows.upper, rows.lower)
         out[soft] = np.where(inside > rows.allowance(step.x, soft, SIGN)(bound), wrong[soft], 0.0)
         return out
+
+    def overlooked(self, step: _Step, looked: Sides) -> int:
+        """A row whose multiplier has the wrong sign by little, and that keeps the level from what it could reach.
+
+        Along a direction in which a level is nearly flat a slope of 1e-9 may go on for a long way.  What rounding
+        leaves of a multiplier is told from it by what the level's rows do when the row is let go.
+
+        Args:
+            step: the optimum for the working set.
+            looked: how often each row was let go on this account; counted here.
+
+        Returns:
+            The row, -1 for none, -2 if one that was let go too `OFTEN` still is.
+        """
+        rows, x = self.rows, step.x
+        size = max(float(np.linalg.norm(x)), rows.reach)
+        _, soft = self.working()
+        noise = MOVED * (self.lengths * size + np.abs(self.target))
+        bound = np.where(self.sides > 0, rows.upper, rows.lower)
+        others = rows.allowance(x, soft, MOVED)(bound)
+        lacks = (np.abs(self.M @ x - self.target) > noise).any() or (np.abs(step.multipliers[soft]) > others).any()
+        wrong = -step.multipliers * self.sides * rows.lengths
+        if not lacks:
+            return -1
+        for row in np.argsort(-wrong):
+            if not wrong[row] > FINE * step.fine:
+                break
+            side, self.sides[row] = self.sides[row], 0
+            move = self.equations(x).x - x
+            if (np.abs(self.M @ move) > noise).any() or (np.abs(rows.C[soft] @ move) > others).any():
+                looked[row] += 1
+                if looked[row] <= OFTEN:
+                    return int(row)
+                self.sides[row] = side
+                return -2
+            self.sides[row] = side
+        return -1
 
     def blocked(self, x: Array, to: Array) -> tuple[float, int, int]:
         """How far the way from x is open: share of the step, the row that blocks (-1: none) and its side."""
@@ -176,7 +226,9 @@ class _Level:
         missed = np.abs(rows.C[held] @ step.x - rows.bound(held, self.sides))
         if (missed > rows.allowance(step.x, held)(possible)).any():
             return None
-        return None if self.blocked(x, step.x)[1] >= 0 or self.wrong(step).any() else step
+        if self.blocked(x, step.x)[1] >= 0 or self.wrong(step).any():
+            return None
+        return step if self.overlooked(step, np.zeros_like(self.sides)) == -1 else None
 
     def fixed(self, step: _Step) -> NDArray[np.intp]:
         """The inequalities that this level's optimum leaves no choice to: violated ones and limits it presses on."""
@@ -226,6 +278,7 @@ class _Level:
         self.sides[self.own] = np.sign(slack).astype(np.int8)
         self.sides[self.own[rows.equal[self.own]]] = 0  # they are rows of M
         stuck = 0
+        looked = np.zeros(len(self.sides), dtype=np.int8)
         for _ in range(cap):
             step = self.equations(x)
             share, row, side = self.blocked(x, step.x)
@@ -238,7 +291,11 @@ class _Level:
             x = step.x
             wrong = self.wrong(step)
             if not wrong.any():
-                return step, True
+                row = self.overlooked(step, looked)
+                if row < 0:
+                    return step, row == -1
+                self.iterations += 1
+                continue
             self.iterations += 1
             # Bland's rule (the lowest index) ends cycles at a degenerate point; the largest is faster elsewhere.
             row = int(np.flatnonzero(wrong)[0]) if stuck > 20 else int(np.argmax(wrong))
@@ -274,7 +331,10 @@ def descend(
     objectives = [_objective(level, rows, k) for k, level in enumerate(levels)]
     objectives.append((np.eye(n), np.zeros(n)))  # the shortest x, where freedom is left
 
+    lower, upper = rows.lower.copy(), rows.upper.copy()
+
     def walk(start: Array, look: bool, guess: Sequence[Sides] | None = None) -> _Walk:
+        rows.lower[:], rows.upper[:] = lower, upper  # a walk settles for what its levels cannot keep
         out = _Walk(start, path="warm" if guess is not None else "active set") if look else _Walk(start)
         Z = np.eye(n)
         limits = np.arange(0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .compiled_factor import EPS
 from .compiled_level import SIGN
 from .compiled_rows import values
 from .compiled_work import (
@@ -37,13 +38,15 @@ from .jit import inner, outlined
 SPENT, ROUNDING = 1e-7, 1e-12
 
 
-@outlined(f"f8(i8, i8, i8, i8, f8, f8, i8, i8, i1[::1], f8[::1], {WORK})")
-def certify(d, m, P, decided, size, scale, rows, bounds, sides, lam, B, U, N):  # type: ignore[no-untyped-def]
+@outlined(f"f8(i8, i8, i8, i8, f8, f8, f8, i8, i8, i1[::1], f8[::1], {WORK})")
+def certify(d, m, P, decided, size, scale, tolerance, rows, bounds, sides, lam, B, U, N):  # type: ignore[no-untyped-def]
     """Largest violation of a level's optimality conditions at its z, relative to the size of their terms.
 
     Stationarity of the gradient with the multipliers, in the directions that the level decided; limits that are said
     to press and are not reached; limits that are violated.  The unit is what the gradient's terms are, not how large
-    they might be: an error must not hide behind a large x alone.  The inequalities' values at z stay in END.
+    they might be: an error must not hide behind a large x alone.  Where the level decided nothing, a slope beyond what
+    the tolerance of rank explains counts as what it could save, over a way as long as x, of what the level lacks: what
+    is nearly flat goes far.  The inequalities' values at z stay in END.
 
     Args:
         d: unknowns.
@@ -52,6 +55,7 @@ def certify(d, m, P, decided, size, scale, rows, bounds, sides, lam, B, U, N):  
         decided: directions, the first in the basis of the reflectors VV.
         size: of x.
         scale: what the gradient's terms can sum up to, `gradient_scale`.
+        tolerance: of rank.
         rows: matrix of the inequalities, CZ or CE.
         bounds: the first of their vectors, Y0 or YE.
         sides: (P,) working set.
@@ -64,9 +68,17 @@ def certify(d, m, P, decided, size, scale, rows, bounds, sides, lam, B, U, N):  
     y0, lo, hi, clen = U[bounds], U[bounds + 1], U[bounds + 2], U[bounds + 3]
     target, mlen, z, at, res, g = U[TARGET], U[MLEN], U[ZZ], U[END], U[LEFT], U[GG]
     unit = FLOOR * scale
+    lack = 0.0
+    longest = 0.0
+    small = 0.0
+    tall = 0.0
     values(d, m, Mz, U[R0], z, res)
     for i in range(m):
         unit += mlen[i] * (2.0 * abs(target[i]) + abs(res[i]))
+        longest = max(longest, mlen[i])
+        lack += res[i] * res[i]
+        small += mlen[i] * abs(res[i])
+        tall += abs(res[i])
     values(d, P, Cz, y0, z, at)
     false = 0.0
     trespass = 0.0
@@ -83,6 +95,10 @@ def certify(d, m, P, decided, size, scale, rows, bounds, sides, lam, B, U, N):  
                     false = max(false, abs(lam[i]) * clen[i])
         elif role[i] == OWN and sides[i] != 0:
             unit += clen[i] * (2.0 * abs(hi[i] if sides[i] > 0 else lo[i]) + abs(lam[i]))
+            longest = max(longest, clen[i])
+            lack += lam[i] * lam[i]
+            small += clen[i] * abs(lam[i])
+            tall += abs(lam[i])
     for j in range(d):
         s = 0.0
         column = Mz[j]
@@ -102,7 +118,12 @@ def certify(d, m, P, decided, size, scale, rows, bounds, sides, lam, B, U, N):  
         for j in range(k, d):
             g[j] -= s * v[j]
         left += g[k] * g[k]
-    return max(max(np.sqrt(left), false) / unit, trespass)
+    rest = 0.0
+    for k in range(decided, d):
+        rest += g[k] * g[k]
+    slope = np.sqrt(rest) - 2.0 * (max(tolerance, 8.0 * EPS) * small + 16.0 * EPS * longest * tall)
+    missed = 2.0 * size * slope / max(lack, 1e-300) if slope > 0.0 else 0.0
+    return max(max(np.sqrt(left), false) / unit, trespass, missed)
 
 
 @inner

@@ -57,6 +57,7 @@ def factor(R, m, c, d, lengths, tolerance, V, pivots, left):  # type: ignore[no-
         a = max(share * lengths[i], 16.0 * EPS * longest)
         least[i] = a * a
     r = 0
+    summed = 0
     while r < min(m, d - c):
         k = c + r
         best = -1
@@ -66,7 +67,19 @@ def factor(R, m, c, d, lengths, tolerance, V, pivots, left):  # type: ignore[no-
                 most = now[i]
                 best = i
         if best < 0:
-            break
+            if summed == r:
+                break
+            # What was subtracted from down to nothing may hide a remainder of 1e-8: sum once more.
+            summed = r
+            for i in range(m):
+                now[i] = 0.0
+            for j in range(k, d):
+                column = R[j]
+                for i in range(m):
+                    now[i] += column[i] * column[i]
+            for i in range(m):
+                before[i] = now[i]
+            continue
         total = 0.0
         for j in range(k, d):
             total += R[j, best] * R[j, best]

@@ -27,6 +27,7 @@ from .compiled_work import (
     LENGTH,
     LIMIT,
     LO,
+    LOOKED,
     MLEN,
     MZ,
     ORDER,
@@ -42,6 +43,7 @@ from .compiled_work import (
     VIOLATED,
     VV,
     WORK,
+    WRONG,
     Y0,
     YY,
     ZN,
@@ -54,6 +56,11 @@ INDEPENDENT = 1e-12
 SIGN = 1e-14
 #: What rounds hold must be held to this share of the size of its terms: more than that says that it cannot be.
 HELD = 1e-9
+#: Multipliers below SIGN are looked at once more if they exceed this share of what the gradient's terms do sum up to;
+#: without them the level's rows must move by more than this share of their own terms for that to count.
+FINE, MOVED = 1e-15, 1e-14
+#: How often a row may be let go on that account, in one level.
+OFTEN = 3
 
 
 @outlined(f"i8(i8, i8, i8, f8, i8, i8, i1[::1], f8[::1], {WORK})")
@@ -239,6 +246,85 @@ def gradient_scale(m, target, mlen, P, role, sides, lo, hi, clen, size):  # type
     return scale
 
 
+@inner
+def suspects(m, P, size, bounds, sides, lam, U, N):  # type: ignore[no-untyped-def]
+    """By how much multipliers have the wrong sign, in WRONG, and from where on that is not rounding; inf if all is."""
+    lo, hi, clen = U[bounds + 1], U[bounds + 2], U[bounds + 3]
+    target, mlen, res, wrong, role = U[TARGET], U[MLEN], U[LEFT], U[WRONG], N[ROLE]
+    fine = 0.0
+    lacking = False
+    for i in range(m):
+        fine += mlen[i] * abs(res[i])
+        lacking |= abs(res[i]) > MOVED * (mlen[i] * size + abs(target[i]))
+    most = 0.0
+    for i in range(P):
+        wrong[i] = 0.0
+        if sides[i] == 0 or not (role[i] == LIMIT or role[i] == OWN):
+            continue
+        wrong[i] = -lam[i] * sides[i] * clen[i]
+        most = max(most, wrong[i])
+        if role[i] == OWN:
+            fine += clen[i] * abs(lam[i])
+            bound = hi[i] if sides[i] > 0 else lo[i]
+            lacking |= abs(lam[i]) > MOVED * (clen[i] * size + abs(bound))
+    return FINE * fine if lacking and most > 0.0 else np.inf
+
+
+@outlined(f"Tuple((i8, i8))(i8, i8, i8, i8, f8, f8, i8, i8, i1[::1], f8[::1], {WORK})")
+def overlooked(decided, d, m, P, tolerance, size, rows, bounds, sides, lam, B, U, N):  # type: ignore[no-untyped-def]
+    """A row whose multiplier has the wrong sign by little, and that keeps the level from what it could reach.
+
+    Along a direction in which a level is nearly flat a slope of 1e-9 may go on for a long way.  What rounding leaves
+    of a multiplier is told from it by what the level's rows do when the row is let go.
+
+    Arguments as of `equations`, whose answer `decided` belongs to z, and the size of x.
+
+    Returns:
+        The row, -1 for none, -2 if one that was let go too `OFTEN` still is; and how many directions are decided.
+    """
+    Mz, Cz, z, zn, step, change = B[MZ], B[rows], U[ZZ], U[ZN], U[GG], U[START]
+    lo, hi, clen = U[bounds + 1], U[bounds + 2], U[bounds + 3]
+    target, mlen, wrong, role, looked = U[TARGET], U[MLEN], U[WRONG], N[ROLE], N[LOOKED]
+    least = suspects(m, P, size, bounds, sides, lam, U, N)
+    tried = False
+    found = -1
+    while True:
+        row = -1
+        most = least
+        for i in range(P):
+            if wrong[i] > most:
+                most = wrong[i]
+                row = i
+        if row < 0:
+            break
+        wrong[row] = 0.0
+        side = sides[row]
+        tried = True
+        sides[row] = 0
+        equations(d, m, P, tolerance, rows, bounds, sides, lam, B, U, N)
+        for j in range(d):
+            step[j] = zn[j] - z[j]
+        total(change, step, Mz, d, m)
+        moved = False
+        for i in range(m):
+            moved |= abs(change[i]) > MOVED * (mlen[i] * size + abs(target[i]))
+        total(change, step, Cz, d, P)
+        for i in range(P):
+            if role[i] == OWN and (sides[i] != 0 or i == row):
+                bound = hi[i] if sides[i] + side > 0 else lo[i]
+                moved |= abs(change[i]) > MOVED * (clen[i] * size + abs(bound))
+        if moved and looked[row] < OFTEN:
+            looked[row] += 1
+            return row, decided
+        sides[row] = side
+        if moved:
+            found = -2
+            break
+    if tried:
+        decided = equations(d, m, P, tolerance, rows, bounds, sides, lam, B, U, N)
+    return found, decided
+
+
 @outlined(f"Tuple((b1, i8, i8))(i8, i8, i8, f8, f8, i8, i8, i8, i1[::1], f8[::1], {WORK})")
 def rounds(d, m, P, tolerance, reach, cap, rows, bounds, sides, lam, B, U, N):  # type: ignore[no-untyped-def]
     """Active-set rounds from a z that keeps the limits; ends with the optimum in z: (ended, rounds, decided).
@@ -255,6 +341,7 @@ def rounds(d, m, P, tolerance, reach, cap, rows, bounds, sides, lam, B, U, N):  
         size += abs(z[j])
     values(d, P, Cz, y0, z, at)
     for i in range(P):
+        N[LOOKED, i] = 0
         if role[i] == OWN:
             s = at[i]
             sides[i] = 0
@@ -286,7 +373,9 @@ def rounds(d, m, P, tolerance, reach, cap, rows, bounds, sides, lam, B, U, N):  
         scale = gradient_scale(m, target, mlen, P, role, sides, lo, hi, clen, size)
         row = worst_sign(P, role, sides, lo, hi, clen, size, scale, lam, stuck > 20)
         if row < 0:
-            return reached(P, HELD, size, bounds, sides, U, N), count, decided
+            row, decided = overlooked(decided, d, m, P, tolerance, size, rows, bounds, sides, lam, B, U, N)
+        if row < 0:
+            return row == -1 and reached(P, HELD, size, bounds, sides, U, N), count, decided
         count += 1
         sides[row] = 0
     return False, count, decided
@@ -294,7 +383,7 @@ def rounds(d, m, P, tolerance, reach, cap, rows, bounds, sides, lam, B, U, N):  
 
 @outlined(f"Tuple((b1, i8))(i8, i8, i8, f8, f8, i1[::1], f8[::1], {WORK})")
 def trial(d, m, P, tolerance, reach, sides, lam, B, U, N):  # type: ignore[no-untyped-def]
-    """Whether the given working set is the optimum's; then z is the optimum: (accepted, directions decided)."""
+    """Whether the given working set is the optimum's, from z = 0; then z is the optimum: (accepted, decided)."""
     decided = equations(d, m, P, tolerance, CZ, Y0, sides, lam, B, U, N)
     role = N[ROLE]
     lo, hi, clen, target, mlen, z, zn = U[LO], U[HI], U[CLEN], U[TARGET], U[MLEN], U[ZZ], U[ZN]
@@ -313,4 +402,10 @@ def trial(d, m, P, tolerance, reach, sides, lam, B, U, N):  # type: ignore[no-un
         return False, decided
     for j in range(d):
         z[j] = zn[j]
-    return True, decided
+    for i in range(P):
+        N[LOOKED, i] = 0
+    row, decided = overlooked(decided, d, m, P, tolerance, size, CZ, Y0, sides, lam, B, U, N)
+    if row != -1:
+        for j in range(d):
+            z[j] = 0.0
+    return row == -1, decided

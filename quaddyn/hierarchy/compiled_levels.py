@@ -326,7 +326,7 @@ def level(  # type: ignore[no-untyped-def]
     rows, bounds = (CE, YE) if even else (CZ, Y0)
     lo, hi, clen = U[bounds + 1], U[bounds + 2], U[bounds + 3]
     scale = gradient_scale(m, U[TARGET], U[MLEN], P, role, sides, lo, hi, clen, size)
-    kkt = certify(d, m, P, decided, size, scale, rows, bounds, sides, multipliers, B, U, N)
+    kkt = certify(d, m, P, decided, size, scale, tolerance, rows, bounds, sides, multipliers, B, U, N)
     if even:
         values(d, P, B[CZ], U[Y0], z, U[END])
     stats[RANKS + K + 1 + k] = kkt

@@ -24,12 +24,15 @@ LEFT, TARGET, MLEN, R0, LENGTH, RHS, Y0, LO, HI, CLEN, YE, LE, HE, ONES, HLEN, H
 YY, GG, ZZ, ZN, PLAIN, MU, ALONG, TWO = 22, 23, 24, 25, 26, 27, 28, 29
 # Bounds as they were given, since a level that cannot keep its own moves them.
 LOWER, UPPER = 31, 32
-VECTORS = 33
+# By how much multipliers have the wrong sign.
+WRONG = 33
+VECTORS = 34
 
 # Integers: pivots and order of rows; what an inequality is to a level, whether it is an equality; indices of the rows
-# being factored and of the guess's active ones; working set of the guess.
-PIVOTS, ORDER, ROLE, EQUAL, INDEX, ACTIVE, HOLD = range(7)
-INTEGERS = 7
+# being factored and of the guess's active ones; working set of the guess; how often a level has let a row go for a
+# multiplier of nearly the right sign.
+PIVOTS, ORDER, ROLE, EQUAL, INDEX, ACTIVE, HOLD, LOOKED = range(8)
+INTEGERS = 8
 
 # What an inequality is to the level being solved.
 LATER, LIMIT, OWN, FIXED = 0, 1, 2, 3

@@ -24,22 +24,12 @@ Role = Literal["unilateral", "bilateral", "compliant", "force"]
 
 
 class Changes:
-    """How often a controller's contacts were changed.
+    """How often something was changed."""
 
-    Attributes:
-        settings: by what is set on them.
-        shares: by that, or by switching.
-    """
-
-    __slots__ = ("settings", "shares")
+    __slots__ = ("count",)
 
     def __init__(self) -> None:
-        self.settings = self.shares = 0
-
-    def set(self) -> None:
-        """Something was set."""
-        self.settings += 1
-        self.shares += 1
+        self.count = 0
 
 
 class ContactSettings:
@@ -74,7 +64,7 @@ class ContactSettings:
     def _set(self, **changes: object) -> None:
         self._contact = replace(self._contact, **changes)  # type: ignore[arg-type]  # checked by Contact itself
         self._faces = {}
-        self._changes.set()
+        self._changes.count += 1
 
     @property
     def contact(self) -> Contact:
@@ -148,7 +138,7 @@ class ContactSettings:
         if not 0.0 <= low <= high or low == np.inf:
             raise ArgumentError(f"minimum, maximum: expected 0 <= minimum <= maximum, got {minimum} and {maximum}")
         self._minimum, self._maximum = low, high
-        self._changes.set()
+        self._changes.count += 1
 
     @property
     def minimum(self) -> float:
@@ -171,7 +161,7 @@ class ContactSettings:
         if not np.isfinite(given):
             raise ArgumentError(f"height: expected a finite number, got {value}")
         self._height = given
-        self._changes.set()
+        self._changes.count += 1
 
     def faces(self, faces: int, rotation: Array) -> Array:
         """(m, size) rows of `quaddyn.contact.pyramid`, without the normal force's own."""
