@@ -66,6 +66,7 @@ def run(
         raise ArgumentError(f"seconds: expected at least 0.1 s, got {seconds}")
     check_plot(plot)
     sim = Simulation(robot, dt=dt, friction=friction)
+    sim.warmup()  # says what is waited for
     if record is not None and viewer is None:
         from ..viewer import Viewer
 

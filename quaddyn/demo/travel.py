@@ -152,8 +152,10 @@ def travel(
     pace = 0.0 if drive else SPEED * p.speed
     wanted = np.array([pace, 0.0, 0.0] if velocity is None else list(velocity), dtype=np.float64)
     controller = LocomotionController(robot, dt=dt, gait=gait)
-    controller.whole_body.warmup()  # says what is waited for: half a minute on a fresh machine, then nothing
+    controller.warmup()  # says what is waited for: a minute on a fresh machine, then nothing
     world = PLANTS[plant](robot, dt=0.5 * dt, friction=friction)
+    if isinstance(world, Simulation):
+        world.warmup()
     world.reset(crouched(robot, CROUCH))
     if record is not None and viewer is None:
         from ..viewer import Viewer

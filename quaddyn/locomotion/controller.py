@@ -183,6 +183,10 @@ class LocomotionController:
         if self.ground is None or self.mode not in (Mode.FALLEN, Mode.LYING):
             self._lie = True
 
+    def warmup(self, *, quiet: bool = False) -> float:
+        """Compile what is compiled at first use; see `WholeBodyController.warmup`."""
+        return self.whole_body.warmup(quiet=quiet)
+
     # -- one tick ------------------------------------------------------------------------------------------------
     def compute(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -207,11 +209,20 @@ class Simulation(Plant):
         """Work done on the robot since the last reset."""
         return Work(*self._work.tolist())
 
-    def warmup(self) -> None:
-        """Compile everything now (seconds once per machine, then a tenth), so that no later step is late.
+    def warmup(self, *, quiet: bool = False) -> float:
+        """Compile everything now (half a minute once per machine, then a tenth of a second), so that no step is late.
 
         The state stays what it is.
+
+        Args:
+            quiet: whether to leave out the line that says what is being waited for.
+
+        Returns:
+            How long it took [s].
         """
+        start = time.perf_counter()
+        if not quiet:
+            print("quaddyn: compiling the simulation ...", end=" ", file=sys.stderr, flush=True)
         here, none, base = self.checkpoint(), np.zeros(self.robot.nu), self.robot.bodies[0].name
         for _ in range(20):
             self.step(none, external={base: np.zeros(3)})
@@ -221,6 +232,10 @@ class Simulation(Plant):
             self._parts(), np.empty(self.robot.nv), self._three,
         )  # fmt: skip
         self.restore(here)
+        took = time.perf_counter() - start
+        if not quiet:
+            print(f"{took:.1f} s", file=sys.stderr, flush=True)
+        return took
 
     # -- time ------------------------------------------------------------------------------------------------
     def _restart(self) -> None:

@@ -53,6 +53,26 @@ def most_acceleration(room, v, fastest, a, h, recovery, viable):  # type: ignore
     return max(high, -a)
 
 
+@outlined("void(i8, f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1])")
+def capture(code, z, q, base, offset, at):  # type: ignore[no-untyped-def]
+    """The reference position of a task that was given none: what is found."""
+    z[0] = 1.0
+    if code == COM:
+        for i in range(3):
+            z[19 + i] = base[COM_AT, i]
+    elif code == FOOT:
+        for i in range(3):
+            z[19 + i] = at[STATE, i]
+    elif code == ORIENTATION:
+        for i in range(3):
+            for j in range(3):
+                s = base[i, 0] * offset[0, j] + base[i, 1] * offset[1, j] + base[i, 2] * offset[2, j]
+                z[19 + 3 * i + j] = s
+    else:
+        for i in range(q.shape[0]):
+            z[73 + i] = q[i]
+
+
 @inner
 def com(m, c, z, force, base, gravity, A, b):  # type: ignore[no-untyped-def]
     """The equations of motion say it: what forces the world exerts, the centre of mass follows."""

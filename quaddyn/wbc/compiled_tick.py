@@ -27,6 +27,7 @@ from .compiled_elements import (
     POSTURE,
     RATE,
     TORQUE,
+    capture,
     com,
     driven,
     foot,
@@ -42,7 +43,7 @@ from .compiled_reduction import FACES, KNOWN_BASE, SHARE, look, recover, reduce
 __all__ = ["FACES", "KNOWN", "tick"]
 
 # What `tick` returns.
-SOLVED, SINGULAR, NOT_SOLVED, NOT_GIVEN = 0, 1, 2, 3
+SOLVED, SINGULAR, NOT_SOLVED = 0, 1, 2
 
 # Slots of the fixed floats: gravity, mass, length, control period, tolerance of rank, and the torques of the tick
 # before with whether there was one; then, side by side, rotation of the base's frame in its body (9), per joint of a
@@ -66,7 +67,7 @@ def tick(q, v, numbers, constants, table, last, guessed, working, answer, F, N):
     Args:
         q: (19,), free-flyer first.
         v: (18,).
-        numbers: of the elements, one after the other.
+        numbers: of the elements, one after the other; those of tasks without a reference take what is found.
         constants: see GRAVITY to CONTACTS.
         table: see ELEMENTS to PROGRAM; the program is (elements, 4) level, code, where the element's numbers begin, leg
             or number of faces.
@@ -84,9 +85,6 @@ def tick(q, v, numbers, constants, table, last, guessed, working, answer, F, N):
     """
     if q.shape[0] != 19 or v.shape[0] != 18:
         return NOT_SOLVED
-    tail = answer.shape[0] - numbers.shape[0]
-    for i in range(numbers.shape[0]):
-        answer[tail + i] = numbers[i]
     gravity, mass, length, dt = constants[GRAVITY:MASS], constants[MASS], constants[LENGTH], constants[PERIOD]
     before, has_before = constants[BEFORE:HAS_BEFORE], constants[HAS_BEFORE]
     offset, geometry = constants[OFFSET:GEOMETRY].reshape(3, 3), constants[GEOMETRY:FIXED].reshape(4, 12, 3)
@@ -111,7 +109,7 @@ def tick(q, v, numbers, constants, table, last, guessed, working, answer, F, N):
             n += 3
         else:
             made += 1
-    # How many rows there may be, and what has not been given.
+    # How many rows there may be.
     K = 0
     E = 24
     P = 0
@@ -123,9 +121,6 @@ def tick(q, v, numbers, constants, table, last, guessed, working, answer, F, N):
             damping = numbers[program[e, 2]]
         elif code <= FORCES:
             E += 12
-            if code < FORCES and numbers[program[e, 2]] == 0.0:
-                if code != FOOT or contacts[program[e, 3], SHARE] < 1.0:
-                    return NOT_GIVEN
         else:
             P += 4 * program[e, 3] if code == FRICTION else 4 if code == NORMAL else 12
     K += 1  # the shortest (a, f), where freedom is left
@@ -151,6 +146,15 @@ def tick(q, v, numbers, constants, table, last, guessed, working, answer, F, N):
     look(q, v, damping, gravity, index, geometry, contacts, fixed, bodies, armature, base, legs, M)
     if not reduce(M, mass, n, force, joint, contacts, legs, Ab, Al, Tau, blocks):
         return SINGULAR
+    for e in range(elements):
+        code = program[e, 1]
+        if code < FORCES and numbers[program[e, 2]] == 0.0:
+            k = program[e, 3]
+            if code != FOOT or contacts[k, SHARE] < 1.0:
+                capture(code, numbers[program[e, 2] :], q, base, offset, legs[k])
+    tail = answer.shape[0] - numbers.shape[0]
+    for i in range(numbers.shape[0]):
+        answer[tail + i] = numbers[i]
 
     A = F[at : at + E * n].reshape(E, n)
     at += E * n

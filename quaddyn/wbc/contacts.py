@@ -24,12 +24,22 @@ Role = Literal["unilateral", "bilateral", "compliant", "force"]
 
 
 class Changes:
-    """How often something was changed."""
+    """How often a controller's contacts were changed.
 
-    __slots__ = ("count",)
+    Attributes:
+        settings: by what is set on them.
+        shares: by that, or by switching.
+    """
+
+    __slots__ = ("settings", "shares")
 
     def __init__(self) -> None:
-        self.count = 0
+        self.settings = self.shares = 0
+
+    def set(self) -> None:
+        """Something was set."""
+        self.settings += 1
+        self.shares += 1
 
 
 class ContactSettings:
@@ -64,7 +74,7 @@ class ContactSettings:
     def _set(self, **changes: object) -> None:
         self._contact = replace(self._contact, **changes)  # type: ignore[arg-type]  # checked by Contact itself
         self._faces = {}
-        self._changes.count += 1
+        self._changes.set()
 
     @property
     def contact(self) -> Contact:
@@ -138,7 +148,7 @@ class ContactSettings:
         if not 0.0 <= low <= high or low == np.inf:
             raise ArgumentError(f"minimum, maximum: expected 0 <= minimum <= maximum, got {minimum} and {maximum}")
         self._minimum, self._maximum = low, high
-        self._changes.count += 1
+        self._changes.set()
 
     @property
     def minimum(self) -> float:
@@ -161,7 +171,7 @@ class ContactSettings:
         if not np.isfinite(given):
             raise ArgumentError(f"height: expected a finite number, got {value}")
         self._height = given
-        self._changes.count += 1
+        self._changes.set()
 
     def faces(self, faces: int, rotation: Array) -> Array:
         """(m, size) rows of `quaddyn.contact.pyramid`, without the normal force's own."""

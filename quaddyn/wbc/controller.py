@@ -179,7 +179,7 @@ class WholeBodyController:
     def _start(self) -> None:
         for switch in self._switches.values():
             switch.set(False)
-        self._changes.count += 1
+        self._changes.shares += 1
         self._ticks, self._settled = 0, False
         self._asked: tuple[str, ...] | None = None
         self._tau: Array | None = None
@@ -213,12 +213,12 @@ class WholeBodyController:
         if self._fast_wanted:
             self._make_fast()
         state = Dynamics(self.robot).update(self.robot.q_home, np.zeros(self.robot.nv))
-        if self._fast is not None:
-            self._fast.solve(*state.coordinates(), None)
-            self._fast.forget()
+        rehearsed = FastTick.of(self._parts, self._changes) if self._fast is not None else None
+        if rehearsed is not None:  # one of its own: the controller's stays as it is
+            rehearsed.rehearse(state)
         if self._matrices is None:  # where the fast path has no answer, it is asked in the middle of a loop
             self._matrices = self._make_dense()
-        self._matrices.rehearse(state)
+        self._make_dense().rehearse(state)
         took = time.perf_counter() - start
         if not quiet:
             print(f"{took:.1f} s", file=sys.stderr, flush=True)
@@ -252,7 +252,7 @@ class WholeBodyController:
         if state.robot is not self.robot:
             raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
         q, v = state.coordinates()
-        if not self._settled or contacts != self._asked:
+        if not (self._settled and (contacts is self._asked or (type(contacts) is tuple and contacts == self._asked))):
             self._switch(contacts)
         if self._fast_wanted:
             self._make_fast()
@@ -260,9 +260,6 @@ class WholeBodyController:
         command: Command | None = None
         if fast is not None:
             answer = fast.solve(q, v, self._tau)
-            if answer is None and not fast.given:
-                self._hold(state)
-                answer = fast.solve(q, v, self._tau)
             if answer is not None:
                 numbers, wishes = answer[self._told :], self._levels.wishes
                 told = Told(q, v, numbers, wishes, self._tau, fast.contacts, fast.shares)
@@ -316,31 +313,32 @@ class WholeBodyController:
     def _switch(self, contacts: Iterable[str] | None) -> None:
         """Contacts on their way to those that are to be."""
         wanted = self._wanted(contacts)
-        self._advance(wanted)
-        self._changes.count += 1
-        self._settled = all(switch.share == (name in wanted) for name, switch in self._switches.items())
+        self._changes.shares += 1
         self._asked = contacts if isinstance(contacts, tuple) or contacts is None else tuple(wanted)
+        if self._ticks == 0 or self.ramp == 0.0:
+            self._settled = True
+            for name, switch in self._switches.items():
+                if switch.share != (name in wanted):
+                    switch.set(name in wanted)
+                    if self._ticks and switch.share:
+                        self._taken(name)
+        else:
+            self._settled = self._advance(wanted)
 
     def _wanted(self, contacts: Iterable[str] | None) -> frozenset[str]:
-        names = self.robot.feet if contacts is None else several("contacts", contacts, "names of contacts")
+        if contacts is None:
+            return frozenset() if self.robot.root == "fixed" else frozenset(self.robot.feet)
+        names = several("contacts", contacts, "names of contacts")
         for name in names:
             if name not in self._switches:
                 raise UnknownNameError("contact", name, self._switches)
-        if self.robot.root == "fixed" and contacts is None:
-            return frozenset()
         return frozenset(names)
 
-    def _advance(self, wanted: frozenset[str]) -> None:
-        """Shares of the contacts one tick on; a contact that is fully made takes the foot from its task."""
-        if self._ticks == 0 or self.ramp == 0.0:
-            for name, switch in self._switches.items():
-                made = self._ticks and switch.share < 1.0
-                switch.set(name in wanted)
-                if made and switch.share:
-                    self._taken(name)
-            return
+    def _advance(self, wanted: frozenset[str]) -> bool:
+        """Shares of the contacts one tick on; whether all have arrived."""
         load = self._parts.scales.mass * self._parts.scales.gravity / max(1, len(wanted))
         step = self.dt / self.ramp
+        arrived = True
         for name, switch in self._switches.items():
             was = switch.share
             force = None if self._command is None else self._command.forces.get(name)
@@ -348,6 +346,8 @@ class WholeBodyController:
             switch.advance(name in wanted, step, load, pressing)
             if was < 1.0 <= switch.share:
                 self._taken(name)
+            arrived &= switch.share == (name in wanted)
+        return arrived
 
     def _taken(self, name: str) -> None:
         """The contact holds the foot: what its task wanted is over."""

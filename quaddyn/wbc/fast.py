@@ -13,6 +13,7 @@ import numpy as np
 import pinocchio as pin
 from numpy import empty
 
+from ..dynamics import State
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .constraints import ContactMotion, FrictionPyramid, NormalForce, TorqueLimits, TorqueRate
@@ -47,7 +48,6 @@ class FastTick:
     Attributes:
         contacts, shares: per contact (contact, least, largest force) and (share, cap) of the last tick.
         size: of an answer.
-        given: False after a tick that had to be refused because a task lacks its reference.
     """
 
     def __init__(self, parts: Parts, changes: Changes) -> None:
@@ -98,15 +98,15 @@ class FastTick:
         work = 1000 + 13 * core.KNOWN + 40 * (n + 1) + rows * (n + 2) + P * (n + 2) + (K + 1) * P + 8 * K + 200
         self._last: Any = np.zeros((K + 1) * P, dtype=np.int8)
         self._working: Any = np.zeros_like(self._last)
-        self.size, self._not_given = core.RANK + K + len(self._numbers), core.NOT_GIVEN
+        self.size = core.RANK + K + len(self._numbers)
         self._floats = np.zeros(work + float_work(n, rows + P + 2 * n, P, K))
         self._ints = np.zeros(2 * K + 10 + int_work(n, rows + P + 2 * n, P, K), dtype=np.int64)
-        self._seen, self._usable = -1, False
+        self._seen = self._taken = -1
+        self._usable = self._known = False
         self._pattern: tuple[int, ...] = ()
         self.contacts: tuple[Any, ...] = ()
         self.shares: tuple[tuple[float, float], ...] = ()
         self._guessed = self._good = False
-        self.given = True
 
     @staticmethod
     def of(parts: Parts, changes: Changes) -> FastTick | None:
@@ -131,14 +131,14 @@ class FastTick:
 
     def _look(self) -> bool:
         """The contacts' numbers after a change; whether all are of the kind that this path knows."""
-        now = tuple([(settings.contact, settings.minimum, settings.maximum) for settings in self._settings])
-        if now != self.contacts:
-            self.contacts = ()
-            if not all([self._take(i, settings) for i, settings in enumerate(self._settings)]):
-                return False
-            self.contacts = now
+        if self._taken != self._changes.settings:
+            self._taken, self._known = self._changes.settings, True
+            self.contacts = tuple([self._take(i, settings) for i, settings in enumerate(self._settings)])
+        if not self._known:
+            return False
         self.shares = tuple([(switch.share, switch.cap) for switch in self._switches])
-        self._contacts[:, :2] = self.shares
+        for row, (share, cap) in zip(self._contacts, self.shares, strict=True):
+            row[0], row[1] = share, cap
         pattern = tuple([(share > 0.0) + (share >= 1.0) for share, _ in self.shares])
         if pattern != self._pattern:
             self._pattern, self._good = pattern, False
@@ -149,19 +149,22 @@ class FastTick:
             ]
         )
 
-    def _take(self, i: int, settings: ContactSettings) -> bool:
+    def _take(self, i: int, settings: ContactSettings) -> tuple[Any, float, float]:
         """A contact's numbers, if it is of the kind that this path knows."""
         contact, row = settings.contact, self._contacts[i]
-        if settings.role != "unilateral" or contact.kind != "point" or contact.offset.any():
-            return False
-        row[2], row[3], row[4] = contact.radius, settings.minimum, settings.maximum
-        row[5:8] = contact.normal
-        if self._faces:
-            faces = settings.faces(self._faces, np.eye(3))
-            if len(faces) != self._faces:
-                return False  # without friction there is one row more
-            row[8:] = faces.ravel()
-        return True
+        faces = settings.faces(self._faces, np.eye(3)) if self._faces else np.zeros((0, 3))
+        # Without friction there is one row more.
+        if (
+            settings.role != "unilateral"
+            or contact.kind != "point"
+            or contact.offset.any()
+            or len(faces) != self._faces
+        ):
+            self._known = False
+        else:
+            row[2], row[3], row[4] = contact.radius, settings.minimum, settings.maximum
+            row[5:8], row[8:] = contact.normal, faces.ravel()
+        return contact, settings.minimum, settings.maximum
 
     def solve(self, q: Array, v: Array, before: Array | None) -> Array | None:
         """One tick.
@@ -172,12 +175,11 @@ class FastTick:
             before: (12,) torques of the tick before, None on the first.
 
         Returns:
-            Numbers as `compiled_tick` lays them out; None if the dense path must decide, or if a task must be given its
-            reference first (`given`).
+            Numbers as `compiled_tick` lays them out; None if the dense path must decide.
         """
-        if self._seen != self._changes.count:
+        if self._seen != self._changes.shares:
             self._usable = self._look()
-            self._seen = self._changes.count
+            self._seen = self._changes.shares
         if not self._usable:
             return None
         if self._rated:
@@ -202,11 +204,15 @@ class FastTick:
         )
         self._good = outcome == 0
         if outcome or not (answer[VIOLATED] <= VIOLATION and answer[RESIDUAL] <= KKT):
-            self.given = outcome != self._not_given
-            if not self.given:
-                self._last, self._working, self._good = working, last, self._guessed
             return None
         return answer
+
+    def rehearse(self, state: State) -> None:
+        """One tick that leaves nothing behind but compiled code, above all no references at `state`."""
+        numbers = self._numbers.copy()
+        self.solve(*state.coordinates(), None)
+        self._numbers[:] = numbers
+        self.forget()
 
     def inputs(self) -> dict[str, Array]:
         """Copies of what the last tick was told beside its state and its numbers, for `rerun`."""
