@@ -1,6 +1,7 @@
 """Whole-body control: tasks and constraints in strict priority become joint torques, with a certificate."""
 
-from .command import Command, LevelReport, Status
+from .certificate import LevelReport, Status
+from .command import Command
 from .constraints import (
     Constraint,
     ContactMotion,

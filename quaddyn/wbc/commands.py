@@ -12,7 +12,8 @@ import numpy as np
 
 from ..urdf.tree import Array
 from . import fast
-from .command import Command, Details, Status
+from .certificate import Details, Status
+from .command import Command
 from .dense_answer import Answer
 from .elimination import Elimination
 from .parts import Parts, Told

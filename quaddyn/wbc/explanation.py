@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..urdf.tree import Array
-from .command import REACHED, Command, Details, active_rows
+from .certificate import Details, active_rows
 from .problem import Problem
+
+if TYPE_CHECKING:
+    from .command import Command
 
 #: A suspect is named when its removal gives back at least this share of what was lost.
 SHARE = 0.05
@@ -134,6 +138,3 @@ def _title(problem: Problem, level: int, index: int, x: Array, *, limits: bool) 
     if len(names) > 3:
         return f"the {group.owner} limits of {len(names)} rows"
     return "the " + " and the ".join(names)
-
-
-__all__ = ["REACHED", "Loss", "explain", "losses"]

@@ -20,7 +20,8 @@ from ..dynamics import State
 from ..errors import ArgumentError
 from ..urdf.tree import Array
 from . import dense, fast
-from .command import Command, Details, Status
+from .certificate import Details, Status
+from .command import Command
 from .commands import decide
 from .elimination import Elimination
 from .levels import Plain
