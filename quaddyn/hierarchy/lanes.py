@@ -125,6 +125,28 @@ def total(_context, out, f, M, n, m):  # type: ignore[no-untyped-def]
 
 
 @lane
+def gather(_context, out, f, index, M, n, m):  # type: ignore[no-untyped-def]
+    """``out[:m] = sum_c f[c] M[index[c], :m]`` over n columns of M."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        to, _ = _data(context, builder, signature.args[0], values[0])
+        factor, _ = _data(context, builder, signature.args[1], values[1])
+        where, _ = _data(context, builder, signature.args[2], values[2])
+        matrix, stride = _data(context, builder, signature.args[3], values[3])
+        with cgutils.for_range(builder, _blocks(builder, values[5]), intp=WORD) as block:
+            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+
+            def term(c: Any) -> tuple[Any, Any]:
+                place = builder.add(builder.mul(_number(builder, where, c), stride), at)
+                return _splat(builder, _number(builder, factor, c)), _load(builder, matrix, place)
+
+            _store(builder, _accumulate(builder, ir.Constant(LANES, [0.0] * WIDTH), values[4], term), to, at)
+        return context.get_dummy_value()
+
+    return types.void(out, f, index, M, types.int64, types.int64), generate
+
+
+@lane
 def turn(_context, R, v, n, m):  # type: ignore[no-untyped-def]
     """``R[j, :m] -= 2 v[j] sum_c v[c] R[c, :m]`` over n columns: m rows reflected, v of length 1."""
 

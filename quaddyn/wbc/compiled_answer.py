@@ -4,53 +4,45 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..hierarchy.jit import entry
+from ..hierarchy.jit import outlined
 from .compiled_aims import BIAS, FORCE, MOTION, STRICT, WISH
 from .compiled_maps import substitute
-from .compiled_rows import carve, sections
-
-# What precedes torques, accelerations and forces in an answer.
-VIOLATION, HEAD = 0, 1
+from .compiled_memory import TAU
 
 
-@entry
-def finish(M, h, y, table, mass, nf, reduced, shape, A, b, C, lower, upper, W, answer):  # type: ignore[no-untyped-def]
-    """Accelerations, forces and torques, and how far level 0 is violated.
+@outlined(
+    "b1(f8[:,::1], f8[::1], f8[::1], i8[::1], i8[::1], f8, f8[:,::1], f8[:,::1], f8[:,::1], i8, f8[:,::1], f8[::1], "
+    "f8[::1])"
+)
+def recover(M, h, y, motors, passive, mass, L, Jc, full, d, lack, share, answer):  # type: ignore[no-untyped-def]
+    """Torques, accelerations and forces.
 
     Args:
         M: (nv, nv).
         h: (nv,).
         y: (unknowns,) the solution.
-        table: as of `assemble`.
+        motors: accelerations with a motor.
+        passive: accelerations without.
         mass: of the robot [kg].
-        nf: number of forces.
-        reduced: as of `assemble`.
-        shape: as of `assemble`.
-        A: (m, unknowns) and so on, likewise, as the solver got them.
-        b: likewise.
-        C: likewise.
-        lower: likewise.
-        upper: likewise.
-        W: work, as `assemble` left it.
-        answer: takes the violation of level 0, torques (nu,), accelerations (nv,), forces (nf,).
+        L: as of `compiled_memory.kept`.
+        Jc: likewise.
+        full: likewise.
+        d: number of unknowns.
+        lack: (passive, 8) work.
+        share: work.
+        answer: takes torques (nu,), accelerations (nv,), forces (nf,) from `TAU` on.
 
     Returns:
-        Whether all of it is finite.
+        Whether all of them are finite.
     """
-    _, _, motors, passive, _, _ = sections(table)
-    nv, nu, K = h.shape[0], motors.shape[0], table[5]
-    free = nv - nu
-    d = shape[0] - 1 if reduced else shape[0]
-    L, Jc, aims, full, _, _, rest = carve(W, nv, nu, nf)
-    lack, share = rest[: 8 * free].reshape(free, 8), rest[8 * free : 9 * free]
-    tau, a = answer[HEAD : HEAD + nu], answer[HEAD + nu : HEAD + nu + nv]
-    f = answer[HEAD + nu + nv : HEAD + nu + nv + nf]
-    worst = 0.0
+    nv, nu, nf, free = h.shape[0], motors.shape[0], Jc.shape[0], passive.shape[0]
+    tau, a = answer[TAU : TAU + nu], answer[TAU + nu : TAU + nu + nv]
+    f = answer[TAU + nu + nv : TAU + nu + nv + nf]
     for i in range(nv + nf):
         row = full[i]
-        s = row[0]
+        s = row[d]
         for j in range(d):
-            s += row[1 + j] * y[j]
+            s += row[j] * y[j]
         if i < nv:
             a[i] = s
         else:
@@ -79,30 +71,54 @@ def finish(M, h, y, table, mass, nf, reduced, shape, A, b, C, lower, upper, W, a
         for c in range(nf):
             s -= Jc[c, o] * f[c]
         tau[i] = s
-    # Level 0: contacts solved beforehand, wanted values, limits.
-    if reduced:
-        for c in range(nf):
+    s = 0.0
+    for i in range(TAU, TAU + nu + nv + nf):
+        s += abs(answer[i])
+    return np.isfinite(s)
+
+
+@outlined(
+    "f8(f8[::1], f8[::1], i8, i8, i8, f8, b1, f8[:,::1], f8[:,::1], f8[:,::1], f8[::1], f8[:,::1], f8[::1], f8[::1])"
+)
+def violation(y, moved, d, m, p, mass, hidden, Jc, aims, A, b, C, lower, upper):  # type: ignore[no-untyped-def]
+    """How far level 0 is violated at most: contacts solved beforehand, m wanted values, p limits.
+
+    Args:
+        y: (unknowns,) the solution.
+        moved: (nv + nf,) accelerations, and forces [N].
+        d: number of unknowns.
+        m: number of equalities.
+        p: number of inequalities.
+        mass: of the robot [kg].
+        hidden: whether contacts are solved beforehand.
+        Jc: as of `compiled_memory.kept`.
+        aims: likewise.
+        A: (m, unknowns), and so on: the rows as the solver got them.
+        b: likewise.
+        C: likewise.
+        lower: likewise.
+        upper: likewise.
+    """
+    worst, nv = 0.0, Jc.shape[1]
+    if hidden:
+        for c in range(Jc.shape[0]):
             s = 0.0
             if aims[STRICT, c] == MOTION:
                 s = aims[BIAS, c] - aims[WISH, c]
                 row = Jc[c]
                 for j in range(nv):
-                    s += row[j] * a[j]
+                    s += row[j] * moved[j]
             elif aims[STRICT, c] == FORCE:
-                s = (f[c] - aims[WISH, c]) / mass
+                s = (moved[nv + c] - aims[WISH, c]) / mass
             worst = max(worst, abs(s))
-    for i in range(shape[2]):
+    for i in range(m):
         s = -b[i]
         for j in range(d):
             s += A[i, j] * y[j]
         worst = max(worst, abs(s))
-    for i in range(shape[3 + K]):
+    for i in range(p):
         s = 0.0
         for j in range(d):
             s += C[i, j] * y[j]
         worst = max(worst, s - upper[i], lower[i] - s)
-    answer[VIOLATION] = worst
-    s = 0.0
-    for i in range(answer.shape[0]):
-        s += abs(answer[i])
-    return np.isfinite(s)
+    return worst

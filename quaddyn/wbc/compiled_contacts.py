@@ -20,17 +20,16 @@ from .compiled_maps import combine, copy
 UNILATERAL, BILATERAL, COMPLIANT, FORCED = 0, 1, 2, 3
 
 
-@outlined("void(f8[::1], i8, i8, f8[::1], i8[:,::1], f8[:,::1], f8, b1, f8[:,::1], f8[:,::1], f8[:,::1], f8[::1])")
-def contact_point(z, first, joint, F, joints, J, damping, motions, Jc, aims, work, vec):  # type: ignore[no-untyped-def]
+@outlined("void(f8[::1], i8, i8[::1], f8[::1], f8[:,::1], f8, b1, f8[:,::1], f8[:,::1], f8[:,::1], f8[::1])")
+def contact_point(z, first, chain, F, J, damping, motions, Jc, aims, work, vec):  # type: ignore[no-untyped-def]
     """One contact's point.
 
     Args:
         z: the contact's numbers.
         first: where its force begins.
-        joint: that carries its frame.
+        chain: of its frame, see `compiled_memory.sections`.
         F: (FRAME,) its frame.
-        joints: as of `motions`.
-        J: (nv, 6) likewise.
+        J: (nv, 6) as of `motions`.
         damping: of the motion that a contact has when it is made [1/s].
         motions: whether anything wants contacts to hold.
         Jc: (nf, nv) takes the Jacobian.
@@ -46,7 +45,7 @@ def contact_point(z, first, joint, F, joints, J, damping, motions, Jc, aims, wor
         lever[i] = arm[i] - z[RADIUS] * z[AXIS + i]
         point[i] = F[ORIGIN + i] + lever[i]
         turns = turns or z[OFFSET + i] != 0.0
-    point_jacobian(joint, joints, J, point, work)
+    point_jacobian(chain, J, point, work)
     cross(F[SPIN:DRIFT], lever, speed[0:3])
     bias = aims[BIAS, first : first + size]
     cross(F[SPIN_DRIFT:FRAME], lever, bias)
@@ -71,8 +70,10 @@ def contact_point(z, first, joint, F, joints, J, damping, motions, Jc, aims, wor
             pressing = max(0.0, z[STIFFNESS] * depth - z[DAMPING] * closing)
     for i in range(size):
         c = first + i
-        for j in range(work.shape[1]):
-            Jc[c, j] = work[i, j]
+        for j in range(Jc.shape[1]):
+            Jc[c, j] = 0.0
+        for j in range(chain[0]):
+            Jc[c, chain[1 + j]] = work[i, j]
         aims[WISH, c] = -damping * speed[i]
         aims[STRICT, c] = 0.0
         if role == COMPLIANT:
@@ -84,58 +85,54 @@ def contact_point(z, first, joint, F, joints, J, damping, motions, Jc, aims, wor
             aims[STRICT, c] = 0.0
 
 
-@outlined("i8(i8, f8[::1], f8[::1], f8[:,::1], i8, b1, f8[::1], f8[:,::1], f8[::1], f8[::1])")
-def friction_rows(p, z, R, forces, d, hidden, spare, C, lower, upper):  # type: ignore[no-untyped-def]
+@outlined("i8(i8, f8[::1], f8[::1], f8[:,::1], i8[::1], i8, b1, f8[::1], f8[:,::1], f8[::1], f8[::1])")
+def friction_rows(p, z, R, forces, axes, d, hidden, spare, C, lower, upper):  # type: ignore[no-untyped-def]
     """The pyramid of a contact, `forces` from its first component on; the number of inequalities so far."""
     size = int(z[SIZE])
-    row, lengths = spare[16:22], spare[24:30]
+    row, lengths = spare[:6], spare[6:12]
     for i in range(6):
         lengths[i] = 1.0
     for o in range(int(z[COUNT])):
-        if p < C.shape[0]:
-            y = z[FACES + 6 * o : FACES + 6 * o + 6]
-            for i in range(6):
-                row[i] = y[i]
-            if z[TURNED] != 0.0:
-                for i in range(3):
-                    row[i] = R[3 * i] * y[0] + R[3 * i + 1] * y[1] + R[3 * i + 2] * y[2]
-                    row[3 + i] = R[3 * i] * y[3] + R[3 * i + 1] * y[4] + R[3 * i + 2] * y[5]
-            upper[p] = -combine(row, size, forces, lengths, d, 1.0, hidden, spare[32:], C[p])
-            lower[p] = -np.inf
+        y = z[FACES + 6 * o : FACES + 6 * o + 6]
+        for i in range(6):
+            row[i] = y[i]
+        if z[TURNED] != 0.0:
+            for i in range(3):
+                row[i] = R[3 * i] * y[0] + R[3 * i + 1] * y[1] + R[3 * i + 2] * y[2]
+                row[3 + i] = R[3 * i] * y[3] + R[3 * i + 1] * y[4] + R[3 * i + 2] * y[5]
+        upper[p] = -combine(row, axes, size, forces, lengths, d, 1.0, hidden, C[p])
+        lower[p] = -np.inf
         p += 1
     return p
 
 
-@outlined("i8(i8, f8[::1], f8[:,::1], i8, f8, f8, b1, f8[::1], f8[:,::1], f8[::1], f8[::1])")
-def normal_rows(p, z, forces, d, mass, length, hidden, spare, C, lower, upper):  # type: ignore[no-untyped-def]
+@outlined("i8(i8, f8[::1], f8[:,::1], i8[::1], i8, f8, f8, b1, f8[::1], f8[:,::1], f8[::1], f8[::1])")
+def normal_rows(p, z, forces, axes, d, mass, length, hidden, spare, C, lower, upper):  # type: ignore[no-untyped-def]
     """Bounds of a contact's normal force, or of a grip's components; as `friction_rows`."""
     cap = min(z[LARGEST], z[CAP])
     if z[PUSHES] != 0.0:
-        if p < C.shape[0]:
-            lengths = spare[24:30]
-            for i in range(3):
-                lengths[i] = 1.0
-            s = combine(z[AXIS:OFFSET], 3, forces, lengths, d, 1.0, hidden, spare[32:], C[p])
-            lower[p] = min(z[LEAST] * z[SHARE], cap) / mass - s
-            upper[p] = cap / mass - s
+        for i in range(3):
+            spare[i] = 1.0
+        s = combine(z[AXIS:OFFSET], axes, 3, forces, spare, d, 1.0, hidden, C[p])
+        lower[p] = min(z[LEAST] * z[SHARE], cap) / mass - s
+        upper[p] = cap / mass - s
         p += 1
     elif cap < np.inf:  # a grip fades in and out on every axis
         for i in range(int(z[SIZE])):
-            if p < C.shape[0]:
-                bound = (cap if i < 3 else cap * length) / mass
-                s = copy(forces[i], 1.0, d, 1.0, hidden, C[p])
-                lower[p] = -bound - s
-                upper[p] = bound - s
+            bound = (cap if i < 3 else cap * length) / mass
+            s = copy(forces[i], 1.0, d, 1.0, hidden, C[p])
+            lower[p] = -bound - s
+            upper[p] = bound - s
             p += 1
     return p
 
 
 @outlined(
-    "i8(i8, f8[::1], f8[::1], f8, f8, i8, f8[:,::1], f8[:,::1], f8[::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], i8, "
-    "f8, b1, f8[::1], f8[:,::1], f8[::1])"
+    "i8(i8, f8[::1], f8[::1], f8, f8, i8, f8[:,::1], f8[:,::1], f8[::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], "
+    "i8[::1], i8, f8, b1, f8[:,::1], f8[::1])"
 )
 def force_rows(  # type: ignore[no-untyped-def]
-    m, z, y, weight, bandwidth, first, aims, Jc, v, forces, accelerations, lengths, row, d, mass, hidden, spare, A, b
+    m, z, y, weight, bandwidth, first, aims, Jc, v, forces, full, lengths, row, axes, d, mass, hidden, A, b
 ):  # fmt: skip
     """What a force task wants of one contact; y: whether it has a reference, the reference; the equalities so far.
 
@@ -143,24 +140,22 @@ def force_rows(  # type: ignore[no-untyped-def]
     """
     if int(z[ROLE]) != COMPLIANT:
         for i in range(int(z[SIZE])):
-            if m < A.shape[0]:
-                b[m] = weight * y[1 + i] - copy(forces[first + i], 1.0, d, weight * mass, hidden, A[m])
+            b[m] = weight * y[1 + i] - copy(forces[first + i], 1.0, d, weight * mass, hidden, A[m])
             m += 1
     elif y[0] != 0.0:
-        if m < A.shape[0]:
-            nv = v.shape[0]
-            lacking, along, speed = 0.0, 0.0, 0.0
+        nv = v.shape[0]
+        lacking, along, speed = 0.0, 0.0, 0.0
+        for j in range(nv):
+            row[j] = 0.0
+        for i in range(3):
+            a, c = z[AXIS + i], first + i
+            lacking += a * (y[1 + i] - aims[WISH, c])
+            along += a * aims[BIAS, c]
             for j in range(nv):
-                row[j] = 0.0
-            for i in range(3):
-                a, c = z[AXIS + i], first + i
-                lacking += a * (y[1 + i] - aims[WISH, c])
-                along += a * aims[BIAS, c]
-                for j in range(nv):
-                    row[j] += a * Jc[c, j]
-            for j in range(nv):
-                speed += row[j] * v[j]
-            wanted = -bandwidth * bandwidth * lacking / z[STIFFNESS] - 2.0 * bandwidth * speed - along
-            b[m] = wanted - combine(row, nv, accelerations, lengths, d, 1.0, hidden, spare[32:], A[m])
+                row[j] += a * Jc[c, j]
+        for j in range(nv):
+            speed += row[j] * v[j]
+        wanted = -bandwidth * bandwidth * lacking / z[STIFFNESS] - 2.0 * bandwidth * speed - along
+        b[m] = wanted - combine(row, axes, nv, full, lengths, d, 1.0, hidden, A[m])
         m += 1
     return m

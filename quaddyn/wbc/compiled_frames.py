@@ -87,20 +87,15 @@ def frame(joint, fixed, placed, twist, drift, out):  # type: ignore[no-untyped-d
     c[2] += w[0] * u[1] - w[1] * u[0]
 
 
-@outlined("void(i8, i8[:,::1], f8[:,::1], f8[::1], f8[:,::1])")
-def point_jacobian(joint, joints, J, p, out):  # type: ignore[no-untyped-def]
-    """Jacobian of a point p (3,) of a joint's body: out (6, nv)."""
-    for r in range(6):
-        for i in range(out.shape[1]):
-            out[r, i] = 0.0
-    while joint > 0:
-        start = joints[joint, 1]
-        for i in range(start, start + joints[joint, 2]):
-            a, b, c = J[i, 3], J[i, 4], J[i, 5]
-            out[0, i] = J[i, 0] + b * p[2] - c * p[1]
-            out[1, i] = J[i, 1] + c * p[0] - a * p[2]
-            out[2, i] = J[i, 2] + a * p[1] - b * p[0]
-            out[3, i] = a
-            out[4, i] = b
-            out[5, i] = c
-        joint = joints[joint, 0]
+@outlined("void(i8[::1], f8[:,::1], f8[::1], f8[:,::1])")
+def point_jacobian(chain, J, p, out):  # type: ignore[no-untyped-def]
+    """Jacobian of a point p (3,) of a body: the columns of its chain alone, side by side in out (6, ...)."""
+    for k in range(chain[0]):
+        column = J[chain[1 + k]]
+        a, b, c = column[3], column[4], column[5]
+        out[0, k] = column[0] + b * p[2] - c * p[1]
+        out[1, k] = column[1] + c * p[0] - a * p[2]
+        out[2, k] = column[2] + a * p[1] - b * p[0]
+        out[3, k] = a
+        out[4, k] = b
+        out[5, k] = c

@@ -1,7 +1,7 @@
 """The unknowns of a tick, compiled: what the equations of motion and the contacts leave free, as affine maps.
 
-A map is a matrix whose rows say what something is over ``(1, y)``: its first column is the constant, the next d belong
-to the unknowns y.  Rows have room up to the next multiple of `WIDTH`, see `quaddyn.hierarchy.lanes`.
+A map is a matrix whose rows say what something is over ``(y, 1)``: its first d columns belong to the unknowns y, the
+next one is the constant.  Rows have room up to the next multiple of `WIDTH`, see `quaddyn.hierarchy.lanes`.
 
 Importing this module imports numba.
 """
@@ -11,16 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..hierarchy.jit import inner, outlined
-from ..hierarchy.lanes import WIDTH, blend, total, turn
+from ..hierarchy.lanes import blend, gather, total, turn
 from .compiled_aims import BIAS, MOTION, STRICT, WISH
+from .compiled_memory import mapping
 
 #: Share of a square that must be left for what was subtracted from it to be trusted.
 TRUSTED = 1e-4
-
-
-def stride(n: int) -> int:
-    """Columns of a map over n unknowns, and of what is as long."""
-    return WIDTH * ((n + WIDTH) // WIDTH)
 
 
 @outlined("b1(f8[:,::1])")
@@ -147,10 +143,7 @@ def null_space(r, n, tolerance, E, e, X, V, spare, order):  # type: ignore[no-un
         row = X[i]
         for j in range(d + 1):
             row[j] = 0.0
-        if i < rank:
-            row[0] = y[i]
-        else:
-            row[1 + i - rank] = 1.0
+        row[d if i < rank else i - rank] = y[i] if i < rank else 1.0
     for k in range(rank - 1, -1, -1):
         turn(X[k:], V[k, k:], n - k, d + 1)
     return d
@@ -171,51 +164,44 @@ def copy(source, length, d, f, hidden, to):  # type: ignore[no-untyped-def]
     """``to = f source`` over the unknowns, its hidden length after them if it has one; the constant, likewise."""
     s = 0.0
     for j in range(d):
-        a = f * source[1 + j]
+        a = f * source[j]
         to[j] = a
         s += a * a
     if hidden:
         to[d] = hide(f * length, s)
-    return f * source[0]
+    return f * source[d]
 
 
-@outlined("f8(f8[::1], i8, f8[:,::1], f8[::1], i8, f8, b1, f8[::1], f8[::1])")
-def combine(c, count, full, lengths, d, f, hidden, spare, to):  # type: ignore[no-untyped-def]
-    """``to = f c @ full`` over the unknowns, its hidden length after them if it has one; the constant, likewise."""
-    total(spare, c, full, count, d + 1)
+@outlined("f8(f8[::1], i8[::1], i8, f8[:,::1], f8[::1], i8, f8, b1, f8[::1])")
+def combine(c, columns, count, full, lengths, d, f, hidden, to):  # type: ignore[no-untyped-def]
+    """``to = f c @ full[columns]`` over the unknowns, as `copy`; what `to` holds beyond its end is overwritten."""
+    gather(to, c, columns, full, count, d + 1)
     length = 0.0
     if hidden:
         for i in range(count):
-            length += abs(c[i]) * lengths[i]
-    return copy(spare, length, d, f, hidden, to)
+            length += abs(c[i]) * lengths[columns[i]]
+    s = 0.0
+    constant = f * to[d]
+    for j in range(d):
+        a = f * to[j]
+        to[j] = a
+        s += a * a
+    if hidden:
+        to[d] = hide(f * length, s)
+    return constant
 
 
 @outlined(
     "i8(f8[:,::1], f8[::1], f8[:,::1], f8[:,::1], i8[::1], i8[::1], f8, f8, b1, f8[:,::1], f8[:,::1], f8[:,::1], "
-    "f8[::1], f8[::1], i8[::1])"
+    "f8[::1], f8[::1], i8, i8[::1])"
 )
 def maps(  # type: ignore[no-untyped-def]
-    M, h, Jc, aims, motors, passive, mass, tolerance, reduced, L, full, torques, lengths, W, order
+    M, h, Jc, aims, motors, passive, mass, tolerance, reduced, L, full, torques, lengths, F, at, order
 ):  # fmt: skip
     """Accelerations, forces per mass and torques over the unknowns; how many these are, or -1 if M is singular."""
     nv, nu, nf = h.shape[0], motors.shape[0], Jc.shape[0]
     n, free, S = nu + nf, nv - nu, full.shape[1]
-    at = 0
-    T = W[at : at + free * S].reshape(free, S)
-    at += free * S
-    X = W[at : at + n * S].reshape(n, S)
-    at += n * S
-    E = W[at : at + n * S].reshape(n, S)
-    at += n * S
-    V = W[at : at + nf * S].reshape(nf, S)
-    at += nf * S
-    row = W[at : at + S]
-    at += S
-    share = W[at : at + nv + nf + free + S]
-    at += nv + nf + free + S
-    e = W[at : at + nf]
-    at += nf
-    spare = W[at : at + 3 * (S + nf)].reshape(3, S + nf)
+    T, X, E, V, row, share, e, spare, _ = mapping(F, at, nv, nu, nf)
     # Accelerations without a motor over (a_A, f / m, 1).
     for i in range(free):
         o = passive[i]
@@ -258,11 +244,11 @@ def maps(  # type: ignore[no-untyped-def]
         for i in range(n):
             for j in range(n + 1):
                 X[i, j] = 0.0
-            X[i, 1 + i] = 1.0
+            X[i, i] = 1.0
     for i in range(free):
         row = full[passive[i]]
         total(row, T[i], X, n, d + 1)
-        row[0] += T[i, n]
+        row[d] += T[i, n]
         s = 0.0
         for j in range(n):
             s += T[i, j] * T[i, j]
@@ -280,5 +266,9 @@ def maps(  # type: ignore[no-untyped-def]
         for c in range(nf):
             share[nv + c] = -mass * Jc[c, o]
         total(torques[i], share, full, nv + nf, d + 1)
-        torques[i, 0] += h[o]
+        torques[i, d] += h[o]
+        s = 0.0
+        for j in range(nv + nf):
+            s += abs(share[j]) * lengths[j]
+        lengths[nv + nf + i] = s
     return d

@@ -1,15 +1,13 @@
-"""Whole-body control of any robot, compiled: from a state to the levels' matrices.
+"""The levels' rows on the compiled dense path, straight into the memory of the solver.
 
-`assemble` writes what `quaddyn.wbc.problem` would put together, row for row with the same units and weights, straight
-into the memory of a solver.  Contacts that hold are not left to the solver where they can be met: their rows of level 0
-are solved beforehand (`null_space`), and what is decided is what they leave free.
+They are what `quaddyn.wbc.problem` would put together, row for row with the same units and weights.
 
 Importing this module imports numba.
 """
 
 from __future__ import annotations
 
-from ..hierarchy.jit import entry, inner
+from ..hierarchy.jit import inner
 from .compiled_aims import BIAS, MOTION, STRICT, WISH
 from .compiled_contacts import (
     AT,
@@ -21,14 +19,34 @@ from .compiled_contacts import (
     SHARED,
     SIZE,
     UNILATERAL,
-    contact_point,
     force_rows,
     friction_rows,
     normal_rows,
 )
-from .compiled_frames import FRAME, ORIGIN, SPEED, frame, motions, point_jacobian
-from .compiled_limits import bound_rows, other_rows, torque_rows
-from .compiled_maps import combine, copy, maps, stride
+from .compiled_frames import ORIGIN, SPEED, point_jacobian
+from .compiled_limits import bound_rows, own_row, torque_rows
+from .compiled_maps import combine, copy
+from .compiled_memory import (
+    BEFORE,
+    BODIES,
+    CODE,
+    COM_BIAS,
+    COM_SPEED,
+    FREE,
+    GRAVITY,
+    HAS_BEFORE,
+    LENGTH,
+    LEVEL,
+    LEVELS,
+    MASS,
+    ONE,
+    PERIOD,
+    ROWS,
+    START,
+    TWO,
+    heard,
+    sections,
+)
 from .compiled_tasks import BIAS as DRIFT
 from .compiled_tasks import (
     COM,
@@ -45,62 +63,8 @@ from .compiled_tasks import (
     shared_rows,
 )
 
-# What `assemble` returns.
-READY, OTHER_SHAPE, NOT_GIVEN, SINGULAR = 0, 1, 2, 3
-
 # Codes of the elements that are no motion tasks, as the classes have them.
 FORCES, CONTACT, FRICTION, NORMAL, TORQUE, RATE, BOUNDS = 20, 101, 102, 103, 104, 105, 107
-
-# Columns of the program.
-LEVEL, CODE, START, ROWS, ONE, TWO, COLUMNS = 0, 1, 2, 3, 4, 5, 6
-
-# Slots of `constants`; frames follow, (4, 3) each.
-MASS, LENGTH, PERIOD, BODIES, FREE, GRAVITY, FRAMES = 0, 1, 2, 3, 4, 5, 8
-
-# Slots of `extra`: whether to go on where a task has no reference, whether there was a torque before, drift and
-# velocity of the centre of mass (if the root is not free), the torque before.
-ANYWAY, HAS_BEFORE, COM_BIAS, COM_SPEED, BEFORE = 0, 1, 2, 5, 8
-
-#: Sizes at the head of `table`, then joints (3 each), joints of frames, actuated, passive, program, index.
-HEADS = 6
-
-_stride = inner(stride)
-
-
-@inner
-def sections(table):  # type: ignore[no-untyped-def]
-    """Joints, joints of frames, actuated, passive, program, index."""
-    nj, nf, nu, nv, items = table[0], table[1], table[2], table[3], table[4]
-    a = HEADS + 3 * nj
-    b = a + nf
-    c = b + nu
-    d = c + nv
-    e = d + COLUMNS * items
-    return (
-        table[HEADS:a].reshape(nj, 3), table[a:b], table[b:c], table[c:d], table[d:e].reshape(items, COLUMNS),
-        table[e:],
-    )  # fmt: skip
-
-
-@inner
-def carve(W, nv, nu, nf):  # type: ignore[no-untyped-def]
-    """The parts of the work that `finish` needs too: L, Jc, aims, full, torques, lengths; and the rest.
-
-    `full` are the maps of the accelerations and of the forces per mass, one below the other; `lengths` those that
-    these rows had over all unknowns.
-    """
-    n, free = nu + nf, nv - nu
-    S = _stride(n)
-    a = free * free
-    b = a + nf * nv
-    c = b + 3 * nf
-    d = c + (nv + nf) * S
-    e = d + nu * S
-    f = e + nv + nf
-    return (
-        W[:a].reshape(free, free), W[a:b].reshape(nf, nv), W[b:c].reshape(3, nf), W[c:d].reshape(nv + nf, S),
-        W[d:e].reshape(nu, S), W[e:f], W[f:],
-    )  # fmt: skip
 
 
 @inner
@@ -114,140 +78,102 @@ def given(program, numbers, contacts):  # type: ignore[no-untyped-def]
     return True
 
 
-@entry
-def assemble(  # type: ignore[no-untyped-def]
-    M, h, JT, placed, com, com_JT, q, v, numbers, fixed, contacts, extra, others, table, constants, tolerance, reduced,
-    expected, shape, A, b, C, lower, upper, W, N,
-):  # fmt: skip
-    """From a state to the levels' matrices.
-
-    Args:
-        M: (nv, nv).
-        h: (nv,).
-        JT: (nv, 6) columns of the world Jacobian, one a row.
-        placed: (joints, 4, 3) the columns of each joint's rotation in the world, then its origin.
-        com: (3,).
-        com_JT: (nv, 3), if the root is not free.
-        q: (nq,).
-        v: (nv,).
-        numbers: of all motion tasks, one after the other.
-        fixed: of the other elements.
-        contacts: (contacts, ...) numbers, as `compiled_contacts` lays them out.
-        extra: what else changes, see `ANYWAY`.
-        others: (rows, 4 + nv + nf + nu) rows of other elements: level, lower, upper, weight, then over accelerations,
-            forces of the contacts that are there, torques.
-        table: integers, see `HEADS`.
-        constants: mass, leg length, period, mass of the bodies, whether the root is free, gravity (3), frames.
-        tolerance: of rank.
-        reduced: whether contacts that hold, on level 0, are solved beforehand.
-        expected: (1 + 2 (levels + 1),) the solver's number of unknowns, where its levels' rows begin, equalities first.
-        shape: likewise, takes what is found.
-        A: (m, unknowns) equalities.
-        b: (m,).
-        C: (p, unknowns) inequalities.
-        lower: (p,).
-        upper: (p,).
-        W: work.
-        N: work, (contacts + nf,).
-
-    Returns:
-        What became of it; where the shape is not the one expected, A to `upper` hold nothing of use.
-    """
-    joints, frame_joints, motors, passive, program, index = sections(table)
-    nv, nu, nj, nc, K = v.shape[0], motors.shape[0], joints.shape[0], contacts.shape[0], table[5]
-    mass, length = constants[MASS], constants[LENGTH]
-    if extra[ANYWAY] == 0.0 and not given(program, numbers, contacts):
-        return NOT_GIVEN
-
-    # Who pushes, and where its force begins.
-    nf = 0
-    column = N[:nc]
-    for k in range(nc):
-        column[k] = -1
-        if contacts[k, SHARE] > 0.0:
-            column[k] = nf
-            nf += int(contacts[k, SIZE])
-    L, Jc, aims, full, torques, lengths, rest = carve(W, nv, nu, nf)
-    at = 0
-    twist = rest[at : at + 6 * nj].reshape(nj, 6)
-    at += 6 * nj
-    drifts = rest[at : at + 6 * nj].reshape(nj, 6)
-    at += 6 * nj
-    frames = rest[at : at + FRAME * frame_joints.shape[0]].reshape(frame_joints.shape[0], FRAME)
-    at += FRAME * frame_joints.shape[0]
-    J = rest[at : at + 6 * nv].reshape(6, nv)
-    at += 6 * nv
-    Jo = rest[at : at + 6 * nv].reshape(6, nv)
-    at += 6 * nv
-    found = rest[at : at + 18].reshape(3, 6)
-    at += 18
-    turn = rest[at : at + 9].reshape(3, 3)
-    at += 9
-    vec = rest[at : at + 24]
-    at += 24
-    spare = rest[at : at + 32 + full.shape[1]]
-    at += 32 + full.shape[1]
-
-    motions(joints, JT, v, twist, drifts)
-    for i in range(frame_joints.shape[0]):
-        bolted = constants[FRAMES + 12 * i : FRAMES + 12 * i + 12].reshape(4, 3)
-        frame(frame_joints[i], bolted, placed, twist, drifts, frames[i])
-    damping, holding = 0.0, -1
+@inner
+def holding(program, numbers):  # type: ignore[no-untyped-def]
+    """Whether anything wants contacts to hold, and the damping of what motion they have."""
     for i in range(program.shape[0]):
         if program[i, CODE] == CONTACT:
-            damping, holding = fixed[program[i, START]], program[i, LEVEL]
-    for k in range(nc):
-        if column[k] >= 0:
-            f = int(contacts[k, AT])
-            contact_point(
-                contacts[k], column[k], frame_joints[f], frames[f], joints, JT, damping, holding >= 0, Jc, aims, J, vec
-            )
-    d = maps(
-        M, h, Jc, aims, motors, passive, mass, tolerance, reduced, L, full, torques, lengths, rest[at:], N[nc:]
-    )  # fmt: skip
-    if d < 0:
-        return SINGULAR
+            return True, numbers[program[i, START]]
+    return False, 0.0
 
-    width = d + 1 if reduced else d
-    if expected[0] != width:
-        A, C = A[:0], C[:0]
-    forces = full[nv:]
+
+@inner
+def levels(  # type: ignore[no-untyped-def]
+    M, h, JT, placed, com, q, v, numbers, told, others, table, constants, column, d, hidden, Jc, aims, full, torques,
+    lengths, frames, J, Jo, found, turn, vec, A, b, C, lower, upper, ms, ps,
+):  # fmt: skip
+    """All levels' rows over d unknowns, and behind these, where rows are `hidden`, one more: see `hide`.
+
+    Args:
+        M: (nv, nv), and so on to `constants`: as of `compiled_dense.tick`.
+        h: likewise.
+        JT: likewise.
+        placed: likewise.
+        com: likewise.
+        q: likewise.
+        v: likewise.
+        numbers: likewise.
+        told: likewise.
+        others: likewise.
+        table: likewise.
+        constants: likewise.
+        column: (contacts,) where each one's force begins, -1 if it has none.
+        d: number of unknowns.
+        hidden: whether contacts are solved beforehand.
+        Jc: (nf, nv), and so on to `lengths`: as of `compiled_memory.kept`.
+        aims: likewise.
+        full: likewise.
+        torques: likewise.
+        lengths: likewise.
+        frames: as of `compiled_memory.seen`.
+        J: work, likewise; and so on to `vec`.
+        Jo: likewise.
+        found: likewise.
+        turn: likewise.
+        vec: likewise.
+        A: (m, unknowns) takes the equalities.
+        b: (m,).
+        C: (p, unknowns) takes the inequalities.
+        lower: (p,).
+        upper: (p,).
+        ms: (levels + 1,) takes where the levels' equalities begin.
+        ps: (levels + 1,) likewise the inequalities.
+    """
+    _, _, chains, motors, _, program, index = sections(table)
+    extra, contacts, wishes, com_JT = heard(told, table)
+    nc, K, moved = contacts.shape[0], table[LEVELS], v.shape[0]
+    mass, length = constants[MASS], constants[LENGTH]
+    held, _ = holding(program, numbers)
+    everything = chains[chains.shape[0] - 1]
+    axes, forces = everything[1:], full[moved:]
     m, p = 0, 0
-    shape[0] = width
     for level in range(K):
-        shape[1 + level] = m
-        shape[2 + K + level] = p
-        if reduced and level == 0:  # the unknown of hidden lengths
-            if m < A.shape[0]:
-                for j in range(d):
-                    A[m, j] = 0.0
-                A[m, d] = 1.0
-                b[m] = 0.0
+        ms[level] = m
+        ps[level] = p
+        if hidden and level == 0:  # the unknown of hidden lengths
+            for j in range(d):
+                A[m, j] = 0.0
+            A[m, d] = 1.0
+            b[m] = 0.0
             m += 1
         for item in range(program.shape[0]):
             if program[item, LEVEL] != level:
                 continue
-            code, size = program[item, CODE], program[item, ROWS]
-            one, two = program[item, ONE], program[item, TWO]
-            start = program[item, START]
+            code, start, one, two = program[item, CODE], program[item, START], program[item, ONE], program[item, TWO]
+            z = numbers[start:]
             if code < FORCES:
-                z = numbers[start:]
+                size = program[item, ROWS]
                 if code == POSTURE or code == JOINTS:
-                    m = posture_rows(m, z, size, index[one:], q, v, full, lengths, d, reduced, A, b)
+                    m = posture_rows(m, z, size, index[one:], q, v, full, lengths, d, hidden, A, b)
                     continue
+                own_rows = code != FOOT or two < 0 or column[two] < 0 or contacts[two, ROLE] > BILATERAL
+                if not own_rows and (not held or not passes(item, contacts)):
+                    continue  # the foot is held
+                chain = everything
                 if code == COM:
                     centre(z, constants, placed, M, h, com, com_JT, extra, v, J, found)
                 else:
-                    F = frames[one]
-                    point_jacobian(frame_joints[one], joints, JT, F[ORIGIN:SPEED], J)
+                    F, chain = frames[one], chains[one]
+                    point_jacobian(chain, JT, F[ORIGIN:SPEED], J)
                     if code == RELATIVE:
-                        point_jacobian(frame_joints[two], joints, JT, frames[two][ORIGIN:SPEED], Jo)
-                        of_frames(z, F, frames[two], J, Jo, found, turn, vec)
+                        point_jacobian(chains[two], JT, frames[two][ORIGIN:SPEED], Jo)
+                        of_frames(z, F, frames[two], chain, chains[two], J, Jo, found, turn, vec)
+                        chain = everything
                     else:
-                        of_frame(code, size, z, F, J, found, turn)
-                if code != FOOT or two < 0 or column[two] < 0 or contacts[two, ROLE] > BILATERAL:
-                    m = motion_rows(m, z, size, J, found, full, lengths, d, reduced, spare, A, b)
-                if code == FOOT and holding >= 0:
+                        of_frame(code, size, z, F, chain[0], J, found, turn)
+                if own_rows:
+                    m = motion_rows(m, z, size, J, chain, found, full, lengths, d, hidden, A, b)
+                if code == FOOT and held:
                     for k in range(nc):
                         share, c = contacts[k, SHARE], column[k]
                         if contacts[k, SHARED] == item and 0.0 < share < 1.0 and contacts[k, ROLE] <= BILATERAL:
@@ -255,78 +181,99 @@ def assemble(  # type: ignore[no-untyped-def]
                                 vec[i] = aims[BIAS, c + i]
                                 vec[3 + i] = aims[WISH, c + i]
                             m = shared_rows(
-                                m, z, share, J, found, Jc[c:], vec[:6].reshape(2, 3), Jo[0], full, lengths, d, reduced,
-                                spare, A, b,
+                                m, z, share, J, chain, found, Jc[c:], vec[:6].reshape(2, 3), Jo[0], everything, full,
+                                lengths, d, hidden, A, b,
                             )  # fmt: skip
                 continue
-            z = fixed[start:]
             if code == FORCES:
                 for k in range(nc):
-                    # per contact whether it counts, whether it has a reference, the reference (6)
-                    if column[k] >= 0 and z[2 + 8 * k] != 0.0:
+                    y = wishes[one + k]
+                    if column[k] >= 0 and y[0] != 0.0:
                         m = force_rows(
-                            m, contacts[k], z[3 + 8 * k :], z[0], z[1], column[k], aims, Jc, v, forces, full, lengths,
-                            Jo[0], d, mass, reduced, spare, A, b,
+                            m, contacts[k], y[1:], z[0], z[1], column[k], aims, Jc, v, forces, full, lengths, Jo[0],
+                            axes, d, mass, hidden, A, b,
                         )  # fmt: skip
             elif code == CONTACT:
-                if not reduced:
-                    for c in range(nf):
-                        if aims[STRICT, c] == 0.0:
-                            continue
-                        if m < A.shape[0]:
-                            if aims[STRICT, c] == MOTION:
-                                s = combine(Jc[c], nv, full, lengths, d, 1.0, False, spare, A[m])
-                                b[m] = aims[WISH, c] - aims[BIAS, c] - s
-                            else:
-                                b[m] = aims[WISH, c] / mass - copy(forces[c], 1.0, d, 1.0, False, A[m])
-                        m += 1
+                if not hidden:
+                    m = strict_rows(m, aims, Jc, axes, moved, forces, full, lengths, d, mass, A, b)
             elif code == FRICTION:
                 for k in range(nc):
                     role = contacts[k, ROLE]
                     if column[k] >= 0 and contacts[k, PUSHES] != 0.0 and (role == UNILATERAL or role == FORCED):
-                        R, own = frames[int(contacts[k, AT])], forces[column[k] :]
-                        p = friction_rows(p, contacts[k], R, own, d, reduced, spare, C, lower, upper)
+                        R, mine = frames[int(contacts[k, AT])], forces[column[k] :]
+                        p = friction_rows(p, contacts[k], R, mine, axes, d, hidden, vec, C, lower, upper)
             elif code == NORMAL:
                 for k in range(nc):
                     role = contacts[k, ROLE]
                     if column[k] >= 0 and (role <= BILATERAL or role == FORCED):
-                        own = forces[column[k] :]
-                        p = normal_rows(p, contacts[k], own, d, mass, length, reduced, spare, C, lower, upper)
-            elif code == TORQUE or code == RATE:
-                if code == TORQUE or extra[HAS_BEFORE] != 0.0:
-                    rate = constants[PERIOD] if code == RATE else 0.0
-                    scale = 1.0 / (mass * length)
-                    p = torque_rows(
-                        p, z, rate, extra[BEFORE:], scale, torques, M, lengths, Jc, mass, motors, d, reduced, C, lower,
-                        upper,
-                    )  # fmt: skip
+                        mine = forces[column[k] :]
+                        p = normal_rows(p, contacts[k], mine, axes, d, mass, length, hidden, vec, C, lower, upper)
+            elif code == TORQUE or (code == RATE and extra[HAS_BEFORE] != 0.0):
+                rate, scale = constants[PERIOD] if code == RATE else 0.0, 1.0 / (mass * length)
+                p = torque_rows(
+                    p, z, rate, extra[BEFORE:], scale, torques, lengths[full.shape[0] :], d, hidden, C, lower, upper
+                )
             elif code == BOUNDS:
-                p = bound_rows(p, z, index[one:], motors, q, v, length, full, d, reduced, C, lower, upper)
-        for k in range(nc):
-            # A contact that comes or goes where no foot task shares the foot; see `ContactMotion.yielding_rows`.
-            share = contacts[k, SHARE]
-            if holding < 0 or not 0.0 < share < 1.0 or contacts[k, SHARED] >= 0.0 or contacts[k, ROLE] > BILATERAL:
+                p = bound_rows(p, z, index[one:], motors, q, v, length, full, d, hidden, C, lower, upper)
+        if held:
+            m = yielding_rows(m, level, K, contacts, column, aims, Jc, axes, moved, full, lengths, d, hidden, A, b)
+        for i in range(others.shape[0]):
+            z = others[i]
+            if z[0] != level:
                 continue
-            below = max(1, K - 1)
-            passed = min(int(share * below), below - 1)
-            if level != K - 1 - passed:
-                continue
-            progress = min(max(share * below - passed, 1e-6), 1.0 - 1e-6)
-            f = progress / (1.0 - progress)
-            for c in range(column[k], column[k] + int(contacts[k, SIZE])):
-                if m < A.shape[0]:
-                    s = combine(Jc[c], nv, full, lengths, d, f, reduced, spare, A[m])
-                    b[m] = f * (aims[WISH, c] - aims[BIAS, c]) - s
+            if z[1] == z[2]:
+                b[m] = z[3] * z[1] - own_row(z, moved, full, torques, lengths, mass, d, hidden, A[m])
                 m += 1
-        m, p = other_rows(
-            m, p, level, others, full, torques, lengths, M, Jc, motors, mass, d, reduced, A, b, C, lower, upper
-        )
-    shape[1 + K] = m
-    shape[2 + 2 * K] = p
-    for i in range(shape.shape[0]):
-        if shape[i] != expected[i]:
-            return OTHER_SHAPE
-    return READY
+            else:
+                s = own_row(z, moved, full, torques, lengths, mass, d, hidden, C[p])
+                lower[p] = z[3] * z[1] - s
+                upper[p] = z[3] * z[2] - s
+                p += 1
+    ms[K] = m
+    ps[K] = p
+
+
+@inner
+def passes(item, contacts):  # type: ignore[no-untyped-def]
+    """Whether a contact that comes or goes shares its foot with this task."""
+    for k in range(contacts.shape[0]):
+        if contacts[k, SHARED] == item and 0.0 < contacts[k, SHARE] < 1.0 and contacts[k, ROLE] <= BILATERAL:
+            return True
+    return False
+
+
+@inner
+def strict_rows(m, aims, Jc, axes, moved, forces, full, lengths, d, mass, A, b):  # type: ignore[no-untyped-def]
+    """Contacts that hold, where they are not solved beforehand."""
+    for c in range(Jc.shape[0]):
+        if aims[STRICT, c] == 0.0:
+            continue
+        if aims[STRICT, c] == MOTION:
+            b[m] = aims[WISH, c] - aims[BIAS, c] - combine(Jc[c], axes, moved, full, lengths, d, 1.0, False, A[m])
+        else:
+            b[m] = aims[WISH, c] / mass - copy(forces[c], 1.0, d, 1.0, False, A[m])
+        m += 1
+    return m
+
+
+@inner
+def yielding_rows(m, level, K, contacts, column, aims, Jc, axes, moved, full, lengths, d, hidden, A, b):  # type: ignore[no-untyped-def]
+    """Contacts that come or go where no foot task shares the foot; see `ContactMotion.yielding_rows`."""
+    for k in range(contacts.shape[0]):
+        share = contacts[k, SHARE]
+        if not 0.0 < share < 1.0 or contacts[k, SHARED] >= 0.0 or contacts[k, ROLE] > BILATERAL:
+            continue
+        below = max(1, K - 1)
+        passed = min(int(share * below), below - 1)
+        if level != K - 1 - passed:
+            continue
+        progress = min(max(share * below - passed, 1e-6), 1.0 - 1e-6)
+        f = progress / (1.0 - progress)
+        for c in range(column[k], column[k] + int(contacts[k, SIZE])):
+            s = combine(Jc[c], axes, moved, full, lengths, d, f, hidden, A[m])
+            b[m] = f * (aims[WISH, c] - aims[BIAS, c]) - s
+            m += 1
+    return m
 
 
 @inner

@@ -28,71 +28,66 @@ def desired(z, size, found, i):  # type: ignore[no-untyped-def]
     return wanted
 
 
-@outlined(
-    "i8(i8, f8[::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[::1], i8, b1, f8[::1], f8[:,::1], f8[::1])"
-)  # fmt: skip
-def motion_rows(m, z, size, J, found, accelerations, lengths, d, hidden, spare, A, b):  # type: ignore[no-untyped-def]
-    """Rows of a task with Jacobian J (6, nv); the number of equalities so far."""
+@outlined("i8(i8, f8[::1], i8, f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[::1], i8, b1, f8[:,::1], f8[::1])")
+def motion_rows(m, z, size, J, chain, found, full, lengths, d, hidden, A, b):  # type: ignore[no-untyped-def]
+    """Rows of a task with Jacobian J (6, ...) over its chain; the number of equalities so far."""
     for i in range(size):
-        if z[1 + 3 * size + i] == 0.0:
-            continue
-        if m < A.shape[0]:
+        if z[1 + 3 * size + i] != 0.0:
             f = z[1 + i]
             wanted = desired(z, size, found, i) - found[BIAS, i]
-            b[m] = f * wanted - combine(J[i], J.shape[1], accelerations, lengths, d, f, hidden, spare, A[m])
-        m += 1
+            b[m] = f * wanted - combine(J[i], chain[1:], chain[0], full, lengths, d, f, hidden, A[m])
+            m += 1
     return m
 
 
 @outlined(
-    "i8(i8, f8[::1], f8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[::1], f8[:,::1], f8[::1], i8, b1, f8[::1], "
-    "f8[:,::1], f8[::1])"
+    "i8(i8, f8[::1], f8, f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[::1], i8[::1], f8[:,::1], f8[::1], "
+    "i8, b1, f8[:,::1], f8[::1])"
 )
 def shared_rows(  # type: ignore[no-untyped-def]
-    m, z, share, J, found, Jc, aims, row, accelerations, lengths, d, hidden, spare, A, b
+    m, z, share, J, chain, found, Jc, aims, row, everything, full, lengths, d, hidden, A, b
 ):  # fmt: skip
     """Rows that pass from a foot's task to its contact; see `FootTask.shared_rows`.  Jc and aims (2, 3) are its own."""
     for i in range(3):
-        if m < A.shape[0]:
-            nv = row.shape[0]
-            own, f = 1.0 - share, z[1 + i] / (1.0 - share)
-            wanted = own * (desired(z, 3, found, i) - found[BIAS, i]) + share * (aims[1, i] - aims[0, i])
-            for j in range(nv):
-                row[j] = own * J[i, j] + share * Jc[i, j]
-            b[m] = f * wanted - combine(row, nv, accelerations, lengths, d, f, hidden, spare, A[m])
+        own, f = 1.0 - share, z[1 + i] / (1.0 - share)
+        wanted = own * (desired(z, 3, found, i) - found[BIAS, i]) + share * (aims[1, i] - aims[0, i])
+        for j in range(everything[0]):
+            row[j] = share * Jc[i, j]
+        for j in range(chain[0]):
+            row[chain[1 + j]] += own * J[i, j]
+        b[m] = f * wanted - combine(row, everything[1:], everything[0], full, lengths, d, f, hidden, A[m])
         m += 1
     return m
 
 
 @outlined("i8(i8, f8[::1], i8, i8[::1], f8[::1], f8[::1], f8[:,::1], f8[::1], i8, b1, f8[:,::1], f8[::1])")
-def posture_rows(m, z, size, index, q, v, accelerations, lengths, d, hidden, A, b):  # type: ignore[no-untyped-def]
+def posture_rows(m, z, size, index, q, v, full, lengths, d, hidden, A, b):  # type: ignore[no-untyped-def]
     """Rows of a posture; per joint where it is in v, in q, and how many entries of q it has."""
     first = 1 + 6 * size
     for i in range(size):
         if z[1 + 3 * size + i] == 0.0:
             continue
-        if m < A.shape[0]:
-            jv, jq = index[3 * i], index[3 * i + 1]
-            wanted = z[1 + 5 * size + i] + z[1 + 2 * size + i] * (z[1 + 4 * size + i] - v[jv])
-            if z[0] != 0.0:
-                error = z[first + jq] - q[jq]
-                if index[3 * i + 2] == 2:  # an angle without end, as cosine and sine
-                    x, y = z[first + jq], z[first + jq + 1]
-                    error = np.arctan2(q[jq] * y - q[jq + 1] * x, q[jq] * x + q[jq + 1] * y)
-                wanted += z[1 + size + i] * error
-            b[m] = z[1 + i] * wanted - copy(accelerations[jv], lengths[jv], d, z[1 + i], hidden, A[m])
+        jv, jq = index[3 * i], index[3 * i + 1]
+        wanted = z[1 + 5 * size + i] + z[1 + 2 * size + i] * (z[1 + 4 * size + i] - v[jv])
+        if z[0] != 0.0:
+            error = z[first + jq] - q[jq]
+            if index[3 * i + 2] == 2:  # an angle without end, as cosine and sine
+                x, y = z[first + jq], z[first + jq + 1]
+                error = np.arctan2(q[jq] * y - q[jq + 1] * x, q[jq] * x + q[jq + 1] * y)
+            wanted += z[1 + size + i] * error
+        b[m] = z[1 + i] * wanted - copy(full[jv], lengths[jv], d, z[1 + i], hidden, A[m])
         m += 1
     return m
 
 
-@outlined("void(i8, i8, f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1])")
-def of_frame(code, size, z, F, J, found, turn):  # type: ignore[no-untyped-def]
-    """What is of a task on one frame, whose Jacobian J loses the rows that the task does not have."""
+@outlined("void(i8, i8, f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1], f8[:,::1])")
+def of_frame(code, size, z, F, count, J, found, turn):  # type: ignore[no-untyped-def]
+    """What is of a task on one frame; its Jacobian J (6, count ...) loses the rows that the task does not have."""
     spin = 3  # where the rows about turning begin
     if code == ORIENTATION:
         spin = 0
         for i in range(3):
-            for j in range(J.shape[1]):
+            for j in range(count):
                 J[i, j] = J[3 + i, j]
     else:
         for i in range(3):
@@ -112,16 +107,34 @@ def of_frame(code, size, z, F, J, found, turn):  # type: ignore[no-untyped-def]
 
 
 @inner
+def spread(chain, J):  # type: ignore[no-untyped-def]
+    """A Jacobian's columns from side by side to where they belong; chains ascend."""
+    for i in range(6):
+        for j in range(chain[0], J.shape[1]):
+            J[i, j] = 0.0
+        for k in range(chain[0] - 1, -1, -1):
+            j = chain[1 + k]
+            if j != k:
+                J[i, j] = J[i, k]
+                J[i, k] = 0.0
+
+
+@inner
 def turned(G, x, y, z, out):  # type: ignore[no-untyped-def]
     """A vector of the world in the axes of a frame."""
     for i in range(3):
         out[i] = G[i] * x + G[3 + i] * y + G[6 + i] * z
 
 
-@outlined("void(f8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[::1])")
-def of_frames(z, F, G, J, Jo, found, turn, vec):  # type: ignore[no-untyped-def]
-    """What is of a frame F as another one, G, sees it, in that one's axes; J takes the Jacobian in place of F's own."""
+@outlined("void(f8[::1], f8[::1], f8[::1], i8[::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[::1])")
+def of_frames(z, F, G, chain, other, J, Jo, found, turn, vec):  # type: ignore[no-untyped-def]
+    """What is of a frame F as another one, G, sees it, in that one's axes.
+
+    J and Jo are the frames' own Jacobians over their chains; J takes the one that is wanted, over all velocities.
+    """
     r, spin, seen, x, y = vec[0:3], G[SPIN:DRIFT], vec[3:6], vec[6:9], vec[9:12]
+    spread(chain, J)
+    spread(other, Jo)
     for i in range(3):
         r[i] = F[ORIGIN + i] - G[ORIGIN + i]
     for j in range(J.shape[1]):

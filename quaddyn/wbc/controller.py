@@ -217,8 +217,8 @@ class WholeBodyController:
         if rehearsed is not None:  # one of its own: the controller's stays as it is
             rehearsed.rehearse(state)
         if self._matrices is None:  # where the fast path has no answer, it is asked in the middle of a loop
-            self._matrices = self._make_dense()
-        self._make_dense().rehearse(state)
+            self._matrices = DenseTick(self._parts, self._changes)
+        DenseTick(self._parts, self._changes).rehearse(state)
         took = time.perf_counter() - start
         if not quiet:
             print(f"{took:.1f} s", file=sys.stderr, flush=True)
@@ -275,11 +275,11 @@ class WholeBodyController:
         parts = self._parts
         if parts.solver.compiled:
             if self._matrices is None:
-                self._matrices = self._make_dense()
+                self._matrices = DenseTick(self._parts, self._changes)
             dense = self._matrices
             answer = dense.solve(state, self._tau, self._hold, self._tick)
             if answer is not None:
-                numbers, wishes = self.numbers.copy(), self._levels.wishes
+                numbers, wishes = answer.told, self._levels.wishes
                 told = Told(*state.coordinates(), numbers, wishes, self._tau, dense.contacts, dense.shares, dense.said)
                 return DenseCommand(answer, told, parts)
         self._hold(state)
@@ -295,20 +295,6 @@ class WholeBodyController:
         self._fast = FastTick.of(self._parts, self._changes)
         if self._fast is not None:
             self._told = self._fast.size - len(self.numbers)
-
-    def _make_dense(self) -> DenseTick:
-        parts = self._parts
-        return DenseTick(
-            self.robot,
-            self._levels.elements,
-            self.contacts,
-            self._switches,
-            scales=parts.scales,
-            dt=self.dt,
-            tolerance=parts.solver.rank_tolerance,
-            damping=parts.solver.damping,
-            numbers=self.numbers,
-        )
 
     def _switch(self, contacts: Iterable[str] | None) -> None:
         """Contacts on their way to those that are to be."""

@@ -6,44 +6,50 @@ from collections.abc import Mapping
 
 from ..urdf.tree import Array
 
-#: What precedes torques, accelerations and forces in a compiled answer: the violation of level 0.
-HEAD = 1
+#: Where an answer holds the violation of level 0, the KKT residual, the rank of what was solved beforehand, torques.
+VIOLATION, KKT, BEFOREHAND, TAU = 0, 1, 2, 3
 
 
 class Answer:
     """What came of a tick.
 
     Attributes:
-        numbers: the violation of level 0, torques (nu,), accelerations (nv,), forces (nf,) of the contacts there are.
-        violation, kkt: the certificate.
+        numbers: as `compiled_dense.tick` gives them.
         columns: of each contact's force.
-        nu: number of torques.
-        solver: ranks of the levels as the solver found them.
-        solved: rank of what was solved beforehand, on level 0.
+        sizes: number of torques, accelerations, forces, levels.
     """
 
-    __slots__ = ("columns", "kkt", "nu", "numbers", "solved", "solver", "violation")
+    __slots__ = ("columns", "numbers", "sizes")
 
-    def __init__(
-        self, numbers: Array, kkt: float, columns: Mapping[str, slice], nu: int, solver: Array, solved: int
-    ) -> None:
-        self.numbers, self.violation, self.kkt = numbers, float(numbers[0]), kkt
-        self.columns, self.nu, self.solver, self.solved = columns, nu, solver, solved
+    def __init__(self, numbers: Array, columns: Mapping[str, slice], sizes: tuple[int, int, int, int]) -> None:
+        self.numbers, self.columns, self.sizes = numbers, columns, sizes
+
+    @property
+    def violation(self) -> float:
+        """Of level 0 [m/s^2]."""
+        return float(self.numbers[VIOLATION])
+
+    @property
+    def kkt(self) -> float:
+        """Largest residual of the optimality conditions."""
+        return float(self.numbers[KKT])
 
     @property
     def tau(self) -> Array:
         """(nu,) [N m]."""
-        return self.numbers[HEAD : HEAD + self.nu]
+        return self.numbers[TAU : TAU + self.sizes[0]]
 
     @property
     def acceleration(self) -> Array:
         """(nv,) [m/s^2, rad/s^2]."""
-        return self.numbers[HEAD + self.nu : len(self.numbers) - self._nf]
+        nu, nv, *_ = self.sizes
+        return self.numbers[TAU + nu : TAU + nu + nv]
 
     @property
     def stacked(self) -> Array:
         """(nf,) forces one after the other [N, N m]."""
-        return self.numbers[len(self.numbers) - self._nf :]
+        nu, nv, nf, _ = self.sizes
+        return self.numbers[TAU + nu + nv : TAU + nu + nv + nf]
 
     @property
     def forces(self) -> dict[str, Array]:
@@ -52,11 +58,13 @@ class Answer:
         return {name: stacked[where] for name, where in self.columns.items()}
 
     @property
-    def ranks(self) -> tuple[int, ...]:
-        """Per level."""
-        first, *rest = map(int, self.solver)
-        return (first + self.solved, *rest)
+    def told(self) -> Array:
+        """Numbers of the elements as they were."""
+        return self.numbers[TAU + sum(self.sizes) :]
 
     @property
-    def _nf(self) -> int:
-        return max((where.stop for where in self.columns.values()), default=0)
+    def ranks(self) -> tuple[int, ...]:
+        """Per level."""
+        start = TAU + sum(self.sizes[:3])
+        first, *rest = map(int, self.numbers[start : start + self.sizes[3]])
+        return (first + int(self.numbers[BEFOREHAND]), *rest)
