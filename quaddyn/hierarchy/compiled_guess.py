@@ -8,14 +8,16 @@ Importing this module imports numba.
 from __future__ import annotations
 
 from .compiled_nearest import nearest, triangle
-from .compiled_rows import gather, project, values
+from .compiled_rows import gather, values
 from .compiled_work import (
     ALONG,
     CLEN,
     CT,
     CZ,
+    END,
     EQUAL,
     FIXED,
+    HLEN,
     ITERATIONS,
     LATER,
     LEFT,
@@ -34,7 +36,7 @@ from .compiled_work import (
     ZZ,
 )  # fmt: skip
 from .jit import inner, outlined
-from .lanes import blend
+from .lanes import blend, squares, total
 
 #: Weight of a level against the one above it.
 FAINT = 1e-3
@@ -42,84 +44,53 @@ FAINT = 1e-3
 DECIDED = 1e-10
 
 
-@outlined(f"b1(i8, i8, {PROBLEM}, f8[::1], {WORK})")
-def weighted(first, q, A, b, w, C, ms, ps, stats, B, U, N):  # type: ignore[no-untyped-def]
-    """Levels from `first` on as one triangle W over the basis from q on; False if one of them has lost its rank."""
-    n, K = A.shape[1], ms.shape[0] - 1
-    d = n - q
-    W = B[WW]
-    for i in range(d):
-        for j in range(d):
-            W[i, j] = 0.0
-    block = 0
-    weight = 1.0
-    size = 1.0
-    for k in range(first, K):
-        r = int(stats[RANKS + k])
-        if r > 0:
-            m = gather(k, A, b, w, C, ms, ps, B, U, N)
-            project(B[MM], m, n, B[QQ], q, B[MZ])
-            got = triangle(B[MZ], m, block, block + r, 0.0 if k == first else weight * size, W, U[LEFT])
-            if k == first:
-                size = got
-            if not got > 0.0:
-                return False
-            block += r
-            weight *= FAINT
-    for i in range(block, d):
-        W[i, i] = weight * size
-    return True
+@outlined(f"b1(i8, i8, i8, f8, {PROBLEM}, {WORK})")
+def weighted(k, q, r, weight, A, b, w, C, ms, ps, B, U, N):  # type: ignore[no-untyped-def]
+    """Level k's r rows of W, the first in row q; False if it has lost its rank."""
+    Q, Mz, n = B[QQ], B[MZ], A.shape[1]
+    m = gather(k, A, b, w, C, ms, ps, B, U, N)
+    for j in range(q + r):
+        total(Mz[j], Q[j], B[MM], n, m)
+    return triangle(Mz, m, q, q + r, weight, B[WW], U[LEFT])
 
 
-@outlined(f"void(i8, i8, i8, i8, i8, f8[::1], {WORK})")
-def normals(first, K, n, q, P, stats, B, U, N):  # type: ignore[no-untyped-def]
-    """G in CZ with ``C Q = G W``, blocks of W from the last to the first."""
-    W, Cz, less = B[WW], B[CZ], U[ALONG]
-    project(B[CT], P, n, B[QQ], q, Cz)
+@outlined(f"void(i8, i8, i8, i8, i8, {WORK})")
+def normals(q, r, end, n, P, B, U, N):  # type: ignore[no-untyped-def]
+    """Columns q to q + r of G, with ``C Q = G W``; those of the rows of W up to `end` must be there.
+
+    A limit that the levels above have decided has rounding for a normal: no step changes it, and it has none.
+    """
+    Q, W, G, less, square, free = B[QQ], B[WW], B[CZ], U[ALONG], U[HLEN], U[END]
+    for c in range(q, q + r):
+        total(G[c], Q[c], B[CT], n, P)
+    squares(square, G[q:], r, P)
     for i in range(P):
-        # A limit that the levels above have decided has rounding for a normal: no step changes it.
-        s = 0.0
-        for j in range(n - q):
-            s += Cz[j, i] * Cz[j, i]
-        if s <= (DECIDED * U[CLEN, i]) ** 2:
-            for j in range(n - q):
-                Cz[j, i] = 0.0
-    top = n - q
-    for k in range(K, first - 1, -1):
-        r = int(stats[RANKS + k])
-        low = top - r
-        if k == K:  # a multiple of the identity, beside which nothing stands
-            for c in range(low, top):
-                f = 1.0 / W[c, c]
-                for i in range(P):
-                    Cz[c, i] *= f
-            top = low
-            continue
-        for c in range(low, top):
-            column = Cz[c]
-            for e in range(low, c):
-                less[e - low] = -W[e, c]
-            blend(column, column, less, Cz[low:], c - low, P)
-            f = 1.0 / W[c, c]
-            for i in range(P):
-                column[i] *= f
-        for c in range(low):
-            for e in range(low, top):
-                less[e - low] = -W[e, c]
-            blend(Cz[c], Cz[c], less, Cz[low:], top - low, P)
-        top = low
+        free[i] += square[i]
+        if free[i] <= (DECIDED * U[CLEN, i]) ** 2:
+            for c in range(q, q + r):
+                G[c, i] = 0.0
+    for c in range(q, q + r):
+        column = G[c]
+        for e in range(q, end):
+            less[e - q] = -W[e, c]
+        blend(column, column, less, G[q:], c - q, P)
+        if end > q + r:
+            blend(column, column, less[r:], G[q + r :], end - q - r, P)
+        f = 1.0 / W[c, c]
+        for i in range(P):
+            column[i] *= f
 
 
 @inner
 def unweighted(first, K, n, q, stats, B, U, x):  # type: ignore[no-untyped-def]
     """The guess's step u added to x: ``W w = u``, blocks from the first to the last."""
     W, Q, u, step = B[WW], B[QQ], U[ZZ], U[ZN]
-    low = 0
-    for k in range(first, K + 1):
+    low = q
+    for k in range(first, K):
         r = int(stats[RANKS + k])
         for i in range(low, low + r):
-            t = u[i]
-            for j in range(low):
+            t = u[i - q]
+            for j in range(q, low):
                 t -= W[i, j] * step[j]
             step[i] = t
         for i in range(low + r - 1, low - 1, -1):
@@ -128,9 +99,11 @@ def unweighted(first, K, n, q, stats, B, U, x):  # type: ignore[no-untyped-def]
                 t -= W[i, j] * step[j]
             step[i] = t / W[i, i]
         low += r
-    for j in range(n - q):
+    for i in range(low, n):
+        step[i] = u[i - q]
+    for j in range(q, n):
         a = step[j]
-        basis = Q[q + j]
+        basis = Q[j]
         for i in range(n):
             x[i] += a * basis[i]
 
@@ -139,26 +112,38 @@ def unweighted(first, K, n, q, stats, B, U, x):  # type: ignore[no-untyped-def]
 def touched(reach, A, b, w, C, ms, ps, x, stats, B, U, N):  # type: ignore[no-untyped-def]
     """The first level that limits touch, with x moved to the guess's point, sets in HOLD, multipliers in MU; or -1.
 
-    All limits of that level and of those above it are kept by the point.
+    All limits of that level and of those above it are kept by the point.  The sum of squares of the levels is
+    ``|W (y - y0)|^2`` in the coordinates y of the basis, W triangular level by level: what a level more adds stands
+    before what is there.
     """
     n, K, P = x.shape[0], ms.shape[0] - 1, C.shape[0]
     role, equal = N[ROLE], N[EQUAL]
     q = n - int(stats[RANKS + K])
+    end = q
+    weight = 1.0
+    for i in range(P):
+        U[END, i] = 0.0
+    for i in range(q, n):  # what no level decides: the identity, beside which nothing stands
+        for j in range(q, n):
+            B[WW, i, j] = 0.0
+        B[WW, i, i] = 1.0
+    normals(q, n - q, n, n, P, B, U, N)
+    values(n, P, B[CT], U[ZERO], x, U[Y0])
     for first in range(K - 1, -1, -1):
         r = int(stats[RANKS + first])
         if r == 0:
             continue
         q -= r
-        if not weighted(first, q, A, b, w, C, ms, ps, stats, B, U, N):
-            continue
-        normals(first, K, n, q, P, stats, B, U, N)
+        weight /= FAINT
+        if not weighted(first, q, r, weight, A, b, w, C, ms, ps, B, U, N):
+            return -1
+        normals(q, r, end, n, P, B, U, N)
         for i in range(P):
             role[i] = LATER
         for k in range(first + 1):
             for i in range(ps[k], ps[k + 1]):
                 role[i] = FIXED if equal[i] else LIMIT
-        values(n, P, B[CT], U[ZERO], x, U[Y0])
-        found, count = nearest(n - q, P, reach, B, U, N)
+        found, count = nearest(q, n, P, reach, B, U, N)
         stats[ITERATIONS] += count
         if found:
             unweighted(first, K, n, q, stats, B, U, x)

@@ -39,8 +39,8 @@ from .lanes import WIDTH, blend, dots, mirror, squares, turn
 NEW = 1e-10
 
 
-@outlined(f"Tuple((b1, i8))(i8, i8, f8, {WORK})")
-def nearest(d, P, reach, B, U, N):  # type: ignore[no-untyped-def]
+@outlined(f"Tuple((b1, i8))(i8, i8, i8, f8, {WORK})")
+def nearest(first, n, P, reach, B, U, N):  # type: ignore[no-untyped-def]
     """The shortest u with ``lo <= y0 + G u <= hi`` for the limits; (found, rounds).
 
     Goldfarb and Idnani 1983, with the identity for a Hessian: from the unconstrained optimum the most violated limit
@@ -51,14 +51,15 @@ def nearest(d, P, reach, B, U, N):  # type: ignore[no-untyped-def]
     rows in HOLD and their multipliers, >= 0, in MU.
 
     Args:
-        d: unknowns.
+        first: column of G with which it begins.
+        n: and ends.
         P: rows.
         reach: size of x, for what rounding allows.
         B: matrices.
         U: vectors.
         N: integers.
     """
-    G, J, R = B[CZ], B[JJ], B[RG]
+    G, J, R, d = B[CZ][first:], B[JJ], B[RG], n - first
     y0, lo, hi, clen, u, mu, at, along = U[Y0], U[LO], U[HI], U[CLEN], U[ZZ], U[MU], U[START], U[ALONG]
     low, high, glen, price, rate, normal = U[RHS], U[LENGTH], U[HLEN], U[HRHS], U[TWO], U[TWO + 1]
     role, sides, active = N[ROLE], N[HOLD], N[ACTIVE]
@@ -178,21 +179,21 @@ def nearest(d, P, reach, B, U, N):  # type: ignore[no-untyped-def]
     return False, count
 
 
-@outlined("f8(f8[:,::1], i8, i8, i8, f8, f8[:,::1], f8[::1])")
+@outlined("b1(f8[:,::1], i8, i8, i8, f8, f8[:,::1], f8[::1])")
 def triangle(M, m, first, last, scale, T, u):  # type: ignore[no-untyped-def]
-    """Rows of a block: ``T[first:last, :last]`` with ``|T w| = scale |M w|`` for w in the block, what is before along.
+    """Rows of a block: ``T[first:last, :last]`` with ``|T w| = |M w|`` for w in the block, what is before along.
 
     Args:
         M: (>= last, >= m) columns of the level's rows; destroyed.
         m: number of rows.
         first: first column of the block.
         last: end of the block.
-        scale: factor on the block, relative to the size of its own diagonal; 0 leaves it as it is.
+        scale: what the block's diagonal has for a mean in the end.
         T: (>= last, >= last) takes it.
         u: (>= m,) work.
 
     Returns:
-        Size of the block's diagonal.
+        Whether the columns of the block are independent.
     """
     size = 0.0
     end = WIDTH * ((m + WIDTH - 1) // WIDTH)
@@ -210,21 +211,17 @@ def triangle(M, m, first, last, scale, T, u):  # type: ignore[no-untyped-def]
             u[i] = 0.0
         norm = np.sqrt(square)
         if not norm > 0.0:
-            return 0.0
+            return False
         head = v[h]
         signed = norm if head >= 0.0 else -norm
         u[h] = head + signed
         half = 1.0 / (norm * (norm + abs(head)))
         mirror(M, u, half, first, m)
         mirror(M[k + 1 :], u, half, last - k - 1, m)
-        for j in range(last):
-            T[k, j] = M[j, h] if j < first or j > k else 0.0
-        T[k, k] = -signed
+        v[h] = -signed
         size += norm
-    size /= last - first
-    if scale > 0.0:
-        f = scale / size
-        for k in range(first, last):
-            for j in range(last):
-                T[k, j] *= f
-    return size
+    f = scale * (last - first) / size
+    for k in range(first, last):
+        for j in range(last):
+            T[k, j] = f * M[j, k - first] if j < first or j >= k else 0.0
+    return True
