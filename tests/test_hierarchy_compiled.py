@@ -68,6 +68,25 @@ def test_one_solver_takes_one_problem_after_another():
         np.testing.assert_allclose(solver.solve().x, solve(levels).x, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", hp.KINDS)
+def test_memory_right_or_wrong_changes_no_answer(kind):
+    rng = np.random.default_rng([16, hp.KINDS.index(kind)])
+    for _ in range(3):
+        levels = hp.problem(kind, rng)
+        warm, cold = solver_of(levels), solver_of(levels)
+        drift = [rng.normal(size=level.b.shape) for level in levels]
+        for step in range(8):
+            for level, way, a, b in zip(levels, drift, warm.levels, cold.levels, strict=True):
+                a.b[:] = b.b[:] = level.b + 0.02 * step * way
+            cold.forget()
+            if step % 4 == 3 and warm.memory is not None:
+                warm.memory = rng.integers(-1, 2, size=warm.memory.shape)
+            ours, theirs = warm.solve(), cold.solve()
+            assert ours.verified and ours.status == theirs.status
+            size = 1e-9 * (1.0 + np.abs(theirs.x).max())
+            np.testing.assert_allclose(ours.x, theirs.x, atol=size if kind != "badly scaled" else 1e-6 * (1.0 + size))
+
+
 def test_results_are_not_overwritten_by_the_next_solve():
     solver = HierarchySolver(2, [(2, 1)])
     solver.levels[0].A[:], solver.levels[0].C[:] = np.eye(2), [[1.0, 0.0]]

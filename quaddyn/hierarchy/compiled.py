@@ -1,18 +1,19 @@
 """The whole hierarchy, compiled: equalities first, then level by level; see `active_set` for the words.
 
-Between the two stands a guess: which limits would be active if the levels were one weighted sum (`compiled_guess`).
-What it says is then verified exactly, level by level, or improved upon by the rounds of the active set.
+Between the two stand the working sets of the problem before (`compiled_memory`), and a guess: which limits would be
+active if the levels were one weighted sum (`compiled_guess`).  What they say is then verified exactly, level by level,
+or improved upon by the rounds of the active set.
 
 Importing this module imports numba, and compiles what is not in numba's cache.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from .compiled_equalities import equalities, lie, take, within
 from .compiled_guess import touched
-from .compiled_levels import level
+from .compiled_levels import level, rest
+from .compiled_memory import remembered
+from .compiled_rows import length
 from .compiled_work import (
     CLEN,
     ENDED,
@@ -51,15 +52,6 @@ FAR, AGAIN = 1e1, 3
 _rows = inner(most_rows)
 
 
-@inner
-def length(x):  # type: ignore[no-untyped-def]
-    """Of a vector."""
-    s = 0.0
-    for i in range(x.shape[0]):
-        s += x[i] * x[i]
-    return np.sqrt(s)
-
-
 @outlined(
     f"void(i8, f8, f8, i8, b1, {PROBLEM}, i1[:,::1], f8[::1], i1[:,::1], f8[:,::1], f8[::1], {WORK})"
 )  # fmt: skip
@@ -95,13 +87,7 @@ def downwards(  # type: ignore[no-untyped-def]
                 U[LO, i] = U[LOWER, i]
                 U[HI, i] = U[UPPER, i]
         for k in range(start, K + 1):
-            if q == n and (k == K or ps[k] == ps[k + 1]):
-                # Nothing left to decide, nothing of its own to look at.
-                for i in range(P):
-                    working[k, i] = working[k - 1, i] if k > 0 else 0
-                    lam[k, i] = 0.0
-                stats[RANKS + k] = 0.0
-                stats[RANKS + K + 1 + k] = 0.0
+            if rest(k, n, q, ps, working, lam, stats):
                 continue
             r = level(
                 k, q, found, k == first and k < K - 1, guessed, tolerance, damping if k < K else 0.0, heaviest, cap,
@@ -158,6 +144,9 @@ def way_down(  # type: ignore[no-untyped-def]
         N[ROLE, i] = LATER
     first = -1
     if damping == 0.0 and not again:
+        saved = F[F.shape[0] - stats.shape[0] :]
+        if guessed and remembered(tolerance, A, b, w, C, ms, ps, told, x, working, lam, stats, saved, B, U, N):
+            return
         first = touched(reach, A, b, w, C, ms, ps, x, stats, B, U, N)
     downwards(
         first, tolerance, damping, cap, guessed, A, b, w, C, ms, ps, told, x, working, lam, stats, B, U, N

@@ -159,7 +159,7 @@ def equations(d, m, P, tolerance, rows, bounds, sides, lam, B, U, N):  # type: i
 
 @inner
 def first_block(d, P, reach, rows, bounds, sides, B, U, N):  # type: ignore[no-untyped-def]
-    """How far the way from z to zn is open: (share, row that blocks or -1, side)."""
+    """How far the way from z to zn is open: (share, row that blocks or -1, side); leaves the values at zn in END."""
     Cz, role = B[rows], N[ROLE]
     y0, lo, hi, clen = U[bounds], U[bounds + 1], U[bounds + 2], U[bounds + 3]
     z, zn, at, end = U[ZZ], U[ZN], U[START], U[END]
@@ -391,11 +391,8 @@ def trial(d, m, P, tolerance, reach, sides, lam, B, U, N):  # type: ignore[no-un
     for j in range(d):
         size += zn[j] * zn[j]
     size = reach + np.sqrt(size)
-    values(d, P, B[CZ], U[Y0], zn, U[END])
-    if not reached(P, KEPT, size, Y0, sides, U, N):
-        return False, decided
     _share, row, _side = first_block(d, P, reach, CZ, Y0, sides, B, U, N)
-    if row >= 0:
+    if row >= 0 or not reached(P, KEPT, size, Y0, sides, U, N):
         return False, decided
     scale = gradient_scale(m, target, mlen, P, role, sides, lo, hi, clen, size)
     if worst_sign(P, role, sides, lo, hi, clen, size, scale, lam, False) >= 0:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled_certificate import certify, settle, spent
-from .compiled_factor import factor, reflect
-from .compiled_level import gradient_scale, rounds, trial
-from .compiled_rows import combine, gather, project, values
+from .compiled_leave import arrive
+from .compiled_level import rounds, trial
+from .compiled_rows import combine, gather, length, project, values
 from .compiled_work import (
     CE,
     CLEN,
@@ -21,16 +20,11 @@ from .compiled_work import (
     EQUAL,
     FIXED,
     HE,
-    HH,
     HI,
-    HLEN,
     HOLD,
-    INDEX,
     ITERATIONS,
     KEPT,
     LE,
-    LEFT,
-    LENGTH,
     LIMIT,
     LO,
     MLEN,
@@ -40,19 +34,14 @@ from .compiled_work import (
     ONES,
     OWN,
     PATH,
-    PIVOTS,
     PROBLEM,
     QQ,
     R0,
     RANKS,
     REACH,
     ROLE,
-    RR,
     TARGET,
-    VIOLATED,
-    VV,
     WORK,
-    WORST,
     Y0,
     YE,
     ZERO,
@@ -60,7 +49,6 @@ from .compiled_work import (
 )  # fmt: skip
 from .jit import inner, outlined
 
-TIED = 1e-8
 SPREAD = 1e3
 #: Share of the largest multiplier beyond which a row of the guess is taken to press on the guess's first level.
 HEAVY = 1e-4
@@ -167,69 +155,6 @@ def uneven(m, P, U, N):  # type: ignore[no-untyped-def]
     return mine > 0 and longest > SPREAD * shortest
 
 
-@inner
-def apart(h, tolerance, B, U, N):  # type: ignore[no-untyped-def]
-    """Whether h limits that `equations` held, every one a pivot, are independent by the tolerance of rank."""
-    H, hlen, pivots = B[HH], U[HLEN], N[PIVOTS]
-    for k in range(h):
-        i = pivots[k]
-        if not abs(H[k, i]) > tolerance * hlen[i]:
-            return False
-    return True
-
-
-@outlined(f"i8(i8, i8, i8, i8, i8, f8, f8, f8, i1[::1], f8[::1], {WORK})")
-def leave(n, q, m, P, decided, tolerance, size, scale, sides, lam, B, U, N):  # type: ignore[no-untyped-def]
-    """The rank of the level with what it holds fixed; the basis turned, so that what follows it is still free.
-
-    If `equations` held just what is now fixed, its reflectors are those of the basis; `decided` is how many, or -1.
-    """
-    Mz, Cz, R = B[MZ], B[CZ], B[RR]
-    lo, hi, clen, length = U[LO], U[HI], U[CLEN], U[LENGTH]
-    role, hold, index = N[ROLE], N[HOLD], N[INDEX]
-    d = n - q
-    fixed = 0
-    held = 0
-    for i in range(P):
-        fix = False
-        if role[i] == LIMIT and sides[i] != 0:
-            fix = abs(lam[i]) * clen[i] > TIED * scale
-            held += 1
-        elif role[i] == OWN:
-            if sides[i] != 0:
-                bound = hi[i] if sides[i] > 0 else lo[i]
-                fix = lam[i] * sides[i] > VIOLATED * (clen[i] * size + abs(bound))
-                decided = -1
-            role[i] = LIMIT
-        if fix:
-            role[i] = FIXED
-            index[fixed] = i
-            fixed += 1
-        elif role[i] == LIMIT:
-            settle(i, size, U)
-        if sides[i] != 0:
-            hold[i] = sides[i]
-    r = decided
-    if decided < 0 or fixed < held or not apart(held, tolerance, B, U, N):
-        for i in range(m):
-            length[i] = U[MLEN, i]
-        for i in range(fixed):
-            length[m + i] = clen[index[i]]
-        for j in range(d):
-            to = R[j]
-            column = Mz[j]
-            for i in range(m):
-                to[i] = column[i]
-            for i in range(fixed):
-                to[m + i] = Cz[j, index[i]]
-        r = factor(R, m + fixed, 0, d, length, tolerance, B[VV], N[PIVOTS], U[LEFT : LEFT + 3])
-    reflect(B[QQ][q:], n, 0, r, d, B[VV])
-    for i in range(P):
-        if role[i] == LIMIT and sides[i] != 0 and lam[i] != 0.0 and spent(i, n, q + r, scale, sides, lam, B, U):
-            role[i] = FIXED
-    return r
-
-
 @outlined(
     f"i8(i8, i8, b1, b1, b1, f8, f8, f8, i8, i8, {PROBLEM}, i1[:,::1], f8[::1], i1[:,::1], f8[:,::1], f8[::1], {WORK})"
 )
@@ -265,15 +190,12 @@ def level(  # type: ignore[no-untyped-def]
         U: vectors.
         N: integers.
     """
-    n, K, P = x.shape[0], ms.shape[0] - 1, C.shape[0]
-    role, hold, z = N[ROLE], N[HOLD], U[ZZ]
+    n, P = x.shape[0], C.shape[0]
+    role, hold = N[ROLE], N[HOLD]
     sides, multipliers = working[k], lam[k]
     d = n - q
     reach = stats[REACH]
-    s = 0.0
-    for i in range(n):
-        s += x[i] * x[i]
-    size = max(reach, np.sqrt(s))
+    size = max(reach, length(x))
     m = enter(k, q, damping, reach, A, b, w, C, ms, ps, x, B, U, N)
     done = False
     even = False
@@ -314,25 +236,18 @@ def level(  # type: ignore[no-untyped-def]
             stats[ENDED] = 0.0
             if found:
                 return 0
-    for j in range(d):
-        a = z[j]
-        basis = B[QQ, q + j]
-        for i in range(n):
-            x[i] += a * basis[i]
-    s = 0.0
-    for i in range(n):
-        s += x[i] * x[i]
-    size = max(reach, np.sqrt(s))
-    rows, bounds = (CE, YE) if even else (CZ, Y0)
-    lo, hi, clen = U[bounds + 1], U[bounds + 2], U[bounds + 3]
-    scale = gradient_scale(m, U[TARGET], U[MLEN], P, role, sides, lo, hi, clen, size)
-    kkt = certify(d, m, P, decided, size, scale, tolerance, rows, bounds, sides, multipliers, B, U, N)
-    if even:
-        values(d, P, B[CZ], U[Y0], z, U[END])
-    stats[RANKS + K + 1 + k] = kkt
-    stats[WORST] = max(stats[WORST], kkt)
-    if even or damping > 0.0:
-        decided = -1  # by other rows than the level's
-    if damping > 0.0:
-        m -= n
-    return leave(n, q, m, P, decided, tolerance, size, scale, sides, multipliers, B, U, N)
+    return arrive(k, q, m, P, decided, even, damping > 0.0, tolerance, x, sides, multipliers, stats, B, U, N)
+
+
+@inner
+def rest(k, n, q, ps, working, lam, stats):  # type: ignore[no-untyped-def]
+    """Whether level k has nothing left to decide and nothing of its own to look at; if so, it is done."""
+    K, P = working.shape[0] - 1, working.shape[1]
+    if q < n or (k < K and ps[k] < ps[k + 1]):
+        return False
+    for i in range(P):
+        working[k, i] = working[k - 1, i] if k > 0 else 0
+        lam[k, i] = 0.0
+    stats[RANKS + k] = 0.0
+    stats[RANKS + K + 1 + k] = 0.0
+    return True

@@ -68,3 +68,12 @@ def combine(M, m, n, x, f, y0, out):  # type: ignore[no-untyped-def]
 def values(d, P, Cz, y0, z, out):  # type: ignore[no-untyped-def]
     """``out = y0 + C Z z``."""
     blend(out, y0, z, Cz, d, P)
+
+
+@inner
+def length(x):  # type: ignore[no-untyped-def]
+    """Of a vector."""
+    s = 0.0
+    for i in range(x.shape[0]):
+        s += x[i] * x[i]
+    return np.sqrt(s)
