@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.wbc import TorqueRate, WholeBodyController, default_constraints, replay
+from quaddyn.wbc import (
+    ComTask,
+    ForceTask,
+    JointBounds,
+    TorqueLimits,
+    TorqueRate,
+    VelocityController,
+    WholeBodyController,
+    default_constraints,
+    replay,
+)
 
 
 @pytest.mark.parametrize("fast", [True, False])
@@ -31,3 +44,170 @@ def test_warmup_leaves_no_trace(fast: bool, tmp_path: Path) -> None:
     wbc.warmup(quiet=True)
     wbc.save_tick(tmp_path / "tick.npz")
     assert replay(tmp_path / "tick.npz").identical
+
+
+def at_home(robot: qd.Robot, dyn: qd.Dynamics | None = None) -> qd.State:
+    return (dyn or qd.Dynamics(robot)).update(robot.q_home, np.zeros(robot.nv))
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_details_read_late_know_which_rows_were_in_use(fast: bool) -> None:
+    robot = qd.load("go2")
+    dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot, fast=fast, friction=0.2)
+    wbc.tasks["com"].reference(acceleration=np.array([5.0, 0.0, 0.0]))
+    early, late = (wbc.compute(at_home(robot, dyn)) for _ in range(2))
+    want = early.explain()
+    wbc.tasks["com"].select("z")
+    assert late.explain() == want and "com x" in want
+    assert list(late.levels[1].tasks["com"]) == list(early.levels[1].tasks["com"])
+    wbc.tasks["com"].select(axis for axis in ("x", "y"))  # an iterator is read once
+    assert wbc.tasks["com"].rows_used.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda wbc: wbc.tasks["torque"].limits.fill(np.nan),
+        lambda wbc: wbc.tasks["joint bounds"].upper.__setitem__(3, np.nan),
+        lambda wbc: wbc.numbers.fill(np.nan),
+    ],
+)
+def test_a_nan_written_in_place_is_refused_by_name(fast: bool, spoil: Callable[[WholeBodyController], None]) -> None:
+    robot = qd.load("go2")
+    dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot, fast=fast)
+    wbc.compute(at_home(robot, dyn))
+    good = wbc.numbers.copy()
+    spoil(wbc)
+    with pytest.raises(qd.ArgumentError, match=r"(torque|joint bounds|contact): one of its .* is NaN"):
+        wbc.compute(at_home(robot, dyn))
+    wbc.numbers[:] = good
+    assert wbc.compute(at_home(robot, dyn)).status.ok
+
+
+def test_numbers_are_checked_as_they_are_set() -> None:
+    robot = qd.load("go2")
+    wbc = WholeBodyController(robot, constraints=[*default_constraints(robot, 1e-3), TorqueRate(robot, 9.0)])
+    torque, bounds, com, forces = (wbc.tasks[name] for name in ("torque", "joint bounds", "com", "forces"))
+    for thing, name, value in (
+        (torque, "limits", -1.0),
+        (torque, "limits", "none"),
+        (wbc.tasks["torque rate"], "rate", -1.0),
+        (bounds, "velocity", -1.0),
+        (bounds, "horizon", 0.0),
+        (bounds, "recovery", 0.0),
+        (forces, "bandwidth", 0.0),
+        (com, "weight", "heavy"),
+        (wbc, "ramp", np.nan),
+        (wbc, "ramp", -1.0),
+    ):
+        before = np.array(getattr(thing, name))
+        with pytest.raises(qd.ArgumentError, match=name):
+            setattr(thing, name, value)
+        np.testing.assert_array_equal(getattr(thing, name), before)
+    for refused in (lambda: com.gains("stiff"), lambda: com.reference("there"), lambda: forces.reference([1.0])):
+        with pytest.raises(qd.ArgumentTypeError, match="expected"):
+            refused()
+    # What is laid out once and for all does not take what it would not heed.
+    for thing, name, value in (
+        (wbc, "dt", 0.01),
+        (wbc, "robot", robot),
+        (wbc.tasks["friction"], "faces", 8),
+        (forces, "contacts", ()),
+    ):
+        with pytest.raises(AttributeError, match=name):
+            setattr(thing, name, value)
+    with pytest.raises(TypeError, match="new controller"):
+        wbc.tasks["hand"] = ComTask(robot)  # type: ignore[index]
+    with pytest.raises(qd.UnknownNameError, match="FL"):
+        forces.reference({"FLL": np.zeros(3)})
+    with pytest.raises(qd.UnknownNameError, match="FL"):
+        WholeBodyController(robot, tasks=[ForceTask(robot, contacts=("FLL",))])
+
+
+def test_elements_belong_to_the_last_controller_they_were_given_to() -> None:
+    robot = qd.load("go2")
+    com = ComTask(robot)
+    one = WholeBodyController(robot, tasks=[com])
+    state = at_home(robot)
+    told = one.compute(state)
+    other = WholeBodyController(robot, tasks=[com])
+    for late in (lambda: one.compute(state), told.explain):
+        with pytest.raises(qd.ArgumentError, match="'com' was given to another controller"):
+            late()
+    assert other.compute(state).status.ok
+
+
+def test_elements_of_another_robot_are_refused() -> None:
+    robot, solo = qd.load("go2"), qd.load("solo12")
+    for task in (ComTask(solo), ForceTask(solo), TorqueLimits(solo, name="t"), JointBounds(solo, 1e-3, name="b")):
+        with pytest.raises(qd.ArgumentError, match=f"'{task.name}' is of 'solo"):
+            WholeBodyController(robot, tasks=[task])
+    with pytest.raises(qd.ArgumentError, match="'com' is of 'solo"):
+        VelocityController(robot, tasks=[ComTask(solo)])
+    assert WholeBodyController(robot, tasks=[ComTask(qd.load("go2"))]).compute(at_home(robot)).status.ok
+
+
+def test_a_copied_task_is_one_of_its_own() -> None:
+    robot = qd.load("go2")
+    for copied in (copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
+        wbc = WholeBodyController(robot)
+        for element in (wbc.tasks["com"], wbc.tasks["joint bounds"]):
+            twin = copied(element)
+            before = wbc.numbers.copy()
+            twin.block[:] = np.arange(len(twin.block))
+            np.testing.assert_array_equal(wbc.numbers, before)
+        twin = copied(wbc.tasks["com"])
+        twin.reference(np.array([1.0, 2.0, 3.0]))
+        twin.gains(7.0)
+        assert twin.block[-3:].tolist() == [1.0, 2.0, 3.0] and twin.block[4:7].tolist() == [7.0] * 3
+        assert WholeBodyController(robot, tasks=[twin]).compute(at_home(robot)).status.outcome == "solved"
+        assert wbc.compute(at_home(robot)).status.ok  # its own it has still
+    with pytest.raises(TypeError, match="cannot be copied or pickled"):
+        copy.deepcopy(wbc)
+
+
+@pytest.mark.parametrize("options", [{}, {"fast": False}, {"compiled": False}])
+def test_a_copied_command_needs_no_controller(options: dict[str, bool]) -> None:
+    robot = qd.load("go2")
+    wbc = WholeBodyController(robot, friction=0.2, **options)
+    wbc.tasks["com"].reference(acceleration=np.array([5.0, 0.0, 0.0]))
+    command = wbc.compute(at_home(robot))
+    for copied in (copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
+        twin = copied(command)
+        np.testing.assert_array_equal(twin.tau, command.tau)
+        np.testing.assert_array_equal(twin.acceleration, command.acceleration)
+        assert {k: f.tolist() for k, f in twin.forces.items()} == {k: f.tolist() for k, f in command.forces.items()}
+        assert (twin.status, twin.margins, twin.explain()) == (command.status, command.margins, command.explain())
+        twin.tau[:] = 0.0
+        assert command.tau.any()
+
+
+def test_names_of_contacts_may_come_in_any_collection_and_nothing_else_is_a_name() -> None:
+    robot = qd.load("go2")
+    dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot)
+    ik = VelocityController(robot)
+    for names in (["FL", "RR"], {"FL", "RR"}, iter(("FL", "RR")), np.array(["FL", "RR"]), {"FL": 1, "RR": 2}):
+        wbc.reset()
+        assert set(wbc.compute(at_home(robot, dyn), names).forces) == {"FL", "RR"}
+    for wrong in ([["FL"]], np.array([["FL"]]), [None], ["fl"], [{}]):
+        for controller in (wbc, ik):
+            with pytest.raises(qd.UnknownNameError, match="contact"):
+                controller.compute(at_home(robot, dyn), wrong)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_states_that_nobody_checked(fast: bool) -> None:
+    """What an unvalidated Dynamics takes is read rightly or refused; never is there a NaN that claims to be solved."""
+    robot = qd.load("go2")
+    dyn, q, v = qd.Dynamics(robot, validate=False), robot.q_home, np.zeros(robot.nv)
+    want = WholeBodyController(robot, fast=fast).compute(at_home(robot)).tau
+    for one, other in (
+        (q.astype(np.float32), v.astype(np.float32)),
+        (q[:, None], v[:, None]),
+        (np.repeat(q, 2)[::2], v),
+    ):
+        tau = WholeBodyController(robot, fast=fast).compute(dyn.update(one, other)).tau
+        np.testing.assert_allclose(tau, want, atol=1e-5)
+    with np.errstate(all="ignore"), pytest.raises(qd.ArgumentError, match="overflow"):
+        WholeBodyController(robot, fast=fast).compute(dyn.update(q, np.full(robot.nv, 1e160)))

@@ -133,6 +133,7 @@ class Dynamics:
             and q.dtype is v.dtype is FLOAT
         ):
             live.compute(q, v)  # raises, or makes do with it
+            q, v = (np.array(x, dtype=np.float64).reshape(-1) for x in (q, v))
         return State(live, tick, q.copy(), v.copy())
 
     # -- the four that loops call: checks in the order of their price ------------------------------------------

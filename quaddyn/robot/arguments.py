@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import ArgumentTypeError
 
@@ -20,6 +21,19 @@ def number(argument: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise ArgumentTypeError(f"{argument}: expected a number, got {type(value).__name__} {str(value)[:40]!r}")
     return float(value)
+
+
+def floats(argument: str, value: object) -> NDArray[np.float64]:
+    """The value of an argument as an array of float64, new or itself; its shape and values are the caller's to judge.
+
+    Raises:
+        ArgumentTypeError: something in it is no number.
+    """
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        kind = type(value).__name__
+        raise ArgumentTypeError(f"{argument}: expected numbers, got {kind} {str(value)[:40]!r}") from None
 
 
 def several(argument: str, value: Any, what: str) -> tuple[Any, ...]:

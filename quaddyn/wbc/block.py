@@ -5,12 +5,13 @@ So compiled code reads every gain, reference and limit of a tick as one array, a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, overload
 
 import numpy as np
 
 from ..errors import ArgumentError
-from ..robot.arguments import number
+from ..robot.arguments import floats, number
 from ..urdf.tree import Array
 
 
@@ -23,13 +24,32 @@ class Block:
 
     block: Array
 
-    def move(self, block: Array) -> None:
-        """Keep the numbers in `block` from now on, an array of the same size."""
+    #: Tells who read the block until now that another does.
+    _taken: Callable[[], None] | None = None
+
+    def move(self, block: Array, taken: Callable[[], None] | None = None) -> None:
+        """Keep the numbers in `block` from now on.
+
+        Args:
+            block: of the same size.
+            taken: to be called when another takes them from there, if anything.
+        """
+        if self._taken is not None:
+            self._taken()
+        self._taken = taken
         block[:] = self.block
         self._attach(block)
 
     def _attach(self, block: Array) -> None:
         self.block = block
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy is nobody's."""
+        return self.__dict__ | {"_taken": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._attach(np.array(self.block))
 
 
 class Scalar:
@@ -37,10 +57,11 @@ class Scalar:
 
     Args:
         at: where it is.
+        zero: whether it may be zero.
     """
 
-    def __init__(self, at: int) -> None:
-        self.at = at
+    def __init__(self, at: int, *, zero: bool = True) -> None:
+        self.at, self.zero = at, zero
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -54,8 +75,8 @@ class Scalar:
 
     def __set__(self, owner: Block, value: float) -> None:
         given = number(self.name, value)
-        if not 0.0 <= given < np.inf:
-            raise ArgumentError(f"{self.name}: expected a finite number >= 0, got {value}")
+        if not (0.0 <= given < np.inf and (self.zero or given > 0.0)):
+            raise ArgumentError(f"{self.name}: expected a finite number {'>=' if self.zero else '>'} 0, got {value}")
         owner.block[self.at] = given
 
 
@@ -66,10 +87,11 @@ class Vector:
         start: where the first of them begins.
         count: how many there are, up to the end of the block.
         row: which one this is.
+        least: no entry may be set below.
     """
 
-    def __init__(self, start: int = 0, count: int = 1, row: int = 0) -> None:
-        self.start, self.count, self.row = start, count, row
+    def __init__(self, start: int = 0, count: int = 1, row: int = 0, *, least: float = -np.inf) -> None:
+        self.start, self.count, self.row, self.least = start, count, row, least
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -85,7 +107,8 @@ class Vector:
         return owner.block[self.start + self.row * size : self.start + (self.row + 1) * size]
 
     def __set__(self, owner: Block, value: Any) -> None:
-        to, given = self.__get__(owner, type(owner)), np.asarray(value, dtype=np.float64)
-        if given.shape not in ((), to.shape) or np.isnan(given).any():
-            raise ArgumentError(f"{self.name}: expected a number or {len(to)} of them, no NaN, got {value}")
+        to, given = self.__get__(owner, type(owner)), floats(self.name, value)
+        if given.shape not in ((), to.shape) or not (given >= self.least).all():
+            least = "" if self.least == -np.inf else f", none below {self.least:g}"
+            raise ArgumentError(f"{self.name}: expected a number or {len(to)} of them, no NaN{least}, got {value}")
         to[:] = given

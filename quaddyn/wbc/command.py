@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,10 @@ from .explanation import explain
 
 class Command:
     """Torques, and everything that was decided with them.
+
+    `details` and what follows from them (`levels`, `margins`, `explain`) are made when they are first read, from what
+    the tick was told and with the controller's own elements: in the controller's thread, then.  A copy or a pickle
+    holds all of it and needs no controller.
 
     Attributes:
         tau: (nu,) torques of the actuated joints [N m].
@@ -74,6 +79,9 @@ class Command:
         """
         return explain(self, threshold=threshold, last=last)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (self.tau.copy(), self.acceleration.copy(), dict(self.forces), self.status, self.details)
+
     def __repr__(self) -> str:
         return f"Command({self.status}, max|tau| = {np.abs(self.tau).max(initial=0.0):.4g} N m)"
 
@@ -81,6 +89,10 @@ class Command:
 def _levels(command: Command) -> tuple[LevelReport, ...]:
     found = command.details
     return tuple(report(found, k) for k in range(len(found.problem.levels)))
+
+
+def _restored(tau: Array, acceleration: Array, forces: dict[str, Array], status: Status, details: Details) -> Command:
+    return Command(tau, acceleration, MappingProxyType(forces), status, details)
 
 
 Command.made = {"levels": _levels}

@@ -26,7 +26,7 @@ def decide(elimination: Elimination, problem: Problem, solver: Solver, contacts:
     decision = solver.decide(problem)
     a, f, tau = elimination.recover(decision.x)
     status = Status(decision.outcome, "dense", decision.violation, decision.kkt)
-    details = Details(problem, decision.x, decision.ranks, lambda changed: solver.plain(changed).x)
+    details = Details(problem, decision.x, decision.ranks, solver.again)
     forces = MappingProxyType({name: f[columns] for name, columns in contacts.items()})
     return Command(tau, a, forces, status, details)
 
@@ -56,7 +56,7 @@ def _details(c: CompiledCommand) -> Details:
     forces = (force / c.parts.scales.mass for force in c.forces.values())
     x = np.concatenate((c.acceleration[c.parts.robot.actuated_index], *forces))
     found = tuple(int(rank) for rank in c.answer[fast.RANK :][: len(problem.levels)])
-    return Details(problem, x, found, lambda changed: solver.plain(changed).x)
+    return Details(problem, x, found, solver.again)
 
 
 CompiledCommand.made = Command.made | {
@@ -90,7 +90,7 @@ def _dense_status(c: DenseCommand) -> Status:
 def _dense_details(c: DenseCommand) -> Details:
     problem, solver = c.parts.again(c.told)[0][1], c.parts.solver
     x = np.concatenate((c.acceleration[c.parts.robot.actuated_index], c.answer.stacked / c.parts.scales.mass))
-    return Details(problem, x, c.answer.ranks, lambda changed: solver.plain(changed).x)
+    return Details(problem, x, c.answer.ranks, solver.again)
 
 
 DenseCommand.made = Command.made | {

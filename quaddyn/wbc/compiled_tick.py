@@ -153,8 +153,12 @@ def tick(q, v, numbers, constants, table, last, guessed, working, answer, F, N):
             if code != FOOT or contacts[k, SHARE] < 1.0:
                 capture(code, numbers[program[e, 2] :], q, base, offset, legs[k])
     tail = answer.shape[0] - numbers.shape[0]
+    unset = 0
     for i in range(numbers.shape[0]):
         answer[tail + i] = numbers[i]
+        unset += numbers[i] != numbers[i]
+    if unset > 0:
+        return NOT_SOLVED
 
     A = F[at : at + E * n].reshape(E, n)
     at += E * n

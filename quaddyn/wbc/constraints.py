@@ -30,13 +30,16 @@ class Constraint(Block, ABC):
     Args:
         name: by which the controller knows it.
         size: of its `block`: how many numbers a compiled tick reads.
+
+    Attributes:
+        robot: the one that it is of, None where it could be any.
     """
 
     #: What a compiled tick tells constraints apart by.
     code: ClassVar[int] = 100
 
-    def __init__(self, name: str, size: int = 0) -> None:
-        self.name = name
+    def __init__(self, name: str, size: int = 0, *, robot: Robot | None = None) -> None:
+        self.name, self.robot = name, robot
         self._attach(np.zeros(size))
 
     @abstractmethod
@@ -64,7 +67,7 @@ class ContactMotion(Constraint):
     damping = Scalar(0)
 
     def __init__(self, robot: Robot, *, damping: float | None = None, name: str = "contact") -> None:
-        super().__init__(name, 1)
+        super().__init__(name, 1, robot=robot)
         self.damping = 10.0 * scales(robot).frequency if damping is None else _positive("damping", damping, zero=True)
 
     def rest(self, contact: ContactFrame) -> Array:
@@ -123,7 +126,12 @@ class FrictionPyramid(Constraint):
     def __init__(self, *, faces: int = 4, name: str = "friction") -> None:
         super().__init__(name)
         friction_share(faces)
-        self.faces = int(faces)
+        self._faces = int(faces)
+
+    @property
+    def faces(self) -> int:
+        """Of each pyramid."""
+        return self._faces
 
     def rows(self, tick: Tick) -> list[Rows]:
         """One group per contact that pushes."""
@@ -131,7 +139,7 @@ class FrictionPyramid(Constraint):
         for contact in tick.contacts:
             if contact.settings.role not in ("unilateral", "force") or not contact.settings.contact.unilateral:
                 continue
-            block = contact.settings.faces(self.faces, contact.rotation)
+            block = contact.settings.faces(self._faces, contact.rotation)
             names = (f"{contact.name} friction cone",) * len(block)
             weights = np.full(len(block), 1.0 / tick.scales.mass)
             zero, none = np.zeros(len(block)), np.full(len(block), -np.inf)
@@ -197,12 +205,12 @@ class TorqueLimits(Constraint):
     """
 
     code = 104
-    limits = Vector()
+    limits = Vector(least=0.0)
 
     def __init__(
         self, robot: Robot, *, limits: Array | float | None = None, share: float = 1.0, name: str = "torque"
     ) -> None:
-        super().__init__(name, robot.nu)
+        super().__init__(name, robot.nu, robot=robot)
         bound = np.asarray(robot.effort_limits if limits is None else limits, dtype=np.float64)
         if bound.shape not in ((), (robot.nu,)) or not (bound >= 0.0).all():
             raise ArgumentError(f"limits: expected a number or {robot.nu} of them, not negative, got {limits}")
@@ -230,10 +238,10 @@ class TorqueRate(Constraint):
     """
 
     code = 105
-    rate = Vector()
+    rate = Vector(least=0.0)
 
     def __init__(self, robot: Robot, rate: Array | float, *, name: str = "torque rate") -> None:
-        super().__init__(name, robot.nu)
+        super().__init__(name, robot.nu, robot=robot)
         given = np.asarray(rate, dtype=np.float64)
         if given.shape not in ((), (robot.nu,)) or not (np.isfinite(given).all() and (given > 0.0).all()):
             raise ArgumentError(f"rate: expected a positive number or {robot.nu} of them [N m/s], got {rate}")

@@ -11,17 +11,18 @@ On the first tick contacts are made at once.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ..contact import Contact
 from ..dynamics import Dynamics, State
-from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..hierarchy import HierarchySolver
 from ..robot.arguments import number, several
 from ..robot.robot import Robot
@@ -36,7 +37,7 @@ from .forces import ForceTask
 from .joint_bounds import JointBounds
 from .levels import Element, Levels
 from .motion import ComTask, FootTask, FrameOrientationTask, PostureTask
-from .named import Named
+from .named import Named, known_names
 from .parts import Parts, Told
 from .scales import scales
 from .solving import Solver
@@ -73,7 +74,7 @@ class WholeBodyController:
     compensated: add `quaddyn.control.friction_compensation`.
 
     One controller per thread; it keeps time by counting ticks, `dt` each.  Tasks and constraints belong to one
-    controller.
+    controller, the last that they were given to; none can be added later.
 
     Args:
         robot: any robot.
@@ -89,7 +90,6 @@ class WholeBodyController:
         fast: False for the dense path even where the compiled tick (`quaddyn.wbc.fast`) would do.
 
     Attributes:
-        robot, dt, friction, ramp: as given.
         tasks: every task and constraint by name.
         contacts: `ContactSettings` of every contact by name.
         levels: names by level.
@@ -97,7 +97,8 @@ class WholeBodyController:
             (`quaddyn.wbc.task.LAYOUT`), then of the others.
 
     Raises:
-        ArgumentError: a number out of range, or a name twice.
+        ArgumentError: a number out of range, a name twice, or an element of another robot.
+        UnknownNameError: a force task is about a contact that is none.
     """
 
     def __init__(
@@ -117,14 +118,11 @@ class WholeBodyController:
     ) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
-        self.robot, self.dt = robot, number("dt", dt)
-        if not 0.0 < self.dt <= 0.1:
+        self._robot, self._dt = robot, number("dt", dt)
+        if not 0.0 < self._dt <= 0.1:
             raise ArgumentError(f"dt: expected a period in (0, 0.1] s, got {dt}")
         self.contacts: Mapping[str, ContactSettings] = {}
-        self.friction = friction
-        self.ramp = number("ramp", ramp)
-        if not 0.0 <= self.ramp < np.inf:
-            raise ArgumentError(f"ramp: expected a time >= 0 s, got {ramp}")
+        self.friction, self.ramp = friction, ramp
         if not 0.0 <= rank_tolerance < 1.0:
             raise ArgumentError(f"rank_tolerance: expected a share in [0, 1), got {rank_tolerance}")
         if not 0.0 <= damping < np.inf:
@@ -133,7 +131,8 @@ class WholeBodyController:
 
         level_0 = default_constraints(robot, self.dt) if constraints is None else list(constraints)
         rest = default_tasks(robot) if tasks is None else tasks
-        self._levels = Levels([level_0, *(list(level) if isinstance(level, Sequence) else [level] for level in rest)])
+        below = [list(level) if isinstance(level, Sequence) else [level] for level in rest]
+        self._levels = Levels(robot, [level_0, *below])
         # Any: what a name stands for is the caller's to know, who calls that kind's own `reference`.
         self.tasks: Mapping[str, Any] = self._levels.by_name
         self.levels = tuple(tuple(e.name for e in level) for level in self._levels.elements)
@@ -149,6 +148,8 @@ class WholeBodyController:
                 raise ArgumentTypeError(f"contacts: expected quaddyn.contact.Contact, got {type(contact).__name__}")
             known[contact.name] = ContactSettings(robot, contact, changes=self._changes)
         self.contacts = Named("contact", known)
+        for task in self._levels.force_tasks:
+            task.meet(known)
         self._switches = {name: Switch() for name in known}
         self._parts = Parts(robot, self._levels, self.contacts, self._switches, scales(robot), self.dt, solver)
         self._fast: FastTick | None = None
@@ -157,6 +158,28 @@ class WholeBodyController:
         self._start()
 
     # -- settings --------------------------------------------------------------------------------------------
+    @property
+    def robot(self) -> Robot:
+        """The robot."""
+        return self._robot
+
+    @property
+    def dt(self) -> float:
+        """Control period [s]."""
+        return self._dt
+
+    @property
+    def ramp(self) -> float:
+        """Time over which contacts are made and broken [s]; 0 for at once."""
+        return self._ramp
+
+    @ramp.setter
+    def ramp(self, value: float) -> None:
+        ramp = number("ramp", value)
+        if not 0.0 <= ramp < np.inf:
+            raise ArgumentError(f"ramp: expected a time >= 0 s, got {value}")
+        self._ramp = ramp
+
     @property
     def friction(self) -> float:
         """Coulomb's coefficient of contacts that have none of their own."""
@@ -244,14 +267,17 @@ class WholeBodyController:
 
         Raises:
             UnknownNameError: a contact that the controller does not know.
-            ArgumentError: `state` is of another robot or not finite.
+            ArgumentError: `state` is of another robot or not finite; a number of an element is NaN, as one may have
+                written in place; or another controller was given an element since.
             StaleStateError: the Dynamics of `state` was updated again.
         """
         if not isinstance(state, State):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
-        if state.robot is not self.robot:
+        if state.robot is not self._robot:
             raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
         q, v = state.coordinates()
+        if self._levels.lost:
+            self._levels.check()
         if not (self._settled and (contacts is self._asked or (type(contacts) is tuple and contacts == self._asked))):
             self._switch(contacts)
         if self._fast_wanted:
@@ -273,6 +299,8 @@ class WholeBodyController:
     def _dense(self, state: State) -> Command:
         """The tick of any robot and any elements: compiled, or by plain matrices where that has no good answer."""
         parts = self._parts
+        if math.isnan(np.vdot(self.numbers, self.numbers)):
+            self._levels.check()
         if parts.solver.compiled:
             if self._matrices is None:
                 self._matrices = DenseTick(self._parts, self._changes)
@@ -301,7 +329,7 @@ class WholeBodyController:
         wanted = self._wanted(contacts)
         self._changes.shares += 1
         self._asked = contacts if isinstance(contacts, tuple) or contacts is None else tuple(wanted)
-        if self._ticks == 0 or self.ramp == 0.0:
+        if self._ticks == 0 or self._ramp == 0.0:
             self._settled = True
             for name, switch in self._switches.items():
                 if switch.share != (name in wanted):
@@ -314,16 +342,12 @@ class WholeBodyController:
     def _wanted(self, contacts: Iterable[str] | None) -> frozenset[str]:
         if contacts is None:
             return frozenset() if self.robot.root == "fixed" else frozenset(self.robot.feet)
-        names = several("contacts", contacts, "names of contacts")
-        for name in names:
-            if name not in self._switches:
-                raise UnknownNameError("contact", name, self._switches)
-        return frozenset(names)
+        return frozenset(known_names(contacts, self._switches))
 
     def _advance(self, wanted: frozenset[str]) -> bool:
         """Shares of the contacts one tick on; whether all have arrived."""
         load = self._parts.scales.mass * self._parts.scales.gravity / max(1, len(wanted))
-        step = self.dt / self.ramp
+        step = self._dt / self._ramp
         arrived = True
         for name, switch in self._switches.items():
             was = switch.share
@@ -347,6 +371,9 @@ class WholeBodyController:
 
     def _tick(self, state: State) -> Tick:
         return self._parts.tick(state, self._tau)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a WholeBodyController cannot be copied or pickled; make another, with tasks of its own")
 
     # -- records ---------------------------------------------------------------------------------------------
     def save_tick(self, path: str | os.PathLike[str]) -> None:

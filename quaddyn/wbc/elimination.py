@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import ArgumentError
 from ..urdf.tree import Array
 from .tick import Tick
 
@@ -57,8 +58,16 @@ class Elimination:
 
     @classmethod
     def at(cls, tick: Tick) -> Elimination:
-        """The maps at a tick; they outlive its state."""
+        """The maps at a tick; they outlive its state.
+
+        Raises:
+            ArgumentError: the state is too fast for finite numbers, which only an unchecked one can be.
+        """
         s, robot = tick.state, tick.robot
+        if not (np.isfinite(s.h).all() and np.isfinite(s.M).all()):
+            raise ArgumentError(
+                "state: its dynamics overflow; it was computed unchecked from a q or v out of all bounds"
+            )
         J = np.zeros((tick.nf, robot.nv))
         for contact in tick.contacts:
             J[contact.columns] = contact.jacobian

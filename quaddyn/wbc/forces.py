@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from ..errors import ArgumentError, UnknownNameError
-from ..robot.arguments import number
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..robot.arguments import floats, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .block import Block, Scalar
@@ -40,7 +40,7 @@ class ForceTask(Block):
     """
 
     code: ClassVar[int] = 20
-    weight, bandwidth = Scalar(0), Scalar(1)
+    weight, bandwidth = Scalar(0), Scalar(1, zero=False)
 
     def __init__(
         self,
@@ -52,15 +52,30 @@ class ForceTask(Block):
         bandwidth: float = 20.0,
     ) -> None:
         self.robot, self.name = robot, name
-        self.contacts = None if contacts is None else tuple(contacts)
+        self._contacts = None if contacts is None else several("contacts", contacts, "names of contacts")
         self._attach(np.zeros(3 + 4 * len(robot.feet)))
-        self.weight = 1.0 / robot.mass if weight is None else number("weight", weight)
-        self.bandwidth = number("bandwidth", bandwidth)
-        if not (0.0 <= self.weight < np.inf and 0.0 < self.bandwidth < np.inf):
-            raise ArgumentError(f"weight, bandwidth: {weight}, {bandwidth} are out of range")
+        self.weight = 1.0 / robot.mass if weight is None else weight
+        self.bandwidth = bandwidth
         self._wanted: Mapping[str, Array] = {}
+        self._known = self.contacts
         for i, foot in enumerate(robot.feet):
             self.block[3 + i] = self.contacts is None or foot in self.contacts
+
+    @property
+    def contacts(self) -> tuple[str, ...] | None:
+        """Names of the contacts that it is about, None for all."""
+        return self._contacts
+
+    def meet(self, known: Collection[str]) -> None:
+        """Take only names of these contacts from now on.
+
+        Raises:
+            UnknownNameError: the task is about others, or wants forces of others.
+        """
+        for name in (*(self._contacts or ()), *self._wanted):
+            if name not in known:
+                raise UnknownNameError(f"contact of {self.name!r}", name, known)
+        self._known = tuple(known) if self._contacts is None else self._contacts
 
     @property
     def wanted(self) -> Mapping[str, Array]:
@@ -88,10 +103,12 @@ class ForceTask(Block):
             ArgumentError: a shape that is neither, or an entry that is not finite.
         """
         wanted = {}
+        if not isinstance(forces, Mapping | None):
+            raise ArgumentTypeError(f"{self.name}.reference: expected forces by contact, got {type(forces).__name__}")
         for name, value in (forces or {}).items():
-            if self.contacts is not None and name not in self.contacts:
-                raise UnknownNameError(f"contact of {self.name!r}", name, self.contacts)
-            force = np.array(value, dtype=np.float64)
+            if self._known is not None and name not in self._known:
+                raise UnknownNameError(f"contact of {self.name!r}", name, self._known)
+            force = np.array(floats(f"{self.name}.reference[{name!r}]", value))
             if force.shape not in ((3,), (6,)) or not math.isfinite(np.vdot(force, force)):
                 raise ArgumentError(f"{self.name}.reference[{name!r}]: expected (3,) or (6,) finite, got {value}")
             wanted[name] = force

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import ArgumentError
-from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .block import Scalar, Vector
@@ -46,8 +45,9 @@ class JointBounds(Constraint):
     """
 
     code = 107
-    horizon, recovery, viability = Scalar(0), Scalar(1), Scalar(2)
-    lower, upper, velocity, acceleration = Vector(3, 4, 0), Vector(3, 4, 1), Vector(3, 4, 2), Vector(3, 4, 3)
+    horizon, recovery, viability = Scalar(0, zero=False), Scalar(1, zero=False), Scalar(2)
+    lower, upper = Vector(3, 4, 0), Vector(3, 4, 1)
+    velocity, acceleration = Vector(3, 4, 2, least=0.0), Vector(3, 4, 3, least=0.0)
 
     def __init__(
         self,
@@ -62,17 +62,14 @@ class JointBounds(Constraint):
         viability: bool = True,
         name: str = "joint bounds",
     ) -> None:
-        super().__init__(name, 3 + 4 * robot.nu)
+        super().__init__(name, 3 + 4 * robot.nu, robot=robot)
         unit = scales(robot)
         a = np.asarray(20.0 * unit.gravity / unit.length if acceleration is None else acceleration, dtype=np.float64)
         if a.shape not in ((), (robot.nu,)) or not ((a > 0.0).all() and np.isfinite(a).all()):
             raise ArgumentError(f"acceleration: expected a positive number or {robot.nu} of them, got {acceleration}")
         self.acceleration = a
-        self.horizon = 10.0 * dt if horizon is None else number("horizon", horizon)
-        self.recovery = number("recovery", recovery)
-        for what, value in (("horizon", self.horizon), ("recovery", self.recovery)):
-            if not 0.0 < value < np.inf:
-                raise ArgumentError(f"{what}: expected a positive time [s], got {value}")
+        self.horizon = 10.0 * dt if horizon is None else horizon
+        self.recovery = recovery
         self.index = robot.actuated_index
         self._entries = np.array([robot.configuration_index(joint) for joint in robot.actuated], dtype=np.intp)
         lower, upper = robot.lower[self._entries], robot.upper[self._entries]

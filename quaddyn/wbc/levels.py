@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
 
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .constraints import Constraint, ContactMotion
 from .elimination import Elimination
@@ -35,6 +37,7 @@ class Levels:
     """Elements by level.
 
     Args:
+        robot: of the controller.
         elements: the levels, constraints first.
 
     Attributes:
@@ -42,14 +45,16 @@ class Levels:
         by_name: every element.
         numbers: of all elements: motion tasks in their order, then force tasks and constraints in theirs.
         foot_tasks: by frame.
+        force_tasks: in their order.
         contact_motion: the constraint that holds contacts, if there is one.
+        lost: names of elements that another controller has taken since.
 
     Raises:
         ArgumentTypeError: something that is no element.
-        ArgumentError: two elements of one name.
+        ArgumentError: two elements of one name, or one of another robot.
     """
 
-    def __init__(self, elements: Sequence[Sequence[Element]]) -> None:
+    def __init__(self, robot: Robot, elements: Sequence[Sequence[Element]]) -> None:
         self.elements = tuple(tuple(level) for level in elements)
         by_name: dict[str, Element] = {}
         for element in (e for level in self.elements for e in level):
@@ -57,22 +62,36 @@ class Levels:
                 raise ArgumentTypeError(f"tasks: expected tasks and constraints, got {type(element).__name__}")
             if element.name in by_name:
                 raise ArgumentError(f"tasks: two of the name {element.name!r}; give one of them another")
+            check_robot(element, robot)
             by_name[element.name] = element
         self.by_name: Mapping[str, Element] = Named("task", by_name)
         every = tuple(by_name.values())
         self._motions = [e for e in every if isinstance(e, Task)]
-        self._forces = [e for e in every if isinstance(e, ForceTask)]
+        self.force_tasks = [e for e in every if isinstance(e, ForceTask)]
         self.foot_tasks = {e.frame: e for e in every if isinstance(e, FootTask)}
         self.contact_motion = next((e for e in every if isinstance(e, ContactMotion)), None)
         blocks = [*self._motions, *(e for e in every if not isinstance(e, Task))]
         self.numbers = np.zeros(sum(len(e.block) for e in blocks))
         #: Where the numbers of each element begin, by name.
         self.begin: dict[str, int] = {}
+        self.lost: list[str] = []
         start = 0
         for element in blocks:
             self.begin[element.name] = start
-            element.move(self.numbers[start : start + len(element.block)])
+            element.move(self.numbers[start : start + len(element.block)], partial(self.lost.append, element.name))
             start += len(element.block)
+
+    def check(self) -> None:
+        """That they may be read as they are.
+
+        Raises:
+            ArgumentError: an element was taken by another controller, or a number of it is NaN.
+        """
+        if self.lost:
+            raise ArgumentError(f"tasks: {self.lost[0]!r} was given to another controller since; make one for each")
+        for name, element in self.by_name.items():
+            if np.isnan(element.block).any():
+                raise ArgumentError(f"{name}: one of its gains, references or limits is NaN")
 
     # -- what they want --------------------------------------------------------------------------------------
     def forget(self) -> None:
@@ -90,11 +109,13 @@ class Levels:
     @property
     def wishes(self) -> Wishes:
         """What force tasks want now; `numbers` has the rest."""
-        return tuple([task.told for task in self._forces])
+        return tuple([task.told for task in self.force_tasks])
 
     @contextmanager
     def as_told(self, numbers: Array, wishes: Wishes) -> Iterator[None]:
         """As long as this lasts, every number is what it was at another time."""
+        if self.lost:
+            self.check()
         now = self.numbers.copy(), self.wishes
         try:
             self._put(numbers, wishes)
@@ -103,7 +124,7 @@ class Levels:
             self._put(*now)
 
     def _put(self, numbers: Array, wishes: Wishes) -> None:
-        for task, told in zip(self._forces, wishes, strict=True):
+        for task, told in zip(self.force_tasks, wishes, strict=True):
             task.told = told
         self.numbers[:] = numbers
 
@@ -137,6 +158,17 @@ class Levels:
                 level = next(k for k, level in enumerate(self.elements) if task in level)
                 levels[level].append((task.name, task.shared_rows(tick, contact, motion.rest(contact))))
         return levels
+
+
+def check_robot(element: Element, robot: Robot) -> None:
+    """Raise unless `element` is of `robot` or of one with the same model.
+
+    Raises:
+        ArgumentError: it is of another one.
+    """
+    other = element.robot
+    if not (other is None or other is robot or other.model == robot.model):
+        raise ArgumentError(f"tasks: {element.name!r} is of {other.name!r}, not of the controller's {robot.name!r}")
 
 
 def _rise(share: float, levels: int) -> tuple[int, float]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeVar
+from collections.abc import Collection, Iterable, Mapping
+from typing import NoReturn, TypeVar
 
 from ..errors import UnknownNameError
+from ..robot.arguments import several
 
 Item = TypeVar("Item")
 
 
 class Named(dict[str, Item]):
-    """A mapping that lists near matches when a name is unknown."""
+    """A mapping that lists near matches when a name is unknown, and takes no others in."""
 
     def __init__(self, kind: str, items: Mapping[str, Item]) -> None:
         super().__init__(items)
@@ -19,3 +20,23 @@ class Named(dict[str, Item]):
 
     def __missing__(self, name: str) -> Item:
         raise UnknownNameError(self._kind, name, self)
+
+    def __setitem__(self, name: str, item: Item) -> NoReturn:
+        raise TypeError(f"{self._kind} {name!r}: can only be given to a new controller")
+
+    def __delitem__(self, name: str) -> NoReturn:
+        raise TypeError(f"{self._kind} {name!r}: no controller can do without it")
+
+
+def known_names(contacts: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
+    """Names of contacts.
+
+    Raises:
+        ArgumentTypeError: a string alone, or nothing that can be iterated.
+        UnknownNameError: a contact that is not known.
+    """
+    names = several("contacts", contacts, "names of contacts")
+    for name in names:
+        if not isinstance(name, str) or name not in known:
+            raise UnknownNameError("contact", name, known)
+    return names

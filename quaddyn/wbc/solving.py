@@ -145,6 +145,14 @@ class Solver:
             warm=warm,
         )
 
+    def again(self, problem: Problem) -> Array:
+        """The solution by the plain solver, for explanations."""
+        return self.plain(problem).x
+
+    def __getstate__(self) -> dict[str, object]:
+        """A copy starts cold."""
+        return self.__dict__ | {"_solvers": {}, "_last": {}}
+
 
 def least_violation(level: LevelRows | Buffers, x: Array) -> bool:
     """Whether no other x violates `level` less: its squared violation is stationary at x (and convex)."""

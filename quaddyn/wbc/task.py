@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..dynamics import State
 from ..errors import ArgumentError, UnknownNameError
-from ..robot.arguments import number
+from ..robot.arguments import floats, number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .block import Block
@@ -106,12 +106,12 @@ class Task(Block, ABC):
     @property
     def rows_used(self) -> NDArray[np.intp]:
         """Indices of the rows in use, see `select`."""
-        return self._rows
+        return np.flatnonzero(self._mask)
 
     @property
     def weight_used(self) -> Array:
         """Weights of the rows in use."""
-        return self._weight[self._rows]
+        return self._weight[self.rows_used]
 
     def select(self, axes: Sequence[str] | None) -> None:
         """Use only the rows of these labels; None for all.
@@ -119,12 +119,11 @@ class Task(Block, ABC):
         Raises:
             UnknownNameError: no such row.
         """
-        for axis in axes or ():
+        chosen = self.labels if axes is None else tuple(axes)
+        for axis in chosen:
             if axis not in self.labels:
                 raise UnknownNameError(f"axis of {self.name!r}", axis, self.labels)
-        self._mask[:] = [float(axes is None or label in axes) for label in self.labels]
-        self._rows = np.flatnonzero(self._mask)
-        self._all = len(self._rows) == len(self.labels)
+        self._mask[:] = [label in chosen for label in self.labels]
 
     # -- what is wanted --------------------------------------------------------------------------------------
     def reference(
@@ -156,7 +155,7 @@ class Task(Block, ABC):
             self._write("acceleration", self._acceleration, acceleration)
 
     def _write(self, what: str, place: Array, value: object) -> None:
-        given = np.asarray(value, dtype=np.float64)
+        given = floats(f"{self.name}.reference: {what}", value)
         # one look: the sum of squares is finite only if every entry is (overflow aside, which is refused too)
         if given.shape != place.shape or not math.isfinite(np.vdot(given, given)):
             raise ArgumentError(
@@ -219,15 +218,12 @@ class Task(Block, ABC):
     def rows(self, tick: Tick) -> list[Rows]:
         """The task's rows at one instant."""
         s = tick.state
-        J, wanted = self.jacobian(s), self.desired(s) - self.drift(s)
-        return [self._as_rows(J, wanted, self._weight)] if len(self._rows) else []
-
-    def _as_rows(self, J: Array, wanted: Array, weight: Array) -> Rows:
-        names, rows = self.row_names, self._rows
-        if not self._all:
-            J, wanted, weight = J[rows], wanted[rows], weight[rows]
-            names = tuple(names[i] for i in rows)
-        return Rows(names, self.units[rows[0]], wanted, wanted, acceleration=J, weights=weight)
+        used, names = self.rows_used, self.row_names
+        if not len(used):
+            return []
+        J, wanted = self.jacobian(s)[used], (self.desired(s) - self.drift(s))[used]
+        chosen = tuple(names[i] for i in used)
+        return [Rows(chosen, self.units[used[0]], wanted, wanted, acceleration=J, weights=self._weight[used])]
 
     @property
     def row_names(self) -> tuple[str, ...]:
@@ -244,7 +240,7 @@ def natural_gain(robot: Robot, share: float) -> float:
 
 
 def _per_row(what: str, value: Gain, n: int) -> Array:
-    given = np.asarray(value if not isinstance(value, int) else number(what, value), dtype=np.float64)
+    given = floats(what, value if not isinstance(value, int) else number(what, value))
     if given.shape not in ((), (n,)) or not np.isfinite(given).all() or (given < 0.0).any():
         raise ArgumentError(f"{what}: expected a number or {n} of them, finite and not negative, got {value}")
     return np.broadcast_to(given, (n,))

@@ -200,7 +200,7 @@ def _record(data: dict[str, Any], arrays: dict[str, Array]) -> TickRecord:
         compiled=bool(data["compiled"]),
     )
     contacts = {name: slice(*ends) for name, ends in data["contacts"].items()}
-    details = Details(problem, arrays["x"], tuple(data["ranks"]), lambda changed: solver.plain(changed).x)
+    details = Details(problem, arrays["x"], tuple(data["ranks"]), solver.again)
     inputs = {name[6:]: array for name, array in arrays.items() if name.startswith("input_")}
     status = Status(data["outcome"], data["path"], float(data["violation"]), float(data["kkt"]))
     forces = {name: arrays["force"][columns] for name, columns in contacts.items()}

@@ -16,14 +16,15 @@ import pinocchio as pin
 
 from ..contact import Contact
 from ..dynamics import State
-from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..hierarchy import Level, SolverPool, solve
-from ..robot.arguments import number, several
+from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .contacts import ContactSettings, place
+from .levels import check_robot
 from .motion import ComTask, FootTask, FrameOrientationTask, MomentumTask, PostureTask
-from .named import Named
+from .named import Named, known_names
 from .task import Task
 
 
@@ -99,6 +100,7 @@ class VelocityController:
                 raise ArgumentTypeError(f"tasks: expected tasks on motion, got {type(task).__name__}")
             if task.name in by_name:
                 raise ArgumentError(f"tasks: two of the name {task.name!r}; give one of them another")
+            check_robot(task, robot)
             by_name[task.name] = task
         self.tasks: Mapping[str, Task] = Named("task", by_name)
         known = {foot: ContactSettings(robot, Contact.of_foot(robot, foot)) for foot in robot.feet}
@@ -121,10 +123,7 @@ class VelocityController:
         if state.robot is not self.robot:
             raise ArgumentError("state: of another robot than the controller's; use one Robot for both")
         feet = () if self.robot.root == "fixed" else self.robot.feet
-        names = feet if contacts is None else several("contacts", contacts, "names of contacts")
-        for name in names:
-            if name not in self.contacts:
-                raise UnknownNameError("contact", name, self.contacts)
+        names = feet if contacts is None else known_names(contacts, self.contacts)
         held = {self.contacts[name].frame for name in names}
         levels = [self._level_0(state, names)]
         told: list[tuple[int, str, slice]] = []
