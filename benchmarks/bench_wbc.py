@@ -10,17 +10,20 @@ from Python, references set before; *all* includes setting them.  Times are the 
 then the median and the 99th percentile over the ticks, in microseconds.  Beside the time stands the error: ours is the
 KKT residual and the violation of level 0; a rival's, by how much its level-1 residual exceeds the strict optimum's.
 
-A rival whose environment cannot be built is left out with a message; the ratio to TSID is then missing, too.
+A rival whose environment cannot be built is left out with a message.  Without TSID the ratio is to what TSID took when
+`rivals/recorded.json` was written (``--save-recorded``), on the processor and with the versions that are then printed.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import platform
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -49,6 +52,9 @@ ROBOTS = ("go2", "solo12", "anymal_c")
 GAITS = ("stand", "trot")
 REGIMES = ("calm", "saturated", "hard")
 DT, POSTURE_WEIGHT, FORCE_WEIGHT = 1e-3, 1e-3, 1e-6
+
+#: TSID's times of an earlier run, and what it ran on.
+RECORDED = Path(__file__).resolve().parent / "rivals" / "recorded.json"
 
 #: Median ratio to TSID that must not be exceeded, by regime, and on the dense path.
 BARS = {"calm": 0.5, "saturated": 0.7, "hard": 0.9}
@@ -189,8 +195,15 @@ def statistics(times: np.ndarray) -> tuple[float, float]:
     return 1e6 * float(np.median(times)), 1e6 * float(np.percentile(times, 99))
 
 
-def compare(robot: qd.Robot, gait: str, regime: str, options: argparse.Namespace) -> list[str]:
-    """One block of the table; the bars that were missed."""
+def recorded() -> dict[str, Any]:
+    """TSID's median and 99th percentile [us] of an earlier run by kind of tick, with their source."""
+    return dict(json.loads(RECORDED.read_text())) if RECORDED.exists() else {"source": "", "times": {}}
+
+
+def compare(
+    robot: qd.Robot, gait: str, regime: str, options: argparse.Namespace, seen: dict[str, tuple[float, float]]
+) -> list[str]:
+    """One block of the table; the bars that were missed.  What TSID took goes into `seen`."""
     r = record(robot, gait, regime, options.ticks, options.seed)
     ours = {
         "quaddyn": Ours(robot, r, fast=True),
@@ -206,6 +219,8 @@ def compare(robot: qd.Robot, gait: str, regime: str, options: argparse.Namespace
                 runners[name] = Rival(name, path)
             except environments.UnavailableError as reason:
                 print(f"  {name} left out: {reason}")
+                if name == "tsid":
+                    print(f"  the ratio is to its recorded times: {recorded()['source']}")
         for one in ours.values():
             one.run(0, options.ticks)  # compiled, and warm
             one.solve[:] = one.references[:] = np.inf
@@ -217,7 +232,10 @@ def compare(robot: qd.Robot, gait: str, regime: str, options: argparse.Namespace
     best = level_1(robot, r, ours["quaddyn"].a)
     solved = np.array([o == "solved" for o in ours["quaddyn"].outcomes])
     tsid = answers.get("tsid")
-    missed = []
+    missed: list[str] = []
+    kind = f"{robot.name} {gait} {regime}"
+    if tsid is not None:
+        seen[kind] = statistics(tsid["solve"])
     print(f"{robot.name} {gait} {regime}: {solved.mean():.0%} of {options.ticks} ticks solved at level 0")
     for name, one in ours.items():
         solve, p99 = statistics(one.solve)
@@ -233,6 +251,8 @@ def compare(robot: qd.Robot, gait: str, regime: str, options: argparse.Namespace
                 missed.append(f"{robot.name} {gait} {regime} {name.strip()}: {ratio:.2f} > {bar}")
             if name == "quaddyn" and p99 > base_p99:
                 missed.append(f"{robot.name} {gait} {regime} p99: {p99:.0f} > {base_p99:.0f} us")
+        elif kind in recorded()["times"]:
+            line += f"  to recorded TSID {solve / recorded()['times'][kind][0]:4.2f}"
         share = np.mean([path == "compiled" for path in one.paths])
         line += f"  compiled {share:4.0%}  KKT {one.kkt[solved].max(initial=0.0):.0e}"
         line += f"  level 0 {one.violation[solved].max(initial=0.0):.0e}"
@@ -258,20 +278,27 @@ def main() -> int:
     parser.add_argument("--replays", type=int, default=5, help="replays of each tick (default 5)")
     parser.add_argument("--chunk", type=int, default=25, help="ticks before the next controller's turn (default 25)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--save-recorded", action="store_true", help="keep TSID's times for machines without it")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
     options = parser.parse_args()
     print(
         f"{cpu()}; Pinocchio {pin.__version__}; times in microseconds, driven from Python {platform.python_version()}"
     )
     missed: list[str] = []
+    seen: dict[str, tuple[float, float]] = {}
+    if "tsid" not in options.rivals:
+        print(f"ratios are to TSID's recorded times: {recorded()['source']}")
     for name in options.robots:
         robot = qd.load(name)
         for gait in options.gaits:
             for regime in options.regimes:
-                missed += compare(robot, gait, regime, options)
+                missed += compare(robot, gait, regime, options, seen)
                 sys.stdout.flush()
     for line in missed:
         print(f"MISSED {line}")
+    if options.save_recorded and seen:
+        source = f"this script with {environments.TSID}, Python {platform.python_version()}, on {cpu()}"
+        RECORDED.write_text(json.dumps({"source": source, "times": seen}, indent=1) + "\n")
     return 1 if options.check and missed else 0
 
 

@@ -16,6 +16,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
+#: What `python` builds for TSID.
+TSID = "TSID 1.10.0 on pin 4.0.0"
+
 #: Names of the rivals that `python` builds.
 NAMES = ("tsid", "placo")
 
