@@ -173,6 +173,53 @@ def turn(_context, R, v, n, m):  # type: ignore[no-untyped-def]
 
 
 @lane
+def clear(_context, out, m):  # type: ignore[no-untyped-def]
+    """``out[:m] = 0``."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        to, _ = _data(context, builder, signature.args[0], values[0])
+        with cgutils.for_range(builder, _blocks(builder, values[1]), intp=WORD) as block:
+            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+            _store(builder, ir.Constant(LANES, [0.0] * WIDTH), to, at)
+        return context.get_dummy_value()
+
+    return types.void(out, types.int64), generate
+
+
+@lane
+def put(_context, out, f, x, m):  # type: ignore[no-untyped-def]
+    """``out[:m] = f x[:m]``; x may be `out`."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        to, _ = _data(context, builder, signature.args[0], values[0])
+        source, _ = _data(context, builder, signature.args[2], values[2])
+        factor = _splat(builder, values[1])
+        with cgutils.for_range(builder, _blocks(builder, values[3]), intp=WORD) as block:
+            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+            _store(builder, builder.fmul(factor, _load(builder, source, at), FAST), to, at)
+        return context.get_dummy_value()
+
+    return types.void(out, types.float64, x, types.int64), generate
+
+
+@lane
+def add(_context, out, f, x, m):  # type: ignore[no-untyped-def]
+    """``out[:m] += f x[:m]``."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        to, _ = _data(context, builder, signature.args[0], values[0])
+        source, _ = _data(context, builder, signature.args[2], values[2])
+        factor = _splat(builder, values[1])
+        with cgutils.for_range(builder, _blocks(builder, values[3]), intp=WORD) as block:
+            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+            part = builder.fmul(factor, _load(builder, source, at), FAST)
+            _store(builder, builder.fadd(_load(builder, to, at), part, FAST), to, at)
+        return context.get_dummy_value()
+
+    return types.void(out, types.float64, x, types.int64), generate
+
+
+@lane
 def squares(_context, out, M, n, m):  # type: ignore[no-untyped-def]
     """``out[:m] = sum_c M[c, :m]^2`` over n columns."""
 

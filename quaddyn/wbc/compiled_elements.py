@@ -1,5 +1,7 @@
 """The rows of a compiled tick's levels, element by element; the same rows, units and weights as on the dense path.
 
+Lanes (`hierarchy.lanes`) may write into the row that follows, which is written later.
+
 Importing this module imports numba.
 """
 
@@ -8,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..hierarchy.jit import inner, outlined
+from ..hierarchy.lanes import add, clear, put
 from .compiled_legs import BASE, DRIFT, LEG, ORIGINS, REST, STATE, TURNS, log3, point_jacobian
 from .compiled_reduction import (
     CAP,
@@ -81,9 +84,8 @@ def com(m, c, z, force, base, gravity, A, b):  # type: ignore[no-untyped-def]
             continue
         weight = z[1 + i]
         row = A[m]
-        for j in range(c):
-            row[j] = 0.0
-        for k in range(4):
+        clear(row, c)
+        for k in range(force.shape[0]):
             if force[k] >= 0:
                 row[force[k] + i] = weight
         error = 0.0
@@ -111,8 +113,9 @@ def orientation(m, c, z, base, offset, Ab, work, A, b):  # type: ignore[no-untyp
         weight = z[1 + i]
         r0, r1, r2 = weight * base[i, 0], weight * base[i, 1], weight * base[i, 2]
         row, a3, a4, a5 = A[m], Ab[3], Ab[4], Ab[5]
-        for j in range(c):
-            row[j] = r0 * a3[j] + r1 * a4[j] + r2 * a5[j]
+        put(row, r0, a3, c)
+        add(row, r1, a4, c)
+        add(row, r2, a5, c)
         wanted = z[16 + i] + z[7 + i] * (z[13 + i] - base[SPIN, i]) + z[4 + i] * error[i]
         b[m] = weight * wanted - (r0 * a3[c] + r1 * a4[c] + r2 * a5[c])
         m += 1
@@ -140,14 +143,11 @@ def foot(m, c, z, share, joint, base, at, Ab, work, A, b):  # type: ignore[no-un
             for j in range(3):
                 Jl[j, i] = (1.0 - share) * Jl[j, i] + share * at[LEG + j, i]
         row = A[m]
-        for j in range(c):
-            row[j] = 0.0
+        clear(row, c)
         s = wanted
         for f in range(6):
-            w = weight * Jb[f, i]
             line = Ab[f]
-            for j in range(c):
-                row[j] += w * line[j]
+            add(row, weight * Jb[f, i], line, c)
             s -= Jb[f, i] * line[c]
         b[m] = weight * s
         for f in range(3):
@@ -159,7 +159,7 @@ def foot(m, c, z, share, joint, base, at, Ab, work, A, b):  # type: ignore[no-un
 @inner
 def posture(m, c, z, q, v, index, Al, A, b):  # type: ignore[no-untyped-def]
     """Given, six rows of 12, then a whole configuration."""
-    for k in range(4):
+    for k in range(index.shape[1]):
         for i in range(3):
             o = index[2, k, i]
             if z[1 + 36 + o] == 0.0:
@@ -170,8 +170,7 @@ def posture(m, c, z, q, v, index, Al, A, b):  # type: ignore[no-untyped-def]
                 error = z[73 + index[0, k, i]] - q[index[0, k, i]]
             wanted = z[61 + o] + z[25 + o] * (z[49 + o] - v[index[1, k, i]]) + z[13 + o] * error
             row, line = A[m], Al[3 * k + i]
-            for j in range(c):
-                row[j] = weight * line[j]
+            put(row, weight, line, c)
             b[m] = weight * (wanted - line[c])
             m += 1
     return m
@@ -180,12 +179,11 @@ def posture(m, c, z, q, v, index, Al, A, b):  # type: ignore[no-untyped-def]
 @inner
 def forces(m, c, z, mass, force, A, b):  # type: ignore[no-untyped-def]
     """Weight, bandwidth, how many are wanted, which contacts it is about (4), wanted (4, 3)."""
-    for k in range(4):
+    for k in range(force.shape[0]):
         if force[k] >= 0 and z[3 + k] != 0.0:
             for i in range(3):
                 row = A[m]
-                for j in range(c):
-                    row[j] = 0.0
+                clear(row, c)
                 row[force[k] + i] = z[0] * mass
                 b[m] = z[0] * z[7 + 3 * k + i]
                 m += 1
@@ -195,19 +193,16 @@ def forces(m, c, z, mass, force, A, b):  # type: ignore[no-untyped-def]
 @inner
 def shortest(m, c, force, Al, A, b):  # type: ignore[no-untyped-def]
     """What dense unknowns there are, (a_A, f / mass): the shortest, where freedom is left."""
-    for i in range(12):
-        row, line = A[m], Al[i]
-        for j in range(c):
-            row[j] = line[j]
+    for i in range(Al.shape[0]):
+        line = Al[i]
+        put(A[m], 1.0, line, c)
         b[m] = -line[c]
         m += 1
-    for k in range(4):
+    for k in range(force.shape[0]):
         if force[k] >= 0:
             for i in range(3):
-                row = A[m]
-                for j in range(c):
-                    row[j] = 0.0
-                row[force[k] + i] = 1.0
+                clear(A[m], c)
+                A[m, force[k] + i] = 1.0
                 b[m] = 0.0
                 m += 1
     return m
@@ -216,9 +211,7 @@ def shortest(m, c, force, Al, A, b):  # type: ignore[no-untyped-def]
 @inner
 def limit(C, p, line, scale, c, lower, upper, low, high):  # type: ignore[no-untyped-def]
     """``scale low <= scale (line u + constant) <= scale high``."""
-    row = C[p]
-    for j in range(c):
-        row[j] = scale * line[j]
+    put(C[p], scale, line, c)
     lower[p] = scale * (low - line[c])
     upper[p] = scale * (high - line[c])
 
@@ -226,14 +219,13 @@ def limit(C, p, line, scale, c, lower, upper, low, high):  # type: ignore[no-unt
 @outlined("i8(i8, i8, i8, i8, f8, i8[::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1])")
 def pressed(code, p, c, faces, mass, force, contacts, C, lower, upper):  # type: ignore[no-untyped-def]
     """Friction pyramids, or bounds of normal forces."""
-    for k in range(4):
+    for k in range(force.shape[0]):
         if force[k] < 0:
             continue
         rows, first = (faces, FACES) if code == FRICTION else (1, NORMAL_AXIS)
         for o in range(rows):
             row = C[p]
-            for j in range(c):
-                row[j] = 0.0
+            clear(row, c)
             for i in range(3):
                 row[force[k] + i] = contacts[k, first + 3 * o + i]
             lower[p] = -np.inf
@@ -253,7 +245,7 @@ def pressed(code, p, c, faces, mass, force, contacts, C, lower, upper):  # type:
 def driven(code, p, c, z, q, v, mass, length, dt, before, index, Al, Tau, C, lower, upper):  # type: ignore[no-untyped-def]
     """Limits of torques, of their rates, or of the joints' accelerations."""
     weight = 1.0 / (mass * length)
-    for k in range(4):
+    for k in range(index.shape[1]):
         for i in range(3):
             o = index[2, k, i]
             if code == BOUNDS:

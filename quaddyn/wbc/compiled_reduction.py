@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..hierarchy.jit import inner, outlined
-from ..hierarchy.lanes import blend, total
+from ..hierarchy.lanes import WIDTH, add, blend, clear, dots, put, total
 from .compiled_inertia import CENTRE, MASS, weigh_base
 from .compiled_legs import (
     BASE,
@@ -23,7 +23,6 @@ from .compiled_legs import (
     STATE,
     TURNS,
     cross_add,
-    eliminate,
     inverse3,
     leg,
     point_jacobian,
@@ -79,7 +78,7 @@ def look(q, v, damping, gravity, index, geometry, contacts, fixed, bodies, armat
     whole, momentum = spare[:16].reshape(16, 1), spare[16:]
     for i in range(3):
         momentum[i] = 0.0
-    for k in range(4):
+    for k in range(legs.shape[0]):
         at = legs[k]
         leg(
             q, v, index[0, k], index[1, k], geometry[k], fixed[k], bodies[1 + 3 * k : 4 + 3 * k], armature, gravity,
@@ -102,6 +101,39 @@ def look(q, v, damping, gravity, index, geometry, contacts, fixed, bodies, armat
     for i in range(3):
         base[COM_AT, i] = q[i] + whole[CENTRE + i, 0] / m
         base[COM_SPEED, i] = momentum[i] / m
+
+
+@outlined("f8(f8[:,::1], f8[:,::1], i8)")
+def eliminate(B, G, n):  # type: ignore[no-untyped-def]
+    """``G <- B^-1 G`` for B (6, 8), G (6, >= n), with pivoting by rows; smallest pivot over the largest."""
+    least = np.inf
+    most = 0.0
+    for k in range(6):
+        p = k
+        for i in range(k + 1, 6):
+            if abs(B[i, k]) > abs(B[p, k]):
+                p = i
+        if p != k:
+            for j in range(k, 6):
+                B[k, j], B[p, j] = B[p, j], B[k, j]
+            for j in range(n):
+                G[k, j], G[p, j] = G[p, j], G[k, j]
+        size = abs(B[k, k])
+        least = min(least, size)
+        most = max(most, size)
+        if not size > 0.0:
+            return 0.0
+        for i in range(k + 1, 6):
+            f = -B[i, k] / B[k, k]
+            if f != 0.0:
+                add(B[i], f, B[k], WIDTH)
+                add(G[i], f, G[k], n)
+    for k in range(5, -1, -1):
+        put(G[k], 1.0 / B[k, k], G[k], n)
+        for i in range(k):
+            if B[i, k] != 0.0:
+                add(G[i], -B[i, k], G[k], n)
+    return least / most
 
 
 @inner
@@ -145,10 +177,9 @@ def reduce(M, mass, c, force, joint, contacts, legs, Ab, Al, Tau, P):  # type: i
     for i in range(6):
         for j in range(6):
             B[i, j] = M[i, j]
-        for j in range(c):
-            Ab[i, j] = 0.0
+        clear(Ab[i], Ab.shape[1])
         Ab[i, c] = -M[6, i]
-    for k in range(4):
+    for k in range(legs.shape[0]):
         F = legs[k, COUPLED:OWN]
         if contacts[k, SHARE] >= 1.0:
             if not held(k, legs, P[k]):
@@ -157,9 +188,9 @@ def reduce(M, mass, c, force, joint, contacts, legs, Ab, Al, Tau, P):  # type: i
             for i in range(6):
                 a, b, d = F[i, 0], F[i, 1], F[i, 2]
                 Ab[i, c] -= a * p0[6] + b * p1[6] + d * p2[6]
-                row = B[i]
-                for j in range(6):
-                    row[j] += a * p0[j] + b * p1[j] + d * p2[j]
+                add(B[i], a, p0, WIDTH)
+                add(B[i], b, p1, WIDTH)
+                add(B[i], d, p2, WIDTH)
         else:
             for i in range(6):
                 for m in range(3):
@@ -170,17 +201,16 @@ def reduce(M, mass, c, force, joint, contacts, legs, Ab, Al, Tau, P):  # type: i
                     Ab[i, force[k] + m] = mass * legs[k, BASE + i, m]
     if not eliminate(B, Ab, c + 1) > BASE_LEAST:
         return False
-    for k in range(4):
+    for k in range(legs.shape[0]):
         for i in range(3):
             row = Al[3 * k + i]
             if joint[k] < 0:
                 total(row, P[k, i], Ab, 6, c + 1)
                 row[c] += P[k, i, 6]
             else:
-                for j in range(c + 1):
-                    row[j] = 0.0
+                clear(row, c + 1)
                 row[joint[k] + i] = 1.0
-    for k in range(4):
+    for k in range(legs.shape[0]):
         for i in range(3):
             row = Tau[3 * k + i]
             for m in range(6):
@@ -201,22 +231,16 @@ def reduce(M, mass, c, force, joint, contacts, legs, Ab, Al, Tau, P):  # type: i
 def recover(M, mass, n, force, index, contacts, legs, Ab, Al, x, tau, a, f, P):  # type: ignore[no-untyped-def]
     """Torques, accelerations and forces of u = x; by how much made contacts move all the same.
 
-    Arguments as of `reduce`; index is (3, 4, 3), of q, v and torques; tau (12,), a (18,) and f (12,) are taken.
+    Arguments as of `reduce`; index is (3, 4, 3), of q, v and torques; x is u with a one behind it, then zeros to a
+    multiple of `WIDTH`; tau (12,), a (18,) and f (12,) are taken.
     """
     iv, ia = index[1], index[2]
     B, six = P[4], P[5]
-    for i in range(6):
-        s = Ab[i, n]
-        for j in range(n):
-            s += Ab[i, j] * x[j]
-        a[i] = s
-    for k in range(4):
+    dots(a, Ab, x, 6, n + 1)
+    dots(tau, Al, x, 12, n + 1)
+    for k in range(legs.shape[0]):
         for i in range(3):
-            row = Al[3 * k + i]
-            s = row[n]
-            for j in range(n):
-                s += row[j] * x[j]
-            a[iv[k, i]] = s
+            a[iv[k, i]] = tau[3 * k + i]
             f[3 * k + i] = mass * x[force[k] + i] if force[k] >= 0 else 0.0
     # The six rows once more, on what rounding leaves; then the torques.
     for i in range(6):
@@ -224,7 +248,7 @@ def recover(M, mass, n, force, index, contacts, legs, Ab, Al, x, tau, a, f, P): 
         for j in range(6):
             s -= M[i, j] * a[j]
             B[i, j] = M[i, j]
-        for k in range(4):
+        for k in range(legs.shape[0]):
             at = legs[k]
             for o in range(3):
                 s -= at[COUPLED + i, o] * a[iv[k, o]]
@@ -236,7 +260,7 @@ def recover(M, mass, n, force, index, contacts, legs, Ab, Al, x, tau, a, f, P): 
     for i in range(6):
         a[i] += six[i, 0]
     moved = 0.0
-    for k in range(4):
+    for k in range(legs.shape[0]):
         at = legs[k]
         for i in range(3):
             s = at[BIAS, i]

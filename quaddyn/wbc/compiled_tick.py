@@ -15,6 +15,7 @@ import numpy as np
 
 from ..hierarchy.compiled import ENDED, RANKS, WORST, descend
 from ..hierarchy.jit import entry
+from ..hierarchy.lanes import WIDTH
 from .compiled_elements import (
     BOUNDS,
     COM,
@@ -125,7 +126,7 @@ def tick(q, v, numbers, constants, table, last, guessed, working, answer, F, N):
             P += 4 * program[e, 3] if code == FRICTION else 4 if code == NORMAL else 12
     K += 1  # the shortest (a, f), where freedom is left
 
-    width = 8 * (n // 8 + 1)  # of rows over (u, 1)
+    width = WIDTH * (n // WIDTH + 1)  # of rows over (u, 1)
     at = 0
     base = F[at : at + KNOWN_BASE * 3].reshape(KNOWN_BASE, 3)
     at += KNOWN_BASE * 3
@@ -161,15 +162,15 @@ def tick(q, v, numbers, constants, table, last, guessed, working, answer, F, N):
         return NOT_SOLVED
 
     A = F[at : at + E * n].reshape(E, n)
-    at += E * n
+    at += E * n + WIDTH
     C = F[at : at + P * n].reshape(P, n)
-    at += P * n
+    at += P * n + WIDTH
     b, ones = F[at : at + E], F[at + E : at + 2 * E]
     at += 2 * E
     lower, upper = F[at : at + P], F[at + P : at + 2 * P]
     at += 2 * P
-    x = F[at : at + n]
-    at += n
+    x, u = F[at : at + n], F[at : at + width]
+    at += width
     stats = F[at : at + RANKS + 2 * K + 2]
     at += RANKS + 2 * K + 2
     ms, ps = N[8 : 9 + K], N[9 + K : 10 + 2 * K]
@@ -221,8 +222,11 @@ def tick(q, v, numbers, constants, table, last, guessed, working, answer, F, N):
         for j in range(n):
             s += C[i, j] * x[j]
         violation = max(violation, s - upper[i], lower[i] - s)
+    u[n] = 1.0
+    for j in range(n + 1, width):
+        u[j] = 0.0
     tau, a, f = answer[TAU:ACCELERATION], answer[ACCELERATION:FORCE], answer[FORCE:VIOLATION]
-    moved = recover(M, mass, n, force, index, contacts, legs, Ab, Al, x, tau, a, f, blocks)
+    moved = recover(M, mass, n, force, index, contacts, legs, Ab, Al, u, tau, a, f, blocks)
     answer[VIOLATION] = max(violation, moved)
     answer[KKT] = stats[WORST]
     answer[ROWS] = p
