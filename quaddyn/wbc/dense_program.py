@@ -131,7 +131,7 @@ class Program:
             return self._place(e.frame_id), -1
         if isinstance(e, PostureTask | JointAccelerationTask):
             for i in e.index:
-                joint = int(model.idx_vs.tolist().index(i))
+                joint = 1 + model.idx_vs.tolist()[1:].index(i)  # the world itself has an index, too
                 self._index += [int(i), int(model.idx_qs[joint]), int(model.nqs[joint])]
         elif isinstance(e, JointBounds):
             self._index += [robot.configuration_index(joint) for joint in robot.actuated]
