@@ -9,20 +9,14 @@ Importing this module imports numba.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic
+
+from .jit import placed as lane
 
 WIDTH = 8
-
-
-def lane(function: Callable[..., Any]) -> Any:
-    """`function` tells numba what to put in its place."""
-    return intrinsic(function)
-
 
 LANE, WORD = ir.DoubleType(), ir.IntType(64)
 LANES = ir.VectorType(LANE, WIDTH)
@@ -71,7 +65,11 @@ def _dot(builder: Any, vector: Any, matrix: Any, first: Any, blocks: Any) -> Any
         at = builder.mul(o, ir.Constant(WORD, WIDTH))
         return _load(builder, vector, at), _load(builder, matrix, builder.add(first, at))
 
-    sums = _accumulate(builder, ir.Constant(LANES, [0.0] * WIDTH), blocks, term)
+    return _sum(builder, _accumulate(builder, ir.Constant(LANES, [0.0] * WIDTH), blocks, term))
+
+
+def _sum(builder: Any, sums: Any) -> Any:
+    """Of the numbers of one vector."""
     name = f"llvm.vector.reduce.fadd.v{WIDTH}f64"
     adder = cgutils.get_or_insert_function(builder.module, ir.FunctionType(LANE, [LANE, LANES]), name)  # type: ignore[no-untyped-call]
     return builder.call(adder, [ir.Constant(LANE, 0.0), sums], fastmath=FAST)
@@ -144,6 +142,30 @@ def gather(_context, out, f, index, M, n, m):  # type: ignore[no-untyped-def]
         return context.get_dummy_value()
 
     return types.void(out, f, index, M, types.int64, types.int64), generate
+
+
+@lane
+def scaled(_context, out, source, f, m):  # type: ignore[no-untyped-def]
+    """``out[:m] = f source[:m]``, and the sum of their squares; `source` may be `out`."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        to, _ = _data(context, builder, signature.args[0], values[0])
+        begin, _ = _data(context, builder, signature.args[1], values[1])
+        factor, m = _splat(builder, values[2]), values[3]
+        sums = cgutils.alloca_once_value(builder, ir.Constant(LANES, [0.0] * WIDTH))  # type: ignore[no-untyped-call]
+        words = ir.VectorType(WORD, WIDTH)
+        with cgutils.for_range(builder, _blocks(builder, m), intp=WORD) as block:
+            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+            x = builder.fmul(factor, _load(builder, begin, at), FAST)
+            _store(builder, x, to, at)
+            left = builder.insert_element(ir.Constant(words, ir.Undefined), builder.sub(m, at), ir.Constant(WORD, 0))
+            left = builder.shuffle_vector(left, left, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH))
+            mine = builder.icmp_unsigned("<", ir.Constant(words, list(range(WIDTH))), left)
+            x = builder.select(mine, x, ir.Constant(LANES, [0.0] * WIDTH))
+            builder.store(builder.fadd(builder.load(sums), builder.fmul(x, x, FAST), FAST), sums)
+        return _sum(builder, builder.load(sums))
+
+    return types.float64(out, source, types.float64, types.int64), generate
 
 
 @lane

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..hierarchy.compiled import ENDED, RANKS, WORST, descend
-from ..hierarchy.jit import entry, inner
+from ..hierarchy.jit import entry, inner, matrix
 from .compiled_answer import recover, violation
 from .compiled_contacts import AT, SHARE, SIZE, contact_point
 from .compiled_frames import frame, motions
@@ -146,15 +146,14 @@ def tick(  # type: ignore[no-untyped-def]
         A, b, w, C, lower, upper, end = rows(F, begin, n, table[MOST], table[LIMITS])
         N[ROWS_AT], N[UNKNOWNS] = begin, n
         levels(
-            M, h, JT, placed, com, q, v, numbers, told, others, table, constants, column, d, hidden, Jc, aims, full,
+            M, JT, placed, com, q, v, numbers, told, others, table, constants, column, d, hidden, Jc, aims, full,
             torques, lengths, frames, J, Jo, found, turn, vec, A, b, C, lower, upper, ms, ps,
         )  # fmt: skip
         m, p = ms[K], ps[K]
         for i in range(m):
             w[i] = 1.0
         y, lam, stats, floats, _ = solving(F, end, n, p, K)
-        size = (K + 1) * p
-        was, now = sets[2 * way, :size].reshape(K + 1, p), sets[2 * way + 1, :size].reshape(K + 1, p)
+        was, now = matrix(sets[2 * way], 0, K + 1, p), matrix(sets[2 * way + 1], 0, K + 1, p)
         warm = remembered(way, N, ps, last[way], was, now)
         for _ in range(2):
             descend(

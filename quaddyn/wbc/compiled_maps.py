@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..hierarchy.jit import inner, outlined
-from ..hierarchy.lanes import blend, gather, total, turn
+from ..hierarchy.lanes import blend, gather, scaled, squares, total, turn
 from .compiled_aims import BIAS, MOTION, STRICT, WISH
 from .compiled_memory import mapping
 
-#: Share of a square that must be left for what was subtracted from it to be trusted.
-TRUSTED = 1e-4
+#: Share of a column's square that must be left for it to be taken in its turn.
+CLEAR = 1e-4
 
 
 @outlined("b1(f8[:,::1])")
@@ -62,23 +62,13 @@ def substitute(L, G, m, share):  # type: ignore[no-untyped-def]
         scale(G[i], 1.0 / L[i, i], m)
 
 
-@inner
-def squares(E, k, n, r, size):  # type: ignore[no-untyped-def]
-    """Squared lengths of the columns of E (n, r) from row k on."""
-    for i in range(r):
-        size[i] = 0.0
-    for j in range(k, n):
-        row = E[j]
-        for i in range(r):
-            size[i] += row[i] * row[i]
-
-
 @outlined("i8(i8, i8, f8, f8[:,::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8[::1])")
 def null_space(r, n, tolerance, E, e, X, V, spare, order):  # type: ignore[no-untyped-def]
     """All x with ``E^T x = e`` as the map X: the shortest one, and an orthonormal basis of the directions left.
 
-    Householder reflections, the longest remaining column first; columns that others imply, to `tolerance` relative to
-    their length, are left out and may be contradicted.
+    Householder reflections of one column after the other, as long as enough is left of each; from then on the column
+    of which most is left.  Columns that others imply, to `tolerance` relative to their length, are left out and may be
+    contradicted.
 
     Args:
         r: number of columns.
@@ -95,30 +85,34 @@ def null_space(r, n, tolerance, E, e, X, V, spare, order):  # type: ignore[no-un
         Size of y.
     """
     long, left, y = spare[0], spare[1], spare[2]
-    squares(E, 0, n, r, long)
+    squares(long, E, n, r)
     for i in range(r):
-        left[i] = long[i]
+        order[i] = i
     rank = 0
-    for k in range(min(r, n)):
-        for again in range(2):
-            at = -1
-            for i in range(r):
-                if left[i] > tolerance * tolerance * long[i] and (at < 0 or left[i] > left[at]):
-                    at = i
-            # what was subtracted from has few digits left: sum once more
-            if again == 1 or (at >= 0 and left[at] > TRUSTED * long[at]):
-                break
-            squares(E, k, n, r, left)
-            for j in range(k):
-                left[order[j]] = 0.0
-        if at < 0:
-            break
+    while rank < min(r, n):
+        k = rank
+        at = order[k]
         u = V[k]
-        length = 0.0
+        square = 0.0
         for j in range(k, n):
             u[j] = E[j, at]
-            length += u[j] * u[j]
-        length = np.sqrt(length)
+            square += u[j] * u[j]
+        if not square > max(CLEAR, tolerance * tolerance) * long[at]:
+            squares(left, E[k:], n - k, r)
+            most = -1
+            for j in range(k, r):
+                i = order[j]
+                if left[i] > tolerance * tolerance * long[i] and (most < 0 or left[i] > left[order[most]]):
+                    most = j
+            if most < 0:
+                break
+            order[k], order[most] = order[most], order[k]
+            if order[k] != at:
+                at = order[k]
+                square = left[at]
+                for j in range(k, n):
+                    u[j] = E[j, at]
+        length = np.sqrt(square)
         # I - 2 u u^T, u = the rest of the column with its first entry moved away from zero
         corner = -length if u[k] > 0.0 else length
         share = 1.0 / np.sqrt(2.0 * length * (length + abs(u[k])))
@@ -130,12 +124,6 @@ def null_space(r, n, tolerance, E, e, X, V, spare, order):  # type: ignore[no-un
         for j in range(k):
             s -= E[j, at] * y[j]
         y[k] = s / corner
-        for i in range(r):
-            left[i] -= E[k, i] * E[k, i]
-        for j in range(rank):
-            left[order[j]] = 0.0
-        left[at] = 0.0
-        order[k] = at
         rank += 1
     # reflections undone: of the particular solution and of the unit vectors beyond the rank
     d = n - rank
@@ -159,35 +147,31 @@ def hide(length, square):  # type: ignore[no-untyped-def]
     return np.sqrt(max(length * length - square, 0.0))
 
 
-@outlined("f8(f8[::1], f8, i8, f8, b1, f8[::1])")
+@inner
 def copy(source, length, d, f, hidden, to):  # type: ignore[no-untyped-def]
-    """``to = f source`` over the unknowns, its hidden length after them if it has one; the constant, likewise."""
-    s = 0.0
-    for j in range(d):
-        a = f * source[j]
-        to[j] = a
-        s += a * a
+    """``to = f source`` over the unknowns, its hidden length after them if it has one; the constant, likewise.
+
+    What `to` holds beyond its end is overwritten.
+    """
+    constant = f * source[d]
+    square = scaled(to, source, f, d)
     if hidden:
-        to[d] = hide(f * length, s)
-    return f * source[d]
+        to[d] = hide(f * length, square)
+    return constant
 
 
-@outlined("f8(f8[::1], i8[::1], i8, f8[:,::1], f8[::1], i8, f8, b1, f8[::1])")
+@inner
 def combine(c, columns, count, full, lengths, d, f, hidden, to):  # type: ignore[no-untyped-def]
-    """``to = f c @ full[columns]`` over the unknowns, as `copy`; what `to` holds beyond its end is overwritten."""
+    """``to = f c @ full[columns]`` over the unknowns, as `copy`."""
     gather(to, c, columns, full, count, d + 1)
     length = 0.0
     if hidden:
         for i in range(count):
             length += abs(c[i]) * lengths[columns[i]]
-    s = 0.0
     constant = f * to[d]
-    for j in range(d):
-        a = f * to[j]
-        to[j] = a
-        s += a * a
+    square = scaled(to, to, f, d)
     if hidden:
-        to[d] = hide(f * length, s)
+        to[d] = hide(f * length, square)
     return constant
 
 

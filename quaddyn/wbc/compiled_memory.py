@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba.extending import register_jitable
+from numba.extending import overload, register_jitable
 
 from ..hierarchy.compiled_work import RANKS, float_work, int_work
-from ..hierarchy.jit import BORROWED, OPTIONS
+from ..hierarchy.jit import BORROWED, OPTIONS, matrix
 from ..hierarchy.lanes import WIDTH
 from .compiled_frames import FRAME
 
@@ -52,11 +52,16 @@ def stride(n):  # type: ignore[no-untyped-def]
     return WIDTH * ((n + WIDTH) // WIDTH)
 
 
-@both
-def part(F, at, rows, columns):  # type: ignore[no-untyped-def]
+def part(F: Any, at: Any, rows: Any, columns: Any) -> Any:
     """The next (rows, columns) of a block, and where the rest begins."""
     end = at + rows * columns
     return F[at:end].reshape(rows, columns), end
+
+
+@overload(part, jit_options=OPTIONS | BORROWED)  # type: ignore[arg-type]
+def _part(F, at, rows, columns):  # type: ignore[no-untyped-def]
+    """As compiled code has it."""
+    return lambda F, at, rows, columns: (matrix(F, at, rows, columns), at + rows * columns)
 
 
 @both

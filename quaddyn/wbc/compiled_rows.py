@@ -7,7 +7,7 @@ Importing this module imports numba.
 
 from __future__ import annotations
 
-from ..hierarchy.jit import inner
+from ..hierarchy.jit import inner, matrix
 from .compiled_aims import BIAS, MOTION, STRICT, WISH
 from .compiled_contacts import (
     AT,
@@ -25,7 +25,7 @@ from .compiled_contacts import (
 )
 from .compiled_frames import ORIGIN, SPEED, point_jacobian
 from .compiled_limits import bound_rows, own_row, torque_rows
-from .compiled_maps import combine, copy
+from .compiled_maps import combine, copy, hide
 from .compiled_memory import (
     BEFORE,
     BODIES,
@@ -56,6 +56,7 @@ from .compiled_tasks import (
     POSTURE,
     RELATIVE,
     VELOCITY,
+    desired,
     motion_rows,
     of_frame,
     of_frames,
@@ -89,14 +90,13 @@ def holding(program, numbers):  # type: ignore[no-untyped-def]
 
 @inner
 def levels(  # type: ignore[no-untyped-def]
-    M, h, JT, placed, com, q, v, numbers, told, others, table, constants, column, d, hidden, Jc, aims, full, torques,
+    M, JT, placed, com, q, v, numbers, told, others, table, constants, column, d, hidden, Jc, aims, full, torques,
     lengths, frames, J, Jo, found, turn, vec, A, b, C, lower, upper, ms, ps,
 ):  # fmt: skip
     """All levels' rows over d unknowns, and behind these, where rows are `hidden`, one more: see `hide`.
 
     Args:
         M: (nv, nv), and so on to `constants`: as of `compiled_dense.tick`.
-        h: likewise.
         JT: likewise.
         placed: likewise.
         com: likewise.
@@ -136,7 +136,7 @@ def levels(  # type: ignore[no-untyped-def]
     held, _ = holding(program, numbers)
     everything = chains[chains.shape[0] - 1]
     axes, forces = everything[1:], full[moved:]
-    m, p = 0, 0
+    m, p, item = 0, 0, -1
     for level in range(K):
         ms[level] = m
         ps[level] = p
@@ -146,9 +146,8 @@ def levels(  # type: ignore[no-untyped-def]
             A[m, d] = 1.0
             b[m] = 0.0
             m += 1
-        for item in range(program.shape[0]):
-            if program[item, LEVEL] != level:
-                continue
+        while item + 1 < program.shape[0] and program[item + 1, LEVEL] == level:
+            item += 1
             code, start, one, two = program[item, CODE], program[item, START], program[item, ONE], program[item, TWO]
             z = numbers[start:]
             if code < FORCES:
@@ -161,7 +160,10 @@ def levels(  # type: ignore[no-untyped-def]
                     continue  # the foot is held
                 chain = everything
                 if code == COM:
-                    centre(z, constants, placed, M, h, com, com_JT, extra, v, J, found)
+                    centre(z, constants, placed, M, com, com_JT, extra, v, J, found)
+                    if constants[FREE] != 0.0:
+                        m = pushed_rows(m, z, constants, contacts, column, found, forces, d, hidden, A, b)
+                        continue
                 else:
                     F, chain = frames[one], chains[one]
                     point_jacobian(chain, JT, F[ORIGIN:SPEED], J)
@@ -181,7 +183,7 @@ def levels(  # type: ignore[no-untyped-def]
                                 vec[i] = aims[BIAS, c + i]
                                 vec[3 + i] = aims[WISH, c + i]
                             m = shared_rows(
-                                m, z, share, J, chain, found, Jc[c:], vec[:6].reshape(2, 3), Jo[0], everything, full,
+                                m, z, share, J, chain, found, Jc[c:], matrix(vec, 0, 2, 3), Jo[0], everything, full,
                                 lengths, d, hidden, A, b,
                             )  # fmt: skip
                 continue
@@ -277,8 +279,8 @@ def yielding_rows(m, level, K, contacts, column, aims, Jc, axes, moved, full, le
 
 
 @inner
-def centre(z, constants, placed, M, h, com, com_JT, extra, v, J, found):  # type: ignore[no-untyped-def]
-    """What is of the centre of mass; under a free root the equations of motion say it, by what the world exerts."""
+def centre(z, constants, placed, M, com, com_JT, extra, v, J, found):  # type: ignore[no-untyped-def]
+    """What is of the centre of mass; its velocity under a free root is the base's momentum, which M knows."""
     for i in range(3):
         found[ERROR, i] = z[19 + i] - com[i]
         found[VELOCITY, i] = extra[COM_SPEED + i]
@@ -290,11 +292,38 @@ def centre(z, constants, placed, M, h, com, com_JT, extra, v, J, found):  # type
         return
     share = 1.0 / constants[BODIES]
     for i in range(3):
-        x, y, w = share * placed[1, 0, i], share * placed[1, 1, i], share * placed[1, 2, i]
-        s = 0.0
+        J[0, i] = 0.0
         for j in range(v.shape[0]):
-            a = x * M[0, j] + y * M[1, j] + w * M[2, j]
-            J[i, j] = a
-            s += a * v[j]
-        found[VELOCITY, i] = s
-        found[DRIFT, i] = x * h[0] + y * h[1] + w * h[2] + constants[GRAVITY + i]
+            J[0, i] += share * M[i, j] * v[j]
+    for i in range(3):
+        found[VELOCITY, i] = placed[1, 0, i] * J[0, 0] + placed[1, 1, i] * J[0, 1] + placed[1, 2, i] * J[0, 2]
+        found[DRIFT, i] = constants[GRAVITY + i]
+
+
+@inner
+def pushed_rows(m, z, constants, contacts, column, found, forces, d, hidden, A, b):  # type: ignore[no-untyped-def]
+    """Rows of the centre of mass under a free root: forces and gravity are all that moves it."""
+    f = constants[MASS] / constants[BODIES]
+    for i in range(3):
+        if z[10 + i] == 0.0:
+            continue
+        row = A[m]
+        for j in range(d):
+            row[j] = 0.0
+        constant, length, square = 0.0, 0.0, 0.0
+        for k in range(contacts.shape[0]):
+            if column[k] >= 0:
+                source = forces[column[k] + i]
+                for j in range(d):
+                    row[j] += source[j]
+                constant += source[d]
+                length += 1.0
+        weight = z[1 + i]
+        for j in range(d):
+            row[j] *= weight * f
+            square += row[j] * row[j]
+        if hidden:
+            row[d] = hide(weight * f * length, square)
+        b[m] = weight * (desired(z, 3, found, i) - found[DRIFT, i] - f * constant)
+        m += 1
+    return m
