@@ -15,6 +15,7 @@ import quaddyn as qd
 from quaddyn.wbc import (
     ComTask,
     ForceTask,
+    FramePositionTask,
     JointBounds,
     TorqueLimits,
     TorqueRate,
@@ -226,3 +227,34 @@ def test_a_joint_without_end_next_to_the_world() -> None:
         one, other = (wbc.compute(s).acceleration for wbc in both)
         np.testing.assert_allclose(one, wanted, atol=1e-9 * np.abs(wanted).max())
         np.testing.assert_allclose(other, wanted, atol=1e-9 * np.abs(wanted).max())
+
+
+class Lift(FramePositionTask):
+    """A task of one's own, with a mistake."""
+
+    def __init__(self, robot: qd.Robot, mistake: str) -> None:
+        super().__init__(robot, robot.bodies[0].name, "lift", axes="z")
+        self.mistake = mistake
+
+    def jacobian(self, s: qd.State) -> np.ndarray:
+        J = super().jacobian(s).copy()
+        return J[:2] if self.mistake == "rows" else np.where(J == 0.0, np.nan, J) if self.mistake == "nan" else J
+
+    def drift(self, s: qd.State) -> np.ndarray:
+        return super().drift(s) + (np.inf if self.mistake == "inf" else 0.0)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_mistakes_of_own_elements_are_named(compiled: bool) -> None:
+    robot = qd.load("go2")
+    dyn = qd.Dynamics(robot)
+    for mistake, words in (("rows", "3 rows"), ("nan", "acceleration of its rows"), ("inf", "of its rows"), ("", "")):
+        wbc = WholeBodyController(robot, tasks=[Lift(robot, mistake)], compiled=compiled)
+        if not mistake:
+            assert wbc.compute(at_home(robot, dyn)).status.ok
+            continue
+        with pytest.raises(qd.ArgumentError, match=f"lift: .*{words}"):
+            wbc.compute(at_home(robot, dyn))
+    for options in ({"tasks": ComTask(robot)}, {"constraints": TorqueLimits(robot)}, {"damping": "much"}):
+        with pytest.raises(qd.ArgumentTypeError, match=f"{next(iter(options))}: expected"):
+            WholeBodyController(robot, **options)  # type: ignore[arg-type]

@@ -123,14 +123,16 @@ class WholeBodyController:
             raise ArgumentError(f"dt: expected a period in (0, 0.1] s, got {dt}")
         self.contacts: Mapping[str, ContactSettings] = {}
         self.friction, self.ramp = friction, ramp
-        if not 0.0 <= rank_tolerance < 1.0:
+        if not 0.0 <= number("rank_tolerance", rank_tolerance) < 1.0:
             raise ArgumentError(f"rank_tolerance: expected a share in [0, 1), got {rank_tolerance}")
-        if not 0.0 <= damping < np.inf:
+        if not 0.0 <= number("damping", damping) < np.inf:
             raise ArgumentError(f"damping: expected a number >= 0, got {damping}")
         solver = Solver(rank_tolerance=float(rank_tolerance), damping=float(damping), compiled=bool(compiled))
 
-        level_0 = default_constraints(robot, self.dt) if constraints is None else list(constraints)
-        rest = default_tasks(robot) if tasks is None else tasks
+        level_0: Sequence[Element] = default_constraints(robot, self._dt)
+        if constraints is not None:
+            level_0 = several("constraints", constraints, "constraints")
+        rest = default_tasks(robot) if tasks is None else several("tasks", tasks, "levels")
         below = [list(level) if isinstance(level, Sequence) else [level] for level in rest]
         self._levels = Levels(robot, [level_0, *below])
         # Any: what a name stands for is the caller's to know, who calls that kind's own `reference`.

@@ -88,7 +88,7 @@ class DenseTick:
         """Rows of elements that compiled code does not know."""
         nu, nv, nf, _ = self._sizes
         blocks = [np.zeros((0, 4 + nv + nf + nu))]
-        self.said = {element.name: element.rows(tick) for _, element in self._program.asked}
+        self.said = {element.name: self._parts.levels.ask(element, tick) for _, element in self._program.asked}
         for level, element in self._program.asked:
             blocks += [_encoded(rows, level, nv, nf, nu) for rows in self.said[element.name]]
         others = np.concatenate(blocks)

@@ -141,9 +141,17 @@ class Levels:
         columns = {contact.name: contact.columns for contact in tick.contacts}
         return elimination, problem, columns, {contact.name: contact.share for contact in tick.contacts}
 
+    def ask(self, element: Element, tick: Tick) -> list[Rows]:
+        """The rows of one element, checked unless it is one of the package's own kinds."""
+        rows = element.rows(tick)
+        if not type(element).__module__.startswith(__package__):
+            for part in rows:
+                part.check(element.name, tick.robot.nv, tick.nf, tick.robot.nu)
+        return rows
+
     def _rows(self, tick: Tick, said: Mapping[str, list[Rows]]) -> list[list[tuple[str, Rows]]]:
         levels = [
-            [(e.name, rows) for e in level for rows in (said[e.name] if e.name in said else e.rows(tick))]
+            [(e.name, rows) for e in level for rows in (said[e.name] if e.name in said else self.ask(e, tick))]
             for level in self.elements
         ]
         motion = self.contact_motion

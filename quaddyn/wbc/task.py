@@ -221,7 +221,11 @@ class Task(Block, ABC):
         used, names = self.rows_used, self.row_names
         if not len(used):
             return []
-        J, wanted = self.jacobian(s)[used], (self.desired(s) - self.drift(s))[used]
+        J, wanted = self.jacobian(s), self.desired(s) - self.drift(s)
+        if J.shape != (len(names), tick.robot.nv) or wanted.shape != (len(names),):
+            expected = f"{len(names)} rows, got a Jacobian of shape {J.shape} and accelerations of shape {wanted.shape}"
+            raise ArgumentError(f"{self.name}: expected {expected}")
+        J, wanted = J[used], wanted[used]
         chosen = tuple(names[i] for i in used)
         return [Rows(chosen, self.units[used[0]], wanted, wanted, acceleration=J, weights=self._weight[used])]
 

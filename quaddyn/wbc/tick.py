@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..dynamics import State
+from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .contacts import ContactFrame
@@ -42,6 +43,24 @@ class Rows:
     def size(self) -> int:
         """Number of rows."""
         return len(self.lower)
+
+    def check(self, owner: str, nv: int, nf: int, nu: int) -> None:
+        """That an element of somebody's own has made no mistake.
+
+        Raises:
+            ArgumentError: parts that do not fit each other or the robot, or a number that is none.
+        """
+        m = len(self.names)
+        parts = (("lower", self.lower, (m,)), ("upper", self.upper, (m,)), ("weights", self.weights, (m,)))
+        matrices = (("acceleration", self.acceleration, nv), ("force", self.force, nf), ("torque", self.torque, nu))
+        for what, part, shape in (*parts, *((what, part, (m, n)) for what, part, n in matrices)):
+            if part is None:
+                continue
+            if np.shape(part) != shape:
+                raise ArgumentError(f"{owner}: {what} of its rows: expected the shape {shape}, got {np.shape(part)}")
+            sound = part < np.inf if what == "lower" else part > -np.inf if what == "upper" else np.isfinite(part)
+            if not np.all(sound):
+                raise ArgumentError(f"{owner}: {what} of its rows: NaN or infinite, got {part}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,7 +18,7 @@ from ..contact import Contact
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..hierarchy import Level, SolverPool, solve
-from ..robot.arguments import number
+from ..robot.arguments import number, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .contacts import ContactSettings, place
@@ -90,9 +90,9 @@ class VelocityController:
         if not (0.0 < self.dt <= 0.1 and 0.0 <= self.gain * self.dt <= 1.0):
             raise ArgumentError(f"dt, gain: expected 0 < dt <= 0.1 s and 0 <= gain dt <= 1, got {dt} and {gain}")
         self.joint_limits = bool(joint_limits)
-        self.rank_tolerance, self.damping = float(rank_tolerance), float(damping)
+        self.rank_tolerance, self.damping = number("rank_tolerance", rank_tolerance), number("damping", damping)
         self._solve = SolverPool().solve if compiled else solve
-        wanted = _default(robot) if tasks is None else tasks
+        wanted = _default(robot) if tasks is None else several("tasks", tasks, "levels")
         self._levels = tuple(tuple(level) if isinstance(level, Sequence) else (level,) for level in wanted)
         by_name: dict[str, Task] = {}
         for task in (t for level in self._levels for t in level):
