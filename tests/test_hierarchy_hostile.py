@@ -78,3 +78,41 @@ def test_a_memory_of_another_problem_changes_nothing() -> None:
         cold = solve(levels)
         assert warm.verified and cold.verified
         np.testing.assert_allclose(warm.x, cold.x, atol=1e-8 * (1.0 + np.abs(cold.x).max()))
+
+
+@pytest.mark.parametrize("slope", [1e-6, 1e-8, 3e-9])
+def test_a_direction_that_little_is_left_of_is_not_lost(slope: float) -> None:
+    """Subtracted from one, 1e-16 leaves nothing: what a row has left must be summed, not subtracted."""
+    A, b = np.array([[1.0, 0.0, 0.0], [1.0, slope, 0.0]]), np.array([0.0, slope])
+    for answer in (solve([Level(A, b)]), SolverPool().solve([Level(A, b)])):
+        assert answer.levels[0].rank == 2
+        np.testing.assert_allclose(answer.x, [0.0, 1.0, 0.0], atol=1e-7)
+    limited = [Level(A, b, C=np.eye(3), lower=np.full(3, -0.5), upper=np.full(3, 0.5)), Level([[0.0, 0.0, 1.0]], [9.0])]
+    for x in both(limited):
+        np.testing.assert_allclose(x, [0.25 * slope, 0.5, 0.5], atol=1e-12)
+
+
+@pytest.mark.parametrize("flat", [1e-5, 1e-6])
+@pytest.mark.parametrize("told", [-1, 0, 1])
+def test_a_limit_that_is_pressed_on_from_within_is_let_go_however_little(flat: float, told: int) -> None:
+    """A slope of 1e-6 beside terms of 1e8 goes on for a long way, and whatever is below must not use it."""
+    box = Level(C=np.eye(3), lower=np.full(3, -600.0), upper=np.full(3, 600.0))
+    rows = Level([[300.0, 0.0, 0.0], [300.0, flat, 0.0]], [1.5e5, 1.5e5 + 2.0])
+    last = Level([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [0.0, 1e3])
+    levels = [box, rows, last]
+    best = (600.0 * flat - 2.0) ** 2 / 2.0
+    solver = HierarchySolver(3, [(0, 3), (2, 0), (2, 0)])
+    solver.load(levels)
+    solver.memory = np.array([[0, 0, 0], [0, told, 0], [0, told, 1], [0, told, 1]], dtype=np.int8)
+    warm = solver.solve()
+    for answer in (warm, SolverPool().solve(levels), solve(levels, warm=warm), solve(levels)):
+        assert answer.verified
+        assert answer.x[1] == pytest.approx(600.0) and answer.x[2] == pytest.approx(600.0)
+        assert answer.levels[1].residual @ answer.levels[1].residual == pytest.approx(best, rel=1e-9)
+
+
+def test_what_was_rounding_far_away_is_none_near_by() -> None:
+    """Nearly singular equalities alone lead very far, where 1e-4 is rounding; the answer is near, and it is not."""
+    limits = Level([[1.0, 0.0]], [1e-4], C=np.eye(2), lower=[-1.0, -1.0], upper=[0.0, 1.0])
+    for x in both([limits, Level([[0.0, 1e-7]], [1.0])]):
+        np.testing.assert_allclose(x, [5e-5, 1.0], atol=1e-12)

@@ -139,16 +139,20 @@ def everything(robot, hand):
     return level_0, [first, second, third, last]
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        {"kind": "surface", "half_size": (0.05, 0.03)},
-        {"kind": "surface", "half_size": (0.05, 0.03), "unilateral": False},
-        {"kind": "surface", "half_size": (0.05, 0.03), "force_only": True, "friction": 0.4},
-        {"kind": "surface", "half_size": (0.05, 0.03), "stiffness": 1e4, "damping": 10.0},
-    ],
+SURFACES = (
+    {},
+    {"unilateral": False},
+    {"force_only": True, "friction": 0.4},
+    {"stiffness": 1e4, "damping": 10.0},
 )
-def test_elements_and_contacts_of_every_kind_agree(kind, answered):
+
+#: Seeds by kind of surface: states of every sort, and some (beyond 13) where level 0 cannot be met and is nearly flat.
+SEEDS = [(k, seed) for k in range(4) for seed in (11, 12, 13)] + [(1, 14), (3, 14), (3, 7), (1, 37), (2, 26)]
+
+
+@pytest.mark.parametrize(("surface", "seed"), SEEDS)
+def test_elements_and_contacts_of_every_kind_agree(surface, seed, answered):
+    kind = {"kind": "surface", "half_size": (0.05, 0.03)} | SURFACES[surface]
     robot = qd.load("anymal_b_kinova")
     hand = "j2s6s200_end_effector"
     normal, offset = np.array([0.1, 0.2, 1.0]), np.array([0.01, -0.02, 0.03])
@@ -165,7 +169,7 @@ def test_elements_and_contacts_of_every_kind_agree(kind, answered):
         return wbc
 
     both = pair(make)
-    dyn, rng = qd.Dynamics(robot), np.random.default_rng(13)
+    dyn, rng = qd.Dynamics(robot), np.random.default_rng(seed)
     feet = robot.feet
     sets = [feet, (*feet, hand), (*feet[:3], hand), feet[:2], (feet[2], hand)]
     for k in range(25):

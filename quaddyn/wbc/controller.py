@@ -111,7 +111,7 @@ class WholeBodyController:
         constraints: Sequence[Element] | None = None,
         contacts: Iterable[Contact] = (),
         ramp: float = 0.05,
-        rank_tolerance: float = 1e-9,
+        rank_tolerance: float = 1e-10,
         damping: float = 0.0,
         compiled: bool = True,
         fast: bool = True,
