@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .jit import inner, outlined
-from .lanes import WIDTH, mirror, turn
+from .lanes import WIDTH, mirror, squares, turn
 
 EPS = 2.220446049250313e-16
 
@@ -46,12 +46,8 @@ def factor(R, m, c, d, lengths, tolerance, V, pivots, left):  # type: ignore[no-
     longest = 0.0
     for i in range(m):
         longest = max(longest, lengths[i])
-        now[i] = 0.0
     share = max(tolerance, 8.0 * EPS)
-    for j in range(c, d):
-        column = R[j]
-        for i in range(m):
-            now[i] += column[i] * column[i]
+    squares(now, R[c:], d - c, m)
     for i in range(m):
         before[i] = now[i]
         a = max(share * lengths[i], 16.0 * EPS * longest)
@@ -71,51 +67,39 @@ def factor(R, m, c, d, lengths, tolerance, V, pivots, left):  # type: ignore[no-
                 break
             # What was subtracted from down to nothing may hide a remainder of 1e-8: sum once more.
             summed = r
-            for i in range(m):
-                now[i] = 0.0
-            for j in range(k, d):
-                column = R[j]
-                for i in range(m):
-                    now[i] += column[i] * column[i]
+            squares(now, R[k:], d - k, m)
             for i in range(m):
                 before[i] = now[i]
             continue
+        v = V[k]
         total = 0.0
         for j in range(k, d):
-            total += R[j, best] * R[j, best]
+            a = R[j, best]
+            v[j] = a
+            total += a * a
         # The running remainder loses digits as it shrinks: take it anew before it decides anything.
-        if now[best] < 1e-6 * before[best]:
+        if most < 1e-6 * before[best] or not total > least[best]:
             before[best] = total
             now[best] = total
-            if not total > least[best]:
+            if not total > least[best] or total < 0.5 * most:
                 continue
-            if total < 0.5 * most:
-                continue
-        if not total > least[best]:
-            now[best] = total
-            before[best] = total
-            continue
         norm = np.sqrt(total)
-        head = R[k, best]
+        head = v[k]
         signed = norm if head >= 0.0 else -norm
         # |v|^2 = 2 norm (norm + |head|)
         scale = 1.0 / np.sqrt(2.0 * norm * (norm + abs(head)))
-        v = V[k]
+        v[k] = head + signed
         for j in range(k, d):
-            v[j] = R[j, best] * scale
-        v[k] = (head + signed) * scale
+            v[j] *= scale
         turn(R[k:], V[k, k:], d - k, m)
         column = R[k]
         for i in range(m):
-            now[i] = max(now[i] - column[i] * column[i], 0.0)
+            now[i] -= column[i] * column[i]
         R[k, best] = -signed
         for j in range(k + 1, d):
             R[j, best] = 0.0
-        now[best] = -1.0
+        now[best] = -1.0  # and it stays there: the row is zero from here on
         pivots[k] = best
-        # A pivot row is zero from here on: nothing is taken from its mark.
-        for j in range(c, k):
-            now[pivots[j]] = -1.0
         r += 1
     return r
 
