@@ -1,6 +1,6 @@
 """The whole hierarchy, compiled: equalities first, then level by level; see `active_set` for the words.
 
-Between the two stand the working sets of the problem before (`compiled_memory`), and a guess: which limits would be
+Between the two stand the working sets of the problem before (`compiled_recall`), and a guess: which limits would be
 active if the levels were one weighted sum (`compiled_guess`).  What they say is then verified exactly, level by level,
 or improved upon by the rounds of the active set.
 
@@ -12,8 +12,8 @@ from __future__ import annotations
 from .compiled_equalities import equalities, lie, take, within
 from .compiled_guess import touched
 from .compiled_levels import level, rest
-from .compiled_memory import remembered
-from .compiled_rows import length
+from .compiled_recall import remembered
+from .compiled_rows import gather, length
 from .compiled_work import (
     CLEN,
     ENDED,
@@ -89,9 +89,10 @@ def downwards(  # type: ignore[no-untyped-def]
         for k in range(start, K + 1):
             if rest(k, n, q, ps, working, lam, stats):
                 continue
+            gather(k, A, b, w, C, ms, ps, B, U, N)
             r = level(
                 k, q, found, k == first and k < K - 1, guessed, tolerance, damping if k < K else 0.0, heaviest, cap,
-                patience, A, b, w, C, ms, ps, told, x, working, lam, stats, B, U, N,
+                patience, ps, told, x, working, lam, stats, B, U, N,
             )  # fmt: skip
             if found and stats[ENDED] == 0.0:
                 break
@@ -114,11 +115,11 @@ def way_down(  # type: ignore[no-untyped-def]
     most = n
     for k in range(K):
         most = max(most, ms[k + 1] - ms[k] + ps[k + 1] - ps[k])
-    rows = _rows(n, most, P)
+    rows, matrices, vectors = _rows(n, most, P, K), MATRICES + K, VECTORS + 2 * K
     begin = ahead(F)
-    end = begin + MATRICES * (n + 2) * rows
-    B = F[begin:end].reshape(MATRICES, n + 2, rows)
-    U = F[end : end + VECTORS * rows].reshape(VECTORS, rows)
+    end = begin + matrices * (n + 2) * rows
+    B = F[begin:end].reshape(matrices, n + 2, rows)
+    U = F[end : end + vectors * rows].reshape(vectors, rows)
     N = Z[: INTEGERS * rows].reshape(INTEGERS, rows)
     stats[ENDED] = 1.0
     stats[PATH] = 0.0
@@ -147,7 +148,7 @@ def way_down(  # type: ignore[no-untyped-def]
         saved = F[F.shape[0] - stats.shape[0] :]
         if guessed and remembered(tolerance, A, b, w, C, ms, ps, told, x, working, lam, stats, saved, B, U, N):
             return
-        first = touched(reach, A, b, w, C, ms, ps, x, stats, B, U, N)
+        first = touched(reach, ps, x, stats, B, U, N)
     downwards(
         first, tolerance, damping, cap, guessed, A, b, w, C, ms, ps, told, x, working, lam, stats, B, U, N
     )  # fmt: skip

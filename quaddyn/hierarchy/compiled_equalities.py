@@ -11,17 +11,18 @@ from .compiled_factor import factor, least_squares, reflect
 from .compiled_rows import combine, gather, project
 from .compiled_work import (
     CLEN,
+    COUNT,
     CT,
     EQUAL,
     FLOOR,
     GG,
+    GIVEN,
     HI,
     KEPT,
     LEFT,
     LENGTH,
     LO,
     LOWER,
-    MLEN,
     MM,
     ORDER,
     PIVOTS,
@@ -30,7 +31,6 @@ from .compiled_work import (
     RANKS,
     RHS,
     RR,
-    TARGET,
     TT,
     UPPER,
     VV,
@@ -79,11 +79,11 @@ def lie(C, B, U):  # type: ignore[no-untyped-def]
 
 
 @inner
-def damp(r, m, q, n, damping, x, B, U):  # type: ignore[no-untyped-def]
+def damp(r, m, q, n, damping, x, mlen, B, U):  # type: ignore[no-untyped-def]
     """Rows that pull r directions of the freedom to ``x = 0``, below m others."""
     Q, R, length, rhs = B[QQ], B[RR], U[LENGTH], U[RHS]
     for i in range(m):
-        length[i] = U[MLEN, i]
+        length[i] = mlen[i]
     for i in range(r):
         for j in range(r):
             R[j, m + i] = 0.0
@@ -125,8 +125,8 @@ def decided(R, m, d, tolerance, mlen, rhs, y, T, pivots, order, w):  # type: ign
 def equalities(tolerance, damping, A, b, w, C, ms, ps, x, stats, B, U, N):  # type: ignore[no-untyped-def]
     """Solve by equalities alone: ranks and kkt of every level in `stats`, the basis in QQ, level after level."""
     n, K = x.shape[0], ms.shape[0] - 1
-    Q, V, M, R, T = B[QQ], B[VV], B[MM], B[RR], B[TT]
-    left, target, mlen, rhs, y = U[LEFT : LEFT + 3], U[TARGET], U[MLEN], U[RHS], U[YY]
+    Q, V, R, T = B[QQ], B[VV], B[RR], B[TT]
+    left, rhs, y = U[LEFT : LEFT + 3], U[RHS], U[YY]
     pivots, order = N[PIVOTS], N[ORDER]
     res = left[0]
     for i in range(n):
@@ -135,6 +135,8 @@ def equalities(tolerance, damping, A, b, w, C, ms, ps, x, stats, B, U, N):  # ty
             Q[i, j] = 0.0
         Q[i, i] = 1.0
     q = 0
+    for k in range(K + 1):
+        N[COUNT, k] = -1
     for k in range(K):
         d = n - q
         stats[RANKS + k] = 0.0
@@ -144,6 +146,7 @@ def equalities(tolerance, damping, A, b, w, C, ms, ps, x, stats, B, U, N):  # ty
         m = gather(k, A, b, w, C, ms, ps, B, U, N)
         if m == 0:
             continue
+        M, target, mlen = B[MM + k], U[GIVEN + 2 * k], U[GIVEN + 2 * k + 1]
         project(M, m, n, Q, q, R)
         combine(M, m, n, x, 1.0, target, rhs)
         r, rows = d, m
@@ -154,7 +157,7 @@ def equalities(tolerance, damping, A, b, w, C, ms, ps, x, stats, B, U, N):  # ty
             if damping == 0.0:
                 least_squares(R, m, 0, r, pivots, mlen, rhs, y, T, order)
             else:
-                damp(r, m, q, n, damping, x, B, U)
+                damp(r, m, q, n, damping, x, mlen, B, U)
                 rows = m + r
                 least_squares(R, rows, 0, r, pivots, U[LENGTH], rhs, y, T, order)
         for j in range(r):

@@ -8,10 +8,11 @@ Importing this module imports numba.
 from __future__ import annotations
 
 from .compiled_nearest import nearest, triangle
-from .compiled_rows import gather, values
+from .compiled_rows import values
 from .compiled_work import (
     ALONG,
     CLEN,
+    COUNT,
     CT,
     CZ,
     END,
@@ -24,7 +25,6 @@ from .compiled_work import (
     LIMIT,
     MM,
     MZ,
-    PROBLEM,
     QQ,
     RANKS,
     ROLE,
@@ -44,13 +44,12 @@ FAINT = 1e-3
 DECIDED = 1e-10
 
 
-@outlined(f"b1(i8, i8, i8, f8, {PROBLEM}, {WORK})")
-def weighted(k, q, r, weight, A, b, w, C, ms, ps, B, U, N):  # type: ignore[no-untyped-def]
+@outlined(f"b1(i8, i8, i8, i8, f8, {WORK})")
+def weighted(k, q, r, n, weight, B, U, N):  # type: ignore[no-untyped-def]
     """Level k's r rows of W, the first in row q; False if it has lost its rank."""
-    Q, Mz, n = B[QQ], B[MZ], A.shape[1]
-    m = gather(k, A, b, w, C, ms, ps, B, U, N)
+    Q, Mz, m = B[QQ], B[MZ], N[COUNT, k]
     for j in range(q + r):
-        total(Mz[j], Q[j], B[MM], n, m)
+        total(Mz[j], Q[j], B[MM + k], n, m)
     return triangle(Mz, m, q, q + r, weight, B[WW], U[LEFT])
 
 
@@ -108,16 +107,16 @@ def unweighted(first, K, n, q, stats, B, U, x):  # type: ignore[no-untyped-def]
             x[i] += a * basis[i]
 
 
-@outlined(f"i8(f8, {PROBLEM}, f8[::1], f8[::1], {WORK})")
-def touched(reach, A, b, w, C, ms, ps, x, stats, B, U, N):  # type: ignore[no-untyped-def]
+@outlined(f"i8(f8, i8[::1], f8[::1], f8[::1], {WORK})")
+def touched(reach, ps, x, stats, B, U, N):  # type: ignore[no-untyped-def]
     """The first level that limits touch, with x moved to the guess's point, sets in HOLD, multipliers in MU; or -1.
 
     All limits of that level and of those above it are kept by the point.  The sum of squares of the levels is
     ``|W (y - y0)|^2`` in the coordinates y of the basis, W triangular level by level: what a level more adds stands
     before what is there.
     """
-    n, K, P = x.shape[0], ms.shape[0] - 1, C.shape[0]
-    role, equal = N[ROLE], N[EQUAL]
+    n, K = x.shape[0], ps.shape[0] - 1
+    P, role, equal = ps[K], N[ROLE], N[EQUAL]
     q = n - int(stats[RANKS + K])
     end = q
     weight = 1.0
@@ -135,7 +134,7 @@ def touched(reach, A, b, w, C, ms, ps, x, stats, B, U, N):  # type: ignore[no-un
             continue
         q -= r
         weight /= FAINT
-        if not weighted(first, q, r, weight, A, b, w, C, ms, ps, B, U, N):
+        if not weighted(first, q, r, n, weight, B, U, N):
             return -1
         normals(q, r, end, n, P, B, U, N)
         for i in range(P):

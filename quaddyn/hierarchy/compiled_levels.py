@@ -9,16 +9,18 @@ import numpy as np
 
 from .compiled_leave import arrive
 from .compiled_level import rounds, trial
-from .compiled_rows import combine, gather, length, project, values
+from .compiled_rows import combine, length, project, values
 from .compiled_work import (
     CE,
     CLEN,
+    COUNT,
     CT,
     CZ,
     END,
     ENDED,
     EQUAL,
     FIXED,
+    GIVEN,
     HE,
     HI,
     HOLD,
@@ -34,7 +36,6 @@ from .compiled_work import (
     ONES,
     OWN,
     PATH,
-    PROBLEM,
     QQ,
     R0,
     RANKS,
@@ -54,22 +55,33 @@ SPREAD = 1e3
 HEAVY = 1e-4
 
 
-@outlined(f"i8(i8, i8, f8, f8, {PROBLEM}, f8[::1], {WORK})")
-def enter(k, q, damping, reach, A, b, w, C, ms, ps, x, B, U, N):  # type: ignore[no-untyped-def]
-    """Level k as seen from x in the freedom from q on: MZ, R0, CZ, Y0 and ROLE, z = 0; the number of its rows."""
-    n, K, P = x.shape[0], ms.shape[0] - 1, C.shape[0]
-    M, target, mlen, role, equal = B[MM], U[TARGET], U[MLEN], N[ROLE], N[EQUAL]
-    m = gather(k, A, b, w, C, ms, ps, B, U, N)
-    if damping > 0.0:
-        for i in range(n):
-            for j in range(n):
-                M[j, m + i] = 0.0
-            M[i, m + i] = damping
-            target[m + i] = 0.0
-            mlen[m + i] = damping
-        m += n
-    project(M, m, n, B[QQ], q, B[MZ])
-    combine(M, m, n, x, -1.0, target, U[R0])
+@inner
+def face(k, q, damping, x, B, U, N):  # type: ignore[no-untyped-def]
+    """The objective of level k as seen from x in the freedom from q on: MZ, R0, TARGET and MLEN; how many rows."""
+    n, m = x.shape[0], N[COUNT, k]
+    Q, Mz, target, mlen, r0 = B[QQ], B[MZ], U[TARGET], U[MLEN], U[R0]
+    for i in range(m):
+        target[i] = U[GIVEN + 2 * k, i]
+        mlen[i] = U[GIVEN + 2 * k + 1, i]
+    project(B[MM + k], m, n, Q, q, Mz)
+    combine(B[MM + k], m, n, x, -1.0, target, r0)
+    if not damping > 0.0:
+        return m
+    for i in range(n):
+        for j in range(n - q):
+            Mz[j, m + i] = damping * Q[q + j, i]
+        target[m + i] = 0.0
+        mlen[m + i] = damping
+        r0[m + i] = damping * x[i]
+    return m + n
+
+
+@outlined(f"i8(i8, i8, f8, i8[::1], f8[::1], {WORK})")
+def enter(k, q, damping, ps, x, B, U, N):  # type: ignore[no-untyped-def]
+    """Level k as seen from x in the freedom from q on: `face`, CZ, Y0 and ROLE, z = 0; the number of its rows."""
+    n, K = x.shape[0], ps.shape[0] - 1
+    P, role, equal = ps[K], N[ROLE], N[EQUAL]
+    m = face(k, q, damping, x, B, U, N)
     if k < K:
         for i in range(ps[k], ps[k + 1]):
             role[i] = FIXED if equal[i] else OWN
@@ -156,11 +168,11 @@ def uneven(m, P, U, N):  # type: ignore[no-untyped-def]
 
 
 @outlined(
-    f"i8(i8, i8, b1, b1, b1, f8, f8, f8, i8, i8, {PROBLEM}, i1[:,::1], f8[::1], i1[:,::1], f8[:,::1], f8[::1], {WORK})"
+    f"i8(i8, i8, b1, b1, b1, f8, f8, f8, i8, i8, i8[::1], i1[:,::1], f8[::1], i1[:,::1], f8[:,::1], f8[::1], {WORK})"
 )
 def level(  # type: ignore[no-untyped-def]
-    k, q, found, foremost, guessed, tolerance, damping, heaviest, cap, patience, A, b, w, C, ms, ps, told, x, working,
-    lam, stats, B, U, N,
+    k, q, found, foremost, guessed, tolerance, damping, heaviest, cap, patience, ps, told, x, working, lam,
+    stats, B, U, N,
 ):  # fmt: skip
     """Level k solved from x in the freedom from q on: the rank that it takes.
 
@@ -175,12 +187,7 @@ def level(  # type: ignore[no-untyped-def]
         heaviest: largest multiplier of the guess.
         cap: rounds at most.
         patience: rounds at most before a guess is given up.
-        A: as `descend` says, and so b, w, C, ms and ps.
-        b: see there.
-        w: see there.
-        C: see there.
-        ms: see there.
-        ps: see there.
+        ps: where the levels' inequalities begin and end.
         told: working sets to try.
         x: (n,) where it starts and ends.
         working: takes the working set.
@@ -190,13 +197,13 @@ def level(  # type: ignore[no-untyped-def]
         U: vectors.
         N: integers.
     """
-    n, P = x.shape[0], C.shape[0]
+    n, P = x.shape[0], ps[-1]
     role, hold = N[ROLE], N[HOLD]
     sides, multipliers = working[k], lam[k]
     d = n - q
     reach = stats[REACH]
     size = max(reach, length(x))
-    m = enter(k, q, damping, reach, A, b, w, C, ms, ps, x, B, U, N)
+    m = enter(k, q, damping, ps, x, B, U, N)
     done = False
     even = False
     decided = 0
@@ -226,9 +233,7 @@ def level(  # type: ignore[no-untyped-def]
                 for i in range(P):
                     multipliers[i] = 0.0
             else:
-                gather(k, A, b, w, C, ms, ps, B, U, N)
-                project(B[MM], m, n, B[QQ], q, B[MZ])
-                combine(B[MM], m, n, x, -1.0, U[TARGET], U[R0])
+                face(k, q, 0.0, x, B, U, N)
     if not done:
         done, count, decided = rounds(d, m, P, tolerance, size, patience, CZ, Y0, sides, multipliers, B, U, N)
         stats[ITERATIONS] += count

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled_work import EQUAL, LO, MLEN, MM, PROBLEM, TARGET, WORK
+from .compiled_work import COUNT, EQUAL, GIVEN, LO, MM, PROBLEM, WORK
 from .jit import inner, outlined
 from .lanes import blend, total
 
 
 @outlined(f"i8(i8, {PROBLEM}, {WORK})")
 def gather(k, A, b, w, C, ms, ps, B, U, N):  # type: ignore[no-untyped-def]
-    """The objective's rows of level k, those of length 0 left out, in MM, TARGET and MLEN; how many."""
-    M, target, mlen, lo, equal = B[MM], U[TARGET], U[MLEN], U[LO], N[EQUAL]
+    """The objective's rows of level k, those of length 0 left out, in MM + k and GIVEN + 2 k; how many."""
+    M, target, mlen, lo, equal, count = B[MM + k], U[GIVEN + 2 * k], U[GIVEN + 2 * k + 1], U[LO], N[EQUAL], N[COUNT]
     n, K = A.shape[1], ms.shape[0] - 1
+    if count[k] >= 0:
+        return count[k]
     m = 0
     if k == K:  # the shortest x
         for i in range(n):
@@ -22,6 +24,7 @@ def gather(k, A, b, w, C, ms, ps, B, U, N):  # type: ignore[no-untyped-def]
             M[i, i] = 1.0
             target[i] = 0.0
             mlen[i] = 1.0
+        count[k] = n
         return n
     for i in range(ms[k], ms[k + 1]):
         root = np.sqrt(w[i])
@@ -46,6 +49,7 @@ def gather(k, A, b, w, C, ms, ps, B, U, N):  # type: ignore[no-untyped-def]
                 target[m] = lo[i]
                 mlen[m] = np.sqrt(s)
                 m += 1
+    count[k] = m
     return m
 
 

@@ -6,10 +6,10 @@ transposed, ``R[j, i]`` being column j of row i: the rows lie side by side, and 
 
 from __future__ import annotations
 
-# Matrices: basis of the freedom, reflectors, a level's rows and the same in the basis, rows being factored, work of
-# least squares; inequalities, held ones, all in the basis and of equal length; of the guess: its normals, their
-# triangle, the levels' triangles.
-QQ, VV, MM, MZ, RR, TT, CT, HH, CZ, CE, JJ, RG, WW = range(13)
+# Matrices: basis of the freedom, reflectors, a level's rows in the basis, rows being factored, work of least squares;
+# inequalities, held ones, all in the basis and of equal length; of the guess: its normals, their triangle, the levels'
+# triangles; the rows of level k as they were given, at MM + k.
+QQ, VV, MZ, RR, TT, CT, HH, CZ, CE, JJ, RG, WW, MM = range(13)
 MATRICES = 13
 
 # Vectors: work of `factor` (3), and one more; of a level's rows: wanted value, length, value at the start; of the rows
@@ -26,13 +26,15 @@ YY, GG, ZZ, ZN, PLAIN, MU, ALONG, TWO = 22, 23, 24, 25, 26, 27, 28, 29
 LOWER, UPPER = 31, 32
 # By how much multipliers have the wrong sign.
 WRONG = 33
-VECTORS = 34
+# Of the rows of level k as they were given: wanted values, and beside them lengths, at GIVEN + 2 k.
+GIVEN = 34
+VECTORS = 36
 
 # Integers: pivots and order of rows; what an inequality is to a level, whether it is an equality; indices of the rows
 # being factored and of the guess's active ones; working set of the guess; how often a level has let a row go for a
-# multiplier of nearly the right sign.
-PIVOTS, ORDER, ROLE, EQUAL, INDEX, ACTIVE, HOLD, LOOKED = range(8)
-INTEGERS = 8
+# multiplier of nearly the right sign; how many rows of each level there are, -1 where none has been looked at.
+PIVOTS, ORDER, ROLE, EQUAL, INDEX, ACTIVE, HOLD, LOOKED, COUNT = range(9)
+INTEGERS = 9
 
 # What an inequality is to the level being solved.
 LATER, LIMIT, OWN, FIXED = 0, 1, 2, 3
@@ -53,16 +55,17 @@ WORK = "f8[:,:,::1], f8[:,::1], i8[:,::1]"
 PROBLEM = "f8[:,::1], f8[::1], f8[::1], f8[:,::1], i8[::1], i8[::1]"
 
 
-def most_rows(n: int, m: int, P: int) -> int:
-    """Numbers of a vector, for n unknowns, levels of at most m rows of any kind, P inequalities."""
-    return 8 * ((max(m, n) + n + P + 7) // 8)
+def most_rows(n: int, m: int, P: int, K: int) -> int:
+    """Numbers of a vector, for n unknowns, K levels of at most m rows of any kind, P inequalities."""
+    return 8 * ((max(max(m, n) + n + P, K + 1) + 7) // 8)
 
 
 def float_work(n: int, m: int, P: int, K: int) -> int:
     """How many floats `descend` wants as work, for K levels."""
-    return 8 + (MATRICES * (n + 2) + VECTORS) * most_rows(n, m, P) + n + (K + 1) * P + RANKS + 2 * K + 2
+    vectors = (MATRICES + K) * (n + 2) + VECTORS + 2 * K
+    return 8 + vectors * most_rows(n, m, P, K) + n + (K + 1) * P + RANKS + 2 * K + 2
 
 
 def int_work(n: int, m: int, P: int, K: int) -> int:
     """How many integers `descend` wants as work."""
-    return INTEGERS * most_rows(n, m, P) + (K + 1) * P
+    return INTEGERS * most_rows(n, m, P, K) + (K + 1) * P

@@ -8,7 +8,7 @@ from __future__ import annotations
 from .compiled_leave import arrive
 from .compiled_level import trial
 from .compiled_levels import enter, propose, rest
-from .compiled_rows import length, values
+from .compiled_rows import gather, length, values
 from .compiled_work import (
     CLEN,
     CT,
@@ -116,7 +116,8 @@ def remembered(tolerance, A, b, w, C, ms, ps, told, x, working, lam, stats, save
             else:
                 role[i] = LIMIT if sides[i] != 0 else LATER
         size = max(reach, length(x))
-        m = enter(k, q, 0.0, reach, A, b, w, C, ms, ps, x, B, U, N)
+        gather(k, A, b, w, C, ms, ps, B, U, N)
+        m = enter(k, q, 0.0, ps, x, B, U, N)
         propose(P, sides, -1.0, working[k], U, N)
         good, decided = trial(n - q, m, P, tolerance, size, working[k], lam[k], B, U, N)
         if not good:
