@@ -151,7 +151,7 @@ class NormalForce(Constraint):
     """Normal forces of unilateral contacts between their bounds, `ContactSettings.limit`.
 
     While a contact is made or broken the least force counts in proportion to its share, and the largest is its cap: see
-    `quaddyn.wbc.contacts.Switch`.
+    `quaddyn.wbc.switching.Switch`.
 
     Args:
         name: by which the controller knows it.

@@ -187,62 +187,6 @@ class ContactSettings:
         return f"ContactSettings({self.name!r}, {self.role}, {self._contact.kind})"
 
 
-class Switch:
-    """How much of a contact there is: 0 apart, 1 made, in between while it is made or broken.
-
-    Making, the normal force may not exceed ``F s / (1 - s)``, which grows from 0 without bound as the share s goes from
-    0 to 1; breaking, ``f s``, with f the force at the moment of release.  F is the weight over the number of contacts.
-    A change of mind half-way starts at the bound it finds, with what is left of the way for s.
-    """
-
-    __slots__ = ("cap", "making", "offset", "share", "start", "unit")
-
-    def __init__(self) -> None:
-        self.share, self.making = 0.0, False
-        self.cap, self.offset, self.start, self.unit = 0.0, 0.0, 0.0, 0.0
-
-    def advance(self, wanted: bool, step: float, load: float, force: float) -> None:
-        """One tick on.
-
-        Args:
-            wanted: whether the contact is to be.
-            step: change of the share per tick; 1 or more switches at once.
-            load: F [N].
-            force: normal force of the tick before [N].
-        """
-        if wanted != self.making:
-            self.making = wanted
-            self.start = self.share
-            self.offset = min(self.cap, max(force, 0.0)) if not wanted else self.cap
-            self.unit = load
-        if wanted:
-            # a share within rounding of 1 is 1: the last step of a ramp must not be a spurious tick
-            self.share = 1.0 if self.share + step > 1.0 - 1e-9 else self.share + step
-            if self.share < 1.0:
-                progress = (self.share - self.start) / (1.0 - self.start)
-                self.cap = self.offset + self.unit * progress / (1.0 - progress)
-            else:
-                self.cap = np.inf
-        elif self.share > 0.0:
-            self.share = 0.0 if self.share - step < 1e-9 else self.share - step
-            self.cap = self.offset * self.share / self.start
-
-    def set(self, wanted: bool) -> None:
-        """Made or apart at once."""
-        self.making, self.share = wanted, float(wanted)
-        self.cap, self.offset, self.start, self.unit = (np.inf if wanted else 0.0), 0.0, 0.0, 0.0
-
-    @property
-    def numbers(self) -> tuple[float, ...]:
-        """Its whole state, for a file."""
-        return (self.share, float(self.making), self.cap, self.offset, self.start, self.unit)
-
-    @numbers.setter
-    def numbers(self, value: tuple[float, ...]) -> None:
-        self.share, making, self.cap, self.offset, self.start, self.unit = map(float, value)
-        self.making = bool(making)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ContactFrame:
     """A contact at one instant.

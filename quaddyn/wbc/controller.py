@@ -30,17 +30,18 @@ from ..urdf.tree import Array
 from .command import Command
 from .commands import CompiledCommand, DenseCommand, decide
 from .constraints import ContactMotion, FrictionPyramid, NormalForce, TorqueLimits
-from .contacts import Changes, ContactSettings, Switch
+from .contacts import Changes, ContactSettings
 from .dense import DenseTick
 from .fast import FastTick
 from .forces import ForceTask
 from .joint_bounds import JointBounds
 from .levels import Element, Levels
 from .motion import ComTask, FootTask, FrameOrientationTask, PostureTask
-from .named import Named, known_names
+from .named import Named
 from .parts import Parts, Told
 from .scales import scales
 from .solving import Solver
+from .switching import Switchboard
 from .tick import Tick
 from .tick_file import TickRecord, recorded, save
 
@@ -152,8 +153,9 @@ class WholeBodyController:
         self.contacts = Named("contact", known)
         for task in self._levels.force_tasks:
             task.meet(known)
-        self._switches = {name: Switch() for name in known}
-        self._parts = Parts(robot, self._levels, self.contacts, self._switches, scales(robot), self.dt, solver)
+        default = () if robot.root == "fixed" else robot.feet
+        self._board = Switchboard(known, self._levels.foot_tasks, default, self._changes)
+        self._parts = Parts(robot, self._levels, self.contacts, self._board.switches, scales(robot), self.dt, solver)
         self._fast: FastTick | None = None
         self._fast_wanted = bool(compiled and fast) and damping == 0.0
         self._matrices: DenseTick | None = None
@@ -202,11 +204,8 @@ class WholeBodyController:
         self._start()
 
     def _start(self) -> None:
-        for switch in self._switches.values():
-            switch.set(False)
-        self._changes.shares += 1
-        self._ticks, self._settled = 0, False
-        self._asked: tuple[str, ...] | None = None
+        self._board.start()
+        self._ticks = 0
         self._tau: Array | None = None
         self._command: Command | None = None
         self._record: TickRecord | None = None
@@ -252,7 +251,7 @@ class WholeBodyController:
     @property
     def shares(self) -> Mapping[str, float]:
         """How much of each contact there is: 0 apart, 1 made."""
-        return {name: switch.share for name, switch in self._switches.items()}
+        return {name: switch.share for name, switch in self._board.switches.items()}
 
     # -- one tick --------------------------------------------------------------------------------------------
     def compute(self, state: State, contacts: Iterable[str] | None = None) -> Command:
@@ -280,7 +279,8 @@ class WholeBodyController:
         q, v = state.coordinates()
         if self._levels.lost:
             self._levels.check()
-        if not (self._settled and (contacts is self._asked or (type(contacts) is tuple and contacts == self._asked))):
+        board = self._board
+        if not (board.settled and (contacts is board.asked or (type(contacts) is tuple and contacts == board.asked))):
             self._switch(contacts)
         if self._fast_wanted:
             self._make_fast()
@@ -328,48 +328,14 @@ class WholeBodyController:
 
     def _switch(self, contacts: Iterable[str] | None) -> None:
         """Contacts on their way to those that are to be."""
-        wanted = self._wanted(contacts)
-        self._changes.shares += 1
-        self._asked = contacts if isinstance(contacts, tuple) or contacts is None else tuple(wanted)
-        if self._ticks == 0 or self._ramp == 0.0:
-            self._settled = True
-            for name, switch in self._switches.items():
-                if switch.share != (name in wanted):
-                    switch.set(name in wanted)
-                    if self._ticks and switch.share:
-                        self._taken(name)
-        else:
-            self._settled = self._advance(wanted)
-
-    def _wanted(self, contacts: Iterable[str] | None) -> frozenset[str]:
-        if contacts is None:
-            return frozenset() if self.robot.root == "fixed" else frozenset(self.robot.feet)
-        return frozenset(known_names(contacts, self._switches))
-
-    def _advance(self, wanted: frozenset[str]) -> bool:
-        """Shares of the contacts one tick on; whether all have arrived."""
-        load = self._parts.scales.mass * self._parts.scales.gravity / max(1, len(wanted))
-        step = self._dt / self._ramp
-        arrived = True
-        for name, switch in self._switches.items():
-            was = switch.share
-            force = None if self._command is None else self._command.forces.get(name)
-            pressing = 0.0 if force is None else float(force[:3] @ self.contacts[name].normal)
-            switch.advance(name in wanted, step, load, pressing)
-            if was < 1.0 <= switch.share:
-                self._taken(name)
-            arrived &= switch.share == (name in wanted)
-        return arrived
-
-    def _taken(self, name: str) -> None:
-        """The contact holds the foot: what its task wanted is over."""
-        task = self._levels.foot_tasks.get(self.contacts[name].frame)
-        if task is not None and self.contacts[name].held:
-            task.forget()
+        step = self._dt / self._ramp if self._ramp > 0.0 else np.inf
+        forces = None if step == np.inf or self._command is None else self._command.forces
+        scale = self._parts.scales
+        self._board.ask(contacts, step=step, weight=scale.mass * scale.gravity, forces=forces)
 
     def _hold(self, state: State) -> None:
         """Tasks that were given nothing hold what they find."""
-        self._levels.hold(state, {self.contacts[n].frame for n, s in self._switches.items() if s.share >= 1.0})
+        self._levels.hold(state, self._board.made)
 
     def _tick(self, state: State) -> Tick:
         return self._parts.tick(state, self._tau)

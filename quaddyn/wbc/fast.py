@@ -58,7 +58,6 @@ class FastTick:
         robot, levels, self._changes = parts.robot, parts.levels, changes
         self._feet, self._numbers = robot.feet, levels.numbers
         self._settings = tuple(parts.settings[foot] for foot in self._feet)
-        self._switches = tuple(parts.switches[foot] for foot in self._feet)
         flat = [(k, element) for k, level in enumerate(levels.elements) for element in level]
         self._faces = next((e.faces for _, e in flat if isinstance(e, FrictionPyramid)), 0)
 
@@ -90,7 +89,12 @@ class FastTick:
         self._constants[core.OFFSET : core.CONTACTS] = np.concatenate([np.ravel(part) for part in side_by_side])
         self._before = self._constants[core.BEFORE : core.HAS_BEFORE]
         self._rated = any(isinstance(e, TorqueRate) for _, e in flat)
-        self._shared = frozenset(e.frame for _, e in flat if isinstance(e, FootTask))
+        #: Per foot its numbers, its switch, and whether a task guides it while its contact comes or goes.
+        shared = {e.frame for _, e in flat if isinstance(e, FootTask)}
+        self._each = [
+            (row, parts.switches[foot], settings.frame in shared)
+            for row, foot, settings in zip(self._contacts, self._feet, self._settings, strict=True)
+        ]
 
         n, K = 24, len(levels.elements) + 1
         rows = 24 + 12 * len(flat)
@@ -103,7 +107,7 @@ class FastTick:
         self._ints = np.zeros(2 * K + 10 + int_work(n, rows + P + 2 * n, P, K), dtype=np.int64)
         self._seen = self._taken = -1
         self._usable = self._known = False
-        self._pattern: tuple[int, ...] = ()
+        self._pattern: list[int] = []
         self.contacts: tuple[Any, ...] = ()
         self.shares: tuple[tuple[float, float], ...] = ()
         self._guessed = self._good = False
@@ -136,18 +140,16 @@ class FastTick:
             self.contacts = tuple([self._take(i, settings) for i, settings in enumerate(self._settings)])
         if not self._known:
             return False
-        self.shares = tuple([(switch.share, switch.cap) for switch in self._switches])
-        for row, (share, cap) in zip(self._contacts, self.shares, strict=True):
-            row[0], row[1] = share, cap
-        pattern = tuple([(share > 0.0) + (share >= 1.0) for share, _ in self.shares])
+        shares, pattern, usable = [], [], True
+        for row, switch, shared in self._each:
+            row[0], row[1] = share, cap = switch.share, switch.cap
+            shares.append((share, cap))
+            pattern.append((share > 0.0) + (share >= 1.0))
+            usable &= shared or not 0.0 < share < 1.0
+        self.shares = tuple(shares)
         if pattern != self._pattern:
             self._pattern, self._good = pattern, False
-        return all(
-            [
-                much != 1 or settings.frame in self._shared
-                for much, settings in zip(pattern, self._settings, strict=True)
-            ]
-        )
+        return usable
 
     def _take(self, i: int, settings: ContactSettings) -> tuple[Any, float, float]:
         """A contact's numbers, if it is of the kind that this path knows."""

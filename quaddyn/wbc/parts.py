@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 from ..dynamics import Dynamics, State
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .contacts import ContactFrame, ContactSettings, Switch, place
+from .contacts import ContactFrame, ContactSettings, place
 from .levels import NOTHING, Levels, Plain, Wishes
 from .scales import Scales
 from .solving import Solver
+from .switching import Switch
 from .tick import Rows, Tick
 
 
