@@ -84,3 +84,57 @@ def test_without_a_place_for_a_cache_a_tick_is_computed(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert len(done.stderr.splitlines()) <= 1 and "compiling" in done.stderr
     assert not list(copy.rglob("*.nb[ic]"))
+
+
+PARTS_OF = """
+from quaddyn.hierarchy.jit import inner, outlined
+
+@inner
+def twice(x):
+    return 2.0 * x
+
+@outlined("f8(f8)")
+def more(x):
+    return twice(x) + 1.0
+"""
+
+WHOLE = """
+from quaddyn.hierarchy.jit import entry, outlined
+
+from .parts import more, twice
+from .slots import FIRST
+
+@outlined("f8(f8)")
+def most(x):
+    return more(x) + twice(FIRST)
+
+@entry
+def f(x):
+    return most(x)
+"""
+
+
+def test_what_is_cached_counts_as_long_as_all_that_it_calls_is_the_same(tmp_path: Path) -> None:
+    """What a function calls may change, and where that is: it reaches the function, whose own file stays the same."""
+    package = tmp_path / "package"
+    package.mkdir()
+    files = {"__init__": "", "slots": "FIRST = 1.0\n", "parts": PARTS_OF, "whole": WHOLE}
+    command = [sys.executable, "-c", "from package.whole import f; print(f(1.0), sum(f.stats.cache_hits.values()))"]
+    paths = os.pathsep.join((str(tmp_path), str(Path(quaddyn.__file__).parents[1])))
+    env = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    env.pop("NUMBA_CACHE_DIR", None)
+
+    def answer(**changed: str) -> str:
+        for name, text in (files | changed).items():
+            file = package / f"{name}.py"
+            if not file.exists() or file.read_text() != text:
+                file.write_text(text)
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120.0, check=False)
+        return done.stdout.strip() or done.stderr
+
+    assert answer() == "5.0 0"
+    assert answer() == "5.0 1"  # out of the cache
+    assert answer(slots="FIRST = 2.0\n") == "7.0 0"
+    moved = PARTS_OF.replace("2.0 * x", "4.0 * x")
+    assert answer(other=moved, parts="from .other import more, twice\n") == "9.0 0"
+    assert answer() == "5.0 0"

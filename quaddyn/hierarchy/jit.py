@@ -1,19 +1,25 @@
 """Compiling: `jit` for what Python calls, `inner` for parts of it, `outlined` for parts that many others call.
 
-Everything is cached on disk where a cache can be written; where none can, it is compiled again in every process.
+Everything is cached on disk where a cache can be written; where none can, it is compiled again in every process.  What
+is cached counts only as long as no source that went into it has changed.
 Importing this module imports numba.
 """
 
 from __future__ import annotations
 
+import hashlib
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import llvmlite.binding
 import numba
 from llvmlite import ir
-from numba.core import types
+from numba.core import caching, types
 from numba.core.cgutils import get_or_insert_function
 from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
@@ -113,6 +119,46 @@ def outlined(signature: str) -> Callable[[Callable[..., Any]], Any]:
 def _cached(compiler: Callable[..., Any], function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Without a place to write its cache numba refuses to cache at all."""
     try:
-        return compiler(cache=True, **options)(function)
+        with _fresh(Path(function.__code__.co_filename)):
+            return compiler(cache=True, **options)(function)
     except RuntimeError:
         return compiler(**options)(function)
+
+
+@contextmanager
+def _fresh(file: Path) -> Iterator[None]:
+    """Caches found meanwhile are those of `file` and all that it imports as they are now.
+
+    numba looks at a function's own file alone.  What has been compiled into the function from others would be out of
+    date in silence, and a call of something that has another name since would end the process.
+    """
+    locator: Any = getattr(caching, "_SourceFileBackedLocatorMixin", None)
+    plain: Any = getattr(locator, "get_source_stamp", None)
+    if plain is None:  # another numba than any so far: as it does on its own
+        yield
+        return
+    digest = hashlib.sha256("".join(sorted(map(_digest, _sources(file)))).encode()).hexdigest()
+    locator.get_source_stamp = lambda self: (plain(self), digest)
+    try:
+        yield
+    finally:
+        locator.get_source_stamp = plain
+
+
+@cache
+def _sources(file: Path) -> frozenset[Path]:
+    """`file` and what of its package it imports, and so on."""
+    found, todo = {file}, [file]
+    while todo:
+        here = todo.pop()
+        for up, name in re.findall(r"^from (\.+)([\w.]*) import", here.read_text() if here.exists() else "", re.M):
+            there = here.parents[len(up) - 1].joinpath(*name.split(".")).with_suffix(".py") if name else here
+            if there.exists() and there not in found:
+                found.add(there)
+                todo.append(there)
+    return frozenset(found)
+
+
+@cache
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else ""
