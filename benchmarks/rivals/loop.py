@@ -22,8 +22,8 @@ def serve(make: Any) -> None:
     """Answer the parent until it says an empty line.
 
     Args:
-        make: called with the recording (a dict of arrays); what it returns has ``stand(mask)`` (untimed),
-            ``refer(k)`` and ``solve(k) -> (tau, a, f, ok)``, k being a tick.
+        make: called with the recording (a dict of arrays); what it returns has ``stand(mask)``,
+            ``refer(k)`` (timed together) and ``solve(k) -> (tau, a, f, ok)``, k being a tick.
     """
     source, target = sys.argv[1:3]
     with np.load(source) as file:
@@ -41,10 +41,10 @@ def serve(make: Any) -> None:
         first, last = (int(word) for word in line.split())
         for k in range(first, last):
             mask = recording["contacts"][k]
+            t0 = clock()
             if standing is None or (mask != standing).any():
                 rival.stand(mask)
                 standing = mask
-            t0 = clock()
             rival.refer(k)
             t1 = clock()
             tau[k], a[k], f[k], ok[k] = rival.solve(k)
