@@ -1,29 +1,28 @@
 """Compiling: `jit` for what Python calls, `inner` for parts of it, `outlined` for parts that many others call.
 
-Everything is cached on disk where a cache can be written; where none can, it is compiled again in every process.  What
-is cached counts only as long as no source that went into it has changed.
+Everything is cached on disk where a cache can be written (`CodeCache`); where none can, it is compiled again in every
+process.
 Importing this module imports numba.
 """
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import llvmlite.binding
 import numba
 from llvmlite import ir
-from numba.core import caching, types
+from numba.core import types
+from numba.core.ccallback import CFunc
 from numba.core.cgutils import get_or_insert_function
 from numba.core.sigutils import normalize_signature
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
+
+from .code_cache import CodeCache
 
 #: Sums in any order (they are vectorized), NaN and infinities as they are.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
@@ -36,20 +35,22 @@ UNWRAPPED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": Tru
 
 _outlined: list[Any] = []
 
+njit: Any = numba.njit
+
 
 def jit(function: Callable[..., Any]) -> Any:
     """`function` compiled, to be called from Python and from compiled code."""
-    return _cached(numba.njit, function, OPTIONS)
+    return _cached(njit(**OPTIONS)(function), function)
 
 
 def entry(function: Callable[..., Any]) -> Any:
     """`jit` for a function that allocates no array."""
-    return _cached(numba.njit, function, OPTIONS | BORROWED | {"no_cfunc_wrapper": True})
+    return _cached(njit(**OPTIONS, **BORROWED, no_cfunc_wrapper=True)(function), function)
 
 
 def inner(function: Callable[..., Any]) -> Any:
     """`function` compiled as a part of every compiled function that calls it; it allocates no array."""
-    return _cached(numba.njit, function, OPTIONS | BORROWED | UNWRAPPED)
+    return _cached(njit(**OPTIONS, **BORROWED, **UNWRAPPED)(function), function)
 
 
 def placed(function: Callable[..., Any]) -> Any:
@@ -92,11 +93,12 @@ def outlined(signature: str) -> Callable[[Callable[..., Any]], Any]:
 
     def decorate(function: Callable[..., Any]) -> Any:
         options = {k: v for k, v in (OPTIONS | BORROWED).items() if k != "nogil"}
-        native = _cached(lambda **given: numba.cfunc(signature, **given), function, options)
+        arguments, returned = normalize_signature(signature)  # type: ignore[no-untyped-call]
+        native = _cached(CFunc(function, (arguments, returned), {}, options), function)
+        native.compile()
         _outlined.append(native)  # its code must outlive every caller
         symbol = f"{function.__module__}.{function.__qualname__}"
         llvmlite.binding.add_symbol(symbol, native.address)
-        arguments, returned = normalize_signature(signature)  # type: ignore[no-untyped-call]
         declared = returned(*arguments)
 
         def jump(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -116,49 +118,8 @@ def outlined(signature: str) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
-def _cached(compiler: Callable[..., Any], function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """Without a place to write its cache numba refuses to cache at all."""
-    try:
-        with _fresh(Path(function.__code__.co_filename)):
-            return compiler(cache=True, **options)(function)
-    except RuntimeError:
-        return compiler(**options)(function)
-
-
-@contextmanager
-def _fresh(file: Path) -> Iterator[None]:
-    """Caches found meanwhile are those of `file` and all that it imports as they are now.
-
-    numba looks at a function's own file alone.  What has been compiled into the function from others would be out of
-    date in silence, and a call of something that has another name since would end the process.
-    """
-    locator: Any = getattr(caching, "_SourceFileBackedLocatorMixin", None)
-    plain: Any = getattr(locator, "get_source_stamp", None)
-    if plain is None:  # another numba than any so far: as it does on its own
-        yield
-        return
-    digest = hashlib.sha256("".join(sorted(map(_digest, _sources(file)))).encode()).hexdigest()
-    locator.get_source_stamp = lambda self: (plain(self), digest)
-    try:
-        yield
-    finally:
-        locator.get_source_stamp = plain
-
-
-@cache
-def _sources(file: Path) -> frozenset[Path]:
-    """`file` and what of its package it imports, and so on."""
-    found, todo = {file}, [file]
-    while todo:
-        here = todo.pop()
-        for up, name in re.findall(r"^from (\.+)([\w.]*) import", here.read_text() if here.exists() else "", re.M):
-            there = here.parents[len(up) - 1].joinpath(*name.split(".")).with_suffix(".py") if name else here
-            if there.exists() and there not in found:
-                found.add(there)
-                todo.append(there)
-    return frozenset(found)
-
-
-@cache
-def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else ""
+def _cached(compiler: Any, function: Callable[..., Any]) -> Any:
+    """The `compiler` of a function, with a cache if there is a place to write one, and sources to compare."""
+    with suppress(RuntimeError, OSError):
+        compiler._cache = CodeCache(function)
+    return compiler
