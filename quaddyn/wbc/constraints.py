@@ -231,6 +231,11 @@ class TorqueLimits(Constraint):
 class TorqueRate(Constraint):
     """Torques change by at most ``rate dt`` from one tick to the next; free on the first.
 
+    For robots close to their torque limits.  Ramps of contacts move bounds, and where those bounds leave a level above
+    a single choice, or nearly so, the strict optimum passes through what they open up as steeply as their faces are
+    flat: without a jump, but tens of percent of ``m g l / 4`` in a millisecond.  Within a rate of 5 % per millisecond
+    lower levels take longer, and upper ones give up nothing.
+
     Args:
         robot: the robot.
         rate: (nu,) or scalar [N m/s].
