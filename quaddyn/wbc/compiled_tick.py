@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..hierarchy.compiled import ENDED, RANKS, WORST, descend
-from ..hierarchy.jit import entry
+from ..hierarchy.jit import entry, matrix
 from ..hierarchy.lanes import WIDTH
 from .compiled_elements import (
     BOUNDS,
@@ -88,11 +88,11 @@ def tick(q, v, numbers, constants, table, last, guessed, working, answer, F, N):
         return NOT_SOLVED
     gravity, mass, length, dt = constants[GRAVITY:MASS], constants[MASS], constants[LENGTH], constants[PERIOD]
     before, has_before = constants[BEFORE:HAS_BEFORE], constants[HAS_BEFORE]
-    offset, geometry = constants[OFFSET:GEOMETRY].reshape(3, 3), constants[GEOMETRY:FIXED].reshape(4, 12, 3)
-    fixed, bodies = constants[FIXED:BODIES].reshape(4, 4, 3), constants[BODIES:ARMATURE].reshape(13, 10)
-    armature, contacts = constants[ARMATURE:CONTACTS], constants[CONTACTS:].reshape(4, table[WIDE])
+    offset, geometry = matrix(constants, OFFSET, 3, 3), constants[GEOMETRY:FIXED].reshape(4, 12, 3)
+    fixed, bodies = constants[FIXED:BODIES].reshape(4, 4, 3), matrix(constants, BODIES, 13, 10)
+    armature, contacts = constants[ARMATURE:CONTACTS], matrix(constants, CONTACTS, 4, table[WIDE])
     elements, index = table[ELEMENTS], table[INDEX:PROGRAM].reshape(3, 4, 3)
-    program = table[PROGRAM:].reshape(elements, 4)
+    program = matrix(table, PROGRAM, elements, 4)
     force, joint = N[:4], N[4:8]
 
     # Who decides what.
@@ -128,21 +128,21 @@ def tick(q, v, numbers, constants, table, last, guessed, working, answer, F, N):
 
     width = WIDTH * (n // WIDTH + 1)  # of rows over (u, 1)
     at = 0
-    base = F[at : at + KNOWN_BASE * 3].reshape(KNOWN_BASE, 3)
+    base = matrix(F, at, KNOWN_BASE, 3)
     at += KNOWN_BASE * 3
     legs = F[at : at + 12 * KNOWN].reshape(4, KNOWN, 3)
     at += 12 * KNOWN
-    M = F[at : at + 42].reshape(7, 6)
+    M = matrix(F, at, 7, 6)
     at += 42
-    work = F[at : at + 27].reshape(9, 3)
+    work = matrix(F, at, 9, 3)
     at += 27
     blocks = F[at : at + 288].reshape(6, 6, 8)
     at += 288
-    Ab = F[at : at + 6 * width].reshape(6, width)
+    Ab = matrix(F, at, 6, width)
     at += 6 * width
-    Al = F[at : at + 12 * width].reshape(12, width)
+    Al = matrix(F, at, 12, width)
     at += 12 * width
-    Tau = F[at : at + 12 * width].reshape(12, width)
+    Tau = matrix(F, at, 12, width)
     at += 12 * width
     look(q, v, damping, gravity, index, geometry, contacts, fixed, bodies, armature, base, legs, M)
     if not reduce(M, mass, n, force, joint, contacts, legs, Ab, Al, Tau, blocks):
@@ -161,9 +161,9 @@ def tick(q, v, numbers, constants, table, last, guessed, working, answer, F, N):
     if unset > 0:
         return NOT_SOLVED
 
-    A = F[at : at + E * n].reshape(E, n)
+    A = matrix(F, at, E, n)
     at += E * n + WIDTH
-    C = F[at : at + P * n].reshape(P, n)
+    C = matrix(F, at, P, n)
     at += P * n + WIDTH
     b, ones = F[at : at + E], F[at + E : at + 2 * E]
     at += 2 * E
@@ -208,11 +208,11 @@ def tick(q, v, numbers, constants, table, last, guessed, working, answer, F, N):
     for i in range(m):
         ones[i] = 1.0
     size = (K + 1) * p
-    lam = F[at : at + size].reshape(K + 1, p)
+    lam = matrix(F, at, K + 1, p)
     at += size
     descend(
         A[:m], b[:m], ones[:m], C[:p], lower[:p], upper[:p], ms, ps, constants[TOLERANCE], 0.0, table[CAP],
-        last[:size].reshape(K + 1, p), guessed, x, working[:size].reshape(K + 1, p), lam, stats, F[at:],
+        matrix(last, 0, K + 1, p), guessed, x, matrix(working, 0, K + 1, p), lam, stats, F[at:],
         N[10 + 2 * K :],
     )  # fmt: skip
 
