@@ -25,6 +25,7 @@ from quaddyn.wbc import (
     RelativeFrameTask,
     TorqueLimits,
     TorqueRate,
+    compiled_memory,
     default_constraints,
     replay,
 )
@@ -114,6 +115,23 @@ def test_both_agree_while_contacts_come_and_go(name, friction, answered):
                 wbc.tasks["forces"].reference({feet[0]: np.array([0.0, 0.0, 20.0])} if k % 3 else None)
         compare(*(wbc.compute(s, sets[k // 3]) for wbc in both), solvers=True)
     assert np.mean(answered) > 0.95
+
+
+@pytest.mark.parametrize("name", ["go2", "b1_z1", "centauro", "panda", "chain_10", "ur5"])
+def test_the_masses_say_what_pinocchio_makes_of_them(name):
+    robot = qd.load(name)
+    wbc, dyn, rng = qd.WholeBodyController(robot, fast=False), qd.Dynamics(robot), np.random.default_rng(3)
+    for distance in (0.0, 1e3):
+        q, v = state(robot, rng, 0.3)
+        if robot.root == "free":
+            q[:3] += distance
+        s = dyn.update(q, 5.0 * v)
+        wbc.reset()
+        wbc.compute(s)
+        M, h, *_ = compiled_memory.kept(wbc._matrices._floats, robot.nv, robot.nu, 0)
+        lost = 1e-12 * (1.0 + distance)  # by Pinocchio, which counts from the world's origin
+        np.testing.assert_allclose(M, s.M, atol=lost * np.abs(s.M).max())
+        np.testing.assert_allclose(h, s.h, atol=lost * np.abs(s.h).max())
 
 
 class Heavy(Constraint):

@@ -16,6 +16,7 @@ from .results import Energy
 
 # Looked up once: an attribute of the extension module costs as much as a comparison.
 _crba, _nle, _WORLD = pin.crba, pin.nonLinearEffects, pin.Convention.WORLD
+_jacobians = pin.computeJointJacobians
 
 
 class Live:
@@ -57,9 +58,7 @@ class Live:
         )
         self.centroidal_momentum = _view(data.hg.vector)
         placements = _side_by_side(data)
-        self.memory = None if placements is None else (
-            data.M.T, data.nle.view(), data.J.reshape(6, -1).T, placements, data.com[0].view(),
-        )  # fmt: skip
+        self.memory = None if placements is None else (data.J.reshape(6, -1).T, placements)
 
     def compute(self, q: Array, v: Array) -> None:
         """What most ask for: placements, velocities, M, h, joint Jacobians and the centre of mass at (q, v)."""
@@ -211,25 +210,21 @@ class State:
             raise ArgumentError("state: not finite; it was computed unchecked from a q or v with NaN")
         return q, v
 
-    def memory(self) -> tuple[Array, ...]:
-        """Where the numbers lie, as contiguous arrays, for compiled code, which takes writable ones faster.
+    def kinematics(self) -> tuple[Array, Array]:
+        """Where joints are and how they move their bodies, without what else follows from the state.
 
-        M (nv, nv); h (nv,); the columns of the world Jacobian, one a row (nv, 6), linear before angular; of every
-        joint, the world first, the columns of its rotation and then its origin (joints, 4, 3), world axes; the centre
-        of mass (3,).
+        Contiguous arrays that the Dynamics owns, writable, as compiled code takes them faster, but not to be written
+        to: the columns of the world Jacobian, one a row (nv, 6), linear before angular; of every joint, the world
+        first, the columns of its rotation and then its origin (joints, 4, 3), world axes.
         """
-        live = self._read()
+        live = self._fresh()
+        if live.known != live.tick:
+            _jacobians(live.robot.model, live.data, self._q)
         if live.memory is not None:
             return live.memory
         data = live.data  # not where it is expected to be: copied
         placed = np.array([np.vstack((at.rotation.T, at.translation)) for at in data.oMi])
-        return (
-            data.M.T.copy(),
-            data.nle.copy(),
-            np.array(data.J.reshape(6, -1).T, order="C"),
-            placed,
-            data.com[0].copy(),
-        )
+        return np.array(data.J.reshape(6, -1).T, order="C"), placed
 
     # -- frames ----------------------------------------------------------------------------------------------
     def placement(self, name: str) -> Pose:

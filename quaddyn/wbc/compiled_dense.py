@@ -14,6 +14,7 @@ import numpy as np
 from ..hierarchy.compiled import ENDED, RANKS, WORST, descend
 from ..hierarchy.jit import entry, inner, matrix
 from .compiled_answer import recover, violation
+from .compiled_bodies import inertia
 from .compiled_contacts import AT, SHARE, SIZE, contact_point
 from .compiled_frames import frame, motions
 from .compiled_maps import maps
@@ -24,6 +25,7 @@ from .compiled_memory import (
     BOLTED,
     DAMPING,
     GOOD,
+    GRAVITY,
     KKT,
     LEVELS,
     LIMITS,
@@ -68,16 +70,13 @@ ROUNDS = 500
 
 @entry
 def tick(  # type: ignore[no-untyped-def]
-    M, h, JT, placed, com, q, v, numbers, told, others, table, constants, beforehand, sets, F, N, answer
+    JT, placed, q, v, numbers, told, others, table, constants, beforehand, sets, F, N, answer
 ):  # fmt: skip
     """From a state to torques; `compiled_memory` tells where what lies in the arrays.
 
     Args:
-        M: (nv, nv).
-        h: (nv,).
         JT: (nv, 6) columns of the world Jacobian, one a row.
         placed: (joints, 4, 3) the columns of each joint's rotation in the world, then its origin.
-        com: (3,).
         q: (nq,).
         v: (nv,).
         numbers: of all elements, one after the other.
@@ -116,10 +115,16 @@ def tick(  # type: ignore[no-untyped-def]
             column[k] = nf
             nf += int(contacts[k, SIZE])
 
-    L, Jc, aims, full, torques, lengths, at = kept(F, nv, nu, nf)
-    twist, drifts, frames, J, Jo, found, turn, vec, at = seen(F, at, nv, joints.shape[0], frame_joints.shape[0])
+    nj, moved = joints.shape[0], frame_joints.shape[0]
+    M, h, L, Jc, aims, full, torques, lengths, at = kept(F, nv, nu, nf)
+    twist, drifts, whole, com, frames, J, Jo, found, turn, vec, at = seen(F, at, nv, nj, moved)
     motions(joints, JT, v, twist, drifts)
-    for i in range(frame_joints.shape[0]):
+    bodies, begin = part(constants, BOLTED + 12 * moved, nj, 10)
+    JO = matrix(J[0], 0, nv, 6)
+    inertia(
+        joints, JT, placed, twist, drifts, bodies, constants[begin:], constants[GRAVITY:], whole, JO, vec, M, h, com
+    )  # fmt: skip
+    for i in range(moved):
         bolted, _ = part(constants, BOLTED + 12 * i, 4, 3)
         frame(frame_joints[i], bolted, placed, twist, drifts, frames[i])
     held, damping = holding(program, numbers)

@@ -18,6 +18,7 @@ from ..hierarchy.compiled_work import RANKS, float_work, int_work
 from ..hierarchy.jit import BORROWED, OPTIONS, matrix
 from ..hierarchy.lanes import WIDTH
 from .compiled_frames import FRAME
+from .compiled_inertia import OF_BODY
 
 #: What the table begins with: how many joints, frames, actuated and passive accelerations, elements, levels, force
 #: tasks, contacts, numbers of each; most equalities and inequalities.
@@ -26,7 +27,7 @@ JOINTS, FRAMES, ACTUATED, PASSIVE, ITEMS, LEVELS, WISHES, CONTACTS, CONTACT, MOS
 #: Columns of the program: level, code, where its numbers begin, rows, and two that mean what the code says.
 LEVEL, CODE, START, ROWS, ONE, TWO, COLUMNS = 0, 1, 2, 3, 4, 5, 6
 
-#: Slots of `constants`; the frames in their bodies follow, (4, 3) each.
+#: Slots of `constants`; the frames in their bodies follow, (4, 3) each, then the bodies, (10,) each, and the armature.
 MASS, LENGTH, PERIOD, BODIES, FREE, GRAVITY, TOLERANCE, DAMPING, BOLTED = 0, 1, 2, 3, 4, 5, 8, 9, 10
 
 #: Slots of `extra`: whether to go on where a task has no reference, whether there was a torque before, drift and
@@ -95,34 +96,38 @@ def heard(told, table):  # type: ignore[no-untyped-def]
 
 @both
 def kept(F, nv, nu, nf):  # type: ignore[no-untyped-def]
-    """What answers are made with: L, Jc, aims, full, torques, lengths; and, as always, where the rest begins.
+    """What answers are made with: M, h, L, Jc, aims, full, torques, lengths; and, as always, where the rest begins.
 
     `full` are the maps of the accelerations and of the forces per mass, one below the other, `torques` those of the
     torques; `lengths` those that all these rows had over all unknowns.
     """
     n, free = nu + nf, nv - nu
     S = stride(n)
-    L, at = part(F, 0, free, free)
+    M, at = part(F, 0, nv, nv)
+    h, at = part(F, at, 1, nv)
+    L, at = part(F, at, free, free)
     Jc, at = part(F, at, nf, nv)
     aims, at = part(F, at, 3, nf)
     full, at = part(F, at, nv + nf, S)
     torques, at = part(F, at, nu, S)
     end = at + nv + nf + nu
-    return L, Jc, aims, full, torques, F[at:end], end
+    return M, h[0], L, Jc, aims, full, torques, F[at:end], end
 
 
 @both
 def seen(F, at, nv, nj, frames):  # type: ignore[no-untyped-def]
-    """Of bodies and frames: twists, drifts, frames; two Jacobians, what is of a task, a rotation, work."""
+    """Of bodies and frames: twists, drifts, bodies, centre of mass, frames; of a task: Jacobians, the rest, work."""
     twist, at = part(F, at, nj, 6)
     drifts, at = part(F, at, nj, 6)
+    whole, at = part(F, at, OF_BODY, nj)
+    com, at = part(F, at, 1, 3)
     placed, at = part(F, at, frames, FRAME)
     J, at = part(F, at, 6, nv)
     Jo, at = part(F, at, 6, nv)
     found, at = part(F, at, 3, 6)
     turn, at = part(F, at, 3, 3)
     end = at + 24 + WIDTH + nv
-    return twist, drifts, placed, J, Jo, found, turn, F[at:end], end
+    return twist, drifts, whole, com[0], placed, J, Jo, found, turn, F[at:end], end
 
 
 @both

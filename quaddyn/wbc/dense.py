@@ -143,7 +143,7 @@ class DenseTick:
             self._make_room(self._room)
 
     def _run(self, state: State) -> tuple[int, Array]:
-        memory = state.memory()
+        memory = state.kinematics()
         if self._arguments is None or self._seen is not memory:  # mostly the same arrays, tick by tick
             program, self._seen = self._program, memory
             self._arguments = (
@@ -173,7 +173,7 @@ class DenseTick:
             numbers: of the elements, as they were.
         """
         program = self._program
-        arrays: dict[str, Any] = {f"memory_{i}": array for i, array in enumerate(state.memory())}
+        arrays: dict[str, Any] = {f"memory_{i}": array for i, array in enumerate(state.kinematics())}
         arrays |= {"numbers": numbers, "told": self._numbers.block, "others": self._others, "table": program.table}
         arrays |= {"constants": program.constants, "beforehand": self._beforehand, "sets": self._sets}
         arrays |= {"header": self._ints[: self._header], "nf": self._sizes[2]}
@@ -193,7 +193,7 @@ def rerun(q: Array, v: Array, inputs: Mapping[str, Array]) -> tuple[Array, Array
     N[memory.GOOD : memory.GOOD + 2] = header[memory.TOLD : memory.TOLD + 2]
     sets[1::2] = sets[::2]
     tick(
-        *(inputs[f"memory_{i}"] for i in range(5)), q.copy(), v.copy(),
+        *(inputs[f"memory_{i}"] for i in range(2)), q.copy(), v.copy(),
         *(inputs[name] for name in ("numbers", "told", "others")), table, inputs["constants"],
         bool(inputs["beforehand"]), sets, floats, N, answer,
     )  # fmt: skip

@@ -94,7 +94,9 @@ class Program:
         head += [parts.solver.rank_tolerance, parts.solver.damping]
         placed = [model.frames[f].placement for f in self._moved]
         bolted = [np.vstack((at.rotation.T, at.translation)) for at in placed]
-        self.constants = np.concatenate((head, np.ravel(bolted)))
+        upper = np.triu_indices(3)
+        weights = [(Y.mass, *Y.lever, *Y.inertia[upper]) for Y in model.inertias]
+        self.constants = np.concatenate((head, np.ravel(bolted), np.ravel(weights), model.armature))
 
     def most(self, nf: int) -> tuple[int, int]:
         """Most equalities and inequalities that known elements have with so many forces."""
