@@ -23,6 +23,7 @@ from quaddyn.wbc import (
     WholeBodyController,
     default_constraints,
     replay,
+    tick_file,
 )
 
 
@@ -258,3 +259,47 @@ def test_mistakes_of_own_elements_are_named(compiled: bool) -> None:
     for options in ({"tasks": ComTask(robot)}, {"constraints": TorqueLimits(robot)}, {"damping": "much"}):
         with pytest.raises(qd.ArgumentTypeError, match=f"{next(iter(options))}: expected"):
             WholeBodyController(robot, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", [{}, {"fast": False}, {"compiled": False}])
+def test_a_tick_that_is_not_as_it_was_saved_is_refused(options: dict[str, bool], tmp_path: Path) -> None:
+    """Compiled code trusts the numbers of a tick: those of a damaged file must not reach it."""
+    robot, path = qd.load("go2"), tmp_path / "tick.npz"
+    wbc = WholeBodyController(robot, **options)
+    wbc.compute(at_home(robot))
+    wbc.save_tick(path)
+    with np.load(path) as archive:
+        saved = dict(archive)
+    for name, array in saved.items():
+        for damaged in (
+            array[:-1] if array.ndim and len(array) else np.ones(1),
+            array[None],
+            array + np.ones_like(array),
+        ):
+            if np.array_equal(damaged, array) and damaged.shape == array.shape:  # true for infinities alone
+                continue
+            np.savez(path, **saved | {name: damaged})
+            with pytest.raises(qd.ArgumentError, match=r"tick\.npz: (damaged|not a tick)"):
+                replay(path)
+        np.savez(path, **{other: array for other, array in saved.items() if other != name})
+        with pytest.raises(qd.ArgumentError, match=r"tick\.npz: (damaged|not a tick)"):
+            replay(path)
+    np.savez(path, **saved)
+    assert replay(path).identical
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_a_tick_of_other_sources_is_solved_by_its_rows(
+    fast: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    robot, path = qd.load("go2"), tmp_path / "tick.npz"
+    wbc = WholeBodyController(robot, fast=fast, friction=0.3)
+    wbc.tasks["com"].reference(acceleration=np.array([4.0, 1.0, 0.0]))
+    command = wbc.compute(at_home(robot))
+    with monkeypatch.context() as patch:
+        patch.setattr(tick_file, "_code", lambda path: "of last year")
+        wbc.save_tick(path)
+    again = replay(path)
+    assert again.record.inputs is None and again.difference < 1e-9
+    np.testing.assert_allclose(again.command.tau, command.tau, atol=1e-9)
+    assert again.command.explain().partition("\n")[2] == command.explain().partition("\n")[2]

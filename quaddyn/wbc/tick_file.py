@@ -1,11 +1,14 @@
 """One tick in a file: every number that went into it and came out, and the same numbers again when it is replayed.
 
 A file is a NumPy archive without pickles: the equations of motion (M, h, contact Jacobians), the rows of every level
-with their names, the memory that the solver started from, and the answer.  It needs no robot file to be read.
+with their names, the memory that the solver started from, and the answer.  It needs no robot file to be read.  What a
+compiled tick was told is there too, and with it the digest of the sources that know how to read it: other sources leave
+it aside and solve the rows.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import zipfile
@@ -29,7 +32,7 @@ from .parts import Parts
 from .problem import Group, Problem, Stack
 from .solving import Memory, Solver
 
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +50,7 @@ class TickRecord:
         memory: what the solver started from.
         solver: its options.
         command: the answer.
-        inputs: of the compiled tick that gave it, of either path; None where plain matrices did.
+        inputs: of the compiled tick that gave it, of either path; None where plain matrices did, or other sources.
     """
 
     robot: str
@@ -147,6 +150,7 @@ def save(record: TickRecord, path: str | os.PathLike[str]) -> None:
         "violation": c.status.violation,
         "kkt": c.status.kkt,
         "ranks": c.details.ranks,
+        "code": None if record.inputs is None else _code(c.status.path),
     }
     arrays: dict[str, Any] = {"M": e.M, "h": e.h, "J": e.J, "actuated": e.actuated, "q": record.q, "v": record.v}
     arrays |= {"x": c.details.x, "tau": c.tau, "acceleration": c.acceleration}
@@ -158,23 +162,43 @@ def save(record: TickRecord, path: str | os.PathLike[str]) -> None:
         arrays["memory"] = record.memory
     if record.inputs is not None:
         arrays |= {f"input_{name}": array for name, array in record.inputs.items()}
+    arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
     with Path(path).open("wb") as file:
-        np.savez_compressed(file, meta=np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8), **arrays)
+        np.savez_compressed(file, digest=_digest(arrays), **arrays)
+
+
+def _digest(arrays: Mapping[str, Array]) -> Any:
+    """(32,) bytes that tell whether arrays are those that were saved: compiled code must not be told others."""
+    whole = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        whole.update(f"{name} {array.dtype.str} {np.shape(arrays[name])}".encode() + array.tobytes())
+    return np.frombuffer(whole.digest(), dtype=np.uint8)
+
+
+def _code(path: str) -> str:
+    """A digest of the sources that solve compiled ticks."""
+    from ..hierarchy.code_cache import fingerprint  # imports numba
+
+    name = "compiled_tick.py" if path == "compiled" else "compiled_dense.py"
+    return fingerprint(Path(__file__).with_name(name))
 
 
 def read(path: str | os.PathLike[str]) -> TickRecord:
     """A tick from a file.
 
     Raises:
-        ArgumentError: the file is no such archive.
+        ArgumentError: the file is no such archive, or is not as it was saved.
         OSError: it cannot be read.
     """
     try:
         with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-        meta = json.loads(arrays.pop("meta").tobytes())
+        digest, meta = arrays.pop("digest", None), json.loads(arrays["meta"].tobytes())
         if meta["format"] != FORMAT:
             raise ArgumentError(f"{path}: format {meta['format']}, this version reads {FORMAT}")
+        if digest is None or not np.array_equal(digest, _digest(arrays)):
+            raise ArgumentError(f"{path}: damaged: these are not the numbers that were saved")
         return _record(meta, arrays)
     except (KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError, zipfile.BadZipFile) as error:
         if isinstance(error, ArgumentError):
@@ -202,6 +226,8 @@ def _record(data: dict[str, Any], arrays: dict[str, Array]) -> TickRecord:
     contacts = {name: slice(*ends) for name, ends in data["contacts"].items()}
     details = Details(problem, arrays["x"], tuple(data["ranks"]), solver.again)
     inputs = {name[6:]: array for name, array in arrays.items() if name.startswith("input_")}
+    if inputs and data["code"] != _code(data["path"]):
+        inputs = {}
     status = Status(data["outcome"], data["path"], float(data["violation"]), float(data["kkt"]))
     forces = {name: arrays["force"][columns] for name, columns in contacts.items()}
     return TickRecord(
@@ -224,11 +250,11 @@ def _record(data: dict[str, Any], arrays: dict[str, Array]) -> TickRecord:
 def replay(path: str | os.PathLike[str]) -> Replay:
     """Solve a saved tick again, from the same memory.
 
-    The answer is the same bit for bit on the same processor with the same versions of NumPy and numba; elsewhere it
-    differs by rounding, which `Replay.difference` tells.
+    The answer is the same bit for bit on the same processor with the same versions of NumPy, numba and this package;
+    elsewhere it differs by rounding, which `Replay.difference` tells.
 
     Raises:
-        ArgumentError: the file is no saved tick.
+        ArgumentError: the file is no saved tick, or is not as it was saved.
         OSError: it cannot be read.
     """
     record = read(path)
