@@ -41,7 +41,7 @@ from .compiled_work import (
     int_work,
     most_rows,
 )  # fmt: skip
-from .jit import entry, inner, outlined
+from .jit import entry, inner, matrices, matrix, outlined
 from .lanes import ahead
 
 __all__ = ["ENDED", "ITERATIONS", "PATH", "RANKS", "REACH", "WORST", "descend", "float_work", "int_work"]
@@ -115,12 +115,11 @@ def way_down(  # type: ignore[no-untyped-def]
     most = n
     for k in range(K):
         most = max(most, ms[k + 1] - ms[k] + ps[k + 1] - ps[k])
-    rows, matrices, vectors = _rows(n, most, P, K), MATRICES + K, VECTORS + 2 * K
+    rows = _rows(n, most, P, K)
     begin = ahead(F)
-    end = begin + matrices * (n + 2) * rows
-    B = F[begin:end].reshape(matrices, n + 2, rows)
-    U = F[end : end + vectors * rows].reshape(vectors, rows)
-    N = Z[: INTEGERS * rows].reshape(INTEGERS, rows)
+    end = begin + (MATRICES + K) * (n + 2) * rows
+    B, U = matrices(F, begin, MATRICES + K, n + 2, rows), matrix(F, end, VECTORS + 2 * K, rows)
+    N = matrix(Z, 0, INTEGERS, rows)
     stats[ENDED] = 1.0
     stats[PATH] = 0.0
     stats[ITERATIONS] = 0.0
