@@ -26,13 +26,16 @@ from .compiled_work import (
     QQ,
     R0,
     ROLE,
+    START,
     TARGET,
     VIOLATED,
     VV,
     WORK,
+    ZN,
     ZZ,
 )  # fmt: skip
 from .jit import inner, outlined
+from .lanes import dots
 
 #: A limit pressed on lightly is none for the levels below if it lies in what is decided already, to within this.
 SPENT, ROUNDING = 1e-7, 1e-12
@@ -67,6 +70,7 @@ def certify(d, m, P, decided, size, scale, tolerance, rows, bounds, sides, lam, 
     Mz, Cz, V, role = B[MZ], B[rows], B[VV], N[ROLE]
     y0, lo, hi, clen = U[bounds], U[bounds + 1], U[bounds + 2], U[bounds + 3]
     target, mlen, z, at, res, g = U[TARGET], U[MLEN], U[ZZ], U[END], U[LEFT], U[GG]
+    pressed, pull = U[START], U[ZN]
     unit = FLOOR * scale
     lack = 0.0
     longest = 0.0
@@ -99,15 +103,12 @@ def certify(d, m, P, decided, size, scale, tolerance, rows, bounds, sides, lam, 
             lack += lam[i] * lam[i]
             small += clen[i] * abs(lam[i])
             tall += abs(lam[i])
+    for i in range(P):
+        pressed[i] = lam[i]
+    dots(g, Mz, res, d, m)
+    dots(pull, Cz, pressed, d, P)
     for j in range(d):
-        s = 0.0
-        column = Mz[j]
-        for i in range(m):
-            s += column[i] * res[i]
-        column = Cz[j]
-        for i in range(P):
-            s += column[i] * lam[i]
-        g[j] = s
+        g[j] += pull[j]
     left = 0.0
     for k in range(decided):
         v = V[k]

@@ -39,7 +39,7 @@ from .compiled_work import (
     YY,
 )  # fmt: skip
 from .jit import inner, outlined
-from .lanes import total
+from .lanes import dots, total
 
 UNBOUNDED = 1e100
 #: Least singular value, relative to the longest row, beyond which the rank needs no closer look.
@@ -169,12 +169,9 @@ def equalities(tolerance, damping, A, b, w, C, ms, ps, x, stats, B, U, N):  # ty
         for i in range(rows):
             res[i] -= rhs[i]
         square = 0.0
+        dots(U[GG], R, res, r, rows)
         for j in range(r):
-            s = 0.0
-            column = R[j]
-            for i in range(rows):
-                s += column[i] * res[i]
-            square += s * s
+            square += U[GG, j] * U[GG, j]
         size = 0.0
         for i in range(n):
             size += x[i] * x[i]

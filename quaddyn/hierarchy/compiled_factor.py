@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .jit import inner, outlined
-from .lanes import WIDTH, mirror, squares, turn
+from .lanes import WIDTH, copied, mirror, squares, turn
 
 EPS = 2.220446049250313e-16
 
@@ -147,14 +147,9 @@ def least_squares(R, m, c, r, pivots, lengths, rhs, y, T, order):  # type: ignor
         longest = max(longest, lengths[i])
         shortest = min(shortest, lengths[i])
     if longest <= EVEN * shortest:
-        for j in range(r):
-            column = R[c + j]
-            to = T[j]
-            for i in range(m):
-                to[i] = column[i]
-        to = T[r]
+        copied(T, R[c:], r, m)
         for i in range(m):
-            to[i] = rhs[i]
+            T[r, i] = rhs[i]
     else:
         # Long rows first: Householder QR is then stable row by row, however differently the rows are scaled.
         for i in range(m):

@@ -43,6 +43,7 @@ from .compiled_work import (
     ZZ,
 )  # fmt: skip
 from .jit import inner, outlined
+from .lanes import copied
 
 TIED = 1e-8
 
@@ -95,13 +96,10 @@ def leave(n, q, m, P, decided, tolerance, size, scale, sides, lam, B, U, N):  # 
             length[i] = U[MLEN, i]
         for i in range(fixed):
             length[m + i] = clen[index[i]]
+        copied(R, Mz, d, m)
         for j in range(d):
-            to = R[j]
-            column = Mz[j]
-            for i in range(m):
-                to[i] = column[i]
             for i in range(fixed):
-                to[m + i] = Cz[j, index[i]]
+                R[j, m + i] = Cz[j, index[i]]
         r = factor(R, m + fixed, 0, d, length, tolerance, B[VV], N[PIVOTS], U[LEFT : LEFT + 3])
     reflect(B[QQ][q:], n, 0, r, d, B[VV])
     for i in range(P):

@@ -50,7 +50,7 @@ from .compiled_work import (
     ZZ,
 )
 from .jit import inner, outlined
-from .lanes import total
+from .lanes import copied, dots, total
 
 INDEPENDENT = 1e-12
 SIGN = 1e-14
@@ -112,13 +112,10 @@ def equations(d, m, P, tolerance, rows, bounds, sides, lam, B, U, N):  # type: i
             length[m2] = clen[i]
             index[h + m2] = i
             m2 += 1
+    copied(R, Mz, d, m)
     for j in range(d):
-        to = R[j]
-        column = Mz[j]
-        for i in range(m):
-            to[i] = column[i]
         for i in range(m, m2):
-            to[i] = Cz[j, index[h + i]]
+            R[j, i] = Cz[j, index[h + i]]
     res = left[0]
     total(res, z, R, d, m2)
     for i in range(m2):
@@ -143,12 +140,7 @@ def equations(d, m, P, tolerance, rows, bounds, sides, lam, B, U, N):  # type: i
     for i in range(m, m2):
         lam[index[h + i]] = res[i]
     if rh > 0:
-        for j in range(rh):
-            s = 0.0
-            column = R[j]
-            for i in range(m2):
-                s += column[i] * res[i]
-            g[j] = s
+        dots(g, R, res, rh, m2)
         for i in range(h):
             hrhs[i] = 0.0
         multipliers(H, 0, rh, pivots, g, hrhs)

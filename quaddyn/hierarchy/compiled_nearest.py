@@ -70,14 +70,11 @@ def nearest(first, n, P, reach, B, U, N):  # type: ignore[no-untyped-def]
         low[i] = lo[i] - 0.5 * KEPT * (clen[i] * reach + abs(lo[i]))
         high[i] = hi[i] + 0.5 * KEPT * (clen[i] * reach + abs(hi[i]))
         price[i] = 1.0 / glen[i] if role[i] == LIMIT else 0.0
-    end = WIDTH * ((d + WIDTH - 1) // WIDTH)
     for j in range(d):
         u[j] = 0.0
-        for k in range(end):
+        for k in range(d):
             J[j, k] = 0.0
         J[j, j] = 1.0
-    for j in range(d, end):
-        normal[j] = 0.0
     q = 0
     count = 0
     for _ in range(4 * d + 50):

@@ -75,6 +75,14 @@ def _sum(builder: Any, sums: Any) -> Any:
     return builder.call(adder, [ir.Constant(LANE, 0.0), sums], fastmath=FAST)
 
 
+def _mine(builder: Any, at: Any, m: Any) -> Any:
+    """Which of the lanes from `at` on lie before m."""
+    words = ir.VectorType(WORD, WIDTH)
+    left = builder.insert_element(ir.Constant(words, ir.Undefined), builder.sub(m, at), ir.Constant(WORD, 0))
+    left = builder.shuffle_vector(left, left, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH))
+    return builder.icmp_signed("<", ir.Constant(words, list(range(WIDTH))), left)
+
+
 def _number(builder: Any, base: Any, at: Any) -> Any:
     return builder.load(builder.gep(base, [at]))
 
@@ -153,15 +161,11 @@ def scaled(_context, out, source, f, m):  # type: ignore[no-untyped-def]
         begin, _ = _data(context, builder, signature.args[1], values[1])
         factor, m = _splat(builder, values[2]), values[3]
         sums = cgutils.alloca_once_value(builder, ir.Constant(LANES, [0.0] * WIDTH))  # type: ignore[no-untyped-call]
-        words = ir.VectorType(WORD, WIDTH)
         with cgutils.for_range(builder, _blocks(builder, m), intp=WORD) as block:
             at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
             x = builder.fmul(factor, _load(builder, begin, at), FAST)
             _store(builder, x, to, at)
-            left = builder.insert_element(ir.Constant(words, ir.Undefined), builder.sub(m, at), ir.Constant(WORD, 0))
-            left = builder.shuffle_vector(left, left, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH))
-            mine = builder.icmp_unsigned("<", ir.Constant(words, list(range(WIDTH))), left)
-            x = builder.select(mine, x, ir.Constant(LANES, [0.0] * WIDTH))
+            x = builder.select(_mine(builder, at, m), x, ir.Constant(LANES, [0.0] * WIDTH))
             builder.store(builder.fadd(builder.load(sums), builder.fmul(x, x, FAST), FAST), sums)
         return _sum(builder, builder.load(sums))
 
@@ -262,18 +266,42 @@ def squares(_context, out, M, n, m):  # type: ignore[no-untyped-def]
 
 
 @lane
+def copied(_context, out, M, n, m):  # type: ignore[no-untyped-def]
+    """``out[c, :m] = M[c, :m]`` for n columns."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        to, step = _data(context, builder, signature.args[0], values[0])
+        matrix, stride = _data(context, builder, signature.args[1], values[1])
+        with cgutils.for_range(builder, values[2], intp=WORD) as loop:
+            source, target = builder.mul(loop.index, stride), builder.mul(loop.index, step)
+            with cgutils.for_range(builder, _blocks(builder, values[3]), intp=WORD) as block:
+                at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+                _store(builder, _load(builder, matrix, builder.add(source, at)), to, builder.add(target, at))
+        return context.get_dummy_value()
+
+    return types.void(out, M, types.int64, types.int64), generate
+
+
+@lane
 def dots(_context, out, M, v, n, m):  # type: ignore[no-untyped-def]
-    """``out[j] = v . M[j, :m]`` for n columns; v and they are zero beyond their m entries."""
+    """``out[c] = v[:m] . M[c, :m]`` for n columns."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         to, _ = _data(context, builder, signature.args[0], values[0])
         matrix, stride = _data(context, builder, signature.args[1], values[1])
         vector, _ = _data(context, builder, signature.args[2], values[2])
-        blocks = _blocks(builder, values[4])
+        m, nothing = values[4], ir.Constant(LANES, [0.0] * WIDTH)
         with cgutils.for_range(builder, values[3], intp=WORD) as loop:
             first = builder.mul(loop.index, stride)
-            dot = _dot(builder, vector, matrix, first, blocks)
-            builder.store(dot, builder.gep(to, [loop.index]))
+
+            def term(o: Any) -> tuple[Any, Any]:
+                at = builder.mul(o, ir.Constant(WORD, WIDTH))
+                f, x = _load(builder, vector, at), _load(builder, matrix, builder.add(first, at))
+                mine = _mine(builder, at, m)
+                return builder.select(mine, f, nothing), builder.select(mine, x, nothing)
+
+            sums = _accumulate(builder, nothing, _blocks(builder, m), term)
+            builder.store(_sum(builder, sums), builder.gep(to, [loop.index]))
         return context.get_dummy_value()
 
     return types.void(out, M, v, types.int64, types.int64), generate
