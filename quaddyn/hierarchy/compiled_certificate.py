@@ -111,18 +111,18 @@ def certify(d, m, P, decided, size, scale, tolerance, rows, bounds, sides, lam, 
         g[j] += pull[j]
     left = 0.0
     for k in range(decided):
-        v = V[k]
+        v, rest = V[k, k:], g[k:]
         s = 0.0
-        for j in range(k, d):
-            s += v[j] * g[j]
+        for j in range(d - k):
+            s += v[j] * rest[j]
         s *= 2.0
-        for j in range(k, d):
-            g[j] -= s * v[j]
-        left += g[k] * g[k]
-    rest = 0.0
+        for j in range(d - k):
+            rest[j] -= s * v[j]
+        left += rest[0] * rest[0]
+    square = 0.0
     for k in range(decided, d):
-        rest += g[k] * g[k]
-    slope = np.sqrt(rest) - 2.0 * (max(tolerance, 8.0 * EPS) * small + 16.0 * EPS * longest * tall)
+        square += g[k] * g[k]
+    slope = np.sqrt(square) - 2.0 * (max(tolerance, 8.0 * EPS) * small + 16.0 * EPS * longest * tall)
     missed = 2.0 * size * slope / max(lack, 1e-300) if slope > 0.0 else 0.0
     return max(max(np.sqrt(left), false) / unit, trespass, missed)
 

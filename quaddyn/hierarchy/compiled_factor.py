@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .jit import inner, outlined
-from .lanes import WIDTH, copied, mirror, squares, turn
+from .lanes import WIDTH, copied, mirror, scaled, squares, tail, turn
 
 EPS = 2.220446049250313e-16
 
@@ -71,10 +71,10 @@ def factor(R, m, c, d, lengths, tolerance, V, pivots, left):  # type: ignore[no-
             for i in range(m):
                 before[i] = now[i]
             continue
-        v = V[k]
+        rest, v = R[k:], V[k, k:]
         total = 0.0
-        for j in range(k, d):
-            a = R[j, best]
+        for j in range(d - k):
+            a = rest[j, best]
             v[j] = a
             total += a * a
         # The running remainder loses digits as it shrinks: take it anew before it decides anything.
@@ -84,20 +84,18 @@ def factor(R, m, c, d, lengths, tolerance, V, pivots, left):  # type: ignore[no-
             if not total > least[best] or total < 0.5 * most:
                 continue
         norm = np.sqrt(total)
-        head = v[k]
+        head = v[0]
         signed = norm if head >= 0.0 else -norm
+        v[0] = head + signed
         # |v|^2 = 2 norm (norm + |head|)
-        scale = 1.0 / np.sqrt(2.0 * norm * (norm + abs(head)))
-        v[k] = head + signed
-        for j in range(k, d):
-            v[j] *= scale
-        turn(R[k:], V[k, k:], d - k, m)
-        column = R[k]
+        scaled(v, v, 1.0 / np.sqrt(2.0 * norm * (norm + abs(head))), d - k)
+        turn(rest, v, d - k, m)
+        column = rest[0]
         for i in range(m):
             now[i] -= column[i] * column[i]
-        R[k, best] = -signed
-        for j in range(k + 1, d):
-            R[j, best] = 0.0
+        for j in range(d - k):
+            rest[j, best] = 0.0
+        column[best] = -signed
         now[best] = -1.0  # and it stays there: the row is zero from here on
         pivots[k] = best
         r += 1
@@ -108,13 +106,13 @@ def factor(R, m, c, d, lengths, tolerance, V, pivots, left):  # type: ignore[no-
 def reflect_back(z, c, r, d, V):  # type: ignore[no-untyped-def]
     """A vector ``z[c:d]`` out of the basis of r reflectors."""
     for k in range(c + r - 1, c - 1, -1):
-        v = V[k]
+        v, y = V[k, k:], z[k:]
         s = 0.0
-        for j in range(k, d):
-            s += z[j] * v[j]
+        for j in range(d - k):
+            s += y[j] * v[j]
         s *= 2.0
-        for j in range(k, d):
-            z[j] -= s * v[j]
+        for j in range(d - k):
+            y[j] -= s * v[j]
 
 
 @outlined("void(f8[:,::1], i8, i8, i8, i8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1], i8[::1])")
@@ -174,14 +172,7 @@ def least_squares(R, m, c, r, pivots, lengths, rhs, y, T, order):  # type: ignor
     u = T[r + 1]  # the reflector, zeros before its head
     for k in range(r):
         v = T[k]
-        for i in range(k, end):
-            u[i] = v[i]
-        for i in range(k):
-            u[i] = 0.0
-        total = 0.0
-        for i in range(m):
-            total += u[i] * u[i]
-        norm = np.sqrt(total)
+        norm = np.sqrt(tail(u, v, k, m))
         head = u[k]
         signed = norm if head >= 0.0 else -norm
         u[k] = head + signed

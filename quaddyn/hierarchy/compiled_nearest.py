@@ -33,7 +33,7 @@ from .compiled_work import (
     ZZ,
 )
 from .jit import outlined
-from .lanes import WIDTH, blend, dots, mirror, squares, turn
+from .lanes import WIDTH, blend, dots, mirror, scaled, squares, tail, turn
 
 #: A row is independent of the active ones if more than this share of its length is left of it.
 NEW = 1e-10
@@ -99,9 +99,10 @@ def nearest(first, n, P, reach, B, U, N):  # type: ignore[no-untyped-def]
         own = 0.0
         while True:
             dots(along, J, normal, d, d)
+            new = along[q:]
             rest = 0.0
-            for k in range(q, d):
-                rest += along[k] * along[k]
+            for k in range(d - q):
+                rest += new[k] * new[k]
             for k in range(q - 1, -1, -1):
                 s = along[k]
                 for j in range(k + 1, q):
@@ -123,23 +124,22 @@ def nearest(first, n, P, reach, B, U, N):  # type: ignore[no-untyped-def]
                 mu[active[k]] -= t * rate[k]
             own += t
             if full < np.inf:
-                for k in range(q, d):
-                    rate[k] = t * along[k]
-                blend(u, u, rate[q:], J[q:], d - q, d)
+                step = rate[q:]
+                for k in range(d - q):
+                    step[k] = t * new[k]
+                blend(u, u, step, J[q:], d - q, d)
                 over -= t * rest
             if full <= first:
                 # joins: a reflection turns what is left of its normal into row q of J
                 norm = np.sqrt(rest)
-                head = along[q]
+                head = new[0]
                 signed = norm if head >= 0.0 else -norm
                 for k in range(q):
                     R[k, q] = along[k]
                 R[q, q] = -signed
-                scale = 1.0 / np.sqrt(2.0 * norm * (norm + abs(head)))
-                for k in range(q, d):
-                    along[k] *= scale
-                along[q] = (head + signed) * scale
-                turn(J[q:], along[q:], d - q, d)
+                new[0] = head + signed
+                scaled(new, new, 1.0 / np.sqrt(2.0 * norm * (norm + abs(head))), d - q)
+                turn(J[q:], new, d - q, d)
                 active[q] = best
                 mu[best] = own
                 sides[best] = side
@@ -200,13 +200,7 @@ def triangle(M, m, first, last, scale, T, u):  # type: ignore[no-untyped-def]
     for k in range(first, last):
         v = M[k]
         h = k - first
-        square = 0.0
-        for i in range(h, end):
-            square += v[i] * v[i]
-            u[i] = v[i]
-        for i in range(h):
-            u[i] = 0.0
-        norm = np.sqrt(square)
+        norm = np.sqrt(tail(u, v, h, m))
         if not norm > 0.0:
             return False
         head = v[h]

@@ -56,8 +56,11 @@ PROBLEM = "f8[:,::1], f8[::1], f8[::1], f8[:,::1], i8[::1], i8[::1]"
 
 
 def most_rows(n: int, m: int, P: int, K: int) -> int:
-    """Numbers of a vector, for n unknowns, K levels of at most m rows of any kind, P inequalities."""
-    return 8 * ((max(max(m, n) + n + P, K + 1) + 7) // 8)
+    """Numbers of a vector, for n unknowns, K levels of at most m rows of any kind, P inequalities.
+
+    Lanes may begin at any of the first n and run on.
+    """
+    return 8 * ((max(max(m, n) + n + P, n + 7, K + 1) + 7) // 8)
 
 
 def float_work(n: int, m: int, P: int, K: int) -> int:

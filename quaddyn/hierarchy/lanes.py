@@ -173,6 +173,26 @@ def scaled(_context, out, source, f, m):  # type: ignore[no-untyped-def]
 
 
 @lane
+def tail(_context, out, source, k, m):  # type: ignore[no-untyped-def]
+    """``out[k:m] = source[k:m]``, zeros before and beyond, and the sum of their squares."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        to, _ = _data(context, builder, signature.args[0], values[0])
+        begin, _ = _data(context, builder, signature.args[1], values[1])
+        k, m, nothing = values[2], values[3], ir.Constant(LANES, [0.0] * WIDTH)
+        sums = cgutils.alloca_once_value(builder, nothing)  # type: ignore[no-untyped-call]
+        with cgutils.for_range(builder, _blocks(builder, m), intp=WORD) as block:
+            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+            mine = builder.and_(_mine(builder, at, m), builder.not_(_mine(builder, at, k)))
+            x = builder.select(mine, _load(builder, begin, at), nothing)
+            _store(builder, x, to, at)
+            builder.store(builder.fadd(builder.load(sums), builder.fmul(x, x, FAST), FAST), sums)
+        return _sum(builder, builder.load(sums))
+
+    return types.float64(out, source, types.int64, types.int64), generate
+
+
+@lane
 def turn(_context, R, v, n, m):  # type: ignore[no-untyped-def]
     """``R[j, :m] -= 2 v[j] sum_c v[c] R[c, :m]`` over n columns: m rows reflected, v of length 1."""
 
