@@ -95,6 +95,13 @@ def tick(  # type: ignore[no-untyped-def]
     Returns:
         What became of it.
     """
+    end, known = answer.shape[0] - numbers.shape[0], True
+    for i in range(numbers.shape[0]):
+        answer[end + i] = numbers[i]
+        known &= numbers[i] == numbers[i]
+    if not known:  # a NaN
+        return NOT_SOLVED
+
     joints, frame_joints, chains, motors, passive, program, _ = sections(table)
     extra, contacts, _, _ = heard(told, table)
     if extra[ANYWAY] == 0.0 and not given(program, numbers, contacts):
@@ -135,10 +142,6 @@ def tick(  # type: ignore[no-untyped-def]
     share = mapping(F, at, nv, nu, nf)[5]
     begin = mapping(F, at, nv, nu, nf)[8]
     lack, begin = part(F, begin, free, 8)
-
-    end = answer.shape[0] - numbers.shape[0]
-    for i in range(numbers.shape[0]):
-        answer[end + i] = numbers[i]
 
     outcome = NOT_SOLVED
     N[TOLD], N[TOLD + 1] = 0, 0

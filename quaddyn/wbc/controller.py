@@ -293,25 +293,25 @@ class WholeBodyController:
                 told = Told(q, v, numbers, wishes, self._tau, fast.contacts, fast.shares)
                 command = CompiledCommand(answer, told, self._parts)
         if command is None:
-            command = self._dense(state)
+            command = self._dense(state, q, v)
         self._tau, self._command = command.tau, command
         self._ticks += 1
         return command
 
-    def _dense(self, state: State) -> Command:
+    def _dense(self, state: State, q: Array, v: Array) -> Command:
         """The tick of any robot and any elements: compiled, or by plain matrices where that has no good answer."""
         parts = self._parts
-        if math.isnan(np.vdot(self.numbers, self.numbers)):
-            self._levels.check()
         if parts.solver.compiled:
             if self._matrices is None:
                 self._matrices = DenseTick(self._parts, self._changes)
             dense = self._matrices
-            answer = dense.solve(state, self._tau, self._hold, self._tick)
+            answer = dense.solve(state, q, v, self._tau, self._hold, self._tick)
             if answer is not None:
-                numbers, wishes = answer.told, self._levels.wishes
-                told = Told(*state.coordinates(), numbers, wishes, self._tau, dense.contacts, dense.shares, dense.said)
+                seen = dense.numbers
+                told = Told(q, v, answer.told, self._levels.wishes, self._tau, seen.contacts, seen.shares, dense.said)
                 return DenseCommand(answer, told, parts)
+        if math.isnan(np.vdot(self.numbers, self.numbers)):
+            self._levels.check()
         self._hold(state)
         plain = self._levels.problem(self._tick(state))
         elimination, problem, columns, _ = plain

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy import empty
 
 from ..dynamics import State
 from ..hierarchy import Buffers
 from ..urdf.tree import Array
 from .contacts import Changes
-from .dense_answer import TAU, Answer
+from .dense_answer import Answer, Parting
 from .dense_numbers import Numbers
 from .dense_program import Program
 from .parts import Parts
@@ -34,6 +35,7 @@ class DenseTick:
         changes: counts what is set on contacts.
 
     Attributes:
+        numbers: what ticks are told, such as the contacts.
         said: rows of elements that were asked for them, by name.
     """
 
@@ -43,31 +45,21 @@ class DenseTick:
         self._core, self._memory, self._tick = compiled_dense, compiled_memory, compiled_dense.tick
         self._parts = parts
         self._program = Program(parts)
-        self._numbers = Numbers(parts, self._program, changes)
+        self.numbers = Numbers(parts, self._program, changes)
         self._beforehand = self._program.strict and parts.solver.damping == 0.0
         self.said: dict[str, list[Rows]] = {}
         self._arguments: tuple[Any, ...] | None
         self._seen: tuple[Array, ...] = ()
         self._make_room()
 
-    @property
-    def contacts(self) -> tuple[Any, ...]:
-        """Per contact (contact, least, largest, height) of the last tick, for those who ask later."""
-        return self._numbers.contacts
-
-    @property
-    def shares(self) -> tuple[tuple[float, float], ...]:
-        """Per contact (share, cap) of the last tick, likewise."""
-        return self._numbers.shares
-
     def _make_room(self, others: int = 0) -> None:
         """Memory for the contacts that there are, and for rows of elements that are asked for them."""
         robot, table = self._parts.robot, self._program.table
-        nv, nu, nf = robot.nv, robot.nu, self._numbers.forces
+        nv, nu, nf = robot.nv, robot.nu, self.numbers.forces
         most, limits = (size + others for size in self._program.most(nf))
         memory, K = self._memory, len(self._parts.levels.elements)
         table[memory.MOST], table[memory.LIMITS] = most, limits
-        self._sizes, self._room = (nu, nv, nf, K), others
+        self._parting, self._room, self._forces = Parting.of(nu, nv, nf, K), others, nf
         n = nu + nf + 1
         *_, at = memory.kept(ENDLESS, nv, nu, nf)
         *_, at = memory.seen(ENDLESS, at, nv, robot.model.njoints, int(table[memory.FRAMES]))
@@ -80,13 +72,13 @@ class DenseTick:
         self._header = at
         self._ints = np.zeros(at + size[1], dtype=np.int64)
         self._sets = np.zeros((4, (K + 1) * limits), dtype=np.int8)
-        self._answer_size = TAU + nu + nv + nf + K + len(self._parts.levels.numbers)
+        self._size = self._parting.ranks.stop + len(self._parts.levels.numbers)
         self._others = np.zeros((others, 4 + nv + nf + nu))
         self._arguments = None
 
     def _ask(self, tick: Tick) -> None:
         """Rows of elements that compiled code does not know."""
-        nu, nv, nf, _ = self._sizes
+        nu, nv, nf = self._parts.robot.nu, self._parts.robot.nv, self._forces
         blocks = [np.zeros((0, 4 + nv + nf + nu))]
         self.said = {element.name: self._parts.levels.ask(element, tick) for _, element in self._program.asked}
         for level, element in self._program.asked:
@@ -104,13 +96,15 @@ class DenseTick:
     def rehearse(self, state: State) -> None:
         """One tick that leaves nothing behind but compiled code."""
         self._write(state, None)
-        self._numbers.go_on(True)
-        self._run(state)
+        self.numbers.go_on(True)
+        self._run(state, *state.coordinates())
         self.forget()
 
     def solve(
         self,
         state: State,
+        q: Array,
+        v: Array,
         before: Array | None,
         hold: Callable[[State], None],
         tick: Callable[[State], Tick],
@@ -119,45 +113,48 @@ class DenseTick:
 
         Args:
             state: the robot's state.
+            q: its configuration.
+            v: its velocity.
             before: (nu,) torques of the tick before, None on the first.
             hold: called if a task has no reference yet, to give it what is found.
             tick: the instant for elements that are asked for their rows.
         """
-        core, numbers = self._core, self._numbers
+        core = self._core
         self._write(state, before)
         if self._program.asked:
+            if np.isnan(self._parts.levels.numbers).any():
+                return None
             hold(state)
             self._ask(tick(state))
-        outcome, answer = self._run(state)
+        outcome, answer = self._run(state, q, v)
         if outcome == core.NOT_GIVEN:
             hold(state)
-            numbers.go_on(True)
-            outcome, answer = self._run(state)
+            self.numbers.go_on(True)
+            outcome, answer = self._run(state, q, v)
         if outcome == core.SOLVED or (outcome == core.VIOLATED and self._least()):
-            return Answer(answer, numbers.columns, self._sizes)
+            return Answer(answer, self.numbers.columns, self._parting)
         return None
 
     def _write(self, state: State, before: Array | None) -> None:
-        self._numbers.write(state, before)
-        if self._numbers.forces != self._sizes[2]:
+        self.numbers.write(state, before)
+        if self.numbers.forces != self._forces:
             self._make_room(self._room)
 
-    def _run(self, state: State) -> tuple[int, Array]:
+    def _run(self, state: State, q: Array, v: Array) -> tuple[int, Array]:
         memory = state.kinematics()
         if self._arguments is None or self._seen is not memory:  # mostly the same arrays, tick by tick
             program, self._seen = self._program, memory
             self._arguments = (
-                self._parts.levels.numbers, self._numbers.block, self._others, program.table, program.constants,
+                self._parts.levels.numbers, self.numbers.block, self._others, program.table, program.constants,
                 self._beforehand, self._sets, self._floats, self._ints,
             )  # fmt: skip
-        q, v = state.coordinates()
-        answer = np.empty(self._answer_size)
+        answer = empty(self._size)
         return self._tick(*memory, q, v, *self._arguments, answer), answer
 
     def _least(self) -> bool:
         """Whether no other answer violates level 0 less than the last one."""
         memory, table = self._memory, self._program.table
-        K, nf = len(self._parts.levels.elements), self._sizes[2]
+        K, nf = len(self._parts.levels.elements), self._forces
         at, n = (int(self._ints[i]) for i in (memory.ROWS_AT, memory.UNKNOWNS))
         A, b, w, C, lower, upper, end = memory.rows(self._floats, at, n, *map(int, table[memory.MOST : memory.HEADS]))
         _, _, ms, ps, _, _, _ = memory.integers(self._ints, len(self._parts.settings), nf, K)
@@ -174,10 +171,10 @@ class DenseTick:
         """
         program = self._program
         arrays: dict[str, Any] = {f"memory_{i}": array for i, array in enumerate(state.kinematics())}
-        arrays |= {"numbers": numbers, "told": self._numbers.block, "others": self._others, "table": program.table}
+        arrays |= {"numbers": numbers, "told": self.numbers.block, "others": self._others, "table": program.table}
         arrays |= {"constants": program.constants, "beforehand": self._beforehand, "sets": self._sets}
-        arrays |= {"header": self._ints[: self._header], "nf": self._sizes[2]}
-        arrays["sizes"] = np.array([len(self._floats), len(self._ints), self._answer_size])
+        arrays |= {"header": self._ints[: self._header], "nf": self._forces}
+        arrays["sizes"] = np.array([len(self._floats), len(self._ints), self._size])
         return {name: np.array(array) for name, array in arrays.items()}
 
 
@@ -198,7 +195,7 @@ def rerun(q: Array, v: Array, inputs: Mapping[str, Array]) -> tuple[Array, Array
         bool(inputs["beforehand"]), sets, floats, N, answer,
     )  # fmt: skip
     nu, nv, nf = int(table[memory.ACTUATED]), int(table[memory.ACTUATED] + table[memory.PASSIVE]), int(inputs["nf"])
-    result = Answer(answer, {}, (nu, nv, nf, int(table[memory.LEVELS])))
+    result = Answer(answer, {}, Parting.of(nu, nv, nf, int(table[memory.LEVELS])))
     return result.tau, result.acceleration, result.stacked
 
 

@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from ..urdf.tree import Array
 
-#: Where an answer holds the violation of level 0, the KKT residual, the rank of what was solved beforehand, torques.
-VIOLATION, KKT, BEFOREHAND, TAU = 0, 1, 2, 3
+#: Where an answer holds the violation of level 0, the KKT residual, the rank of what was solved beforehand.
+VIOLATION, KKT, BEFOREHAND = 0, 1, 2
+
+
+class Parting(NamedTuple):
+    """Where the other parts of an answer lie, one after the other."""
+
+    tau: slice
+    acceleration: slice
+    forces: slice
+    ranks: slice
+    told: slice
+
+    @staticmethod
+    def of(nu: int, nv: int, nf: int, levels: int) -> Parting:
+        """That of so many torques, accelerations, forces and levels."""
+        cuts = [3]
+        for size in (nu, nv, nf, levels):
+            cuts.append(cuts[-1] + size)
+        return Parting(*map(slice, cuts, [*cuts[1:], None]))
 
 
 class Answer:
@@ -16,13 +35,13 @@ class Answer:
     Attributes:
         numbers: as `compiled_dense.tick` gives them.
         columns: of each contact's force.
-        sizes: number of torques, accelerations, forces, levels.
+        parting: where what lies.
     """
 
-    __slots__ = ("columns", "numbers", "sizes")
+    __slots__ = ("columns", "numbers", "parting")
 
-    def __init__(self, numbers: Array, columns: Mapping[str, slice], sizes: tuple[int, int, int, int]) -> None:
-        self.numbers, self.columns, self.sizes = numbers, columns, sizes
+    def __init__(self, numbers: Array, columns: Mapping[str, slice], parting: Parting) -> None:
+        self.numbers, self.columns, self.parting = numbers, columns, parting
 
     @property
     def violation(self) -> float:
@@ -37,19 +56,17 @@ class Answer:
     @property
     def tau(self) -> Array:
         """(nu,) [N m]."""
-        return self.numbers[TAU : TAU + self.sizes[0]]
+        return self.numbers[self.parting.tau]
 
     @property
     def acceleration(self) -> Array:
         """(nv,) [m/s^2, rad/s^2]."""
-        nu, nv, *_ = self.sizes
-        return self.numbers[TAU + nu : TAU + nu + nv]
+        return self.numbers[self.parting.acceleration]
 
     @property
     def stacked(self) -> Array:
         """(nf,) forces one after the other [N, N m]."""
-        nu, nv, nf, _ = self.sizes
-        return self.numbers[TAU + nu + nv : TAU + nu + nv + nf]
+        return self.numbers[self.parting.forces]
 
     @property
     def forces(self) -> dict[str, Array]:
@@ -60,11 +77,10 @@ class Answer:
     @property
     def told(self) -> Array:
         """Numbers of the elements as they were."""
-        return self.numbers[TAU + sum(self.sizes) :]
+        return self.numbers[self.parting.told]
 
     @property
     def ranks(self) -> tuple[int, ...]:
         """Per level."""
-        start = TAU + sum(self.sizes[:3])
-        first, *rest = map(int, self.numbers[start : start + self.sizes[3]])
+        first, *rest = map(int, self.numbers[self.parting.ranks])
         return (first + int(self.numbers[BEFOREHAND]), *rest)
