@@ -41,8 +41,7 @@ from .compiled_work import (
     int_work,
     most_rows,
 )  # fmt: skip
-from .jit import entry, inner, matrices, matrix, outlined
-from .lanes import ahead
+from .jit import ahead, entry, inner, matrices, matrix, outlined
 
 __all__ = ["ENDED", "ITERATIONS", "PATH", "RANKS", "REACH", "WORST", "descend", "float_work", "int_work"]
 

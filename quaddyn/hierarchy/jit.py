@@ -59,6 +59,18 @@ def placed(function: Callable[..., Any]) -> Any:
 
 
 @placed
+def ahead(_context, F):  # type: ignore[no-untyped-def]
+    """How many numbers of F lie before the first with which a line of the cache, 64 bytes, begins."""
+
+    def count(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        source, word = context.make_array(signature.args[0])(context, builder, values[0]), ir.IntType(64)
+        beyond = builder.neg(builder.ptrtoint(source.data, word))
+        return builder.udiv(builder.and_(beyond, ir.Constant(word, 63)), source.itemsize)
+
+    return types.int64(F), count
+
+
+@placed
 def matrix(_context, F, at, rows, columns):  # type: ignore[no-untyped-def]
     """The (rows, columns) matrix that lies in F from `at` on, borrowed: numba's own ``reshape`` takes 40 ns."""
     kind = types.Array(F.dtype, 2, "C")

@@ -9,6 +9,8 @@ Importing this module imports numba.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir
@@ -20,6 +22,7 @@ WIDTH = 8
 
 LANE, WORD = ir.DoubleType(), ir.IntType(64)
 LANES = ir.VectorType(LANE, WIDTH)
+NOTHING = ir.Constant(LANES, [0.0] * WIDTH)
 FAST = ("reassoc", "contract")
 
 
@@ -49,6 +52,13 @@ def _blocks(builder: Any, m: Any) -> Any:
     return builder.udiv(builder.add(m, ir.Constant(WORD, WIDTH - 1)), ir.Constant(WORD, WIDTH))
 
 
+@contextmanager
+def _along(builder: Any, m: Any) -> Iterator[Any]:
+    """Code for where each of the blocks of m rows begins."""
+    with cgutils.for_range(builder, _blocks(builder, m), intp=WORD) as block:
+        yield builder.mul(block.index, ir.Constant(WORD, WIDTH))
+
+
 def _accumulate(builder: Any, start: Any, count: Any, term: Any) -> Any:
     """``start + term(0) + term(1) + ...``, in a register."""
     total = cgutils.alloca_once_value(builder, start)  # type: ignore[no-untyped-call]
@@ -58,6 +68,16 @@ def _accumulate(builder: Any, start: Any, count: Any, term: Any) -> Any:
     return builder.load(total)
 
 
+def _term(builder: Any, factor: Any, matrix: Any, stride: Any, at: Any) -> Any:
+    """Code for column c of a matrix: its factor, and its block from row `at` on."""
+
+    def term(c: Any) -> tuple[Any, Any]:
+        place = builder.add(builder.mul(c, stride), at)
+        return _splat(builder, _number(builder, factor, c)), _load(builder, matrix, place)
+
+    return term
+
+
 def _dot(builder: Any, vector: Any, matrix: Any, first: Any, blocks: Any) -> Any:
     """Of a vector and the column of a matrix that begins at `first`."""
 
@@ -65,7 +85,7 @@ def _dot(builder: Any, vector: Any, matrix: Any, first: Any, blocks: Any) -> Any
         at = builder.mul(o, ir.Constant(WORD, WIDTH))
         return _load(builder, vector, at), _load(builder, matrix, builder.add(first, at))
 
-    return _sum(builder, _accumulate(builder, ir.Constant(LANES, [0.0] * WIDTH), blocks, term))
+    return _sum(builder, _accumulate(builder, NOTHING, blocks, term))
 
 
 def _sum(builder: Any, sums: Any) -> Any:
@@ -96,13 +116,8 @@ def blend(_context, out, start, f, M, n, m):  # type: ignore[no-untyped-def]
         begin, _ = _data(context, builder, signature.args[1], values[1])
         factor, _ = _data(context, builder, signature.args[2], values[2])
         matrix, stride = _data(context, builder, signature.args[3], values[3])
-        with cgutils.for_range(builder, _blocks(builder, values[5]), intp=WORD) as block:
-            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
-
-            def term(c: Any) -> tuple[Any, Any]:
-                place = builder.add(builder.mul(c, stride), at)
-                return _splat(builder, _number(builder, factor, c)), _load(builder, matrix, place)
-
+        with _along(builder, values[5]) as at:
+            term = _term(builder, factor, matrix, stride, at)
             _store(builder, _accumulate(builder, _load(builder, begin, at), values[4], term), to, at)
         return context.get_dummy_value()
 
@@ -117,14 +132,9 @@ def total(_context, out, f, M, n, m):  # type: ignore[no-untyped-def]
         to, _ = _data(context, builder, signature.args[0], values[0])
         factor, _ = _data(context, builder, signature.args[1], values[1])
         matrix, stride = _data(context, builder, signature.args[2], values[2])
-        with cgutils.for_range(builder, _blocks(builder, values[4]), intp=WORD) as block:
-            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
-
-            def term(c: Any) -> tuple[Any, Any]:
-                place = builder.add(builder.mul(c, stride), at)
-                return _splat(builder, _number(builder, factor, c)), _load(builder, matrix, place)
-
-            _store(builder, _accumulate(builder, ir.Constant(LANES, [0.0] * WIDTH), values[3], term), to, at)
+        with _along(builder, values[4]) as at:
+            term = _term(builder, factor, matrix, stride, at)
+            _store(builder, _accumulate(builder, NOTHING, values[3], term), to, at)
         return context.get_dummy_value()
 
     return types.void(out, f, M, types.int64, types.int64), generate
@@ -139,14 +149,13 @@ def gather(_context, out, f, index, M, n, m):  # type: ignore[no-untyped-def]
         factor, _ = _data(context, builder, signature.args[1], values[1])
         where, _ = _data(context, builder, signature.args[2], values[2])
         matrix, stride = _data(context, builder, signature.args[3], values[3])
-        with cgutils.for_range(builder, _blocks(builder, values[5]), intp=WORD) as block:
-            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+        with _along(builder, values[5]) as at:
 
             def term(c: Any) -> tuple[Any, Any]:
                 place = builder.add(builder.mul(_number(builder, where, c), stride), at)
                 return _splat(builder, _number(builder, factor, c)), _load(builder, matrix, place)
 
-            _store(builder, _accumulate(builder, ir.Constant(LANES, [0.0] * WIDTH), values[4], term), to, at)
+            _store(builder, _accumulate(builder, NOTHING, values[4], term), to, at)
         return context.get_dummy_value()
 
     return types.void(out, f, index, M, types.int64, types.int64), generate
@@ -160,12 +169,11 @@ def scaled(_context, out, source, f, m):  # type: ignore[no-untyped-def]
         to, _ = _data(context, builder, signature.args[0], values[0])
         begin, _ = _data(context, builder, signature.args[1], values[1])
         factor, m = _splat(builder, values[2]), values[3]
-        sums = cgutils.alloca_once_value(builder, ir.Constant(LANES, [0.0] * WIDTH))  # type: ignore[no-untyped-call]
-        with cgutils.for_range(builder, _blocks(builder, m), intp=WORD) as block:
-            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+        sums = cgutils.alloca_once_value(builder, NOTHING)  # type: ignore[no-untyped-call]
+        with _along(builder, m) as at:
             x = builder.fmul(factor, _load(builder, begin, at), FAST)
             _store(builder, x, to, at)
-            x = builder.select(_mine(builder, at, m), x, ir.Constant(LANES, [0.0] * WIDTH))
+            x = builder.select(_mine(builder, at, m), x, NOTHING)
             builder.store(builder.fadd(builder.load(sums), builder.fmul(x, x, FAST), FAST), sums)
         return _sum(builder, builder.load(sums))
 
@@ -179,12 +187,11 @@ def tail(_context, out, source, k, m):  # type: ignore[no-untyped-def]
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         to, _ = _data(context, builder, signature.args[0], values[0])
         begin, _ = _data(context, builder, signature.args[1], values[1])
-        k, m, nothing = values[2], values[3], ir.Constant(LANES, [0.0] * WIDTH)
-        sums = cgutils.alloca_once_value(builder, nothing)  # type: ignore[no-untyped-call]
-        with cgutils.for_range(builder, _blocks(builder, m), intp=WORD) as block:
-            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+        k, m = values[2], values[3]
+        sums = cgutils.alloca_once_value(builder, NOTHING)  # type: ignore[no-untyped-call]
+        with _along(builder, m) as at:
             mine = builder.and_(_mine(builder, at, m), builder.not_(_mine(builder, at, k)))
-            x = builder.select(mine, _load(builder, begin, at), nothing)
+            x = builder.select(mine, _load(builder, begin, at), NOTHING)
             _store(builder, x, to, at)
             builder.store(builder.fadd(builder.load(sums), builder.fmul(x, x, FAST), FAST), sums)
         return _sum(builder, builder.load(sums))
@@ -200,14 +207,9 @@ def turn(_context, R, v, n, m):  # type: ignore[no-untyped-def]
         matrix, stride = _data(context, builder, signature.args[0], values[0])
         factor, _ = _data(context, builder, signature.args[1], values[1])
         n, m = values[2], values[3]
-        with cgutils.for_range(builder, _blocks(builder, m), intp=WORD) as block:
-            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
-
-            def term(c: Any) -> tuple[Any, Any]:
-                place = builder.add(builder.mul(c, stride), at)
-                return _splat(builder, _number(builder, factor, c)), _load(builder, matrix, place)
-
-            along = _accumulate(builder, ir.Constant(LANES, [0.0] * WIDTH), n, term)
+        with _along(builder, m) as at:
+            term = _term(builder, factor, matrix, stride, at)
+            along = _accumulate(builder, NOTHING, n, term)
             twice = builder.fmul(along, ir.Constant(LANES, [-2.0] * WIDTH), FAST)
             with cgutils.for_range(builder, n, intp=WORD) as loop:
                 place = builder.add(builder.mul(loop.index, stride), at)
@@ -224,9 +226,8 @@ def clear(_context, out, m):  # type: ignore[no-untyped-def]
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         to, _ = _data(context, builder, signature.args[0], values[0])
-        with cgutils.for_range(builder, _blocks(builder, values[1]), intp=WORD) as block:
-            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
-            _store(builder, ir.Constant(LANES, [0.0] * WIDTH), to, at)
+        with _along(builder, values[1]) as at:
+            _store(builder, NOTHING, to, at)
         return context.get_dummy_value()
 
     return types.void(out, types.int64), generate
@@ -240,8 +241,7 @@ def put(_context, out, f, x, m):  # type: ignore[no-untyped-def]
         to, _ = _data(context, builder, signature.args[0], values[0])
         source, _ = _data(context, builder, signature.args[2], values[2])
         factor = _splat(builder, values[1])
-        with cgutils.for_range(builder, _blocks(builder, values[3]), intp=WORD) as block:
-            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+        with _along(builder, values[3]) as at:
             _store(builder, builder.fmul(factor, _load(builder, source, at), FAST), to, at)
         return context.get_dummy_value()
 
@@ -256,8 +256,7 @@ def add(_context, out, f, x, m):  # type: ignore[no-untyped-def]
         to, _ = _data(context, builder, signature.args[0], values[0])
         source, _ = _data(context, builder, signature.args[2], values[2])
         factor = _splat(builder, values[1])
-        with cgutils.for_range(builder, _blocks(builder, values[3]), intp=WORD) as block:
-            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+        with _along(builder, values[3]) as at:
             part = builder.fmul(factor, _load(builder, source, at), FAST)
             _store(builder, builder.fadd(_load(builder, to, at), part, FAST), to, at)
         return context.get_dummy_value()
@@ -272,14 +271,13 @@ def squares(_context, out, M, n, m):  # type: ignore[no-untyped-def]
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         to, _ = _data(context, builder, signature.args[0], values[0])
         matrix, stride = _data(context, builder, signature.args[1], values[1])
-        with cgutils.for_range(builder, _blocks(builder, values[3]), intp=WORD) as block:
-            at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+        with _along(builder, values[3]) as at:
 
             def term(c: Any) -> tuple[Any, Any]:
                 x = _load(builder, matrix, builder.add(builder.mul(c, stride), at))
                 return x, x
 
-            _store(builder, _accumulate(builder, ir.Constant(LANES, [0.0] * WIDTH), values[2], term), to, at)
+            _store(builder, _accumulate(builder, NOTHING, values[2], term), to, at)
         return context.get_dummy_value()
 
     return types.void(out, M, types.int64, types.int64), generate
@@ -294,8 +292,7 @@ def copied(_context, out, M, n, m):  # type: ignore[no-untyped-def]
         matrix, stride = _data(context, builder, signature.args[1], values[1])
         with cgutils.for_range(builder, values[2], intp=WORD) as loop:
             source, target = builder.mul(loop.index, stride), builder.mul(loop.index, step)
-            with cgutils.for_range(builder, _blocks(builder, values[3]), intp=WORD) as block:
-                at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+            with _along(builder, values[3]) as at:
                 _store(builder, _load(builder, matrix, builder.add(source, at)), to, builder.add(target, at))
         return context.get_dummy_value()
 
@@ -310,7 +307,7 @@ def dots(_context, out, M, v, n, m):  # type: ignore[no-untyped-def]
         to, _ = _data(context, builder, signature.args[0], values[0])
         matrix, stride = _data(context, builder, signature.args[1], values[1])
         vector, _ = _data(context, builder, signature.args[2], values[2])
-        m, nothing = values[4], ir.Constant(LANES, [0.0] * WIDTH)
+        m = values[4]
         with cgutils.for_range(builder, values[3], intp=WORD) as loop:
             first = builder.mul(loop.index, stride)
 
@@ -318,9 +315,9 @@ def dots(_context, out, M, v, n, m):  # type: ignore[no-untyped-def]
                 at = builder.mul(o, ir.Constant(WORD, WIDTH))
                 f, x = _load(builder, vector, at), _load(builder, matrix, builder.add(first, at))
                 mine = _mine(builder, at, m)
-                return builder.select(mine, f, nothing), builder.select(mine, x, nothing)
+                return builder.select(mine, f, NOTHING), builder.select(mine, x, NOTHING)
 
-            sums = _accumulate(builder, nothing, _blocks(builder, m), term)
+            sums = _accumulate(builder, NOTHING, _blocks(builder, m), term)
             builder.store(_sum(builder, sums), builder.gep(to, [loop.index]))
         return context.get_dummy_value()
 
@@ -340,23 +337,10 @@ def mirror(_context, T, u, half, n, m):  # type: ignore[no-untyped-def]
             first = builder.mul(loop.index, stride)
             dot = _dot(builder, normal, matrix, first, blocks)
             share = _splat(builder, builder.fneg(builder.fmul(dot, half, FAST)))
-            with cgutils.for_range(builder, blocks, intp=WORD) as block:
-                at = builder.mul(block.index, ir.Constant(WORD, WIDTH))
+            with _along(builder, m) as at:
                 place = builder.add(first, at)
                 part = builder.fmul(share, _load(builder, normal, at), FAST)
                 _store(builder, builder.fadd(_load(builder, matrix, place), part, FAST), matrix, place)
         return context.get_dummy_value()
 
     return types.void(T, u, types.float64, types.int64, types.int64), generate
-
-
-@lane
-def ahead(_context, F):  # type: ignore[no-untyped-def]
-    """How many numbers of a vector lie before the first that lanes load without crossing a line of the cache."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        data, _ = _data(context, builder, signature.args[0], values[0])
-        address = builder.ptrtoint(data, WORD)
-        return builder.lshr(builder.and_(builder.neg(address), ir.Constant(WORD, 8 * WIDTH - 1)), ir.Constant(WORD, 3))
-
-    return types.int64(F), generate
