@@ -8,6 +8,7 @@ python=${PYTHON:-.venv/bin/python}
 "$python" benchmarks/contacts.py --check
 "$python" benchmarks/identification.py --robots ur5 go2 --samples 1000000 --check
 "$python" benchmarks/whole_body.py --check
+"$python" benchmarks/hostile_ticks.py --check
 "$python" benchmarks/plants.py --check
 "$python" benchmarks/hierarchy.py --check
 "$python" benchmarks/bench_wbc.py
