@@ -20,7 +20,6 @@ from .compiled_frames import frame, motions
 from .compiled_maps import maps
 from .compiled_memory import (
     ACTUATED,
-    ANYWAY,
     BEFOREHAND,
     BOLTED,
     DAMPING,
@@ -48,12 +47,12 @@ from .compiled_memory import (
     seen,
     solving,
 )
-from .compiled_rows import given, holding, levels
+from .compiled_rows import hold, holding, levels
 
 __all__ = ["tick"]
 
 # What `tick` returns; VIOLATED if level 0 is not met, which may be the best that can be done.
-SOLVED, VIOLATED, NOT_SOLVED, NOT_GIVEN = 0, 1, 2, 3
+SOLVED, VIOLATED, NOT_SOLVED = 0, 1, 2
 
 #: Violation of level 0 [m/s^2] and KKT residual up to which contacts solved beforehand stand.
 KEPT = 1e-9
@@ -79,7 +78,7 @@ def tick(  # type: ignore[no-untyped-def]
         placed: (joints, 4, 3) the columns of each joint's rotation in the world, then its origin.
         q: (nq,).
         v: (nv,).
-        numbers: of all elements, one after the other.
+        numbers: of all elements, one after the other; tasks without a reference take what is found.
         told: what else may change between ticks.
         others: (rows, 4 + nv + nf + nu) rows of other elements: level, lower, upper, weight, then over accelerations,
             forces of the contacts that are there, torques.
@@ -95,17 +94,8 @@ def tick(  # type: ignore[no-untyped-def]
     Returns:
         What became of it.
     """
-    end, known = answer.shape[0] - numbers.shape[0], True
-    for i in range(numbers.shape[0]):
-        answer[end + i] = numbers[i]
-        known &= numbers[i] == numbers[i]
-    if not known:  # a NaN
-        return NOT_SOLVED
-
     joints, frame_joints, chains, motors, passive, program, _ = sections(table)
-    extra, contacts, _, _ = heard(told, table)
-    if extra[ANYWAY] == 0.0 and not given(program, numbers, contacts):
-        return NOT_GIVEN
+    _, contacts, _, _ = heard(told, table)
     nu, free, nc, K = table[ACTUATED], table[PASSIVE], contacts.shape[0], table[LEVELS]
     nv, mass, tolerance = nu + free, constants[MASS], constants[TOLERANCE]
 
@@ -114,7 +104,7 @@ def tick(  # type: ignore[no-untyped-def]
     for k in range(nc):
         if contacts[k, SHARE] > 0.0:
             nf += int(contacts[k, SIZE])
-    column, order, ms, ps, last, ints, _ = integers(N, nc, nf, K)
+    column, ms, ps, last, order, ints, _ = integers(N, nc, nf, K)
     nf = 0
     for k in range(nc):
         column[k] = -1
@@ -134,6 +124,13 @@ def tick(  # type: ignore[no-untyped-def]
     for i in range(moved):
         bolted, _ = part(constants, BOLTED + 12 * i, 4, 3)
         frame(frame_joints[i], bolted, placed, twist, drifts, frames[i])
+    hold(program, numbers, contacts, q, com, frames)
+    end, known = answer.shape[0] - numbers.shape[0], True
+    for i in range(numbers.shape[0]):
+        answer[end + i] = numbers[i]
+        known &= numbers[i] == numbers[i]
+    if not known:  # a NaN
+        return NOT_SOLVED
     held, damping = holding(program, numbers)
     for k in range(nc):
         if column[k] >= 0:

@@ -30,9 +30,9 @@ LEVEL, CODE, START, ROWS, ONE, TWO, COLUMNS = 0, 1, 2, 3, 4, 5, 6
 #: Slots of `constants`; the frames in their bodies follow, (4, 3) each, then the bodies, (10,) each, and the armature.
 MASS, LENGTH, PERIOD, BODIES, FREE, GRAVITY, TOLERANCE, DAMPING, BOLTED = 0, 1, 2, 3, 4, 5, 8, 9, 10
 
-#: Slots of `extra`: whether to go on where a task has no reference, whether there was a torque before, drift and
-#: velocity of the centre of mass (if the root is not free), the torque before.
-ANYWAY, HAS_BEFORE, COM_BIAS, COM_SPEED, BEFORE = 0, 1, 2, 5, 8
+#: Slots of `extra`: whether there was a torque before, drift and velocity of the centre of mass (if the root is not
+#: free), the torque before.
+HAS_BEFORE, COM_BIAS, COM_SPEED, BEFORE = 0, 1, 4, 7
 
 #: Slots of the integers: per way (see `compiled_dense`) whether its last working sets are good, and whether the last
 #: tick started from them; where the levels' rows begin and how many unknowns they have.  The rest is carved.
@@ -174,9 +174,9 @@ def solver_work(n: int, m: int, limits: int, K: int) -> tuple[int, int]:
 
 @both
 def integers(N, nc, nf, K):  # type: ignore[no-untyped-def]
-    """Contacts' columns, an order; where levels begin: equalities, inequalities, those of each way's last tick."""
+    """Contacts' columns; where levels begin: equalities, inequalities, those of each way's last tick; an order."""
     a = INTEGERS + nc
-    b = a + nf
-    ms, c = b + K + 1, b + 2 * (K + 1)
-    last, end = part(N, c, 2, K + 1)
-    return N[INTEGERS:a], N[a:b], N[b:ms], N[ms:c], last, N[end:], end
+    b, c = a + K + 1, a + 2 * (K + 1)
+    last, d = part(N, c, 2, K + 1)
+    end = d + nf
+    return N[INTEGERS:a], N[a:b], N[b:c], last, N[d:end], N[end:], end

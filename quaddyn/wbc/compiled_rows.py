@@ -56,6 +56,7 @@ from .compiled_tasks import (
     POSTURE,
     RELATIVE,
     VELOCITY,
+    capture,
     desired,
     motion_rows,
     of_frame,
@@ -69,14 +70,14 @@ FORCES, CONTACT, FRICTION, NORMAL, TORQUE, RATE, BOUNDS = 20, 101, 102, 103, 104
 
 
 @inner
-def given(program, numbers, contacts):  # type: ignore[no-untyped-def]
-    """Whether every task that acts has a reference."""
+def hold(program, numbers, contacts, q, com, frames):  # type: ignore[no-untyped-def]
+    """Every task that acts without a reference wants what is found."""
     for i in range(program.shape[0]):
-        code, k = program[i, CODE], program[i, TWO]
-        if code < JOINTS and numbers[program[i, START]] == 0.0:
-            if code != FOOT or k < 0 or contacts[k, SHARE] < 1.0:
-                return False
-    return True
+        code, start, one, two = program[i, CODE], program[i, START], program[i, ONE], program[i, TWO]
+        if code < JOINTS and numbers[start] == 0.0 and (code != FOOT or two < 0 or contacts[two, SHARE] < 1.0):
+            framed = code != COM and code != POSTURE
+            F, G = frames[one if framed else 0], frames[two if code == RELATIVE else 0]
+            capture(code, program[i, ROWS], numbers[start:], q, com, F, G)
 
 
 @inner

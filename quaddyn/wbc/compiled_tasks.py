@@ -20,6 +20,38 @@ ERROR, VELOCITY, BIAS = 0, 1, 2
 
 
 @inner
+def capture(code, size, z, q, com, F, G):  # type: ignore[no-untyped-def]
+    """A task wants from now on what is found: the centre of mass, q, its frame F, or F as another one, G, sees it."""
+    p = z[1 + 6 * size :]
+    z[0] = 1.0
+    if code == COM:
+        for i in range(3):
+            p[i] = com[i]
+    elif code == POSTURE:
+        for i in range(q.shape[0]):
+            p[i] = q[i]
+    elif code == ORIENTATION:
+        for i in range(9):
+            p[i] = F[i]
+    elif code == RELATIVE:
+        for i in range(3):
+            p[i] = 0.0
+            for k in range(3):
+                p[i] += G[3 * k + i] * (F[ORIGIN + k] - G[ORIGIN + k])
+            for j in range(3):
+                s = 0.0
+                for k in range(3):
+                    s += G[3 * k + i] * F[3 * k + j]
+                p[3 + 3 * i + j] = s
+    else:
+        for i in range(3):
+            p[i] = F[ORIGIN + i]
+        if code == POSE:
+            for i in range(9):
+                p[3 + i] = F[i]
+
+
+@inner
 def desired(z, size, found, i):  # type: ignore[no-untyped-def]
     """Wanted acceleration of a row: reference and feedback."""
     wanted = z[1 + 5 * size + i] + z[1 + 2 * size + i] * (z[1 + 4 * size + i] - found[VELOCITY, i])

@@ -50,30 +50,35 @@ class DenseTick:
         self.said: dict[str, list[Rows]] = {}
         self._arguments: tuple[Any, ...] | None
         self._seen: tuple[Array, ...] = ()
-        self._make_room()
+        self._make_room(0)
 
-    def _make_room(self, others: int = 0) -> None:
-        """Memory for the contacts that there are, and for rows of elements that are asked for them."""
-        robot, table = self._parts.robot, self._program.table
-        nv, nu, nf = robot.nv, robot.nu, self.numbers.forces
+    def _make_room(self, others: int) -> None:
+        """Memory for all contacts at once, and for so many rows of elements that are asked for them."""
+        robot, table, memory = self._parts.robot, self._program.table, self._memory
+        nv, nu, K = robot.nv, robot.nu, len(self._parts.levels.elements)
+        nf = sum(settings.size for settings in self._parts.settings.values())
         most, limits = (size + others for size in self._program.most(nf))
-        memory, K = self._memory, len(self._parts.levels.elements)
         table[memory.MOST], table[memory.LIMITS] = most, limits
-        self._parting, self._room, self._forces = Parting.of(nu, nv, nf, K), others, nf
         n = nu + nf + 1
         *_, at = memory.kept(ENDLESS, nv, nu, nf)
         *_, at = memory.seen(ENDLESS, at, nv, robot.model.njoints, int(table[memory.FRAMES]))
         *_, at = memory.mapping(ENDLESS, at, nv, nu, nf)
         *_, at = memory.rows(ENDLESS, at + 8 * (nv - nu), n, most, limits)
         *_, at = memory.solving(ENDLESS, at, n, limits, K)
-        size = memory.solver_work(n, most + limits, limits, K)
-        self._floats = np.zeros(at + size[0])
+        floats, ints = memory.solver_work(n, most + limits, limits, K)
+        self._floats = np.zeros(at + floats)
         *_, at = memory.integers(ENDLESS, len(self._parts.settings), nf, K)
-        self._header = at
-        self._ints = np.zeros(at + size[1], dtype=np.int64)
+        self._ints = np.zeros(at + ints, dtype=np.int64)
         self._sets = np.zeros((4, (K + 1) * limits), dtype=np.int8)
+        self._room = others
+        self._arrange(self.numbers.forces)
+
+    def _arrange(self, nf: int) -> None:
+        """For so many forces."""
+        robot = self._parts.robot
+        self._forces, self._parting = nf, Parting.of(robot.nu, robot.nv, nf, len(self._parts.levels.elements))
         self._size = self._parting.ranks.stop + len(self._parts.levels.numbers)
-        self._others = np.zeros((others, 4 + nv + nf + nu))
+        self._others = np.zeros((self._room, 4 + robot.nv + nf + robot.nu))
         self._arguments = None
 
     def _ask(self, tick: Tick) -> None:
@@ -96,8 +101,9 @@ class DenseTick:
     def rehearse(self, state: State) -> None:
         """One tick that leaves nothing behind but compiled code."""
         self._write(state, None)
-        self.numbers.go_on(True)
+        told = self._parts.levels.numbers.copy()
         self._run(state, *state.coordinates())
+        self._parts.levels.numbers[:] = told
         self.forget()
 
     def solve(
@@ -116,7 +122,7 @@ class DenseTick:
             q: its configuration.
             v: its velocity.
             before: (nu,) torques of the tick before, None on the first.
-            hold: called if a task has no reference yet, to give it what is found.
+            hold: gives tasks that have no reference yet what is found, called before elements are asked.
             tick: the instant for elements that are asked for their rows.
         """
         core = self._core
@@ -127,10 +133,6 @@ class DenseTick:
             hold(state)
             self._ask(tick(state))
         outcome, answer = self._run(state, q, v)
-        if outcome == core.NOT_GIVEN:
-            hold(state)
-            self.numbers.go_on(True)
-            outcome, answer = self._run(state, q, v)
         if outcome == core.SOLVED or (outcome == core.VIOLATED and self._least()):
             return Answer(answer, self.numbers.columns, self._parting)
         return None
@@ -138,7 +140,7 @@ class DenseTick:
     def _write(self, state: State, before: Array | None) -> None:
         self.numbers.write(state, before)
         if self.numbers.forces != self._forces:
-            self._make_room(self._room)
+            self._arrange(self.numbers.forces)
 
     def _run(self, state: State, q: Array, v: Array) -> tuple[int, Array]:
         memory = state.kinematics()
@@ -157,7 +159,7 @@ class DenseTick:
         K, nf = len(self._parts.levels.elements), self._forces
         at, n = (int(self._ints[i]) for i in (memory.ROWS_AT, memory.UNKNOWNS))
         A, b, w, C, lower, upper, end = memory.rows(self._floats, at, n, *map(int, table[memory.MOST : memory.HEADS]))
-        _, _, ms, ps, _, _, _ = memory.integers(self._ints, len(self._parts.settings), nf, K)
+        _, ms, ps, _, _, _, _ = memory.integers(self._ints, len(self._parts.settings), nf, K)
         x, *_ = memory.solving(self._floats, end, n, int(ps[K]), K)
         m, p = int(ms[1]), int(ps[1])
         return least_violation(Buffers(A[:m], b[:m], w[:m], C[:p], lower[:p], upper[:p]), x)
@@ -173,7 +175,8 @@ class DenseTick:
         arrays: dict[str, Any] = {f"memory_{i}": array for i, array in enumerate(state.kinematics())}
         arrays |= {"numbers": numbers, "told": self.numbers.block, "others": self._others, "table": program.table}
         arrays |= {"constants": program.constants, "beforehand": self._beforehand, "sets": self._sets}
-        arrays |= {"header": self._ints[: self._header], "nf": self._forces}
+        *_, header = self._memory.integers(ENDLESS, len(self._parts.settings), 0, len(self._parts.levels.elements))
+        arrays |= {"header": self._ints[:header], "nf": self._forces}
         arrays["sizes"] = np.array([len(self._floats), len(self._ints), self._size])
         return {name: np.array(array) for name, array in arrays.items()}
 

@@ -63,7 +63,6 @@ class Numbers:
         for i, task in enumerate(self._program.force_tasks):
             if task.told is not self._told[i]:  # never changed, but replaced
                 self._wish(i)
-        self.go_on(False)
         memory, extra = self._memory, self._extra
         if self._program.rated:
             extra[memory.HAS_BEFORE] = before is not None
@@ -73,10 +72,6 @@ class Numbers:
             extra[memory.COM_BIAS : memory.COM_SPEED] = state.com_drift
             extra[memory.COM_SPEED : memory.BEFORE] = state.com_velocity
             self._com_jacobian[:] = state.com_jacobian.T
-
-    def go_on(self, anyway: bool) -> None:
-        """Whether to go on where a task has no reference."""
-        self._extra[self._memory.ANYWAY] = anyway
 
     def _wish(self, i: int) -> None:
         """What a force task wants."""
