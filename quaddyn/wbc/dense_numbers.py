@@ -37,11 +37,14 @@ class Numbers:
 
         self._slots, self._memory, self._program, self._changes = compiled_contacts, compiled_memory, program, changes
         self._settings = tuple(parts.settings.values())
-        self._switches = tuple(parts.switches[name] for name in parts.settings)
         count, width = len(self._settings), int(program.table[compiled_memory.CONTACT])
         wishes = 8 * len(program.force_tasks)
         self.block = np.zeros(compiled_memory.BEFORE + parts.robot.nu + count * (width + wishes) + 3 * parts.robot.nv)
         self._extra, self._contacts, told, self._com_jacobian = compiled_memory.heard(self.block, program.table)
+        self._each = [
+            (name, settings.size, row, parts.switches[name])
+            for (name, settings), row in zip(parts.settings.items(), self._contacts, strict=True)
+        ]
         self._wishes = told.reshape(len(program.force_tasks), count, 8)
         self._told: list[Mapping[str, Array] | None] = [None] * len(program.force_tasks)
         self._seen = self._taken = -1
@@ -91,13 +94,14 @@ class Numbers:
             self.contacts = tuple([(s.contact, s.minimum, s.maximum, s.height) for s in self._settings])
             for i, settings in enumerate(self._settings):
                 self._take(i, settings)
-        self.shares = tuple([(switch.share, switch.cap) for switch in self._switches])
-        self._contacts[:, :2] = np.reshape(self.shares, (-1, 2))
-        self.columns, self.forces = {}, 0
-        for s, (share, _) in zip(self._settings, self.shares, strict=True):
+        shares, columns, forces = [], {}, 0
+        for name, size, row, switch in self._each:
+            row[0], row[1] = share, cap = switch.share, switch.cap
+            shares.append((share, cap))
             if share > 0.0:
-                self.columns[s.name] = slice(self.forces, self.forces + s.size)
-                self.forces += s.size
+                columns[name] = slice(forces, forces + size)
+                forces += size
+        self.shares, self.columns, self.forces = tuple(shares), columns, forces
 
     def _take(self, i: int, s: ContactSettings) -> None:
         slots, contact, row, faces = self._slots, s.contact, self._contacts[i], self._program.faces
