@@ -303,3 +303,40 @@ def test_a_tick_of_other_sources_is_solved_by_its_rows(
     assert again.record.inputs is None and again.difference < 1e-9
     np.testing.assert_allclose(again.command.tau, command.tau, atol=1e-9)
     assert again.command.explain().partition("\n")[2] == command.explain().partition("\n")[2]
+
+
+def test_bytes_that_were_changed_are_refused_whatever_they_meant(tmp_path: Path) -> None:
+    robot, path, rng = qd.load("go2"), tmp_path / "tick.npz", np.random.default_rng(0)
+    wbc = WholeBodyController(robot)
+    command = wbc.compute(at_home(robot))
+    wbc.save_tick(path)
+    whole, refused = path.read_bytes(), 0
+    for _ in range(150):
+        damaged = bytearray(whole)
+        for where in rng.integers(len(whole), size=3):
+            damaged[where] = rng.integers(256)
+        path.write_bytes(damaged)
+        try:
+            np.testing.assert_array_equal(replay(path).command.tau, command.tau)  # bytes that nobody reads
+        except qd.ArgumentError:
+            refused += 1
+    assert refused > 100
+
+
+def test_what_a_velocity_controller_is_given_is_looked_at() -> None:
+    robot = qd.load("go2")
+    dyn, ik = qd.Dynamics(robot), VelocityController(robot)
+    with pytest.raises(qd.ArgumentTypeError, match="state: expected"):
+        ik.compute(robot.q_home)  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentTypeError, match="contacts: expected"):
+        VelocityController(robot, contacts=["FL"])  # type: ignore[list-item]
+    unchecked = qd.Dynamics(robot, validate=False)
+    with pytest.raises(qd.ArgumentError, match="state: not finite"):
+        ik.compute(unchecked.update(np.where(np.arange(robot.nq) == 9, np.nan, robot.q_home), np.zeros(robot.nv)))
+    ik.tasks["com"].reference(np.array([0.1, 0.0, 0.3]))
+    ik.tasks["com"].weight = 0.0
+    state = at_home(robot, dyn)
+    found = ik.compute(state)  # what nobody asks for is lacking all the same
+    lacking = ik.tasks["com"].desired_velocity(state, gain=10.0) - state.com_jacobian @ found.v
+    np.testing.assert_allclose(found.residuals["com"], lacking, atol=1e-12)
+    assert np.abs(lacking).max() > 0.1

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,12 @@ from .problem import Group, Problem, Stack
 from .solving import Memory, Solver
 
 FORMAT = 4
+
+#: What reading a file raises that is none of ours: archives have errors of several kinds, and so has what is in them.
+UNREADABLE = (
+    KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError, NotImplementedError, RuntimeError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,7 +207,7 @@ def read(path: str | os.PathLike[str]) -> TickRecord:
         if digest is None or not np.array_equal(digest, _digest(arrays)):
             raise ArgumentError(f"{path}: damaged: these are not the numbers that were saved")
         return _record(meta, arrays)
-    except (KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         if isinstance(error, ArgumentError):
             raise
         raise ArgumentError(f"{path}: not a tick saved by WholeBodyController.save_tick ({error})") from None

@@ -104,7 +104,10 @@ class VelocityController:
             by_name[task.name] = task
         self.tasks: Mapping[str, Task] = Named("task", by_name)
         known = {foot: ContactSettings(robot, Contact.of_foot(robot, foot)) for foot in robot.feet}
-        known.update({contact.name: ContactSettings(robot, contact) for contact in contacts})
+        for contact in several("contacts", contacts, "contacts"):
+            if not isinstance(contact, Contact):
+                raise ArgumentTypeError(f"contacts: expected quaddyn.contact.Contact, got {type(contact).__name__}")
+            known[contact.name] = ContactSettings(robot, contact)
         self.contacts: Mapping[str, ContactSettings] = Named("contact", known)
         self._entries = np.array([robot.configuration_index(joint) for joint in robot.actuated], dtype=np.intp)
 
@@ -117,16 +120,19 @@ class VelocityController:
 
         Raises:
             UnknownNameError: a contact that the controller does not know.
-            ArgumentError: `state` is of another robot.
+            ArgumentError: `state` is of another robot or not finite.
             StaleStateError: the Dynamics of `state` was updated again.
         """
+        if not isinstance(state, State):
+            raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self.robot:
             raise ArgumentError("state: of another robot than the controller's; use one Robot for both")
+        state.coordinates()  # finite, or refused
         feet = () if self.robot.root == "fixed" else self.robot.feet
         names = feet if contacts is None else known_names(contacts, self.contacts)
         held = {self.contacts[name].frame for name in names}
         levels = [self._level_0(state, names)]
-        told: list[tuple[int, str, slice]] = []
+        told: list[tuple[str, Array, Array]] = []
         for tasks in self._levels:
             J, w = [np.zeros((0, self.robot.nv))], [np.zeros(0)]
             for task in tasks:
@@ -135,21 +141,17 @@ class VelocityController:
                 if not task.given and task.size:
                     task.capture(state)
                 rows = task.rows_used
-                start = sum(map(len, w))
-                told.append((len(levels), task.name, slice(start, start + len(rows))))
-                weight = task.weight[rows]
-                J.append(weight[:, None] * task.jacobian(state)[rows])
-                w.append(weight * task.desired_velocity(state, gain=self.gain)[rows])
+                weight = task.weight_used
+                told.append((task.name, task.jacobian(state)[rows], task.desired_velocity(state, gain=self.gain)[rows]))
+                J.append(weight[:, None] * told[-1][1])
+                w.append(weight * told[-1][2])
             levels.append(Level(np.vstack(J), np.concatenate(w)))
         solution = self._solve(levels, rank_tolerance=self.rank_tolerance, damping=self.damping)
         v = solution.x
         return VelocityCommand(
             v=v,
             q=np.asarray(pin.integrate(self.robot.model, state.q, self.dt * v)),
-            residuals={
-                name: solution.levels[k].residual[rows] / np.maximum(self.tasks[name].weight_used, 1e-300)
-                for k, name, rows in told
-            },
+            residuals={name: wanted - jacobian @ v for name, jacobian, wanted in told},
             ranks=tuple(level.rank for level in solution.levels),
             active=tuple(self.robot.actuated[i] for i in np.flatnonzero(solution.levels[0].active)),
             status=solution.status,
