@@ -16,7 +16,9 @@ from quaddyn.wbc import (
     ComTask,
     ForceTask,
     FramePositionTask,
+    FrameTask,
     JointBounds,
+    LinearConstraint,
     TorqueLimits,
     TorqueRate,
     VelocityController,
@@ -126,6 +128,13 @@ def test_numbers_are_checked_as_they_are_set() -> None:
         forces.reference({"FLL": np.zeros(3)})
     with pytest.raises(qd.UnknownNameError, match="FL"):
         WholeBodyController(robot, tasks=[ForceTask(robot, contacts=("FLL",))])
+    own = LinearConstraint("own", 0.0, 0.0, forces={"FLL": np.ones((1, 3))})
+    with pytest.raises(qd.UnknownNameError, match="FL"):
+        WholeBodyController(robot, tasks=[own])
+    own.set(0.0, 0.0, forces={"FL": np.ones((1, 3))})
+    WholeBodyController(robot, tasks=[own])
+    with pytest.raises(qd.UnknownNameError, match="FL"):
+        own.set(0.0, 0.0, forces={"FLL": np.ones((1, 3))})
 
 
 def test_elements_belong_to_the_last_controller_they_were_given_to() -> None:
@@ -340,3 +349,19 @@ def test_what_a_velocity_controller_is_given_is_looked_at() -> None:
     lacking = ik.tasks["com"].desired_velocity(state, gain=10.0) - state.com_jacobian @ found.v
     np.testing.assert_allclose(found.residuals["com"], lacking, atol=1e-12)
     assert np.abs(lacking).max() > 0.1
+
+
+def test_a_pose_is_wanted_by_its_origin_and_its_rotation() -> None:
+    robot = qd.load("go2")
+    task, state = FrameTask(robot, "base"), at_home(robot)
+    pose, turn = state.placement("base"), np.array([0.1, -0.2, 0.3])
+    velocity, acceleration = np.arange(6.0), -np.arange(6.0)
+    task.pose_reference(pose.translation + 0.05, pin.exp3(turn) @ pose.rotation, velocity, acceleration)
+    np.testing.assert_allclose(task.error(state), [0.05, 0.05, 0.05, *turn], atol=1e-12)
+    stiffness, damping = task.block[7:13], task.block[13:19]
+    wanted = acceleration + damping * velocity + stiffness * task.error(state)
+    np.testing.assert_allclose(task.desired(state), wanted, atol=1e-12)
+    with pytest.raises(qd.ArgumentError, match="rotation matrix"):
+        task.pose_reference(pose.translation, np.ones((3, 3)))
+    with pytest.raises(qd.ArgumentError, match="12 finite"):
+        task.pose_reference(pose.translation[:2], pose.rotation)

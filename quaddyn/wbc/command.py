@@ -21,7 +21,8 @@ class Command:
     holds all of it and needs no controller.
 
     Attributes:
-        tau: (nu,) torques of the actuated joints [N m].
+        tau: (nu,) torques of the actuated joints [N m]; where a `TorqueRate` starts from at the next tick, so copy them
+            before you write to them.
         acceleration: (nv,) accelerations that result [m/s^2, rad/s^2].
         forces: by contact, (3,) at a point or (6,) on a surface, on the robot at the contact point, world axes
             [N, N m].

@@ -8,13 +8,13 @@ accelerations times the leg length.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import ClassVar
 
 import numpy as np
 
 from ..contact.cones import friction_share
-from ..errors import ArgumentError
+from ..errors import ArgumentError, UnknownNameError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
@@ -279,6 +279,7 @@ class LinearConstraint(Constraint):
 
     Raises:
         ArgumentError: shapes that do not fit, bounds that cross or are NaN.
+        UnknownNameError: a contact that the controller does not know.
     """
 
     code = 106
@@ -297,6 +298,7 @@ class LinearConstraint(Constraint):
     ) -> None:
         super().__init__(name)
         self.unit = unit
+        self._known: tuple[str, ...] | None = None
         self.set(lower, upper, acceleration=acceleration, torque=torque, forces=forces, weights=weights)
 
     def set(
@@ -310,6 +312,7 @@ class LinearConstraint(Constraint):
         weights: Array | float = 1.0,
     ) -> None:
         """Replace all numbers; arguments and errors of the class."""
+        self._check(forces or {}, self._known)
         parts: dict[str, Array] = {}
         for what, value in (("acceleration", acceleration), ("torque", torque), *(forces or {}).items()):
             if value is not None:
@@ -333,6 +336,20 @@ class LinearConstraint(Constraint):
         self._low, self._high, self._weights = low, high, w
         self._acceleration, self._torque = parts.pop("acceleration", None), parts.pop("torque", None)
         self._forces = parts
+
+    def meet(self, known: Collection[str]) -> None:
+        """Take only names of these contacts from now on.
+
+        Raises:
+            UnknownNameError: there are others already.
+        """
+        self._check(self._forces, known)
+        self._known = tuple(known)
+
+    def _check(self, names: Iterable[str], known: Collection[str] | None) -> None:
+        for name in names:
+            if known is not None and name not in known:
+                raise UnknownNameError(f"contact of {self.name!r}", name, known)
 
     def rows(self, tick: Tick) -> list[Rows]:
         """The rows as they were set."""

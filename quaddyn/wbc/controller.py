@@ -29,7 +29,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .command import Command
 from .commands import CompiledCommand, DenseCommand, decide
-from .constraints import ContactMotion, FrictionPyramid, NormalForce, TorqueLimits
+from .constraints import ContactMotion, FrictionPyramid, LinearConstraint, NormalForce, TorqueLimits
 from .contacts import Changes, ContactSettings
 from .dense import DenseTick
 from .fast import FastTick
@@ -99,7 +99,7 @@ class WholeBodyController:
 
     Raises:
         ArgumentError: a number out of range, a name twice, or an element of another robot.
-        UnknownNameError: a force task is about a contact that is none.
+        UnknownNameError: an element is about a contact that is none.
     """
 
     def __init__(
@@ -151,8 +151,9 @@ class WholeBodyController:
                 raise ArgumentTypeError(f"contacts: expected quaddyn.contact.Contact, got {type(contact).__name__}")
             known[contact.name] = ContactSettings(robot, contact, changes=self._changes)
         self.contacts = Named("contact", known)
-        for task in self._levels.force_tasks:
-            task.meet(known)
+        for element in self._levels.by_name.values():
+            if isinstance(element, ForceTask | LinearConstraint):
+                element.meet(known)
         default = () if robot.root == "fixed" else robot.feet
         self._board = Switchboard(known, self._levels.foot_tasks, default, self._changes)
         self._parts = Parts(robot, self._levels, self.contacts, self._board.switches, scales(robot), self.dt, solver)

@@ -45,7 +45,6 @@ class Levels:
         by_name: every element.
         numbers: of all elements: motion tasks in their order, then force tasks and constraints in theirs.
         foot_tasks: by frame.
-        force_tasks: in their order.
         contact_motion: the constraint that holds contacts, if there is one.
         lost: names of elements that another controller has taken since.
 
@@ -67,7 +66,7 @@ class Levels:
         self.by_name: Mapping[str, Element] = Named("task", by_name)
         every = tuple(by_name.values())
         self._motions = [e for e in every if isinstance(e, Task)]
-        self.force_tasks = [e for e in every if isinstance(e, ForceTask)]
+        self._forces = [e for e in every if isinstance(e, ForceTask)]
         self.foot_tasks = {e.frame: e for e in every if isinstance(e, FootTask)}
         self.contact_motion = next((e for e in every if isinstance(e, ContactMotion)), None)
         blocks = [*self._motions, *(e for e in every if not isinstance(e, Task))]
@@ -109,7 +108,7 @@ class Levels:
     @property
     def wishes(self) -> Wishes:
         """What force tasks want now; `numbers` has the rest."""
-        return tuple([task.told for task in self.force_tasks])
+        return tuple([task.told for task in self._forces])
 
     @contextmanager
     def as_told(self, numbers: Array, wishes: Wishes) -> Iterator[None]:
@@ -124,7 +123,7 @@ class Levels:
             self._put(*now)
 
     def _put(self, numbers: Array, wishes: Wishes) -> None:
-        for task, told in zip(self.force_tasks, wishes, strict=True):
+        for task, told in zip(self._forces, wishes, strict=True):
             task.told = told
         self.numbers[:] = numbers
 
