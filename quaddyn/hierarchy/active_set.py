@@ -1,4 +1,4 @@
-"""The strict hierarchy by primal active sets, one level after the other: NumPy, to be read.
+"""One level of the strict hierarchy by a primal active set: NumPy, to be read; the way down is in `descent`.
 
 Notation: `x` is feasible for every level above; ``x + Z z`` are all points that leave what those levels reached
 unchanged, if they also keep the inequalities that those levels kept (the *limits*).  A level then solves
@@ -17,7 +17,6 @@ generation*, IJRR 2014; primal active sets: Nocedal and Wright, *Numerical Optim
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,8 +24,7 @@ from numpy.typing import NDArray
 
 from .factor import EPS, RowFactor, row_factor
 from .inequalities import KEPT, VIOLATED, Rows, Sides
-from .level import Array, Level
-from .solution import BOTH, HierarchySolution, LevelSolution, signed_violation
+from .level import Array
 
 #: Rows of the working set are held independent beyond this relative remainder.
 INDEPENDENT = 1e-12
@@ -44,15 +42,12 @@ TIED = 1e-8
 SPENT, ROUNDING = 1e-7, 1e-12
 #: Share of the largest conceivable gradient that the certificate's unit does not fall below.
 FLOOR = 1e-4
-#: Where the way began this many times farther out than it ended, what was let pass as rounding there is looked at
-#: again from here, up to so many times: nearly singular equalities alone may lead very far.
-FAR, AGAIN = 1e1, 3
 #: Rows whose lengths differ by more than this are first tried at equal lengths: squares leave 1e-16 only so far.
 SPREAD = 1e3
 
 
 @dataclass(slots=True)
-class _Step:
+class Step:
     """The optimum of one level for one working set."""
 
     x: Array
@@ -63,7 +58,7 @@ class _Step:
 
 
 @dataclass(slots=True)
-class _Level:
+class LevelProblem:
     """One level's least-squares problem and its solve."""
 
     rows: Rows
@@ -82,9 +77,10 @@ class _Level:
         self.lengths = np.linalg.norm(self.M, axis=1)
 
     def working(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The limits that are held, and the own inequalities."""
         return self.limits[self.sides[self.limits] != 0], self.own[self.sides[self.own] != 0]
 
-    def equations(self, x: Array) -> _Step:
+    def equations(self, x: Array) -> Step:
         """The optimum with the working set held at its bounds, all other inequalities forgotten."""
         rows, Z = self.rows, self.Z
         held, soft = self.working()
@@ -113,7 +109,7 @@ class _Level:
         soft: NDArray[np.intp],
         H: RowFactor,
         decided: Array,
-    ) -> _Step:
+    ) -> Step:
         rows = self.rows
         y = M @ x
         residual = y - target
@@ -138,7 +134,7 @@ class _Level:
         explained = max(self.rank_tolerance, 8.0 * EPS) * fine + 16.0 * EPS * lengths.max(initial=0.0) * lack.sum()
         slope = max(undecided - 2.0 * explained, 0.0)
         missed = 2.0 * slope * max(float(np.linalg.norm(x)), rows.reach) / max(float(lack @ lack), 1e-300)
-        return _Step(x, multipliers, max(error / unit, self._trespass(x), missed), scale, fine)
+        return Step(x, multipliers, max(error / unit, self._trespass(x), missed), scale, fine)
 
     def _trespass(self, x: Array) -> float:
         """By which share of the size of its terms a limit of the levels above is violated; 0 within `VIOLATED`."""
@@ -147,7 +143,7 @@ class _Level:
         over = np.abs(rows.slack(x, limits, VIOLATED)) / np.where(size > 0.0, size, 1.0)
         return float(over.max(initial=0.0))
 
-    def wrong(self, step: _Step) -> Array:
+    def wrong(self, step: Step) -> Array:
         """Per row, by how much its multiplier or slack has the wrong sign, in the unit of the gradient; 0 if right."""
         rows = self.rows
         _, soft = self.working()
@@ -159,7 +155,7 @@ class _Level:
         out[soft] = np.where(inside > rows.allowance(step.x, soft, SIGN)(bound), wrong[soft], 0.0)
         return out
 
-    def overlooked(self, step: _Step, looked: Sides) -> int:
+    def overlooked(self, step: Step, looked: Sides) -> int:
         """A row whose multiplier has the wrong sign by little, and that keeps the level from what it could reach.
 
         Along a direction in which a level is nearly flat a slope of 1e-9 may go on for a long way.  What rounding
@@ -215,7 +211,7 @@ class _Level:
         i = int(np.argmin(share))
         return float(share[i]), int(which[i]), int(side[i])
 
-    def trial(self, x: Array, guess: Sides) -> _Step | None:
+    def trial(self, x: Array, guess: Sides) -> Step | None:
         """The optimum, if `guess` is its working set."""
         rows = self.rows
         possible = np.where(guess > 0, rows.upper, rows.lower)
@@ -230,13 +226,13 @@ class _Level:
             return None
         return step if self.overlooked(step, np.zeros_like(self.sides)) == -1 else None
 
-    def fixed(self, step: _Step) -> NDArray[np.intp]:
+    def fixed(self, step: Step) -> NDArray[np.intp]:
         """The inequalities that this level's optimum leaves no choice to: violated ones and limits it presses on."""
         held, soft = self.working()
         press = np.abs(step.multipliers[held]) * self.rows.lengths[held]
         return np.concatenate([held[press > TIED * step.scale], soft[self.rows.slack(step.x, soft, VIOLATED) != 0.0]])
 
-    def spent(self, step: _Step, Z: Array) -> NDArray[np.intp]:
+    def spent(self, step: Step, Z: Array) -> NDArray[np.intp]:
         """The limits that this level presses on, if only lightly, and that what it decided leaves no choice to.
 
         ``sum_i lambda_i C_i`` balances a gradient that no step along Z changes: a single light row among heavy ones
@@ -249,7 +245,7 @@ class _Level:
         none = (left <= SPENT * self.rows.lengths[held]) & (press * left <= ROUNDING * step.scale)
         return np.asarray(held[none & (press * self.rows.lengths[held] > SIGN * step.scale)])
 
-    def solve(self, x: Array, cap: int) -> tuple[_Step, bool]:
+    def solve(self, x: Array, cap: int) -> tuple[Step, bool]:
         """The optimum from a feasible x; whether the active set was found.
 
         If a level can be kept entirely the lengths of its rows mean nothing; where they differ by decades it is
@@ -258,7 +254,7 @@ class _Level:
         lengths = np.concatenate([self.lengths, self.rows.lengths[self.own]])
         lengths = lengths[lengths > 0.0]
         if len(self.own) and len(lengths) and lengths.max() > SPREAD * lengths.min() and not self.damping:
-            even = _Level(self.rows.unit(), self.M / self.lengths[:, None], self.target / self.lengths, self.own,
+            even = LevelProblem(self.rows.unit(), self.M / self.lengths[:, None], self.target / self.lengths, self.own,
                           self.limits, self.Z, self.rank_tolerance, 0.0, self.sides.copy())  # fmt: skip
             step, ended = even.rounds(x, cap)
             self.iterations += even.iterations
@@ -271,7 +267,7 @@ class _Level:
                 return step, True
         return self.rounds(x, cap)
 
-    def rounds(self, x: Array, cap: int) -> tuple[_Step, bool]:
+    def rounds(self, x: Array, cap: int) -> tuple[Step, bool]:
         """Active-set rounds from a feasible x; whether they came to an end."""
         rows = self.rows
         slack = rows.slack(x, self.own)
@@ -302,134 +298,3 @@ class _Level:
             self.sides[row] = 0
         step.x = x
         return step, False
-
-
-@dataclass(slots=True)
-class _Walk:
-    """What the way down through the levels collects."""
-
-    x: Array
-    steps: list[_Step] = field(default_factory=list)
-    ranks: list[int] = field(default_factory=list)
-    working: list[Sides] = field(default_factory=list)
-    iterations: int = 0
-    ended: bool = True
-    path: str = "equalities"
-
-
-def descend(
-    levels: Sequence[Level],
-    *,
-    rank_tolerance: float,
-    damping: float,
-    max_iterations: int,
-    guess: Sequence[Sides] | None,
-) -> HierarchySolution:
-    """Solve the hierarchy; arguments checked by the caller, as documented at `solve`."""
-    n = levels[0].n
-    rows = Rows.stack(levels)
-    objectives = [_objective(level, rows, k) for k, level in enumerate(levels)]
-    objectives.append((np.eye(n), np.zeros(n)))  # the shortest x, where freedom is left
-
-    lower, upper = rows.lower.copy(), rows.upper.copy()
-
-    def walk(start: Array, look: bool, guess: Sequence[Sides] | None = None) -> _Walk:
-        rows.lower[:], rows.upper[:] = lower, upper  # a walk settles for what its levels cannot keep
-        out = _Walk(start, path="warm" if guess is not None else "active set") if look else _Walk(start)
-        Z = np.eye(n)
-        limits = np.arange(0)
-        sides = np.zeros(len(rows.C), dtype=np.int8)
-        for k, (M, target) in enumerate(objectives):
-            own = np.flatnonzero((rows.level == k) & ~rows.equal)
-            level_damping = damping if k < len(levels) else 0.0
-            seen = limits if look else limits[:0]
-            level = _Level(rows, M, target, own, seen, Z, rank_tolerance, level_damping, np.zeros_like(sides))
-            if not look:
-                step = level.equations(out.x)
-            else:
-                trial = None if guess is None else level.trial(out.x, guess[k])
-                if trial is None:
-                    out.path = "active set"
-                    level.sides[:] = 0
-                    level.sides[limits] = sides[limits]
-                    step, ended = level.solve(out.x, max_iterations)
-                    out.ended &= ended
-                    out.iterations += level.iterations
-                else:
-                    step = trial
-            out.x, sides = step.x, level.sides
-            out.steps.append(step)
-            out.working.append(sides)
-            fixed = level.fixed(step)
-            lengths = np.concatenate([level.lengths, rows.lengths[fixed]])
-            factor = row_factor(np.vstack([M, rows.C[fixed]]) @ Z, lengths, rank_tolerance)
-            out.ranks.append(factor.rank)
-            Z = Z @ factor.null
-            limits = np.setdiff1d(np.concatenate([limits, own]), np.concatenate([fixed, level.spent(step, Z)]))
-            if look:
-                rows.settle(out.x, limits)
-        return out
-
-    way = walk(np.zeros(n), False)
-    rows.reach = float(np.linalg.norm(way.x))
-    if rows.slack(way.x, np.flatnonzero(~rows.equal)).any():
-        way = walk(way.x, True, guess)
-        for _ in range(AGAIN):
-            size, before = float(np.linalg.norm(way.x)), rows.reach
-            if not (way.ended and 0.0 < FAR * size < rows.reach):
-                break
-            rows.reach = size
-            again = walk(way.x, True, way.working)
-            if not again.ended:
-                rows.reach = before
-                break
-            again.iterations += way.iterations
-            again.path = way.path
-            way = again
-    return _solution(levels, rows, way)
-
-
-def _objective(level: Level, rows: Rows, k: int) -> tuple[Array, Array]:
-    """(M, target) of a level: weighted equalities and its own inequalities whose bounds meet; no rows of zeros."""
-    root = np.sqrt(level.weights)
-    meet = (rows.level == k) & rows.equal
-    M = np.vstack([root[:, None] * level.A, rows.C[meet]])
-    target = np.concatenate([root * level.b, rows.upper[meet]])
-    used = M.any(axis=1)
-    return M[used], target[used]
-
-
-def _solution(levels: Sequence[Level], rows: Rows, way: _Walk) -> HierarchySolution:
-    x = way.x
-    sides = way.working[-1]
-    out = []
-    worst = 0.0
-    for k, level in enumerate(levels):
-        which = rows.level == k
-        y = level.C @ x
-        allowed = 2.0 * VIOLATED * rows.lengths[which] * max(float(np.linalg.norm(x)), rows.reach)
-        violation = signed_violation(y, level.lower, level.upper, allowed)
-        active = np.where(rows.equal[which], BOTH, sides[which]).astype(np.int8)
-        for held in way.working:
-            active = np.where(active == 0, held[which], active)
-        active = np.where((violation != 0.0) & (active != BOTH), np.sign(violation), active).astype(np.int8)
-        own = np.where(rows.equal[which], y - rows.upper[which], violation)
-        pressing = (*(way.steps[k].multipliers[rows.level == j] for j in range(k)), own)
-        kkt = way.steps[k].kkt
-        worst = max(worst, kkt)
-        crossed = bool((level.lower > level.upper).any())
-        out.append(
-            LevelSolution(
-                level.b - level.A @ x,
-                violation,
-                way.ranks[k],
-                active,
-                pressing,
-                kkt,
-                not violation.any() and not crossed,
-            )
-        )
-    status = "optimal" if out[0].feasible else "infeasible"
-    if not way.ended or not np.isfinite(x).all():
-        status = "inaccurate"
-    return HierarchySolution(x, tuple(out), status, worst, way.iterations, way.path, tuple(way.working))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import ArgumentError
-from .active_set import descend
+from .descent import descend
 from .level import Level, check_levels, check_options
 from .null_space import RANK_TOLERANCE
 from .solution import HierarchySolution
