@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..hierarchy.jit import outlined
-from .compiled_aims import BIAS, FORCE, MOTION, STRICT, WISH
 from .compiled_maps import substitute
-from .compiled_memory import TAU
+from .compiled_memory import BIAS, FORCE, MOTION, STRICT, TAU, WISH
 
 
 @outlined(

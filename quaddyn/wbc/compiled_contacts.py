@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..hierarchy.jit import outlined
-from .compiled_aims import BIAS, FORCE, MOTION, STRICT, WISH
 from .compiled_frames import DRIFT, FRAME, ORIGIN, SPEED, SPIN, SPIN_DRIFT, cross, point_jacobian
 from .compiled_maps import combine, copy
+from .compiled_memory import BIAS, FORCE, MOTION, STRICT, WISH
 
 # A contact's numbers; the rows of its friction pyramid follow, six entries each.
 (

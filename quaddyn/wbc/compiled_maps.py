@@ -12,8 +12,7 @@ import numpy as np
 
 from ..hierarchy.jit import inner, outlined
 from ..hierarchy.lanes import blend, gather, scaled, squares, total, turn
-from .compiled_aims import BIAS, MOTION, STRICT, WISH
-from .compiled_memory import mapping
+from .compiled_memory import BIAS, MOTION, STRICT, WISH, mapping
 
 #: Share of a column's square that must be left for it to be taken in its turn.
 CLEAR = 1e-4

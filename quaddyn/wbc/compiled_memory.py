@@ -38,6 +38,11 @@ HAS_BEFORE, COM_BIAS, COM_SPEED, BEFORE = 0, 1, 4, 7
 #: tick started from them; where the levels' rows begin and how many unknowns they have.  The rest is carved.
 GOOD, TOLD, ROWS_AT, UNKNOWNS, INTEGERS = 0, 2, 4, 5, 6
 
+#: Rows of `aims`, what is wanted of contacts, component by component: acceleration at ``a = 0``; the wanted one, or the
+#: force of a spring; whether it is a strict wish, and about what.
+BIAS, WISH, STRICT = 0, 1, 2
+MOTION, FORCE = 1.0, 2.0
+
 #: Slots of an answer: violation of level 0, KKT residual, rank of what was solved beforehand, torques.
 VIOLATION, KKT, BEFOREHAND, TAU = 0, 1, 2, 3
 

@@ -7,8 +7,7 @@ Importing this module imports numba.
 
 from __future__ import annotations
 
-from ..hierarchy.jit import inner, matrix
-from .compiled_aims import BIAS, MOTION, STRICT, WISH
+from ..hierarchy.jit import inner, matrix, outlined
 from .compiled_contacts import (
     AT,
     BILATERAL,
@@ -28,6 +27,7 @@ from .compiled_limits import bound_rows, own_row, torque_rows
 from .compiled_maps import combine, copy, hide
 from .compiled_memory import (
     BEFORE,
+    BIAS,
     BODIES,
     CODE,
     COM_BIAS,
@@ -39,11 +39,14 @@ from .compiled_memory import (
     LEVEL,
     LEVELS,
     MASS,
+    MOTION,
     ONE,
     PERIOD,
     ROWS,
     START,
+    STRICT,
     TWO,
+    WISH,
     heard,
     sections,
 )
@@ -198,7 +201,7 @@ def levels(  # type: ignore[no-untyped-def]
                         )  # fmt: skip
             elif code == CONTACT:
                 if not hidden:
-                    m = strict_rows(m, aims, Jc, axes, moved, forces, full, lengths, d, mass, A, b)
+                    m = strict_rows(m, aims, Jc, axes, forces, full, lengths, d, mass, A, b)
             elif code == FRICTION:
                 for k in range(nc):
                     role = contacts[k, ROLE]
@@ -219,7 +222,7 @@ def levels(  # type: ignore[no-untyped-def]
             elif code == BOUNDS:
                 p = bound_rows(p, z, index[one:], motors, q, v, length, full, d, hidden, C, lower, upper)
         if held:
-            m = yielding_rows(m, level, K, contacts, column, aims, Jc, axes, moved, full, lengths, d, hidden, A, b)
+            m = yielding_rows(m, level, K, contacts, column, aims, Jc, axes, full, lengths, d, hidden, A, b)
         for i in range(others.shape[0]):
             z = others[i]
             if z[0] != level:
@@ -245,22 +248,32 @@ def passes(item, contacts):  # type: ignore[no-untyped-def]
     return False
 
 
-@inner
-def strict_rows(m, aims, Jc, axes, moved, forces, full, lengths, d, mass, A, b):  # type: ignore[no-untyped-def]
-    """Contacts that hold, where they are not solved beforehand."""
-    for c in range(Jc.shape[0]):
-        if aims[STRICT, c] == 0.0:
-            continue
-        if aims[STRICT, c] == MOTION:
-            b[m] = aims[WISH, c] - aims[BIAS, c] - combine(Jc[c], axes, moved, full, lengths, d, 1.0, False, A[m])
-        else:
-            b[m] = aims[WISH, c] / mass - copy(forces[c], 1.0, d, 1.0, False, A[m])
+@outlined(
+    "i8(i8, i8, i8, f8, f8[:,::1], f8[:,::1], i8[::1], f8[:,::1], f8[::1], i8, b1, f8[:,::1], f8[::1])"
+)  # fmt: skip
+def resting_rows(m, first, count, f, aims, Jc, axes, full, lengths, d, hidden, A, b):  # type: ignore[no-untyped-def]
+    """Components of contacts, `count` from the first on, move as contacts should, with weight f."""
+    for c in range(first, first + count):
+        s = combine(Jc[c], axes, Jc.shape[1], full, lengths, d, f, hidden, A[m])
+        b[m] = f * (aims[WISH, c] - aims[BIAS, c]) - s
         m += 1
     return m
 
 
 @inner
-def yielding_rows(m, level, K, contacts, column, aims, Jc, axes, moved, full, lengths, d, hidden, A, b):  # type: ignore[no-untyped-def]
+def strict_rows(m, aims, Jc, axes, forces, full, lengths, d, mass, A, b):  # type: ignore[no-untyped-def]
+    """Contacts that hold, where they are not solved beforehand."""
+    for c in range(Jc.shape[0]):
+        if aims[STRICT, c] == MOTION:
+            m = resting_rows(m, c, 1, 1.0, aims, Jc, axes, full, lengths, d, False, A, b)
+        elif aims[STRICT, c] != 0.0:
+            b[m] = aims[WISH, c] / mass - copy(forces[c], 1.0, d, 1.0, False, A[m])
+            m += 1
+    return m
+
+
+@inner
+def yielding_rows(m, level, K, contacts, column, aims, Jc, axes, full, lengths, d, hidden, A, b):  # type: ignore[no-untyped-def]
     """Contacts that come or go where no foot task shares the foot; see `ContactMotion.yielding_rows`."""
     for k in range(contacts.shape[0]):
         share = contacts[k, SHARE]
@@ -268,14 +281,10 @@ def yielding_rows(m, level, K, contacts, column, aims, Jc, axes, moved, full, le
             continue
         below = max(1, K - 1)
         passed = min(int(share * below), below - 1)
-        if level != K - 1 - passed:
-            continue
-        progress = min(max(share * below - passed, 1e-6), 1.0 - 1e-6)
-        f = progress / (1.0 - progress)
-        for c in range(column[k], column[k] + int(contacts[k, SIZE])):
-            s = combine(Jc[c], axes, moved, full, lengths, d, f, hidden, A[m])
-            b[m] = f * (aims[WISH, c] - aims[BIAS, c]) - s
-            m += 1
+        if level == K - 1 - passed:
+            progress = min(max(share * below - passed, 1e-6), 1.0 - 1e-6)
+            f, size = progress / (1.0 - progress), int(contacts[k, SIZE])
+            m = resting_rows(m, column[k], size, f, aims, Jc, axes, full, lengths, d, hidden, A, b)
     return m
 
 
