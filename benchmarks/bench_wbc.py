@@ -6,10 +6,11 @@
 Every controller gets the same recorded ticks: contact feet do not accelerate, friction pyramids of the same faces,
 normal forces and torques within the same bounds; centre of mass, base orientation and swing feet at level 1; posture
 and forces below (the rivals have no third level: theirs is a small weight).  *solve* is from (q, v) to torques driven
-from Python, references set before; *all* includes setting them.  A rival changes its contacts there, too, before
-*solve*; ours does in it.  Times are the least of each tick over the replays;
-then the median and the 99th percentile over the ticks, in microseconds.  Beside the time stands the error: ours is the
-KKT residual and the violation of level 0; a rival's, by how much its level-1 residual exceeds the strict optimum's.
+from Python, references set before; *all* includes setting them.  Times are the least of each tick
+over the replays; then the median and the 99th percentile over the ticks, in microseconds.  Contacts change in our tick,
+and in a rival before it: the time of that is in its 99th percentile, which stands without it in brackets.  Beside the
+time stands the error: ours is the KKT residual and the violation of level 0; a rival's, by how much its level-1
+residual exceeds the strict optimum's.
 
 A rival whose environment cannot be built is left out with a message.  Without TSID the ratio is to what TSID took when
 `rivals/recorded.json` was written (``--save-recorded``), on the processor and with the versions that are then printed.
@@ -202,7 +203,7 @@ def recorded() -> dict[str, Any]:
 
 
 def compare(
-    robot: qd.Robot, gait: str, regime: str, options: argparse.Namespace, seen: dict[str, tuple[float, float]]
+    robot: qd.Robot, gait: str, regime: str, options: argparse.Namespace, seen: dict[str, tuple[float, ...]]
 ) -> list[str]:
     """One block of the table; the bars that were missed.  What TSID took goes into `seen`."""
     r = record(robot, gait, regime, options.ticks, options.seed)
@@ -236,15 +237,16 @@ def compare(
     missed: list[str] = []
     kind = f"{robot.name} {gait} {regime}"
     if tsid is not None:
-        seen[kind] = statistics(tsid["solve"])
+        seen[kind] = tuple(round(value, 1) for value in statistics(tsid["solve"]))
     print(f"{robot.name} {gait} {regime}: {solved.mean():.0%} of {options.ticks} ticks solved at level 0")
     for name, one in ours.items():
         solve, p99 = statistics(one.solve)
         everything, all_p99 = statistics(one.solve + one.references)
         line = f"  {name:20s} solve {solve:6.1f} (p99 {p99:6.1f})  all {everything:6.1f} ({all_p99:6.1f})"
         if tsid is not None:
-            base, base_p99 = statistics(tsid["solve"])
-            all_base, _ = statistics(tsid["solve"] + tsid["references"])
+            base, _ = statistics(tsid["solve"])
+            _, base_p99 = statistics(tsid["solve"] + tsid["changes"])
+            all_base, _ = statistics(tsid["solve"] + tsid["references"] + tsid["changes"])
             ratio = solve / base
             line += f"  to TSID {ratio:4.2f} / {everything / all_base:4.2f} all"
             bar = DENSE_BAR if "dense" in name else BARS[regime]
@@ -259,11 +261,14 @@ def compare(
         line += f"  level 0 {one.violation[solved].max(initial=0.0):.0e}"
         print(line)
     for name, answer in answers.items():
-        solve, p99 = statistics(answer["solve"])
-        everything, all_p99 = statistics(answer["solve"] + answer["references"])
+        solve, within = statistics(answer["solve"])
+        _, p99 = statistics(answer["solve"] + answer["changes"])
+        everything, all_p99 = statistics(answer["solve"] + answer["references"] + answer["changes"])
         good = answer["ok"] & solved
         loss = level_1(robot, r, answer["a"])[good] - best[good]
-        line = f"  {name:20s} solve {solve:6.1f} (p99 {p99:6.1f})  all {everything:6.1f} ({all_p99:6.1f})"
+        line = (
+            f"  {name:20s} solve {solve:6.1f} (p99 {p99:6.1f} [{within:.1f}])  all {everything:6.1f} ({all_p99:6.1f})"
+        )
         line += f"  ok {answer['ok'].mean():4.0%}  level 1 lost to level 2: median {np.median(loss):.0e}"
         print(line + f", most {loss.max(initial=0.0):.0e}" if good.any() else line)
     return missed
@@ -286,7 +291,7 @@ def main() -> int:
         f"{cpu()}; Pinocchio {pin.__version__}; times in microseconds, driven from Python {platform.python_version()}"
     )
     missed: list[str] = []
-    seen: dict[str, tuple[float, float]] = {}
+    seen: dict[str, tuple[float, ...]] = {}
     if "tsid" not in options.rivals:
         print(f"ratios are to TSID's recorded times: {recorded()['source']}")
     for name in options.robots:

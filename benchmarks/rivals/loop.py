@@ -23,14 +23,14 @@ def serve(make: Any) -> None:
 
     Args:
         make: called with the recording (a dict of arrays); what it returns has ``stand(mask)``,
-            ``refer(k)`` (timed together) and ``solve(k) -> (tau, a, f, ok)``, k being a tick.
+            ``refer(k)`` and ``solve(k) -> (tau, a, f, ok)``, k being a tick.
     """
     source, target = sys.argv[1:3]
     with np.load(source) as file:
         recording = {name: file[name] for name in file.files}
     T, nv, nu = len(recording["q"]), recording["v"].shape[1], len(recording["joints"])
     tau, a, f, ok = np.zeros((T, nu)), np.zeros((T, nv)), np.zeros((T, 4, 3)), np.zeros(T, dtype=bool)
-    solve, references = np.full(T, np.inf), np.full(T, np.inf)
+    solve, references, changes = np.full(T, np.inf), np.full(T, np.inf), np.full(T, np.inf)
     rival = make(recording)
     print("ready", flush=True)
     clock = time.perf_counter
@@ -41,14 +41,17 @@ def serve(make: Any) -> None:
         first, last = (int(word) for word in line.split())
         for k in range(first, last):
             mask = recording["contacts"][k]
+            changed = standing is None or bool((mask != standing).any())
             t0 = clock()
-            if standing is None or (mask != standing).any():
+            if changed:
                 rival.stand(mask)
                 standing = mask
-            rival.refer(k)
             t1 = clock()
-            tau[k], a[k], f[k], ok[k] = rival.solve(k)
+            rival.refer(k)
             t2 = clock()
-            references[k], solve[k] = min(references[k], t1 - t0), min(solve[k], t2 - t1)
+            tau[k], a[k], f[k], ok[k] = rival.solve(k)
+            t3 = clock()
+            changes[k] = min(changes[k], t1 - t0)
+            references[k], solve[k] = min(references[k], t2 - t1), min(solve[k], t3 - t2)
         print("done", flush=True)
-    np.savez(target, tau=tau, a=a, f=f, ok=ok, solve=solve, references=references)
+    np.savez(target, tau=tau, a=a, f=f, ok=ok, solve=solve, references=references, changes=changes)
