@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 
@@ -177,6 +178,7 @@ def test_bad_mesh_files_say_why(tmp_path: Path) -> None:
         "loop.dae": (dae('<instance_node url="#loop"/>').replace(b"<node>", b'<node id="loop">', 1), "deep"),
         "huge.dae": (dae().replace(b"<vcount>4", b"<vcount>99999999999"), "corners"),
         "lost.dae": (dae().replace(b'url="#g"', b'url="#h"'), "malformed"),
+        "infinite.dae": (re.sub(rb"(<float_array[^>]*>)\s*\S+", rb"\1 1e999", dae()), "finite"),
     }
     for name, (data, reason) in cases.items():
         path = tmp_path / name if data is None else write(tmp_path, name, data)

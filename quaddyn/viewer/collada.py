@@ -36,7 +36,8 @@ def read_collada(text: bytes, path: Path) -> tuple[Part, ...]:
     for element in root.iter():  # tags of every schema version alike
         element.tag = str(element.tag).rpartition("}")[2]
     try:
-        parts = tuple(_Document(root, path).parts())
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused when its part is made
+            parts = tuple(_Document(root, path).parts())
     except (ValueError, KeyError, IndexError, OverflowError) as error:
         raise error if isinstance(error, MeshError) else MeshError(f"malformed COLLADA: {error!r}") from None
     if not parts:
