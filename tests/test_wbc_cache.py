@@ -11,9 +11,8 @@ import pytest
 
 import quaddyn
 
-PARTS = """
-import numpy as np
-from quaddyn.hierarchy.jit import entry, inner, jit, outlined
+PIECES = """
+from quaddyn.hierarchy.jit import inner, outlined
 
 @inner
 def twice(x):
@@ -22,6 +21,11 @@ def twice(x):
 @outlined("f8(f8)")
 def more(x):
     return twice(x) + 1.0
+"""
+
+PARTS = f"""{PIECES}
+import numpy as np
+from quaddyn.hierarchy.jit import entry, jit
 
 @entry
 def summed(a):
@@ -86,18 +90,6 @@ def test_without_a_place_for_a_cache_a_tick_is_computed(tmp_path: Path) -> None:
     assert not list(copy.rglob("*.nb[ic]"))
 
 
-PARTS_OF = """
-from quaddyn.hierarchy.jit import inner, outlined
-
-@inner
-def twice(x):
-    return 2.0 * x
-
-@outlined("f8(f8)")
-def more(x):
-    return twice(x) + 1.0
-"""
-
 WHOLE = """
 from quaddyn.hierarchy.jit import entry, outlined
 
@@ -118,7 +110,7 @@ def test_what_is_cached_counts_as_long_as_all_that_it_calls_is_the_same(tmp_path
     """What a function calls may change, and where that is: it reaches the function, whose own file stays the same."""
     package = tmp_path / "package"
     package.mkdir()
-    files = {"__init__": "", "slots": "FIRST = 1.0\n", "parts": PARTS_OF, "whole": WHOLE}
+    files = {"__init__": "", "slots": "FIRST = 1.0\n", "parts": PIECES, "whole": WHOLE}
     command = [sys.executable, "-c", "from package.whole import f; print(f(1.0), sum(f.stats.cache_hits.values()))"]
     paths = os.pathsep.join((str(tmp_path), str(Path(quaddyn.__file__).parents[1])))
     env = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -135,6 +127,6 @@ def test_what_is_cached_counts_as_long_as_all_that_it_calls_is_the_same(tmp_path
     assert answer() == "5.0 0"
     assert answer() == "5.0 1"  # out of the cache
     assert answer(slots="FIRST = 2.0\n") == "7.0 0"
-    moved = PARTS_OF.replace("2.0 * x", "4.0 * x")
+    moved = PIECES.replace("2.0 * x", "4.0 * x")
     assert answer(other=moved, parts="from .other import more, twice\n") == "9.0 0"
     assert answer() == "5.0 0"

@@ -234,21 +234,6 @@ def clear(_context, out, m):  # type: ignore[no-untyped-def]
 
 
 @lane
-def put(_context, out, f, x, m):  # type: ignore[no-untyped-def]
-    """``out[:m] = f x[:m]``; x may be `out`."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        to, _ = _data(context, builder, signature.args[0], values[0])
-        source, _ = _data(context, builder, signature.args[2], values[2])
-        factor = _splat(builder, values[1])
-        with _along(builder, values[3]) as at:
-            _store(builder, builder.fmul(factor, _load(builder, source, at), FAST), to, at)
-        return context.get_dummy_value()
-
-    return types.void(out, types.float64, x, types.int64), generate
-
-
-@lane
 def add(_context, out, f, x, m):  # type: ignore[no-untyped-def]
     """``out[:m] += f x[:m]``."""
 

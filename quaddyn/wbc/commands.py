@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from ..urdf.tree import Array
 from . import fast
 from .certificate import Details, Status
 from .command import Command
-from .dense_answer import Answer
 from .elimination import Elimination
 from .parts import Parts, Told
 from .problem import Problem
@@ -31,19 +31,32 @@ def decide(elimination: Elimination, problem: Problem, solver: Solver, contacts:
     return Command(tau, a, forces, status, details)
 
 
-class CompiledCommand(Command):
-    """The command that the fast path leads to.
+class MadeCommand(Command):
+    """A command that a compiled tick leads to.
 
     Args:
-        answer: of `FastTick.solve`.
-        told: what the tick was told.
+        tau: (nu,) torques [N m].
+        answer: of the tick.
+        told: what it was told.
         parts: of the controller.
     """
 
     __slots__ = ("answer", "parts", "told")
 
-    def __init__(self, answer: Array, told: Told, parts: Parts) -> None:
-        self.tau, self.answer, self.told, self.parts = answer[fast.TAU], answer, told, parts
+    def __init__(self, tau: Array, answer: Any, told: Told, parts: Parts) -> None:
+        self.tau, self.answer, self.told, self.parts = tau, answer, told, parts
+
+    def solved(self, f: Array, ranks: tuple[int, ...]) -> Details:
+        """The problem, which the stacked forces f solve with the accelerations; ranks of the levels."""
+        problem, solver = self.parts.again(self.told)[0][1], self.parts.solver
+        x = np.concatenate((self.acceleration[self.parts.robot.actuated_index], f / self.parts.scales.mass))
+        return Details(problem, x, ranks, solver.again)
+
+
+class CompiledCommand(MadeCommand):
+    """The fast path's; its answer is that of `FastTick.solve`."""
+
+    __slots__ = ()
 
 
 def _forces(c: CompiledCommand) -> Mapping[str, Array]:
@@ -52,11 +65,8 @@ def _forces(c: CompiledCommand) -> Mapping[str, Array]:
 
 
 def _details(c: CompiledCommand) -> Details:
-    problem, solver = c.parts.again(c.told)[0][1], c.parts.solver
-    forces = (force / c.parts.scales.mass for force in c.forces.values())
-    x = np.concatenate((c.acceleration[c.parts.robot.actuated_index], *forces))
-    found = tuple(int(rank) for rank in c.answer[fast.RANK :][: len(problem.levels)])
-    return Details(problem, x, found, solver.again)
+    ranks = c.answer[fast.RANK :][: len(c.parts.levels.elements)]
+    return c.solved(np.concatenate([np.zeros(0), *c.forces.values()]), tuple(map(int, ranks)))
 
 
 CompiledCommand.made = Command.made | {
@@ -67,35 +77,20 @@ CompiledCommand.made = Command.made | {
 }
 
 
-class DenseCommand(Command):
-    """The command that a compiled tick of the dense path leads to.
+class DenseCommand(MadeCommand):
+    """The dense path's; its answer is that of `DenseTick.solve`."""
 
-    Args:
-        answer: of `DenseTick.solve`.
-        told: what the tick was told.
-        parts: of the controller.
-    """
-
-    __slots__ = ("answer", "parts", "told")
-
-    def __init__(self, answer: Answer, told: Told, parts: Parts) -> None:
-        self.tau, self.answer, self.told, self.parts = answer.tau, answer, told, parts
+    __slots__ = ()
 
 
-def _dense_status(c: DenseCommand) -> Status:
+def _status(c: DenseCommand) -> Status:
     outcome: Outcome = "infeasible" if c.answer.violation > VIOLATION else "solved"
     return Status(outcome, "dense", c.answer.violation, c.answer.kkt)
-
-
-def _dense_details(c: DenseCommand) -> Details:
-    problem, solver = c.parts.again(c.told)[0][1], c.parts.solver
-    x = np.concatenate((c.acceleration[c.parts.robot.actuated_index], c.answer.stacked / c.parts.scales.mass))
-    return Details(problem, x, c.answer.ranks, solver.again)
 
 
 DenseCommand.made = Command.made | {
     "acceleration": lambda c: c.answer.acceleration,
     "forces": lambda c: MappingProxyType(c.answer.forces),
-    "status": _dense_status,
-    "details": _dense_details,
+    "status": _status,
+    "details": lambda c: c.solved(c.answer.stacked, c.answer.ranks),
 }

@@ -10,7 +10,7 @@ Importing this module imports numba.
 from __future__ import annotations
 
 from ..hierarchy.jit import matrix, outlined
-from .compiled_inertia import CENTRE, FORCE, INERTIA, MASS, MOMENT, OF_BODY, body
+from .compiled_inertia import CENTRE, MASS, OF_BODY, body, momentum_of, power_of
 
 
 @outlined(
@@ -66,20 +66,10 @@ def inertia(joints, JT, placed, twist, drift, bodies, armature, gravity, whole, 
     for r in range(OF_BODY):
         whole[r, 0] = 0.0
     for j in range(joints.shape[0] - 1, 0, -1):
-        m, x, y, z = whole[MASS, j], whole[CENTRE, j], whole[CENTRE + 1, j], whole[CENTRE + 2, j]
-        xx, xy, xz = whole[INERTIA, j], whole[INERTIA + 1, j], whole[INERTIA + 2, j]
-        yy, yz, zz = whole[INERTIA + 3, j], whole[INERTIA + 4, j], whole[INERTIA + 5, j]
-        f0, f1, f2 = whole[FORCE, j], whole[FORCE + 1, j], whole[FORCE + 2, j]
-        n0, n1, n2 = whole[MOMENT, j], whole[MOMENT + 1, j], whole[MOMENT + 2, j]
         for a in range(joints[j, 1], joints[j, 1] + joints[j, 2]):
             u0, u1, u2, t0, t1, t2 = J[a, 0], J[a, 1], J[a, 2], J[a, 3], J[a, 4], J[a, 5]
-            h[a] = u0 * f0 + u1 * f1 + u2 * f2 + t0 * n0 + t1 * n1 + t2 * n2
-            p0 = m * u0 + t1 * z - t2 * y
-            p1 = m * u1 + t2 * x - t0 * z
-            p2 = m * u2 + t0 * y - t1 * x
-            l0 = xx * t0 + xy * t1 + xz * t2 + y * u2 - z * u1
-            l1 = xy * t0 + yy * t1 + yz * t2 + z * u0 - x * u2
-            l2 = xz * t0 + yz * t1 + zz * t2 + x * u1 - y * u0
+            h[a] = power_of(whole, j, u0, u1, u2, t0, t1, t2)
+            p0, p1, p2, l0, l1, l2 = momentum_of(whole, j, u0, u1, u2, t0, t1, t2)
             k, end = j, a + 1
             while k > 0:
                 for b in range(joints[k, 1], end):

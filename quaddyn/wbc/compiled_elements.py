@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..hierarchy.jit import inner, outlined
-from ..hierarchy.lanes import add, clear, put
+from ..hierarchy.lanes import add, clear, scaled
 from .compiled_legs import BASE, DRIFT, LEG, ORIGINS, REST, STATE, TURNS, log3, point_jacobian
 from .compiled_reduction import (
     CAP,
@@ -113,7 +113,7 @@ def orientation(m, c, z, base, offset, Ab, work, A, b):  # type: ignore[no-untyp
         weight = z[1 + i]
         r0, r1, r2 = weight * base[i, 0], weight * base[i, 1], weight * base[i, 2]
         row, a3, a4, a5 = A[m], Ab[3], Ab[4], Ab[5]
-        put(row, r0, a3, c)
+        scaled(row, a3, r0, c)
         add(row, r1, a4, c)
         add(row, r2, a5, c)
         wanted = z[16 + i] + z[7 + i] * (z[13 + i] - base[SPIN, i]) + z[4 + i] * error[i]
@@ -170,7 +170,7 @@ def posture(m, c, z, q, v, index, Al, A, b):  # type: ignore[no-untyped-def]
                 error = z[73 + index[0, k, i]] - q[index[0, k, i]]
             wanted = z[61 + o] + z[25 + o] * (z[49 + o] - v[index[1, k, i]]) + z[13 + o] * error
             row, line = A[m], Al[3 * k + i]
-            put(row, weight, line, c)
+            scaled(row, line, weight, c)
             b[m] = weight * (wanted - line[c])
             m += 1
     return m
@@ -195,7 +195,7 @@ def shortest(m, c, force, Al, A, b):  # type: ignore[no-untyped-def]
     """What dense unknowns there are, (a_A, f / mass): the shortest, where freedom is left."""
     for i in range(Al.shape[0]):
         line = Al[i]
-        put(A[m], 1.0, line, c)
+        scaled(A[m], line, 1.0, c)
         b[m] = -line[c]
         m += 1
     for k in range(force.shape[0]):
@@ -211,7 +211,7 @@ def shortest(m, c, force, Al, A, b):  # type: ignore[no-untyped-def]
 @inner
 def limit(C, p, line, scale, c, lower, upper, low, high):  # type: ignore[no-untyped-def]
     """``scale low <= scale (line u + constant) <= scale high``."""
-    put(C[p], scale, line, c)
+    scaled(C[p], line, scale, c)
     lower[p] = scale * (low - line[c])
     upper[p] = scale * (high - line[c])
 

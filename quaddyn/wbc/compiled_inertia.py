@@ -80,6 +80,28 @@ def body(y, R, x0, x1, x2, w, g, c, gravity, j, out):  # type: ignore[no-untyped
 
 
 @inner
+def momentum_of(whole, j, u0, u1, u2, t0, t1, t2):  # type: ignore[no-untyped-def]
+    """Linear and angular momentum of body j that turns at t while what is at the reference point moves at u."""
+    m, x, y, z = whole[MASS, j], whole[CENTRE, j], whole[CENTRE + 1, j], whole[CENTRE + 2, j]
+    xy, xz, yz = whole[INERTIA + 1, j], whole[INERTIA + 2, j], whole[INERTIA + 4, j]
+    return (
+        m * u0 + t1 * z - t2 * y,
+        m * u1 + t2 * x - t0 * z,
+        m * u2 + t0 * y - t1 * x,
+        whole[INERTIA, j] * t0 + xy * t1 + xz * t2 + y * u2 - z * u1,
+        xy * t0 + whole[INERTIA + 3, j] * t1 + yz * t2 + z * u0 - x * u2,
+        xz * t0 + yz * t1 + whole[INERTIA + 5, j] * t2 + x * u1 - y * u0,
+    )
+
+
+@inner
+def power_of(whole, j, u0, u1, u2, t0, t1, t2):  # type: ignore[no-untyped-def]
+    """Of the force and moment on body j along such a motion: an entry of h, for a joint's unit speed."""
+    s = u0 * whole[FORCE, j] + u1 * whole[FORCE + 1, j] + u2 * whole[FORCE + 2, j]
+    return s + t0 * whole[MOMENT, j] + t1 * whole[MOMENT + 1, j] + t2 * whole[MOMENT + 2, j]
+
+
+@inner
 def weigh(v, iv, armature, base, origins, turns, whole, coupled, own, bias, momentum):  # type: ignore[no-untyped-def]
     """A leg's share of M and h, and its joints' share of the momentum.
 
@@ -103,24 +125,15 @@ def weigh(v, iv, armature, base, origins, turns, whole, coupled, own, bias, mome
         whole[r, 1] += whole[r, 2]
         whole[r, 0] += whole[r, 1]
     for j in range(3):
-        m, x, y, z = whole[MASS, j], whole[CENTRE, j], whole[CENTRE + 1, j], whole[CENTRE + 2, j]
         t0, t1, t2 = turns[j, 0], turns[j, 1], turns[j, 2]
         r0, r1, r2 = origins[j, 0] - base[3, 0], origins[j, 1] - base[3, 1], origins[j, 2] - base[3, 2]
         # velocity of what is at the base's origin, as if it moved with the joint
         u0, u1, u2 = r1 * t2 - r2 * t1, r2 * t0 - r0 * t2, r0 * t1 - r1 * t0
-        p0 = m * u0 + t1 * z - t2 * y
-        p1 = m * u1 + t2 * x - t0 * z
-        p2 = m * u2 + t0 * y - t1 * x
-        xy, xz, yz = whole[INERTIA + 1, j], whole[INERTIA + 2, j], whole[INERTIA + 4, j]
-        l0 = whole[INERTIA, j] * t0 + xy * t1 + xz * t2 + y * u2 - z * u1
-        l1 = xy * t0 + whole[INERTIA + 3, j] * t1 + yz * t2 + z * u0 - x * u2
-        l2 = xz * t0 + yz * t1 + whole[INERTIA + 5, j] * t2 + x * u1 - y * u0
+        p0, p1, p2, l0, l1, l2 = momentum_of(whole, j, u0, u1, u2, t0, t1, t2)
         for i in range(3):  # into the base's axes
             coupled[i, j] = base[0, i] * p0 + base[1, i] * p1 + base[2, i] * p2
             coupled[3 + i, j] = base[0, i] * l0 + base[1, i] * l1 + base[2, i] * l2
-        f0, f1, f2 = whole[FORCE, j], whole[FORCE + 1, j], whole[FORCE + 2, j]
-        s = t0 * whole[MOMENT, j] + t1 * whole[MOMENT + 1, j] + t2 * whole[MOMENT + 2, j]
-        bias[j] = s + u0 * f0 + u1 * f1 + u2 * f2
+        bias[j] = power_of(whole, j, u0, u1, u2, t0, t1, t2)
         own[j, j] = t0 * l0 + t1 * l1 + t2 * l2 + u0 * p0 + u1 * p1 + u2 * p2 + armature[iv[j]]
         for i in range(j):
             a0, a1, a2 = turns[i, 0], turns[i, 1], turns[i, 2]

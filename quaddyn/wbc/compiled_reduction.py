@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..hierarchy.jit import inner, outlined
-from ..hierarchy.lanes import WIDTH, add, blend, clear, dots, put, total
+from ..hierarchy.lanes import WIDTH, add, blend, clear, dots, scaled, total
 from .compiled_inertia import CENTRE, MASS, weigh_base
 from .compiled_legs import (
     BASE,
@@ -129,7 +129,7 @@ def eliminate(B, G, n):  # type: ignore[no-untyped-def]
                 add(B[i], f, B[k], WIDTH)
                 add(G[i], f, G[k], n)
     for k in range(5, -1, -1):
-        put(G[k], 1.0 / B[k, k], G[k], n)
+        scaled(G[k], G[k], 1.0 / B[k, k], n)
         for i in range(k):
             if B[i, k] != 0.0:
                 add(G[i], -B[i, k], G[k], n)

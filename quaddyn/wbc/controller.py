@@ -32,7 +32,7 @@ from .commands import CompiledCommand, DenseCommand, decide
 from .constraints import ContactMotion, FrictionPyramid, LinearConstraint, NormalForce, TorqueLimits
 from .contacts import Changes, ContactSettings
 from .dense import DenseTick
-from .fast import FastTick
+from .fast import TAU, FastTick
 from .forces import ForceTask
 from .joint_bounds import JointBounds
 from .levels import Element, Levels
@@ -292,7 +292,7 @@ class WholeBodyController:
             if answer is not None:
                 numbers, wishes = answer[self._told :], self._levels.wishes
                 told = Told(q, v, numbers, wishes, self._tau, fast.contacts, fast.shares)
-                command = CompiledCommand(answer, told, self._parts)
+                command = CompiledCommand(answer[TAU], answer, told, self._parts)
         if command is None:
             command = self._dense(state, q, v)
         self._tau, self._command = command.tau, command
@@ -310,7 +310,7 @@ class WholeBodyController:
             if answer is not None:
                 seen = dense.numbers
                 told = Told(q, v, answer.told, self._levels.wishes, self._tau, seen.contacts, seen.shares, dense.said)
-                return DenseCommand(answer, told, parts)
+                return DenseCommand(answer.tau, answer, told, parts)
         if math.isnan(np.vdot(self.numbers, self.numbers)):
             self._levels.check()
         self._hold(state)
