@@ -1,4 +1,4 @@
-"""Generated kernels: operations of the emitted code, and speed against Pinocchio, numba, CasADi, JAX and MuJoCo.
+"""Generated kernels: operations of the emitted code, and speed against Pinocchio, CasADi, JAX and MuJoCo.
 
     python benchmarks/bench_kernels.py               # tables
     python benchmarks/bench_kernels.py --check       # exit 1 if a bar is missed
@@ -21,7 +21,6 @@ import operator
 import os
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,9 +40,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from random_trees import random_states
 
 import quaddyn as qd
-from quaddyn.kernels import native
-from quaddyn.kernels.graph import ADD, CONST, COS, INPUT, MUL, SIN
-from quaddyn.kernels.program import Program
+from quaddyn.compiling.machine import host
 from quaddyn.kernels.recipes import Options, traced
 
 N = 1024
@@ -211,7 +208,7 @@ def measure(name: str) -> dict[str, Pair]:
 def first_use(name: str) -> float:
     """Seconds from a robot to a first torque, nothing cached; the median of five."""
     robot = robot_of(name)
-    native.machine()
+    host()
     times = []
     q, v, a = (x[0].copy() for x in random_states(robot, np.random.default_rng(0), 1))
     before = os.environ.get("QUADDYN_CACHE")
@@ -230,7 +227,7 @@ def first_use(name: str) -> float:
 
 # -- the same program elsewhere ----------------------------------------------------------------------------------
 def rivals(name: str, others: bool) -> dict[str, Pair | str]:
-    """Ours against the same program run by numba, CasADi and JAX, and against MuJoCo's inverse dynamics; or why not."""
+    """Ours against the same program run by CasADi and JAX, and against MuJoCo's inverse dynamics; or why not."""
     robot = robot_of(name)
     q, v, a = random_states(robot, np.random.default_rng(0), N)
     program = traced("rnea", robot, Options())
@@ -241,10 +238,6 @@ def rivals(name: str, others: bool) -> dict[str, Pair | str]:
     def ours() -> object:
         return fast.rnea(q, v, a)
 
-    numba_call, numba_out = numba_rnea(program), np.zeros_like(tau)
-    numba_call(q, v, a, numba_out)
-    times = alternate(ours, lambda: numba_call(q, v, a, numba_out), N)
-    out["numba, loop over states"] = Pair(*times, worst(numba_out, tau))
     for kind, what in KINDS.items() if others else ():
         try:
             worker = Worker(kind, program, np.concatenate([q, v, a], axis=1))
@@ -295,46 +288,6 @@ def mujoco_inverse(robot: qd.Robot, ours: Callable[[], object], q: np.ndarray, v
             mujoco.mj_inverse(model, data)
 
     return Pair(*alternate(ours, inverse, N, m=64), turned)
-
-
-def numba_rnea(program: Program) -> Callable[..., None]:
-    """The program as a numba function over rows, written to a file as numba wants to read it."""
-    import importlib.util
-
-    inputs = [f"{name}[i, {k}]" for name, size in program.inputs for k in range(size)]
-    graph, lines = (
-        program.graph,
-        ["import math", "import numba", "", "", "@numba.njit(fastmath=False, error_model='numpy')"],
-    )
-    lines += [
-        f"def f({', '.join(n for n, _ in program.inputs)}, out):",
-        f"    for i in range({program.inputs[0][0]}.shape[0]):",
-    ]
-
-    def get(ref: int) -> str:
-        i = ref >> 1
-        if graph.op[i] == CONST:
-            return f"({-graph.value[i] if ref & 1 else graph.value[i]!r})"
-        word = inputs[graph.left[i]] if graph.op[i] == INPUT else f"t{i}"
-        return f"(-{word})" if ref & 1 else word
-
-    for i in program.order:
-        op, left, right = graph.op[i], graph.left[i], graph.right[i]
-        if op in (CONST, INPUT):
-            continue
-        if op in (SIN, COS):
-            text = f"math.{'sin' if op == SIN else 'cos'}({get(left)} + {graph.value[i]!r})"
-        else:
-            text = f"{get(left)} {'+' if op == ADD else '*' if op == MUL else '/'} {get(right)}"
-        lines.append(f"        t{i} = {text}")
-    lines += [f"        out[i, {k}] = {get(r.ref)}" for k, r in enumerate(program.results)]
-    folder = Path(tempfile.mkdtemp())
-    (folder / "generated.py").write_text("\n".join(lines) + "\n")
-    spec = importlib.util.spec_from_file_location("generated", folder / "generated.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.f  # type: ignore[no-any-return]
 
 
 def curve(name: str, largest: int) -> list[tuple[int, float, float]]:
@@ -396,7 +349,7 @@ def main() -> int:
     parser.add_argument("--no-rivals", action="store_true", help="without CasADi and JAX")
     options = parser.parse_args()
     console = Console(width=160)
-    machine = native.machine()
+    machine = host()
     console.print(f"{cpu()}, {machine.bits}-bit vectors; Pinocchio {pin.__version__}, numpy {np.__version__}")
     fine = tables(console)
     share = 1.0 if machine.bits == 512 else 0.5

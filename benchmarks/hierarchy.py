@@ -1,13 +1,18 @@
 """Strict hierarchies, random ones and those of whole-body ticks, against an independent interior-point solver.
 
     python benchmarks/hierarchy.py --check
+    python benchmarks/hierarchy.py --rivals --check    # the recorded ones, beside DAQP's hierarchical solver
 
 3,250 random problems of every nasty kind; 1,512 recorded from ticks (Go2, Solo12, ANYmal C; stand and trot; calm,
 saturated, hard), of which the tick's own answer is judged.  Per kind: the largest improvement of any level that the
 reference found, as a share of what is allowed (1e-9 relative plus the reference's own error), the largest violation of
 what a level above had kept, how far strictness holds (weights below times 1e4), how far the compiled solver is from its
-twin (the plain solver; for a recorded problem, the tick), how often the certificate verifies, and the compiled solver's
+twin (the NumPy oracle; for a recorded problem, the tick), how often the certificate verifies, and the compiled solver's
 time.  Ends with exit code 1 if a bar is missed.  Needs `piqp` (the extra `test`).
+
+With `--rivals` both solvers start cold on every recorded problem, its rows scaled to unit length; per kind: the median
+time of either, driven from Python (in brackets what DAQP says of itself), their ratio, and by how much each level's
+residual norm exceeds the least that the reference finds, at most.  DAQP's may be below it: then a level above was lost.
 """
 
 from __future__ import annotations
@@ -23,15 +28,25 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import hierarchy_problems as hp
+import numpy_hierarchy as oracle
 import recorded_problems as recordings
 
 import quaddyn as qd
-from quaddyn.hierarchy import HierarchySolver, Level, SolverPool, solve
+from quaddyn.hierarchy import HierarchySolver, Level, SolverPool
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from bench_wbc import cpu
+from rivals import daqp_hierarchy
+from rivals.environments import UnavailableError
 
 ROBOTS = ("go2", "solo12", "anymal_c")
 
 #: Levels, and the answer of the tick that they are recorded from.
 Problem = tuple[list[Level], np.ndarray | None]
+
+#: Our median time over DAQP's.
+FASTER = 0.5
 
 #: Share of problems whose reference may fail to converge.
 DOUBTFUL = 0.01
@@ -75,7 +90,7 @@ class Campaign:
             verified += solution.verified
             self.doubtful += verdict.doubtful > 0
             if i % 5 == 0:
-                twin = solve(levels).x if answer is None else answer
+                twin = oracle.solve(levels).x if answer is None else answer
                 twins = max(twins, float(np.abs(twin - solution.x).max()) / (1.0 + float(np.abs(twin).max())))
                 strict = max(strict, moved(self.pool, levels, solution))
         self.total += len(spent)
@@ -102,14 +117,39 @@ def recorded(robot: qd.Robot, gait: str, regime: str, count: int, seed: int) -> 
         yield recordings.levels_of(command), command.details.x
 
 
+def rivals(count: int, replays: int, seed: int) -> int:
+    """Kind after kind beside DAQP; how many missed the bar."""
+    failed = 0
+    print(f"{cpu()}; median us, cold; bar for the ratio {FASTER}")
+    print(f"{'kind':24s} {'ours':>6s} {'DAQP':>6s} {'':7s} {'ratio':>5s}  our excess by level, then DAQP's")
+    for name in ROBOTS:
+        robot = qd.load(name)
+        for gait in recordings.GAITS:
+            for regime in recordings.REGIMES:
+                problems = (levels for levels, _ in recorded(robot, gait, regime, count, seed))
+                tally = daqp_hierarchy.compare(problems, replays)
+                failed += tally.ratio > FASTER
+                missed = "   MISSED" if tally.ratio > FASTER else ""
+                print(f"{name + ' ' + gait + ' ' + regime:24s} {daqp_hierarchy.lines(tally)}{missed}", flush=True)
+    return failed
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--problems", type=int, default=250, help="random problems of each kind (default 250)")
     parser.add_argument("--recorded", type=int, default=84, help="ticks of each kind (default 84)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the campaign (default 1)")
+    parser.add_argument("--rivals", action="store_true", help="the recorded ticks beside DAQP, and nothing else")
+    parser.add_argument("--replays", type=int, default=10, help="beside DAQP, of each problem (default 10)")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
     options = parser.parse_args()
     HierarchySolver(1, [(1, 1)]).solve()
+    if options.rivals:
+        try:
+            failed = rivals(options.recorded, options.replays, options.seed)
+        except UnavailableError as reason:
+            sys.exit(f"DAQP left out: {reason}")
+        return 1 if options.check and failed else 0
     campaign = Campaign()
     for kind in hp.KINDS if options.problems else ():
         # Rows that differ by seven decades have a meaning to as many digits fewer.

@@ -9,9 +9,13 @@ python=${PYTHON:-.venv/bin/python}
 "$python" benchmarks/identification.py --robots ur5 go2 --samples 1000000 --check
 "$python" benchmarks/whole_body.py --check
 "$python" benchmarks/hostile_ticks.py --check
+"$python" tests/tick_mutants.py --runs 10000
 "$python" benchmarks/plants.py --check
 "$python" benchmarks/hierarchy.py --check
 "$python" benchmarks/bench_wbc.py
+"$python" benchmarks/ticks.py --robots slow --tail 1000000 --infeasible
+"$python" benchmarks/hierarchy.py --rivals
+"$python" benchmarks/cold_start.py
 "$python" benchmarks/bench_kernels.py --check
 "$python" benchmarks/kernel_stress.py --check
 "$python" benchmarks/locomotion.py --fleet --check

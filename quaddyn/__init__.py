@@ -21,6 +21,7 @@ from .errors import (
 )
 from .robot import CATALOGUE, Foot, Leg, Robot, load
 from .urdf.tree import Limits
+from .version import __version__ as __version__
 
 if TYPE_CHECKING:
     from .agreement import Agreement, cross_check
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from .simulation import MujocoPlant, Plant, Simulation
     from .viewer import Viewer
     from .wbc import WholeBodyController
-
-__version__ = "0.1.0"
 
 # Imported on first use: viewers and simulators cost time that a controller need not pay.
 _LAZY = {

@@ -66,3 +66,7 @@ class DivergenceError(QuaddynError, ArithmeticError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class CompileError(QuaddynError, TypeError):
+    """A function cannot be compiled; the message names file, line and remedy."""

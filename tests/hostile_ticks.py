@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from test_wbc_dense import everything
+from wbc_elements import KINDS, everything
 
 import quaddyn as qd
 from quaddyn.contact import Contact
@@ -19,13 +19,6 @@ HANDS = {
     "b1_z1": "gripperMover",
     "centauro": "arm1_6",
 }
-
-KINDS: tuple[dict[str, Any], ...] = (
-    {},
-    {"unilateral": False},
-    {"force_only": True, "friction": 0.4},
-    {"stiffness": 1e4, "damping": 10.0},
-)
 
 
 def hostile(name: str, controllers: int, seed: int, *, ticks: int = 5) -> Iterator[Command]:

@@ -20,15 +20,10 @@ __all__ = ["GAITS", "REGIMES", "levels_of", "recorded"]
 def recorded(robot: qd.Robot, gait: str, regime: str, count: int, seed: int) -> Iterator[Command]:
     """Ticks of one robot ("stand", "trot"; "calm", "saturated", "hard"), joint bounds among the limits."""
     r = record(robot, gait, regime, count, seed)
-    ours = Ours(robot, r, fast=True, bounds=True)
+    ours = Ours(robot, r, bounds=True)
     for k in range(count):
         ours.limits.limits[:] = r["effort"][k]
-        ours.com.reference(acceleration=r["com"][k])
-        ours.turn.reference(acceleration=r["turn"][k])
-        for task, wanted, on in zip(ours.swing, r["swing"][k], r["contacts"][k], strict=True):
-            if not on:
-                task.reference(acceleration=wanted)
-        ours.posture.reference(acceleration=r["posture"][k])
+        ours.refer(k)
         yield ours.wbc.compute(ours.dyn.update(r["q"][k].copy(), r["v"][k].copy()), ours.stand[k])
 
 

@@ -13,7 +13,9 @@ PACKAGE = Path(__file__).resolve().parent.parent / "quaddyn"
 
 # In import order: a room may import from the rooms above it only.
 ROOMS = (
+    "version",
     "errors",
+    "compiling",
     "urdf",
     "robot",
     "kernels",
@@ -36,6 +38,7 @@ ROOMS = (
 )
 MUST_NOT_IMPORT = {
     "errors": {"numpy", "pinocchio"},
+    "compiling": {"pinocchio"},
     "urdf": {"pinocchio"},
     "kernels": {"pinocchio"},
     "hierarchy": {"pinocchio"},
@@ -131,6 +134,45 @@ def test_the_modules_import_each_other_without_cycles() -> None:
         walk(node, ())
 
 
+def everything_imported(name: str, path: Path) -> set[str]:
+    """Modules of the package that a module names anywhere: in functions and for types, too."""
+    known, package = modules(), name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            target = [*package[: len(package) - node.level + 1], *(node.module or "").split(".")]
+            base = ".".join(part for part in target if part)
+            for alias in node.names:
+                inner = f"{base}.{alias.name}".strip(".")
+                found.add(inner if inner in known else base)
+    return found - {name, ""}
+
+
+def circles(graph: dict[str, set[str]]) -> list[tuple[str, ...]]:
+    """What reaches itself: groups of modules, each of which leads to all others of its group."""
+    reach = {}
+    for start in graph:
+        seen, ahead = set[str](), list(graph[start])
+        while ahead:
+            if (node := ahead.pop()) not in seen:
+                seen.add(node)
+                ahead += graph.get(node, ())
+        reach[start] = seen
+    return sorted({tuple(sorted(b for b in graph if b in reach[a] and a in reach[b])) for a in graph if a in reach[a]})
+
+
+def test_no_circle_inside_a_room_even_in_functions_and_types() -> None:
+    graph = {name: everything_imported(name, path) for name, path in modules().items() if name}
+    found = circles(graph)
+    assert not found, "modules that lead back to themselves:\n" + "\n".join(" <-> ".join(each) for each in found)
+
+
+def test_circles_are_seen() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [("b", "c")]
+    package = PACKAGE / "wbc" / "controller.py"
+    assert {"compiling", "wbc.command", "wbc.tick_core"} <= everything_imported("wbc.controller", package)
+
+
 def test_the_import_checks_see_a_wrong_arrow(tmp_path: Path) -> None:
     """The reader of imports itself: it must find relative imports of every form."""
     path = tmp_path / "bad.py"
@@ -138,7 +180,31 @@ def test_the_import_checks_see_a_wrong_arrow(tmp_path: Path) -> None:
     assert [t for t, _ in imports("urdf.bad", path)] == ["viewer", "cli", "!pinocchio"]
 
 
-@pytest.mark.parametrize("heavy", ["numba", "llvmlite", "meshcat", "mujoco", "matplotlib", "typer", "rich"])
+@pytest.mark.parametrize("heavy", ["llvmlite", "meshcat", "mujoco", "matplotlib", "typer", "rich"])
 def test_importing_quaddyn_does_not_import(heavy: str) -> None:
     code = f"import sys, quaddyn; assert {heavy!r} not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_numba_is_named_nowhere() -> None:
+    texts = [*PACKAGE.rglob("*.py"), PACKAGE.parent / "pyproject.toml", PACKAGE.parent / "README.md"]
+    assert not [str(path) for path in texts if "numba" in path.read_text().lower()]
+
+
+WITHOUT_NUMBA = """
+import sys
+sys.modules["numba"] = None
+import numpy as np
+import quaddyn as qd
+robot = qd.load("go2")
+sim, wbc = qd.Simulation(robot), qd.WholeBodyController(robot)
+command = wbc.compute(qd.Dynamics(robot).update(sim.q, sim.v))
+assert command.status.ok, command.status
+for _ in range(20):
+    sim.step(command.tau)
+assert sim.status == "solved" and len(sim.contacts) == 4
+"""
+
+
+def test_robots_stand_where_numba_cannot_be_imported() -> None:
+    subprocess.run([sys.executable, "-c", WITHOUT_NUMBA], check=True, timeout=120)

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import quaddyn as qd
-from quaddyn.cli import app
+from quaddyn.cli import app, showing
 from quaddyn.robot.catalogue import find
 
 runner = CliRunner()
@@ -186,3 +186,25 @@ def test_demo_runs_without_a_standard_input() -> None:
         f"{sys.executable} -m quaddyn demo --seconds 0.5 <&-", shell=True, capture_output=True, text=True, timeout=120
     )
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "options"),
+    [
+        ("mujoco", "mujoco", ("--plant", "mujoco")),
+        ("matplotlib.figure", "plot", ("--plot", "torques.png")),
+    ],
+)
+def test_a_missing_extra_is_said_before_anything_is_loaded(
+    module: str, extra: str, options: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("a robot was loaded")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr(showing, "load", never)
+    result = runner.invoke(app, ["demo", "--headless", *options])
+    assert isinstance(result.exception, qd.QuaddynError)
+    assert f"pip install 'quaddyn[{extra}]'" in str(result.exception)
+    assert isinstance(runner.invoke(app, ["demo", "--plant", "moon"]).exception, qd.UnknownNameError)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hierarchy_problems as hp
 import numpy as np
+import numpy_hierarchy as oracle
 import pytest
 
-from quaddyn.hierarchy import HierarchySolver, Level, SolverPool, solve
+from quaddyn.hierarchy import HierarchySolver, Level, solve
 
 
 def both(levels: list[Level]) -> list[np.ndarray]:
-    """x of the plain and of the compiled solver, verified."""
-    answers = [solve(levels), SolverPool().solve(levels)]
+    """x of the oracle and of the compiled solver, verified."""
+    answers = [oracle.solve(levels), solve(levels)]
     for answer in answers:
         assert answer.verified and np.isfinite(answer.x).all()
     size = 1.0 + np.abs(answers[0].x).max()
@@ -34,7 +35,7 @@ def test_units_of_rows_and_unknowns_do_not_matter(kind: str, unit: float) -> Non
             Level(v.A / unit, v.b, weights=v.weights, C=v.C / unit, lower=v.lower, upper=v.upper) for v in levels
         ]
         for scaled, factor in ((rows, 1.0), (unknowns, unit)):
-            for y in both(scaled) if factor == 1.0 else [s(scaled).x for s in (solve, SolverPool().solve)]:
+            for y in both(scaled) if factor == 1.0 else [s(scaled).x for s in (oracle.solve, solve)]:
                 np.testing.assert_allclose(y / factor, x, atol=1e-7 * (1.0 + np.abs(x).max()))
 
 
@@ -75,7 +76,7 @@ def test_a_memory_of_another_problem_changes_nothing() -> None:
             levels.append(Level(rng.normal(size=(m, 8)), scale * rng.normal(size=m), C=C, lower=lower))
         solver.load(levels)
         warm = solver.solve()
-        cold = solve(levels)
+        cold = oracle.solve(levels)
         assert warm.verified and cold.verified
         np.testing.assert_allclose(warm.x, cold.x, atol=1e-8 * (1.0 + np.abs(cold.x).max()))
 
@@ -84,7 +85,7 @@ def test_a_memory_of_another_problem_changes_nothing() -> None:
 def test_a_direction_that_little_is_left_of_is_not_lost(slope: float) -> None:
     """Subtracted from one, 1e-16 leaves nothing: what a row has left must be summed, not subtracted."""
     A, b = np.array([[1.0, 0.0, 0.0], [1.0, slope, 0.0]]), np.array([0.0, slope])
-    for answer in (solve([Level(A, b)]), SolverPool().solve([Level(A, b)])):
+    for answer in (oracle.solve([Level(A, b)]), solve([Level(A, b)])):
         assert answer.levels[0].rank == 2
         np.testing.assert_allclose(answer.x, [0.0, 1.0, 0.0], atol=1e-7)
     limited = [Level(A, b, C=np.eye(3), lower=np.full(3, -0.5), upper=np.full(3, 0.5)), Level([[0.0, 0.0, 1.0]], [9.0])]
@@ -105,7 +106,8 @@ def test_a_limit_that_is_pressed_on_from_within_is_let_go_however_little(flat: f
     solver.load(levels)
     solver.memory = np.array([[0, 0, 0], [0, told, 0], [0, told, 1], [0, told, 1]], dtype=np.int8)
     warm = solver.solve()
-    for answer in (warm, SolverPool().solve(levels), solve(levels, warm=warm), solve(levels)):
+    answers = [f(levels, warm=start) for f in (solve, oracle.solve) for start in (None, warm)]
+    for answer in (warm, *answers):
         assert answer.verified
         assert answer.x[1] == pytest.approx(600.0) and answer.x[2] == pytest.approx(600.0)
         assert answer.levels[1].residual @ answer.levels[1].residual == pytest.approx(best, rel=1e-9)

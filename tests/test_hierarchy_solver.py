@@ -182,7 +182,10 @@ def test_running_out_of_iterations_is_flagged_and_gives_up_no_level_above():
     rng = np.random.default_rng(6)
     flagged = 0
     for _ in range(10):
-        levels = hp.problem("box", rng)
+        levels = hp.problem("all levels bounded", rng)
+        n = levels[0].n
+        wide = np.full(n, 1e6)
+        levels.insert(0, Level(rng.normal(size=(1, n)), rng.normal(size=1), C=np.eye(n), lower=-wide, upper=wide))
         short, full = solve(levels, max_iterations=1), solve(levels)
         assert np.isfinite(short.x).all()
         if short.status == "inaccurate":

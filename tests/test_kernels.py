@@ -9,6 +9,7 @@ import sys
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ import pytest
 from random_trees import arm, random_robot, random_states, random_tree
 
 import quaddyn as qd
-from quaddyn.kernels import forward, kernels, llvm_body, llvm_ir, native, recipes
+from quaddyn.compiling import calling, machine, objects
+from quaddyn.kernels import forward, keeping, kernels, llvm_body, llvm_ir, native, recipes
 from quaddyn.kernels.graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, Graph
 from quaddyn.kernels.llvm_writer import LARGEST_ANGLE
 from quaddyn.kernels.mechanism import Mechanism, angles, grouped, mechanism, turn_matrix
@@ -260,8 +262,9 @@ def test_sine_and_cosine_are_right_to_a_unit_of_the_last_place(element: str) -> 
     kind = np.dtype(np.float64 if element == "double" else np.float32)
     largest, rng, graph = LARGEST_ANGLE[element], np.random.default_rng(0), Graph()
     made = program("sincos", graph, (("q", 1),), (("s", (1,)), ("c", (1,))), graph.sin_cos(graph.input(0)))
-    code = native.object_code(llvm_ir.module(made, native.machine().target(element)))
-    run = native.load(code, 3, callable_=False)
+    here = machine.host()
+    code = machine.object_code(llvm_ir.module(made, native.target(here, element)), here, optimize=False)
+    run = native.load(code, here, 3)
     angles_of = [rng.uniform(-x, x, 20_000) for x in (1.0, 10.0, 1e3, largest)]
     quarters = np.round(rng.uniform(-largest, largest, 20_000) / (np.pi / 2)) * (np.pi / 2)
     x = np.clip(np.concatenate([*angles_of, quarters]), -largest, largest).astype(kind)
@@ -285,11 +288,11 @@ def test_every_width_of_vectors_computes_the_same(
     bits: int, dtype: Any, go2: qd.Robot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Processors have vectors of 2 to 16 numbers, and 16 or 32 of them; results, and what is refused, do not depend."""
-    here = native.machine()
+    here = machine.host()
     if bits > here.bits:
         pytest.skip(f"this processor has vectors of {here.bits} bits")
     monkeypatch.setenv("QUADDYN_CACHE", "")
-    monkeypatch.setattr(native, "_machine", [native.Machine(here.cpu, here.features, bits)])
+    monkeypatch.setattr(machine, "host", lambda: replace(here, bits=bits))
     q, v, a = (x.astype(dtype) for x in random_states(go2, np.random.default_rng(3), 35))
     fast = qd.compile(go2, ("rnea", "crba"), dtype=dtype)
     dynamics, digits = qd.Dynamics(go2), 1e-13 if dtype is np.float64 else 3e-6
@@ -469,7 +472,7 @@ def test_long_rows_do_not_end_on_the_stack(monkeypatch: pytest.MonkeyPatch) -> N
     q, v, a = random_states(robot, np.random.default_rng(2), 2 * 16 + 3)
     monkeypatch.setenv("QUADDYN_CACHE", "")
     monkeypatch.setattr(llvm_ir, "SCRATCH", 0)
-    target = native.machine().target("double")
+    target = native.target(machine.host(), "double")
     assert "%pad" not in llvm_ir.module(traced("rnea", robot, Options()), target)
     fast = qd.compile(robot, "rnea")
     expected = inverse_dynamics(robot, q, v, a)
@@ -709,7 +712,7 @@ def test_an_operation_outlives_the_kernels_it_came_from() -> None:
 # -- the machine -------------------------------------------------------------------------------------------------
 def test_the_quick_way_is_taken_and_layout_is_tested(fast: qd.Kernels) -> None:
     assert type(fast.rnea).__name__ == "builtin_function_or_method"
-    assert native.layout_as_expected(np.dtype(np.float64))
+    assert calling.layout_as_expected(np.dtype(np.float64))
     assert "instructions" in (fast.rnea.__doc__ or "")
 
 
@@ -794,5 +797,33 @@ def test_a_damaged_cache_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert np.array_equal(qd.compile(robot).rnea(x, x, x), wanted)
     assert list((tmp_path / "own").iterdir()) == [file]
     (tmp_path / "own").chmod(0o777)  # anybody could have put code there
-    assert native.cache_folder() is None
+    assert objects.cache_folder() is None
     assert np.array_equal(qd.compile(robot).rnea(x, x, x), wanted)
+
+
+def test_a_file_of_another_robot_under_this_ones_name_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole, and of a robot of the same size: only the key that it carries tells."""
+    folder = tmp_path / "own"
+    monkeypatch.setenv("QUADDYN_CACHE", str(folder))
+    x = np.ones(2)
+    light, heavy = (qd.load("two_link_leg", armature=armature) for armature in (0.0, 1.0))
+    wanted = qd.compile(light).rnea(x, x, x)
+    (mine,) = folder.iterdir()
+    good = mine.read_bytes()
+    assert not np.allclose(qd.compile(heavy).rnea(x, x, x), wanted)
+    (other,) = (file for file in folder.iterdir() if file != mine)
+    mine.write_bytes(other.read_bytes())
+    assert np.array_equal(qd.compile(light).rnea(x, x, x), wanted)
+    assert mine.read_bytes() == good
+
+
+def test_what_is_kept_says_whose_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUADDYN_CACHE", str(tmp_path / "own"))
+    robot = qd.load("two_link_leg")
+    qd.compile(robot, ("rnea", "crba"))
+    (tmp_path / "own" / "kernel-0.bin").write_bytes(b"damaged")
+    kept = list(keeping.kept_kernels())
+    assert sorted((each.robot, each.what) for each in kept) == [(robot.name, "crba"), (robot.name, "rnea")]
+    assert all(each.size == each.file.stat().st_size for each in kept)

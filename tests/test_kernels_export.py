@@ -19,8 +19,9 @@ from typer.testing import CliRunner
 
 import quaddyn as qd
 from quaddyn.cli import app
+from quaddyn.compiling import machine
 from quaddyn.dynamics import compiled
-from quaddyn.kernels import Unsupported, native
+from quaddyn.kernels import Unsupported
 
 FLAGS = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-ffp-contract=off", "-shared", "-fPIC")
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on this machine")
@@ -134,7 +135,7 @@ def no_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise Unsupported("processor '6502' has no vectors")
 
-    monkeypatch.setattr(native, "machine", refuse)
+    monkeypatch.setattr(machine, "host", refuse)
     monkeypatch.setattr(compiled, "_told", set())
 
 

@@ -158,7 +158,7 @@ def test_the_course_is_an_arc_of_a_circle() -> None:
 
 @pytest.mark.parametrize("name", MOVING)
 @pytest.mark.parametrize("velocity", [(0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.2, 0.3, 0.5)])
-def test_the_aim_is_a_motion_of_the_pendulum_over_its_own_pressure(
+def test_the_reference_is_a_motion_of_the_pendulum_over_its_own_pressure(
     go2: Proportions, name: str, velocity: tuple[float, float, float]
 ) -> None:
     """Following the divergent component of the preview, the pendulum never leaves its course: xidot = w (xi - z)."""
@@ -174,15 +174,15 @@ def test_the_aim_is_a_motion_of_the_pendulum_over_its_own_pressure(
     for _ in range(4000):
         if clock.phase >= 0.0:
             course.velocity[:] = np.minimum(velocity, fastest)
-        aim = preview.aim(clock, course, feet)
-        assert np.isfinite(aim.divergent).all()
-        assert aim.shares.sum() == pytest.approx(1.0) and (aim.shares >= 0.0).all()
-        assert not aim.shares[~clock.stance].any()
-        np.testing.assert_allclose(aim.shares @ feet, aim.pressure, atol=1e-12)
+        reference = preview.reference(clock, course, feet)
+        assert np.isfinite(reference.divergent).all()
+        assert reference.shares.sum() == pytest.approx(1.0) and (reference.shares >= 0.0).all()
+        assert not reference.shares[~clock.stance].any()
+        np.testing.assert_allclose(reference.shares @ feet, reference.pressure, atol=1e-12)
         if xi is not None and clock.phase > settled:
-            middle = 0.5 * (pressure + aim.pressure)
-            worst = max(worst, np.abs((aim.divergent - xi) / dt - preview.omega * (xi - middle)).max())
-        xi, pressure = aim.divergent, aim.pressure
+            middle = 0.5 * (pressure + reference.pressure)
+            worst = max(worst, np.abs((reference.divergent - xi) / dt - preview.omega * (xi - middle)).max())
+        xi, pressure = reference.divergent, reference.pressure
         c = c + dt * preview.omega * (xi - c)
         off = max(off, np.linalg.norm(c - course.position))
         before = clock.stance
@@ -198,10 +198,10 @@ def test_the_aim_is_a_motion_of_the_pendulum_over_its_own_pressure(
 def test_a_standing_robot_aims_at_the_middle_of_its_feet(go2: Proportions) -> None:
     clock, preview, course = Clock("trot", go2.time), Preview(go2), Course(np.zeros(2), 0.0)
     feet = go2.stance + np.array([0.1, -0.2])
-    aim = preview.aim(clock, course, feet)
-    np.testing.assert_allclose(aim.pressure, [0.1, -0.2])
-    np.testing.assert_allclose(aim.divergent, [0.1, -0.2])
-    np.testing.assert_allclose(aim.shares, 0.25)
+    reference = preview.reference(clock, course, feet)
+    np.testing.assert_allclose(reference.pressure, [0.1, -0.2])
+    np.testing.assert_allclose(reference.divergent, [0.1, -0.2])
+    np.testing.assert_allclose(reference.shares, 0.25)
 
 
 def test_a_crawl_leans_away_before_the_first_foot_lifts(go2: Proportions) -> None:
@@ -210,8 +210,8 @@ def test_a_crawl_leans_away_before_the_first_foot_lifts(go2: Proportions) -> Non
     while clock.stance.all():
         clock.advance(1e-3)
     lifted = int(np.flatnonzero(~clock.stance)[0])
-    aim = preview.aim(clock, course, go2.stance.copy())
-    assert aim.divergent @ go2.stance[lifted] < -0.01 * go2.length**2
+    reference = preview.reference(clock, course, go2.stance.copy())
+    assert reference.divergent @ go2.stance[lifted] < -0.01 * go2.length**2
 
 
 # -- swing ---------------------------------------------------------------------------------------------------------

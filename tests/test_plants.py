@@ -30,7 +30,7 @@ from quaddyn.simulation import (
     collision_spheres,
     stairs,
 )
-from quaddyn.simulation.collisions import collide
+from quaddyn.simulation.collisions import Touching, collide
 
 G = 9.81
 PLANTS = [Simulation, MujocoPlant]
@@ -61,12 +61,11 @@ def corners(radius: float = 0.02, low: float = 0.03) -> dict[str, ContactSphere]
 def touch(surface: Any, centers: np.ndarray, radii: np.ndarray, reach: float) -> list[tuple[int, float, np.ndarray]]:
     """(sphere, gap, normal) of every contact."""
     n = 100
-    gaps, normals, mu = np.empty(n), np.empty((n, 3)), np.empty(n)
-    spheres, surfaces = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    packed = Terrain.of(surface).packed(0.6)
-    k = collide(centers, radii, *packed, reach, gaps, normals, mu, spheres, surfaces)
+    integers = np.empty((2, n), dtype=np.int64)
+    found = Touching(np.empty(n), np.empty((n, 3)), np.empty(n), integers[0], integers[1])
+    k = collide(centers, radii, Terrain.of(surface).packed(0.6), reach, found)
     assert k >= 0
-    return [(int(spheres[i]), float(gaps[i]), normals[i].copy()) for i in range(k)]
+    return [(int(found.spheres[i]), float(found.gaps[i]), found.normals[i].copy()) for i in range(k)]
 
 
 def test_distance_to_a_box_is_that_of_its_nearest_point() -> None:
@@ -348,12 +347,13 @@ def test_what_the_compiled_core_leaves_goes_down_the_ladder() -> None:
 def test_the_compiled_solve_is_the_one_of_alternating_directions() -> None:
     robot, rng = robot_of("solo12"), np.random.default_rng(5)
     sim = Simulation(robot)
-    sim._allowed = np.inf  # the law alone, without the balance of energy
+    law = sim._step_model.law._replace(allowed=np.inf)  # the law alone, without the balance of energy
+    sim._step_model = sim._step_model._replace(law=law)
     for _ in range(20):
         v = rng.normal(0.0, 0.3, robot.nv)
         sim.reset(None, v)
         sim.step(np.zeros(robot.nu))
-        parts, k = sim._parts(), sim._k
+        parts, k = sim._room, sim._k
         posed = ContactProblem(
             parts.G[: 9 * k * k].reshape(3 * k, 3 * k).copy(),
             parts.g[: 3 * k].copy(),

@@ -11,6 +11,7 @@ import quaddyn as qd
 from quaddyn.wbc import (
     ComTask,
     FootTask,
+    FrameAxisTask,
     FrameOrientationTask,
     FramePositionTask,
     FrameTask,
@@ -29,6 +30,7 @@ def tasks(robot: qd.Robot) -> list[Task]:
         FramePositionTask(robot, foot, "position"),
         FootTask(robot, foot, "foot"),
         FrameOrientationTask(robot, foot, "orientation"),
+        FrameAxisTask(robot, foot, "axis", axis="y"),
         FrameTask(robot, base, "base"),
         RelativeFrameTask(robot, foot, robot.feet[-1] if len(robot.feet) > 1 else base, "relative"),
         PostureTask(robot),

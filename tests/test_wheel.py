@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
+import sysconfig
 import venv
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from quaddyn.compiling import shipping
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def built(folder: Path, objects: str) -> Path:
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    env = os.environ | {"QUADDYN_BUILD_OBJECTS": objects}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (path,) = folder.glob("*.whl")
+    assert path.name.endswith("-py3-none-any.whl")
+    return path
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    built = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert built.returncode == 0, built.stdout + built.stderr
-    (path,) = folder.glob("*.whl")
-    return path
+    return built(tmp_path_factory.mktemp("wheel"), "0")
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With machine code in it."""
+    return built(tmp_path_factory.mktemp("ready"), "1")
 
 
 def test_the_wheel_carries_robots_licence_and_type_marker(wheel: Path) -> None:
@@ -29,7 +46,64 @@ def test_the_wheel_carries_robots_licence_and_type_marker(wheel: Path) -> None:
     assert {f"quaddyn/_robots/{name}" for name in ours} <= names
     assert "quaddyn/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
-    assert not any(name.startswith(("tests/", "benchmarks/")) for name in names)
+    assert not any(name.startswith(("tests/", "benchmarks/", "quaddyn/_objects", "hatch_build")) for name in names)
+
+
+def test_a_wheel_with_machine_code_has_it_for_both_kinds_of_processors(ready: Path) -> None:
+    archive = zipfile.ZipFile(ready)
+    kinds = []
+    for name in archive.namelist():
+        if name.startswith("quaddyn/_objects/"):
+            data = archive.read(name)
+            kinds.append(int.from_bytes(data[data.index(b"\x7fELF") + 18 :][:2], "little"))
+    assert set(kinds) == {62, 183}  # x86-64, AArch64
+    assert kinds.count(62) == kinds.count(183) == len(shipping.modules())
+
+
+TORQUE = """
+import json
+import numpy as np
+import quaddyn as qd
+from quaddyn.compiling.units import Unit
+robot = qd.load("go2")
+command = qd.WholeBodyController(robot).compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)))
+origins = {unit.module: unit.origin.source for unit in Unit.every.values() if unit.origin is not None}
+print(json.dumps({"ok": command.status.ok, "from": qd.__file__, "origins": origins}))
+"""
+
+
+def test_installed_with_machine_code_the_first_torque_compiles_nothing(ready: Path, tmp_path: Path) -> None:
+    """What it needs besides comes from the environment of the tests; the cache is empty."""
+    environment, cache = tmp_path / "environment", tmp_path / "cache"
+    venv.create(environment)
+    python = environment / "bin" / "python"
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", str(ready)]
+    subprocess.run(install, check=True, capture_output=True, timeout=120, cwd=tmp_path)
+    (site,) = environment.glob("lib/python*/site-packages")
+    needed = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
+    (site / "needed.pth").write_text(needed)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"QUADDYN_CACHE": str(cache)}
+
+    def run(*command: str) -> Any:
+        done = subprocess.run(
+            [str(python), *command], capture_output=True, text=True, timeout=120, cwd=tmp_path, env=env
+        )
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        return json.loads(done.stdout)
+
+    torque = run("-c", TORQUE)
+    assert torque["ok"] and Path(torque["from"]).is_relative_to(environment)
+    assert torque["origins"] and set(torque["origins"].values()) == {"shipped"}
+    assert not list(cache.glob("unit-*"))
+    states = {unit["title"]: unit for unit in run("-m", "quaddyn", "doctor", "--json")["units"]}
+    assert {unit["state"] for unit in states.values()} == {"shipped"}
+    # What is damaged, or lies where others could have put it, is not used.
+    file = Path(states["contact solver"]["place"])
+    file.write_bytes(file.read_bytes()[:-1])
+    damaged = {unit["title"]: unit["state"] for unit in run("-m", "quaddyn", "doctor", "--json")["units"]}
+    assert damaged.pop("contact solver") == "not yet" and set(damaged.values()) == {"shipped"}
+    file.parent.chmod(0o777)
+    assert {unit["state"] for unit in run("-m", "quaddyn", "doctor", "--json")["units"]} == {"not yet"}
 
 
 def test_installed_elsewhere_it_runs_the_demo_and_loads_the_catalogue(wheel: Path, tmp_path: Path) -> None:

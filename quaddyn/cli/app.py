@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from .. import __version__
 from ..errors import QuaddynError
+from ..version import __version__
 from .console import err, out
 
 app = typer.Typer(

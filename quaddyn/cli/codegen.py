@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from ..errors import ArgumentError
-from ..robot import load
+from ..kernels.c_source import identifier
+from ..robot import CATALOGUE, Robot, load
 from .app import PackagesOption, RobotArgument, RootOption, app
 from .console import progress, say
 
@@ -16,26 +17,36 @@ from .console import progress, say
 @app.command()
 def codegen(
     source: RobotArgument,
-    what: Annotated[str, typer.Option(help="operations, separated by commas: rnea, nle, gravity, crba, aba, ...")] = (
-        "rnea"
-    ),
+    what: Annotated[
+        str,
+        typer.Option(help="operations, separated by commas: rnea, nle, gravity, crba, aba, ...; or: controller"),
+    ] = "rnea",
     out: Annotated[Path, typer.Option(help="folder to write to; made if it is missing", file_okay=False)] = Path(),
     frame: Annotated[list[str] | None, typer.Option(help="for operations about a frame; repeatable")] = None,
     force: Annotated[list[str] | None, typer.Option(help="frame at which a force acts; repeatable")] = None,
     single: Annotated[bool, typer.Option("--float", help="float instead of double")] = False,
     runtime: Annotated[bool, typer.Option(help="mass properties as an argument instead of constants")] = False,
     friction: Annotated[bool, typer.Option(help="joint friction is part of the dynamics")] = False,
+    dt: Annotated[float | None, typer.Option(help="period of a controller [s]; 0.001 by default")] = None,
     root: RootOption = None,
     package: PackagesOption = None,
 ) -> None:
     """Write a robot's dynamics as C99: one function, one .c and one .h per operation; operation counts in the banner.
 
-    The functions allocate nothing, call nothing but sin and cos, and have no branches.
+    The functions allocate nothing, call nothing but sin and cos, and have no branches.  "controller" is the whole-body
+    controller as it is by default, with an example, CMakeLists.txt and a README; see `quaddyn.wbc.export_c` for others.
     """
     from ..kernels import c_files
     from ..kernels.recipes import RECIPES
 
     robot = load(source, root=root, packages=package or ())
+    if what.strip() == "controller":
+        if frame or force or single or runtime or friction:
+            raise ArgumentError("--frame, --force, --float, --runtime, --friction: not of a controller")
+        _controller(robot, source, out, dt)
+        return
+    if dt is not None:
+        raise ArgumentError("--dt: of a controller alone")
     jobs: list[tuple[str, str | None]] = []
     for name in (x.strip() for x in what.split(",")):
         frames = frame or list(robot.feet)
@@ -65,3 +76,15 @@ def codegen(
         (out / f"{written.name}.c").write_text(written.source, encoding="ascii")
         counts = next(line for line in written.source.splitlines() if "Operations:" in line)
         say(f"{out / written.name}.c, .h: {counts.partition('Operations: ')[2]}")
+
+
+def _controller(robot: Robot, source: str, out: Path, dt: float | None) -> None:
+    """Write the default controller of a robot; called by its name in the catalogue where it has one."""
+    from ..wbc import WholeBodyController, export_c
+
+    name = identifier(f"{source if source in CATALOGUE else robot.name}_wbc").lstrip("_")
+    written = export_c(WholeBodyController(robot, dt=1e-3 if dt is None else dt), out, name=name)
+    for file, text in written.files.items():
+        say(f"{out / file}: {len(text) / 1000.0:.0f} kB")
+    kilobytes = {what: f"{size / 1000.0:.0f} kB" for what, size in written.memory.items()}
+    say(f"memory: {kilobytes['constant']} constant, {kilobytes['set']} set, {kilobytes['zero']} zero at the start")

@@ -32,11 +32,22 @@ def progress(items: list[T], title: str) -> Iterator[T]:
 
 @contextmanager
 def bar(title: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
-    """A progress bar on stderr; yields the callable that takes the share done."""
+    """A progress bar on stderr; yields the callable that takes the share done.
+
+    It appears with the first call: until then others may say there what they do.
+    """
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True, disable=quiet) as display:
-        task = display.add_task(title, total=1.0)
-        yield lambda share: display.update(task, completed=share)
+    display = Progress(*columns, console=err, transient=True, disable=quiet)
+    task = display.add_task(title, total=1.0)
+
+    def tick(share: float) -> None:
+        display.start()
+        display.update(task, completed=share)
+
+    try:
+        yield tick
+    finally:
+        display.stop()
 
 
 def is_terminal(stream: TextIO | None) -> bool:

@@ -24,7 +24,7 @@ def replay(
     last: Annotated[bool, typer.Option("--last", help="explain the last level's losses too")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
 ) -> None:
-    """Solve a saved tick of whole-body control again; exit code 1 if its answer is another one."""
+    """Solve a saved tick of whole-body control again; exit code 1 if its answer is another one beyond rounding."""
     from ..wbc import replay as solve_again
 
     again = solve_again(file)
@@ -36,7 +36,9 @@ def replay(
                     "robot": record.robot,
                     "tick": record.tick,
                     "identical": again.identical,
+                    "rounding": again.rounding,
                     "difference": again.difference,
+                    "same_code": record.same_code,
                     "outcome": command.status.outcome,
                     "violation": command.status.violation,
                     "kkt": command.status.kkt if command.status.kkt < float("inf") else None,
@@ -50,8 +52,8 @@ def replay(
         _print(again)
         say(command.explain(last=last))
         same = "bit for bit" if again.identical else f"but for {again.difference:.3g} N m"
-        say(f"the answer of then, {same}")
-    if not again.identical:
+        say(f"the answer of then, {same}" + ("" if record.same_code else "; it was saved by other sources"))
+    if not again.rounding:
         raise typer.Exit(1)
 
 

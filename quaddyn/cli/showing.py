@@ -90,6 +90,7 @@ def demo(
     check_writable(record)
     check_writable(plot)
     main_job.check_plot(plot)
+    main_job.check_plant(plant)
     machine = load(robot, root=root, packages=package or ())
     if not as_json:
         say(str(machine))

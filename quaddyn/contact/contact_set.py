@@ -14,6 +14,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .cones import cone_margin, pyramid
 from .contact import FACES, Contact
+from .geometry import cross_matrix, drift, jacobian, lever, levers
 from .solvers.compliant import CompliantSolver
 from .solvers.problem import ContactProblem
 from .support import support_polygon
@@ -123,7 +124,7 @@ class ContactSet:
     # -- motion ----------------------------------------------------------------------------------------------
     def positions(self, s: State) -> dict[str, Array]:
         """(3,) contact point, or centre of the surface, by active member, world axes [m]."""
-        return {c.name: s.placement(c.frame).translation + _lever(s, c) for c in self}
+        return {c.name: s.placement(c.frame).translation + lever(s, c) for c in self}
 
     def jacobian(self, s: State, *, motion_only: bool = False) -> Array:
         """(rows, nv) stacked Jacobian: velocities of the contacts = jacobian v; forces enter as its transpose.
@@ -137,7 +138,7 @@ class ContactSet:
             ArgumentError: `s` belongs to another robot.
         """
         self._check(s)
-        blocks = [_jacobian(s, c, _lever(s, c)) for c in self if not (motion_only and c.force_only)]
+        blocks = [jacobian(s, c, lever(s, c)) for c in self if not (motion_only and c.force_only)]
         return np.vstack(blocks) if blocks else np.zeros((0, self.robot.nv))
 
     def drift(self, s: State, *, motion_only: bool = False) -> Array:
@@ -147,10 +148,7 @@ class ContactSet:
         for c in self:
             if motion_only and c.force_only:
                 continue
-            drift, turn = s.drift(c.frame), s.velocity(c.frame)[3:]
-            fixed, turning = _levers(s, c)
-            linear = drift[:3] + np.cross(drift[3:], fixed + turning) + np.cross(turn, np.cross(turn, turning))
-            out.append(linear if c.kind == "point" else np.concatenate((linear, drift[3:])))
+            out.append(drift(s, c, *levers(s, c)))
         return np.concatenate(out) if out else np.zeros(0)
 
     # -- forces ----------------------------------------------------------------------------------------------
@@ -172,7 +170,7 @@ class ContactSet:
                 raise UnknownNameError("active contact", name, self.active)
             contact = self._members[name]
             check_vector(f"forces[{name!r}]", force, (contact.rows,), f"a {contact.kind} contact")
-            out += _jacobian(s, contact, _lever(s, contact)).T @ force
+            out += jacobian(s, contact, lever(s, contact)).T @ force
         return out
 
     def pyramid(self, s: State, *, faces: int = FACES, inner: bool = True) -> Array:
@@ -275,8 +273,8 @@ class ContactSet:
         for c in self:
             T, J = s.placement(c.frame), s.jacobian(c.frame)
             for corner in c.corners:
-                lever = T.rotation @ corner - c.radius * c.normal
-                rows.append(c.axes @ (J[:3] - _cross(lever) @ J[3:]))
+                arm = T.rotation @ corner - c.radius * c.normal
+                rows.append(c.axes @ (J[:3] - cross_matrix(arm) @ J[3:]))
                 friction.append(c.friction)
         J_all = np.vstack(rows) if rows else np.zeros((0, self.robot.nv))
         return ContactProblem.from_jacobian(
@@ -323,24 +321,3 @@ class ContactSet:
 
     def __repr__(self) -> str:
         return f"ContactSet({self.robot.name!r}, active={self.active} of {self.names})"
-
-
-def _levers(s: State, contact: Contact) -> tuple[Array, Array]:
-    """From the frame's origin to the contact, world axes [m]: the parts fixed in the world and in the body."""
-    return -contact.radius * contact.normal, s.placement(contact.frame).rotation @ contact.offset
-
-
-def _lever(s: State, contact: Contact) -> Array:
-    fixed, turning = _levers(s, contact)
-    return np.asarray(fixed + turning)
-
-
-def _jacobian(s: State, contact: Contact, lever: Array) -> Array:
-    J = s.jacobian(contact.frame)
-    linear = J[:3] - _cross(lever) @ J[3:]
-    return linear if contact.kind == "point" else np.vstack((linear, J[3:]))
-
-
-def _cross(p: Array) -> Array:
-    x, y, z = p
-    return np.array(((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0)))

@@ -1,4 +1,4 @@
-"""`share_load`: who bears a load, motors or contacts, and which contact how much."""
+"""`share_load`: distributes a load over motors and contacts."""
 
 from __future__ import annotations
 

@@ -19,12 +19,23 @@ from .motion import Motion, Squat, Swing
 from .plot import check_plot, draw
 from .report import Check, DemoReport, Log, TorqueRange
 from .trace import Trace
-from .travel import Push, can_travel, crouched, travel
+from .travel import Push, can_travel, check_plant, crouched, travel
 
 if TYPE_CHECKING:
     from ..viewer import Viewer
 
-__all__ = ["Check", "DemoReport", "Push", "TorqueRange", "can_travel", "check_plot", "crouched", "run", "travel"]
+__all__ = [
+    "Check",
+    "DemoReport",
+    "Push",
+    "TorqueRange",
+    "can_travel",
+    "check_plant",
+    "check_plot",
+    "crouched",
+    "run",
+    "travel",
+]
 
 FRAMES_PER_SECOND = 30.0
 

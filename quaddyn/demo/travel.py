@@ -18,6 +18,7 @@ from ..locomotion import FEET, LocomotionCommand, LocomotionController, Proporti
 from ..robot import Robot
 from ..robot.stance import put
 from ..simulation import MujocoPlant, Simulation
+from ..simulation.mujoco_model import import_mujoco
 from ..urdf.tree import Array
 from . import driving
 from .journey import Journey
@@ -38,6 +39,19 @@ SPEED = 0.25
 MOVING_SHARE = 0.75
 #: Dots of the trail of the centre of mass.
 DOTS = 90
+
+
+def check_plant(name: str) -> None:
+    """Refuses a plant that cannot be made, before anything is loaded or compiled for it.
+
+    Raises:
+        UnknownNameError: no such plant.
+        QuaddynError: MuJoCo is not installed.
+    """
+    if name not in PLANTS:
+        raise UnknownNameError("plant", name, PLANTS)
+    if name == "mujoco":
+        import_mujoco()
 
 
 class Push(NamedTuple):
@@ -134,13 +148,12 @@ def travel(
     Raises:
         ArgumentError: an option out of range, or a robot that cannot walk.
         UnknownNameError: no such gait or plant.
-        QuaddynError: `plot` without matplotlib.
+        QuaddynError: `plot` without matplotlib, or "mujoco" without MuJoCo.
         DivergenceError: the simulation left the finite numbers.
     """
     if not (np.isfinite(seconds) and seconds >= 0.1):
         raise ArgumentError(f"seconds: expected at least 0.1 s, got {seconds}")
-    if plant not in PLANTS:
-        raise UnknownNameError("plant", plant, PLANTS)
+    check_plant(plant)
     pushes = sorted(pushes, key=lambda push: push.time)
     late = [push for push in pushes if push.time >= seconds]
     if late:
@@ -152,7 +165,7 @@ def travel(
     pace = 0.0 if drive else SPEED * p.speed
     wanted = np.array([pace, 0.0, 0.0] if velocity is None else list(velocity), dtype=np.float64)
     controller = LocomotionController(robot, dt=dt, gait=gait)
-    controller.warmup()  # says what is waited for: a minute on a fresh machine, then nothing
+    controller.warmup()  # says what is waited for: seconds on a fresh machine, then nothing
     world = PLANTS[plant](robot, dt=0.5 * dt, friction=friction)
     if isinstance(world, Simulation):
         world.warmup()

@@ -14,7 +14,8 @@ from numpy.typing import DTypeLike, NDArray
 from .. import kernels
 from ..kernels import Kernels, Operations, Unsupported
 from ..kernels.compiling import resolved
-from ..kernels.kernels import Framed, Interface, NotCompiledError, Operation
+from ..kernels.keeping import Interface
+from ..kernels.kernels import Framed, NotCompiledError, Operation
 from ..kernels.recipes import RECIPES
 from ..robot.robot import Robot
 from .dynamics import Dynamics

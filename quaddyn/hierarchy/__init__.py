@@ -2,9 +2,10 @@
 
 from .level import Level
 from .null_space import Solution, Task, equal_priority, prioritized, single_task
+from .problem import Buffers
 from .solution import HierarchySolution, LevelSolution
 from .solve import solve
-from .solver import Buffers, HierarchySolver, SolverPool
+from .solver import HierarchySolver, SolverPool
 
 __all__ = [
     "Buffers",

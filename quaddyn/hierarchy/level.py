@@ -21,7 +21,7 @@ UNBOUNDED = 1e100
 class Level:
     """One level of a strict hierarchy: equalities ``A x = b`` and inequalities ``lower <= C x <= upper``.
 
-    Both are wishes, kept in the least-squares sense.  A level minimizes
+    Both are met in the least-squares sense.  A level minimizes
 
         ``sum_i weights_i (A_i x - b_i)^2 + sum_j (distance of C_j x from [lower_j, upper_j])^2``
 
@@ -37,8 +37,8 @@ class Level:
             asks for nothing.
         C: (p, n) matrix of the inequalities; None for none.
         lower: (p,) lower bounds; -inf, or anything below -1e100, for none; None for none at all.
-        upper: (p,) upper bounds, likewise.  Bounds may cross: such a row is held at their middle, violates both by
-            half the gap, and the level is never feasible.
+        upper: (p,) upper bounds, inf where there is none.  Bounds may cross: such a row is held
+            at their middle, violates both by half the gap, and the level is never feasible.
 
     Raises:
         ArgumentError: wrong shapes, a NaN, an infinite entry where only a number makes sense, or neither A nor C.

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from .level import Array
 
-#: Entries of `LevelSolution.active`.
-FREE, LOWER, UPPER, BOTH = 0, -1, 1, 2
+#: Entry of `LevelSolution.active` where both bounds, which are equal, hold.
+BOTH = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import ArgumentError
-from .descent import descend
-from .level import Level, check_levels, check_options
+from .level import Level
 from .null_space import RANK_TOLERANCE
 from .solution import HierarchySolution
+from .solver import SolverPool
 
 
 def solve(
@@ -22,7 +22,8 @@ def solve(
     """The x that is best for the first level, among those best for the second, and so on; the shortest if several are.
 
     Optimistic, yet exact: first the equalities alone, by pure projection; if that x happens to keep every inequality
-    it is the answer.  Otherwise level by level with active sets.
+    it is the answer.  Otherwise level by level with active sets (`core`).  For one problem after another of the same
+    shape a `HierarchySolver` saves memory and time.
 
     Args:
         levels: in strict order of priority.  The first usually holds what must never be given up; if even that
@@ -40,11 +41,7 @@ def solve(
     Raises:
         ArgumentError: an option out of its range, levels of different widths, or a `warm` of another shape.
     """
-    check_levels(levels)
-    check_options(rank_tolerance, damping, max_iterations)
-    guess = None if warm is None else warm.working
-    if guess is not None:
-        size = sum(len(level.C) for level in levels)
-        if len(guess) != len(levels) + 1 or any(len(sides) != size for sides in guess):
-            raise ArgumentError("warm: expected the solution of a problem with as many levels and inequalities")
-    return descend(levels, rank_tolerance=rank_tolerance, damping=damping, max_iterations=max_iterations, guess=guess)
+    if warm is not None and [s.shape for s in warm.working] != [(sum(len(v.C) for v in levels),)] * (len(levels) + 1):
+        raise ArgumentError("warm: expected the solution of a problem with as many levels and inequalities")
+    pool = SolverPool(size=1)
+    return pool.solve(levels, rank_tolerance=rank_tolerance, damping=damping, max_iterations=max_iterations, warm=warm)

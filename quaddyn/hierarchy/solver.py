@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError
+from .core import solve_buffers
 from .level import Array, Level, check_levels, check_options
 from .null_space import RANK_TOLERANCE
+from .problem import ENDED, PATH, REACH, Buffers, Problem, Settings, empty_solution, has_ended, iterations, worst_kkt
 from .solution import BOTH, HierarchySolution, LevelSolution, signed_violation
-
-VIOLATED = 1e-10
-
-
-class Buffers(NamedTuple):
-    """One level's rows, to be written in place: A (m, n), b (m,), weights (m,), C (p, n), lower (p,), upper (p,)."""
-
-    A: Array
-    b: Array
-    weights: Array
-    C: Array
-    lower: Array
-    upper: Array
+from .workspace import VIOLATED, workspace
 
 
 class HierarchySolver:
@@ -51,32 +40,24 @@ class HierarchySolver:
             raise ArgumentError(
                 f"n, shapes: expected n >= 1 and at least one level (m >= 0, p >= 0), got {n}, {shapes}"
             )
-        from . import compiled  # imports numba
-
-        self._core = compiled
         self.n = n
-        self._ms = np.concatenate([[0], np.cumsum([m for m, _ in shapes])]).astype(np.int64)
-        self._ps = np.concatenate([[0], np.cumsum([p for _, p in shapes])]).astype(np.int64)
-        m, p, K = int(self._ms[-1]), int(self._ps[-1]), len(shapes)
-        self._A, self._b, self._w = np.zeros((m, n)), np.zeros(m), np.ones(m)
-        self._C, self._lower, self._upper = np.zeros((p, n)), np.full(p, -np.inf), np.full(p, np.inf)
-        self.stacked = Buffers(self._A, self._b, self._w, self._C, self._lower, self._upper)
+        ms = np.concatenate([[0], np.cumsum([m for m, _ in shapes])]).astype(np.int64)
+        ps = np.concatenate([[0], np.cumsum([p for _, p in shapes])]).astype(np.int64)
+        m, p, K = int(ms[-1]), int(ps[-1]), len(shapes)
+        bounds = np.full(p, -np.inf), np.full(p, np.inf)
+        self.stacked = Buffers(np.zeros((m, n)), np.zeros(m), np.ones(m), np.zeros((p, n)), *bounds)
+        A, b, weights, C, lower, upper = self.stacked
         self.levels = tuple(
-            Buffers(
-                *(a[self._ms[k] : self._ms[k + 1]] for a in (self._A, self._b, self._w)),
-                *(a[self._ps[k] : self._ps[k + 1]] for a in (self._C, self._lower, self._upper)),
-            )
-            for k in range(K)
+            Buffers(A[i:j], b[i:j], weights[i:j], C[f:t], lower[f:t], upper[f:t])
+            for i, j, f, t in zip(ms, ms[1:], ps, ps[1:], strict=False)
         )
-        self._x = np.zeros(n)
-        self._working = np.zeros((K + 1, p), dtype=np.int8)
-        self._guess = np.zeros((K + 1, p), dtype=np.int8)
+        self._starts = ps
+        self._problem = Problem(n, np.zeros((m, n)), np.zeros(m), np.zeros(m), C, lower, upper, np.zeros(p), ms, ps)
+        self._solution = empty_solution(n, p, K)
+        self._other = self._solution._replace(working=np.zeros((K + 1, p), dtype=np.int8))
+        self._options, self._settings = (RANK_TOLERANCE, 0.0, 500), Settings()
+        self._work = workspace(n, max(m for m, _ in shapes), p, K)
         self._guessed = self._told = False
-        self._multipliers = np.zeros((K + 1, p))
-        self._stats = np.zeros(compiled.RANKS + 2 * K + 2)
-        most = max(n, *(a + b for a, b in shapes)) + n
-        self._floats = np.zeros(compiled.float_work(n, most, p, K))
-        self._ints = np.zeros(compiled.int_work(n, most, p, K), dtype=np.int64)
 
     def load(self, levels: Sequence[Level]) -> None:
         """Copy whole levels into the buffers.
@@ -104,62 +85,64 @@ class HierarchySolver:
         Raises:
             ArgumentError: it is of another shape.
         """
-        if [sides.shape for sides in solution.working] != [sides.shape for sides in self._guess]:
+        if [sides.shape for sides in solution.working] != [sides.shape for sides in self._solution.working]:
             raise ArgumentError("solution: expected that of a problem with as many levels and inequalities")
-        for to, sides in zip(self._guess, solution.working, strict=True):
-            to[:] = sides
-        self._guessed = True
+        self.memory = np.array(solution.working, dtype=np.int8)
 
     @property
     def memory(self) -> NDArray[np.int8] | None:
         """(levels + 1, inequalities) the working sets that the next solve is told, None for a cold start."""
-        return self._guess.copy() if self._guessed else None
+        return self._solution.working.copy() if self._guessed else None
 
     @memory.setter
     def memory(self, sides: NDArray[np.int8] | None) -> None:
-        if sides is not None and np.shape(sides) != self._guess.shape:
-            raise ArgumentError(f"memory: expected shape {self._guess.shape}, got {np.shape(sides)}")
+        if sides is not None and np.shape(sides) != self._solution.working.shape:
+            raise ArgumentError(f"memory: expected shape {self._solution.working.shape}, got {np.shape(sides)}")
         self._guessed = sides is not None
         if sides is not None:
-            self._guess[...] = sides
+            self._solution.working[...] = sides
 
     @property
     def told(self) -> NDArray[np.int8] | None:
         """(levels + 1, inequalities) the working sets that the last run was told, a view; None if it started cold."""
-        return self._working if self._told else None  # they change places at the end of a run
+        return self._other.working if self._told else None
 
     @property
     def x(self) -> Array:
         """(n,) the last run's answer, a view that the next one overwrites."""
-        return self._x
+        return self._solution.x
 
     @property
     def ended(self) -> bool:
         """Whether the last run ended within its rounds."""
-        return bool(self._stats[self._core.ENDED] == 1.0)
+        return bool(has_ended(self._solution))
 
     @property
     def kkt(self) -> float:
         """The last run's largest residual of the optimality conditions."""
-        return float(self._stats[self._core.WORST])
+        return float(worst_kkt(self._solution))
 
     @property
     def ranks(self) -> Array:
         """(levels,) of the last run."""
-        first = self._core.RANKS
-        return self._stats[first : first + len(self.levels)].copy()
+        return self._solution.ranks[:-1].copy()
 
     def run(self, *, rank_tolerance: float = RANK_TOLERANCE, damping: float = 0.0, max_iterations: int = 500) -> Array:
-        """Solve what is in the buffers and return x alone, a view that the next run overwrites; warm by itself."""
-        self._told = self._guessed
-        self._core.descend(
-            self._A, self._b, self._w, self._C, self._lower, self._upper, self._ms, self._ps, rank_tolerance, damping,
-            max_iterations, self._guess, self._guessed, self._x, self._working, self._multipliers, self._stats,
-            self._floats, self._ints,
-        )  # fmt: skip
-        self._guess, self._working = self._working, self._guess
-        self._guessed = bool(self._stats[self._core.ENDED] == 1.0)
-        return self._x
+        """Solve what is in the buffers and return x alone, a view that the next run overwrites; warm by itself.
+
+        An answer that is not verified is looked for again without what is remembered, and with rows of equal length.
+        """
+        options = (rank_tolerance, damping, max_iterations)
+        if options != self._options:
+            self._options = options
+            self._settings = Settings(float(rank_tolerance), float(damping), int(max_iterations))
+        solution, self._other = self._other, self._solution  # the last answer's working sets are the guess
+        self._solution, self._told = solution, self._guessed
+        solve_buffers(
+            self.stacked, self._problem, self._settings, self._other.working, self._guessed, solution, self._work
+        )
+        self._guessed = bool(solution.summary[ENDED] == 1.0)
+        return solution.x
 
     def solve(
         self, *, rank_tolerance: float = RANK_TOLERANCE, damping: float = 0.0, max_iterations: int = 500
@@ -176,12 +159,11 @@ class HierarchySolver:
         """
         guessed = self._guessed
         x = self.run(rank_tolerance=rank_tolerance, damping=damping, max_iterations=max_iterations).copy()
-        core, stats = self._core, self._stats
-        K, working = len(self.levels), self._guess.copy()
-        size = max(float(np.linalg.norm(x)), float(stats[core.REACH]))
+        answer, starts, K, working = self._solution, self._starts, len(self.levels), self._solution.working.copy()
+        size = max(float(np.linalg.norm(x)), float(answer.summary[REACH]))
         out = []
         for k, level in enumerate(self.levels):
-            mine = slice(self._ps[k], self._ps[k + 1])
+            mine = slice(starts[k], starts[k + 1])
             y = level.C @ x
             allowed = 2.0 * VIOLATED * np.linalg.norm(level.C, axis=1) * size
             violation = signed_violation(y, level.lower, level.upper, allowed)
@@ -193,27 +175,25 @@ class HierarchySolver:
             active = np.where(equal, BOTH, active).astype(np.int8)
             own = violation.copy()
             own[equal] = y[equal] - 0.5 * (level.lower[equal] + level.upper[equal])
-            above = tuple(self._multipliers[k, self._ps[j] : self._ps[j + 1]].copy() for j in range(k))
+            above = tuple(answer.multipliers[k, starts[j] : starts[j + 1]].copy() for j in range(k))
             out.append(
                 LevelSolution(
                     residual=level.b - level.A @ x,
                     violation=violation,
-                    rank=int(stats[core.RANKS + k]),
+                    rank=int(answer.ranks[k]),
                     active=active,
                     multipliers=(*above, own),
-                    kkt=float(stats[core.RANKS + K + 1 + k]),
+                    kkt=float(answer.kkt[k]),
                     feasible=not violation.any() and not bool((level.lower > level.upper).any()),
                 )
             )
         status = "optimal" if out[0].feasible else "infeasible"
-        if not stats[core.ENDED] or not np.isfinite(x).all():
+        if not self.ended or not np.isfinite(x).all():
             status = "inaccurate"
-        path = ("equalities", "warm", "active set")[int(stats[core.PATH])]
-        if path == "active set" and guessed and np.array_equal(self._guess, self._working):
+        path = ("equalities", "warm", "active set")[int(answer.summary[PATH])]
+        if path == "active set" and guessed and np.array_equal(working, self._other.working):
             path = "warm"  # found again: it was the right one
-        return HierarchySolution(
-            x, tuple(out), status, float(stats[core.WORST]), int(stats[core.ITERATIONS]), path, tuple(working)
-        )
+        return HierarchySolution(x, tuple(out), status, self.kkt, int(iterations(answer)), path, tuple(working))
 
 
 class SolverPool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from .graph import Expr, Graph, Vector, cross, plus
 from .mechanism import TURNING, Link, Mechanism
-from .rnea import Joints, Rotation, Wrench, joint_forces, raised
+from .rnea import Joints, Rotation, Wrench, dot, joint_forces, raised
 
 Body = tuple[Expr, Vector, Vector]  # m, h, and K as xx, xy, xz, yy, yz, zz
 
@@ -48,9 +48,9 @@ def turned(R: Rotation, K: Sequence[Expr]) -> Vector:
     xx, xy, xz, yy, yz, zz = K
     if R.matrix is not None:
         rows = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
-        half = [[_dot(r, k) for k in rows] for r in R.matrix]  # R K, as K is symmetric
+        half = [[dot(r, k) for k in rows] for r in R.matrix]  # R K, as K is symmetric
         pairs = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
-        xx, xy, xz, yy, yz, zz = (_dot(half[i], R.matrix[j]) for i, j in pairs)
+        xx, xy, xz, yy, yz, zz = (dot(half[i], R.matrix[j]) for i, j in pairs)
     for axis, c, s in reversed(R.turns):
         if axis == "z":
             xx, xy, yy = _plane(c, s, xx, xy, yy)
@@ -68,10 +68,6 @@ def _plane(c: Expr, s: Expr, xx: Expr, xy: Expr, yy: Expr) -> tuple[Expr, Expr, 
         return xx, xy, yy
     u = s * (xx - yy) + c * (xy + xy)
     return xx - s * u, c * u - xy, yy + s * u
-
-
-def _dot(a: Sequence[Expr], b: Sequence[Expr]) -> Expr:
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def unit_wrenches(graph: Graph, link: Link, body: Body, length: float) -> list[Wrench]:
@@ -97,14 +93,20 @@ def unit_wrenches(graph: Graph, link: Link, body: Body, length: float) -> list[W
     return [*steps[:2], about[2]] if link.kind == "planar" else [*steps, *about]
 
 
-def climbed(mechanism: Mechanism, at: Joints, i: int, wrench: Wrench) -> Iterator[tuple[int, Expr]]:
-    """(index in tau, value): what joints from link i to the root feel of a wrench on it."""
+def transmitted(mechanism: Mechanism, at: Joints, i: int, wrench: Wrench) -> Iterator[tuple[int, Wrench]]:
+    """(link, wrench about its origin in its axes): a wrench on link i, from there to the root."""
     while True:
-        yield from joint_forces(mechanism.links[i], *wrench, mechanism.length)
+        yield i, wrench
         if mechanism.links[i].parent < 0:
             return
         wrench = raised(at.rotations[i], at.places[i], wrench)
         i = mechanism.links[i].parent
+
+
+def climbed(mechanism: Mechanism, at: Joints, i: int, wrench: Wrench) -> Iterator[tuple[int, Expr]]:
+    """(index in tau, value): what joints from link i to the root feel of a wrench on it."""
+    for k, here in transmitted(mechanism, at, i, wrench):
+        yield from joint_forces(mechanism.links[k], *here, mechanism.length)
 
 
 def crba(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from .crba import bare, climbed, lift, turned, unit_wrenches
 from .graph import Expr, Graph, Vector, cross, plus
 from .mechanism import SIZES, TURNING, Link, Mechanism
-from .rnea import Joints, Rotation, Wrench, raised
+from .rnea import Joints, Rotation, Wrench, dot, raised
 
 Parameters = Sequence[Sequence[Expr]]
 
@@ -130,7 +130,7 @@ def articulated(
         angular = at.rotations[i].down(angular)
         for k in range(link.v, link.v + SIZES[link.kind][1]):
             p = pivots[k]
-            x[k] = p.drive - (_inner(p.row[0], linear) + _inner(p.row[1], angular)) * p.inverse
+            x[k] = p.drive - (dot(p.row[0], linear) + dot(p.row[1], angular)) * p.inverse
             linear = plus(linear, [x[k] * s for s in p.axis[0]])
             angular = plus(angular, [x[k] * s for s in p.axis[1]])
         motions.append((linear, angular))
@@ -162,10 +162,10 @@ def _rigid(p: Sequence[Expr], zero: Expr) -> Articulated:
 def _taken_out(body: Articulated, axis: Wrench, rotor: Expr, b: Expr) -> Pivot:
     """Let one degree of freedom go: what resists is what is left of the body when it yields."""
     s, w = axis
-    force = plus(_times(body.M, s), [_inner([row[k] for row in body.C], w) for k in range(3)])
-    moment = plus(_times(body.J, w), [_inner(row, s) for row in body.C])
-    inverse = 1.0 / (_inner(force, s) + _inner(moment, w) + rotor)
-    drive = (b - (_inner(body.bias[0], s) + _inner(body.bias[1], w))) * inverse
+    force = plus(_times(body.M, s), [dot([row[k] for row in body.C], w) for k in range(3)])
+    moment = plus(_times(body.J, w), [dot(row, s) for row in body.C])
+    inverse = 1.0 / (dot(force, s) + dot(moment, w) + rotor)
+    drive = (b - (dot(body.bias[0], s) + dot(body.bias[1], w))) * inverse
     part = [x * inverse for x in force], [x * inverse for x in moment]
     pairs = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
     body.M = [x - part[0][i] * force[j] for x, (i, j) in zip(body.M, pairs, strict=True)]
@@ -206,8 +206,4 @@ def _hang(above: Articulated, body: Articulated, R: Rotation, r: Vector) -> None
 def _times(S: Sequence[Expr], x: Sequence[Expr]) -> Vector:
     """A symmetric matrix, given by its upper triangle, times x."""
     rows = [[S[0], S[1], S[2]], [S[1], S[3], S[4]], [S[2], S[4], S[5]]]
-    return [_inner(row, x) for row in rows]
-
-
-def _inner(x: Sequence[Expr], y: Sequence[Expr]) -> Expr:
-    return x[0] * y[0] + x[1] * y[1] + x[2] * y[2]
+    return [dot(row, x) for row in rows]

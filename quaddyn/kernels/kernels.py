@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
-from functools import cache
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -20,6 +16,7 @@ from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import native
+from .keeping import Interface, prepared
 from .llvm_ir import module
 from .llvm_writer import LARGEST_ANGLE, UNIT
 from .native import Native
@@ -40,25 +37,6 @@ class RneaDerivatives(NamedTuple):
     dtau_dq: Floats
     dtau_dv: Floats
     dtau_da: Floats
-
-
-@dataclass(frozen=True, slots=True)
-class Interface:
-    """What a caller must know of a compiled program.
-
-    Attributes:
-        inputs: (name, size) in order.
-        outputs: (name, shape) of one state, in order.
-        units: entries of q whose squares sum to one.
-        angles: entries of q that are angles.
-        operations: counts.
-    """
-
-    inputs: tuple[tuple[str, int], ...]
-    outputs: tuple[tuple[str, tuple[int, ...]], ...]
-    units: tuple[tuple[int, ...], ...]
-    angles: tuple[int, ...]
-    operations: Operations
 
 
 class Operation:
@@ -375,69 +353,10 @@ def standard_parameters(robot: Robot) -> Array:
     return np.array(rows).ravel()
 
 
-@cache
-def _sources() -> str:
-    """A key for this package's own code: what it emits depends on it."""
-    folder = Path(__file__).parent
-    return native.digest(*(p.read_bytes() for p in sorted(folder.glob("*.py"))))
-
-
-def model_key(robot: Robot) -> str:
-    """A key for all that a kernel may depend on: root, tree and numbers of the robot."""
-    parts: list[object] = [robot.root, robot.nq, robot.nv, robot.name]
-    parts += [(leg.foot.name, leg.foot.frame, leg.foot.offset.tobytes()) for leg in robot.legs.values()]
-    for link in robot.tree.joints:
-        parts += [link.name, link.type, link.child]
-    for body in robot.bodies:
-        j, i = body.joint, body.inertial
-        parts += [body.name, body.parent, body.placement.rotation.tobytes(), body.placement.translation.tobytes()]
-        parts += [(link.name, pose.rotation.tobytes(), pose.translation.tobytes()) for link, pose in body.links]
-        parts += [float(i.mass).hex(), i.com.tobytes(), i.inertia.tobytes()]
-        if j is not None:
-            parts += [
-                j.type,
-                j.axis.tobytes(),
-                float(j.armature).hex(),
-                float(j.damping).hex(),
-                float(j.friction).hex(),
-            ]
-    return native.digest(*parts)
-
-
 def build(robot: Robot, name: str, options: Options, dtype: np.dtype[Any], frame: str | None = None) -> Kernel:
     """Trace, compile and load one operation, or load it from the cache."""
-    import llvmlite
-
-    here = native.machine()
     element = "double" if dtype == np.float64 else "float"
-    key = native.digest(
-        _sources(), llvmlite.__version__, here.cpu, here.features, model_key(robot), name, options, element, frame
+    interface, code = prepared(
+        robot, element, (name, options, frame), lambda: traced(name, robot, options, frame), module
     )
-    kept = native.cached(key)
-    if kept is not None:
-        size = int.from_bytes(kept[:8], "little")
-        interface, code = _decoded(kept[8 : 8 + size]), kept[8 + size :]
-    else:
-        program = traced(name, robot, options, frame)
-        interface = Interface(program.inputs, program.outputs, program.units, program.angles, program.operations)
-        code = native.object_code(module(program, here.target(element)))
-        head = _encoded(interface)
-        native.keep(key, len(head).to_bytes(8, "little") + head + code)
-    arrays = len(interface.inputs) + len(interface.outputs)
-    loaded = native.load(code, arrays, callable_=len(interface.outputs) == 1)
-    return Kernel(name, robot.name, interface, loaded, dtype)
-
-
-def _encoded(interface: Interface) -> bytes:
-    return json.dumps(asdict(interface)).encode()
-
-
-def _decoded(head: bytes) -> Interface:
-    data = json.loads(head)
-    return Interface(
-        tuple((n, s) for n, s in data["inputs"]),
-        tuple((n, tuple(s)) for n, s in data["outputs"]),
-        tuple(map(tuple, data["units"])),
-        tuple(data["angles"]),
-        Operations(**data["operations"]),
-    )
+    return Kernel(name, robot.name, interface, code, dtype)

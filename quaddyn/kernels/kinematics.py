@@ -17,10 +17,11 @@ from .rnea import Joints, Wrench, motions, times
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """A frame's origin: `link` (-1: the world), `point` (3,) in the link's frame, in units of length."""
+    """A frame on `link` (-1: the world): `point` (3,) its origin in units of length, `rotation` (3, 3) its axes."""
 
     link: int
     point: Array
+    rotation: Array
 
 
 def places(robot: Robot, mechanism: Mechanism) -> dict[str, tuple[int, Pose]]:
@@ -54,10 +55,15 @@ def place(robot: Robot, mechanism: Mechanism, name: str) -> Place:
         raise UnknownNameError("frame", name, known)
     index, pose = known[name]
     if index < 0:
-        return Place(-1, pose.translation / mechanism.length)
+        return Place(-1, pose.translation / mechanism.length, pose.rotation)
     link = mechanism.links[index]
     point = link.own.T @ (pose.translation - link.origin) / mechanism.length
-    return Place(index, np.where(np.abs(point) < 1e-15, 0.0, point))
+    return Place(index, _clean(point), _clean(link.own.T @ pose.rotation))
+
+
+def _clean(x: Array) -> Array:
+    """`x` without entries that are rounding."""
+    return np.where(np.abs(x) < 1e-15, 0.0, x)
 
 
 def lineage(mechanism: Mechanism, link: int) -> list[int]:
@@ -82,6 +88,11 @@ def orientations(graph: Graph, mechanism: Mechanism, at: Joints, chain: Sequence
 
 def jacobian(graph: Graph, mechanism: Mechanism, at: Joints, frame: Place) -> list[Vector]:
     """(6, nv) by rows: linear and angular velocity of the frame's origin, world axes."""
+    return reach(graph, mechanism, at, frame)[0]
+
+
+def reach(graph: Graph, mechanism: Mechanism, at: Joints, frame: Place) -> tuple[list[Vector], Vector]:
+    """The Jacobian of a frame, and (3,) its origin in the world, in units of length."""
     zero, one = graph.constant(0.0), graph.constant(1.0)
     J = [[zero] * mechanism.nv for _ in range(6)]
     chain, L = lineage(mechanism, frame.link), mechanism.length
@@ -108,7 +119,7 @@ def jacobian(graph: Graph, mechanism: Mechanism, at: Joints, frame: Place) -> li
             for k in range(2, 3) if link.kind == "planar" else range(3):
                 put(link.v + free + k - (2 if link.kind == "planar" else 0), turns[k], axes[k])
         arm = plus(at.places[i], at.rotations[i].up(arm))
-    return J
+    return J, arm
 
 
 def drift(graph: Graph, mechanism: Mechanism, at: Joints, v: Sequence[Expr], frame: Place) -> Vector:

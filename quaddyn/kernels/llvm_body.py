@@ -73,6 +73,7 @@ class Body:
         self.parts = [work[a:b] for a, b in itertools.pairwise(bounds)]
         self.home = {i: k for k, part in enumerate(self.parts) for i in part}
         self.slots: dict[int, int] = {}
+        self.late = lanes == 1  # whether results are stored when all is done
         self._begin(0)
         self.windows = self._windows()
 
@@ -83,6 +84,7 @@ class Body:
         self.squares = ""
         self.norms: dict[tuple[int, ...], str] = {}
         self.seen: set[int] = set()  # inputs that were looked at
+        self.looked: set[int] = set()  # results likewise
 
     def functions(self) -> str:
         """The functions, the one called `name` last: ``i64 (in..., out...)``, not 0 where something was wrong."""
@@ -90,9 +92,8 @@ class Body:
         parameters = ", ".join(f"ptr noalias {x}" for x in (*self.pointers, *self.targets))
         if len(self.parts) == 1:
             return self._function(0, self.name, parameters)
-        texts = []
-        for k in range(len(self.parts)):
-            texts.append(self._function(k, f"{self.name}_{k}", parameters + ", ptr noalias %work"))
+        inner = parameters + ", ptr noalias %work"
+        texts = [self._function(k, f"{self.name}_{k}", inner) for k in range(len(self.parts))]
         arguments = ", ".join(f"ptr {x}" for x in (*self.pointers, *self.targets, "%work"))
         lines = [
             f"define internal i64 @{self.name}({parameters}) {ATTRIBUTES} {{",
@@ -159,7 +160,7 @@ class Body:
             if window[4] == part:
                 last = max((place.get(ref >> 1, -1) for ref in window[3]), default=-1)
                 waiting.setdefault(last, []).append(window)
-        if self.lanes == 1:  # stores in between would only hold up what is loaded after them
+        if self.late:  # stores in between would only hold up what is loaded after them
             return [*self.parts[part], *itertools.chain.from_iterable(waiting.values())]
         out += waiting.get(-1, [])
         for k, i in enumerate(self.parts[part]):
@@ -182,7 +183,6 @@ class Body:
                 values.ahead.setdefault(j, []).append(time)
         if w.lanes == 1:
             self.turn_together()
-        looked: set[int] = set()
         for time, event in enumerate(events):
             for j in reads[time]:
                 self._fetch(j, keep=reads[time])
@@ -192,10 +192,7 @@ class Body:
             else:
                 pointer, size, start, refs, _ = event
                 w.store(pointer, size, start, [self.get(ref) for ref in refs])
-                for ref in refs:
-                    if self.program.graph.op[ref >> 1] != CONST and ref >> 1 not in looked:
-                        looked.add(ref >> 1)
-                        self._look(values.near[ref >> 1])
+                self._look_at_results(event)
             for j in {*reads[time], event if isinstance(event, int) else -1}:
                 values.drop(j)
             if cut:
@@ -313,6 +310,12 @@ class Body:
             self.sums.append(x)
         else:
             self.sums.append(self.w.op("fadd", self.sums.pop(0), x))
+
+    def _look_at_results(self, window: Window) -> None:
+        for i in self._stored(window):
+            if i not in self.looked:
+                self.looked.add(i)
+                self._look(self.values.near[i])
 
     def _meet(self, index: int, x: str) -> None:
         """See to it that an input is finite, and where it matters of unit norm, or not too large an angle.

@@ -390,7 +390,7 @@ def _slides(raws: Sequence[_Raw], own: Sequence[Array]) -> list[float]:
 
 
 # -- grouping ----------------------------------------------------------------------------------------------------
-def grouped(links: Sequence[Link], inertias: Array) -> Array:
+def grouped(links: Sequence[Link], inertias: Array, world: Array | None = None) -> Array:
     """(n, 10) mass properties in which every joint's load that it cannot turn counts for the parent.
 
     A line of mass along the axis of a turning joint (m, h_z, K_zz) moves with the parent; so does K_zz of a body that a
@@ -399,6 +399,7 @@ def grouped(links: Sequence[Link], inertias: Array) -> Array:
     Args:
         links: the links.
         inertias: (n, 10) mass properties.
+        world: (10,) is increased by the lines that the world carries then.
     """
     out = np.array(inertias, dtype=np.float64)
     for i in range(len(links) - 1, -1, -1):
@@ -413,12 +414,13 @@ def grouped(links: Sequence[Link], inertias: Array) -> Array:
             continue
         line[keep] = out[i][keep]
         out[i][keep] = 0.0
-        if link.parent < 0:
+        above = out[link.parent] if link.parent >= 0 else world
+        if above is None:
             continue
         if link.kind in TURNING:
-            out[link.parent] += moved(line, turn_matrix(link.turn), link.offset)
+            above += moved(line, turn_matrix(link.turn), link.offset)
         else:  # a couple: second moments alone, wherever the body is
-            out[link.parent] += moved(line, turn_matrix(link.turn), np.zeros(3))
+            above += moved(line, turn_matrix(link.turn), np.zeros(3))
     return out
 
 

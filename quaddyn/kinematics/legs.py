@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError, UnreachableError
 from ..robot.arguments import number
 from ..robot.chain import Chain
-from ..robot.home import joint_value
 from ..robot.legs import limbs_of
 from ..robot.limbs import directions, trunk
 from ..robot.robot import Robot
+from ..robot.stance import joint_value
 from ..urdf.tree import Array, frozen
 from .geometry import LegGeometry, read_geometry
 from .nearest import in_turned_plane, into_annulus
@@ -102,7 +102,7 @@ class LegKinematics:
         self._chain = Chain(robot.bodies, limbs[leg].indices, limbs[leg].chain.tip)
         forward, left = (trunk(robot.bodies).rotation @ x for x in directions(tuple(limbs.values())))
         joints = [j for j in self._chain.joints if j is not None]
-        self.q_home = frozen([joint_value(robot, j, robot.q_home) for j in joints])
+        self.q_home = frozen([joint_value(robot.q_home, robot.configuration_index(j.name), j) for j in joints])
         self.lower, self.upper = frozen(self._chain.lower), frozen(self._chain.upper)
         self._middle = np.array([_middle(a, b) for a, b in zip(self.lower, self.upper, strict=True)])
         self._turns = np.array([j.type != "prismatic" for j in joints])

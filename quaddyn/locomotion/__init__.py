@@ -1,4 +1,4 @@
-"""How a quadruped gets about: gaits, swing curves, footholds, the motion of the trunk, and who commands them."""
+"""Locomotion of quadrupeds: gaits, swing curves, footholds, motion of the trunk, and their controller."""
 
 from .controller import LocomotionCommand, LocomotionController
 from .gait import GAITS, Clock, Gait

@@ -1,13 +1,16 @@
-"""`LocomotionController`: where to go becomes joint torques; any quadruped, no number of its own."""
+"""`LocomotionController`: from a velocity command to joint torques, for any quadruped."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..compiling import quietly
 from ..control import JointPD
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
@@ -20,6 +23,7 @@ from .footwork import INWARDS, Footwork
 from .gait import LOADING, Clock, Gait, gait_named
 from .ground import GroundPlane
 from .modes import Mode, escaping, misplaced
+from .preview_kernel import preview
 from .proportions import FEET, Proportions
 from .swing import Swing
 from .trunk import Trunk
@@ -83,9 +87,9 @@ class LocomotionCommand:
 class LocomotionController:
     """Stands, walks and trots a quadruped: state and commanded velocity in, torques out, once per period.
 
-    The gait says who stands when (`Clock`), the footfalls to come say how the centre of mass must move (`Preview`),
-    the whole-body controller finds forces and torques.  What the ground does not give at once is made up for by where
-    the next foot is put: all footholds to come move by ``(xi - xi*) / open``, after which the present divergent
+    The gait decides which feet stand when (`Clock`), the coming footfalls determine the motion of the centre of mass
+    (`Preview`), and the whole-body controller computes forces and torques.  What the ground cannot provide at once is
+    corrected by the next footholds: all coming ones move by ``(xi - xi*) / open``, after which the present divergent
     component xi is the one that stays bounded (see `Preview`).
 
     Nothing is known of the ground but where feet stand; without `touching`, the gait's schedule is trusted.  Nothing is
@@ -96,7 +100,7 @@ class LocomotionController:
         robot: a quadruped with a free root.
         dt: control period [s].
         gait: to move with; "stand" steps only to recover.
-        friction: Coulomb's coefficient that is counted on; lower than what is expected, for nobody knows the ground.
+        friction: Coulomb's coefficient assumed by the controller; choose it below the expected one.
         whole_body: instead of the default `WholeBodyController`, of the same robot and period; friction is then its
             own.  It must have the tasks "com", "base", "forces" and one for each foot by its name, and is given their
             references and gains.
@@ -185,7 +189,11 @@ class LocomotionController:
 
     def warmup(self, *, quiet: bool = False) -> float:
         """Compile what is compiled at first use; see `WholeBodyController.warmup`."""
-        return self.whole_body.warmup(quiet=quiet)
+        start = time.perf_counter()
+        with quietly() if quiet else nullcontext():
+            self.whole_body.warmup()
+            preview.ready()
+        return time.perf_counter() - start
 
     # -- one tick ------------------------------------------------------------------------------------------------
     def compute(
@@ -239,11 +247,11 @@ class LocomotionController:
         course.advance(dt)
         carrying = self._footwork.place(clock, ground, feet, touching, dt)
         ground.advance(dt)
-        aim = self._preview.aim(clock, course, ground.points[:, :2])
-        aim_x, aim_y = aim.divergent.tolist()
-        error = x + a / omega - aim_x, y + b / omega - aim_y
+        reference = self._preview.reference(clock, course, ground.points[:, :2])
+        wanted_x, wanted_y = reference.divergent.tolist()
+        error = x + a / omega - wanted_x, y + b / omega - wanted_y
         self._keep_leash(error, yaw)
-        self._footwork.advance(clock, course, ground, aim, error, (x, y), (a, b), yaw, dt)
+        self._footwork.advance(clock, course, ground, reference, error, (x, y), (a, b), yaw, dt)
         self._decide(within, error, feet)
         swings = self._footwork.swings
         for i, foot in enumerate(FEET):
@@ -252,7 +260,7 @@ class LocomotionController:
                 self._tasks[foot].reference(feet[i])
             else:
                 self._tasks[foot].reference(swing.position, swing.velocity, swing.acceleration)
-        self._trunk.guide(aim, course, ground, (x, y, z), (u, v, w), R_base, dt)
+        self._trunk.guide(reference, course, ground, (x, y, z), (u, v, w), R_base, dt)
         command = self.whole_body.compute(state, carrying)
         flying = {FEET[i]: swing for i, swing in swings.items()}
         return LocomotionCommand(
@@ -260,7 +268,7 @@ class LocomotionController:
             self.mode,
             carrying,
             command,
-            aim.pressure,
+            reference.pressure,
             course.velocity.copy(),
             bool((within != wanted).any()),
             flying,
@@ -342,7 +350,7 @@ class LocomotionController:
             now[i] = value + min(max(to - value, -step * self.dt), step * self.dt)
 
     def _keep_leash(self, error: tuple[float, float], yaw: float) -> None:
-        """The course waits for who cannot follow."""
+        """The course waits if the robot cannot follow."""
         p, course = self.proportions, self.course
         away, slack = math.hypot(*error), LEASH * p.length
         if away > slack:

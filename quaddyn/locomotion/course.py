@@ -1,4 +1,4 @@
-"""`Course`: where the robot is to be, and is going; `Preview`: what that asks of its centre of mass."""
+"""`Course`: the commanded path of the robot; `Preview`: the motion of its centre of mass that follows from it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..urdf.tree import Array
 from .gait import LOADING, Clock
+from .preview_kernel import Footfalls, Travel, preview
 from .proportions import Proportions
 
 #: How far the preview looks ahead, in time constants of the falling centre of mass; e^-5 of the rest is estimated.
@@ -84,7 +85,7 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Aim:
+class ComReference:
     """What the centre of mass is to do now.
 
     Attributes:
@@ -122,10 +123,8 @@ class Preview:
     """
 
     def __init__(self, proportions: Proportions) -> None:
-        from .preview_kernel import aim
-
         omega = proportions.frequency
-        self.omega, self.stance = omega, proportions.stance
+        self.omega, self.stance = omega, np.ascontiguousarray(proportions.stance)
         times = np.linspace(0.0, HORIZON / omega, INSTANTS)
         self._step = float(times[1])
         step = omega * self._step
@@ -137,10 +136,9 @@ class Preview:
         self._weights[:-1] += decay[:-1] * fading
         self._weights[1:] += decay[:-1] * growing
         self._rest, self._end = float(decay[-1]), float(times[-1])
-        self._kernel = aim
         self._out = np.empty(11)
 
-    def aim(self, clock: Clock, course: Course, feet: Array) -> Aim:
+    def reference(self, clock: Clock, course: Course, feet: Array) -> ComReference:
         """What the centre of mass is to do now.
 
         Args:
@@ -150,28 +148,16 @@ class Preview:
         """
         if not clock.running:
             middle = feet.mean(axis=0)
-            return Aim(middle, middle, np.full(4, 0.25), 0.0)
+            return ComReference(middle, middle, np.full(4, 0.25), 0.0)
         out = self._out
-        self._kernel(
-            clock.phase,
-            clock.period,
-            clock.duty,
-            clock.offsets,
-            clock.first,
-            clock.last,
-            LOADING,
-            feet,
-            course.position,
-            course.yaw,
-            course.velocity,
-            self.stance * clock.spread,
-            self._step,
-            self._weights,
-            out,
+        falls = Footfalls(
+            float(clock.phase), float(clock.period), float(clock.duty), LOADING, clock.offsets, clock.first, clock.last
         )
+        travel = Travel(course.position, float(course.yaw), course.velocity, self.stance * clock.spread)
+        preview(falls, travel, np.ascontiguousarray(feet), self._step, self._weights, out)
         # Beyond the samples the pressure goes on as the course goes at their end.
         onward = course.world_velocity(self._end) / self.omega
-        return Aim(
+        return ComReference(
             out[0:2].copy(), out[2:4] + self._rest * (out[4:6] + onward), out[6:10].copy(), float(out[10]) + self._rest
         )
 

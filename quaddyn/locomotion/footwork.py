@@ -1,4 +1,4 @@
-"""`Footwork`: who carries, who swings, and where the next foot is put."""
+"""`Footwork`: which feet stand, which swing, and where the next one is put down."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection
 import numpy as np
 
 from ..urdf.tree import Array
-from .course import Aim, Course, footholds
+from .course import ComReference, Course, footholds
 from .gait import Clock
 from .ground import GroundPlane
 from .proportions import FEET, Proportions
@@ -106,7 +106,7 @@ class Footwork:
         clock: Clock,
         course: Course,
         ground: GroundPlane,
-        aim: Aim,
+        reference: ComReference,
         error: tuple[float, float],
         body: tuple[float, float],
         velocity: tuple[float, float],
@@ -119,7 +119,7 @@ class Footwork:
             clock: of the gait.
             course: of the robot.
             ground: as far as it is known.
-            aim: of the centre of mass.
+            reference: of the centre of mass.
             error: of the divergent component, world [m].
             body: the centre of mass, world [m].
             velocity: of the centre of mass, smoothed [m/s].
@@ -129,7 +129,7 @@ class Footwork:
         if not self.swings:
             return
         p = self._p
-        gain = (1.0 + RETURN) * min(1.0 / max(aim.open, 1e-3), LOOK_AHEAD)
+        gain = (1.0 + RETURN) * min(1.0 / max(reference.open, 1e-3), LOOK_AHEAD)
         targets = footholds(course, clock.landing, p.stance * clock.spread).tolist()
         wide = float(clock.spread[1])
         for i, swing in self.swings.items():

@@ -161,7 +161,7 @@ class Clock:
         self._stopping = True
 
     def change(self, gait: str | Gait) -> None:
-        """Turn into another gait over the next cycles; while standing, the next start uses it.
+        """Change to another gait over the next cycles; while standing, from the next start on.
 
         Raises:
             UnknownNameError: no gait of this name.

@@ -1,4 +1,4 @@
-"""`GroundPlane`: the ground as the feet feel it; nothing is known of it before they stand there."""
+"""`GroundPlane`: a plane fitted to the last footholds."""
 
 from __future__ import annotations
 

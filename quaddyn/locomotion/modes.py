@@ -33,7 +33,7 @@ class Mode(enum.Enum):
 
 
 def escaping(error: tuple[float, float], feet: Array) -> bool:
-    """Whether the divergent component nears the edge of the feet, beyond which nobody can stay without a step.
+    """Whether the divergent component nears the edge of the feet, beyond which only a step prevents a fall.
 
     Args:
         error: of the divergent component from the middle of the feet [m].

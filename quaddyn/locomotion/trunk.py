@@ -1,4 +1,4 @@
-"""`Trunk`: where the centre of mass and the base are to be, as references of the whole-body controller."""
+"""`Trunk`: references of the whole-body controller for the centre of mass and the base."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..urdf.tree import Array
-from .course import Aim, Course
+from .course import ComReference, Course
 from .ground import GroundPlane
 from .proportions import FEET, Proportions
 from .swing import quintic
@@ -81,7 +81,7 @@ class Trunk:
 
     def guide(
         self,
-        aim: Aim,
+        reference: ComReference,
         course: Course,
         ground: GroundPlane,
         com: tuple[float, float, float],
@@ -92,7 +92,7 @@ class Trunk:
         """Set the references.
 
         Args:
-            aim: of the centre of mass.
+            reference: of the centre of mass.
             course: of the robot.
             ground: as far as it is known.
             com: the centre of mass, world [m].
@@ -103,7 +103,7 @@ class Trunk:
         p, omega = self._p, self._p.frequency
         x, y, z = com
         u, v, _ = velocity
-        (zx, zy), (ex, ey) = aim.pressure.tolist(), aim.divergent.tolist()
+        (zx, zy), (ex, ey) = reference.pressure.tolist(), reference.divergent.tolist()
         gain = omega * omega * (1.0 + DIVERGENT_GAIN)
         push_x = omega * omega * (x - zx) - gain * (x + u / omega - ex)
         push_y = omega * omega * (y - zy) - gain * (y + v / omega - ey)
@@ -133,7 +133,7 @@ class Trunk:
         self._tilt = a, b
         self._tasks["base"].reference(tilted(a, b) @ R, np.array([0.0, 0.0, float(course.velocity[2])]))
         weight = p.mass * np.array([push_x, push_y, p.gravity])
-        shares = zip(FEET, aim.shares.tolist(), strict=True)
+        shares = zip(FEET, reference.shares.tolist(), strict=True)
         self._tasks["forces"].reference({foot: part * weight for foot, part in shares if part > 0.0})
 
 

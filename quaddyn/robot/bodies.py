@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..urdf.tree import Array, Inertial, Joint, Link, Pose, Tree, frozen
+from .root import ROOT_SIZES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +55,17 @@ def merge(tree: Tree) -> tuple[Body, ...]:
         Body(name, joint, parent, placement, combine((link.inertial, p) for link, p in parts), tuple(parts))
         for (name, joint, parent, placement), parts in zip(heads, members, strict=True)
     )
+
+
+def joint_places(bodies: Sequence[Body], root: str) -> dict[str, tuple[int, int]]:
+    """Of every moving joint by name: the indices in q and in v of its first coordinate."""
+    places = {}
+    q, v = ROOT_SIZES[root]
+    for body in bodies[1:]:
+        assert body.joint is not None
+        places[body.joint.name] = (q, v)
+        q, v = q + body.joint.nq, v + body.joint.nv
+    return places
 
 
 def combine(parts: Iterable[tuple[Inertial | None, Pose]]) -> Inertial:

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pinocchio as pin
 
 from ..errors import ArgumentError, ArgumentTypeError
-from ..urdf.tree import Array, Finding, Joint, Where
+from ..urdf.tree import Array, Finding, Where
+from .bodies import Body, joint_places
 from .limbs import SIDES, Limb, directions
-from .robot import Foot, Leg, Robot
-from .stance import StanceProblem, check_bends, knee_offset, middle
+from .robot import Foot, Leg
+from .stance import StanceProblem, check_bends, joint_value, knee_offset, middle
 
 #: A knee nearer than this share of the leg's length to the line from hip to foot is straight.
 STRAIGHT = 1e-6
 
 
-def home(robot: Robot, limbs: Mapping[str, Limb], wishes: Mapping[str, str], findings: list[Finding]) -> Array:
+def home(
+    model: pin.Model,
+    bodies: Sequence[Body],
+    root: str,
+    limbs: Mapping[str, Limb],
+    wishes: Mapping[str, str],
+    file: str,
+    findings: list[Finding],
+) -> Array:
     """(nq,) the stance of a robot with several legs, otherwise mid-range."""
     if len(limbs) < 2:
-        return middle(robot)
-    q, residual, bends = StanceProblem(robot, limbs).solve(bend=wishes)
-    where = Where(robot.tree.file, 0, "home stance")
-    if robot.root == "planar" and directions(tuple(limbs.values()))[0][0] == 0.0:
+        return middle(model, bodies, root)
+    q, residual, bends = StanceProblem(model, bodies, root, limbs).solve(bend=wishes)
+    where = Where(file, 0, "home stance")
+    if root == "planar" and directions(tuple(limbs.values()))[0][0] == 0.0:
         reason = "the knees bend about x: the robot looks along y, and a planar root moves it sideways, in x and z"
         findings.append(Finding("warning", where, reason, "turn the base frame to look along x, or use another root"))
     for name, wish in wishes.items():
@@ -36,13 +45,16 @@ def home(robot: Robot, limbs: Mapping[str, Limb], wishes: Mapping[str, str], fin
     return q
 
 
-def describe_legs(robot: Robot, limbs: Mapping[str, Limb], feet: Mapping[str, Foot], q_home: Array) -> dict[str, Leg]:
+def describe_legs(
+    bodies: Sequence[Body], root: str, limbs: Mapping[str, Limb], feet: Mapping[str, Foot], q_home: Array
+) -> dict[str, Leg]:
     """The `Leg` records; bend and knee sign as they are in `q_home`."""
+    places = joint_places(bodies, root)
     forward, left = directions(tuple(limbs.values()))
     legs = {}
     for name, limb in limbs.items():
         joints = tuple(j for j in limb.chain.joints if j is not None)
-        angles = np.array([joint_value(robot, j, q_home) for j in joints])
+        angles = np.array([joint_value(q_home, places[j.name][0], j) for j in joints])
         side = SIDES.get(name[-1], "center") if len(limbs) > 1 else "center"
         knee = joints[limb.knee].name if limb.chain.n > 1 else None
         names = tuple(j.name for j in joints)
@@ -62,34 +74,29 @@ def _knee_sign(limb: Limb, angles: Array) -> int:
     return 1 if limb.chain.upper[limb.knee] >= -limb.chain.lower[limb.knee] else -1
 
 
-def given_home(robot: Robot, q_home: Array, findings: list[Finding]) -> Array:
+def given_home(model: pin.Model, bodies: Sequence[Body], root: str, q_home: Array, findings: list[Finding]) -> Array:
     """The caller's home configuration, checked; a joint outside its limits is reported."""
     try:
         q = np.array(q_home, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(f"q_home: expected ({robot.nq},) numbers, got {type(q_home).__name__}") from None
-    if q.shape != (robot.nq,):
-        raise ArgumentError(f"q_home: expected ({robot.nq},) numbers, got shape {q.shape}")
+        raise ArgumentTypeError(f"q_home: expected ({model.nq},) numbers, got {type(q_home).__name__}") from None
+    if q.shape != (model.nq,):
+        raise ArgumentError(f"q_home: expected ({model.nq},) numbers, got shape {q.shape}")
     if not np.isfinite(q).all():
         raise ArgumentError(f"q_home: entry {int(np.argmin(np.isfinite(q)))} is not finite")
-    if robot.root == "free" and abs(float(np.linalg.norm(q[3:7])) - 1.0) > 1e-6:
+    if root == "free" and abs(float(np.linalg.norm(q[3:7])) - 1.0) > 1e-6:
         raise ArgumentError(f"q_home: its quaternion q[3:7] has norm {np.linalg.norm(q[3:7]):.6g}, expected 1")
-    if not pin.isNormalized(robot.model, q, 1e-6):
+    if not pin.isNormalized(model, q, 1e-6):
         raise ArgumentError("q_home: the (cos, sin) pair of a continuous joint has a length other than 1")
-    for body in robot.bodies[1:]:
+    places = joint_places(bodies, root)
+    for body in bodies[1:]:
         joint = body.joint
         if joint is not None and joint.nq == 1:
-            value = float(q[robot.configuration_index(joint.name)])
+            value = float(q[places[joint.name][0]])
             if not joint.limits.lower <= value <= joint.limits.upper:
                 reason = f"q_home has {value:.4g}, outside [{joint.limits.lower:.4g}, {joint.limits.upper:.4g}]"
                 findings.append(Finding("warning", joint.where, reason, "keep home within the limits"))
     return q
-
-
-def joint_value(robot: Robot, joint: Joint, q: Array) -> float:
-    """The value of a 1-dof joint in a configuration [rad or m]."""
-    i = robot.configuration_index(joint.name)
-    return float(np.arctan2(q[i + 1], q[i])) if joint.type == "continuous" else float(q[i])
 
 
 def wished_bends(bend: str | Mapping[str, str] | None, limbs: Mapping[str, Limb]) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -14,15 +13,15 @@ from ..urdf.reader import parse
 from ..urdf.tree import Array, Limits, frozen
 from . import guard
 from .arguments import several
-from .bodies import Body, merge
+from .bodies import Body, joint_places, merge
 from .home import describe_legs, given_home, home, wished_bends
 from .legs import choose_limbs, make_foot
 from .limbs import find_limbs, name_legs
 from .model import add_feet, build
 from .overrides import actuated_joints, override
 from .report import Finding, Report
-from .robot import ROOT_SIZES, Foot, Robot
-from .root import ROOTS, attach_root, natural_root
+from .robot import Foot, Robot
+from .root import ROOT_SIZES, ROOTS, attach_root, natural_root
 from .source import read_source
 
 REPAIRS = ("inertia",)
@@ -106,51 +105,47 @@ def load(
         if name in tree.link and limbs[name].contact.link.name != name:
             reason = f"link {name!r} shares its name with a foot; look-ups mean the foot"
             findings.append(Finding("warning", tree.link[name].where, reason, "rename the link or name legs by legs="))
-    robot = Robot(
-        name=tree.name,
-        root=root,
-        tree=tree,
-        bodies=bodies,
-        model=model,
-        actuated=actuated_joints(bodies, actuated, findings),
-        q_home=frozen(np.zeros(model.nq)),
-        lower=frozen(_unbounded(model.lowerPositionLimit, -1.0, model, bodies, root)),
-        upper=frozen(_unbounded(model.upperPositionLimit, 1.0, model, bodies, root)),
-        velocity_limits=frozen(()),
-        effort_limits=frozen(()),
-        damping=frozen(model.damping),
-        friction=frozen(model.upperDryFrictionLimit),
-        armature=frozen(model.armature),
-        legs={},
-        report=Report((), {}, checks),
-        source=document.data,
-    )
-    index = robot.actuated_index
+    names = actuated_joints(bodies, actuated, findings)
     wishes = wished_bends(bend, limbs)
-    q = given_home(robot, q_home, findings) if q_home is not None else home(robot, limbs, wishes, findings)
+    if q_home is not None:
+        q = given_home(model, bodies, root, q_home, findings)
+    else:
+        q = home(model, bodies, root, limbs, wishes, tree.file, findings)
     findings.sort(key=lambda f: f.where.line)
     if strict:
         warnings = [f for f in findings if f.level == "warning"]
         if warnings:
             more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
             raise ModelError(f"{warnings[0].where}: {warnings[0].reason}; refused because strict=True{more}")
-    return replace(
-        robot,
+    places = joint_places(bodies, root)
+    index = [places[joint][1] for joint in names]
+    return Robot(
+        name=tree.name,
+        root=root,
+        tree=tree,
+        bodies=bodies,
+        model=model,
+        actuated=names,
         q_home=frozen(q),
+        lower=frozen(_unbounded(model.lowerPositionLimit, -1.0, bodies, places)),
+        upper=frozen(_unbounded(model.upperPositionLimit, 1.0, bodies, places)),
         velocity_limits=frozen(model.upperVelocityLimit[index]),
         effort_limits=frozen(model.upperEffortLimit[index]),
-        legs=describe_legs(robot, limbs, feet_found, q),
+        damping=frozen(model.damping),
+        friction=frozen(model.upperDryFrictionLimit),
+        armature=frozen(model.armature),
+        legs=describe_legs(bodies, root, limbs, feet_found, q),
         report=Report(tuple(findings), provenance, checks),
+        source=document.data,
     )
 
 
-def _unbounded(limit: Array, sign: float, model: object, bodies: Sequence[Body], root: str) -> Array:
+def _unbounded(limit: Array, sign: float, bodies: Sequence[Body], places: Mapping[str, tuple[int, int]]) -> Array:
     """Position limits where only 1-dof joints with a range have finite ones."""
     out = np.full(np.shape(limit), sign * np.inf)
-    at = ROOT_SIZES[root][0]
     for body in bodies[1:]:
         assert body.joint is not None
         if body.joint.nq == 1:
+            at = places[body.joint.name][0]
             out[at] = limit[at]
-        at += body.joint.nq
     return out

@@ -13,11 +13,8 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..urdf.tree import Array, FrozenArrays, Tree
 from .arguments import several
-from .bodies import Body
+from .bodies import Body, joint_places
 from .report import Report
-
-#: Entries of q and of v that each root takes.
-ROOT_SIZES = MappingProxyType({"free": (7, 6), "planar": (3, 3), "fixed": (0, 0)})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -255,12 +252,7 @@ class Robot:
             ids.update(found.get(kind, {}))
         ids.pop("universe", None)
         object.__setattr__(self, "_frame_ids", ids)
-        places: dict[str, tuple[int, int]] = {}
-        q, v = ROOT_SIZES[self.root]
-        for body in self.bodies[1:]:
-            assert body.joint is not None
-            places[body.joint.name] = (q, v)
-            q, v = q + body.joint.nq, v + body.joint.nv
+        places = joint_places(self.bodies, self.root)
         object.__setattr__(self, "_places", places)
         index = np.array([places[n][1] for n in self.actuated], dtype=np.intp)
         index.flags.writeable = False

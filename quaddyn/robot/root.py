@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 
 from ..errors import ModelError
 from ..urdf.tree import Finding, Limits, Tree
 
-ROOTS = ("free", "planar", "fixed")
+#: Entries of q and of v that each root takes.
+ROOT_SIZES = MappingProxyType({"free": (7, 6), "planar": (3, 3), "fixed": (0, 0)})
+ROOTS = tuple(ROOT_SIZES)
 #: A root link of this name is the inertial frame itself, not a part of the robot.
 WORLD = "world"
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..urdf.tree import Array, Joint
+from .bodies import Body, joint_places
 from .legs import limbs_of
 from .limbs import Limb, directions, trunk
 from .robot import Robot
@@ -211,7 +212,7 @@ def stance(robot: Robot, *, height: float | None = None, bend: Mapping[str, str]
         if not abs(height) < MAX_HEIGHT:
             raise ArgumentError(f"height: {height} m is not a height below {MAX_HEIGHT:g} m")
     check_bends(bend or {}, robot.legs)
-    problem = StanceProblem(robot)
+    problem = StanceProblem(robot.model, robot.bodies, robot.root, limbs_of(robot))
     wanted = {name: leg.bend for name, leg in robot.legs.items()} | dict(bend or {})
     q, residual, _ = problem.solve(height=height, bend=wanted)
     if residual > 1e-6:
@@ -239,9 +240,8 @@ def check_bends(bends: Mapping[str, str], legs: Iterable[str]) -> None:
 class StanceProblem:
     """The stance of all legs of one robot together."""
 
-    def __init__(self, robot: Robot, limbs: Mapping[str, Limb] | None = None) -> None:
-        self.robot = robot
-        self.limbs = dict(limbs) if limbs is not None else limbs_of(robot)
+    def __init__(self, model: pin.Model, bodies: Sequence[Body], root: str, limbs: Mapping[str, Limb]) -> None:
+        self.model, self.bodies, self.root, self.limbs = model, bodies, root, dict(limbs)
         self.forward, self.left = directions(tuple(self.limbs.values()))
         self.up = np.cross(self.forward, self.left)
         self.legs = {name: _LegStance(limb, self.forward, self.left) for name, limb in self.limbs.items()}
@@ -298,15 +298,14 @@ class StanceProblem:
         return float(np.clip(np.mean(wishes), max(lows), max(max(lows), min(highs))))
 
     def _configuration(self, values: Mapping[str, Array], plane: float) -> Array:
-        robot = self.robot
-        q = np.array(middle(robot))
+        q, places = middle(self.model, self.bodies, self.root), joint_places(self.bodies, self.root)
         for name, q_leg in values.items():
             for joint, value in zip(self.limbs[name].chain.joints, q_leg, strict=True):
                 assert joint is not None
                 # Rounding of a solution at 0 is no angle.
-                put(q, robot.configuration_index(joint.name), joint, float(value) if abs(value) > 1e-12 else 0.0)
-        if robot.root in ("free", "planar"):
-            q[2 if robot.root == "free" else 1] = -plane
+                put(q, places[joint.name][0], joint, float(value) if abs(value) > 1e-12 else 0.0)
+        if self.root in ("free", "planar"):
+            q[2 if self.root == "free" else 1] = -plane
         return q
 
     def _imbalance(self, q: Array) -> float:
@@ -319,16 +318,17 @@ class StanceProblem:
         return max(float(np.ptp(feet @ self.forward)), 1e-3)
 
     def _feet_and_com(self, q: Array) -> tuple[Array, Array]:
-        model = self.robot.model
+        model = self.model
         data = model.createData()
         pin.framesForwardKinematics(model, data, q)
         com = np.array(pin.centerOfMass(model, data, q))
-        feet = np.array([data.oMf[self.robot.frame_id(name)].translation for name in self.limbs])
-        if self.robot.root != "fixed":
+        frames = [model.getFrameId(name, pin.FrameType.OP_FRAME) for name in self.limbs]
+        feet = np.array([data.oMf[frame].translation for frame in frames])
+        if self.root != "fixed":
             return feet, com
-        base, mass = self.robot.bodies[0].inertial, self.robot.mass  # Pinocchio leaves out what is bolted down
-        com = com + base.mass / mass * (base.com - com)
-        to_trunk = trunk(self.robot.bodies).inverse()
+        base, mass = self.bodies[0].inertial, sum(b.inertial.mass for b in self.bodies)
+        com = com + base.mass / mass * (base.com - com)  # Pinocchio leaves out what is bolted down
+        to_trunk = trunk(self.bodies).inverse()
         return to_trunk.apply(feet), to_trunk.apply(com)
 
 
@@ -340,16 +340,19 @@ def put(q: Array, index: int, joint: Joint, value: float) -> None:
         q[index] = value
 
 
-def middle(robot: Robot) -> Array:
+def joint_value(q: Array, index: int, joint: Joint) -> float:
+    """The value of a 1-dof joint in a configuration [rad or m]: what `put` writes."""
+    return float(np.arctan2(q[index + 1], q[index])) if joint.type == "continuous" else float(q[index])
+
+
+def middle(model: pin.Model, bodies: Sequence[Body], root: str) -> Array:
     """(nq,) configuration with every 1-dof joint in the middle of its range (0 where that is unbounded)."""
-    q = np.array(pin.neutral(robot.model))
-    for body in robot.bodies[1:]:
+    q, places = np.array(pin.neutral(model)), joint_places(bodies, root)
+    for body in bodies[1:]:
         joint = body.joint
         if joint is None or joint.nq != 1:
             continue
         low, high = joint.limits.lower, joint.limits.upper
-        if np.isfinite(low) and np.isfinite(high):
-            q[robot.configuration_index(joint.name)] = 0.5 * (low + high)
-        else:
-            q[robot.configuration_index(joint.name)] = np.clip(0.0, low, high)
+        bounded = np.isfinite(low) and np.isfinite(high)
+        q[places[joint.name][0]] = 0.5 * (low + high) if bounded else np.clip(0.0, low, high)
     return q

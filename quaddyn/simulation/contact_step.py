@@ -1,145 +1,232 @@
 """One step of a robot on its contacts: compiled, between Pinocchio's inertia and bias and its integration of q.
 
-Importing this module imports numba.  `Simulation` says what is computed; here it is put into loops: contact points
-and frames, their Jacobians, the Delassus matrix, the solve, the new velocity, and the account of work.  Arrays are
-C-contiguous; nothing is checked.
+`Simulation` says what is computed; here it is put into loops: contact points and frames, their Jacobians, the Delassus
+matrix, the solve, the new velocity, and the account of work.  Nothing is checked.
 
 The inertia is factored as ``M + dt D = L^T L`` from the leaves to the root, which keeps the zeros between limbs
 (`sparse_inertia`); with Y the rows of ``J L^-1`` the Delassus matrix is ``Y Y^T``, and impulses lambda move joints
 by ``L^-1 Y^T lambda``.
 
-What belongs to the contacts of a step lives in one array of floats and one of integers, which `views` cuts up.  Rows
-3i, 3i + 1 of contact i are tangential, 3i + 2 is along the normal.
+Of contacts, rows 3i, 3i + 1 of contact i are tangential, 3i + 2 is along the normal.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..contact.solvers.compiled import solve, velocities
-from ..hierarchy.jit import jit
-from ..urdf.tree import Array
-from .collisions import collide
+from ..compiling import ByteVector, IntVector, Matrix, Vector, compiled, entry, matrix
+from ..contact.solvers.compiled import Workspace as SolverWorkspace
+from ..contact.solvers.compiled import copy, solve, velocities
+from ..contact.solvers.compiled import workspace as solver_workspace
+from .collisions import Ground, Touching, collide
 from .sparse_inertia import factorize, solve_all_transposed, solve_lower, solve_transposed
-
-Index = NDArray[np.int64]
 
 #: Rounds of the solver; one where contacts are many and its dense Newton steps slow.
 ROUNDS, MANY_CONTACTS = 4, 32
 #: How often joint friction is computed, at most, and by how much it may be more than Coulomb's.
 CORRECTIONS, OVER = 10, 1.05
+#: Slots of the report of a step: its largest speed, the residual, whether some contact had to rebound, and whether
+#: positions have a correction.
+SPEED, RESIDUAL, REBOUND, CORRECTED = range(4)
 
 
-class Parts(NamedTuple):
-    """What there is about up to n contacts of s spheres: views of two arrays.
+class ContactLaw(NamedTuple):
+    """How contacts and joint friction behave.
 
     Attributes:
+        dt: time step [s].
+        reach: gap up to which a sphere takes part [m].
+        slop: penetration that is left alone [m].
+        recovery_share: share of the rest that is taken back in a step.
+        recovery_speed: at which it is, at most [m/s].
+        stiffness: of the ground [N/m], inf if it is rigid.
+        damping: of the ground [N s/m].
+        stiction: joint speed below which Coulomb friction is viscous [rad/s or m/s].
+        tolerance: residual up to which a solve counts [m/s]; negative to leave out the solve.
+        allowed: positive work that a contact may do [J].
+    """
+
+    dt: float
+    reach: float
+    slop: float
+    recovery_share: float
+    recovery_speed: float
+    stiffness: float
+    damping: float
+    stiction: float
+    tolerance: float
+    allowed: float
+
+
+class StepModel(NamedTuple):
+    """What stays the same from step to step.
+
+    Attributes:
+        parent: (nv,) the degree of freedom before each, -1 at the root.
+        actuated: (nu,) degrees of freedom that have a motor.
+        damping: (nv,) viscous friction of the joints.
+        friction: (nv,) Coulomb friction of the joints.
+        places: (s, 3) centres of the spheres in their joints' frames [m].
+        radii: (s,) [m].
+        joints: (s,) joint that carries each sphere.
+        last: (s,) the last degree of freedom that moves each sphere.
+        ground: the terrain.
+        law: of contacts.
+    """
+
+    parent: IntVector
+    actuated: IntVector
+    damping: Vector
+    friction: Vector
+    places: Matrix
+    radii: Vector
+    joints: IntVector
+    last: IntVector
+    ground: Ground
+    law: ContactLaw
+
+
+class StepDynamics(NamedTuple):
+    """Pinocchio's terms of the robot at the beginning of the step.
+
+    Attributes:
+        M: (nv, nv) inertia, its lower triangle.
+        h: (nv,) bias.
+        J: (nv, 6) columns of the world Jacobian: velocity of the point at the world's origin, angular velocity.
+        poses: (joints, 12) rotations column by column, and translations.
+    """
+
+    M: Matrix
+    h: Vector
+    J: Matrix
+    poses: Matrix
+
+
+class StepState(NamedTuple):
+    """Where the step begins.
+
+    Attributes:
+        v: (nv,) velocity.
+        before: (nv,) velocity one step earlier.
+        tau: (nu,) torques of the motors.
+        external: (nv,) generalized forces of pushes.
+    """
+
+    v: Vector
+    before: Vector
+    tau: Vector
+    external: Vector
+
+
+class Motion(NamedTuple):
+    """What a step makes of the robot, but for its velocity.
+
+    Attributes:
+        f: (nv,) joint friction over speed.
+        L: (nv, nv) factor of the inertia.
+        free: (nv,) velocity at the end of the step without contacts.
+        correction: (nv,) velocity that takes positions out of the ground.
+        work: (3,) of actuators, joints and contacts [J].
+        report: (4,) see `SPEED` and what follows it.
+    """
+
+    f: Vector
+    L: Matrix
+    free: Vector
+    correction: Vector
+    work: Vector
+    report: Vector
+
+
+class Contacts(NamedTuple):
+    """Data of up to n contacts of s spheres.
+
+    Attributes:
+        touching: where they are.
+        centers: (s, 3) of the spheres [m].
         Y: (3n, nv) rows of the contacts' Jacobian times L^-1.
         G: (9 n^2,) the Delassus matrix of k contacts in the first 9 k^2.
         T: (3n, 3) tangents and normals, world axes.
-        g, before: (3n,) velocities at the end of the step without contacts, and at its start [m/s].
+        g: (3n,) velocities at the end of the step without contacts [m/s].
+        before: (3n,) velocities at its start [m/s].
         impulses: (3n,) [N s].
-        normals: (n, 3) from the ground to the robot.
-        world: (n, 3) impulses of the last step, world axes [N s].
-        gaps: (n,) [m].
         offset: (n,) normal speed at which each contact may approach, or minus that at which it must depart [m/s].
         depart: (n,) speed at which the positions alone leave a penetration [m/s].
-        friction: (n,) coefficients.
-        centers: (s, 3) of the spheres [m].
-        at, surfaces: (n,) sphere and surface of each contact.
-        keys: (n,) which contacts had the impulses `world`; `held` (1,) says how many.
+        world: (n, 3) impulses of the last step, world axes [N s].
+        keys: (n,) which contacts had the impulses `world`.
+        held: (1,) how many these are.
+        shifted: (3n,) work: velocities that are asked of the solver [m/s].
+        after: (3n,) work: velocities at the end of the step [m/s].
+        rebound: (n,) work: whether each contact has to rebound.
+        solver: work of the solver.
     """
 
-    Y: Any
-    G: Any
-    T: Any
-    g: Any
-    before: Any
-    impulses: Any
-    normals: Any
-    world: Any
-    gaps: Any
-    offset: Any
-    depart: Any
-    friction: Any
-    centers: Any
-    at: Any
-    surfaces: Any
-    keys: Any
-    held: Any
+    touching: Touching
+    centers: Matrix
+    Y: Matrix
+    G: Vector
+    T: Matrix
+    g: Vector
+    before: Vector
+    impulses: Vector
+    offset: Vector
+    depart: Vector
+    world: Matrix
+    keys: IntVector
+    held: IntVector
+    shifted: Vector
+    after: Vector
+    rebound: ByteVector
+    solver: SolverWorkspace
 
 
-def sizes(room: int, spheres: int, nv: int) -> tuple[int, int]:
-    """Lengths of the arrays of floats and of integers that hold up to `room` contacts."""
-    return room * (3 * nv + 9 * room + 28) + 3 * spheres, 3 * room + 1
-
-
-@jit
-def views(
-    floats: Array,
-    integers: Index,
-    room: int,
-    spheres: int,
-    nv: int,
-) -> Parts:
-    """The `Parts` of the two arrays."""
-    n, end = room, 3 * room * nv
-    Y = floats[:end].reshape((3 * n, nv))
-    start, end = end, end + 9 * n * n
-    G = floats[start:end]
-    start, end = end, end + 9 * n
-    T = floats[start:end].reshape((3 * n, 3))
-    lines = floats[end : end + 15 * n].reshape((5, 3 * n))
-    start, end = end + 15 * n, end + 19 * n
-    singles = floats[start:end].reshape((4, n))
-    centers = floats[end : end + 3 * spheres].reshape((spheres, 3))
-    return Parts(
-        Y, G, T, lines[0], lines[1], lines[2], lines[3].reshape((n, 3)), lines[4].reshape((n, 3)),
-        singles[0], singles[1], singles[2], singles[3], centers,
-        integers[:n], integers[n : 2 * n], integers[2 * n : 3 * n], integers[3 * n :],
+def room_for_contacts(n: int, spheres: int, nv: int) -> Contacts:
+    """For up to n contacts, none to begin with."""
+    r, i, whole = 3 * n, np.int64, np.zeros
+    touching = Touching(whole(n), whole((n, 3)), whole(n), whole(n, dtype=i), whole(n, dtype=i))
+    return Contacts(
+        touching, whole((spheres, 3)), whole((r, nv)), whole(r * r), whole((r, 3)), whole(r), whole(r), whole(r),
+        whole(n), whole(n), whole((n, 3)), whole(n, dtype=i), whole(1, dtype=i), whole(r), whole(r),
+        whole(n, dtype=np.int8), solver_workspace(n),
     )  # fmt: skip
 
 
-@jit
-def fall(
-    M: Array,
-    parent: Index,
-    h: Array,
-    v: Array,
-    v_before: Array,
-    tau: Array,
-    actuated: Index,
-    damping: Array,
-    friction: Array,
-    external: Array,
-    stiction: float,
-    corrections: int,
-    dt: float,
-    f: Array,
-    L: Array,
-    free: Array,
-) -> bool:
-    """Velocity `free` (nv,) at the end of a step without contacts, joint friction f (nv,), and the factor L (nv, nv).
+def room_for_motion(nv: int) -> Motion:
+    """For a robot at rest."""
+    return Motion(np.zeros(nv), np.zeros((nv, nv)), np.zeros(nv), np.zeros(nv), np.zeros(3), np.zeros(4))
+
+
+def remembered(contacts: Contacts) -> tuple[NDArray[Any], ...]:
+    """What of contacts outlives a step: it is shown, or the next one starts from it."""
+    return (*contacts.touching, contacts.centers, contacts.world, contacts.keys, contacts.held)
+
+
+@compiled()
+def free_velocity(model: StepModel, dynamics: StepDynamics, state: StepState, corrections: int, motion: Motion) -> bool:
+    """Velocity at the end of a step without contacts, joint friction, and the factor of the inertia.
 
     ``(M + dt f)(free - v) = dt (S^T tau + external - h - f v)``.  f is dry friction over a speed that is foreseen;
     where that was too low, so that friction would be more than Coulomb's, once more with the speed that came out, up
     to so many `corrections`: none where contacts will change that speed.
     False where M is not positive definite.
     """
-    nv = len(v)
+    M, h, v, L, f, free = dynamics.M, dynamics.h, state.v, motion.L, motion.f, motion.free
+    damping, friction, actuated, parent = model.damping, model.friction, model.actuated, model.parent
+    dt, stiction, nv = model.law.dt, model.law.stiction, len(v)
     for i in range(nv):
-        f[i] = damping[i] + friction[i] / max(abs(2.0 * v[i] - v_before[i]), stiction)
+        f[i] = damping[i] + friction[i] / max(abs(2.0 * v[i] - state.before[i]), stiction)
     for turn in range(corrections + 1):
         for i in range(nv):
-            free[i] = external[i] - h[i] - f[i] * v[i]
+            free[i] = state.external[i] - h[i] - f[i] * v[i]
             for j in range(i):
                 L[i, j] = M[i, j]
             L[i, i] = M[i, i] + dt * f[i]
         for j in range(len(actuated)):
-            free[actuated[j]] += tau[j]
+            free[actuated[j]] += state.tau[j]
         if not factorize(L, parent, L):
             return False
         for i in range(nv):
@@ -159,92 +246,104 @@ def fall(
     return True
 
 
-@jit
-def contact_frame(nx: float, ny: float, nz: float, frame: Array) -> None:
+@compiled()
+def contact_frame(nx: float, ny: float, nz: float, frame: Matrix) -> None:
     """Rows t1, t2, n of a right-handed frame; on level ground world axes."""
+    tx, ty, tz = 0.0, 0.0, 0.0
     if abs(nx) < 0.9:
-        length = np.sqrt(ny * ny + nz * nz)
+        length = math.sqrt(ny * ny + nz * nz)
         tx, ty, tz = length, -nx * ny / length, -nx * nz / length  # x less its part along n
     else:
-        length = np.sqrt(nx * nx + nz * nz)
+        length = math.sqrt(nx * nx + nz * nz)
         tx, ty, tz = -nx * ny / length, length, -ny * nz / length
     frame[0, 0], frame[0, 1], frame[0, 2] = tx, ty, tz
     frame[1, 0], frame[1, 1], frame[1, 2] = ny * tz - nz * ty, nz * tx - nx * tz, nx * ty - ny * tx
     frame[2, 0], frame[2, 1], frame[2, 2] = nx, ny, nz
 
 
-@jit
-def gather(
-    J: Array,
-    poses: Array,
-    parent: Index,
-    L: Array,
-    v: Array,
-    free: Array,
-    spheres: Array,
-    carriers: Index,
-    planes: Array,
-    boxes: Array,
-    fields: Array,
-    heights: Array,
-    law: Array,
-    w: Parts,
-) -> int:
-    """Find the contacts and set up their problem.
+@compiled()
+def find_contacts(model: StepModel, poses: Matrix, contacts: Contacts) -> int:
+    """Where spheres touch the ground: how many contacts there are, negative when there is not room for all."""
+    places, centers = model.places, contacts.centers
+    for i in range(len(places)):
+        pose, place = poses[model.joints[i]], places[i]
+        for a in range(3):
+            centers[i, a] = pose[a] * place[0] + pose[3 + a] * place[1] + pose[6 + a] * place[2] + pose[9 + a]
+    count: int = collide(centers, model.radii, model.ground, model.law.reach, contacts.touching)
+    return count
 
-    Args:
-        J: (nv, 6) columns of the world Jacobian: velocity of the point at the world's origin, angular velocity.
-        poses: (joints, 12) rotations column by column, and translations.
-        parent: (nv,) the degree of freedom before each, -1 at the root.
-        L: (nv, nv) factor of the inertia.
-        v: (nv,) velocity now.
-        free: (nv,) velocity at the end of the step without contacts.
-        spheres: (s, 4) centre in the joint's frame, radius.
-        carriers: (s, 2) joint, and the last degree of freedom that moves it.
-        planes: see `Terrain.packed`, as the next three.
-        boxes: .
-        fields: .
-        heights: .
-        law: (7,) dt, reach, slop, share and speed of recovery, stiffness (inf: rigid), damping.
-        w: the `Parts`, written.
+
+@compiled()
+def contact_rows(i: int, model: StepModel, J: Matrix, v: Vector, motion: Motion, contacts: Contacts) -> None:
+    """Frame of contact i, its rows of Y, its velocities before the step and without contacts, its rows of G."""
+    parent, touching, T, Y = model.parent, contacts.touching, contacts.T, contacts.Y
+    g, before, free, nv, r = contacts.g, contacts.before, motion.free, len(v), 3 * i
+    s = touching.spheres[i]
+    n, c, radius, last = touching.normals[i], contacts.centers[s], model.radii[s], model.last[s]
+    contact_frame(n[0], n[1], n[2], T[r : r + 3])
+    px, py, pz = c[0] - radius * n[0], c[1] - radius * n[1], c[2] - radius * n[2]
+    for a in range(r, r + 3):
+        g[a], before[a], contacts.impulses[a] = 0.0, 0.0, 0.0
+        for d in range(nv):
+            Y[a, d] = 0.0
+    d = last
+    while d >= 0:  # the material point at p moves with v_O + omega x p
+        x = J[d, 0] + J[d, 4] * pz - J[d, 5] * py
+        y = J[d, 1] + J[d, 5] * px - J[d, 3] * pz
+        z = J[d, 2] + J[d, 3] * py - J[d, 4] * px
+        for a in range(r, r + 3):
+            along = T[a, 0] * x + T[a, 1] * y + T[a, 2] * z
+            Y[a, d] = along
+            g[a] += along * free[d]
+            before[a] += along * v[d]
+        d = parent[d]
+    for a in range(r, r + 3):
+        solve_transposed(motion.L, parent, Y[a], last)
+
+
+@compiled()
+def contact_targets(i: int, k: int, law: ContactLaw, contacts: Contacts) -> None:
+    """How fast contact i may approach or must depart, its softness in G of k contacts, and its impulses to begin with.
+
+    These are what the same contact had in the last step.
+    """
+    touching, T = contacts.touching, contacts.T
+    gap, dt, r = touching.gaps[i], law.dt, 3 * i
+    contacts.depart[i] = 0.0
+    if gap > 0.0:
+        contacts.offset[i] = gap / dt
+    elif law.stiffness < math.inf:
+        contacts.offset[i] = law.stiffness * gap / (dt * law.stiffness + law.damping)
+    else:
+        contacts.offset[i] = 0.0
+        if gap < -law.slop:
+            contacts.depart[i] = min(-law.recovery_share * (gap + law.slop) / dt, law.recovery_speed)
+    if law.stiffness < math.inf:
+        contacts.G[(r + 2) * (3 * k + 1)] += 1.0 / (dt * (dt * law.stiffness + law.damping))
+    key = touching.surfaces[i] * len(contacts.centers) + touching.spheres[i]
+    for p in range(contacts.held[0]):
+        if contacts.keys[p] == key:
+            x, y, z = contacts.world[p, 0], contacts.world[p, 1], contacts.world[p, 2]
+            for a in range(r, r + 3):
+                contacts.impulses[a] = T[a, 0] * x + T[a, 1] * y + T[a, 2] * z
+
+
+@compiled()
+def pose_contacts(model: StepModel, dynamics: StepDynamics, v: Vector, motion: Motion, contacts: Contacts) -> int:
+    """Find the contacts and set up their problem.
 
     Returns:
         The number of contacts, negative when there is not room for all.
     """
-    nv, s, Y, T, at = len(J), len(spheres), w.Y, w.T, w.at
-    for i in range(s):
-        pose, place = poses[carriers[i, 0]], spheres[i]
-        for a in range(3):
-            w.centers[i, a] = pose[a] * place[0] + pose[3 + a] * place[1] + pose[6 + a] * place[2] + pose[9 + a]
-    k: int = collide(
-        w.centers, spheres[:, 3], planes, boxes, fields, heights, law[1], w.gaps, w.normals, w.friction, at, w.surfaces
-    )
+    k: int = find_contacts(model, dynamics.poses, contacts)
     if k <= 0:
         return k
-    dt, stiffness, damping = law[0], law[5], law[6]
-    G = w.G[: 9 * k * k].reshape((3 * k, 3 * k))
+    parent, Y = model.parent, contacts.Y
+    G = matrix(contacts.G, 0, 3 * k, 3 * k)
     for i in range(k):
-        n, last = w.normals[i], carriers[at[i], 1]
-        contact_frame(n[0], n[1], n[2], T[3 * i : 3 * i + 3])
-        c, r = w.centers[at[i]], spheres[at[i], 3]
-        px, py, pz = c[0] - r * n[0], c[1] - r * n[1], c[2] - r * n[2]
+        contact_rows(i, model, dynamics.J, v, motion, contacts)
+        last = model.last[contacts.touching.spheres[i]]
         for a in range(3 * i, 3 * i + 3):
-            w.g[a], w.before[a], w.impulses[a] = 0.0, 0.0, 0.0
-            for d in range(nv):
-                Y[a, d] = 0.0
-        d = last
-        while d >= 0:  # the material point at p moves with v_O + omega x p
-            x = J[d, 0] + J[d, 4] * pz - J[d, 5] * py
-            y = J[d, 1] + J[d, 5] * px - J[d, 3] * pz
-            z = J[d, 2] + J[d, 3] * py - J[d, 4] * px
-            for a in range(3 * i, 3 * i + 3):
-                entry = T[a, 0] * x + T[a, 1] * y + T[a, 2] * z
-                Y[a, d] = entry
-                w.g[a] += entry * free[d]
-                w.before[a] += entry * v[d]
-            d = parent[d]
-        for a in range(3 * i, 3 * i + 3):
-            solve_transposed(L, parent, Y[a], last)
             for b in range(a + 1):
                 total = 0.0
                 d = last
@@ -253,37 +352,13 @@ def gather(
                     d = parent[d]
                 G[a, b] = total
                 G[b, a] = total
-        gap = w.gaps[i]
-        w.depart[i] = 0.0
-        if gap > 0.0:
-            w.offset[i] = gap / dt
-        elif stiffness < np.inf:
-            w.offset[i] = stiffness * gap / (dt * stiffness + damping)
-        else:
-            w.offset[i] = 0.0
-            if gap < -law[2]:
-                w.depart[i] = min(-law[3] * (gap + law[2]) / dt, law[4])
-        if stiffness < np.inf:
-            G[3 * i + 2, 3 * i + 2] += 1.0 / (dt * (dt * stiffness + damping))
-        for p in range(w.held[0]):  # start from what the same contact had in the last step
-            if w.keys[p] == w.surfaces[i] * s + at[i]:
-                for a in range(3 * i, 3 * i + 3):
-                    w.impulses[a] = T[a, 0] * w.world[p, 0] + T[a, 1] * w.world[p, 1] + T[a, 2] * w.world[p, 2]
+        contact_targets(i, k, model.law, contacts)
     return k
 
 
-@jit
-def passive_solve(
-    G: Array,
-    g: Array,
-    offset: Array,
-    before: Array,
-    mu: Array,
-    impulses: Array,
-    least: float,
-    work: float,
-) -> tuple[float, bool]:
-    """Impulses (3k,), in place, for contacts none of which does more than `work` [J] of positive work.
+@compiled()
+def passive_solve(k: int, least: float, allowed: float, contacts: Contacts) -> tuple[float, bool]:
+    """Impulses of k contacts none of which does more than `allowed` [J] of positive work, to within `least` [m/s].
 
     As `FrictionalSolver`, all in compiled code: contacts that would give energy are solved again for the mean of the
     velocities before and after.  Contacts that are bound to depart (offset < 0) may: compliant ones give back
@@ -292,15 +367,18 @@ def passive_solve(
     Returns:
         The residual [m/s], and whether some contact had to rebound.
     """
-    k = len(mu)
+    n = 3 * k
+    G, g, mu = matrix(contacts.G, 0, n, n), contacts.g[:n], contacts.touching.friction[:k]
+    impulses, shifted, before = contacts.impulses[:n], contacts.shifted[:n], contacts.before
+    after, rebound, offset = contacts.after[:n], contacts.rebound, contacts.offset
     rounds = ROUNDS if k <= MANY_CONTACTS else 1
-    shifted = g.copy()
+    copy(g, shifted, n)
     for i in range(k):
+        rebound[i] = 0
         shifted[3 * i + 2] += offset[i]
-    residual = solve(G, shifted, mu, impulses, least, rounds)[0]
-    if work == np.inf:
+    residual: float = solve(G, shifted, mu, impulses, least, rounds, contacts.solver)
+    if allowed == math.inf:
         return residual, False
-    rebound, after = np.zeros(k, dtype=np.bool_), np.empty(3 * k)
     for turn in range(k):
         giving = False
         velocities(G, g, impulses, after)
@@ -308,19 +386,20 @@ def passive_solve(
             done = 0.0
             for a in range(3 * i, 3 * i + 3):
                 done += 0.5 * impulses[a] * (before[a] + after[a])
-            if done > work and not (offset[i] < 0.0 or rebound[i]):
-                giving, rebound[i] = True, True
+            if done > allowed and not (offset[i] < 0.0 or rebound[i]):
+                giving = True
+                rebound[i] = 1
                 shifted[3 * i], shifted[3 * i + 1] = g[3 * i] + before[3 * i], g[3 * i + 1] + before[3 * i + 1]
                 shifted[3 * i + 2] = g[3 * i + 2] + max(before[3 * i + 2], offset[i])
         if not giving:
             return residual, turn > 0
-        residual = solve(G, shifted, mu, impulses, least, rounds)[0]
+        residual = solve(G, shifted, mu, impulses, least, rounds, contacts.solver)
     return residual, True
 
 
-@jit
-def undo(k: int, parent: Index, L: Array, tolerance: float, w: Parts, shift: Array) -> bool:
-    """Velocity `shift` (nv,) that takes k contacts out of what they penetrate, for the positions alone.
+@entry("the contact simulation", release=True)
+def position_correction(k: int, model: StepModel, tolerance: float, motion: Motion, contacts: Contacts) -> bool:
+    """Velocity that takes k contacts out of what they penetrate, for the positions alone.
 
     It is what the same contacts would give the robot at rest if the deep ones had to depart: feet that carry stick, and
     others are not pushed in.  Since v does not get it, no contact does work by it.
@@ -328,143 +407,107 @@ def undo(k: int, parent: Index, L: Array, tolerance: float, w: Parts, shift: Arr
     Returns:
         Whether there is any.
     """
-    shift[:] = 0.0
+    correction, Y, n = motion.correction, contacts.Y, 3 * k
     deep = False
+    for j in range(len(correction)):
+        correction[j] = 0.0
     for i in range(k):
-        deep = deep or w.depart[i] > 0.0
+        deep = deep or contacts.depart[i] > 0.0
     if not deep:
         return False
-    n = 3 * k
-    g, push = np.zeros(n), np.zeros(n)
+    G, g, push = matrix(contacts.G, 0, n, n), contacts.shifted[:n], contacts.after[:n]
+    for r in range(n):
+        g[r], push[r] = 0.0, 0.0
     for i in range(k):
-        g[3 * i + 2] = w.offset[i] - w.depart[i]
-    residual = solve(w.G[: n * n].reshape((n, n)), g, w.friction[:k], push, tolerance, 1)[0]
-    if not residual < np.inf:  # also true of NaN
+        g[3 * i + 2] = contacts.offset[i] - contacts.depart[i]
+    residual: float = solve(G, g, contacts.touching.friction[:k], push, tolerance, 1, contacts.solver)
+    if not residual < math.inf:  # also true of NaN
         return False
     for r in range(n):
         if push[r] != 0.0:
-            for j in range(len(shift)):
-                shift[j] += push[r] * w.Y[r, j]
-    solve_lower(L, parent, shift)
+            for j in range(len(correction)):
+                correction[j] += push[r] * Y[r, j]
+    solve_lower(motion.L, model.parent, correction)
     return True
 
 
-@jit
-def finish(
-    k: int,
-    parent: Index,
-    L: Array,
-    v: Array,
-    free: Array,
-    f: Array,
-    tau: Array,
-    actuated: Index,
-    dt: float,
-    w: Parts,
-    after: Array,
-    work: Array,
-) -> float:
-    """Velocity `after` (nv,) from the impulses of k contacts, and the step's `work`: actuators, joints, contacts.
+@compiled()
+def carry(k: int, motion: Motion, contacts: Contacts, model: StepModel, after: Vector) -> None:
+    """What the impulses of k contacts add to the velocity, into `after` (nv,), and their work; they are remembered."""
+    T, Y, impulses, touching = contacts.T, contacts.Y, contacts.impulses, contacts.touching
+    nv = len(after)
+    for r in range(3 * k):
+        if impulses[r] != 0.0:
+            for j in range(nv):
+                after[j] += impulses[r] * Y[r, j]
+    for r in range(3 * k):  # of the robot's points, whatever the ground yields
+        moved = contacts.g[r]
+        for j in range(nv):
+            moved += Y[r, j] * after[j]
+        motion.work[2] += 0.5 * impulses[r] * (contacts.before[r] + moved)
+    solve_lower(motion.L, model.parent, after)
+    for i in range(k):
+        contacts.keys[i] = touching.surfaces[i] * len(contacts.centers) + touching.spheres[i]
+        x, y, z = impulses[3 * i], impulses[3 * i + 1], impulses[3 * i + 2]
+        for a in range(3):
+            contacts.world[i, a] = T[3 * i, a] * x + T[3 * i + 1, a] * y + T[3 * i + 2, a] * z
+
+
+@entry("the contact simulation", release=True)
+def finish(k: int, model: StepModel, state: StepState, motion: Motion, contacts: Contacts, after: Vector) -> float:
+    """Velocity `after` (nv,) from the impulses of k contacts, and the step's work.
 
     Returns:
         The largest speed, NaN if there is one.
     """
-    nv, T, impulses, n = len(v), w.T, w.impulses, 3 * k
-    after[:] = 0.0
-    work[:] = 0.0
+    v, work, actuated, dt = state.v, motion.work, model.actuated, model.law.dt
+    for a in range(3):
+        work[a] = 0.0
+    for j in range(len(v)):
+        after[j] = 0.0
     if k > 0:
-        for r in range(n):
-            if impulses[r] != 0.0:
-                for j in range(nv):
-                    after[j] += impulses[r] * w.Y[r, j]
-        for r in range(n):  # of the robot's points, whatever the ground yields
-            moved = w.g[r]
-            for j in range(nv):
-                moved += w.Y[r, j] * after[j]
-            work[2] += 0.5 * impulses[r] * (w.before[r] + moved)
-        solve_lower(L, parent, after)
-        for i in range(k):
-            w.keys[i] = w.surfaces[i] * len(w.centers) + w.at[i]
-            for a in range(3):
-                w.world[i, a] = (
-                    T[3 * i, a] * impulses[3 * i]
-                    + T[3 * i + 1, a] * impulses[3 * i + 1]
-                    + T[3 * i + 2, a] * impulses[3 * i + 2]
-                )
-    w.held[0] = k
+        carry(k, motion, contacts, model, after)
+    contacts.held[0] = k
     largest = 0.0
-    for j in range(nv):
-        after[j] += free[j]
-        work[1] -= 0.5 * dt * f[j] * after[j] * (v[j] + after[j])
+    for j in range(len(v)):
+        after[j] += motion.free[j]
+        work[1] -= 0.5 * dt * motion.f[j] * after[j] * (v[j] + after[j])
         if not abs(after[j]) <= largest:  # also true of NaN
             largest = abs(after[j])
     for j in range(len(actuated)):
-        work[0] += 0.5 * dt * tau[j] * (v[actuated[j]] + after[actuated[j]])
+        work[0] += 0.5 * dt * state.tau[j] * (v[actuated[j]] + after[actuated[j]])
     return largest
 
 
-@jit
+@entry("the contact simulation", release=True)
 def step(
-    M: Array,
-    h: Array,
-    J: Array,
-    poses: Array,
-    parent: Index,
-    v: Array,
-    v_before: Array,
-    tau: Array,
-    actuated: Index,
-    damping: Array,
-    friction: Array,
-    external: Array,
-    stiction: float,
-    spheres: Array,
-    carriers: Index,
-    planes: Array,
-    boxes: Array,
-    fields: Array,
-    heights: Array,
-    law: Array,
-    tolerance: float,
-    allowed: float,
-    floats: Array,
-    integers: Index,
-    room: int,
-    f: Array,
-    L: Array,
-    free: Array,
-    after: Array,
-    shift: Array,
-    work: Array,
-) -> tuple[int, float, float, bool, bool]:
-    """All of it: `fall`, `gather`, `passive_solve` to within `tolerance` [m/s] and `allowed` [J], `undo`, `finish`.
+    model: StepModel, dynamics: StepDynamics, state: StepState, motion: Motion, contacts: Contacts, after: Vector
+) -> int:
+    """All of it, into `motion`, `contacts` and the velocity `after` (nv,) at the end.
+
+    With a residual beyond the tolerance nothing is finished.
 
     Returns:
-        The number of contacts (negative: no room), the largest speed, the residual, whether some contact had to
-        rebound, and whether positions have a `shift`.
-        With a residual beyond the tolerance nothing is finished; a negative tolerance leaves out the solve.
+        The number of contacts; negative: no room.
     """
-    dt = law[0]
-    if not fall(M, parent, h, v, v_before, tau, actuated, damping, friction, external, stiction, 0, dt, f, L, free):
-        return 0, np.nan, np.nan, False, False
-    w = views(floats, integers, room, len(spheres), len(J))
-    k: int = gather(J, poses, parent, L, v, free, spheres, carriers, planes, boxes, fields, heights, law, w)
+    law, report = model.law, motion.report
+    report[SPEED], report[RESIDUAL], report[REBOUND], report[CORRECTED] = math.nan, math.nan, 0.0, 0.0
+    if not free_velocity(model, dynamics, state, 0, motion):
+        return 0
+    report[SPEED], report[RESIDUAL] = 0.0, 0.0
+    k: int = pose_contacts(model, dynamics, state.v, motion, contacts)
     if k < 0:
-        return k, 0.0, 0.0, False, False
-    residual, rebound = 0.0, False
+        return k
     if k == 0:
-        fall(
-            M, parent, h, v, v_before, tau, actuated, damping, friction, external, stiction, CORRECTIONS, dt, f, L, free
-        )
+        free_velocity(model, dynamics, state, CORRECTIONS, motion)
     else:
-        if tolerance < 0.0:
-            return k, 0.0, np.inf, False, False
-        n = 3 * k
-        residual, rebound = passive_solve(
-            w.G[: n * n].reshape((n, n)),
-            w.g[:n], w.offset[:k], w.before[:n], w.friction[:k], w.impulses[:n], 1e-2 * tolerance, allowed,
-        )  # fmt: skip
-        if not residual <= tolerance:
-            return k, 0.0, residual, rebound, False
-    deep = undo(k, parent, L, tolerance, w, shift)
-    return k, finish(k, parent, L, v, free, f, tau, actuated, dt, w, after, work), residual, rebound, deep
+        if law.tolerance < 0.0:
+            report[RESIDUAL] = math.inf
+            return k
+        residual, rebound = passive_solve(k, 1e-2 * law.tolerance, law.allowed, contacts)
+        report[RESIDUAL], report[REBOUND] = residual, rebound
+        if not residual <= law.tolerance:
+            return k
+    report[CORRECTED] = position_correction(k, model, law.tolerance, motion, contacts)
+    report[SPEED] = finish(k, model, state, motion, contacts, after)
+    return k

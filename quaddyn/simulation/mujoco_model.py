@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from ..errors import QuaddynError
 from ..robot.bodies import Body
 from ..robot.model import PLANAR_ROOT, rotation_to
-from ..robot.robot import ROOT_SIZES, Robot
+from ..robot.robot import Robot
+from ..robot.root import ROOT_SIZES
 from ..urdf.tree import Array, Inertial
 from .actuators import Actuators
 from .spheres import Placed

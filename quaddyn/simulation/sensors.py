@@ -1,4 +1,4 @@
-"""`Sensors`: what encoders and an IMU would have said of a plant's true state: noisy, quantized, biased, late."""
+"""`Sensors`: readings of encoders and an IMU from a plant's true state: noisy, quantized, biased, late."""
 
 from __future__ import annotations
 

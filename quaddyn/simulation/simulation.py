@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import sys
+import math
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
+from ..compiling import quietly
 from ..contact.solvers import ContactProblem, FrictionalSolver, RigidSolver
+from ..contact.solvers.compiled import solve
 from ..errors import ArgumentError, QuaddynError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
+from . import contact_step
 from .actuators import Actuators
 from .plant import RUNAWAY_SPEED, Plant, TouchingPoint
 from .runge_kutta import rk4_step
@@ -140,53 +144,47 @@ class Simulation(Plant):
             if value not in known:
                 raise ArgumentError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
         self._contact, self._integrator = contact, integrator
-        self._law = self._contact_law(stiffness, damping)
-        self._tolerance = -1.0 if contact == "rigid" else TOLERANCE
-        self._allowed = PASSIVE * robot.mass * 9.81 if contact == "frictional" else np.inf
+        law = self._contact_law(stiffness, damping)
         self._rigid, self._frictional = RigidSolver(tolerance=TOLERANCE), FrictionalSolver(tolerance=TOLERANCE)
         self._model, self._data = robot.model.copy(), robot.model.createData()
         self._model.armature = self.actuators.armature.copy()
-        self._poses = placements(self._data, self._model.njoints)
+        poses = placements(self._data, self._model.njoints)
         # Views of Pinocchio's results: they show what its last call left there.
-        self._J = self._data.J.reshape(6, -1, order="F").T
-        self._M, self._h = self._data.M.reshape(robot.nv, robot.nv).T, self._data.nle
-        self._parent = np.array(list(self._data.parents_fromRow), dtype=np.int64)
-        self._balls, self._carriers = self._carried()
-        self._ground = self.terrain.packed(self.friction)
-        self._f, self._free, self._L = np.zeros(robot.nv), np.zeros(robot.nv), np.zeros((robot.nv, robot.nv))
-        self._shift, self._three = np.zeros(robot.nv), np.zeros(3)
-        from . import contact_step  # numba is imported by who simulates
-
-        self._core: Any = contact_step
-        self._make_room(max(8, 2 * len(self._balls)))
+        self._dynamics = contact_step.StepDynamics(
+            self._data.M.reshape(robot.nv, robot.nv).T, self._data.nle, self._data.J.reshape(6, -1, order="F").T,
+            poses,
+        )  # fmt: skip
+        self._step_model = self._made_model(law)
+        self._motion = contact_step.room_for_motion(robot.nv)
+        count = len(self._step_model.radii)
+        self._room = contact_step.room_for_contacts(max(8, 2 * count), count, robot.nv)
         self.reset()
 
     # -- state -----------------------------------------------------------------------------------------------
     @property
     def contacts(self) -> tuple[TouchingPoint, ...]:
         """Every point that carried a force in the last step."""
-        out = []
-        parts = self._parts()
+        out, where = [], self._room.touching
         for i in range(self._k):
-            force = parts.world[i] / self.dt
+            force = self._room.world[i] / self.dt
             if force.any():
-                sphere = self._sphere_of[parts.at[i]]
-                point = parts.centers[parts.at[i]] - (self._balls[parts.at[i], 3] + parts.gaps[i]) * parts.normals[i]
+                s = where.spheres[i]
+                depth = self._step_model.radii[s] + where.gaps[i]
+                point = self._room.centers[s] - depth * where.normals[i]
                 out.append(
                     TouchingPoint(
-                        sphere, frozen(point), frozen(parts.normals[i]), frozen(force), float(parts.friction[i])
+                        self._sphere_of[s], frozen(point), frozen(where.normals[i]), frozen(force),
+                        float(where.friction[i]),
                     )
-                )
+                )  # fmt: skip
         return tuple(out)
 
     @property
     def contact_forces(self) -> dict[str, Array]:
         """Mean force of the ground over the last step by foot (or sphere), (3,) on the robot, world axes [N]."""
         forces = {name: np.zeros(3) for name in self.spheres}
-        if self._k:
-            parts = self._parts()
-            for i in range(self._k):
-                forces[self._sphere_of[parts.at[i]]] += parts.world[i] / self.dt
+        for i in range(self._k):
+            forces[self._sphere_of[self._room.touching.spheres[i]]] += self._room.world[i] / self.dt
         return forces
 
     @property
@@ -210,32 +208,24 @@ class Simulation(Plant):
         return Work(*self._work.tolist())
 
     def warmup(self, *, quiet: bool = False) -> float:
-        """Compile everything now (half a minute once per machine, then a tenth of a second), so that no step is late.
+        """Compile everything now (seconds once per machine, then a tenth of a second), so that no step is late.
 
         The state stays what it is.
 
         Args:
-            quiet: whether to leave out the line that says what is being waited for.
+            quiet: whether to leave out the lines that say what is being compiled.
 
         Returns:
             How long it took [s].
         """
         start = time.perf_counter()
-        if not quiet:
-            print("quaddyn: compiling the simulation ...", end=" ", file=sys.stderr, flush=True)
-        here, none, base = self.checkpoint(), np.zeros(self.robot.nu), self.robot.bodies[0].name
-        for _ in range(20):
-            self.step(none, external={base: np.zeros(3)})
-        # what only hard contacts and flights of another integrator call by themselves
-        self._core.finish(
-            0, self._parent, self._L, self._v, self._free, self._f, none, self.robot.actuated_index, self.dt,
-            self._parts(), np.empty(self.robot.nv), self._three,
-        )  # fmt: skip
+        here = self.checkpoint()
+        with quietly() if quiet else nullcontext():
+            for each in (contact_step.step, contact_step.finish, contact_step.position_correction, solve):
+                each.ready()
+            self.step(np.zeros(self.robot.nu))
         self.restore(here)
-        took = time.perf_counter() - start
-        if not quiet:
-            print(f"{took:.1f} s", file=sys.stderr, flush=True)
-        return took
+        return time.perf_counter() - start
 
     # -- time ------------------------------------------------------------------------------------------------
     def _restart(self) -> None:
@@ -245,53 +235,47 @@ class Simulation(Plant):
 
     def _forget_contacts(self) -> None:
         self._k, self._residual, self._status = 0, 0.0, "free"
-        self._integers[:] = 0
+        self._room.held[0] = 0
 
     def _inner(self) -> tuple[Any, ...]:
         outcome = (self._k, self._residual, self._status)
-        return self._v_before, self._work.copy(), outcome, self._room, self._floats.copy(), self._integers.copy()
+        memory = tuple(each.copy() for each in contact_step.remembered(self._room))
+        return self._v_before, self._work.copy(), outcome, memory
 
     def _resume(self, inner: tuple[Any, ...]) -> None:
-        v_before, work, outcome, room, floats, integers = inner
+        v_before, work, outcome, memory = inner
         self._v_before = frozen(v_before)
-        if len(floats) != len(self._floats):
+        room = len(memory[0])
+        if room != len(self._room.keys):
             self._make_room(room)
         self._work = work.copy()
         self._k, self._residual, self._status = outcome
-        self._floats[:], self._integers[:] = floats, integers
+        for to, kept in zip(contact_step.remembered(self._room), memory, strict=True):
+            to[:] = kept
 
     def _advance(self, tau: Array, wrenches: Mapping[str, Array]) -> None:
-        core, model, data, motors, q, v, dt = (
-            self._core, self._model, self._data, self.actuators, self._q, self._v, self.dt,
-        )  # fmt: skip
+        model, data, motion, q, v, dt = self._model, self._data, self._motion, self._q, self._v, self.dt
         external = self._generalized(wrenches, q) if wrenches else self._nothing
-        index, after = self.robot.actuated_index, np.empty(len(v))
+        state, after = contact_step.StepState(v, self._v_before, tau, external), np.empty(len(v))
         pin.nonLinearEffects(model, data, q, v)
         pin.crba(model, data, q, WORLD)
-        k, largest, residual, rebound, deep = core.step(
-            self._M, self._h, self._J, self._poses, self._parent, v, self._v_before, tau, index,
-            motors.damping, motors.friction, external, STICTION_SPEED,
-            self._balls, self._carriers, *self._ground, self._law, self._tolerance, self._allowed,
-            self._floats, self._integers, self._room, self._f, self._L, self._free, after, self._shift, self._three,
-        )  # fmt: skip
+        k = contact_step.step(self._step_model, self._dynamics, state, motion, self._room, after)
         if k < 0:
             self._make_room(-2 * k)
             return self._advance(tau, wrenches)
+        largest, residual, rebound, corrected = motion.report.tolist()
         status = "passive" if rebound else "solved" if k else "free"
-        if k and not residual <= self._tolerance:
+        if k and not residual <= self._step_model.law.tolerance:
             residual, status = self._solve(k)
-            parts = self._parts()
-            deep = core.undo(k, self._parent, self._L, TOLERANCE, parts, self._shift)
-            largest = core.finish(
-                k, self._parent, self._L, v, self._free, self._f, tau, index, dt, parts, after, self._three
-            )
-        moved = pin.integrate(model, q, dt * (after + self._shift if deep else after))
+            corrected = contact_step.position_correction(k, self._step_model, TOLERANCE, motion, self._room)
+            largest = contact_step.finish(k, self._step_model, state, motion, self._room, after)
+        moved = pin.integrate(model, q, dt * (after + motion.correction if corrected else after))
         if self._integrator == "rk4" and not k:
             moved, after, largest = self._smooth(tau, wrenches)
         if not largest < RUNAWAY_SPEED:  # also true of NaN
             self._forget_contacts()  # those of the step that is not taken
             raise self._diverged()
-        self._work[:3] += self._three
+        self._work[:3] += motion.work
         if wrenches:
             self._work[3] += 0.5 * dt * float(external @ (v + after))
         self._k, self._residual, self._status = k, residual, status
@@ -310,28 +294,27 @@ class Simulation(Plant):
 
         with np.errstate(all="ignore"):  # what overflows is noticed by its speed
             q, free = rk4_step(model, data, self._q, v, force, dt)
-            if self._f.any():
+            if self._motion.f.any():
                 free = free - self._brake(q, free)
         after = np.empty(len(v))
-        largest = self._core.finish(
-            0, self._parent, self._L, v, free, self._f, tau, self.robot.actuated_index, dt, self._parts(), after,
-            self._three,
-        )  # fmt: skip
+        self._motion.free[:] = free
+        state = contact_step.StepState(v, self._v_before, tau, self._nothing)
+        largest = contact_step.finish(0, self._step_model, state, self._motion, self._room, after)
         return q, after, largest if np.isfinite(q).all() else np.nan
 
     def _brake(self, q: Array, v: Array) -> Array:
         """``(M + dt f)^-1 dt f v``: what joint friction takes from v in a step."""
         M = pin.crba(self._model, self._data, q)
         M = np.triu(M) + np.triu(M, 1).T
-        return np.asarray(np.linalg.solve(M + np.diag(self.dt * self._f), self.dt * self._f * v))
+        return np.asarray(np.linalg.solve(M + np.diag(self.dt * self._motion.f), self.dt * self._motion.f * v))
 
     def _solve(self, k: int) -> tuple[float, str]:
         """The problem of k contacts by other means than the compiled core, into its impulses; residual and status."""
-        parts, n = self._parts(), 3 * k
+        parts, n = self._room, 3 * k
         problem = ContactProblem(
             parts.G[: n * n].reshape(n, n).copy(),
             parts.g[:n].copy(),
-            parts.friction[:k].copy(),
+            parts.touching.friction[:k].copy(),
             offset=parts.offset[:k].copy(),
             before=parts.before[:n].copy() if self._contact == "frictional" else None,
             guess=parts.impulses[:n].reshape(k, 3).copy(),
@@ -351,7 +334,7 @@ class Simulation(Plant):
 
     def _stick(self, k: int, problem: ContactProblem) -> tuple[float, str]:
         """The contact law "rigid": which contacts hold is found one by one."""
-        parts, g = self._parts(), problem.shifted
+        g = problem.shifted
         held = g[2::3] < 0.0  # those that would otherwise go through
         impulses, moved = np.zeros(3 * k), g
         for _ in range(4 * k):
@@ -367,7 +350,7 @@ class Simulation(Plant):
                 held[int(np.argmin(sink))] = True
             else:
                 break
-        parts.impulses[: 3 * k] = impulses
+        self._room.impulses[: 3 * k] = impulses
         stuck = np.linalg.norm(moved.reshape(-1, 3)[held], axis=1).max(initial=0.0)
         residual = max(float(stuck), float(-np.minimum(moved[2::3], 0.0).min()), float(-min(impulses[2::3].min(), 0.0)))
         return residual, "solved" if residual <= TOLERANCE else "inaccurate"
@@ -381,10 +364,10 @@ class Simulation(Plant):
             pin.updateFramePlacement(model, data, index)
             J = pin.getFrameJacobian(model, data, index, pin.LOCAL_WORLD_ALIGNED).reshape(6, -1)
             total += J.T @ wrench
-        return frozen(total)  # the compiled step knows read-only forces alone
+        return frozen(total)
 
     # -- making ----------------------------------------------------------------------------------------------
-    def _contact_law(self, stiffness: float | None, damping: float | None) -> Array:
+    def _contact_law(self, stiffness: float | None, damping: float | None) -> contact_step.ContactLaw:
         compliant = self._contact == "compliant"
         if not compliant and not (stiffness is damping is None):
             raise ArgumentError(f'stiffness, damping: only contact="compliant" has them, not {self._contact!r}')
@@ -397,34 +380,42 @@ class Simulation(Plant):
             c = 2.0 * GROUND_DAMPING * np.sqrt(share * k) if damping is None else number("damping", damping)
             if not 0.0 <= c < np.inf:
                 raise ArgumentError(f"damping: expected a number, 0 or more [N s/m], got {damping}")
-        return np.array([self.dt, APPROACH_SPEED * self.dt, SLOP, RECOVERY_SHARE, RECOVERY_SPEED, k, c])
+        return contact_step.ContactLaw(
+            self.dt, APPROACH_SPEED * self.dt, SLOP, RECOVERY_SHARE, RECOVERY_SPEED, float(k), float(c), STICTION_SPEED,
+            -1.0 if self._contact == "rigid" else TOLERANCE,
+            PASSIVE * float(self.robot.mass) * 9.81 if self._contact == "frictional" else math.inf,
+        )  # fmt: skip
 
-    def _carried(self) -> tuple[Array, Any]:
-        """Spheres (s, 4) by centre in their joint's frame and radius; for each (s, 2) its joint and last column."""
+    def _made_model(self, law: contact_step.ContactLaw) -> contact_step.StepModel:
+        """What stays from step to step; spheres by centre in their joint's frame, radius, joint and its last column."""
         movable = [sphere for sphere in self._spheres if sphere.joint]  # what is bolted to the world touches nothing
         self._sphere_of = tuple(sphere.name for sphere in movable)
-        joints = [(s.joint, self._model.joints[s.joint]) for s in movable]
-        carriers = np.array([[i, joint.idx_v + joint.nv - 1] for i, joint in joints], dtype=np.int64)
-        return np.array([[*s.in_joint, s.radius] for s in movable]).reshape(-1, 4), carriers.reshape(-1, 2)
+        joints = [self._model.joints[s.joint] for s in movable]
+        return contact_step.StepModel(
+            np.array(list(self._data.parents_fromRow), dtype=np.int64),
+            self.robot.actuated_index,
+            self.actuators.damping,
+            self.actuators.friction,
+            np.array([s.in_joint for s in movable], dtype=np.float64).reshape(-1, 3),
+            np.array([s.radius for s in movable], dtype=np.float64),
+            np.array([s.joint for s in movable], dtype=np.int64),
+            np.array([joint.idx_v + joint.nv - 1 for joint in joints], dtype=np.int64),
+            self.terrain.packed(self.friction),
+            law,
+        )
 
-    def _make_room(self, room: int) -> None:
-        """Workspace for so many contacts, with the contacts of the last step."""
-        old = self._parts() if hasattr(self, "_floats") else None
-        floats, integers = self._core.sizes(room, len(self._balls), self.robot.nv)
-        self._room, self._floats, self._integers = room, np.zeros(floats), np.zeros(integers, dtype=np.int64)
-        if old is not None:
-            new = self._parts()
-            count = int(old.held[0])
-            new.held[0], new.keys[:count], new.world[:count] = count, old.keys[:count], old.world[:count]
-
-    def _parts(self) -> Any:
-        return self._core.views(self._floats, self._integers, self._room, len(self._balls), self.robot.nv)
+    def _make_room(self, n: int) -> None:
+        """Workspace for n contacts, with the contacts of the last step."""
+        old, model = self._room, self._step_model
+        self._room = new = contact_step.room_for_contacts(n, len(model.radii), self.robot.nv)
+        count = min(int(old.held[0]), n)
+        new.held[0], new.keys[:count], new.world[:count] = count, old.keys[:count], old.world[:count]
 
 
 def placements(data: pin.Data, joints: int) -> Array:
     """A view (joints, 12) of all joint placements of `data`: the rotation column by column, then the translation.
 
-    Pinocchio hands them out one by one, at a microsecond each; they lie side by side in its memory, which is checked.
+    Pinocchio hands them out one by one, at a microsecond each; they are contiguous in its memory, which is checked.
 
     Raises:
         QuaddynError: they do not: this is no Pinocchio 4.1.

@@ -1,23 +1,19 @@
 """The factor of an inertia that keeps its zeros: compiled, ``M = L^T L`` from the leaves of the tree to its root.
 
-Importing this module imports numba.  Two limbs that meet only at the root have no entry in common in M, and none in L
-(Featherstone 2008, *Rigid Body Dynamics Algorithms*, sec. 6.5).  `parent` (nv,) says of each degree of freedom which
-one comes before it, -1 at the root.
+Two limbs that meet only at the root have no entry in common in M, and none in L (Featherstone 2008, *Rigid Body
+Dynamics Algorithms*, sec. 6.5).  `parent` (nv,) says of each degree of freedom which one comes before it, -1 at the
+root.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+import math
 
-from ..hierarchy.jit import jit
-from ..urdf.tree import Array
-
-Index = NDArray[np.int64]
+from ..compiling import IntVector, Matrix, Vector, compiled
 
 
-@jit
-def factorize(M: Array, parent: Index, L: Array) -> bool:
+@compiled()
+def factorize(M: Matrix, parent: IntVector, L: Matrix) -> bool:
     """``M = L^T L`` into the lower triangle of `L`, which may be M itself; False where M is not positive definite."""
     n = len(parent)
     for i in range(n):
@@ -26,7 +22,7 @@ def factorize(M: Array, parent: Index, L: Array) -> bool:
     for k in range(n - 1, -1, -1):
         if not L[k, k] > 0.0:
             return False
-        L[k, k] = np.sqrt(L[k, k])
+        L[k, k] = math.sqrt(L[k, k])
         inverse = 1.0 / L[k, k]
         i = parent[k]
         while i >= 0:
@@ -42,8 +38,8 @@ def factorize(M: Array, parent: Index, L: Array) -> bool:
     return True
 
 
-@jit
-def solve_transposed(L: Array, parent: Index, x: Array, last: int) -> None:
+@compiled()
+def solve_transposed(L: Matrix, parent: IntVector, x: Vector, last: int) -> None:
     """``x <- L^-T x`` for x that is zero outside the support of `last`."""
     i = last
     while i >= 0:
@@ -51,15 +47,16 @@ def solve_transposed(L: Array, parent: Index, x: Array, last: int) -> None:
         i = parent[i]
 
 
-@jit
-def solve_all_transposed(L: Array, parent: Index, x: Array) -> None:
+@compiled()
+def solve_all_transposed(L: Matrix, parent: IntVector, x: Vector) -> None:
     """``x <- L^-T x``."""
     for i in range(len(x) - 1, -1, -1):
         _climb(L, parent, x, i)
 
 
-@jit
-def _climb(L: Array, parent: Index, x: Array, i: int) -> None:
+@compiled()
+def _climb(L: Matrix, parent: IntVector, x: Vector, i: int) -> None:
+    """Entry i of ``L^-T x``, and what the others lose by it."""
     x[i] /= L[i, i]
     j = parent[i]
     while j >= 0:
@@ -67,8 +64,8 @@ def _climb(L: Array, parent: Index, x: Array, i: int) -> None:
         j = parent[j]
 
 
-@jit
-def solve_lower(L: Array, parent: Index, x: Array) -> None:
+@compiled()
+def solve_lower(L: Matrix, parent: IntVector, x: Vector) -> None:
     """``x <- L^-1 x``."""
     for i in range(len(x)):
         j = parent[i]

@@ -12,6 +12,7 @@ from ..contact.solvers import MAX_FRICTION
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number, several
 from ..urdf.tree import Array, FrozenArrays, frozen
+from .collisions import Ground
 
 #: Most samples of a height field; a million weigh 8 MB.
 MAX_SAMPLES = 4_000_000
@@ -239,17 +240,11 @@ class Terrain:
             return cls((terrain,))
         return cls(several("terrain", terrain, "surfaces"))
 
-    def packed(self, friction: float) -> tuple[Array, Array, Array, Array]:
+    def packed(self, friction: float) -> Ground:
         """The surfaces as plain numbers, for compiled code.
 
         Args:
             friction: of surfaces that do not have their own.
-
-        Returns:
-            planes (p, 5): normal, distance from the origin along it, friction;
-            boxes (b, 16): centre, rotation row by row, half lengths, friction;
-            fields (f, 8): origin, spacing, samples along x and y, first index in the heights, friction;
-            heights: of all fields in turn.
         """
         planes, boxes, fields = [], [], []
         heights: list[Array] = [np.zeros(0)]
@@ -263,7 +258,7 @@ class Terrain:
                 at = sum(h.size for h in heights)
                 fields.append([*s.origin, *s.spacing, *s.heights.shape, at, mu])
                 heights.append(s.heights.ravel())
-        return (
+        return Ground(
             np.array(planes, dtype=np.float64).reshape(-1, 5),
             np.array(boxes, dtype=np.float64).reshape(-1, 16),
             np.array(fields, dtype=np.float64).reshape(-1, 8),

@@ -6,19 +6,22 @@ from .constraints import (
     Constraint,
     ContactMotion,
     FrictionPyramid,
+    JointBounds,
     LinearConstraint,
     NormalForce,
     TorqueLimits,
     TorqueRate,
 )
 from .contacts import ContactSettings
-from .controller import WholeBodyController, default_constraints, default_tasks
-from .explanation import Loss, losses
-from .forces import ForceTask
-from .joint_bounds import JointBounds
-from .motion import (
+from .controller import WholeBodyController
+from .defaults import default_constraints, default_tasks
+from .explanation import Loss
+from .export import ControllerSource, controller_c, export_c
+from .tasks import (
     ComTask,
     FootTask,
+    ForceTask,
+    FrameAxisTask,
     FrameOrientationTask,
     FramePositionTask,
     FrameTask,
@@ -26,8 +29,8 @@ from .motion import (
     MomentumTask,
     PostureTask,
     RelativeFrameTask,
+    Task,
 )
-from .task import Task
 from .tick_file import Replay, TickRecord, replay
 from .velocity import VelocityCommand, VelocityController
 
@@ -37,8 +40,10 @@ __all__ = [
     "Constraint",
     "ContactMotion",
     "ContactSettings",
+    "ControllerSource",
     "FootTask",
     "ForceTask",
+    "FrameAxisTask",
     "FrameOrientationTask",
     "FramePositionTask",
     "FrameTask",
@@ -61,8 +66,9 @@ __all__ = [
     "VelocityCommand",
     "VelocityController",
     "WholeBodyController",
+    "controller_c",
     "default_constraints",
     "default_tasks",
-    "losses",
+    "export_c",
     "replay",
 ]

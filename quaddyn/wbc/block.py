@@ -16,7 +16,7 @@ from ..urdf.tree import Array
 
 
 class Block:
-    """Something that keeps its numbers in `block`.
+    """An object that keeps its numbers in `block`.
 
     Attributes:
         block: flat, float64.
@@ -24,7 +24,7 @@ class Block:
 
     block: Array
 
-    #: Tells who read the block until now that another does.
+    #: Called when another controller takes the block over.
     _taken: Callable[[], None] | None = None
 
     def move(self, block: Array, taken: Callable[[], None] | None = None) -> None:
@@ -40,11 +40,16 @@ class Block:
         block[:] = self.block
         self._attach(block)
 
+    def release(self) -> None:
+        """Keep the numbers in an array of its own again."""
+        self._taken = None
+        self._attach(np.array(self.block))
+
     def _attach(self, block: Array) -> None:
         self.block = block
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy is nobody's."""
+        """A copy belongs to no controller."""
         return self.__dict__ | {"_taken": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

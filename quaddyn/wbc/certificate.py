@@ -10,7 +10,8 @@ import numpy as np
 
 from ..urdf.tree import Array
 from .problem import Group, Problem
-from .solving import Outcome
+
+Outcome = Literal["solved", "infeasible", "inaccurate", "fallback"]
 
 #: A limit counts as reached within this distance, relative to its size or to 1 m/s^2.
 REACHED = 1e-7
@@ -23,14 +24,12 @@ class Status:
     Attributes:
         outcome: "solved": the strict optimum; "infeasible": the strict optimum of least violation, since level 0
             cannot be met; "inaccurate": finite, but its certificate is beyond tolerance; "fallback": the solver had no
-            finite answer and a damped least-squares one stands in.  In all four the equations of motion hold.
-        path: "dense", or "compiled" for the fast path.
+            finite answer and the minimum-norm one stands in.  In all four the equations of motion hold.
         violation: largest violation of a level-0 row, as an acceleration [m/s^2] (see `quaddyn.wbc.constraints`).
         kkt: largest residual of the optimality conditions.
     """
 
     outcome: Outcome
-    path: Literal["dense", "compiled"]
     violation: float
     kkt: float
 
@@ -40,7 +39,7 @@ class Status:
         return self.outcome == "solved"
 
     def __str__(self) -> str:
-        return f"{self.outcome} ({self.path} path, level 0 to {self.violation:.1e} m/s^2, KKT to {self.kkt:.1e})"
+        return f"{self.outcome} (level 0 to {self.violation:.1e} m/s^2, KKT to {self.kkt:.1e})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +63,7 @@ class LevelReport:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Details:
-    """What stands behind a command: the problem, its solution x, and the ranks that the solver found.
+    """The problem behind a command, its solution x, and the ranks that the solver found.
 
     Attributes:
         problem: the levels.

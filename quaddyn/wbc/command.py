@@ -1,4 +1,4 @@
-"""`Command`: what is asked of the motors, with the certificate that it is what was asked of the controller."""
+"""`Command`: torques, and the certificate that they are those of the strict optimum."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..urdf.tree import Array
-from .certificate import Details, LevelReport, Status, report
-from .explanation import explain
+from .certificate import Details, LevelReport, Outcome, Status, report
+from .explanation import Loss, explain, losses_of
+from .inputs import TickInputs
+from .tick_solver import TickSolver
 
 
 class Command:
     """Torques, and everything that was decided with them.
 
-    `details` and what follows from them (`levels`, `margins`, `explain`) are made when they are first read, from what
-    the tick was told and with the controller's own elements: in the controller's thread, then.  A copy or a pickle
-    holds all of it and needs no controller.
+    `details` and what follows from them (`levels`, `margins`, `explain`) are computed when they are first read, from a
+    record of what the tick read, even if the controller has changed since.  A copy or a pickle holds all of it and
+    needs no controller.
 
     Attributes:
         tau: (nu,) torques of the actuated joints [N m]; where a `TorqueRate` starts from at the next tick, so copy them
@@ -76,9 +78,13 @@ class Command:
 
         Args:
             threshold: losses below this are not worth a sentence, in the rows' own units.
-            last: also of the last of three or more levels, whose wishes are there to fill what the others leave.
+            last: also rows of the last of three or more levels, which only fills the freedom that the others leave.
         """
-        return explain(self, threshold=threshold, last=last)
+        return explain(self.status, self.details, threshold=threshold, last=last)
+
+    def losses(self, *, threshold: float = 1e-3, last: bool = False) -> list[Loss]:
+        """`explain` as data; the same arguments."""
+        return losses_of(self.details, threshold=threshold, last=last)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restored, (self.tau.copy(), self.acceleration.copy(), dict(self.forces), self.status, self.details)
@@ -87,13 +93,59 @@ class Command:
         return f"Command({self.status}, max|tau| = {np.abs(self.tau).max(initial=0.0):.4g} N m)"
 
 
+class TickCommand(Command):
+    """A command as a tick gives it: what loops seldom read is made when it is first read.
+
+    Args:
+        tau: (nu,) torques [N m].
+        values: the numbers of the answer.
+        outcome: what became of the tick.
+        given: all that the tick started from.
+        solver: of the controller.
+    """
+
+    __slots__ = ("given", "outcome", "solver", "values")
+
+    def __init__(self, tau: Array, values: Array, outcome: int, given: TickInputs, solver: TickSolver) -> None:
+        self.tau, self.values, self.outcome, self.given, self.solver = tau, values, outcome, given, solver
+
+
 def _levels(command: Command) -> tuple[LevelReport, ...]:
     found = command.details
     return tuple(report(found, k) for k in range(len(found.problem.levels)))
+
+
+def _forces(c: TickCommand) -> Mapping[str, Array]:
+    force, there = c.solver.views(c.values).force, zip(c.solver.names, c.given.settings, c.given.shares, strict=True)
+    return MappingProxyType(
+        {name: force[i, : contact.rows] for i, (name, (contact, *_), (share, _)) in enumerate(there) if share > 0.0}
+    )
+
+
+def _status(c: TickCommand) -> Status:
+    answer = c.solver.views(c.values)
+    return Status(OUTCOMES[c.outcome], float(answer.violation[0]), float(answer.kkt[0]))
+
+
+def _details(c: TickCommand) -> Details:
+    solver = c.solver
+    problem = solver.problem(c.given)
+    mass, actuated = solver.tables.model.mass, solver.robot.actuated_index
+    x = np.concatenate((c.acceleration[actuated], *(f / mass for f in c.forces.values())))
+    ranks = solver.views(c.values).ranks[: len(problem.levels)]
+    return Details(problem, x, tuple(map(int, ranks)), solver.resolve)
 
 
 def _restored(tau: Array, acceleration: Array, forces: dict[str, Array], status: Status, details: Details) -> Command:
     return Command(tau, acceleration, MappingProxyType(forces), status, details)
 
 
+OUTCOMES: tuple[Outcome, ...] = ("solved", "infeasible", "inaccurate", "fallback")
+
 Command.made = {"levels": _levels}
+TickCommand.made = Command.made | {
+    "acceleration": lambda c: c.solver.views(c.values).acceleration,
+    "forces": _forces,
+    "status": _status,
+    "details": _details,
+}

@@ -1,4 +1,4 @@
-"""Contacts of the controller: what each is, how much of it there is while it is made or broken, and its geometry.
+"""Contacts of the controller: their settings, and their geometry at one instant.
 
 The contact point of a spherical foot is the point of the sphere that lies deepest along the contact's normal n,
 ``p = c - r n``.  Its force acts there, and held still is the material point that is there now: velocity
@@ -8,12 +8,14 @@ slipping forbids is ``a_c + alpha x (-r n)``, which has no term ``omega x (omega
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from ..contact import Contact, pyramid
+from ..contact.geometry import cross_matrix, drift, jacobian, levers
 from ..dynamics import State
 from ..errors import ArgumentError
 from ..robot.arguments import number
@@ -187,6 +189,13 @@ class ContactSettings:
         return f"ContactSettings({self.name!r}, {self.role}, {self._contact.kind})"
 
 
+def foot_contact(robot: Robot, frame: str, contacts: Sequence[ContactSettings]) -> int:
+    """The contact that takes a foot from its task: on its frame, by its name if there are several; -1 without one."""
+    wanted = robot.frame_id(frame)
+    found = [c for c, settings in enumerate(contacts) if robot.frame_id(settings.frame) == wanted]
+    return next((c for c in found if contacts[c].name == frame), found[0] if found else -1)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ContactFrame:
     """A contact at one instant.
@@ -240,32 +249,17 @@ class ContactFrame:
 def place(s: State, settings: ContactSettings, start: int, share: float, cap: float) -> ContactFrame:
     """The contact's geometry in the state `s`, its force from column `start` on."""
     contact = settings.contact
-    J, drift, velocity = s.jacobian(contact.frame), s.drift(contact.frame), s.velocity(contact.frame)
-    pose = s.placement(contact.frame)
-    arm = pose.rotation @ contact.offset
-    lever = arm - contact.radius * contact.normal
-    n = settings.size
-    if lever.any():
-        across = skew(lever)
-        J, drift, velocity = J.copy(), drift.copy(), velocity.copy()
-        J[:3] -= across @ J[3:]
-        drift[:3] -= across @ drift[3:]
-        velocity[:3] -= across @ velocity[3:]
-        if contact.offset.any():  # the arm turns with the body, the sphere's radius does not
-            drift[:3] += np.cross(velocity[3:], np.cross(velocity[3:], arm))
+    fixed, turning = levers(s, contact)
+    lever, velocity, pose = fixed + turning, s.velocity(contact.frame).copy(), s.placement(contact.frame)
+    velocity[:3] += cross_matrix(velocity[3:]) @ lever
     return ContactFrame(
         settings=settings,
-        columns=slice(start, start + n),
+        columns=slice(start, start + settings.size),
         share=share,
         cap=cap,
-        jacobian=J[:n],
-        drift=drift[:n],
-        velocity=velocity[:n],
+        jacobian=jacobian(s, contact, lever),
+        drift=drift(s, contact, fixed, turning),
+        velocity=velocity[: settings.size],
         point=pose.translation + lever,
         rotation=pose.rotation,
     )
-
-
-def skew(u: Array) -> Array:
-    """(3, 3) matrix of ``u x``."""
-    return np.array([[0.0, -u[2], u[1]], [u[2], 0.0, -u[0]], [-u[1], u[0], 0.0]])

@@ -1,24 +1,20 @@
-"""What a tick lost, and to what, in sentences: by asking what would have come out without each suspect.
+"""Which rows of a tick are not met, and which limit or task they conflict with.
 
-A row that lacks something is explained by the single limit, or else task, whose removal gives it back most: not by a
-multiplier, which tells only about infinitely small changes, but by solving again.  That costs a solve per suspect and
-is meant for people, not for loops.
+A row that is not met is explained by the one limit, or else the one task, whose removal reduces its residual most.
+This is found by solving again without each candidate, because a multiplier holds for infinitesimal changes only.  It
+takes one solve per candidate: it is meant for people, not for loops.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..urdf.tree import Array
-from .certificate import Details, active_rows
+from .certificate import Details, Status, active_rows
 from .problem import Problem
-
-if TYPE_CHECKING:
-    from .command import Command
 
 #: A suspect is named when its removal gives back at least this share of what was lost.
 SHARE = 0.05
@@ -55,22 +51,21 @@ class Loss:
         return f"{self.row}: {abs(self.amount):.3g} {self.unit} lost to {self.culprit}{rest}"
 
 
-def explain(command: Command, *, threshold: float = 1e-3, last: bool = False) -> str:
+def explain(status: Status, details: Details, *, threshold: float = 1e-3, last: bool = False) -> str:
     """The sentences, one a line, the most important level first; arguments of `losses`."""
-    found = losses(command, threshold=threshold, last=last)
+    found = losses_of(details, threshold=threshold, last=last)
     what = [str(loss) for loss in found] or ["nothing was lost: tasks have what they wanted"]
-    return "\n".join([str(command.status), *what])
+    return "\n".join([str(status), *what])
 
 
-def losses(command: Command, *, threshold: float = 1e-3, last: bool = False) -> list[Loss]:
+def losses_of(details: Details, *, threshold: float = 1e-3, last: bool = False) -> list[Loss]:
     """Every row that lacks something, and what it was lost to.
 
     Args:
-        command: of a tick.
+        details: of a command.
         threshold: losses below this do not count, in the rows' own units.
-        last: also of the last of three or more levels, whose wishes are there to fill what the others leave.
+        last: also rows of the last of three or more levels, which only fills the freedom that the others leave.
     """
-    details = command.details
     out: list[Loss] = []
     cache: dict[tuple[int, int], Array] = {}
     levels = len(details.problem.levels)

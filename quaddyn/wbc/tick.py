@@ -1,8 +1,10 @@
-"""`Tick` and `Rows`: what tasks and constraints see of one instant, and what they say about it."""
+"""`Tick` and `Rows`: what tasks and constraints written in Python read, and what they return."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from ..dynamics import State
 from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .contacts import ContactFrame
+from .contacts import ContactFrame, ContactSettings, foot_contact, place
 from .scales import Scales
 
 
@@ -44,8 +46,22 @@ class Rows:
         """Number of rows."""
         return len(self.lower)
 
+    def fits(self, nv: int, nf: int, nu: int) -> bool:
+        """Whether all parts are arrays of the right shape; their entries are not checked."""
+        m, a, f, tau, w = (len(self.names),), self.acceleration, self.force, self.torque, self.weights
+        try:
+            return (
+                self.lower.shape == self.upper.shape == m
+                and (w is None or w.shape == m)
+                and (a is None or a.shape == (*m, nv))
+                and (f is None or f.shape == (*m, nf))
+                and (tau is None or tau.shape == (*m, nu))
+            )
+        except AttributeError:
+            return False
+
     def check(self, owner: str, nv: int, nf: int, nu: int) -> None:
-        """That an element of somebody's own has made no mistake.
+        """Check rows that an element computed in Python.
 
         Raises:
             ArgumentError: parts that do not fit each other or the robot, or a number that is none.
@@ -58,28 +74,90 @@ class Rows:
                 continue
             if np.shape(part) != shape:
                 raise ArgumentError(f"{owner}: {what} of its rows: expected the shape {shape}, got {np.shape(part)}")
-            sound = part < np.inf if what == "lower" else part > -np.inf if what == "upper" else np.isfinite(part)
-            if not np.all(sound):
+            x = np.asarray(part, dtype=np.float64)
+            sound = x < np.inf if what == "lower" else x > -np.inf if what == "upper" else np.isfinite(x)
+            if not sound.all():
                 raise ArgumentError(f"{owner}: {what} of its rows: NaN or infinite, got {part}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class Present(NamedTuple):
+    """Which contacts may carry force.
+
+    Attributes:
+        settings: of all contacts.
+        contacts: per contact that may carry force: which of all it is, its settings, its place in the stacked force
+            vector, its share and its cap.
+        nf: size of that vector.
+    """
+
+    settings: Sequence[ContactSettings]
+    contacts: Sequence[tuple[int, ContactSettings, int, float, float]]
+    nf: int
+
+    @staticmethod
+    def of(settings: Sequence[ContactSettings], shares: Sequence[tuple[float, float]]) -> Present:
+        """Those of all contacts with a share; of each its share and cap."""
+        there, start = [], 0
+        for c, (contact, (share, cap)) in enumerate(zip(settings, shares, strict=True)):
+            if share > 0.0:
+                there.append((c, contact, start, share, cap))
+                start += contact.size
+        return Present(settings, there, start)
+
+    def columns(self) -> list[tuple[slice, int]]:
+        """Per contact that may carry force, its columns in the stacked force vector, and which of all it is."""
+        return [(slice(start, start + settings.size), c) for c, settings, start, _, _ in self.contacts]
+
+
 class Tick:
-    """One instant as tasks and constraints see it.
+    """One instant as elements of the user's own see it; what they do not ask for is not computed.
 
     Attributes:
         state: the robot's state.
-        contacts: those that may carry force now, each with its place in the stacked force vector.
         dt: control period [s].
         scales: natural units of the robot.
         tau_before: (nu,) torques of the tick before [N m]; None on the first.
+        contact_damping: of the constraint that holds contacts [1/s]; None without one.
+        nf: size of the stacked force vector of all contacts that may carry force now.
     """
 
-    state: State
-    contacts: tuple[ContactFrame, ...]
-    dt: float
-    scales: Scales
-    tau_before: Array | None = None
+    __slots__ = ("_frames", "_there", "contact_damping", "dt", "nf", "scales", "state", "tau_before")
+
+    def __init__(
+        self,
+        state: State,
+        there: Present,
+        dt: float,
+        scales: Scales,
+        tau_before: Array | None = None,
+        contact_damping: float | None = None,
+    ) -> None:
+        self.state, self.dt, self.scales, self.tau_before = state, dt, scales, tau_before
+        self.contact_damping, self.nf, self._there = contact_damping, there.nf, there
+        self._frames: tuple[ContactFrame, ...] | None = None
+
+    @staticmethod
+    def at(
+        state: State,
+        settings: Sequence[ContactSettings],
+        shares: Sequence[tuple[float, float]],
+        dt: float,
+        scales: Scales,
+        tau_before: Array | None,
+        contact_damping: float | None = None,
+    ) -> Tick:
+        """The instant of a state.
+
+        Args:
+            state: the robot's state.
+            settings: of all contacts.
+            shares: of each its share and cap.
+            dt: control period [s].
+            scales: natural units.
+            tau_before: torques of the tick before.
+            contact_damping: of the constraint that holds contacts.
+        """
+        return Tick(state, Present.of(settings, shares), dt, scales, tau_before, contact_damping)
 
     @property
     def robot(self) -> Robot:
@@ -87,15 +165,33 @@ class Tick:
         return self.state.robot
 
     @property
-    def nf(self) -> int:
-        """Size of the stacked force vector."""
-        return self.contacts[-1].columns.stop if self.contacts else 0
+    def contacts(self) -> tuple[ContactFrame, ...]:
+        """Contacts that may carry force now, each with its place in the stacked force vector."""
+        if self._frames is None:
+            self._frames = tuple(
+                place(self.state, settings, start, share, cap)
+                for _, settings, start, share, cap in self._there.contacts
+            )
+        return self._frames
 
     def contact(self, name: str) -> ContactFrame | None:
         """The contact of that name if it may carry force now."""
         for contact in self.contacts:
             if contact.name == name:
                 return contact
+        return None
+
+    def foot(self, frame: str) -> ContactFrame | None:
+        """The contact that takes a foot from its task, if it may carry force now."""
+        every = self._there.settings
+        c = foot_contact(self.robot, frame, every)
+        return None if c < 0 else self.contact(every[c].name)
+
+    def columns(self, name: str) -> slice | None:
+        """Of a contact in the stacked force vector, if it may carry force now."""
+        for _, settings, start, _, _ in self._there.contacts:
+            if settings.name == name:
+                return slice(start, start + settings.size)
         return None
 
     def force_rows(self, contact: ContactFrame, block: Array) -> Array:

@@ -1,16 +1,18 @@
-"""One tick in a file: every number that went into it and came out, and the same numbers again when it is replayed.
+"""One tick in a file: every number that it started from and that came out, and the same again when it is replayed.
 
-A file is a NumPy archive without pickles: the equations of motion (M, h, contact Jacobians), the rows of every level
-with their names, the memory that the solver started from, and the answer.  It needs no robot file to be read.  What a
-compiled tick was told is there too, and with it the digest of the sources that know how to read it: other sources leave
-it aside and solve the rows.
+A file is a NumPy archive without pickles: by name the fields of the records that compiled code reads (`TickStart`), the
+answer, and for people the rows of every level with their names.  It needs no robot file to be read.  Compiled code
+does not check what it is given, so everything that was read is checked first (`quaddyn.wbc.tick_check`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import os
+import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -20,26 +22,35 @@ from typing import Any
 
 import numpy as np
 
-from ..dynamics import State
+from ..compiling.fingerprints import fingerprint
+from ..compiling.kinds import ArrayKind
 from ..errors import ArgumentError
 from ..urdf.tree import Array
-from . import dense, fast
+from . import tick_core
 from .certificate import Details, Status
-from .command import Command
-from .commands import decide
-from .elimination import Elimination
-from .levels import Plain
-from .parts import Parts
-from .problem import Group, Problem, Stack
-from .solving import Memory, Solver
+from .command import OUTCOMES, Command, TickCommand
+from .data import Memory
+from .problem import Group, Problem
+from .tick_check import TickStart, check, refuse
+from .tick_solver import Resolve
+from .tick_start import again, array_of, before, flat, start_of
 
-FORMAT = 4
+FORMAT = 5
+
+#: Bytes of a file's arrays at most.
+MOST_BYTES = 1 << 26
+#: Share of the largest number by which an answer may be another one and still be the same but for rounding.
+ROUNDING = 1e-6
 
 #: What reading a file raises that is none of ours: archives have errors of several kinds, and so has what is in them.
 UNREADABLE = (
     KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError, NotImplementedError, RuntimeError,
-    zipfile.BadZipFile, zlib.error,
+    MemoryError, OverflowError, SyntaxError, struct.error, tokenize.TokenError, lzma.LZMAError, zipfile.BadZipFile,
+    zlib.error,
 )  # fmt: skip
+
+ANSWER = ("torque", "acceleration", "force", "ranks", "violation", "kkt")
+ROWS = ("A", "lower", "upper", "offset", "weights")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,14 +61,13 @@ class TickRecord:
         robot: name of the robot.
         tick: number of the tick, from 0.
         joints: names of the actuated joints, in torque order.
-        contacts: by name, the columns of each contact's force.
+        contacts: by name, those that carry force: the columns of each one's force.
         shares: by name, how much of each contact there was.
         q, v: the state.
-        elimination, problem: the equations of motion and the levels.
-        memory: what the solver started from.
-        solver: its options.
+        problem: the levels, with names.
         command: the answer.
-        inputs: of the compiled tick that gave it, of either path; None where plain matrices did, or other sources.
+        inputs: what compiled code starts from.
+        same_code: whether it was written by the sources that are here now.
     """
 
     robot: str
@@ -67,12 +77,10 @@ class TickRecord:
     shares: Mapping[str, float]
     q: Array
     v: Array
-    elimination: Elimination
     problem: Problem
-    memory: Memory | None
-    solver: Solver
     command: Command
-    inputs: Mapping[str, Array] | None = None
+    inputs: TickStart
+    same_code: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,98 +92,58 @@ class Replay:
         command: the one of now.
         identical: whether torques, accelerations and forces agree bit for bit.
         difference: largest difference of a torque [N m].
+        rounding: whether they agree but for rounding, as on another processor.
     """
 
     record: TickRecord
     command: Command
     identical: bool
     difference: float
+    rounding: bool
 
 
-def recorded(
-    parts: Parts,
-    command: Command,
-    count: int,
-    plain: Plain,
-    state: State,
-    *,
-    memory: Memory | None = None,
-    inputs: Mapping[str, Array] | None = None,
-) -> TickRecord:
-    """The record of a controller's tick.
+# -- writing -------------------------------------------------------------------------------------------------------
+def save(command: TickCommand, memory: Memory, tick: int, path: str | os.PathLike[str]) -> None:
+    """Write the last tick of a controller; the name's ending is taken as it is.
 
     Args:
-        parts: of the controller.
-        command: the answer.
-        count: number of the tick.
-        plain: the tick by plain matrices.
-        state: its state.
-        memory: as in `TickRecord`.
-        inputs: likewise.
-    """
-    elimination, problem, columns, shares = plain
-    return TickRecord(
-        robot=parts.robot.name,
-        tick=count,
-        joints=parts.robot.actuated,
-        contacts=columns,
-        shares=shares,
-        q=state.q,
-        v=state.v,
-        elimination=elimination,
-        problem=problem,
-        memory=memory,
-        solver=parts.solver,
-        command=command,
-        inputs=inputs,
-    )
-
-
-def save(record: TickRecord, path: str | os.PathLike[str]) -> None:
-    """Write a tick; the name's ending is taken as it is.
+        command: its answer.
+        memory: as the tick left it.
+        tick: its number.
+        path: of the file.
 
     Raises:
         OSError: the file cannot be written.
     """
-    e, c = record.elimination, record.command
-    groups = [(k, g) for k, level in enumerate(record.problem.levels) for g in level]
+    solver, given, problem = command.solver, command.given, command.details.problem
+    data, answer = solver.inputs(given), solver.views(command.values)
+    inputs = TickStart(
+        given.q, given.v, data.model, data.terms, data.contacts, data.inputs, before(memory, strict=data.model.strict)
+    )
+    groups = [(k, g) for k, level in enumerate(problem.levels) for g in level]
     meta = {
         "format": FORMAT,
-        "robot": record.robot,
-        "tick": record.tick,
-        "joints": record.joints,
-        "contacts": {name: [s.start, s.stop] for name, s in record.contacts.items()},
-        "shares": dict(record.shares),
-        "mass": e.mass,
-        "levels": len(record.problem.levels),
+        "code": _code(),
+        "robot": solver.robot.name,
+        "tick": tick,
+        "joints": solver.robot.actuated,
+        "contacts": solver.names,
+        "outcome": command.status.outcome,
         "groups": [{"level": k, "owner": g.owner, "unit": g.unit, "names": g.names} for k, g in groups],
-        "rank_tolerance": record.solver.rank_tolerance,
-        "damping": record.solver.damping,
-        "compiled": record.solver.compiled,
-        "path": c.status.path,
-        "outcome": c.status.outcome,
-        "violation": c.status.violation,
-        "kkt": c.status.kkt,
-        "ranks": c.details.ranks,
-        "code": None if record.inputs is None else _code(c.status.path),
     }
-    arrays: dict[str, Any] = {"M": e.M, "h": e.h, "J": e.J, "actuated": e.actuated, "q": record.q, "v": record.v}
-    arrays |= {"x": c.details.x, "tau": c.tau, "acceleration": c.acceleration}
-    arrays["force"] = np.concatenate([np.zeros(0), *c.forces.values()])
-    for name in ("A", "lower", "upper", "offset", "weights"):
-        empty = np.zeros((0, record.problem.n)) if name == "A" else np.zeros(0)
-        arrays[name] = np.concatenate([empty, *(getattr(g, name) for _, g in groups)])
-    if record.memory is not None:
-        arrays["memory"] = record.memory
-    if record.inputs is not None:
-        arrays |= {f"input_{name}": array for name, array in record.inputs.items()}
+    arrays = {name: np.asarray(value) for name, value in flat(inputs).items()}
+    arrays |= {f"answer.{name}": getattr(answer, name) for name in ANSWER}
+    for name in ROWS:
+        empty = np.zeros((0, problem.n)) if name == "A" else np.zeros(0)
+        arrays[f"rows.{name}"] = np.concatenate([empty, *(getattr(g, name) for _, g in groups)])
     arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
+    everything: dict[str, Any] = {"digest": digest(arrays), **arrays}
     with Path(path).open("wb") as file:
-        np.savez_compressed(file, digest=_digest(arrays), **arrays)
+        np.savez_compressed(file, **everything)
 
 
-def _digest(arrays: Mapping[str, Array]) -> Any:
-    """(32,) bytes that tell whether arrays are those that were saved: compiled code must not be told others."""
+def digest(arrays: Mapping[str, Array]) -> Any:
+    """(32,) bytes that tell whether arrays are those that were saved."""
     whole = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -183,105 +151,136 @@ def _digest(arrays: Mapping[str, Array]) -> Any:
     return np.frombuffer(whole.digest(), dtype=np.uint8)
 
 
-def _code(path: str) -> str:
-    """A digest of the sources that solve compiled ticks."""
-    from ..hierarchy.code_cache import fingerprint  # imports numba
-
-    name = "compiled_tick.py" if path == "compiled" else "compiled_dense.py"
-    return fingerprint(Path(__file__).with_name(name))
+def _code() -> str:
+    """A digest of the sources that a tick is compiled from."""
+    return fingerprint(Path(tick_core.__file__))
 
 
+# -- reading -------------------------------------------------------------------------------------------------------
 def read(path: str | os.PathLike[str]) -> TickRecord:
     """A tick from a file.
 
     Raises:
-        ArgumentError: the file is no such archive, or is not as it was saved.
+        ArgumentError: the file is no such archive, is not as it was saved, or has a number out of range.
         OSError: it cannot be read.
     """
     try:
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        digest, meta = arrays.pop("digest", None), json.loads(arrays["meta"].tobytes())
+        with Path(path).open("rb") as file:
+            with zipfile.ZipFile(file) as members:
+                if sum(member.file_size for member in members.infolist()) > MOST_BYTES:
+                    raise ArgumentError(f"larger than {MOST_BYTES} bytes")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+        sign, meta = arrays.pop("digest", None), json.loads(arrays["meta"].tobytes())
         if meta["format"] != FORMAT:
-            raise ArgumentError(f"{path}: format {meta['format']}, this version reads {FORMAT}")
-        if digest is None or not np.array_equal(digest, _digest(arrays)):
-            raise ArgumentError(f"{path}: damaged: these are not the numbers that were saved")
+            raise ArgumentError(f"format {meta['format']}, this version reads {FORMAT}")
+        if sign is None or not np.array_equal(sign, digest(arrays)):
+            raise ArgumentError("damaged: these are not the numbers that were saved")
         return _record(meta, arrays)
+    except ArgumentError as error:
+        raise ArgumentError(f"{path}: {error}") from None
     except UNREADABLE as error:
-        if isinstance(error, ArgumentError):
-            raise
-        raise ArgumentError(f"{path}: not a tick saved by WholeBodyController.save_tick ({error})") from None
+        raise ArgumentError(f"{path}: not a tick saved by WholeBodyController.save_tick ({error!r})") from None
 
 
-def _record(data: dict[str, Any], arrays: dict[str, Array]) -> TickRecord:
-    elimination = Elimination(
-        arrays["M"], arrays["h"], arrays["J"], np.asarray(arrays["actuated"], dtype=np.intp), float(data["mass"])
-    )
-    levels: list[list[Group]] = [[] for _ in range(int(data["levels"]))]
-    start = 0
-    for group in data["groups"]:
-        rows = slice(start, start + len(group["names"]))
-        start = rows.stop
-        parts = (arrays[name][rows] for name in ("A", "lower", "upper", "offset", "weights"))
-        levels[group["level"]].append(Group(group["owner"], tuple(group["names"]), group["unit"], *parts))
-    problem = Problem([Stack.joined(groups, elimination.n) for groups in levels], elimination.n)
-    solver = Solver(
-        rank_tolerance=float(data["rank_tolerance"]),
-        damping=float(data["damping"]),
-        compiled=bool(data["compiled"]),
-    )
-    contacts = {name: slice(*ends) for name, ends in data["contacts"].items()}
-    details = Details(problem, arrays["x"], tuple(data["ranks"]), solver.again)
-    inputs = {name[6:]: array for name, array in arrays.items() if name.startswith("input_")}
-    if inputs and data["code"] != _code(data["path"]):
-        inputs = {}
-    status = Status(data["outcome"], data["path"], float(data["violation"]), float(data["kkt"]))
-    forces = {name: arrays["force"][columns] for name, columns in contacts.items()}
+def _record(meta: dict[str, Any], arrays: Mapping[str, Array]) -> TickRecord:
+    start = start_of(arrays)
+    room = check(start)
+    nv, nu, K, sizes = len(start.v), len(start.model.actuated), start.model.levels, start.contacts.size.tolist()
+    shapes = ((nu,), (nv,), (len(sizes), 6), (K,), (1,), (1,))
+    answer = [
+        array_of(arrays, f"answer.{name}", ArrayKind("float", len(shape)), shape)
+        for name, shape in zip(ANSWER, shapes, strict=True)
+    ]
+    names, share = _strings(meta, "contacts", len(sizes)), start.contacts.share.tolist()
+    there = {name: (i, sizes[i], share[i]) for i, name in enumerate(names) if share[i] > 0.0}
+    ends = np.cumsum([0, *(size for _, size, _ in there.values())]).tolist()
+    outcome = meta["outcome"]
+    if outcome not in OUTCOMES:
+        refuse("outcome", f"one of {OUTCOMES}", outcome)
+    problem = _problem(meta, arrays, K, nu + ends[-1], room.rows + room.limits + room.custom)
     return TickRecord(
-        robot=str(data["robot"]),
-        tick=int(data["tick"]),
-        joints=tuple(data["joints"]),
-        contacts=contacts,
-        shares=dict(data["shares"]),
-        q=arrays["q"],
-        v=arrays["v"],
-        elimination=elimination,
+        robot=str(meta["robot"]),
+        tick=int(meta["tick"]),
+        joints=_strings(meta, "joints", nu),
+        contacts={name: slice(a, b) for name, a, b in zip(there, ends, ends[1:], strict=False)},
+        shares={name: share for name, (_, _, share) in there.items()},
+        q=start.q,
+        v=start.v,
         problem=problem,
-        memory=np.asarray(arrays["memory"], dtype=np.int8) if "memory" in arrays else None,
-        solver=solver,
-        command=Command(arrays["tau"], arrays["acceleration"], forces, status, details),
-        inputs=inputs or None,
+        command=_command(start, tuple(there), answer, OUTCOMES.index(outcome), problem),
+        inputs=start,
+        same_code=meta["code"] == _code(),
     )
 
 
+def _strings(meta: Mapping[str, Any], name: str, count: int) -> tuple[str, ...]:
+    found = meta[name]
+    if not isinstance(found, list) or len(set(map(str, found))) != count or len(found) != count:
+        refuse(name, f"{count} names", found)
+    return tuple(map(str, found))
+
+
+def _problem(meta: Mapping[str, Any], arrays: Mapping[str, Array], count: int, n: int, most: int) -> Problem:
+    m = sum(len(group["names"]) for group in meta["groups"])
+    if m > most:
+        refuse("groups", f"up to {most} rows", m)
+    rows = {
+        name: array_of(arrays, f"rows.{name}", ArrayKind("float", 1 + (name == "A")), (m, n) if name == "A" else (m,))
+        for name in ROWS
+    }
+    levels, start = [list[Group]() for _ in range(count)], 0
+    for group in meta["groups"]:
+        if type(group["level"]) is not int or not 0 <= group["level"] < count:
+            refuse("groups", f"levels below {count}", group["level"])
+        here = slice(start, start + len(group["names"]))
+        start = here.stop
+        names = tuple(map(str, group["names"]))
+        levels[group["level"]].append(
+            Group(str(group["owner"]), names, str(group["unit"]), *(rows[name][here] for name in ROWS))
+        )
+    return Problem(levels, n)
+
+
+def _command(start: TickStart, there: tuple[str, ...], answer: Any, outcome: int, problem: Problem) -> Command:
+    """An answer as a command."""
+    torque, acceleration, force, ranks, violation, kkt = answer[:6]
+    model, contacts = start.model, start.contacts
+    present = np.flatnonzero(contacts.share > 0.0).tolist()
+    forces = {name: force[i, : contacts.size[i]] for name, i in zip(there, present, strict=True)}
+    x = np.concatenate((acceleration[model.actuated], *(f / model.mass for f in forces.values())))
+
+    if not np.isfinite(ranks).all():
+        refuse("answer.ranks", "finite numbers", ranks)
+    status = Status(OUTCOMES[outcome], float(violation[0]), float(kkt[0]))
+    resolve = Resolve(model.rank_tolerance, model.damping)
+    details = Details(problem, x, tuple(map(int, ranks[: model.levels])), resolve)
+    return Command(torque, acceleration, forces, status, details)
+
+
+# -- again ---------------------------------------------------------------------------------------------------------
 def replay(path: str | os.PathLike[str]) -> Replay:
     """Solve a saved tick again, from the same memory.
 
-    The answer is the same bit for bit on the same processor with the same versions of NumPy, numba and this package;
+    The answer is the same bit for bit on the same kind of processor with the same sources (`TickRecord.same_code`);
     elsewhere it differs by rounding, which `Replay.difference` tells.
 
     Raises:
-        ArgumentError: the file is no saved tick, or is not as it was saved.
+        ArgumentError: the file is no saved tick, is not as it was saved, or has a number out of range.
         OSError: it cannot be read.
     """
     record = read(path)
-    before = record.command
-    if record.inputs is None:
-        record.solver.remember(record.problem, record.memory)
-        command = decide(record.elimination, record.problem, record.solver, record.contacts)
-    elif before.status.path == "dense":
-        tau, a, f = dense.rerun(record.q, record.v, record.inputs)
-        forces = {name: f[columns] for name, columns in record.contacts.items()}
-        command = Command(tau, a, forces, before.status, before.details)
-    else:
-        answer = fast.rerun(record.q, record.v, record.inputs)
-        f, status = answer[fast.FORCE].reshape(4, 3), before.status
-        there = fast.present(record.inputs)
-        forces = {name: f[i] for name, i in zip(before.forces, there, strict=True)}
-        command = Command(answer[fast.TAU], answer[fast.ACCELERATION], forces, status, before.details)
-    same = (
-        np.array_equal(command.tau, before.tau)
-        and np.array_equal(command.acceleration, before.acceleration)
-        and all(np.array_equal(command.forces[name], force) for name, force in before.forces.items())
-    )
-    return Replay(record, command, bool(same), float(np.abs(command.tau - before.tau).max(initial=0.0)))
+    try:
+        outcome, answer = again(record.inputs)
+    except ArgumentError as error:
+        raise ArgumentError(f"{path}: {error}") from None
+    then, now = record.command, _command(record.inputs, tuple(record.contacts), answer, outcome, record.problem)
+    pairs = [(now.tau, then.tau), (now.acceleration, then.acceleration)]
+    pairs += [(now.forces[name], force) for name, force in then.forces.items()]
+    identical = all(a.tobytes() == b.tobytes() for a, b in pairs)
+    with np.errstate(all="ignore"):
+        apart = [float(np.abs(a - b).max(initial=0.0)) for a, b in pairs]
+        size = [1.0 + float(np.abs(b).max(initial=0.0)) for _, b in pairs]
+    close = identical or all(d <= ROUNDING * s < np.inf for d, s in zip(apart, size, strict=True))
+    return Replay(record, now, identical, 0.0 if identical else apart[0], close)

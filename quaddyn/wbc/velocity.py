@@ -22,10 +22,10 @@ from ..robot.arguments import number, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .contacts import ContactSettings, place
+from .defaults import default_tasks
 from .levels import check_robot
-from .motion import ComTask, FootTask, FrameOrientationTask, MomentumTask, PostureTask
 from .named import Named, known_names
-from .task import Task
+from .tasks import FootTask, MomentumTask, Task
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +92,9 @@ class VelocityController:
         self.joint_limits = bool(joint_limits)
         self.rank_tolerance, self.damping = number("rank_tolerance", rank_tolerance), number("damping", damping)
         self._solve = SolverPool().solve if compiled else solve
-        wanted = _default(robot) if tasks is None else several("tasks", tasks, "levels")
+        wanted: Sequence[object] = [[t for t in level if isinstance(t, Task)] for level in default_tasks(robot)]
+        if tasks is not None:
+            wanted = several("tasks", tasks, "levels")
         self._levels = tuple(tuple(level) if isinstance(level, Sequence) else (level,) for level in wanted)
         by_name: dict[str, Task] = {}
         for task in (t for level in self._levels for t in level):
@@ -115,7 +117,7 @@ class VelocityController:
         """One period.
 
         Args:
-            state: the robot's state now; its velocity is not looked at.
+            state: the robot's state now; its velocity is not used.
             contacts: names of the contacts that must not move; all feet by default, none under a fixed root.
 
         Raises:
@@ -132,7 +134,7 @@ class VelocityController:
         names = feet if contacts is None else known_names(contacts, self.contacts)
         held = {self.contacts[name].frame for name in names}
         levels = [self._level_0(state, names)]
-        told: list[tuple[str, Array, Array]] = []
+        asked: list[tuple[str, Array, Array]] = []
         for tasks in self._levels:
             J, w = [np.zeros((0, self.robot.nv))], [np.zeros(0)]
             for task in tasks:
@@ -142,16 +144,18 @@ class VelocityController:
                     task.capture(state)
                 rows = task.rows_used
                 weight = task.weight_used
-                told.append((task.name, task.jacobian(state)[rows], task.desired_velocity(state, gain=self.gain)[rows]))
-                J.append(weight[:, None] * told[-1][1])
-                w.append(weight * told[-1][2])
+                asked.append(
+                    (task.name, task.jacobian(state)[rows], task.desired_velocity(state, gain=self.gain)[rows])
+                )
+                J.append(weight[:, None] * asked[-1][1])
+                w.append(weight * asked[-1][2])
             levels.append(Level(np.vstack(J), np.concatenate(w)))
         solution = self._solve(levels, rank_tolerance=self.rank_tolerance, damping=self.damping)
         v = solution.x
         return VelocityCommand(
             v=v,
             q=np.asarray(pin.integrate(self.robot.model, state.q, self.dt * v)),
-            residuals={name: wanted - jacobian @ v for name, jacobian, wanted in told},
+            residuals={name: wanted - jacobian @ v for name, jacobian, wanted in asked},
             ranks=tuple(level.rank for level in solution.levels),
             active=tuple(self.robot.actuated[i] for i in np.flatnonzero(solution.levels[0].active)),
             status=solution.status,
@@ -173,10 +177,3 @@ class VelocityController:
         # outside its range a joint comes back, as fast as it may
         high, low = np.maximum(high, -robot.velocity_limits), np.minimum(low, robot.velocity_limits)
         return Level(stack, np.zeros(len(stack)), C=C, lower=low, upper=high)
-
-
-def _default(robot: Robot) -> list[list[Task]]:
-    if robot.root == "fixed":
-        return [[PostureTask(robot)]]
-    first: list[Task] = [ComTask(robot), FrameOrientationTask(robot, robot.bodies[0].name, "base")]
-    return [first + [FootTask(robot, foot) for foot in robot.feet], [PostureTask(robot)]]

@@ -1,34 +1,65 @@
 """The compiled core of the frictional solver: Newton's method and block Gauss-Seidel on a handful of contacts.
 
-Importing this module imports numba; `warmup` of `quaddyn.contact.solvers` does so at a time of the caller's choice.
-Everything here works in place on C-contiguous float64 arrays, allocates little, and may be called from other
-compiled functions.  Nothing is checked: that is `ContactProblem`'s business.
+`warmup` of `quaddyn.contact.solvers` makes machine code of it at a time of the caller's choice.  Everything here works
+in place, in a `Workspace` of the caller's, and may be called from other compiled functions.  Nothing is checked: that
+is `ContactProblem`'s business.
 
 Contacts count in their own frames: rows 3i, 3i+1 tangential, 3i+2 along the normal.
 """
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
 
-from ...hierarchy.jit import jit
-
-Array = NDArray[np.float64]
+from ...compiling import IntVector, Matrix, Vector, compiled, entry, local, matrix
 
 #: Newton steps per round before Gauss-Seidel is asked for a better start, in the first round and later; its sweeps.
 FIRST_STEPS, STEPS, SWEEPS = 12, 30, 20
 #: Proximal damping of the Newton system as a share of the mean diagonal, in the first round and later: without any,
 #: redundant contacts would have no solution; with more, they choose their modes one after the other.
 FIRST_DAMPING, DAMPING = 1e-11, 1e-3
-#: Share of the tolerance that Newton steps aim for.
-AIM = 1e-2
+#: Share of the tolerance that Newton steps go on to.
+TARGET = 1e-2
 
 
-@jit
+class Workspace(NamedTuple):
+    """Memory of one solve of up to k contacts.
+
+    Attributes:
+        mass: (k,) effective masses of the contacts, which scale the natural map.
+        velocity: (3k,) ``G lambda + g``.
+        system: (9 k^2,) matrix of a Newton step.
+        step: (3k,) right-hand side of a Newton step, then its solution.
+        best: (3k,) impulses of the best iterate.
+        rows: (3k,) which rows take part in a Newton step.
+        steps: (1,) how many steps were taken.
+    """
+
+    mass: Vector
+    velocity: Vector
+    system: Vector
+    step: Vector
+    best: Vector
+    rows: IntVector
+    steps: IntVector
+
+
+def workspace(k: int) -> Workspace:
+    """One for up to k contacts."""
+    n = 3 * k
+    return Workspace(
+        np.zeros(k), np.zeros(n), np.zeros(n * n), np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+    )  # fmt: skip
+
+
+@compiled()
 def project(x: float, y: float, n: float, mu: float) -> tuple[float, float, float]:
     """The nearest point of the cone ``|(x, y)| <= mu n``."""
-    sliding = np.sqrt(x * x + y * y)
+    sliding = math.sqrt(x * x + y * y)
     if sliding <= mu * n:
         return x, y, n
     onto = (n + mu * sliding) / (1.0 + mu * mu)
@@ -38,26 +69,27 @@ def project(x: float, y: float, n: float, mu: float) -> tuple[float, float, floa
     return scale * x, scale * y, onto
 
 
-@jit
-def natural_map(impulses: Array, c: Array, mass: Array, mu: Array) -> float:
+@compiled()
+def natural_map(impulses: Vector, c: Vector, mass: Vector, mu: Vector) -> float:
     """Largest ``|lambda - P_K(lambda - m c~)| / m`` over the contacts [m/s]; inf where an entry is not finite."""
     worst = 0.0
     for i in range(len(mu)):
         m = mass[i]
         x, y, n = impulses[3 * i], impulses[3 * i + 1], impulses[3 * i + 2]
         u, v, w = c[3 * i], c[3 * i + 1], c[3 * i + 2]
-        slip = np.sqrt(u * u + v * v)
+        slip = math.sqrt(u * u + v * v)
         px, py, pn = project(x - m * u, y - m * v, n - m * (w + mu[i] * slip), mu[i])
-        error = np.sqrt((x - px) ** 2 + (y - py) ** 2 + (n - pn) ** 2) / m
-        if not error < np.inf:
-            return np.inf
+        ex, ey, en = x - px, y - py, n - pn
+        error = math.sqrt(ex * ex + ey * ey + en * en) / m
+        if not error < math.inf:
+            return math.inf
         if error > worst:
             worst = error
     return worst
 
 
-@jit
-def velocities(G: Array, g: Array, impulses: Array, out: Array) -> None:
+@compiled()
+def velocities(G: Matrix, g: Vector, impulses: Vector, out: Vector) -> None:
     """``out = G lambda + g``; G symmetric."""
     n = len(g)
     for i in range(n):
@@ -67,8 +99,8 @@ def velocities(G: Array, g: Array, impulses: Array, out: Array) -> None:
         out[i] = total
 
 
-@jit
-def _solve_linear(A: Array, b: Array, n: int) -> bool:
+@compiled()
+def _solve_linear(A: Matrix, b: Vector, n: int) -> bool:
     """``b <- A^-1 b`` by Gaussian elimination with partial pivoting; False when a pivot vanishes."""
     for p in range(n):
         best, row = abs(A[p, p]), p
@@ -96,24 +128,15 @@ def _solve_linear(A: Array, b: Array, n: int) -> bool:
     return True
 
 
-@jit
-def _newton_step(
-    G: Array,
-    c: Array,
-    impulses: Array,
-    mass: Array,
-    mu: Array,
-    damping: float,
-    A: Array,
-    b: Array,
-    rows: NDArray[np.int64],
-) -> bool:
+@compiled()
+def _newton_step(G: Matrix, impulses: Vector, mu: Vector, damping: float, work: Workspace) -> bool:
     """One semismooth Newton step of the augmented Lagrangian equations; True if it was taken.
 
     With ``y = lambda - m c`` contact i is open (``y_n <= 0``: lambda = 0), sticks (``|y_t| <= mu y_n``: c = 0) or
     slides (``c_n = 0``, ``lambda_t = mu lambda_n y_t / |y_t|``): each piece smooth (Alart and Curnier 1991).  Open
-    contacts leave the linear system; A, b and rows are workspace.
+    contacts leave the linear system.
     """
+    c, mass, b, rows = work.velocity, work.mass, work.step, work.rows
     k = len(mu)
     n = 0
     for i in range(k):
@@ -127,6 +150,7 @@ def _newton_step(
                     for j in range(3 * k):
                         c[j] += G[j, 3 * i + a] * change
                     impulses[3 * i + a] = 0.0
+    A = matrix(work.system, 0, n, n)
     for p in range(0, n, 3):
         r = rows[p]
         i = r // 3
@@ -137,7 +161,7 @@ def _newton_step(
             A[p + a, p + a] += damping
             b[p + a] = -c[r + a]
         yx, yy, yn = impulses[r] - m * c[r], impulses[r + 1] - m * c[r + 1], impulses[r + 2] - m * c[r + 2]
-        length = np.sqrt(yx * yx + yy * yy)
+        length = math.sqrt(yx * yx + yy * yy)
         if length <= mu[i] * yn:
             continue
         dx, dy = yx / length, yy / length
@@ -163,15 +187,15 @@ def _newton_step(
     if not _solve_linear(A, b, n):
         return False
     for p in range(n):
-        if not abs(b[p]) < np.inf:
+        if not abs(b[p]) < math.inf:
             return False
     for p in range(n):
         impulses[rows[p]] += b[p]
     return True
 
 
-@jit
-def _solve_one(G: Array, r: int, c: Array, impulses: Array, mu: float, out: Array) -> None:
+@compiled()
+def _solve_one(G: Matrix, r: int, c: Vector, impulses: Vector, mu: float, out: Vector) -> None:
     """The impulse of one contact when all others keep theirs: exact, by the multiplier of sliding.
 
     Stick is tried first.  In sliding ``lambda_t = -(A + s 1)^-1 b`` with A the block's Schur complement in the
@@ -196,7 +220,7 @@ def _solve_one(G: Array, r: int, c: Array, impulses: Array, mu: float, out: Arra
         det = dxx * dyy - axy * axy
         lx, ly = -(dyy * bx - axy * by) / det, -(dxx * by - axy * bx) / det
         ln = -(qn + xn * lx + yn * ly) / nn
-        excess = np.sqrt(lx * lx + ly * ly) - mu * ln
+        excess = math.sqrt(lx * lx + ly * ly) - mu * ln
         if s == 0.0 and excess <= 0.0:
             break
         if excess > 0.0:
@@ -216,13 +240,13 @@ def _solve_one(G: Array, r: int, c: Array, impulses: Array, mu: float, out: Arra
     out[0], out[1], out[2] = project(lx, ly, ln, mu)
 
 
-@jit
+@compiled()
 def gauss_seidel(
-    G: Array, g: Array, c: Array, impulses: Array, mass: Array, mu: Array, tolerance: float, sweeps: int, one: Array
+    G: Matrix, g: Vector, mu: Vector, impulses: Vector, tolerance: float, sweeps: int, work: Workspace
 ) -> tuple[int, float]:
     """Nonlinear block Gauss-Seidel: contacts one after the other, each solved exactly; sweeps done, residual."""
-    k = len(mu)
-    residual = np.inf
+    c, one, k = work.velocity, local(3), len(mu)
+    residual = math.inf
     for sweep in range(sweeps):
         for i in range(k):
             r = 3 * i
@@ -234,14 +258,21 @@ def gauss_seidel(
                     for j in range(3 * k):
                         c[j] += G[r + a, j] * change
         velocities(G, g, impulses, c)
-        residual = natural_map(impulses, c, mass, mu)
+        residual = natural_map(impulses, c, work.mass, mu)
         if residual <= tolerance:
             return sweep + 1, residual
     return sweeps, residual
 
 
-@jit
-def solve(G: Array, g: Array, mu: Array, impulses: Array, tolerance: float, rounds: int) -> tuple[float, int]:
+@compiled()
+def copy(x: Vector, out: Vector, n: int) -> None:
+    """``out[:n] = x[:n]``."""
+    for i in range(n):
+        out[i] = x[i]
+
+
+@entry("contact solver")
+def solve(G: Matrix, g: Vector, mu: Vector, impulses: Vector, tolerance: float, rounds: int, work: Workspace) -> float:
     """Improve `impulses` (3k,) in place until the natural map is within `tolerance` [m/s].
 
     Args:
@@ -251,55 +282,55 @@ def solve(G: Array, g: Array, mu: Array, impulses: Array, tolerance: float, roun
         impulses: (3k,) the start, zeros for a cold one; overwritten by the answer.
         tolerance: of the natural map [m/s].
         rounds: of Newton steps and Gauss-Seidel sweeps at most; 1 bounds the time, 4 solves nearly everything.
+        work: memory for k contacts or more; takes the number of steps.
 
     Returns:
-        (residual, steps): of the best iterate, which is what `impulses` holds.
+        The residual of the best iterate [m/s], which is what `impulses` holds.
     """
-    k = len(mu)
+    k, c, best, mass, steps = len(mu), work.velocity, work.best, work.mass, work.steps
     n = 3 * k
-    mass = np.empty(k)
     trace = 0.0
     for i in range(k):
-        largest = max(G[3 * i, 3 * i], G[3 * i + 1, 3 * i + 1], G[3 * i + 2, 3 * i + 2])
+        x, y, z = G[3 * i, 3 * i], G[3 * i + 1, 3 * i + 1], G[3 * i + 2, 3 * i + 2]
+        largest = max(x, y, z)
         mass[i] = 1.0 / largest if largest > 1e-300 else 1.0
-        trace += G[3 * i, 3 * i] + G[3 * i + 1, 3 * i + 1] + G[3 * i + 2, 3 * i + 2]
-    c, A, b = np.empty(n), np.empty((n, n)), np.empty(n)
-    rows, best, one = np.empty(n, np.int64), np.empty(n), np.empty(3)
-    steps = 0
+        trace += x + y + z
+    steps[0] = 0
     velocities(G, g, impulses, c)
     lowest = natural_map(impulses, c, mass, mu)
-    best[:] = impulses
+    copy(impulses, best, n)
     if lowest <= tolerance:
-        return lowest, 0
-    aim = AIM * tolerance  # Newton steps more than square the error, so that this costs one step at most
-    if lowest == np.inf:
-        impulses[:] = 0.0
-        c[:] = g
+        return lowest
+    target = TARGET * tolerance  # Newton steps more than square the error, so that this costs one step at most
+    if lowest == math.inf:
+        for i in range(n):
+            impulses[i] = 0.0
+            c[i] = g[i]
     for turn in range(rounds):
         damping = (FIRST_DAMPING if turn == 0 else DAMPING) * trace / n
         for _ in range(FIRST_STEPS if turn == 0 else STEPS):
-            if not _newton_step(G, c, impulses, mass, mu, damping, A, b, rows):
+            if not _newton_step(G, impulses, mu, damping, work):
                 break
-            steps += 1
+            steps[0] += 1
             velocities(G, g, impulses, c)
             residual = natural_map(impulses, c, mass, mu)
             if residual < lowest:
                 lowest = residual
-                best[:] = impulses
-                if lowest <= aim:
-                    return lowest, steps
+                copy(impulses, best, n)
+                if lowest <= target:
+                    return lowest
             elif lowest <= tolerance:
                 break
-        impulses[:] = best
+        copy(best, impulses, n)
         if lowest <= tolerance:
-            return lowest, steps
+            return lowest
         velocities(G, g, impulses, c)
-        done, residual = gauss_seidel(G, g, c, impulses, mass, mu, tolerance, SWEEPS, one)
-        steps += done
+        done, residual = gauss_seidel(G, g, mu, impulses, tolerance, SWEEPS, work)
+        steps[0] += done
         if residual < lowest:
             lowest = residual
-            best[:] = impulses
+            copy(impulses, best, n)
             if lowest <= tolerance:
-                return lowest, steps
-    impulses[:] = best
-    return lowest, steps
+                return lowest
+    copy(best, impulses, n)
+    return lowest

@@ -31,7 +31,7 @@ class CompliantSolver:
 
     Args:
         stiffness: k [N/m], one for all contacts or one each (k,).
-        damping: c of the normal direction [N s/m], likewise.
+        damping: c of the normal direction [N s/m], one for all contacts or one for each.
         dt: length of the step [s].
         stiction_speed: v_s, below which friction is viscous [m/s].
         tolerance: residual up to which an answer counts as solved [m/s].

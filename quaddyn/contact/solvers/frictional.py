@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
-from typing import Any, Literal, get_args
+from functools import partial
+from typing import Literal, get_args
 
 import numpy as np
 
 from ...errors import ArgumentError
 from ...robot.arguments import number
 from ...urdf.tree import Array
+from . import compiled as core
 from .cone_programs import ConePrograms
 from .problem import ContactProblem, ContactSolution, check_problem, residual
 
@@ -83,6 +84,7 @@ class FrictionalSolver:
             raise ArgumentError(f"max_iterations: expected at least 1, got {max_iterations}")
         self.method, self.tolerance, self.fallback = method, tolerance, bool(fallback)
         self._programs = ConePrograms(tolerance, int(max_iterations))
+        self._work = core.workspace(4)
 
     def solve(self, problem: ContactProblem) -> ContactSolution:
         """The impulses of k contacts.
@@ -176,18 +178,13 @@ class FrictionalSolver:
 
     def _newton(self, G: Array, g: Array, mu: Array, start: Array | None) -> _Answer:
         impulses = np.zeros(len(g)) if start is None else start.flatten()
-        # Sliced or read-only arrays would have the core compiled once more.
-        G, g, mu = (a if a.flags.c_contiguous and a.flags.writeable else a.copy() for a in (G, g, mu))
+        G, g, mu = (np.ascontiguousarray(a) for a in (G, g, mu))
+        if len(mu) > len(self._work.mass):
+            self._work = core.workspace(len(mu))
         rounds = 4 if len(mu) <= MANY_CONTACTS else 1
         # The compiled residual is the map of `residual`, taken afresh from G and g at what is returned.
-        error, steps = self._core.solve(G, g, mu, impulses, self.tolerance, rounds)
-        return impulses.reshape(-1, 3), steps, error
-
-    @cached_property
-    def _core(self) -> Any:
-        from . import compiled  # numba is imported when the first contact is solved
-
-        return compiled
+        error = core.solve(G, g, mu, impulses, self.tolerance, rounds, self._work)
+        return impulses.reshape(-1, 3), int(self._work.steps[0]), error
 
     def _solution(
         self, problem: ContactProblem, g: Array, impulses: Array, error: float, iterations: int, status: str

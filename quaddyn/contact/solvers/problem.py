@@ -186,7 +186,7 @@ class ContactSolution:
 
     @property
     def converged(self) -> bool:
-        """Whether the residual, not the solver, says so."""
+        """Whether the residual is within the tolerance, whatever the solver reported."""
         return self.residual <= self.tolerance
 
     @property

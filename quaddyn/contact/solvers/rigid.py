@@ -1,4 +1,4 @@
-"""`RigidSolver`: bilateral contacts, feet that neither move nor let go."""
+"""`RigidSolver`: bilateral contacts, feet that can neither move nor lift off."""
 
 from __future__ import annotations
 

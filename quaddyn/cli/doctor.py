@@ -1,0 +1,188 @@
+"""`quaddyn doctor`: what this installation has, what machine code is ready, and what is wrong."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import time
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from ..compiling import machine, objects, quietly, shipping
+from ..compiling.units import SHIPPED, Unit
+from ..errors import QuaddynError
+from ..kernels.keeping import kept_kernels
+from ..version import __version__
+from .app import app
+from .console import err, out, say
+
+#: What is asked for its version, and the extra that brings it.
+PACKAGES = {"numpy": "", "pin": "", "llvmlite": "", "mujoco": "mujoco", "matplotlib": "plot"}
+
+
+@dataclass(frozen=True, slots=True)
+class UnitState:
+    """A compiled part of the package: what for, by which module, "compiled", "kept", "shipped" or "not yet", where.
+
+    `size` [bytes] is that of the code, `seconds` what it took to compile; both None where nobody knows.
+    """
+
+    title: str
+    module: str
+    state: str
+    place: str
+    size: int | None
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """All that the command tells, as plain data."""
+
+    versions: dict[str, str]
+    processor: dict[str, str]
+    cache: dict[str, str | bool | None]
+    units: list[UnitState]
+    kernels: list[dict[str, str | int]]
+    problems: list[str]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+@app.command()
+def doctor(
+    compile: Annotated[bool, typer.Option("--compile", help="make everything ready now")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
+) -> None:
+    """Look at the installation: versions, processor, cache folder, and what machine code is ready.
+
+    Exit code 1 if machine code cannot be made or run here, or cannot be kept though it should be.
+    """
+    health = examined(make=compile, quiet=as_json)
+    if as_json:
+        print(json.dumps({**asdict(health), "passed": health.passed}, indent=2))
+    else:
+        _print(health)
+    if not health.passed:
+        raise typer.Exit(1)
+
+
+def examined(*, make: bool, quiet: bool) -> Health:
+    """Look at everything.
+
+    Args:
+        make: whether to compile what is not there.
+        quiet: whether to leave out the lines of progress.
+    """
+    problems: list[str] = []
+    target, processor = _processor(problems)
+    place = objects.cache()
+    if place.reason and (place.wanted or make):
+        problems.append(f"machine code is not kept: {place.folder or 'no folder'}: {place.reason}")
+    writable = not place.reason and place.folder is not None and os.access(place.folder, os.W_OK)
+    if not place.reason and not writable:
+        problems.append(f"machine code is not kept: {place.folder} cannot be written to")
+    units = shipping.units()
+    states = [_state(unit, target, make, f"{k}/{len(units)}", quiet, problems) for k, unit in enumerate(units, start=1)]
+    cache = {"folder": None if place.folder is None else str(place.folder), "used": writable, "reason": place.reason}
+    kernels: list[dict[str, str | int]] = [
+        {"robot": each.robot, "what": each.what, "file": str(each.file), "size": each.size} for each in kept_kernels()
+    ]
+    return Health(_versions(), processor, cache, states, kernels, problems)
+
+
+def _versions() -> dict[str, str]:
+    found = {"quaddyn": __version__, "python": f"{platform.python_implementation()} {platform.python_version()}"}
+    for name, extra in PACKAGES.items():
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "not installed: pip install " + (f"'quaddyn[{extra}]'" if extra else name)
+    return found
+
+
+def _processor(problems: list[str]) -> tuple[str, dict[str, str]]:
+    """The target of compiled functions, "" if there is none, and the processor in words."""
+    found = {"triple": f"{platform.machine()}, {platform.system()}", "cpu": "", "target": "", "kernels": ""}
+    try:
+        binding = machine.llvm()
+        found |= {"triple": binding.get_process_triple(), "cpu": binding.get_host_cpu_name()}
+        target = machine.portable()
+        machine.trial(target)
+        found["target"] = target
+    except machine.Unsupported as error:
+        problems.append(f"no machine code: {error}")
+        return "", found
+    try:
+        found["kernels"] = f"vectors of {machine.host().bits} bits"
+    except machine.Unsupported as error:
+        found["kernels"] = f"through Pinocchio: {error}"
+    return target, found
+
+
+def _state(unit: Unit, target: str, make: bool, count: str, quiet: bool, problems: list[str]) -> UnitState:
+    found = unit.found(target) if target else None
+    if found is None and make and target:
+        if not quiet:
+            err.print(f"{count} {escape(unit.title)} ...", end=" ", highlight=False)
+        start = time.perf_counter()
+        try:
+            with quietly():
+                found = unit.compile(target)
+        except (QuaddynError, RuntimeError) as error:
+            problems.append(f"{unit.title} cannot be compiled: {error}")
+        else:
+            if objects.cache_folder() is not None and unit.found(target) is None:
+                problems.append(f"{unit.title} was compiled, but could not be kept: {found.place}")
+        if not quiet:
+            err.print("failed" if found is None else f"{time.perf_counter() - start:.1f} s", highlight=False)
+    elif found is not None and make and not quiet:
+        err.print(f"{count} {escape(unit.title)}: {found.source}", highlight=False)
+    if found is None:
+        return UnitState(unit.title, unit.module, "not yet", "", None, None)
+    return UnitState(unit.title, unit.module, found.source, found.place, len(found.code), found.seconds or None)
+
+
+def _print(health: Health) -> None:
+    facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, version in health.versions.items():
+        facts.add_row(name, f"[yellow]{escape(version)}[/]" if version.startswith("not ") else escape(version))
+    processor = health.processor
+    facts.add_row("processor", escape(f"{processor['cpu']} ({processor['triple']})"))
+    facts.add_row("compiled for", processor["target"] or "[red]nothing[/]")
+    facts.add_row("kernels", escape(processor["kernels"] or "-"))
+    folder, reason = health.cache["folder"], health.cache["reason"]
+    facts.add_row("cache folder", escape(f"{folder or '-'}{f': {reason}' if reason else ''}"))
+    shipped = any(unit.state == "shipped" for unit in health.units)
+    facts.add_row("shipped objects", escape(str(SHIPPED)) if shipped else "none for this processor")
+    out.print(facts)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("compiled part", "machine code", "size [kB]", "took [s]"):
+        table.add_column(escape(column), justify="right" if "[" in column else "left", no_wrap=True)
+    for unit in health.units:
+        size = "" if unit.size is None else f"{unit.size / 1024.0:.0f}"
+        seconds = "" if unit.seconds is None else f"{unit.seconds:.1f}"
+        color = "yellow" if unit.state == "not yet" else "green"
+        table.add_row(escape(unit.title), f"[{color}]{unit.state}[/]", size, seconds)
+    out.print(table)
+    robots = sorted({str(each["robot"]) for each in health.kernels})
+    total = sum(int(each["size"]) for each in health.kernels) / 1024.0
+    say(f"kernels kept: {len(health.kernels)}, {total:.0f} kB" + (f", of {', '.join(robots)}" if robots else ""))
+    if any(unit.state == "not yet" for unit in health.units) and health.passed:
+        say("what is not there yet is compiled at first use, or now by quaddyn doctor --compile")
+    for problem in health.problems:
+        err.print(f"[bold red]wrong:[/] {escape(problem)}", highlight=False, soft_wrap=True)
+    if health.passed:
+        out.print("[bold green]all is well[/]")

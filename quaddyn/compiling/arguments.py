@@ -1,0 +1,68 @@
+"""Checks of the arguments that Python passes to an entry, with errors that name what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentTypeError
+from .kinds import BOOL, FLOAT, INT, ArrayKind, Kind, RecordKind, Scalar
+from .signatures import signature_of
+
+
+def from_python(kind: Kind) -> bool:
+    """Whether Python can pass values of a kind: numbers, arrays and records of them."""
+    if isinstance(kind, RecordKind):
+        return all(from_python(field) for _, field in kind.fields)
+    return isinstance(kind, ArrayKind) or (isinstance(kind, Scalar) and kind in (FLOAT, INT, BOOL))
+
+
+def examine(which: Any, arguments: tuple[object, ...]) -> None:
+    """Raise if arguments do not fit an entry exactly.
+
+    Raises:
+        ArgumentTypeError: names the argument, what it must be and what it is.
+    """
+    signature = signature_of(which)
+    assert signature is not None
+    parameters = signature[0]
+    if len(arguments) != len(parameters):
+        names = ", ".join(name for name, _ in parameters)
+        raise ArgumentTypeError(f"{which.__name__}: takes {names}, got {len(arguments)} arguments")
+    for x, (name, kind) in zip(arguments, parameters, strict=True):
+        _fits(f"{which.__name__}: {name}", x, kind)
+
+
+def _fits(what: str, x: object, kind: Kind) -> None:
+    """Raise if a value is not of a kind."""
+    if isinstance(kind, ArrayKind):
+        wanted = f"a C-contiguous array of {kind.dtype} of rank {kind.rank}"
+        if type(x) is not np.ndarray:
+            raise ArgumentTypeError(f"{what}: expected {wanted}, got {type(x).__name__}")
+        if x.dtype != kind.dtype or x.ndim != kind.rank or not (x.flags.c_contiguous and x.flags.aligned):
+            order = "" if x.flags.c_contiguous else ", not contiguous"
+            raise ArgumentTypeError(f"{what}: expected {wanted}, got {x.dtype} of shape {x.shape}{order}")
+    elif isinstance(kind, RecordKind):
+        if type(x) is not kind.cls:
+            raise ArgumentTypeError(f"{what}: expected {kind.name}, got {type(x).__name__}")
+        for value, (name, field) in zip(x, kind.fields, strict=True):  # type: ignore[call-overload]
+            _fits(f"{what}.{name}", value, field)
+    else:
+        wanted_type = {FLOAT: float, INT: int, BOOL: bool}[kind]  # type: ignore[index]
+        if type(x) is not wanted_type:
+            raise ArgumentTypeError(f"{what}: expected {wanted_type.__name__}, got {type(x).__name__}")
+        if isinstance(x, int) and not -(2**63) <= x < 2**63:
+            raise ArgumentTypeError(f"{what}: expected an int of 64 bits, got {x}")
+
+
+def canonical(x: object, kind: Kind) -> Any:
+    """An argument that fits, with arrays whose types are NumPy's own objects: those of unpickled ones are copies."""
+    if isinstance(kind, ArrayKind):
+        assert isinstance(x, np.ndarray)
+        return x if x.dtype is kind.dtype else x.view(kind.dtype)
+    if isinstance(kind, RecordKind):
+        assert isinstance(x, tuple)
+        fields = [canonical(value, field) for value, (_, field) in zip(x, kind.fields, strict=True)]
+        return kind.cls(*fields) if any(a is not b for a, b in zip(x, fields, strict=True)) else x
+    return x

@@ -1,0 +1,79 @@
+"""Entries and all that they call as C99.
+
+What is written allocates nothing, needs the C library's mathematics alone, and compiles without a warning.  Arrays are
+structures of a pointer and sizes, tuples and records structures.  Numbers are added in the order of the source; to have
+the same bits as uncontracted machine code, compile with ``-ffp-contract=off``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CompileError
+from .c99_functions import FunctionWriter, comment, prototype
+from .c99_types import ARRAYS, HELPERS, Types, identifier
+from .programs import reachable, symbol
+
+if TYPE_CHECKING:
+    from .units import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class CFiles:
+    """What `c_source` writes.
+
+    Attributes:
+        header: declares arrays, records and entries, to C and to C++.
+        source: defines the entries; includes the header by the name it was written for.
+    """
+
+    header: str
+    source: str
+
+
+def c_source(entries: Sequence[Entry | Callable[..., Any]], name: str) -> CFiles:
+    """Entries and all that they call as C99.
+
+    Args:
+        entries: functions with `entry` or `compiled`.
+        name: of the files, without ``.h`` and ``.c``.
+
+    Raises:
+        CompileError: one of the functions cannot be compiled.
+    """
+    functions = reachable(entries)
+    symbols: dict[str, str] = {}
+    for f in functions:
+        c = identifier(f.symbol)
+        if c in symbols.values() or c in HELPERS:
+            raise CompileError(f"{f.symbol}: C has another function of this name; give it another one")
+        symbols[f.symbol] = c
+    public = {symbol(each) for each in entries}
+    types, helpers = Types(), dict[str, str]()
+    prototypes = [f"{comment(f.doc)}{prototype(f, symbols[f.symbol], types)};" for f in functions if f.symbol in public]
+    shown = len(types.declarations)
+    definitions = []
+    for f in functions:
+        writer = FunctionWriter(f, types, lambda target: symbols[symbol(target)], helpers)
+        definitions.append(writer.definition(symbols[f.symbol], public=f.symbol in public))
+    order = [*(each for each in HELPERS if each in helpers), *sorted(each for each in helpers if each not in HELPERS)]
+    guard = f"{identifier(name).upper()}_H"
+    header = [
+        f"#ifndef {guard}\n#define {guard}\n\n#include <stdbool.h>\n#include <stdint.h>",
+        f"#ifndef QUADDYN_ARRAYS\n#define QUADDYN_ARRAYS\n/* C-contiguous arrays. */\n{ARRAYS}\n#endif",
+        *types.declarations[:shown],
+        '#ifdef __cplusplus\nextern "C" {\n#endif',
+        *prototypes,
+        "#ifdef __cplusplus\n}\n#endif\n\n#endif",
+    ]
+    first = [each for each in order if each == "Lanes"]
+    source = [
+        f'#include "{name}.h"\n\n#include <math.h>',
+        *(helpers[each] for each in first),
+        *types.declarations[shown:],
+        *(helpers[each] for each in order if each not in first),
+        *definitions,
+    ]
+    return CFiles("\n\n".join(header) + "\n", "\n\n".join(source) + "\n")

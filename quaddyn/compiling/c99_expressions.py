@@ -1,0 +1,303 @@
+"""Expressions of typed trees as C99.
+
+C leaves open in which order operands are computed, and Python does not: where it matters, because functions are called
+that may write to what others read, operands are put in variables first.  Indices and sizes are added as they are; other
+ints by functions that wrap.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from .c99_lines import LineWriter
+from .c99_types import (
+    ADD,
+    ATOM,
+    CHOICE,
+    COMPARE,
+    LOGIC,
+    MULTIPLY,
+    PREFIX,
+    SIZES,
+    Text,
+    literal,
+    part_helper,
+    slice_helper,
+)
+from .kinds import BOOL, FLOAT, INT, LANES, WIDTH, ArrayKind, RecordKind
+from .syntax import (
+    Binary,
+    Call,
+    Carve,
+    Choice,
+    Compare,
+    Constant,
+    Convert,
+    Element,
+    Expression,
+    Field,
+    Intrinsic,
+    Local,
+    Logic,
+    Make,
+    Name,
+    Size,
+    Unary,
+    View,
+)
+from .variables import byte, touches
+
+#: What names an array.
+PATH = re.compile(r"[A-Za-z_]\w*((->|\.)[A-Za-z_]\w*)*")
+
+
+class ExpressionWriter(LineWriter):
+    """Writes the expressions of one function; arguments as `LineWriter`."""
+
+    # -- values ------------------------------------------------------------------------------------------------
+    def value(self, e: Expression, level: int = CHOICE) -> str:
+        """A value, in brackets if it holds together less than `level`."""
+        text, have = self.text(e)
+        return text if have >= level else f"({text})"
+
+    def operands(self, given: Sequence[Expression], *levels: int, index: bool = False) -> list[str]:
+        """Values that are computed from left to right; the last of `levels` is that of all that follow."""
+        out = []
+        for k, e in enumerate(given):
+            after, level = given[k + 1 :], levels[min(k, len(levels) - 1)] if levels else CHOICE
+            waits = (e.calls and any(map(touches, after))) or (touches(e) and any(x.calls for x in after))
+            text = self.index(e, level) if index else self.value(e, level)
+            out.append(self.held(e, text) if waits else text)
+        return out
+
+    def index(self, e: Expression, level: int = CHOICE) -> str:
+        """An index or a size: what lies within memory does not overflow."""
+        if isinstance(e, Binary) and e.op in ("+", "-", "*"):
+            own = MULTIPLY if e.op == "*" else ADD
+            if not (e.left.calls or e.right.calls):
+                text = f"{self.index(e.left, own)} {e.op} {self.index(e.right, own + 1)}"
+                return text if own >= level else f"({text})"
+        return self.value(e, level)
+
+    def text(self, e: Expression) -> Text:
+        """A value, and how tightly it holds together."""
+        match e:
+            case Constant():
+                return literal(e)
+            case Name():
+                pointer = e.name in self.given and isinstance(e.kind, RecordKind)
+                return (f"*{self.names[e.name]}", PREFIX) if pointer else (self.names[e.name], ATOM)
+            case Binary():
+                return self.binary(e)
+            case Unary():
+                return self.unary(e)
+            case Compare():
+                return self.compare(e)
+            case Logic():
+                return self.all_or_any(e.op, [partial(self.value, each, COMPARE) for each in e.values])
+            case Choice():
+                return self.choice(e)
+            case Convert():
+                return self.converted(e)
+            case Call():
+                return self.call(e)
+            case Intrinsic():
+                return self.intrinsic(e)
+            case Element():
+                text = self.element(e.array, e.index)
+                return (f"(int64_t){text}", PREFIX) if byte(e.array) else (text, PREFIX if text[0] == "*" else ATOM)
+            case View():
+                return self.view(e), ATOM
+            case Size():
+                assert isinstance(e.array.kind, ArrayKind)
+                return f"{self.value(e.array, ATOM)}.{SIZES[e.array.kind.rank][e.axis]}", ATOM
+            case Carve():
+                base, at, *sizes = self.operands((e.array, e.at, *e.sizes), ADD, index=True)
+                begin = f"{base}.at" if at == "0" else f"{base}.at + {at}"
+                return f"({self.types.of(e.kind)}){{{', '.join([begin, *sizes])}}}", ATOM
+            case Local():
+                name = self.temporary()
+                begin = " = {0}" if e.clear else ""
+                self.top.append(f"    double {name}[{math.prod(e.sizes) + WIDTH}]{begin};")
+                return f"({self.types.of(e.kind)}){{{', '.join([name, *map(str, e.sizes)])}}}", ATOM
+            case Make():
+                values = self.operands(e.values)
+                return f"({self.types.of(e.kind)}){{{', '.join(values)}}}", ATOM
+            case Field():
+                return self.field(e), ATOM
+        raise AssertionError(e)
+
+    def field(self, e: Field) -> str:
+        """One value of a tuple or a record."""
+        name = self.types.field(e.record.kind, e.index)
+        record = e.record
+        if isinstance(record, Name) and record.name in self.given and isinstance(record.kind, RecordKind):
+            return f"{self.names[record.name]}->{name}"
+        return f"{self.value(record, ATOM)}.{name}"
+
+    # -- numbers -----------------------------------------------------------------------------------------------
+    def binary(self, e: Binary) -> Text:
+        """An operation on two numbers."""
+        if e.kind == FLOAT:
+            own = MULTIPLY if e.op in "*/" else ADD
+            return f" {e.op} ".join(self.operands((e.left, e.right), own, own + 1)), own
+        if e.op in ("&", "|"):
+            if e.kind == BOOL and (e.left.calls or e.right.calls):
+                x, y = (self.held(each, self.value(each)) for each in (e.left, e.right))
+            else:
+                x, y = self.operands((e.left, e.right), PREFIX)
+            return f"{x} {e.op} {y}", CHOICE
+        names = {"+": "add", "-": "sub", "*": "mul"}
+        name = {"//": "floor_div", "%": "floor_mod"}.get(e.op) or (
+            f"{'lanes' if e.kind == LANES else 'int'}_{names[e.op]}"
+        )
+        return f"{self.helper(name)}({', '.join(self.operands((e.left, e.right)))})", ATOM
+
+    def unary(self, e: Unary) -> Text:
+        """``-x`` and ``not x``."""
+        if e.kind == INT:
+            return f"{self.helper('int_sub')}(0, {self.value(e.operand)})", ATOM
+        if e.kind == LANES:
+            return f"{self.helper('lanes_neg')}({self.value(e.operand)})", ATOM
+        x = self.value(e.operand, PREFIX)
+        return f"{'!' if e.op == 'not' else '-'}{f'({x})' if x[0] == '-' else x}", PREFIX
+
+    def converted(self, e: Convert) -> Text:
+        """A number as another kind."""
+        if e.kind == LANES:
+            return f"{self.helper('lanes_splat')}({self.value(e.operand)})", ATOM
+        if e.kind == BOOL:
+            return f"{self.value(e.operand, ADD)} != 0", COMPARE
+        if e.operand.kind == FLOAT:
+            return f"{self.helper('float_to_int')}({self.value(e.operand)})", ATOM
+        return f"({self.types.of(e.kind)}){self.value(e.operand, PREFIX)}", PREFIX
+
+    def compare(self, e: Compare) -> Text:
+        """All relations of a chain, no further than needed; what stands in the middle is computed once."""
+        if len(e.operators) == 1:
+            x, y = self.operands(e.operands, ADD)
+            return f"{x} {e.operators[0]} {y}", COMPARE
+        left = ""
+
+        def holds(k: int) -> str:
+            nonlocal left
+            if k == 0:
+                x, y = self.operands(e.operands[:2], ADD)
+                left, y = x, y if isinstance(e.operands[1], Name | Constant) else self.held(e.operands[1], y)
+            else:
+                y, known = self.value(e.operands[k + 1], ADD), isinstance(e.operands[k + 1], Name | Constant)
+                y = y if known or k + 1 == len(e.operators) else self.held(e.operands[k + 1], y)
+            text = f"{left} {e.operators[k]} {y}"
+            left = y
+            return text
+
+        return self.all_or_any("and", [partial(holds, k) for k in range(len(e.operators))])
+
+    def all_or_any(self, op: str, tests: Sequence[Callable[[], str]]) -> Text:
+        """Whether all or any of several tests hold; none is made that does not matter."""
+        found = [(tests[0](), list[str]()), *(self.apart(test, k) for k, test in enumerate(tests[1:], 1))]
+        if not any(lines for _, lines in found):
+            return (" && " if op == "and" else " || ").join(text for text, _ in found), LOGIC
+        name, depth = self.temporary(), self.depth
+        self.line(f"bool {name} = {found[0][0]};")
+        for text, lines in found[1:]:
+            self.line(f"if ({'' if op == 'and' else '!'}{name}) {{")
+            self.lines += lines
+            self.depth += 1
+            self.line(f"{name} = {text};")
+        while self.depth > depth:
+            self.depth -= 1
+            self.line("}")
+        return name, ATOM
+
+    def choice(self, e: Choice) -> Text:
+        """One of two values; only one is computed."""
+        test = self.value(e.test, COMPARE)
+        ways = [self.apart(partial(self.value, each, COMPARE), 1) for each in (e.then, e.other)]
+        (then, first), (other, second) = ways
+        if not first and not second:
+            return f"{test} ? {then} : {other}", CHOICE
+        name = self.temporary()
+        self.line(f"{self.types.of(e.kind)} {name};")
+        self.line(f"if ({test}) {{")
+        self.lines += [*first, "    " * (self.depth + 1) + f"{name} = {then};", "    " * self.depth + "} else {"]
+        self.lines += [*second, "    " * (self.depth + 1) + f"{name} = {other};", "    " * self.depth + "}"]
+        return name, ATOM
+
+    # -- calls -------------------------------------------------------------------------------------------------
+    def call(self, e: Call) -> Text:
+        """Another function; records are passed by reference."""
+        given = self.operands(e.arguments)
+        for k, each in enumerate(e.arguments):
+            if isinstance(each.kind, RecordKind):
+                given[k] = self.address(each, given[k])
+        return f"{self.symbol(e.function)}({', '.join(given)})", ATOM
+
+    def address(self, e: Expression, text: str) -> str:
+        """Of a record."""
+        if text[0] == "*":
+            return text[1:]
+        named = isinstance(e, Name | Field) and not e.calls
+        return f"&{text if named else self.held(e, text)}"
+
+    # -- arrays ------------------------------------------------------------------------------------------------
+    def element(self, array: Expression, index: Sequence[Expression]) -> str:
+        """An entry, to be read or written."""
+        kind = array.kind
+        assert isinstance(kind, ArrayKind)
+        base = self.value(array, ATOM)
+        if array.calls:
+            base = self.held(array, base)
+        if kind.rank == 1:
+            return f"{base}.at[{self.operands(index, index=True)[0]}]"
+        if not PATH.fullmatch(base):
+            name = self.helper(*part_helper(kind, kind.rank))
+            return f"*{name}({', '.join([base, *self.operands(index, index=True)])})"
+        offset, *more = self.operands(index, MULTIPLY, ADD, index=True)
+        for k, each in enumerate(more):
+            rows = "" if offset == "0" else f"{offset if k == 0 else f'({offset})'} * {base}.{SIZES[kind.rank][k + 1]}"
+            offset = " + ".join(x for x in (rows, "" if each == "0" else each) if x) or "0"
+        return f"{base}.at[{offset}]"
+
+    def view(self, e: View) -> str:
+        """Part of an array."""
+        kind, n = e.array.kind, len(e.index)
+        assert isinstance(kind, ArrayKind) and isinstance(e.kind, ArrayKind)
+        bounds = [each for each in (e.start, e.stop) if each is not None]
+        base, *given = self.operands((e.array, *e.index, *bounds), index=True)
+        out = base
+        if n:
+            out = f"{self.helper(*part_helper(kind, n))}({', '.join([base, *given[:n]])})"
+        if bounds:
+            start = given[n] if e.start is not None else "0"
+            stop = [given[-1]] if e.stop is not None else []
+            out = f"{self.helper(*slice_helper(e.kind, not stop))}({', '.join([out, start, *stop])})"
+        return out
+
+    def intrinsic(self, e: Intrinsic) -> Text:
+        """One of `language` or `math`."""
+        name = e.name
+        if name in ("load8", "store8"):
+            lanes, (array, *index) = (e.arguments[:1], e.arguments[1:]) if name == "store8" else ((), e.arguments)
+            given = [self.value(each) for each in lanes]
+            if lanes and any(each.calls for each in e.arguments):
+                given = [self.held(lanes[0], given[0])]
+            given.append(f"&{self.element(array, index)}")
+            return f"{self.helper(f'lanes_{name[:-1]}')}({', '.join(given)})", ATOM
+        if name == "alignment":
+            return f"{self.helper('line_begins')}({self.value(e.arguments[0], ATOM)}.at)", ATOM
+        values = self.operands(e.arguments)
+        match name:
+            case "min" | "max":
+                name, out = self.helper(f"{'int' if e.kind == INT else 'float'}_{name}"), values[0]
+                for each in values[1:]:
+                    out = f"{name}({out}, {each})"
+                return out, ATOM
+            case "abs":
+                name = self.helper("int_abs") if e.kind == INT else "fabs"
+            case "sum8" | "within8":
+                name = self.helper(f"lanes_{name[:-1]}")
+        return f"{name}({', '.join(values)})", ATOM

@@ -1,0 +1,200 @@
+"""C's names for kinds, variables and functions, and the helpers that its expressions call."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from .kinds import BOOL, FLOAT, INT, WIDTH, ArrayKind, Kind, RecordKind, Scalar
+from .registers import parts
+from .syntax import Constant
+
+#: How tightly the operators of a text hold together.
+CHOICE, LOGIC, COMPARE, ADD, MULTIPLY, PREFIX, ATOM = range(7)
+Text = tuple[str, int]
+
+#: Sizes of an array by its rank, as fields of its structure.
+SIZES = {1: ("n",), 2: ("rows", "columns"), 3: ("count", "rows", "columns")}
+_ITEMS = {"float": ("", "double"), "int": ("Int", "int64_t"), "byte": ("Byte", "int8_t")}
+_RANKS = {1: "Vector", 2: "Matrix", 3: "Tensor"}
+
+#: Words that mean something to C, to C++ or to a header that is included; variables of these names get another one.
+RESERVED = frozenset(
+    """
+    auto break case char const continue default do double else enum extern float for goto if inline int long register
+    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm fortran
+    bool true false NULL NAN INFINITY I unix linux i386 near far
+    alignas alignof and and_eq bitand bitor catch class compl constexpr const_cast decltype delete dynamic_cast explicit
+    export friend mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
+    reinterpret_cast requires static_assert static_cast template this thread_local throw try typeid typename using
+    virtual wchar_t xor xor_eq concept consteval constinit co_await co_return co_yield
+    acos asin atan atan2 ceil cos cosh exp fabs floor fmod frexp ldexp log log10 modf pow sin sinh sqrt tan tanh
+    acosh asinh atanh cbrt copysign erf erfc exp2 expm1 fdim fma fmax fmin hypot ilogb lgamma llrint llround log1p log2
+    logb lrint lround nan nearbyint nextafter nexttoward remainder remquo rint round scalbln scalbn tgamma trunc
+    j0 j1 jn y0 y1 yn gamma signgam significand drem finite isinf isnan isfinite isnormal signbit fpclassify
+    abs labs main index
+    """.split()
+)
+
+
+def array_name(kind: ArrayKind) -> str:
+    """Structure of an array."""
+    return _ITEMS[kind.item][0] + _RANKS[kind.rank]
+
+
+#: The structures of all arrays.
+ARRAYS = "\n".join(
+    f"typedef struct {{ {item} *at; int64_t {', '.join(SIZES[rank])}; }} {prefix}{_RANKS[rank]};"
+    for prefix, item in _ITEMS.values()
+    for rank in SIZES
+)
+
+
+def identifier(text: str) -> str:
+    """A name that C takes."""
+    out = re.sub(r"[^0-9A-Za-z_]", lambda found: f"u{ord(found[0]):04x}" if ord(found[0]) > 127 else "_", text)
+    return f"{out}_" if out in RESERVED else out
+
+
+class Types:
+    """Names of kinds; structures of tuples and records are declared when they are first named.
+
+    Attributes:
+        declarations: in an order that C takes.
+    """
+
+    def __init__(self) -> None:
+        self.declarations: list[str] = []
+        self._known: dict[Kind, str] = {}
+
+    def of(self, kind: Kind) -> str:
+        """C's type of a value."""
+        if isinstance(kind, Scalar):
+            return {FLOAT: "double", INT: "int64_t", BOOL: "bool"}.get(kind, "Lanes")
+        if isinstance(kind, ArrayKind):
+            return array_name(kind)
+        if kind not in self._known:
+            types = [self.of(each) for each in parts(kind)]
+            if not types:
+                return "void"
+            name = identifier(kind.name if isinstance(kind, RecordKind) else "_".join(["Tuple", *types]))
+            taken = {*self._known.values(), "Lanes", *(p + r for p, _ in _ITEMS.values() for r in _RANKS.values())}
+            while name in taken:
+                name += "_"
+            fields = "".join(f"    {t} {self.field(kind, k)};\n" for k, t in enumerate(types))
+            self.declarations.append(f"typedef struct {{\n{fields}}} {name};")
+            self._known[kind] = name
+        return self._known[kind]
+
+    @staticmethod
+    def field(kind: Kind, k: int) -> str:
+        """Name of a value of a tuple or a record."""
+        return identifier(kind.fields[k][0]) if isinstance(kind, RecordKind) else f"_{k}"
+
+    def parameter(self, name: str, kind: Kind) -> str:
+        """Declaration of a parameter: records are passed by reference."""
+        return f"const {self.of(kind)} *{name}" if isinstance(kind, RecordKind) else f"{self.of(kind)} {name}"
+
+
+def _lanes(name: str, parameters: str, value: str) -> str:
+    """A helper that gives lanes; written out, because compilers keep in registers what no loop indexes."""
+    values = ",\n        ".join(value.format(k=k) for k in range(WIDTH))
+    return _number("Lanes", name, parameters, f"return (Lanes){{{{\n        {values},\n    }}}};")
+
+
+def _halves(values: list[str]) -> str:
+    """Sum of several values: halves are added until one is left."""
+    while len(values) > 1:
+        half = len(values) // 2
+        values = [f"({a} + {b})" for a, b in zip(values[:half], values[half:], strict=True)]
+    return values[0][1:-1]
+
+
+def _number(type_: str, name: str, parameters: str, body: str) -> str:
+    return f"static inline {type_} {name}({parameters})\n{{\n    {body}\n}}"
+
+
+_PAIR = "int64_t a, int64_t b"
+
+#: Definitions of helpers by name, in the order in which they are written out.
+HELPERS = {
+    "Lanes": f"/* {WIDTH} numbers side by side. */\ntypedef struct {{ double at[{WIDTH}]; }} Lanes;",
+    "int_add": "/* Ints wrap. */\n"
+    + _number("int64_t", "int_add", _PAIR, "return (int64_t)((uint64_t)a + (uint64_t)b);"),
+    "int_sub": _number("int64_t", "int_sub", _PAIR, "return (int64_t)((uint64_t)a - (uint64_t)b);"),
+    "int_mul": _number("int64_t", "int_mul", _PAIR, "return (int64_t)((uint64_t)a * (uint64_t)b);"),
+    "int_abs": _number("int64_t", "int_abs", "int64_t a", "return a < 0 ? (int64_t)(0 - (uint64_t)a) : a;"),
+    "int_min": _number("int64_t", "int_min", _PAIR, "return b < a ? b : a;"),
+    "int_max": _number("int64_t", "int_max", _PAIR, "return b > a ? b : a;"),
+    "floor_div": "/* Floor of a / b, and what is left; b is positive. */\n"
+    + _number("int64_t", "floor_div", _PAIR, "return a / b - (a % b < 0);"),
+    "floor_mod": _number("int64_t", "floor_mod", _PAIR, "return a % b < 0 ? a % b + b : a % b;"),
+    "float_min": "/* The first of the two unless the other is less or more: so it is if one is NaN. */\n"
+    + _number("double", "float_min", "double a, double b", "return b < a ? b : a;"),
+    "float_max": _number("double", "float_max", "double a, double b", "return b > a ? b : a;"),
+    "float_to_int": "/* Towards zero, no further than ints go; NaN gives 0. */\n"
+    + _number(
+        "int64_t", "float_to_int", "double x",
+        "if (x >= 9223372036854775808.0) {\n        return INT64_MAX;\n    }\n"
+        "    if (x < -9223372036854775808.0) {\n        return INT64_MIN;\n    }\n"
+        "    return x == x ? (int64_t)x : 0;",
+    ),
+    "line_begins": "/* How many numbers lie before the first that begins a line of the cache. */\n"
+    + _number("int64_t", "line_begins", "const double *at", "return (int64_t)((0 - (uintptr_t)at) % 64 / 8);"),
+    "lanes_splat": _lanes("lanes_splat", "double x", "x"),
+    "lanes_load": _lanes("lanes_load", "const double *from", "from[{k}]"),
+    "lanes_store": _number(
+        "void", "lanes_store", "Lanes x, double *to", "\n    ".join(f"to[{k}] = x.at[{k}];" for k in range(WIDTH)),
+    ),
+    "lanes_add": _lanes("lanes_add", "Lanes a, Lanes b", "a.at[{k}] + b.at[{k}]"),
+    "lanes_sub": _lanes("lanes_sub", "Lanes a, Lanes b", "a.at[{k}] - b.at[{k}]"),
+    "lanes_mul": _lanes("lanes_mul", "Lanes a, Lanes b", "a.at[{k}] * b.at[{k}]"),
+    "lanes_neg": _lanes("lanes_neg", "Lanes a", "-a.at[{k}]"),
+    "lanes_within": "/* Lanes first to last - 1, zero in the others. */\n"
+    + _lanes("lanes_within", "Lanes x, int64_t first, int64_t last", "{k} >= first && {k} < last ? x.at[{k}] : 0.0"),
+    "lanes_sum": "/* By halves. */\n"
+    + _number("double", "lanes_sum", "Lanes x", f"return {_halves([f'x.at[{k}]' for k in range(WIDTH)])};"),
+}  # fmt: skip
+
+
+def part_helper(kind: ArrayKind, given: int) -> tuple[str, str]:
+    """Name and definition of a helper: what leading indices leave of an array; a place if they leave nothing."""
+    name, sizes = array_name(kind), SIZES[kind.rank]
+    offset = "i"
+    for k in range(1, kind.rank):
+        offset = f"{offset if k == 1 else f'({offset})'} * x.{sizes[k]}" + (f" + {'ijk'[k]}" if k < given else "")
+    index = ", ".join(f"int64_t {c}" for c in "ijk"[:given])
+    if given == kind.rank:
+        item = _ITEMS[kind.item][1]
+        return f"{name}_at", _number(f"{item} *", f"{name}_at", f"{name} x, {index}", f"return x.at + ({offset});")
+    out = array_name(ArrayKind(kind.item, kind.rank - given))
+    helper = f"{name}_{'row' if kind.rank - given == 1 else 'page'}"
+    fields = ", ".join(f"x.{each}" for each in sizes[given:])
+    return helper, _number(out, helper, f"{name} x, {index}", f"return ({out}){{x.at + ({offset}), {fields}}};")
+
+
+def slice_helper(kind: ArrayKind, whole: bool) -> tuple[str, str]:
+    """Name and definition of a helper: an array from a place on, to its end if `whole`."""
+    name, sizes = array_name(kind), SIZES[kind.rank]
+    helper = f"{name}_{'from' if whole else 'slice'}"
+    stride = "".join(f" * x.{each}" for each in sizes[1:])
+    fields = ", ".join([f"{'x.' + sizes[0] if whole else 'stop'} - start", *(f"x.{each}" for each in sizes[1:])])
+    return helper, _number(
+        name, helper, f"{name} x, int64_t start" + ("" if whole else ", int64_t stop"),
+        f"return ({name}){{x.at + start{stride}, {fields}}};",
+    )  # fmt: skip
+
+
+def literal(e: Constant) -> Text:
+    """A number as C writes it, exactly."""
+    if e.kind == BOOL:
+        return ("true" if e.value else "false"), ATOM
+    if e.kind == FLOAT:
+        x = float(e.value)
+        text = "NAN" if math.isnan(x) else "INFINITY" if math.isinf(x) else repr(abs(x))
+        return (f"-{text}", PREFIX) if math.copysign(1.0, x) < 0.0 and not math.isnan(x) else (text, ATOM)
+    n = int(e.value)
+    if n == -(2**63):
+        return "INT64_MIN", ATOM
+    text = str(abs(n)) if abs(n) < 2**31 else f"INT64_C({abs(n)})"
+    return (f"-{text}", PREFIX) if n < 0 else (text, ATOM)

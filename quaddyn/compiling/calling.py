@@ -1,0 +1,163 @@
+"""Calls of machine code from Python: a builtin function that reads arrays, numbers and named tuples in place.
+
+The builtin functions (`wrapper`) read arrays as compiled extensions do; the layout of a few arrays is tested first, and
+where it is not as expected calls go through `ctypes`.  Arguments that do not fit exactly are passed to a Python
+function, which converts them or raises.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .kinds import BOOL, FLOAT, INT, ArrayKind, Kind, RecordKind
+from .wrapper import FUNCTIONS, Wrapper
+
+_METH_FASTCALL = 0x80
+
+
+@cache
+def _items_offset() -> int:
+    """Where a tuple holds its items."""
+    marks = (object(), object())
+    for offset in (24, 32):
+        if ctypes.c_int64.from_address(id(marks) + offset).value == id(marks[0]):
+            return offset
+    return 24
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("method", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+def builtin(name: str, address: int, holder: Any, flags: int, doc: str, kept: list[object]) -> Callable[..., Any]:
+    """A builtin function of machine code.
+
+    Args:
+        name: of the function.
+        address: of the code.
+        holder: what the code gets for its `self`; lives as long as the function.
+        flags: how it takes its arguments.
+        doc: its docstring.
+        kept: takes what must live as long as the code.
+    """
+    method = _MethodDef(name.encode(), address, flags, doc.encode())
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    kept.append(method)
+    out: Callable[..., Any] = make(ctypes.addressof(method), holder, None)
+    return out
+
+
+def heads_as_expected() -> bool:
+    """Whether this interpreter is one whose objects begin as machine code reads them."""
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return False
+    return not hasattr(sys, "gettotalrefcount") and bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+
+
+def readable() -> bool:
+    """Whether objects of this interpreter lie as expected."""
+    if not heads_as_expected():
+        return False
+    word = ctypes.c_int64.from_address
+    number, marks = 1.5, (object(), object())
+    return (
+        all(layout_as_expected(np.dtype(t)) for t in (np.float64, np.int64, np.int8))
+        and word(id(number) + 8).value == id(float)
+        and ctypes.c_double.from_address(id(number) + 16).value == number
+        and word(id(marks) + _items_offset() + 8).value == id(marks[1])
+    )
+
+
+def layout_as_expected(dtype: np.dtype[Any]) -> bool:
+    """Whether type, data, rank, shape, descriptor and flags of an array lie where machine code reads them."""
+    for shape in ((3,), (4, 5)):
+        x = np.zeros(shape, dtype=dtype)
+        at = id(x)
+        word = ctypes.c_int64.from_address
+        interface = x.__array_interface__
+        dims = word(at + 32).value
+        if (
+            word(at + 8).value != id(np.ndarray)
+            or word(at + 16).value != interface["data"][0]
+            or ctypes.c_int32.from_address(at + 24).value != x.ndim
+            or tuple(word(dims + 8 * k).value for k in range(x.ndim)) != shape
+            or word(at + 56).value != id(np.dtype(dtype))
+            or ctypes.c_int32.from_address(at + 64).value & 0x501 != 0x501
+        ):
+            return False
+        frozen = x[::2] if x.ndim == 1 else x.T
+        frozen.flags.writeable = False
+        if ctypes.c_int32.from_address(id(frozen) + 64).value & 0x501 != 0x100:
+            return False
+    return True
+
+
+def connect(engine: Any, wrapper: Wrapper, holder: Callable[..., Any], kept: list[object]) -> Callable[..., Any]:
+    """The entry of linked code as a function; `holder` is called with what does not fit."""
+    functions = [function_address(name) for name in FUNCTIONS]
+    types = (np.ndarray, np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.int8), None, float, int, bool)
+    words = [*functions, *map(id, types), _items_offset(), *map(id, wrapper.classes)]
+    fill(engine.get_global_value_address(f"{wrapper.name}.table"), words)
+    address = engine.get_function_address(f"{wrapper.name}.python")
+    return builtin(wrapper.name, address, holder, _METH_FASTCALL, holder.__doc__ or "", kept)
+
+
+def function_address(name: str) -> int:
+    """Of a function of Python's C interface."""
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+
+
+def fill(table: int, words: Sequence[int]) -> None:
+    """Write a table of addresses that machine code reads."""
+    slots = (ctypes.c_void_p * len(words)).from_address(table)
+    for k, word in enumerate(words):
+        slots[k] = word
+
+
+def registers(value: object, kind: Kind) -> list[int]:
+    """Registers of an object as 64-bit numbers."""
+    if isinstance(kind, ArrayKind):
+        assert isinstance(value, np.ndarray)
+        return [value.__array_interface__["data"][0], *value.shape]
+    if isinstance(kind, RecordKind):
+        assert isinstance(value, tuple)
+        return [r for x, (_, k) in zip(value, kind.fields, strict=True) for r in registers(x, k)]
+    if kind == FLOAT:
+        return [int(np.float64(value).view(np.int64))]  # type: ignore[arg-type]
+    return [int(value)]  # type: ignore[call-overload]
+
+
+def direct(engine: Any, wrapper: Wrapper) -> Callable[..., Any]:
+    """The entry of linked code through `ctypes`."""
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(
+        engine.get_function_address(f"{wrapper.name}.direct")
+    )
+
+    def call(*arguments: object) -> Any:
+        given: list[int] = []
+        blocks = []
+        for x, (_, kind) in zip(arguments, wrapper.parameters, strict=True):
+            found = registers(x, kind)
+            if isinstance(kind, RecordKind):  # handed over by its address
+                blocks.append((ctypes.c_int64 * len(found))(*found))
+                found = [ctypes.addressof(blocks[-1])]
+            given += found
+        block, out = (ctypes.c_int64 * max(1, len(given)))(*given), ctypes.c_int64(0)
+        run(ctypes.addressof(block), ctypes.addressof(out))
+        if wrapper.returns == FLOAT:
+            return ctypes.c_double.from_buffer(out).value
+        return out.value if wrapper.returns == INT else bool(out.value) if wrapper.returns == BOOL else None
+
+    return call

@@ -1,0 +1,275 @@
+"""Arrays and calls of restricted Python as typed trees."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from . import language
+from .kinds import BOOL, FLOAT, INT, LANES, NOTHING, ArrayKind, Kind, TupleKind, record_kind
+from .operations import Operations
+from .signatures import Signature
+from .syntax import (
+    Binary,
+    Call,
+    Carve,
+    Constant,
+    Convert,
+    Element,
+    Expression,
+    Field,
+    Intrinsic,
+    Local,
+    Make,
+    Size,
+    View,
+)
+
+#: Functions of one or two floats, by the function that Python calls.
+FLOAT_FUNCTIONS: dict[object, str] = {
+    math.sqrt: "sqrt", math.sin: "sin", math.cos: "cos", math.atan2: "atan2", math.exp: "exp", math.log: "log",
+}  # fmt: skip
+
+
+class Expressions(Operations):
+    """Reads expressions of one function; arguments as `Operations`."""
+
+    # -- arrays ----------------------------------------------------------------------------------------------
+    def _subscript(self, node: ast.Subscript) -> Expression:
+        base = self.read(node.value)
+        if isinstance(base.kind, TupleKind):
+            which = self.read(node.slice)
+            if which.kind != INT or not isinstance(which, Constant) or not 0 <= which.value < len(base.kind.items):
+                self.fail(node, "the index into a tuple must be a constant within it")
+            at = int(which.value)
+            if isinstance(base, Make) and not base.calls:
+                return base.values[at]
+            return Field(base.kind.items[at], base, at)
+        if not isinstance(base.kind, ArrayKind):
+            self.fail(node, f"{base.kind} cannot be indexed")
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if len(parts) > base.kind.rank:
+            self.fail(node, f"{len(parts)} indices into an array of rank {base.kind.rank}")
+        index: list[Expression] = []
+        for k, part in enumerate(parts):
+            if isinstance(part, ast.Slice):
+                if part.step is not None or k + 1 < len(parts):
+                    self.fail(node, "only the last index may be a slice, without a step: what follows it is contiguous")
+                rank = base.kind.rank - k
+                bounds = [self._bound(each, base, k) for each in (part.lower, part.upper)]
+                return View(ArrayKind(base.kind.item, rank), base, tuple(index), bounds[0], bounds[1])
+            index.append(self._index(part, base, k))
+        if len(index) == base.kind.rank:
+            return Element(base.kind.element, base, tuple(index))
+        return View(ArrayKind(base.kind.item, base.kind.rank - len(index)), base, tuple(index), None, None)
+
+    def _bound(self, node: ast.expr | None, base: Expression, axis: int) -> Expression | None:
+        return None if node is None else self._index(node, base, axis)
+
+    def _index(self, node: ast.expr, base: Expression, axis: int) -> Expression:
+        x = self.number(node)
+        if x.kind != INT:
+            self.fail(node, f"expected an int for an index, got {x.kind}; write int(...)")
+        if isinstance(x, Constant) and x.value < 0:  # from the end
+            self._once(node, base)
+            return Binary(INT, "+", Size(INT, base, axis), x)
+        return x
+
+    # -- calls -----------------------------------------------------------------------------------------------
+    def _call(self, node: ast.Call) -> Expression:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "reshape":
+            return self._reshape(node, self.read(node.func.value))
+        target = self._callee(node.func)
+        if not isinstance(target, Hashable):
+            self.fail(node, f"{ast.unparse(node.func)} cannot be called")
+        if isinstance(target, type) and hasattr(target, "_fields") and record_kind(target) is not None:
+            return self._record(node, target)
+        signature = self.signature(target)
+        if signature is not None:
+            return self._function(node, target, signature)
+        if node.keywords:
+            self.fail(node, f"{ast.unparse(node.func)} takes no names of arguments")
+        builtin = FLOAT_FUNCTIONS.get(target)
+        if builtin is not None:
+            self._count(node, 2 if builtin == "atan2" else 1)
+            given = tuple(self.convert(self.number(each), FLOAT) for each in node.args)
+            return Intrinsic(FLOAT, builtin, given)
+        reader = self._builtins().get(target)
+        if reader is None:
+            self.fail(node, f"{ast.unparse(node.func)} is no compiled function; give it @compiled")
+        return reader(node)
+
+    def _callee(self, node: ast.expr) -> Any:
+        base = node.value if isinstance(node, ast.Attribute) else node
+        if isinstance(base, ast.Name) and (base.id in self.kinds or base.id in self.bound):
+            self.fail(node, f"{ast.unparse(node)} is a variable, not a function")
+        if isinstance(node, ast.Name):
+            if node.id in self.scope:
+                return self.scope[node.id]
+            if hasattr(builtins, node.id):
+                return getattr(builtins, node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            found = getattr(self.scope.get(node.value.id), node.attr, None)
+            if found is not None:
+                return found
+        self.fail(node, f"{ast.unparse(node)} is not known")
+
+    def _builtins(self) -> dict[Any, Callable[[ast.Call], Expression]]:
+        return {
+            min: self._extreme, max: self._extreme, abs: self._abs, int: self._cast, float: self._cast, len: self._len,
+            math.isfinite: self._isfinite, math.floor: self._floor, language.matrix: self._carve,
+            language.tensor: self._carve, language.alignment: self._alignment, language.load8: self._load,
+            language.store8: self._store, language.splat8: self._splat, language.sum8: self._sum,
+            language.within8: self._within, language.local: self._local, language.zeros: self._local,
+        }  # fmt: skip
+
+    def _function(self, node: ast.Call, target: Any, signature: Signature) -> Expression:
+        parameters, returns = signature
+        arguments = self._values(node, parameters)
+        self.calls.append(target)
+        return Call(returns, target, arguments)
+
+    def _record(self, node: ast.Call, cls: type) -> Expression:
+        kind = record_kind(cls)
+        assert kind is not None
+        return Make(kind, self._values(node, kind.fields))
+
+    def _values(self, node: ast.Call, wanted: Sequence[tuple[str, Kind]]) -> tuple[Expression, ...]:
+        """Arguments of a call in the order of the parameters."""
+        given = self._arguments(node, [name for name, _ in wanted])
+        what = ast.unparse(node.func)
+        out = tuple(
+            self.fits(each, self.read(each), kind, f"{name} of {what}")
+            for (name, kind), each in zip(wanted, given, strict=True)
+        )
+        named = [keyword.value for keyword in node.keywords]
+        if named != given[len(node.args) :] and any(each.calls for each in out):
+            self.fail(node, f"write the arguments of {what} in the order of its parameters: one of them is a call")
+        return out
+
+    def _arguments(self, node: ast.Call, names: list[str]) -> list[ast.expr]:
+        """One for each name."""
+        what = ast.unparse(node.func)
+        found = dict(zip(names, node.args, strict=False))
+        for keyword in node.keywords:
+            if keyword.arg is None or keyword.arg not in names or keyword.arg in found:
+                self.fail(node, f"{what} takes {', '.join(names)} once each, got {keyword.arg!r}")
+            found[keyword.arg] = keyword.value
+        if len(node.args) > len(names) or len(found) < len(names) or any(isinstance(a, ast.Starred) for a in node.args):
+            self.fail(node, f"{what} takes {len(names)} arguments: {', '.join(names)}")
+        return [found[name] for name in names]
+
+    def _count(self, node: ast.Call, count: int) -> None:
+        if len(node.args) != count:
+            self.fail(node, f"{ast.unparse(node.func)} takes {count} arguments, got {len(node.args)}")
+
+    def _extreme(self, node: ast.Call) -> Expression:
+        given = [self.number(each) for each in node.args]
+        if len(given) < 2:
+            self.fail(node, f"{ast.unparse(node.func)} of fewer than two numbers")
+        kind = FLOAT if FLOAT in {each.kind for each in given} else INT
+        name = "min" if self._callee(node.func) is min else "max"
+        return Intrinsic(kind, name, tuple(self.convert(each, kind) for each in given))
+
+    def _abs(self, node: ast.Call) -> Expression:
+        self._count(node, 1)
+        x = self.number(node.args[0])
+        x = self.convert(x, INT) if x.kind == BOOL else x
+        return Intrinsic(x.kind, "abs", (x,))
+
+    def _cast(self, node: ast.Call) -> Expression:
+        self._count(node, 1)
+        return self.convert(self.number(node.args[0]), INT if self._callee(node.func) is int else FLOAT)
+
+    def _floor(self, node: ast.Call) -> Expression:
+        self._count(node, 1)
+        x = self.convert(self.number(node.args[0]), FLOAT)
+        return Convert(INT, Intrinsic(FLOAT, "floor", (x,)))
+
+    def _isfinite(self, node: ast.Call) -> Expression:
+        self._count(node, 1)
+        return Intrinsic(BOOL, "isfinite", (self.convert(self.number(node.args[0]), FLOAT),))
+
+    def _len(self, node: ast.Call) -> Expression:
+        self._count(node, 1)
+        return Size(INT, self._array(node.args[0]), 0)
+
+    def _array(self, node: ast.expr, item: str | None = None) -> Expression:
+        x = self.read(node)
+        if not isinstance(x.kind, ArrayKind) or (item is not None and x.kind.item != item):
+            self.fail(node, f"expected an array{'' if item is None else f' of {item}s'}, got {x.kind}")
+        return x
+
+    def _carve(self, node: ast.Call) -> Expression:
+        rank = 2 if self._callee(node.func) is language.matrix else 3
+        self._count(node, 2 + rank)
+        memory = self._array(node.args[0])
+        assert isinstance(memory.kind, ArrayKind)
+        if memory.kind.rank != 1:
+            self.fail(node, f"{ast.unparse(node.func)} cuts out of a vector, got {memory.kind}")
+        at, *sizes = (self.integer(each) for each in node.args[1:])
+        return Carve(ArrayKind(memory.kind.item, rank), memory, at, tuple(sizes))
+
+    def _reshape(self, node: ast.Call, base: Expression) -> Expression:
+        given = node.args[0].elts if len(node.args) == 1 and isinstance(node.args[0], ast.Tuple) else node.args
+        if not isinstance(base.kind, ArrayKind):
+            self.fail(node, f"{base.kind} has no other shape")
+        sizes = tuple(self.integer(each) for each in given)
+        if not 1 <= len(sizes) <= 3:
+            self.fail(node, f"an array of rank {len(sizes)}")
+        if any(isinstance(each, Constant) and each.value < 0 for each in sizes):
+            self.fail(node, "write the size out")
+        return Carve(ArrayKind(base.kind.item, len(sizes)), base, Constant(INT, 0), sizes)
+
+    def _local(self, node: ast.Call) -> Expression:
+        sizes = []
+        for each in node.args:
+            x = self.read(each)
+            if not isinstance(x, Constant) or x.kind != INT or not 0 < x.value <= 4096:
+                self.fail(node, "the sizes of a local array must be constants from 1 to 4096")
+            sizes.append(int(x.value))
+        if not 1 <= len(sizes) <= 3:
+            self.fail(node, f"an array of rank {len(sizes)}")
+        if math.prod(sizes) > 65536:
+            self.fail(node, f"{math.prod(sizes)} numbers are too many for a local array")
+        clear = self._callee(node.func) is language.zeros
+        return Local(ArrayKind("float", len(sizes)), tuple(sizes), clear)
+
+    # -- lanes -----------------------------------------------------------------------------------------------
+    def _alignment(self, node: ast.Call) -> Expression:
+        self._count(node, 1)
+        return Intrinsic(INT, "alignment", (self._array(node.args[0], "float"),))
+
+    def _load(self, node: ast.Call) -> Expression:
+        return Intrinsic(LANES, "load8", self._lane_place(node, node.args))
+
+    def _store(self, node: ast.Call) -> Expression:
+        if not node.args:
+            self.fail(node, "store8 takes lanes, an array and indices")
+        value = self.fits(node, self.read(node.args[0]), LANES, "store8")
+        return Intrinsic(NOTHING, "store8", (value, *self._lane_place(node, node.args[1:])))
+
+    def _lane_place(self, node: ast.Call, given: list[ast.expr]) -> tuple[Expression, ...]:
+        if not given:
+            self.fail(node, f"{ast.unparse(node.func)} takes an array and indices")
+        array = self._array(given[0], "float")
+        assert isinstance(array.kind, ArrayKind)
+        if len(given) != 1 + array.kind.rank:
+            self.fail(node, f"{ast.unparse(node.func)} into {array.kind} takes {array.kind.rank} indices")
+        return (array, *(self.integer(each) for each in given[1:]))
+
+    def _splat(self, node: ast.Call) -> Expression:
+        self._count(node, 1)
+        return self.fits(node, self.read(node.args[0]), LANES, "splat8")
+
+    def _sum(self, node: ast.Call) -> Expression:
+        self._count(node, 1)
+        return Intrinsic(FLOAT, "sum8", (self.fits(node, self.read(node.args[0]), LANES, "sum8"),))
+
+    def _within(self, node: ast.Call) -> Expression:
+        self._count(node, 3)
+        lanes = self.fits(node, self.read(node.args[0]), LANES, "within8")
+        return Intrinsic(LANES, "within8", (lanes, self.integer(node.args[1]), self.integer(node.args[2])))

@@ -1,0 +1,156 @@
+"""Kinds of values that compiled functions know, and the annotations that name them.
+
+A function's annotations are its signature: ``float``, ``int``, ``bool``, `Lanes`, the arrays below, tuples of these,
+and named tuples (`typing.NamedTuple`) with such fields.  To a type checker the arrays are NumPy's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Numbers that one SIMD operation works on.
+WIDTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A number: "float" (64 bits), "int" (64 bits), "bool", or "lanes", a SIMD register of `WIDTH` floats."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+FLOAT, INT, BOOL, LANES = Scalar("float"), Scalar("int"), Scalar("bool"), Scalar("lanes")
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayKind:
+    """A C-contiguous array.
+
+    Attributes:
+        item: "float" (float64), "int" (int64) or "byte" (int8).
+        rank: number of axes.
+    """
+
+    item: str
+    rank: int
+
+    def __str__(self) -> str:
+        return f"{self.item} array of rank {self.rank}"
+
+    @property
+    def element(self) -> Scalar:
+        """Kind of an entry that is read: bytes are ints."""
+        return FLOAT if self.item == "float" else INT
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's type of the entries."""
+        return np.dtype({"float": np.float64, "int": np.int64, "byte": np.int8}[self.item])
+
+
+@dataclass(frozen=True, slots=True)
+class TupleKind:
+    """A tuple of values."""
+
+    items: tuple[Kind, ...]
+
+    def __str__(self) -> str:
+        return f"tuple of {', '.join(map(str, self.items))}"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordKind:
+    """A named tuple.
+
+    Attributes:
+        name: of the class.
+        fields: (name, kind) in order.
+        cls: the class itself.
+    """
+
+    name: str
+    fields: tuple[tuple[str, Kind], ...]
+    cls: type
+
+    def __str__(self) -> str:
+        return self.name
+
+    def index(self, field: str) -> int:
+        """Position of a field.
+
+        Raises:
+            ValueError: there is none of this name.
+        """
+        return [name for name, _ in self.fields].index(field)
+
+
+Kind = Scalar | ArrayKind | TupleKind | RecordKind
+
+#: What a function without a result gives.
+NOTHING = TupleKind(())
+
+Vector = Annotated[NDArray[np.float64], ArrayKind("float", 1)]
+Matrix = Annotated[NDArray[np.float64], ArrayKind("float", 2)]
+Tensor = Annotated[NDArray[np.float64], ArrayKind("float", 3)]
+IntVector = Annotated[NDArray[np.int64], ArrayKind("int", 1)]
+IntMatrix = Annotated[NDArray[np.int64], ArrayKind("int", 2)]
+IntTensor = Annotated[NDArray[np.int64], ArrayKind("int", 3)]
+ByteVector = Annotated[NDArray[np.int8], ArrayKind("byte", 1)]
+ByteMatrix = Annotated[NDArray[np.int8], ArrayKind("byte", 2)]
+Lanes = Annotated[NDArray[np.float64], LANES]
+
+
+def kind_of(annotation: object, scope: dict[str, Any]) -> Kind | None:
+    """The kind that an annotation names, None if it names none.
+
+    Args:
+        annotation: an object, or its source text.
+        scope: where names are looked up.
+    """
+    if isinstance(annotation, str):
+        try:
+            annotation = eval(annotation, scope)
+        except (NameError, AttributeError, SyntaxError, TypeError):
+            return None
+    simple: dict[object, Kind] = {float: FLOAT, int: INT, bool: BOOL, None: NOTHING, type(None): NOTHING}
+    if isinstance(annotation, type) or annotation is None:
+        if annotation in simple:
+            return simple[annotation]
+    for note in getattr(annotation, "__metadata__", ()):
+        if isinstance(note, ArrayKind | Scalar):
+            return note
+    if getattr(annotation, "__origin__", None) is tuple:
+        items = [kind_of(each, scope) for each in get_args(annotation)]
+        known = [each for each in items if each is not None]
+        return TupleKind(tuple(known)) if len(known) == len(items) else None
+    if isinstance(annotation, type) and issubclass(annotation, tuple) and hasattr(annotation, "_fields"):
+        return record_kind(annotation)
+    return None
+
+
+_records: dict[type, RecordKind | None] = {}
+
+
+def record_kind(cls: type) -> RecordKind | None:
+    """The kind of a `typing.NamedTuple`, None if a field has a kind that is not known."""
+    if cls not in _records:
+        import sys
+
+        scope = vars(sys.modules[cls.__module__])
+        fields: list[tuple[str, Kind]] = []
+        for name, annotation in cls.__annotations__.items():
+            text = annotation.__forward_arg__ if hasattr(annotation, "__forward_arg__") else annotation
+            kind = kind_of(text, scope)
+            if kind is None or kind == NOTHING:
+                _records[cls] = None
+                return None
+            fields.append((name, kind))
+        _records[cls] = RecordKind(cls.__name__, tuple(fields), cls)
+    return _records[cls]

@@ -1,0 +1,194 @@
+"""SIMD linear algebra over many rows at once, `WIDTH` at a time, on arrays padded to a multiple of `WIDTH`.
+
+Matrices are transposed in memory: ``M[c, i]`` is entry c of row i, so that inner loops run over consecutive rows.
+Every function works up to the next multiple of `WIDTH`: each column must have room for that many rows, and padding is
+overwritten.  Arrays that are written must not overlap the others, unless a docstring allows it.
+"""
+
+from __future__ import annotations
+
+from .kinds import IntVector, Matrix, Vector
+from .language import load8, splat8, store8, sum8, within8
+from .units import compiled
+
+
+@compiled()
+def gemv(out: Vector, f: Vector, M: Matrix, n: int, m: int) -> None:
+    """``out[:m] = sum_c f[c] M[c, :m]`` over n columns."""
+    wide = 32 * ((m + 7) // 32)  # four sums at a time: one alone waits for itself
+    for i in range(0, wide, 32):
+        s0, s1, s2, s3 = splat8(0.0), splat8(0.0), splat8(0.0), splat8(0.0)
+        for c in range(n):
+            s0 += f[c] * load8(M, c, i)
+            s1 += f[c] * load8(M, c, i + 8)
+            s2 += f[c] * load8(M, c, i + 16)
+            s3 += f[c] * load8(M, c, i + 24)
+        store8(s0, out, i)
+        store8(s1, out, i + 8)
+        store8(s2, out, i + 16)
+        store8(s3, out, i + 24)
+    for i in range(wide, m, 8):
+        s = splat8(0.0)
+        for c in range(n):
+            s += f[c] * load8(M, c, i)
+        store8(s, out, i)
+
+
+@compiled()
+def gemv_add(out: Vector, start: Vector, f: Vector, M: Matrix, n: int, m: int) -> None:
+    """``out[:m] = start[:m] + sum_c f[c] M[c, :m]`` over n columns; `start` may be `out`."""
+    wide = 32 * ((m + 7) // 32)
+    for i in range(0, wide, 32):
+        s0, s1, s2, s3 = load8(start, i), load8(start, i + 8), load8(start, i + 16), load8(start, i + 24)
+        for c in range(n):
+            s0 += f[c] * load8(M, c, i)
+            s1 += f[c] * load8(M, c, i + 8)
+            s2 += f[c] * load8(M, c, i + 16)
+            s3 += f[c] * load8(M, c, i + 24)
+        store8(s0, out, i)
+        store8(s1, out, i + 8)
+        store8(s2, out, i + 16)
+        store8(s3, out, i + 24)
+    for i in range(wide, m, 8):
+        s = load8(start, i)
+        for c in range(n):
+            s += f[c] * load8(M, c, i)
+        store8(s, out, i)
+
+
+@compiled()
+def gemv_indexed(out: Vector, f: Vector, index: IntVector, M: Matrix, n: int, m: int) -> None:
+    """``out[:m] = sum_c f[c] M[index[c], :m]`` over n columns of M."""
+    for i in range(0, m, 8):
+        s = splat8(0.0)
+        for c in range(n):
+            s += f[c] * load8(M, index[c], i)
+        store8(s, out, i)
+
+
+@compiled()
+def gemv_transposed(out: Vector, M: Matrix, v: Vector, n: int, m: int) -> None:
+    """``out[c] = v[:m] . M[c, :m]`` for n columns."""
+    for c in range(n):
+        s = splat8(0.0)
+        for i in range(0, m - 7, 8):
+            s += load8(v, i) * load8(M, c, i)
+        rest = m - m % 8
+        if rest < m:
+            s += within8(load8(v, rest), 0, m - rest) * within8(load8(M, c, rest), 0, m - rest)
+        out[c] = sum8(s)
+
+
+@compiled()
+def dot(x: Vector, y: Vector, n: int) -> float:
+    """``x[:n] . y[:n]``; reads nothing beyond."""
+    s = splat8(0.0)
+    for i in range(0, n - 7, 8):
+        s += load8(x, i) * load8(y, i)
+    rest = 0.0
+    for i in range(n - n % 8, n):
+        rest += x[i] * y[i]
+    return sum8(s) + rest
+
+
+@compiled()
+def axpy(out: Vector, f: float, x: Vector, m: int) -> None:
+    """``out[:m] += f x[:m]``."""
+    for i in range(0, m, 8):
+        store8(load8(out, i) + f * load8(x, i), out, i)
+
+
+@compiled()
+def scale(out: Vector, x: Vector, f: float, m: int) -> float:
+    """``out[:m] = f x[:m]``, and the sum of their squares; `x` may be `out`."""
+    s = splat8(0.0)
+    for i in range(0, m, 8):
+        y = f * load8(x, i)
+        store8(y, out, i)
+        y = within8(y, -i, m - i)
+        s += y * y
+    return sum8(s)
+
+
+@compiled()
+def clear(out: Vector, m: int) -> None:
+    """``out[:m] = 0``."""
+    for i in range(0, m, 8):
+        store8(splat8(0.0), out, i)
+
+
+@compiled()
+def copy_tail(out: Vector, x: Vector, k: int, m: int) -> float:
+    """``out[k:m] = x[k:m]``, zeros before and beyond, and the sum of their squares."""
+    s = splat8(0.0)
+    for i in range(0, m, 8):
+        y = within8(load8(x, i), k - i, m - i)
+        store8(y, out, i)
+        s += y * y
+    return sum8(s)
+
+
+@compiled()
+def copy_columns(out: Matrix, M: Matrix, n: int, m: int) -> None:
+    """``out[c, :m] = M[c, :m]`` for n columns."""
+    for c in range(n):
+        for i in range(0, m, 8):
+            store8(load8(M, c, i), out, c, i)
+
+
+@compiled()
+def row_squares(out: Vector, M: Matrix, n: int, m: int) -> None:
+    """``out[:m] = sum_c M[c, :m]^2`` over n columns: squared lengths of the rows."""
+    for i in range(0, m, 8):
+        s = splat8(0.0)
+        for c in range(n):
+            x = load8(M, c, i)
+            s += x * x
+        store8(s, out, i)
+
+
+@compiled()
+def rotate(x: Vector, y: Vector, a: float, b: float, m: int) -> None:
+    """Givens' rotation: ``x[:m], y[:m] = a x + b y, a y - b x``."""
+    for i in range(0, m, 8):
+        u, v = load8(x, i), load8(y, i)
+        store8(a * u + b * v, x, i)
+        store8(a * v - b * u, y, i)
+
+
+@compiled()
+def reflect_rows(M: Matrix, v: Vector, n: int, m: int) -> None:
+    """Householder's reflection of m rows of n entries by v, of length 1: ``M[c, :m] -= 2 v[c] sum_j v[j] M[j, :m]``."""
+    wide = 32 * ((m + 7) // 32)
+    for i in range(0, wide, 32):
+        s0, s1, s2, s3 = splat8(0.0), splat8(0.0), splat8(0.0), splat8(0.0)
+        for c in range(n):
+            s0 += v[c] * load8(M, c, i)
+            s1 += v[c] * load8(M, c, i + 8)
+            s2 += v[c] * load8(M, c, i + 16)
+            s3 += v[c] * load8(M, c, i + 24)
+        s0, s1, s2, s3 = -2.0 * s0, -2.0 * s1, -2.0 * s2, -2.0 * s3
+        for c in range(n):
+            store8(load8(M, c, i) + v[c] * s0, M, c, i)
+            store8(load8(M, c, i + 8) + v[c] * s1, M, c, i + 8)
+            store8(load8(M, c, i + 16) + v[c] * s2, M, c, i + 16)
+            store8(load8(M, c, i + 24) + v[c] * s3, M, c, i + 24)
+    for i in range(wide, m, 8):
+        s = splat8(0.0)
+        for c in range(n):
+            s += v[c] * load8(M, c, i)
+        s = -2.0 * s
+        for c in range(n):
+            store8(load8(M, c, i) + v[c] * s, M, c, i)
+
+
+@compiled()
+def reflect_columns(M: Matrix, u: Vector, half: float, n: int, m: int) -> None:
+    """Householder's reflection of n columns: ``M[c, :m] -= half u (u . M[c, :m])``; u is zero beyond its m entries."""
+    for c in range(n):
+        s = splat8(0.0)
+        for i in range(0, m, 8):
+            s += load8(u, i) * load8(M, c, i)
+        share = -half * sum8(s)
+        for i in range(0, m, 8):
+            store8(load8(M, c, i) + share * load8(u, i), M, c, i)

@@ -1,0 +1,92 @@
+"""What compiled functions may call besides each other and `math`: views into memory, and SIMD loads and stores.
+
+These are the versions that run in Python.  SIMD loads and stores move `WIDTH` consecutive numbers and may pass the end
+of an array, which must be padded accordingly.  (In Python they stop at the end of the array; the rest reads as 0.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .kinds import WIDTH, Lanes
+
+
+class _Lanes(np.ndarray[Any, np.dtype[np.float64]]):
+    """Lanes are values: ``s += x`` gives new ones and leaves others that were called s alone."""
+
+    def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
+        return self + other
+
+    def __isub__(self, other: Any) -> Any:  # type: ignore[misc]
+        return self - other
+
+    def __imul__(self, other: Any) -> Any:  # type: ignore[misc]
+        return self * other
+
+
+def matrix(memory: NDArray[Any], at: int, rows: int, columns: int) -> NDArray[Any]:
+    """The (rows, columns) matrix that lies in a vector from `at` on; a view."""
+    return memory[at : at + rows * columns].reshape(rows, columns)
+
+
+def tensor(memory: NDArray[Any], at: int, count: int, rows: int, columns: int) -> NDArray[Any]:
+    """The (count, rows, columns) matrices that lie in a vector from `at` on; a view."""
+    return memory[at : at + count * rows * columns].reshape(count, rows, columns)
+
+
+def local(*sizes: int) -> NDArray[np.float64]:
+    """A new array of floats that lives as long as the call; its sizes must be constants.  NaN until it is written."""
+    return np.full(sizes, np.nan)
+
+
+def zeros(*sizes: int) -> NDArray[np.float64]:
+    """`local`, zero to begin with."""
+    return np.zeros(sizes)
+
+
+def alignment(memory: NDArray[np.float64]) -> int:
+    """How many numbers of a vector lie before the first that begins a line of the cache, 64 bytes."""
+    address: int = memory.__array_interface__["data"][0]
+    return (-address % 64) // memory.itemsize
+
+
+def _place(array: NDArray[np.float64], index: tuple[int, ...]) -> NDArray[np.float64]:
+    start = 0
+    for i, size in zip(index, array.shape, strict=True):
+        start = start * size + i
+    return array.reshape(-1)[start : start + WIDTH]
+
+
+def load8(array: NDArray[np.float64], *index: int) -> Lanes:
+    """The entry at an index and those that follow it in memory."""
+    out = np.zeros(WIDTH).view(_Lanes)
+    found = _place(array, index)
+    out[: len(found)] = found
+    return out
+
+
+def store8(lanes: Lanes, array: NDArray[np.float64], *index: int) -> None:
+    """Write lanes to the entry at an index and those that follow it in memory."""
+    place = _place(array, index)
+    place[:] = lanes[: len(place)]
+
+
+def splat8(x: float) -> Lanes:
+    """All lanes equal to x."""
+    return np.full(WIDTH, x).view(_Lanes)
+
+
+def sum8(lanes: Lanes) -> float:
+    """Sum of the lanes: halves are added until one number is left."""
+    half = lanes[:4] + lanes[4:]
+    quarter = half[:2] + half[2:]
+    return float(quarter[0] + quarter[1])
+
+
+def within8(lanes: Lanes, first: int, last: int) -> Lanes:
+    """Lanes first to last - 1; zero in the others."""
+    at = np.arange(WIDTH)
+    return np.where((at >= first) & (at < last), lanes, 0.0).view(_Lanes)

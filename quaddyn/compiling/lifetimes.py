@@ -1,0 +1,111 @@
+"""Checks that local arrays, which live as long as the call and exist once, are not used in ways that need more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NoReturn
+
+from .kinds import ArrayKind, Kind, RecordKind, Scalar
+from .syntax import (
+    Assign,
+    Call,
+    Evaluate,
+    Expression,
+    For,
+    Function,
+    If,
+    Local,
+    Name,
+    Return,
+    Statement,
+    Targets,
+    While,
+)
+
+
+def check_local_arrays(function: Function, fail: Callable[[int, str], NoReturn]) -> None:
+    """Refuse local arrays that are made in a loop or returned.
+
+    Args:
+        function: its tree.
+        fail: raises an error about a line.
+    """
+    found = [(s, inside, e) for s, inside in statements(function.body) for e in expressions(s)]
+    if not any(isinstance(x, Local) for _, _, e in found for x in e.within()):
+        return
+    names: set[str] = set()
+    before = -1
+    while len(names) > before:  # until nothing more is known to be one
+        before = len(names)
+        for s, _, _ in found:
+            if isinstance(s, Assign) and holds_arrays(s.value.kind) and _lives_here(s.value, names):
+                names |= set(_named(s.target))
+    for s, inside, e in found:
+        if inside and any(isinstance(x, Local) for x in e.within()):
+            fail(s.line, "a local array is made in a loop; make it before the loop")
+        if isinstance(s, Return) and holds_arrays(e.kind) and _lives_here(e, names):
+            fail(s.line, "a local array ends with the call and cannot be returned; let the caller hand over an array")
+
+
+def _lives_here(e: Expression, names: set[str]) -> bool:
+    """Whether an array in a value may be one of the call's own."""
+    if isinstance(e, Local):
+        return True
+    if isinstance(e, Name):
+        return e.name in names
+    inner = e.arguments if isinstance(e, Call) else tuple(e.operands_in_order())
+    return any(holds_arrays(each.kind) and _lives_here(each, names) for each in inner)
+
+
+def holds_arrays(kind: Kind) -> bool:
+    """Whether there is an array in a value of a kind."""
+    if isinstance(kind, Scalar | ArrayKind):
+        return isinstance(kind, ArrayKind)
+    items = [field for _, field in kind.fields] if isinstance(kind, RecordKind) else kind.items
+    return any(map(holds_arrays, items))
+
+
+def statements(body: Sequence[Statement], inside: bool = False) -> Iterator[tuple[Statement, bool]]:
+    """All statements of a body and of those in it, and whether they are in a loop."""
+    for s in body:
+        yield s, inside
+        if isinstance(s, If):
+            yield from statements(s.then, inside)
+            yield from statements(s.other, inside)
+        elif isinstance(s, While | For):
+            yield from statements(s.body, True)
+
+
+def expressions(s: Statement) -> Iterator[Expression]:
+    """The expressions of a statement, without those of statements in it, as Python looks at them."""
+    match s:
+        case Assign():
+            yield s.value
+            yield from _of_target(s.target)
+        case Evaluate():
+            yield s.value
+        case Return():
+            if s.value is not None:
+                yield s.value
+        case If() | While():
+            yield s.test
+        case For():
+            yield s.start
+            yield s.stop
+
+
+def _of_target(target: Expression | Targets | None) -> Iterator[Expression]:
+    if isinstance(target, Targets):
+        for each in target.items:
+            yield from _of_target(each)
+    elif target is not None and not isinstance(target, Name):
+        yield target
+
+
+def _named(target: Expression | Targets | None) -> Iterator[str]:
+    """Variables that are assigned to."""
+    if isinstance(target, Name):
+        yield target.name
+    elif isinstance(target, Targets):
+        for each in target.items:
+            yield from _named(each)

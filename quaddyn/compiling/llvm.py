@@ -1,0 +1,166 @@
+"""Typed trees as LLVM IR: functions and their statements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .kinds import FLOAT, INT, NOTHING, Kind, RecordKind
+from .llvm_expressions import ExpressionWriter
+from .llvm_instructions import Values
+from .registers import EPILOGUE, ITEMS, Callee, flat, parts, passed, result, words
+from .syntax import (
+    Assign,
+    Break,
+    Continue,
+    Element,
+    Evaluate,
+    Expression,
+    For,
+    If,
+    Name,
+    Return,
+    Statement,
+    Targets,
+    While,
+)
+
+__all__ = ["EPILOGUE", "Callee", "FunctionWriter"]
+
+
+class FunctionWriter(ExpressionWriter):
+    """Writes one function; arguments as `InstructionWriter`."""
+
+    def text(self) -> str:
+        """The definition."""
+        f, parameters = self.function, []
+        for name, kind in f.parameters:
+            attribute = " noalias" if isinstance(kind, RecordKind) else ""
+            parameters += [f"{t}{attribute} %a.{name}.{k}" for k, t in enumerate(passed(kind))]
+        for name, kind in f.variables.items():
+            if name not in self.unchanged:
+                self.reserve(f"%v.{name}", kind)
+        for name, kind in f.parameters:
+            if name in f.assigned:
+                self.assign_variable(name, kind, self.argument(name, kind))
+        self.block(f.body)
+        if not self.closed:
+            self.line("ret void" if f.returns == NOTHING else "unreachable")
+        hint = {None: "", True: " alwaysinline", False: " noinline"}[f.inline]
+        head = f"define internal {result(f.returns)} @{f.symbol}({', '.join(parameters)}){hint} nounwind {{"
+        return "\n".join([head, "entry:", *self.memory, *self.lines, "}"])
+
+    # -- variables -------------------------------------------------------------------------------------------
+    def reserve(self, base: str, kind: Kind) -> None:
+        """Memory of a variable."""
+        if isinstance(kind, RecordKind):
+            self.memory.append(f"  {base} = alloca [{words(kind)} x i64], align 8")
+            return
+        for k, t in enumerate(flat(kind)):
+            self.memory.append(f"  {base}.{k} = alloca {t}, align 8")
+
+    def assign_variable(self, name: str, kind: Kind, values: Values) -> None:
+        """A variable takes a value."""
+        if isinstance(kind, RecordKind):
+            self.write_record(f"%v.{name}", kind, values)
+            return
+        for k, (t, x) in enumerate(zip(flat(kind), values, strict=True)):
+            self.line(f"store {t} {x}, ptr %v.{name}.{k}")
+
+    # -- statements ------------------------------------------------------------------------------------------
+    def block(self, body: Sequence[Statement]) -> None:
+        """One after the other."""
+        for each in body:
+            self.statement(each)
+
+    def statement(self, s: Statement) -> None:
+        """One."""
+        match s:
+            case Assign():
+                self.assign(s.target, s.value.kind, self.value(s.value))
+            case Evaluate():
+                self.value(s.value)
+            case If():
+                then, other, end = self.label(), self.label(), self.label()
+                self.fork(self.value(s.test)[0], then, other if s.other else end)
+                self.start(then)
+                self.block(s.then)
+                self.jump(end)
+                if s.other:
+                    self.start(other)
+                    self.block(s.other)
+                    self.jump(end)
+                self.start(end)
+            case While():
+                head, body, end = self.label(), self.label(), self.label()
+                self.jump(head)
+                self.start(head)
+                self.fork(self.value(s.test)[0], body, end)
+                self.start(body)
+                self.inside(s.body, head, end)
+                self.jump(head)
+                self.start(end)
+            case For():
+                self.loop(s)
+            case Return():
+                self.give(s.value)
+            case Break() | Continue():
+                self.jump(self.loops[-1][isinstance(s, Break)])
+
+    def inside(self, body: Sequence[Statement], next_: str, end: str) -> None:
+        """The body of a loop."""
+        self.loops.append((next_, end))
+        self.block(body)
+        self.loops.pop()
+
+    def loop(self, s: For) -> None:
+        """``for``: the counter is not the variable, which the body may change."""
+        start, stop = self.value(s.start)[0], self.value(s.stop)[0]
+        counter = self.slot("i64", "i")
+        head, body, step, end = (self.label() for _ in range(4))
+        self.line(f"store i64 {start}, ptr {counter}")
+        self.jump(head)
+        self.start(head)
+        now = self.new(f"load i64, ptr {counter}")
+        self.fork(self.new(f"icmp {'slt' if s.step > 0 else 'sgt'} i64 {now}, {stop}"), body, end)
+        self.start(body)
+        self.line(f"store i64 {now}, ptr %v.{s.name}.0")
+        self.inside(s.body, step, end)
+        self.jump(step)
+        self.start(step)
+        before = self.new(f"load i64, ptr {counter}")
+        self.line(f"store i64 {self.new(f'add nsw i64 {before}, {s.step}')}, ptr {counter}")
+        self.jump(head)
+        self.start(end)
+
+    def give(self, value: Expression | None) -> None:
+        """``return``."""
+        if value is None:
+            self.line("ret void")
+        else:
+            kind, values = self.function.returns, self.value(value)
+            whole, t = values[0], result(kind)
+            if len(values) > 1:
+                whole = "poison"
+                for k, (x, type_) in enumerate(zip(values, flat(kind), strict=True)):
+                    whole = self.new(f"insertvalue {t} {whole}, {type_} {x}, {k}")
+            self.line(f"ret {t} {whole}")
+        self.closed = True
+
+    def assign(self, target: Name | Element | Targets | None, kind: Kind, values: Values) -> None:
+        """``target = values``."""
+        match target:
+            case Name():
+                self.assign_variable(target.name, target.kind, self.converted(kind, target.kind, values))
+            case Element():
+                pointer, item = self.entry(target)
+                type_, align, alias = ITEMS[item]
+                x = self.converted(kind, FLOAT if item == "float" else INT, values)[0]
+                if item == "byte":
+                    x = self.new(f"trunc i64 {x} to i8")
+                self.line(f"store {type_} {x}, ptr {pointer}, align {align}, !tbaa {alias}")
+            case Targets():
+                k = 0
+                for each, item_ in zip(target.items, parts(kind), strict=True):
+                    n = len(flat(item_))
+                    self.assign(each, item_, values[k : k + n])
+                    k += n

@@ -1,0 +1,341 @@
+"""Expressions of typed trees as LLVM IR.
+
+Variables live in memory that the optimizer turns into registers.  Numbers are added in the order of the source; with
+`contract` a product and a sum may become one instruction with one rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from .kinds import BOOL, FLOAT, INT, LANES, WIDTH, ArrayKind, Kind, RecordKind, Scalar
+from .llvm_instructions import InstructionWriter, Values
+from .registers import (
+    ITEMS,
+    RELATIONS,
+    SCALARS,
+    VECTOR,
+    flat,
+    literal,
+    parts,
+    passed,
+    result,
+    words,
+)
+from .syntax import (
+    Binary,
+    Call,
+    Carve,
+    Choice,
+    Compare,
+    Constant,
+    Convert,
+    Element,
+    Expression,
+    Field,
+    Intrinsic,
+    Local,
+    Logic,
+    Make,
+    Name,
+    Size,
+    Unary,
+    View,
+)
+
+
+class ExpressionWriter(InstructionWriter):
+    """Writes the expressions of one function; arguments as `InstructionWriter`."""
+
+    # -- expressions -----------------------------------------------------------------------------------------
+    def value(self, e: Expression) -> Values:
+        """Registers of a value."""
+        match e:
+            case Constant():
+                if e.kind == FLOAT:
+                    return (literal(float(e.value)),)
+                return (str(bool(e.value)).lower() if e.kind == BOOL else str(int(e.value)),)
+            case Name():
+                return self.variable(e)
+            case Binary():
+                return (self.binary(e),)
+            case Unary():
+                x = self.value(e.operand)[0]
+                if e.op == "not":
+                    return (self.new(f"xor i1 {x}, true"),)
+                if e.kind == INT:
+                    return (self.new(f"sub i64 0, {x}"),)
+                return (self.new(f"fneg {SCALARS[e.kind]} {x}"),)
+            case Compare():
+                return (self.compare(e),)
+            case Logic():
+                return (self.logic(e),)
+            case Choice():
+                return self.choice(e)
+            case Convert():
+                return self.converted(e.operand.kind, e.kind, self.value(e.operand))
+            case Call():
+                return self.call(e)
+            case Intrinsic():
+                return self.intrinsic(e)
+            case Element():
+                pointer, item = self.entry(e)
+                type_, align, alias = ITEMS[item]
+                x = self.new(f"load {type_}, ptr {pointer}, align {align}, !tbaa {alias}")
+                return (self.new(f"sext i8 {x} to i64") if item == "byte" else x,)
+            case View():
+                return self.view(e)
+            case Size():
+                return (self.value(e.array)[1 + e.axis],)
+            case Carve():
+                assert isinstance(e.kind, ArrayKind)
+                pointer = self.value(e.array)[0]
+                at = self.value(e.at)[0]
+                return (self.moved(pointer, e.kind.item, at), *(self.value(each)[0] for each in e.sizes))
+            case Local():
+                return self.local(e)
+            case Make():
+                return tuple(x for each in e.values for x in self.value(each))
+            case Field():
+                return self.field(e)
+        raise AssertionError(e)
+
+    def scalar(self, e: Expression) -> str:
+        """The register of a number."""
+        return self.value(e)[0]
+
+    def variable(self, e: Name) -> Values:
+        """What a name stands for."""
+        if e.name in self.unchanged:
+            return self.argument(e.name, e.kind)
+        if isinstance(e.kind, RecordKind):
+            return self.read_record(f"%v.{e.name}", 0, e.kind)
+        return tuple(self.new(f"load {t}, ptr %v.{e.name}.{k}") for k, t in enumerate(flat(e.kind)))
+
+    def argument(self, name: str, kind: Kind) -> Values:
+        """What was handed over."""
+        if isinstance(kind, RecordKind):
+            return self.read_record(f"%a.{name}.0", 0, kind)
+        return tuple(f"%a.{name}.{k}" for k in range(len(flat(kind))))
+
+    def field(self, e: Field) -> Values:
+        """One value of a tuple or a record; of a record in memory nothing else is read."""
+        place = self.place(e)
+        if place is not None:
+            return self.read_record(*place, e.kind)
+        items = parts(e.record.kind)
+        start = sum(len(flat(k)) for k in items[: e.index])
+        return self.value(e.record)[start : start + len(flat(e.kind))]
+
+    def handed(self, e: Expression) -> Values:
+        """Registers in which a value is passed to a function: of a record, its address."""
+        if not isinstance(e.kind, RecordKind):
+            return self.value(e)
+        place = self.place(e)
+        if place is not None:
+            return (self.word(*place),)
+        values, memory = self.value(e), self.slot(f"[{words(e.kind)} x i64]", "r")
+        self.write_record(memory, e.kind, values)
+        return (memory,)
+
+    # -- numbers ---------------------------------------------------------------------------------------------
+    def converted(self, have: Kind, want: Kind, values: Values) -> Values:
+        """A number as another kind."""
+        if have == want:
+            return values
+        x = values[0]
+        match (have, want):
+            case (Scalar("int"), Scalar("float")):
+                return (self.new(f"sitofp i64 {x} to double"),)
+            case (Scalar("bool"), Scalar("int")):
+                return (self.new(f"zext i1 {x} to i64"),)
+            case (Scalar("bool"), Scalar("float")):
+                return (self.new(f"uitofp i1 {x} to double"),)
+            case (Scalar("int"), Scalar("bool")):
+                return (self.new(f"icmp ne i64 {x}, 0"),)
+            case (Scalar("float"), Scalar("int")):
+                return (self.new(f"call i64 @llvm.fptosi.sat.i64.f64(double {x})"),)
+            case (Scalar("float"), Scalar("lanes")):
+                one = self.new(f"insertelement {VECTOR} poison, double {x}, i32 0")
+                return (self.new(f"shufflevector {VECTOR} {one}, {VECTOR} poison, <{WIDTH} x i32> zeroinitializer"),)
+        raise AssertionError((have, want))
+
+    def binary(self, e: Binary) -> str:
+        """An operation on two numbers."""
+        x, y, t = self.value(e.left)[0], self.value(e.right)[0], SCALARS[e.kind]
+        if e.kind in (FLOAT, LANES):
+            name = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}[e.op]
+            return self.new(f"{name}{self.fast} {t} {x}, {y}")
+        if e.op in ("//", "%"):
+            return self.divided(e.op, x, int(y))
+        name = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or"}[e.op]
+        return self.new(f"{name} {t} {x}, {y}")
+
+    def divided(self, op: str, x: str, by: int) -> str:
+        """Floor division by a positive constant, or its remainder."""
+        rest = self.new(f"srem i64 {x}, {by}")
+        negative = self.new(f"icmp slt i64 {rest}, 0")
+        if op == "%":
+            return self.new(f"select i1 {negative}, i64 {self.new(f'add i64 {rest}, {by}')}, i64 {rest}")
+        down = self.new(f"sext i1 {negative} to i64")
+        return self.new(f"add i64 {self.new(f'sdiv i64 {x}, {by}')}, {down}")
+
+    def compare(self, e: Compare) -> str:
+        """All relations of a chain, no further than needed."""
+        of_floats = e.operands[0].kind == FLOAT
+        left = self.value(e.operands[0])[0]
+
+        def holds(k: int) -> str:
+            nonlocal left
+            right, relation = self.value(e.operands[k + 1])[0], RELATIONS[e.operators[k]][not of_floats]
+            compare = f"fcmp {relation} double" if of_floats else f"icmp {relation} i64"
+            out = self.new(f"{compare} {left}, {right}")
+            left = right
+            return out
+
+        return self.all_or_any("and", [partial(holds, k) for k in range(len(e.operators))])
+
+    def logic(self, e: Logic) -> str:
+        """``and`` and ``or``, no further than needed."""
+        return self.all_or_any(e.op, [partial(self.scalar, each) for each in e.values])
+
+    def all_or_any(self, op: str, tests: Sequence[Callable[[], str]]) -> str:
+        """Whether all or any of several tests hold; none is made that does not matter."""
+        if len(tests) == 1:
+            return tests[0]()
+        place, end = self.slot("i1", "l"), self.label()
+        for k, test in enumerate(tests):
+            x = test()
+            self.line(f"store i1 {x}, ptr {place}")
+            if k + 1 < len(tests):
+                on = self.label()
+                self.fork(x, on if op == "and" else end, end if op == "and" else on)
+                self.start(on)
+        self.jump(end)
+        self.start(end)
+        return self.new(f"load i1, ptr {place}")
+
+    def choice(self, e: Choice) -> Values:
+        """One of two values."""
+        types = flat(e.kind)
+        places = [self.slot(t, "c") for t in types]
+        then, other, end = self.label(), self.label(), self.label()
+        self.fork(self.value(e.test)[0], then, other)
+        for label, each in ((then, e.then), (other, e.other)):
+            self.start(label)
+            for t, place, x in zip(types, places, self.value(each), strict=True):
+                self.line(f"store {t} {x}, ptr {place}")
+            self.jump(end)
+        self.start(end)
+        return tuple(self.new(f"load {t}, ptr {place}") for t, place in zip(types, places, strict=True))
+
+    def call(self, e: Call) -> Values:
+        """Another function."""
+        f = self.callee(e.function)
+        given = []
+        for kind, each in zip(f.parameters, e.arguments, strict=True):
+            given += [f"{t} {x}" for t, x in zip(passed(kind), self.handed(each), strict=True)]
+        text, types = f"call {result(f.returns)} @{f.symbol}({', '.join(given)})", flat(f.returns)
+        if not types:
+            self.line(text)
+            return ()
+        out = self.new(text)
+        if len(types) == 1:
+            return (out,)
+        return tuple(self.new(f"extractvalue {result(f.returns)} {out}, {k}") for k in range(len(types)))
+
+    # -- arrays ----------------------------------------------------------------------------------------------
+    def moved(self, pointer: str, item: str, by: str) -> str:
+        """A pointer so many entries further on."""
+        return pointer if by == "0" else self.new(f"getelementptr inbounds {ITEMS[item][0]}, ptr {pointer}, i64 {by}")
+
+    def offset(self, index: Sequence[Expression], sizes: Sequence[str]) -> str:
+        """Entries before the place that leading indices name."""
+        out = "0"
+        for k, each in enumerate(index):
+            i = self.value(each)[0]
+            out = i if out == "0" else self.new(f"add nsw i64 {out}, {i}")
+            if k + 1 < len(sizes) and out != "0":
+                out = self.new(f"mul nsw i64 {out}, {sizes[k + 1]}")
+        for size in sizes[len(index) + 1 :]:
+            out = "0" if out == "0" else self.new(f"mul nsw i64 {out}, {size}")
+        return out
+
+    def entry(self, e: Element) -> tuple[str, str]:
+        """Where an entry is, and the item of its array."""
+        assert isinstance(e.array.kind, ArrayKind)
+        pointer, *sizes = self.value(e.array)
+        return self.moved(pointer, e.array.kind.item, self.offset(e.index, sizes)), e.array.kind.item
+
+    def view(self, e: View) -> Values:
+        """Part of an array."""
+        assert isinstance(e.array.kind, ArrayKind)
+        pointer, *sizes = self.value(e.array)
+        item, left = e.array.kind.item, sizes[len(e.index) :]
+        if e.index:
+            pointer = self.moved(pointer, item, self.offset(e.index, sizes))
+        start = "0" if e.start is None else self.value(e.start)[0]
+        stop = left[0] if e.stop is None else self.value(e.stop)[0]
+        if start != "0":
+            by = start
+            for size in left[1:]:
+                by = self.new(f"mul nsw i64 {by}, {size}")
+            pointer, stop = self.moved(pointer, item, by), self.new(f"sub nsw i64 {stop}, {start}")
+        return (pointer, stop, *left[1:])
+
+    def local(self, e: Local) -> Values:
+        """An array in the memory of the call; room for lanes that run on."""
+        count = WIDTH
+        total = 1
+        for size in e.sizes:
+            total *= size
+        place = self.slot(f"[{total + count} x double]", "x")
+        if e.clear:
+            self.line(f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {8 * total}, i1 false)")
+        return (place, *map(str, e.sizes))
+
+    # -- what the language brings ----------------------------------------------------------------------------
+    def intrinsic(self, e: Intrinsic) -> Values:
+        """One of `language` or `math`."""
+        name = e.name
+        if name in ("load8", "store8"):
+            place = e.arguments[1:] if name == "store8" else e.arguments
+            lanes = self.value(e.arguments[0])[0] if name == "store8" else ""
+            pointer, *sizes = self.value(place[0])
+            pointer = self.moved(pointer, "float", self.offset(place[1:], sizes))
+            if name == "store8":
+                self.line(f"store {VECTOR} {lanes}, ptr {pointer}, align 8, !tbaa !1")
+                return ()
+            return (self.new(f"load {VECTOR}, ptr {pointer}, align 8, !tbaa !1"),)
+        values = [self.value(each)[0] for each in e.arguments]
+        x = values[0]
+        match name:
+            case "sqrt" | "floor":
+                return (self.new(f"call double @llvm.{name}.f64(double {x})"),)
+            case "sin" | "cos" | "exp" | "log":
+                return (self.new(f"call double @{name}(double {x})"),)
+            case "atan2":
+                return (self.new(f"call double @atan2(double {x}, double {values[1]})"),)
+            case "abs":
+                if e.kind == INT:
+                    return (self.new(f"call i64 @llvm.abs.i64(i64 {x}, i1 false)"),)
+                return (self.new(f"call double @llvm.fabs.f64(double {x})"),)
+            case "isfinite":
+                x = self.new(f"call double @llvm.fabs.f64(double {x})")
+                return (self.new(f"fcmp olt double {x}, {literal(float('inf'))}"),)
+            case "min" | "max":
+                t = SCALARS[e.kind]
+                relation = RELATIONS["<" if name == "min" else ">"][e.kind == INT]
+                for y in values[1:]:
+                    better = self.new(f"{'i' if e.kind == INT else 'f'}cmp {relation} {t} {y}, {x}")
+                    x = self.new(f"select i1 {better}, {t} {y}, {t} {x}")
+                return (x,)
+            case "alignment":
+                address = self.new(f"sub i64 0, {self.new(f'ptrtoint ptr {x} to i64')}")
+                return (self.new(f"lshr i64 {self.new(f'and i64 {address}, 63')}, 3"),)
+            case "sum8":
+                return (self.summed(x),)
+            case "within8":
+                return (self.within(x, values[1], values[2]),)
+        raise AssertionError(name)

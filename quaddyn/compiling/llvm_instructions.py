@@ -1,0 +1,128 @@
+"""Instructions and blocks of a function in LLVM IR, records in its memory, and lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .kinds import WIDTH, Kind, RecordKind
+from .registers import BOOL_VECTOR, INT_VECTOR, VECTOR, Callee, flat, parts, words
+from .syntax import Expression, Field, Function, Name
+
+#: Registers of a value.
+Values = tuple[str, ...]
+
+
+class InstructionWriter:
+    """Collects the instructions of one function.
+
+    Args:
+        function: its tree.
+        callee: of the functions that it calls.
+        contract: whether a product and a sum may become one instruction.
+    """
+
+    def __init__(self, function: Function, callee: Callable[[Any], Callee], *, contract: bool) -> None:
+        self.function, self.callee = function, callee
+        self.fast = " contract" if contract else ""
+        self.lines: list[str] = []
+        self.memory: list[str] = []
+        self.count = 0
+        self.closed = False
+        self.loops: list[tuple[str, str]] = []
+        self.unchanged = frozenset(name for name, _ in function.parameters) - function.assigned
+
+    def line(self, text: str) -> None:
+        """An instruction without a result."""
+        self.lines.append("  " + text)
+
+    def new(self, text: str) -> str:
+        """An instruction with one."""
+        self.count += 1
+        self.lines.append(f"  %t{self.count} = {text}")
+        return f"%t{self.count}"
+
+    def label(self) -> str:
+        """A new name of a block."""
+        self.count += 1
+        return f"b{self.count}"
+
+    def start(self, label: str) -> None:
+        """A block begins."""
+        self.lines.append(f"{label}:")
+        self.closed = False
+
+    def jump(self, label: str) -> None:
+        """The block ends, unless it has."""
+        if not self.closed:
+            self.line(f"br label %{label}")
+        self.closed = True
+
+    def fork(self, condition: str, then: str, other: str) -> None:
+        """The block ends in two ways."""
+        self.line(f"br i1 {condition}, label %{then}, label %{other}")
+        self.closed = True
+
+    def slot(self, kind: str, what: str = "m") -> str:
+        """Memory of the call."""
+        self.count += 1
+        name = f"%{what}{self.count}"
+        self.memory.append(f"  {name} = alloca {kind}, align 8")
+        return name
+
+    # -- records in memory -----------------------------------------------------------------------------------
+    def place(self, e: Expression) -> tuple[str, int] | None:
+        """Where a record that has a name lies, or a part of one: an address, and words beyond it."""
+        if isinstance(e, Name) and isinstance(e.kind, RecordKind):
+            return (f"%a.{e.name}.0" if e.name in self.unchanged else f"%v.{e.name}"), 0
+        if isinstance(e, Field):
+            found = self.place(e.record)
+            if found is not None:
+                return found[0], found[1] + sum(words(k) for k in parts(e.record.kind)[: e.index])
+        return None
+
+    def word(self, base: str, at: int) -> str:
+        """Address of a word of a record."""
+        return self.new(f"getelementptr inbounds i8, ptr {base}, i64 {8 * at}") if at else base
+
+    def read_record(self, base: str, at: int, kind: Kind) -> Values:
+        """Registers of what lies in a record from a word on."""
+        out = []
+        for t in flat(kind):
+            x = self.new(f"load {'i64' if t == 'i1' else t}, ptr {self.word(base, at)}, align 8, !tbaa !8")
+            out.append(self.new(f"trunc i64 {x} to i1") if t == "i1" else x)
+            at += WIDTH if t == VECTOR else 1
+        return tuple(out)
+
+    def write_record(self, base: str, kind: Kind, values: Values) -> None:
+        """Write a record."""
+        at = 0
+        for t, x in zip(flat(kind), values, strict=True):
+            word = f"i64 {self.new(f'zext i1 {x} to i64')}" if t == "i1" else f"{t} {x}"
+            self.line(f"store {word}, ptr {self.word(base, at)}, align 8, !tbaa !8")
+            at += WIDTH if t == VECTOR else 1
+
+    # -- lanes ----------------------------------------------------------------------------------------------
+    def summed(self, x: str) -> str:
+        """Sum of lanes, by halves."""
+        n, t = WIDTH, VECTOR
+        while n > 1:
+            half = n // 2
+            low = ", ".join(f"i32 {k}" for k in range(half))
+            high = ", ".join(f"i32 {k + half}" for k in range(half))
+            a = self.new(f"shufflevector {t} {x}, {t} poison, <{half} x i32> <{low}>")
+            b = self.new(f"shufflevector {t} {x}, {t} poison, <{half} x i32> <{high}>")
+            t, n = f"<{half} x double>", half
+            x = self.new(f"fadd {t} {a}, {b}")
+        return self.new(f"extractelement {t} {x}, i32 0")
+
+    def within(self, x: str, first: str, last: str) -> str:
+        """Lanes first to last - 1."""
+        t, bounds = INT_VECTOR, []
+        for bound in (first, last):
+            one = self.new(f"insertelement {t} poison, i64 {bound}, i32 0")
+            bounds.append(self.new(f"shufflevector {t} {one}, {t} poison, <{WIDTH} x i32> zeroinitializer"))
+        at = "<" + ", ".join(f"i64 {k}" for k in range(WIDTH)) + ">"
+        after, before = self.new(f"icmp sge {t} {at}, {bounds[0]}"), self.new(f"icmp slt {t} {at}, {bounds[1]}")
+        inside = self.new(f"and {BOOL_VECTOR} {after}, {before}")
+        return self.new(f"select {BOOL_VECTOR} {inside}, {VECTOR} {x}, {VECTOR} zeroinitializer")

@@ -1,0 +1,176 @@
+"""Processors as LLVM knows them, and machine code for them from LLVM IR."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+#: LLVM is not made for several threads at once.
+lock = threading.Lock()
+
+
+class Unsupported(RuntimeError):
+    """Machine code cannot be made or run here; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A kind of processor.
+
+    Attributes:
+        triple: architecture and system, in LLVM's words.
+        cpu: in LLVM's words.
+        features: likewise, beyond those of `cpu`.
+        bits: of its vectors.
+    """
+
+    triple: str
+    cpu: str
+    features: str
+    bits: int
+
+
+#: What compiled functions are made for: every processor of the last ten years, by the same object.
+PORTABLE = {
+    "x86-64-v3": Machine("x86_64-unknown-linux-gnu", "x86-64-v3", "", 256),
+    "x86-64": Machine("x86_64-unknown-linux-gnu", "x86-64", "", 128),
+    "aarch64": Machine("aarch64-unknown-linux-gnu", "generic", "", 128),
+}
+
+
+@cache
+def llvm() -> Any:
+    """Llvmlite's binding, ready.
+
+    Raises:
+        Unsupported: it cannot be imported.
+    """
+    try:
+        import llvmlite.binding as binding
+    except ImportError as error:
+        raise Unsupported(f"llvmlite cannot be imported: {error}") from None
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding
+
+
+def llvm_version() -> str:
+    """Of llvmlite, on which machine code that was kept depends.
+
+    Raises:
+        Unsupported: it cannot be imported.
+    """
+    llvm()
+    import llvmlite
+
+    return str(llvmlite.__version__)
+
+
+@cache
+def host() -> Machine:
+    """This processor.
+
+    Raises:
+        Unsupported: llvmlite is missing, or the processor has no fused multiply-add.
+    """
+    binding = llvm()
+    features = binding.get_host_cpu_features()
+    have = {k for k, v in features.items() if v}
+    triple, cpu = binding.get_process_triple(), binding.get_host_cpu_name()
+    if triple.startswith(("aarch64", "arm64")):
+        bits = 128
+    elif {"avx512f", "avx512dq", "avx512vl"} <= have:
+        bits = 512
+    elif {"avx2", "fma"} <= have:
+        bits = 256
+    else:
+        raise Unsupported(f"processor {cpu!r} ({triple}) has no AVX2 with fused multiply-add")
+    return Machine(triple, cpu, features.flatten(), bits)
+
+
+def portable() -> str:
+    """The name in `PORTABLE` that this processor can run, the best.
+
+    Raises:
+        Unsupported: llvmlite is missing, or the processor is of another family.
+    """
+    binding = llvm()
+    triple = binding.get_process_triple()
+    if triple.startswith(("aarch64", "arm64")):
+        return "aarch64"
+    if triple.startswith("x86_64"):
+        have = {k for k, v in binding.get_host_cpu_features().items() if v}
+        return "x86-64-v3" if {"avx2", "fma", "bmi", "bmi2", "lzcnt", "movbe", "f16c"} <= have else "x86-64"
+    raise Unsupported(f"no machine code for {triple}")
+
+
+def target_machine(machine: Machine, *, jit: bool) -> Any:
+    """LLVM's object for a machine; `jit` for code that may lie anywhere in memory."""
+    binding = llvm()
+    if not binding.get_process_triple().startswith(machine.triple.partition("-")[0]):
+        binding.initialize_all_targets()
+        binding.initialize_all_asmprinters()
+    features = machine.features + (",-prefer-256-bit" if machine.bits == 512 else "")
+    return binding.Target.from_triple(machine.triple).create_target_machine(
+        cpu=machine.cpu, features=features, opt=2, reloc="pic", codemodel="jitdefault" if jit else "small", jit=jit
+    )
+
+
+def object_code(ir: str, machine: Machine, *, optimize: bool) -> bytes:
+    """Relocatable machine code of an IR module.
+
+    Args:
+        ir: the module.
+        machine: to make it for.
+        optimize: whether to run LLVM's passes; without, the code is as it is written.  Loops are neither unrolled nor
+            vectorized: sources that want SIMD say so, and code is made in less than half the time.
+    """
+    binding = llvm()
+    with lock:
+        module = binding.parse_assembly(ir)
+        target = target_machine(machine, jit=True)
+        module.triple, module.data_layout = machine.triple, str(target.target_data)
+        module.verify()
+        if optimize:
+            options = binding.create_pipeline_tuning_options(speed_level=2)
+            options.loop_vectorization = options.slp_vectorization = False
+            options.loop_unrolling = options.loop_interleaving = False
+            builder = binding.create_pass_builder(target, options)
+            builder.getModulePassManager().run(module, builder)
+        return bytes(target.emit_object(module))
+
+
+def trial(target: str) -> None:
+    """Make, link and run a function for a target of `PORTABLE` that this processor can run.
+
+    Raises:
+        Unsupported: one of these fails.
+    """
+    try:
+        ir = "define i64 @answer(i64 %x) {\n  %y = add i64 %x, 2\n  ret i64 %y\n}"
+        code = object_code(ir, PORTABLE[target], optimize=True)
+    except RuntimeError as error:
+        raise Unsupported(f"machine code cannot be made: {error}") from None
+    engine = link(code, PORTABLE[target])
+    if ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(engine.get_function_address("answer"))(40) != 42:
+        raise Unsupported("machine code does not compute what it should")
+
+
+def link(code: bytes, machine: Machine) -> Any:
+    """Machine code in this process: an engine that owns it and knows the addresses of its functions.
+
+    Raises:
+        Unsupported: memory cannot be made executable, or the code is for another machine.
+    """
+    binding = llvm()
+    with lock:
+        try:
+            engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target_machine(machine, jit=True))
+            engine.add_object_file(binding.ObjectFileRef.from_data(code))
+            engine.finalize_object()
+        except (RuntimeError, OSError) as error:
+            raise Unsupported(f"machine code cannot be loaded: {error}") from None
+    return engine

@@ -1,0 +1,248 @@
+"""Numbers, names and operators of restricted Python as typed trees."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from .kinds import BOOL, FLOAT, INT, LANES, NOTHING, ArrayKind, Kind, RecordKind, Scalar, TupleKind
+from .signatures import Signature
+from .syntax import (
+    Binary,
+    Choice,
+    Compare,
+    Constant,
+    Convert,
+    Expression,
+    Field,
+    Logic,
+    Make,
+    Name,
+    Size,
+    Unary,
+)
+
+OPERATORS: dict[type, str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&",
+    ast.BitOr: "|",
+}  # fmt: skip
+RELATIONS: dict[type, str] = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+}  # fmt: skip
+
+
+class Operations:
+    """Reads what expressions of one function consist of.
+
+    Args:
+        scope: the function's globals.
+        kinds: of its variables, as far as they are known.
+        signature: of another compiled function; None if it is none.
+        fail: raises an error about a node.
+    """
+
+    def __init__(
+        self,
+        scope: dict[str, Any],
+        kinds: dict[str, Kind],
+        signature: Callable[[Any], Signature | None],
+        fail: Callable[[ast.AST, str], NoReturn],
+    ) -> None:
+        self.scope, self.kinds, self.signature, self.fail = scope, kinds, signature, fail
+        self.defined: set[str] = set(kinds)
+        self.bound: frozenset[str] = frozenset()
+        self.calls: list[Any] = []
+
+    def read(self, node: ast.expr) -> Expression:
+        """Any expression."""
+        reader = getattr(self, f"_{type(node).__name__.lower()}", None)
+        if reader is None:
+            self.fail(node, f"{type(node).__name__} is not part of what can be compiled")
+        out: Expression = reader(node)
+        return out
+
+    # -- numbers ---------------------------------------------------------------------------------------------
+    def number(self, node: ast.expr) -> Expression:
+        """A float, an int or a bool."""
+        out = self.read(node)
+        if out.kind not in (FLOAT, INT, BOOL):
+            self.fail(node, f"expected a number, got {out.kind}")
+        return out
+
+    def integer(self, node: ast.expr) -> Expression:
+        """An int, for an index or a size."""
+        out = self.number(node)
+        if out.kind == FLOAT:
+            self.fail(node, "expected an int; write int(...)")
+        return self.convert(out, INT)
+
+    def test(self, node: ast.expr) -> Expression:
+        """A condition: a bool, or an int that is not zero."""
+        if isinstance(node, ast.BoolOp):
+            return self._logic(node, self.test)
+        out = self.number(node)
+        if out.kind == FLOAT:
+            self.fail(node, "a float is no condition; compare it with something")
+        return self.convert(out, BOOL)
+
+    def convert(self, x: Expression, kind: Kind) -> Expression:
+        """A number as another kind."""
+        if x.kind == kind:
+            return x
+        if isinstance(x, Constant) and kind == FLOAT:
+            return Constant(FLOAT, float(x.value))
+        if isinstance(x, Constant) and kind == INT and x.kind == BOOL:
+            return Constant(INT, int(x.value))
+        return Convert(kind, x)
+
+    def fits(self, node: ast.AST, x: Expression, kind: Kind, what: str) -> Expression:
+        """A value converted to `kind`: ints and bools to floats, bools to ints."""
+        if x.kind == kind:
+            return x
+        if (kind == FLOAT and x.kind in (INT, BOOL)) or (kind == INT and x.kind == BOOL):
+            return self.convert(x, kind)
+        if kind == LANES and x.kind in (FLOAT, INT):
+            return self.convert(self.convert(x, FLOAT), LANES)
+        self.fail(node, f"{what}: expected {kind}, got {x.kind}")
+
+    def _constant(self, node: ast.Constant) -> Expression:
+        return self._known(node, node.value)
+
+    def _known(self, node: ast.AST, value: object) -> Expression:
+        if isinstance(value, bool):
+            return Constant(BOOL, value)
+        if isinstance(value, int):
+            if not -(2**63) <= value < 2**63:
+                self.fail(node, f"{value} has more than 64 bits")
+            return Constant(INT, value)
+        if isinstance(value, float):
+            return Constant(FLOAT, float(value))
+        self.fail(node, f"a {type(value).__name__} is no value that can be compiled")
+
+    def _name(self, node: ast.Name) -> Expression:
+        name = node.id
+        if name in self.kinds:
+            if name not in self.defined:
+                self.fail(node, f"{name!r} may have no value here; give it one on every way that leads here")
+            return Name(self.kinds[name], name)
+        if name in self.bound:
+            self.fail(node, f"{name!r} has no value yet")
+        if name not in self.scope:
+            self.fail(node, f"{name!r} is not known")
+        return self._known(node, self.scope[name])
+
+    def _attribute(self, node: ast.Attribute) -> Expression:
+        if isinstance(node.value, ast.Name) and node.value.id not in self.kinds and node.value.id not in self.bound:
+            owner = self.scope.get(node.value.id)
+            if hasattr(owner, node.attr):
+                return self._known(node, getattr(owner, node.attr))
+            self.fail(node, f"{ast.unparse(node)!r} is not known")
+        value = self.read(node.value)
+        if isinstance(value.kind, ArrayKind) and node.attr == "shape":
+            self._once(node, value)
+            return Make(TupleKind((INT,) * value.kind.rank), tuple(Size(INT, value, k) for k in range(value.kind.rank)))
+        if isinstance(value.kind, RecordKind):
+            names = [name for name, _ in value.kind.fields]
+            if node.attr not in names:
+                self.fail(node, f"{value.kind.name} has no field {node.attr!r}; it has {', '.join(names)}")
+            k = names.index(node.attr)
+            return Field(value.kind.fields[k][1], value, k)
+        self.fail(node, f"{value.kind} has no attribute {node.attr!r}")
+
+    def _binop(self, node: ast.BinOp) -> Expression:
+        return self.binary(node, node.op, self.read(node.left), self.read(node.right))
+
+    def binary(self, node: ast.AST, operator: ast.operator, left: Expression, right: Expression) -> Expression:
+        """An operation on numbers or lanes."""
+        op = OPERATORS.get(type(operator))
+        if op is None:
+            remedy = "; write the product out" if isinstance(operator, ast.Pow) else ""
+            self.fail(node, f"the operator {type(operator).__name__} is not part of what can be compiled{remedy}")
+        kinds = {left.kind, right.kind}
+        if not kinds <= {FLOAT, INT, BOOL, LANES}:
+            self.fail(node, f"{op} of {left.kind} and {right.kind}")
+        if LANES in kinds:
+            if op not in ("+", "-", "*"):
+                self.fail(node, f"{op} is not defined on lanes")
+            return Binary(LANES, op, self.fits(node, left, LANES, op), self.fits(node, right, LANES, op))
+        if op in ("&", "|"):
+            if FLOAT in kinds:
+                self.fail(node, f"{op} of a float")
+            kind = BOOL if kinds == {BOOL} else INT
+        elif op == "/" or FLOAT in kinds:
+            kind = FLOAT
+        else:
+            kind = INT
+        if op in ("//", "%"):
+            if kind != INT or not (isinstance(right, Constant) and right.value > 0):
+                self.fail(node, f"{op} is compiled for ints and a positive constant alone")
+        x, y = self.convert(left, kind), self.convert(right, kind)
+        if kind == INT and isinstance(x, Constant) and isinstance(y, Constant):
+            compute = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__, "//": int.__floordiv__}.get(op)
+            if compute is not None:
+                return Constant(INT, wrapped(compute(int(x.value), int(y.value))))
+        return Binary(kind, op, x, y)
+
+    def _unaryop(self, node: ast.UnaryOp) -> Expression:
+        if isinstance(node.op, ast.Not):
+            return Unary(BOOL, "not", self.test(node.operand))
+        if not isinstance(node.op, ast.USub):
+            self.fail(node, f"the operator {type(node.op).__name__} is not part of what can be compiled")
+        x = self.read(node.operand)
+        if x.kind not in (FLOAT, INT, BOOL, LANES):
+            self.fail(node, f"- of {x.kind}")
+        if x.kind == BOOL:
+            x = self.convert(x, INT)
+        if isinstance(x, Constant):
+            return Constant(x.kind, wrapped(-int(x.value)) if x.kind == INT else -x.value)
+        return Unary(x.kind, "-", x)
+
+    def _compare(self, node: ast.Compare) -> Expression:
+        for operator in node.ops:
+            if type(operator) not in RELATIONS:
+                self.fail(node, f"{type(operator).__name__} is not part of what can be compiled")
+        operands = [self.number(each) for each in (node.left, *node.comparators)]
+        kind = FLOAT if any(each.kind == FLOAT for each in operands) else INT
+        relations = tuple(RELATIONS[type(operator)] for operator in node.ops)
+        return Compare(BOOL, relations, tuple(self.convert(each, kind) for each in operands))
+
+    def _boolop(self, node: ast.BoolOp) -> Expression:
+        return self._logic(node, self._truth)
+
+    def _logic(self, node: ast.BoolOp, read: Callable[[ast.expr], Expression]) -> Expression:
+        return Logic(BOOL, "and" if isinstance(node.op, ast.And) else "or", tuple(read(each) for each in node.values))
+
+    def _truth(self, node: ast.expr) -> Expression:
+        out = self.read(node)
+        if out.kind != BOOL:  # Python gives one of the two, not whether they hold
+            self.fail(node, f"expected a bool, got {out.kind}; compare it with something")
+        return out
+
+    def _ifexp(self, node: ast.IfExp) -> Expression:
+        test, then, other = self.test(node.test), self.read(node.body), self.read(node.orelse)
+        if then.kind != other.kind:
+            self.fail(node, f"the two ways give {then.kind} and {other.kind}; they must give the same")
+        return Choice(then.kind, test, then, other)
+
+    def _tuple(self, node: ast.Tuple) -> Expression:
+        values = tuple(self.read(each) for each in node.elts)
+        for each, value in zip(node.elts, values, strict=True):
+            if value.kind == NOTHING:
+                self.fail(each, f"{ast.unparse(each)} is nothing")
+        return Make(TupleKind(tuple(each.kind for each in values)), values)
+
+    def _once(self, node: ast.AST, array: Expression) -> None:
+        """Refuse an array that would be computed several times."""
+        if array.calls:
+            self.fail(node, "give the array that is returned a name first")
+
+
+def promoted(a: Kind, b: Kind) -> bool:
+    """Whether a variable of kind `a` may be given a value of kind `b`."""
+    return a == b or (isinstance(a, Scalar) and (a, b) in ((FLOAT, INT), (FLOAT, BOOL), (INT, BOOL)))
+
+
+def wrapped(value: int) -> int:
+    """An int in 64 bits."""
+    return (value + 2**63) % 2**64 - 2**63

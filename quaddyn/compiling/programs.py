@@ -1,0 +1,47 @@
+"""All functions that entries lead to, and their names."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from typing import Any
+
+from .reading import read
+from .signatures import refuse
+from .syntax import Function
+
+
+def reachable(entries: Iterable[Any]) -> list[Function]:
+    """All functions that entries lead to, callees before callers.
+
+    Raises:
+        CompileError: one of them cannot be compiled, or calls itself.
+    """
+    done: dict[str, Function] = {}
+    path: list[str] = []
+
+    def visit(target: Any) -> None:
+        name = symbol(target)
+        if name in path:
+            refuse(target, 0, f"calls itself, by way of {' -> '.join(path[path.index(name) :])}; write a loop")
+        if name in done:
+            if done[name].source is not inspect.unwrap(target):
+                refuse(target, 0, f"there are two functions {name}; give one of them another name")
+            return
+        path.append(name)
+        function = read(target, name)
+        for each in function.calls:
+            visit(each)
+        path.pop()
+        done[name] = function
+
+    for each in entries:
+        visit(each)
+    return list(done.values())
+
+
+def symbol(target: Any) -> str:
+    """Name of a compiled function in machine code: its module within the package, and its own."""
+    function = inspect.unwrap(target)
+    module = function.__module__.removeprefix(f"{__package__.partition('.')[0]}.")
+    return f"{module}.{function.__qualname__.replace('.<locals>', '')}"

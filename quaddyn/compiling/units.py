@@ -1,0 +1,320 @@
+"""`compiled` and `entry`: functions of restricted Python that become machine code when they are first called.
+
+A function with ``@compiled`` stays what it is to Python; compiled functions call it as machine code.  With ``@entry``
+it is called from Python as machine code, and its `Entry.python` is the function itself.  The entries of one module, and
+all that they call, are one unit: one object, made once and kept (`objects`), or shipped with the package.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from . import objects
+from .arguments import canonical, examine, from_python
+from .calling import connect, direct, readable
+from .fingerprints import fingerprint
+from .kinds import BOOL, FLOAT, INT, NOTHING
+from .llvm import FunctionWriter
+from .machine import PORTABLE, link, llvm_version, object_code, portable
+from .programs import reachable, symbol
+from .registers import EPILOGUE, Callee
+from .signatures import Options, refuse, signature_of
+from .syntax import Function
+from .wrapper import Wrapper
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: The package, and where objects that travel with it lie.
+PACKAGE = Path(__file__).resolve().parents[1]
+SHIPPED = PACKAGE / "_objects"
+#: What the names of files with units begin with.
+KIND = "unit"
+
+
+def compiled(*, inline: bool | None = None) -> Callable[[F], F]:
+    """Mark a function as callable from compiled functions.
+
+    Args:
+        inline: whether to inline it into its callers; by default LLVM decides.
+    """
+
+    def mark(function: F) -> F:
+        function.__compiled__ = Options(inline)  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+class Entry:
+    """A function that Python calls as machine code; see `entry`.
+
+    Attributes:
+        python: the function itself, run by Python.
+    """
+
+    def __init__(self, function: Callable[..., Any], title: str, *, release: bool) -> None:
+        self.python, self.release, self.title = function, release, title
+        self.__wrapped__, self.__doc__, self.__name__ = function, function.__doc__, function.__name__
+        self.__compiled__ = Options(False)
+        self._call: Callable[..., Any] | None = None
+        Unit.of(function.__module__).entries.append(self)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it."""
+        call = self._call
+        if call is None or _interpreting:
+            call = self.ready()
+        return call(*arguments)
+
+    def ready(self) -> Callable[..., Any]:
+        """The machine code as a builtin function, made if it has to be: what loops should call."""
+        if _interpreting:
+            return self.python
+        if self._call is None:
+            self._call = Unit.of(self.python.__module__).linked(self)
+        return self._call
+
+
+def entry(title: str, *, release: bool = False) -> Callable[[Callable[..., Any]], Entry]:
+    """Make a function callable from Python as machine code.
+
+    Args:
+        title: for messages, such as "whole-body control".
+        release: whether to release the global interpreter lock during the call.
+    """
+    return lambda function: Entry(function, title, release=release)
+
+
+_interpreting: list[bool] = []
+_quiet: list[bool] = []
+
+
+@contextmanager
+def interpreted() -> Iterator[None]:
+    """Within this context, entries run as plain Python: slow, with every index checked, and open to a debugger."""
+    _interpreting.append(True)
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        _interpreting.pop()
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Within this context, compiling prints no message: for callers that print their own."""
+    _quiet.append(True)
+    try:
+        yield
+    finally:
+        _quiet.pop()
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a unit's machine code came from.
+
+    Attributes:
+        title: what it is for.
+        source: "compiled", "kept" or "shipped".
+        place: file, or "" if it is nowhere.
+        seconds: that it took.
+    """
+
+    title: str
+    source: str
+    place: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A unit's machine code.
+
+    Attributes:
+        code: relocatable.
+        seconds: that it took to make; 0 for what was shipped.
+        source: "compiled", "kept" or "shipped".
+        place: file, or "" if it is nowhere.
+    """
+
+    code: bytes
+    seconds: float
+    source: str
+    place: str
+
+
+class Unit:
+    """The entries of one module; `Unit.of` gives the only one.
+
+    Attributes:
+        entries: in the order of their definition.
+        origin: of the machine code, once there is some.
+    """
+
+    every: dict[str, Unit] = {}  # noqa: RUF012  # by module
+
+    def __init__(self, module: str) -> None:
+        self.module, self.entries = module, list[Entry]()
+        self.origin: Origin | None = None
+        self._engine: Any = None
+        self._lock = threading.RLock()
+        self.kept: list[object] = []
+
+    @classmethod
+    def of(cls, module: str) -> Unit:
+        """That of a module."""
+        return cls.every.setdefault(module, cls(module))
+
+    # -- machine code ------------------------------------------------------------------------------------------
+    def linked(self, which: Entry) -> Callable[..., Any]:
+        """An entry's machine code in this process."""
+        with self._lock:
+            if self._engine is None:
+                start = time.perf_counter()
+                target = portable()
+                found = self.found(target) or self.compile(target)
+                self._engine = link(found.code, PORTABLE[target])
+                self.origin = Origin(self.title, found.source, found.place, time.perf_counter() - start)
+            return self.callable(which, self._engine, builtin=True)
+
+    @property
+    def title(self) -> str:
+        """What it is for."""
+        return self.entries[0].title
+
+    def found(self, target: str) -> Found | None:
+        """Machine code for a target of `PORTABLE` that is there: shipped with the package, or kept."""
+        if objects.as_private(SHIPPED, PACKAGE):
+            key = self.key(target)
+            shipped = objects.read(SHIPPED / f"{key}.bin", key)
+            if shipped is not None:
+                return Found(*_parted(shipped), "shipped", str(SHIPPED / f"{key}.bin"))
+        key = self.kept_key(target)
+        kept = objects.cached(key)
+        return None if kept is None else Found(*_parted(kept), "kept", objects.place(key))
+
+    def compile(self, target: str) -> Found:
+        """Machine code for a target of `PORTABLE`, compiled now and kept where that is possible."""
+        with _announced(self.title):
+            start = time.perf_counter()
+            code = self.code(target)
+            seconds = time.perf_counter() - start
+        key = self.kept_key(target)
+        objects.keep(key, struct.pack("<d", seconds) + code)
+        return Found(code, seconds, "compiled", objects.place(key))
+
+    def code(self, target: str) -> bytes:
+        """Machine code for a target of `PORTABLE`, compiled now."""
+        return object_code(self.module_text(), PORTABLE[target], optimize=True)
+
+    def ship(self, folder: Path, target: str) -> Path:
+        """Compile for a target into a folder that is to become `SHIPPED`; the file."""
+        key = self.key(target)
+        objects.write(folder / f"{key}.bin", key, struct.pack("<d", 0.0) + self.code(target))
+        return folder / f"{key}.bin"
+
+    def made(self, *, contract: bool = True, builtin: bool = True) -> dict[str, Callable[..., Any]]:
+        """The entries by name as machine code that is made now and kept nowhere: to be compared with.
+
+        Args:
+            contract: whether a product and a sum may become one instruction.
+            builtin: whether they are builtin functions; otherwise they are called through `ctypes`.
+        """
+        target = portable()
+        engine = link(
+            object_code(self.module_text(contract=contract), PORTABLE[target], optimize=True), PORTABLE[target]
+        )
+        self.kept.append(engine)
+        return {each.__name__: self.callable(each, engine, builtin=builtin) for each in self.entries}
+
+    def callable(self, which: Entry, engine: Any, *, builtin: bool) -> Callable[..., Any]:
+        """An entry of linked machine code."""
+        wrapper = self.wrapper(which)
+        slow = direct(engine, wrapper)
+
+        def refuse(*arguments: object) -> Any:
+            """Raise for what does not fit; what fits after all, but not at first sight, is called with."""
+            examine(which, arguments)
+            again = tuple(canonical(x, kind) for x, (_, kind) in zip(arguments, wrapper.parameters, strict=True))
+            known = call is refuse or all(x is y for x, y in zip(arguments, again, strict=True))
+            return slow(*arguments) if known else call(*again)
+
+        refuse.__doc__ = which.__doc__
+        call: Callable[..., Any] = refuse
+        if builtin and readable():
+            call = connect(engine, wrapper, refuse, self.kept)
+        return call
+
+    def key(self, target: str) -> str:
+        """What the meaning of machine code follows from: any version of llvmlite can link it, so none is named."""
+        file = inspect.getfile(self.entries[0].python)
+        return f"{KIND}-{objects.digest(self.module, fingerprint(Path(file)), target)}"
+
+    def kept_key(self, target: str) -> str:
+        """What machine code compiled here follows from: also from what made it."""
+        return f"{KIND}-{objects.digest(self.key(target), llvm_version())}"
+
+    def wrapper(self, which: Entry) -> Wrapper:
+        """How Python calls an entry."""
+        signature = signature_of(which)
+        assert signature is not None
+        parameters, returns = signature
+        if returns not in (FLOAT, INT, BOOL, NOTHING):
+            refuse(which, 0, f"an entry returns a float, an int, a bool or None, not {returns}")
+        for name, kind in parameters:
+            if not from_python(kind):
+                refuse(which, 0, f"parameter {name!r}: Python cannot hand over {kind}; take numbers, arrays or records")
+        return Wrapper(which.__name__, symbol(which), parameters, returns, release=which.release)
+
+    # -- its text ----------------------------------------------------------------------------------------------
+    def functions(self) -> list[Function]:
+        """All functions of the unit, callees before callers.
+
+        Raises:
+            CompileError: one of them cannot be compiled, or calls itself.
+        """
+        return reachable(self.entries)
+
+    def module_text(self, *, contract: bool = True) -> str:
+        """LLVM IR of the whole unit."""
+
+        def callee(target: Any) -> Callee:
+            signature = signature_of(target)
+            assert signature is not None
+            return Callee(symbol(target), tuple(kind for _, kind in signature[0]), signature[1])
+
+        parts = [FunctionWriter(f, callee, contract=contract).text() for f in self.functions()]
+        parts += [self.wrapper(each).text() for each in self.entries]
+        text = "\n\n".join([*parts, EPILOGUE]) + "\n"
+        return re.sub(r"[^\x00-\x7f]", lambda found: f".u{ord(found[0]):x}", text)  # LLVM's names are ASCII
+
+
+@contextmanager
+def _announced(title: str) -> Iterator[None]:
+    """Print a message while something is compiled."""
+    if _quiet:
+        yield
+        return
+    start = time.perf_counter()
+    print(f"quaddyn: compiling {title} ...", end=" ", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        print(f"{time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
+
+
+def _parted(data: bytes) -> tuple[bytes, float]:
+    return data[8:], struct.unpack("<d", data[:8])[0]

@@ -1,0 +1,216 @@
+"""The entry of a compiled function for Python, as LLVM IR: it reads arrays, numbers and named tuples where they lie.
+
+Arrays are read as compiled extensions read them, at the offsets of ``PyArrayObject_fields``, which NumPy's binary
+interface fixes (its headers inline them into every extension).  Whatever does not fit exactly is handed to a Python
+function, which says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .kinds import BOOL, FLOAT, INT, NOTHING, ArrayKind, Kind, RecordKind
+from .registers import passed, result, words
+
+#: C order and aligned.
+_READABLE = 0x101
+#: What is in the table of addresses, in this order: functions of Python, its objects, and numbers.
+FUNCTIONS = (
+    "PyFloat_AsDouble", "PyFloat_FromDouble", "PyLong_AsLongLong", "PyLong_FromLongLong", "PyErr_Occurred",
+    "PyErr_Clear", "PyObject_IsTrue", "PyBool_FromLong", "PyEval_SaveThread", "PyEval_RestoreThread",
+    "PyObject_Vectorcall", "Py_IncRef",
+)  # fmt: skip
+OBJECTS = ("ndarray", "float", "int", "byte", "None", "PyFloat", "PyLong", "PyBool")
+#: Where a tuple holds its items: a number, another one from one version of Python to another, so that code is for all.
+NUMBERS = ("items",)
+
+
+class Wrapper:
+    """Writes the entry of one function for Python, and one that takes its registers from a block of memory.
+
+    Args:
+        name: of the entry.
+        symbol: of the function behind it.
+        parameters: (name, kind).
+        returns: float, int, bool or nothing.
+        release: whether other Python threads may run meanwhile.
+    """
+
+    def __init__(
+        self, name: str, symbol: str, parameters: Sequence[tuple[str, Kind]], returns: Kind, *, release: bool
+    ) -> None:
+        self.name, self.symbol, self.parameters, self.returns, self.release = name, symbol, parameters, returns, release
+        self.lines: list[str] = []
+        self.count = 0
+        self.classes = [kind.cls for kind in _records([k for _, k in parameters])]
+
+    @property
+    def table(self) -> str:
+        """Type of the table of addresses."""
+        return f"[{len(self._names())} x ptr]"
+
+    def text(self) -> str:
+        """Both definitions and the table."""
+        self.lines = [f"@{self.name}.table = global {self.table} zeroinitializer, align 8"]
+        self._direct()
+        self._python()
+        return "\n".join(self.lines)
+
+    # -- registers from memory ---------------------------------------------------------------------------------
+    def _direct(self) -> None:
+        """``void name.direct(ptr registers, ptr result)``: every register in a word, records are addresses."""
+        self.count = 0
+        self.lines += [f"define void @{self.name}.direct(ptr %in, ptr %out) nounwind {{"]
+        given, at = [], 0
+        for _, kind in self.parameters:
+            for t in passed(kind):
+                x = self._load("i64" if t == "i1" else t, "%in", 8 * at)
+                given.append(f"{t} {self._new(f'trunc i64 {x} to i1') if t == 'i1' else x}")
+                at += 1
+        x, t = self._call(given), result(self.returns)
+        if x:
+            word = self._new(f"zext i1 {x} to i64") if t == "i1" else x
+            self._line(f"store {'i64' if t == 'i1' else t} {word}, ptr %out")
+        self.lines += ["  ret void", "}"]
+
+    def _call(self, given: Sequence[str]) -> str:
+        text = f"call {result(self.returns)} @{self.symbol}({', '.join(given)})"
+        if self.returns == NOTHING:
+            self._line(text)
+            return ""
+        return self._new(text)
+
+    # -- from Python -------------------------------------------------------------------------------------------
+    def _python(self) -> None:
+        self.lines += [
+            f"define ptr @{self.name}.python(ptr %self, ptr %args, i64 %nargs) nounwind {{",
+            "entry:",
+            f"  %right = icmp eq i64 %nargs, {len(self.parameters)}",
+            "  br i1 %right, label %go, label %slow",
+            "go:",
+        ]
+        given: list[str] = []
+        for k, (_, kind) in enumerate(self.parameters):
+            given += self._handed(self._load("ptr", "%args", 8 * k), kind)
+        state = self._new(f"call ptr {self._address('PyEval_SaveThread')}()") if self.release else ""
+        x = self._call(given)
+        if self.release:
+            self._line(f"call void {self._address('PyEval_RestoreThread')}(ptr {state})")
+        match self.returns:
+            case _ if self.returns == FLOAT:
+                out = self._new(f"call ptr {self._address('PyFloat_FromDouble')}(double {x})")
+            case _ if self.returns == INT:
+                out = self._new(f"call ptr {self._address('PyLong_FromLongLong')}(i64 {x})")
+            case _ if self.returns == BOOL:
+                word = self._new(f"zext i1 {x} to i64")
+                out = self._new(f"call ptr {self._address('PyBool_FromLong')}(i64 {word})")
+            case _:
+                out = self._address("None")
+                self._line(f"call void {self._address('Py_IncRef')}(ptr {out})")
+        self.lines += [
+            f"  ret ptr {out}",
+            "beyond:",  # an int of more than 64 bits
+            f"  %clear = load ptr, ptr {self._slot('PyErr_Clear')}, align 8",
+            "  call void %clear()",
+            "  br label %slow",
+            "slow:",
+            f"  %refuse = load ptr, ptr {self._slot('PyObject_Vectorcall')}, align 8",
+            "  %answer = call ptr %refuse(ptr %self, ptr %args, i64 %nargs, ptr null)",
+            "  ret ptr %answer",
+            "}",
+        ]
+
+    def _handed(self, x: str, kind: Kind) -> list[str]:
+        """Registers in which an object is passed to the function."""
+        registers = self._argument(x, kind)
+        if not isinstance(kind, RecordKind):
+            return registers
+        self.count += 1
+        place = f"%r{self.count}"
+        self._line(f"{place} = alloca [{words(kind)} x i64], align 8")
+        for k, register in enumerate(registers):
+            t, _, value = register.partition(" ")
+            at = self._new(f"getelementptr inbounds i8, ptr {place}, i64 {8 * k}")
+            word = f"i64 {self._new(f'zext i1 {value} to i64')}" if t == "i1" else register
+            self._line(f"store {word}, ptr {at}, align 8")
+        return [f"ptr {place}"]
+
+    def _argument(self, x: str, kind: Kind) -> list[str]:
+        """Registers of an object; on to `slow` if it does not fit."""
+        if isinstance(kind, ArrayKind):
+            self._same(self._load("ptr", x, 8), "ndarray")
+            self._same(self._load("ptr", x, 56), kind.item)
+            rank = self._new(f"icmp eq i32 {self._load('i32', x, 24)}, {kind.rank}")
+            flags = self._new(f"and i32 {self._load('i32', x, 64)}, {_READABLE}")
+            plain = self._new(f"icmp eq i32 {flags}, {_READABLE}")
+            self._require(self._new(f"and i1 {rank}, {plain}"))
+            dims = self._load("ptr", x, 32)
+            sizes = [f"i64 {self._load('i64', dims, 8 * k)}" for k in range(kind.rank)]
+            return [f"ptr {self._load('ptr', x, 16)}", *sizes]
+        if isinstance(kind, RecordKind):
+            self._same(self._load("ptr", x, 8), kind.cls)
+            start = self._new(f"ptrtoint ptr {self._address('items')} to i64")
+            items = self._new(f"getelementptr i8, ptr {x}, i64 {start}")
+            registers: list[str] = []
+            for k, (_, field) in enumerate(kind.fields):
+                registers += self._argument(self._load("ptr", items, 8 * k), field)
+            return registers
+        if kind == FLOAT:
+            self._same(self._load("ptr", x, 8), "PyFloat")
+            return [f"double {self._load('double', x, 16)}"]
+        if kind == INT:
+            self._same(self._load("ptr", x, 8), "PyLong")
+            value = self._new(f"call i64 {self._address('PyLong_AsLongLong')}(ptr {x})")
+            self.count += 1
+            n = self.count
+            self._line(f"%m{n} = icmp eq i64 {value}, -1")
+            self._line(f"br i1 %m{n}, label %w{n}, label %g{n}")
+            self.lines.append(f"w{n}:")
+            error = self._new(f"call ptr {self._address('PyErr_Occurred')}()")
+            self._line(f"br i1 {self._new(f'icmp eq ptr {error}, null')}, label %g{n}, label %beyond")
+            self.lines.append(f"g{n}:")
+            return [f"i64 {value}"]
+        self._same(self._load("ptr", x, 8), "PyBool")
+        truth = self._new(f"call i32 {self._address('PyObject_IsTrue')}(ptr {x})")
+        return [f"i1 {self._new(f'trunc i32 {truth} to i1')}"]
+
+    def _names(self) -> list[str | type]:
+        """Of what is in the table."""
+        return [*FUNCTIONS, *OBJECTS, *NUMBERS, *self.classes]
+
+    def _slot(self, name: str | type) -> str:
+        return f"getelementptr ({self.table}, ptr @{self.name}.table, i64 0, i64 {self._names().index(name)})"
+
+    def _address(self, name: str | type) -> str:
+        return self._new(f"load ptr, ptr {self._slot(name)}, align 8")
+
+    def _same(self, x: str, name: str | type) -> None:
+        self._require(self._new(f"icmp eq ptr {x}, {self._address(name)}"))
+
+    def _require(self, condition: str) -> None:
+        self.count += 1
+        self._line(f"br i1 {condition}, label %g{self.count}, label %slow")
+        self.lines.append(f"g{self.count}:")
+
+    def _load(self, kind: str, base: str, offset: int) -> str:
+        at = self._new(f"getelementptr i8, ptr {base}, i64 {offset}") if offset else base
+        return self._new(f"load {kind}, ptr {at}, align {4 if kind == 'i32' else 8}")
+
+    def _new(self, text: str) -> str:
+        self.count += 1
+        self._line(f"%t{self.count} = {text}")
+        return f"%t{self.count}"
+
+    def _line(self, text: str) -> None:
+        self.lines.append("  " + text)
+
+
+def _records(kinds: Sequence[Kind]) -> list[RecordKind]:
+    """All records among kinds and in them, each once."""
+    out: dict[type, RecordKind] = {}
+    for kind in kinds:
+        if isinstance(kind, RecordKind):
+            out[kind.cls] = kind
+            for inner in _records([k for _, k in kind.fields]):
+                out[inner.cls] = inner
+    return list(out.values())

@@ -1,0 +1,113 @@
+"""LLVM IR of a program with many results, over one state at a time, called as ``f(q, v, out)``.
+
+A result is stored as soon as it is known, so that it occupies no register until the end.  The code looks at its inputs
+alone: finite inputs of usual size have finite results, and summing hundreds of them would cost a tenth of the time.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .llvm_body import Body, Window
+from .llvm_call import _TABLE, READABLE, WRITEABLE, _array, _branch, _entry
+from .llvm_ir import _declarations
+from .llvm_writer import BYTES, Target
+from .program import Program
+
+
+class Streamed(Body):
+    """A program over one state whose results are stored as they come."""
+
+    def __init__(self, program: Program, name: str, target: Target) -> None:
+        super().__init__(program, name, target, 1)
+        self.late = False
+        self.forgetful = True  # of inputs: all of them are looked at
+
+    def _windows(self) -> list[Window]:
+        """One per entry, in the part that makes it."""
+        out: list[Window] = []
+        results = iter(self.program.results)
+        for pointer, (_, shape) in zip(self.targets, self.program.outputs, strict=True):
+            size = math.prod(shape)
+            for k in range(size):
+                ref = next(results).ref
+                out.append((pointer, size, k, [ref], self.home.get(ref >> 1, 0)))
+        return out
+
+    def _look_at_results(self, window: Window) -> None:
+        pass
+
+
+def module(program: Program, target: Target) -> str:
+    """Functions ``one`` and ``call`` of a program with one output."""
+    parts = [Streamed(program, "one_body", target).functions(), _entry_point(program), call(program, target)]
+    return "\n\n".join([*parts, _declarations(target)]) + "\n"
+
+
+def _entry_point(program: Program) -> str:
+    """``one``: a function of the same signature that may be called from outside."""
+    parameters = ", ".join(f"ptr %x{k}" for k in range(len(program.inputs) + 1))
+    lines = [
+        f"define i64 @one({parameters}) nounwind {{",
+        f"  %bad = call i64 @one_body({parameters})",
+        "  ret i64 %bad",
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+def call(program: Program, target: Target) -> str:
+    """``call(self, args, nargs, kwnames)``: the quick path of ``f(inputs..., out)``, all else is left to `self`.
+
+    Quick are exactly these positional arguments, each a C-contiguous, aligned array of the element type and of shape
+    (size,), the last one writeable and apart from the others in memory.  It returns the last one.
+    """
+    sizes = [size for _, size in program.inputs] + [math.prod(shape) for _, shape in program.outputs]
+    last, width = len(sizes) - 1, BYTES[target.element]
+    lines = [
+        f"@context = global {_TABLE} zeroinitializer, align 8",
+        "",
+        "define ptr @call(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) nounwind {",
+        "entry:",
+        f"  %ndarray = load ptr, ptr {_entry('ndarray')}, align 8",
+        f"  %descr = load ptr, ptr {_entry('descr')}, align 8",
+        f"  %right = icmp eq i64 %nargs, {len(sizes)}",
+        "  %plain = icmp eq ptr %kwnames, null",
+        *_branch("%positional", ("%right", "%plain"), "a0"),
+    ]
+    for k, size in enumerate(sizes):
+        x = f"%x{k}"
+        lines += [
+            f"a{k}:",
+            f"  {x}.at = getelementptr ptr, ptr %args, i64 {k}",
+            f"  {x} = load ptr, ptr {x}.at, align 8",
+            *_array(x, f"icmp eq i32 {x}.nd, 1", WRITEABLE if k == last else READABLE),
+            f"  {x}.size = load i64, ptr {x}.dims, align 8",
+            f"  {x}.fits = icmp eq i64 {x}.size, {size}",
+            f"  {x}.end = add i64 {x}.start, {size * width}",
+            f"  br i1 {x}.fits, label %a{k + 1}, label %slow",
+        ]
+    lines.append(f"a{last + 1}:")
+    for k in range(last):
+        lines += [
+            f"  %x{k}.before = icmp ule i64 %x{k}.end, %x{last}.start",
+            f"  %x{k}.after = icmp ule i64 %x{last}.end, %x{k}.start",
+            f"  %x{k}.apart = or i1 %x{k}.before, %x{k}.after",
+        ]
+    lines += [
+        *_branch("%x.apart", [f"%x{k}.apart" for k in range(last)], "compute"),
+        "compute:",
+        f"  %bad = call i64 @one_body({', '.join(f'ptr %x{k}.data' for k in range(last + 1))})",
+        "  %fine = icmp eq i64 %bad, 0",
+        "  br i1 %fine, label %done, label %slow",
+        "done:",
+        f"  %incref = load ptr, ptr {_entry('Py_IncRef')}, align 8",
+        f"  call void %incref(ptr %x{last})",
+        f"  ret ptr %x{last}",
+        "slow:",
+        f"  %vectorcall = load ptr, ptr {_entry('PyObject_Vectorcall')}, align 8",
+        "  %answer = call ptr %vectorcall(ptr %self, ptr %args, i64 %nargs, ptr %kwnames)",
+        "  ret ptr %answer",
+        "}",
+    ]
+    return "\n".join(lines)

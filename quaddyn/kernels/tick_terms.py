@@ -1,0 +1,282 @@
+"""`TickTerms`: every rigid-body term that a tick of whole-body control needs, for any robot, in one compiled call."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import several
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from . import native
+from .c_source import CSource, c_source
+from .graph import Graph, Vector
+from .keeping import prepared
+from .kernels import Kernel
+from .kinematics import place
+from .llvm_streamed import module
+from .mechanism import Mechanism
+from .program import Program, program
+from .recipes import chosen_mechanism, units
+from .tick_trace import Sweep, chain
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FrameLayout:
+    """Where the terms of a frame begin.
+
+    Attributes:
+        rotation: (3, 3) of the frame's axes in the world, row by row.
+        origin: (3,) in the world [m].
+        velocity: (6,) of the origin [m/s], then angular [rad/s], world axes.
+        drift: (6,) what of the velocity's derivative does not come from the joints' accelerations: the classical
+            acceleration of the origin [m/s^2] and the angular acceleration [rad/s^2] at ``a = 0``, world axes.
+        jacobian: (6, len(chain)) row by row: ``velocity = jacobian @ v[chain]``.
+        chain: entries of v that move the frame, ascending.
+    """
+
+    rotation: int
+    origin: int
+    velocity: int
+    drift: int
+    jacobian: int
+    chain: tuple[int, ...]
+
+    def shapes(self) -> dict[str, Shape]:
+        """The blocks in order."""
+        return {"rotation": (3, 3), "origin": (3,), "velocity": (6,), "drift": (6,), "jacobian": (6, len(self.chain))}
+
+
+@dataclass(frozen=True, slots=True)
+class TermsLayout:
+    """Where each term begins in the vector of all terms; matrices lie row by row.
+
+    Names and conventions are those of `quaddyn.dynamics.State`.  What is None is not computed.
+
+    Attributes:
+        nv: size of v.
+        M: (nv, nv) joint-space inertia, both triangles, armature included.
+        h: (nv,) Coriolis, centrifugal and gravity terms.
+        com: (3,) centre of mass, world axes [m].
+        com_velocity: (3,) its velocity, world axes [m/s].
+        com_jacobian: (3, nv) of the centre of mass, world axes; None where the root is free and the only joint on the
+            world, as then the first six rows of ``M a + h`` tell the same.
+        com_drift: (3,) acceleration of the centre of mass at ``a = 0`` [m/s^2]; None likewise.
+        momentum: (6,) linear [kg m/s] and, about the centre of mass, angular momentum [kg m^2/s], world axes.
+        momentum_matrix: (6, nv) A with ``momentum = A v``.
+        momentum_drift: (6,) ``dA/dt v``.
+        frames: by name, in the order in which they were asked for.
+        size: of the whole.
+    """
+
+    nv: int
+    M: int
+    h: int
+    com: int
+    com_velocity: int
+    com_jacobian: int | None
+    com_drift: int | None
+    momentum: int | None
+    momentum_matrix: int | None
+    momentum_drift: int | None
+    frames: Mapping[str, FrameLayout]
+    size: int
+
+    def blocks(self) -> Iterator[tuple[str, int, Shape]]:
+        """(name, start, shape) of every block in order; those of a frame are named like ``FL.origin``."""
+        for name, shape in _shapes(self.nv).items():
+            start = getattr(self, name)
+            if start is not None:
+                yield name, start, shape
+        for frame, at in self.frames.items():
+            for name, shape in at.shapes().items():
+                yield f"{frame}.{name}", getattr(at, name), shape
+
+    def views(self, terms: Array) -> dict[str, Array]:
+        """Every block of a vector of terms, as a view of its shape, by the names of `blocks`."""
+        return {name: terms[start : start + math.prod(shape)].reshape(shape) for name, start, shape in self.blocks()}
+
+
+def _shapes(nv: int) -> dict[str, Shape]:
+    return {
+        "M": (nv, nv),
+        "h": (nv,),
+        "com": (3,),
+        "com_velocity": (3,),
+        "com_jacobian": (3, nv),
+        "com_drift": (3,),
+        "momentum": (6,),
+        "momentum_matrix": (6, nv),
+        "momentum_drift": (6,),
+    }
+
+
+def terms_layout(mechanism: Mechanism, chains: Mapping[str, Sequence[int]], *, momentum: bool) -> TermsLayout:
+    """The layout for frames of these chains."""
+    roots = [link for link in mechanism.links if link.parent < 0]
+    alone = len(roots) == 1 and roots[0].kind == "floating"
+    left_out = {"com_jacobian", "com_drift"} if alone else set()
+    left_out |= set() if momentum else {"momentum", "momentum_matrix", "momentum_drift"}
+    end = 0
+    starts: dict[str, int | None] = {}
+    for name, shape in _shapes(mechanism.nv).items():
+        starts[name] = None if name in left_out else end
+        end += 0 if name in left_out else math.prod(shape)
+    frames: dict[str, FrameLayout] = {}
+    for name, moving in chains.items():
+        at = end
+        frames[name] = FrameLayout(at, at + 9, at + 12, at + 18, at + 24, tuple(moving))
+        end = at + 24 + 6 * len(moving)
+    return TermsLayout(mechanism.nv, **starts, frames=MappingProxyType(frames), size=end)  # type: ignore[arg-type]
+
+
+class TickTerms:
+    """All rigid-body terms of one control tick, compiled into one straight-line function of (q, v).
+
+    ``terms(q, v, out)`` fills `out`, laid out as `layout` says.  `compute` is the same function without a Python frame
+    around it, for loops in which 50 ns matter.  What is compiled is kept on disk and can be shared between threads.
+
+    Args:
+        robot: a loaded robot with at least one degree of freedom.
+        frames: names out of ``robot.frame_names``, each once.
+        momentum: whether centroidal momentum, its matrix and its drift belong to the terms.
+
+    Attributes:
+        robot: the robot.
+        frames: the names of the frames.
+        layout: where which term is.
+        size: of `out`.
+        operations: counts of the emitted code.
+        compute: ``compute(q, v, out)``.
+        address: of the machine code ``int64_t f(const double *q, const double *v, double *out)``, for compiled callers;
+            it returns 0, or 1 for a q or v that `compute` would refuse.  Valid as long as this object.
+
+    Raises:
+        UnknownNameError: no such frame.
+        ArgumentError: a frame named twice, or a robot without degrees of freedom or without mass.
+        Unsupported: machine code cannot be made or run here.
+    """
+
+    def __init__(self, robot: Robot, frames: Sequence[str], momentum: bool = False) -> None:
+        self.robot, self.momentum = robot, momentum
+        self.layout = _checked(robot, frames, momentum)
+        self.frames, self.size = tuple(self.layout.frames), self.layout.size
+        interface, code = prepared(
+            robot, "double", ("tick_terms", self.frames, momentum), lambda: _traced(robot, self.layout), module
+        )
+        self.operations = interface.operations
+        slow = _Examined(Kernel("tick_terms", robot.name, interface, code, np.dtype(np.float64)))
+        self.compute = native.quick(code, slow, "tick_terms", np.dtype(np.float64))
+        self.address: int = ctypes.cast(code.one, ctypes.c_void_p).value or 0
+
+    def __call__(self, q: Array, v: Array, out: Array) -> Array:
+        """Fill `out` with the terms at (q, v).
+
+        Args:
+            q: (nq,).
+            v: (nv,).
+            out: (size,) float64, apart from the others in memory.
+
+        Returns:
+            `out`.
+
+        Raises:
+            ArgumentTypeError: an argument is not an array of floats.
+            ArgumentError: an argument has a wrong shape, is not finite, or is no configuration.
+        """
+        return self.compute(q, v, out)  # type: ignore[no-any-return]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return TickTerms, (self.robot, self.frames, self.momentum)
+
+    def __repr__(self) -> str:
+        return f"TickTerms({self.robot.name!r}, {', '.join(self.frames)}; {self.size} numbers)"
+
+
+class _Examined:
+    """What takes the calls that the quick way refuses: it says what is wrong, or computes all the same."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.__doc__ = TickTerms.__call__.__doc__
+
+    def __call__(self, q: Array, v: Array, out: Array) -> Any:
+        for name, x, size in zip(("q", "v", "out"), (q, v, out), self._sizes(), strict=True):
+            if isinstance(x, np.ndarray) and x.shape != (size,):
+                raise ArgumentError(f"{name}: expected shape ({size},) for {self.kernel.robot}, got {x.shape}")
+        return self.kernel(q, v, out=(out,))
+
+    def _sizes(self) -> tuple[int, ...]:
+        interface = self.kernel.interface
+        return (*(size for _, size in interface.inputs), *(math.prod(shape) for _, shape in interface.outputs))
+
+
+def tick_terms_c(robot: Robot, frames: Sequence[str], momentum: bool = False, *, name: str = "") -> CSource:
+    """The same terms as C99: ``void go2_tick_terms(const double q[19], const double v[18], double terms[660])``.
+
+    The text stands alone (it includes math.h only), allocates nothing and has no branches; its banner tells the layout.
+    Unlike `TickTerms` it does not look at its arguments.
+
+    Args:
+        robot: as of `TickTerms`, like all that follow.
+        frames: names of frames.
+        momentum: whether centroidal momentum belongs to the terms.
+        name: of the function; the robot's and ``tick_terms`` by default.
+
+    Raises:
+        UnknownNameError: no such frame.
+        ArgumentError: as of `TickTerms`.
+    """
+    layout = _checked(robot, frames, momentum)
+    notes = ["", "Entries of terms, matrices row by row, a frame's Jacobian over the entries of v that move it:"]
+    notes += [f"  {start} {name} {shape}" for name, start, shape in layout.blocks()]
+    notes += [f"  {name} is moved by v[{', '.join(map(str, at.chain))}]" for name, at in layout.frames.items()]
+    return c_source(robot, _traced(robot, layout), notes=notes, name=name)
+
+
+def _checked(robot: Robot, frames: Sequence[str], momentum: bool) -> TermsLayout:
+    """The layout, all arguments examined."""
+    if not isinstance(robot, Robot):
+        raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+    if type(momentum) is not bool:
+        raise ArgumentTypeError(f"momentum: expected a bool, got {type(momentum).__name__}")
+    if robot.nv == 0:
+        raise ArgumentError(f"robot: {robot.name!r} has no degree of freedom, so there is nothing to compile")
+    names = several("frames", frames, "names")
+    mechanism = chosen_mechanism(robot)
+    if not any(link.inertia[0] for link in mechanism.links):
+        raise ArgumentError(f"robot: nothing that moves of {robot.name!r} has mass, so it has no centre of mass")
+    chains: dict[str, list[int]] = {}
+    for name in names:
+        if name in chains:
+            raise ArgumentError(f"frames: {name!r} is named twice; each frame once")
+        chains[name] = chain(mechanism, place(robot, mechanism, name).link)
+    return terms_layout(mechanism, chains, momentum=momentum)
+
+
+def _traced(robot: Robot, layout: TermsLayout) -> Program:
+    """The program that fills this layout."""
+    graph, mechanism = Graph(), chosen_mechanism(robot)
+    q, v = graph.inputs(0, mechanism.nq), graph.inputs(mechanism.nq, mechanism.nv)
+    sweep = Sweep(graph, mechanism, q, v, {name: place(robot, mechanism, name) for name in layout.frames})
+    results: list[Vector] = [*sweep.M, sweep.h, sweep.com(), sweep.com_velocity()]
+    if layout.com_jacobian is not None:
+        results += [*sweep.com_jacobian(), sweep.com_drift()]
+    if layout.momentum is not None:
+        momentum, matrix, change = sweep.momentum()
+        results += [momentum, *matrix, change]
+    for name in layout.frames:
+        frame = sweep.frames[name]
+        results += [*frame.rotation, frame.origin, frame.velocity, frame.drift, *frame.jacobian]
+    flat = [x for part in results for x in part]
+    inputs = (("q", mechanism.nq), ("v", mechanism.nv))
+    return program("tick_terms", graph, inputs, (("terms", (layout.size,)),), flat, units(mechanism))

@@ -1,0 +1,222 @@
+"""The rigid-body terms of a control tick traced over a mechanism, all in one sweep, branch by branch.
+
+One way down gives orientations and motions, one way back forces and composite bodies: bias forces, the columns of M and
+what the centre of mass needs follow from the same values.  Gravity acts on composite bodies as their weight, not as an
+acceleration of the world, so that motions are those at ``a = 0`` that drifts are made of.
+
+Sources: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, chapters 5, 6; Orin, Goswami and Lee, *Centroidal
+dynamics of a humanoid robot*, 2013 (the centroidal momentum matrix from composite bodies).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .crba import bare, lift, transmitted, unit_wrenches
+from .graph import Expr, Graph, Vector, cross, plus, total
+from .kinematics import Place, lineage, reach
+from .mechanism import GRAVITY, PARAMETERS, SIZES, Mechanism, grouped
+from .parameters import folded
+from .rnea import (
+    Matrix,
+    Motion,
+    Wrench,
+    advance,
+    dot,
+    joined,
+    joint_forces,
+    joints,
+    raised,
+    times,
+    world,
+    wrench,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class FrameTerms:
+    """A frame: rotation by rows, origin, velocity (6,), drift (6,), and the Jacobian's columns of its chain by rows."""
+
+    rotation: Matrix
+    origin: Vector
+    velocity: Vector
+    drift: Vector
+    jacobian: Matrix
+
+
+def chain(mechanism: Mechanism, link: int) -> list[int]:
+    """Entries of v that move a link, ascending; none for the world."""
+    links = [mechanism.links[i] for i in lineage(mechanism, link)]
+    return sorted(x.v + k for x in links for k in range(SIZES[x.kind][1]))
+
+
+class Sweep:
+    """The terms at (q, v) of a mechanism and frames of it.
+
+    Args:
+        graph: records the operations.
+        mechanism: the robot.
+        q: nq expressions.
+        v: nv expressions.
+        frames: by name.
+
+    Attributes:
+        M: (nv, nv).
+        h: (nv,).
+        frames: by name.
+        mass: of all that moves, in the mechanism's unit.
+    """
+
+    def __init__(
+        self, graph: Graph, mechanism: Mechanism, q: Sequence[Expr], v: Sequence[Expr], frames: Mapping[str, Place]
+    ) -> None:
+        self.graph, self.mechanism, self.v = graph, mechanism, list(v)
+        self.at, self.parameters = joints(graph, mechanism, q), folded(graph, mechanism)
+        zero, n = graph.constant(0.0), mechanism.nv
+        self.rest = [zero] * n
+        self.M = [[zero] * n for _ in range(n)]
+        self.h = [zero] * n
+        self.frames: dict[str, FrameTerms] = {}
+        self._places = frames
+        self._bodies = bare(self.parameters.inertia)  # composite once all below is visited
+        self._axes: dict[int, Matrix] = {}
+        #: By root what its joint carries at a = 0 without gravity; by entry of v the momentum at its unit speed.
+        self._carried: dict[int, Wrench] = {}
+        self._momenta: dict[int, tuple[int, Wrench]] = {}
+        one = graph.constant(1.0)
+        aligned = [[one if i == j else zero for j in range(3)] for i in range(3)]
+        ground = world(graph, 0.0, mechanism.length)
+        self._find_frames(-1, aligned, ground)
+        for i, link in enumerate(mechanism.links):
+            if link.parent < 0:
+                self._carried[i] = self._visit(i, aligned, ground)
+        bolted = np.zeros(PARAMETERS)  # what grouping left to the world
+        grouped(mechanism.links, np.array([link.inertia for link in mechanism.links]), bolted)
+        self._bolted: list[float] = bolted.tolist()
+        self._masses = {i: self._bodies[i][0].number or 0.0 for i in self._carried}
+        self.mass = sum(self._masses.values(), self._bolted[0])
+
+    # -- one body ------------------------------------------------------------------------------------------------
+    def _visit(self, i: int, above: Matrix, motion_above: Motion) -> Wrench:
+        """Down to the leaves and back; what the joint of link i carries, about its origin in its axes."""
+        mechanism, at = self.mechanism, self.at
+        link, R, r, L = mechanism.links[i], at.rotations[i], at.places[i], mechanism.length
+        axes = self._axes[i] = [R.down(row) for row in above]
+        motion = advance(self.graph, link, motion_above, R, r, self.v, self.rest, L)
+        self._find_frames(i, axes, motion)
+        carried = wrench(motion, self.parameters.inertia[i])
+        for c in mechanism.children[i]:
+            carried = joined(carried, raised(at.rotations[c], at.places[c], self._visit(c, axes, motion)))
+        self._weigh(i, carried)
+        lift(mechanism, at, self._bodies, i)
+        return carried
+
+    def _weigh(self, i: int, carried: Wrench) -> None:
+        """Entries of M and h of joint i, from its composite body and what that body's motion takes."""
+        mechanism, armature = self.mechanism, self.parameters.armature[i]
+        link, (m, first, _), L = mechanism.links[i], self._bodies[i], mechanism.length
+        up = [x * (GRAVITY / L) for x in self._axes[i][2]]
+        weight = [m * x for x in up], cross(first, up)
+        for k, x in joint_forces(link, *joined(carried, weight), L):
+            self.h[k] = x
+        for column, unit in enumerate(unit_wrenches(self.graph, link, self._bodies[i], L), start=link.v):
+            for k, here in transmitted(mechanism, self.at, i, unit):
+                for row, x in joint_forces(mechanism.links[k], *here, L):
+                    if row <= column:
+                        self.M[row][column] = self.M[column][row] = x
+                self._momenta[column] = k, here  # the last one is the root
+        if SIZES[link.kind][1] == 1:
+            self.M[link.v][link.v] = self.M[link.v][link.v] + armature
+
+    def _find_frames(self, i: int, axes: Matrix, motion: Motion) -> None:
+        """The frames that link i carries."""
+        graph, L = self.graph, self.mechanism.length
+        moving = chain(self.mechanism, i)
+        for name, place in self._places.items():
+            if place.link != i:
+                continue
+            J, origin = reach(graph, self.mechanism, self.at, place)
+            J = [[row[k] for k in moving] for row in J]
+            rotation = [[graph.constant(x) for x in column] for column in place.rotation.T.tolist()]
+            point = [graph.constant(x) for x in place.point.tolist()]
+            linear = [x * L for x in plus(motion.a, times(motion.U, point))]
+            self.frames[name] = FrameTerms(
+                [[dot(row, column) for column in rotation] for row in axes],
+                [x * L for x in origin],
+                product(J, [self.v[k] for k in moving], graph.zero),
+                [*times(axes, linear), *times(axes, motion.dw)],
+                J,
+            )
+
+    # -- the whole -----------------------------------------------------------------------------------------------
+    def com(self) -> Vector:
+        """(3,) the centre of mass, world axes [m]."""
+        out = [self.graph.constant(x * self._per_mass) for x in self._bolted[1:4]]
+        for root, arm in self._arms.items():
+            share = self.mechanism.length * self._masses[root] / self.mass
+            out = plus(out, plus([x * share for x in self.at.places[root]], arm))
+        return out
+
+    def com_velocity(self) -> Vector:
+        """(3,) world axes."""
+        out = [self.graph.zero] * 3
+        for root in self._carried:
+            momentum = [self.graph.zero] * 3
+            for k, (of, unit) in sorted(self._momenta.items()):
+                if of == root:
+                    momentum = plus(momentum, [x * self.v[k] for x in unit[0]])
+            out = plus(out, self._of_com(root, momentum))
+        return out
+
+    def com_jacobian(self) -> Matrix:
+        """(3, nv) by rows, world axes."""
+        columns = [self._of_com(root, unit[0]) for _, (root, unit) in sorted(self._momenta.items())]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def com_drift(self) -> Vector:
+        """(3,) world axes."""
+        out = [self.graph.zero] * 3
+        for root, carried in self._carried.items():
+            out = plus(out, self._of_com(root, carried[0]))
+        return out
+
+    def momentum(self) -> tuple[Vector, Matrix, Vector]:
+        """Centroidal momentum (6,), its matrix A (6, nv) by rows, and dA/dt v (6,): linear first, world axes."""
+        if list(self._masses.values()) == [self.mass]:
+            origins = {root: [-x for x in arm] for root, arm in self._arms.items()}
+        else:
+            com, L = self.com(), self.mechanism.length
+            origins = {root: [x * L - c for x, c in zip(self.at.places[root], com, strict=True)] for root in self._arms}
+
+        def about_com(root: int, about_root: Wrench) -> Vector:
+            f = [x * (1.0 / self.mechanism.length) for x in times(self._axes[root], about_root[0])]
+            return [*f, *plus(times(self._axes[root], about_root[1]), cross(origins[root], f))]
+
+        columns = [about_com(*momentum) for _, momentum in sorted(self._momenta.items())]
+        A = [list(row) for row in zip(*columns, strict=True)]
+        change = [self.graph.zero] * 6
+        for root, carried in self._carried.items():
+            change = plus(change, about_com(root, carried))
+        return product(A, self.v, self.graph.zero), A, change
+
+    @property
+    def _per_mass(self) -> float:
+        return self.mechanism.length / self.mass
+
+    @cached_property
+    def _arms(self) -> dict[int, Vector]:
+        """By root its subtree's part of the centre of mass, from the root's origin, world axes [m]."""
+        return {i: self._of_com(i, self._bodies[i][1]) for i in self._carried}
+
+    def _of_com(self, root: int, x: Sequence[Expr]) -> Vector:
+        """A root's first moments, momentum or force over the mass of all: what it means to the centre of mass."""
+        return [y * self._per_mass for y in times(self._axes[root], x)]
+
+
+def product(A: Sequence[Sequence[Expr]], x: Sequence[Expr], zero: Expr) -> Vector:
+    """``A x`` of any size."""
+    return [total((a * b for a, b in zip(row, x, strict=True)), zero) for row in A]

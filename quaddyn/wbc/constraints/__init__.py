@@ -1,0 +1,21 @@
+"""Constraints, one a file: the class, its parameters by name, its rows."""
+
+from .constraint import Constraint
+from .contact_motion import ContactMotion
+from .friction_pyramid import FrictionPyramid
+from .joint_bounds import JointBounds
+from .linear import LinearConstraint
+from .normal_force import NormalForce
+from .torque_limits import TorqueLimits
+from .torque_rate import TorqueRate
+
+__all__ = [
+    "Constraint",
+    "ContactMotion",
+    "FrictionPyramid",
+    "JointBounds",
+    "LinearConstraint",
+    "NormalForce",
+    "TorqueLimits",
+    "TorqueRate",
+]

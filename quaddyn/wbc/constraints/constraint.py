@@ -1,0 +1,58 @@
+"""`Constraint`: rows that are not a wanted motion or force.
+
+A constraint has rows; the level that it is on decides their priority.  Weights make rows of different units comparable,
+as accelerations: forces are divided by the mass, torques by the mass and the leg length, and joint accelerations are
+multiplied by the leg length.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ...robot.arguments import number
+from ...robot.robot import Robot
+from ..element import Element
+from ..tick import Rows, Tick
+
+
+class Constraint(Element):
+    """Rows over accelerations, forces and torques, on any level of a controller.
+
+    Args:
+        name: by which the controller knows it.
+        size: of its `block`: how many numbers a compiled tick reads.
+
+    Attributes:
+        robot: the one that it is of, None where it could be any.
+    """
+
+    def __init__(self, name: str, size: int = 0, *, robot: Robot | None = None) -> None:
+        self.name, self.robot = name, robot
+        self._attach(np.zeros(size))
+
+    #: Of its rows, for explanations.
+    unit: str = ""
+
+    def rows(self, tick: Tick) -> list[Rows]:
+        """The rows at one instant, for constraints written in Python; those of the package are compiled."""
+        raise NotImplementedError(f"{type(self).__name__}: define rows(tick)")
+
+    def row_name(self, contact: str, row: int) -> str:
+        """Name of a row, for explanations; `contact` that it is about, or ""."""
+        return self.name
+
+    def row_unit(self, row: int) -> str:
+        """Unit of a row."""
+        return self.unit
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+def positive(what: str, value: float, *, zero: bool = False) -> float:
+    """The number, unless it is not positive and finite."""
+    given = number(what, value)
+    if not (np.isfinite(given) and (given > 0.0 or (zero and given == 0.0))):
+        raise ArgumentError(f"{what}: expected a {'number >= 0' if zero else 'positive number'}, got {value}")
+    return given

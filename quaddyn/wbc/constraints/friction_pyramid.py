@@ -1,0 +1,70 @@
+"""`FrictionPyramid`: contact forces inside Coulomb's cone."""
+
+from __future__ import annotations
+
+import math
+
+from ...compiling import compiled
+from ...contact.cones import friction_share
+from ..codes import FRICTION_PYRAMID
+from ..contact_points import rotated
+from ..data import FORCED, UNILATERAL, Instant, frame_of
+from ..element import Counts, Layout
+from ..rows import Item, bound_force
+from .constraint import Constraint
+
+
+class FrictionPyramid(Constraint):
+    """Forces of unilateral contacts stay in a pyramid *inside* Coulomb's cone, about each contact's own normal.
+
+    With m faces whose outward directions d_i lie in the ground: ``d_i . f <= mu cos(pi / m) f_n``.  Its edges touch the
+    cone and its faces' middles stay inside it by the factor cos(pi / m): 0.707 for the default of 4, which forbids up
+    to 29 % of the friction that Coulomb allows; 0.924 for 8.  (A pyramid with mu along the axes would allow sqrt(2) mu
+    on the diagonals.)  A surface has the cone of wrenches of `quaddyn.contact.pyramid`: four faces, the centre of
+    pressure inside, and a bounded moment about the normal.
+
+    Args:
+        faces: m, at least 3.
+        name: by which the controller knows it.
+    """
+
+    code = FRICTION_PYRAMID
+    unit = "N"
+
+    def __init__(self, *, faces: int = 4, name: str = "friction") -> None:
+        super().__init__(name)
+        friction_share(faces)
+        self._faces = int(faces)
+
+    @property
+    def faces(self) -> int:
+        """Of each pyramid."""
+        return self._faces
+
+    @classmethod
+    def layout(cls, of: Counts) -> Layout:
+        """No parameters; the rows of all cones."""
+        return Layout(0, 0, limits=of.cone_rows)
+
+    def row_name(self, contact: str, row: int) -> str:
+        """Name of a row, for explanations."""
+        return f"{contact} friction cone"
+
+
+@compiled(inline=False)
+def friction_pyramid_rows(item: Item, t: Instant) -> None:
+    """``cone @ f <= 0`` of each contact that pushes."""
+    contacts, face = t.contacts, t.work.vectors[4]
+    for c in range(len(contacts.size)):
+        role = contacts.role[c]
+        if t.points.column[c] < 0 or contacts.pushes[c] == 0 or (role != UNILATERAL and role != FORCED):
+            continue
+        for o in range(contacts.rows[c]):
+            cone = contacts.cone[c, o]
+            for i in range(6):
+                face[i] = cone[i]
+            if contacts.surface[c] != 0:
+                R = frame_of(t.terms, t.model, contacts.frame[c]).rotation
+                rotated(R, cone, face)
+                rotated(R, cone[3:], face[3:])
+            bound_force(t, c, face, -math.inf, 0.0, 1.0 / t.model.mass, item.number, o)

@@ -1,0 +1,122 @@
+"""`LinearConstraint`: rows given as matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+import numpy as np
+
+from ...errors import ArgumentError, UnknownNameError
+from ...urdf.tree import Array
+from ..tick import Rows, Tick
+from .constraint import Constraint
+
+
+class LinearConstraint(Constraint):
+    """``lower <= A_a a + A_tau tau + sum_c A_c f_c <= upper``, with given matrices, which may be replaced at any tick.
+
+    Args:
+        name: by which the controller and explanations know it.
+        lower: (m,) or scalar, -inf for none.
+        upper: (m,) or scalar, inf for none; equal to `lower` for an equality.
+        acceleration: (m, nv).
+        torque: (m, nu).
+        forces: (m, 3) or (m, 6) by contact; a contact that carries no force now counts with none.
+        weights: (m,) or scalar, against other rows of the level.
+        unit: for explanations.
+
+    Raises:
+        ArgumentError: shapes that do not fit, bounds that cross or are NaN.
+        UnknownNameError: a contact that the controller does not know.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        lower: Array | float,
+        upper: Array | float,
+        *,
+        acceleration: Array | None = None,
+        torque: Array | None = None,
+        forces: Mapping[str, Array] | None = None,
+        weights: Array | float = 1.0,
+        unit: str = "",
+    ) -> None:
+        super().__init__(name)
+        self.unit = unit
+        self._known: tuple[str, ...] | None = None
+        self.set(lower, upper, acceleration=acceleration, torque=torque, forces=forces, weights=weights)
+
+    def set(
+        self,
+        lower: Array | float,
+        upper: Array | float,
+        *,
+        acceleration: Array | None = None,
+        torque: Array | None = None,
+        forces: Mapping[str, Array] | None = None,
+        weights: Array | float = 1.0,
+    ) -> None:
+        """Replace all numbers; arguments and errors of the class."""
+        self._check(forces or {}, self._known)
+        parts: dict[str, Array] = {}
+        for what, value in (("acceleration", acceleration), ("torque", torque), *(forces or {}).items()):
+            if value is not None:
+                parts[what] = np.array(value, dtype=np.float64)
+                if parts[what].ndim != 2 or not np.isfinite(parts[what]).all():
+                    raise ArgumentError(f"{self.name}: {what}: expected a finite matrix, got {value}")
+        sizes = {len(part) for part in parts.values()}
+        if len(sizes) != 1:
+            raise ArgumentError(f"{self.name}: expected matrices with the same number of rows, got {sorted(sizes)}")
+        m = sizes.pop()
+        try:
+            low, high, w = (
+                np.broadcast_to(np.asarray(x, dtype=np.float64), (m,)).copy() for x in (lower, upper, weights)
+            )
+        except ValueError:
+            raise ArgumentError(f"{self.name}: bounds and weights: expected {m} entries or one number") from None
+        if not ((low <= high).all() and np.isfinite(w).all() and (w >= 0.0).all()):
+            raise ArgumentError(f"{self.name}: expected lower <= upper and finite weights >= 0")
+        if (low == np.inf).any() or (high == -np.inf).any():
+            raise ArgumentError(f"{self.name}: no number lies between {low} and {high}")
+        self._low, self._high, self._weights = low, high, w
+        self._acceleration, self._torque = parts.pop("acceleration", None), parts.pop("torque", None)
+        self._forces = parts
+
+    def check(self, known: Collection[str]) -> None:
+        """That it may `meet` contacts of these names.
+
+        Raises:
+            UnknownNameError: there are others already.
+        """
+        self._check(self._forces, known)
+
+    def meet(self, known: Collection[str]) -> None:
+        """Take only names of these contacts from now on; raises as `check`."""
+        self.check(known)
+        self._known = tuple(known)
+
+    def _check(self, names: Iterable[str], known: Collection[str] | None) -> None:
+        for name in names:
+            if known is not None and name not in known:
+                raise UnknownNameError(f"contact of {self.name!r}", name, known)
+
+    def rows(self, tick: Tick) -> list[Rows]:
+        """The rows as they were set."""
+        for part, n in ((self._acceleration, tick.robot.nv), (self._torque, tick.robot.nu)):
+            if part is not None and part.shape[1] != n:
+                raise ArgumentError(f"{self.name}: a matrix of {part.shape[1]} columns where {n} are needed")
+        force = None
+        if self._forces:
+            force = np.zeros((len(self._low), tick.nf))
+            for name, block in self._forces.items():
+                columns = tick.columns(name)
+                if columns is None:
+                    continue
+                size = columns.stop - columns.start
+                if block.shape[1] != size:
+                    raise ArgumentError(f"{self.name}: {name}: expected {size} columns, got {block.shape[1]}")
+                force[:, columns] += block
+        names = (self.name,) * len(self._low)
+        rows = Rows(names, self.unit, self._low, self._high, self._acceleration, force, self._torque, self._weights)
+        return [rows]

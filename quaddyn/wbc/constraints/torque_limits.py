@@ -1,0 +1,62 @@
+"""`TorqueLimits`: torques within the limits of the motors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...compiling import compiled
+from ...errors import ArgumentError
+from ...robot.robot import Robot
+from ...urdf.tree import Array
+from ..block import Vector as Numbers
+from ..codes import TORQUE_LIMITS
+from ..data import Instant
+from ..element import Counts, Layout
+from ..rows import Item, bound_torque
+from .constraint import Constraint, positive
+
+#: Limits from here on are what files write for "none" [N m].
+NO_LIMIT = 1e17
+
+
+class TorqueLimits(Constraint):
+    """Torques within the robot's limits.
+
+    Args:
+        robot: the robot.
+        limits: (nu,) or scalar [N m]; ``robot.effort_limits`` by default.
+        share: of the limits that may be used.
+        name: by which the controller knows it.
+    """
+
+    code = TORQUE_LIMITS
+    unit = "N m"
+    limits = Numbers(least=0.0)
+
+    def __init__(
+        self, robot: Robot, *, limits: Array | float | None = None, share: float = 1.0, name: str = "torque"
+    ) -> None:
+        super().__init__(name, robot.nu, robot=robot)
+        bound = np.asarray(robot.effort_limits if limits is None else limits, dtype=np.float64)
+        if bound.shape not in ((), (robot.nu,)) or not (bound >= 0.0).all():
+            raise ArgumentError(f"limits: expected a number or {robot.nu} of them, not negative, got {limits}")
+        self.limits = np.broadcast_to(bound, (robot.nu,)) * positive("share", share, zero=True)
+        self._names = tuple(f"{joint} torque limit" for joint in robot.actuated)
+
+    @classmethod
+    def layout(cls, of: Counts) -> Layout:
+        """A limit and a row for every motor."""
+        return Layout(0, of.nu, limits=of.nu)
+
+    def row_name(self, contact: str, row: int) -> str:
+        """Name of a row, for explanations."""
+        return self._names[row]
+
+
+@compiled(inline=False)
+def torque_limit_rows(item: Item, t: Instant) -> None:
+    """``|tau_i| <= limit_i``."""
+    weight, limits = 1.0 / (t.model.mass * t.model.length), item.numbers
+    for i in range(len(t.model.actuated)):
+        if limits[i] < NO_LIMIT:
+            bound_torque(t, i, -limits[i], limits[i], weight, item.number, i)

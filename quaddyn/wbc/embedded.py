@@ -1,0 +1,283 @@
+"""`Embedded`: what a controller does around a tick, in restricted Python: what goes into programs without Python.
+
+A tick in C is the same code as in Python (`quaddyn.wbc.tick_core`).  What `WholeBodyController` does beside it stands
+here once more over arrays alone: states that are refused, contacts on their way, references by element, the last
+answer.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ..compiling import IntMatrix, IntVector, Matrix, Tensor, Vector, compiled
+from ..dynamics.arguments import ENERGETIC, FAR, UNIT_TOLERANCE
+from .codes import FORCE_TASK, FRAME, FRAME_ORIENTATION, JOINT_ACCELERATION, POSTURE, RELATIVE_FRAME
+from .data import BILATERAL, Answer, TickData, answer_views
+from .problem_rows import CODE, FIRST, SIZE, START
+from .ramps import ContactRamps, normal_part, set_ramp, switch_contact
+from .tasks.motion import motion_parameters
+from .tasks.of_frame import orthonormal
+from .tick_core import FALLBACK, NOT_A_NUMBER, OVERFLOW, SOLVED, tick
+
+#: After the outcomes of `tick`: q is no configuration, or it or v is out of all bounds.
+REFUSED = 6
+
+#: Largest coefficient of friction, as of `WholeBodyController.friction`.
+ROUGHEST = 10.0
+
+
+class Embedded(NamedTuple):
+    """A controller as arrays."""
+
+    data: TickData
+    ramps: ContactRamps
+    values: Vector  # the answer that is being made; see `answer_views`
+    last: Vector  # the last one that was given
+    wanted: IntVector  # (contacts,) whether each is to be; also of the last tick
+    asked: IntVector  # (1,) whether contacts were asked for before
+    ticks: IntVector  # (1,) so far
+    home: Vector  # (nq,) which postures return to
+    units: IntMatrix  # parts of q that have length 1: where each begins, and its size
+    edges: Tensor  # (contacts, faces + 1, 3) rows of friction pyramids without friction
+    step: float  # of an activation per tick, infinite for at once
+    weight: float  # of the robot [N]
+    friction_share: float  # of mu that a pyramid's faces reach
+
+
+@compiled()
+def embedded_answer(e: Embedded, values: Vector) -> Answer:
+    """The parts of an answer."""
+    model = e.data.model
+    return answer_views(values, len(model.actuated), len(model.slot), len(e.data.contacts.size), model.levels)
+
+
+@compiled(inline=False)
+def examine(e: Embedded, q: Vector, v: Vector) -> int:
+    """Whether (q, v) is a state: SOLVED, NOT_A_NUMBER or REFUSED, as `Dynamics.update` refuses it."""
+    square = 0.0
+    for i in range(len(v)):
+        if not math.isfinite(v[i]):
+            return NOT_A_NUMBER
+    for i in range(len(q)):
+        if not math.isfinite(q[i]):
+            return NOT_A_NUMBER
+        square += q[i] * q[i]
+    if not math.sqrt(square) < FAR:
+        return REFUSED
+    for i in range(e.units.shape[0]):
+        length = 0.0
+        for k in range(e.units[i, 1]):
+            length += q[e.units[i, 0] + k] * q[e.units[i, 0] + k]
+        if not abs(math.sqrt(length) - 1.0) <= UNIT_TOLERANCE:
+            return REFUSED
+    return SOLVED
+
+
+@compiled()
+def kinetic_energy(M: Matrix, v: Vector) -> float:
+    """``v^T M v / 2``."""
+    total = 0.0
+    for i in range(len(v)):
+        row = 0.0
+        for j in range(len(v)):
+            row += M[i, j] * v[j]
+        total += row * v[i]
+    return 0.5 * total
+
+
+@compiled(inline=False)
+def advance_contacts(e: Embedded) -> None:
+    """Contacts one tick on, to those that are wanted; one that is made takes its foot from the foot's task."""
+    contacts, ramps, count = e.data.contacts, e.ramps, 0
+    for c in range(len(contacts.size)):
+        count += 1 if e.wanted[c] != 0 else 0
+    load, at_once = e.weight / max(1, count), e.step == math.inf or e.asked[0] == 0
+    force = embedded_answer(e, e.last).force
+    for c in range(len(contacts.size)):
+        normal = normal_part(force[c], contacts.normal[c])
+        made = switch_contact(ramps, c, e.wanted[c] != 0, at_once, e.step, load, normal)
+        if made and e.asked[0] != 0 and contacts.guide[c] >= 0 and contacts.role[c] <= BILATERAL:
+            forget(e, contacts.guide[c])
+        contacts.share[c] = ramps.activation[c]
+        contacts.cap[c] = ramps.cap[c]
+    e.asked[0] = 1
+
+
+@compiled(inline=False)
+def controller_tick(e: Embedded, q: Vector, v: Vector, torque: Vector) -> int:
+    """One tick from terms that belong to (q, v); what became of it.
+
+    Torques are always finite: those of the last tick where there are no new ones, and zero before the first.
+
+    Args:
+        e: the controller; `wanted` says which contacts are to be.
+        q: (nq,) as `examine` lets it pass.
+        v: (nv,).
+        torque: (nu,) takes the torques [N m].
+    """
+    last, outcome = embedded_answer(e, e.last), REFUSED
+    if kinetic_energy(e.data.terms.M, v) < ENERGETIC:
+        advance_contacts(e)
+        for i in range(len(e.values)):
+            e.values[i] = math.nan
+        outcome = tick(q, v, e.data, e.values)
+        total, new = 0.0, embedded_answer(e, e.values)
+        for i in range(len(new.torque)):
+            total += abs(new.torque[i])
+        if outcome < OVERFLOW:
+            e.ticks[0] += 1
+            if math.isfinite(total):
+                for i in range(len(e.last)):
+                    e.last[i] = e.values[i]
+            else:
+                outcome = FALLBACK
+                last.violation[0] = math.inf
+            e.data.inputs.started[0] = 1
+            for i in range(len(torque)):
+                e.data.inputs.torque_before[i] = last.torque[i]
+    for i in range(len(torque)):
+        torque[i] = last.torque[i]
+    return outcome
+
+
+@compiled(inline=False)
+def forget(e: Embedded, i: int) -> None:
+    """Element i without references: a posture wants home, forces are wanted zero, all others hold what they find."""
+    table, code = e.data.model.items, e.data.model.items[i, CODE]
+    if code < FORCE_TASK:
+        p = motion_parameters(e.data.inputs.numbers[table[i, START] :], table[i, SIZE])
+        p.given[0] = 0.0
+        for k in range(table[i, SIZE]):
+            p.velocity[k] = 0.0
+            p.acceleration[k] = 0.0
+        if code == POSTURE or code == JOINT_ACCELERATION:
+            p.given[0] = 1.0
+            for k in range(len(e.home)):
+                p.position[k] = e.home[k]
+    elif code == FORCE_TASK:
+        for c in range(len(e.data.contacts.size)):
+            want_contact_force(e, i, c, e.home[:0])
+
+
+@compiled(inline=False)
+def reset(e: Embedded) -> None:
+    """Forget contacts, references and the last torque: the next tick is a first one."""
+    for i in range(e.data.model.items.shape[0]):
+        forget(e, i)
+    for c in range(len(e.data.contacts.size)):
+        set_ramp(e.ramps, c, False)
+    for i in range(len(e.last)):
+        e.last[i] = 0.0
+    e.asked[0] = 0
+    e.ticks[0] = 0
+    e.data.inputs.started[0] = 0
+    for way in range(2):
+        e.data.memory.good[way] = 0
+
+
+@compiled(inline=False)
+def finite(x: Vector) -> bool:
+    """Whether every number is, and its square."""
+    square = 0.0
+    for i in range(len(x)):
+        square += x[i] * x[i]
+    return math.isfinite(square)
+
+
+@compiled(inline=False)
+def want_motion_of(e: Embedded, i: int, position: Vector, velocity: Vector, acceleration: Vector) -> bool:
+    """Set what motion task i wants; whether it was taken.  Of what is not given positions stay, the others are zero."""
+    table, code = e.data.model.items, e.data.model.items[i, CODE]
+    if not (finite(position) and finite(velocity) and finite(acceleration)):
+        return False
+    if len(position) > 0:
+        W = position[:0]
+        if code == FRAME_ORIENTATION:
+            W = position
+        elif code == FRAME or code == RELATIVE_FRAME:
+            W = position[3:]
+        if len(W) > 0 and not orthonormal(W[0], W[1], W[2], W[3], W[4], W[5], W[6], W[7], W[8]):
+            return False
+    p = motion_parameters(e.data.inputs.numbers[table[i, START] :], table[i, SIZE])
+    if len(position) > 0:
+        p.given[0] = 1.0
+    for k in range(len(position)):
+        p.position[k] = position[k]
+    for k in range(table[i, SIZE]):
+        p.velocity[k] = velocity[k] if len(velocity) > 0 else 0.0
+        p.acceleration[k] = acceleration[k] if len(acceleration) > 0 else 0.0
+    return True
+
+
+@compiled(inline=False)
+def set_gains(e: Embedded, i: int, stiffness: Vector, damping: Vector) -> bool:
+    """Set the feedback of motion task i; whether it was taken.  Where no damping is given it is critical."""
+    table = e.data.model.items
+    for k in range(len(stiffness)):
+        if not 0.0 <= stiffness[k] < math.inf or (len(damping) > 0 and not 0.0 <= damping[k] < math.inf):
+            return False
+    p = motion_parameters(e.data.inputs.numbers[table[i, START] :], table[i, SIZE])
+    for k in range(len(stiffness)):
+        p.stiffness[k] = stiffness[k]
+        p.damping[k] = damping[k] if len(damping) > 0 else 2.0 * math.sqrt(stiffness[k])
+    return True
+
+
+@compiled(inline=False)
+def want_contact_force(e: Embedded, i: int, c: int, force: Vector) -> bool:
+    """Set the force of contact c that force task i wants; whether it was taken.  Zero where nothing is given."""
+    if c < 0 or c >= len(e.data.contacts.size) or not finite(force):
+        return False
+    about = e.data.inputs.force_references[e.data.model.items[i, FIRST], c]
+    if about[0] == 0.0 and len(force) > 0:
+        return False
+    about[1] = 1.0 if len(force) > 0 else 0.0
+    for k in range(6):
+        about[2 + k] = force[k] if k < len(force) else 0.0
+    return True
+
+
+@compiled(inline=False)
+def set_numbers(e: Embedded, i: int, first: int, numbers: Vector, least: float) -> bool:
+    """Set numbers of constraint i from its `first` on; whether they were taken: none is NaN or below `least`."""
+    for k in range(len(numbers)):
+        if not numbers[k] >= least:
+            return False
+    at = e.data.model.items[i, START] + first
+    for k in range(len(numbers)):
+        e.data.inputs.numbers[at + k] = numbers[k]
+    return True
+
+
+@compiled(inline=False)
+def set_friction(e: Embedded, c: int, mu: float) -> bool:
+    """Set Coulomb's coefficient of a contact at a point that has a friction pyramid; whether it was taken."""
+    contacts, faces = e.data.contacts, e.data.model.faces
+    if c < 0 or c >= len(contacts.size) or not 0.0 <= mu <= ROUGHEST:
+        return False
+    if contacts.surface[c] != 0 or contacts.pushes[c] == 0 or faces == 0:
+        return False
+    contacts.rows[c] = faces if mu > 0.0 else faces + 1
+    for o in range(faces + 1):
+        for k in range(3):
+            side = mu * e.friction_share * contacts.normal[c, k] if o < faces else 0.0
+            contacts.cone[c, o, k] = e.edges[c, o, k] - side if o < contacts.rows[c] else 0.0
+    return True
+
+
+@compiled(inline=False)
+def set_force_limits(e: Embedded, c: int, least: float, largest: float) -> bool:
+    """Set the bounds of a contact's normal force [N]; whether they were taken."""
+    if c < 0 or c >= len(e.data.contacts.size) or not 0.0 <= least <= largest or least == math.inf:
+        return False
+    e.data.contacts.least[c] = least
+    e.data.contacts.largest[c] = largest
+    return True
+
+
+#: What a program in C calls.
+FUNCTIONS = (
+    examine, controller_tick, reset, want_motion_of, set_gains, want_contact_force, set_numbers, set_friction,
+    set_force_limits,
+)  # fmt: skip

@@ -1,0 +1,158 @@
+"""`export_c`: a whole controller as C99, for computers without Python."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ..compiling import WIDTH
+from ..compiling.c99 import c_source
+from ..contact import friction_share, pyramid
+from ..errors import ArgumentError, ArgumentTypeError
+from ..kernels import tick_terms_c
+from ..kernels.c_source import identifier
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from ..version import __version__
+from . import embedded
+from .controller import WholeBodyController
+from .embedded import Embedded
+from .export_api import Api
+from .export_data import StaticData
+from .export_text import cmake, main_program, readme
+from .ramps import make_ramps
+from .tick_solver import TickSolver
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSource:
+    """What `controller_c` writes.
+
+    Attributes:
+        name: what files and functions begin with.
+        files: texts by name of the file.
+        memory: bytes of constants ("constant"), of numbers that begin with a value ("set") and of the rest ("zero").
+    """
+
+    name: str
+    files: dict[str, str]
+    memory: dict[str, int]
+
+
+def export_c(
+    controller: WholeBodyController, folder: str | os.PathLike[str], *, name: str | None = None
+) -> ControllerSource:
+    """Write a controller as C99: the terms of its robot, its ticks, contacts, references and limits.
+
+    It begins as this controller is now, gains, limits and references included, and with a first tick.  Export one that
+    has not run yet, or after `WholeBodyController.reset`: references that ticks have found are exported like others.
+
+    Args:
+        controller: without elements of the user's own.
+        folder: to write to; made if it is missing.
+        name: what files and functions begin with; ``ROBOT_wbc`` by default.
+
+    Returns:
+        What was written.
+
+    Raises:
+        ArgumentError: elements that are not the package's own, names that are one to C, or one that is none.
+        OSError: a file cannot be written.
+    """
+    source = controller_c(controller, name=name)
+    out = Path(folder)
+    out.mkdir(parents=True, exist_ok=True)
+    for file, text in source.files.items():
+        (out / file).write_text(text, encoding="ascii")
+    return source
+
+
+def controller_c(controller: WholeBodyController, *, name: str | None = None) -> ControllerSource:
+    """`export_c` without writing; the same arguments and errors."""
+    if not isinstance(controller, WholeBodyController):
+        raise ArgumentTypeError(f"controller: expected a WholeBodyController, got {type(controller).__name__}")
+    robot, solver = controller.robot, controller._solver
+    if name is None:
+        name = identifier(f"{robot.name}_wbc")
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,60}", name):
+        raise ArgumentError(f"name: expected up to 61 letters, digits and _, a letter first, got {name!r}")
+    foreign = [each.name for _, each in solver.tables.custom]
+    if foreign:
+        raise ArgumentError(
+            f"controller: {', '.join(map(repr, foreign))} cannot be exported; only the package's kinds can"
+        )
+    controller._levels.check()
+    core = c_source(embedded.FUNCTIONS, f"{name}_core")
+    terms = tick_terms_c(robot, solver.tables.frames, solver.tables.momentum, name=f"{name}_terms")
+    record, data = embed(controller), StaticData("data_model")
+    structure = data.structure(record, "controller", "Embedded")
+    api = Api(name, controller, record)
+    files = {
+        f"{name}.h": api.header(),
+        f"{name}.c": api.source(data.definitions, structure),
+        f"{name}_core.h": _own(core.header, name),
+        f"{name}_core.c": _own(core.source, name),
+        f"{name}_terms.h": terms.header,
+        f"{name}_terms.c": terms.source,
+        "main.c": main_program(name),
+        "CMakeLists.txt": cmake(name),
+        "README.md": readme(name, robot, api.setters, data.sizes),
+    }
+    return ControllerSource(name, {file: plain(text) for file, text in files.items()}, data.sizes)
+
+
+def embed(controller: WholeBodyController) -> Embedded:
+    """A controller as arrays of their own, at its first tick."""
+    robot, solver, schedule = controller.robot, controller._solver, controller._schedule
+    data, count, scale = solver.fresh(), len(schedule.names), solver.scales
+    size = solver.size + WIDTH
+    return Embedded(
+        data=data,
+        ramps=make_ramps(count),
+        values=np.zeros(size),
+        last=np.zeros(size),
+        wanted=np.zeros(count, dtype=np.int64),
+        asked=np.zeros(1, dtype=np.int64),
+        ticks=np.zeros(1, dtype=np.int64),
+        home=np.array(robot.q_home, dtype=np.float64),
+        units=_units(robot),
+        edges=_edges(solver),
+        step=controller.dt / controller.ramp if controller.ramp > 0.0 else np.inf,
+        weight=scale.mass * scale.gravity,
+        friction_share=friction_share(data.model.faces) if data.model.faces else 0.0,
+    )
+
+
+def _units(robot: Robot) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """As `Embedded.units`."""
+    found = []
+    for joint in list(robot.model.joints)[1:]:
+        if joint.nq != joint.nv:  # as of `quaddyn.dynamics.arguments.check_unit`
+            size = 4 if joint.nv == 6 else 2
+            found.append((joint.idx_q + joint.nq - size, size))
+    return np.array(found, dtype=np.int64).reshape(-1, 2)
+
+
+def _edges(solver: TickSolver) -> Array:
+    """As `Embedded.edges`."""
+    faces, contacts = solver.tables.model.faces, solver.contacts
+    out = np.zeros((len(contacts), faces + 1, 3))
+    for rows, settings in zip(out, contacts, strict=True):
+        if faces and settings.contact.unilateral and settings.contact.kind != "surface":
+            rows[:] = pyramid(replace(settings.contact, friction=0.0), faces=faces)
+    return out
+
+
+def _own(text: str, name: str) -> str:
+    """Functions of the core under this name, so that two controllers fit into one program."""
+    text = re.sub(r"\bwbc_embedded_", f"{name}_core_", text)
+    return f"/* What ticks consist of. Written by quaddyn {__version__}; do not edit. */\n{text}"
+
+
+def plain(text: str) -> str:
+    """ASCII alone."""
+    return text.encode("ascii", "backslashreplace").decode()

@@ -1,0 +1,288 @@
+"""What programs in C call: a header in the user's terms, and functions that hand on to compiled ones."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from ..compiling.c99_functions import comment
+from ..errors import ArgumentError
+from ..kernels.c_source import identifier
+from ..version import __version__
+from .codes import FRAME, FRAME_ORIENTATION, RELATIVE_FRAME
+from .command import OUTCOMES
+from .constraints import Constraint, TorqueLimits, TorqueRate
+from .controller import WholeBodyController
+from .element import Element
+from .embedded import Embedded
+from .export_data import numbers
+from .tasks import ForceTask, Task
+
+#: A function: what it is for, its prototype, its body.
+Made = tuple[str, str, str]
+
+#: What may become of a tick, and what that means.
+MEANINGS = dict(
+    zip(
+        (*OUTCOMES, "overflow", "not_a_number", "refused"),
+        (
+            "the strict optimum",
+            "the strict optimum of least violation: level 0 cannot be met",
+            "finite, but its certificate is beyond tolerance",
+            "there is no finite answer: torques that are not finite are those of the tick before",
+            "finite q and v whose dynamics are not: the torques of the tick before",
+            "q, v or a number that was set is NaN or infinite: the torques of the tick before",
+            "a quaternion or (cos, sin) of q is not of length 1, or q or v is out of all bounds: the same",
+        ),
+        strict=True,
+    )
+)
+
+
+#: What the header says beside.
+CONVENTIONS = (
+    "SI units, radians. Spatial vectors are linear before angular; a quaternion is x, y, z, w; the velocity of a free "
+    "base is in the base's axes. The controller is static memory: no allocation, and one controller per program and "
+    "name. Functions are not thread-safe: call them from one thread, or lock. Functions that return int and set "
+    "something return 1 if they took it, and 0 if they changed nothing."
+)
+
+
+class Api:
+    """Header and source of a controller's functions.
+
+    Args:
+        name: what they begin with.
+        controller: which is written.
+        record: it as arrays.
+
+    Attributes:
+        setters: names of the functions that set something.
+    """
+
+    def __init__(self, name: str, controller: WholeBodyController, record: Embedded) -> None:
+        self.name, self.upper = name, name.upper()
+        self.robot, self.record = controller.robot, record
+        self.contacts = tuple(controller.contacts)
+        self._controller = controller
+        elements = [e for level in controller._levels.elements for e in level]
+        self._items = {e.name: i for i, e in enumerate(elements)}
+        self._words = _words([*self._items], "tasks")
+        self._contact_words = _words([*self.contacts], "contacts")
+        self._made = [*self._main(), *(made for e in elements for made in self._of(e)), *self._of_contacts()]
+        self.setters = [text.split("(")[0].split()[-1] for _, text, _ in self._made if text.startswith("int ")][1:]
+
+    # -- functions ---------------------------------------------------------------------------------------------
+    def _main(self) -> list[Made]:
+        name, n, robot = self.name, self.upper, self.robot
+        last, nu, nv = "controller.last.at", robot.nu, robot.nv
+        summary = nu + nv + 6 * len(self.contacts) + self.record.data.model.levels
+        tick = (
+            f"    int64_t outcome = {name}_core_examine(&controller, vector(q, {n}_NQ), vector(v, {n}_NV));\n"
+            f"    for (int c = 0; c < {n}_NC; c++) {{\n"
+            "        controller.wanted.at[c] = contacts == NULL ? standing[c] : contacts[c] != 0;\n    }\n"
+            f"    if (outcome == {n}_SOLVED) {{\n"
+            f"        {name}_terms(q, v, controller.data.terms.values.at);\n"
+            f"        outcome = {name}_core_controller_tick(&controller, vector(q, {n}_NQ), vector(v, {n}_NV),\n"
+            f"            vector(tau, {n}_NU));\n"
+            "    } else {\n"
+            f"        for (int i = 0; i < {n}_NU; i++) {{\n            tau[i] = {last}[i];\n        }}\n"
+            "    }\n"
+            "    return (int)outcome;"
+        )
+        if not self.contacts:
+            tick = tick.replace(
+                tick[tick.index("    for (int c") : tick.index("    if (outcome")], "    (void)contacts;\n"
+            )
+        return [
+            (
+                "Forget contacts, references and the last torques: the next tick is a first one, on which contacts are "
+                "made at once. A program that starts need not call it.",
+                f"void {name}_reset(void)",
+                f"    {name}_core_reset(&controller);",
+            ),
+            (
+                "One tick of control at the state (q, v): torques, and what became of it, one of the outcomes above. "
+                "contacts says of each contact whether it is to be; contacts that appear or vanish from one tick to "
+                "the next come and go over the ramp of the controller; NULL stands for all feet. tau is always finite.",
+                f"int {name}_tick(const double q[{n}_NQ], const double v[{n}_NV], "
+                f"const unsigned char contacts[{max(1, len(self.contacts))}], double tau[{n}_NU])",
+                tick,
+            ),
+            ("(NV) accelerations that the last torques lead to.", f"const double *{name}_acceleration(void)",
+             f"    return {last} + {nu};"),
+            ("(NC, 6) forces and moments of the contacts, on the robot, world axes [N, N m]; zero where there is none.",
+             f"const double *{name}_forces(void)", f"    return {last} + {nu + nv};"),
+            ("(NC) how much of each contact there is: 0 apart, 1 made.", f"const double *{name}_shares(void)",
+             "    return controller.ramps.activation.at;"),
+            ("Largest violation of a row of level 0, as an acceleration [m/s^2].", f"double {name}_violation(void)",
+             f"    return {last}[{summary}];"),
+            ("Largest residual of the optimality conditions.", f"double {name}_kkt(void)",
+             f"    return {last}[{summary + 1}];"),
+            ("Ticks since the start or the last reset, but for those whose state was refused.",
+             f"long long {name}_ticks(void)", "    return controller.ticks.at[0];"),
+        ]  # fmt: skip
+
+    def _of(self, e: Element) -> list[Made]:
+        """Of one task or constraint."""
+        name, i = f"{self.name}_{self._words[e.name]}", self._items[e.name]
+        call = f"    return {self.name}_core_{{}}(&controller, {i}, {{}});"
+        if isinstance(e, Task):
+            n = len(e.labels)
+            rows = f"rows {', '.join(e.labels)}" if n <= 6 else f"{n} rows, one per joint"
+            position = f"const double position[{e.size}], " if e.size else ""
+            given = f"optional(position, {e.size})" if e.size else "optional(NULL, 0)"
+            what = f"Task {e.name!r}, {rows}: what is wanted from now on. "
+            what += f"{_position_of(e)} " if e.size else ""
+            what += "NULL for a velocity or acceleration is zero" + (
+                ", for a position the one before." if e.size else "."
+            )
+            rates = f"optional(velocity, {n}), optional(acceleration, {n})"
+            return [
+                (what, f"int {name}_reference({position}const double velocity[{n}], const double acceleration[{n}])",
+                 call.format("want_motion_of", f"{given}, {rates}")),
+                (f"Feedback of {e.name!r} by row, none negative; NULL for damping is critical.",
+                 f"int {name}_gains(const double stiffness[{n}], const double damping[{n}])",
+                 call.format("set_gains", f"vector(stiffness, {n}), optional(damping, {n})")),
+            ]  # fmt: skip
+        if isinstance(e, ForceTask) and self.contacts:
+            size = f"contact < 0 || contact >= {self.upper}_NC ? 0 : (int)controller.data.contacts.size.at[contact]"
+            return [
+                (f"Task {e.name!r}: the force of a contact that is wanted, on the robot, world axes: three numbers at "
+                 "a point, six on a surface; NULL for zero.",
+                 f"int {name}_reference(int contact, const double *force)",
+                 call.format("want_contact_force", f"contact,\n        optional(force, {size})")),
+            ]  # fmt: skip
+        if isinstance(e, TorqueLimits | TorqueRate):
+            what, unit = ("limits", "N m") if isinstance(e, TorqueLimits) else ("rate", "N m/s")
+            return [self._vector(e, name, i, what, unit)]
+        return []
+
+    def _vector(self, e: Constraint, name: str, i: int, what: str, unit: str) -> Made:
+        nu = self.robot.nu
+        return (
+            f"Constraint {e.name!r}: its {what} by motor [{unit}], none negative.",
+            f"int {name}_{what}(const double {what}[{nu}])",
+            f"    return {self.name}_core_set_numbers(&controller, {i}, 0, vector({what}, {nu}), 0.0);",
+        )
+
+    def _of_contacts(self) -> list[Made]:
+        if not self.contacts:
+            return []
+        name = self.name
+        return [
+            ("Coulomb's coefficient of a contact at a point, from 0 to 10.",
+             f"int {name}_friction(int contact, double coefficient)",
+             f"    return {name}_core_set_friction(&controller, contact, coefficient);"),
+            ("Bounds of a contact's normal force [N]: 0 <= least <= largest, which may be infinite.",
+             f"int {name}_normal_force(int contact, double least, double largest)",
+             f"    return {name}_core_set_force_limits(&controller, contact, least, largest);"),
+        ]  # fmt: skip
+
+    # -- texts -------------------------------------------------------------------------------------------------
+    def header(self) -> str:
+        """Of the controller."""
+        n, name, robot = self.upper, self.name, self.robot
+        levels = [f"   level {k}: {', '.join(names)}" for k, names in enumerate(self._controller.levels)]
+        ramp = self._controller.ramp
+        banner = [
+            f"/* {name}: whole-body control of {robot.name!r}, written by quaddyn {__version__}. Do not edit.",
+            "",
+            f"   {self._controller.dt:g} s per tick; contacts come and go over {ramp:g} s. Strict priorities:",
+            *(line for level in levels for line in textwrap.wrap(level, 112, subsequent_indent="      ")),
+            "",
+            *textwrap.wrap(CONVENTIONS, 112, initial_indent="   ", subsequent_indent="   "),
+            "*/",
+        ]
+        words = list(MEANINGS)
+        outcomes = [f"    {n}_{word.upper()} = {k}, /* {MEANINGS[word]} */" for k, word in enumerate(words)]
+        contacts = [f"    {n}_CONTACT_{word.upper()} = {c}," for c, word in enumerate(self._contact_words.values())]
+        parts = [
+            _plain_comment("\n".join(banner)) + f"\n#ifndef {n}_H\n#define {n}_H",
+            f"#define {n}_NQ {robot.nq}\n#define {n}_NV {robot.nv}\n#define {n}_NU {robot.nu}\n"
+            f"#define {n}_NC {len(self.contacts)}\n#define {n}_DT {self._controller.dt!r}",
+            "/* What may become of a tick. */\nenum {\n" + "\n".join(outcomes) + "\n};",
+            *(["/* Contacts by number. */\nenum {\n" + "\n".join(contacts) + "\n};"] if contacts else []),
+            '#ifdef __cplusplus\nextern "C" {\n#endif',
+            f"/* Names of the motors' joints in the order of tau, and of the contacts. */\n"
+            f"extern const char *const {name}_joints[{max(1, robot.nu)}];\n"
+            f"extern const char *const {name}_contacts[{max(1, len(self.contacts))}];",
+            f"/* The robot's home configuration. */\nextern const double {name}_home[{robot.nq}];",
+            *(f"{comment(doc)}{_wrap(text)};" for doc, text, _ in self._made),
+            "#ifdef __cplusplus\n}\n#endif\n\n#endif",
+        ]
+        return "\n\n".join(parts) + "\n"
+
+    def source(self, definitions: Sequence[str], structure: str) -> str:
+        """Of the controller: its memory and its functions.
+
+        Args:
+            definitions: of its arrays.
+            structure: definition of the structure that points to them.
+        """
+        name, robot, default = self.name, self.robot, self._controller._default
+        standing = ", ".join("1" if contact in default else "0" for contact in self.contacts) or "0"
+        helpers = (
+            "static Vector vector(const double *at, int64_t n)\n{\n    return (Vector){(double *)at, n};\n}\n\n"
+            "static Vector optional(const double *at, int64_t n)\n{\n"
+            "    static const double none[1];\n    return at == NULL ? vector(none, 0) : vector(at, n);\n}"
+        )
+        parts = [
+            f"/* Memory and functions of {name}.h. Written by quaddyn {__version__}; do not edit. */",
+            f'#include "{name}.h"\n\n#include <math.h>\n#include <stddef.h>\n\n#include "{name}_core.h"\n'
+            f'#include "{name}_terms.h"',
+            "/* Lines of the cache. */\n#if defined(__GNUC__)\n#define ALIGNED __attribute__((aligned(64)))\n#else\n"
+            "#define ALIGNED\n#endif",
+            *definitions,
+            f"static const unsigned char standing[{max(1, len(self.contacts))}] = {{{standing}}};"
+            if self.contacts
+            else "",
+            structure,
+            f"const char *const {name}_joints[{max(1, robot.nu)}] = {{{_strings(robot.actuated)}}};\n"
+            f"const char *const {name}_contacts[{max(1, len(self.contacts))}] = {{{_strings(self.contacts)}}};",
+            numbers(f"{name}_home", robot.q_home),
+            helpers,
+            *(f"{_wrap(text)}\n{{\n{body}\n}}" for _, text, body in self._made),
+        ]
+        return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _position_of(e: Task) -> str:
+    if e.code == FRAME_ORIENTATION:
+        return "The position is a rotation matrix, row by row."
+    if e.code in (FRAME, RELATIVE_FRAME):
+        return "The position is the origin, then the rotation matrix row by row."
+    return "The position is a whole configuration." if e.size > 6 else ""
+
+
+def _words(names: Sequence[str], what: str) -> dict[str, str]:
+    """Names as C takes them.
+
+    Raises:
+        ArgumentError: two of them are the same to C.
+    """
+    out: dict[str, str] = {}
+    for name in names:
+        word = identifier(name)
+        for other, taken in out.items():
+            if taken.upper() == word.upper():
+                raise ArgumentError(f"{what}: {other!r} and {name!r} are the same to C; give one of them another name")
+        out[name] = word
+    return out
+
+
+def _strings(names: Sequence[str]) -> str:
+    """Names as C's strings, no sequence of characters of which means another."""
+    quoted = [
+        name.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"') for name in names
+    ]
+    return ", ".join(f'"{each}"' for each in quoted).replace("??", "?\\?") or "NULL"
+
+
+def _wrap(text: str) -> str:
+    return textwrap.fill(text, 116, subsequent_indent="    ", break_long_words=False)
+
+
+def _plain_comment(text: str) -> str:
+    """A comment that nothing within ends."""
+    return "/*" + text[2:-2].replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?") + "*/"

@@ -1,0 +1,138 @@
+"""What lies beside an exported controller: an example program, how to build it, and what to read first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..robot.robot import Robot
+from ..version import __version__
+
+_MAIN = """\
+/* Stands the robot: ticks at its home configuration, and prints torques and times. Usage: NAME_stand [TICKS] */
+#define _POSIX_C_SOURCE 199309L
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "NAME.h"
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+int main(int count, char **arguments)
+{
+    const double start = seconds();
+    static const double v[UPPER_NV];
+    double tau[UPPER_NU];
+    const long ticks = count > 1 ? strtol(arguments[1], NULL, 10) : 1000;
+    int outcome = NAME_tick(NAME_home, v, NULL, tau);
+    const double first = seconds();
+    for (long k = 1; k < ticks && outcome == UPPER_SOLVED; k++) {
+        outcome = NAME_tick(NAME_home, v, NULL, tau);
+    }
+    const double end = seconds();
+    for (int i = 0; i < UPPER_NU; i++) {
+        printf("%-24s %9.4f\\n", NAME_joints[i], tau[i]);
+    }
+    printf("first torque after %.3f ms, then %.2f us per tick\\n", 1e3 * (first - start),
+        ticks > 1 ? 1e6 * (end - first) / (double)(ticks - 1) : 0.0);
+    printf("outcome %d, limits violated by %.1e m/s^2, optimal to %.1e\\n", outcome, NAME_violation(), NAME_kkt());
+    return outcome == UPPER_SOLVED ? 0 : 1;
+}
+"""
+
+_CMAKE = """\
+# Whole-body control as a library, and an example that uses it.
+cmake_minimum_required(VERSION 3.10)
+project(NAME C)
+
+set(CMAKE_C_STANDARD 99)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+option(NATIVE "code for this machine's processor: faster, and other bits in the last place" OFF)
+
+add_library(NAME STATIC NAME.c NAME_core.c NAME_terms.c)
+target_include_directories(NAME PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(NAME PUBLIC m)
+if(CMAKE_C_COMPILER_ID MATCHES "GNU|Clang")
+  target_compile_options(NAME PRIVATE -Wall -Wextra -pedantic)
+  if(NATIVE)
+    target_compile_options(NAME PRIVATE -march=native)
+  endif()
+endif()
+
+add_executable(NAME_stand main.c)
+target_link_libraries(NAME_stand PRIVATE NAME)
+"""
+
+_README = """\
+# NAME: whole-body control of ROBOT in C99
+
+Written by quaddyn VERSION. C99 and the C library's mathematics; no allocation, no files, no threads.
+Memory: CONSTANT kB of constants, SET kB of numbers that may be set, ZERO kB that begin with zeros, some kB of stack.
+
+    cmake -B build && cmake --build build && build/NAME_stand
+    cc -std=c99 -O2 main.c NAME.c NAME_core.c NAME_terms.c -lm -o NAME_stand     # the same without cmake
+
+| File | What |
+|---|---|
+| `NAME.h`, `NAME.c` | what programs call; the controller's numbers and memory |
+| `NAME_core.c` | ticks: contacts, tasks, limits, the solver of strict priorities; the same for every robot |
+| `NAME_terms.c` | the robot: M, h, centre of mass and frames at (q, v) |
+| `main.c` | an example: stands |
+
+    double tau[UPPER_NU];
+    int outcome = NAME_tick(q, v, NULL, tau);     /* all feet on the ground; once per period */
+    if (outcome != UPPER_SOLVED) { ... }          /* NAME.h says what there is; tau is finite all the same */
+
+Order of `tau`: `NAME_joints`. What may be set between ticks:
+
+SETTERS
+
+The controller keeps time by counting ticks. It is static memory and not thread-safe: one thread at a time. Torques are
+those of the Python package, bit for bit, where neither contracts products and sums (`-ffp-contract=off`), else to
+rounding.
+"""
+
+
+def main_program(name: str) -> str:
+    """An example that stands the robot."""
+    return _named(_MAIN, name)
+
+
+def cmake(name: str) -> str:
+    """How to build library and example."""
+    return _named(_CMAKE, name)
+
+
+def readme(name: str, robot: Robot, setters: Sequence[str], sizes: Mapping[str, int]) -> str:
+    """What to read first.
+
+    Args:
+        name: what files and functions begin with.
+        robot: which is controlled.
+        setters: names of functions.
+        sizes: bytes, as of `StaticData`.
+    """
+    text = _README.replace("ROBOT", robot.name).replace("VERSION", __version__)
+    for what, size in sizes.items():
+        text = text.replace(f"{what.upper()} kB", f"{size / 1000.0:.0f} kB")
+    lines, line = [], "   "
+    for setter in setters:
+        if len(line) + len(setter) > 118:
+            lines.append(line)
+            line = "   "
+        line += f" {setter}"
+    return _named(text.replace("SETTERS", "\n".join([*lines, line])), name)
+
+
+def _named(text: str, name: str) -> str:
+    return text.replace("UPPER", name.upper()).replace("NAME", name)

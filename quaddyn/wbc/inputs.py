@@ -1,0 +1,137 @@
+"""Everything that a tick reads besides the state, written into the arrays of compiled code; and a record of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..urdf.tree import Array
+from .contacts import ContactSettings
+from .data import ROLES, Contacts, Inputs
+from .model import Tables
+from .tasks import ForceTask
+from .tick import Present, Rows
+from .workspace import CUSTOM_HEAD
+
+#: References of all force tasks.
+ForceReferences = tuple[Mapping[str, Array], ...]
+
+
+class CustomRows(NamedTuple):
+    """The rows that elements computed in Python at one tick.
+
+    Attributes:
+        parts: of each `Rows` the number of its element, the names of its rows and their unit.
+        rows: of all parts, one after the other, as in `Inputs`.
+    """
+
+    parts: tuple[tuple[int, tuple[str, ...], str], ...]
+    rows: Array
+
+
+NO_ROWS = CustomRows((), np.zeros((0, 0)))
+
+
+class TickInputs(NamedTuple):
+    """Everything that a tick reads.
+
+    Attributes:
+        q, v: the state.
+        numbers: parameters of the elements.
+        force_references: of force tasks.
+        before: (nu,) torques of the tick before, None on the first.
+        settings: per contact (contact, least, largest force, height).
+        shares: per contact its share and cap.
+        custom: rows that elements computed in Python.
+    """
+
+    q: Array
+    v: Array
+    numbers: Array
+    force_references: ForceReferences
+    before: Array | None
+    settings: tuple[Any, ...]
+    shares: tuple[tuple[float, float], ...]
+    custom: CustomRows = NO_ROWS
+
+
+def write_contact(to: Contacts, c: int, s: ContactSettings, tables: Tables) -> None:
+    """A contact's numbers but for its share."""
+    contact, faces = s.contact, tables.model.faces
+    cone = s.faces(faces, np.eye(3)) if faces and contact.unilateral else np.zeros((0, s.size))
+    to.role[c], to.size[c], to.frame[c] = ROLES.index(s.role), s.size, tables.contact_frames[c]
+    to.guide[c] = tables.guides[c]
+    to.pushes[c], to.surface[c], to.rows[c] = contact.unilateral, contact.kind == "surface", len(cone)
+    to.radius[c], to.least[c], to.largest[c] = contact.radius, s.minimum, s.maximum
+    to.height[c], to.stiffness[c], to.damping[c] = s.height, contact.stiffness or 0.0, contact.damping
+    to.normal[c], to.offset[c] = contact.normal, contact.offset
+    to.cone[c] = 0.0
+    to.cone[c, : len(cone), : s.size] = cone
+
+
+def write_shares(to: Contacts, shares: Iterable[tuple[float, float]]) -> None:
+    """The share and the cap of each contact."""
+    for c, (share, cap) in enumerate(shares):
+        to.share[c], to.cap[c] = share, cap
+
+
+def write_before(to: Inputs, before: Array | None) -> None:
+    """Torques of the tick before."""
+    to.started[0] = before is not None
+    if before is not None:
+        to.torque_before[:] = before
+
+
+def write_force_references(
+    to: Inputs, i: int, task: ForceTask, wanted: Mapping[str, Array], names: Sequence[str]
+) -> None:
+    """The references of force task i for each contact."""
+    rows = to.force_references[i]
+    rows[:] = 0.0
+    for name, row in zip(names, rows, strict=True):
+        row[0] = task.contacts is None or name in task.contacts
+        if name in wanted:
+            row[1] = 1.0
+            row[2 : 2 + len(wanted[name])] = wanted[name]
+
+
+def write_custom_rows(
+    to: Inputs, parts: Sequence[tuple[int, Rows]], tables: Tables, there: Present, nv: int, nu: int, *, anew: bool
+) -> None:
+    """Rows that elements computed in Python; there must be room for them.
+
+    Args:
+        to: takes them.
+        parts: each `Rows` with the number of its element.
+        tables: of the controller.
+        there: contacts of the tick.
+        nv: number of velocities.
+        nu: number of motors.
+        anew: whether elements, numbers of rows, matrices or contacts differ from the last time.
+    """
+    table, at, forces = to.custom_rows, 0, CUSTOM_HEAD + nv
+    torques = forces + 6 * len(there.settings)
+    if anew:
+        table[:] = 0.0
+        table[:, 4] = -1.0
+        starts = dict[int, int]()
+        for i, rows in parts:
+            here, start = table[at : at + rows.size], starts.get(i, 0)
+            here[:, 0], here[:, 4], here[:, 5] = tables.model.items[i, 0], i, np.arange(start, start + rows.size)
+            at, starts[i] = at + rows.size, start + rows.size
+        at = 0
+    for _, rows in parts:
+        here = table[at : at + rows.size]
+        at += rows.size
+        here[:, 1], here[:, 2] = rows.lower, rows.upper
+        here[:, 3] = 1.0 if rows.weights is None else rows.weights
+        if rows.acceleration is not None:
+            here[:, CUSTOM_HEAD:forces] = rows.acceleration
+        if rows.force is not None:
+            for columns, c in there.columns():
+                begin = forces + 6 * c
+                here[:, begin : begin + columns.stop - columns.start] = rows.force[:, columns]
+        if rows.torque is not None:
+            here[:, torques : torques + nu] = rows.torque

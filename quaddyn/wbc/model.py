@@ -1,0 +1,191 @@
+"""`build_model`: robot, elements and contacts of a controller as the tables that a tick goes through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..robot.robot import Robot
+from .codes import CUSTOM
+from .constraints import ContactMotion, FrictionPyramid
+from .contacts import ContactSettings
+from .data import Model
+from .element import Counts, Element, Layout, References
+from .levels import Levels
+from .scales import Scales
+from .tasks import FootTask, ForceTask
+
+#: Most rows of a surface's cone of wrenches.
+SURFACE = 17
+
+#: Most joints of a limb that is solved for on its own.
+LIMB = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tables:
+    """A model, and what else is known of it.
+
+    Attributes:
+        model: for compiled code.
+        frames: names of the frames whose terms are needed, in the order of `Model.chains`.
+        contact_frames: per contact, its frame among them.
+        guides: per contact, the item of the foot task that guides the same foot, or -1.
+        force_tasks: in the order of their references.
+        custom: elements that are asked for their rows, with their items.
+        momentum: whether terms of the momentum are needed.
+        most_rows: most equalities of all levels, those of the minimum norm included.
+        most_limits: most limits of all levels.
+    """
+
+    model: Model
+    frames: tuple[str, ...]
+    contact_frames: tuple[int, ...]
+    guides: tuple[int, ...]
+    force_tasks: tuple[ForceTask, ...]
+    custom: tuple[tuple[int, Element], ...]
+    momentum: bool
+    most_rows: int
+    most_limits: int
+
+
+#: Methods that decide an element's rows: a derived kind that overrides one of them is asked for its rows in Python.
+DECIDES_ROWS = ("rows", "position", "error", "velocity", "jacobian", "drift", "desired", "capture")
+
+
+def built_in(element: Element) -> bool:
+    """Whether the rows of an element are compiled: its kind is one of the package's, or derived and changes no rows."""
+    kind = type(element)
+    own = next(each for each in kind.__mro__ if f"{each.__module__}.".startswith(f"{__package__}."))
+    same = all(getattr(kind, name, None) is getattr(own, name, None) for name in DECIDES_ROWS)
+    return element.code != CUSTOM and same
+
+
+def build_model(
+    robot: Robot,
+    levels: Levels,
+    contacts: Mapping[str, ContactSettings],
+    *,
+    scales: Scales,
+    dt: float,
+    rank_tolerance: float,
+    damping: float,
+) -> Tables:
+    """The tables of a controller.
+
+    Args:
+        robot: the robot.
+        levels: its elements.
+        contacts: by name.
+        scales: natural units.
+        dt: control period [s].
+        rank_tolerance: relative, below which directions count as dependent.
+        damping: of the solver.
+    """
+    to = References(robot, tuple(contacts.values()))
+    contact_frames = tuple(to.frame(settings.frame) for settings in contacts.values())
+    flat = [(level, e) for level, elements in enumerate(levels.elements) for e in elements]
+    items = []
+    for level, e in flat:
+        code = e.code if built_in(e) else CUSTOM
+        items.append((level, code, levels.begin[e.name], len(e.labels), *e.refer(to)))
+    custom = tuple((i, e) for i, (_, e) in enumerate(flat) if not built_in(e))
+    feet = {e.name: i for i, (_, e) in enumerate(flat) if isinstance(e, FootTask) and type(e).rows is FootTask.rows}
+    guided = levels.guided(contacts)
+    guides = tuple(feet.get(guided[name].name, -1) if name in guided else -1 for name in contacts)
+    held = next((e for _, e in flat if isinstance(e, ContactMotion) and built_in(e)), None)
+    faces = next((e.faces for _, e in flat if isinstance(e, FrictionPyramid) and built_in(e)), 0)
+    passive = np.setdiff1d(np.arange(robot.nv), robot.actuated_index)
+    slot = np.zeros(robot.nv, dtype=np.int64)
+    slot[passive] = np.arange(len(passive))
+    slot[robot.actuated_index] = -2 - np.arange(robot.nu)
+    pin_model = robot.model
+    alone = robot.root == "free" and sum(p == 0 for p in pin_model.parents) == 2  # the world itself, and the base
+    model = Model(
+        mass=float(scales.mass),
+        moved_mass=float(sum(inertia.mass for inertia in pin_model.inertias[1:])),
+        length=float(scales.length),
+        period=float(dt),
+        floating=alone,
+        faces=int(faces),
+        rank_tolerance=float(rank_tolerance),
+        damping=float(damping),
+        held=-1 if held is None else levels.begin[held.name],
+        strict=held is not None and held in levels.elements[0] and damping == 0.0,
+        levels=len(levels.elements),
+        gravity=np.array(pin_model.gravity.linear, dtype=np.float64),
+        passive=passive.astype(np.int64),
+        actuated=np.asarray(robot.actuated_index, dtype=np.int64),
+        slot=slot,
+        chains=_chains(robot, to.frame_ids),
+        limbs=_limbs([_chain(robot, to.frame_ids[f]) for f in contact_frames], contacts, slot),
+        couplings=_couplings(robot),
+        items=np.array(items, dtype=np.int64).reshape(-1, 6),
+        index=np.array([*to.entries, 0], dtype=np.int64),
+    )
+    forces, cone_rows = sum(settings.size for settings in contacts.values()), max(SURFACE, model.faces + 1)
+    of = Counts(
+        0, robot.nq, robot.nv, robot.nu, len(to.frames), len(contacts), len(to.force_tasks), len(model.index), forces,
+        len(contacts) * cone_rows,
+    )  # fmt: skip
+    force_tasks = tuple(e for e in to.force_tasks if isinstance(e, ForceTask))
+    layouts = [e.layout(of._replace(rows=len(e.labels))) for _, e in flat if built_in(e)]
+    return Tables(
+        model, tuple(to.frames), contact_frames, guides, force_tasks, custom,
+        any(layout.momentum for layout in layouts), *most(layouts, of),
+    )  # fmt: skip
+
+
+def _chain(robot: Robot, frame: int) -> list[int]:
+    """Velocities that move a frame, ascending."""
+    model = robot.model
+    supports = model.supports[model.frames[frame].parentJoint]
+    return sorted(model.idx_vs[j] + k for j in supports for k in range(model.nvs[j]))
+
+
+def _chains(robot: Robot, frames: Sequence[int]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """As `Model.chains`."""
+    out = np.zeros((max(1, len(frames)), 1 + robot.nv), dtype=np.int64)
+    for i, frame in enumerate(frames):
+        where = _chain(robot, frame)
+        out[i, 0], out[i, 1 : 1 + len(where)] = len(where), where
+    return out
+
+
+def _limbs(chains: Sequence[list[int]], contacts: Mapping[str, ContactSettings], slot: np.ndarray) -> np.ndarray:
+    """As `Model.limbs`."""
+    out = np.zeros((max(1, len(contacts)), 1 + LIMB), dtype=np.int64)
+    for c, (chain, settings) in enumerate(zip(chains, contacts.values(), strict=True)):
+        joints = [j for j in chain if slot[j] < 0]
+        others = {j for o, other in enumerate(chains) if o != c for j in other}
+        if 0 < len(joints) <= LIMB and settings.size <= LIMB and not others.intersection(joints):
+            out[c, 0], out[c, 1 : 1 + len(joints)] = len(joints), joints
+    return out
+
+
+def _couplings(robot: Robot) -> np.ndarray:
+    """As `Model.couplings`: velocities on the way from the root to a motor's joint, and beyond it."""
+    model = robot.model
+    joint = {model.idx_vs[j] + k: j for j in range(1, model.njoints) for k in range(model.nvs[j])}
+    supports = {
+        v: {model.idx_vs[i] + k for i in model.supports[j] for k in range(model.nvs[i])} for v, j in joint.items()
+    }
+    out = np.zeros((robot.nu, 1 + robot.nv), dtype=np.int64)
+    for row, v in zip(out, robot.actuated_index, strict=True):
+        where = sorted(w for w in joint if w in supports[int(v)] or int(v) in supports[w])
+        row[0], row[1 : 1 + len(where)] = len(where), where
+    return out
+
+
+def most(layouts: Sequence[Layout], of: Counts) -> tuple[int, int]:
+    """Most equalities and limits of a tick; rows that are computed in Python are counted when they are there.
+
+    Args:
+        layouts: of all elements.
+        of: sizes of the controller.
+    """
+    coming_and_going, minimum_norm = of.forces, of.nu + of.forces
+    equalities = coming_and_going + minimum_norm + sum(layout.equalities for layout in layouts)
+    return equalities, sum(layout.limits for layout in layouts)

@@ -1,0 +1,26 @@
+"""`JointAccelerationTask`: joint accelerations as such."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...robot.robot import Robot
+from ..codes import JOINT_ACCELERATION
+from .posture import PostureTask
+from .task import Gain
+
+
+class JointAccelerationTask(PostureTask):
+    """Joint accelerations as such [rad/s^2 or m/s^2]: a posture without feedback; ``reference(acceleration=a)``."""
+
+    code = JOINT_ACCELERATION
+
+    def __init__(
+        self,
+        robot: Robot,
+        name: str = "joint acceleration",
+        *,
+        joints: Sequence[str] | None = None,
+        weight: Gain = 1.0,
+    ) -> None:
+        super().__init__(robot, name, joints=joints, stiffness=0.0, damping=0.0, weight=weight)

@@ -1,0 +1,91 @@
+"""What tasks on one frame have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pinocchio as pin
+
+from ...compiling import compiled
+from ...errors import ArgumentError
+from ...robot.robot import Robot
+from ...urdf.tree import Array
+from ..element import Counts, Layout, References
+from .task import Gain, Task, motion_layout, natural_gain
+
+XYZ = ("x", "y", "z")
+TURNS = ("rx", "ry", "rz")
+POSE_UNITS = ("m/s^2",) * 3 + ("rad/s^2",) * 3
+
+
+class OfFrame(Task):
+    """What tasks on one frame share: its name, their rows and units, and stiffness by default.
+
+    Attributes:
+        rows_of, units_of: names of the rows and their units as accelerations.
+        size: entries of the reference position.
+        quickness: sqrt of the default stiffness, in sqrt(g / l).
+    """
+
+    rows_of: tuple[str, ...]
+    units_of: tuple[str, ...]
+    size: int
+    quickness = 3.0
+
+    def __init__(
+        self,
+        robot: Robot,
+        frame: str,
+        name: str | None = None,
+        *,
+        stiffness: Gain | None = None,
+        damping: Gain | None = None,
+        weight: Gain = 1.0,
+        axes: Sequence[str] | None = None,
+    ) -> None:
+        self.frame = frame
+        self.frame_id = robot.frame_id(frame)
+        kp = natural_gain(robot, self.quickness) if stiffness is None else stiffness
+        super().__init__(
+            robot, name or frame, self.rows_of, self.units_of, self.size,
+            stiffness=kp, damping=damping, weight=weight, axes=axes,
+        )  # fmt: skip
+
+    def refer(self, to: References) -> tuple[int, int]:
+        """The frame."""
+        return to.frame(self.frame), -1
+
+    @classmethod
+    def layout(cls, of: Counts) -> Layout:
+        """From the class attributes `rows_of` and `size`."""
+        return motion_layout(len(cls.rows_of), cls.size)._replace(first=range(of.frames))
+
+
+def turn_between(wanted: Array, actual: Array) -> Array:
+    """Rotation vector of ``wanted actual^T``, world axes [rad]."""
+    out: Array = pin.log3(wanted @ actual.T)
+    return out
+
+
+def rotation_reference(name: str, value: object) -> Array:
+    """(9,) the entries of a rotation matrix, row by row."""
+    R = np.asarray(value, dtype=np.float64)
+    if R.shape == (9,):
+        R = R.reshape(3, 3)
+    if R.shape != (3, 3) or not _is_rotation(R):
+        raise ArgumentError(f"{name}.reference: expected a rotation matrix (3, 3), got {np.array2string(R)}")
+    return R.ravel()
+
+
+def _is_rotation(R: Array) -> bool:
+    return orthonormal(*R.ravel().tolist())
+
+
+@compiled()
+def orthonormal(a: float, b: float, c: float, d: float, e: float, f: float, g: float, h: float, i: float) -> bool:
+    """Whether the rows of a matrix are orthonormal to 1e-6 and right-handed: plain numbers, which is quickest."""
+    long = max(abs(a * a + b * b + c * c - 1.0), abs(d * d + e * e + f * f - 1.0), abs(g * g + h * h + i * i - 1.0))
+    askew = max(abs(a * d + b * e + c * f), abs(a * g + b * h + c * i), abs(d * g + e * h + f * i))
+    handed = a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
+    return long < 1e-6 and askew < 1e-6 and handed > 0.0  # NaN anywhere is NaN in the last

@@ -1,0 +1,192 @@
+"""`RelativeFrameTask`: a frame as seen from another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...compiling import Matrix, Vector, compiled
+from ...contact.geometry import cross_matrix
+from ...dynamics import State
+from ...robot.robot import Robot
+from ...urdf.tree import Array
+from ..codes import RELATIVE_FRAME
+from ..contact_points import add_cross
+from ..data import Frame, Instant, frame_of
+from ..element import Counts, Layout, References
+from ..rows import Item
+from .motion import motion_parameters, motion_rows, rotation_error
+from .of_frame import POSE_UNITS, TURNS, XYZ, turn_between
+from .task import Gain, Task, motion_layout, natural_gain
+
+
+class RelativeFrameTask(Task):
+    """Position and orientation of a frame as seen from another one, in that one's axes.
+
+    Rows x, y, z [m] and rx, ry, rz [rad]; the reference position as for `FrameTask`.  With r the vector from the other
+    frame's origin, the relative acceleration is ``a - a_o - alpha_o x r - omega_o x (omega_o x r) - 2 omega_o x v_rel``
+    (any textbook on rotating frames), turned into the other frame's axes.
+    """
+
+    code = RELATIVE_FRAME
+
+    def __init__(
+        self,
+        robot: Robot,
+        frame: str,
+        other: str,
+        name: str | None = None,
+        *,
+        stiffness: Gain | None = None,
+        damping: Gain | None = None,
+        weight: Gain = 1.0,
+        axes: Sequence[str] | None = None,
+    ) -> None:
+        self.frame, self.other = frame, other
+        for each in (frame, other):
+            robot.frame_id(each)  # refuses what the robot has not
+        kp = natural_gain(robot, 3.0) if stiffness is None else stiffness
+        super().__init__(
+            robot, name or f"{frame} from {other}", XYZ + TURNS, POSE_UNITS, 12,
+            stiffness=kp, damping=damping, weight=weight, axes=axes,
+        )  # fmt: skip
+
+    def position(self, s: State) -> Array:
+        """(12,) origin in the other frame, then rotation row by row."""
+        pose = s.placement(self.other).inverse() @ s.placement(self.frame)
+        return np.concatenate((pose.translation, pose.rotation.ravel()))
+
+    def error(self, s: State) -> Array:
+        """(6,) [m, rad], the other frame's axes."""
+        pose = s.placement(self.other).inverse() @ s.placement(self.frame)
+        turn = turn_between(self._position[3:].reshape(3, 3), pose.rotation)
+        return np.concatenate((self._position[:3] - pose.translation, turn))
+
+    def velocity(self, s: State) -> Array:
+        """(6,) [m/s, rad/s], the other frame's axes."""
+        return np.asarray(self.jacobian(s) @ s.v)
+
+    def jacobian(self, s: State) -> Array:
+        """(6, nv)."""
+        J, J_o, R_o, r = self._geometry(s)
+        return np.vstack((R_o.T @ (J[:3] - J_o[:3] + cross_matrix(r) @ J_o[3:]), R_o.T @ (J[3:] - J_o[3:])))
+
+    def drift(self, s: State) -> Array:
+        """(6,) [m/s^2, rad/s^2], the other frame's axes."""
+        J, J_o, R_o, r = self._geometry(s)
+        d, d_o, v, v_o = s.drift(self.frame), s.drift(self.other), J @ s.v, J_o @ s.v
+        w_o = v_o[3:]
+        seen = v[:3] - v_o[:3] - np.cross(w_o, r)
+        linear = d[:3] - d_o[:3] - np.cross(d_o[3:], r) - np.cross(w_o, np.cross(w_o, r)) - 2.0 * np.cross(w_o, seen)
+        angular = d[3:] - d_o[3:] - np.cross(w_o, v[3:])
+        return np.concatenate((R_o.T @ linear, R_o.T @ angular))
+
+    def refer(self, to: References) -> tuple[int, int]:
+        """Both frames."""
+        return to.frame(self.frame), to.frame(self.other)
+
+    @classmethod
+    def layout(cls, of: Counts) -> Layout:
+        """Six rows; the reference has a position and a rotation matrix."""
+        return motion_layout(6, 12)._replace(first=range(of.frames), second=range(of.frames))
+
+    def _geometry(self, s: State) -> tuple[Array, Array, Array, Array]:
+        at, other = s.placement(self.frame), s.placement(self.other)
+        return s.jacobian(self.frame), s.jacobian(self.other), other.rotation, at.translation - other.translation
+
+
+@compiled()
+def seen_from(R: Matrix, x: float, y: float, z: float, out: Vector) -> None:
+    """``out = R^T (x, y, z)``."""
+    for i in range(3):
+        out[i] = R[0, i] * x + R[1, i] * y + R[2, i] * z
+
+
+@compiled()
+def relative_rotation(frame: Frame, other: Frame, out: Matrix) -> None:
+    """``out = R_other^T R``."""
+    A, B = other.rotation, frame.rotation
+    for i in range(3):
+        for j in range(3):
+            out[i, j] = A[0, i] * B[0, j] + A[1, i] * B[1, j] + A[2, i] * B[2, j]
+
+
+@compiled()
+def relative_frame_capture(item: Item, t: Instant) -> None:
+    """The present relative placement becomes the reference."""
+    p, turn = motion_parameters(item.numbers, 6), t.work.turn
+    frame, other = frame_of(t.terms, t.model, item.first), frame_of(t.terms, t.model, item.second)
+    p.given[0] = 1.0
+    a, b = frame.origin, other.origin
+    seen_from(other.rotation, a[0] - b[0], a[1] - b[1], a[2] - b[2], p.position)
+    relative_rotation(frame, other, turn)
+    for i in range(3):
+        for j in range(3):
+            p.position[3 + 3 * i + j] = turn[i, j]
+
+
+@compiled()
+def spread_jacobian(frame: Frame, sign: float, J: Matrix) -> None:
+    """``J += sign J_frame`` over all velocities."""
+    for k in range(len(frame.chain)):
+        for i in range(6):
+            J[i, frame.chain[k]] += sign * frame.jacobian[i, k]
+
+
+@compiled(inline=False)
+def relative_frame_rows(item: Item, t: Instant) -> None:
+    """``J a + drift = a*`` of the frame as the other one sees it."""
+    p, work, found, turn = motion_parameters(item.numbers, 6), t.work, t.work.found, t.work.turn
+    frame, other = frame_of(t.terms, t.model, item.first), frame_of(t.terms, t.model, item.second)
+    r, x, y, seen, J, Jo = work.vectors[0], work.vectors[1], work.vectors[2], work.vectors[3], work.J, work.J_other
+    spin, R, nv = other.velocity[3:], other.rotation, len(t.v)
+    for i in range(3):
+        r[i] = frame.origin[i] - other.origin[i]
+    for i in range(6):
+        for j in range(nv):
+            J[i, j] = 0.0
+            Jo[i, j] = 0.0
+    spread_jacobian(other, 1.0, Jo)
+    spread_jacobian(other, -1.0, J)
+    spread_jacobian(frame, 1.0, J)
+    for j in range(nv):
+        a0, a1, a2 = Jo[3, j], Jo[4, j], Jo[5, j]
+        linear0 = J[0, j] + r[1] * a2 - r[2] * a1
+        linear1 = J[1, j] + r[2] * a0 - r[0] * a2
+        linear2 = J[2, j] + r[0] * a1 - r[1] * a0
+        seen_from(R, linear0, linear1, linear2, x)
+        seen_from(R, J[3, j], J[4, j], J[5, j], y)
+        for i in range(3):
+            J[i, j] = x[i]
+            J[3 + i, j] = y[i]
+    for i in range(3):
+        x[i] = 0.0
+    add_cross(spin, r, x)
+    for i in range(3):
+        seen[i] = frame.velocity[i] - other.velocity[i] - x[i]
+        y[i] = 0.0
+    seen_from(R, seen[0], seen[1], seen[2], found[1])
+    omega, alpha = frame.velocity[3:], frame.drift[3:]
+    seen_from(R, omega[0] - spin[0], omega[1] - spin[1], omega[2] - spin[2], found[1, 3:])
+    add_cross(spin, x, y)  # spin x (spin x r)
+    add_cross(other.drift[3:], r, y)
+    for i in range(3):
+        x[i] = 0.0
+    add_cross(spin, seen, x)
+    for i in range(3):
+        y[i] = frame.drift[i] - other.drift[i] - y[i] - 2.0 * x[i]
+        x[i] = 0.0
+    seen_from(R, y[0], y[1], y[2], found[2])
+    add_cross(spin, omega, x)
+    for i in range(3):
+        y[i] = alpha[i] - other.drift[3 + i] - x[i]
+    seen_from(R, y[0], y[1], y[2], found[2, 3:])
+    seen_from(R, r[0], r[1], r[2], x)
+    for i in range(3):
+        found[0, i] = p.position[i] - x[i]
+        found[0, 3 + i] = 0.0
+    relative_rotation(frame, other, turn)
+    if p.given[0] != 0.0:
+        rotation_error(p.position[3:], turn, found[0, 3:])
+    motion_rows(t, item, p, J, work.everything, found)

@@ -1,0 +1,273 @@
+"""`Task`: a desired acceleration ``J a + drift = a*``, from an error and gains.
+
+``a* = acceleration + damping (velocity - J v) + stiffness (position - p)``, each row on its own.  A task's numbers all
+lie in one flat float64 `block` (see `LAYOUT`), so that compiled code can read the tasks of a controller as one array.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...dynamics import State
+from ...errors import ArgumentError, UnknownNameError
+from ...robot.arguments import floats, number
+from ...robot.robot import Robot
+from ...urdf.tree import Array
+from ..element import Counts, Element, Layout
+from ..scales import scales
+from ..tick import Rows, Tick
+
+#: Order of a block: one number, then six vectors of one entry per row, then the reference position.
+LAYOUT = ("given", "weight", "stiffness", "damping", "mask", "velocity", "acceleration", "position")
+
+Gain = float | Sequence[float] | Array
+
+
+class Task(Element, ABC):
+    """A desired motion, on any level of a controller or used alone.
+
+    Args:
+        robot: the robot.
+        name: by which the controller knows the task.
+        labels: names of its rows.
+        units: unit of each row's acceleration.
+        size: entries of its reference position.
+        stiffness: per row [1/s^2].
+        damping: per row [1/s]; ``2 sqrt(stiffness)``, critical damping, by default.
+        weight: per row, against the other rows of its level.
+        axes: labels of the rows to use; all by default.
+
+    Attributes:
+        name: as given.
+        block: its numbers, see `LAYOUT`.
+    """
+
+    robot: Robot
+
+    def __init__(
+        self,
+        robot: Robot,
+        name: str,
+        labels: Sequence[str],
+        units: Sequence[str],
+        size: int,
+        *,
+        stiffness: Gain,
+        damping: Gain | None,
+        weight: Gain,
+        axes: Sequence[str] | None,
+    ) -> None:
+        self.robot, self.name = robot, name
+        self.labels, self.units, self.size = tuple(labels), tuple(units), size
+        n = len(self.labels)
+        self._attach(np.zeros(1 + 6 * n + size))
+        self.gains(stiffness, damping)
+        self.weight = weight
+        self.select(axes)
+
+    # -- its numbers -----------------------------------------------------------------------------------------
+    def _attach(self, block: Array) -> None:
+        n = len(self.labels)
+        self.block = block
+        parts = block[1 : 1 + 6 * n].reshape(6, n)
+        self._weight, self._stiffness, self._damping, self._mask, self._velocity, self._acceleration = parts
+        self._position = block[1 + 6 * n :]
+
+    def gains(self, stiffness: Gain, damping: Gain | None = None) -> None:
+        """Set the feedback.
+
+        Args:
+            stiffness: per row [1/s^2].
+            damping: per row [1/s]; critical by default.
+
+        Raises:
+            ArgumentError: a gain that is negative or not finite, or of the wrong shape.
+        """
+        kp = _per_row("stiffness", stiffness, len(self.labels))
+        self._damping[:] = 2.0 * np.sqrt(kp) if damping is None else _per_row("damping", damping, len(self.labels))
+        self._stiffness[:] = kp
+
+    @property
+    def weight(self) -> Array:
+        """Per row, against the other rows of its level."""
+        return self._weight.copy()
+
+    @weight.setter
+    def weight(self, value: Gain) -> None:
+        self._weight[:] = _per_row("weight", value, len(self.labels))
+
+    @property
+    def rows_used(self) -> NDArray[np.intp]:
+        """Indices of the rows in use, see `select`."""
+        return np.flatnonzero(self._mask)
+
+    @property
+    def weight_used(self) -> Array:
+        """Weights of the rows in use."""
+        return self._weight[self.rows_used]
+
+    def select(self, axes: Sequence[str] | None) -> None:
+        """Use only the rows of these labels; None for all.
+
+        Raises:
+            UnknownNameError: no such row.
+        """
+        chosen = self.labels if axes is None else tuple(axes)
+        for axis in chosen:
+            if axis not in self.labels:
+                raise UnknownNameError(f"axis of {self.name!r}", axis, self.labels)
+        self._mask[:] = [label in chosen for label in self.labels]
+
+    # -- what is wanted --------------------------------------------------------------------------------------
+    def reference(
+        self,
+        position: Array | None = None,
+        velocity: Array | None = None,
+        acceleration: Array | None = None,
+    ) -> None:
+        """Set the reference.
+
+        Args:
+            position: see the class; what was wanted before if None.
+            velocity: per row; zero by default.
+            acceleration: feed-forward, per row; zero by default.
+
+        Raises:
+            ArgumentError: a shape that does not fit, or an entry that is not finite.
+        """
+        if position is not None:
+            self._write("position", self._position, position)
+            self.block[0] = 1.0
+        if velocity is None:
+            self._velocity.fill(0.0)
+        else:
+            self._write("velocity", self._velocity, velocity)
+        if acceleration is None:
+            self._acceleration.fill(0.0)
+        else:
+            self._write("acceleration", self._acceleration, acceleration)
+
+    def _write(self, what: str, place: Array, value: object) -> None:
+        given = floats(f"{self.name}.reference: {what}", value)
+        # one look: the sum of squares is finite only if every entry is (overflow aside, which is refused too)
+        if given.shape != place.shape or not math.isfinite(np.vdot(given, given)):
+            raise ArgumentError(
+                f"{self.name}.reference: {what}: expected {place.shape[0]} finite numbers, got {np.array2string(given)}"
+            )
+        place[:] = given
+
+    @property
+    def given(self) -> bool:
+        """Whether a reference position was set."""
+        return bool(self.block[0] != 0.0)
+
+    def forget(self) -> None:
+        """Back to no reference: the controller then holds what it finds."""
+        self.block[0] = 0.0
+        self._velocity.fill(0.0)
+        self._acceleration.fill(0.0)
+
+    def capture(self, s: State) -> None:
+        """The position in `s` becomes the reference; reference velocities and accelerations stay."""
+        self._position[:] = self.position(s)
+        self.block[0] = 1.0
+
+    def hold(self, s: State) -> None:
+        """Want the position that is found in `s`, at rest."""
+        self.reference(self.position(s))
+
+    # -- what is ---------------------------------------------------------------------------------------------
+    @abstractmethod
+    def position(self, s: State) -> Array:
+        """(size,) what the reference position is compared with."""
+
+    @abstractmethod
+    def error(self, s: State) -> Array:
+        """(rows,) reference minus actual position."""
+
+    @abstractmethod
+    def velocity(self, s: State) -> Array:
+        """(rows,) actual velocity, ``J v``."""
+
+    @abstractmethod
+    def jacobian(self, s: State) -> Array:
+        """(rows, nv) J."""
+
+    @abstractmethod
+    def drift(self, s: State) -> Array:
+        """(rows,) ``dJ/dt v``: the acceleration at ``a = 0``."""
+
+    def desired(self, s: State) -> Array:
+        """(rows,) wanted acceleration a*."""
+        error = self.error(s) if self.given else 0.0
+        wanted = self._acceleration + self._damping * (self._velocity - self.velocity(s)) + self._stiffness * error
+        return np.asarray(wanted, dtype=np.float64)
+
+    def desired_velocity(self, s: State, *, gain: float) -> Array:
+        """(rows,) wanted velocity of a velocity-level controller: ``velocity + gain * error`` (`gain` in 1/s)."""
+        return np.asarray(self._velocity + (gain * self.error(s) if self.given else 0.0), dtype=np.float64)
+
+    # -- what it says ----------------------------------------------------------------------------------------
+    def rows(self, tick: Tick) -> list[Rows]:
+        """The task's rows at one instant."""
+        s, n, mask = tick.state, len(self.labels), self._mask
+        J, wanted, names = self.jacobian(s), self.desired(s) - self.drift(s), self.row_names
+        if np.shape(J) != (n, s.robot.nv) or wanted.shape != (n,):
+            expected = f"{n} rows, got a Jacobian of shape {np.shape(J)} and accelerations of shape {wanted.shape}"
+            raise ArgumentError(f"{self.name}: expected {expected}")
+        if np.count_nonzero(mask) == n:
+            return [Rows(names, self.units[0], wanted, wanted, J, weights=self._weight)]
+        used = np.flatnonzero(mask)
+        if not len(used):
+            return []
+        wanted, chosen = wanted[used], tuple(names[i] for i in used)
+        return [Rows(chosen, self.units[used[0]], wanted, wanted, np.asarray(J)[used], weights=self._weight[used])]
+
+    @classmethod
+    def layout(cls, of: Counts) -> Layout:
+        """Parameters of `LAYOUT` without a reference position; kinds that have one override this."""
+        return motion_layout(of.rows)
+
+    def row_name(self, contact: str, row: int) -> str:
+        """Name of a row, for explanations."""
+        return self.row_names[row]
+
+    def row_unit(self, row: int) -> str:
+        """Its unit."""
+        return self.units[row]
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """Names of all rows, for explanations."""
+        return _named(self.name, self.labels)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+def motion_layout(rows: int, size: int = 0) -> Layout:
+    """Of a motion task of so many rows and entries of its reference position."""
+    return Layout(rows, 1 + 6 * rows + size, equalities=rows)
+
+
+@lru_cache(maxsize=4096)
+def _named(name: str, labels: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{name} {label}" for label in labels)
+
+
+def natural_gain(robot: Robot, share: float) -> float:
+    """Stiffness [1/s^2] of a task whose natural frequency is `share` times the leg's, ``sqrt(g / l)``."""
+    return (share * scales(robot).frequency) ** 2
+
+
+def _per_row(what: str, value: Gain, n: int) -> Array:
+    given = floats(what, value if not isinstance(value, int) else number(what, value))
+    if given.shape not in ((), (n,)) or not np.isfinite(given).all() or (given < 0.0).any():
+        raise ArgumentError(f"{what}: expected a number or {n} of them, finite and not negative, got {value}")
+    return np.broadcast_to(given, (n,))

@@ -1,0 +1,265 @@
+"""`TickSolver`: everything that the ticks of one controller share, from a state to an answer and its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numpy import empty
+
+from ..compiling import WIDTH
+from ..dynamics import State
+from ..errors import ArgumentError
+from ..hierarchy import Level, solve
+from ..kernels import TickTerms
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from . import tick_core
+from .constraints import TorqueRate
+from .contacts import Changes, ContactSettings
+from .data import Answer, TickData, answer_views
+from .description import Describer
+from .inputs import (
+    NO_ROWS,
+    CustomRows,
+    TickInputs,
+    write_before,
+    write_contact,
+    write_custom_rows,
+    write_force_references,
+    write_shares,
+)
+from .levels import Levels
+from .model import build_model
+from .problem import Problem
+from .ramps import ContactRamps
+from .scales import Scales
+from .tick import Present, Rows, Tick
+from .workspace import make_contacts, make_inputs, make_memory, make_points, make_rows, make_terms, make_work
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """Solves changed problems as a controller would, for explanations.
+
+    Attributes:
+        rank_tolerance, damping: of the controller.
+    """
+
+    rank_tolerance: float
+    damping: float
+
+    def __call__(self, problem: Problem) -> Array:
+        """The x of a problem."""
+        levels = [Level(rows.A, rows.b, C=rows.C, lower=rows.lower, upper=rows.upper) for rows in problem.matrices()]
+        return solve(levels, rank_tolerance=self.rank_tolerance, damping=self.damping).x
+
+
+class TickSolver:
+    """Ticks of one set of elements and contacts.
+
+    Args:
+        robot: the robot.
+        levels: its elements.
+        contacts: by name.
+        ramps: how much of each there is.
+        changes: counts what is set on contacts.
+        scales: natural units.
+        dt: control period [s].
+        rank_tolerance: relative, below which directions count as dependent.
+        damping: of the solver.
+
+    Attributes:
+        data: what compiled ticks read and write.
+        resolve: solves problems for explanations.
+        shares: per contact its share and cap at the last tick.
+        settings: per contact (contact, least, largest force, height) at the last tick.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        levels: Levels,
+        contacts: Mapping[str, ContactSettings],
+        ramps: ContactRamps,
+        changes: Changes,
+        *,
+        scales: Scales,
+        dt: float,
+        rank_tolerance: float,
+        damping: float,
+    ) -> None:
+        self.robot, self.levels, self.scales, self.dt = robot, levels, scales, dt
+        self.names, self._settings = tuple(contacts), tuple(contacts.values())
+        self._ramps, self._changes = ramps, changes
+        self.tables = build_model(
+            robot, levels, contacts, scales=scales, dt=dt, rank_tolerance=rank_tolerance, damping=damping
+        )
+        self.resolve = Resolve(self.tables.model.rank_tolerance, self.tables.model.damping)
+        self._terms = TickTerms(robot, self.tables.frames, momentum=self.tables.momentum)
+        self._fill_terms = self._terms.compute
+        self._tick: Any = None
+        self.nu = robot.nu
+        self._rated = any(isinstance(e, TorqueRate) for e in levels.by_name.values())
+        count, nv, nu = len(contacts), robot.nv, robot.nu
+        self._most = nu + sum(settings.size for settings in self._settings)
+        self._views = make_terms(self._terms, self.tables.frames)
+        self._contacts, self._points = make_contacts(count, self.tables.model.faces), make_points(count, nv)
+        self._layout: Any = None
+        self._references: list[Mapping[str, Array] | None] = [None] * len(self.tables.force_tasks)
+        self._parts: list[tuple[int, Rows]] = []
+        self._there = Present((), (), 0)
+        self._make_room(0)
+        self.size = nu + nv + 6 * count + self.tables.model.levels + 2 + len(levels.numbers)
+        self._seen = self._taken = -1
+        self.shares: tuple[tuple[float, float], ...] = ()
+        self.settings: tuple[Any, ...] = ()
+
+    def _make_room(self, custom: int) -> None:
+        """Memory for so many rows computed in Python; a first tick's."""
+        tables, count, nv, nu = self.tables, len(self._settings), self.robot.nv, self.robot.nu
+        self._room, self._layout = custom, None
+        inputs = make_inputs(tables, self.levels.numbers, count, nv, nu, custom)
+        self._references = [None] * len(tables.force_tasks)
+        self.data = TickData(
+            tables.model, self._views, self._contacts, self._points, inputs, make_rows(tables, self._most, custom),
+            make_work(tables, count, self._most, nv, nu, custom), make_memory(tables, custom),
+        )  # fmt: skip
+
+    @property
+    def contacts(self) -> tuple[ContactSettings, ...]:
+        """All contacts, in the order of `names`."""
+        return self._settings
+
+    def fresh(self) -> TickData:
+        """What a first tick would be given, in memory of its own; without elements of the user's own."""
+        tables, count, nv, nu = self.tables, len(self._settings), self.robot.nv, self.robot.nu
+        contacts = make_contacts(count, tables.model.faces)
+        for c, settings in enumerate(self._settings):
+            write_contact(contacts, c, settings, tables)
+        inputs = make_inputs(tables, self.levels.numbers.copy(), count, nv, nu, 0)
+        for i, task in enumerate(tables.force_tasks):
+            write_force_references(inputs, i, task, task.references, self.names)
+        return TickData(
+            tables.model, make_terms(self._terms, tables.frames), contacts, make_points(count, nv), inputs,
+            make_rows(tables, self._most, 0), make_work(tables, count, self._most, nv, nu, 0), make_memory(tables, 0),
+        )  # fmt: skip
+
+    def forget(self) -> None:
+        """Start cold."""
+        self.data.memory.good[:] = 0
+
+    def ready(self) -> None:
+        """Have the machine code made."""
+        self._tick = tick_core.tick.ready()
+
+    # -- one tick ----------------------------------------------------------------------------------------------
+    def solve(self, state: State, q: Array, v: Array, before: Array | None) -> tuple[int, Array]:
+        """One tick: what became of it, and the numbers of `Answer`.
+
+        Args:
+            state: the robot's state, for elements that compute their rows in Python.
+            q: its configuration.
+            v: its velocity.
+            before: (nu,) torques of the tick before, None on the first.
+        """
+        if self._seen != self._changes.shares:
+            self._read_contacts()
+        self._read_inputs(before)
+        if self.tables.custom:
+            self._ask(state, before)
+        self._fill_terms(q, v, self._views.values)
+        run = self._tick
+        if run is None:
+            run = self._tick = tick_core.tick.ready()
+        values = empty(self.size + WIDTH)
+        return run(q, v, self.data, values), values
+
+    def views(self, values: Array) -> Answer:
+        """The parts of an answer."""
+        found: Answer = answer_views(
+            values[: self.size], self.robot.nu, self.robot.nv, len(self._settings), self.tables.model.levels
+        )
+        return found
+
+    def _read_contacts(self) -> None:
+        """The contacts' numbers after a change."""
+        if self._taken != self._changes.settings:
+            self._taken = self._changes.settings
+            self.settings = tuple([(s.contact, s.minimum, s.maximum, s.height) for s in self._settings])
+            for c, settings in enumerate(self._settings):
+                write_contact(self._contacts, c, settings, self.tables)
+        self.shares = tuple(zip(self._ramps.activation.tolist(), self._ramps.cap.tolist(), strict=True))
+        self._there = Present.of(self._settings, self.shares)
+        write_shares(self._contacts, self.shares)
+        self._seen = self._changes.shares
+
+    def _read_inputs(self, before: Array | None) -> None:
+        inputs = self.data.inputs
+        if self._rated:
+            write_before(inputs, before)
+        for i, task in enumerate(self.tables.force_tasks):
+            if task.references is not self._references[i]:  # never changed, but replaced
+                self._references[i] = task.references
+                write_force_references(inputs, i, task, task.references, self.names)
+
+    def _ask(self, state: State, before: Array | None) -> None:
+        """Rows that elements compute in Python."""
+        held, there, nv, nu = self.tables.model.held, self._there, self.robot.nv, self.nu
+        damping = self.levels.numbers.item(held) if held >= 0 else None
+        now = Tick(state, there, self.dt, self.scales, before, damping)
+        parts = [(i, rows) for i, e in self.tables.custom for rows in self.levels.ask(e, now)]
+        total, layout = 0, []
+        for i, rows in parts:
+            if not rows.fits(nv, there.nf, nu):
+                self._check(i, rows)
+            total += rows.size
+            layout.append((i, rows.size, rows.acceleration is None, rows.force is None, rows.torque is None))
+        if total > self._room:
+            self._make_room(total)
+            self._read_inputs(before)
+        anew = self._layout is None or self._layout != (there, layout)
+        self._layout = None  # until all is written
+        write_custom_rows(self.data.inputs, parts, self.tables, there, nv, nu, anew=anew)
+        self._layout, self._parts = (there, layout), parts
+
+    def _check(self, i: int, rows: Rows) -> None:
+        rows.check(dict(self.tables.custom)[i].name, self.robot.nv, self._there.nf, self.nu)
+
+    def recorded(self, q: Array, v: Array, values: Array, before: Array | None) -> TickInputs:
+        """All that the last tick started from, apart from its memory."""
+        numbers = values[self.size - len(self.levels.numbers) : self.size]
+        custom = NO_ROWS
+        if self._parts:
+            parts = tuple([(i, rows.names, rows.unit) for i, rows in self._parts])
+            custom = CustomRows(parts, self.data.inputs.custom_rows.copy())
+        references = self.levels.force_references
+        return TickInputs(q, v, numbers, references, before, self.settings, self.shares, custom)
+
+    def problem(self, given: TickInputs) -> Problem:
+        """The rows of a tick that is over; nothing of the controller is touched."""
+        return self._describer().problem(given)
+
+    def inputs(self, given: TickInputs) -> TickData:
+        """What compiled code was given for a tick that is over, anew; its memory is that of a first tick."""
+        return self._describer().data(given)
+
+    def _describer(self) -> Describer:
+        elements = [e for level in self.levels.elements for e in level]
+        return Describer(self.robot, self.tables, elements, self.names, self._terms)
+
+    def refuse(self, outcome: int) -> None:
+        """Raise for what cannot be solved at all.
+
+        Raises:
+            ArgumentError: the state's dynamics overflow, or a number of an element or of its rows is none.
+        """
+        if outcome == tick_core.OVERFLOW:
+            raise ArgumentError(
+                "state: its dynamics overflow; it was computed unchecked from a q or v out of all bounds"
+            )
+        if outcome == tick_core.NOT_A_NUMBER:
+            self.levels.check()
+            for i, rows in self._parts:
+                self._check(i, rows)

@@ -1,0 +1,123 @@
+"""The memory of ticks: arrays of the records of `quaddyn.wbc.data`, made once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..compiling import WIDTH
+from ..hierarchy.problem import SUMMARY
+from ..hierarchy.workspace import workspace
+from ..kernels import TickTerms
+from ..urdf.tree import Array
+from .data import Contacts, Inputs, Memory, Points, RowBuffer, Terms, Work, stride
+from .model import LIMB, SURFACE, Tables
+
+#: Entries of a custom row before the row itself.
+CUSTOM_HEAD = 6
+
+
+def _ints(*shape: int) -> Any:
+    return np.zeros(shape, dtype=np.int64)
+
+
+def make_terms(terms: TickTerms, frames: tuple[str, ...]) -> Terms:
+    """Views of a new vector of terms."""
+    layout = terms.layout
+    values = np.zeros(layout.size)
+    views, nv = layout.views(values), layout.nv
+
+    def view(name: str, *shape: int) -> Array:
+        found: Array = views.get(name, np.zeros(shape))
+        return found
+
+    starts = [layout.frames[name].rotation for name in frames]
+    return Terms(
+        view("M", nv, nv), view("h", nv), view("com", 3), view("com_velocity", 3), view("com_jacobian", 0, nv),
+        view("com_drift", 0), view("momentum", 0), view("momentum_matrix", 0, nv), view("momentum_drift", 0), values,
+        np.array([*starts, 0], dtype=np.int64),
+    )  # fmt: skip
+
+
+def make_contacts(count: int, faces: int) -> Contacts:
+    """Of so many contacts."""
+    parts: list[Any] = [np.zeros(count), np.zeros(count), *(_ints(count) for _ in range(7))]
+    parts += [np.zeros(count) for _ in range(6)]
+    parts += [np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, max(SURFACE, faces + 1), 6))]
+    return Contacts(*parts)
+
+
+def make_points(count: int, nv: int) -> Points:
+    """Of so many contacts."""
+    return Points(
+        _ints(count), _ints(count), _ints(count), np.zeros((count, 6, stride(nv))), np.zeros((count, 6)),
+        np.zeros((count, 6)),
+    )  # fmt: skip
+
+
+def make_inputs(tables: Tables, numbers: Array, contacts: int, nv: int, nu: int, custom: int) -> Inputs:
+    """With room for so many custom rows."""
+    width = CUSTOM_HEAD + nv + 6 * contacts + nu
+    return Inputs(
+        numbers, _ints(1), np.zeros(nu), np.zeros((len(tables.force_tasks), contacts, 8)), np.zeros((custom, width))
+    )
+
+
+def make_rows(tables: Tables, n: int, custom: int) -> RowBuffer:
+    """For up to n unknowns."""
+    m, p, wide = tables.most_rows + custom + 1, tables.most_limits + custom + 1, stride(n + 1)
+    K = tables.model.levels
+    return RowBuffer(
+        np.zeros((m, wide)), np.zeros(m), np.zeros(m), np.zeros(m), _ints(m, 3), np.zeros((p, wide)), np.zeros(p),
+        np.zeros(p), np.zeros(p), np.zeros(p), _ints(p, 3), _ints(2), _ints(K + 2), _ints(K + 2), _ints(1),
+    )  # fmt: skip
+
+
+def make_work(tables: Tables, contacts: int, n: int, nv: int, nu: int, custom: int) -> Work:
+    """For up to n unknowns."""
+    free, wide, nf = nv - nu, stride(n + 1), stride(6 * contacts + 1)
+    m, p, K = tables.most_rows + custom + 1, tables.most_limits + custom + 1, tables.model.levels + 1
+    return Work(
+        acceleration=np.zeros((nv, wide)),
+        torque=np.zeros((nu, wide)),
+        acceleration_length=np.zeros(nv),
+        torque_length=np.zeros(nu),
+        force=_ints(contacts),
+        joint=_ints(nv),
+        base=np.zeros((free, stride(free + 1))),
+        right=np.zeros((free, wide)),
+        limb=np.zeros((contacts, LIMB, stride(free + 1))),
+        limb_free=np.zeros((contacts, LIMB, LIMB)),
+        limb_left=np.zeros((contacts, LIMB, LIMB)),
+        limb_inverse=np.zeros((contacts, LIMB, LIMB)),
+        limb_work=np.zeros((3, LIMB, LIMB)),
+        limb_unknown=_ints(contacts),
+        left=np.zeros((wide, nf)),
+        left_value=np.zeros(nf),
+        null=np.zeros((wide, wide)),
+        reflectors=np.zeros((nf, wide + WIDTH)),
+        spare=np.zeros((4, max(wide, nf, stride(nv)))),
+        order=_ints(max(nf, nv)),
+        J=np.zeros((6, stride(nv))),
+        J_other=np.zeros((6, max(6, stride(nv)))),
+        found=np.zeros((3, 6)),
+        turn=np.zeros((3, 3)),
+        vectors=np.zeros((8, max(24, stride(nv)))),
+        everything=np.arange(nv, dtype=np.int64),
+        u=np.zeros(wide + WIDTH),
+        unknowns=np.zeros(wide + WIDTH),
+        row_values=np.zeros(max(m, p)),
+        ranks=np.zeros(K + 1),
+        kkt=np.zeros(K + 1),
+        summary=np.zeros(SUMMARY),
+        multipliers=np.zeros((K + 1) * p),
+        solver=workspace(n, m, p, K),
+    )
+
+
+def make_memory(tables: Tables, custom: int) -> Memory:
+    """Of a first tick."""
+    K = tables.model.levels + 1
+    sets = [np.zeros((K + 1) * (tables.most_limits + custom + 1), dtype=np.int8) for _ in range(4)]
+    return Memory(_ints(2), _ints(3), _ints(1), _ints(2, K + 1), *sets)

@@ -1,0 +1,90 @@
+"""C99 of entries, compiled by the system's compiler and called through `ctypes`."""
+
+import ctypes
+import shutil
+import subprocess
+from functools import cache
+
+import numpy as np
+
+from quaddyn.compiling.c99 import c_source
+from quaddyn.compiling.c99_types import identifier
+from quaddyn.compiling.kinds import BOOL, FLOAT, INT, ArrayKind, RecordKind
+from quaddyn.compiling.programs import symbol
+from quaddyn.compiling.signatures import signature_of
+
+COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")
+_NUMBERS = {FLOAT: ctypes.c_double, INT: ctypes.c_int64, BOOL: ctypes.c_bool}
+
+
+@cache
+def structure(kind):
+    """`ctypes`' type of a value."""
+    if isinstance(kind, ArrayKind):
+        fields = [("at", ctypes.c_void_p), *((f"n{k}", ctypes.c_int64) for k in range(kind.rank))]
+    elif isinstance(kind, RecordKind):
+        fields = [(name, structure(field)) for name, field in kind.fields]
+    else:
+        return _NUMBERS[kind]
+    return type("Structure", (ctypes.Structure,), {"_fields_": fields})
+
+
+def value(x, kind):
+    """An object as `ctypes` hands it over; its memory stays the object's."""
+    if isinstance(kind, ArrayKind):
+        return structure(kind)(x.ctypes.data, *x.shape)
+    if isinstance(kind, RecordKind):
+        return structure(kind)(*(value(each, field) for each, (_, field) in zip(x, kind.fields, strict=True)))
+    return structure(kind)(x)
+
+
+def compile_c(folder, name, source, header, *flags):
+    """Compile, without a warning; the shared library."""
+    (folder / f"{name}.h").write_text(header)
+    (folder / f"{name}.c").write_text(source)
+    out = folder / f"{name}.so"
+    command = [COMPILER, *FLAGS, *flags, "-shared", "-fPIC", "-o", str(out), str(folder / f"{name}.c"), "-lm"]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+    return out
+
+
+def from_c(entries, folder, name, *flags):
+    """Entries as functions of a shared library, by name."""
+    files = c_source(entries, name)
+    library = ctypes.CDLL(str(compile_c(folder, name, files.source, files.header, *flags)))
+    return {each.__name__: _function(each, getattr(library, identifier(symbol(each)))) for each in entries}
+
+
+def _function(which, function):
+    parameters, returns = signature_of(which)
+    function.restype = _NUMBERS.get(returns)
+
+    def call(*arguments):
+        given = [value(x, kind) for x, (_, kind) in zip(arguments, parameters, strict=True)]
+        handed = [
+            ctypes.byref(x) if isinstance(k, RecordKind) else x for x, (_, k) in zip(given, parameters, strict=True)
+        ]
+        return function(*handed)
+
+    return call
+
+
+def copied(x):
+    """Arguments of their own; arrays lie in memory that goes on, with zeros."""
+    if isinstance(x, np.ndarray):
+        room = np.zeros(x.size + 8, dtype=x.dtype)
+        out = room[: x.size].reshape(x.shape)
+        out[...] = x
+        return out
+    if isinstance(x, tuple):
+        items = [copied(each) for each in x]
+        return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
+    return x
+
+
+def arrays_in(x):
+    """All arrays in arguments."""
+    if isinstance(x, np.ndarray):
+        return [x]
+    return [a for each in x for a in arrays_in(each)] if isinstance(x, tuple) else []

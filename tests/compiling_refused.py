@@ -1,0 +1,551 @@
+# ruff: noqa: B007, F823, F841, RUF059
+"""Functions that cannot be compiled; a comment says where and what the refusal must say.
+
+``#!`` marks the line that is named, with words of the message behind it.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from quaddyn.compiling import (
+    IntVector,
+    Lanes,
+    Matrix,
+    Vector,
+    compiled,
+    entry,
+    load8,
+    local,
+    matrix,
+    store8,
+    sum8,
+    zeros,
+)
+
+TABLE = np.zeros(3)
+COUNT = 3
+
+
+class Record(NamedTuple):
+    a: float
+    x: Vector
+
+
+class Unknown(NamedTuple):
+    a: str
+
+
+@compiled()
+def helper(x: Vector, n: int) -> float:
+    return x[n]
+
+
+@compiled()
+def two(x: Vector) -> tuple[float, float]:
+    return x[0], x[1]
+
+
+def undecorated(a: float) -> float:
+    return a
+
+
+@compiled()
+def two_kinds(a: float) -> float:
+    n = 0
+    n = a  #! 'n' is int and becomes float; begin with n = 0.0
+    return n
+
+
+@compiled()
+def array_and_number(x: Vector) -> float:
+    n = 0
+    n = x  #! 'n' is int and becomes float array of rank 1; use two names
+    return 0.0
+
+
+@compiled()
+def possibly_unassigned(a: float) -> float:
+    if a > 0.0:
+        b = 1.0
+    return b  #! 'b' may have no value here; give it one on every way that leads here
+
+
+@compiled()
+def unassigned_after_a_loop(n: int) -> int:
+    for i in range(n):
+        k = i
+    return k  #! 'k' may have no value here
+
+
+@compiled()
+def counter_after_a_loop(n: int) -> int:
+    for i in range(n):
+        pass
+    return i  #! 'i' may have no value here
+
+
+@compiled()
+def hides_a_global(n: int) -> int:
+    k = COUNT  #! 'COUNT' has no value yet
+    COUNT = 4
+    return k + COUNT
+
+
+@compiled()
+def calls_itself(n: int) -> int:  # the line of the decorator is named
+    return calls_itself(n - 1)
+
+
+@compiled()
+def strided(x: Vector) -> float:
+    return x[::2][0]  #! only the last index may be a slice, without a step
+
+
+@compiled()
+def column(M: Matrix) -> float:
+    return M[:, 1][0]  #! only the last index may be a slice
+
+
+@compiled()
+def power(a: float) -> float:
+    return a**2  #! the operator Pow is not part of what can be compiled; write the product out
+
+
+@compiled()
+def power_in_place(a: float) -> float:
+    a **= 2  #! the operator Pow is not part of what can be compiled
+    return a
+
+
+@compiled()
+def float_condition(a: float) -> float:
+    if a:  #! a float is no condition; compare it with something
+        return 1.0
+    return 0.0
+
+
+@compiled()
+def array_condition(x: Vector) -> float:
+    while x:  #! expected a number, got float array of rank 1
+        pass
+    return 0.0
+
+
+@compiled()
+def one_of_two_ints(n: int) -> int:
+    return n or 3  #! expected a bool, got int; compare it with something
+
+
+@compiled()
+def unknown_name(a: float) -> float:
+    return a + nowhere  #! 'nowhere' is not known  # noqa: F821
+
+
+@compiled()
+def unknown_function(a: float) -> float:
+    return nowhere(a)  #! nowhere is not known  # noqa: F821
+
+
+@compiled()
+def no_annotation(a) -> float:  # the line of the decorator is named
+    return a
+
+
+@compiled()
+def no_result_annotation(a: float):  # likewise
+    return a
+
+
+@compiled()
+def strange_annotation(a: str) -> float:  # likewise
+    return 0.0
+
+
+@compiled()
+def strange_record(a: Unknown) -> float:  # likewise
+    return 0.0
+
+
+@compiled()
+def starred(*a: float) -> float:  # likewise
+    return 0.0
+
+
+@compiled()
+def unreachable(a: float) -> float:
+    return a
+    a = 1.0  #! this is never reached
+
+
+@compiled()
+def unreachable_after_break(a: float) -> float:
+    while True:
+        break
+        a = 1.0  #! this is never reached
+    return a
+
+
+@compiled()
+def no_way_out(a: float) -> float:  #! it may end without a return; return something on every way
+    if a > 0.0:
+        return a
+
+
+@compiled()
+def empty_return(a: float) -> float:
+    return  #! expected a result, float
+
+
+@compiled()
+def result_of_nothing(a: float) -> None:
+    return a  #! it is annotated to return None
+
+
+@compiled()
+def wrong_result(a: float) -> int:
+    return a  #! return: expected int, got float
+
+
+@compiled()
+def whole_array(x: Vector) -> None:
+    x[:] = 0.0  #! only single entries can be assigned to; write a loop
+
+
+@compiled()
+def row_assigned(M: Matrix, x: Vector) -> None:
+    M[0] = x  #! only single entries can be assigned to
+
+
+@compiled()
+def field_assigned(r: Record) -> None:
+    r.a = 1.0  #! r.a cannot be assigned to
+
+
+@compiled()
+def float_into_ints(x: IntVector, a: float) -> None:
+    x[0] = a  #! a float for an entry that is an int; write int(...)
+
+
+@compiled()
+def calls_undecorated(a: float) -> float:
+    return undecorated(a)  #! undecorated is no compiled function; give it @compiled
+
+
+@compiled()
+def calls_numpy(x: Vector) -> float:
+    return np.sum(x)  #! np.sum is no compiled function
+
+
+@compiled()
+def calls_a_method(x: Vector) -> float:
+    return x.sum()  #! x.sum is a variable, not a function
+
+
+@compiled()
+def calls_a_table(n: int) -> float:
+    return TABLE(n)  #! TABLE cannot be called
+
+
+@compiled()
+def uses_a_table(n: int) -> float:
+    return TABLE[n]  #! a ndarray is no value that can be compiled
+
+
+@compiled()
+def hidden_function(helper: float, x: Vector) -> float:
+    return helper(x, 1)  #! helper is a variable, not a function
+
+
+@compiled()
+def too_few_arguments(x: Vector) -> float:
+    return helper(x)  #! helper takes 2 arguments: x, n
+
+
+@compiled()
+def wrong_keyword(x: Vector) -> float:
+    return helper(x, m=1)  #! helper takes x, n once each, got 'm'
+
+
+@compiled()
+def wrong_argument(x: Vector) -> float:
+    return helper(x, 1.0)  #! n of helper: expected int, got float
+
+
+@compiled()
+def calls_out_of_order(x: Vector) -> float:
+    return helper(n=int(helper(x, 1)), x=x)  #! write the arguments of helper in the order of its parameters
+
+
+@compiled()
+def call_in_an_index_in_place(x: Vector) -> None:
+    x[int(helper(x, 1))] += 1.0  #! write the index to a variable first
+
+
+@compiled()
+def float_index(x: Vector, a: float) -> float:
+    return x[a]  #! expected an int for an index, got float; write int(...)
+
+
+@compiled()
+def bool_index(x: Vector, a: float) -> float:
+    return x[a > 0.0]  #! expected an int for an index, got bool
+
+
+@compiled()
+def too_many_indices(x: Vector) -> float:
+    return x[0, 1]  #! 2 indices into an array of rank 1
+
+
+@compiled()
+def index_of_a_number(a: float) -> float:
+    return a[0]  #! float cannot be indexed
+
+
+@compiled()
+def tuple_index(x: Vector, n: int) -> float:
+    return two(x)[n]  #! the index into a tuple must be a constant within it
+
+
+@compiled()
+def wrong_count(x: Vector) -> float:
+    a, b, c = two(x)  #! 3 targets for 2 values
+    return a
+
+
+@compiled()
+def number_taken_apart(a: float) -> float:
+    b, c = a  #! float cannot be taken apart
+    return b
+
+
+@compiled()
+def float_division_to_floor(a: float) -> float:
+    return a // 2  #! // is compiled for ints and a positive constant alone
+
+
+@compiled()
+def division_by_a_variable(n: int, m: int) -> int:
+    return n % m  #! % is compiled for ints and a positive constant alone
+
+
+@compiled()
+def division_by_a_negative(n: int) -> int:
+    return n // -2  #! // is compiled for ints and a positive constant alone
+
+
+@compiled()
+def shifted(n: int) -> int:
+    return n << 2  #! the operator LShift is not part of what can be compiled
+
+
+@compiled()
+def inverted(n: int) -> int:
+    return ~n  #! the operator Invert is not part of what can be compiled
+
+
+@compiled()
+def identity(n: int) -> bool:
+    return n is COUNT  #! Is is not part of what can be compiled
+
+
+@compiled()
+def large(n: int) -> int:
+    return n + 9223372036854775808  #! 9223372036854775808 has more than 64 bits
+
+
+@compiled()
+def text(n: int) -> int:
+    s = "a"  #! a str is no value that can be compiled
+    return n
+
+
+@compiled()
+def arrays_added(x: Vector) -> float:
+    y = x + x  #! + of float array of rank 1 and float array of rank 1
+    return y[0]
+
+
+@compiled()
+def lanes_divided(x: Vector) -> float:
+    return sum8(load8(x, 0) / 2.0)  #! / is not defined on lanes
+
+
+@compiled()
+def lanes_without_an_index(x: Vector) -> float:
+    return sum8(load8(x))  #! load8 into float array of rank 1 takes 1 indices
+
+
+@compiled()
+def lanes_of_nothing(x: Vector) -> float:
+    return sum8(load8())  #! load8 takes an array and indices
+
+
+@compiled()
+def lanes_of_ints(x: IntVector) -> float:
+    return sum8(load8(x, 0))  #! expected an array of floats, got int array of rank 1
+
+
+@compiled()
+def nothing_stored(x: Vector) -> None:
+    store8()  #! store8 takes lanes, an array and indices
+
+
+@compiled()
+def two_ways(a: float) -> float:
+    return 1 if a > 0.0 else a  #! the two ways give int and float; they must give the same
+
+
+@compiled()
+def over_an_array(x: Vector) -> float:
+    s = 0.0
+    for a in x:  #! a loop must be 'for name in range(...)', without else
+        s += a
+    return s
+
+
+@compiled()
+def variable_step(n: int) -> int:
+    s = 0
+    for i in range(0, n, n):  #! the step of a range must be a constant that is not 0
+        s += i
+    return s
+
+
+@compiled()
+def counter_of_floats(n: int) -> float:
+    a = 0.0
+    for a in range(n):  #! 'a' is float and counts; use two names
+        pass
+    return a
+
+
+@compiled()
+def loop_with_else(n: int) -> int:
+    while n > 0:  #! else after a loop is not part of what can be compiled
+        n -= 1
+    else:
+        n = 5
+    return n
+
+
+@compiled()
+def raises(n: int) -> int:
+    if n < 0:
+        raise ValueError  #! Raise is not part of what can be compiled
+    return n
+
+
+@compiled()
+def comprehension(n: int) -> int:
+    x = [i for i in range(n)]  #! ListComp is not part of what can be compiled
+    return n
+
+
+@compiled()
+def does_nothing(n: int) -> int:
+    int(n)  #! this does nothing
+    return n
+
+
+@compiled()
+def no_such_field(r: Record) -> float:
+    return r.b  #! Record has no field 'b'; it has a, x
+
+
+@compiled()
+def logarithm_with_a_base(a: float) -> float:
+    return math.log(a, 2.0)  #! math.log takes 1 arguments, got 2
+
+
+@compiled()
+def only_one(a: float) -> float:
+    return max(a)  #! max of fewer than two numbers
+
+
+@compiled()
+def local_of_a_variable(n: int) -> float:
+    x = local(n)  #! the sizes of a local array must be constants from 1 to 4096
+    return x[0]
+
+
+@compiled()
+def local_too_large(n: int) -> float:
+    x = zeros(1000, 1000)  #! 1000000 numbers are too many for a local array
+    return x[0, n]
+
+
+@compiled()
+def local_in_a_loop(n: int) -> float:
+    s = 0.0
+    for i in range(n):
+        x = zeros(3)  #! a local array is made in a loop; make it before the loop
+        s += x[i]
+    return s
+
+
+@compiled()
+def local_returned(n: int) -> Vector:
+    M = zeros(3, 3)
+    row = M[n]
+    return row[1:]  #! a local array ends with the call and cannot be returned
+
+
+@compiled()
+def size_left_open(x: Vector) -> float:
+    return x.reshape(-1, 2)[0, 0]  #! write the size out
+
+
+@compiled()
+def carved_from_a_matrix(M: Matrix) -> float:
+    return matrix(M, 0, 1, 1)[0, 0]  #! matrix cuts out of a vector, got float array of rank 2
+
+
+@compiled()
+def lanes_changed_to_numbers(x: Lanes) -> float:
+    return abs(x)  #! expected a number, got lanes
+
+
+@entry("refused")
+def returns_a_tuple(a: float) -> tuple[float, float]:  # the line of the decorator is named
+    return a, a
+
+
+@entry("refused")
+def takes_lanes(a: Lanes) -> float:  # likewise
+    return sum8(a)
+
+
+@compiled()
+def same_name(a: float) -> float:
+    return a + 1.0
+
+
+first = same_name
+
+
+@compiled()
+def same_name(a: float) -> float:
+    return a + 2.0
+
+
+second = same_name
+
+
+@compiled()
+def calls_twins(a: float) -> float:
+    return first(a) + second(a)
+
+
+#: Refused at their first line, the decorator's.
+AT_THE_TOP = {
+    "calls_itself": "calls itself, by way of compiling_refused.calls_itself; write a loop",
+    "no_annotation": "parameter 'a': annotate it with a kind of quaddyn.compiling.kinds",
+    "no_result_annotation": "annotate what it returns",
+    "strange_annotation": "parameter 'a': annotate it",
+    "strange_record": "parameter 'a': annotate it",
+    "starred": "parameter 'a': parameters must be plain, without *",
+    "returns_a_tuple": "an entry returns a float, an int, a bool or None, not tuple of float, float",
+    "takes_lanes": "parameter 'a': Python cannot hand over lanes",
+}

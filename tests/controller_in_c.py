@@ -1,0 +1,279 @@
+"""A controller twice, in Python and exported to C: built, run side by side on the same ticks, and compared."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import quaddyn as qd
+from quaddyn.compiling.units import Unit
+from quaddyn.wbc import ForceTask, Task, TorqueLimits, export_c, tick_core
+
+COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")
+#: What makes C's bits those of machine code that does not contract.
+SAME_BITS = ("-O2", "-ffp-contract=off")
+SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+OUTCOMES = ("solved", "infeasible", "inaccurate", "fallback", "overflow", "not a number", "refused")
+
+
+def compiled(folder, out, *flags, program=None, compiler=COMPILER):
+    """What lies in a folder as a library, or as a program with a main of its own; without a warning."""
+    sources = sorted(each for each in Path(folder).glob("*.c") if each.name != "main.c")
+    kind = ("-shared", "-fPIC") if program is None else (str(program),)
+    command = [compiler, *STRICT, *flags, "-I", str(folder), *kind, *map(str, sources), "-lm", "-o", str(out)]
+    made = subprocess.run(command, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    return out
+
+
+@cache
+def uncontracted():
+    """Python's tick as machine code in which no product and sum become one."""
+    return Unit.of(tick_core.__name__).made(contract=False)["tick"]
+
+
+class InC:
+    """An exported controller as a library.
+
+    Args:
+        controller: which is exported.
+        folder: to write to.
+        name: of the functions.
+        flags: of the compiler.
+    """
+
+    def __init__(self, controller, folder, name, *flags):
+        robot = controller.robot
+        self.name, self.robot, self.contacts = name, robot, tuple(controller.contacts)
+        self.source = export_c(controller, folder, name=name)
+        self.library = ctypes.CDLL(str(compiled(folder, Path(folder) / f"{name}.so", *flags)))
+        self.tau, self.wanted = np.zeros(robot.nu), np.zeros(max(1, len(self.contacts)), dtype=np.uint8)
+        self.function = getattr(self.library, f"{name}_tick")
+        self.fill = getattr(self.library, f"{name}_terms")
+
+    def tick(self, q, v, contacts):
+        """Outcome and torques."""
+        if contacts is not None:
+            self.wanted[: len(self.contacts)] = [name in contacts for name in self.contacts]
+        wanted = None if contacts is None else self.wanted.ctypes.data
+        given = [ctypes.c_void_p(x) for x in (q.ctypes.data, v.ctypes.data, wanted, self.tau.ctypes.data)]
+        return self.function(*given), self.tau
+
+    def terms(self, q, v, out):
+        self.fill(*(ctypes.c_void_p(x.ctypes.data) for x in (q, v, out)))
+        return out
+
+    def set(self, name, *arguments):
+        """Call a function that sets something; whether it was taken."""
+        arrays = [np.ascontiguousarray(x, dtype=np.float64) if isinstance(x, np.ndarray) else x for x in arguments]
+        given = [
+            ctypes.c_void_p(x.ctypes.data)
+            if isinstance(x, np.ndarray)
+            else ctypes.c_void_p(None)
+            if x is None
+            else ctypes.c_double(x)
+            if isinstance(x, float)
+            else ctypes.c_int(x)
+            for x in arrays
+        ]
+        return getattr(self.library, f"{self.name}_{name}")(*given)
+
+    def array(self, name, *shape):
+        """What an accessor points to."""
+        function = getattr(self.library, f"{self.name}_{name}")
+        function.restype = ctypes.POINTER(ctypes.c_double)
+        return np.ctypeslib.as_array(function(), shape=(int(np.prod(shape)),)).reshape(shape).copy()
+
+    def number(self, name):
+        function = getattr(self.library, f"{self.name}_{name}")
+        function.restype = ctypes.c_double
+        return function()
+
+
+@dataclass
+class Tally:
+    """What came of ticks."""
+
+    ticks: int = 0
+    different: int = 0
+    refused: int = 0
+    worst: float = 0.0
+    worst_solved: float = 0.0
+    outcomes: dict = field(default_factory=dict)
+
+    def __str__(self):
+        apart = f"by {self.worst:.1e} relative at most, {self.worst_solved:.1e} where solved"
+        more = f", {self.refused} states refused by both"
+        return f"{self.ticks} ticks {self.outcomes}: {self.different} differ, {apart}{more}"
+
+
+class Twins:
+    """A controller in Python and in C; `tick` compares.
+
+    Args:
+        name: of the robot.
+        folder: to write to.
+        exact: whether Python's tick neither contracts nor has terms of its own; it is then to have the same bits.
+        flags: of the compiler.
+        make: makes a controller.
+    """
+
+    def __init__(self, name, folder, *flags, exact=True, make=qd.WholeBodyController):
+        self.robot = qd.load(name)
+        self.python, self.dynamics = make(self.robot), qd.Dynamics(self.robot)
+        self.c = InC(make(self.robot), folder, f"{name}_wbc", *flags)
+        if exact:
+            self.python._solver._tick, self.python._solver._fill_terms = uncontracted(), self.c.terms
+        self.exact, self.tally = exact, Tally()
+        self.torque = next(e.name for e in self.python.tasks.values() if isinstance(e, TorqueLimits))
+        self.limits = self.python.tasks[self.torque].limits.copy()
+
+    def reset(self):
+        self.python.reset()
+        self.c.set("reset")
+        self.c.tau[:] = 0.0  # what C gives where it has no torques
+
+    def tick(self, q, v, contacts):
+        """Python's command, after both have ticked and were compared."""
+        command = self.python.compute(self.dynamics.update(q, v), contacts)
+        outcome, tau = self.c.tick(q, v, contacts)
+        tally = self.tally
+        tally.ticks += 1
+        tally.outcomes[command.status.outcome] = tally.outcomes.get(command.status.outcome, 0) + 1
+        same = OUTCOMES[outcome] == command.status.outcome and tau.tobytes() == command.tau.tobytes()
+        tally.different += not same
+        if not same:
+            apart = np.abs(tau - command.tau).max() / max(1.0, np.abs(command.tau).max())
+            tally.worst = max(tally.worst, float(apart))
+            if command.status.ok:
+                tally.worst_solved = max(tally.worst_solved, float(apart))
+        return command
+
+    def refuse(self, q, v, rng):
+        """A state that both refuse, torques of C being those of the tick before."""
+        q, v, kind = q.copy(), v.copy(), rng.integers(4)
+        x = q if rng.random() < 0.5 else v
+        x[rng.integers(len(x))] = (np.nan, np.inf, -np.inf, 1e200)[kind]
+        before = self.c.tau.copy()
+        with pytest.raises(qd.ArgumentError):
+            self.python.compute(self.dynamics.update(q, v))
+        outcome, tau = self.c.tick(q, v, None)
+        assert OUTCOMES[outcome] == ("refused" if kind == 3 else "not a number")
+        assert tau.tobytes() == before.tobytes()
+        self.tally.refused += 1
+
+    # -- what may be set, on both sides --------------------------------------------------------------------------
+    def refer(self, name, position, velocity=None, acceleration=None):
+        arguments = (position, velocity, acceleration)
+        self.python.tasks[name].reference(*arguments)
+        arguments = arguments if self.python.tasks[name].size else arguments[1:]
+        assert self.c.set(f"{_word(name)}_reference", *arguments) == 1, name
+
+    def weaken(self, share):
+        self.python.tasks[self.torque].limits = share * self.limits
+        assert self.c.set(f"{_word(self.torque)}_limits", share * self.limits) == 1
+
+    def rub(self, mu):
+        for c, settings in enumerate(self.python.contacts.values()):
+            if settings.contact.kind == "point" and settings.contact.unilateral:
+                settings.friction = mu
+                assert self.c.set("friction", c, float(mu)) == 1
+
+    def press(self, c, least, largest):
+        list(self.python.contacts.values())[c].limit(least, largest)
+        assert self.c.set("normal_force", c, float(least), float(largest)) == 1
+
+    def push(self, name, wanted):
+        self.python.tasks[name].reference(wanted)
+        for c, contact in enumerate(self.c.contacts):
+            assert self.c.set(f"{_word(name)}_reference", c, wanted.get(contact)) == 1
+
+    def change(self, rng, calm=False):
+        """A reference or a limit, on both sides."""
+        robot, kind = self.robot, 7 if calm else rng.integers(8)
+        state = self.dynamics.update(robot.q_home, np.zeros(robot.nv))
+        if kind == 0:
+            self.weaken(rng.choice([1.0, 1.0, 0.4, 0.1, 0.01]))
+        elif kind == 1 and self.c.contacts:
+            self.rub(rng.choice([0.6, 0.6, 0.2, 0.0]))
+        elif kind == 2 and self.c.contacts:
+            self.press(int(rng.integers(len(self.c.contacts))), *[(0.0, np.inf), (5.0, 60.0)][rng.integers(2)])
+        for name, task in self.python.tasks.items():
+            if rng.random() < 0.7:
+                continue
+            if isinstance(task, ForceTask):
+                about = [c for c in self.c.contacts if task.contacts is None or c in task.contacts]
+                sizes = {c: self.python.contacts[c].size for c in about if rng.random() < 0.5}
+                self.push(name, {c: 10.0 * rng.normal(size=size) for c, size in sizes.items()})
+            elif isinstance(task, Task):
+                rows = len(task.labels)
+                position = task.position(state)
+                if position.shape == (9,):
+                    position = (pin.exp3(0.1 * rng.normal(size=3)) @ position.reshape(3, 3)).ravel()
+                elif len(position) == rows:
+                    position = position + 0.02 * rng.normal(size=rows)
+                self.refer(
+                    name, position, *(0.1 * rng.normal(size=rows) if rng.random() < 0.5 else None for _ in range(2))
+                )
+
+    def live(self, count, seed, *, calm=False):
+        """So many ticks in closed loop: contacts come and go, references and limits change, motors are too weak.
+
+        Calm ones stay near home with all their strength.
+        """
+        robot, rng, names = self.robot, np.random.default_rng(seed), self.c.contacts
+        q, v = robot.q_home.copy(), np.zeros(robot.nv)
+        contacts, switch, start = None, 0, 0
+        for k in range(count):
+            if k == switch:
+                switch = k + int(rng.integers(5, 120))
+                contacts = tuple(n for n in names if rng.random() < 0.8) if rng.random() < 0.9 and not calm else None
+                self.change(rng, calm)
+            if k == start or np.abs(v).max() > 30.0:
+                start = k + int(rng.integers(100, 600))
+                spread = rng.choice([0.02, 0.02 if calm else 0.2, 0.02 if calm else 1.0])
+                q = pin.integrate(robot.model, robot.q_home, spread * rng.normal(size=robot.nv))
+                v = rng.choice([0.0, 0.0 if calm else 0.2, 0.0 if calm else 2.0]) * rng.normal(size=robot.nv)
+                if rng.random() < 0.4:
+                    self.reset()
+            if rng.random() < 0.005:
+                self.refuse(q, v, rng)
+            command = self.tick(q, v, contacts)
+            v = v + self.python.dt * command.acceleration
+            q = pin.integrate(robot.model, q, self.python.dt * v)
+        return self.tally
+
+
+def _word(name):
+    return "".join(c if c.isalnum() else "_" for c in name)
+
+
+#: A program of hostile ticks, with NAME and UPPER for the controller's name, FREE for its root, SET for a setter.
+HOSTILE = Path(__file__).with_name("hostile_controller.c")
+
+
+def hostile(controller, folder, ticks, *flags):
+    """Run hostile ticks of a controller under sanitizers: how often there was which outcome."""
+    name, robot = "hostile", controller.robot
+    export_c(controller, folder, name=name)
+    setter = f"{name}_com_reference(wanted, wanted, NULL)" if robot.root == "free" else f"{name}_torque_limits(wanted)"
+    text = HOSTILE.read_text().replace("UPPER", name.upper()).replace("NAME", name).replace("SET;", f"(void){setter};")
+    text = text.replace("FREE", "1" if robot.root == "free" else "0")
+    program = Path(folder) / "main.c"
+    program.write_text(text)
+    built = compiled(folder, Path(folder) / "hostile", *flags, program=program)
+    done = subprocess.run([str(built), str(ticks)], capture_output=True, text=True, env=_sanitizers())
+    assert done.returncode == 0, done.stdout + done.stderr[-4000:]
+    return dict(zip(OUTCOMES, map(int, done.stdout.split(":")[1].split()), strict=True))
+
+
+def _sanitizers():
+    return os.environ | {"UBSAN_OPTIONS": "print_stacktrace=1"}

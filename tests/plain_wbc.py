@@ -1,0 +1,393 @@
+"""Ticks of whole-body control by plain matrices: every element's rows in NumPy, over Pinocchio's terms of a `State`.
+
+It knows nothing of compiled ticks.  The unknowns are ``x = (a_A, f / m)``: accelerations of the joints with motors, and
+contact forces over the mass.  The rows U of ``M a + h = S^T tau + J^T f`` without a motor (the root's and those of
+passive joints) give the other accelerations, ``a_U = M_UU^-1 (J_U^T f - h_U - M_UA a_A)``, the others the torques;
+hence a, f and tau are affine in x.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import quaddyn as qd
+from quaddyn.hierarchy import Level, solve
+from quaddyn.wbc import (
+    ComTask,
+    ContactMotion,
+    FootTask,
+    ForceTask,
+    FrictionPyramid,
+    JointBounds,
+    NormalForce,
+    Task,
+    TorqueLimits,
+    TorqueRate,
+)
+from quaddyn.wbc.contacts import ContactFrame
+from quaddyn.wbc.problem import Group, Problem
+from quaddyn.wbc.scales import scales
+from quaddyn.wbc.tick import Rows, Tick
+
+Array = NDArray[np.float64]
+
+AXES = ("x", "y", "z", "rx", "ry", "rz")
+
+
+class Unknowns:
+    """The affine maps from x to accelerations, ``a = T x + t``, and torques, ``tau = W x + w``.
+
+    Args:
+        tick: the instant.
+    """
+
+    def __init__(self, tick: Tick) -> None:
+        s, robot = tick.state, tick.robot
+        self.M, self.h, self.mass = s.M.copy(), s.h.copy(), tick.scales.mass
+        self.J = np.zeros((tick.nf, robot.nv))
+        for contact in tick.contacts:
+            self.J[contact.columns] = contact.jacobian
+        A = self.motors = robot.actuated_index
+        U = self.passive = np.setdiff1d(np.arange(robot.nv), A)
+        self.nu, self.n = len(A), len(A) + tick.nf
+        T, t = np.zeros((robot.nv, self.n)), np.zeros(robot.nv)
+        T[A, np.arange(self.nu)] = 1.0
+        if len(U):
+            right = np.column_stack((-self.M[np.ix_(U, A)], self.mass * self.J[:, U].T, -self.h[U]))
+            solved = np.linalg.solve(self.M[np.ix_(U, U)], right)
+            T[U], t[U] = solved[:, :-1], solved[:, -1]
+        self.T, self.t = T, t
+        self.W = self.M[A] @ T
+        self.W[:, self.nu :] -= self.mass * self.J[:, A].T
+        self.w = self.M[A] @ t + self.h[A]
+
+    def recover(self, x: Array) -> tuple[Array, Array, Array]:
+        """Accelerations (nv,), stacked forces (nf,) and torques (nu,)."""
+        f = self.mass * x[self.nu :]
+        a = self.T @ x + self.t
+        U, load = self.passive, self.h - self.J.T @ f
+        if len(U):  # once more, on what rounding leaves
+            a[U] -= np.linalg.solve(self.M[np.ix_(U, U)], (self.M @ a + load)[U])
+        return a, f, (self.M @ a + load)[self.motors]
+
+    def group(self, owner: str, rows: Rows) -> Group:
+        """Rows over accelerations, forces and torques as rows over x."""
+        m = rows.size
+        A, offset = np.zeros((m, self.n)), np.zeros(m)
+        if rows.acceleration is not None:
+            A, offset = A + rows.acceleration @ self.T, offset + rows.acceleration @ self.t
+        if rows.torque is not None:
+            A, offset = A + rows.torque @ self.W, offset + rows.torque @ self.w
+        if rows.force is not None:
+            A[:, self.nu :] += self.mass * rows.force
+        weights = np.ones(m) if rows.weights is None else np.array(rows.weights)
+        return Group(owner, rows.names, rows.unit, A, rows.lower - offset, rows.upper - offset, offset, weights)
+
+
+# -- what elements want ----------------------------------------------------------------------------------------------
+def rest(motion: ContactMotion, contact: ContactFrame) -> Array:
+    """(size,) acceleration that a contact point should have."""
+    return np.asarray(-motion.damping * contact.velocity)
+
+
+def resting(motion: ContactMotion, contact: ContactFrame, weight: float) -> Rows:
+    """``J a + drift = -damping v``."""
+    wanted = rest(motion, contact) - contact.drift
+    names = tuple(f"{contact.name} contact {axis}" for axis in AXES[: contact.size])
+    weights = np.full(contact.size, weight)
+    return Rows(names, "m/s^2", wanted, wanted, acceleration=contact.jacobian, weights=weights)
+
+
+def shared(task: FootTask, tick: Tick, contact: ContactFrame, motion: ContactMotion) -> Rows:
+    """Rows that pass from a foot's task to its contact as the contact's share goes from 0 to 1."""
+    s, share = tick.state, contact.share
+    J = (1.0 - share) * task.jacobian(s) + share * contact.jacobian[:3]
+    drift = (1.0 - share) * task.drift(s) + share * contact.drift[:3]
+    wanted = (1.0 - share) * task.desired(s) + share * rest(motion, contact)[:3] - drift
+    return Rows(task.row_names, "m/s^2", wanted, wanted, acceleration=J, weights=task.weight / (1.0 - share))
+
+
+def guided(task: FootTask, tick: Tick) -> ContactFrame | None:
+    """The contact that takes its foot from a task, if it is there: by the foot's name, else the first on its frame."""
+    robot = tick.robot
+    on_it = [s.name for s in tick._there.settings if robot.frame_id(s.frame) == task.frame_id]
+    chosen = task.frame if task.frame in on_it else next(iter(on_it), "")
+    return next((c for c in tick.contacts if c.name == chosen), None)
+
+
+def motion_task(task: Task, tick: Tick) -> list[Rows]:
+    used = np.flatnonzero(task._mask)
+    if not len(used):
+        return []
+    s = tick.state
+    J, wanted = task.jacobian(s)[used], (task.desired(s) - task.drift(s))[used]
+    names = tuple(task.row_names[i] for i in used)
+    return [Rows(names, task.units[used[0]], wanted, wanted, acceleration=J, weights=task.weight[used])]
+
+
+def foot_task(task: FootTask, tick: Tick) -> list[Rows]:
+    contact = guided(task, tick)
+    return [] if contact is not None and contact.held else motion_task(task, tick)
+
+
+def wanted_force(task: ForceTask, contact: ContactFrame) -> Array:
+    out = np.zeros(contact.size)
+    given = task.wanted.get(contact.name, np.zeros(0))[: contact.size]
+    out[: len(given)] = given
+    return out
+
+
+def force_task(task: ForceTask, tick: Tick) -> list[Rows]:
+    out = []
+    for contact in tick.contacts:
+        if task.contacts is not None and contact.name not in task.contacts:
+            continue
+        wanted = wanted_force(task, contact)
+        if contact.settings.role != "compliant":
+            names = tuple(f"{contact.name} force {axis}" for axis in AXES[: contact.size])
+            block, weights = tick.force_rows(contact, np.eye(contact.size)), np.full(contact.size, task.weight)
+            out.append(Rows(names, "N", wanted, wanted, force=block, weights=weights))
+        elif contact.name in task.wanted:
+            n, w, stiffness = contact.settings.normal, task.bandwidth, contact.settings.contact.stiffness
+            assert stiffness is not None
+            value = -w * w * (n @ wanted[:3] - contact.spring_force()) / stiffness
+            value -= 2.0 * w * n @ contact.velocity[:3] + n @ contact.drift[:3]
+            row, bound = (n @ contact.jacobian[:3])[None, :], np.array([value])
+            out.append(Rows((f"{contact.name} force",), "m/s^2", bound, bound, acceleration=row))
+    return out
+
+
+def contact_motion(motion: ContactMotion, tick: Tick) -> list[Rows]:
+    out = []
+    for contact in tick.contacts:
+        if contact.held and contact.share >= 1.0:
+            out.append(resting(motion, contact, 1.0))
+        elif contact.settings.role == "compliant":
+            force = np.zeros(contact.size)
+            force[:3] = contact.spring_force() * contact.settings.normal
+            names, weights = (f"{contact.name} spring",) * contact.size, np.full(contact.size, 1.0 / tick.scales.mass)
+            block = tick.force_rows(contact, np.eye(contact.size))
+            out.append(Rows(names, "N", force, force, force=block, weights=weights))
+    return out
+
+
+def friction_pyramid(cone: FrictionPyramid, tick: Tick) -> list[Rows]:
+    out = []
+    for contact in tick.contacts:
+        if contact.settings.role not in ("unilateral", "force") or not contact.settings.contact.unilateral:
+            continue
+        block = tick.force_rows(contact, contact.settings.faces(cone.faces, contact.rotation))
+        m = len(block)
+        names, weights = (f"{contact.name} friction cone",) * m, np.full(m, 1.0 / tick.scales.mass)
+        out.append(Rows(names, "N", np.full(m, -np.inf), np.zeros(m), force=block, weights=weights))
+    return out
+
+
+def normal_force(_: NormalForce, tick: Tick) -> list[Rows]:
+    out = []
+    for contact in tick.contacts:
+        settings = contact.settings
+        if settings.role == "compliant":
+            continue
+        cap = min(settings.maximum, contact.cap)
+        if settings.contact.unilateral:
+            low, block = np.array([min(settings.minimum * contact.share, cap)]), np.zeros((1, contact.size))
+            block[0, :3] = settings.normal
+            names, high = (f"{contact.name} normal force",), np.array([cap])
+        elif cap < np.inf:  # a grip fades in and out on every axis
+            block, high = np.eye(contact.size), np.full(contact.size, cap)
+            high[3:] *= tick.scales.length
+            names, low = (f"{contact.name} grip",) * contact.size, -high
+        else:
+            continue
+        weights = np.full(len(high), 1.0 / tick.scales.mass)
+        out.append(Rows(names, "N", low, high, force=tick.force_rows(contact, block), weights=weights))
+    return out
+
+
+def torque_limits(limit: TorqueLimits, tick: Tick) -> list[Rows]:
+    which = np.flatnonzero(limit.limits < 1e17)  # what is written for "none" counts as none
+    names, bound = tuple(f"{tick.robot.actuated[i]} torque limit" for i in which), limit.limits[which].copy()
+    weights = np.full(len(bound), 1.0 / (tick.scales.mass * tick.scales.length))
+    return [Rows(names, "N m", -bound, bound, torque=np.eye(tick.robot.nu)[which], weights=weights)]
+
+
+def torque_rate(rate: TorqueRate, tick: Tick) -> list[Rows]:
+    before = tick.tau_before
+    if before is None:
+        return []
+    step = rate.rate * tick.dt
+    names = tuple(f"{joint} torque rate" for joint in tick.robot.actuated)
+    weights = np.full(len(step), 1.0 / (tick.scales.mass * tick.scales.length))
+    return [Rows(names, "N m", before - step, before + step, torque=np.eye(len(step)), weights=weights)]
+
+
+def largest(p: JointBounds, room: Array, v: Array) -> Array:
+    """Largest acceleration with `room` left to the upper limit; see `JointBounds`."""
+    h, a = p.horizon, p.acceleration
+    high = np.minimum(a, (p.velocity - v) / h)
+    limited = np.isfinite(room)
+    room = np.where(limited, room, 0.0)
+    stop = -v / h  # at rest after h
+    end = 2.0 * (room - h * v) / (h * h)
+    turn = -v * v / np.maximum(2.0 * np.maximum(room, 0.0), 1e-12)
+    position = np.where(end > stop, end, np.minimum(stop, np.where(v > 0.0, turn, np.inf)))
+    high = np.where(limited, np.minimum(high, position), high)
+    if p.viability:
+        b = h * (2.0 * v + a * h)
+        root = b * b - 4.0 * h * h * (v * v - 2.0 * a * (room - h * v))
+        viable = np.where(root >= 0.0, (-b + np.sqrt(np.maximum(root, 0.0))) / (2.0 * h * h), stop)
+        high = np.where(limited, np.minimum(high, np.maximum(viable, stop)), high)
+    out = limited & (room < 0.0)
+    high = np.where(out, np.minimum(high, (room / p.recovery - v) / h), high)
+    return np.asarray(np.maximum(high, -a))
+
+
+def joint_bounds(p: JointBounds, tick: Tick) -> list[Rows]:
+    robot, s = tick.robot, tick.state
+    q = s.q[[robot.configuration_index(joint) for joint in robot.actuated]]
+    v = s.v[robot.actuated_index]
+    low, high = -largest(p, q - p.lower, -v), largest(p, p.upper - q, v)
+    brake = np.clip(-v / p.horizon, -p.acceleration, p.acceleration)  # a joint too fast for its range, say
+    low, high = np.where(low > high, brake, low), np.where(low > high, brake, high)
+    names = tuple(f"{joint} joint bound" for joint in robot.actuated)
+    rows, weights = np.eye(robot.nv)[robot.actuated_index], np.full(robot.nu, tick.scales.length)
+    return [Rows(names, "rad/s^2", low, high, acceleration=rows, weights=weights)]
+
+
+BUILT_IN: tuple[tuple[type, Any], ...] = (
+    (FootTask, foot_task),
+    (Task, motion_task),
+    (ForceTask, force_task),
+    (ContactMotion, contact_motion),
+    (FrictionPyramid, friction_pyramid),
+    (NormalForce, normal_force),
+    (TorqueLimits, torque_limits),
+    (TorqueRate, torque_rate),
+    (JointBounds, joint_bounds),
+)
+
+
+def rows_of(element: Any, tick: Tick) -> list[Rows]:
+    """What one element wants; one of the user's own is asked, unless it only inherits."""
+    for kind, rows in BUILT_IN:
+        if isinstance(element, kind):
+            found: list[Rows] = rows(element, tick)
+            return found
+    asked: list[Rows] = element.rows(tick)
+    return asked
+
+
+# -- a tick ----------------------------------------------------------------------------------------------------------
+@dataclass
+class Plain:
+    """One tick.
+
+    Attributes:
+        tick: the instant.
+        unknowns: the maps from x.
+        problem: the levels.
+    """
+
+    tick: Tick
+    unknowns: Unknowns
+    problem: Problem
+
+    def optimum(self) -> Array:
+        """The x of the strict optimum."""
+        levels = [
+            Level(rows.A, rows.b, C=rows.C, lower=rows.lower, upper=rows.upper) for rows in self.problem.matrices()
+        ]
+        return solve(levels).x
+
+
+def instant(wbc: qd.WholeBodyController, state: qd.State, before: Array | None) -> Tick:
+    """The last tick of a controller as elements see it."""
+    contacts, unit = wbc.contacts.values(), scales(wbc.robot)
+    ramps = wbc._schedule.ramps
+    shares = list(zip(ramps.activation.tolist(), ramps.cap.tolist(), strict=True))
+    return Tick.at(state, tuple(contacts), shares, wbc.dt, unit, before)
+
+
+def plain(wbc: qd.WholeBodyController, state: qd.State, before: Array | None = None) -> Plain:
+    """The last tick of a controller again, before anything of it or of `state` is changed.
+
+    Args:
+        wbc: the controller.
+        state: that it was given.
+        before: (nu,) torques of the tick before, None on the first.
+    """
+    tick = instant(wbc, state, before)
+    unknowns = Unknowns(tick)
+    levels = [[wbc.tasks[name] for name in level] for level in wbc.levels]
+    rows = [[(e.name, part) for e in level for part in rows_of(e, tick)] for level in levels]
+    motion = next((e for level in levels for e in level if isinstance(e, ContactMotion)), None)
+    feet = [(k, e) for k, level in enumerate(levels) for e in level if isinstance(e, FootTask)]
+    for contact in tick.contacts:
+        if motion is None or not contact.held or contact.share >= 1.0:
+            continue
+        mine = [(k, e) for k, e in feet if contact.size == 3 and guided(e, tick) is contact]
+        for k, task in mine:
+            rows[k].append((task.name, shared(task, tick, contact, motion)))
+        if not mine:
+            k, progress = rise(contact.share, len(levels))
+            rows[k].append((motion.name, resting(motion, contact, progress / (1.0 - progress))))
+    groups = [[unknowns.group(owner, part) for owner, part in level if part.size] for level in rows]
+    if wbc.robot.root == "free":
+        groups = [[falling(wbc.tasks[g.owner], g, tick) for g in level] for level in groups]
+    return Plain(tick, unknowns, Problem(groups, unknowns.n))
+
+
+def falling(element: Any, group: Group, tick: Tick) -> Group:
+    """Under a root that floats, the centre of mass has rows about its whole acceleration, gravity with it."""
+    if not isinstance(element, ComTask):
+        return group
+    return replace(group, offset=tick.robot.model.gravity.linear[np.flatnonzero(element._mask)])
+
+
+def rise(share: float, levels: int) -> tuple[int, float]:
+    """On which level the rows of a contact are that has `share`, and how far they have grown there, in (0, 1)."""
+    below = max(1, levels - 1)
+    passed = min(int(share * below), below - 1)
+    return levels - 1 - passed, min(max(share * below - passed, 1e-6), 1.0 - 1e-6)
+
+
+# -- comparing -------------------------------------------------------------------------------------------------------
+Line = tuple[Array, float, float, float, float]
+
+
+def by_name(groups: Iterable[Group]) -> Mapping[tuple[str, str, str, bool], list[Line]]:
+    """Rows of a level by owner, name, unit and whether they want a value, in their order."""
+    out: dict[tuple[str, str, str, bool], list[Line]] = defaultdict(list)
+    for g in groups:
+        numbers = (g.lower.tolist(), g.upper.tolist(), g.offset.tolist(), g.weights.tolist())
+        for name, row, *rest_ in zip(g.names, g.A, *numbers, strict=True):
+            out[g.owner, name, g.unit, rest_[0] == rest_[1]].append((row, *rest_))
+    return out
+
+
+def assert_same_rows(found: Problem, wanted: Problem, tolerance: float = 1e-10) -> int:
+    """That two problems have the same rows, names and units; how many there are."""
+    assert found.n == wanted.n and len(found.levels) == len(wanted.levels)
+    count = 0
+    for k, (mine, theirs) in enumerate(zip(found.levels, wanted.levels, strict=True)):
+        one, other = by_name(mine), by_name(theirs)
+        assert one.keys() == other.keys(), (k, sorted(one.keys() ^ other.keys()))
+        for key, rows in other.items():
+            assert len(one[key]) == len(rows), (k, key)
+            for (A, low, high, offset, weight), (A0, low0, high0, offset0, weight0) in zip(one[key], rows, strict=True):
+                long = 1.0 + np.abs(A0).max(initial=0.0)
+                np.testing.assert_allclose(A, A0, atol=tolerance * long, rtol=0.0, err_msg=f"level {k} {key}")
+                size = 1.0 + abs(offset0) + max(abs(b) if np.isfinite(b) else 0.0 for b in (low0, high0))
+                for what, x, y in (("lower", low, low0), ("upper", high, high0), ("offset", offset, offset0)):
+                    same = x == y or abs(x - y) <= tolerance * size
+                    assert same, f"level {k} {key} {what}: {x} instead of {y}"
+                assert abs(weight - weight0) <= tolerance * weight0, (k, key, weight, weight0)
+                count += 1
+    return count

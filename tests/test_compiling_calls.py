@@ -1,0 +1,71 @@
+"""Arguments of compiled entries: what does not fit is refused by name, and no error is left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.compiling import IntVector, Vector, entry
+from quaddyn.compiling import units as units_module
+from quaddyn.compiling.units import Unit
+
+
+class Numbers(NamedTuple):
+    """What `total` takes."""
+
+    whole: int
+    values: Vector
+    indices: IntVector
+
+
+@entry("a number more")
+def successor(n: int) -> int:
+    return n + 1
+
+
+@entry("a sum over a record")
+def total(numbers: Numbers, scale: float) -> float:
+    out = scale * float(numbers.whole)
+    for k in range(len(numbers.indices)):
+        out += numbers.values[numbers.indices[k]]
+    return out
+
+
+@pytest.fixture(params=["builtin", "ctypes"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Both ways by which Python calls machine code, each linked anew."""
+    monkeypatch.setattr(units_module, "readable", lambda: request.param == "builtin")
+    for each in Unit.of(__name__).entries:
+        monkeypatch.setattr(each, "_call", None)
+    yield request.param
+
+
+def test_an_int_beyond_64_bits_is_refused_and_leaves_no_error(way: str) -> None:
+    for n in (-(2**63), -1, 0, 2**63 - 2):
+        assert successor(n) == n + 1
+    for n in (2**63, -(2**63) - 1, 10**30):
+        for _ in range(3):
+            with pytest.raises(qd.ArgumentTypeError, match=r"successor: n: expected an int of 64 bits"):
+                successor(n)
+        assert successor(-1) == 0  # what -1 means when there is an error, and when there is none
+        assert int("7") == 7
+
+
+def test_records_are_read_field_by_field(way: str) -> None:
+    x = np.arange(5.0)
+    assert total(Numbers(3, x, np.array([1, 4])), 2.0) == 11.0
+    assert total(Numbers(-1, x, np.array([2])), 1.0) == 1.0
+    wrong: list[tuple[str, Callable[[], Any]]] = [
+        ("numbers.whole: expected an int of 64 bits", lambda: total(Numbers(2**64, x, np.array([1])), 1.0)),
+        ("numbers.whole: expected int", lambda: total(Numbers(True, x, np.array([1])), 1.0)),
+        ("numbers.indices", lambda: total(Numbers(1, x, x), 1.0)),
+        ("numbers: expected Numbers", lambda: total((1, x, np.array([1])), 1.0)),  # type: ignore[arg-type]
+        ("takes numbers, scale", lambda: total(Numbers(1, x, np.array([1])))),
+    ]
+    for words, call in wrong:
+        with pytest.raises(qd.ArgumentTypeError, match=words):
+            call()

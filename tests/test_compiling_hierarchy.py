@@ -1,0 +1,132 @@
+"""The whole hierarchy through C99: without a warning, beneath sanitizers, and the bits of its machine code."""
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import compiling_c as c
+import hierarchy_problems as hp
+import numpy as np
+import pytest
+
+from quaddyn.compiling import interpreted
+from quaddyn.compiling.c99 import c_source
+from quaddyn.compiling.c99_types import identifier
+from quaddyn.compiling.programs import symbol
+from quaddyn.compiling.units import Unit
+from quaddyn.hierarchy import HierarchySolver, core, solver
+from quaddyn.hierarchy.problem import Buffers, Solution
+
+COUNT = 40 if "QUADDYN_SLOW" in os.environ else 3
+UNIT = Unit.of(core.__name__)
+NAME = "solve_buffers"
+
+pytestmark = pytest.mark.skipif(c.COMPILER is None, reason="there is no C compiler")
+
+
+@pytest.fixture(scope="module")
+def calls():
+    """Calls with random problems of every kind, cold, warm and damped."""
+    recorded, real = [], getattr(core, NAME)
+
+    def record(*arguments):
+        recorded.append(tuple(map(c.copied, arguments)))
+        return real(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(solver, NAME, record)
+        for kind in hp.KINDS:
+            rng = np.random.default_rng([91, hp.KINDS.index(kind)])
+            for i in range(COUNT):
+                levels = hp.problem(kind, rng)
+                one = HierarchySolver(levels[0].n, [(len(level.A), len(level.C)) for level in levels])
+                one.load(levels)
+                one.solve(damping=0.2 if i % 3 == 2 else 0.0)
+                for to in one.levels:
+                    to.b[...] += 0.01 * rng.normal(size=to.b.shape)
+                one.solve()
+    assert len(recorded) >= 2 * COUNT * len(hp.KINDS)
+    return recorded
+
+
+@pytest.fixture(scope="module")
+def plain(calls):
+    function = UNIT.made(contract=False)[NAME]
+    return [answers(function, each) for each in calls]
+
+
+def answers(function, arguments):
+    """What a solve says: whether it is verified, x, working sets, multipliers and the rest."""
+    given = tuple(map(c.copied, arguments))
+    verified = function(*given)
+    return [np.array(verified), *next(x for x in given if isinstance(x, Solution))]
+
+
+def same(found, expected):
+    return all(np.array_equal(a, b, equal_nan=a.dtype == np.float64) for a, b in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2", "-O3"])
+def test_c_has_the_bits_of_uncontracted_machine_code(calls, plain, tmp_path, level):
+    function = c.from_c(UNIT.entries, tmp_path, "hierarchy", level, "-ffp-contract=off")[NAME]
+    for arguments, expected in zip(calls, plain, strict=True):
+        assert same(answers(function, arguments), expected)
+
+
+def test_c_for_this_processor_answers_alike(calls, plain, tmp_path):
+    """Fused products: where the problem says what x is, x is that to roundoff."""
+    function = c.from_c(UNIT.entries, tmp_path, "hierarchy", "-O2", "-march=native", "-ffp-contract=fast")[NAME]
+    close = 0
+    for arguments, expected in zip(calls, plain, strict=True):
+        x, y = answers(function, arguments)[1], expected[1]
+        close += bool(np.abs(x - y).max(initial=0.0) <= 1e-12 * (1.0 + np.abs(y).max(initial=0.0)))
+    assert close >= 0.98 * len(calls)
+
+
+def test_python_has_the_bits_of_uncontracted_machine_code(calls, plain):
+    function = getattr(core, NAME).python
+    for arguments, expected in list(zip(calls, plain, strict=True))[::9]:
+        with interpreted():
+            assert same(answers(function, arguments), expected)
+
+
+def test_no_sanitizer_complains(calls, plain, tmp_path):
+    runtime = [sanitizer(name) for name in ("libasan.so", "libubsan.so")]
+    if not all(runtime):
+        pytest.skip("there are no sanitizers")
+    files = c_source(UNIT.entries, "hierarchy")
+    library = c.compile_c(
+        tmp_path, "hierarchy", files.source, files.header, "-O1", "-g", "-ffp-contract=off",
+        "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+    )  # fmt: skip
+    path = tmp_path / "calls"
+
+    def run(what):
+        path.write_bytes(pickle.dumps(what))
+        environment = {**os.environ, "LD_PRELOAD": " ".join(runtime), "ASAN_OPTIONS": "detect_leaks=0"}
+        program = str(Path(__file__).with_name("compiling_sanitized.py"))
+        command = [sys.executable, program, str(library), identifier(symbol(getattr(core, NAME))), str(path)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+    rows = next(k for k, x in enumerate(calls[0]) if isinstance(x, Buffers))
+    short = [x._replace(lower=x.lower[:-1]) if k == rows else x for k, x in enumerate(calls[0])]
+    short = [x._replace(lower=x.lower[:-1]) if hasattr(x, "C_start") else x for x in short]
+    assert "heap-buffer-overflow" in run([listed(short)]).stderr
+    found = run([listed(each) for each in calls])
+    assert found.returncode == 0, found.stderr[:4000]
+    k = next(k for k, x in enumerate(calls[0]) if isinstance(x, Solution))
+    start = len(c.arrays_in(tuple(calls[0][:k])))
+    for arrays, expected in zip(pickle.loads(path.read_bytes()), plain, strict=True):
+        assert same(arrays[start : start + len(Solution._fields)], expected[1:])
+
+
+def listed(x):
+    """Arguments with lists for records."""
+    return [listed(each) for each in x] if isinstance(x, tuple | list) else x
+
+
+def sanitizer(name):
+    out = subprocess.run([c.COMPILER, f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
+    return out if Path(out).is_absolute() else ""

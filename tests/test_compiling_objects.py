@@ -1,0 +1,275 @@
+"""Machine code is kept, found again, and never believed when it is not what it should be."""
+
+import os
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+import quaddyn
+from quaddyn.compiling import objects
+from quaddyn.compiling.fingerprints import fingerprint, sources
+from quaddyn.compiling.units import Unit
+
+ROOT = str(Path(quaddyn.__file__).parents[1])
+
+PROGRAM = """
+    from quaddyn.compiling import Vector, compiled, entry
+
+    @compiled()
+    def weight(x: float) -> float:
+        return FACTOR * x
+
+    @entry("a little program")
+    def total(x: Vector) -> float:
+        s = 0.0
+        for i in range(len(x)):
+            s += weight(x[i])
+        return s
+"""
+
+RUN = """
+    import json, sys, time
+    start = time.perf_counter()
+    import numpy as np
+    import little
+    from quaddyn.compiling.units import Unit
+    began = time.perf_counter()
+    out = little.total(np.arange(5.0))
+    origin = Unit.of("little").origin
+    print(json.dumps([out, origin.source, origin.place, time.perf_counter() - began,
+                      "quaddyn.compiling.reading" in sys.modules]))
+"""
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """A folder with a program, and an empty one for its machine code."""
+    write(tmp_path, 2.0)
+    cache = tmp_path / "cache"
+    cache.mkdir(mode=0o700)
+    return tmp_path, cache
+
+
+def write(folder, factor):
+    source = textwrap.dedent(PROGRAM).replace("FACTOR", repr(factor))
+    (folder / "little.py").write_text(source)
+
+
+def command(folder, cache):
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{folder}", "QUADDYN_CACHE": str(cache)}
+    return [sys.executable, "-c", textwrap.dedent(RUN)], environment
+
+
+def run(folder, cache):
+    """Result, where the code came from, its file, and seconds until it answered."""
+    arguments, environment = command(folder, cache)
+    out = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=True)
+    return __import__("json").loads(out.stdout)
+
+
+def kept(cache):
+    return [each for each in cache.iterdir() if each.suffix == ".bin"]
+
+
+def test_kept_and_found_again_by_a_fresh_process(program):
+    folder, cache = program
+    out, source, place, slow, _ = run(folder, cache)
+    assert (out, source) == (20.0, "compiled") and [str(each) for each in kept(cache)] == [place]
+    assert stat.S_IMODE(Path(place).stat().st_mode) & 0o077 == 0
+    before = Path(place).stat().st_mtime_ns
+    out, source, again, fast, _ = run(folder, cache)
+    assert (out, source, again) == (20.0, "kept", place)
+    assert Path(place).stat().st_mtime_ns == before
+    assert fast < slow + 0.05
+    assert not [each for each in cache.iterdir() if each not in kept(cache)]
+
+
+def damage(path, kind):
+    data = path.read_bytes()
+    path.write_bytes(
+        {
+            "flipped": data[:-50] + bytes([data[-50] ^ 1]) + data[-49:],
+            "flipped digest": bytes([data[0] ^ 1]) + data[1:],
+            "truncated": data[: len(data) // 2],
+            "empty": b"",
+            "short": data[:10],
+            "longer": data + b"\0",
+        }[kind]
+    )
+
+
+@pytest.mark.parametrize("kind", ["flipped", "flipped digest", "truncated", "empty", "short", "longer"])
+def test_damaged_code_is_made_again(program, kind):
+    folder, cache = program
+    run(folder, cache)
+    (path,) = kept(cache)
+    whole = path.read_bytes()
+    damage(path, kind)
+    assert run(folder, cache)[:2] == [20.0, "compiled"]
+    assert path.read_bytes()[128:] == whole[128:]  # before: digest, key, and how long it took
+    assert run(folder, cache)[1] == "kept"
+
+
+def test_code_of_another_key_is_not_taken(program):
+    folder, cache = program
+    run(folder, cache)
+    (path,) = kept(cache)
+    write(folder, 3.0)
+    assert run(folder, cache)[:2] == [30.0, "compiled"]
+    (other,) = (each for each in kept(cache) if each != path)
+    other.write_bytes(path.read_bytes())  # whole, but of another program
+    assert run(folder, cache)[:2] == [30.0, "compiled"]
+    assert len(kept(cache)) == 2
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
+def test_a_folder_that_others_can_write_to_is_not_used(program, mode):
+    folder, cache = program
+    run(folder, cache)
+    cache.chmod(mode)
+    assert run(folder, cache)[:3] == [20.0, "compiled", ""]
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give a folder away")
+def test_a_folder_of_somebody_else_is_not_used(program):
+    folder, cache = program
+    os.chown(cache, 12345, 12345)
+    assert run(folder, cache)[:3] == [20.0, "compiled", ""]
+    assert not list(cache.iterdir())
+
+
+def test_works_where_no_folder_can_be_had(program):
+    folder, _ = program
+    (folder / "file").write_text("")
+    for place in (folder / "file", folder / "file" / "below", ""):
+        assert run(folder, place)[:3] == [20.0, "compiled", ""]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_works_where_nothing_can_be_written(program, monkeypatch):
+    _, cache = program
+    monkeypatch.setattr(objects.os, "fdopen", lambda handle, mode: Path("/dev/full").open(mode))
+    objects.write(cache / "x.bin", "key", b"code" * 1000)
+    assert not list(cache.iterdir())
+    monkeypatch.undo()
+
+    def refuse(**_):
+        raise PermissionError
+
+    monkeypatch.setattr(objects.tempfile, "mkstemp", refuse)
+    objects.write(cache / "x.bin", "key", b"code")
+    assert not list(cache.iterdir())
+
+
+def test_a_folder_that_cannot_be_written_to(program):
+    folder, cache = program
+    run(folder, cache)
+    cache.chmod(0o500)
+    assert run(folder, cache)[1] == "kept"
+    write(folder, 5.0)
+    assert run(folder, cache)[0] == 50.0
+    cache.chmod(0o700)
+
+
+def test_several_processes_at_once(program):
+    folder, cache = program
+    arguments, environment = command(folder, cache)
+    several = [
+        subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    found = [__import__("json").loads(each.communicate(timeout=60)[0]) for each in several]
+    assert [each[0] for each in found] == [20.0] * 3
+    assert len(kept(cache)) == 1 and len(list(cache.iterdir())) == 1
+    assert run(folder, cache)[:2] == [20.0, "kept"]
+
+
+def test_read_wants_the_key_and_every_byte(tmp_path):
+    path = tmp_path / "x.bin"
+    objects.write(path, "a key", b"code")
+    assert objects.read(path, "a key") == b"code"
+    assert objects.read(path, "another") is None and objects.read(tmp_path / "none", "a key") is None
+    data = path.read_bytes()
+    for k in range(len(data)):
+        path.write_bytes(data[:k] + bytes([data[k] ^ 4]) + data[k + 1 :])
+        assert objects.read(path, "a key") is None
+        path.write_bytes(data[:k])
+        assert objects.read(path, "a key") is None
+
+
+# -- fingerprints ----------------------------------------------------------------------------------------------------
+def clear():
+    from quaddyn.compiling import fingerprints
+
+    for each in (fingerprint, fingerprints._content, fingerprints._digest, fingerprints._imported):
+        each.cache_clear()
+
+
+def test_a_changed_source_has_another_fingerprint(tmp_path):
+    package = tmp_path / "package" / "room"
+    package.mkdir(parents=True)
+    for name, text in {
+        "one": "from .two import (\n    f,  # why\n    g,\n)\n",
+        "two": "from ..room import three\n",
+        "three": "x = 1\n",
+        "other": "y = 1\n",
+    }.items():
+        (package / f"{name}.py").write_text(text)
+    (package / "__init__.py").write_text("")
+    first = package / "one.py"
+    clear()
+    assert {each.name for each in sources(first)} == {"one.py", "two.py", "three.py", "__init__.py"}
+    before = fingerprint(first)
+    for name, changes in (("other", False), ("three", True), ("two", True), ("one", True)):
+        path = package / f"{name}.py"
+        text = path.read_text()
+        path.write_text(text + "z = 2\n")
+        clear()
+        assert (fingerprint(first) != before) == changes
+        path.write_text(text)
+    clear()
+    assert fingerprint(first) == before
+    clear()
+
+
+def test_absolute_imports_count_too(tmp_path):
+    path = tmp_path / "little.py"
+    path.write_text("from quaddyn.compiling.lanes import axpy\nfrom quaddyn.errors import ArgumentError\n")
+    clear()
+    assert {"lanes.py", "errors.py"} <= {each.name for each in sources(path)}
+    clear()
+
+
+@pytest.mark.parametrize(
+    "module", ["quaddyn.hierarchy.core", "quaddyn.wbc.tick_core", "quaddyn.simulation.contact_step"]
+)
+def test_every_function_of_a_unit_is_in_its_fingerprint(module):
+    __import__(module)
+    unit = Unit.of(module)
+    files = sources(Path(sys.modules[module].__file__))
+    assert {Path(f.source.__code__.co_filename) for f in unit.functions()} <= files
+
+
+def test_a_kept_object_answers_soon(tmp_path):
+    """The hierarchy solver: seconds when it is made, a fraction of one when it is found."""
+    code = """
+        import time
+        import quaddyn.hierarchy.core as c
+        start = time.perf_counter()
+        c.solve_buffers.ready()
+        print(time.perf_counter() - start)
+    """
+    environment = {**os.environ, "PYTHONPATH": ROOT, "QUADDYN_CACHE": str(tmp_path / "cache")}
+    took = []
+    for _ in range(2):
+        start = time.perf_counter()
+        out = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(code)], env=environment, capture_output=True, text=True, check=True
+        )
+        took.append((float(out.stdout), time.perf_counter() - start))
+    assert took[1][0] < 0.5 * took[0][0]

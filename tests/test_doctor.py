@@ -1,0 +1,108 @@
+"""`quaddyn doctor` tells what is there, makes what is not, and says what is wrong by its exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import quaddyn as qd
+from quaddyn.cli import app
+from quaddyn.compiling import machine, shipping, units
+from quaddyn.compiling.units import Unit
+from quaddyn.errors import CompileError
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty one; the code of two units is a stand-in, as it would take seconds."""
+    monkeypatch.setenv("QUADDYN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(units, "SHIPPED", tmp_path / "shipped")
+    every = sorted(shipping.units(), key=lambda unit: unit.title)
+    monkeypatch.setattr(shipping, "units", lambda: [unit for unit in every if "whole" not in unit.title])
+    yield tmp_path / "cache"
+
+
+def asked(*options: str, code: int = 0) -> Any:
+    result = CliRunner().invoke(app, ["doctor", "--json", *options])
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)
+
+
+def test_it_compiles_what_is_not_there_and_then_all_is_kept(cache: Path) -> None:
+    first = asked()
+    assert first["passed"] and {unit["state"] for unit in first["units"]} == {"not yet"}
+    assert first["versions"]["quaddyn"] == qd.__version__ and first["processor"]["target"] in machine.PORTABLE
+    assert first["cache"] == {"folder": str(cache), "used": True, "reason": ""} and first["kernels"] == []
+    made, kept = asked("--compile"), asked()
+    assert {unit["state"] for unit in made["units"]} == {"compiled"}
+    for unit, again in zip(made["units"], kept["units"], strict=True):
+        assert again == {**unit, "state": "kept"}
+        assert Path(unit["place"]).stat().st_size > unit["size"] > 1000 and unit["seconds"] > 0.0
+    qd.compile(qd.load("two_link_leg"))
+    (kernel,) = asked()["kernels"]
+    assert kernel["what"] == "rnea" and Path(kernel["file"]).is_file()
+
+
+def test_people_read_a_table_and_a_line_for_each_unit(cache: Path) -> None:
+    runner = CliRunner()
+    made, kept = runner.invoke(app, ["doctor", "--compile"]), runner.invoke(app, ["doctor", "--compile"])
+    assert made.exit_code == kept.exit_code == 0
+    count = len(shipping.units())
+    assert f"{count}/{count} " in made.stderr and made.stderr.count(" s\n") == count
+    assert kept.stderr.count(": kept\n") == count
+    assert "all is well" in kept.stdout and "size [kB]" in kept.stdout and "contact solver" in kept.stdout
+    assert "not yet" not in made.stdout
+
+
+def test_a_missing_extra_is_said_with_what_brings_it(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib.metadata as metadata
+
+    version = metadata.version
+
+    def without(name: str) -> str:
+        if name == "mujoco":
+            raise metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(metadata, "version", without)
+    assert asked()["versions"]["mujoco"] == "not installed: pip install 'quaddyn[mujoco]'"
+
+
+def test_a_cache_that_is_not_used_is_wrong_unless_it_is_wished(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.mkdir(mode=0o700)
+    cache.chmod(0o777)
+    wrong = asked(code=1)
+    assert not wrong["passed"] and not wrong["cache"]["used"] and "chmod go-w" in wrong["problems"][0]
+    cache.chmod(0o700)
+    assert asked()["passed"]
+    cache.rmdir()
+    cache.touch()
+    assert "cannot be made" in asked(code=1)["problems"][0]
+    monkeypatch.setenv("QUADDYN_CACHE", "")
+    assert "empty" in asked()["cache"]["reason"]
+    assert "empty" in asked("--compile", code=1)["problems"][0]
+    shown = CliRunner().invoke(app, ["doctor", "--compile"])
+    assert shown.exit_code == 1 and "wrong:" in shown.stderr and "all is well" not in shown.stdout
+
+
+def test_where_nothing_can_be_compiled_it_says_so(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(unit: Unit, target: str) -> bytes:
+        raise CompileError(f"{unit.module}:7: no")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Unit, "code", fail)
+        report = asked("--compile", code=1)
+        assert len(report["problems"]) == len(report["units"]) and all(":7: no" in x for x in report["problems"])
+        assert {unit["state"] for unit in report["units"]} == {"not yet"}
+
+    def refuse() -> str:
+        raise machine.Unsupported("no machine code for pdp11")
+
+    monkeypatch.setattr(machine, "portable", refuse)
+    report = asked(code=1)
+    assert "pdp11" in report["problems"][0] and report["processor"]["target"] == ""

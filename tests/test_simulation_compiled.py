@@ -1,0 +1,243 @@
+"""The compiled rooms of contacts, simulation and preview: as machine code they answer what they answer as Python."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import quaddyn as qd
+from quaddyn import Simulation
+from quaddyn.compiling import Entry, interpreted
+from quaddyn.compiling.units import Unit
+from quaddyn.contact.solvers import compiled as solver
+from quaddyn.locomotion import preview_kernel
+from quaddyn.simulation import Box, HeightField, Plane, collisions, contact_step
+from quaddyn.simulation.terrain import Terrain
+
+#: Largest difference, as a share of the largest number of an array, or of 1.
+CLOSE = 1e-12
+
+
+@contextmanager
+def as_python() -> Iterator[None]:
+    """Every entry is the Python function, also where another one calls it."""
+    with interpreted(), pytest.MonkeyPatch.context() as patch:
+        for unit in Unit.every.values():
+            for each in unit.entries:
+                patch.setattr(each, "_call", None)
+        yield
+
+
+def both(entry: Entry, *arguments: Any) -> list[tuple[Any, tuple[Any, ...]]]:
+    """Result and arguments afterwards, by machine code and by Python, each from a copy of the arguments."""
+    mine, theirs = copy.deepcopy(arguments), copy.deepcopy(arguments)
+    machine = entry.ready()(*mine)
+    with as_python():
+        assert entry.ready() is entry.python
+        return [(machine, mine), (entry.python(*theirs), theirs)]
+
+
+def same(a: Any, b: Any, what: str = "") -> None:
+    """Numbers, arrays and named tuples of them are the same but for rounding; integers altogether."""
+    if isinstance(a, tuple):
+        for name, x, y in zip(getattr(a, "_fields", range(len(a))), a, b, strict=True):
+            same(x, y, f"{what}.{name}")
+    elif isinstance(a, np.ndarray) and a.dtype == np.float64:
+        np.testing.assert_array_equal(np.isfinite(a), np.isfinite(b), what)
+        scale = max(1.0, np.abs(a[np.isfinite(a)]).max(initial=0.0))
+        np.testing.assert_allclose(a, b, rtol=0.0, atol=CLOSE * scale, err_msg=what)
+    elif isinstance(a, float):
+        assert a == b or abs(a - b) <= CLOSE * max(1.0, abs(a)), what
+    else:
+        np.testing.assert_array_equal(a, b, what)
+
+
+def agree(entry: Entry, *arguments: Any) -> Any:
+    """What an entry returns."""
+    (result, after), (expected, wanted) = both(entry, *arguments)
+    assert type(result) is type(expected) or isinstance(expected, np.generic | int)
+    same(result, expected, entry.__name__)
+    same(after, wanted, entry.__name__)
+    return result
+
+
+# -- solver --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("k", [1, 2, 4, 7])
+def test_the_solver(k: int) -> None:
+    rng = np.random.default_rng([1, k])
+    for i in range(12):
+        J = rng.normal(size=(3 * k, 3 * k + 6))
+        G, g = J @ J.T / (3 * k), rng.normal(size=3 * k)
+        g[2::3] -= 1.0
+        mu = rng.uniform(0.1, 1.0, k)
+        start = rng.normal(size=3 * k) if i % 2 else np.zeros(3 * k)
+        work = solver.workspace(k + i % 3)  # room for more than there are is no difference
+        residual = agree(solver.solve, G, g, mu, start, 1e-8, 4, work)
+        assert residual <= 1e-8
+
+
+def test_the_solver_where_newton_steps_stall() -> None:
+    """More contacts than the robot has freedom: impulses are not the only ones, velocities are."""
+    rng, swept = np.random.default_rng(2), 0
+    for _ in range(25):
+        J = rng.normal(size=(18, 7))
+        G, g, mu = J @ J.T, J @ rng.normal(size=7), np.full(6, 0.9)
+        (a, (*_, mine, _, _, work)), (b, (*_, theirs, _, _, _)) = both(
+            solver.solve, G, g, mu, np.zeros(18), 1e-8, 4, solver.workspace(6)
+        )
+        swept += work.steps[0] > solver.FIRST_STEPS
+        if max(a, b) <= 1e-8:
+            np.testing.assert_allclose(G @ mine, G @ theirs, atol=1e-6)
+        else:
+            assert min(a, b) > 1e-8
+    assert swept
+
+
+def test_the_solver_without_an_answer() -> None:
+    bad = np.full(6, np.inf)
+    assert agree(solver.solve, np.eye(6), bad, np.ones(2), np.zeros(6), 1e-8, 1, solver.workspace(2)) == np.inf
+
+
+# -- where spheres touch -------------------------------------------------------------------------------------------
+def hills(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.asarray(0.08 * np.sin(7.0 * x) * np.cos(5.0 * y) + 0.1 * np.abs(x))
+
+
+def landscape(rng: np.random.Generator) -> Terrain:
+    return Terrain.of(
+        [
+            Plane(np.array([0.0, 0.0, -0.1]), rng.normal(size=3) + np.array([0.0, 0.0, 4.0])),
+            Box(rng.uniform(-0.3, 0.3, 3), rng.uniform(0.1, 0.4, 3), pin.exp3(rng.normal(size=3)), friction=0.3),
+            HeightField.of(hills, (-0.5, 0.5), (-0.4, 0.6), spacing=0.1),
+            HeightField.of(lambda x, y: np.abs(x) + 0.0 * y, (-0.5, 0.5), (-0.5, 0.5), spacing=0.1),
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_collisions(seed: int) -> None:
+    rng = np.random.default_rng([3, seed])
+    ground, n = landscape(rng).packed(0.6), 60
+    centers, radii = rng.uniform(-0.6, 0.6, (25, 3)), rng.uniform(0.01, 0.15, 25)
+    integers = np.zeros((2, n), dtype=np.int64)
+    found = collisions.Touching(np.zeros(n), np.zeros((n, 3)), np.zeros(n), integers[0], integers[1])
+    count = agree(collisions.collide, centers, radii, ground, 0.05, found)
+    assert count > 10
+    small = collisions.Touching(*(part[:5].copy() for part in found))
+    assert agree(collisions.collide, centers, radii, ground, 0.05, small) == -count
+
+
+# -- the step ------------------------------------------------------------------------------------------------------
+def moment(
+    sim: Simulation, rng: np.random.Generator, *, lift: float, speed: float
+) -> tuple[contact_step.StepState, np.ndarray]:
+    """A random state of a simulation, what Pinocchio says of it in its views; torques, and room for a velocity."""
+    robot = sim.robot
+    q = pin.integrate(robot.model, robot.q_home, 0.05 * rng.normal(size=robot.nv))
+    if robot.root == "free":
+        q[2] = robot.q_home[2] + lift
+    v = speed * rng.normal(size=robot.nv)
+    pin.nonLinearEffects(sim._model, sim._data, q, v)
+    pin.crba(sim._model, sim._data, q, pin.Convention.WORLD)
+    tau, external = 3.0 * rng.normal(size=robot.nu), 0.5 * rng.normal(size=robot.nv)
+    return contact_step.StepState(v, v + 0.01 * rng.normal(size=robot.nv), tau, external), np.zeros(robot.nv)
+
+
+SIMULATIONS: dict[str, Callable[[], Simulation]] = {
+    "go2": lambda: Simulation(qd.load("go2")),
+    "coarse": lambda: Simulation(qd.load("solo12"), dt=0.01, friction=0.9),
+    "compliant": lambda: Simulation(qd.load("go2"), contact="compliant"),
+    "rigid": lambda: Simulation(qd.load("go2"), contact="rigid"),
+    "an arm": lambda: Simulation(qd.load("b1_z1"), friction=0.4),
+    "a leg": lambda: Simulation(qd.load("two_link_leg")),
+}
+
+
+@pytest.mark.parametrize("name", SIMULATIONS)
+def test_steps(name: str) -> None:
+    sim, rng = SIMULATIONS[name](), np.random.default_rng([4, list(SIMULATIONS).index(name)])
+    touched = 0
+    for i in range(12):
+        state, after = moment(sim, rng, lift=(-0.01, 0.0, 0.3)[i % 3], speed=(0.0, 0.3, 2.0)[i % 3])
+        contacts = sim._room
+        k = agree(contact_step.step, sim._step_model, sim._dynamics, state, sim._motion, contacts, after)
+        touched += k > 0
+        # the real ones go on: the next step starts from what these contacts had
+        assert k == contact_step.step(sim._step_model, sim._dynamics, state, sim._motion, contacts, after)
+        agree(contact_step.position_correction, k, sim._step_model, 1e-8, sim._motion, contacts)
+        agree(contact_step.finish, k, sim._step_model, state, sim._motion, contacts, after)
+    assert touched >= 6 or name == "a leg"
+
+
+def test_a_step_without_room_says_so() -> None:
+    sim, rng = Simulation(qd.load("go2")), np.random.default_rng(5)
+    state, after = moment(sim, rng, lift=-0.01, speed=0.0)
+    small = contact_step.room_for_contacts(2, len(sim._step_model.radii), sim.robot.nv)
+    assert agree(contact_step.step, sim._step_model, sim._dynamics, state, sim._motion, small, after) == -4
+
+
+def test_a_simulation_of_python_is_the_simulation_of_machine_code() -> None:
+    runs = []
+    for how in (nullcontext, as_python):
+        sim, rng = Simulation(qd.load("go2")), np.random.default_rng(6)
+        with how():
+            for _ in range(30):
+                sim.step(rng.normal(size=sim.robot.nu))
+        runs.append((sim.q, sim.v))
+    np.testing.assert_allclose(runs[0][0], runs[1][0], rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(runs[0][1], runs[1][1], rtol=0.0, atol=1e-9)
+
+
+def test_steps_let_other_threads_run() -> None:
+    """While simulations step in two threads, each goes its own way."""
+    alone = Simulation(qd.load("go2"))
+    for _ in range(300):
+        alone.step(np.zeros(12))
+    sims = [Simulation(qd.load("go2")) for _ in range(2)]
+
+    def go(sim: Simulation) -> None:
+        for _ in range(300):
+            sim.step(np.zeros(12))
+
+    threads = [threading.Thread(target=go, args=(sim,)) for sim in sims]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for sim in sims:
+        assert sim.q.tobytes() == alone.q.tobytes() and sim.v.tobytes() == alone.v.tobytes()
+    assert all(e.release for e in (contact_step.step, contact_step.finish, contact_step.position_correction))
+
+
+# -- the preview ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("seed", range(10))
+def test_the_preview(seed: int) -> None:
+    rng = np.random.default_rng([7, seed])
+    offsets = rng.uniform(-0.5, 1.0, 4)
+    first = np.ceil(-offsets - 0.6)
+    last = np.full(4, np.inf) if seed % 2 else first + rng.integers(-1, 3, 4)
+    falls = preview_kernel.Footfalls(
+        float(rng.uniform(-0.5, 2.0)), float(rng.uniform(0.3, 1.0)), float(rng.uniform(0.3, 0.8)), 0.1, offsets, first,
+        last,
+    )  # fmt: skip
+    travel = preview_kernel.Travel(rng.normal(size=2), float(rng.normal()), rng.normal(size=3), rng.normal(size=(4, 2)))
+    weights, out = rng.uniform(0.0, 0.02, 256), np.full(11, np.nan)
+    agree(preview_kernel.preview, falls, travel, rng.normal(size=(4, 2)), 0.004, weights, out)
+
+
+def test_arrays_out_of_a_pickle_are_arrays() -> None:
+    """Their types are no longer NumPy's own objects."""
+    import pickle
+
+    G, g, mu, impulses = pickle.loads(pickle.dumps((np.eye(3), np.array([0.1, 0.0, -1.0]), np.ones(1), np.zeros(3))))
+    assert solver.solve(G, g, mu, impulses, 1e-8, 4, solver.workspace(1)) <= 1e-8
+    assert impulses[2] > 0.9
+    with pytest.raises(qd.ArgumentTypeError, match="solve: g"):
+        solver.solve(G, [0.0], mu, impulses, 1e-8, 4, solver.workspace(1))

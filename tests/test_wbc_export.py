@@ -1,0 +1,244 @@
+"""A whole controller as C99: the same torques as in Python, bit for bit; no warning, no memory but its own."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import controller_in_c as cc
+import numpy as np
+import pytest
+from browser import require
+from typer.testing import CliRunner
+
+import quaddyn as qd
+from quaddyn.cli import app
+from quaddyn.contact import Contact
+from quaddyn.wbc import (
+    ComTask,
+    FootTask,
+    ForceTask,
+    FrameOrientationTask,
+    FrameTask,
+    JointAccelerationTask,
+    LinearConstraint,
+    MomentumTask,
+    PostureTask,
+    RelativeFrameTask,
+    TorqueRate,
+    controller_c,
+    default_constraints,
+    export_c,
+)
+
+TICKS = int(os.environ.get("QUADDYN_TICKS", "3000"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiler():
+    """Skips where there is no compiler, or fails where tools are required."""
+    if cc.COMPILER is None:
+        require("cc")
+
+
+def everything(robot):
+    """Every kind of task and constraint that there is, contacts of every kind, and a ramp that is short."""
+    foot = robot.feet[0]
+    levels = [
+        [ComTask(robot), FrameOrientationTask(robot, robot.bodies[0].name, "base"), FootTask(robot, foot)],
+        [FrameTask(robot, robot.feet[1], "a frame"), MomentumTask(robot)],
+        [RelativeFrameTask(robot, robot.feet[2], robot.bodies[0].name), ForceTask(robot, contacts=robot.feet[:2])],
+        [PostureTask(robot), JointAccelerationTask(robot, weight=0.1), ForceTask(robot, "rest")],
+    ]
+    contacts = [
+        Contact(name="belly", frame=robot.bodies[0].name, kind="surface", half_size=(0.1, 0.05)),
+        Contact(name=robot.feet[2], frame=robot.feet[2], kind="point", radius=0.02, stiffness=2e4, damping=50.0),
+        Contact(name=robot.feet[3], frame=robot.feet[3], kind="point", unilateral=False),
+    ]
+    constraints = [*default_constraints(robot, 1e-3), TorqueRate(robot, 500.0)]
+    return qd.WholeBodyController(robot, tasks=levels, constraints=constraints, contacts=contacts, ramp=0.02)
+
+
+@pytest.mark.parametrize("name", ["go2", "solo8", "panda"])
+def test_c_gives_the_torques_of_python_bit_for_bit(name, tmp_path):
+    twins = cc.Twins(name, tmp_path, *cc.SAME_BITS)
+    tally = twins.live(TICKS, 3)
+    assert tally.different == 0, tally
+    assert min(tally.outcomes.get(each, 0) for each in ("solved", "infeasible")) > TICKS // 50, tally
+    assert tally.refused > 0
+    command = twins.tick(twins.robot.q_home, np.zeros(twins.robot.nv), None)
+    assert twins.c.array("acceleration", twins.robot.nv).tobytes() == command.acceleration.tobytes()
+    assert (twins.c.number("violation"), twins.c.number("kkt")) == (command.status.violation, command.status.kkt)
+    if twins.c.contacts:
+        shares = twins.c.array("shares", len(twins.c.contacts))
+        assert shares.tolist() == list(twins.python.shares.values())
+        forces = twins.c.array("forces", len(twins.c.contacts), 6)
+        for row, contact in zip(forces, twins.c.contacts, strict=True):
+            wanted = command.forces.get(contact, np.zeros(6))
+            assert row[: len(wanted)].tobytes() == wanted.tobytes()
+
+
+def test_every_kind_of_task_contact_and_constraint(tmp_path):
+    twins = cc.Twins("go2", tmp_path, *cc.SAME_BITS, make=everything)
+    tally = twins.live(max(1000, TICKS // 3), 5)
+    assert tally.different == 0, tally
+    assert len(tally.outcomes) >= 2, tally
+
+
+def test_contracted_it_is_the_same_but_for_rounding(tmp_path):
+    twins = cc.Twins("go2", tmp_path, "-O3", "-march=native", exact=False)
+    tally = twins.live(1000, 7, calm=True)
+    assert tally.outcomes == {"solved": 1000}
+    assert 0.0 < tally.worst < 1e-9, tally
+
+
+def test_setters_take_what_python_takes(tmp_path):
+    robot = qd.load("go2")
+    c = cc.InC(qd.WholeBodyController(robot), tmp_path, "go2_wbc", "-O0")
+    three, skew = np.ones(3), np.ones(9)
+    assert c.set("com_reference", three, None, None) == 1
+    assert c.set("com_reference", np.array([0.0, np.nan, 0.0]), None, None) == 0
+    assert c.set("com_reference", None, None, np.full(3, np.inf)) == 0
+    assert c.set("base_reference", skew, None, None) == 0
+    assert c.set("base_reference", np.eye(3), None, None) == 1
+    assert c.set("com_gains", three, None) == 1
+    assert c.set("com_gains", -three, None) == 0
+    assert c.set("com_gains", three, -three) == 0
+    assert c.set("torque_limits", np.full(12, -1.0)) == 0
+    assert c.set("torque_limits", np.full(12, np.nan)) == 0
+    assert c.set("friction", 4, 0.5) == c.set("friction", -1, 0.5) == c.set("friction", 0, -0.5) == 0
+    assert c.set("friction", 0, float("nan")) == 0
+    assert c.set("normal_force", 0, 3.0, 2.0) == c.set("normal_force", 4, 0.0, 2.0) == 0
+    assert c.set("normal_force", 3, 0.0, float("inf")) == 1
+    assert c.set("forces_reference", 4, three) == c.set("forces_reference", -1, None) == 0
+    assert c.set("forces_reference", 3, three) == 1
+
+
+def test_gains_reach_the_controller_and_ticks_are_counted(tmp_path):
+    twins = cc.Twins("go2", tmp_path, *cc.SAME_BITS)
+    home, rest = twins.robot.q_home, np.zeros(18)
+    gains = np.array([10.0, 20.0, 30.0])
+    twins.python.tasks["com"].gains(gains)
+    assert twins.c.set("com_gains", gains, None) == 1
+    twins.refer("com", home[:3] + 0.05)
+    twins.tick(home, rest, None)
+    twins.python.tasks["base"].gains(gains, 2.0 * gains)
+    assert twins.c.set("base_gains", gains, 2.0 * gains) == 1
+    twins.tick(home, 0.1 * np.ones(18), None)
+    assert twins.tally.different == 0
+    assert twins.c.library.go2_wbc_ticks() == 2
+    assert twins.c.tick(np.full(19, np.nan), rest, None)[0] == 5
+    assert twins.c.tick(2.0 * home, rest, None)[0] == 6  # a quaternion of length 2
+    assert twins.c.library.go2_wbc_ticks() == 2
+
+
+def test_a_controller_that_was_set_up_is_exported_as_it_is(tmp_path):
+    def make(robot):
+        wbc = qd.WholeBodyController(robot, friction=0.3, ramp=0.0)
+        wbc.tasks["com"].gains(50.0)
+        wbc.tasks["posture"].weight = 0.2
+        wbc.tasks["forces"].reference({"FL": np.array([0.0, 0.0, 30.0])})
+        wbc.contacts["FR"].limit(3.0, 50.0)
+        wbc.contacts["RL"].normal = (0.2, 0.1, 1.0)
+        return wbc
+
+    twins = cc.Twins("go2", tmp_path, *cc.SAME_BITS, make=make)
+    assert twins.live(500, 2).different == 0
+
+
+@pytest.mark.parametrize(("name", "make"), [("go2", everything), ("panda", qd.WholeBodyController)])
+def test_hostile_ticks_under_sanitizers_are_flagged_and_stay_finite(name, make, tmp_path):
+    outcomes = cc.hostile(make(qd.load(name)), tmp_path, 600, *cc.SANITIZED)
+    assert outcomes["not a number"] > 0 and outcomes["refused"] > 0 and outcomes["infeasible"] > 0
+
+
+def test_two_controllers_fit_into_one_program(tmp_path):
+    robot = qd.load("go2")
+    for name in ("one", "two"):
+        export_c(qd.WholeBodyController(robot), tmp_path, name=name)
+    program = tmp_path / "main.c"
+    program.write_text(
+        '#include "one.h"\n#include "two.h"\nint main(void)\n{\n    double a[12], b[12];\n'
+        "    static const double v[18];\n"
+        "    one_friction(0, 0.2);\n"
+        "    return one_tick(one_home, v, 0, a) + two_tick(two_home, v, 0, b);\n}\n"
+    )
+    assert subprocess.run([str(cc.compiled(tmp_path, tmp_path / "both", "-O0", program=program))]).returncode == 0
+
+
+def test_codegen_writes_a_controller_that_cmake_builds_and_that_stands(tmp_path):
+    result = CliRunner().invoke(app, ["codegen", "go2", "--what", "controller", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "memory:" in result.output and "go2_wbc.c" in result.output.replace("\n", "")
+    if shutil.which("cmake") is None:
+        require("cmake")
+    for command in (["-B", "build", "-DCMAKE_C_FLAGS=-Werror"], ["--build", "build"]):
+        done = subprocess.run(["cmake", *command], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    done = subprocess.run([str(tmp_path / "build" / "go2_wbc_stand")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert "outcome 0" in done.stdout
+    torques = [float(line.split()[1]) for line in done.stdout.splitlines()[:12]]
+    robot = qd.load("go2")
+    command = qd.WholeBodyController(robot).compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)))
+    assert np.abs(np.array(torques) - command.tau).max() < 1e-3
+    readme = (tmp_path / "README.md").read_text()
+    assert len(readme.splitlines()) <= 45 and max(map(len, readme.splitlines())) <= 120
+
+
+def test_codegen_refuses_what_does_not_fit_a_controller(tmp_path):
+    for more in (["--float"], ["--frame", "FL"], ["--friction"], ["--dt", "-1"]):
+        result = CliRunner().invoke(app, ["codegen", "go2", "--what", "controller", "--out", str(tmp_path), *more])
+        assert result.exit_code != 0
+    assert CliRunner().invoke(app, ["codegen", "go2", "--dt", "0.002", "--out", str(tmp_path)]).exit_code != 0
+    assert not list(tmp_path.iterdir())
+
+
+class Own(ComTask):
+    """An element of the user's own: its rows are its own."""
+
+    def rows(self, *arguments):
+        return super().rows(*arguments)
+
+
+def test_elements_of_the_users_own_and_bad_names_are_errors_that_name_them(tmp_path):
+    robot = qd.load("go2")
+    wbc = qd.WholeBodyController(robot, tasks=[[Own(robot, "mine")], [PostureTask(robot)]])
+    with pytest.raises(qd.ArgumentError, match="'mine' cannot be exported"):
+        export_c(wbc, tmp_path)
+    wbc = qd.WholeBodyController(robot)
+    wbc.add(LinearConstraint("rows", -1.0, 1.0, torque=np.eye(12)), 0)
+    with pytest.raises(qd.ArgumentError, match="'rows'"):
+        controller_c(wbc)
+    wbc = qd.WholeBodyController(robot, tasks=[[ComTask(robot, "a b"), PostureTask(robot, "a_b")]])
+    with pytest.raises(qd.ArgumentError, match="the same to C"):
+        controller_c(wbc)
+    for name in ("", "2legs", "a-b", "é", "a" * 62):
+        with pytest.raises(qd.ArgumentError, match="name"):
+            controller_c(qd.WholeBodyController(robot), name=name)
+    with pytest.raises(qd.ArgumentError, match="WholeBodyController"):
+        export_c(robot, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_written_does_not_depend_on_chance_and_is_ascii():
+    robot = qd.load("go2")
+    one, two = (controller_c(qd.WholeBodyController(robot)) for _ in range(2))
+    assert one.files == two.files
+    assert all(text.isascii() for text in one.files.values())
+    sources = "".join(text for file, text in one.files.items() if file.endswith(".c") and file != "main.c")
+    assert not re.search(r"\b(malloc|calloc|realloc|free|printf|fopen)\(", sources)
+    assert set(re.findall(r"#include <(.*)>", sources)) <= {"math.h", "stddef.h", "stdbool.h", "stdint.h"}
+    assert sum(one.memory.values()) > 100_000
+
+
+def test_export_leaves_the_controller_as_it_is():
+    robot = qd.load("solo8")
+    wbc, other = qd.WholeBodyController(robot), qd.WholeBodyController(robot)
+    dynamics, v = qd.Dynamics(robot), np.zeros(robot.nv)
+    for k in range(20):
+        if k == 10:
+            controller_c(wbc)
+        s = dynamics.update(robot.q_home, v)
+        feet = robot.feet[:3] if k > 5 else robot.feet
+        assert wbc.compute(s, feet).tau.tobytes() == other.compute(s, feet).tau.tobytes()

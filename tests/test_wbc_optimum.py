@@ -1,0 +1,212 @@
+"""Ticks with limbs and contacts solved for beforehand end where the whole problem ends, in plain matrices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from exact_judge import excess
+from plain_wbc import Plain, assert_same_rows, plain
+from wbc_elements import KINDS, ROBOTS, everything
+
+import quaddyn as qd
+from quaddyn.contact import Contact
+from quaddyn.wbc import (
+    Command,
+    ComTask,
+    ContactMotion,
+    FootTask,
+    ForceTask,
+    FrictionPyramid,
+    JointBounds,
+    NormalForce,
+    PostureTask,
+    TorqueLimits,
+    TorqueRate,
+    WholeBodyController,
+    default_constraints,
+)
+
+
+def compare(c: Command, p: Plain, tolerance: float = 1e-8, *, flat: float = 1e-9) -> str:
+    """What a tick ends in is the strict optimum: in torques, or, where levels are nearly flat, for the exact judge.
+
+    Returns:
+        "torques" or "levels", by what was compared; "infeasible" where level 0 cannot be met.
+    """
+    assert c.status.outcome in ("solved", "infeasible"), c.status
+    assert_same_rows(c.details.problem, p.problem)
+    x = p.optimum()
+    a, f, tau = p.unknowns.recover(x)
+    stacked = np.concatenate([np.zeros(0), *c.forces.values()])
+    size = 1.0 + np.abs(tau).max()
+    if np.abs(c.tau - tau).max() <= tolerance * size:
+        np.testing.assert_allclose(c.acceleration, a, atol=10.0 * tolerance * (1.0 + np.abs(a).max()))
+        np.testing.assert_allclose(stacked, f, atol=10.0 * tolerance * (1.0 + np.abs(f).max(initial=0.0)))
+        return "torques" if c.status.ok else "infeasible"
+    over = excess(c.details.problem.matrices(), c.details.x)
+    assert over is not None
+    assert over[0] <= 1e-9 and max(over[:2]) <= flat and max(over) <= max(1e-6, flat), (over, str(c.status))
+    return "levels" if c.status.ok else "infeasible"
+
+
+def states(robot: qd.Robot, count: int, seed: int, spread: float = 0.15) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        q = pin.integrate(robot.model, robot.q_home, spread * rng.normal(size=robot.nv))
+        yield q, 0.3 * rng.normal(size=robot.nv)
+
+
+def sets(robot: qd.Robot) -> list[tuple[str, ...]]:
+    feet = robot.feet if robot.root != "fixed" else ()
+    return [feet, feet[:1] + feet[3:], (), feet[1:], feet[1:2], feet]
+
+
+@pytest.mark.parametrize("name", [*ROBOTS, "anymal_b_kinova", "panda", "chain_10"])
+@pytest.mark.parametrize("friction", [0.6, 0.2])
+def test_random_ticks_end_at_the_strict_optimum_while_contacts_come_and_go(name: str, friction: float) -> None:
+    robot = ROBOTS[name]() if name in ROBOTS else qd.load(name)
+    dyn, rng, seen, before = qd.Dynamics(robot), np.random.default_rng(5), Counter[str](), None
+    constraints = [*default_constraints(robot, 1e-3), TorqueRate(robot, 2e4)]
+    wbc = WholeBodyController(robot, friction=friction, ramp=0.004, constraints=constraints)
+    for k, (q, v) in enumerate(states(robot, 24, seed=4)):
+        s = dyn.update(q, v)
+        if "com" in wbc.tasks:
+            wbc.tasks["com"].reference(s.com + 0.01 * rng.normal(size=3), acceleration=2.0 * rng.normal(size=3))
+            foot = robot.feet[1]
+            wbc.tasks[foot].reference(s.placement(foot).translation, acceleration=5.0 * rng.normal(size=3))
+            wbc.tasks["forces"].reference({robot.feet[0]: np.array([0.0, 0.0, 20.0])} if k % 3 else None)
+        c = wbc.compute(s, sets(robot)[k // 4])
+        seen[compare(c, plain(wbc, s, before))] += 1
+        before = c.tau
+    assert seen["levels"] <= 2, seen
+
+
+@pytest.mark.parametrize("name", ["go2", "anymal_c", "bolt", "b1_z1", "passive go2"])
+def test_calm_ticks_end_there_too(name: str) -> None:
+    robot = ROBOTS[name]()
+    dyn, seen = qd.Dynamics(robot), Counter[str]()
+    wbc = WholeBodyController(robot, ramp=0.0)
+    for k, (q, v) in enumerate(states(robot, 12, seed=2, spread=0.02)):
+        s = dyn.update(q, 0.1 * v)
+        seen[compare(wbc.compute(s, sets(robot)[k // 2]), plain(wbc, s))] += 1
+    assert seen["levels"] <= 1, seen
+
+
+def test_saturated_ticks_end_there_too() -> None:
+    robot = qd.load("anymal_c")
+    dyn, rng, seen = qd.Dynamics(robot), np.random.default_rng(1), Counter[str]()
+    wbc = WholeBodyController(robot, ramp=0.0, friction=0.15)
+    wbc.tasks["torque"].limits *= 0.4
+    for q, v in states(robot, 24, seed=3, spread=0.05):
+        s = dyn.update(q, v)
+        wbc.tasks["com"].reference(s.com, acceleration=5.0 * rng.normal(size=3))
+        c = wbc.compute(s)
+        assert c.levels[0].active
+        seen[compare(c, plain(wbc, s))] += 1
+    assert seen["levels"] <= 2 and seen["torques"] > 12, seen
+
+
+@pytest.mark.parametrize("name", ["go2", "solo8", "bolt"])
+def test_level_0_that_cannot_be_met_is_violated_least(name: str) -> None:
+    robot = ROBOTS[name]()
+    dyn, seen = qd.Dynamics(robot), Counter[str]()
+    wbc = WholeBodyController(robot, ramp=0.0)
+    for k, (q, v) in enumerate(states(robot, 16, seed=4, spread=0.2)):
+        s = dyn.update(q, v)
+        wbc.tasks["torque"].limits[:] = 0.0 if k % 4 == 0 else 3.0
+        wbc.contacts[robot.feet[0]].limit(1e4 if k % 5 == 0 else 0.0)
+        seen[compare(wbc.compute(s), plain(wbc, s))] += 1
+    assert seen["infeasible"] >= 4, seen
+
+
+@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c", "hyq"])
+@pytest.mark.parametrize("bend", [0.0, 1e-12, 1e-9, 1e-6, 1e-3, 3e-2])
+def test_straight_legs_end_there_too(name: str, bend: float) -> None:
+    """Directions that a leg sees by 1e-9 count, and rounding of its rows leaves 1e-7 of what they decide open."""
+    robot = qd.load(name)
+    dyn, q = qd.Dynamics(robot), robot.q_home.copy()
+    for leg in robot.legs.values():
+        for joint in leg.joints:
+            q[robot.configuration_index(joint)] = bend
+    bounds = JointBounds(robot, 1e-3, position=False)
+    level_0 = [ContactMotion(robot), FrictionPyramid(), NormalForce(), TorqueLimits(robot), bounds]
+    for stance in (robot.feet, robot.feet[:1], robot.feet[1:3]):
+        wbc = WholeBodyController(robot, constraints=level_0, ramp=0.0)
+        s = dyn.update(q, np.zeros(robot.nv))
+        wbc.tasks["com"].reference(s.com - (0.0, 0.0, 0.02))
+        compare(wbc.compute(s, stance), plain(wbc, s), 1e-6, flat=1e-5 if bend == 1e-9 else 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(11, 14))
+@pytest.mark.parametrize("surface", range(len(KINDS)))
+def test_elements_and_contacts_of_every_kind_end_there_too(surface: int, seed: int) -> None:
+    robot, hand = qd.load("anymal_b_kinova"), "j2s6s200_end_effector"
+    normal, offset = np.array([0.1, 0.2, 1.0]), np.array([0.01, -0.02, 0.03])
+    feet, kind = robot.feet, {"kind": "surface", "half_size": (0.05, 0.03)} | KINDS[surface]
+    contacts = [
+        Contact(name=hand, frame=hand, normal=normal, offset=offset, **kind),
+        Contact(name=feet[3], frame=feet[3], radius=0.02, offset=offset, normal=-normal),
+        Contact(name=feet[2], frame=feet[2], radius=0.02, stiffness=2e4, damping=50.0, offset=offset),
+    ]
+    level_0, levels = everything(robot, hand)
+    wbc = WholeBodyController(robot, tasks=levels, constraints=level_0, contacts=contacts, ramp=0.004)
+    wbc.contacts[hand].limit(2.0, 80.0)
+    dyn, rng, seen, before = qd.Dynamics(robot), np.random.default_rng(seed), Counter[str](), None
+    stances = [feet, (*feet, hand), (*feet[:3], hand), feet[:2], (feet[2], hand)]
+    for k in range(15):
+        q = pin.integrate(robot.model, robot.q_home, 0.1 * rng.normal(size=robot.nv))
+        s = dyn.update(q, 0.3 * rng.normal(size=robot.nv))
+        wbc.contacts[feet[2]].height = wbc.contacts[hand].height = float(s.placement(feet[2]).translation[2]) + 0.01
+        if k % 2:
+            wbc.tasks["forces"].reference({hand: np.arange(6.0), feet[2]: np.array([0.0, 0.0, 30.0])})
+        c = wbc.compute(s, stances[k // 3])
+        seen[compare(c, plain(wbc, s, before))] += 1
+        before = c.tau
+    assert seen["levels"] <= 3, seen
+
+
+def test_own_levels_with_freedom_left_over_take_the_shortest_way() -> None:
+    """No posture: what is left goes to the shortest accelerations and forces."""
+    robot = qd.load("anymal_c")
+    dyn, before, seen = qd.Dynamics(robot), None, Counter[str]()
+    levels = [ComTask(robot, axes=("z",)), [ForceTask(robot, contacts=robot.feet[:2]), FootTask(robot, "RR")]]
+    constraints = [*default_constraints(robot, 1e-3), TorqueRate(robot, 1e5)]
+    wbc = WholeBodyController(robot, tasks=levels, constraints=constraints, ramp=0.0)
+    for q, v in states(robot, 8, seed=6, spread=0.05):
+        s = dyn.update(q, v)
+        c = wbc.compute(s, robot.feet[:3])
+        seen[compare(c, plain(wbc, s, before))] += 1
+        before = c.tau
+    assert seen["levels"] == 0 and seen["torques"] >= 6, seen
+
+
+def test_contacts_that_level_1_holds_carry_forces_all_the_same() -> None:
+    robot = qd.load("go2")
+    constraints = [FrictionPyramid(), NormalForce(), TorqueLimits(robot), JointBounds(robot, 1e-3)]
+    tasks = [[ComTask(robot), ContactMotion(robot)], [PostureTask(robot), ForceTask(robot)]]
+    wbc = WholeBodyController(robot, constraints=constraints, tasks=tasks)
+    dyn, seen = qd.Dynamics(robot), Counter[str]()
+    for q, v in states(robot, 6, seed=4, spread=0.1):
+        s = dyn.update(q, v)
+        seen[compare(wbc.compute(s), plain(wbc, s))] += 1
+    assert seen["torques"] == 6, seen
+
+
+def test_a_contact_changed_between_ticks_is_seen() -> None:
+    robot = qd.load("solo12")
+    wbc, dyn = WholeBodyController(robot, ramp=0.0), qd.Dynamics(robot)
+    s = dyn.update(robot.q_home, np.zeros(18))
+    for k in range(3):
+        if k == 1:
+            wbc.contacts["FL"].limit(6.0, 7.0)
+            wbc.contacts["FR"].normal = (0.2, 0.0, 1.0)
+        elif k == 2:
+            wbc.friction = 0.1
+            wbc.tasks["com"].reference(acceleration=np.array([2.0, 0.0, 0.0]))
+        c = wbc.compute(s)
+        assert compare(c, plain(wbc, s)) == "torques"
+        assert k == 0 or 6.0 - 1e-9 <= c.forces["FL"][2] <= 7.0 + 1e-9

@@ -1,0 +1,105 @@
+"""Terms, details and limits of compiled ticks: what Pinocchio makes of them, and what a tick was told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import quaddyn as qd
+from quaddyn.wbc import (
+    ContactMotion,
+    FrictionPyramid,
+    JointBounds,
+    NormalForce,
+    TorqueLimits,
+)
+
+
+def sets(robot: qd.Robot) -> list[tuple[str, ...]]:
+    a, b, c, d = robot.feet
+    return [robot.feet, (a, d), (), (b, c, d), (b,), robot.feet, (a, b)]
+
+
+def random_states(
+    robot: qd.Robot, count: int, seed: int, spread: float = 0.15
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        yield pin.integrate(robot.model, robot.q_home, spread * rng.normal(size=robot.nv)), 0.3 * rng.normal(size=18)
+
+
+def test_the_equations_of_motion_hold_on_the_base() -> None:
+    robot = qd.load("go2")
+    wbc = qd.WholeBodyController(robot, ramp=0.0)
+    dyn, check = qd.Dynamics(robot), qd.Dynamics(robot)
+    for k, (q, v) in enumerate(random_states(robot, 28, seed=5)):
+        command = wbc.compute(dyn.update(q, v), contacts=sets(robot)[k // 4])
+        s = check.update(q, v)
+        load = check.rnea(q, v, command.acceleration)
+        for foot, force in command.forces.items():
+            J = s.jacobian(foot)
+            lever = np.array([0.0, 0.0, -robot.legs[foot].foot.radius])
+            load -= J[:3].T @ force + J[3:].T @ np.cross(lever, force)
+        assert np.abs(load[:6]).max() <= 1e-9 * robot.mass * 9.81
+        np.testing.assert_allclose(load[6:], command.tau, atol=1e-9 * robot.mass)
+
+
+def test_details_are_those_of_the_tick_whatever_came_after() -> None:
+    robot = qd.load("go2")
+    early, late = (qd.WholeBodyController(robot) for _ in range(2))
+    dyn, rng = qd.Dynamics(robot), np.random.default_rng(7)
+    s = dyn.update(robot.q_home, 0.1 * rng.normal(size=18))
+    one, other = late.compute(s), early.compute(s)
+    want = [level.residual for level in other.levels]
+    late.tasks["com"].reference(np.array([1.0, 2.0, 3.0]))
+    late.contacts["FL"].limit(5.0)
+    late.compute(dyn.update(robot.q_home, np.zeros(18)), contacts=robot.feet[:2])
+    np.testing.assert_array_equal([level.residual for level in one.levels], want)
+    assert late.tasks["com"].block[-3:].tolist() == [1.0, 2.0, 3.0]
+    assert one.margins == other.margins
+
+
+@pytest.mark.parametrize("name", ["solo12", "hyq", "b1", "anymal_b", "laikago"])
+def test_a_tick_knows_inertia_and_bias_as_pinocchio_does(name: str) -> None:
+    """It computes M and h itself: torques are those of Pinocchio's inverse dynamics to rounding, anywhere."""
+    robot = qd.load(name)
+    wbc = qd.WholeBodyController(robot, ramp=0.0)
+    dyn = qd.Dynamics(robot)
+    for k, (q, v) in enumerate(random_states(robot, 12, seed=17)):
+        q[:2] += 10.0 * k
+        command = wbc.compute(dyn.update(q, v), contacts=() if k % 3 == 0 else robot.feet)
+        s, total = dyn.update(q, v), np.zeros(robot.nv)
+        for foot, force in command.forces.items():
+            J = s.jacobian(foot)
+            total += J[:3].T @ force + J[3:].T @ np.cross([0.0, 0.0, -robot.legs[foot].foot.radius], force)
+        tau = s.M @ command.acceleration + s.h - total
+        scale = np.abs(s.M) @ np.abs(command.acceleration) + np.abs(s.h) + np.abs(total)
+        assert (np.abs(tau - robot.expand(command.tau)) <= 1e-11 * scale.max()).all()
+
+
+def test_limits_and_gains_of_constraints_are_set_in_place_or_whole() -> None:
+    robot = qd.load("go2")
+    limits, bounds, motion = TorqueLimits(robot), JointBounds(robot, 1e-3), ContactMotion(robot)
+    wbc = qd.WholeBodyController(robot, constraints=[motion, FrictionPyramid(), NormalForce(), limits, bounds])
+    s = qd.Dynamics(robot).update(robot.q_home, np.full(robot.nv, 0.01))
+    wbc.compute(s)
+    limits.limits[:] = 4.8
+    assert np.abs(wbc.compute(s).tau).max() <= 4.8 + 1e-9
+    limits.limits = 5.0
+    assert 4.9 < np.abs(wbc.compute(s).tau).max() <= 5.0 + 1e-9
+    bounds.velocity = 0.0
+    braking = wbc.compute(s).acceleration[robot.actuated_index]
+    assert (braking <= 1e-9).all()
+    motion.damping = 0.0
+    with pytest.raises(qd.ArgumentError, match=r"limits: .* no NaN"):
+        limits.limits = np.nan
+    with pytest.raises(qd.ArgumentError, match="velocity: expected a number or 12"):
+        bounds.velocity = np.zeros(3)
+    with pytest.raises(qd.ArgumentError, match="damping: expected a finite number"):
+        motion.damping = -1.0
+    assert motion.damping == 0.0
+    with pytest.raises(qd.ArgumentError, match="height: expected a finite"):
+        wbc.contacts["FL"].height = np.nan

@@ -1,0 +1,139 @@
+"""Elements and contacts of every kind there is, on robots of every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+
+import quaddyn as qd
+from quaddyn.contact import Contact
+from quaddyn.wbc import (
+    ComTask,
+    Constraint,
+    ContactMotion,
+    FootTask,
+    ForceTask,
+    FrameAxisTask,
+    FrameOrientationTask,
+    FramePositionTask,
+    FrameTask,
+    FrictionPyramid,
+    JointAccelerationTask,
+    JointBounds,
+    LinearConstraint,
+    MomentumTask,
+    NormalForce,
+    PostureTask,
+    RelativeFrameTask,
+    TorqueLimits,
+    TorqueRate,
+    default_constraints,
+)
+from quaddyn.wbc.tick import Rows, Tick
+
+#: Robots of every kind: legs of two and three joints, two feet, arms, roots that float, slide or stand still, joints
+#: without end, joints without a motor.
+ROBOTS: dict[str, Callable[[], qd.Robot]] = {
+    "go2": lambda: qd.load("go2"),
+    "solo12": lambda: qd.load("solo12"),
+    "anymal_c": lambda: qd.load("anymal_c"),
+    "solo8": lambda: qd.load("solo8"),
+    "bolt": lambda: qd.load("bolt"),
+    "b1_z1": lambda: qd.load("b1_z1"),
+    "planar hyq": lambda: qd.load("hyq", root="planar"),
+    "four_link_leg": lambda: qd.load("four_link_leg"),
+    "ur5": lambda: qd.load("ur5"),
+    "double_pendulum_continuous": lambda: qd.load("double_pendulum_continuous"),
+    "passive go2": lambda: qd.load("go2", actuated=[n for n in qd.load("go2").actuated if n != "FL_calf_joint"]),
+}
+
+#: What a contact may be.
+KINDS: tuple[dict[str, Any], ...] = (
+    {},
+    {"unilateral": False},
+    {"force_only": True, "friction": 0.4},
+    {"stiffness": 1e4, "damping": 10.0},
+)
+
+
+def ends(robot: qd.Robot) -> tuple[str, ...]:
+    """Frames that may touch: the feet, or the last link."""
+    return robot.feet or (robot.bodies[-1].name,)
+
+
+def any_contacts(robot: qd.Robot, rng: np.random.Generator) -> list[Contact]:
+    """One at each end and a surface at the last body, each of a kind by chance, on tilted ground."""
+    out = []
+    for frame in ends(robot):
+        normal, offset = np.array([0.0, 0.0, 1.0]) + 0.3 * rng.normal(size=3), 0.03 * rng.normal(size=3)
+        kind = KINDS[rng.integers(len(KINDS))]
+        out.append(Contact(name=frame, frame=frame, radius=0.02, normal=normal, offset=offset, **kind))
+    kind = KINDS[rng.integers(len(KINDS))]
+    sole: dict[str, Any] = {"kind": "surface", "half_size": (0.05, 0.03), "normal": np.array([0.1, 0.2, 1.0])}
+    out.append(Contact(name="sole", frame=robot.bodies[-1].name, offset=0.03 * rng.normal(size=3), **sole | kind))
+    return out
+
+
+def state(robot: qd.Robot, rng: np.random.Generator, spread: float = 0.3) -> tuple[Any, Any]:
+    """Any state around home."""
+    q = pin.integrate(robot.model, robot.q_home, spread * rng.normal(size=robot.nv))
+    return q, rng.normal(size=robot.nv)
+
+
+def _linear(robot: qd.Robot) -> LinearConstraint:
+    """Rows over everything, equalities and limits."""
+    rng, foot = np.random.default_rng(0), ends(robot)[0]
+    return LinearConstraint(
+        "own rows", [-1.0, 2.0, -np.inf], [1.0, 2.0, 3.0], acceleration=rng.normal(size=(3, robot.nv)),
+        torque=rng.normal(size=(3, robot.nu)), forces={foot: rng.normal(size=(3, 3)), "sole": rng.normal(size=(3, 6))},
+        weights=[0.5, 1.0, 2.0], unit="m/s^2",
+    )  # fmt: skip
+
+
+#: Each element that there is, by name of the file that has it.
+ELEMENTS: dict[str, Callable[[qd.Robot], Any]] = {
+    "com": lambda r: ComTask(r, "element"),
+    "frame_position": lambda r: FramePositionTask(r, r.bodies[-1].name, "element", axes=("x", "z")),
+    "foot": lambda r: FootTask(r, ends(r)[0], "element", weight=(1.0, 2.0, 3.0)),
+    "frame_orientation": lambda r: FrameOrientationTask(r, r.bodies[-1].name, "element"),
+    "frame_axis": lambda r: FrameAxisTask(r, r.bodies[-1].name, "element", axis="y"),
+    "frame": lambda r: FrameTask(r, ends(r)[-1], "element", weight=0.5),
+    "relative_frame": lambda r: RelativeFrameTask(r, ends(r)[0], r.bodies[-1].name, "element"),
+    "posture": lambda r: PostureTask(r, "element"),
+    "joint_acceleration": lambda r: JointAccelerationTask(r, "element", joints=r.actuated[-1:]),
+    "momentum": lambda r: MomentumTask(r, "element", axes=None),
+    "force": lambda r: ForceTask(r, "element"),
+    "contact_motion": lambda r: ContactMotion(r, name="element"),
+    "friction_pyramid": lambda r: FrictionPyramid(name="element", faces=5),
+    "normal_force": lambda r: NormalForce(name="element"),
+    "torque_limits": lambda r: TorqueLimits(r, limits=30.0, name="element"),
+    "torque_rate": lambda r: TorqueRate(r, 1e3, name="element"),
+    "joint_bounds": lambda r: JointBounds(r, 1e-3, name="element"),
+    "linear": _linear,
+}
+
+
+class Heavy(Constraint):
+    """An element of one's own: the base comes down at some acceleration at least."""
+
+    def rows(self, tick: Tick) -> list[Rows]:
+        """One row."""
+        J = tick.state.com_jacobian[2:]
+        return [Rows(("own",), "m/s^2", np.array([-np.inf]), np.array([-0.1]), acceleration=J)]
+
+
+def everything(robot: qd.Robot, hand: str) -> tuple[list[Any], list[list[Any]]]:
+    """Elements of every kind that there is, for a robot with four feet and an arm: level 0, and those below."""
+    feet, base = robot.feet, robot.bodies[0].name
+    wrench = LinearConstraint("push", -1.0, np.inf, forces={hand: np.eye(6)[2:3], feet[0]: 0.1 * np.eye(3)[2:]})
+    torque = LinearConstraint("joints", 0.1, 0.1, torque=np.eye(robot.nu)[:1], acceleration=0.1 * np.eye(robot.nv)[:1])
+    level_0 = [*default_constraints(robot, 1e-3), TorqueRate(robot, 2e4), wrench]
+    first = [ComTask(robot, axes=("x", "z")), FrameOrientationTask(robot, base, "base", axes=("rx", "ry"))]
+    first += [FootTask(robot, foot, weight=2.0) for foot in feet[:3]] + [Heavy("heavy")]
+    second = [FrameTask(robot, hand, "hand pose", weight=0.5), MomentumTask(robot, axes=("rz",)), torque]
+    third = [FramePositionTask(robot, base, "height", axes=("z",)), RelativeFrameTask(robot, hand, base)]
+    last = [PostureTask(robot), JointAccelerationTask(robot, joints=robot.actuated[-3:]), ForceTask(robot)]
+    return level_0, [first, second, third, last]
