@@ -33,6 +33,7 @@ ROOMS = (
     "agreement",
     "viewer",
     "demo",
+    "campaigns",
     "cli",
     "__main__",
 )

@@ -1,0 +1,10 @@
+"""Thousands of runs of one experiment: on one core, all cores or a cluster; nothing is lost when a process dies.
+
+A `Campaign` gives cases and a pure function of a case; `run` drives it on any executor and keeps records in a `Store`.
+"""
+
+from .campaign import Campaign, Record, digest
+from .plain import Plain
+from .worker_memory import generator, robot, robot_hash
+
+__all__ = ["Campaign", "Plain", "Record", "digest", "generator", "robot", "robot_hash"]

@@ -1,0 +1,32 @@
+"""What a worker keeps between cases, and the random numbers of a case."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from ..robot import Robot, load
+from .campaign import digest
+
+
+@functools.lru_cache(maxsize=64)
+def robot(source: str, **options: Any) -> Robot:
+    """`quaddyn.load`, once for each worker: a robot is read, judged and resolved with the first case that needs it.
+
+    Args:
+        source: a catalogue name, a path or URDF text.
+        **options: of `quaddyn.load`, hashable.
+    """
+    return load(source, **options)
+
+
+def robot_hash(source: str, **options: Any) -> str:
+    """Digest of a robot as it was resolved: its file and the options, for `Campaign.model_hash`."""
+    return digest(robot(source, **options).source, repr(sorted(options.items())))
+
+
+def generator(seed: int, *case: int) -> np.random.Generator:
+    """The random numbers of one case of a campaign: ``SeedSequence(entropy=seed, spawn_key=case)``."""
+    return np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=case))
