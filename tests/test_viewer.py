@@ -22,6 +22,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import websockets.exceptions
+from calls import calls
 from websockets.sync.client import ClientConnection, connect
 
 import quaddyn as qd
@@ -525,15 +526,14 @@ def test_bad_input_is_named(viewer: Viewer, go2: qd.Robot) -> None:
             call()
 
 
-def test_show_takes_well_under_five_milliseconds(go2: qd.Robot) -> None:
+def test_show_does_little_in_a_control_loop(go2: qd.Robot) -> None:
+    """Some 20 links, four forces and four cones: a few calls each, counted, not timed."""
     with Viewer(go2) as viewer:
         forces = {name: np.array([1.0, 2.0, 40.0]) for name in go2.feet}
-        seconds = []
-        for k in range(200):
-            start = time.perf_counter()
-            viewer.show(go2.q_home, forces=forces, cones=True, time=k * 1e-3)
-            seconds.append(time.perf_counter() - start)
-    assert np.median(seconds) < 2e-3
+        viewer.show(go2.q_home, forces=forces, cones=True, time=0.0)
+        took = calls(lambda: viewer.show(go2.q_home, forces=forces, cones=True, time=1e-3))
+    print(f"{took} calls")
+    assert took < 800
 
 
 # -- the server ----------------------------------------------------------------------------------------------------
