@@ -70,3 +70,11 @@ class DivergenceError(QuaddynError, ArithmeticError):
 
 class CompileError(QuaddynError, TypeError):
     """A function cannot be compiled; the message names file, line and remedy."""
+
+
+class CampaignError(QuaddynError, RuntimeError):
+    """A campaign cannot go on; what is done is kept, and the message says how to go on."""
+
+
+class StoreError(CampaignError):
+    """A store of results cannot be used; the message names the file and the reason."""

@@ -5,6 +5,26 @@ A `Campaign` gives cases and a pure function of a case; `run` drives it on any e
 
 from .campaign import Campaign, Record, digest
 from .plain import Plain
+from .processes import workers
+from .running import Progress, Summary, run
+from .store import Failure, Row, Store
+from .tally import Tally
 from .worker_memory import generator, robot, robot_hash
 
-__all__ = ["Campaign", "Plain", "Record", "digest", "generator", "robot", "robot_hash"]
+__all__ = [
+    "Campaign",
+    "Failure",
+    "Plain",
+    "Progress",
+    "Record",
+    "Row",
+    "Store",
+    "Summary",
+    "Tally",
+    "digest",
+    "generator",
+    "robot",
+    "robot_hash",
+    "run",
+    "workers",
+]

@@ -1,0 +1,191 @@
+"""Worker processes of this machine; one that dies is replaced, and the others go on."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any, TypeVar
+
+from ..errors import ArgumentError, CampaignError
+from .deaths import WorkerDied
+
+T = TypeVar("T")
+#: One thread of linear algebra for each worker: they share the cores already, and sums do not depend on their number.
+ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")}
+#: A process that dies before it is ready is started this often.
+_STARTS = 5
+
+
+class Workers(Executor):
+    """An executor of `count` spawned processes.
+
+    Each belongs to a thread, which gives it one call at a time.  So when a process dies it is known which call it ran,
+    that call alone raises `WorkerDied`, and the next one finds a new process.  Processes end with this one, whatever
+    ends it; an exception in the ``with`` block ends them in the middle of their calls.
+    """
+
+    def __init__(self, count: int) -> None:
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise ArgumentError(f"count: expected a positive number of processes, got {count!r}")
+        self.slots = count
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="campaign-worker")
+        self._own = threading.local()
+        self._processes: weakref.WeakSet[_Process] = weakref.WeakSet()
+        self._starting = threading.Lock()
+        self._ended = False
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Call a function in one of the processes; it and its arguments are pickled."""
+        return self._threads.submit(self._call, fn, args, kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let the calls finish and end the processes; without `wait` end them in the middle."""
+        if not wait:
+            self._kill()
+        self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
+        self._ended = True
+        if wait:
+            for process in list(self._processes):
+                process.end()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._kill()
+        self.shutdown(cancel_futures=kind is not None)
+
+    def pids(self) -> list[int]:
+        """Ids of the processes that are there now."""
+        return [process.pid for process in list(self._processes) if process.alive]
+
+    def _kill(self) -> None:
+        with self._starting:
+            self._ended = True
+            for process in list(self._processes):
+                process.kill()
+
+    def _call(self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
+        process: _Process | None = getattr(self._own, "process", None)
+        if process is None or not process.alive:
+            process = self._own.process = self._start()
+        ok, value = process.call(fn, args, kwargs)
+        if ok:
+            result: T = value
+            return result
+        raise value
+
+    def _start(self) -> _Process:
+        death: WorkerDied | None = None
+        for _ in range(_STARTS):
+            with self._starting:
+                if self._ended:
+                    raise CampaignError("the workers were shut down")
+                process = _Process()
+                self._processes.add(process)
+            try:
+                process.call(os.getpid, (), {})
+                return process
+            except WorkerDied as error:
+                death = error
+        raise CampaignError(
+            f"no worker process can start: {death}. A script that starts workers must do so under "
+            'if __name__ == "__main__":'
+        )
+
+
+class _Process:
+    """One spawned process at the other end of a pipe."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        with _one_thread_each(), interrupts_blocked():
+            self._process.start()
+        theirs.close()  # so that its death is the end of the pipe
+        self.pid = self._process.pid or 0
+
+    @property
+    def alive(self) -> bool:
+        return self._process.is_alive()
+
+    def call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, Any]:
+        """(whether it returned, what it returned or raised)."""
+        try:
+            self._pipe.send((fn, args, kwargs))
+            answer: tuple[bool, Any] = self._pipe.recv()
+            return answer
+        except (EOFError, ConnectionError) as error:
+            self._process.join()
+            code = self._process.exitcode or 0
+            how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+            raise WorkerDied(f"worker process ended with {how}") from error
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def end(self) -> None:
+        self._pipe.close()
+        self._process.join()
+        self._process.close()
+
+
+def _serve(pipe: Connection) -> None:
+    """Answer calls until the other end is gone."""
+    while True:
+        try:
+            fn, args, kwargs = pipe.recv()
+        except (EOFError, ConnectionError):
+            return
+        except Exception as error:  # cannot be unpickled here
+            answer: tuple[bool, Any] = (False, CampaignError(f"{type(error).__name__}: {error}"))
+        else:
+            try:
+                answer = (True, fn(*args, **kwargs))
+            except BaseException as error:
+                answer = (False, error)
+        try:
+            pipe.send(answer)
+        except ConnectionError:
+            return
+        except Exception as error:
+            pipe.send((False, CampaignError(f"the answer cannot be pickled: {type(error).__name__}: {error}")))
+
+
+@contextlib.contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """The environment for processes that start inside; libraries read it before anything else could tell them."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def interrupts_blocked() -> Iterator[None]:
+    """Processes and threads that start inside do not see Ctrl-C: it is for the client alone, which then ends them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def workers(count: int | None = None) -> Workers:
+    """An executor of processes of this machine, one for each core by default; use it in a ``with`` block."""
+    return Workers(count if count is not None else len(os.sched_getaffinity(0)))

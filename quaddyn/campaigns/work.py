@@ -1,0 +1,103 @@
+"""What a worker does with the cases it is sent, and what it answers."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import socket
+import time
+import traceback
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..errors import ArgumentError
+from ..version import __version__
+from .campaign import Campaign, Record
+from .plain import encode_record
+
+
+class Outcome(NamedTuple):
+    """What became of a case.
+
+    Attributes:
+        record: as JSON; None where it raised.
+        error: type and text of the exception; None for a record.
+        trace: where it was raised; None for a record.
+        seconds: it took [s].
+    """
+
+    record: str | None
+    error: str | None
+    trace: str | None
+    seconds: float
+
+
+class Worker(NamedTuple):
+    """A process that ran cases.
+
+    Attributes:
+        name: host and process id.
+        processor: name and features, as machine code is made for them; records are bit-equal among equal ones.
+        package: version of this package there.
+        model: `Campaign.model_hash` there.
+    """
+
+    name: str
+    processor: str
+    package: str
+    model: str
+
+
+class Answer(NamedTuple):
+    """What a worker sends back: an outcome for each case, in order."""
+
+    outcomes: list[Outcome]
+    worker: Worker
+
+
+def work(campaign: Campaign[Any], cases: Sequence[Any]) -> Answer:
+    """Run cases; their exceptions are outcomes, not raised."""
+    worker = here(campaign)
+    if len(cases) > 1 and type(campaign).run_batch is not Campaign.run_batch:
+        start = time.perf_counter()
+        try:
+            records = campaign.run_batch(cases)
+            if len(records) != len(cases):
+                raise ArgumentError(f"run_batch gave {len(records)} records of {len(cases)} cases")
+            each = (time.perf_counter() - start) / len(cases)
+            return Answer([Outcome(encode_record(r), None, None, each) for r in records], worker)
+        except Exception:  # whose fault it is shows when they run one by one
+            pass
+    return Answer([_alone(campaign, case) for case in cases], worker)
+
+
+def _alone(campaign: Campaign[Any], case: Any) -> Outcome:
+    start = time.perf_counter()
+    record: Record | None = None
+    try:
+        record = campaign.run(case)
+        return Outcome(encode_record(record), None, None, time.perf_counter() - start)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        text = "".join(traceback.format_exception_only(error)).strip()
+        trace = "".join(traceback.format_tb(error.__traceback__))
+        return Outcome(None, text, trace, time.perf_counter() - start)
+
+
+@functools.lru_cache(maxsize=64)
+def here(campaign: Campaign[Any]) -> Worker:
+    """This process, as a worker for a campaign."""
+    return Worker(f"{socket.gethostname()}:{os.getpid()}", _processor(), __version__, campaign.model_hash())
+
+
+@functools.cache
+def _processor() -> str:
+    from ..compiling import machine
+
+    try:
+        found = machine.host()
+    except machine.Unsupported:
+        return platform.machine()
+    return f"{found.cpu}, {found.bits} bit, {found.features}"

@@ -1,0 +1,86 @@
+"""Small campaigns for the tests: at the top of a module, as workers must import them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from quaddyn.campaigns import Campaign, Record, digest, generator
+
+
+@dataclass(frozen=True)
+class Throw:
+    """One throw: `seed` and `number` of the random numbers, `what` happens before."""
+
+    number: int
+    seed: int = 0
+    what: str = ""
+    folder: str = ""
+
+
+@dataclass(frozen=True)
+class Throws(Campaign[Throw]):
+    """Random numbers; some cases raise, wait, or kill their worker."""
+
+    name: ClassVar[str] = "throws"
+    Case: ClassVar[type] = Throw
+
+    trials: int = field(default=20, metadata={"help": "number of throws"})
+    seed: int = 0
+    what: str = ""
+    every: int = 1
+    folder: str = ""
+    seconds: float = 0.0
+
+    def cases(self) -> Iterator[Throw]:
+        for i in range(self.trials):
+            yield Throw(i, self.seed, self.what if i % self.every == self.every - 1 else "", self.folder)
+
+    def count(self) -> int:
+        return self.trials
+
+    def model_hash(self) -> str:
+        return digest("throws")
+
+    def run(self, case: Throw) -> Record:
+        if case.what == "raise":
+            raise ValueError(f"throw {case.number} fails\nfor a test")
+        if case.what == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if case.what == "die once":
+            mark = Path(case.folder) / str(case.number)
+            if not mark.exists():
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+        if case.what == "exit":
+            raise SystemExit(3)
+        if case.folder:
+            with (Path(case.folder) / "ran").open("a") as file:
+                file.write(f"{case.number}\n")
+        time.sleep(self.seconds)
+        x = generator(case.seed, case.number).standard_normal(3)
+        success = bool(x[0] < 1.0)
+        return {
+            "x": float(x[0]),
+            "tiny": x[1] * 1e-310,
+            "sum": float(x.sum()),
+            "count": case.number,
+            "success": success,
+            "reason": None if success else "too far",
+        }
+
+
+@dataclass(frozen=True)
+class Together(Throws):
+    """The same, several at a time."""
+
+    name: ClassVar[str] = "together"
+
+    def run_batch(self, cases: Sequence[Throw]) -> list[Record]:
+        assert len(cases) > 1
+        return [self.run(case) for case in cases]

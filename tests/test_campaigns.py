@@ -1,0 +1,223 @@
+"""Campaigns: every case once, the same records on every executor, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from campaign_examples import Throw, Throws, Together
+
+from quaddyn import campaigns
+from quaddyn.campaigns import Failure, Progress, Store, run
+from quaddyn.campaigns.plain import decode, decode_record, encode, encode_record
+from quaddyn.errors import ArgumentError, ArgumentTypeError, CampaignError, StoreError
+
+
+@dataclass(frozen=True)
+class Everything:
+    a: float
+    b: int
+    c: bool
+    d: str | None
+    e: tuple[object, ...]
+
+
+def contents(store: str | Path) -> set[tuple[str, str]]:
+    with Store.read(store, Throws) as there:
+        return {(encode(row.case), repr(row.result)) for row in there.rows()}
+
+
+@pytest.mark.parametrize("x", [0.1, -0.0, 5e-324, 1.7976931348623157e308, math.inf, -math.inf, 1 / 3])
+def test_cases_and_records_come_back_bit_for_bit(x: float) -> None:
+    case = Everything(x, 2**70, True, 'text "with" ünits\n', (1, (x, None), "b"))
+    again = decode(Everything, encode(case))
+    assert again == case
+    assert math.copysign(1.0, again.a) == math.copysign(1.0, x)
+    assert [type(v) for v in again.e] == [int, tuple, str]
+    record = decode_record(encode_record({"x": np.float64(x), "n": np.int64(3), "ok": np.bool_(True), "y": None}))
+    assert record == {"x": x, "n": 3, "ok": True, "y": None}
+    assert type(record["ok"]) is bool
+    assert math.isnan(float(str(decode_record(encode_record({"x": math.nan}))["x"])))
+
+
+def test_what_is_no_plain_value_is_refused_by_name() -> None:
+    with pytest.raises(ArgumentTypeError, match=r"Everything\.e\[1\].*array"):
+        encode(Everything(0.0, 0, True, None, (1, np.zeros(2))))
+    with pytest.raises(ArgumentTypeError, match=r"record\['q'\]"):
+        encode_record({"q": [1, 2]})
+    with pytest.raises(ArgumentError, match="Throw"):
+        decode(Throw, '{"nothing": 1}')
+
+
+def test_serial_run_keeps_every_case_in_order() -> None:
+    summary = run(Throws(trials=12))
+    assert (summary.ran, summary.skipped) == (12, 0)
+    results = list(summary.results)
+    assert [case.number for case, _ in results] == list(range(12))
+    assert summary.tally.total == 12
+    assert summary.tally.successes + summary.tally.failures.get("too far", 0) == 12
+
+
+def executors() -> dict[str, Executor]:
+    return {
+        "processes": campaigns.workers(2),
+        "threads": ThreadPoolExecutor(3),
+        "plain pool": ProcessPoolExecutor(2, multiprocessing.get_context("spawn")),
+    }
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("campaign", [Throws(30), Together(30), Throws(30, what="raise", every=5)])
+def test_serial_threads_and_processes_give_the_same_store(tmp_path: Path, campaign: Throws, batch: int) -> None:
+    run(campaign, store=tmp_path / "serial.db")
+    with Store.read(tmp_path / "serial.db", type(campaign)) as store:
+        expected = {(encode(row.case), repr(row.result)[:60]) for row in store.rows()}
+    assert len(expected) == 30
+    for name, executor in executors().items():
+        with executor:
+            run(campaign, executor, tmp_path / f"{name}.db", batch=batch)
+        with Store.read(tmp_path / f"{name}.db", type(campaign)) as store:
+            assert {(encode(row.case), repr(row.result)[:60]) for row in store.rows()} == expected, name
+
+
+def test_a_second_run_skips_what_is_done_and_more_trials_extend_a_store(tmp_path: Path) -> None:
+    store, log = tmp_path / "runs.db", tmp_path / "ran"
+    campaign = Throws(10, folder=str(tmp_path))
+    assert run(campaign, store=store, cases=list(campaign.cases())[2:5]).ran == 3
+    summary = run(campaign, store=store)
+    assert (summary.ran, summary.skipped) == (7, 3)
+    assert len(list(summary.results)) == 10
+    summary = run(replace(campaign, trials=15), store=store)
+    assert (summary.ran, summary.skipped) == (5, 10)
+    assert sorted(map(int, log.read_text().split())) == list(range(15))
+
+
+def test_a_case_that_comes_twice_runs_once(tmp_path: Path) -> None:
+    campaign = Throws(4, folder=str(tmp_path))
+    cases = [*campaign.cases(), *campaign.cases()]
+    with ThreadPoolExecutor(2) as pool:
+        summary = run(campaign, pool, cases=cases)
+    assert (summary.ran, summary.skipped) == (4, 4)
+    assert len((tmp_path / "ran").read_text().split()) == 4
+
+
+def test_an_open_store_takes_several_rounds(tmp_path: Path) -> None:
+    campaign = Throws(6)
+    cases = list(campaign.cases())
+    with Store.open(tmp_path / "runs.db", campaign) as store:
+        assert run(campaign, store=store, cases=cases[:2]).ran == 2
+        again = run(campaign, store=store, cases=cases[:4])
+        assert (again.ran, again.skipped, len(list(again.results))) == (2, 2, 4)
+    assert len(contents(tmp_path / "runs.db")) == 4
+
+
+def test_exceptions_are_results_with_their_text(tmp_path: Path) -> None:
+    summary = run(Throws(6, what="raise", every=3), store=tmp_path / "runs.db")
+    failures = [result for _, result in summary.results if isinstance(result, Failure)]
+    assert [f.error for f in failures] == [f"ValueError: throw {i} fails\nfor a test" for i in (2, 5)]
+    assert all("campaign_examples.py" in f.trace and not f.poison for f in failures)
+    assert summary.tally.errors == {"ValueError: throw 2 fails": 1, "ValueError: throw 5 fails": 1}
+    assert run(Throws(6, what="raise", every=3), store=tmp_path / "runs.db").ran == 0
+    assert run(Throws(1, what="exit")).tally.errors == {"SystemExit: 3": 1}
+
+
+def test_progress_tells_total_rate_and_failures() -> None:
+    told: list[Progress] = []
+    run(Throws(8, what="raise", every=4), progress=told.append)
+    assert (told[-1].done, told[-1].total, told[-1].failures) == (8, 8, 2)
+    assert told[-1].rate > 0.0
+    assert told[-1].remaining == 0.0
+
+
+@dataclass(frozen=True)
+class Other(Throws):
+    name = "other"
+
+
+@dataclass(frozen=True)
+class Heavier(Throws):
+    def model_hash(self) -> str:
+        return campaigns.digest("heavier")
+
+
+def test_a_store_of_another_campaign_or_model_is_refused_with_the_reason(tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    run(Throws(3), store=store)
+    with pytest.raises(StoreError, match="campaign 'throws', not 'other'"):
+        run(Other(3), store=store)
+    with pytest.raises(StoreError, match="another model"):
+        run(Heavier(4), store=store)
+    assert run(Heavier(4), store=store, force=True).ran == 1
+    with Store.read(store, Throws) as there:
+        assert len({row.model for row in there.rows()}) == 2
+    with pytest.raises(StoreError, match="campaign 'throws', not 'other'"):
+        run(Other(3), store=store, force=True)
+
+
+def test_a_store_of_another_version_is_refused_unless_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "runs.db"
+    run(Throws(3), store=store)
+    monkeypatch.setattr("quaddyn.campaigns.store.__version__", "99.0")
+    monkeypatch.setattr("quaddyn.campaigns.work.__version__", "99.0")
+    with pytest.raises(StoreError, match=r"results of quaddyn 0.*, this is 99\.0"):
+        run(Throws(3), store=store)
+
+
+def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+    text = tmp_path / "text.db"
+    text.write_text("no database\n" * 100)
+    with pytest.raises(StoreError, match="no store of a campaign"):
+        run(Throws(3), store=text)
+    with pytest.raises(StoreError, match="no such file"):
+        Store.read(tmp_path / "none.db", Throws)
+    with pytest.raises(StoreError, match=r"no such folder|unable to open"):
+        run(Throws(3), store=tmp_path / "nowhere" / "runs.db")
+
+
+def test_two_writers_are_refused_and_a_reader_is_not(tmp_path: Path) -> None:
+    path, campaign = tmp_path / "runs.db", Throws(5)
+    with Store.open(path, campaign) as store:
+        run(campaign, store=store, cases=list(campaign.cases())[:3])
+        with pytest.raises(StoreError, match="another process"):
+            Store.open(path, campaign)
+        with Store.read(path, Throws) as reader:
+            assert len(reader) == 3
+    assert run(campaign, store=path).ran == 2
+
+
+@pytest.mark.parametrize("options", [{"batch": 0}, {"in_flight": 0}, {"batch": 1.5}])
+def test_options_out_of_range_are_refused(options: dict[str, int]) -> None:
+    with pytest.raises(ArgumentError, match=next(iter(options))):
+        run(Throws(1), **options)
+
+
+class Counting(ThreadPoolExecutor):
+    most = now = 0
+
+    def submit(self, fn, /, *args, **kwargs):
+        self.now += 1
+        self.most = max(self.most, self.now)
+        future = super().submit(fn, *args, **kwargs)
+        future.add_done_callback(lambda _: setattr(self, "now", self.now - 1))
+        return future
+
+
+def test_cases_in_flight_are_bounded() -> None:
+    with Counting(2) as pool:
+        assert run(Throws(200), pool, in_flight=5).ran == 200
+    assert 1 < pool.most <= 5
+    with Counting(2) as pool:
+        run(Throws(400), pool)
+    assert pool.most <= 64
+
+
+def test_an_executor_that_cannot_take_more_is_explained() -> None:
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    with pytest.raises(CampaignError, match="What is done is kept"):
+        run(Throws(3), pool)
