@@ -1,0 +1,195 @@
+"""How far can it go?  The hardest level at which trials still succeed, by bisection, claimed with honest confidence.
+
+A search is a generator that asks for trials and is sent how they went, so that many searches can share one machine
+(`quaddyn.campaigns.datasheet`) and a test can answer from a formula.  It has three parts:
+
+1. *Find*: bisection.  A level passes if `pilot` trials in a row succeed; the first failure ends it.  Trial number k
+   is the same randomness at every level (common random numbers), which takes most of the noise out of comparing them.
+2. *Claim*: the level found is tested afresh, with trials that had no part in choosing it, by the `looks` of
+   `quaddyn.campaigns.statistics`.  Where that fails an easier level is tried, again with trials of its own.  The a-th
+   attempt may be wrong with probability ``risk / 2^a``, so that all together stay below ``risk = 1 - confidence``
+   whatever the curve, and whether or not it is monotone: given all that came before, each attempt is an exact test of
+   one level.
+3. *Check*: easier levels down to the easiest are tried, since nothing above says that what holds at a level holds
+   below.  The outcome says if it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+from ..errors import ArgumentError
+from .statistics import looks, lower_bound, upper_bound
+
+#: Trials asked for at once while bisecting, while claiming, and while checking.
+WAVES, CLAIM_WAVE = (4, 16), 20
+#: Most attempts at a claim.
+ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Trials that a search wants.
+
+    Attributes:
+        level: index of the level, 0 the easiest.
+        trials: their numbers; a number stands for the same randomness at every level.
+    """
+
+    level: int
+    trials: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """What a search found.
+
+    Attributes:
+        level: index of the hardest level that could be claimed; None if none could.
+        successes, trials: of the test that supports the claim; without a claim, of the last attempt.
+        probability: that is claimed.
+        confidence: of the claim.
+        top: whether the claim is about the hardest level there is, so that the true threshold may be beyond.
+        counts: by level tried, (successes, trials) of everything that was run there.
+        upper: with `confidence`, the probability of success at the easiest level is below this; 1 unless it failed.
+        monotone: whether no easier level did worse than the claim, see `exceptions`.
+        exceptions: easier levels at which success is less probable than `probability`, with `confidence`.
+        inversions: how many trials failed at an easier level though the same randomness succeeded at the claimed one.
+    """
+
+    level: int | None
+    successes: int
+    trials: int
+    probability: float
+    confidence: float
+    top: bool
+    counts: dict[int, tuple[int, int]]
+    upper: float
+    exceptions: tuple[int, ...]
+    inversions: int
+
+    @property
+    def monotone(self) -> bool:
+        """Whether no easier level did worse than the claim."""
+        return not self.exceptions
+
+
+Search = Generator[Ask, Sequence[bool], Threshold]
+
+
+def search(
+    levels: int, *, probability: float = 0.95, confidence: float = 0.95, pilot: int = 20, checks: int = 4
+) -> Search:
+    """Search the hardest of `levels` at which a trial succeeds with at least `probability`.
+
+    Args:
+        levels: how many there are; 0 is the easiest.
+        probability: to be claimed.
+        confidence: of the claim.
+        pilot: trials in a row that a level must pass to be considered.
+        checks: easier levels to try afterwards.
+
+    Yields:
+        `Ask`; to be sent the outcomes in the order of its trials.
+
+    Returns:
+        The `Threshold`.
+
+    Raises:
+        ArgumentError: an argument is out of range.
+    """
+    if levels < 1 or pilot < 1 or checks < 0:
+        raise ArgumentError(f"levels, pilot, checks: expected at least 1, 1 and 0, got {levels}, {pilot} and {checks}")
+    looks(probability, 1.0 - confidence)  # refuses what is out of range before any trial
+    return _search(_Ledger(), levels, probability, confidence, pilot, checks)
+
+
+class _Ledger:
+    """Everything that was run: by level, by number of the trial, whether it succeeded."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[int, dict[int, bool]] = {}
+
+    def ask(self, level: int, trials: Sequence[int]) -> Generator[Ask, Sequence[bool], list[bool]]:
+        """Outcomes of these trials, of which only those that nobody has run yet are asked for."""
+        known = self.outcomes.setdefault(level, {})
+        missing = tuple(k for k in trials if k not in known)
+        if missing:
+            known.update(zip(missing, (yield Ask(level, missing)), strict=True))
+        return [known[k] for k in trials]
+
+
+def _search(ledger: _Ledger, levels: int, probability: float, confidence: float, pilot: int, checks: int) -> Search:
+    level, fresh = (yield from _find(ledger, levels, pilot)), pilot
+    successes = trials = 0
+    claimed = None
+    for attempt in range(1, ATTEMPTS + 1):
+        risk = (1.0 - confidence) / 2.0**attempt
+        holds, successes, trials = yield from _claim(ledger, level, fresh, probability, risk)
+        fresh += trials
+        if holds:
+            claimed = level
+        if holds or level == 0:
+            break
+        level = max(level - 2 ** (attempt - 1), 0)
+    upper, exceptions, inversions = 1.0, [], 0
+    if claimed is None:
+        went = yield from ledger.ask(0, range(pilot))
+        upper = upper_bound(sum(went), pilot, confidence)
+    else:
+        easier = sorted({i * claimed // max(checks, 1) for i in range(checks)} - {claimed})
+        own = ledger.outcomes[claimed]
+        for other in easier:
+            went = yield from ledger.ask(other, range(pilot))
+            if upper_bound(sum(went), pilot, 1.0 - (1.0 - confidence) / len(easier)) < probability:
+                exceptions.append(other)
+            inversions += sum(own.get(k, False) and not well for k, well in enumerate(went))
+    counts = {at: (sum(o.values()), len(o)) for at, o in sorted(ledger.outcomes.items())}
+    return Threshold(
+        claimed, successes, trials, probability, confidence, claimed == levels - 1, counts, upper, tuple(exceptions),
+        inversions,
+    )  # fmt: skip
+
+
+def _find(ledger: _Ledger, levels: int, pilot: int) -> Generator[Ask, Sequence[bool], int]:
+    """The hardest level that passes, by bisection; 0 if none does."""
+    if (yield from _passes(ledger, levels - 1, pilot)):
+        return levels - 1
+    good, bad = 0, levels - 1
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if (yield from _passes(ledger, middle, pilot)):
+            good = middle
+        else:
+            bad = middle
+    return good
+
+
+def _passes(ledger: _Ledger, level: int, pilot: int) -> Generator[Ask, Sequence[bool], bool]:
+    """Whether as many trials in a row succeed."""
+    start = 0
+    for end in (*(w for w in WAVES if w < pilot), pilot):
+        if not all((yield from ledger.ask(level, range(start, end)))):
+            return False
+        start = end
+    return True
+
+
+def _claim(
+    ledger: _Ledger, level: int, fresh: int, probability: float, risk: float
+) -> Generator[Ask, Sequence[bool], tuple[bool, int, int]]:
+    """One attempt with trials from number `fresh` on: whether the claim holds, and its counts."""
+    plan = looks(probability, risk)
+    went: list[bool] = []
+    for look in plan:
+        while len(went) < look.trials:
+            start = fresh + len(went)
+            wave = min(CLAIM_WAVE, look.trials - len(went))
+            went += yield from ledger.ask(level, range(start, start + wave))
+            if went.count(False) > plan[-1].failures:
+                return False, sum(went), len(went)
+        if went.count(False) <= look.failures:
+            assert lower_bound(sum(went), len(went), look.confidence) >= probability
+            return True, sum(went), len(went)
+    return False, sum(went), len(went)

@@ -1,0 +1,139 @@
+"""Clopper-Pearson bounds against tables and the binomial sum; searches whose claims hold as often as they say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.campaigns.statistics import incomplete_beta, interval, looks, lower_bound, upper_bound
+from quaddyn.campaigns.threshold import Search, Threshold, search
+
+
+def tail(k: int, n: int, p: float) -> float:
+    """P(at least k of n), term by term."""
+    return math.fsum(math.comb(n, i) * p**i * (1.0 - p) ** (n - i) for i in range(k, n + 1))
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 0), (1, 1), (10, 3), (59, 59), (100, 95), (300, 1)])
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+def test_the_bound_is_where_so_many_successes_are_just_improbable_enough(n: int, k: int, confidence: float) -> None:
+    low, high = lower_bound(k, n, confidence), upper_bound(k, n, confidence)
+    assert low == 0.0 if k == 0 else tail(k, n, low) == pytest.approx(1.0 - confidence, rel=1e-9)
+    assert high == 1.0 if k == n else 1.0 - tail(k + 1, n, high) == pytest.approx(1.0 - confidence, rel=1e-9)
+    assert 0.0 <= low <= k / n <= high <= 1.0
+
+
+def test_values_of_the_literature() -> None:
+    # Clopper and Pearson 1934, and every table since: two-sided 95 % of 5 in 10, and of 0 in 20.
+    assert interval(5, 10) == pytest.approx((0.18709, 0.81291), abs=1e-5)
+    assert interval(0, 20) == pytest.approx((0.0, 0.16843), abs=1e-5)
+    assert lower_bound(59, 59) > 0.95 > lower_bound(58, 58)
+    assert upper_bound(0, 1000) == pytest.approx(1.0 - 0.05**1e-3, rel=1e-12)  # the rule of three: 3 / n
+
+
+def test_scipy_agrees() -> None:
+    beta = pytest.importorskip("scipy.stats").beta
+    rng = np.random.default_rng(0)
+    for n in (1, 7, 200, 100_000):
+        for k in {0, 1, n // 3, n - 1, n, int(rng.integers(0, n + 1))} - {-1}:
+            low = beta.ppf(0.05, k, n - k + 1) if k else 0.0
+            high = beta.ppf(0.95, k + 1, n - k) if k < n else 1.0
+            assert lower_bound(k, n) == pytest.approx(low, abs=1e-11)
+            assert upper_bound(k, n) == pytest.approx(high, abs=1e-11)
+
+
+def test_the_incomplete_beta_function_is_symmetric() -> None:
+    for x, a, b in ((0.3, 2.0, 5.0), (0.95, 59.0, 1.0), (0.5, 1e4, 1e4)):
+        assert incomplete_beta(x, a, b) + incomplete_beta(1.0 - x, b, a) == pytest.approx(1.0, abs=1e-12)
+    assert (incomplete_beta(0.0, 2.0, 3.0), incomplete_beta(1.0, 2.0, 3.0)) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("wrong", [(-1, 5, 0.95), (6, 5, 0.95), (0, 0, 0.95), (1, 2, 1.0), (1, 2, math.nan)])
+def test_what_cannot_be_is_refused(wrong: tuple[int, int, float]) -> None:
+    with pytest.raises(qd.ArgumentError, match="expected"):
+        lower_bound(*wrong)
+
+
+def test_the_looks_of_a_test_share_its_risk() -> None:
+    plan = looks(0.95, 0.05)
+    assert [look.failures for look in plan] == [0, 2]
+    assert math.fsum(1.0 - look.confidence for look in plan) == pytest.approx(0.05)
+    for look in plan:
+        assert lower_bound(look.trials - look.failures, look.trials, look.confidence) >= 0.95
+        assert lower_bound(look.trials - 1 - look.failures, look.trials - 1, look.confidence) < 0.95
+    # The risk of the whole test where the claim is just not true, exactly: P(pass the first look or the second).
+    (n, _), (m, c) = ((look.trials, look.failures) for look in plan)
+    at_once = 0.95**n
+    later = math.fsum(
+        math.comb(n, i) * 0.05**i * 0.95 ** (n - i) * (1.0 - tail(c - i + 1, m - n, 0.05)) for i in range(1, c + 1)
+    )
+    assert 0.02 < at_once + later <= 0.05
+
+
+def play(task: Search, success: Callable[[int], float], rng: np.random.Generator) -> tuple[Threshold, int]:
+    """Answer a search with trials whose luck is common to all levels; the outcome, and how many trials it took."""
+    luck: dict[int, float] = {}
+    asked = 0
+    try:
+        ask = next(task)
+        while True:
+            asked += len(ask.trials)
+            ask = task.send([luck.setdefault(k, rng.random()) < success(ask.level) for k in ask.trials])
+    except StopIteration as end:
+        return end.value, asked
+
+
+def logistic(middle: float, width: float) -> Callable[[int], float]:
+    return lambda level: 1.0 / (1.0 + math.exp((level - middle) / width))
+
+
+@pytest.mark.parametrize(
+    "success",
+    [logistic(20.0, 0.5), logistic(15.0, 3.0), lambda level: 0.945, lambda level: 0.97 if level % 2 else 0.9],
+    ids=["steep", "gentle", "just below everywhere", "jagged"],
+)
+def test_claims_hold_as_often_as_they_say(success: Callable[[int], float]) -> None:
+    """The share of wrong claims over 300 searches is no evidence against "at most 5 %"."""
+    rng, wrong = np.random.default_rng(7), 0
+    for _ in range(300):
+        found, _ = play(search(32), success, rng)
+        wrong += found.level is not None and success(found.level) < found.probability
+    assert lower_bound(wrong, 300, 0.999) <= 0.05
+
+
+def test_a_steep_threshold_is_found_to_the_level() -> None:
+    rng = np.random.default_rng(3)
+    for middle in (1, 7, 30):
+        found, trials = play(search(32), lambda level, middle=middle: float(level <= middle), rng)
+        assert found.level == middle and found.monotone and not found.top and trials < 300
+        assert lower_bound(found.successes, found.trials) >= 0.95
+
+
+def test_what_always_succeeds_costs_little_and_says_that_it_may_go_further() -> None:
+    found, trials = play(search(32, checks=0), lambda level: 1.0, np.random.default_rng(0))
+    assert found.level == 31 and found.top and trials == 20 + looks(0.95, 0.025)[0].trials
+
+
+def test_what_never_succeeds_is_not_claimed_and_says_how_often_at_most() -> None:
+    found, trials = play(search(32), lambda level: 0.2, np.random.default_rng(0))
+    assert found.level is None and trials < 80
+    assert 0.2 < found.upper < 0.6  # never "0 %", and never "1" after so many failures
+
+
+def test_a_hole_at_easier_levels_is_seen() -> None:
+    found, _ = play(search(33), lambda level: 0.5 if 5 < level < 25 else float(level <= 30), np.random.default_rng(1))
+    hole, _ = play(search(33), lambda level: 0.5 if 5 < level < 12 else float(level <= 20), np.random.default_rng(1))
+    assert found.level is not None and found.level <= 5
+    assert hole.level == 20 and not hole.monotone and hole.exceptions == (10,) and hole.inversions > 0
+
+
+def test_a_search_refuses_what_it_cannot_claim() -> None:
+    for options in ({"probability": 1.0}, {"confidence": 0.0}, {"pilot": 0}):
+        with pytest.raises(qd.ArgumentError):
+            search(10, **options)  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentError):
+        search(0)
