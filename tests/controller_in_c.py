@@ -131,7 +131,9 @@ class Twins:
         self.python, self.dynamics = make(self.robot), qd.Dynamics(self.robot)
         self.c = InC(make(self.robot), folder, f"{name}_wbc", *flags)
         if exact:
-            self.python._solver._tick, self.python._solver._fill_terms = uncontracted(), self.c.terms
+            solver, tick = self.python._solver, uncontracted()
+            solver._tick = lambda q, v, values: tick(q, v, solver.data, values)
+            solver._fill_terms = self.c.terms
         self.exact, self.tally = exact, Tally()
         self.torque = next(e.name for e in self.python.tasks.values() if isinstance(e, TorqueLimits))
         self.limits = self.python.tasks[self.torque].limits.copy()

@@ -18,15 +18,20 @@ def from_python(kind: Kind) -> bool:
     return isinstance(kind, ArrayKind) or (isinstance(kind, Scalar) and kind in (FLOAT, INT, BOOL))
 
 
-def examine(which: Any, arguments: tuple[object, ...]) -> None:
+def examine(which: Any, arguments: tuple[object, ...], *, records: bool = False) -> None:
     """Raise if arguments do not fit an entry exactly.
+
+    Args:
+        which: the entry.
+        arguments: for it.
+        records: whether they are for its records alone.
 
     Raises:
         ArgumentTypeError: names the argument, what it must be and what it is.
     """
     signature = signature_of(which)
     assert signature is not None
-    parameters = signature[0]
+    parameters = [each for each in signature[0] if not records or isinstance(each[1], RecordKind)]
     if len(arguments) != len(parameters):
         names = ", ".join(name for name, _ in parameters)
         raise ArgumentTypeError(f"{which.__name__}: takes {names}, got {len(arguments)} arguments")

@@ -114,6 +114,26 @@ def connect(engine: Any, wrapper: Wrapper, holder: Callable[..., Any], kept: lis
     return builtin(wrapper.name, address, holder, _METH_FASTCALL, holder.__doc__ or "", kept)
 
 
+def connect_bound(
+    engine: Any, wrapper: Wrapper, holder: Callable[..., Any], records: Sequence[object], kept: list[object]
+) -> Callable[..., Any]:
+    """The same, connected before, with its records read now: only the other arguments are passed.
+
+    The function holds the arrays beside the records, so that NumPy refuses to resize them in place.
+    """
+    kinds = [kind for _, kind in wrapper.parameters if isinstance(kind, RecordKind)]
+    found = [r for record, kind in zip(records, kinds, strict=True) for r in registers(record, kind)]
+    block = np.array(found, dtype=np.int64)
+    held = (holder, block, *records, *leaves(records))
+    address = engine.get_function_address(f"{wrapper.name}.bound")
+    return builtin(wrapper.name, address, held, _METH_FASTCALL, holder.__doc__ or "", kept)
+
+
+def leaves(records: Sequence[object]) -> list[object]:
+    """What records hold, and the records in them."""
+    return [x for each in records for x in (leaves(each) if isinstance(each, tuple) else [each])]
+
+
 def function_address(name: str) -> int:
     """Of a function of Python's C interface."""
     return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0

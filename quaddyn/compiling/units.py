@@ -23,9 +23,9 @@ import numpy as np
 
 from . import objects
 from .arguments import canonical, examine, from_python
-from .calling import connect, direct, readable
+from .calling import connect, connect_bound, direct, readable
 from .fingerprints import fingerprint
-from .kinds import BOOL, FLOAT, INT, NOTHING
+from .kinds import BOOL, FLOAT, INT, NOTHING, RecordKind
 from .llvm import FunctionWriter
 from .machine import PORTABLE, link, llvm_version, object_code, portable
 from .programs import reachable, symbol
@@ -85,6 +85,20 @@ class Entry:
         if self._call is None:
             self._call = Unit.of(self.python.__module__).linked(self)
         return self._call
+
+    def bound(self, *records: tuple[Any, ...]) -> Callable[..., Any]:
+        """Like `ready`, for calls with the same records: what is returned takes the other arguments alone.
+
+        Where the records' arrays lie is looked up once, here, instead of at every call.  They are kept as long as what
+        is returned.
+
+        Args:
+            records: all of the entry's, in the order of its parameters.
+
+        Raises:
+            ArgumentTypeError: one that does not fit.
+        """
+        return Unit.of(self.python.__module__).bound(self, records, self.ready())
 
 
 def entry(title: str, *, release: bool = False) -> Callable[[Callable[..., Any]], Entry]:
@@ -257,6 +271,23 @@ class Unit:
         if builtin and readable():
             call = connect(engine, wrapper, refuse, self.kept)
         return call
+
+    def bound(self, which: Entry, records: tuple[Any, ...], call: Callable[..., Any]) -> Callable[..., Any]:
+        """As `Entry.bound`; `call` is what the entry is called by."""
+        wrapper = self.wrapper(which)
+        where = [k for k, (_, kind) in enumerate(wrapper.parameters) if isinstance(kind, RecordKind)]
+        examine(which, records, records=True)
+
+        def complete(*others: Any) -> Any:
+            """Call with all arguments."""
+            arguments = list(others)
+            for k, record in zip(where, records, strict=True):
+                arguments.insert(k, record)
+            return call(*arguments)
+
+        if _interpreting or not readable():
+            return complete
+        return connect_bound(self._engine, wrapper, complete, records, self.kept)
 
     def key(self, target: str) -> str:
         """What the meaning of machine code follows from: any version of llvmlite can link it, so none is named."""

@@ -26,7 +26,7 @@ NUMBERS = ("items",)
 
 
 class Wrapper:
-    """Writes the entry of one function for Python, and one that takes its registers from a block of memory.
+    """Writes the entries of one function: for Python; the same with its records bound; with registers from memory.
 
     Args:
         name: of the entry.
@@ -50,10 +50,12 @@ class Wrapper:
         return f"[{len(self._names())} x ptr]"
 
     def text(self) -> str:
-        """Both definitions and the table."""
+        """All definitions and the table."""
         self.lines = [f"@{self.name}.table = global {self.table} zeroinitializer, align 8"]
         self._direct()
-        self._python()
+        self._python(bound=False)
+        if self.classes:
+            self._python(bound=True)
         return "\n".join(self.lines)
 
     # -- registers from memory ---------------------------------------------------------------------------------
@@ -81,17 +83,32 @@ class Wrapper:
         return self._new(text)
 
     # -- from Python -------------------------------------------------------------------------------------------
-    def _python(self) -> None:
+    def _python(self, *, bound: bool) -> None:
+        """``PyObject *name.python(self, args, nargs)``; `self` takes what does not fit.
+
+        If `bound`, `self` is a tuple of what takes it and of an array with the registers of all records, and the
+        other arguments alone are passed.
+        """
+        self.count = 0
+        passed = [kind for _, kind in self.parameters if not (bound and isinstance(kind, RecordKind))]
         self.lines += [
-            f"define ptr @{self.name}.python(ptr %self, ptr %args, i64 %nargs) nounwind {{",
+            f"define ptr @{self.name}.{'bound' if bound else 'python'}(ptr %self, ptr %args, i64 %nargs) nounwind {{",
             "entry:",
-            f"  %right = icmp eq i64 %nargs, {len(self.parameters)}",
-            "  br i1 %right, label %go, label %slow",
-            "go:",
         ]
+        holder, block = "%self", ""
+        if bound:
+            items = self._items("%self")
+            holder, block = self._load("ptr", items, 0), self._load("ptr", self._load("ptr", items, 8), 16)
+        self.lines += [f"  %right = icmp eq i64 %nargs, {len(passed)}", "  br i1 %right, label %go, label %slow", "go:"]
         given: list[str] = []
-        for k, (_, kind) in enumerate(self.parameters):
-            given += self._handed(self._load("ptr", "%args", 8 * k), kind)
+        argument = word = 0
+        for _, kind in self.parameters:
+            if bound and isinstance(kind, RecordKind):
+                given.append(f"ptr {self._new(f'getelementptr i8, ptr {block}, i64 {8 * word}')}")
+                word += words(kind)
+            else:
+                given += self._handed(self._load("ptr", "%args", 8 * argument), kind)
+                argument += 1
         state = self._new(f"call ptr {self._address('PyEval_SaveThread')}()") if self.release else ""
         x = self._call(given)
         if self.release:
@@ -102,8 +119,8 @@ class Wrapper:
             case _ if self.returns == INT:
                 out = self._new(f"call ptr {self._address('PyLong_FromLongLong')}(i64 {x})")
             case _ if self.returns == BOOL:
-                word = self._new(f"zext i1 {x} to i64")
-                out = self._new(f"call ptr {self._address('PyBool_FromLong')}(i64 {word})")
+                truth = self._new(f"zext i1 {x} to i64")
+                out = self._new(f"call ptr {self._address('PyBool_FromLong')}(i64 {truth})")
             case _:
                 out = self._address("None")
                 self._line(f"call void {self._address('Py_IncRef')}(ptr {out})")
@@ -115,7 +132,7 @@ class Wrapper:
             "  br label %slow",
             "slow:",
             f"  %refuse = load ptr, ptr {self._slot('PyObject_Vectorcall')}, align 8",
-            "  %answer = call ptr %refuse(ptr %self, ptr %args, i64 %nargs, ptr null)",
+            f"  %answer = call ptr %refuse(ptr {holder}, ptr %args, i64 %nargs, ptr null)",
             "  ret ptr %answer",
             "}",
         ]
@@ -149,8 +166,7 @@ class Wrapper:
             return [f"ptr {self._load('ptr', x, 16)}", *sizes]
         if isinstance(kind, RecordKind):
             self._same(self._load("ptr", x, 8), kind.cls)
-            start = self._new(f"ptrtoint ptr {self._address('items')} to i64")
-            items = self._new(f"getelementptr i8, ptr {x}, i64 {start}")
+            items = self._items(x)
             registers: list[str] = []
             for k, (_, field) in enumerate(kind.fields):
                 registers += self._argument(self._load("ptr", items, 8 * k), field)
@@ -173,6 +189,11 @@ class Wrapper:
         self._same(self._load("ptr", x, 8), "PyBool")
         truth = self._new(f"call i32 {self._address('PyObject_IsTrue')}(ptr {x})")
         return [f"i1 {self._new(f'trunc i32 {truth} to i1')}"]
+
+    def _items(self, x: str) -> str:
+        """Where a tuple holds its items."""
+        start = self._new(f"ptrtoint ptr {self._address('items')} to i64")
+        return self._new(f"getelementptr i8, ptr {x}, i64 {start}")
 
     def _names(self) -> list[str | type]:
         """Of what is in the table."""

@@ -11,7 +11,7 @@ import numpy as np
 from ..urdf.tree import Array
 from .certificate import Details, LevelReport, Outcome, Status, report
 from .explanation import Loss, explain, losses_of
-from .inputs import TickInputs
+from .inputs import Standing, TickInputs
 from .tick_solver import TickSolver
 
 
@@ -97,17 +97,24 @@ class TickCommand(Command):
     """A command as a tick gives it: what loops seldom read is made when it is first read.
 
     Args:
-        tau: (nu,) torques [N m].
         values: the numbers of the answer.
         outcome: what became of the tick.
-        given: all that the tick started from.
+        start: q, v, torques of the tick before, and what else it started from: see `TickSolver.recorded`.
         solver: of the controller.
+
+    Attributes:
+        given: all that the tick started from.
     """
 
-    __slots__ = ("given", "outcome", "solver", "values")
+    __slots__ = ("given", "outcome", "solver", "start", "values")
 
-    def __init__(self, tau: Array, values: Array, outcome: int, given: TickInputs, solver: TickSolver) -> None:
-        self.tau, self.values, self.outcome, self.given, self.solver = tau, values, outcome, given, solver
+    given: TickInputs
+
+    def __init__(
+        self, values: Array, outcome: int, start: tuple[Array, Array, Array | None, Standing], solver: TickSolver
+    ) -> None:
+        self.tau = values[: solver.nu]
+        self.values, self.outcome, self.start, self.solver = values, outcome, start, solver
 
 
 def _levels(command: Command) -> tuple[LevelReport, ...]:
@@ -148,4 +155,5 @@ TickCommand.made = Command.made | {
     "forces": _forces,
     "status": _status,
     "details": _details,
+    "given": lambda c: c.solver.recorded(c.values, *c.start),
 }

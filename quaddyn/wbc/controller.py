@@ -320,7 +320,7 @@ class WholeBodyController:
         outcome, values = solver.solve(state, q, v, before)
         if outcome >= OVERFLOW:
             solver.refuse(outcome)
-        command = TickCommand(values[: solver.nu], values, outcome, solver.recorded(q, v, values, before), solver)
+        command = TickCommand(values, outcome, (q, v, before, solver.standing), solver)
         self._tau, self._command, self._memory = command.tau, command, solver.data.memory
         self._ticks += 1
         return command

@@ -26,7 +26,7 @@ from .inputs import (
 from .model import Tables
 from .problem import Group, Problem
 from .problem_rows import LEVEL
-from .workspace import make_contacts, make_inputs, make_memory, make_points, make_rows, make_terms, make_work
+from .workspace import make_contacts, make_data, make_inputs, make_terms
 
 
 class Describer:
@@ -79,10 +79,7 @@ class Describer:
             inputs.custom_rows[:] = given.custom.rows
         terms = make_terms(self._terms, tables.frames)
         self._terms.compute(given.q, given.v, terms.values)
-        return TickData(
-            tables.model, terms, contacts, make_points(count, nv), inputs, make_rows(tables, n, custom),
-            make_work(tables, count, n, nv, nu, custom), make_memory(tables, custom),
-        )  # fmt: skip
+        return make_data(tables, terms, contacts, inputs, n)
 
     def _level(self, rows: RowBuffer, k: int, n: int, given: TickInputs) -> list[Group]:
         """The groups of a level: rows of one element about one contact, or in one `Rows`, in the elements' order."""

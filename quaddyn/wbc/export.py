@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ..compiling import WIDTH
 from ..compiling.c99 import c_source
 from ..contact import friction_share, pyramid
 from ..errors import ArgumentError, ArgumentTypeError
@@ -109,7 +108,7 @@ def embed(controller: WholeBodyController) -> Embedded:
     """A controller as arrays of their own, at its first tick."""
     robot, solver, schedule = controller.robot, controller._solver, controller._schedule
     data, count, scale = solver.fresh(), len(schedule.names), solver.scales
-    size = solver.size + WIDTH
+    size = solver.room
     return Embedded(
         data=data,
         ramps=make_ramps(count),

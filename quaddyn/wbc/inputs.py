@@ -34,27 +34,40 @@ class CustomRows(NamedTuple):
 NO_ROWS = CustomRows((), np.zeros((0, 0)))
 
 
+class Standing(NamedTuple):
+    """What a tick reads beside the state and that seldom changes.
+
+    Attributes:
+        force_references: of force tasks.
+        settings: per contact (contact, least, largest force, height).
+        shares: per contact its share and cap.
+        custom: rows that elements computed in Python.
+    """
+
+    force_references: ForceReferences = ()
+    settings: tuple[Any, ...] = ()
+    shares: tuple[tuple[float, float], ...] = ()
+    custom: CustomRows = NO_ROWS
+
+
 class TickInputs(NamedTuple):
     """Everything that a tick reads.
 
     Attributes:
         q, v: the state.
         numbers: parameters of the elements.
-        force_references: of force tasks.
         before: (nu,) torques of the tick before, None on the first.
-        settings: per contact (contact, least, largest force, height).
-        shares: per contact its share and cap.
-        custom: rows that elements computed in Python.
+        force_references, settings, shares, custom: as of `Standing`.
     """
 
     q: Array
     v: Array
     numbers: Array
-    force_references: ForceReferences
     before: Array | None
+    force_references: ForceReferences
     settings: tuple[Any, ...]
     shares: tuple[tuple[float, float], ...]
-    custom: CustomRows = NO_ROWS
+    custom: CustomRows
 
 
 def write_contact(to: Contacts, c: int, s: ContactSettings, tables: Tables) -> None:

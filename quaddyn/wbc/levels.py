@@ -9,7 +9,6 @@ import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.robot import Robot
-from ..urdf.tree import Array
 from .constraints import Constraint
 from .contacts import ContactSettings, foot_contact
 from .element import Element
@@ -43,7 +42,6 @@ class Levels:
         self.by_name: Mapping[str, Element] = Named("task", by_name)
         every = tuple(by_name.values())
         self._motions = [e for e in every if isinstance(e, Task)]
-        self._forces = [e for e in every if isinstance(e, ForceTask)]
         self._feet = [e for e in every if isinstance(e, FootTask)]
         blocks = [*self._motions, *(e for e in every if not isinstance(e, Task))]
         self.numbers = np.zeros(sum(len(e.block) for e in blocks))
@@ -91,11 +89,6 @@ class Levels:
         names, settings = tuple(contacts), tuple(contacts.values())
         found = [(foot_contact(self._robot, task.frame, settings), task) for task in self._feet]
         return {names[c]: task for c, task in found if c >= 0}
-
-    @property
-    def force_references(self) -> tuple[Mapping[str, Array], ...]:
-        """The references of force tasks, which are not among `numbers`."""
-        return tuple([task.references for task in self._forces])
 
     # -- what they say ---------------------------------------------------------------------------------------
     def ask(self, element: Element, tick: Tick) -> list[Rows]:

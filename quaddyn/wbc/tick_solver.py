@@ -21,8 +21,8 @@ from .contacts import Changes, ContactSettings
 from .data import Answer, TickData, answer_views
 from .description import Describer
 from .inputs import (
-    NO_ROWS,
     CustomRows,
+    Standing,
     TickInputs,
     write_before,
     write_contact,
@@ -35,8 +35,9 @@ from .model import build_model
 from .problem import Problem
 from .ramps import ContactRamps
 from .scales import Scales
+from .tasks import ForceTask
 from .tick import Present, Rows, Tick
-from .workspace import make_contacts, make_inputs, make_memory, make_points, make_rows, make_terms, make_work
+from .workspace import make_contacts, make_data, make_inputs, make_terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,8 @@ class TickSolver:
     Attributes:
         data: what compiled ticks read and write.
         resolve: solves problems for explanations.
-        shares: per contact its share and cap at the last tick.
-        settings: per contact (contact, least, largest force, height) at the last tick.
+        standing: what else the last tick read.
+        room: how many numbers an answer takes.
     """
 
     def __init__(
@@ -99,33 +100,30 @@ class TickSolver:
         self.resolve = Resolve(self.tables.model.rank_tolerance, self.tables.model.damping)
         self._terms = TickTerms(robot, self.tables.frames, momentum=self.tables.momentum)
         self._fill_terms = self._terms.compute
-        self._tick: Any = None
         self.nu = robot.nu
         self._rated = any(isinstance(e, TorqueRate) for e in levels.by_name.values())
         count, nv, nu = len(contacts), robot.nv, robot.nu
         self._most = nu + sum(settings.size for settings in self._settings)
         self._views = make_terms(self._terms, self.tables.frames)
-        self._contacts, self._points = make_contacts(count, self.tables.model.faces), make_points(count, nv)
+        self._contacts = make_contacts(count, self.tables.model.faces)
         self._layout: Any = None
-        self._references: list[Mapping[str, Array] | None] = [None] * len(self.tables.force_tasks)
         self._parts: list[tuple[int, Rows]] = []
         self._there = Present((), (), 0)
+        self.standing = Standing()
         self._make_room(0)
-        self.size = nu + nv + 6 * count + self.tables.model.levels + 2 + len(levels.numbers)
+        self._size = nu + nv + 6 * count + self.tables.model.levels + 2 + len(levels.numbers)
+        self.room = self._size + WIDTH
         self._seen = self._taken = -1
-        self.shares: tuple[tuple[float, float], ...] = ()
-        self.settings: tuple[Any, ...] = ()
 
     def _make_room(self, custom: int) -> None:
         """Memory for so many rows computed in Python; a first tick's."""
         tables, count, nv, nu = self.tables, len(self._settings), self.robot.nv, self.robot.nu
         self._room, self._layout = custom, None
+        self._tick: Any = None  # `tick`, bound to the data below
         inputs = make_inputs(tables, self.levels.numbers, count, nv, nu, custom)
-        self._references = [None] * len(tables.force_tasks)
-        self.data = TickData(
-            tables.model, self._views, self._contacts, self._points, inputs, make_rows(tables, self._most, custom),
-            make_work(tables, count, self._most, nv, nu, custom), make_memory(tables, custom),
-        )  # fmt: skip
+        # Each force task with the references of it that were written last.
+        self._written: list[tuple[ForceTask, Mapping[str, Array] | None]] = [(t, None) for t in tables.force_tasks]
+        self.data = make_data(tables, self._views, self._contacts, inputs, self._most)
 
     @property
     def contacts(self) -> tuple[ContactSettings, ...]:
@@ -141,10 +139,7 @@ class TickSolver:
         inputs = make_inputs(tables, self.levels.numbers.copy(), count, nv, nu, 0)
         for i, task in enumerate(tables.force_tasks):
             write_force_references(inputs, i, task, task.references, self.names)
-        return TickData(
-            tables.model, make_terms(self._terms, tables.frames), contacts, make_points(count, nv), inputs,
-            make_rows(tables, self._most, 0), make_work(tables, count, self._most, nv, nu, 0), make_memory(tables, 0),
-        )  # fmt: skip
+        return make_data(tables, make_terms(self._terms, tables.frames), contacts, inputs, self._most)
 
     def forget(self) -> None:
         """Start cold."""
@@ -152,7 +147,7 @@ class TickSolver:
 
     def ready(self) -> None:
         """Have the machine code made."""
-        self._tick = tick_core.tick.ready()
+        self._tick = tick_core.tick.bound(self.data)
 
     # -- one tick ----------------------------------------------------------------------------------------------
     def solve(self, state: State, q: Array, v: Array, before: Array | None) -> tuple[int, Array]:
@@ -170,16 +165,15 @@ class TickSolver:
         if self.tables.custom:
             self._ask(state, before)
         self._fill_terms(q, v, self._views.values)
-        run = self._tick
-        if run is None:
-            run = self._tick = tick_core.tick.ready()
-        values = empty(self.size + WIDTH)
-        return run(q, v, self.data, values), values
+        if self._tick is None:
+            self.ready()
+        values = empty(self.room)
+        return self._tick(q, v, values), values
 
     def views(self, values: Array) -> Answer:
         """The parts of an answer."""
         found: Answer = answer_views(
-            values[: self.size], self.robot.nu, self.robot.nv, len(self._settings), self.tables.model.levels
+            values[: self._size], self.robot.nu, self.robot.nv, len(self._settings), self.tables.model.levels
         )
         return found
 
@@ -187,22 +181,26 @@ class TickSolver:
         """The contacts' numbers after a change."""
         if self._taken != self._changes.settings:
             self._taken = self._changes.settings
-            self.settings = tuple([(s.contact, s.minimum, s.maximum, s.height) for s in self._settings])
-            for c, settings in enumerate(self._settings):
-                write_contact(self._contacts, c, settings, self.tables)
-        self.shares = tuple(zip(self._ramps.activation.tolist(), self._ramps.cap.tolist(), strict=True))
-        self._there = Present.of(self._settings, self.shares)
-        write_shares(self._contacts, self.shares)
+            settings = tuple([(s.contact, s.minimum, s.maximum, s.height) for s in self._settings])
+            self.standing = self.standing._replace(settings=settings)
+            for c, each in enumerate(self._settings):
+                write_contact(self._contacts, c, each, self.tables)
+        shares = tuple(zip(self._ramps.activation.tolist(), self._ramps.cap.tolist(), strict=True))
+        self.standing = self.standing._replace(shares=shares)
+        self._there = Present.of(self._settings, shares)
+        write_shares(self._contacts, shares)
         self._seen = self._changes.shares
 
     def _read_inputs(self, before: Array | None) -> None:
         inputs = self.data.inputs
         if self._rated:
             write_before(inputs, before)
-        for i, task in enumerate(self.tables.force_tasks):
-            if task.references is not self._references[i]:  # never changed, but replaced
-                self._references[i] = task.references
+        for i, (task, known) in enumerate(self._written):
+            if task.references is not known:  # never changed, but replaced
+                self._written[i] = task, task.references
                 write_force_references(inputs, i, task, task.references, self.names)
+                references = tuple([{} if each is None else each for _, each in self._written])
+                self.standing = self.standing._replace(force_references=references)
 
     def _ask(self, state: State, before: Array | None) -> None:
         """Rows that elements compute in Python."""
@@ -223,19 +221,15 @@ class TickSolver:
         self._layout = None  # until all is written
         write_custom_rows(self.data.inputs, parts, self.tables, there, nv, nu, anew=anew)
         self._layout, self._parts = (there, layout), parts
+        named = tuple([(i, rows.names, rows.unit) for i, rows in parts])
+        self.standing = self.standing._replace(custom=CustomRows(named, self.data.inputs.custom_rows.copy()))
 
     def _check(self, i: int, rows: Rows) -> None:
         rows.check(dict(self.tables.custom)[i].name, self.robot.nv, self._there.nf, self.nu)
 
-    def recorded(self, q: Array, v: Array, values: Array, before: Array | None) -> TickInputs:
-        """All that the last tick started from, apart from its memory."""
-        numbers = values[self.size - len(self.levels.numbers) : self.size]
-        custom = NO_ROWS
-        if self._parts:
-            parts = tuple([(i, rows.names, rows.unit) for i, rows in self._parts])
-            custom = CustomRows(parts, self.data.inputs.custom_rows.copy())
-        references = self.levels.force_references
-        return TickInputs(q, v, numbers, references, before, self.settings, self.shares, custom)
+    def recorded(self, values: Array, q: Array, v: Array, before: Array | None, standing: Standing) -> TickInputs:
+        """All that a tick started from, apart from its memory; `values` is its answer."""
+        return TickInputs(q, v, self.views(values).numbers, before, *standing)
 
     def problem(self, given: TickInputs) -> Problem:
         """The rows of a tick that is over; nothing of the controller is touched."""

@@ -12,10 +12,10 @@ from ..compiling.kinds import ArrayKind, Kind, RecordKind, record_kind
 from ..errors import ArgumentError
 from ..urdf.tree import Array
 from . import tick_core
-from .data import Answer, Memory, TickData, answer_views
+from .data import Answer, Memory, answer_views
 from .model import Tables
 from .tick_check import Kept, TickStart, check, refuse
-from .workspace import make_memory, make_points, make_rows, make_work
+from .workspace import make_data
 
 
 def before(memory: Memory, *, strict: bool) -> Kept:
@@ -84,16 +84,13 @@ def again(start: TickStart) -> tuple[int, Answer]:
     sizes = check(start)
     model, nv, nu, nc = start.model, len(start.v), len(start.model.actuated), len(start.contacts.size)
     tables = Tables(model, (), (), (), (), (), False, sizes.rows, sizes.limits)
-    memory = make_memory(tables, sizes.custom)._replace(
-        good=start.memory.good.copy(), free=start.memory.free.copy(), starts=start.memory.starts.copy()
-    )
+    inputs = start.inputs._replace(numbers=np.append(start.inputs.numbers, np.zeros(WIDTH))[:-WIDTH])
+    data = make_data(tables, start.terms, start.contacts, inputs, sizes.n)
+    memory = data.memory
+    for name in ("good", "free", "starts"):
+        getattr(memory, name)[:] = getattr(start.memory, name)
     for to, sides in ((memory.now, start.memory.now), (memory.now_full, start.memory.now_full)):
         to[: len(sides)] = sides
-    inputs = start.inputs._replace(numbers=np.append(start.inputs.numbers, np.zeros(WIDTH))[:-WIDTH])
-    data = TickData(
-        model, start.terms, start.contacts, make_points(nc, nv), inputs, make_rows(tables, sizes.n, sizes.custom),
-        make_work(tables, nc, sizes.n, nv, nu, sizes.custom), memory,
-    )  # fmt: skip
     size = nu + nv + 6 * nc + model.levels + 2 + len(inputs.numbers)
     values = np.zeros(size + WIDTH)
     outcome = tick_core.tick(start.q, start.v, data, values)

@@ -11,7 +11,7 @@ from ..hierarchy.problem import SUMMARY
 from ..hierarchy.workspace import workspace
 from ..kernels import TickTerms
 from ..urdf.tree import Array
-from .data import Contacts, Inputs, Memory, Points, RowBuffer, Terms, Work, stride
+from .data import Contacts, Inputs, Memory, Points, RowBuffer, Terms, TickData, Work, stride
 from .model import LIMB, SURFACE, Tables
 
 #: Entries of a custom row before the row itself.
@@ -121,3 +121,12 @@ def make_memory(tables: Tables, custom: int) -> Memory:
     K = tables.model.levels + 1
     sets = [np.zeros((K + 1) * (tables.most_limits + custom + 1), dtype=np.int8) for _ in range(4)]
     return Memory(_ints(2), _ints(3), _ints(1), _ints(2, K + 1), *sets)
+
+
+def make_data(tables: Tables, terms: Terms, contacts: Contacts, inputs: Inputs, n: int) -> TickData:
+    """What a first tick is given: these records, and new memory for up to n unknowns."""
+    count, nv, nu, custom = len(contacts.size), len(terms.h), len(tables.model.actuated), len(inputs.custom_rows)
+    return TickData(
+        tables.model, terms, contacts, make_points(count, nv), inputs, make_rows(tables, n, custom),
+        make_work(tables, count, n, nv, nu, custom), make_memory(tables, custom),
+    )  # fmt: skip
