@@ -5,7 +5,7 @@ from .mujoco_plant import MujocoPlant
 from .plant import Checkpoint, Log, Plant, TouchingPoint
 from .sensors import Encoders, Imu, Measurement, Sensors
 from .simulation import Simulation, Work
-from .spheres import ContactSphere, collision_spheres
+from .spheres import ContactSphere, body_spheres, collision_spheres
 from .terrain import Box, HeightField, Plane, Terrain, stairs
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Terrain",
     "TouchingPoint",
     "Work",
+    "body_spheres",
     "collision_spheres",
     "stairs",
 ]

@@ -24,7 +24,7 @@ class Ground(NamedTuple):
     Attributes:
         planes: (p, 5) normal, distance from the origin along it, friction.
         boxes: (b, 16) centre, rotation row by row, half lengths, friction.
-        fields: (f, 8) origin, spacing, samples along x and y, first index in the heights, friction.
+        fields: (f, 9) origin, spacing, samples along x and y, first index in the heights, friction, greatest height.
         heights: of all fields in turn.
     """
 
@@ -75,9 +75,18 @@ def collide(centers: Matrix, radii: Vector, ground: Ground, reach: float, found:
     Returns:
         The number of contacts; minus it where they are more than n, and the first n are written.
     """
-    planes, boxes, fields, k = ground.planes, ground.boxes, ground.fields, 0
+    k = collide_some(0, len(radii), centers, radii, ground, reach, found, 0)
+    return k if k <= len(found.gaps) else -k
+
+
+@compiled()
+def collide_some(
+    first: int, end: int, centers: Matrix, radii: Vector, ground: Ground, reach: float, found: Touching, k: int
+) -> int:
+    """`collide` of the spheres from `first` to before `end`, after k contacts: how many there are then."""
+    planes, boxes, fields = ground.planes, ground.boxes, ground.fields
     near = local(FIELD_CONTACTS, 4)
-    for s in range(len(radii)):
+    for s in range(first, end):
         x, y, z, r = centers[s, 0], centers[s, 1], centers[s, 2], radii[s]
         for p in range(len(planes)):
             nx, ny, nz = planes[p, 0], planes[p, 1], planes[p, 2]
@@ -93,7 +102,23 @@ def collide(centers: Matrix, radii: Vector, ground: Ground, reach: float, found:
             for i in range(count):
                 mu, surface = fields[f, 7], len(planes) + len(boxes) + FIELD_CONTACTS * f + i
                 k = _note(found, k, near[i, 0], near[i, 1], near[i, 2], near[i, 3], mu, s, surface)
-    return k if k <= len(found.gaps) else -k
+    return k
+
+
+@compiled()
+def within_reach(x: float, y: float, z: float, r: float, ground: Ground, reach: float) -> bool:
+    """Whether a sphere may be no farther than `reach` from a surface; False is sure, True is not."""
+    planes, fields, near = ground.planes, ground.fields, local(1, 4)
+    for p in range(len(planes)):
+        if planes[p, 0] * x + planes[p, 1] * y + planes[p, 2] * z - planes[p, 3] - r < reach:
+            return True
+    for b in range(len(ground.boxes)):
+        if _box(ground.boxes[b], x, y, z, r, reach, near) and near[0, 0] < reach:
+            return True
+    for f in range(len(fields)):
+        if not _beside(fields[f], x, y, z, r + reach):
+            return True
+    return False
 
 
 @compiled()
@@ -127,12 +152,23 @@ def _box(box: Vector, x: float, y: float, z: float, r: float, reach: float, out:
 
 
 @compiled()
+def _beside(field: Vector, x: float, y: float, z: float, wide: float) -> bool:
+    """Whether a height field ends or lies lower than where a sphere of radius `wide` begins."""
+    x0, y0, dx, dy = field[0], field[1], field[2], field[3]
+    long, broad = (field[4] - 1.0) * dx, (field[5] - 1.0) * dy
+    if z - wide > field[8]:
+        return True
+    beside: bool = x + wide < x0 or y + wide < y0 or x - wide > x0 + long or y - wide > y0 + broad
+    return beside
+
+
+@compiled()
 def _field(field: Vector, heights: Vector, x: float, y: float, z: float, r: float, reach: float, out: Matrix) -> int:
     """Gaps and normals of a sphere at a height field, in the rows of `out`; how many."""
     x0, y0, dx, dy = field[0], field[1], field[2], field[3]
     nx, ny = int(field[4]), int(field[5])
     wide = r + reach
-    if x + wide < x0 or y + wide < y0 or x - wide > x0 + (nx - 1) * dx or y - wide > y0 + (ny - 1) * dy:
+    if _beside(field, x, y, z, wide):
         return 0
     first_i, last_i = max(int((x - wide - x0) / dx), 0), min(int((x + wide - x0) / dx), nx - 2)
     first_j, last_j = max(int((y - wide - y0) / dy), 0), min(int((y + wide - y0) / dy), ny - 2)

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiling import ByteVector, IntVector, Matrix, Vector, compiled, entry, matrix
+from ..compiling import ByteVector, IntVector, Matrix, Vector, compiled, entry, local, matrix
 from ..contact.solvers.compiled import Workspace as SolverWorkspace
 from ..contact.solvers.compiled import copy, solve, velocities
 from ..contact.solvers.compiled import workspace as solver_workspace
-from .collisions import Ground, Touching, collide
+from .collisions import Ground, Touching, collide_some, within_reach
 from .sparse_inertia import factorize, solve_all_transposed, solve_lower, solve_transposed
 
 #: Rounds of the solver; one where contacts are many and its dense Newton steps slow.
@@ -74,6 +74,8 @@ class StepModel(NamedTuple):
         radii: (s,) [m].
         joints: (s,) joint that carries each sphere.
         last: (s,) the last degree of freedom that moves each sphere.
+        clusters: (c,) spheres in turn that one joint carries: the number of the first after each cluster.
+        around: (c, 4) a sphere around each cluster: centre in its joint's frame and radius [m].
         ground: the terrain.
         law: of contacts.
     """
@@ -86,6 +88,8 @@ class StepModel(NamedTuple):
     radii: Vector
     joints: IntVector
     last: IntVector
+    clusters: IntVector
+    around: Matrix
     ground: Ground
     law: ContactLaw
 
@@ -264,13 +268,24 @@ def contact_frame(nx: float, ny: float, nz: float, frame: Matrix) -> None:
 @compiled()
 def find_contacts(model: StepModel, poses: Matrix, contacts: Contacts) -> int:
     """Where spheres touch the ground: how many contacts there are, negative when there is not room for all."""
-    places, centers = model.places, contacts.centers
-    for i in range(len(places)):
-        pose, place = poses[model.joints[i]], places[i]
-        for a in range(3):
-            centers[i, a] = pose[a] * place[0] + pose[3 + a] * place[1] + pose[6 + a] * place[2] + pose[9 + a]
-    count: int = collide(centers, model.radii, model.ground, model.law.reach, contacts.touching)
-    return count
+    places, around, centers, reach = model.places, model.around, contacts.centers, model.law.reach
+    first, k, middle = 0, 0, local(3)
+    for c in range(len(around)):
+        end, pose = model.clusters[c], poses[model.joints[first]]
+        _carried(pose, around[c], middle)
+        if end - first == 1 or within_reach(middle[0], middle[1], middle[2], around[c, 3], model.ground, reach):
+            for i in range(first, end):
+                _carried(pose, places[i], centers[i])
+            k = collide_some(first, end, centers, model.radii, model.ground, reach, contacts.touching, k)
+        first = end
+    return k if k <= len(contacts.keys) else -k
+
+
+@compiled()
+def _carried(pose: Vector, place: Vector, out: Vector) -> None:
+    """A point that moves with a joint, in the world."""
+    for a in range(3):
+        out[a] = pose[a] * place[0] + pose[3 + a] * place[1] + pose[6 + a] * place[2] + pose[9 + a]
 
 
 @compiled()

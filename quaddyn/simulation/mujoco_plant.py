@@ -47,7 +47,8 @@ class MujocoPlant(Plant):
         floor: height of a level floor [m], -inf for none; by default 0, and none under a fixed root, whose feet may
             hang anywhere, or where there is a `terrain`.
         terrain: surfaces, one or several of `Plane`, `Box` and `HeightField`.
-        spheres: where else than at its feet the robot can touch something, by name; see `collision_spheres`.
+        spheres: where else than at its feet the robot can touch something, by name, such as `collision_spheres`; None:
+            `body_spheres`, with which a robot that falls comes to lie; {}: its feet alone.
         actuators: the motors; by default they are perfect within the robot's effort limits.
         joint_stops: the joints' position limits hold, softly.
         time_constant: of the contacts' and stops' springs, critically damped (MuJoCo's solref) [s]; twice `dt` by
@@ -60,7 +61,7 @@ class MujocoPlant(Plant):
         dt: as given [s].
         friction: as given.
         terrain: the `Terrain`, floor included.
-        spheres: names of all that can touch: the feet first.
+        spheres: names of what can touch: the feet first, then those asked for by name.
         model: the ``mujoco.MjModel``.
         data: the ``mujoco.MjData``, whose positions are those at the start of the last step.
 
@@ -136,12 +137,14 @@ class MujocoPlant(Plant):
             first, second = contact.geom.tolist()
             sign = 1.0 if second in self._geoms else -1.0
             frame = sign * contact.frame.reshape(3, 3)
+            name = self._geoms[second if sign > 0.0 else first]
             yield TouchingPoint(
-                self._geoms[second if sign > 0.0 else first],
+                name,
                 frozen(contact.pos - 0.5 * contact.dist * frame[0]),
                 frozen(frame[0]),
                 frozen(frame.T @ wrench[:3]),
                 float(contact.friction[0]),
+                self._link_of[name],
             )
 
     def _restart(self) -> None:

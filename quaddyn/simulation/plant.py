@@ -30,7 +30,8 @@ class TouchingPoint(FrozenArrays):
     """A contact at the end of the last step.
 
     Attributes:
-        sphere: name of what touches: a foot, or one of ``spheres``.
+        sphere: name of what touches: a foot, one of ``spheres``, or a link's name with a number.
+        link: that touches, where it is none of these but a part of the body; else None.
         point: (3,) on the ground, at the start of the step, world axes [m].
         normal: (3,) from the ground towards the robot.
         force: (3,) mean over the step, on the robot, world axes [N].
@@ -42,6 +43,7 @@ class TouchingPoint(FrozenArrays):
     normal: Array
     force: Array
     friction: float
+    link: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +108,8 @@ class Plant(ABC):
         floor: height of a level floor [m], -inf for none; by default 0, and none under a fixed root, whose feet may
             hang anywhere, or where there is a `terrain`.
         terrain: surfaces, one or several.
-        spheres: where else than at its feet the robot can touch something, by name.
+        spheres: where else than at its feet the robot can touch something, by name; None: `body_spheres`, with which
+            a robot that falls comes to lie; {}: its feet alone.
         actuators: the motors; by default they are perfect within the robot's effort limits.
 
     Attributes:
@@ -115,7 +118,7 @@ class Plant(ABC):
         friction: as given.
         terrain: the `Terrain`, floor included.
         actuators: as given.
-        spheres: names of all that can touch: the feet first.
+        spheres: names of what can touch: the feet first, then those asked for by name.
 
     Raises:
         ArgumentError: an argument is not what it must be.
@@ -154,7 +157,8 @@ class Plant(ABC):
             raise ArgumentError(f"actuators: they were made for another robot, {actuators.robot.name!r}")
         self.actuators = actuators
         self._spheres = placed(robot, spheres)
-        self.spheres = tuple(sphere.name for sphere in self._spheres)
+        self.spheres = tuple(sphere.name for sphere in self._spheres if sphere.link is None)
+        self._link_of = {sphere.name: sphere.link for sphere in self._spheres}
         # Rotors store kinetic energy too.
         self._energy_model = robot.model.copy()
         self._energy_model.armature = actuators.armature.copy()
@@ -206,10 +210,26 @@ class Plant(ABC):
 
     @property
     def contact_forces(self) -> dict[str, Array]:
-        """Mean force of the ground over the last step by foot (or sphere), (3,) on the robot, world axes [N]."""
+        """Mean force of the ground over the last step by foot (or sphere), (3,) on the robot, world axes [N].
+
+        Those on the rest of the body are in `body_forces`.
+        """
         forces = {name: np.zeros(3) for name in self.spheres}
         for contact in self.contacts:
-            forces[contact.sphere] += contact.force
+            if contact.link is None:
+                forces[contact.sphere] += contact.force
+        return forces
+
+    @property
+    def body_forces(self) -> dict[str, Array]:
+        """Mean force of the ground over the last step by link, (3,) on the robot, world axes [N].
+
+        Only links that touch it, and without what is in `contact_forces`.
+        """
+        forces: dict[str, Array] = {}
+        for contact in self.contacts:
+            if contact.link is not None:
+                forces[contact.link] = forces.get(contact.link, np.zeros(3)) + contact.force
         return forces
 
     @property
@@ -349,7 +369,7 @@ class Plant(ABC):
         return Checkpoint(
             type(self).__name__,
             self.robot.name,
-            self.spheres,
+            tuple(self._link_of),
             self.dt,
             self._q,
             self._v,
@@ -368,7 +388,8 @@ class Plant(ABC):
         if not isinstance(checkpoint, Checkpoint):
             raise ArgumentTypeError(f"checkpoint: expected a Checkpoint, got {type(checkpoint).__name__}")
         c = checkpoint
-        own = (type(self).__name__, self.robot.name, self.spheres, self.dt, len(self._q), len(self._v), len(self._tau))
+        touching = tuple(self._link_of)
+        own = (type(self).__name__, self.robot.name, touching, self.dt, len(self._q), len(self._v), len(self._tau))
         if (c.kind, c.robot, c.spheres, c.dt, len(c.q), len(c.v), len(c.tau)) != own:
             raise ArgumentError(
                 f"checkpoint: of a {c.kind} of {c.robot!r} with {len(c.spheres)} spheres and dt = {c.dt:g}, not of "

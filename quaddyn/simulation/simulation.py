@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import NDArray
 
 from ..compiling import quietly
 from ..contact.solvers import ContactProblem, FrictionalSolver, RigidSolver
@@ -23,7 +24,7 @@ from . import contact_step
 from .actuators import Actuators
 from .plant import RUNAWAY_SPEED, Plant, TouchingPoint
 from .runge_kutta import rk4_step
-from .spheres import ContactSphere
+from .spheres import ContactSphere, Placed
 from .terrain import Surface, Terrain
 
 INTEGRATORS = ("euler", "rk4")
@@ -41,6 +42,9 @@ PASSIVE = 5e-12
 #: Rate at which a compliant ground's oscillation under the robot would go on undamped, and its damping ratio.
 GROUND_FREQUENCY, GROUND_DAMPING = 15.0, 1.0
 
+
+#: Contacts that there is room for at first, at most.
+MUCH_ROOM = 512
 
 #: The convention in which the inertia leaves the joints' Jacobian behind, in world axes.
 WORLD = pin.Convention.WORLD
@@ -104,7 +108,8 @@ class Simulation(Plant):
         floor: height of a level floor [m], -inf for none; by default 0, and none under a fixed root, whose feet may
             hang anywhere, or where there is a `terrain`.
         terrain: surfaces, one or several of `Plane`, `Box` and `HeightField`.
-        spheres: where else than at its feet the robot can touch something, by name; see `collision_spheres`.
+        spheres: where else than at its feet the robot can touch something, by name, such as `collision_spheres`; None:
+            `body_spheres`, with which a robot that falls comes to lie; {}: its feet alone.
         actuators: the motors; by default they are perfect within the robot's effort limits.
         integrator: "euler", the above; "rk4": steps out of reach of the ground by a fourth-order Runge-Kutta method on
             the configuration manifold, joint friction split off and implicit.
@@ -116,7 +121,7 @@ class Simulation(Plant):
         dt: as given [s].
         friction: as given.
         terrain: the `Terrain`, floor included.
-        spheres: names of all that can touch: the feet first.
+        spheres: names of what can touch: the feet first, then those asked for by name.
 
     Raises:
         ArgumentError: an argument is not what it must be.
@@ -157,7 +162,8 @@ class Simulation(Plant):
         self._step_model = self._made_model(law)
         self._motion = contact_step.room_for_motion(robot.nv)
         count = len(self._step_model.radii)
-        self._room = contact_step.room_for_contacts(max(8, 2 * count), count, robot.nv)
+        # Zeros that are never touched take no memory; where more touches there will be more room.
+        self._room = contact_step.room_for_contacts(min(max(8, 2 * count), MUCH_ROOM), count, robot.nv)
         self.reset()
 
     # -- state -----------------------------------------------------------------------------------------------
@@ -169,22 +175,28 @@ class Simulation(Plant):
             force = self._room.world[i] / self.dt
             if force.any():
                 s = where.spheres[i]
+                name = self._sphere_of[s]
                 depth = self._step_model.radii[s] + where.gaps[i]
                 point = self._room.centers[s] - depth * where.normals[i]
                 out.append(
                     TouchingPoint(
-                        self._sphere_of[s], frozen(point), frozen(where.normals[i]), frozen(force),
-                        float(where.friction[i]),
+                        name, frozen(point), frozen(where.normals[i]), frozen(force),
+                        float(where.friction[i]), self._link_of[name],
                     )
                 )  # fmt: skip
         return tuple(out)
 
     @property
     def contact_forces(self) -> dict[str, Array]:
-        """Mean force of the ground over the last step by foot (or sphere), (3,) on the robot, world axes [N]."""
+        """Mean force of the ground over the last step by foot (or sphere), (3,) on the robot, world axes [N].
+
+        Those on the rest of the body are in `body_forces`.
+        """
         forces = {name: np.zeros(3) for name in self.spheres}
         for i in range(self._k):
-            forces[self._sphere_of[self._room.touching.spheres[i]]] += self._room.world[i] / self.dt
+            name = self._sphere_of[self._room.touching.spheres[i]]
+            if name in forces:
+                forces[name] += self._room.world[i] / self.dt
         return forces
 
     @property
@@ -391,6 +403,7 @@ class Simulation(Plant):
         movable = [sphere for sphere in self._spheres if sphere.joint]  # what is bolted to the world touches nothing
         self._sphere_of = tuple(sphere.name for sphere in movable)
         joints = [self._model.joints[s.joint] for s in movable]
+        clusters, around = _clusters(movable)
         return contact_step.StepModel(
             np.array(list(self._data.parents_fromRow), dtype=np.int64),
             self.robot.actuated_index,
@@ -400,6 +413,8 @@ class Simulation(Plant):
             np.array([s.radius for s in movable], dtype=np.float64),
             np.array([s.joint for s in movable], dtype=np.int64),
             np.array([joint.idx_v + joint.nv - 1 for joint in joints], dtype=np.int64),
+            clusters,
+            around,
             self.terrain.packed(self.friction),
             law,
         )
@@ -410,6 +425,23 @@ class Simulation(Plant):
         self._room = new = contact_step.room_for_contacts(n, len(model.radii), self.robot.nv)
         count = min(int(old.held[0]), n)
         new.held[0], new.keys[:count], new.world[:count] = count, old.keys[:count], old.world[:count]
+
+
+def _clusters(spheres: list[Placed]) -> tuple[NDArray[np.int64], Array]:
+    """Runs of spheres that one joint carries: the first after each, and a sphere around it (c, 4) [m]."""
+    ends: list[int] = []
+    around: list[list[float]] = []
+    first = 0
+    for end in range(1, len(spheres) + 1):
+        if end < len(spheres) and spheres[end].joint == spheres[first].joint:
+            continue
+        centres = np.array([s.in_joint for s in spheres[first:end]])
+        middle = 0.5 * (centres.min(axis=0) + centres.max(axis=0))
+        radii = np.array([s.radius for s in spheres[first:end]])
+        ends.append(end)
+        around.append([*middle, float((np.linalg.norm(centres - middle, axis=1) + radii).max())])
+        first = end
+    return np.array(ends, dtype=np.int64), np.array(around, dtype=np.float64).reshape(-1, 4)
 
 
 def placements(data: pin.Data, joints: int) -> Array:

@@ -1,9 +1,11 @@
-"""`ContactSphere`: where a robot may touch the world; by default its feet alone."""
+"""`ContactSphere`: where a robot may touch the world: its feet, and by default what it can fall on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -18,6 +20,10 @@ from ..urdf.tree import Array, Box, Capsule, Cylinder, FrozenArrays, Geometry, M
 
 #: Towards faces, edges and corners of a cube.
 DIRECTIONS = np.array([d for d in np.ndindex(3, 3, 3) if d != (1, 1, 1)], dtype=np.float64) - 1.0
+#: Of those, faces and corners: a body keeps no more spheres than that by default.
+OUTERMOST = DIRECTIONS[np.count_nonzero(DIRECTIONS, axis=1) != 2]
+#: Larger meshes are not read for what a robot falls on by default: a plant must be made quickly.
+MAX_MESH_BYTES = 5_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +66,7 @@ class Placed(FrozenArrays):
 
     Attributes:
         name: its own.
+        link: that it stands for among others, by default; None for a foot and for what was asked for by name.
         body: index in ``robot.bodies``.
         in_body: (3,) centre in its axes [m].
         joint: Pinocchio's.
@@ -68,6 +75,7 @@ class Placed(FrozenArrays):
     """
 
     name: str
+    link: str | None
     body: int
     in_body: Array
     joint: int
@@ -76,7 +84,7 @@ class Placed(FrozenArrays):
 
 
 def placed(robot: Robot, spheres: Mapping[str, ContactSphere] | None) -> tuple[Placed, ...]:
-    """The feet, and then `spheres`, each with its body.
+    """The feet, and then `spheres`, or else `body_spheres`, each with its body.
 
     Raises:
         UnknownNameError: a frame that the robot does not have.
@@ -93,8 +101,11 @@ def placed(robot: Robot, spheres: Mapping[str, ContactSphere] | None) -> tuple[P
         if name in wanted:
             raise ArgumentError(f"spheres: {name!r} is the name of a foot")
         wanted[name] = sphere
+    by_default = body_spheres(robot) if spheres is None else {}
+    links = {name: sphere.frame for name, sphere in by_default.items()}
     return tuple(
-        Placed(name, *located(robot, sphere.frame, sphere.offset), sphere.radius) for name, sphere in wanted.items()
+        Placed(name, links.get(name), *located(robot, sphere.frame, sphere.offset), sphere.radius)
+        for name, sphere in (wanted | by_default).items()
     )
 
 
@@ -146,6 +157,65 @@ def collision_spheres(robot: Robot, links: Iterable[str] | None = None) -> dict[
     return out
 
 
+def body_spheres(robot: Robot) -> dict[str, ContactSphere]:
+    """Where a robot that can fall touches the ground beside its feet: trunk, thighs and knees.
+
+    The outermost of the spheres that its collision shapes have by `collision_spheres`, towards the faces and corners
+    of a cube in each body's own axes.  Of a body that carries a foot those nearer to its joint than to the foot: the
+    knee.  A body whose shapes are in files that are not read here (other than STL and OBJ, or very large) has points at
+    the joints that it carries instead.
+    What would be below the ground in ``robot.q_home`` is left out.
+
+    Args:
+        robot: any; one with a fixed root does not fall and has none.
+
+    Returns:
+        {"<link> <number>": sphere}.
+    """
+    if robot.root == "fixed":
+        return {}
+    model = robot.model
+    data = model.createData()
+    pin.framesForwardKinematics(model, data, np.array(robot.q_home))
+    out: dict[str, ContactSphere] = {}
+    read = functools.cache(_vertices)  # legs share their files
+    for index, body in enumerate(robot.bodies):
+        feet = [leg.foot.name for leg in robot.legs.values() if any(leg.foot.frame == x.name for x, _ in body.links)]
+        own = model.frames[model.getFrameId(body.name, pin.FrameType.BODY)].placement
+        ends = [own.actInv(model.frames[robot.frame_id(foot)].placement.translation) for foot in feet]
+        found: list[tuple[str, Array, Array, float]] = []  # link, centre in it and in the body, radius
+        unread = False
+        for link, placement in body.links:
+            for geometry in link.collisions:
+                spheres = _ends(geometry, read)
+                unread |= not spheres
+                found += [(link.name, centre, placement.apply(centre), radius) for centre, radius in spheres]
+        if unread and not found:
+            joints = [b.placement.translation for b in robot.bodies if b.parent == index]
+            found = [(body.name, at, at, 0.0) for at in joints]
+        found = [x for x in found if all(np.linalg.norm(x[2]) < np.linalg.norm(x[2] - end) for end in ends)]
+        if robot.legs:
+            place = data.oMi[body_joint(model, body)] * own
+            found = [x for x in found if place.act(np.array(x[2]))[2] - x[3] > 0.0]
+        for link_name, centre, _, radius in _outermost(found):
+            count = sum(sphere.frame == link_name for sphere in out.values())
+            out[f"{link_name} {count}"] = ContactSphere(link_name, radius, centre)
+    return out
+
+
+def _vertices(path: Path) -> Array | None:
+    return vertices(path) if path.stat().st_size <= MAX_MESH_BYTES else None
+
+
+def _outermost(found: list[tuple[str, Array, Array, float]]) -> list[tuple[str, Array, Array, float]]:
+    """Those that reach farthest in one of the directions."""
+    if not found:
+        return found
+    centres, radii = np.array([x[2] for x in found]), np.array([x[3] for x in found])
+    away = OUTERMOST / np.linalg.norm(OUTERMOST, axis=1)[:, None]
+    return [found[i] for i in np.unique(np.argmax(centres @ away.T + radii[:, None], axis=0))]
+
+
 def _feet_on(robot: Robot, body: Body, link: str) -> list[Array]:
     """Centres of the feet on a body, in one of its links [m]."""
     here = robot.model.frames[robot.model.getFrameId(link, pin.FrameType.BODY)]
@@ -171,13 +241,13 @@ def _holds(geometry: Geometry, point: Array) -> bool:
     return False
 
 
-def _ends(geometry: Geometry) -> list[tuple[Array, float]]:
+def _ends(geometry: Geometry, read: Callable[[Path], Array | None] = vertices) -> list[tuple[Array, float]]:
     pose: Pose = geometry.placement
     shape = geometry.shape
     if isinstance(shape, Sphere):
         return [(pose.translation, shape.radius)]
     if isinstance(shape, Mesh):
-        points = None if shape.path is None else vertices(shape.path)
+        points = None if shape.path is None else read(shape.path)
         if points is None:
             return []
         points = points * np.array(shape.scale)

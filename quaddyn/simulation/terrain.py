@@ -256,12 +256,12 @@ class Terrain:
                 boxes.append([*s.center, *s.rotation.ravel(), *(0.5 * s.size), mu])
             else:
                 at = sum(h.size for h in heights)
-                fields.append([*s.origin, *s.spacing, *s.heights.shape, at, mu])
+                fields.append([*s.origin, *s.spacing, *s.heights.shape, at, mu, s.heights.max()])
                 heights.append(s.heights.ravel())
         return Ground(
             np.array(planes, dtype=np.float64).reshape(-1, 5),
             np.array(boxes, dtype=np.float64).reshape(-1, 16),
-            np.array(fields, dtype=np.float64).reshape(-1, 8),
+            np.array(fields, dtype=np.float64).reshape(-1, 9),
             np.concatenate(heights),
         )
 
