@@ -8,9 +8,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from quaddyn.campaigns import Campaign, Record, digest, generator
+from quaddyn import Robot
+from quaddyn.campaigns import Campaign, Record, digest, generator, robot
+
+if TYPE_CHECKING:
+    from quaddyn.viewer import Viewer
 
 
 @dataclass(frozen=True)
@@ -84,3 +88,51 @@ class Together(Throws):
     def run_batch(self, cases: Sequence[Throw]) -> list[Record]:
         assert len(cases) > 1
         return [self.run(case) for case in cases]
+
+
+@dataclass(frozen=True)
+class Shown(Throws):
+    """Throws that can be seen: the robot's base goes where they went."""
+
+    name: ClassVar[str] = "shown"
+
+    def shown(self, case: Throw) -> Robot:
+        return robot("go2")
+
+    def replay(self, case: Throw, viewer: Viewer) -> Record:
+        record = self.run(case)
+        q = viewer.robot.q_home.copy()
+        for i in range(3):
+            q[0] = 0.1 * i
+            viewer.show(q, time=0.1 * i)
+        return record
+
+
+@dataclass(frozen=True)
+class Sizes:
+    size: float | str
+    names: tuple[str, ...]
+    wide: bool
+    label: str | None
+
+
+@dataclass(frozen=True)
+class Options(Campaign[Sizes]):
+    """Options of every kind."""
+
+    name: ClassVar[str] = "options"
+    Case: ClassVar[type] = Sizes
+
+    needed: str
+    sizes: tuple[float | str, ...] = (1.0,)
+    names: tuple[str, ...] = field(default=(), metadata={"help": "of something"})
+    wide: bool = True
+    label: str | None = None
+    half: float | None = None
+
+    def cases(self) -> Iterator[Sizes]:
+        for size in self.sizes:
+            yield Sizes(size, self.names, self.wide, self.label)
+
+    def run(self, case: Sizes) -> Record:
+        return {"size": case.size, "half": self.half, "names": len(case.names), "needed": self.needed}

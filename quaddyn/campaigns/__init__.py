@@ -3,17 +3,21 @@
 A `Campaign` gives cases and a pure function of a case; `run` drives it on any executor and keeps records in a `Store`.
 """
 
-from .campaign import Campaign, Record, digest
+from .campaign import Campaign, Failure, Record, digest
+from .cluster import Cluster, InsecureClusterWarning, cluster
 from .plain import Plain
 from .processes import workers
 from .running import Progress, Summary, run
-from .store import Failure, Row, Store
+from .store import Row, Store
 from .tally import Tally
+from .work import again
 from .worker_memory import generator, robot, robot_hash
 
 __all__ = [
     "Campaign",
+    "Cluster",
     "Failure",
+    "InsecureClusterWarning",
     "Plain",
     "Progress",
     "Record",
@@ -21,6 +25,8 @@ __all__ = [
     "Store",
     "Summary",
     "Tally",
+    "again",
+    "cluster",
     "digest",
     "generator",
     "robot",

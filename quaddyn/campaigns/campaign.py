@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from ..errors import ArgumentError
 from .plain import Plain, encode
@@ -16,6 +16,20 @@ if TYPE_CHECKING:
 
 C = TypeVar("C")
 Record = Mapping[str, Plain]
+
+
+class Failure(NamedTuple):
+    """Why there is no record of a case.
+
+    Attributes:
+        error: type and text of the exception, or how its workers died.
+        poison: whether its workers died.
+        trace: where it was raised, or how the last worker died.
+    """
+
+    error: str
+    poison: bool = False
+    trace: str = ""
 
 
 class Campaign(ABC, Generic[C]):
@@ -64,7 +78,7 @@ class Campaign(ABC, Generic[C]):
         """Why a record counts as a failure; None for a success.  By default its "success" and "reason"."""
         return None if record.get("success", True) else str(record.get("reason") or "failed")
 
-    def robot(self, case: C) -> Robot:
+    def shown(self, case: C) -> Robot:
         """The robot that `replay` shows."""
         raise ArgumentError(f"campaign {self.name!r} has nothing to show")
 

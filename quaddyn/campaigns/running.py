@@ -14,10 +14,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..errors import ArgumentError, CampaignError
-from .campaign import Campaign, Record
+from .campaign import Campaign, Failure, Record
 from .deaths import LIVES, deaths
 from .plain import encode
-from .store import COMMIT_EVERY, MEMORY, Failure, Store
+from .store import COMMIT_EVERY, MEMORY, Row, Store
 from .tally import Tally
 from .work import Answer, work
 
@@ -59,19 +59,24 @@ class Summary:
     _cases: Sequence[Any] | None = field(repr=False)
 
     @property
-    def results(self) -> Iterator[tuple[Any, Record | Failure]]:
-        """Every case with its record, or with why there is none, in the order of the cases."""
+    def rows(self) -> Iterator[Row]:
+        """What became of every case, in the order of the cases."""
         store = self._store
         with Store.read(store, type(self.campaign)) if isinstance(store, str) else nullcontext(store) as reader:
             for case in self.campaign.cases() if self._cases is None else self._cases:
                 row = reader.find(encode(case))
                 if row is not None:
-                    yield case, row.result
+                    yield row
+
+    @property
+    def results(self) -> Iterator[tuple[Any, Record | Failure]]:
+        """Every case with its record, or with why there is none, in the order of the cases."""
+        return ((row.case, row.result) for row in self.rows)
 
     @cached_property
     def tally(self) -> Tally:
         """Successes, and failures by reason."""
-        return Tally.of(self.campaign, (result for _, result in self.results))
+        return Tally.of(self.campaign, self.rows)
 
 
 def run(
@@ -246,7 +251,7 @@ class _Drive:
         if self._deaths[text] < LIVES:
             self._again.append(task)
             return
-        self._store.add_poison(text, f"its worker died {self._deaths.pop(text)} times: {error}")
+        self._store.add_poison(text, f"its worker died {self._deaths.pop(text)} times", str(error))
         self.ran += 1
         self.failures += 1
         self._out.discard(text)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self
 
 from ..errors import CampaignError, StoreError
 from ..version import __version__
-from .campaign import Campaign, Record
+from .campaign import Campaign, Failure, Record
 from .plain import decode, decode_record, encode, key
 from .registry import find
 from .work import Outcome, Worker
@@ -43,20 +43,6 @@ CREATE VIEW runs AS
 """
 #: Committed this often [s]: what a lost machine loses of work.
 COMMIT_EVERY = 0.2
-
-
-class Failure(NamedTuple):
-    """Why there is no record of a case.
-
-    Attributes:
-        error: type and text of the exception, or how its workers died.
-        poison: whether its workers died.
-        trace: where it was raised.
-    """
-
-    error: str
-    poison: bool = False
-    trace: str = ""
 
 
 class Row(NamedTuple):
@@ -204,9 +190,9 @@ class Store:
             for text, o in zip(texts, outcomes, strict=True)
         )
 
-    def add_poison(self, text: str, error: str) -> None:
-        """Keep that the workers of an encoded case die."""
-        self._insert([(key(text), text, None, error, True, None, 0.0, time.time(), None, self._session)])
+    def add_poison(self, text: str, error: str, trace: str) -> None:
+        """Keep that the workers of an encoded case die, and how the last one did."""
+        self._insert([(key(text), text, None, error, True, trace, 0.0, time.time(), None, self._session)])
 
     def _insert(self, rows: Iterable[tuple[object, ...]]) -> None:
         with _explained(self.path):

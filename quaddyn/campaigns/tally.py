@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
-from .campaign import Campaign, Record
-from .store import Failure
+from .campaign import Campaign, Failure
+from .store import Row
+
+#: Numbers of cases kept for each reason.
+_EXAMPLES = 5
 
 
 @dataclass(frozen=True)
@@ -18,14 +22,16 @@ class Tally:
     Attributes:
         successes: records that are none of the following.
         failures: number of records by reason, as `Campaign.failure` gives it; most frequent first.
-        errors: number of cases that raised, by exception.
+        errors: number of cases that raised, by the first line of the exception, its numbers replaced by dots.
         poison: number of cases whose workers died.
+        examples: the first numbers in the store of each failure and error; those of `poison` under "poison".
     """
 
     successes: int
     failures: dict[str, int]
     errors: dict[str, int]
     poison: int
+    examples: dict[str, tuple[int, ...]]
 
     @property
     def total(self) -> int:
@@ -33,19 +39,30 @@ class Tally:
         return self.successes + sum(self.failures.values()) + sum(self.errors.values()) + self.poison
 
     @classmethod
-    def of(cls, campaign: Campaign[Any], results: Iterable[Record | Failure]) -> Self:
+    def of(cls, campaign: Campaign[Any], rows: Iterable[Row]) -> Self:
         """Count results of a campaign."""
         successes = poison = 0
         failures: Counter[str] = Counter()
         errors: Counter[str] = Counter()
-        for result in results:
-            if isinstance(result, Failure):
-                if result.poison:
+        examples: dict[str, tuple[int, ...]] = {}
+        for row in rows:
+            if isinstance(row.result, Failure):
+                reason = "poison" if row.result.poison else _kind(row.result.error)
+                if row.result.poison:
                     poison += 1
                 else:
-                    errors[result.error.splitlines()[0] if result.error else "error"] += 1
-            elif (reason := campaign.failure(result)) is None:
-                successes += 1
+                    errors[reason] += 1
             else:
-                failures[reason] += 1
-        return cls(successes, dict(failures.most_common()), dict(errors.most_common()), poison)
+                why = campaign.failure(row.result)
+                if why is None:
+                    successes += 1
+                    continue
+                failures[reason := why] += 1
+            there = examples.get(reason, ())
+            if len(there) < _EXAMPLES:
+                examples[reason] = (*there, row.number)
+        return cls(successes, dict(failures.most_common()), dict(errors.most_common()), poison, examples)
+
+
+def _kind(error: str) -> str:
+    return re.sub(r"[-+]?\d[\d.]*(e[-+]?\d+)?", "…", error.partition("\n")[0])

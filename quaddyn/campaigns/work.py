@@ -9,12 +9,15 @@ import socket
 import time
 import traceback
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import ArgumentError
 from ..version import __version__
-from .campaign import Campaign, Record
+from .campaign import Campaign, Failure, Record
 from .plain import encode_record
+
+if TYPE_CHECKING:
+    from ..viewer import Viewer
 
 
 class Outcome(NamedTuple):
@@ -74,16 +77,25 @@ def work(campaign: Campaign[Any], cases: Sequence[Any]) -> Answer:
 
 def _alone(campaign: Campaign[Any], case: Any) -> Outcome:
     start = time.perf_counter()
-    record: Record | None = None
     try:
-        record = campaign.run(case)
-        return Outcome(encode_record(record), None, None, time.perf_counter() - start)
+        return Outcome(encode_record(campaign.run(case)), None, None, time.perf_counter() - start)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        text = "".join(traceback.format_exception_only(error)).strip()
         trace = "".join(traceback.format_tb(error.__traceback__))
-        return Outcome(None, text, trace, time.perf_counter() - start)
+        return Outcome(None, _described(error), trace, time.perf_counter() - start)
+
+
+def again(campaign: Campaign[Any], case: Any, viewer: Viewer) -> Record | Failure:
+    """What became of a case, now that it runs in a viewer."""
+    try:
+        return campaign.replay(case, viewer)
+    except Exception as error:
+        return Failure(_described(error))
+
+
+def _described(error: BaseException) -> str:
+    return "".join(traceback.format_exception_only(error)).strip()
 
 
 @functools.lru_cache(maxsize=64)

@@ -6,14 +6,29 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import Protocol, TextIO, TypeVar
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 T = TypeVar("T")
+
+
+class Advance(Protocol):
+    """How far many like things are: `quaddyn.campaigns.Progress`."""
+
+    @property
+    def done(self) -> int: ...  # noqa: D102
+    @property
+    def total(self) -> int | None: ...  # noqa: D102
+    @property
+    def rate(self) -> float: ...  # noqa: D102
+    @property
+    def remaining(self) -> float | None: ...  # noqa: D102
+
 
 out, err = Console(), Console(stderr=True)
 
@@ -46,6 +61,29 @@ def bar(title: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
 
     try:
         yield tick
+    finally:
+        display.stop()
+
+
+@contextmanager
+def count(title: str, *, quiet: bool) -> Iterator[Callable[[Advance], None]]:
+    """A display of cases done on stderr, with their rate and the time left; yields the callable that takes them."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f}/{task.fields[of]}, {task.fields[rate]}, {task.fields[left]}"),
+    )
+    display = Progress(*columns, console=err, transient=True, disable=quiet)
+    task = display.add_task(title, total=None, of="?", rate="", left="")
+
+    def tell(now: Advance) -> None:
+        display.start()
+        left = "" if now.remaining is None else f"{timedelta(seconds=round(now.remaining))} left"
+        of = "?" if now.total is None else f"{now.total:,}"
+        display.update(task, completed=now.done, total=now.total, of=of, rate=f"{now.rate:.3g}/s", left=left)
+
+    try:
+        yield tell
     finally:
         display.stop()
 

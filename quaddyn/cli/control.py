@@ -1,4 +1,4 @@
-"""`quaddyn replay`: one tick of whole-body control out of a file."""
+"""`quaddyn replay`: one tick of whole-body control out of a file, or one case of a campaign."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from ..errors import ArgumentError
 from .app import app
+from .campaigning import replay_case
 from .console import out, say
 
 if TYPE_CHECKING:
@@ -20,29 +22,46 @@ if TYPE_CHECKING:
 
 @app.command()
 def replay(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="as written by WholeBodyController.save_tick")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE|STORE#17", help="as written by WholeBodyController.save_tick; or a case of a campaign's store"
+        ),
+    ],
+    record: Annotated[
+        Path | None, typer.Option(help="of a case: write its motion as a self-contained HTML file")
+    ] = None,
     last: Annotated[bool, typer.Option("--last", help="explain the last level's losses too")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
 ) -> None:
-    """Solve a saved tick of whole-body control again; exit code 1 if its answer is another one beyond rounding."""
+    """Solve a saved tick of whole-body control again, or run a campaign's case again in the viewer.
+
+    Exit code 1 if the answer is another one: of a tick beyond rounding, of a case by one bit.
+    """
+    store, _, number = str(file).rpartition("#")
+    if store and number.isdecimal() and not file.exists():
+        replay_case(Path(store), int(number), record, as_json=as_json)
+        return
+    if record is not None:
+        raise ArgumentError("--record goes with a case of a campaign, such as runs.db#17")
     from ..wbc import replay as solve_again
 
     again = solve_again(file)
-    record, command = again.record, again.command
+    tick, command = again.record, again.command
     if as_json:
         out.print_json(
             json.dumps(
                 {
-                    "robot": record.robot,
-                    "tick": record.tick,
+                    "robot": tick.robot,
+                    "tick": tick.tick,
                     "identical": again.identical,
                     "rounding": again.rounding,
                     "difference": again.difference,
-                    "same_code": record.same_code,
+                    "same_code": tick.same_code,
                     "outcome": command.status.outcome,
                     "violation": command.status.violation,
                     "kkt": command.status.kkt if command.status.kkt < float("inf") else None,
-                    "tau": dict(zip(record.joints, command.tau.tolist(), strict=True)),
+                    "tau": dict(zip(tick.joints, command.tau.tolist(), strict=True)),
                     "forces": {name: force.tolist() for name, force in command.forces.items()},
                     "explanation": command.explain(last=last).splitlines(),
                 }
@@ -52,7 +71,7 @@ def replay(
         _print(again)
         say(command.explain(last=last))
         same = "bit for bit" if again.identical else f"but for {again.difference:.3g} N m"
-        say(f"the answer of then, {same}" + ("" if record.same_code else "; it was saved by other sources"))
+        say(f"the answer of then, {same}" + ("" if tick.same_code else "; it was saved by other sources"))
     if not again.rounding:
         raise typer.Exit(1)
 

@@ -1,0 +1,152 @@
+"""Dask clusters: one that exists, or one on this machine for the while."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import time
+import warnings
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..errors import ArgumentError, CampaignError
+from .deaths import LIVES
+from .processes import interrupts_blocked
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+T = TypeVar("T")
+_LOOK_EVERY = 2.0  # [s] workers come and go
+
+
+class InsecureClusterWarning(UserWarning):
+    """A scheduler on the network without TLS: whoever reaches its port runs programs as its user."""
+
+
+class Cluster(Executor):
+    """An executor on the workers of a Dask client; made by `cluster`.
+
+    Dask's scheduler places the calls, repeats those whose workers die, and says when they died too often.
+    """
+
+    def __init__(self, client: Client, local: Any = None) -> None:
+        self.client, self.local = client, local
+        self._executor = client.get_executor(pure=False)
+        self._looked, self._slots = -_LOOK_EVERY, 1
+
+    @property
+    def slots(self) -> int:
+        """Calls that its workers run at a time, now."""
+        if time.monotonic() > self._looked + _LOOK_EVERY:
+            self._slots = max(1, sum(self.client.nthreads().values()))
+            self._looked = time.monotonic()
+        return self._slots
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Call a function on one of the workers; it and its arguments are pickled."""
+        future: Future[T] = self._executor.submit(fn, *args, **kwargs)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let go of the cluster; one of this machine ends."""
+        self._executor.shutdown(wait=wait and not cancel_futures)
+        self.client.close()
+        if self.local is not None:
+            self.local.close()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.shutdown(cancel_futures=kind is not None)
+
+
+def cluster(address: str, *, security: Any = None, timeout: float = 30.0) -> Cluster:
+    """An executor on a Dask cluster; use it in a ``with`` block.
+
+    Args:
+        address: of a scheduler, such as "tcp://127.0.0.1:8786" or "tls://host:8786"; "local:4" starts one on the
+            loopback of this machine with four worker processes, and ends it.
+        security: `distributed.Security`, for "tls://".
+        timeout: for the scheduler to answer [s].
+
+    Raises:
+        CampaignError: Dask is not installed, or no scheduler answers.
+        ArgumentError: no such address.
+    """
+    distributed = _dask()
+    kind, _, rest = address.partition(":")
+    if kind == "local":
+        if not rest.isdecimal() or int(rest) < 1:
+            raise ArgumentError(f"address: expected local:N with the number of workers N, got {address!r}")
+        local = _local(int(rest))
+        return Cluster(distributed.Client(local, set_as_default=False), local)
+    if not address.startswith(("tcp://", "tls://")):
+        raise ArgumentError(f"address: expected tcp://HOST:PORT, tls://HOST:PORT or local:N, got {address!r}")
+    _warn(address)
+    try:
+        with interrupts_blocked():
+            client = distributed.Client(address, security=security, timeout=timeout, set_as_default=False)
+    except Exception as error:  # whatever a port that is no scheduler's answers
+        raise CampaignError(f"no scheduler answers at {address}: {error}") from error
+    return Cluster(client)
+
+
+def tls(
+    ca: str | os.PathLike[str] | None, certificate: str | os.PathLike[str] | None, key: str | os.PathLike[str] | None
+) -> Any:
+    """`distributed.Security` of certificate files, for "tls://"; None of none.
+
+    Raises:
+        CampaignError: Dask is not installed.
+    """
+    given = {"tls_ca_file": ca, "tls_client_cert": certificate, "tls_client_key": key}
+    files = {name: os.fspath(path) for name, path in given.items() if path is not None}
+    return _dask().Security(require_encryption=True, **files) if files else None
+
+
+def _dask() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise CampaignError('clusters need Dask: pip install "quaddyn[cluster]"') from error
+    return distributed
+
+
+def _local(count: int) -> Any:
+    import dask
+
+    settings = {
+        "distributed.scheduler.allowed-failures": LIVES - 1,
+        # A worker holds what it runs and nothing else, so that its death is nobody else's.
+        "distributed.scheduler.worker-saturation": 1.0,
+    }
+    with dask.config.set(settings), interrupts_blocked():
+        return _dask().LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address=None,
+            worker_dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        )
+
+
+def _warn(address: str) -> None:
+    if address.startswith("tls://"):
+        return
+    host = address.removeprefix("tcp://").rpartition(":")[0].strip("[]")
+    try:
+        loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = host == "localhost"
+    if not loopback:
+        warnings.warn(
+            f"{address} is neither on this machine's loopback nor protected by TLS: whoever reaches the scheduler can "
+            "run programs on its workers and send wrong results; keep the port private or use tls://",
+            InsecureClusterWarning,
+            stacklevel=3,
+        )

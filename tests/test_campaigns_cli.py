@@ -1,0 +1,179 @@
+"""`quaddyn campaign` and `quaddyn replay STORE#17`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from quaddyn.campaigns import Store, registry
+from quaddyn.campaigns.exporting import frame
+from quaddyn.cli import app
+from quaddyn.errors import ArgumentError, CampaignError
+
+runner = CliRunner()
+TESTS = Path(__file__).resolve().parent
+
+
+@pytest.fixture(autouse=True)
+def examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("Throws", "Shown", "Options"):
+        monkeypatch.setitem(registry.OWN, name.lower(), f"campaign_examples:{name}")
+
+
+def call(*words: object, code: int = 0) -> str:
+    result = runner.invoke(app, list(map(str, words)), catch_exceptions=False)
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+def test_every_registered_campaign_is_a_command_with_its_options() -> None:
+    text = call("campaign", "--help")
+    assert all(name in text for name in (*registry.names(), "resume", "show", "export"))
+    for name in registry.names():
+        assert "--store" in call("campaign", name, "--help"), name
+    assert "number of throws" in call("campaign", "throws", "--help")
+
+
+def test_a_campaign_is_run_resumed_shown_and_exported(tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    told = json.loads(call("campaign", "throws", "--trials", 12, "--store", store, "--workers", 2, "--json"))
+    assert (told["ran"], told["total"], told["options"]["trials"]) == (12, 12, 12)
+    assert told["interval"][0] < told["successes"] / 12 <= told["interval"][1]
+    assert "12 done before" in call("campaign", "throws", "--trials", 14, "--store", store, "--workers", 0)
+    assert "0 cases" in call("campaign", "resume", store, "--workers", 0)
+    shown = json.loads(call("campaign", "show", store, "--json"))
+    assert (shown["total"], shown["cases"], len(shown["processors"])) == (14, 14, 1)
+    table = call("campaign", "show", store)
+    assert "14 of 14 cases" in table
+    assert "success" in table
+    call("campaign", "export", store, "--csv", tmp_path / "runs.csv", "--parquet", tmp_path / "runs.parquet")
+    with Store.read(store) as there:
+        rows = list(there.rows())
+        expected = frame(there)
+    with (tmp_path / "runs.csv").open(newline="") as file:
+        for row, line in zip(rows, csv.DictReader(file), strict=True):
+            assert int(line["number"]) == row.number
+            for name in ("x", "tiny", "sum"):
+                assert float(line[f"record.{name}"]) == row.result[name]
+            assert line["record.success"] == str(row.result["success"])
+    import pandas
+
+    again = pandas.read_parquet(tmp_path / "runs.parquet")
+    assert list(again.columns) == list(expected.columns)
+    assert (again["record.tiny"] == [row.result["tiny"] for row in rows]).all()
+    assert (again["case.number"] == [row.case.number for row in rows]).all()
+    assert "robots" not in again.columns
+
+
+def test_failures_are_grouped_and_the_exit_code_tells_of_errors(tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    words = ("campaign", "throws", "--trials", 9, "--what", "raise", "--every", 3, "--store", store, "--workers", 0)
+    text = call(*words, code=1)
+    assert "ValueError: throw … fails" in text
+    assert "#3 #6 #9" in text
+    told = json.loads(call("campaign", "show", store, "--json"))
+    assert told["errors"] == {"ValueError: throw … fails": 3}
+    call("campaign", "export", store, "--csv", tmp_path / "runs.csv")
+    assert (tmp_path / "runs.csv").read_text().count("ValueError: throw ") == 3
+
+
+def test_options_of_every_kind(tmp_path: Path) -> None:
+    words = ("--needed", "x", "--sizes", "0.5,big", "--sizes", "2", "--names", "a, b", "--no-wide", "--label", "l")
+    store = tmp_path / "runs.db"
+    call("campaign", "options", *words, "--half", 0.5, "--store", store, "--workers", 0)
+    with Store.read(store) as there:
+        cases = [row.case for row in there.rows()]
+        assert there.campaign.half == 0.5
+    assert [case.size for case in cases] == [0.5, "big", 2.0]
+    assert {(case.names, case.wide, case.label) for case in cases} == {(("a", "b"), False, "l")}
+    assert json.loads(call("campaign", "options", "--needed", "y", "--workers", 0, "--json"))["total"] == 1
+    call("campaign", "options", code=2)
+
+
+def test_a_case_is_replayed_bit_for_bit_into_a_page(tmp_path: Path) -> None:
+    store, page = tmp_path / "runs.db", tmp_path / "out.html"
+    call("campaign", "shown", "--trials", 40, "--store", store, "--workers", 0)
+    with Store.read(store) as there:
+        failing = next(row.number for row in there.rows() if not row.result["success"])
+    text = call("replay", f"{store}#{failing}", "--record", page)
+    assert "too far" in text
+    assert "bit for bit" in text
+    assert "too far" in page.read_text()
+    told = json.loads(call("replay", f"{store}#1", "--json"))
+    assert told["identical"]
+    assert told["case"]["number"] == 0
+    with pytest.raises(CampaignError, match="#99: no such case; it holds 40"):
+        runner.invoke(app, ["replay", f"{store}#99"], catch_exceptions=False)
+
+
+def test_another_record_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "runs.db"
+    call("campaign", "shown", "--trials", 2, "--store", store, "--workers", 0)
+    monkeypatch.setattr("campaign_examples.Shown.replay", lambda self, case, viewer: {"success": False, "reason": "x"})
+    told = json.loads(call("replay", f"{store}#1", "--json", code=1))
+    assert (told["identical"], told["fate"]) == (False, "x")
+
+
+def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
+    for words, name in (
+        (("campaign", "throws", "--workers", "2", "--dask", "local:1"), "--workers, --dask"),
+        (("campaign", "throws", "--dask", "4"), "address"),
+        (("campaign", "throws", "--dask", "local:none"), "local:N"),
+        (("campaign", "export", str(tmp_path)), "--csv"),
+        (("campaign", "options", "--needed", "x", "--half", "y"), ""),
+    ):
+        result = runner.invoke(app, list(words))
+        assert result.exit_code != 0
+        assert name in (str(result.exception) if isinstance(result.exception, ArgumentError) else result.output)
+
+
+INTERRUPTED = """
+import sys
+sys.path.insert(0, {tests!r})
+from quaddyn.campaigns import registry
+registry.OWN["throws"] = "campaign_examples:Throws"
+from quaddyn.cli import main
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path, workers: str) -> None:
+    store, script = tmp_path / "runs.db", tmp_path / "go.py"
+    script.write_text(INTERRUPTED.format(tests=str(TESTS)))
+    words = ["campaign", "throws", "--trials", "100000", "--seconds", "0.02", "--store", str(store)]
+    process = subprocess.Popen(
+        [sys.executable, str(script), *words, "--workers", workers],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # Ctrl-C goes to the whole group, the workers too
+    )
+    until = time.monotonic() + 60.0
+    while time.monotonic() < until and not (store.exists() and done(store) >= 3):
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "go on with: quaddyn campaign resume" in told
+    assert "Traceback" not in told
+    kept = done(store)
+    assert 3 <= kept < 100000
+    assert f"stopped: {kept} cases done" in told
+
+
+def done(store: Path) -> int:
+    try:
+        with Store.read(store) as there:
+            return len(there)
+    except CampaignError:  # it is being made
+        return 0
