@@ -15,6 +15,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "quaddyn"
 ROOMS = (
     "version",
     "errors",
+    "files",
     "compiling",
     "urdf",
     "robot",
@@ -39,6 +40,7 @@ ROOMS = (
 )
 MUST_NOT_IMPORT = {
     "errors": {"numpy", "pinocchio"},
+    "files": {"numpy", "pinocchio"},
     "compiling": {"pinocchio"},
     "urdf": {"pinocchio"},
     "kernels": {"pinocchio"},

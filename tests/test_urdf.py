@@ -188,7 +188,7 @@ def test_meshes_are_found_only_inside_their_roots(tmp_path: Path) -> None:
     outside.write_text("solid")
     (package / "meshes" / "link.stl").symlink_to(outside)
     finder = MeshFinder(package / "urdf", [])
-    assert finder.find("package://pkg/meshes/a.stl") == (inside.resolve(), "")
+    assert finder.find("package://pkg/meshes/a.stl") == (inside.resolve(), package.resolve(), "")
     assert MeshFinder(None, [tmp_path]).find("package://pkg/meshes/a.stl")[0] == inside.resolve()
     assert MeshFinder(None, [package]).find("package://pkg/meshes/a.stl")[0] == inside.resolve()
     assert MeshFinder(None, [package]).find(f"file://{inside}")[0] == inside.resolve()
@@ -199,8 +199,8 @@ def test_meshes_are_found_only_inside_their_roots(tmp_path: Path) -> None:
         "../../b.stl",
         str(outside),
     ):
-        path, reason = finder.find(uri)
+        path, _, reason = finder.find(uri)
         assert path is None
         assert reason == "outside the package roots, not opened"
-    assert finder.find("package://pkg/meshes/none.stl") == (None, "no such file in the package roots")
+    assert finder.find("package://pkg/meshes/none.stl") == (None, None, "no such file in the package roots")
     assert finder.find("a\0b")[0] is None

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quaddyn.viewer import MeshError, shapes
-from quaddyn.viewer.image import texture_path
+from quaddyn.viewer.image import Neighbours
 from quaddyn.viewer.mesh import read_mesh
 from quaddyn.viewer.parts import Part, fan
 
@@ -142,8 +142,14 @@ def test_textures_never_leave_the_meshes_neighbourhood(tmp_path: Path) -> None:
         path.write_bytes(b"\x89PNG\r\n\x1a\n")
     (folder / "link.png").symlink_to(outside)
     mesh = folder / "x.dae"
-    assert texture_path("skin.png", mesh) == inside.resolve()
-    assert texture_path("../meshes/skin.png", mesh) == inside.resolve()
+    near = Neighbours(mesh, tmp_path / "robot")
+    assert near.find("skin.png") == inside.resolve()
+    assert near.find("../meshes/skin.png") == inside.resolve()
+    above = tmp_path / "robot" / "cover.png"
+    above.write_bytes(inside.read_bytes())
+    assert near.find("../cover.png") == above.resolve()
+    for root in (folder, None):
+        assert Neighbours(mesh, root).find("../cover.png") is None, "that lies outside the package root"
     for reference in (
         "../../secret.png",
         str(outside),
@@ -151,11 +157,12 @@ def test_textures_never_leave_the_meshes_neighbourhood(tmp_path: Path) -> None:
         "link.png",
         "http://127.0.0.1/skin.png",
         "//127.0.0.1/skin.png",
+        "//[",
         "absent.png",
         "",
         "\0",
     ):
-        assert texture_path(reference, mesh) is None, reference
+        assert near.find(reference) is None, reference
     write(folder, "x.dae", dae(diffuse='<texture texture="picture" texcoord="UV"/>'))
     (part,) = read_mesh(mesh)
     assert part.material is not None

@@ -13,7 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..files import read_regular
+
 _DIGEST = 32
+#: Largest file that is read [bytes].
+MOST_BYTES = 1 << 28
 
 
 def digest(*parts: object) -> str:
@@ -82,7 +86,7 @@ def cache_folder() -> Path | None:
 def read(path: Path, key: str) -> bytes | None:
     """What was written under `key`, if it is whole."""
     try:
-        data = path.read_bytes()
+        data = read_regular(path, MOST_BYTES)
     except OSError:
         return None
     head, body = data[:_DIGEST], data[_DIGEST:]

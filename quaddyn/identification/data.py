@@ -11,9 +11,8 @@ import csv
 import io
 import os
 import re
-import tokenize
 import zipfile
-import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import IO, cast
 import numpy as np
 
 from ..errors import ArgumentError
+from ..files import DAMAGE, open_regular
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .samples import Place, Samples
@@ -31,8 +31,12 @@ CHUNK = 16384
 
 _FORCE = re.compile(r"f (.+) ([0-5])")
 
-#: What reading an archive raises that is damaged, encrypted or packed in a way unknown here.
-_DAMAGE = (ValueError, EOFError, RuntimeError, SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
+#: Characters of a CSV's first line, and of every other one a column, at most.
+_HEADER, _WORD = 1 << 20, 64
+#: Times that an archive may be larger unpacked than packed: motion is no better than ten times.
+_PACKED = 200
+#: Names in an array of names, and letters in one of them, at most.
+_NAMES, _LETTERS = 10_000, 256
 
 
 def save(path: str | os.PathLike[str], robot: Robot, samples: Samples) -> None:
@@ -136,15 +140,15 @@ def _with_ending(path: str | os.PathLike[str]) -> Path:
 
 # -- CSV -----------------------------------------------------------------------------------------------------------
 def _stream_csv(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples, float]]:
-    size = max(path.stat().st_size, 1)
-    with path.open("rb") as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
+    with open_regular(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
+        size = max(os.fstat(raw.fileno()).st_size, 1)
         try:
-            header = next(csv.reader([file.readline()]), [])
+            header = next(csv.reader([_line(path, file, _HEADER)]), [])
         except (csv.Error, UnicodeDecodeError) as error:
             raise ArgumentError(f"{path}: the first line is no CSV header: {error}") from None
         columns, forces, place = _places(path, robot, [name.strip() for name in header])
         line = 2
-        while lines := _lines(path, file, chunk):
+        while lines := _lines(path, file, chunk, _WORD * (1 + len(header))):
             rows = [(number, text) for number, text in enumerate(lines, start=line) if not text.isspace()]
             line += len(lines)
             if not rows:
@@ -155,10 +159,17 @@ def _stream_csv(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples,
             yield Samples(q, v, a, tau, f, place), raw.tell() / size
 
 
-def _lines(path: Path, file: io.TextIOWrapper, count: int) -> list[str]:
+def _line(path: Path, file: io.TextIOWrapper, most: int) -> str:
+    line = file.readline(most)
+    if len(line) == most and not line.endswith("\n"):
+        raise ArgumentError(f"{path}: a line of {most} characters or more: no table of numbers")
+    return line
+
+
+def _lines(path: Path, file: io.TextIOWrapper, count: int, most: int) -> list[str]:
     out: list[str] = []
     try:
-        while len(out) < count and (line := file.readline()):
+        while len(out) < count and (line := _line(path, file, most)):
             out.append(line)
     except UnicodeDecodeError as error:
         raise ArgumentError(f"{path}: not text: {error}") from None
@@ -189,7 +200,7 @@ def _places(path: Path, robot: Robot, header: list[str]) -> tuple[dict[str, list
     """Which columns hold what."""
     place = {name: i for i, name in enumerate(header)}
     if len(place) != len(header):
-        raise ArgumentError(f"{path}: column {next(n for n in header if header.count(n) > 1)!r} occurs twice")
+        raise ArgumentError(f"{path}: column {Counter(header).most_common(1)[0][0]!r} occurs twice")
     wanted = {x: [f"{x} {i}" for i in range(n)] for x, n in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv))}
     wanted["tau"] = [f"tau {joint}" for joint in robot.actuated]
     missing = [name for names in wanted.values() for name in names if name not in place]
@@ -218,11 +229,15 @@ def _places(path: Path, robot: Robot, header: list[str]) -> tuple[dict[str, list
 
 # -- NPZ -----------------------------------------------------------------------------------------------------------
 def _stream_npz(path: Path, robot: Robot, chunk: int) -> Iterator[tuple[Samples, float]]:
-    try:
-        archive = zipfile.ZipFile(path)
-    except zipfile.BadZipFile as error:
-        raise ArgumentError(f"{path}: no NPZ archive: {error}") from None
-    with archive, ExitStack() as stack:
+    with ExitStack() as stack:
+        file = stack.enter_context(open_regular(path))
+        try:
+            archive = stack.enter_context(zipfile.ZipFile(file))
+        except DAMAGE as error:
+            raise ArgumentError(f"{path}: no NPZ archive: {error}") from None
+        packed, unpacked = os.fstat(file.fileno()).st_size, sum(m.file_size for m in archive.infolist())
+        if unpacked > _PACKED * packed:
+            raise ArgumentError(f"{path}: {unpacked} bytes packed in {packed}; if that is meant, store them unpacked")
         names = [n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy")]
         for name in ("q", "v", "a", "tau"):
             if name not in names:
@@ -257,11 +272,7 @@ class _Member:
 
     def __init__(self, path: Path, archive: zipfile.ZipFile, name: str, stack: ExitStack) -> None:
         self._what = f"{path}: array {name!r}"
-        try:
-            self._file: IO[bytes] = stack.enter_context(archive.open(f"{name}.npy"))
-            shape, fortran, dtype = self._header()
-        except _DAMAGE as error:
-            raise ArgumentError(f"{self._what}: {error}") from None
+        self._file, shape, fortran, dtype = _opened(self._what, archive, name, stack)
         if dtype.kind not in "fiu" or len(shape) != 2 or (fortran and min(shape) > 1):
             order = "Fortran" if fortran else "C"
             raise ArgumentError(
@@ -269,28 +280,47 @@ class _Member:
             )
         self.rows, self._width, self._dtype = shape[0], shape[1], dtype
 
-    def _header(self) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
-        version = np.lib.format.read_magic(self._file)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        return read(self._file)
-
     def read(self, count: int) -> Array:
-        size = count * self._width * self._dtype.itemsize
-        try:
-            data = self._file.read(size)
-        except _DAMAGE as error:
-            raise ArgumentError(f"{self._what}: damaged: {error}") from None
-        if len(data) != size:
-            raise ArgumentError(f"{self._what}: ends early")
+        data = _bytes(self._what, self._file, count * self._width * self._dtype.itemsize)
         return np.frombuffer(data, dtype=self._dtype).reshape(count, self._width).astype(np.float64)
 
 
 def _whole(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.str_]]:
+    """An array of names."""
+    what = f"{path}: array {name!r}"
+    with ExitStack() as stack:
+        file, shape, _, dtype = _opened(what, archive, name, stack)
+        count = int(np.prod(shape, dtype=object))
+        if dtype.kind != "U" or not 0 <= count <= _NAMES or dtype.itemsize > 4 * _LETTERS:
+            raise ArgumentError(f"{what}: expected names, got {dtype} of shape {shape}")
+        out = np.frombuffer(_bytes(what, file, count * dtype.itemsize), dtype=np.uint8)
+    names = out.view(dtype) if dtype.itemsize else np.full(count, "")
+    return np.asarray(names, dtype=np.str_).reshape(shape)
+
+
+def _opened(
+    what: str, archive: zipfile.ZipFile, name: str, stack: ExitStack
+) -> tuple[IO[bytes], tuple[int, ...], bool, np.dtype[np.generic]]:
+    """An array's numbers as a stream, its shape, whether in Fortran's order, and its dtype: as much as it claims."""
     try:
-        with archive.open(f"{name}.npy") as file:
-            out = np.lib.format.read_array(file, allow_pickle=False)
-    except _DAMAGE as error:
-        raise ArgumentError(f"{path}: array {name!r}: {error}") from None
-    if out.dtype.kind != "U" or out.size > 10_000:
-        raise ArgumentError(f"{path}: array {name!r}: expected names, got {out.dtype} of shape {out.shape}")
-    return np.asarray(out, dtype=np.str_)
+        file = stack.enter_context(archive.open(f"{name}.npy"))
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(file)
+        holds = archive.getinfo(f"{name}.npy").file_size - file.tell()
+    except DAMAGE as error:
+        raise ArgumentError(f"{what}: {error}") from None
+    claims = int(np.prod(shape, dtype=object)) * dtype.itemsize
+    if claims != holds and not dtype.hasobject:
+        raise ArgumentError(f"{what}: {dtype} of shape {shape} are {claims} bytes, it holds {holds}")
+    return file, shape, fortran, dtype
+
+
+def _bytes(what: str, file: IO[bytes], count: int) -> bytes:
+    try:
+        data = file.read(count)
+    except DAMAGE as error:
+        raise ArgumentError(f"{what}: damaged: {error}") from None
+    if len(data) != count:
+        raise ArgumentError(f"{what}: ends early")
+    return data

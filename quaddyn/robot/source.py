@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import ArgumentError, ArgumentTypeError, ModelError, UnknownNameError
+from ..files import read_regular
 from ..urdf.xml import MAX_BYTES
 from .catalogue import CATALOGUE, find
 
@@ -28,7 +28,7 @@ def read_source(source: str | os.PathLike[str], packages: Iterable[str | os.Path
     """Read `source`.
 
     Raises:
-        ModelError: the file is missing, no regular file, too large or unreadable.
+        ModelError: nothing is named; the file is missing, no regular file, too large or unreadable.
         UnknownNameError: neither a catalogue name nor something that looks like a file.
         ArgumentError: a package root that is no folder, or a source of the wrong type.
     """
@@ -40,6 +40,8 @@ def read_source(source: str | os.PathLike[str], packages: Iterable[str | os.Path
         if not folder.is_dir():
             raise ArgumentError(f"packages: {str(folder)!r} is no folder")
     if isinstance(source, str):
+        if not source.strip("\ufeff \t\r\n"):
+            raise ModelError(f"source={source[:20]!r}: expected a catalogue name, a path or URDF text")
         if source.lstrip("\ufeff \t\r\n").startswith("<"):
             return Document(source.lstrip("\ufeff \t\r\n"), "<text>", None, roots)
         if source in CATALOGUE:
@@ -67,20 +69,8 @@ def _exists(name: str) -> bool:
 
 
 def _regular_file(path: Path) -> bytes:
-    """The bytes of a regular file; opened without blocking, judged by its descriptor, so that no FIFO can hang us."""
+    """The bytes of a file."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be opened: {error.strerror}") from None
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise ModelError(f"{path}: not a regular file; copy its content into one")
-        if status.st_size > MAX_BYTES:
-            raise ModelError(f"{path}: {status.st_size} bytes; at most {MAX_BYTES} are read")
-        with os.fdopen(descriptor, "rb", closefd=False) as stream:
-            return stream.read(MAX_BYTES + 1)
+        return read_regular(path, MAX_BYTES)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
-    finally:
-        os.close(descriptor)

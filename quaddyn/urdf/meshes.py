@@ -6,6 +6,9 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+#: Slashes of a URI at most.
+MAX_FOLDERS = 64
+
 
 class MeshFinder:
     """Resolves ``package://``, ``file://``, absolute and relative mesh URIs.
@@ -21,31 +24,33 @@ class MeshFinder:
         self.roots = tuple(Path(os.path.realpath(r)) for r in roots)
         if self.folder is not None:
             self.roots += (self.folder,)
-        self._cache: dict[str, tuple[Path | None, str]] = {}
+        self._cache: dict[str, tuple[Path | None, Path | None, str]] = {}
         self._folders: dict[str, str] = {}
 
-    def find(self, uri: str) -> tuple[Path | None, str]:
-        """The file behind `uri`, or None and the reason."""
+    def find(self, uri: str) -> tuple[Path | None, Path | None, str]:
+        """The file behind `uri` and the package root that holds it, or None, None and the reason."""
         if uri not in self._cache:
             try:
                 self._cache[uri] = self._find(uri)
             except OSError as error:  # a name too long for the file system, a folder that may not be read
-                self._cache[uri] = None, f"cannot be opened: {error.strerror}"
+                self._cache[uri] = None, None, f"cannot be opened: {error.strerror}"
         return self._cache[uri]
 
-    def _find(self, uri: str) -> tuple[Path | None, str]:
-        if "\0" in uri or len(uri) > 4096:
-            return None, "not a file name"
+    def _find(self, uri: str) -> tuple[Path | None, Path | None, str]:
+        if "\0" in uri or len(uri) > 4096 or uri.count("/") > MAX_FOLDERS:
+            return None, None, "not a file name"
         outside = False
         for candidate, root in self._candidates(uri):
+            if not os.path.lexists(candidate):  # one question to the system; following links takes one a folder
+                continue
             real = self._real(candidate)  # follows links before judging
             if os.path.commonpath((real, root)) != str(root):
-                outside = outside or os.path.lexists(candidate)
+                outside = True
             else:
                 path = Path(real)
                 if path.is_file():
-                    return path, ""
-        return None, "outside the package roots, not opened" if outside else "no such file in the package roots"
+                    return path, root, ""
+        return None, None, "outside the package roots, not opened" if outside else "no such file in the package roots"
 
     def _real(self, name: str) -> str:
         """The path with links resolved; folders are resolved once, since meshes lie side by side."""
@@ -72,7 +77,7 @@ class MeshFinder:
                     if above.name == package:
                         yield f"{above}/{inner}", above
         elif separator and scheme == "file":
-            for root in self.roots:
+            for root in self.roots if rest.startswith("/") else ():
                 yield rest, root
         elif not separator:
             for root in self.roots:

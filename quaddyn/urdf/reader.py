@@ -38,6 +38,8 @@ from .xml import Element, read_xml
 
 MAX_LINKS = 2000
 MAX_DEPTH = 128
+#: <visual> and <collision> elements at most.
+MAX_SHAPES = 20_000
 #: Magnitudes beyond which a limit means "none" (files write 1e9, 1e16 or 1.8e308 for it).
 NO_LIMIT = 1e6
 
@@ -173,12 +175,12 @@ class _Reader(ElementReader):
             raise self.refuse(
                 element, f"scale={element.attrib['scale']!r}: a scale of 0 flattens the mesh", "correct it"
             )
-        path, problem = self.meshes.find(uri)
+        path, root, problem = self.meshes.find(uri)
         if problem:
             self.warn(
                 element, f"filename={uri!r}: {problem}", "the dynamics do not need it, the viewer will mark its place"
             )
-        return Mesh(uri, path, (x, y, z))
+        return Mesh(uri, path, (x, y, z), root)
 
     def color(
         self, element: Element, materials: dict[str, tuple[float, float, float, float]]
@@ -313,6 +315,9 @@ class _Reader(ElementReader):
         link_elements, joint_elements = root.all("link"), root.all("joint")
         if len(link_elements) > MAX_LINKS:
             raise ModelError(f"{self.file}: {len(link_elements)} links; at most {MAX_LINKS} are read")
+        shapes = sum(1 for link in link_elements for child in link if child.tag in ("visual", "collision"))
+        if shapes > MAX_SHAPES:
+            raise ModelError(f"{self.file}: {shapes} <visual> and <collision> elements; at most {MAX_SHAPES} are read")
         if not link_elements:
             raise ModelError(f"{self.file}: no <link> in it; is this a URDF (expand a .xacro first)?")
         links = self.unique(((self.link(e, materials), e) for e in link_elements), "link")

@@ -165,11 +165,12 @@ class Capsule:
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """A mesh file: `uri` as written, `path` resolved inside a package root or None, `scale` per axis."""
+    """A mesh file: `uri` as written, `path` resolved inside the package root `root` or None, `scale` per axis."""
 
     uri: str
     path: Path | None
     scale: tuple[float, float, float]
+    root: Path | None = None
 
 
 Shape = Sphere | Box | Cylinder | Capsule | Mesh

@@ -7,13 +7,14 @@ import re
 
 from ..errors import ModelError
 from .tree import Finding
-from .xml import Element
+from .xml import Element, clipped
 
 MAX_NAME = 256
 #: Names that Pinocchio or this package give to frames of their own.
 RESERVED = frozenset({"universe", "root_joint", "root_x", "root_z", "root_pitch"})
 
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+#: Each digit can be matched in one way only: otherwise a long word that is no number would take quadratic time.
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _SPACE = re.compile(r"[ \t\r\n]+")
 
 # What each element may hold; anything else is reported, because a misspelt name would otherwise lose data.
@@ -54,12 +55,12 @@ class ElementReader:
     # -- reporting -------------------------------------------------------------------------------------------
     def warn(self, element: Element, reason: str, advice: str = "") -> None:
         """Note an oddity of `element`."""
-        self.findings.append(Finding("warning", element.where, reason, advice))
+        self.findings.append(Finding("warning", element.where, clipped(reason), advice))
 
     @staticmethod
     def refuse(element: Element, reason: str, advice: str) -> ModelError:
         """The error for `element`, to be raised."""
-        return ModelError(f"{element.where}: {reason}; {advice}")
+        return ModelError(f"{element.where}: {clipped(reason)}; {advice}")
 
     def known(self, element: Element) -> None:
         """Report children and attributes that nothing reads."""

@@ -18,6 +18,12 @@ from .tree import Where
 MAX_BYTES = 16 * 1024 * 1024
 MAX_NESTING = 64  # a URDF needs 7; extensions such as <gazebo> nest deeper
 MAX_ELEMENTS = 200_000
+MAX_WORDS = 400  # characters of a file's own words that a message repeats
+
+
+def clipped(words: str, most: int = MAX_WORDS) -> str:
+    """Words for a message, without their middle where they are long."""
+    return words if len(words) <= most else f"{words[: most // 2]} ... {words[-most // 4 :]}"
 
 
 class Element:
@@ -43,11 +49,13 @@ class Element:
         node: Element | None = self
         while node is not None and node.parent is not None:  # <robot> itself says nothing
             name = node.attrib.get("name")
-            parts.append(f'<{node.tag} name="{name}">' if name is not None else f"<{node.tag}>")
+            parts.append(
+                f'<{clipped(node.tag)} name="{clipped(name)}">' if name is not None else f"<{clipped(node.tag)}>"
+            )
             if name is not None:
                 break
             node = node.parent
-        return Where(self.file, self.line, "".join(reversed(parts)) or f"<{self.tag}>")
+        return Where(self.file, self.line, "".join(reversed(parts)) or f"<{clipped(self.tag)}>")
 
     def same(self, other: Element) -> bool:
         """Equal in tag, attributes and content (comments, text and order of attributes aside)."""

@@ -123,12 +123,12 @@ class Figure:
                 return (shapes.cylinder(radius, length),)
             case Capsule(radius, length):
                 return (shapes.capsule(radius, length),)
-            case Mesh(uri, path, _):
+            case Mesh(uri, path, _, root):
                 if path is None:
                     raise MeshError("no such file in the package roots")
                 if uri not in self._parts:
                     try:
-                        self._parts[uri] = read_mesh(path)
+                        self._parts[uri] = read_mesh(path, root)
                     except MeshError as error:
                         self._parts[uri] = error
                 found = self._parts[uri]

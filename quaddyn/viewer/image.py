@@ -1,36 +1,51 @@
-"""Texture images: only small local PNG and JPEG files next to their mesh are ever read."""
+"""Files that a mesh file names: its materials and small local PNG and JPEG images, confined to where the mesh lies."""
 
 from __future__ import annotations
 
 import base64
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+from ..files import read_regular
 
 #: Largest texture that is drawn [bytes].
 MAX_BYTES = 16 * 1024 * 1024
 _MAGIC = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 
 
-def texture_path(reference: str, mesh: Path) -> Path | None:
-    """The image that `mesh` refers to, or None where that is not a file in the mesh's folder or the folder above.
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """What a mesh file may refer to: files in its folder and the folder above, none outside its package root.
 
     A mesh file is foreign data: a reference to another host or to the rest of the disk must not be followed.
+
+    Attributes:
+        mesh: the mesh file.
+        root: the package root that holds it; without one, its own folder is.
     """
-    parts = urlsplit(reference.strip().replace("\\", "/"))
-    if parts.netloc or parts.scheme not in ("", "file"):
-        return None
-    try:
-        path = (mesh.parent / unquote(parts.path)).resolve()
-        root = mesh.parent.resolve().parent
-        return path if path.is_relative_to(root) and path.is_file() and path.stat().st_size <= MAX_BYTES else None
-    except (OSError, ValueError):
-        return None
+
+    mesh: Path
+    root: Path | None = None
+
+    def find(self, reference: str, beside: Path | None = None) -> Path | None:
+        """The regular file that is referred to, from the mesh or from the file `beside` it; None where it is none."""
+        try:
+            parts = urlsplit(reference.strip().replace("\\", "/"))
+            if parts.netloc or parts.scheme not in ("", "file"):
+                return None
+            folder = self.mesh.parent.resolve()
+            path = ((beside or self.mesh).parent / unquote(parts.path)).resolve()
+            above = folder.parent if self.root is not None and folder != self.root.resolve() else folder
+            return path if path.is_relative_to(above) and path.is_file() else None
+        except (OSError, ValueError):
+            return None
 
 
 def data_uri(path: Path) -> str | None:
-    """The image as a ``data:`` URI, or None when the file is neither PNG nor JPEG."""
+    """The image as a ``data:`` URI, or None when the file is neither PNG nor JPEG, or too large."""
     try:
-        data = path.read_bytes()
+        data = read_regular(path, MAX_BYTES)
     except OSError:
         return None
     kind = next((v for k, v in _MAGIC.items() if data.startswith(k)), None)

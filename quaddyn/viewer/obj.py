@@ -2,95 +2,128 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import io
+from array import array
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from .image import texture_path
-from .parts import Material, MeshError, Part, fan
+from ..files import read_regular
+from ..urdf.tree import Array
+from .image import Neighbours
+from .parts import MAX_PARTS, Indices, Material, MeshError, Part, fan
 
-_GREY = (0.8, 0.8, 0.8, 1.0)
+_GREY = (0.8, 0.8, 0.8)
+#: Largest material file that is read [bytes].
+MAX_MATERIALS = 1024 * 1024
+#: Material files at most.
+MAX_LIBRARIES = 16
 
 
-def read_obj(text: str, path: Path) -> tuple[Part, ...]:
-    """The parts of an OBJ file, one a material; `path` is where its ``mtllib`` and textures are looked up.
+@dataclass(slots=True)
+class _Faces:
+    """Faces of one material as plain numbers: how many corners each has, and (position, texture) of every corner."""
+
+    counts: array[int] = field(default_factory=lambda: array("q"))
+    corners: array[int] = field(default_factory=lambda: array("q"))
+
+
+def read_obj(text: str, near: Neighbours) -> tuple[Part, ...]:
+    """The parts of an OBJ file, one a material; `near` finds its ``mtllib`` and textures.
 
     Raises:
-        MeshError: a line cannot be read or an index is out of range.
+        MeshError: a line cannot be read, an index is out of range, or there are too many materials.
     """
-    vertices: list[list[float]] = []
-    coordinates: list[list[float]] = []
-    faces: dict[str, list[list[tuple[int, int]]]] = {}
+    vertices, coordinates = array("d"), array("d")
+    faces: dict[str, _Faces] = {}
     materials: dict[str, Material] = {}
+    libraries: set[str] = set()
     current = ""
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(io.StringIO(text, newline=None), 1):
         word, _, rest = line.strip().partition(" ")
         try:
             if word == "v":
-                x, y, z = rest.split()[:3]
-                vertices.append([float(x), float(y), float(z)])
+                x, y, z = rest.split(maxsplit=3)[:3]
+                vertices.extend((float(x), float(y), float(z)))
             elif word == "vt":
-                u, v = rest.split()[:2]
-                coordinates.append([float(u), float(v)])
+                u, v = rest.split(maxsplit=2)[:2]
+                coordinates.extend((float(u), float(v)))
             elif word == "f":
-                face = [_corner(x, len(vertices), len(coordinates)) for x in rest.split()]
-                faces.setdefault(current, []).append(face)
+                here = faces.setdefault(current, _Faces())
+                if len(faces) > MAX_PARTS:
+                    raise MeshError(f"more than {MAX_PARTS} materials")
+                before = len(here.corners)
+                for corner in rest.split():
+                    here.corners.extend(_corner(corner, len(vertices) // 3, len(coordinates) // 2))
+                here.counts.append((len(here.corners) - before) // 2)
             elif word == "usemtl":
                 current = rest.strip()
-            elif word == "mtllib":
-                materials |= _read_mtl(path.parent / rest.strip())
+            elif word == "mtllib" and rest.strip() not in libraries:
+                libraries.add(rest.strip())
+                if len(libraries) > MAX_LIBRARIES:
+                    raise MeshError(f"more than {MAX_LIBRARIES} material files")
+                materials |= _read_mtl(rest, near)
         except (ValueError, OverflowError) as error:
-            raise MeshError(f"line {number}: {error}") from None
+            raise error if isinstance(error, MeshError) else MeshError(f"line {number}: {error}") from None
     if not faces:
         raise MeshError("no faces")
-    try:
-        return tuple(_part(polygons, vertices, coordinates, materials.get(name)) for name, polygons in faces.items())
-    except (IndexError, OverflowError):
-        raise MeshError("texture coordinate index out of range") from None
+    positions = np.array(vertices, dtype=np.float64).reshape(-1, 3)
+    uvs = np.array(coordinates, dtype=np.float64).reshape(-1, 2)
+    return tuple(_part(each, positions, uvs, materials.get(name)) for name, each in faces.items())
 
 
 def _corner(word: str, vertices: int, coordinates: int) -> tuple[int, int]:
     """Indices (position, texture coordinate) from "7", "7/2", "7//3" or "7/2/3"; -1 where there is none."""
     v, vt, *_ = [*word.split("/"), ""]
     out = []
-    for field, count in ((v, vertices), (vt, coordinates)):
-        index = int(field or 0)
+    for text, count in ((v, vertices), (vt, coordinates)):
+        index = int(text or 0)
         out.append(index - 1 if index >= 0 else count + index)  # negative counts back from here
     return out[0], out[1]
 
 
-def _part(
-    polygons: list[list[tuple[int, int]]], v: list[list[float]], vt: list[list[float]], material: Material | None
-) -> Part:
-    corners = np.array([corner for polygon in polygons for corner in polygon], dtype=np.int64).reshape(-1, 2)
-    corners = corners[fan(np.array([len(p) for p in polygons]), len(corners)).reshape(-1)]
+def _part(faces: _Faces, positions: Array, coordinates: Array, material: Material | None) -> Part:
+    corners: Indices = np.array(faces.corners, dtype=np.int64).reshape(-1, 2)
+    corners = corners[fan(np.array(faces.counts, dtype=np.int64), len(corners)).reshape(-1)]
     uvs = None
     if material is not None and material.texture is not None and (corners[:, 1] >= 0).all():
-        uvs = np.array(vt)[corners[:, 1]]
-    return Part.of(np.array(v), corners[:, 0].reshape(-1, 3), uvs, material)
+        if corners[:, 1].max(initial=-1) >= len(coordinates):
+            raise MeshError("texture coordinate index out of range")
+        uvs = coordinates[corners[:, 1]]
+    return Part.of(positions, corners[:, 0].reshape(-1, 3), uvs, material)
 
 
-def _read_mtl(path: Path) -> dict[str, Material]:
+def _read_mtl(reference: str, near: Neighbours) -> dict[str, Material]:
     """Materials of an MTL file by name; none where the file is absent, as viewers do."""
-    colors: dict[str, list[float]] = {}
-    opacity: dict[str, float] = {}
-    textures: dict[str, Path | None] = {}
+    path = near.find(reference)
+    if path is None:
+        return {}
     try:
-        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        text = read_regular(path, MAX_MATERIALS).decode("utf-8", errors="replace")
     except OSError:
-        text = ""
+        return {}
+    out: dict[str, Material] = {}
     name = ""
-    for line in text.splitlines():
+    for number, line in enumerate(io.StringIO(text, newline=None), 1):
         word, _, rest = line.strip().partition(" ")
+        words = rest.split()
         if word == "newmtl":
             name = rest.strip()
-            colors[name] = list(_GREY[:3])
-        elif word == "Kd" and name:
-            colors[name] = [float(x) for x in rest.split()[:3]]
-        elif word == "d" and name:
-            opacity[name] = float(rest.split()[-1])
-        elif word == "map_Kd" and name and rest:
-            textures[name] = texture_path(rest.split()[-1], path)
-    return {
-        k: Material((c[0], c[1], c[2], opacity.get(k, 1.0)), textures.get(k)) for k, c in colors.items() if len(c) == 3
-    }
+            out[name] = Material((*_GREY, 1.0))
+        if not name or not words:
+            continue
+        color, texture = out[name].color, out[name].texture
+        try:
+            if word == "Kd":
+                red, green, blue = map(float, words[:3])
+                color = (red, green, blue, color[3])
+            elif word == "d":
+                color = (*color[:3], float(words[-1]))
+            elif word == "map_Kd":
+                texture = near.find(words[-1], beside=path)
+        except ValueError as error:
+            raise MeshError(f"{path.name}:{number}: {error}") from None
+        if not np.isfinite(color).all():
+            raise MeshError(f"{path.name}:{number}: a colour that is not finite")
+        out[name] = Material(color, texture)
+    return out

@@ -15,6 +15,8 @@ Indices = NDArray[np.int64]
 
 #: Vertices are kept on a grid of this many steps along the longest side (14 micrometres on a metre).
 GRID = 65535
+#: Parts of one mesh file at most: each is an object of its own in the browser.
+MAX_PARTS = 2048
 
 
 class MeshError(QuaddynError, ValueError):
@@ -53,14 +55,21 @@ class Part:
     material: Material | None
 
     @staticmethod
-    def of(positions: ArrayLike, triangles: Indices, uvs: ArrayLike | None, material: Material | None) -> Part:
+    def of(
+        positions: ArrayLike,
+        triangles: Indices,
+        uvs: ArrayLike | None,
+        material: Material | None,
+        placement: Array | None = None,
+    ) -> Part:
         """Welds vertices that fall on the same grid point and drops the triangles that this makes degenerate.
 
         Args:
-            positions: (k, 3) [m].
+            positions: (k, 3) [m]; those that no triangle uses cost nothing.
             triangles: (m, 3) indices into `positions`.
             uvs: (3 m, 2) or None.
             material: of the whole part.
+            placement: (4, 4) of the positions, or None.
 
         Raises:
             MeshError: an index is out of range or a value is not finite.
@@ -68,21 +77,24 @@ class Part:
         points = np.asarray(positions, dtype=np.float64).reshape(-1, 3)
         if len(triangles) and not 0 <= triangles.min() <= triangles.max() < len(points):
             raise MeshError(f"vertex index out of range (there are {len(points)} vertices)")
-        used = points[triangles.reshape(-1)]
+        vertices, corner = np.unique(triangles.reshape(-1), return_inverse=True)
+        used = points[vertices]
+        if placement is not None:
+            used = used @ placement[:3, :3].T + placement[:3, 3]
         coordinates = None if uvs is None else np.asarray(uvs, dtype=np.float32).reshape(-1, 2)
         if not np.isfinite(used).all() or (coordinates is not None and not np.isfinite(coordinates).all()):
             raise MeshError("a vertex is not finite")
         origin = used.min(axis=0, initial=np.inf) if len(used) else np.zeros(3)
         step = float((used - origin).max(initial=0.0) / GRID) or 1.0
         grid = np.round((used - origin) / step).astype(np.int64)
-        key, corner = np.unique((grid[:, 0] << 32) | (grid[:, 1] << 16) | grid[:, 2], return_inverse=True)
-        welded = corner.reshape(-1, 3).astype(np.uint32)
+        key, place = np.unique((grid[:, 0] << 32) | (grid[:, 1] << 16) | grid[:, 2], return_inverse=True)
+        welded = place.astype(np.uint32)[corner].reshape(-1, 3)
         a, b, c = welded.T
         keep = (a != b) & (b != c) & (c != a)
         if coordinates is not None:
             coordinates = coordinates.reshape(-1, 6)[keep].reshape(-1, 2)
-        vertices = np.stack([key >> 32, (key >> 16) & 0xFFFF, key & 0xFFFF], axis=1).astype(np.uint16)
-        return Part(vertices, origin, step, np.ascontiguousarray(welded[keep]), coordinates, material)
+        welds = np.stack([key >> 32, (key >> 16) & 0xFFFF, key & 0xFFFF], axis=1).astype(np.uint16)
+        return Part(welds, origin, step, np.ascontiguousarray(welded[keep]), coordinates, material)
 
     @property
     def positions(self) -> Array:

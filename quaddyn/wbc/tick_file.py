@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import lzma
 import os
-import struct
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from ..compiling.fingerprints import fingerprint
 from ..compiling.kinds import ArrayKind
 from ..errors import ArgumentError
+from ..files import DAMAGE, open_regular
 from ..urdf.tree import Array
 from . import tick_core
 from .certificate import Details, Status
@@ -41,13 +38,6 @@ FORMAT = 5
 MOST_BYTES = 1 << 26
 #: Share of the largest number by which an answer may be another one and still be the same but for rounding.
 ROUNDING = 1e-6
-
-#: What reading a file raises that is none of ours: archives have errors of several kinds, and so has what is in them.
-UNREADABLE = (
-    KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError, NotImplementedError, RuntimeError,
-    MemoryError, OverflowError, SyntaxError, struct.error, tokenize.TokenError, lzma.LZMAError, zipfile.BadZipFile,
-    zlib.error,
-)  # fmt: skip
 
 ANSWER = ("torque", "acceleration", "force", "ranks", "violation", "kkt")
 ROWS = ("A", "lower", "upper", "offset", "weights")
@@ -164,24 +154,28 @@ def read(path: str | os.PathLike[str]) -> TickRecord:
         ArgumentError: the file is no such archive, is not as it was saved, or has a number out of range.
         OSError: it cannot be read.
     """
-    try:
-        with Path(path).open("rb") as file:
-            with zipfile.ZipFile(file) as members:
-                if sum(member.file_size for member in members.infolist()) > MOST_BYTES:
-                    raise ArgumentError(f"larger than {MOST_BYTES} bytes")
-            file.seek(0)
-            with np.load(file, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-        sign, meta = arrays.pop("digest", None), json.loads(arrays["meta"].tobytes())
-        if meta["format"] != FORMAT:
-            raise ArgumentError(f"format {meta['format']}, this version reads {FORMAT}")
-        if sign is None or not np.array_equal(sign, digest(arrays)):
-            raise ArgumentError("damaged: these are not the numbers that were saved")
-        return _record(meta, arrays)
-    except ArgumentError as error:
-        raise ArgumentError(f"{path}: {error}") from None
-    except UNREADABLE as error:
-        raise ArgumentError(f"{path}: not a tick saved by WholeBodyController.save_tick ({error!r})") from None
+    with open_regular(path) as file:
+        try:
+            return _read(file)
+        except ArgumentError as error:
+            raise ArgumentError(f"{path}: {error}") from None
+        except DAMAGE as error:
+            raise ArgumentError(f"{path}: not a tick saved by WholeBodyController.save_tick ({error!r})") from None
+
+
+def _read(file: IO[bytes]) -> TickRecord:
+    with zipfile.ZipFile(file) as members:
+        if sum(member.file_size for member in members.infolist()) > MOST_BYTES:
+            raise ArgumentError(f"larger than {MOST_BYTES} bytes")
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    sign, meta = arrays.pop("digest", None), json.loads(arrays["meta"].tobytes())
+    if meta["format"] != FORMAT:
+        raise ArgumentError(f"format {meta['format']}, this version reads {FORMAT}")
+    if sign is None or not np.array_equal(sign, digest(arrays)):
+        raise ArgumentError("damaged: these are not the numbers that were saved")
+    return _record(meta, arrays)
 
 
 def _record(meta: dict[str, Any], arrays: Mapping[str, Array]) -> TickRecord:
