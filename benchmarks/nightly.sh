@@ -3,6 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
+QUADDYN_SLOW=1 "$python" -m pytest -n auto -m "slow or not slow" --cov
 "$python" benchmarks/fuzz.py --cases 40000
 "$python" benchmarks/boundary.py --check
 "$python" benchmarks/contacts.py --check
@@ -22,4 +23,3 @@ python=${PYTHON:-.venv/bin/python}
 "$python" benchmarks/locomotion.py --trials 100 --check
 "$python" benchmarks/locomotion.py --endurance 600 --check
 "$python" benchmarks/locomotion.py --cost --check
-QUADDYN_SLOW=1 "$python" -m pytest tests/test_wbc_cache.py

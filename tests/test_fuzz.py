@@ -11,7 +11,7 @@ import fuzz_oracle
 import fuzzing
 import pytest
 
-CASES, SEED = 1000, 20260
+CASES, SEED = 300, 20260
 CHAIN = """<robot name="chain">
   <link name="base"><inertial><mass value="2"/>
     <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>

@@ -110,7 +110,7 @@ def trees(draw: st.DrawFn) -> str:
     return urdf(joints)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(text=trees(), root=st.sampled_from(["fixed", "planar", "free"]), seed=st.integers(0, 2**31))
 def test_rules_and_qr_agree_on_trees_of_all_joint_types(text: str, root: str, seed: int) -> None:
     if root != "fixed":  # a floating base has mass
@@ -164,7 +164,8 @@ def test_expand_keeps_base_parameters_and_stays_near_the_prior(go2: qd.Robot) ->
 def test_rows_of_a_joint_see_only_the_bodies_it_carries(go2: qd.Robot) -> None:
     support = StackedRegressor(go2).support
     row = go2.velocity_index("FL_thigh_joint")
-    names = {base_parameters(go2).names[k].split()[1] for k in np.flatnonzero(support[row])}
+    known = base_parameters(go2).names
+    names = {known[k].split()[1] for k in np.flatnonzero(support[row])}
     assert names == {"FL_thigh", "FL_calf", "FL_thigh_joint"}
 
 

@@ -143,6 +143,7 @@ def test_enough_motion_hides_nothing(arm: qd.Robot, data: Samples) -> None:
     assert identify(arm, data).hidden == ()
 
 
+@pytest.mark.slow
 def test_the_command_judges_only_by_what_was_held_out(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
     """Of one sample nothing can be held out: a fit all the same, and a doubt."""
     save(tmp_path / "one.csv", arm, data[:1])

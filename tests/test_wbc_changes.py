@@ -416,7 +416,18 @@ def test_details_disturb_nothing() -> None:
         assert k % 4 != 3 or command.explain() == words
 
 
-@pytest.mark.parametrize("name", ["go2", "solo8", "bolt", "ur5", "planar hyq", "passive go2", "anymal_b_kinova"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "go2",
+        "solo8",
+        "bolt",
+        "ur5",
+        "planar hyq",
+        "passive go2",
+        pytest.param("anymal_b_kinova", marks=pytest.mark.slow),
+    ],
+)
 def test_the_tick_is_the_same_as_plain_python(name: str) -> None:
     """Where every index is checked: elements and contacts of every kind, calm, in a ramp and without a way out."""
     robot = ROBOTS[name]() if name in ROBOTS else qd.load(name)

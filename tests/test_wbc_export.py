@@ -59,7 +59,7 @@ def everything(robot):
     return qd.WholeBodyController(robot, tasks=levels, constraints=constraints, contacts=contacts, ramp=0.02)
 
 
-@pytest.mark.parametrize("name", ["go2", "solo8", "panda"])
+@pytest.mark.parametrize("name", ["go2", pytest.param("solo8", marks=pytest.mark.slow), "panda"])
 def test_c_gives_the_torques_of_python_bit_for_bit(name, tmp_path):
     twins = cc.Twins(name, tmp_path, *cc.SAME_BITS)
     tally = twins.live(TICKS, 3)
@@ -85,6 +85,7 @@ def test_every_kind_of_task_contact_and_constraint(tmp_path):
     assert len(tally.outcomes) >= 2, tally
 
 
+@pytest.mark.slow
 def test_contracted_it_is_the_same_but_for_rounding(tmp_path):
     twins = cc.Twins("go2", tmp_path, "-O3", "-march=native", exact=False)
     tally = twins.live(1000, 7, calm=True)
@@ -132,6 +133,7 @@ def test_gains_reach_the_controller_and_ticks_are_counted(tmp_path):
     assert twins.c.library.go2_wbc_ticks() == 2
 
 
+@pytest.mark.slow
 def test_a_controller_that_was_set_up_is_exported_as_it_is(tmp_path):
     def make(robot):
         wbc = qd.WholeBodyController(robot, friction=0.3, ramp=0.0)
@@ -146,7 +148,13 @@ def test_a_controller_that_was_set_up_is_exported_as_it_is(tmp_path):
     assert twins.live(500, 2).different == 0
 
 
-@pytest.mark.parametrize(("name", "make"), [("go2", everything), ("panda", qd.WholeBodyController)])
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        pytest.param("go2", everything, marks=pytest.mark.slow),
+        ("panda", qd.WholeBodyController),
+    ],
+)
 def test_hostile_ticks_under_sanitizers_are_flagged_and_stay_finite(name, make, tmp_path):
     outcomes = cc.hostile(make(qd.load(name)), tmp_path, 600, *cc.SANITIZED)
     assert outcomes["not a number"] > 0 and outcomes["refused"] > 0 and outcomes["infeasible"] > 0

@@ -49,6 +49,7 @@ def test_the_wheel_carries_robots_licence_and_type_marker(wheel: Path) -> None:
     assert not any(name.startswith(("tests/", "benchmarks/", "quaddyn/_objects", "hatch_build")) for name in names)
 
 
+@pytest.mark.slow
 def test_a_wheel_with_machine_code_has_it_for_both_kinds_of_processors(ready: Path) -> None:
     archive = zipfile.ZipFile(ready)
     kinds = []
@@ -72,6 +73,7 @@ print(json.dumps({"ok": command.status.ok, "from": qd.__file__, "origins": origi
 """
 
 
+@pytest.mark.slow
 def test_installed_with_machine_code_the_first_torque_compiles_nothing(ready: Path, tmp_path: Path) -> None:
     """What it needs besides comes from the environment of the tests; the cache is empty."""
     environment, cache = tmp_path / "environment", tmp_path / "cache"
