@@ -45,6 +45,15 @@ def test_check_prints_findings_with_file_and_line_and_every_algorithms_error() -
     assert "accepted" in result.stdout
 
 
+def test_check_gives_joints_what_files_leave_out_and_compares_with_it() -> None:
+    options = ["--armature", "0.1", "--damping", "0.2", "--friction", "0.3", "--samples", "1"]
+    result = runner.invoke(app, ["check", "anymal_c", *options, "--json"])
+    (verdict,) = json.loads(result.stdout)
+    assert result.exit_code == 0 and verdict["agreement"]["algorithms"]["energy"]["error"] < 1e-10
+    assert "of every joint" in runner.invoke(app, ["check", "--help"], env={"COLUMNS": "200"}).stdout
+    assert runner.invoke(app, ["check", "go2", "--armature", "-1"]).exit_code == 2
+
+
 def test_check_refuses_with_exit_code_1_and_the_reason() -> None:
     human = find("go2").path.parents[2] / "human_description/robots/human.urdf"
     result = runner.invoke(app, ["check", str(human), "--json"])

@@ -9,6 +9,7 @@ from finite_differences import along, by_configuration, by_vector, derivative, s
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from random_trees import random_robot, random_states
 
 import quaddyn as qd
 from quaddyn.dynamics import UNIT_TOLERANCE, Dynamics, State
@@ -109,6 +110,23 @@ def test_columns_of_mass_matrix_are_inverse_dynamics_of_unit_accelerations(dyn):
     h = dyn.nle(q, v)
     columns = [dyn.rnea(q, v, e) - h for e in np.eye(dyn.robot.nv)]
     close(np.column_stack(columns), dyn.crba(q), 1e-11)
+
+
+@pytest.mark.parametrize("name", ["anymal_c", "random"])
+def test_kinetic_energy_counts_the_rotors_of_every_kind_of_joint(name):
+    """Axes that are none of x, y and z, in both directions, turning and sliding, on every root."""
+    if name == "random":
+        robots = [random_robot(seed, 12) for seed in range(12)]
+        assert any("Unaligned" in j.shortname() for r in robots for j in r.model.joints if j.nv == 1)
+    else:
+        robots = [qd.load(name, armature=0.1)]
+    rng = np.random.default_rng(0)
+    for robot in robots:
+        dyn = Dynamics(robot)
+        for q, v, _ in zip(*random_states(robot, rng, 2), strict=True):
+            expected = 0.5 * v @ dyn.crba(q) @ v
+            assert dyn.energy(q, v).kinetic == pytest.approx(expected, rel=1e-10)
+            assert dyn.update(q, v).energy.kinetic == pytest.approx(expected, rel=1e-10)
 
 
 def test_armature_is_in_the_mass_matrix(go2):

@@ -43,6 +43,9 @@ def check(
     source: Annotated[str | None, typer.Argument(metavar="NAME|FILE", help="a catalogue name or a URDF file")] = None,
     root: RootOption = None,
     package: PackagesOption = None,
+    damping: Annotated[float | None, typer.Option(min=0.0, help="of every joint [N m s/rad]")] = None,
+    friction: Annotated[float | None, typer.Option(min=0.0, help="Coulomb friction of every joint [N m]")] = None,
+    armature: Annotated[float | None, typer.Option(min=0.0, help="rotor inertia at every joint [kg m^2]")] = None,
     strict: Annotated[bool, typer.Option(help="warnings refuse the robot")] = False,
     everything: Annotated[bool, typer.Option("--all", help="check the whole catalogue")] = False,
     samples: Annotated[int, typer.Option(min=0, help="random states of the cross-check; 0: the guard alone")] = 5,
@@ -61,7 +64,15 @@ def check(
     other = load(against, root=root, packages=package or ()).source if against is not None else None
     verdicts = []
     for name in progress(names, "checking"):
-        loaded = judge(name, root=root, package=package or [], strict=strict)
+        loaded = judge(
+            name,
+            root=root,
+            packages=package or [],
+            strict=strict,
+            damping=damping,
+            friction=friction,
+            armature=armature,
+        )
         verdicts.append(compare(loaded, samples=samples, seed=seed, source=other) if samples else loaded)
     if as_json:
         print(json.dumps([v.to_json() for v in verdicts], indent=2))

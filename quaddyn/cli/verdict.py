@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ModelError
 from ..robot import Robot, load
@@ -47,10 +46,10 @@ class Verdict:
         return out
 
 
-def judge(name: str, *, root: str | None, package: list[Path], strict: bool) -> Verdict:
-    """What the guard says."""
+def judge(name: str, **options: Any) -> Verdict:
+    """What the guard says of a source that is loaded with `options` (`quaddyn.load`)."""
     try:
-        return Verdict(name, load(name, root=root, packages=package, strict=strict), "", None)
+        return Verdict(name, load(name, **options), "", None)
     except ModelError as error:
         return Verdict(name, None, str(error), None)
 

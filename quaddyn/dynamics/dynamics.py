@@ -309,7 +309,9 @@ class Dynamics:
             v: (nv,) velocity [rad/s, m/s].
         """
         self._boundary.check(q=q, v=v)
-        kinetic = pin.computeKineticEnergy(self._model, self._scratch, q, v)
+        pin.forwardKinematics(self._model, self._scratch, q, v)
+        with _quiet():
+            kinetic = self._live.kinetic.of(self._scratch, v)
         potential = pin.computePotentialEnergy(self._model, self._scratch)
         self._boundary.finite("energy", np.array([kinetic, potential]), q=q, v=v)
         return Energy(kinetic, potential)

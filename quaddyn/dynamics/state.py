@@ -12,6 +12,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 from . import frames
 from .frames import Reference
+from .kinetic import KineticEnergy
 from .results import Energy
 
 # Looked up once: an attribute of the extension module costs as much as a comparison.
@@ -32,6 +33,7 @@ class Live:
         "data",
         "gravity",
         "h",
+        "kinetic",
         "known",
         "memory",
         "outermost",
@@ -42,6 +44,7 @@ class Live:
 
     def __init__(self, robot: Robot, checked: bool) -> None:
         data = robot.model.createData()
+        self.kinetic = KineticEnergy(robot.model, robot.armature)
         #: Whether every (q, v) has been examined.
         self.checked = checked
         self.robot, self.data, self.tick = robot, data, 0
@@ -161,8 +164,8 @@ class State:
     @property
     def energy(self) -> Energy:
         """Kinetic and potential energy [J]; the latter is zero with all mass at the world's origin."""
-        data = self._whole().data
-        return Energy(data.kinetic_energy, data.potential_energy)
+        whole = self._whole()
+        return Energy(whole.kinetic.of(whole.data, self._v), whole.data.potential_energy)
 
     # -- centre of mass --------------------------------------------------------------------------------------
     @property

@@ -13,6 +13,7 @@ from eigenpy import is_approx  # Pinocchio's own array layer
 
 from ..contact.solvers import MAX_FRICTION
 from ..dynamics.arguments import check_unit, check_vector
+from ..dynamics.kinetic import KineticEnergy
 from ..errors import ArgumentError, ArgumentTypeError, DivergenceError
 from ..robot.arguments import number
 from ..robot.robot import Robot
@@ -159,10 +160,7 @@ class Plant(ABC):
         self._spheres = placed(robot, spheres)
         self.spheres = tuple(sphere.name for sphere in self._spheres if sphere.link is None)
         self._link_of = {sphere.name: sphere.link for sphere in self._spheres}
-        # Rotors store kinetic energy too.
-        self._energy_model = robot.model.copy()
-        self._energy_model.armature = actuators.armature.copy()
-        self._energy_data = self._energy_model.createData()
+        self._kinetic, self._energy_data = KineticEnergy(robot.model, actuators.armature), robot.model.createData()
         self._nothing = frozen(np.zeros(robot.nv))
 
     # -- state -----------------------------------------------------------------------------------------------
@@ -245,10 +243,9 @@ class Plant(ABC):
     @property
     def energy(self) -> float:
         """Mechanical energy, kinetic and potential (zero with the CoM in the plane z = 0) [J]."""
-        model, data = self._energy_model, self._energy_data
-        pin.computeKineticEnergy(model, data, self._q, self._v)
-        pin.computePotentialEnergy(model, data, self._q)
-        return float(data.kinetic_energy + data.potential_energy)
+        data = self._energy_data
+        pin.forwardKinematics(self.robot.model, data, self._q, self._v)
+        return self._kinetic.of(data, self._v) + float(pin.computePotentialEnergy(self.robot.model, data))
 
     # -- time ------------------------------------------------------------------------------------------------
     def step(self, tau: Array, *, external: Mapping[str, Array] | None = None) -> None:
