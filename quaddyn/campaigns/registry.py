@@ -10,7 +10,12 @@ from ..errors import UnknownNameError
 from .campaign import Campaign
 
 #: ``module:class`` by name; imported when asked for.  Packages add theirs with entry points "quaddyn.campaigns".
-OWN: dict[str, str] = {}
+OWN: dict[str, str] = {
+    "datasheet": "quaddyn.campaigns.datasheet:DataSheet",
+    "gaits": "quaddyn.campaigns.gaits:Gaits",
+    "robustness": "quaddyn.campaigns.robustness:Robustness",
+    "sweep": "quaddyn.campaigns.sweep:Sweep",
+}
 
 
 def names() -> tuple[str, ...]:

@@ -4,7 +4,7 @@ A subcommand lives in a module by its subject and registers itself on `app`; thi
 them.
 """
 
-from . import robots, showing, campaigning, control, identifying, codegen, doctor  # isort: skip
+from . import robots, showing, campaigning, sheets, control, identifying, codegen, doctor  # isort: skip
 from .app import app, main
 
-__all__ = ["app", "campaigning", "codegen", "control", "doctor", "identifying", "main", "robots", "showing"]
+__all__ = ["app", "campaigning", "codegen", "control", "doctor", "identifying", "main", "robots", "sheets", "showing"]

@@ -1,0 +1,155 @@
+"""What a data sheet asks of a robot: quantities, their levels from easy to hard, and the trials at each level."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..locomotion import GAITS, LocomotionController, Proportions
+from . import disturbances
+from .disturbances import START, run_time
+from .trial import Trial
+from .trials import SPEED
+from .worker_memory import generator, robot
+
+#: Gaits whose speed is measured.
+MOVING = tuple(name for name, gait in GAITS.items() if gait.moves)
+#: A push that no trial of speed is told of, so that no two are alike [sqrt(g l)].
+NUDGE = 0.05
+#: Share of the commanded speed to be reached in trials of speed.
+TRACKING = 0.9
+#: How long a run goes on after a push, and how much of that counts [sqrt(l/g)].
+AFTER, LATE = 14.0, 6.0
+#: A run on difficult ground, and how much of it counts [sqrt(l/g)].
+LENGTH, COUNTED = 20.0, 11.0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One bound of a data sheet.
+
+    Attributes:
+        name: unique on the sheet of a robot, such as "push 45" or "speed trot".
+        title: for people.
+        unit: of `values`.
+        values: by level, 0 the easiest.
+        harder: "larger" or "smaller" values are harder.
+        trial: the case of a level's index and a trial's number.
+    """
+
+    name: str
+    title: str
+    unit: str
+    values: tuple[float, ...]
+    harder: str
+    trial: Callable[[int, int], Trial]
+
+
+def cells(source: str, *, plant: str, dt: float, seed: int, directions: int) -> list[Cell]:
+    """All bounds that are measured on a robot.
+
+    Args:
+        source: catalogue name, path or URDF text of a quadruped.
+        plant: "embedded" or "mujoco".
+        dt: period of controller and plant [s].
+        seed: of all trials.
+        directions: of pushes, evenly spread over the circle.
+
+    Raises:
+        ArgumentError: the robot cannot walk.
+    """
+    machine = robot(source)
+    p = Proportions.of(machine)
+    base = Trial(robot=source, plant=plant, dt=dt, seed=seed)
+    forward = (SPEED * p.speed, 0.0, 0.0)
+
+    def cell(
+        name: str, title: str, unit: str, values: list[float], draw: Callable[[float, np.random.Generator], Any]
+    ) -> Cell:
+        key = zlib.crc32(name.encode())  # each cell has random numbers of its own
+
+        def trial(level: int, number: int) -> Trial:
+            fields = draw(values[level], generator(seed, key, number))
+            return replace(base, number=number, **fields)
+
+        return Cell(name, title, unit, tuple(values), "larger" if values[-1] > values[0] else "smaller", trial)
+
+    def push(angle: float) -> Callable[[float, np.random.Generator], Any]:
+        return lambda size, rng: disturbances.push(p, size, rng, direction=angle, speed=forward, after=AFTER, late=LATE)
+
+    def usual(draw: disturbances.Draw, **more: Any) -> Callable[[float, np.random.Generator], Any]:
+        return lambda size, rng: {**draw(p, size, rng), **run_time(p, LENGTH, COUNTED, dt), **more}
+
+    def rounded(step: float, count: int, first: float = 0.0) -> list[float]:
+        return [round(first + step * k, 9) for k in range(count)]
+
+    out = []
+    for k in range(directions):
+        angle = 2.0 * math.pi * k / directions
+        values = rounded(p.speed / 32.0, 33)
+        out.append(cell(f"push {round(math.degrees(angle))}", "largest push", "m/s", values, push(angle)))
+    out += [
+        cell("friction", "lowest friction", "", rounded(-0.02, 30, 0.6), usual(disturbances.friction)),
+        cell("slope", "steepest slope", "rad", rounded(math.radians(1.0), 46), usual(disturbances.slope)),
+        cell("step", "highest step", "l", rounded(0.0125, 41), lambda size, rng: disturbances.step(p, size, rng)),
+        cell("payload", "heaviest payload", "of the mass", rounded(0.025, 41), usual(disturbances.payload)),
+        cell("delay", "longest delay", "s", rounded(dt, 21), usual(disturbances.delay, estimated=True)),
+        cell("strength", "weakest motors", "of the limits", rounded(-0.025, 37, 1.0), usual(disturbances.strength)),
+    ]
+    for name in MOVING:
+        most = top_speed(source, name, dt)
+        if most > 0.0:
+            values = [round(1.25 * most * k / 32.0, 9) for k in range(1, 33)]
+            out.append(cell(f"speed {name}", f"largest speed, {name}", "m/s", values, at_speed(p, name, dt)))
+    return out
+
+
+def top_speed(source: str, gait: str, dt: float) -> float:
+    """The largest forward speed that a gait is given on these legs [m/s]; see `LocomotionController.reach`."""
+    return float(LocomotionController(robot(source), dt=dt, gait=gait).reach((1e3, 0.0, 0.0))[0])
+
+
+def at_speed(p: Proportions, gait: str, dt: float) -> Callable[[float, np.random.Generator], dict[str, Any]]:
+    """Draws runs straight ahead at a speed [m/s], whose last two cycles or more count."""
+    kind = GAITS[gait]
+    changes = kind.spread != (1.0, 1.0)  # begins as a trot
+    settled = START + 3.0 + kind.period * (4.0 if changes else 1.0)
+    cycles = max(2, math.ceil(COUNTED / kind.period))
+
+    def draw(size: float, rng: np.random.Generator) -> dict[str, Any]:
+        return {
+            **run_time(p, settled + cycles * kind.period, cycles * kind.period, dt),
+            "gait": gait,
+            "velocity": (size, 0.0, 0.0),
+            "progress": TRACKING,
+            "unit_speed": size,
+            "push": NUDGE * p.speed,
+            "push_direction": rng.uniform(-math.pi, math.pi),
+            "push_time": (settled - rng.uniform(1.0, 3.0)) * p.time,
+        }
+
+    return draw
+
+
+#: Speeds at which torque, power and cost of transport are measured, as shares of the gait's largest, and runs at each.
+SHARES, RUNS = (1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, 1.0), 3
+
+
+def curves(source: str, *, plant: str, dt: float, seed: int) -> dict[str, list[list[Trial]]]:
+    """Runs of every gait at several speeds: by gait, by speed, by number."""
+    p = Proportions.of(robot(source))
+    base = Trial(robot=source, plant=plant, dt=dt, seed=seed)
+    out: dict[str, list[list[Trial]]] = {}
+    for g, gait in enumerate(MOVING):
+        most, draw = top_speed(source, gait, dt), at_speed(p, gait, dt)
+        if most > 0.0:
+            out[gait] = [
+                [replace(base, number=n, **draw(share * most, generator(seed, g, i, n))) for n in range(RUNS)]
+                for i, share in enumerate(SHARES)
+            ]
+    return out

@@ -1,0 +1,386 @@
+"""`DataSheet`: what robots can take, measured: every bound searched, claimed with confidence, and open to replay."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, fields
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ..errors import ArgumentError, UnknownNameError
+from ..kinematics import LegKinematics, survey
+from ..locomotion import FEET, Proportions
+from ..robot import CATALOGUE
+from ..version import __version__
+from . import worker_memory
+from .cells import Cell, cells, curves
+from .plain import encode
+from .running import Progress, run
+from .store import MEMORY, Failure, Row, Store
+from .threshold import Ask, Search, Threshold, search
+from .trial import PLANTS, Trial
+from .trials import Trials
+
+#: Versions that say what a sheet was measured with.
+PACKAGES = ("pin", "numpy", "llvmlite", "mujoco")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSheet(Trials):
+    """The trials of a data sheet: bisections, whose cases depend on what the cases before them gave (`measure`)."""
+
+    name: ClassVar[str] = "datasheet"
+
+    robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "catalogue names or URDF files, side by side"})
+    plant: str = field(default="embedded", metadata={"help": "embedded or mujoco"})
+    bounds: tuple[str, ...] = field(
+        default=(), metadata={"help": "only those whose name begins so, such as push, friction or speed; default: all"}
+    )
+    probability: float = field(default=0.95, metadata={"help": "of success that is claimed"})
+    confidence: float = field(default=0.95, metadata={"help": "of each claim"})
+    directions: int = field(default=8, metadata={"help": "of pushes"})
+    pilot: int = field(default=12, metadata={"help": "trials in a row that a level must pass in the search"})
+    checks: int = field(default=2, metadata={"help": "easier levels that are tried afterwards"})
+    dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
+    seed: int = field(default=0, metadata={"help": "of all trials"})
+
+    def __post_init__(self) -> None:
+        if not self.robot or len(set(self.robot)) < len(self.robot):
+            raise ArgumentError(f"robot: expected different robots, got {', '.join(self.robot) or 'none'}")
+        if self.plant not in PLANTS:
+            raise UnknownNameError("plant", self.plant, PLANTS)
+        if self.directions < 1:
+            raise ArgumentError(f"directions: expected at least 1, got {self.directions}")
+        search(1, probability=self.probability, confidence=self.confidence, pilot=self.pilot, checks=self.checks)
+
+    @property
+    def robots(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.robot
+
+    def cases(self) -> Iterator[Trial]:
+        """The cases that are known beforehand: every gait at several speeds."""
+        for source in self.robot:
+            for levels in self.curves(source).values():
+                for trials in levels:
+                    yield from trials
+
+    def curves(self, source: str) -> dict[str, list[list[Trial]]]:
+        """Runs of each gait whose speed is measured, by speed and number."""
+        found = curves(source, plant=self.plant, dt=self.dt, seed=self.seed)
+        names = {cell.name for cell in self.cells(source)}
+        return {gait: levels for gait, levels in found.items() if f"speed {gait}" in names}
+
+    def cells(self, source: str) -> list[Cell]:
+        """The bounds that are measured on one of the robots."""
+        found = cells(source, plant=self.plant, dt=self.dt, seed=self.seed, directions=self.directions)
+        return [cell for cell in found if not self.bounds or cell.name.startswith(self.bounds)]
+
+
+@dataclass(frozen=True)
+class FailedCase:
+    """A trial that failed.
+
+    Attributes:
+        number: in the store, for ``quaddyn replay STORE#number``.
+        value: of the quantity, in the unit of its cell.
+        reason: of the failure.
+        fell: when [s], None where it did not.
+        case: what differs from a trial without disturbance.
+    """
+
+    number: int
+    value: float
+    reason: str
+    fell: float | None
+    case: str
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A bound that was measured.
+
+    Attributes:
+        name, title, unit, harder: see `Cell`.
+        values: by level.
+        threshold: what the search found.
+        failed: trials that failed, in the order of the levels.
+    """
+
+    name: str
+    title: str
+    unit: str
+    harder: str
+    values: tuple[float, ...]
+    threshold: Threshold
+    failed: tuple[FailedCase, ...]
+
+    @property
+    def value(self) -> float | None:
+        """The hardest value that is claimed; None if none is."""
+        return None if self.threshold.level is None else self.values[self.threshold.level]
+
+
+@dataclass(frozen=True)
+class Point:
+    """Runs at one speed: means over those that succeeded, and the largest of what is a peak; None where none did.
+
+    Attributes:
+        commanded: [m/s].
+        successes, trials: counts.
+        reached: [m/s].
+        error: of the velocity, relative to the commanded speed.
+        cost: cost of transport.
+        power, power_peak: mechanical [W].
+        torque: largest share of a motor's limit.
+        torque_rms: [N m].
+    """
+
+    commanded: float
+    successes: int
+    trials: int
+    reached: float | None
+    error: float | None
+    cost: float | None
+    power: float | None
+    power_peak: float | None
+    torque: float | None
+    torque_rms: float | None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a robot's description says.
+
+    Attributes:
+        source: as given.
+        name: in the file.
+        mass: [kg].
+        degrees: of freedom.
+        length: of the stretched legs [m].
+        height: of the centre of mass at home [m].
+        speed: ``sqrt(g l)``, in which speeds of robots of different size are compared [m/s].
+        reach: nearest and farthest distance of each foot from its hip, by foot [m].
+        joints: name, lower and upper limit [rad or m], velocity limit [rad/s or m/s], effort limit [N m or N].
+    """
+
+    source: str
+    name: str
+    mass: float
+    degrees: int
+    length: float
+    height: float
+    speed: float
+    reach: dict[str, tuple[float, float]]
+    joints: tuple[tuple[str, float, float, float, float], ...]
+
+    @property
+    def title(self) -> str:
+        """What to call it: its catalogue name, else that of the file."""
+        return self.source if self.source in CATALOGUE else self.name
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One robot's part of a sheet."""
+
+    facts: Facts
+    bounds: tuple[Bound, ...]
+    gaits: dict[str, tuple[Point, ...]]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What was measured, and how.
+
+    Attributes:
+        campaign: its options.
+        robots: in the order of the campaign's.
+        trials: how many were simulated.
+        seconds: of one core they took [s].
+        store: where they are kept; None for memory.
+        versions: of the packages.
+        processors: of the workers.
+    """
+
+    campaign: DataSheet
+    robots: tuple[Measured, ...]
+    trials: int
+    seconds: float
+    store: str | None
+    versions: dict[str, str]
+    processors: tuple[str, ...]
+
+
+class Advance(NamedTuple):
+    """How far a measurement is: bounds found, of how many, and trials so far."""
+
+    found: int
+    total: int
+    trials: int
+
+
+def measure(
+    campaign: DataSheet,
+    executor: Executor | None = None,
+    store: str | None = None,
+    *,
+    progress: Callable[[Advance], object] | None = None,
+) -> Sheet:
+    """Measure a data sheet.
+
+    All searches run side by side: each wave of trials holds what every one of them asks for next.  A measurement that
+    was interrupted goes on where it was, from its store.  The sheet depends on the campaign alone, not on the executor.
+
+    Args:
+        campaign: what to measure.
+        executor: `quaddyn.campaigns.workers`, `cluster` or any other; by default this process.
+        store: file for the trials; by default memory, and no trial can be replayed by number.
+        progress: called from time to time.
+
+    Raises:
+        ArgumentError: a robot that cannot walk.
+        StoreError: the store cannot be used.
+    """
+    asked = {(source, cell.name): cell for source in campaign.robot for cell in campaign.cells(source)}
+    searches: dict[tuple[str, str], Search] = {
+        key: search(
+            len(cell.values),
+            probability=campaign.probability,
+            confidence=campaign.confidence,
+            pilot=campaign.pilot,
+            checks=campaign.checks,
+        )
+        for key, cell in asked.items()
+    }
+    asks: dict[tuple[str, str], Ask] = {key: next(each) for key, each in searches.items()}
+    found: dict[tuple[str, str], Threshold] = {}
+    failed: dict[tuple[str, str], list[FailedCase]] = {key: [] for key in asked}
+    rows: dict[str, Row] = {}
+    with Store.open(MEMORY if store is None else store, campaign) as kept:
+
+        def records(cases: Sequence[Trial]) -> list[Row]:
+            before = len(rows)
+
+            def tell(p: Progress) -> None:
+                if progress is not None:
+                    progress(Advance(len(found), len(asked), before + p.done))
+
+            run(campaign, executor, kept, cases=cases, progress=tell)
+            out = []
+            for case in cases:
+                text = encode(case)
+                row = kept.find(text)
+                assert row is not None
+                rows[text] = row
+                out.append(row)
+            return out
+
+        known = list(campaign.cases())
+        while asks or known:
+            wave = [(key, ask, [asked[key].trial(ask.level, k) for k in ask.trials]) for key, ask in asks.items()]
+            records([*known, *(case for _, _, trials in wave for case in trials)])
+            known = []
+            for key, ask, trials in wave:
+                went = [rows[encode(case)] for case in trials]
+                value = asked[key].values[ask.level]
+                failed[key] += [_failed(row, value) for row in went if not _succeeded(row)]
+                try:
+                    asks[key] = searches[key].send([_succeeded(row) for row in went])
+                except StopIteration as end:
+                    found[key] = end.value
+                    del asks[key]
+        robots = tuple(_measured(campaign, source, asked, found, failed, rows) for source in campaign.robot)
+        processors = tuple(kept.processors())
+    seconds = sum(row.seconds for row in rows.values())
+    return Sheet(campaign, robots, len(rows), seconds, store, versions(), processors)
+
+
+def versions() -> dict[str, str]:
+    """Of this package and of those that it rests on."""
+    out = {"quaddyn": __version__, "Python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            out[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return out
+
+
+def _succeeded(row: Row) -> bool:
+    """Whether a trial succeeded; one that raised an error did not."""
+    return not isinstance(row.result, Failure) and bool(row.result["success"])
+
+
+def _failed(row: Row, value: float) -> FailedCase:
+    result, plain = row.result, Trial(robot=row.case.robot)
+    own = {f.name: getattr(row.case, f.name) for f in fields(plain)}
+    changed = ", ".join(
+        f"{k} = {_short(v)}" for k, v in own.items() if v != getattr(plain, k) or k in ("seed", "number")
+    )
+    if isinstance(result, Failure):
+        return FailedCase(row.number, value, result.error.splitlines()[0], None, changed)
+    fell = result["fell"]
+    return FailedCase(row.number, value, str(result["reason"]), None if fell is None else float(fell), changed)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_short, value))})"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _measured(
+    campaign: DataSheet,
+    source: str,
+    asked: dict[tuple[str, str], Cell],
+    found: dict[tuple[str, str], Threshold],
+    failed: dict[tuple[str, str], list[FailedCase]],
+    rows: dict[str, Row],
+) -> Measured:
+    bounds = []
+    for key, cell in asked.items():
+        if key[0] == source:
+            order = {value: level for level, value in enumerate(cell.values)}
+            those = tuple(sorted(failed[key], key=lambda f: (order[f.value], f.number)))
+            bounds.append(Bound(cell.name, cell.title, cell.unit, cell.harder, cell.values, found[key], those))
+    gaits = {}
+    for gait, levels in campaign.curves(source).items():
+        gaits[gait] = tuple(_point([rows[encode(case)] for case in trials]) for trials in levels)
+    return Measured(facts(source), tuple(bounds), gaits)
+
+
+def _point(rows: list[Row]) -> Point:
+    commanded = float(rows[0].case.velocity[0])
+    good = [row.result for row in rows if _succeeded(row) and not isinstance(row.result, Failure)]
+
+    def over(name: str, how: Callable[[list[float]], Any] = np.mean) -> float | None:
+        values = [float(record[name]) for record in good if record[name] is not None]  # type: ignore[arg-type]
+        return float(how(values)) if values else None
+
+    return Point(
+        commanded, len(good), len(rows), over("vx"), over("miss"), over("cost"), over("power"), over("power_peak", max),
+        over("torque", max), over("torque_rms"),
+    )  # fmt: skip
+
+
+def facts(source: str) -> Facts:
+    """What a robot's description says."""
+    robot = worker_memory.robot(source)
+    p = Proportions.of(robot)
+    reach = {}
+    for foot in FEET:
+        leg = survey(LegKinematics(robot, foot), samples=1)
+        near, far = (float(np.linalg.norm(end - leg.hip)) for end in (leg.nearest, leg.farthest))
+        reach[foot] = (near, far)
+    joints = []
+    for i, name in enumerate(robot.actuated):
+        at = robot.configuration_index(name)
+        numbers = (robot.lower[at], robot.upper[at], robot.velocity_limits[i], robot.effort_limits[i])
+        low, high, speed, effort = (float(x) for x in numbers)
+        joints.append((name, low, high, speed, effort))
+    return Facts(source, robot.name, robot.mass, robot.nv, p.length, p.height, p.speed, reach, tuple(joints))

@@ -1,0 +1,185 @@
+"""What can be done to a walking robot, by name: each disturbance has a size, and draws the rest of a `Trial` at random.
+
+Times are in units of ``sqrt(l / g)`` and speeds in ``sqrt(g l)``, so that a run means the same to robots of any size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..locomotion import Proportions
+from .trials import SPEED, cruise
+
+#: A trial's fields beside robot, plant and seeds, of a size and random numbers.
+Draw = Callable[[Proportions, float, np.random.Generator], dict[str, Any]]
+#: Before this time the robot gets under way [sqrt(l/g)]; a push comes within one trot's period after it.
+START, PERIOD = 6.0, 2.2
+#: How long a run goes on after a push, and how much of that counts for its speed [sqrt(l/g)].
+AFTER, LATE = 24.0, 10.0
+#: A run on difficult ground, or with a difficult robot, and how much of it counts [sqrt(l/g)].
+LENGTH, COUNTED = 31.0, 19.0
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """One kind of disturbance.
+
+    Attributes:
+        title: for people, with what `size` means.
+        unit: of the size.
+        size: that most should survive.
+        bar: share of trials that should succeed at it.
+        draw: fields of a trial.
+    """
+
+    title: str
+    unit: str
+    size: float
+    bar: float
+    draw: Draw
+
+
+def run_time(p: Proportions, length: float, counted: float, dt: float = 2e-3) -> dict[str, float]:
+    """Length of a run and how much of it counts, in units of ``sqrt(l / g)``, as whole periods [s]."""
+    return {"seconds": round(length * p.time / dt) * dt, "measured": round(counted * p.time / dt) * dt}
+
+
+def push(
+    p: Proportions,
+    size: float,
+    rng: np.random.Generator,
+    *,
+    direction: float | None = None,
+    speed: tuple[float, float, float] | None = None,
+    after: float = AFTER,
+    late: float = LATE,
+) -> dict[str, Any]:
+    """A push at some moment of the gait's period.
+
+    Args:
+        p: of the robot.
+        size: change of its velocity [m/s].
+        rng: of all that is not given.
+        direction: from its heading [rad]; left or right by default.
+        speed: commanded, see `Trial`; in a direction at random by default.
+        after: how long the run goes on [sqrt(l/g)].
+        late: how much of that counts for the speed [sqrt(l/g)].
+    """
+    when = START + rng.uniform(0.0, PERIOD)
+    side = math.copysign(0.5 * math.pi, rng.uniform(-1.0, 1.0))
+    drawn = cruise(p, rng)
+    return {
+        **run_time(p, START + PERIOD + after, late),
+        "velocity": drawn if speed is None else speed,
+        "push": size,
+        "push_direction": side if direction is None else direction,
+        "push_time": when * p.time,
+    }
+
+
+def standing_push(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+    """A push from the side while it stands."""
+    return push(p, size, rng, speed=(0.0, 0.0, 0.0))
+
+
+def friction(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+    """Slippery ground, with a turn."""
+    x, y, _ = cruise(p, rng)
+    turn = rng.uniform(-0.5, 0.5)
+    return {**run_time(p, LENGTH, COUNTED), "velocity": (x, y, turn), "friction": size}
+
+
+def payload(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+    """A payload in the middle of the trunk, as a share of the robot's mass."""
+    return {**run_time(p, LENGTH, COUNTED), "velocity": cruise(p, rng), "payload": size * p.mass}
+
+
+def com(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+    """A centre of mass that is elsewhere than the model says [m]."""
+    velocity = cruise(p, rng)
+    way = rng.uniform(-math.pi, math.pi)
+    return {**run_time(p, LENGTH, COUNTED), "velocity": velocity, "com": size, "com_direction": way}
+
+
+def shifted_payload(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+    """A payload as a share of the mass, off the middle such that the centre of mass moves by 3 cm for 20 %."""
+    return {**com(p, 0.15 * size, rng), "payload": size * p.mass}
+
+
+def slope(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+    """A slope in any direction [rad]."""
+    velocity = cruise(p, rng)
+    way = rng.uniform(-math.pi, math.pi)
+    return {**run_time(p, LENGTH, COUNTED), "velocity": velocity, "slope": size, "slope_direction": way}
+
+
+def strips(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+    """Steps up and down all the way, at most a share of the leg's length each."""
+    return {**run_time(p, LENGTH + 5.0, COUNTED), "velocity": (SPEED * p.speed, 0.0, 0.0), "strips": size * p.length}
+
+
+def step(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+    """One step up across the way, a share of the leg's length high, at a distance of its own."""
+    distance = float(p.stance[:, 0].max()) + rng.uniform(0.3, 0.6) * p.length
+    # From the start to where all feet are up at 70 % of the speed, and some more.
+    way = (distance + float(np.abs(p.stance[:, 0]).max())) / p.length + 0.5
+    counted = way / (0.7 * SPEED)
+    return {
+        **run_time(p, START + counted, counted),
+        "velocity": (SPEED * p.speed, 0.0, 0.0),
+        "step": size * p.length,
+        "step_distance": distance,
+    }
+
+
+def boxes(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+    """Boxes strewn about the ground, a share of the leg's length high."""
+    return {**run_time(p, LENGTH + 5.0, COUNTED), "velocity": (SPEED * p.speed, 0.0, 0.0), "boxes": size * p.length}
+
+
+def delay(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+    """Sensors that are late [s], and otherwise perfect."""
+    return {**run_time(p, LENGTH, COUNTED), "velocity": cruise(p, rng), "delay": size}
+
+
+def noise(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+    """Consumer sensors, their noise multiplied, 2 ms late."""
+    return {**run_time(p, LENGTH, COUNTED), "velocity": cruise(p, rng), "noise": size, "delay": 2e-3}
+
+
+def strength(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+    """Motors that deliver a share of their effort limits."""
+    return {**run_time(p, LENGTH, COUNTED), "velocity": cruise(p, rng), "strength": size}
+
+
+def nothing(p: Proportions, size: float, rng: np.random.Generator) -> dict[str, Any]:
+    """No disturbance: the size is the speed [sqrt(g l)], in a direction at random."""
+    x, y, _ = cruise(p, rng)
+    scale = size / SPEED
+    return {**run_time(p, LENGTH, COUNTED), "velocity": (scale * x, scale * y, 0.0)}
+
+
+#: All of them by name.
+DISTURBANCES: Mapping[str, Disturbance] = MappingProxyType(
+    {
+        "push-standing": Disturbance("push from the side, standing", "m/s", 0.5, 0.95, standing_push),
+        "push": Disturbance("push from the side, trotting", "m/s", 0.5, 0.95, push),
+        "friction": Disturbance("slippery ground", "", 0.4, 0.95, friction),
+        "payload": Disturbance("payload, the centre of mass moved with it", "m", 0.2, 0.95, shifted_payload),
+        "com": Disturbance("centre of mass moved", "m", 0.02, 0.95, com),
+        "slope": Disturbance("slope", "rad", math.radians(10.0), 0.9, slope),
+        "strips": Disturbance("steps up and down", "l", 0.05, 0.9, strips),
+        "step": Disturbance("one step up", "l", 0.1, 0.9, step),
+        "boxes": Disturbance("strewn boxes", "l", 0.05, 0.9, boxes),
+        "noise": Disturbance("noise of consumer sensors, 2 ms late", "", 1.0, 0.9, noise),
+        "delay": Disturbance("late sensors", "s", 4e-3, 0.9, delay),
+        "strength": Disturbance("weak motors", "of the limits", 0.7, 0.95, strength),
+        "nothing": Disturbance("speed", "sqrt(g l)", SPEED, 0.95, nothing),
+    }
+)

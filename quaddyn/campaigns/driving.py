@@ -1,0 +1,163 @@
+"""`drive`: a controller drives a robot through the scene of a `Trial`, and the figures of the run are kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ..compiling import quietly
+from ..dynamics import Dynamics, State
+from ..errors import DivergenceError
+from ..locomotion import LocomotionCommand, LocomotionController, Mode
+from ..simulation import Plant
+from ..urdf.tree import Array
+from .campaign import Record
+from .scene import Scene, heading, scene
+from .trial import Trial
+from .worker_memory import generator, robot
+
+#: Called with the plant before each tick, and the command.
+Watch = Callable[[Plant, LocomotionCommand], object]
+#: A foot that presses with less than this share of the weight is not felt.
+TOUCH = 0.02
+#: From when on a velocity is commanded [s].
+START = 0.3
+
+
+def drive(case: Trial, watch: Watch | None = None) -> Record:
+    """Run a trial.
+
+    Returns:
+        "success" and "reason" of a failure; "fell" [s] or None; mean velocity "vx", "vy" [m/s], "wz" [rad/s] in the
+        heading frame; "progress", the share of the commanded velocity reached along it, and "miss", the largest
+        difference in any component (None where nothing is commanded or it fell); "flagged", the share of ticks
+        without a certificate; "torque", the largest share of a motor's limit used; "torque_rms" [N m]; "power", mean,
+        and "power_peak", of the motors' positive mechanical power [W]; "cost", the cost of transport: "power" over
+        weight times speed.
+    """
+    made = scene(case, robot(case.robot), generator(case.seed, case.number))
+    figures = _Figures(case, made)
+    with quietly():
+        try:
+            return _loop(case, made, figures, watch)
+        except DivergenceError:
+            return figures.record(made.plant.time, "the plant diverged")
+
+
+def _loop(case: Trial, made: Scene, figures: _Figures, watch: Watch | None) -> Record:
+    plant, controller, known = made.plant, made.controller, made.robot
+    dynamics, load = Dynamics(known), TOUCH * plant.robot.mass * controller.proportions.gravity
+    standing: tuple[str, ...] = tuple(known.feet)
+    pushed = not case.push
+    for k in range(round(case.seconds / case.dt)):
+        t = k * case.dt
+        if not pushed and t >= case.push_time - 1e-9:
+            pushed = True
+            way = heading(plant.q, controller.proportions) + case.push_direction
+            force = plant.robot.mass * case.push / case.push_duration * np.array([math.cos(way), math.sin(way), 0.0])
+            plant.push(known.bodies[0].name, force, duration=case.push_duration)
+        q, v = np.array(plant.q), np.array(plant.v)
+        if made.sensors is not None and made.estimator is not None:
+            m = made.sensors.read(plant)
+            q, v = made.estimator.update(
+                np.array(m.position), np.array(m.velocity), np.array(m.gyro), np.array(m.accelerometer), standing
+            )
+        touching = None
+        if made.feels and k:
+            forces = plant.contact_forces
+            touching = [foot for foot in known.feet if forces[foot][2] > load]
+        wanted = case.velocity if t > START else (0.0, 0.0, 0.0)
+        command = controller.compute(dynamics.update(q, v), wanted, touching=touching)
+        standing = command.contacts
+        if watch is not None:
+            watch(plant, command)
+        if command.mode is Mode.FALLEN:
+            return figures.record(t, figures.cause(controller))
+        plant.step(command.tau)
+        figures.add(t, command)
+    return figures.record(None, None)
+
+
+class _Figures:
+    """What is measured of a run, in running sums."""
+
+    def __init__(self, case: Trial, made: Scene) -> None:
+        self.case, self.plant, self.proportions = case, made.plant, made.controller.proportions
+        self._truth = Dynamics(made.plant.robot)
+        self._limits, self._index = made.plant.robot.effort_limits, made.plant.robot.actuated_index
+        self._way, self._last = np.zeros(3), (np.zeros(3), 0.0)
+        self._ticks = self._flagged = self._counted = 0
+        self._share = self._squares = self._power = self._peak = 0.0
+        # Velocities are differences over the last `measured` seconds.
+        self._from = round(case.seconds / case.dt) - round(case.measured / case.dt)
+
+    def add(self, t: float, command: LocomotionCommand) -> None:
+        """One tick: the plant after it."""
+        self._ticks += 1
+        self._flagged += not command.ok
+        if self._ticks < self._from:
+            return
+        plant = self.plant
+        com = self._truth.center_of_mass(np.array(plant.q))
+        yaw = heading(plant.q, self.proportions)
+        if self._ticks > self._from and self._counted:
+            before, turned = self._last
+            d, turn = com - before, math.remainder(yaw - turned, 2.0 * math.pi)
+            c, s = math.cos(turned), math.sin(turned)
+            self._way += [c * d[0] + s * d[1], c * d[1] - s * d[0], turn]
+        self._last = com, yaw
+        self._counted += 1
+        tau = plant.tau
+        power = float(np.maximum(tau * plant.v[self._index], 0.0).sum())
+        self._share = max(self._share, float((np.abs(tau) / self._limits).max()))
+        self._squares += float(tau @ tau) / len(tau)
+        self._power += power
+        self._peak = max(self._peak, power)
+
+    def cause(self, controller: LocomotionController) -> str:
+        """Of a fall, in words that can be counted."""
+        s: State = self._truth.update(np.array(self.plant.q), np.array(self.plant.v))
+        R = s.placement(controller.robot.bodies[0].name).rotation @ self.proportions.heading
+        under = controller.ground.height(s.com[0], s.com[1]) if controller.ground is not None else 0.0
+        low = s.com[2] - under < 0.5 * self.proportions.height
+        lean = "rolled over" if abs(R[2, 1]) > abs(R[2, 0]) else "pitched over"
+        return ("sank" if low and R[2, 2] > 0.8 else lean) + f", {controller.clock.stance.sum()} feet due on the ground"
+
+    def record(self, fell: float | None, reason: str | None) -> Record:
+        """The figures so far, and the verdict."""
+        case, p = self.case, self.proportions
+        wanted: Array = np.array(case.velocity)
+        count = max(self._counted, 1)
+        velocity = self._way / (max(self._counted - 1, 1) * case.dt)
+        speed = math.hypot(velocity[0], velocity[1])
+        progress = miss = None
+        if fell is None and wanted.any():
+            units = np.array([case.unit_speed, case.unit_speed, case.unit_turn])
+            size = float((wanted / units) @ (wanted / units))
+            progress = float((velocity / units) @ (wanted / units)) / size
+            miss = float(np.abs((velocity - wanted) / units).max())
+            if progress < case.progress:
+                reason = f"slower than {100 * case.progress:.0f} % of the command"
+            elif case.miss is not None and miss > case.miss:
+                reason = f"misses the command by more than {100 * case.miss:.0f} %"
+        weight = self.plant.robot.mass * p.gravity
+        power = self._power / count
+        whole = fell is None
+        return {
+            "success": reason is None,
+            "reason": reason,
+            "fell": fell,
+            "vx": float(velocity[0]) if whole else None,
+            "vy": float(velocity[1]) if whole else None,
+            "wz": float(velocity[2]) if whole else None,
+            "progress": progress,
+            "miss": miss,
+            "flagged": self._flagged / max(self._ticks, 1),
+            "torque": self._share if whole else None,
+            "torque_rms": math.sqrt(self._squares / count) if whole else None,
+            "power": power if whole else None,
+            "power_peak": self._peak if whole else None,
+            "cost": power / (weight * speed) if whole and speed > 0.02 * p.speed else None,
+        }

@@ -1,0 +1,87 @@
+"""`Gaits`: how well robots follow a commanded velocity, by gait, speed and direction."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import ClassVar
+
+from ..errors import ArgumentError, UnknownNameError
+from ..locomotion import GAITS
+from .trial import PLANTS, Trial
+from .trials import SPEED, Trials, proportions
+
+#: Velocities of unit size by name: forward and leftward in `unit_speed`, yaw rate in `unit_turn`.
+DIRECTIONS = MappingProxyType(
+    {"forward": (1.0, 0.0, 0.0), "backward": (-1.0, 0.0, 0.0), "sideways": (0.0, 1.0, 0.0), "turning": (0.0, 0.0, 1.0)}
+)
+#: Yaw rate that is commanded with the speed `SPEED` [rad/s].
+YAW_RATE = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaits(Trials):
+    """Every robot in every gait at every speed in every direction; a run succeeds if it misses no component by much."""
+
+    name: ClassVar[str] = "gaits"
+
+    robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "catalogue names or URDF files"})
+    gaits: tuple[str, ...] = field(
+        default=("crawl", "walk", "trot", "pace", "bound"), metadata={"help": f"some of {', '.join(GAITS)}"}
+    )
+    speeds: tuple[float, ...] = field(
+        default=(0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4), metadata={"help": "commanded [sqrt(g l)]"}
+    )
+    directions: tuple[str, ...] = field(default=("forward",), metadata={"help": f"some of {', '.join(DIRECTIONS)}"})
+    plants: tuple[str, ...] = field(default=("embedded",), metadata={"help": "embedded, mujoco"})
+    seconds: float = field(default=8.0, metadata={"help": "of each run [s]; velocities count after the first 4"})
+    miss: float = field(default=0.15, metadata={"help": "most of the command that may be missed"})
+    dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
+
+    def __post_init__(self) -> None:
+        for kind, given, known in (
+            ("gait", self.gaits, GAITS),
+            ("direction", self.directions, DIRECTIONS),
+            ("plant", self.plants, PLANTS),
+        ):
+            for name in given:
+                if name not in known:
+                    raise UnknownNameError(kind, name, known)
+        if not self.seconds > 4.0:
+            raise ArgumentError(f"seconds: expected more than 4 s, got {self.seconds}")
+        if not all(speed > 0.0 for speed in self.speeds):
+            raise ArgumentError(f"speeds: expected positive numbers, got {self.speeds}")
+
+    @property
+    def robots(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.robot
+
+    def _grid(self) -> Iterator[tuple[str, str, str, float, str]]:
+        return itertools.product(self.robot, self.plants, self.gaits, self.speeds, self.directions)
+
+    def count(self) -> int:
+        """How many cases there are."""
+        return sum(1 for _ in self._grid())
+
+    def cases(self) -> Iterator[Trial]:
+        """Robots first."""
+        for source, plant, gait, speed, direction in self._grid():
+            unit = speed * proportions(source).speed
+            turn = speed / SPEED * YAW_RATE
+            x, y, z = DIRECTIONS[direction]
+            yield Trial(
+                robot=source,
+                plant=plant,
+                gait=gait,
+                dt=self.dt,
+                seconds=self.seconds,
+                measured=self.seconds - 4.0,
+                velocity=(x * unit, y * unit, z * turn),
+                miss=self.miss,
+                progress=0.0,
+                unit_speed=unit,
+                unit_turn=turn,
+            )

@@ -1,0 +1,86 @@
+"""`Robustness`: pushed, loaded, on ice, slopes and steps, with weak motors: how often does it end well?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from ..errors import ArgumentError, UnknownNameError
+from .disturbances import DISTURBANCES, Disturbance
+from .trial import PLANTS, Trial
+from .trials import Trials, proportions
+from .worker_memory import generator
+
+
+@dataclass(frozen=True, kw_only=True)
+class Robustness(Trials):
+    """Seeded trials of every disturbance, in every plant.
+
+    A trial succeeds if the robot is upright at the end and has reached 70 % of the commanded speed.
+    """
+
+    name: ClassVar[str] = "robustness"
+
+    robot: str = field(default="go2", metadata={"help": "catalogue name or URDF file"})
+    trials: int = field(default=100, metadata={"help": "of each disturbance in each plant"})
+    disturbances: tuple[str, ...] = field(
+        default=(), metadata={"help": f"some of {', '.join(DISTURBANCES)}; by default all but the last"}
+    )
+    size: float | None = field(
+        default=None, metadata={"help": "of the one disturbance that is named; by default what most should survive"}
+    )
+    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": "embedded, mujoco"})
+    gait: str = field(default="trot", metadata={"help": "that the robot moves with"})
+    dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
+    seed: int = field(default=0, metadata={"help": "of the campaign"})
+
+    def __post_init__(self) -> None:
+        for kind, given, known in (
+            ("disturbance", self.disturbances, DISTURBANCES),
+            ("plant", self.plants, PLANTS),
+        ):
+            for name in given:
+                if name not in known:
+                    raise UnknownNameError(kind, name, known)
+        if self.size is not None and len(self.disturbances) != 1:
+            raise ArgumentError("size: goes with one disturbance, named by `disturbances`")
+        if self.trials < 1:
+            raise ArgumentError(f"trials: expected at least 1, got {self.trials}")
+
+    @property
+    def robots(self) -> tuple[str, ...]:
+        """The one."""
+        return (self.robot,)
+
+    @property
+    def chosen(self) -> dict[str, Disturbance]:
+        """The disturbances by name."""
+        names = self.disturbances or tuple(name for name in DISTURBANCES if name != "nothing")
+        return {name: DISTURBANCES[name] for name in names}
+
+    def count(self) -> int:
+        """How many cases there are."""
+        return self.trials * len(self.chosen) * len(self.plants)
+
+    def cases(self) -> Iterator[Trial]:
+        """Number by number, so that a part of the campaign is a smaller campaign."""
+        for number in range(self.trials):
+            for name in self.chosen:
+                for plant in self.plants:
+                    yield self.case(name, plant, number)
+
+    def case(self, disturbance: str, plant: str, number: int) -> Trial:
+        """One case.  In all plants the same number is the same disturbance."""
+        chosen = DISTURBANCES[disturbance]
+        rng = generator(self.seed, list(DISTURBANCES).index(disturbance), number)
+        size = chosen.size if self.size is None else self.size
+        return Trial(
+            robot=self.robot,
+            plant=plant,
+            gait=self.gait,
+            dt=self.dt,
+            seed=self.seed,
+            number=number,
+            **chosen.draw(proportions(self.robot), size, rng),
+        )

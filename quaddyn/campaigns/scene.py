@@ -1,0 +1,240 @@
+"""The scene of a `Trial`: ground, payload, sensors and motors, made of its numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+
+from ..errors import ArgumentError, UnknownNameError
+from ..estimation import BaseEstimator
+from ..locomotion import Gait, LocomotionController, Proportions
+from ..locomotion.gait import gait_named
+from ..robot import Robot
+from ..robot.bodies import combine
+from ..simulation import Actuators, Encoders, Imu, MujocoPlant, Plant, Sensors, Simulation
+from ..simulation.terrain import Box, Plane
+from ..urdf.tree import Array, Inertial, Pose, frozen
+from .trial import Trial
+
+PLANTS: Mapping[str, type[Simulation] | type[MujocoPlant]] = {"embedded": Simulation, "mujoco": MujocoPlant}
+#: What options may belong to, and what makes it.
+MAKERS: Mapping[str, Callable[..., Any]] = {
+    "controller": LocomotionController,
+    "gait": Gait,
+    "embedded": Simulation,
+    "mujoco": MujocoPlant,
+}
+#: Arguments that a trial gives itself, or that are no plain values.
+_TAKEN = {
+    "robot", "dt", "gait", "whole_body", "name", "terrain", "floor", "spheres", "actuators", "friction", "offsets",
+    "spread",
+}  # fmt: skip
+
+# What a consumer IMU (BMI088 class, at 500 Hz) and 14-bit encoders with differentiated velocity give.
+POSITION_NOISE, VELOCITY_NOISE, RESOLUTION = 5e-4, 0.05, 2.0 * math.pi / 2**14
+GYRO_NOISE, ACCELEROMETER_NOISE, GYRO_BIAS, ACCELEROMETER_BIAS = 5e-3, 0.05, 5e-3, 0.05
+GYRO_WALK, ACCELEROMETER_WALK = 2e-4, 1e-3
+
+
+@dataclass
+class Scene:
+    """What a trial is run with; all of it is new, so that no run depends on another.
+
+    Attributes:
+        robot: that the controller knows.
+        controller: of `robot`.
+        plant: moves the robot as it is, payload included; in its first state.
+        sensors, estimator: where the controller is not told the true state.
+        feels: whether the controller is told which feet touch the ground.
+    """
+
+    robot: Robot
+    controller: LocomotionController
+    plant: Plant
+    sensors: Sensors | None
+    estimator: BaseEstimator | None
+    feels: bool
+
+
+def scene(case: Trial, robot: Robot, rng: np.random.Generator) -> Scene:
+    """Make the scene of a case.
+
+    Raises:
+        ArgumentError: a robot that cannot walk, or a number out of range.
+        UnknownNameError: an option of that name does not exist.
+        QuaddynError: MuJoCo is asked for and not installed.
+    """
+    given = _options(case)
+    gait = gait_named(case.gait)
+    if given["gait"]:
+        gait = dataclasses.replace(gait, **given["gait"])
+    controller = LocomotionController(robot, dt=case.dt, gait=gait, **given["controller"])
+    p = controller.proportions
+    real = burdened(robot, p, case)
+    motors = None
+    if case.strength != 1.0:
+        motors = Actuators(real, effort=case.strength * real.effort_limits)
+    terrain = ground(case, p, robot, rng)
+    kind = PLANTS[case.plant]
+    plant = kind(real, dt=case.dt, friction=case.friction, terrain=terrain, actuators=motors, **given[case.plant])
+    q, v = np.array(robot.q_home), np.zeros(robot.nv)
+    if case.slope:
+        q = tilted(q, case.slope, case.slope_direction + heading(q, p))
+    plant.reset(q, v)
+    sensors = estimator = None
+    if case.estimated or case.delay or case.noise:
+        sensors = _sensors(real, case, rng)
+        estimator = BaseEstimator(robot, dt=case.dt)
+        estimator.reset(q, v)
+    return Scene(robot, controller, plant, sensors, estimator, bool(case.step or case.strips or case.boxes))
+
+
+def heading(q: Array, p: Proportions) -> float:
+    """Where the trunk points, from the world's x axis [rad]."""
+    R = pin.Quaternion(np.array(q[3:7])).toRotationMatrix() @ p.heading
+    return math.atan2(R[1, 0], R[0, 0])
+
+
+def option_names() -> dict[str, list[str]]:
+    """Names of the options there are, by what they belong to."""
+    return {
+        maker: [name for name, p in inspect.signature(make).parameters.items() if name not in _taken(maker)]
+        for maker, make in MAKERS.items()
+    }
+
+
+def _taken(maker: str) -> set[str]:
+    return _TAKEN - {"friction"} if maker == "controller" else _TAKEN
+
+
+def _options(case: Trial) -> dict[str, dict[str, Any]]:
+    """The options of a case by what they belong to; those of the plant under its name."""
+    known = {f"{'plant' if maker in PLANTS else maker}.{name}": (maker, name)
+             for maker, names in option_names().items() if maker not in PLANTS or maker == case.plant
+             for name in names}  # fmt: skip
+    given: dict[str, dict[str, Any]] = {maker: {} for maker in MAKERS}
+    for option, value in case.options:
+        if option not in known:
+            raise UnknownNameError("option", option, known)
+        maker, name = known[option]
+        given[maker][name] = value
+    return given
+
+
+def burdened(robot: Robot, p: Proportions, case: Trial) -> Robot:
+    """The robot with a payload on its trunk, or with its trunk's mass moved, such that the whole CoM moves by `com`."""
+    extra = case.payload
+    if not (extra or case.com):
+        return robot
+    way = np.array([math.cos(case.com_direction), math.sin(case.com_direction), 0.0])
+    body, model = robot.bodies[0], robot.model.copy()
+    if extra:
+        shift = case.com * (robot.mass + extra) / extra
+        place = p.heading @ (shift * way + (0.0, 0.0, 0.1 * p.length) - p.offset)
+        inertia = extra * (0.1 * p.length) ** 2 * np.eye(3)
+        model.inertias[1] = model.inertias[1] + pin.Inertia(extra, place, inertia)
+        parts = ((body.inertial, Pose.identity()), (Inertial(extra, frozen(place), frozen(inertia)), Pose.identity()))
+        inertial = combine(parts)
+    else:
+        moved = p.heading @ (case.com * robot.mass / body.inertial.mass * way)
+        own = model.inertias[1]
+        model.inertias[1] = pin.Inertia(own.mass, own.lever + moved, own.inertia)
+        inertial = dataclasses.replace(body.inertial, com=frozen(body.inertial.com + moved))
+    return dataclasses.replace(
+        robot, bodies=(dataclasses.replace(body, inertial=inertial), *robot.bodies[1:]), model=model
+    )
+
+
+def ground(case: Trial, p: Proportions, robot: Robot, rng: np.random.Generator) -> list[Plane | Box] | None:
+    """The ground of a case; None for the level floor."""
+    yaw = heading(robot.q_home, p)
+    if case.slope:
+        return [Plane.slope(case.slope, heading=case.slope_direction + yaw)]
+    if case.step:
+        return [Plane.floor(), _slab(case.step_distance, 40.0 * p.length, case.step, yaw)]
+    if case.strips:
+        return _strips(case.strips, p.length, yaw, rng)
+    if case.boxes:
+        return [Plane.floor(), *_boxes(case.boxes, p, yaw, rng)]
+    return None
+
+
+def _slab(start: float, length: float, height: float, yaw: float, *, depth: float = 1.0) -> Box:
+    """Solid ground up to a height over some of the way [m], across all of it."""
+    R = pin.exp3(np.array([0.0, 0.0, yaw]))
+    center = R @ np.array([start + 0.5 * length, 0.0, height - 0.5 * depth])
+    return Box(center, np.array([length, 20.0, depth]), R)
+
+
+def _strips(most: float, length: float, yaw: float, rng: np.random.Generator) -> list[Plane | Box]:
+    """Level ground about the start, then strips of random length and height."""
+    start = 0.7 * length
+    out: list[Plane | Box] = [_slab(-10.0, 10.0 + start, 0.0, yaw)]
+    height = 0.0
+    while start < 15.0 * length:
+        width = rng.uniform(0.5, 1.2) * length
+        height += rng.uniform(-1.0, 1.0) * most
+        out.append(_slab(start, width, height, yaw))
+        start += width
+    return out
+
+
+def _boxes(height: float, p: Proportions, yaw: float, rng: np.random.Generator) -> list[Box]:
+    """Boxes of one height, a tenth of the ground ahead under them, none under the first footholds."""
+    front, half_width = float(np.abs(p.stance[:, 0]).max()), 2.0 * p.length
+    out = []
+    for _ in range(round(0.1 * 12.0 * 4.0 / 0.25)):
+        size = rng.uniform(0.3, 0.7, 2) * p.length
+        x = front + rng.uniform(0.6, 12.0) * p.length
+        center = np.array([x, rng.uniform(-half_width, half_width), 0.5 * height])
+        turn = yaw + rng.uniform(-math.pi, math.pi)
+        R = pin.exp3(np.array([0.0, 0.0, yaw]))
+        out.append(Box(R @ center, np.array([*size, height]), pin.exp3(np.array([0.0, 0.0, turn]))))
+    return out
+
+
+def tilted(q: Array, angle: float, direction: float) -> Array:
+    """A configuration on level ground, turned about the origin so that its feet stand on a slope."""
+    q = np.array(q)
+    R = pin.exp3(angle * np.array([math.sin(direction), -math.cos(direction), 0.0]))
+    base = pin.SE3(R, np.zeros(3)) * pin.SE3(pin.Quaternion(q[3:7]).toRotationMatrix(), q[:3])
+    q[:3], q[3:7] = base.translation, pin.Quaternion(base.rotation).coeffs()
+    return q
+
+
+def _sensors(robot: Robot, case: Trial, rng: np.random.Generator) -> Sensors:
+    noise = case.noise
+    encoders = Encoders(
+        position_noise=noise * POSITION_NOISE,
+        velocity_noise=noise * VELOCITY_NOISE,
+        resolution=RESOLUTION if noise else 0.0,
+    )
+    imu = Imu(
+        gyro_noise=noise * GYRO_NOISE,
+        accelerometer_noise=noise * ACCELEROMETER_NOISE,
+        gyro_bias=noise * GYRO_BIAS,
+        accelerometer_bias=noise * ACCELEROMETER_BIAS,
+        gyro_walk=noise * GYRO_WALK,
+        accelerometer_walk=noise * ACCELEROMETER_WALK,
+    )
+    return Sensors(robot, rng, encoders=encoders, imu=imu, delay=case.delay)
+
+
+def check_options(case: Trial) -> None:
+    """Refuse options that do not exist, before any work is done.
+
+    Raises:
+        UnknownNameError: an option of that name does not exist.
+        ArgumentError: an option is named twice.
+    """
+    names = [name for name, _ in case.options]
+    if len(set(names)) < len(names):
+        raise ArgumentError(f"options: expected each once, got {', '.join(names)}")
+    _options(case)

@@ -1,0 +1,69 @@
+"""`Sweep`: one option of the controller, the gait or the plant over several values, under any disturbance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from ..errors import ArgumentError, UnknownNameError
+from .disturbances import DISTURBANCES
+from .plain import Plain
+from .scene import check_options
+from .trial import PLANTS, Trial
+from .trials import Trials, proportions
+from .worker_memory import generator
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep(Trials):
+    """The same seeded trials with each value of an option, such as ``controller.friction`` or ``gait.period``."""
+
+    name: ClassVar[str] = "sweep"
+
+    robot: str = field(default="go2", metadata={"help": "catalogue name or URDF file"})
+    option: str = field(
+        default="controller.friction",
+        metadata={"help": "controller.NAME, gait.NAME or plant.NAME, as their constructors call it; or dt"},
+    )
+    values: tuple[float | str, ...] = field(default=(0.2, 0.4, 0.6, 0.8), metadata={"help": "of the option"})
+    disturbance: str = field(default="push", metadata={"help": f"one of {', '.join(DISTURBANCES)}"})
+    size: float | None = field(default=None, metadata={"help": "of it; by default what most should survive"})
+    plant: str = field(default="embedded", metadata={"help": "embedded or mujoco"})
+    gait: str = field(default="trot", metadata={"help": "that the robot moves with"})
+    trials: int = field(default=20, metadata={"help": "of each value, the same for all"})
+    seed: int = field(default=0, metadata={"help": "of the campaign"})
+
+    def __post_init__(self) -> None:
+        if self.disturbance not in DISTURBANCES:
+            raise UnknownNameError("disturbance", self.disturbance, DISTURBANCES)
+        if self.plant not in PLANTS:
+            raise UnknownNameError("plant", self.plant, PLANTS)
+        if not self.values or self.trials < 1:
+            raise ArgumentError("values, trials: expected at least one of each")
+        if self.option != "dt":
+            check_options(Trial(robot=self.robot, plant=self.plant, options=((self.option, self.values[0]),)))
+
+    @property
+    def robots(self) -> tuple[str, ...]:
+        """The one."""
+        return (self.robot,)
+
+    def count(self) -> int:
+        """How many cases there are."""
+        return self.trials * len(self.values)
+
+    def cases(self) -> Iterator[Trial]:
+        """Number by number; a number is the same randomness for every value."""
+        chosen = DISTURBANCES[self.disturbance]
+        size = chosen.size if self.size is None else self.size
+        for number in range(self.trials):
+            for value in self.values:
+                rng = generator(self.seed, list(DISTURBANCES).index(self.disturbance), number)
+                fields = chosen.draw(proportions(self.robot), size, rng)
+                if self.option == "dt":
+                    fields["dt"] = float(value)
+                else:
+                    option: tuple[str, Plain] = (self.option, value)
+                    fields["options"] = (option,)
+                yield Trial(robot=self.robot, plant=self.plant, gait=self.gait, seed=self.seed, number=number, **fields)

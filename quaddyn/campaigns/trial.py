@@ -1,0 +1,103 @@
+"""`Trial`: one run of a quadruped against one set of disturbances, with the size of each; what a run measures of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..errors import ArgumentError, UnknownNameError
+from .plain import Plain
+
+PLANTS = ("embedded", "mujoco")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """Everything that a run depends on; a disturbance of size 0 is none.
+
+    Directions are angles from the robot's forward direction at the start, counterclockwise seen from above [rad].
+
+    Attributes:
+        robot: catalogue name, path or URDF text.
+        plant: "embedded" or "mujoco".
+        gait: that it moves with.
+        options: of the controller, the plant and the gait, such as ``(("controller.friction", 0.3),)``; see
+            `quaddyn.campaigns.sweep.Sweep`.
+        dt: period of controller and plant [s].
+        seconds: how long the run is; it ends at a fall [s].
+        measured: velocities, torques and powers count over the last so many seconds [s].
+        velocity: forward and leftward [m/s] and yaw rate [rad/s], commanded from 0.3 s on.
+        progress: least share of the commanded velocity to be reached along it.
+        miss: largest difference from the commanded velocity in any component, in `unit_speed` and `unit_turn`; none by
+            default.
+        unit_speed, unit_turn: what `miss` is measured in [m/s, rad/s].
+        push: change of the robot's velocity by a push on its base: impulse over mass [m/s].
+        push_direction: from the robot's heading when it is pushed [rad].
+        push_time: when [s].
+        push_duration: how long [s].
+        friction: Coulomb's coefficient of the ground.
+        payload: extra mass on the trunk, of which the controller knows nothing [kg].
+        com: how far the whole robot's centre of mass is moved horizontally (by the payload, if any) [m].
+        com_direction: which way [rad].
+        slope: of the ground [rad].
+        slope_direction: uphill [rad].
+        step: height of one step up across the way [m].
+        step_distance: from the middle of the feet to its edge [m].
+        strips: the ground ahead is of strips across the way, each at most so much higher or lower than the next [m].
+        boxes: height of boxes strewn about the ground ahead [m].
+        delay: age of what the sensors say [s].
+        noise: of encoders and IMU, in multiples of what consumer parts have; with a delay or noise the controller is
+            told an estimate instead of the true state.
+        estimated: whether it is told an estimate in any case.
+        strength: of the motors, as a share of the robot's effort limits; the controller knows nothing of it.
+        seed, number: of the random numbers of the run: ``SeedSequence(entropy=seed, spawn_key=(number,))``.
+    """
+
+    robot: str
+    plant: str = "embedded"
+    gait: str = "trot"
+    options: tuple[tuple[str, Plain], ...] = ()
+    dt: float = 2e-3
+    seconds: float = 6.5
+    measured: float = 4.0
+    velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    progress: float = 0.7
+    miss: float | None = None
+    unit_speed: float = 1.0
+    unit_turn: float = 1.0
+    push: float = 0.0
+    push_direction: float = 0.0
+    push_time: float = 2.0
+    push_duration: float = 0.1
+    friction: float = 0.6
+    payload: float = 0.0
+    com: float = 0.0
+    com_direction: float = 0.0
+    slope: float = 0.0
+    slope_direction: float = 0.0
+    step: float = 0.0
+    step_distance: float = 0.0
+    strips: float = 0.0
+    boxes: float = 0.0
+    delay: float = 0.0
+    noise: float = 0.0
+    estimated: bool = False
+    strength: float = 1.0
+    seed: int = 0
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        if self.plant not in PLANTS:
+            raise UnknownNameError("plant", self.plant, PLANTS)
+        if not 0.0 < self.measured <= self.seconds < math.inf:
+            raise ArgumentError(
+                f"measured, seconds: expected 0 < measured <= seconds [s], got {self.measured} and {self.seconds}"
+            )
+        grounds = [name for name in ("slope", "step", "strips", "boxes") if getattr(self, name)]
+        if len(grounds) > 1:
+            raise ArgumentError(f"{' and '.join(grounds)}: the ground can be one of them")
+        for name in ("push", "friction", "payload", "com", "step", "strips", "boxes", "delay", "noise"):
+            if not 0.0 <= getattr(self, name) < math.inf:
+                raise ArgumentError(f"{name}: expected a finite number, 0 or more, got {getattr(self, name)}")
+        if not 0.0 < self.strength < math.inf:
+            raise ArgumentError(f"strength: expected a positive share of the effort limits, got {self.strength}")

@@ -1,0 +1,82 @@
+"""`Trials`: what every campaign of `Trial` cases has in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from ..locomotion import Proportions
+from ..robot import Robot
+from .campaign import Campaign, Record, digest
+from .driving import drive
+from .trial import Trial
+from .worker_memory import robot, robot_hash
+
+if TYPE_CHECKING:
+    from ..locomotion import LocomotionCommand
+    from ..simulation import Plant
+    from ..viewer import Viewer
+
+#: Froude-like speed that is commanded where nothing else is said [sqrt(g l)].
+SPEED = 0.25
+FRAMES_PER_SECOND = 30.0
+
+
+class Trials(Campaign[Trial]):
+    """A campaign of runs of quadrupeds; subclasses say which."""
+
+    Case: ClassVar[type[Trial]] = Trial
+
+    def run(self, case: Trial) -> Record:
+        """See `drive`."""
+        return drive(case)
+
+    @property
+    @abstractmethod
+    def robots(self) -> Iterable[str]:
+        """Sources of all robots that occur in cases."""
+
+    def model_hash(self) -> str:
+        """Of the robots: more trials, or other disturbances, may be added to a store."""
+        return digest(*(robot_hash(source) for source in sorted(set(self.robots))))
+
+    def shown(self, case: Trial) -> Robot:
+        """The robot that the controller knows: of a payload nothing is seen."""
+        return robot(case.robot)
+
+    def replay(self, case: Trial, viewer: Viewer) -> Record:
+        """Run a case again, drawing it; the same record, bit for bit."""
+        shown = -1
+
+        def watch(plant: Plant, command: LocomotionCommand) -> None:
+            nonlocal shown
+            frame = int(plant.time * FRAMES_PER_SECOND + 1e-6)
+            if frame == shown:
+                return
+            shown = frame
+            pushed = case.push and case.push_time <= plant.time < case.push_time + case.push_duration
+            viewer.show(
+                plant.q,
+                v=plant.v,
+                contacts=plant.contacts,
+                support=True,
+                friction=case.friction,
+                text=f"{plant.time:.2f} s, {command.mode.value}" + (", pushed" if pushed else ""),
+                time=plant.time,
+            )
+
+        return drive(case, watch)
+
+
+def proportions(source: str) -> Proportions:
+    """Of a robot by its source."""
+    return Proportions.of(robot(source))
+
+
+def cruise(p: Proportions, rng: np.random.Generator) -> tuple[float, float, float]:
+    """A direction at random, at the speed that is usual here."""
+    angle = rng.uniform(-np.pi, np.pi)
+    return SPEED * p.speed * float(np.cos(angle)), SPEED * p.speed * float(np.sin(angle)), 0.0

@@ -1,0 +1,75 @@
+"""`quaddyn datasheet`: what a robot can take, as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ..robot import CATALOGUE
+from .app import app
+from .console import check_writable, err, say
+
+#: What a quick sheet does with less: the probability claimed, directions of pushes, trials in a row, easier levels.
+QUICK: dict[str, Any] = {"probability": 0.8, "directions": 4, "pilot": 6, "checks": 1}
+
+
+@app.command()
+def datasheet(
+    robot: Annotated[str, typer.Argument(metavar="NAME|FILE", help="a quadruped: catalogue name or URDF file")],
+    out: Annotated[Path | None, typer.Option(help="the page; default: NAME.html here")] = None,
+    against: Annotated[
+        list[str] | None, typer.Option(metavar="NAME|FILE", help="another robot beside it; repeatable")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=0, help="processes; 0: this one, case after case; default: one for each core")
+    ] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="file of all trials, made or gone on with; default: beside the page, .db")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="claim 80 % instead of 95 %, with fewer directions")] = False,
+    bounds: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="only push, friction, slope, ...; repeatable")
+    ] = None,
+    plant: Annotated[str, typer.Option(help="embedded or mujoco")] = "embedded",
+    seed: Annotated[int, typer.Option(min=0, help="of all trials")] = 0,
+) -> None:
+    """Measure what a robot can take: speeds, pushes, friction, slopes, steps, payload, delay; write it as a page.
+
+    Some thousand trials of four simulated seconds: 10 to 20 minutes on 8 cores; --quick takes a quarter.  An
+    interrupted measurement goes on from its store.  Each trial can be seen again with `quaddyn replay STORE#NUMBER`.
+    """
+    from ..campaigns import workers as processes
+    from ..campaigns.datasheet import Advance, DataSheet, measure
+    from ..campaigns.sheet_page import page
+
+    name = robot if robot in CATALOGUE else Path(robot).stem
+    out = Path(f"{name}.html") if out is None else out
+    store = out.with_suffix(".db") if store is None else store
+    check_writable(out)
+    check_writable(store)
+    campaign = DataSheet(
+        robot=(robot, *(against or ())), plant=plant, seed=seed, bounds=tuple(bounds or ()), **(QUICK if quick else {})
+    )
+    columns = (
+        TextColumn("measuring"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} bounds"),
+        TextColumn("{task.fields[trials]:,} trials"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as display:
+        task = display.add_task("", total=None, trials=0)
+
+        def tell(a: Advance) -> None:
+            display.update(task, completed=a.found, total=a.total, trials=a.trials)
+
+        if workers == 0:
+            sheet = measure(campaign, None, str(store), progress=tell)
+        else:
+            with processes(workers) as pool:
+                sheet = measure(campaign, pool, str(store), progress=tell)
+    out.write_text(page(sheet), encoding="utf-8")
+    say(f"wrote {out}: {sheet.trials:,} trials, {sheet.seconds:,.0f} s of one core; trials kept in {store}")
