@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import zlib
 from collections.abc import Callable
@@ -101,17 +102,22 @@ def cells(source: str, *, plant: str, dt: float, seed: int, directions: int) -> 
         cell("delay", "longest delay", "s", rounded(dt, 21), usual(disturbances.delay, estimated=True)),
         cell("strength", "weakest motors", "of the limits", rounded(-0.025, 37, 1.0), usual(disturbances.strength)),
     ]
-    for name in MOVING:
-        most = top_speed(source, name, dt)
+    for name, most in top_speeds(source, dt).items():
         if most > 0.0:
             values = [round(1.25 * most * k / 32.0, 9) for k in range(1, 33)]
             out.append(cell(f"speed {name}", f"largest speed, {name}", "m/s", values, at_speed(p, name, dt)))
     return out
 
 
-def top_speed(source: str, gait: str, dt: float) -> float:
-    """The largest forward speed that a gait is given on these legs [m/s]; see `LocomotionController.reach`."""
-    return float(LocomotionController(robot(source), dt=dt, gait=gait).reach((1e3, 0.0, 0.0))[0])
+@functools.lru_cache(maxsize=64)
+def top_speeds(source: str, dt: float) -> dict[str, float]:
+    """The largest forward speed that each gait is given on these legs [m/s]; see `LocomotionController.reach`."""
+    controller = LocomotionController(robot(source), dt=dt)
+    out = {}
+    for name in MOVING:
+        controller.gait = GAITS[name]
+        out[name] = float(controller.reach((1e3, 0.0, 0.0))[0])
+    return out
 
 
 def at_speed(p: Proportions, gait: str, dt: float) -> Callable[[float, np.random.Generator], dict[str, Any]]:
@@ -145,8 +151,8 @@ def curves(source: str, *, plant: str, dt: float, seed: int) -> dict[str, list[l
     p = Proportions.of(robot(source))
     base = Trial(robot=source, plant=plant, dt=dt, seed=seed)
     out: dict[str, list[list[Trial]]] = {}
-    for g, gait in enumerate(MOVING):
-        most, draw = top_speed(source, gait, dt), at_speed(p, gait, dt)
+    for g, (gait, most) in enumerate(top_speeds(source, dt).items()):
+        draw = at_speed(p, gait, dt)
         if most > 0.0:
             out[gait] = [
                 [replace(base, number=n, **draw(share * most, generator(seed, g, i, n))) for n in range(RUNS)]

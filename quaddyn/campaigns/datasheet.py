@@ -17,10 +17,11 @@ from ..locomotion import FEET, Proportions
 from ..robot import CATALOGUE
 from ..version import __version__
 from . import worker_memory
+from .campaign import Failure
 from .cells import Cell, cells, curves
 from .plain import encode
 from .running import Progress, run
-from .store import MEMORY, Failure, Row, Store
+from .store import MEMORY, Row, Store
 from .threshold import Ask, Search, Threshold, search
 from .trial import PLANTS, Trial
 from .trials import Trials
@@ -78,6 +79,9 @@ class DataSheet(Trials):
     def cells(self, source: str) -> list[Cell]:
         """The bounds that are measured on one of the robots."""
         found = cells(source, plant=self.plant, dt=self.dt, seed=self.seed, directions=self.directions)
+        for name in self.bounds:
+            if not any(cell.name.startswith(name) for cell in found):
+                raise UnknownNameError("bound", name, [cell.name for cell in found])
         return [cell for cell in found if not self.bounds or cell.name.startswith(self.bounds)]
 
 

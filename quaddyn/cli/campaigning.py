@@ -213,8 +213,8 @@ def _run(
         update(progress)
 
     try:
-        with _executor(workers, dask, security) as executor, count(campaign.name, quiet=as_json) as update:
-            summary = campaigns.run(campaign, executor, store, batch=batch, force=force, progress=tell)
+        with executor(workers, dask, security) as pool, count(campaign.name, quiet=as_json) as update:
+            summary = campaigns.run(campaign, pool, store, batch=batch, force=force, progress=tell)
     except KeyboardInterrupt:
         kept = f"kept; go on with: quaddyn campaign resume {shlex.quote(str(store))}" if store else "lost: no --store"
         err.print(f"stopped: {done} cases done, {kept}", markup=False, highlight=False, soft_wrap=True)
@@ -230,20 +230,19 @@ def _run(
 
 
 @contextlib.contextmanager
-def _executor(workers: int | None, dask: str | None, security: Any) -> Iterator[Executor | None]:
+def executor(workers: int | None, dask: str | None, security: Any) -> Iterator[Executor | None]:
+    """The executor that the options of a command ask for; None for this process."""
     if workers == 0:
         yield None
         return
     with warnings.catch_warnings(record=True) as warned:
         try:
-            executor: Executor = (
-                campaigns.workers(workers) if dask is None else campaigns.cluster(dask, security=security)
-            )
+            found: Executor = campaigns.workers(workers) if dask is None else campaigns.cluster(dask, security=security)
         finally:
             for warning in warned:
                 err.print(f"[yellow]warning:[/] {escape(str(warning.message))}", highlight=False, soft_wrap=True)
-    with executor:
-        yield executor
+    with found:
+        yield found
 
 
 def _speed(summary: Summary) -> dict[str, object]:

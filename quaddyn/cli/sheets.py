@@ -8,8 +8,10 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from ..campaigns.cluster import tls
 from ..robot import CATALOGUE
 from .app import app
+from .campaigning import CaOption, CertOption, DaskOption, KeyOption, WorkersOption, executor
 from .console import check_writable, err, say
 
 #: What a quick sheet does with less: the probability claimed, directions of pushes, trials in a row, easier levels.
@@ -23,9 +25,11 @@ def datasheet(
     against: Annotated[
         list[str] | None, typer.Option(metavar="NAME|FILE", help="another robot beside it; repeatable")
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=0, help="processes; 0: this one, case after case; default: one for each core")
-    ] = None,
+    workers: WorkersOption = None,
+    dask: DaskOption = None,
+    tls_ca: CaOption = None,
+    tls_cert: CertOption = None,
+    tls_key: KeyOption = None,
     store: Annotated[
         Path | None, typer.Option(help="file of all trials, made or gone on with; default: beside the page, .db")
     ] = None,
@@ -41,7 +45,6 @@ def datasheet(
     Some thousand trials of four simulated seconds: 10 to 20 minutes on 8 cores; --quick takes a quarter.  An
     interrupted measurement goes on from its store.  Each trial can be seen again with `quaddyn replay STORE#NUMBER`.
     """
-    from ..campaigns import workers as processes
     from ..campaigns.datasheet import Advance, DataSheet, measure
     from ..campaigns.sheet_page import page
 
@@ -56,7 +59,7 @@ def datasheet(
     columns = (
         TextColumn("measuring"),
         BarColumn(),
-        TextColumn("{task.completed:.0f}/{task.total:.0f} bounds"),
+        TextColumn("{task.completed:.0f} of {task.total} bounds"),
         TextColumn("{task.fields[trials]:,} trials"),
         TimeElapsedColumn(),
     )
@@ -66,10 +69,7 @@ def datasheet(
         def tell(a: Advance) -> None:
             display.update(task, completed=a.found, total=a.total, trials=a.trials)
 
-        if workers == 0:
-            sheet = measure(campaign, None, str(store), progress=tell)
-        else:
-            with processes(workers) as pool:
-                sheet = measure(campaign, pool, str(store), progress=tell)
+        with executor(workers, dask, tls(tls_ca, tls_cert, tls_key)) as pool:
+            sheet = measure(campaign, pool, str(store), progress=tell)
     out.write_text(page(sheet), encoding="utf-8")
     say(f"wrote {out}: {sheet.trials:,} trials, {sheet.seconds:,.0f} s of one core; trials kept in {store}")

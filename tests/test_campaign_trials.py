@@ -1,0 +1,176 @@
+"""Trials are pure functions of their cases, disturbances have the size they say, campaigns are what they count."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.campaigns.campaign import Campaign
+from quaddyn.campaigns.disturbances import DISTURBANCES
+from quaddyn.campaigns.driving import drive
+from quaddyn.campaigns.gaits import Gaits
+from quaddyn.campaigns.plain import decode, encode, encode_record
+from quaddyn.campaigns.registry import find, names
+from quaddyn.campaigns.robustness import Robustness
+from quaddyn.campaigns.scene import burdened, scene
+from quaddyn.campaigns.sweep import Sweep
+from quaddyn.campaigns.trial import Trial
+from quaddyn.locomotion import Proportions
+
+SHORT: dict[str, Any] = {"robot": "go2", "seconds": 0.5, "measured": 0.2, "velocity": (0.3, 0.1, 0.0)}
+
+CHILD = """
+import sys
+from quaddyn.campaigns.driving import drive
+from quaddyn.campaigns.plain import decode, encode_record
+from quaddyn.campaigns.trial import Trial
+print(encode_record(drive(decode(Trial, sys.argv[1]))))
+"""
+
+
+@pytest.fixture(scope="module")
+def go2() -> qd.Robot:
+    return qd.load("go2")
+
+
+def test_a_case_alone_gives_the_same_record_in_another_process_whatever_ran_before() -> None:
+    case = Trial(**SHORT, push=0.3, push_time=0.1, noise=1.0, delay=4e-3, seed=3, number=7)
+    other = Trial(**SHORT, payload=2.0, strips=0.02)
+    first = encode_record(drive(case))
+    assert encode_record(drive(other)) != first
+    assert encode_record(drive(case)) == first
+    answer = subprocess.run([sys.executable, "-c", CHILD, encode(case)], capture_output=True, text=True, timeout=120)
+    assert answer.stdout.strip() == first, answer.stderr
+    assert encode_record(drive(dataclasses.replace(case, number=8))) != first  # other noise
+
+
+def test_a_fall_ends_the_run_and_has_a_reason() -> None:
+    record = drive(Trial(robot="go2", seconds=3.0, measured=1.0, push=3.0, push_direction=1.5, push_time=0.1))
+    assert record["success"] is False and record["progress"] is None and record["cost"] is None
+    assert 0.1 < float(record["fell"] or 0.0) < 2.0 and "feet due on the ground" in str(record["reason"])
+
+
+def test_who_reaches_less_than_the_share_of_the_command_fails() -> None:
+    record = drive(dataclasses.replace(Trial(**SHORT), progress=5.0))
+    assert record["success"] is False and record["fell"] is None and "500 %" in str(record["reason"])
+    missed = drive(dataclasses.replace(Trial(**SHORT), progress=-5.0, miss=1e-6))
+    assert missed["success"] is False and "misses" in str(missed["reason"])
+
+
+def test_figures_of_a_run_belong_together(go2: qd.Robot) -> None:
+    record = drive(Trial(robot="go2", seconds=2.0, measured=0.8, velocity=(0.4, 0.0, 0.0)))
+    assert record["success"] is True and record["reason"] is None and record["flagged"] == 0.0
+    power, peak, vx, vy = (float(record[name]) for name in ("power", "power_peak", "vx", "vy"))  # type: ignore[arg-type]
+    assert 0.0 < power < peak and 0.0 < float(record["torque"] or 0.0) < 1.0
+    assert record["cost"] == pytest.approx(power / (go2.mass * 9.81 * math.hypot(vx, vy)), rel=1e-12)
+    assert record["progress"] == pytest.approx(vx / 0.4, rel=1e-12)
+
+
+@pytest.mark.parametrize("payload", [0.0, 3.0])
+def test_the_centre_of_mass_moves_by_what_the_case_says(go2: qd.Robot, payload: float) -> None:
+    p = Proportions.of(go2)
+    case = Trial(robot="go2", payload=payload, com=0.02, com_direction=0.5)
+    real = burdened(go2, p, case)
+    q = np.array(go2.q_home)
+    before, after = (qd.Dynamics(robot).center_of_mass(q) for robot in (go2, real))
+    assert real.mass == pytest.approx(go2.mass + payload, rel=1e-12)
+    assert (after - before)[:2] == pytest.approx([0.02 * math.cos(0.5), 0.02 * math.sin(0.5)], abs=1e-9)
+    # Model and record agree: Pinocchio's inverse dynamics and the mass of the bodies.
+    assert qd.Dynamics(real).crba(q)[0, 0] == pytest.approx(real.mass, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", [name for name in DISTURBANCES])
+def test_every_disturbance_stands_at_its_start(go2: qd.Robot, kind: str) -> None:
+    """No foot starts inside the ground or in the air: within a few steps the weight is carried."""
+    case = Robustness(robot="go2", disturbances=(kind,), plants=("embedded",), trials=1).case(kind, "embedded", 3)
+    assert decode(Trial, encode(case)) == case and hash(case) == hash(decode(Trial, encode(case)))
+    made = scene(case, go2, np.random.default_rng(0))
+    dynamics = qd.Dynamics(made.robot)
+    for _ in range(25):
+        state = dynamics.update(np.array(made.plant.q), np.array(made.plant.v))
+        made.plant.step(made.controller.compute(state).tau)
+    carried = sum(force[2] for force in made.plant.contact_forces.values())
+    assert carried == pytest.approx(made.plant.robot.mass * 9.81, rel=0.15)
+
+
+def test_the_same_number_is_the_same_disturbance_in_both_plants_and_of_any_size() -> None:
+    campaign = Robustness(robot="solo12", trials=2)
+    cases = list(campaign.cases())
+    assert len(cases) == campaign.count() == 2 * 2 * (len(DISTURBANCES) - 1) == len(set(cases))
+    for a, b in zip(cases[::2], cases[1::2], strict=True):
+        assert a == dataclasses.replace(b, plant="embedded") and a != b
+    larger = Robustness(robot="solo12", disturbances=("push",), size=0.9).case("push", "embedded", 1)
+    usual = campaign.case("push", "embedded", 1)
+    assert (
+        larger == dataclasses.replace(usual, push=0.9)
+        and usual.push_time != campaign.case("push", "mujoco", 0).push_time
+    )
+    # A smaller campaign is a part of a larger one, and they may share a store.
+    assert set(Robustness(robot="solo12", trials=1).cases()) < set(cases)
+    assert campaign.model_hash() == Robustness(robot="solo12", trials=1).model_hash() != Robustness().model_hash()
+
+
+def test_a_sweep_changes_one_option_and_nothing_else() -> None:
+    sweep = Sweep(robot="go2", option="gait.duty", values=(0.6, 0.7), trials=2, disturbance="friction")
+    cases = list(sweep.cases())
+    assert len(cases) == sweep.count() == 4
+    assert cases[0].options == (("gait.duty", 0.6),)
+    assert dataclasses.replace(cases[1], options=cases[0].options) == cases[0]
+    made = scene(cases[1], qd.load("go2"), np.random.default_rng(0))
+    assert made.controller.gait.duty == 0.7
+    stiff = Trial(
+        robot="go2", options=(("plant.contact", "compliant"), ("plant.stiffness", 9e3), ("controller.friction", 0.3))
+    )
+    made = scene(stiff, qd.load("go2"), np.random.default_rng(0))
+    assert made.controller.whole_body.friction == 0.3
+    assert next(Sweep(option="dt", values=(1e-3,), trials=1).cases()).dt == 1e-3
+
+
+def test_gaits_command_what_they_say() -> None:
+    campaign = Gaits(
+        robot=("go2", "solo12"), gaits=("trot", "walk"), speeds=(0.1, 0.25), directions=("forward", "turning")
+    )
+    cases = list(campaign.cases())
+    assert len(cases) == campaign.count() == 16
+    p = Proportions.of(qd.load("go2"))
+    assert cases[0].velocity == pytest.approx((0.1 * p.speed, 0.0, 0.0)) and cases[1].velocity == pytest.approx(
+        (0.0, 0.0, 0.2)
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Trial(robot="go2", slope=0.1, step=0.1), "slope and step"),
+        (lambda: Trial(robot="go2", push=-1.0), "push"),
+        (lambda: Trial(robot="go2", strength=0.0), "strength"),
+        (lambda: Trial(robot="go2", measured=9.0), "measured"),
+        (lambda: Trial(robot="go2", plant="bullet"), "plant"),
+        (lambda: Robustness(disturbances=("pussh",)), "push"),
+        (lambda: Robustness(size=1.0), "size"),
+        (lambda: Robustness(plants=("bullet",)), "plant"),
+        (lambda: Gaits(gaits=("gallop",)), "gait"),
+        (lambda: Sweep(option="controller.frictoin"), "controller.friction"),
+        (lambda: Sweep(option="plant.integrator", plant="mujoco", disturbance="nix"), "disturbance"),
+        (lambda: Sweep(values=()), "values"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_any_run(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(qd.QuaddynError, match=message):
+        make()
+
+
+def test_campaigns_are_registered_and_their_options_travel() -> None:
+    for name in ("datasheet", "gaits", "robustness", "sweep"):
+        kind: type[Campaign[Any]] = find(name)
+        assert name in names() and kind.name == name
+        assert decode(kind, encode(kind())) == kind() and json.loads(encode(kind()))

@@ -1,0 +1,158 @@
+"""The data sheet: searches side by side, resumed from its store; a page that needs nothing and can be read."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import browser
+import pytest
+from typer.testing import CliRunner
+
+import quaddyn as qd
+from quaddyn.campaigns import run, workers
+from quaddyn.campaigns import trials as campaign_trials
+from quaddyn.campaigns.campaign import Record
+from quaddyn.campaigns.datasheet import DataSheet, Sheet, measure
+from quaddyn.campaigns.sheet_charts import Scale, Series, polar
+from quaddyn.campaigns.sheet_page import page
+from quaddyn.campaigns.store import Store
+from quaddyn.campaigns.trial import Trial
+from quaddyn.campaigns.worker_memory import generator
+from quaddyn.cli import app
+
+
+def easy(case: Trial, watch: object = None) -> Record:
+    """A run by formula: the harder, the less likely to succeed; every crawl is slow."""
+    speed = math.hypot(case.velocity[0], case.velocity[1])
+    hard = max(
+        case.push / (0.9 + 0.3 * math.cos(case.push_direction)), 0.1 / case.friction, case.slope / 0.4,
+        case.step / 0.06, case.payload / 6.0, case.delay / 0.012, 0.4 / case.strength, speed / 0.8,
+    )  # fmt: skip
+    luck = generator(case.seed, case.number, 99).random()
+    well = luck < 1.0 / (1.0 + math.exp(min((hard - 1.0) / 0.02, 500.0))) and case.gait != "crawl"
+    return {
+        "success": well,
+        "reason": None if well else "fell <over>",
+        "fell": None if well else 1.25,
+        "vx": speed if well else None,
+        "miss": 0.01,
+        "cost": 0.3 / (speed + 0.1),
+        "power": 20.0 + speed,
+        "power_peak": 50.0,
+        "torque": 0.5,
+        "torque_rms": 4.0,
+    }
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("sheets")
+
+
+@pytest.fixture(scope="module")
+def sheet(stores: Path) -> Sheet:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(campaign_trials, "drive", easy)
+        quick = DataSheet(robot=("go2", "solo12"), probability=0.8, directions=2, pilot=6, checks=1)
+        return measure(quick, None, str(stores / "two.db"))
+
+
+def test_bounds_are_where_the_curves_fall(sheet: Sheet) -> None:
+    for robot in sheet.robots:
+        found = {bound.name: bound for bound in robot.bounds}
+        expected = {"friction": 0.1, "slope": 0.4, "payload": 6.0 / robot.facts.mass, "delay": 0.012, "strength": 0.4}
+        expected |= {"step": 0.06 / robot.facts.length, "push 0": 1.2, "push 180": 0.6, "speed trot": 0.8}
+        for name, true in expected.items():
+            bound = found[name]
+            order = [value for value in bound.values if (value <= true) == (bound.harder == "larger")]
+            assert bound.value is not None and bound.value in bound.values
+            easier = bound.value <= 1.02 * true if bound.harder == "larger" else bound.value >= 0.98 * true
+            away = abs(bound.values.index(bound.value) - (len(order) if bound.harder == "larger" else
+                       next(i for i, v in enumerate(bound.values) if v < true)))  # fmt: skip
+            assert easier and (away <= 4 or bound.threshold.top), (name, bound.value, true)
+            assert bound.failed or bound.threshold.top
+        assert found["speed crawl"].value is None and found["speed crawl"].threshold.upper < 0.5
+
+
+def test_gaits_are_measured_at_several_speeds(sheet: Sheet) -> None:
+    trot, crawl = sheet.robots[0].gaits["trot"], sheet.robots[0].gaits["crawl"]
+    assert [p.trials for p in trot] == [3] * 6 and trot[0].successes == 3 and trot[0].cost is not None
+    assert trot[0].cost == pytest.approx(0.3 / (trot[0].commanded + 0.1)) and trot[-1].reached is None
+    assert all(p.successes == 0 and p.cost is None for p in crawl)
+
+
+def test_it_goes_on_from_its_store_and_comes_to_the_same(sheet: Sheet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign_trials, "drive", lambda case, watch=None: pytest.fail("ran again"))
+    assert sheet.store is not None
+    again = measure(sheet.campaign, None, sheet.store)
+    assert page(again) == page(sheet)
+    with Store.read(sheet.store) as there:
+        assert len(there) == sheet.trials
+        failed = sheet.robots[0].bounds[0].failed[0]
+        assert there.row(failed.number).result["fell"] == failed.fell  # type: ignore[index]
+
+
+def test_every_failing_case_can_be_replayed_from_the_page(sheet: Sheet) -> None:
+    text = page(sheet)
+    for robot in sheet.robots:
+        for bound in robot.bounds:
+            for failed in bound.failed[:40]:
+                assert f"two.db#{failed.number}<" in text
+    assert "fell &lt;over&gt;" in text and "<over>" not in text
+    assert "0 %<" not in text.replace("10 %", "") and "none claimed" in text
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_opens_without_a_request_or_an_error(sheet: Sheet, stores: Path, scheme: str) -> None:
+    path = stores / f"{scheme}.html"
+    path.write_text(page(sheet), encoding="utf-8")
+    with browser.chromium(browser.require("chromium"), 1100, 900) as new_page:
+        tab = new_page()
+        tab.offline()
+        tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        tab.call("Page.navigate", url=path.as_uri())
+        tab.wait("document.readyState === 'complete' && document.querySelectorAll('svg').length > 20")
+        assert tab.errors == [] and tab.requests == [path.as_uri()]
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        shade = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert shade == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(18, 22, 28)")
+        # Ink on the page in both: no text of the page's own colour.
+        assert tab.evaluate("getComputedStyle(document.querySelector('svg text')).fill") != shade
+
+
+def test_a_worker_process_gives_the_same_records() -> None:
+    """Real runs, of motors so weak that they end soon."""
+    campaign = DataSheet(robot=("go2",), bounds=("strength",))
+    (cell,) = campaign.cells("go2")
+    cases = [cell.trial(len(cell.values) - 1, number) for number in range(2)]
+    with workers(1) as pool:
+        rows = list(run(campaign, pool, cases=cases).rows)
+    assert [row.result for row in rows] == [campaign.run(case) for case in cases]
+    assert all(row.result["fell"] is not None for row in rows)  # type: ignore[index]
+
+
+def test_the_command_writes_page_and_store(stores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign_trials, "drive", easy)
+    out = stores / "small.html"
+    words = ["datasheet", "go2", "--against", "solo12", "--quick", "--workers", "0", "--bounds", "friction"]
+    result = CliRunner().invoke(app, [*words, "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "s of one core" in result.output and (stores / "small.db").exists()
+    assert "lowest friction" in out.read_text() and "<figure>" not in out.read_text()
+
+
+def test_what_cannot_be_measured_is_refused() -> None:
+    with pytest.raises(qd.ArgumentError, match="different"):
+        DataSheet(robot=("go2", "go2"))
+    with pytest.raises(qd.UnknownNameError, match="friction"):
+        DataSheet(bounds=("frictoin",)).cells("go2")
+    with pytest.raises(qd.ArgumentError, match="quadruped"):
+        measure(DataSheet(robot=("ur5",)))
+
+
+def test_scales_have_round_ticks() -> None:
+    assert Scale(0.0, 1.0, 0.0, 10.0).ticks(5) == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+    assert Scale(0.0, 0.034, 0.0, 10.0).ticks(4) == pytest.approx([0.0, 0.01, 0.02, 0.03])
+    assert "no push" in polar([Series("a", 0, [(0.0, 1.0), (90.0, None)])], "m/s")
