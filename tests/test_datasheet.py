@@ -139,7 +139,7 @@ def test_the_command_writes_page_and_store(stores: Path, monkeypatch: pytest.Mon
     words = ["datasheet", "go2", "--against", "solo12", "--quick", "--workers", "0", "--bounds", "friction"]
     result = CliRunner().invoke(app, [*words, "--out", str(out)])
     assert result.exit_code == 0, result.output
-    assert "s of one core" in result.output and (stores / "small.db").exists()
+    assert "s of CPU time" in result.output and (stores / "small.db").exists()
     assert "lowest friction" in out.read_text() and "<figure>" not in out.read_text()
 
 

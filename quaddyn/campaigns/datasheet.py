@@ -205,7 +205,7 @@ class Sheet:
         campaign: its options.
         robots: in the order of the campaign's.
         trials: how many were simulated.
-        seconds: of one core they took [s].
+        seconds: CPU time that they took [s].
         store: where they are kept; None for memory.
         versions: of the packages.
         processors: of the workers.

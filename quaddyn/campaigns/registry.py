@@ -11,8 +11,10 @@ from .campaign import Campaign
 
 #: ``module:class`` by name; imported when asked for.  Packages add theirs with entry points "quaddyn.campaigns".
 OWN: dict[str, str] = {
+    "agreement": "quaddyn.campaigns.agreement:AgreementCampaign",
     "datasheet": "quaddyn.campaigns.datasheet:DataSheet",
     "gaits": "quaddyn.campaigns.gaits:Gaits",
+    "identification": "quaddyn.campaigns.identification:LogIdentification",
     "robustness": "quaddyn.campaigns.robustness:Robustness",
     "sweep": "quaddyn.campaigns.sweep:Sweep",
 }

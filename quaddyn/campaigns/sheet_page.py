@@ -246,7 +246,7 @@ def _method(sheet: Sheet) -> str:
     c = sheet.campaign
     versions = ", ".join(f"{name} {number}" for name, number in sheet.versions.items())
     facts = [
-        f"{sheet.trials:,} trials in the {escape(c.plant)} plant, {sheet.seconds:,.0f} s of one core",
+        f"{sheet.trials:,} trials in the {escape(c.plant)} plant, {sheet.seconds:,.0f} s of CPU time",
         f"period of controller and plant {1e3 * c.dt:g} ms; seed {c.seed}; {c.pilot} trials in a row to pass a level "
         f"of the search, {c.checks} easier levels checked",
         f"measured with {escape(versions)}",

@@ -52,7 +52,7 @@ class Row(NamedTuple):
         number: of the case in this store, as in ``runs.db#17``.
         case: of the type of the campaign's cases.
         result: its record, or why there is none.
-        seconds: it took [s].
+        seconds: CPU time that it took [s].
         time: it arrived, seconds since 1970 [s].
         worker: host and process id; "" if its workers died.
         package: version of this package.

@@ -27,7 +27,7 @@ class Outcome(NamedTuple):
         record: as JSON; None where it raised.
         error: type and text of the exception; None for a record.
         trace: where it was raised; None for a record.
-        seconds: it took [s].
+        seconds: CPU time of the thread that ran it [s].
     """
 
     record: str | None
@@ -63,12 +63,12 @@ def work(campaign: Campaign[Any], cases: Sequence[Any]) -> Answer:
     """Run cases; their exceptions are outcomes, not raised."""
     worker = here(campaign)
     if len(cases) > 1 and type(campaign).run_batch is not Campaign.run_batch:
-        start = time.perf_counter()
+        start = time.thread_time()
         try:
             records = campaign.run_batch(cases)
             if len(records) != len(cases):
                 raise ArgumentError(f"run_batch gave {len(records)} records of {len(cases)} cases")
-            each = (time.perf_counter() - start) / len(cases)
+            each = (time.thread_time() - start) / len(cases)
             return Answer([Outcome(encode_record(r), None, None, each) for r in records], worker)
         except Exception:  # whose fault it is shows when they run one by one
             pass
@@ -76,14 +76,14 @@ def work(campaign: Campaign[Any], cases: Sequence[Any]) -> Answer:
 
 
 def _alone(campaign: Campaign[Any], case: Any) -> Outcome:
-    start = time.perf_counter()
+    start = time.thread_time()
     try:
-        return Outcome(encode_record(campaign.run(case)), None, None, time.perf_counter() - start)
+        return Outcome(encode_record(campaign.run(case)), None, None, time.thread_time() - start)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         trace = "".join(traceback.format_tb(error.__traceback__))
-        return Outcome(None, _described(error), trace, time.perf_counter() - start)
+        return Outcome(None, _described(error), trace, time.thread_time() - start)
 
 
 def again(campaign: Campaign[Any], case: Any, viewer: Viewer) -> Record | Failure:

@@ -72,4 +72,4 @@ def datasheet(
         with executor(workers, dask, tls(tls_ca, tls_cert, tls_key)) as pool:
             sheet = measure(campaign, pool, str(store), progress=tell)
     out.write_text(page(sheet), encoding="utf-8")
-    say(f"wrote {out}: {sheet.trials:,} trials, {sheet.seconds:,.0f} s of one core; trials kept in {store}")
+    say(f"wrote {out}: {sheet.trials:,} trials, {sheet.seconds:,.0f} s of CPU time; trials kept in {store}")

@@ -9,6 +9,9 @@ and sequential QR and LU factorizations*, 2012.
 
 from __future__ import annotations
 
+import io
+import zipfile
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -185,6 +188,33 @@ class Accumulator:
         for to, of in pairs:
             to.absorb(of.R, of.rows)
         self.samples += other.samples
+
+    def dump(self) -> bytes:
+        """All that was gathered, for `load` in another process."""
+        arrays = {f"R {i}": x.R for i, x in enumerate((*self.rows, self.whitened))}
+        counts = np.array([self.samples, *(x.rows for x in self.rows), self.whitened.rows])
+        file = io.BytesIO()
+        np.savez(file, allow_pickle=False, counts=counts, **arrays)
+        return file.getvalue()
+
+    def load(self, data: bytes) -> None:
+        """Take in what another accumulator of the same robot and noise has dumped.
+
+        Raises:
+            ArgumentError: it is of another robot, or no dump.
+        """
+        try:
+            with np.load(io.BytesIO(data), allow_pickle=False) as file:
+                samples, *counts = (int(n) for n in file["counts"])
+                found = [file[f"R {i}"] for i in range(len(counts))]
+        except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
+            raise ArgumentError(f"data: no dump of an Accumulator ({error})") from None
+        own = (*self.rows, self.whitened)
+        if [R.shape[1:] for R in found] != [(len(x.columns) + 1,) for x in own]:
+            raise ArgumentError("data: gathered for another robot or other base parameters")
+        for to, R, count in zip(own, found, counts, strict=True):
+            to.absorb(R, count)
+        self.samples += samples
 
     def weighted(self, noise: Array) -> Array:
         """(r + 1, r + 1) at most: the triangle of all rows, each divided by its (nv,) noise."""

@@ -1,0 +1,89 @@
+"""Agreement and identification as campaigns: the same figures as one pass in one process."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.campaigns import Failure, run
+from quaddyn.campaigns.agreement import AgreementCampaign
+from quaddyn.campaigns.identification import LogIdentification, gathered, merged
+from quaddyn.identification import Accumulator, Samples, base_parameters, save, solve
+from quaddyn.identification.regression import random_states
+
+
+def test_blocks_of_states_give_the_largest_error_of_each() -> None:
+    campaign = AgreementCampaign(names=("two_link_leg", "three_link_leg"), samples=5, block=3, derivatives=4)
+    cases = list(campaign.cases())
+    assert len(cases) == campaign.count() == 4
+    assert [(c.samples, c.derivatives, c.seed) for c in cases[:2]] == [(3, 3, 0), (2, 1, 1)]
+    for case, record in run(campaign).results:
+        assert not isinstance(record, Failure) and record["success"] and record["refused"] is None
+        alone = qd.cross_check(
+            qd.load(Path(case.file).stem),
+            samples=case.samples,
+            seed=case.seed,
+            derivatives=case.derivatives,
+            mujoco=False,
+        )
+        assert record["errors rnea"] == alone.errors["rnea"] and record["ratios crba"] == alone.ratios["crba"]
+
+
+def logs(robot: qd.Robot, folder: Path, count: int) -> tuple[list[str], list[Samples]]:
+    """Noisy logs of different length."""
+    rng, base = np.random.default_rng(0), base_parameters(robot)
+    names, all_samples = [], []
+    for i in range(count):
+        q, v, a = random_states(robot, 40 + 7 * i, rng)
+        tau = base.regressor()(q, v, a) @ base.of(qd.Dynamics(robot).parameters()) + 1e-2 * rng.standard_normal(v.shape)
+        samples = Samples(q, v, a, tau[:, robot.actuated_index], {}, "frame")
+        path = folder / f"log {i}.npz"
+        save(path, robot, samples)
+        names.append(str(path))
+        all_samples.append(samples)
+    return names, all_samples
+
+
+def test_merged_factors_are_those_of_one_pass(tmp_path: Path) -> None:
+    robot = qd.load("ur5")
+    names, parts = logs(robot, tmp_path, 7)
+    campaign = LogIdentification(robot="ur5", files=tuple(names), torque_noise=0.01)
+    found = gathered(run(campaign, store=tmp_path / "logs.db").results)
+    once = Accumulator(robot, torque_noise=0.01)
+    for part in parts:
+        once.add(part)
+    assert found.samples == once.samples == sum(map(len, parts))
+    assert [row.rows for row in found.rows] == [row.rows for row in once.rows]
+    one, other = solve(found, method="weighted"), solve(once, method="weighted")
+    assert np.abs(one.beta - other.beta).max() <= 1e-12 * np.abs(other.beta).max()
+    # In any order, and in any tree.
+    for order in ([3, 1, 6, 0, 5, 2, 4], list(range(6, -1, -1))):
+        leaves = []
+        for i in order:
+            leaves.append(Accumulator(found.base, torque_noise=0.01))
+            leaves[-1].add(parts[i])
+        again = solve(merged(leaves), method="weighted")
+        assert np.abs(again.beta - other.beta).max() <= 1e-12 * np.abs(other.beta).max()
+
+
+def test_a_log_that_changed_or_is_none_is_told(tmp_path: Path) -> None:
+    names, _ = logs(qd.load("planar_3r"), tmp_path, 2)
+    campaign = LogIdentification(robot="planar_3r", files=tuple(names))
+    first, second = campaign.cases()
+    Path(names[0]).write_bytes(Path(names[1]).read_bytes())
+    with pytest.raises(qd.ArgumentError, match="changed"):
+        campaign.run(first)
+    Path(names[1]).write_text("nothing")
+    results = run(campaign, cases=[dataclasses.replace(second, content=next(iter(campaign.cases())).content)]).results
+    with pytest.raises(qd.ArgumentError, match="log 1"):
+        gathered(results)
+    with pytest.raises(qd.ArgumentError, match="at least one"):
+        gathered([])
+    with pytest.raises(qd.ArgumentError, match="dump"):
+        Accumulator(qd.load("planar_3r")).load(b"nothing")
+    with pytest.raises(qd.ArgumentError, match="another robot"):
+        Accumulator(qd.load("planar_3r")).load(Accumulator(qd.load("ur5")).dump())
