@@ -16,6 +16,7 @@ import numpy as np
 
 from .kinds import WIDTH, IntVector, Matrix, Vector
 from .lanes import copy_columns, copy_tail, dot, reflect_columns, reflect_rows, row_squares, scale
+from .language import load8, store8
 from .units import compiled
 
 EPS = 2.220446049250313e-16
@@ -257,6 +258,34 @@ def least_squares(R: Matrix, m: int, c: int, r: int, lengths: Vector, rhs: Vecto
             T[r, i] -= s * T[k, i]
 
 
+@compiled(inline=False)
+def cholesky(H: Matrix, R: Matrix, n: int, shift: float) -> bool:
+    """``R^T R = H + shift I`` with R an upper triangle; False where that breaks down.
+
+    Only the upper triangle of H counts, and of R; what is left of their diagonals is overwritten or not.
+
+    Args:
+        H: (>= n, >= n) with room for whole lanes.
+        R: the same.
+        n: their size.
+        shift: >= 0.
+    """
+    for k in range(n):
+        start = k - k % WIDTH
+        for i in range(start, n, WIDTH):
+            s = load8(H, k, i)
+            for j in range(k):
+                s -= R[j, k] * load8(R, j, i)
+            store8(s, R, k, i)
+        square = R[k, k] + shift
+        if not square > 0.0:
+            return False
+        f = 1.0 / math.sqrt(square)
+        scale(R[k, start:], R[k, start:], f, n - start)
+        R[k, k] = f * square
+    return True
+
+
 @compiled()
 def inverse_square(T: Matrix, r: int, column: Vector) -> float:
     """``|T^-1|^2`` (Frobenius) of an upper triangle, ``T[j, i]`` being row i of column j; `column` (r,) is scratch."""
@@ -289,6 +318,7 @@ __all__ = [
     "RowFactor",
     "aligned",
     "apply_reflectors",
+    "cholesky",
     "column_reflector",
     "factor_rows",
     "inverse_square",

@@ -89,8 +89,7 @@ class Entry:
     def bound(self, *records: tuple[Any, ...]) -> Callable[..., Any]:
         """Like `ready`, for calls with the same records: what is returned takes the other arguments alone.
 
-        Where the records' arrays lie is looked up once, here, instead of at every call.  They are kept as long as what
-        is returned.
+        Where the records' arrays lie is looked up once, here.  They are kept as long as what is returned.
 
         Args:
             records: all of the entry's, in the order of its parameters.

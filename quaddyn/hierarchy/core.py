@@ -20,7 +20,7 @@ blocks, which joins; on arrival the row with the worst sign of its multiplier le
 3. `guess_active_set`: the levels as one weighted sum, by a dual active set; its active rows are a good guess of the
    working sets, which are then verified level by level, and repaired by a few rounds where they are not the optimum's.
    If not even level 0 can be kept, `find_least_violation` guesses which of its rows are violated instead; where they
-   were violated in the problem before, it does so at once.
+   were violated in the problem before, `solve_violated` does so at once, from the rows that were.
 4. `sweep_from` level 0: each level by its active set, from that of the level above.
 
 Every level carries a certificate (`certify`): the residual of its optimality conditions, from its own rows.  Where
@@ -42,9 +42,16 @@ from ..compiling import ByteMatrix, Vector, compiled, entry
 from ..compiling.linalg import norm
 from .equalities import keeps_inequalities, load_bounds, load_inequalities, solve_equalities
 from .guess import guess_active_set
-from .least_violation import find_least_violation, is_even, is_plausible, was_violated
+from .least_violation import (
+    find_least_violation,
+    is_even,
+    is_infeasible_beyond_doubt,
+    is_plausible,
+    was_violated,
+)
 from .levels import flag_infeasible, start_over, sweep_from
 from .problem import (
+    ACTIVE_SET,
     ENDED,
     EQUALITIES,
     INFEASIBLE,
@@ -61,6 +68,7 @@ from .problem import (
     is_infeasible,
     is_verified,
     iterations,
+    level_0_violation,
 )
 from .warm_start import try_warm_start
 from .workspace import LATER, Hierarchy, Workspace, restore, save
@@ -82,6 +90,68 @@ def clear(h: Hierarchy) -> None:
             h.solution.multipliers[k, i] = 0.0
 
 
+@compiled()
+def begin(h: Hierarchy) -> None:
+    """Nothing is known yet."""
+    summary = h.solution.summary
+    summary[ENDED] = 1.0
+    summary[PATH] = EQUALITIES
+    summary[ITERATIONS] = 0.0
+    summary[WORST_KKT] = 0.0
+    summary[INFEASIBLE] = 0.0
+    load_bounds(h)
+
+
+@compiled()
+def start_from_equalities(h: Hierarchy) -> float:
+    """Take x, that of the equalities alone, for where sweeps begin; its length."""
+    for i in range(h.n):
+        h.work.x_equalities[i] = h.solution.x[i]
+    for i in range(h.p):
+        h.work.role[i] = LATER
+    reach = norm(h.solution.x, h.n)
+    h.solution.summary[REACH] = reach
+    return reach
+
+
+@compiled()
+def give_up(h: Hierarchy) -> bool:
+    """Whether nothing more is asked for, since level 0 cannot be met; if so, which of its rows are violated."""
+    if not (h.settings.feasible_only and is_infeasible_beyond_doubt(h)):
+        return False
+    if level_0_violation(h.problem, h.solution.x) <= 2.0 * h.settings.infeasible_above:
+        return False
+    summary, sides = h.solution.summary, h.work.guess.sides
+    summary[PATH] = ACTIVE_SET
+    summary[INFEASIBLE] = 1.0
+    for i in range(h.p):
+        h.solution.working[0, i] = sides[i]
+    for k in range(h.levels + 1):
+        h.solution.ranks[k] = 0.0
+    return True
+
+
+@compiled(inline=False)
+def solve_violated(h: Hierarchy, guess: ByteMatrix) -> bool:
+    """Solve where level 0 was violated in the problem before, and may be so again; whether it is.
+
+    What levels below ask for by equalities is mostly far away, and only counts if the guess may be right.
+    """
+    clear(h)
+    solve_equalities(h, 0, 1)
+    reach = start_from_equalities(h)
+    load_inequalities(h)
+    if is_plausible(h, guess, reach):
+        solve_equalities(h, 1, h.levels)
+        reach = start_from_equalities(h)
+        if try_warm_start(h, guess):
+            return True
+        is_plausible(h, guess, reach)
+    if not find_least_violation(h, guess, True, reach):
+        return False
+    return give_up(h) or sweep_from(h, 0, True, guess, True)
+
+
 @compiled(inline=False)
 def solve_levels(h: Hierarchy, guess: ByteMatrix, guessed: bool, refine: bool) -> None:
     """Solve once.
@@ -92,41 +162,34 @@ def solve_levels(h: Hierarchy, guess: ByteMatrix, guessed: bool, refine: bool) -
         guessed: if there are any.
         refine: whether x is an answer already, from which the sweep starts instead of from that of the equalities.
     """
-    n, x, summary = h.n, h.solution.x, h.solution.summary
-    summary[ENDED] = 1.0
-    summary[PATH] = EQUALITIES
-    summary[ITERATIONS] = 0.0
-    summary[WORST_KKT] = 0.0
-    summary[INFEASIBLE] = 0.0
-    load_bounds(h)
+    # A damped step is no projection, and rows are scaled where a guess has failed: there nothing is guessed.
+    guessing = h.settings.damping == 0.0 and not refine and h.spread > 0.0
+    even = guessing and is_even(h)
+    begin(h)
+    violated = guessed and even and was_violated(h, guess)
+    if violated:
+        if solve_violated(h, guess):
+            return
+        begin(h)
     if not refine:
         clear(h)
-        solve_equalities(h)
-    reach = norm(x, n)
-    summary[REACH] = reach
+        solve_equalities(h, 0, h.levels)
+    reach = start_from_equalities(h)
     if not refine and keeps_inequalities(h, reach):
         flag_infeasible(h)
         return
     load_inequalities(h)
-    for i in range(n):
-        h.work.x_equalities[i] = x[i]
-    for i in range(h.p):
-        h.work.role[i] = LATER
-    # A damped step is no projection, and rows are scaled where a guess has failed: there nothing is guessed.
-    if h.settings.damping == 0.0 and not refine and h.spread > 0.0:
-        even = is_even(h)
-        violated = guessed and even and was_violated(h, guess)
-        plausible = guessed and (not violated or is_plausible(h, guess, reach))
-        if plausible and try_warm_start(h, guess):
+    if guessing:
+        if guessed and not violated and try_warm_start(h, guess):
             return
-        first = -1 if violated else guess_active_set(h, reach)
-        if first < 0 and even and find_least_violation(h, guess, reach):
+        first = guess_active_set(h, reach)
+        if first < 0 and even and find_least_violation(h, guess, False, reach):
+            if give_up(h):
+                return
             first = 0
         elif first < 0:
-            for i in range(n):
-                x[i] = h.work.x_equalities[i]
-            if violated:  # no more
-                first = guess_active_set(h, reach)
+            for i in range(h.n):
+                h.solution.x[i] = h.work.x_equalities[i]
         if first >= 0 and sweep_from(h, first, True, guess, guessed):
             return
     start_over(h)

@@ -197,20 +197,26 @@ def solve_equality_level(h: Hierarchy, k: int, q: int) -> int:
 
 
 @compiled(inline=False)
-def solve_equalities(h: Hierarchy) -> None:
-    """Solve by equalities alone: x, ranks and kkt of every level, and the basis."""
+def solve_equalities(h: Hierarchy, first: int, last: int) -> None:
+    """Solve by equalities alone, from a level up to before another: x, ranks and kkt of every level, and the basis.
+
+    Those before the first must have been solved.
+    """
     Q, x, ranks, kkt, summary, n = h.work.basis, h.solution.x, h.solution.ranks, h.solution.kkt, h.solution.summary, h.n
-    for i in range(n):
-        x[i] = 0.0
-        for j in range(n):
-            Q[i, j] = 0.0
-        Q[i, i] = 1.0
-    for k in range(h.levels + 1):
-        h.work.J_count[k] = -1
-        ranks[k] = 0.0
-        kkt[k] = 0.0
+    if first == 0:
+        for i in range(n):
+            x[i] = 0.0
+            for j in range(n):
+                Q[i, j] = 0.0
+            Q[i, i] = 1.0
+        for k in range(h.levels + 1):
+            h.work.J_count[k] = -1
+            ranks[k] = 0.0
+            kkt[k] = 0.0
     q = 0
-    for k in range(h.levels):
+    for k in range(first):
+        q += int(ranks[k])
+    for k in range(first, last):
         if q == n:
             break
         r = solve_equality_level(h, k, q)

@@ -135,26 +135,27 @@ def relax_to_roundoff(s: Subproblem, i: int, value: float, size: float) -> None:
 
 
 @compiled()
-def fix_rows(s: Subproblem, work: Workspace, size: float, scale: float) -> tuple[int, bool]:
+def fix_rows(s: Subproblem, work: Workspace, size: float, scale: float) -> tuple[int, int, bool]:
     """Decide what the levels below must hold: the level's violated inequalities, and limits that it presses on.
 
     All others of its own become limits.  Which rows are fixed is in `held`.
 
     Returns:
-        How many; whether they are just those that `solve_working_set` held as equations.
+        How many; how many of them were held as equations; whether they are just those of the working set.
     """
     role, sides, multipliers, fixed_rows, passed_on = s.role, s.sides, s.multipliers, work.held, work.guess.sides
-    fixed = 0
+    fixed, limits = 0, 0
     same = True
     for i in range(s.p):
         fix = False
         if role[i] == LIMIT and sides[i] != 0:
             fix = abs(multipliers[i]) * s.c_norm[i] > TIED * scale
             same = same and fix
+            limits += 1
         elif role[i] == OWN:
             if sides[i] != 0:
                 fix = multipliers[i] * sides[i] > VIOLATED * (s.c_norm[i] * size + abs(held_bound(s, i)))
-                same = False
+                same = same and fix
             role[i] = LIMIT
         if fix:
             role[i] = FIXED
@@ -164,7 +165,7 @@ def fix_rows(s: Subproblem, work: Workspace, size: float, scale: float) -> tuple
             relax_to_roundoff(s, i, work.at_next[i], size)
         if sides[i] != 0:
             passed_on[i] = sides[i]
-    return fixed, same
+    return fixed, limits, same
 
 
 @compiled()
@@ -194,9 +195,9 @@ def update_null_space(h: Hierarchy, s: Subproblem, q: int, decided: int, size: f
     """
     R, length, C_z, fixed_rows = h.work.R, h.work.R_length, s.C_z, h.work.held
     m = s.m - s.damping_rows
-    fixed, same = fix_rows(s, h.work, size, scale)
+    fixed, limits, same = fix_rows(s, h.work, size, scale)
     r = decided
-    if decided < 0 or not same or not are_independent(fixed, s.tolerance, h.work):
+    if decided < 0 or not same or not are_independent(limits, s.tolerance, h.work):
         for i in range(m):
             length[i] = s.j_norm[i]
         for i in range(fixed):

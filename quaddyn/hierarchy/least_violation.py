@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import ByteMatrix, Matrix, Vector, compiled
-from ..compiling.lanes import axpy, dot, gemv, gemv_transposed
-from ..compiling.linalg import norm
+from ..compiling import WIDTH, ByteMatrix, Matrix, Vector, compiled
+from ..compiling.lanes import axpy, clear, dot, gemv, gemv_transposed
+from ..compiling.language import load8, store8
+from ..compiling.linalg import cholesky, norm
 from .equalities import load_level
 from .problem import ITERATIONS
-from .workspace import KEPT, LATER, Hierarchy
+from .workspace import KEPT, LATER, GuessWork, Hierarchy
 
 #: What is added to the diagonal of the normal equations, as a share of its largest entry.
 STEADY = 1e-12
@@ -24,7 +25,7 @@ STEADY = 1e-12
 EVEN = 1e4
 #: Rows of the guess may be kept by this share of the size of their terms, for rounding.
 NEAR = 1e-6
-#: A step of this share of x is none.
+#: A step of this share of x is none, nor is a violation of this share of the size of its terms.
 STILL = 1e-9
 #: Rounds of Newton's method; of the line search, and the share of the slope that it may leave.
 ROUNDS, SEARCH, LEVEL = 60, 20, 1e-3
@@ -58,14 +59,58 @@ def excess(h: Hierarchy, i: int, value: float) -> float:
     return float(max(value - h.work.guess.upper[i], 0.0) + min(value - h.work.guess.lower[i], 0.0))
 
 
+@compiled(inline=False)
+def add_squares(g: GuessWork, n: int, count: int) -> None:
+    """``H += sum_k sign_k row_k row_k^T``, its upper triangle, for the rows in `R` and their signs in `along`."""
+    H, rows, sign, f = g.W, g.R, g.along, g.rate
+    for j in range(n):
+        for k in range(count):
+            f[k] = sign[k] * rows[k, j]
+        for i in range(j - j % WIDTH, n, WIDTH):
+            s = load8(H, j, i)
+            for k in range(count):
+                s += f[k] * load8(rows, k, i)
+            store8(s, H, j, i)
+
+
 @compiled()
-def change_row(h: Hierarchy, i: int, sign: float) -> None:
-    """Add inequality i to the normal equations, or take it away."""
-    H, row, C = h.work.guess.W, h.work.guess.normal, h.work.C
-    for j in range(h.n):
-        row[j] = C[j, i]
-    for j in range(h.n):
-        axpy(H[j], sign * row[j], row, h.n)
+def guessed_side(h: Hierarchy, guess: ByteMatrix, i: int) -> int:
+    """On which side inequality i is violated in the guess; 0 for neither."""
+    if (guess[0, i] > 0 and h.work.upper[i] < math.inf) or (guess[0, i] < 0 and h.work.lower[i] > -math.inf):
+        return int(guess[0, i])
+    return 0
+
+
+@compiled()
+def side_at(h: Hierarchy, i: int) -> int:
+    """On which side inequality i is violated at x; 0 for neither."""
+    over = excess(h, i, h.work.at_z[i])
+    return 1 if over > 0.0 else (-1 if over < 0.0 else 0)
+
+
+@compiled(inline=False)
+def take_violated(h: Hierarchy, guess: ByteMatrix, guessed: bool) -> int:
+    """Take the rows that are violated, at x or in the guess, into the normal equations, and no others; changes."""
+    g, n, C = h.work.guess, h.n, h.problem.C
+    changes, count = 0, 0
+    for i in range(h.problem.C_start[1]):
+        if h.work.equal[i] != 0:
+            continue
+        side = guessed_side(h, guess, i) if guessed else side_at(h, i)
+        if side == g.sides[i]:
+            continue
+        if side == 0 or g.sides[i] == 0:
+            g.along[count] = 1.0 if side != 0 else -1.0
+            for j in range(n):
+                g.R[count, j] = C[i, j]
+            count += 1
+            if count == n:
+                add_squares(g, n, count)
+                count = 0
+        g.sides[i] = side
+        changes += 1
+    add_squares(g, n, count)
+    return changes
 
 
 @compiled(inline=False)
@@ -75,24 +120,13 @@ def newton_step(h: Hierarchy, gradient: Vector, step: Vector) -> bool:
     most = 0.0
     for j in range(n):
         most = max(most, H[j, j])
-    for j in range(n):
-        for k in range(j, n):
-            R[j, k] = H[j, k]
-        R[j, j] += STEADY * most
-    for k in range(n):
-        if not R[k, k] > 0.0:
-            return False
-        f = 1.0 / math.sqrt(R[k, k])
-        for j in range(k, n):
-            R[k, j] *= f
-        start = k - k % 8
-        for i in range(k + 1, n):
-            axpy(R[i, start:], -R[k, i], R[k, start:], n - start)
+    if not cholesky(H, R, n, STEADY * most):
+        return False
     for k in range(n):
         f = -gradient[k] / R[k, k]
         step[k] = f
-        for j in range(k + 1, n):
-            gradient[j] += f * R[k, j]
+        start = k - k % WIDTH  # entries before k are done with
+        axpy(gradient[start:], f, R[k, start:], n - start)
     for k in range(n - 1, -1, -1):
         step[k] = (step[k] - dot(R[k, k + 1 :], step[k + 1 :], n - k - 1)) / R[k, k]
     return True
@@ -133,13 +167,22 @@ def search_line(h: Hierarchy, m: int, change: Vector) -> float:
     return t
 
 
-@compiled()
-def start_newton(h: Hierarchy, guess: ByteMatrix, guessed: bool, reach: float) -> int:
-    """Values at x, normal equations of the equalities and of the rows that are taken to be violated; equalities."""
+@compiled(inline=False)
+def start_newton(h: Hierarchy, reach: float) -> None:
+    """Values at x, and the normal equations of the equalities; no row is taken to be violated."""
     g, x, n, J = h.work.guess, h.solution.x, h.n, h.work.J[0]
-    m = load_level(h, 0)
+    m, count = load_level(h, 0), 0
     for j in range(n):
-        gemv_transposed(g.W[j], J, J[j], n, m)
+        clear(g.W[j], n)
+    for i in range(m):
+        g.along[count] = 1.0
+        for j in range(n):
+            g.R[count, j] = J[j, i]
+        count += 1
+        if count == n:
+            add_squares(g, n, count)
+            count = 0
+    add_squares(g, n, count)
     gemv(h.work.row_values, x, J, n, m)
     for i in range(m):
         h.work.row_values[i] -= h.work.J_target[0, i]
@@ -150,16 +193,6 @@ def start_newton(h: Hierarchy, guess: ByteMatrix, guessed: bool, reach: float) -
         g.upper[i] = high + KEPT * (size + abs(high))
         g.sides[i] = 0
         h.work.role[i] = LATER
-        if i < h.problem.C_start[1] and h.work.equal[i] == 0:
-            over = excess(h, i, h.work.at_z[i])
-            if guessed:
-                over = 0.0
-                if (guess[0, i] > 0 and high < math.inf) or (guess[0, i] < 0 and low > -math.inf):
-                    over = float(guess[0, i])
-            g.sides[i] = 1 if over > 0.0 else (-1 if over < 0.0 else 0)
-            if over != 0.0:
-                change_row(h, i, 1.0)
-    return m
 
 
 @compiled(inline=False)
@@ -174,15 +207,43 @@ def gather_gradient(h: Hierarchy, m: int, gradient: Vector, J: Matrix) -> None:
     axpy(gradient, 1.0, h.work.pull, h.n)
 
 
+@compiled()
+def move(h: Hierarchy, m: int, t: float) -> None:
+    """Go a share of the step: x, and the values of all rows."""
+    change, x, step = h.work.residual, h.solution.x, h.work.z_next
+    for j in range(h.n):
+        x[j] += t * step[j]
+    axpy(h.work.row_values, t, change, m)
+    axpy(h.work.at_z, t, h.work.at_next, h.p)
+
+
 @compiled(inline=False)
-def is_plausible(h: Hierarchy, guess: ByteMatrix, reach: float) -> bool:
-    """Whether the rows of level 0 that the guess takes to be violated are so where their squares are least."""
-    n, p, gradient, step, sides = h.n, h.problem.C_start[1], h.work.gradient, h.work.z_next, h.work.guess.sides
-    m = start_newton(h, guess, True, reach)
-    gather_gradient(h, m, gradient, h.work.J[0])
-    if not newton_step(h, gradient, step):
+def step_down(h: Hierarchy) -> bool:
+    """Newton's step for the rows that are taken to be violated, and by how much it changes the values of rows."""
+    n, J, step, m = h.n, h.work.J[0], h.work.z_next, load_level(h, 0)
+    gather_gradient(h, m, h.work.gradient, J)
+    if not newton_step(h, h.work.gradient, step):
         return False
     gemv(h.work.at_next, step, h.work.C, n, h.p)
+    gemv(h.work.residual, step, J, n, m)
+    return True
+
+
+@compiled(inline=False)
+def is_plausible(h: Hierarchy, guess: ByteMatrix, reach: float) -> bool:
+    """Whether the rows of level 0 that the guess takes to be violated are so where their squares are least.
+
+    `find_least_violation` can go on from there.
+    """
+    n, p, step, sides = h.n, h.problem.C_start[1], h.work.z_next, h.work.guess.sides
+    start_newton(h, reach)
+    take_violated(h, guess, True)
+    if not step_down(h):
+        for j in range(n):
+            step[j] = 0.0
+        clear(h.work.residual, load_level(h, 0))
+        clear(h.work.at_next, h.p)
+        return False
     size = reach + norm(step, n)
     for i in range(p):
         bound = h.work.upper[i] if sides[i] > 0 else h.work.lower[i]
@@ -193,45 +254,53 @@ def is_plausible(h: Hierarchy, guess: ByteMatrix, reach: float) -> bool:
     return True
 
 
+@compiled()
+def exceeds(h: Hierarchy, m: int, share: float) -> bool:
+    """Whether a row of level 0 is violated at x by more than a share of the size of its terms."""
+    size, left, length = share * norm(h.solution.x, h.n), h.work.row_values, h.work.J_length
+    for i in range(h.problem.C_start[1]):
+        if h.work.equal[i] == 0 and abs(excess(h, i, h.work.at_z[i])) > h.problem.C_length[i] * size:
+            return True
+    for i in range(m):
+        if abs(left[i]) > length[0, i] * size:
+            return True
+    return False
+
+
+@compiled()
+def is_infeasible_beyond_doubt(h: Hierarchy) -> bool:
+    """Whether the least violation that was found is more than normal equations may be wrong by."""
+    return exceeds(h, load_level(h, 0), NEAR)
+
+
 @compiled(inline=False)
-def find_least_violation(h: Hierarchy, guess: ByteMatrix, reach: float) -> bool:
+def find_least_violation(h: Hierarchy, guess: ByteMatrix, started: bool, reach: float) -> bool:
     """Move x to where level 0 is violated least, as far as normal equations can tell; which rows are, in `sides`.
 
     Args:
         h: the hierarchy.
         guess: (levels + 1, p) any working sets.
+        started: whether to go on from where `is_plausible` has just come to.
         reach: size of x, for what rounding allows.
 
     Returns:
-        Whether Newton's method ended at rows that are violated.
+        Whether Newton's method ended, and at rows that are violated.
     """
-    J, left, at, move, change = h.work.J[0], h.work.row_values, h.work.at_z, h.work.at_next, h.work.residual
-    n, sides, gradient, step, x = h.n, h.work.guess.sides, h.work.gradient, h.work.z_next, h.solution.x
-    m = start_newton(h, guess, False, reach)
+    m, n, step, x = load_level(h, 0), h.n, h.work.z_next, h.solution.x
+    if started:
+        move(h, m, 1.0)
+    else:
+        start_newton(h, reach)
+    take_violated(h, guess, False)
     for _ in range(min(ROUNDS, h.settings.max_iterations)):
-        gather_gradient(h, m, gradient, J)
-        if not newton_step(h, gradient, step):
+        if not step_down(h):
             return False
-        gemv(move, step, h.work.C, n, h.p)
-        gemv(change, step, J, n, m)
-        t = search_line(h, m, change)
-        for j in range(n):
-            x[j] += t * step[j]
-        axpy(left, t, change, m)
-        axpy(at, t, move, h.p)
-        changes, violated = 0, 0
-        for i in range(h.problem.C_start[1]):
-            over = excess(h, i, at[i]) if h.work.equal[i] == 0 else 0.0
-            side = 1 if over > 0.0 else (-1 if over < 0.0 else 0)
-            violated += abs(side)
-            if side != sides[i]:
-                changes += 1
-                if side == 0:
-                    change_row(h, i, -1.0)
-                elif sides[i] == 0:
-                    change_row(h, i, 1.0)
-                sides[i] = side
+        t = search_line(h, m, h.work.residual)
+        move(h, m, t)
+        if not exceeds(h, m, STILL):
+            return False
+        changes = take_violated(h, guess, False)
         h.solution.summary[ITERATIONS] += changes
         if changes == 0 and (t == 1.0 or norm(step, n) <= STILL * norm(x, n)):
-            return violated > 0
+            return True
     return False

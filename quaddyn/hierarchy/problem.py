@@ -52,7 +52,7 @@ class Settings(NamedTuple):
     rank_tolerance: float = 1e-9  # share of its reference length beyond which a row's remainder is independent
     damping: float = 0.0  # adds damping^2 |x|^2 to what each level minimizes
     max_iterations: int = 500  # changes of the active set, per level
-    feasible_only: bool = False  # whether to stop after level 0 if it cannot be met
+    feasible_only: bool = False  # whether to stop after level 0 if it cannot be met; x is then no more than an estimate
     infeasible_above: float = 1e-9  # violation of a row of level 0, in its unit, up to which it counts as met
 
 

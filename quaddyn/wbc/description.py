@@ -70,7 +70,7 @@ class Describer:
             settings.height = height
             write_contact(contacts, c, settings, tables)
             n += settings.size
-        write_shares(contacts, given.shares)
+        write_shares(contacts, *np.array(given.shares).reshape(count, 2).T)
         inputs = make_inputs(tables, np.array(given.numbers), count, nv, nu, custom)
         write_before(inputs, given.before)
         for i, (task, wanted) in enumerate(zip(tables.force_tasks, given.force_references, strict=True)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,10 +84,10 @@ def write_contact(to: Contacts, c: int, s: ContactSettings, tables: Tables) -> N
     to.cone[c, : len(cone), : s.size] = cone
 
 
-def write_shares(to: Contacts, shares: Iterable[tuple[float, float]]) -> None:
+def write_shares(to: Contacts, share: Array, cap: Array) -> None:
     """The share and the cap of each contact."""
-    for c, (share, cap) in enumerate(shares):
-        to.share[c], to.cap[c] = share, cap
+    to.share[:] = share
+    to.cap[:] = cap
 
 
 def write_before(to: Inputs, before: Array | None) -> None:

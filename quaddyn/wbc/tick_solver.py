@@ -185,10 +185,13 @@ class TickSolver:
             self.standing = self.standing._replace(settings=settings)
             for c, each in enumerate(self._settings):
                 write_contact(self._contacts, c, each, self.tables)
-        shares = tuple(zip(self._ramps.activation.tolist(), self._ramps.cap.tolist(), strict=True))
-        self.standing = self.standing._replace(shares=shares)
-        self._there = Present.of(self._settings, shares)
-        write_shares(self._contacts, shares)
+        activation, cap = self._ramps.activation, self._ramps.cap
+        references, settings, _, custom = self.standing
+        shares = tuple(zip(activation.tolist(), cap.tolist(), strict=True))
+        self.standing = Standing(references, settings, shares, custom)
+        if self.tables.custom:
+            self._there = Present.of(self._settings, shares)
+        write_shares(self._contacts, activation, cap)
         self._seen = self._changes.shares
 
     def _read_inputs(self, before: Array | None) -> None:
