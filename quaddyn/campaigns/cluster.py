@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import ipaddress
 import logging
 import os
 import time
 import warnings
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..errors import ArgumentError, CampaignError
 from .deaths import LIVES
 from .processes import interrupts_blocked
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 T = TypeVar("T")
 _LOOK_EVERY = 2.0  # [s] workers come and go
@@ -33,27 +32,35 @@ class Cluster(Executor):
     Dask's scheduler places the calls, repeats those whose workers die, and says when they died too often.
     """
 
-    def __init__(self, client: Client, local: Any = None) -> None:
+    def __init__(self, client: Any, local: Any = None) -> None:
         self.client, self.local = client, local
-        self._executor = client.get_executor(pure=False)
+        self._count = 0 if local is None else len(local.workers)
+        self._out: weakref.WeakSet[Future[Any]] = weakref.WeakSet()
         self._looked, self._slots = -_LOOK_EVERY, 1
 
     @property
     def slots(self) -> int:
         """Calls that its workers run at a time, now."""
         if time.monotonic() > self._looked + _LOOK_EVERY:
+            if self.local is not None:  # Dask gives a worker up that is not back in time: another takes its place
+                self.local.scale(self._count)
             self._slots = max(1, sum(self.client.nthreads().values()))
             self._looked = time.monotonic()
         return self._slots
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Call a function on one of the workers; it and its arguments are pickled."""
-        future: Future[T] = self._executor.submit(fn, *args, **kwargs)
-        return future
+        theirs = self.client.submit(fn, *args, **kwargs, pure=False)
+        ours: Future[T] = Future()
+        ours.add_done_callback(lambda future: theirs.cancel() if future.cancelled() else None)
+        self._out.add(ours)
+        self.client.loop.add_callback(_follow, theirs, ours)
+        return ours
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Let go of the cluster; one of this machine ends."""
-        self._executor.shutdown(wait=wait and not cancel_futures)
+        if wait and not cancel_futures:
+            concurrent.futures.wait(list(self._out))
         self.client.close()
         if self.local is not None:
             self.local.close()
@@ -62,6 +69,20 @@ class Cluster(Executor):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.shutdown(cancel_futures=kind is not None)
+
+
+async def _follow(theirs: Any, ours: Future[Any]) -> None:
+    """Hand on what becomes of a call.  `Client.get_executor` does not when the connection breaks at the wrong time."""
+    try:
+        result, error = await theirs, None
+    except BaseException as raised:
+        result, error = None, raised
+    if not ours.set_running_or_notify_cancel():
+        return
+    if error is None:
+        ours.set_result(result)
+    else:
+        ours.set_exception(error)
 
 
 def cluster(address: str, *, security: Any = None, timeout: float = 30.0) -> Cluster:

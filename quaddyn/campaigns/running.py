@@ -290,8 +290,8 @@ def _broken(error: BaseException) -> CampaignError:
         return error
     if isinstance(error, BrokenExecutor):
         why = "the executor's workers died, and it cannot replace them; quaddyn.campaigns.workers does"
-    elif isinstance(error, CancelledError) or type(error).__name__ == "FutureCancelledError":
-        why = "the executor cancelled what it had; was its cluster closed?"
+    elif isinstance(error, (CancelledError, OSError)):
+        why = f"the connection to the executor's workers is lost ({type(error).__name__})"
     else:
         why = f"a worker cannot run the campaign: {type(error).__name__}: {error}"
     return CampaignError(f"{why}. What is done is kept; run it again to go on")

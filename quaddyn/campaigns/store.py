@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -309,10 +310,18 @@ def _explained(path: str) -> Iterator[None]:
         text = str(error)
         if "locked" in text or "busy" in text:
             why = "another process writes to it"
-        elif "full" in text:
+        elif "full" in text or ("I/O" in text and _no_space(path)):
             why = "no space left on its disk; what was committed is kept: make room and resume"
         elif "malformed" in text or "not a database" in text or "disk I/O" in text:
             why = f"damaged, or no store of a campaign ({text})"
         else:
             why = text
         raise StoreError(f"{path}: {why}") from error
+
+
+def _no_space(path: str) -> bool:
+    """Whether an input or output error means that: SQLite's shared memory is a file beside the store."""
+    try:
+        return shutil.disk_usage(Path(path).absolute().parent).free < 1 << 16
+    except OSError:
+        return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import logging
 import shlex
 import sys
 import warnings
@@ -235,6 +236,8 @@ def executor(workers: int | None, dask: str | None, security: Any) -> Iterator[E
     if workers == 0:
         yield None
         return
+    for name in ("distributed", "tornado"):  # what matters of it is in our own messages
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     with warnings.catch_warnings(record=True) as warned:
         try:
             found: Executor = campaigns.workers(workers) if dask is None else campaigns.cluster(dask, security=security)

@@ -1,0 +1,278 @@
+"""What a campaign survives: dead workers, a dead client, poison, a full disk, a torn store."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+from campaign_examples import Throws
+
+from quaddyn import campaigns
+from quaddyn.campaigns import Cluster, Failure, Progress, Store, run
+from quaddyn.campaigns.plain import encode, encode_record
+from quaddyn.campaigns.processes import Workers
+from quaddyn.errors import CampaignError, StoreError
+
+TESTS = Path(__file__).resolve().parent
+
+
+def contents(store: str | Path) -> dict[str, str]:
+    """What became of each case, by case."""
+    with Store.read(store, Throws) as there:
+        rows = list(there.rows())
+    found = {encode(r.case): r.result.error if isinstance(r.result, Failure) else encode_record(r.result) for r in rows}
+    assert len(found) == len(rows), "a case is there twice"
+    return found
+
+
+def records(campaign: Throws) -> dict[str, str]:
+    """What a campaign comes to where nothing happens."""
+    return {encode(case): encode_record(campaign.run(case)) for case in campaign.cases()}
+
+
+@pytest.fixture(scope="module", params=["processes", "Dask"])
+def executor(request: pytest.FixtureRequest) -> Iterator[Workers | Cluster]:
+    with campaigns.workers(2) if request.param == "processes" else campaigns.cluster("local:2") as there:
+        yield there
+
+
+def pids(executor: Workers | Cluster) -> list[int]:
+    """The worker processes that are there now."""
+    if isinstance(executor, Workers):
+        return executor.pids()
+    return [nanny.pid for nanny in executor.local.workers.values() if nanny.pid and nanny.is_alive()]
+
+
+class Killer:
+    """A progress that kills workers each time so many more cases are done."""
+
+    def __init__(self, executor: Workers | Cluster, *, every: int, times: int, how_many: int = 1) -> None:
+        self.executor, self.every, self.left, self.how_many = executor, every, times, how_many
+        self.killed = 0
+
+    def __call__(self, progress: Progress) -> None:
+        there = pids(self.executor)
+        if not self.left or progress.done < self.every * (1 + self.killed // self.how_many):
+            return
+        if len(there) < self.how_many:  # the last ones that died are not replaced yet
+            return
+        self.left -= 1
+        for pid in there[: self.how_many]:
+            os.kill(pid, signal.SIGKILL)
+            self.killed += 1
+
+
+@pytest.mark.parametrize(("how_many", "times"), [(1, 1), (2, 2)])
+def test_killed_workers_lose_and_double_nothing(
+    tmp_path: Path, executor: Workers | Cluster, how_many: int, times: int
+) -> None:
+    campaign = Throws(40, seconds=0.03)
+    killer = Killer(executor, every=10, times=times, how_many=how_many)
+    summary = run(campaign, executor, tmp_path / "runs.db", progress=killer)
+    assert killer.killed == how_many * times
+    assert (summary.ran, summary.tally.poison) == (40, 0)
+    assert contents(tmp_path / "runs.db") == records(campaign)
+
+
+@pytest.mark.parametrize(("kills", "cases"), [(3, 30), pytest.param(50, 500, marks=pytest.mark.slow)])
+def test_many_kills_in_one_campaign(tmp_path: Path, executor: Workers | Cluster, kills: int, cases: int) -> None:
+    campaign = Throws(cases, seconds=0.03)
+    killer = Killer(executor, every=8, times=kills)
+    run(campaign, executor, tmp_path / "runs.db", progress=killer)
+    assert killer.killed == kills
+    assert contents(tmp_path / "runs.db") == records(campaign)
+
+
+def test_batches_of_dead_workers_run_again_one_by_one(tmp_path: Path, executor: Workers | Cluster) -> None:
+    campaign = Throws(12, what="die once", every=6, folder=str(tmp_path))
+    summary = run(campaign, executor, tmp_path / "runs.db", batch=4)
+    assert summary.tally.poison == 0
+    assert len(contents(tmp_path / "runs.db")) == 12
+
+
+def test_poison_is_recorded_and_the_rest_goes_on(tmp_path: Path, executor: Workers | Cluster) -> None:
+    campaign = Throws(10, what="die", every=10)
+    summary = run(campaign, executor, tmp_path / "runs.db", batch=5 if isinstance(executor, Workers) else 1)
+    assert (summary.ran, summary.tally.poison) == (10, 1)
+    (row,) = [row for row in summary.rows if isinstance(row.result, Failure)]
+    assert row.case.number == 9
+    assert row.result.poison
+    assert row.result.error == "its worker died 3 times"
+    there = contents(tmp_path / "runs.db")
+    assert {k: v for k, v in there.items() if "died" not in v} == records(Throws(9))
+    assert run(campaign, executor, tmp_path / "runs.db").ran == 0
+
+
+def test_a_pool_that_cannot_replace_its_workers_ends_with_what_is_done(tmp_path: Path) -> None:
+    campaign = Throws(20, what="die", every=10)
+    with (
+        pytest.raises(CampaignError, match=r"cannot replace them.*What is done is kept"),
+        ProcessPoolExecutor(1, get_context("spawn")) as pool,
+    ):
+        run(campaign, pool, tmp_path / "runs.db")
+    assert 1 <= len(contents(tmp_path / "runs.db")) <= 9
+
+
+CLIENT = """
+import os, sys
+sys.path.insert(0, {tests!r})
+from campaign_examples import Throws
+from quaddyn import campaigns
+if __name__ == "__main__":
+    with {executor} as executor:
+        executor.submit(os.getpid).result()
+        print(*({pids}), flush=True)
+        campaigns.run(Throws(10000, seconds=0.02), executor, {store!r})
+"""
+
+
+@pytest.mark.parametrize(
+    ("executor_text", "pids_text"),
+    [
+        ("campaigns.workers(2)", "executor.pids()"),
+        ('campaigns.cluster("local:1")', "executor.client.run(os.getpid).values()"),
+    ],
+)
+def test_a_killed_client_leaves_a_store_that_goes_on_and_no_workers(
+    tmp_path: Path, executor_text: str, pids_text: str
+) -> None:
+    store, script = tmp_path / "runs.db", tmp_path / "client.py"
+    script.write_text(CLIENT.format(tests=str(TESTS), executor=executor_text, pids=pids_text, store=str(store)))
+    client = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    assert client.stdout is not None
+    workers = [int(word) for word in client.stdout.readline().split()]
+    wait_for(lambda: committed(store) >= 10)
+    client.kill()
+    client.wait()
+    client.stdout.close()
+    wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in workers))
+    done = committed(store)
+    campaign = Throws(done + 5)
+    summary = run(campaign, store=store)
+    assert 0 < summary.ran <= 5 + 2  # those that followed in the store's order of arrival may be ahead
+    assert records(campaign).items() <= contents(store).items()
+
+
+def committed(store: Path) -> int:
+    try:
+        with Store.read(store, Throws) as there:
+            return len(there)
+    except CampaignError:
+        return 0
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 60.0) -> None:
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "none", folder], capture_output=True, text=True
+    )
+    if mounted.returncode:
+        if os.environ.get("QUADDYN_REQUIRE_TOOLS") == "1" and os.geteuid() == 0:
+            pytest.fail(f"mount: {mounted.stderr}")
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr}")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_ends_the_campaign_with_what_is_committed(tmp_path: Path, small_disk: Path) -> None:
+    store, campaign = small_disk / "runs.db", Throws(5000)
+    with pytest.raises(StoreError, match=r"runs\.db: no space left on its disk; what was committed is kept"):
+        run(campaign, store=store)
+    there = contents(store)
+    assert 0 < len(there) < 5000
+    expected = records(campaign)
+    assert there.items() <= expected.items()
+    with pytest.raises(StoreError, match="no space left"):  # still full
+        run(campaign, store=store)
+    assert contents(store) == there
+    roomy = tmp_path / "runs.db"
+    for file in small_disk.iterdir():
+        shutil.copy(file, roomy.parent / file.name)
+    assert run(campaign, store=roomy).skipped == len(there)
+    assert contents(roomy) == expected
+
+
+def test_a_new_store_on_a_full_disk_is_refused(small_disk: Path) -> None:
+    (small_disk / "other").write_bytes(bytes(256 * 1024 - 8192))
+    with pytest.raises(StoreError, match="no space left"):
+        run(Throws(3), store=small_disk / "runs.db")
+
+
+def torn(folder: Path, campaign: Throws, commits: int) -> tuple[Path, Path]:
+    """A store and its journal as a client leaves them that dies at once."""
+    store = Store.open(folder / "live.db", campaign)
+    cases = list(campaign.cases())
+    step = len(cases) // commits
+    for i in range(commits):
+        run(campaign, store=store, cases=cases[i * step : (i + 1) * step])
+    for name in ("live.db", "live.db-wal"):
+        shutil.copy(folder / name, folder / name.replace("live", "torn"))
+    store.close()
+    return folder / "torn.db", folder / "torn.db-wal"
+
+
+@pytest.mark.parametrize("share", [0.999, 0.9, 0.61, 0.5, 0.3])
+def test_a_store_torn_in_the_middle_of_a_write_keeps_what_was_committed_before(tmp_path: Path, share: float) -> None:
+    campaign = Throws(200)
+    store, journal = torn(tmp_path, campaign, 40)
+    size = journal.stat().st_size
+    os.truncate(journal, int(size * share))
+    expected = records(campaign)
+    kept = contents(store)
+    assert len(kept) % 5 == 0  # whole commits
+    assert len(kept) >= 200 * share - 40
+    assert kept.items() <= expected.items()
+    assert run(campaign, store=store).skipped == len(kept)
+    assert contents(store) == expected
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7])
+def test_a_store_cut_short_is_refused_with_the_reason(tmp_path: Path, share: float) -> None:
+    store = tmp_path / "runs.db"
+    run(Throws(300), store=store)
+    os.truncate(store, int(store.stat().st_size * share))
+    if share == 0.0:
+        assert run(Throws(3), store=store).ran == 3  # an empty file is a new store
+        return
+    with pytest.raises(StoreError, match=r"runs\.db.*damaged"):
+        run(Throws(300), store=store)
+    with pytest.raises(StoreError, match=r"runs\.db.*damaged"), Store.read(store, Throws) as there:
+        list(there.rows())
+
+
+def test_bytes_flipped_in_a_store_are_refused(tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    run(Throws(300), store=store)
+    data = bytearray(store.read_bytes())
+    data[3 * 4096 : 4 * 4096] = os.urandom(4096)
+    store.write_bytes(data)
+    with pytest.raises(StoreError, match=r"runs\.db.*damaged"):
+        run(Throws(300), store=store)
+
+
+def test_a_worker_with_another_model_is_refused(tmp_path: Path, executor: Executor) -> None:
+    assert executor.submit(os.getpid).result() > 0
+    campaign = Throws(3)
+    with Store.open(tmp_path / "runs.db", campaign) as store:
+        store._model = "another"
+        with pytest.raises(CampaignError, match="has another model"):
+            run(campaign, executor, store)
+        assert len(store) == 0
