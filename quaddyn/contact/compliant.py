@@ -38,9 +38,15 @@ MAX_FRICTION = 10.0
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class CompliantPlane(FrozenArrays):
-    """A flat obstacle: all points on the side that `normal` points to are free, those behind it are pushed back.
+    r"""A flat obstacle: all points on the side that `normal` points to are free, those behind it are pushed back.
 
-    See the module's head for the law.  Made directly or by `floor` and `wall`.
+    Where a body's point lies d > 0 deep behind the plane, with n the outward normal and v the point's velocity:
+
+    .. math::
+
+        f_n = \max(0,\; k\, d - c\, v \cdot n), \qquad f_t = -\mu f_n \frac{v_t}{\max(|v_t|, v_s)}
+
+    Why this law is in the head of `quaddyn.contact.compliant`.  Made directly or by `floor` and `wall`.
 
     Attributes:
         point: (3,) any point of the surface, world axes [m].

@@ -71,15 +71,18 @@ def check_forces(name: str, value: Array, rows: tuple[str, ...]) -> None:
 
 
 class ForceControl:
-    """Force along the rows of a frame; along all other directions the frame is free but for dampers at the joints.
+    r"""Force along the rows of a frame; along all other directions the frame is free but for dampers at the joints.
 
     Forces are those *on the robot*.  The load on the actuators is ``g(q) - J^T (u + Lambda damping_rate rate)``, u from
     `ForceRegulator` with the gains of `HybridControl`.  Without a sensor, u is the wanted force f* and the loop is
     passive: with y the rows' coordinates and the storage
 
-        V = v^T M v / 2 + f* . y,      dV/dt = -damping_rate rate^T Lambda rate - |N v|^2_Kd + power of external forces;
+    .. math::
 
-    an elastic surface adds its own energy to V.  To hold the frame's place across the force, use `HybridControl`.
+        V = \tfrac{1}{2} v^\top M v + f^\star \cdot y, \qquad
+        \dot V = -\rho\, \dot y^\top \Lambda\, \dot y - |N v|^2_{K_d} + P_{ext}
+
+    with rho the damping rate and P_ext the power of external forces; an elastic surface adds its own energy to V.  To hold the frame's place across the force, use `HybridControl`.
     Source: Whitney 1987, "Historical perspective and state of the art in robot force control", explicit force control.
 
     Args:

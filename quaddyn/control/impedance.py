@@ -19,7 +19,7 @@ from .torque import TaskTorque, task_torque
 
 
 class CartesianImpedance:
-    """Makes a foot, hand or trunk answer external forces like a mass, a spring K and a damper D around its target.
+    r"""Makes a foot, hand or trunk answer external forces like a mass, a spring K and a damper D around its target.
 
     With e the error (wanted less actual) of the rows, J their Jacobian and F_ext what the environment does to them:
 
@@ -27,7 +27,10 @@ class CartesianImpedance:
     The frame keeps its own inertia Lambda, no force needs to be measured, a constant force F displaces it by
     ``K^-1 F``, and the loop is passive: with the storage
 
-        V = v^T M v / 2 + e^T K e / 2,      dV/dt = -(de/dt)^T D de/dt - |N v|^2_Kd + v^T J_ext^T F_ext
+    .. math::
+
+        V = \tfrac{1}{2} v^\top M v + \tfrac{1}{2} e^\top K e, \qquad
+        \dot V = -\dot e^\top D\, \dot e - |N v|^2_{K_d} + v^\top J_{ext}^\top F_{ext}
 
     for a target at rest, whatever the gains (Ott 2008, *Cartesian Impedance Control of Redundant and Flexible-Joint
     Robots*, ch. 3).  Gravity alone is compensated: to cancel Coriolis forces too would make this balance inexact.

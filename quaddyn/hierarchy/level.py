@@ -19,11 +19,13 @@ UNBOUNDED = 1e100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """One level of a strict hierarchy: equalities ``A x = b`` and inequalities ``lower <= C x <= upper``.
+    r"""One level of a strict hierarchy: equalities ``A x = b`` and inequalities ``lower <= C x <= upper``.
 
     Both are met in the least-squares sense.  A level minimizes
 
-        ``sum_i weights_i (A_i x - b_i)^2 + sum_j (distance of C_j x from [lower_j, upper_j])^2``
+    .. math::
+
+        \sum_i w_i (A_i x - b_i)^2 + \sum_j \operatorname{dist}\left(C_j x, [l_j, u_j]\right)^2
 
     among all x that leave every level above at its own minimum.  An inequality that can be kept is kept, and is from
     then on a limit for every level below (Escande, Mansard and Wieber, *Hierarchical quadratic programming*, IJRR

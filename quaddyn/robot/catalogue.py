@@ -30,6 +30,7 @@ class Entry:
         return (self.path.parent,) if self.own else (example_robots().parent.parent,)
 
 
+#: Robots by name; `quaddyn robots` lists them.
 CATALOGUE: dict[str, Entry] = {
     "a1": Entry("quadruped", "a1_description/urdf/a1.urdf"),
     "anymal_b": Entry("quadruped", "anymal_b_simple_description/robots/anymal.urdf"),

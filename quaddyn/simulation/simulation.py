@@ -95,8 +95,8 @@ class Simulation(Plant):
     - "compliant": the ground is a spring and a damper along its normal, ``f_n = max(0, k d - c v_n)``, taken
       implicitly and hence stable for any stiffness and step; Coulomb's law as above.
 
-    Joint friction is implicit, f = damping + friction / max(|v*|, 1 mm/s or mrad/s) with v* the velocity foreseen for
-    the end of the step (as much beyond v as v is beyond the one before), hence stable for any coefficient and never
+    Joint friction is implicit, ``f = damping + friction / max(|v*|, 1 mm/s or mrad/s)`` with v* the velocity foreseen
+    for the end of the step (as much beyond v as v is beyond the one before), hence stable for any coefficient and never
     a source of energy.  Coulomb friction is exact in steady sliding and at steady acceleration; where it should
     stick it creeps, at 1 mrad/s at most.  Joint stops are not modelled.
 

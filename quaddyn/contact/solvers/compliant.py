@@ -15,11 +15,14 @@ NEWTON_STEPS, HALVINGS = 100, 40
 
 
 class CompliantSolver:
-    """The force law of `CompliantPlane`, taken at the end of the step, so that stiff ground needs no short steps.
+    r"""The force law of `CompliantPlane`, taken at the end of the step, so that stiff ground needs no short steps.
 
     With ``d+ = d - dt v_n`` the depth after a step from depth d, impulses and velocities ``v = G lambda + g`` obey
 
-        lambda_n = dt max(0, k d+ - c v_n),      lambda_t = -mu lambda_n v_t / max(|v_t|, v_s).
+    .. math::
+
+        \lambda_n = dt\, \max(0,\; k\, d^+ - c\, v_n), \qquad
+        \lambda_t = -\mu\, \lambda_n \frac{v_t}{\max(|v_t|, v_s)}
 
     Backward Euler of a spring and a damper: unconditionally stable for one contact, never pulling, and with friction
     inside its cone at any speed.  (Forces taken at the start of the step are `CompliantPlane.forces`.)  Solved by

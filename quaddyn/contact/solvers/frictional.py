@@ -27,12 +27,14 @@ _Answer = tuple[Array, int, float]
 
 
 class FrictionalSolver:
-    """Solves Signorini's condition with Coulomb friction for k point contacts.
+    r"""Solves Signorini's condition with Coulomb friction for k point contacts.
 
     Find impulses lambda in the friction cones K such that the velocities ``v = G lambda + g`` of all contacts, offsets
     added to their normal components, ``c = v + offset n``, satisfy
 
-        K >> lambda  _|_  c + (0, 0, mu |c_t|) << K*
+    .. math::
+
+        K \ni \lambda \;\perp\; c + (0, 0, \mu |c_t|) \in K^*
 
     (De Saxce and Feng 1998, "The bipotential method"; Acary and Brogliato 2008, *Numerical Methods for Nonsmooth
     Dynamical Systems*, ch. 3): no pulling, no approaching, friction opposite to sliding and inside its cone.

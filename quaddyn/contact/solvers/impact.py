@@ -32,7 +32,11 @@ class Impact:
 
 
 class ImpactSolver:
-    """Newton's law of impact with Coulomb friction: ``v_n+ >= -e v_n-`` where a contact approaches, for all at once.
+    r"""Newton's law of impact with Coulomb friction, where a contact approaches, for all at once.
+
+    .. math::
+
+        0 \le \lambda_n \;\perp\; v_n^+ + e\, v_n^- \ge 0
 
     Source: Moreau 1988, "Unilateral contact and dry friction in finite freedom dynamics"; Glocker 2013, "Energetic
     consistency conditions for standard impacts".  With several contacts or friction Newton's law may create energy

@@ -11,10 +11,14 @@ from .problem import TINY, ContactProblem, ContactSolution, check_problem
 
 
 class RigidSolver:
-    """Impulses that stop every contact in all three directions, ``G lambda + g + offset n = 0``: glue, no friction law.
+    r"""Impulses that stop every contact in all three directions: glue, no friction law.
+
+    .. math::
+
+        G \lambda + g + \text{offset}\; n = 0
 
     Elimination of the velocities from the KKT system ``[M -J^T; J 0]`` (Featherstone 2008, sec. 8.5).  Redundant
-    contacts leave G without full rank and lambda undetermined; the least |lambda| is taken, the limit of the
+    contacts leave G without full rank and lambda undetermined; the least ``|lambda|`` is taken, the limit of the
     proximal iteration of Carpentier, Budhiraja and Mansard 2021 started at zero, by the eigenvectors of G at once.
     Where the wanted velocities are out of reach (a constraint against itself) the least violation is found, and the
     residual says so.

@@ -18,7 +18,11 @@ SPRING = 6
 
 
 class ContactMotion(Constraint):
-    """Contacts that hold do not move: ``J a + drift = -damping v`` at each contact point (all six rows of a surface).
+    r"""Contacts that hold do not move, at each contact point (all six rows of a surface), with d the damping:
+
+    .. math::
+
+        J_c\, a + \dot J_c v = -d\, J_c v
 
     The damping takes out what velocity a contact has when it is made, and what numerics add.  A compliant contact's
     force is set equal to that of its spring here.  While a contact is made or broken its rows are not strict: see

@@ -15,9 +15,15 @@ from .constraint import Constraint
 
 
 class FrictionPyramid(Constraint):
-    """Forces of unilateral contacts stay in a pyramid *inside* Coulomb's cone, about each contact's own normal.
+    r"""Forces of unilateral contacts stay in a pyramid *inside* Coulomb's cone, about each contact's own normal.
 
-    With m faces whose outward directions d_i lie in the ground: ``d_i . f <= mu cos(pi / m) f_n``.  Its edges touch the
+    With m faces whose outward directions d_i lie in the ground:
+
+    .. math::
+
+        d_i \cdot f \le \mu \cos(\pi / m)\, f_n, \qquad i = 1 \dots m
+
+    Its edges touch the
     cone and its faces' middles stay inside it by the factor cos(pi / m): 0.707 for the default of 4, which forbids up
     to 29 % of the friction that Coulomb allows; 0.924 for 8.  (A pyramid with mu along the axes would allow sqrt(2) mu
     on the diagonals.)  A surface has the cone of wrenches of `quaddyn.contact.pyramid`: four faces, the centre of

@@ -34,15 +34,19 @@ class JointBoundParameters(NamedTuple):
 
 
 class JointBounds(Constraint):
-    """Joint accelerations such that positions and velocities stay within limits, now and later.
+    r"""Joint accelerations such that positions and velocities stay within limits, now and later.
 
     Per joint, the intersection over one `horizon` h of constant acceleration of
 
-    - ``|a| <= a_max``;
-    - ``|v + h a| <= v_max``;
-    - the position stays inside at every instant of h;
-    - after h the joint can still stop in time: ``(v + h a)^2 <= 2 a_max (q_max - q(h))`` (*viability*: without it,
-      bounds on position and acceleration end up in conflict).
+    - the acceleration bound, :math:`|a| \le a_{max}`;
+    - the velocity bound, :math:`|v + h a| \le v_{max}`;
+    - the position stays inside at every instant of h, :math:`q_{min} \le q + t v + \tfrac{1}{2} t^2 a \le q_{max}`;
+    - after h the joint can still stop in time (*viability*: without it, bounds on position and acceleration end up in
+      conflict):
+
+    .. math::
+
+        (v + h a)^2 \le 2\, a_{max} \left(q_{max} - q - h v - \tfrac{1}{2} h^2 a\right)
 
     A joint that is outside comes back with speed ``depth / recovery`` at least; where bounds conflict, those that say
     stop win, and nothing asks for more than a_max.  Source: Del Prete 2018, "Joint position and velocity bounds in

@@ -13,7 +13,11 @@ from .constraint import Constraint
 
 
 class LinearConstraint(Constraint):
-    """``lower <= A_a a + A_tau tau + sum_c A_c f_c <= upper``, with given matrices, which may be replaced at any tick.
+    r"""Rows with given matrices, which may be replaced at any tick.
+
+    .. math::
+
+        l \le A_a\, a + A_\tau\, \tau + \sum_c A_c\, f_c \le u
 
     Args:
         name: by which the controller and explanations know it.

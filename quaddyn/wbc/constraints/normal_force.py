@@ -16,7 +16,13 @@ GRIP = 1
 
 
 class NormalForce(Constraint):
-    """Normal forces of unilateral contacts between their bounds, `ContactSettings.limit`.
+    r"""Normal forces of unilateral contacts between their bounds, `ContactSettings.limit`.
+
+    .. math::
+
+        s\, f_{min} \le n \cdot f \le \min\left(f_{max},\; F \frac{s}{1 - s}\right)
+
+    with s the share of the contact, 1 once it is made, and F the weight over the number of contacts.
 
     While a contact is made or broken the least force counts in proportion to its share, and the largest is its cap: see
     `quaddyn.wbc.ramps.ContactRamps`.

@@ -20,7 +20,13 @@ NO_LIMIT = 1e17
 
 
 class TorqueLimits(Constraint):
-    """Torques within the robot's limits.
+    r"""Torques within the robot's limits.
+
+    .. math::
+
+        |\tau_i| \le \sigma\, \tau_{max,i}
+
+    with sigma the share of the limits that may be used.
 
     Args:
         robot: the robot.

@@ -17,7 +17,11 @@ from .constraint import Constraint
 
 
 class TorqueRate(Constraint):
-    """Torques change by at most ``rate dt`` from one tick to the next; free on the first.
+    r"""Torques change by at most ``rate dt`` from one tick to the next; free on the first.
+
+    .. math::
+
+        |\tau_i(t) - \tau_i(t - dt)| \le r_i\, dt
 
     For robots close to their torque limits.  Ramps of contacts move bounds, and where those bounds leave a level above
     a single choice, or nearly so, the strict optimum passes through what they open up as steeply as their faces are

@@ -21,7 +21,13 @@ from .task import Gain, Task, motion_layout, natural_gain
 
 
 class ComTask(Task):
-    """The centre of mass, world axes [m]: rows x, y, z.
+    r"""The centre of mass, world axes [m]: rows x, y, z.
+
+    .. math::
+
+        J_c\, a + \dot J_c v = a^\star, \qquad x^\star \ominus x = c^\star - c
+
+    Under a floating root the same row is written by what moves it, ``sum_i f_i / m + g = a*``.
 
     Stiffness by default: (2.5 sqrt(g / l))^2, with l the leg's length.
     """

@@ -13,10 +13,18 @@ from .motion import desired, motion_parameters, position_found
 
 
 class FootTask(FramePositionTask):
-    """A foot in the air: its sphere's centre, world axes [m].
+    r"""A foot in the air: its sphere's centre, world axes [m].
 
     It acts only while the foot is no contact.  While the contact is made or broken, task and contact share the foot:
-    see `quaddyn.wbc.controller`.  Without a reference the foot stays where it was when it was lifted.
+    with s the contact's share, which goes from 0 to 1, its Jacobian J_c and the acceleration it prescribes,
+
+    .. math::
+
+        \left((1 - s)\, J_p + s\, J_c\right) a =
+        (1 - s)\,(a^\star - \dot J_p v) + s\,(-d\, J_c v - \dot J_c v), \qquad w = \frac{w^\star}{1 - s}
+
+    with the weight w, so that a constraint is the limit of a weighted row; see `quaddyn.wbc.controller`.  Without
+    a reference the foot stays where it was when it was lifted.
     """
 
     code = FOOT

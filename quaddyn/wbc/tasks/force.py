@@ -22,7 +22,11 @@ AXES = ("x", "y", "z", "rx", "ry", "rz")
 
 
 class ForceTask(Element):
-    """Contact forces near their references: zero where none is set, which makes them small.
+    r"""Contact forces near their references: zero where none is set, which makes them small.
+
+    .. math::
+
+        f_c = f_c^\star
 
     Rows are ``f = f*`` per component, world axes.  On a compliant contact, whose force is not chosen, the rows make the
     contact point move along the normal such that the force comes to its reference:

@@ -15,7 +15,12 @@ from .of_frame import POSE_UNITS, TURNS, XYZ, OfFrame, rotation_reference, turn_
 
 
 class FrameTask(OfFrame):
-    """Position and orientation of a frame: rows x, y, z [m], rx, ry, rz [rad], world axes.
+    r"""Position and orientation of a frame: rows x, y, z [m], rx, ry, rz [rad], world axes.
+
+    .. math::
+
+        \begin{bmatrix} J_p \\ J_\omega \end{bmatrix} a + \begin{bmatrix} \dot J_p \\ \dot J_\omega \end{bmatrix} v = a^\star,
+        \qquad x^\star \ominus x = \begin{bmatrix} p^\star - p \\ \log (R^\star R^\top) \end{bmatrix}
 
     The reference position is (12,): the origin, then the rotation matrix row by row (`pose_reference` takes them
     apart).  Stiffness by default: (3 sqrt(g / l))^2.

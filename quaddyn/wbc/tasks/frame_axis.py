@@ -25,9 +25,16 @@ AXES = ("x", "y", "z")
 
 
 class FrameAxisTask(OfFrame):
-    """An axis of a frame points in a given direction; turning about the axis itself is left free.
+    r"""An axis of a frame points in a given direction; turning about the axis itself is left free.
 
-    Rows rx, ry, rz about world axes [rad], of which two are independent.  With n the axis in the world, d the wanted
+    Rows rx, ry, rz about world axes [rad], of which two are independent.
+
+    .. math::
+
+        P J_\omega\, a + P \dot J_\omega v - (\omega \times n)(n \cdot \omega) = a^\star,
+        \qquad x^\star \ominus x = n \times d, \qquad P = I - n n^\top
+
+    With n the axis in the world, d the wanted
     direction, w the angular velocity of the frame and ``P = I - n n^T``:
 
     - the reference position is d, (3,), of any length but zero;

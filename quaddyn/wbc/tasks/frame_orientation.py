@@ -13,7 +13,11 @@ from .of_frame import TURNS, OfFrame, rotation_reference, turn_between
 
 
 class FrameOrientationTask(OfFrame):
-    """The orientation of a frame: rows rx, ry, rz about world axes [rad].
+    r"""The orientation of a frame: rows rx, ry, rz about world axes [rad].
+
+    .. math::
+
+        J_\omega\, a + \dot J_\omega v = a^\star, \qquad x^\star \ominus x = \log (R^\star R^\top)
 
     The reference position is the (3, 3) rotation matrix R* of the frame in the world; the error is the rotation vector
     of ``R* R^T``.  Stiffness by default: (3 sqrt(g / l))^2.

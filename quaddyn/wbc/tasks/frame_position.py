@@ -15,7 +15,11 @@ from .of_frame import XYZ, OfFrame
 
 
 class FramePositionTask(OfFrame):
-    """The origin of a frame, world axes [m]: rows x, y, z.
+    r"""The origin of a frame, world axes [m]: rows x, y, z.
+
+    .. math::
+
+        J_p\, a + \dot J_p v = a^\star, \qquad x^\star \ominus x = p^\star - p
 
     Stiffness by default: (4 sqrt(g / l))^2.
     """

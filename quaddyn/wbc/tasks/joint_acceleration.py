@@ -11,7 +11,12 @@ from .task import Gain
 
 
 class JointAccelerationTask(PostureTask):
-    """Joint accelerations as such [rad/s^2 or m/s^2]: a posture without feedback; ``reference(acceleration=a)``."""
+    r"""Joint accelerations as such [rad/s^2 or m/s^2]: a posture without feedback; ``reference(acceleration=a)``.
+
+    .. math::
+
+        a_j = \ddot q_j^\star
+    """
 
     code = JOINT_ACCELERATION
 

@@ -21,7 +21,11 @@ from .task import Gain, Task, motion_layout, natural_gain
 
 
 class MomentumTask(Task):
-    """Momentum about the centre of mass, world axes: rows x, y, z [N], rx, ry, rz [N m].
+    r"""Momentum about the centre of mass, world axes: rows x, y, z [N], rx, ry, rz [N m].
+
+    .. math::
+
+        A_G(q)\, a + \dot A_G v = \dot h_G^\star + D\,(h_G^\star - h_G)
 
     Its "velocity" is the momentum h_G (linear [kg m/s], angular [kg m^2/s]), its "acceleration" the rate of change
     ``A_G a + dA_G/dt v`` (Orin, Goswami, Lee 2013); there is no position, so stiffness is 0.  By default the angular

@@ -21,7 +21,11 @@ from .task import Gain, Task, motion_layout, natural_gain
 
 
 class PostureTask(Task):
-    """Joint positions [rad or m]: one row per joint.
+    r"""Joint positions [rad or m]: one row per joint.
+
+    .. math::
+
+        a_j = \ddot q_j^\star + D_j\,(\dot q_j^\star - v_j) + K_j\,(q^\star \ominus q)_j
 
     The reference position is a whole configuration (nq,), of which only the joints are used; home by default.
     Stiffness by default: (2 sqrt(g / l))^2.

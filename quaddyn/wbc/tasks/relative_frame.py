@@ -22,7 +22,14 @@ from .task import Gain, Task, motion_layout, natural_gain
 
 
 class RelativeFrameTask(Task):
-    """Position and orientation of a frame as seen from another one, in that one's axes.
+    r"""Position and orientation of a frame as seen from another one, in that one's axes.
+
+    .. math::
+
+        R_o^\top \left( \ddot p - \ddot p_o - \alpha_o \times r - \omega_o \times (\omega_o \times r)
+            - 2\, \omega_o \times \dot r_{rel} \right) = a^\star, \qquad r = p - p_o
+
+    and the relative angular acceleration in the same way.
 
     Rows x, y, z [m] and rx, ry, rz [rad]; the reference position as for `FrameTask`.  With r the vector from the other
     frame's origin, the relative acceleration is ``a - a_o - alpha_o x r - omega_o x (omega_o x r) - 2 omega_o x v_rel``

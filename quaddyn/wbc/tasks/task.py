@@ -30,7 +30,13 @@ Gain = float | Sequence[float] | Array
 
 
 class Task(Element, ABC):
-    """A desired motion, on any level of a controller or used alone.
+    r"""A desired motion, on any level of a controller or used alone.
+
+    With x what is guided, J its Jacobian, K the stiffness and D the damping, each row on its own:
+
+    .. math::
+
+        J a + \dot J v = a^\star = \ddot x^\star + D\,(\dot x^\star - J v) + K\,(x^\star \ominus x)
 
     Args:
         robot: the robot.

@@ -1,0 +1,571 @@
+"""Pictures of the elements and solvers: sketches over the side view of a robot, and curves that the code computes.
+
+Each function is named after the element it draws, and draws it into one pair of axes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+
+matplotlib.use("svg")
+import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.axes import Axes  # noqa: E402
+from matplotlib.patches import Arc, Circle, Polygon  # noqa: E402
+
+import quaddyn as qd  # noqa: E402
+from quaddyn.contact import CompliantPlane, Contact, pyramid  # noqa: E402
+from quaddyn.contact.solvers import (  # noqa: E402
+    CompliantSolver,
+    ContactProblem,
+    FrictionalSolver,
+    ImpactSolver,
+    RigidSolver,
+)
+from quaddyn.hierarchy import Level, equal_priority, prioritized, solve  # noqa: E402
+
+Draw = Callable[[Axes], None]
+PICTURES: dict[str, Draw] = {}
+
+ROBOT, GHOST, GOAL, MOTION, FORCE = "#3a4a5a", "#c3ccd6", "#2a9d5c", "#d1495b", "#2f6fb7"
+plt.rcParams.update(
+    {"svg.hashsalt": "quaddyn", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.8}
+)
+
+
+def picture(draw: Draw) -> Draw:
+    """Register a function that draws one picture."""
+    PICTURES[draw.__name__.replace("_", "-")] = draw
+    return draw
+
+
+# -- The robot from its left ------------------------------------------------------------------------------------------
+@functools.cache
+def robot() -> tuple[qd.Robot, qd.Dynamics]:
+    """The one in the sketches."""
+    go2 = qd.load("go2")
+    return go2, qd.Dynamics(go2)
+
+
+def posture(changes: dict[str, float] | None = None, height: float = 0.0, pitch: float = 0.0) -> np.ndarray:
+    """Home, with some joints, the height and the pitch of the trunk changed."""
+    go2, _ = robot()
+    q = go2.q_home.copy()
+    q[2] += height
+    q[3:7] = 0.0, np.sin(pitch / 2), 0.0, np.cos(pitch / 2)
+    for joint, turn in (changes or {}).items():
+        q[7 + go2.actuated.index(joint)] += turn
+    return q
+
+
+def at(q: np.ndarray, frame: str) -> np.ndarray:
+    """Place of a frame in the picture: forward and up."""
+    return robot()[1].frame_placement(q, frame).translation[[0, 2]]
+
+
+def stick(ax: Axes, q: np.ndarray, color: str = ROBOT, width: float = 4.0) -> None:
+    """Trunk and the two left legs."""
+    go2, _ = robot()
+    hips = [at(q, go2.legs[leg].joints[1]) for leg in ("FL", "RL")]
+    up = np.array([0.0, 0.045])
+    ax.add_patch(Polygon([hips[0] + up, hips[1] + up, hips[1] - up, hips[0] - up], facecolor=color, alpha=0.85, lw=0))
+    for leg in ("FL", "RL"):
+        points = np.array([*(at(q, joint) for joint in go2.legs[leg].joints[1:]), at(q, leg)])
+        ax.plot(*points.T, color=color, lw=width, solid_capstyle="round")
+        ax.add_patch(Circle(points[-1], go2.legs[leg].foot.radius, color=color, lw=0))
+
+
+def scene(ax: Axes, *ghosts: np.ndarray, now: np.ndarray | None = None) -> np.ndarray:
+    """Ground, robot, and where it should be in a lighter colour."""
+    q = posture() if now is None else now
+    ax.axhline(0.0, color="#8a8f98", lw=1.2)
+    for ghost in ghosts:
+        stick(ax, ghost, GHOST)
+    stick(ax, q)
+    ax.set_aspect("equal")
+    ax.set_xlim(-0.42, 0.5)
+    ax.set_ylim(-0.08, 0.52)
+    ax.axis("off")
+    return q
+
+
+def arrow(ax: Axes, start: np.ndarray, end: np.ndarray, color: str = MOTION, label: str = "", width: float = 2.0) -> None:
+    """An arrow with a label at its head."""
+    ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": color, "lw": width, "shrinkA": 0, "shrinkB": 0})
+    if label:
+        ax.annotate(label, end, xytext=(5, 4), textcoords="offset points", color=color)
+
+
+def dot(ax: Axes, place: np.ndarray, color: str, label: str = "", where: tuple[int, int] = (6, 6)) -> None:
+    """A point with a label."""
+    ax.plot(*place, "o", color=color, ms=7, mec="white", mew=0.8, zorder=5)
+    if label:
+        ax.annotate(label, place, xytext=where, textcoords="offset points", color=color)
+
+
+def triad(ax: Axes, origin: np.ndarray, angle: float, size: float = 0.12, alpha: float = 1.0) -> None:
+    """Axes of a frame: x and z."""
+    for turn, color in ((0.0, MOTION), (np.pi / 2, FORCE)):
+        tip = origin + size * np.array([np.cos(angle + turn), np.sin(angle + turn)])
+        ax.annotate("", tip, origin, arrowprops={"arrowstyle": "-|>", "color": color, "lw": 2, "alpha": alpha, "shrinkA": 0})
+
+
+def com(q: np.ndarray) -> np.ndarray:
+    """Centre of mass in the picture."""
+    return robot()[1].center_of_mass(q)[[0, 2]]
+
+
+# -- Tasks ------------------------------------------------------------------------------------------------------------
+@picture
+def task(ax: Axes) -> None:
+    """Error of a task over time, for critical and for little damping."""
+    t = np.linspace(0.0, 1.2, 300)
+    w = 8.0
+    ax.plot(t, (1 + w * t) * np.exp(-w * t), color=FORCE, label="damping = 2 sqrt(stiffness), the default")
+    d = 0.2
+    wd = w * np.sqrt(1 - d * d)
+    ax.plot(t, np.exp(-d * w * t) * (np.cos(wd * t) + d * w / wd * np.sin(wd * t)), color=MOTION, label="a fifth of it")
+    ax.axhline(0.0, color="#8a8f98", lw=1)
+    ax.set(xlabel="t [s], stiffness 64 1/s²", ylabel="error / error at t = 0")
+    ax.legend(frameon=False)
+
+
+@picture
+def com_task(ax: Axes) -> None:
+    """Error of the centre of mass."""
+    now = scene(ax, posture(height=0.05))
+    goal = com(now) + (0.06, 0.08)
+    dot(ax, com(now), MOTION, "c", (-14, -4))
+    dot(ax, goal, GOAL, "c*")
+    arrow(ax, com(now), goal)
+
+
+@picture
+def frame_position_task(ax: Axes) -> None:
+    """Error of a point of the robot."""
+    now = scene(ax, now=posture({"FL_thigh_joint": 0.3, "FL_calf_joint": -0.5}))
+    foot = at(now, "FL")
+    goal = foot + (0.14, 0.06)
+    dot(ax, foot, MOTION, "p", (-12, -12))
+    dot(ax, goal, GOAL, "p*")
+    arrow(ax, foot, goal)
+
+
+@picture
+def foot_task(ax: Axes) -> None:
+    """Way of a swinging foot, and the share of its contact."""
+    now = scene(ax, now=posture({"FL_thigh_joint": 0.1, "FL_calf_joint": -0.5}))
+    start, end = at(posture(), "FL") - (0.08, 0.0), at(posture(), "FL") + (0.12, 0.0)
+    s = np.linspace(0.0, 1.0, 60)
+    ax.plot(start[0] + (end - start)[0] * s, start[1] + 0.09 * np.sin(np.pi * s) ** 2, "--", color=GOAL)
+    dot(ax, at(now, "FL"), MOTION)
+    dot(ax, end, GOAL, "contact: s goes to 1", (-20, -22))
+
+
+@picture
+def frame_orientation_task(ax: Axes) -> None:
+    """Turn between two orientations of the trunk."""
+    scene(ax, posture(height=0.03), now=posture(height=0.03, pitch=0.22))
+    origin = at(posture(height=0.03), "base")
+    triad(ax, origin, 0.0, 0.3, 0.35)
+    triad(ax, origin, -0.22, 0.3)
+    ax.add_patch(Arc(origin, 0.5, 0.5, theta1=-12.6, theta2=0.0, color=GOAL, lw=2))
+    ax.annotate("log(R* Rᵀ)", origin + (0.26, -0.05), color=GOAL, xytext=(8, -2), textcoords="offset points")
+
+
+@picture
+def frame_task(ax: Axes) -> None:
+    """A frame and where it should be."""
+    now, goal = posture({"FL_thigh_joint": -0.4, "FL_calf_joint": 0.2}), posture(height=0.06, pitch=-0.15)
+    scene(ax, goal, now=now)
+    triad(ax, at(now, "base"), 0.0)
+    triad(ax, at(goal, "base") + (0.08, 0.06), 0.15)
+    arrow(ax, at(now, "base"), at(goal, "base") + (0.08, 0.06), GOAL, width=1.2)
+
+
+@picture
+def frame_axis_task(ax: Axes) -> None:
+    """An axis and the direction it should point in."""
+    now = scene(ax)
+    origin, n, d = at(now, "base"), np.array([0.32, 0.0]), 0.32 * np.array([np.cos(0.35), np.sin(0.35)])
+    arrow(ax, origin, origin + n, MOTION, "n")
+    arrow(ax, origin, origin + d, GOAL, "d")
+    ax.add_patch(Arc(origin, 0.44, 0.44, theta1=0.0, theta2=20.0, color=FORCE, lw=2))
+    ax.annotate("n × d", origin + (0.22, 0.035), xytext=(6, 0), textcoords="offset points", color=FORCE)
+
+
+@picture
+def relative_frame_task(ax: Axes) -> None:
+    """A foot seen from the trunk."""
+    now = scene(ax, now=posture({"FL_thigh_joint": -0.3, "FL_calf_joint": -0.5}))
+    triad(ax, at(now, "base"), 0.0)
+    arrow(ax, at(now, "base"), at(now, "FL"), GOAL, "r")
+    triad(ax, at(now, "FL"), -0.5, 0.09)
+
+
+@picture
+def posture_task(ax: Axes) -> None:
+    """A posture and home."""
+    scene(ax, posture(), now=posture({"FL_thigh_joint": 0.5, "FL_calf_joint": -0.6, "RL_thigh_joint": 0.2}))
+    ax.annotate("q*", at(posture(), "FL_calf"), color="#8a94a0", xytext=(-22, -2), textcoords="offset points")
+
+
+@picture
+def joint_acceleration_task(ax: Axes) -> None:
+    """Accelerations of single joints."""
+    now = scene(ax, now=posture({"FL_thigh_joint": 0.1, "FL_calf_joint": -0.5}))
+    for joint, color in (("FL_thigh", GOAL), ("FL_calf", MOTION), ("RL_thigh", GOAL), ("RL_calf", MOTION)):
+        place = at(now, joint)
+        ax.add_patch(Arc(place, 0.13, 0.13, theta1=190, theta2=320, color=color, lw=2.2))
+        tip = place + 0.065 * np.array([np.cos(np.radians(320)), np.sin(np.radians(320))])
+        arrow(ax, tip - (0.012, 0.014), tip + (0.004, 0.006), color)
+
+
+@picture
+def momentum_task(ax: Axes) -> None:
+    """Momentum about the centre of mass."""
+    now = scene(ax, now=posture(height=0.04, pitch=0.1))
+    dot(ax, com(now), FORCE)
+    arrow(ax, com(now), com(now) + (0.2, 0.0), FORCE, "linear")
+    ax.add_patch(Arc(com(now), 0.26, 0.26, theta1=30, theta2=280, color=MOTION, lw=2.2))
+    tip = com(now) + 0.13 * np.array([np.cos(np.radians(280)), np.sin(np.radians(280))])
+    arrow(ax, tip - (0.012, 0.002), tip + (0.012, 0.004), MOTION)
+    ax.annotate("angular", com(now) + (-0.12, 0.13), color=MOTION)
+
+
+@picture
+def force_task(ax: Axes) -> None:
+    """Contact forces and those wanted."""
+    now = scene(ax)
+    for foot, force, wanted in (("FL", 0.22, 0.16), ("RL", 0.13, 0.16)):
+        place = at(now, foot) * (1, 0)
+        ax.plot([place[0] + 0.02] * 2, [0.0, wanted], "--", color=GOAL, lw=2)
+        arrow(ax, place, place + (0.0, force), FORCE, "f" if foot == "FL" else "")
+    ax.annotate("f*", at(now, "FL") * (1, 0) + (0.03, 0.13), color=GOAL)
+
+
+# -- Constraints ------------------------------------------------------------------------------------------------------
+@picture
+def constraint(ax: Axes) -> None:
+    """What a level may choose, and what a constraint leaves of it."""
+    half_plane(ax, "l ≤ C u ≤ u", two=True)
+
+
+def half_plane(ax: Axes, label: str, *, two: bool = False) -> None:
+    """The part of a plane on one side of a line, or between two."""
+    n = np.array([0.6, 0.8])
+    t = np.array([0.8, -0.6])
+    for offset in (0.5, -0.5) if two else (0.5,):
+        ax.plot(*np.array([offset * n - 2 * t, offset * n + 2 * t]).T, color=ROBOT)
+    low = -0.5 if two else -3.0
+    ax.add_patch(Polygon([0.5 * n - 2 * t, 0.5 * n + 2 * t, low * n + 2 * t, low * n - 2 * t], color=GOAL, alpha=0.2, lw=0))
+    ax.annotate(label, (-0.35, -0.1), color=GOAL)
+    ax.set(xlim=(-1, 1), ylim=(-0.8, 0.8), aspect="equal", xlabel="first unknown", ylabel="second unknown", xticks=[], yticks=[])
+
+
+@picture
+def linear_constraint(ax: Axes) -> None:
+    """A half-space."""
+    half_plane(ax, "A u ≤ upper")
+
+
+@picture
+def contact_motion(ax: Axes) -> None:
+    """A foot that neither slips nor lifts."""
+    foot_closeup(ax)
+    for end in ((0.055, 0.0), (-0.055, 0.0), (0.0, 0.05)):
+        arrow(ax, np.zeros(2), np.array(end), MOTION)
+        ax.plot(*(0.65 * np.array(end)), "x", color=ROBOT, ms=9, mew=2)
+    ax.annotate("J a + drift = −d J v", (-0.085, -0.02), color=ROBOT)
+
+
+def foot_closeup(ax: Axes) -> None:
+    """One foot on the ground."""
+    ax.axhline(0.0, color="#8a8f98", lw=1.4)
+    ax.add_patch(Circle((0.0, 0.022), 0.022, color=GHOST, lw=0))
+    ax.plot([0.0, 0.04], [0.022, 0.11], color=GHOST, lw=16, solid_capstyle="round")
+    ax.set(xlim=(-0.1, 0.1), ylim=(-0.035, 0.11), aspect="equal")
+    ax.axis("off")
+
+
+@picture
+def friction_pyramid(ax: Axes) -> None:
+    """Sections of the cone and of the pyramids inside it, at a normal force of 1 N."""
+    mu, angle = 0.6, np.linspace(0.0, 2 * np.pi, 721)
+    ax.plot(mu * np.cos(angle), mu * np.sin(angle), color=ROBOT, label="Coulomb's cone")
+    around = np.stack([np.cos(angle), np.sin(angle)])
+    for faces, color in ((4, MOTION), (8, FORCE)):
+        rows = pyramid(Contact(name="foot", frame="foot", friction=mu), faces=faces)[:, :3]
+        radius = (-rows[:, 2:] / np.maximum(rows[:, :2] @ around, 1e-12)).min(axis=0)
+        ax.plot(*(radius * around), color=color, label=f"{faces} faces")
+    ax.set(aspect="equal", xlabel="tangential force x [N]", ylabel="y [N]", xlim=(-0.7, 1.45))
+    ax.legend(frameon=False, loc="center right")
+
+
+@picture
+def normal_force(ax: Axes) -> None:
+    """The largest normal force while a contact is made."""
+    s = np.linspace(0.0, 0.93, 200)
+    ax.fill_between(s, s * 0.1, np.minimum(s / (1 - s), 3.0), color=GOAL, alpha=0.2, lw=0)
+    ax.plot(s, s / (1 - s), color=FORCE, label="cap, F s / (1 − s)")
+    ax.plot(s, s * 0.1, color=MOTION, label="least force, s f_min")
+    ax.axhline(3.0, color=ROBOT, label="largest force")
+    ax.set(xlabel="share s of the contact", ylabel="normal force / F", ylim=(0, 3.4), xlim=(0, 1))
+    ax.legend(frameon=False)
+
+
+def wish(t: np.ndarray) -> np.ndarray:
+    """A torque that lower levels would like."""
+    return 30 * np.sin(7 * t) + 12 * np.sign(np.sin(23 * t))
+
+
+@picture
+def torque_limits(ax: Axes) -> None:
+    """A torque within its limits."""
+    t = np.linspace(0.0, 1.0, 800)
+    ax.plot(t, wish(t), color=GHOST, label="without the limits")
+    ax.plot(t, np.clip(wish(t), -23.7, 23.7), color=FORCE, label="torque")
+    for limit in (-23.7, 23.7):
+        ax.axhline(limit, color=MOTION, ls="--", lw=1)
+    ax.set(xlabel="t [s]", ylabel="torque [N m]")
+    ax.legend(frameon=False, loc="lower left")
+
+
+@picture
+def torque_rate(ax: Axes) -> None:
+    """A torque that may not change faster."""
+    t = np.linspace(0.0, 1.0, 800)
+    torque = [wish(t)[0]]
+    for value in wish(t)[1:]:
+        torque.append(torque[-1] + float(np.clip(value - torque[-1], -300 * t[1], 300 * t[1])))
+    ax.plot(t, wish(t), color=GHOST, label="without the limit")
+    ax.plot(t, torque, color=FORCE, label="at most 300 N m/s")
+    ax.set(xlabel="t [s]", ylabel="torque [N m]")
+    ax.legend(frameon=False, loc="lower left")
+
+
+@picture
+def joint_bounds(ax: Axes) -> None:
+    """States from which a joint can stop in time."""
+    low, high, v_max, a_max = -1.0, 1.0, 6.0, 40.0
+    q = np.linspace(low, high, 400)
+    top = np.minimum(np.sqrt(2 * a_max * (high - q)), v_max)
+    bottom = -np.minimum(np.sqrt(2 * a_max * (q - low)), v_max)
+    ax.fill_between(q, bottom, top, color=GOAL, alpha=0.2, lw=0)
+    ax.plot(q, top, color=MOTION)
+    ax.plot(q, bottom, color=MOTION)
+    for limit in (low, high):
+        ax.axvline(limit, color=ROBOT, lw=1)
+    ax.annotate("(v + h a)² ≤ 2 a_max (q_max − q(h))", (0.15, 6.25), color=MOTION, ha="center")
+    ax.annotate("viable", (-0.1, -0.3), color=GOAL)
+    ax.set(xlabel="joint position [rad]", ylabel="velocity [rad/s]", ylim=(-6.8, 7.4))
+
+
+# -- Solvers: curves that they computed -------------------------------------------------------------------------------
+G = np.eye(3) / 2.0  # one contact that carries 2 kg
+DT = 1e-3
+
+
+def one_contact(solver: FrictionalSolver | RigidSolver | CompliantSolver, g: tuple[float, ...], offset: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Impulse over dt [N] and velocity after it [m/s]."""
+    found = solver.solve(ContactProblem(G, np.array(g), 0.6, offset=np.array([offset])))
+    return found.impulses[0] / DT, found.velocities[0]
+
+
+@picture
+def frictional_solver(ax: Axes) -> None:
+    """Stick and slip of a 2 kg contact under its weight, over how hard it is pushed aside."""
+    push = np.linspace(0.0, 25.0, 120)
+    answers = [one_contact(FrictionalSolver(), (f * DT / 2.0, 0.0, -9.81 * DT)) for f in push]
+    ax.plot(push, [-f[0] for f, _ in answers], color=FORCE, label="friction [N]")
+    ax.plot(push, [1e3 * v[0] for _, v in answers], color=MOTION, label="speed after 1 ms [mm/s]")
+    ax.axvline(0.6 * 2 * 9.81, color=ROBOT, ls="--", lw=1)
+    ax.annotate("μ m g", (0.6 * 2 * 9.81, 13.5), xytext=(5, 0), textcoords="offset points")
+    ax.set(xlabel="push [N]")
+    ax.legend(frameon=False)
+
+
+@picture
+def rigid_solver(ax: Axes) -> None:
+    """A glued contact pulls, a dry one does not."""
+    lift = np.linspace(-40.0, 40.0, 81)
+    for solver, color, label in ((RigidSolver(), FORCE, "glue"), (FrictionalSolver(), MOTION, "dry contact")):
+        ax.plot(lift, [one_contact(solver, (0.0, 0.0, (f / 2 - 9.81) * DT))[0][2] for f in lift], color=color, label=label)
+    ax.set(xlabel="force that lifts 2 kg [N]", ylabel="normal force [N]")
+    ax.legend(frameon=False)
+
+
+@picture
+def compliant_solver(ax: Axes) -> None:
+    """Normal force of a step over the depth, for several speeds."""
+    depth = np.linspace(-1e-3, 3e-3, 120)
+    solver = CompliantSolver(1e4, 20.0, dt=DT)
+    for speed, color in ((-0.2, FORCE), (0.0, ROBOT), (0.2, MOTION)):
+        force = [one_contact(solver, (0.0, 0.0, speed), -d / DT)[0][2] for d in depth]
+        ax.plot(1e3 * depth, force, color=color, label=f"normal speed {speed:+.1f} m/s")
+    ax.set(xlabel="depth [mm]", ylabel="normal force [N]")
+    ax.legend(frameon=False)
+
+
+@picture
+def impact_solver(ax: Axes) -> None:
+    """A ball that falls from a metre."""
+    dt = 2e-3
+    for e, color in ((0.8, FORCE), (0.5, GOAL), (0.0, MOTION)):
+        solver, z, v, heights = ImpactSolver(e), 1.0, 0.0, []
+        for _ in range(900):
+            v -= 9.81 * dt
+            if z + dt * v < 0.0:
+                hit = solver.collide(ContactProblem(G, np.array([0.0, 0.0, v]), 0.6, before=np.array([0.0, 0.0, v])))
+                v = float(hit.solution.velocities[0, 2])
+            z = max(z + dt * v, 0.0)
+            heights.append(z)
+        ax.plot(dt * np.arange(900), heights, color=color, label=f"e = {e:g}")
+    ax.set(xlabel="t [s]", ylabel="height [m]")
+    ax.legend(frameon=False)
+
+
+@picture
+def compliant_plane(ax: Axes) -> None:
+    """Normal and friction force of a point behind the surface."""
+    floor = CompliantPlane.floor(stiffness=1e4, damping=50.0, friction=0.6)
+    speed = np.linspace(-0.05, 0.05, 201)
+    for depth, color in ((1e-3, MOTION), (2e-3, FORCE)):
+        forces = [floor.forces(np.array([0.0, 0.0, -depth]), np.array([v, 0.0, 0.0])) for v in speed]
+        ax.plot(1e3 * speed, [f[0] for f in forces], color=color, label=f"{1e3 * depth:g} mm deep")
+    ax.set(xlabel="tangential speed [mm/s]", ylabel="friction [N]")
+    ax.legend(frameon=False)
+
+
+def plane_of(ax: Axes, levels: list[Level], points: dict[str, tuple[np.ndarray, str]]) -> None:
+    """Two unknowns, a half-plane that must hold, a wish, and answers."""
+    half_plane(ax, "")
+    for label, (x, color) in points.items():
+        dot(ax, x, color, label)
+
+
+@picture
+def level(ax: Axes) -> None:
+    """A level with an equality and an inequality."""
+    half_plane(ax, "lower ≤ C x ≤ upper")
+    ax.plot([-1, 1], [-0.55, 0.25], color=FORCE)
+    ax.annotate("A x = b", (-0.9, -0.42), color=FORCE)
+
+
+@picture
+def solve_(ax: Axes) -> None:
+    """The second level as well as the first allows."""
+    first = Level(C=np.array([[0.6, 0.8]]), upper=np.array([0.5]))
+    wish_at = np.array([0.7, 0.6])
+    found = solve([first, Level(A=np.eye(2), b=wish_at)]).x
+    half_plane(ax, "level 1")
+    dot(ax, wish_at, MOTION, "level 2 wants")
+    dot(ax, found, FORCE, "x", (-12, -12))
+    arrow(ax, wish_at, found, "#8a8f98", width=1.2)
+
+
+PICTURES["solve"] = PICTURES.pop("solve-")
+PICTURES["hierarchy-solver"] = PICTURES["solve"]
+
+
+def planar_arm(ax: Axes, rates: np.ndarray, color: str, label: str) -> None:
+    """The 3R arm, and the way its hand moves at these rates."""
+    angles = np.cumsum(np.radians([30.0, 60.0, 60.0]))
+    points = np.vstack([np.zeros(2), np.cumsum(np.stack([np.sin(angles), np.cos(angles)], axis=1), axis=0)])
+    ax.plot(*points.T, "o-", color=ROBOT, lw=4, ms=6)
+    J = np.array([[0, -np.sqrt(3), -np.sqrt(3)], [-4, -3, -1]]) / 2
+    arrow(ax, points[-1], points[-1] + 0.6 * J @ rates, color, label)
+    ax.set(aspect="equal", xlim=(-0.3, 2.8), ylim=(-0.2, 1.9), xlabel="x [m]", ylabel="z [m]")
+
+
+def arm_tasks() -> list[tuple[np.ndarray, np.ndarray]]:
+    """Hand at (1, 1), and the first two joints at rest."""
+    J = np.array([[0, -np.sqrt(3), -np.sqrt(3)], [-4, -3, -1]]) / 2
+    return [(J, np.ones(2)), (np.eye(3)[:2], np.zeros(2))]
+
+
+@picture
+def prioritized_(ax: Axes) -> None:
+    """The first task holds exactly."""
+    planar_arm(ax, prioritized(arm_tasks()).x, GOAL, "hand, as wanted")
+
+
+@picture
+def equal_priority_(ax: Axes) -> None:
+    """Both tasks give something up."""
+    planar_arm(ax, prioritized(arm_tasks()).x, GHOST, "")
+    planar_arm(ax, equal_priority(arm_tasks()).x, MOTION, "hand, 0.08 m/s off")
+
+
+PICTURES["prioritized"] = PICTURES.pop("prioritized-")
+PICTURES["equal-priority"] = PICTURES.pop("equal-priority-")
+
+
+# -- Kinds of contact -------------------------------------------------------------------------------------------------
+@picture
+def contact_point(ax: Axes) -> None:
+    """A dry point contact: its force in a cone."""
+    foot_closeup(ax)
+    ax.add_patch(Polygon([(0, 0), (-0.054, 0.09), (0.054, 0.09)], color=GOAL, alpha=0.25, lw=0))
+    arrow(ax, np.zeros(2), np.array([0.02, 0.075]), FORCE, "f")
+
+
+@picture
+def contact_surface(ax: Axes) -> None:
+    """A sole: its pressure may lie anywhere inside."""
+    ax.axhline(0.0, color="#8a8f98", lw=1.4)
+    ax.add_patch(Polygon([(-0.07, 0), (0.07, 0), (0.07, 0.015), (-0.07, 0.015)], color=GHOST, lw=0))
+    ax.plot([0.0, 0.02], [0.015, 0.11], color=GHOST, lw=16)
+    for x, f in zip(np.linspace(-0.06, 0.06, 7), (0.02, 0.026, 0.032, 0.04, 0.047, 0.053, 0.06), strict=True):
+        arrow(ax, np.array([x, 0.0]), np.array([x, f]), FORCE, width=1.2)
+    dot(ax, np.array([0.016, 0.0]), MOTION, "centre of pressure", (4, -16))
+    ax.set(xlim=(-0.1, 0.1), ylim=(-0.035, 0.11), aspect="equal")
+    ax.axis("off")
+
+
+@picture
+def contact_bilateral(ax: Axes) -> None:
+    """A grip pulls, too."""
+    foot_closeup(ax)
+    for end in ((0.05, 0.04), (0.0, -0.034), (-0.05, 0.03)):
+        arrow(ax, np.zeros(2), np.array(end), FORCE)
+
+
+@picture
+def contact_compliant(ax: Axes) -> None:
+    """A spring and a damper under the foot."""
+    foot_closeup(ax)
+    z = np.linspace(-0.033, 0.0, 60)
+    ax.plot(0.006 * np.sign(np.sin(z * 1200)) - 0.01, z, color=MOTION, lw=1.5)
+    ax.plot([0.012, 0.012], [-0.033, 0.0], color=ROBOT, lw=3)
+    ax.annotate("f_n = max(0, k d − c v_n)", (0.025, -0.022), color=MOTION)
+
+
+@picture
+def contact_force(ax: Axes) -> None:
+    """A hand that pushes and may move."""
+    foot_closeup(ax)
+    arrow(ax, np.zeros(2), np.array([0.0, 0.07]), FORCE, "f, chosen")
+    arrow(ax, np.zeros(2), np.array([0.06, 0.0]), GOAL, "free to move")
+
+
+def draw_all(folder: Path) -> None:
+    """Write all pictures that are older than this file or missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = Path(__file__).stat().st_mtime
+    for name, draw in PICTURES.items():
+        path = folder / f"{name}.svg"
+        if path.exists() and path.stat().st_mtime > made:
+            continue
+        figure, ax = plt.subplots(figsize=(6.0, 3.4), layout="constrained")
+        draw(ax)
+        figure.savefig(path, metadata={"Date": None})
+        plt.close(figure)
+
+
+if __name__ == "__main__":
+    draw_all(Path(__file__).resolve().parent.parent / "pictures")
