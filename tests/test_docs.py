@@ -1,64 +1,86 @@
-"""The pages on whole-body control and compiling are true: blocks print what they say, links lead to what they name."""
+"""The pages are true: blocks print what they say, commands exist, links lead to what they name."""
 
 from __future__ import annotations
 
 import ast
-import contextlib
-import importlib.util
-import io
 import re
 import sys
 from pathlib import Path
 
 import pytest
+from pages import DOCS, LINK, ROOT, anchors, blocks, check_command, commands, run_in_one_session
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGES = ("whole-body-control", "compiling")
-LINK = re.compile(r"\[([^\]]+)\]\(([^)#]+)[^)]*\)")
+import quaddyn.wbc as wbc
+
+#: Made when the site is built, which then checks their links.
+GENERATED = {"api", "constraints", "gallery", "pictures", "solvers", "tasks"}
+PAGES = sorted(
+    path.relative_to(DOCS).as_posix()
+    for path in DOCS.rglob("*.md")
+    if not GENERATED & set(path.relative_to(DOCS).parts[:-1])
+)
+OTHERS = [path.name for path in ROOT.glob("*.md")]
 
 
-def text(page: str) -> str:
-    return (DOCS / f"{page}.md").read_text()
+def read(page: str) -> str:
+    return ((ROOT if page in OTHERS else DOCS) / page).read_text()
 
 
-def blocks(page: str) -> list[tuple[str, str]]:
-    return re.findall(r"^```(\w+)\n(.*?)^```$", text(page), re.MULTILINE | re.DOTALL)
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_links_lead_to_files_that_have_what_is_named(page: str) -> None:
-    for label, target in LINK.findall(text(page)):
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS])
+def test_links_lead_to_files_and_headings_that_exist(page: str) -> None:
+    text, here = read(page), ROOT if page in OTHERS else (DOCS / page).parent
+    for label, target in LINK.findall(text):
         if "://" in target:
             continue
-        path = DOCS / target
+        file, _, heading = target.partition("#")
+        path = (here / file).resolve() if file else here / Path(page).name
+        if path.is_relative_to(DOCS) and path.relative_to(DOCS).parts[0] in GENERATED:
+            continue
         assert path.exists(), target
+        if heading:
+            assert heading in anchors(path.read_text()), target
         name = re.fullmatch(r"`(?:\w+\.)*(\w+)(?:\(\))?`", label)
         if name and path.suffix == ".py" and not label.endswith(".py`"):
             named = {getattr(node, "name", "") for node in ast.walk(ast.parse(path.read_text()))}
             assert name.group(1) in named | {path.stem}, f"{label} in {target}"
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page != "tutorial.md" and any(b.language == "python" for b in blocks(read(page)))],
+)
 def test_blocks_print_what_the_page_says(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A block that begins with a comment that names a file is that file."""
-    monkeypatch.chdir(tmp_path)
-    session: dict[str, object] = {"__name__": page}
-    found = blocks(page)
-    for i, (language, body) in enumerate(found):
-        if language != "python":
-            continue
-        file = re.match(r"# (\w+)\.py\n", body)
-        if file:
-            path = tmp_path / f"{file.group(1)}.py"
-            path.write_text(body)
-            spec = importlib.util.spec_from_file_location(file.group(1), path)
-            assert spec is not None and spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            monkeypatch.setitem(sys.modules, file.group(1), module)
-            spec.loader.exec_module(module)
-            continue
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(body, f"{page}.md", "exec"), session)
-        expected = found[i + 1][1] if i + 1 < len(found) and found[i + 1][0] == "text" else ""
-        assert printed.getvalue() == expected
+    run_in_one_session(read(page), page, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("command", sorted({command for page in PAGES for command in commands(read(page))}))
+def test_command_is_understood(command: str) -> None:
+    check_command(command)
+
+
+def test_every_element_has_its_equation_and_its_picture() -> None:
+    elements = [
+        value
+        for value in vars(wbc).values()
+        if isinstance(value, type) and issubclass(value, (wbc.Task, wbc.ForceTask, wbc.Constraint))
+    ]
+    assert len(elements) >= 19
+    drawn = set(re.findall(r"^def (\w+)\(ax: Axes\)", (DOCS / "_ext/element_pictures.py").read_text(), re.MULTILINE))
+    for element in elements:
+        name = re.sub(r"(?<!^)(?=[A-Z])", "_", element.__name__).lower()
+        assert name in drawn, f"docs/_ext/element_pictures.py: no picture of {element.__name__}"
+        if element is not wbc.Constraint:
+            assert ".. math::" in (element.__doc__ or ""), f"{element.__name__} has no equation"
+
+
+def test_the_check_of_the_site_finds_what_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(DOCS)
+    from check_site import problems
+
+    (tmp_path / "good.html").write_text('<h1 id="top">x</h1><a href="#top">a</a><a href="https://example.org">b</a>')
+    assert problems(tmp_path) == []
+    (tmp_path / "bad.html").write_text(
+        '<a href="good.html#bottom">a</a><a href="gone.html">b</a><script src="https://cdn.example.org/x.js"></script>'
+    )
+    assert len(problems(tmp_path)) == 3
+    sys.modules.pop("check_site")

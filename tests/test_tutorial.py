@@ -5,13 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-import shlex
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
-
-from quaddyn.cli import app
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 TEXT = (DOCS / "tutorial.md").read_text()
@@ -38,13 +34,3 @@ def test_the_session_prints_what_the_tutorial_says(tmp_path: Path, monkeypatch: 
         assert printed.getvalue() == expected, f"step {step}"
     assert (tmp_path / "trot.html").stat().st_size > 50_000
     assert (tmp_path / "trot.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_its_commands_have_options_that_exist() -> None:
-    lines = [line for language, body in BLOCKS if language == "sh" for line in body.splitlines()]
-    assert len(lines) == 3
-    for line in lines:
-        words = shlex.split(line.split("#")[0])
-        assert words[:2] == ["quaddyn", "demo"]
-        shown = CliRunner().invoke(app, ["demo", "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).output
-        assert all(word in shown for word in words if word.startswith("--"))

@@ -13,27 +13,33 @@ import matplotlib
 import numpy as np
 
 matplotlib.use("svg")
-import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.axes import Axes  # noqa: E402
-from matplotlib.patches import Arc, Circle, Polygon  # noqa: E402
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.patches import Arc, Circle, Polygon
 
-import quaddyn as qd  # noqa: E402
-from quaddyn.contact import CompliantPlane, Contact, pyramid  # noqa: E402
-from quaddyn.contact.solvers import (  # noqa: E402
+import quaddyn as qd
+from quaddyn.contact import CompliantPlane, Contact, pyramid
+from quaddyn.contact.solvers import (
     CompliantSolver,
     ContactProblem,
     FrictionalSolver,
     ImpactSolver,
     RigidSolver,
 )
-from quaddyn.hierarchy import Level, equal_priority, prioritized, solve  # noqa: E402
+from quaddyn.hierarchy import Level, equal_priority, prioritized, solve
 
 Draw = Callable[[Axes], None]
 PICTURES: dict[str, Draw] = {}
 
 ROBOT, GHOST, GOAL, MOTION, FORCE = "#3a4a5a", "#c3ccd6", "#2a9d5c", "#d1495b", "#2f6fb7"
 plt.rcParams.update(
-    {"svg.hashsalt": "quaddyn", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.8}
+    {
+        "svg.hashsalt": "quaddyn",
+        "font.size": 10,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "lines.linewidth": 1.8,
+    }
 )
 
 
@@ -93,9 +99,13 @@ def scene(ax: Axes, *ghosts: np.ndarray, now: np.ndarray | None = None) -> np.nd
     return q
 
 
-def arrow(ax: Axes, start: np.ndarray, end: np.ndarray, color: str = MOTION, label: str = "", width: float = 2.0) -> None:
+def arrow(
+    ax: Axes, start: np.ndarray, end: np.ndarray, color: str = MOTION, label: str = "", width: float = 2.0
+) -> None:
     """An arrow with a label at its head."""
-    ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": color, "lw": width, "shrinkA": 0, "shrinkB": 0})
+    ax.annotate(
+        "", end, start, arrowprops={"arrowstyle": "-|>", "color": color, "lw": width, "shrinkA": 0, "shrinkB": 0}
+    )
     if label:
         ax.annotate(label, end, xytext=(5, 4), textcoords="offset points", color=color)
 
@@ -111,7 +121,9 @@ def triad(ax: Axes, origin: np.ndarray, angle: float, size: float = 0.12, alpha:
     """Axes of a frame: x and z."""
     for turn, color in ((0.0, MOTION), (np.pi / 2, FORCE)):
         tip = origin + size * np.array([np.cos(angle + turn), np.sin(angle + turn)])
-        ax.annotate("", tip, origin, arrowprops={"arrowstyle": "-|>", "color": color, "lw": 2, "alpha": alpha, "shrinkA": 0})
+        ax.annotate(
+            "", tip, origin, arrowprops={"arrowstyle": "-|>", "color": color, "lw": 2, "alpha": alpha, "shrinkA": 0}
+        )
 
 
 def com(q: np.ndarray) -> np.ndarray:
@@ -262,9 +274,19 @@ def half_plane(ax: Axes, label: str, *, two: bool = False) -> None:
     for offset in (0.5, -0.5) if two else (0.5,):
         ax.plot(*np.array([offset * n - 2 * t, offset * n + 2 * t]).T, color=ROBOT)
     low = -0.5 if two else -3.0
-    ax.add_patch(Polygon([0.5 * n - 2 * t, 0.5 * n + 2 * t, low * n + 2 * t, low * n - 2 * t], color=GOAL, alpha=0.2, lw=0))
+    ax.add_patch(
+        Polygon([0.5 * n - 2 * t, 0.5 * n + 2 * t, low * n + 2 * t, low * n - 2 * t], color=GOAL, alpha=0.2, lw=0)
+    )
     ax.annotate(label, (-0.35, -0.1), color=GOAL)
-    ax.set(xlim=(-1, 1), ylim=(-0.8, 0.8), aspect="equal", xlabel="first unknown", ylabel="second unknown", xticks=[], yticks=[])
+    ax.set(
+        xlim=(-1, 1),
+        ylim=(-0.8, 0.8),
+        aspect="equal",
+        xlabel="first unknown",
+        ylabel="second unknown",
+        xticks=[],
+        yticks=[],
+    )
 
 
 @picture
@@ -370,7 +392,9 @@ G = np.eye(3) / 2.0  # one contact that carries 2 kg
 DT = 1e-3
 
 
-def one_contact(solver: FrictionalSolver | RigidSolver | CompliantSolver, g: tuple[float, ...], offset: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def one_contact(
+    solver: FrictionalSolver | RigidSolver | CompliantSolver, g: tuple[float, ...], offset: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
     """Impulse over dt [N] and velocity after it [m/s]."""
     found = solver.solve(ContactProblem(G, np.array(g), 0.6, offset=np.array([offset])))
     return found.impulses[0] / DT, found.velocities[0]
@@ -394,7 +418,9 @@ def rigid_solver(ax: Axes) -> None:
     """A glued contact pulls, a dry one does not."""
     lift = np.linspace(-40.0, 40.0, 81)
     for solver, color, label in ((RigidSolver(), FORCE, "glue"), (FrictionalSolver(), MOTION, "dry contact")):
-        ax.plot(lift, [one_contact(solver, (0.0, 0.0, (f / 2 - 9.81) * DT))[0][2] for f in lift], color=color, label=label)
+        ax.plot(
+            lift, [one_contact(solver, (0.0, 0.0, (f / 2 - 9.81) * DT))[0][2] for f in lift], color=color, label=label
+        )
     ax.set(xlabel="force that lifts 2 kg [N]", ylabel="normal force [N]")
     ax.legend(frameon=False)
 

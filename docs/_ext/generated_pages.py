@@ -63,7 +63,7 @@ def rooms() -> list[str]:
 
 
 def owners() -> dict[str, list[str]]:
-    """By room, the names that are described on its page: each object in the room that defines it, closest to the top."""
+    """By room, the names that are described on its page: each in the room that defines it, closest to the top."""
     claimed: dict[int, tuple[str, str]] = {}
     names = rooms()
     for room in sorted(names, key=lambda each: (each == "quaddyn", each.count("."))):
@@ -74,7 +74,7 @@ def owners() -> dict[str, list[str]]:
                 continue
             home = getattr(value, "__module__", None) or ""
             held = claimed.get(id(value))
-            if held is None or (not held[0] in home and room != "quaddyn" and home.startswith(room)):
+            if held is None or (held[0] not in home and room != "quaddyn" and home.startswith(room)):
                 claimed[id(value)] = (room, name)
     out: dict[str, list[str]] = {room: [] for room in names}
     for room, name in claimed.values():
@@ -103,12 +103,12 @@ def directive(room: str, name: str) -> str:
         kind = "autofunction" if callable(value) and hasattr(value, "__name__") else "autodata"
     if kind == "autodata":
         return f".. autodata:: {documented_constant(room, name)}\n   :no-value:\n"
-    options = "   :members:\n   :show-inheritance:\n" if kind == "autoclass" else ""
+    options = "   :members:\n" if kind == "autoclass" else ""
     return f".. {kind}:: {room}.{name}\n{options}"
 
 
 def rst(text: str) -> str:
-    """reStructuredText inside a Markdown page."""
+    """ReStructuredText inside a Markdown page."""
     return f"```{{eval-rst}}\n{text}```\n"
 
 
@@ -155,7 +155,11 @@ def write_api(docs: Path) -> set[Path]:
         listed = [(room, name) for name in names]
         elsewhere = sorted(set(module.__all__) - set(names)) if room == "quaddyn" else []
         body = f"# {room}\n\n" + rst(f".. automodule:: {room}\n   :no-members:\n") + "\n"
-        links = [f"- [{name}](../{with_page[room, name]}/{page_of(name)}.md)" for _, name in listed if (room, name) in with_page]
+        links = [
+            f"- [{name}](../{with_page[room, name]}/{page_of(name)}.md)"
+            for _, name in listed
+            if (room, name) in with_page
+        ]
         if links:
             body += "On pages of their own:\n\n" + "\n".join(links) + "\n\n"
         if elsewhere:
@@ -172,7 +176,7 @@ def write_api(docs: Path) -> set[Path]:
     rows = "\n".join(f"| [{room}]({room}.md) | {summary(importlib.import_module(room))} |" for room in owned)
     toc = "\n".join(owned)
     text = (
-        "# API reference\n\nMade from the docstrings.  Arrays are float64; shapes, units and frames are in brackets.\n\n"
+        "# API reference\n\nMade from the docstrings.  Arrays are float64; shapes and units are in brackets.\n\n"
         f"| room | what is in it |\n|---|---|\n{rows}\n\n```{{toctree}}\n:hidden:\n\n{toc}\n```\n"
     )
     path = docs / "api" / "index.md"
@@ -190,7 +194,8 @@ def write_gallery(docs: Path) -> set[Path]:
         title = title.rstrip(".")
         picture = folder / "pictures" / f"{file.stem}.png"
         image = f"![{title}](../../examples/pictures/{picture.name})\n\n" if picture.exists() else ""
-        body = f"# {title}\n\n{rest.strip()}\n\n{image}```{{literalinclude}} ../../examples/{file.name}\n:language: python\n```\n"
+        code = f"```{{literalinclude}} ../../examples/{file.name}\n:language: python\n```\n"
+        body = f"# {title}\n\n{rest.strip()}\n\n{image}{code}"
         path = docs / "gallery" / f"{file.stem}.md"
         write(path, body)
         written.add(path)
@@ -208,7 +213,9 @@ def write_gallery(docs: Path) -> set[Path]:
     index = docs / "gallery" / "index.md"
     grid = "::::{grid} 1 2 3 3\n:gutter: 3\n\n" + "\n".join(cards) + "::::\n" if cards else ""
     toc = "\n".join(names)
-    lead = "Each is a file of at most sixty lines that runs alone: `python examples/NAME.py`, or with `--picture FILE`.\n"
+    lead = (
+        "Each is a file of at most sixty lines that runs alone: `python examples/NAME.py`, or with `--picture FILE`.\n"
+    )
     write(index, f"# Examples\n\n{lead}\n{grid}\n```{{toctree}}\n:hidden:\n\n{toc}\n```\n")
     return written | {index}
 

@@ -82,7 +82,8 @@ class ForceControl:
         V = \tfrac{1}{2} v^\top M v + f^\star \cdot y, \qquad
         \dot V = -\rho\, \dot y^\top \Lambda\, \dot y - |N v|^2_{K_d} + P_{ext}
 
-    with rho the damping rate and P_ext the power of external forces; an elastic surface adds its own energy to V.  To hold the frame's place across the force, use `HybridControl`.
+    with rho the damping rate and P_ext the power of external forces; an elastic surface adds its own energy to V.
+    To hold the frame's place across the force, use `HybridControl`.
     Source: Whitney 1987, "Historical perspective and state of the art in robot force control", explicit force control.
 
     Args:

@@ -18,7 +18,7 @@ SPRING = 6
 
 
 class ContactMotion(Constraint):
-    r"""Contacts that hold do not move, at each contact point (all six rows of a surface), with d the damping:
+    r"""Contacts that hold do not move: at each contact point (all six rows of a surface), with d the damping.
 
     .. math::
 

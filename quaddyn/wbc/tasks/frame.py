@@ -19,7 +19,8 @@ class FrameTask(OfFrame):
 
     .. math::
 
-        \begin{bmatrix} J_p \\ J_\omega \end{bmatrix} a + \begin{bmatrix} \dot J_p \\ \dot J_\omega \end{bmatrix} v = a^\star,
+        \begin{bmatrix} J_p \\ J_\omega \end{bmatrix} a
+        + \begin{bmatrix} \dot J_p \\ \dot J_\omega \end{bmatrix} v = a^\star,
         \qquad x^\star \ominus x = \begin{bmatrix} p^\star - p \\ \log (R^\star R^\top) \end{bmatrix}
 
     The reference position is (12,): the origin, then the rotation matrix row by row (`pose_reference` takes them
