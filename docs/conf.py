@@ -37,7 +37,6 @@ default_role = "py:obj"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
-autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "Gain", "Vector", "Matrix")}
 autodoc_class_signature = "mixed"
 autodoc_inherit_docstrings = True
 python_use_unqualified_type_names = True

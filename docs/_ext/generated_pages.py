@@ -10,6 +10,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -234,7 +235,21 @@ def generate(app: Sphinx) -> None:
                     path.unlink()
 
 
+#: How Sphinx writes a NumPy array of floats.
+ARRAY = re.compile(
+    r"~?(?:numpy\.)?ndarray\[tuple\[~?(?:typing\.)?Any, \.\.\.\], ~?(?:numpy\.)?dtype\[~?(?:numpy\.)?float64\]\]"
+)
+
+
+def shorten(
+    app: Sphinx, what: str, name: str, value: object, options: object, signature: str | None, returns: str | None
+) -> tuple[str | None, str | None]:
+    """Arrays by the name that the package gives them."""
+    return tuple(text and ARRAY.sub("Array", text) for text in (signature, returns))  # type: ignore[return-value]
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register."""
     app.connect("builder-inited", generate)
+    app.connect("autodoc-process-signature", shorten)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
