@@ -164,9 +164,8 @@ def solve_levels(h: Hierarchy, guess: ByteMatrix, guessed: bool, refine: bool) -
     """
     # A damped step is no projection, and rows are scaled where a guess has failed: there nothing is guessed.
     guessing = h.settings.damping == 0.0 and not refine and h.spread > 0.0
-    even = guessing and is_even(h)
     begin(h)
-    violated = guessed and even and was_violated(h, guess)
+    violated = guessing and guessed and was_violated(h, guess) and is_even(h)
     if violated:
         if solve_violated(h, guess):
             return
@@ -183,7 +182,7 @@ def solve_levels(h: Hierarchy, guess: ByteMatrix, guessed: bool, refine: bool) -
         if guessed and not violated and try_warm_start(h, guess):
             return
         first = guess_active_set(h, reach)
-        if first < 0 and even and find_least_violation(h, guess, False, reach):
+        if first < 0 and is_even(h) and find_least_violation(h, guess, False, reach):
             if give_up(h):
                 return
             first = 0
