@@ -63,7 +63,7 @@ def replay(
                     "kkt": command.status.kkt if command.status.kkt < float("inf") else None,
                     "tau": dict(zip(tick.joints, command.tau.tolist(), strict=True)),
                     "forces": {name: force.tolist() for name, force in command.forces.items()},
-                    "explanation": command.explain(last=last).splitlines(),
+                    "explanation": command.explain(last=last, lines=None).splitlines(),
                 }
             )
         )

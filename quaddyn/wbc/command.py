@@ -10,7 +10,7 @@ import numpy as np
 
 from ..urdf.tree import Array
 from .certificate import Details, LevelReport, Outcome, Status, report
-from .explanation import Loss, explain, losses_of
+from .explanation import LINES, Loss, explain, losses_of
 from .inputs import Standing, TickInputs
 from .tick_solver import TickSolver
 
@@ -73,17 +73,20 @@ class Command:
                         out[name] = min(room, out.get(name, np.inf))
         return out
 
-    def explain(self, *, threshold: float = 1e-3, last: bool = False) -> str:
+    def explain(self, *, threshold: float = 1e-3, last: bool = False, lines: int | None = LINES) -> str:
         """In words, what was lost to what; see `quaddyn.wbc.explanation`, which solves again for every suspect.
+
+        What is infeasible is preceded by a likely cause.
 
         Args:
             threshold: losses below this are not worth a sentence, in the rows' own units.
             last: also rows of the last of three or more levels, which only fills the freedom that the others leave.
+            lines: about losses at most, the largest of the most important level first; None for all.
         """
-        return explain(self.status, self.details, threshold=threshold, last=last)
+        return explain(self.status, self.details, threshold=threshold, last=last, lines=lines)
 
     def losses(self, *, threshold: float = 1e-3, last: bool = False) -> list[Loss]:
-        """`explain` as data; the same arguments."""
+        """`explain` as data, a row each; the same arguments."""
         return losses_of(self.details, threshold=threshold, last=last)
 
     def __reduce__(self) -> tuple[object, ...]:

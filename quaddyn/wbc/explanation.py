@@ -13,11 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..urdf.tree import Array
+from .causes import likely_cause
 from .certificate import Details, Status, active_rows
 from .problem import Problem
 
 #: A suspect is named when its removal gives back at least this share of what was lost.
 SHARE = 0.05
+#: Sentences about losses at most, where nothing else is asked for; and names in one.
+LINES, LISTED = 5, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,7 @@ class Loss:
         unit: of the row.
         culprit: what it was lost to; "" where nothing single is to blame.
         without: what would still be lost without the culprit [unit].
+        owner: name of the task or constraint that the row is of.
     """
 
     row: str
@@ -41,6 +45,7 @@ class Loss:
     unit: str
     culprit: str
     without: float
+    owner: str = ""
 
     def __str__(self) -> str:
         if not self.culprit:
@@ -51,11 +56,40 @@ class Loss:
         return f"{self.row}: {abs(self.amount):.3g} {self.unit} lost to {self.culprit}{rest}"
 
 
-def explain(status: Status, details: Details, *, threshold: float = 1e-3, last: bool = False) -> str:
-    """The sentences, one a line, the most important level first; arguments of `losses`."""
-    found = losses_of(details, threshold=threshold, last=last)
-    what = [str(loss) for loss in found] or ["nothing was lost: tasks have what they wanted"]
-    return "\n".join([str(status), *what])
+def explain(
+    status: Status, details: Details, *, threshold: float = 1e-3, last: bool = False, lines: int | None = LINES
+) -> str:
+    """The sentences, one a line: the status, a likely cause, then losses, the most important level first.
+
+    Rows of one task or constraint that lose to the same culprit share a sentence, which tells of the largest; within a
+    level the largest come first.
+
+    Args:
+        status: of the command.
+        details: of the command.
+        threshold: as for `losses_of`.
+        last: likewise.
+        lines: about losses at most; None for all.
+    """
+    groups: dict[tuple[int, str, str], list[Loss]] = {}
+    for loss in losses_of(details, threshold=threshold, last=last):
+        groups.setdefault((loss.level, loss.owner, loss.culprit), []).append(loss)
+    together = [sorted(each, key=lambda loss: -abs(loss.amount)) for each in groups.values()]
+    together.sort(key=lambda each: (each[0].level, -abs(each[0].amount)))
+    what = [_sentence(*each) for each in together] or ["nothing was lost: tasks have what they wanted"]
+    if lines is not None and len(what) > lines:
+        what[lines:] = [f"... and {len(what) - lines} more lines; explain(lines=None) has them all"]
+    cause = likely_cause(details, status.outcome) if together else ""
+    return "\n".join([str(status), *([cause] if cause else []), *what])
+
+
+def _sentence(largest: Loss, *others: Loss) -> str:
+    """About the rows of one task or constraint that lose to the same."""
+    if not others:
+        return str(largest)
+    names = list(dict.fromkeys(loss.row for loss in others if loss.row != largest.row))
+    listed = f" ({', '.join(names)})" if 0 < len(names) <= LISTED else ""
+    return f"{largest}; {len(others)} more of {largest.owner}{listed} lose up to {abs(others[0].amount):.3g}"
 
 
 def losses_of(details: Details, *, threshold: float = 1e-3, last: bool = False) -> list[Loss]:
@@ -76,7 +110,16 @@ def losses_of(details: Details, *, threshold: float = 1e-3, last: bool = False) 
         group = details.problem.levels[level][index]
         wanted = group.lower[row] if group.wanted[row] else 0.0
         out.append(
-            Loss(group.names[row], level, amount, float(wanted + group.offset[row]), group.unit, culprit, without)
+            Loss(
+                group.names[row],
+                level,
+                amount,
+                float(wanted + group.offset[row]),
+                group.unit,
+                culprit,
+                without,
+                group.owner,
+            )
         )
     return out
 

@@ -1,0 +1,57 @@
+"""Explanations are short, say the largest first, and name what is likely behind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.wbc import WholeBodyController
+
+
+@pytest.fixture(scope="module")
+def infeasible() -> qd.Command:
+    """All four feet assumed to carry while the legs flail at 8 rad/s."""
+    robot, rng = qd.load("go2"), np.random.default_rng(1)
+    v = np.concatenate((np.zeros(6), 8.0 * rng.normal(size=12)))
+    return WholeBodyController(robot).compute(qd.Dynamics(robot).update(robot.q_home, v))
+
+
+def test_an_infeasible_tick_is_explained_in_five_lines_after_status_and_cause(infeasible: qd.Command) -> None:
+    status, cause, *what = infeasible.explain().splitlines()
+    assert status.startswith("infeasible")
+    assert cause.startswith("likely cause: FR, ") and "assumed to carry, but moving fast" in cause
+    assert len(what) == 6 and what[-1].endswith("explain(lines=None) has them all")
+    assert int(what[-1].split()[2]) == len(infeasible.explain(lines=None).splitlines()) - 2 - 5
+
+
+def test_losses_are_grouped_and_the_largest_of_the_highest_level_come_first(infeasible: qd.Command) -> None:
+    losses, lines = infeasible.losses(), infeasible.explain(lines=None).splitlines()[2:]
+    assert 5 < len(lines) < len(losses) / 2
+    keys = list(dict.fromkeys((x.level, x.owner, x.culprit) for x in losses))
+    assert len(lines) == len(keys)
+    firsts = [
+        max((x for x in losses if (x.level, x.owner, x.culprit) == key), key=lambda x: abs(x.amount)) for key in keys
+    ]
+    firsts.sort(key=lambda x: (x.level, -abs(x.amount)))
+    for line, first in zip(lines, firsts, strict=True):
+        assert line.startswith(f"{first.row}: {abs(first.amount):.3g} {first.unit}")
+    assert any("more of contact" in line for line in lines)
+
+
+def test_joints_beyond_their_bounds_and_missing_contacts_are_causes() -> None:
+    robot = qd.load("go2")
+    dyn, wbc = qd.Dynamics(robot), WholeBodyController(robot)
+    v = np.zeros(robot.nv)
+    text = wbc.compute(dyn.update(robot.q_home, v), contacts=()).explain()
+    assert "likely cause: no contact was assumed to carry" in text
+    q = robot.q_home.copy()
+    q[7:] = robot.upper[7:] + 0.3
+    text = WholeBodyController(robot).compute(dyn.update(q, v)).explain()
+    assert text.startswith("infeasible") and "beyond their bounds" in text and "FL_hip_joint" in text.splitlines()[1]
+
+
+def test_a_tick_that_loses_nothing_has_no_cause() -> None:
+    robot = qd.load("go2")
+    command = WholeBodyController(robot).compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)))
+    assert command.explain().splitlines()[1:] == ["nothing was lost: tasks have what they wanted"]
