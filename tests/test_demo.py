@@ -109,7 +109,8 @@ def test_same_run_same_report() -> None:
 def test_a_quadruped_rises_goes_and_stops(name: str, plant: str, gait: str, push: str | None) -> None:
     robot, texts = qd.load(name), []
     pushes = [] if push is None else [Push.parse(push)]
-    report = travel(robot, gait=gait, plant=plant, seconds=4.5, pushes=pushes, progress=texts.append)
+    seconds = 4.5 if push is None else 7.0  # a walk's cycles are long, and two whole ones are judged
+    report = travel(robot, gait=gait, plant=plant, seconds=seconds, pushes=pushes, progress=texts.append)
     assert report.passed, {k: c for k, c in report.checks.items() if not c.passed}
     assert report.motion == gait and report.velocity is not None
     low, high = report.base_height or (0.0, 0.0)
@@ -119,6 +120,15 @@ def test_a_quadruped_rises_goes_and_stops(name: str, plant: str, gait: str, push
         assert report.measured is not None
         assert report.measured[0] == pytest.approx(0.25 * np.sqrt(9.81 * 0.426), rel=0.15)
     assert texts == sorted(texts) and texts[-1] == 1.0
+
+
+def test_a_velocity_that_was_never_measured_fails_the_checks() -> None:
+    report = travel(qd.load("go2"), seconds=0.5)
+    assert report.measured is None and not report.passed
+    assert [name for name, check in report.checks.items() if not check.passed] == [
+        "missing cycles at the commanded velocity"
+    ]
+    assert travel(qd.load("go2"), seconds=0.5, gait="stand").passed
 
 
 def test_a_fall_fails_the_checks() -> None:

@@ -105,6 +105,19 @@ def test_an_oddity_is_reported_with_its_value(text: str, words: str) -> None:
     assert any(words in reason for reason in reasons(text)), reasons(text)
 
 
+def test_meshes_missing_from_one_folder_are_one_finding_and_bullets_contact_is_known() -> None:
+    def mesh(name: str) -> str:
+        return f'<visual><geometry><mesh filename="package://p/{name}.stl"/></geometry></visual>'
+
+    link = INERTIAL + "".join(mesh(f"meshes/{i}") for i in range(30)) + mesh("meshes/3") + mesh("other/a")
+    many, one = reasons(pendulum(link=link + '<contact><lateral_friction value="1"/></contact>'))
+    assert (
+        many
+        == "filename='package://p/meshes/0.stl' and 29 more in 'package://p/meshes': no such file in the package roots"
+    )
+    assert one == "filename='package://p/other/a.stl': no such file in the package roots"
+
+
 def test_a_sound_file_has_no_findings() -> None:
     assert reasons(pendulum()) == []
 

@@ -50,7 +50,7 @@ def on_link(body: Body, link: Link) -> Contact:
     for kind, geometries in (("collision", link.collisions), ("visual", link.visuals)):
         spheres = [g for g in geometries if isinstance(g.shape, Sphere)]
         if spheres:
-            lowest = max(spheres, key=lambda g: float(g.placement.translation @ away))
+            lowest = max(spheres, key=lambda g: _rank(g.placement.translation, g.shape.radius, away))  # type: ignore[union-attr]
             offset, radius = lowest.placement.translation, lowest.shape.radius  # type: ignore[union-attr]
             return Contact(link, offset, pose.apply(offset), radius, f"{kind} sphere, {lowest.where}")
         depth = max((_support(g, away) for g in geometries), default=-np.inf)
@@ -104,7 +104,7 @@ def _end_of_body(body: Body, extent: float) -> Contact:
     shapes = [(pose, g) for pose, g in _shapes(body)]
     spheres = [(pose, g.shape) for pose, g in shapes if isinstance(g.shape, Sphere)]
     if spheres:
-        pose, sphere = max(spheres, key=lambda s: float(np.linalg.norm(s[0].translation)))
+        pose, sphere = max(spheres, key=lambda s: _rank(s[0].translation, s[1].radius, _unit(s[0].translation)))
         if np.linalg.norm(pose.translation) >= FOOT_LINK_SHARE * extent:
             return Contact(
                 link, pose.translation, pose.translation, sphere.radius, f"sphere of the last link, {link.where}"
@@ -112,7 +112,7 @@ def _end_of_body(body: Body, extent: float) -> Contact:
     away = _unit(body.inertial.com)
     ends = [(end, radius) for pose, g in shapes for end, radius in _ends(g.shape, pose, away)]
     if ends:
-        end, radius = max(ends, key=lambda e: float(e[0] @ away) + e[1])
+        end, radius = max(ends, key=lambda e: _rank(e[0], e[1], away))
         return Contact(link, end, end, radius, f"end of the last link's shape, {link.where}")
     end = 2.0 * np.asarray(body.inertial.com)
     return Contact(link, end, end, 0.0, f"twice the way to the last link's centre of mass, {link.where}")
@@ -139,6 +139,11 @@ def _ends(shape: Shape, pose: Pose, away: Array) -> Iterator[tuple[Array, float]
         if points is not None:
             placed = points @ pose.rotation.T + pose.translation
             yield placed[int(np.argmax(placed @ away))], 0.0
+
+
+def _rank(centre: Array, radius: float, away: Array) -> tuple[float, ...]:
+    """What tells which sphere is the lowest: how far it reaches; of equals one, whatever their order in the file."""
+    return (round(float(centre @ away) + radius, 12), radius, *centre.tolist())
 
 
 def _support(geometry: Geometry, direction: Array) -> float:

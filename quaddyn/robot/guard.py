@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..errors import ModelError
-from ..urdf.tree import Array, Finding, Inertial, frozen
+from ..urdf.tree import Array, Finding, Inertial, Joint, frozen
 from .bodies import Body, pseudo_inertia
 
 MAX_NV = 200
@@ -32,6 +32,8 @@ AGREEMENT = 1e-6
 SAMPLES = 3
 #: What a repair raises a negative second moment to, as a share of the largest.
 REPAIRED = 1e-4
+#: Joints that one finding lists.
+LISTED = 4
 #: An effort limit beyond this many times weight times size, and a velocity limit [rad/s] beyond this, are void.
 VOID_EFFORT, VOID_VELOCITY = 30.0, 500.0
 SEED = 0
@@ -100,10 +102,14 @@ def judge_limits(bodies: Sequence[Body]) -> list[Finding]:
     size = max(float(np.linalg.norm(p)) for p in origins) or 1.0
     mass = sum(b.inertial.mass for b in bodies)
     findings = []
+    unlimited: dict[str, list[Joint]] = {"effort": [], "velocity": []}
     for body in bodies[1:]:
         joint = body.joint
         if joint is None or joint.type not in ("revolute", "continuous", "prismatic"):
             continue
+        for kind, joints in unlimited.items():
+            if np.isinf(getattr(joint.limits, kind)):
+                joints.append(joint)
         lever = 1.0 if joint.type == "prismatic" else size
         enough = VOID_EFFORT * mass * 9.81 * lever
         void = []
@@ -114,6 +120,11 @@ def judge_limits(bodies: Sequence[Body]) -> list[Finding]:
         if void:
             reason = f"void limits: {' and '.join(void)}"
             findings.append(Finding("warning", joint.where, reason, "pass the motor's values by limits="))
+    for kind, joints in unlimited.items():
+        if joints:
+            listed = ", ".join(joint.name for joint in joints[:LISTED]) + (", ..." if len(joints) > LISTED else "")
+            reason = f"no {kind} limit for {len(joints)} joints ({listed}); they are taken as unlimited"
+            findings.append(Finding("note", joints[0].where, reason, "pass the motor's values by limits="))
     return findings
 
 

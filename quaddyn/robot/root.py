@@ -36,7 +36,10 @@ def attach_root(tree: Tree, root: str, findings: list[Finding]) -> Tree:
     """Drop a world link above the robot when the root moves, and a floating joint that `root` stands for."""
     above = tree.root
     first = tree.children[above.name]
-    is_world = above.inertial is None and len(first) == 1 and not above.visuals and not above.collisions
+    shapes = len(above.visuals) + len(above.collisions)
+    floats = len(first) == 1 and first[0].type == "floating"
+    # What a floating joint hangs from is the world, whatever is drawn on it.
+    is_world = above.inertial is None and len(first) == 1 and (not shapes or floats)
     if not is_world:
         if root != "fixed" and above.name == WORLD and first:
             raise ModelError(
@@ -45,7 +48,6 @@ def attach_root(tree: Tree, root: str, findings: list[Finding]) -> Tree:
             )
         return tree
     joint = first[0]
-    floats = joint.type == "floating"
     if root == "fixed" and floats:
         held = replace(joint, type="fixed", limits=Limits())
         findings.append(
@@ -60,5 +62,8 @@ def attach_root(tree: Tree, root: str, findings: list[Finding]) -> Tree:
             )
         return tree
     reason = f"link {above.name!r} and joint {joint.name!r} are replaced by the {root} root"
+    if shapes:
+        lost = f"{shapes} shapes of link {above.name!r} stand in the world, above a floating joint; left out"
+        findings.append(Finding("warning", above.where, lost, "put scenery into a terrain"))
     findings.append(Finding("note", above.where, reason, f"q holds the pose of {joint.child!r}"))
     return replace(tree, links=tree.links[1:], joints=tree.joints[1:])

@@ -72,6 +72,7 @@ class _Reader(ElementReader):
     def __init__(self, file: str, meshes: MeshFinder) -> None:
         super().__init__()
         self.file, self.meshes = file, meshes
+        self.missing: dict[tuple[str, str], list[tuple[Element, str]]] = {}  # by folder and reason
 
     # -- elements --------------------------------------------------------------------------------------------
     def origin(self, element: Element) -> Pose:
@@ -177,9 +178,7 @@ class _Reader(ElementReader):
             )
         path, root, problem = self.meshes.find(uri)
         if problem:
-            self.warn(
-                element, f"filename={uri!r}: {problem}", "the dynamics do not need it, the viewer will mark its place"
-            )
+            self.missing.setdefault((uri.rpartition("/")[0], problem), []).append((element, uri))
         return Mesh(uri, path, (x, y, z), root)
 
     def color(
@@ -322,6 +321,11 @@ class _Reader(ElementReader):
             raise ModelError(f"{self.file}: no <link> in it; is this a URDF (expand a .xacro first)?")
         links = self.unique(((self.link(e, materials), e) for e in link_elements), "link")
         joints = self.unique(((self.joint(e), e) for e in joint_elements), "joint")
+        for (folder, problem), found in self.missing.items():  # one folder, one finding
+            files, (element, uri) = len({uri for _, uri in found}), found[0]
+            more = f" and {files - 1} more in {folder!r}" if files > 1 else ""
+            advice = "the dynamics do not need them, the viewer will mark their place"
+            self.warn(element, f"filename={uri!r}{more}: {problem}", advice)
         ordered_links, ordered_joints = self.connect(links, joints)
         name = root.attrib.get("name") or "robot"
         findings = tuple(sorted(self.findings, key=lambda f: f.where.line))

@@ -20,7 +20,7 @@ _SPACE = re.compile(r"[ \t\r\n]+")
 # What each element may hold; anything else is reported, because a misspelt name would otherwise lose data.
 _KNOWN_CHILDREN = {
     "robot": {"link", "joint", "material", "transmission", "gazebo"},
-    "link": {"inertial", "visual", "collision"},
+    "link": {"inertial", "visual", "collision", "contact"},  # the last one is Bullet's
     "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "calibration", "safety_controller"},
     "inertial": {"origin", "mass", "inertia"},
     "visual": {"origin", "geometry", "material"},
