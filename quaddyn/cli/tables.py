@@ -98,6 +98,7 @@ def demo_json(report: DemoReport) -> dict[str, object]:
     }
     values["checks"] = {name: check._asdict() for name, check in report.checks.items()}
     values["work"] = dict(report.work)
+    values["unmeasured"] = list(report.unmeasured)
     return values
 
 
@@ -141,7 +142,10 @@ def print_demo(report: DemoReport, agreement: Agreement) -> None:
     table.add_row(f"reference, {len(agreement.errors)} algorithms", f"{figures}  {verdict}")
     out.print(table)
     holds = report.passed and agreement.passed
-    out.print("[bold green]every check holds[/]" if holds else "[bold red]a check fails[/]")
+    if holds and report.unmeasured:
+        out.print(f"[yellow]the checks that were made hold; never measured: {', '.join(report.unmeasured)}[/]")
+    else:
+        out.print("[bold green]every check holds[/]" if holds else "[bold red]a check fails[/]")
     for deviation in agreement.deviations:
         say(str(deviation))
 

@@ -95,6 +95,12 @@ class DemoReport:
     measured: tuple[float, ...] | None = None
 
     @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """What should have been judged, but the run gave nothing to measure it by."""
+        never = self.velocity is not None and any(self.velocity) and self.measured is None
+        return ("velocity",) if never else ()
+
+    @property
     def passed(self) -> bool:
         """Whether every check holds."""
         return all(check.passed for check in self.checks.values())

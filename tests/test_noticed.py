@@ -1,0 +1,249 @@
+"""One-line faults that a careless change makes: each proposition here is false under one of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import quaddyn as qd
+from quaddyn.contact.solvers import ContactProblem, ImpactSolver
+from quaddyn.demo import journey, run, travel
+from quaddyn.kernels.derivatives import directional
+from quaddyn.kernels.graph import Expr, Graph
+from quaddyn.kernels.keeping import model_key
+from quaddyn.kinematics import LegKinematics, inverse_kinematics
+from quaddyn.locomotion import LocomotionController
+from quaddyn.locomotion.controller import FALLEN_HEIGHT, Mode
+from quaddyn.locomotion.course import Course
+from quaddyn.robot import guard
+from quaddyn.simulation import Simulation
+from quaddyn.urdf import parse
+from quaddyn.wbc import FramePositionTask, VelocityController, WholeBodyController
+
+BODY = (
+    '<link name="{}"><inertial><mass value="1"/><inertia ixx="{}" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    "</inertial></link>"
+)
+PAIR = (
+    f'<robot name="r">{BODY}{BODY}<joint name="j" type="continuous"><parent link="a"/><child link="b"/>'
+    '<axis xyz="0 1 0"/></joint></robot>'
+)
+
+
+# -- files and the guard -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_numbers_beyond_their_bound_are_refused_on_both_sides(sign: str) -> None:
+    text = PAIR.format("a", 1, "b", 1).replace("<axis", f'<origin xyz="0 {sign}1e4 0"/><axis')
+    with pytest.raises(qd.ModelError, match="beyond 1000"):
+        parse(text)
+    assert parse(text.replace("1e4", "999")).joint["j"].placement.translation[1] == float(f"{sign}999")
+
+
+def test_the_guard_judges_the_base_where_it_moves_and_only_there() -> None:
+    impossible = PAIR.format("a", 9, "b", 1)
+    with pytest.raises(qd.ModelError, match="principal moments"):
+        qd.load(impossible, root="free")
+    assert qd.load(impossible, root="fixed").nv == 1
+
+
+def test_the_guard_sees_dynamics_that_disagree_in_the_eighth_digit(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = pin.rnea
+    model = qd.load("small_quadruped").model
+    assert guard.judge_model(model, "f")["RNEA(ABA) error"] < 1e-10
+    monkeypatch.setattr(guard.pin, "rnea", lambda *a: honest(*a) * (1.0 + 1e-6))
+    with pytest.raises(qd.ModelError):
+        guard.judge_model(model, "f")
+
+
+@pytest.mark.parametrize("name", ["small_quadruped", "go2", "anymal_c"])
+def test_feet_are_spheres_that_touch_the_ground_at_home(name: str) -> None:
+    robot = qd.load(name)
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    for foot, leg in robot.legs.items():
+        assert leg.foot.radius > 0.005
+        assert s.placement(foot).translation[2] == pytest.approx(leg.foot.radius, abs=1e-6)
+
+
+# -- the demo's own checks -----------------------------------------------------------------------------------------
+def sideways(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Simulation.contact_forces.fget
+    assert honest is not None
+    push = np.array([1.0, 0.0, 0.0])
+    monkeypatch.setattr(
+        Simulation,
+        "contact_forces",
+        property(lambda self: {k: f + 0.61 * abs(f[2]) * push for k, f in honest(self).items()}),
+    )
+
+
+def test_a_force_outside_its_cone_fails_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = qd.load("small_quadruped")
+    sideways(monkeypatch)
+    for report in (run(robot, seconds=0.2), travel(robot, gait="stand", seconds=0.3)):
+        assert not report.checks["force outside the friction cone"].passed, report.motion
+
+
+def test_accelerations_that_break_the_equations_of_motion_fail_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = LocomotionController.compute
+
+    def wrong(self: LocomotionController, *a: object, **k: object) -> object:
+        command = honest(self, *a, **k)
+        whole = command.whole_body
+        if whole is None:
+            return command
+        told = ("forces", "levels", "tau", "status", "margins")
+        other = SimpleNamespace(acceleration=whole.acceleration + 1e-4, **{x: getattr(whole, x) for x in told})
+        return dataclasses.replace(command, whole_body=other)
+
+    robot = qd.load("small_quadruped")
+    name = "equations of motion, base rows"
+    assert travel(robot, gait="stand", seconds=0.2).checks[name].passed
+    monkeypatch.setattr(journey.LocomotionController, "compute", wrong)
+    assert not travel(robot, gait="stand", seconds=0.2).checks[name].passed
+
+
+# -- contacts ------------------------------------------------------------------------------------------------------
+def test_restitution_is_lowered_until_an_impact_makes_no_energy() -> None:
+    """Newton's law with friction between coupled contacts can create energy; the cap takes it away, and says so."""
+    capped, rng = 0, np.random.default_rng(0)
+    for _ in range(60):
+        J = rng.normal(size=(6, 7))
+        W = J @ J.T + 1e-6 * np.eye(6)
+        g = rng.normal(size=6)
+        impact = ImpactSolver(1.0).collide(ContactProblem(W, g, 0.8))
+        free = ImpactSolver(1.0)._attempt(ContactProblem(W, g, 0.8), 1.0)[1]
+        assert impact.work <= 1e-9 * (1.0 + abs(free))
+        capped += free > 1e-6
+        assert (impact.restitution < 1.0) == (free > 0.0)
+    assert capped > 5
+
+
+# -- kinematics ----------------------------------------------------------------------------------------------------
+def test_joints_are_within_their_limits_to_a_ten_millionth() -> None:
+    leg = LegKinematics(qd.load("go2"), "FL")
+    middle = 0.5 * (leg.lower + leg.upper)
+    for side, limit in ((1.0, leg.upper), (-1.0, leg.lower)):
+        for beyond, inside in ((3e-8, True), (1e-6, False)):
+            q = middle.copy()
+            q[1] = limit[1] + side * beyond
+            assert bool(leg._inside(q)) is inside
+
+
+def test_inverse_kinematics_counts_as_converged_only_when_it_has() -> None:
+    robot = qd.load("ur5")
+    dyn, q = qd.Dynamics(robot), np.array([0.3, -1.0, 1.2, 0.2, 0.5, 0.1])
+    frame = robot.frame_names[-1]
+    target = dyn.frame_placement(q, frame)
+    found = inverse_kinematics(robot, {frame: target}, q0=q + 0.2)
+    reached = dyn.frame_placement(found.q, frame)
+    assert found.converged
+    assert np.abs(reached.homogeneous - target.homogeneous).max() < 1e-9
+
+
+@pytest.mark.parametrize("dt", [1e-3, 1e-2])
+def test_one_period_of_the_velocity_controller_ends_within_the_limits(dt: float) -> None:
+    robot = qd.load("ur5")
+    q = robot.q_home.copy()
+    room = 0.5 * dt * float(robot.velocity_limits[2])
+    q[2] = robot.upper[2] - room
+    ik = VelocityController(robot, dt=dt)
+    ik.tasks["posture"].reference(np.where(np.arange(6) == 2, robot.upper + 3.0, q))
+    command = ik.compute(qd.Dynamics(robot).update(q, np.zeros(6)))
+    assert command.q[2] == pytest.approx(robot.upper[2], abs=1e-9), "all of the room is used, and no more"
+
+
+# -- locomotion ----------------------------------------------------------------------------------------------------
+def test_the_course_arrives_where_it_looked_ahead_to() -> None:
+    course = Course(np.array([1.0, -2.0]), 0.7)
+    course.velocity = np.array([0.5, -0.2, 1.1])
+    position, yaw = course.ahead(np.array(2.0))
+    for _ in range(400):
+        course.advance(5e-3)
+    np.testing.assert_allclose(course.position, position, atol=1e-9)
+    assert course.yaw == pytest.approx(float(yaw)) and course.yaw == pytest.approx(0.7 + 2.2)
+
+
+def test_a_robot_has_fallen_below_45_percent_of_its_height() -> None:
+    robot = qd.load("go2")
+    controller = LocomotionController(robot, dt=2e-3)
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    controller.compute(s)
+    assert FALLEN_HEIGHT == 0.45 and controller.mode in (Mode.STANDING, Mode.RISING)
+    controller.mode = Mode.STANDING
+    ground, height = controller.ground.height(0.0, 0.0), controller.proportions.height
+    for share, falls in ((0.46, False), (0.44, True)):
+        assert controller._falls(0.0, 0.0, ground + share * height, np.eye(3)) is falls
+    tilted = pin.rpy.rpyToMatrix(math.acos(0.49), 0.0, 0.0)
+    assert controller._falls(0.0, 0.0, ground + height, tilted)
+
+
+def test_the_course_waits_for_a_robot_that_is_turned_or_held_back() -> None:
+    """It gives way beyond 0.2 rad at once, over a full turn too, and towards the robot from 0.08 l on."""
+    robot = qd.load("go2")
+    controller = LocomotionController(robot, dt=2e-3)
+    controller.compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)))
+    course, length = controller.course, controller.proportions.length
+    for turned, expected in ((0.5, 0.3), (-0.5, -0.3), (0.1, 0.0), (2.0 * math.pi + 0.5, 2.0 * math.pi + 0.3)):
+        course.yaw = 0.0
+        controller._keep_leash((0.0, 0.0), turned)
+        assert math.remainder(course.yaw - expected, 2.0 * math.pi) == pytest.approx(0.0, abs=1e-12)
+    before = course.position.copy()
+    controller._keep_leash((0.07 * length, 0.0), 0.0)
+    np.testing.assert_array_equal(course.position, before)
+    controller._keep_leash((0.2 * length, 0.0), 0.0)
+    assert course.position[0] > before[0]
+
+
+# -- kernels -------------------------------------------------------------------------------------------------------
+def test_the_key_of_a_kernel_depends_on_every_number_of_the_robot() -> None:
+    keys = [
+        model_key(qd.load("two_link_leg", **options))
+        for options in (
+            {"damping": 0.5, "friction": 0.5, "armature": 0.5},
+            {"damping": 0.6, "friction": 0.5, "armature": 0.5},
+            {"damping": 0.5, "friction": 0.6, "armature": 0.5},
+            {"damping": 0.5, "friction": 0.5, "armature": 0.6},
+        )
+    ]
+    assert len(set(keys)) == 4
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_the_derivative_of_a_quotient(which: int) -> None:
+    """``d (x / y)`` along either argument, against the quotient rule by hand."""
+    graph = Graph()
+    x, y = graph.inputs(0, 2)
+    (rate,) = directional(graph, [x / y], {which: graph.constant(1.0)})
+    at = {0: 3.0, 1: 2.0}
+    value = evaluate(graph, rate, at)
+    assert value == pytest.approx(1.0 / 2.0 if which == 0 else -3.0 / 4.0)
+
+
+def evaluate(graph: Graph, expression: Expr, inputs: dict[int, float]) -> float:
+    def of(ref: int) -> float:
+        i = ref >> 1
+        op, left, right = graph.op[i], graph.left[i], graph.right[i]
+        known = {"input": lambda: inputs[left], "const": lambda: graph.value[i]}
+        two = {"add": lambda a, b: a + b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b}
+        out = known[op]() if op in known else two[op](of(left), of(right))
+        return -out if ref & 1 else out
+
+    return of(expression.ref)
+
+
+# -- explanations --------------------------------------------------------------------------------------------------
+def test_a_task_may_lose_to_another_of_its_own_level() -> None:
+    robot = qd.load("ur5")
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    hand, other = (FramePositionTask(robot, robot.frame_names[-1], name=name) for name in ("hand", "other"))
+    here = s.placement(robot.frame_names[-1]).translation
+    for task, sign in ((hand, 1.0), (other, -1.0)):
+        task.reference(here, acceleration=np.array([sign, 0.0, 0.0]))
+    command = WholeBodyController(robot, tasks=[[hand, other]]).compute(s)
+    losses = command.losses(last=True)
+    assert {x.owner: x.culprit for x in losses} == {"hand": "the other task", "other": "the hand task"}
