@@ -158,11 +158,15 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path, workers
         text=True,
         start_new_session=True,  # Ctrl-C goes to the whole group, the workers too
     )
-    until = time.monotonic() + 60.0
-    while time.monotonic() < until and not (store.exists() and done(store) >= 3):
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    try:
+        until = time.monotonic() + 60.0
+        while time.monotonic() < until and not (store.exists() and done(store) >= 3):
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 130
     assert "go on with: quaddyn campaign resume" in told
     assert "Traceback" not in told
