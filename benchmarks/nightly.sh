@@ -23,3 +23,5 @@ QUADDYN_SLOW=1 "$python" -m pytest -n auto -m "slow or not slow" --cov
 "$python" benchmarks/locomotion.py --trials 100 --check
 "$python" benchmarks/locomotion.py --endurance 600 --check
 "$python" benchmarks/locomotion.py --cost --check
+"$python" benchmarks/campaigns.py --check
+"$python" benchmarks/campaigns.py --equal 200
