@@ -16,6 +16,7 @@ from .errors import (
     ModelError,
     QuaddynError,
     StaleStateError,
+    UnknownAttributeError,
     UnknownNameError,
     UnreachableError,
 )
@@ -69,6 +70,7 @@ __all__ = [
     "Simulation",
     "StaleStateError",
     "State",
+    "UnknownAttributeError",
     "UnknownNameError",
     "UnreachableError",
     "Viewer",

@@ -30,16 +30,33 @@ class UnknownNameError(QuaddynError, KeyError):
         super().__init__(kind, name, self.known)
 
     def __str__(self) -> str:
-        near = difflib.get_close_matches(str(self.name), self.known, n=5, cutoff=0.5)
-        if not near:  # case and separators aside, a part of a name is a near match too
-            wanted = str(self.name).lower()
-            near = [k for k in self.known if wanted and (wanted in k.lower() or k.lower() in wanted)][:5]
-        hint = f"did you mean {', '.join(map(repr, near))}?" if near else f"known: {', '.join(self.known[:12])}"
-        more = "" if near or len(self.known) <= 12 else f", ... ({len(self.known)} in all)"
-        return f"unknown {self.kind} {self.name!r}; {hint}{more}"
+        return f"unknown {self.kind} {self.name!r}; {_near_matches(self.name, self.known)}"
 
     def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, object, tuple[str, ...]]]:
         return type(self), (self.kind, self.name, self.known)
+
+
+class UnknownAttributeError(QuaddynError, AttributeError):
+    """An object has no attribute of a name; the message lists near matches."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind, self.known = kind, tuple(known)
+        super().__init__(f"{kind!r} object has no attribute {name!r}; {_near_matches(name, self.known)}", name=name)
+
+    def __reduce__(self) -> tuple[type[UnknownAttributeError], tuple[str, str, tuple[str, ...]]]:
+        return type(self), (self.kind, str(self.name), self.known)
+
+
+def _near_matches(name: object, known: tuple[str, ...]) -> str:
+    """What could have been meant by a name."""
+    near = difflib.get_close_matches(str(name), known, n=5, cutoff=0.5)
+    if not near:  # case and separators aside, a part of a name is a near match too
+        wanted = str(name).lower()
+        near = [k for k in known if wanted and (wanted in k.lower() or k.lower() in wanted)][:5]
+    if near:
+        return f"did you mean {', '.join(map(repr, near))}?"
+    more = "" if len(known) <= 12 else f", ... ({len(known)} in all)"
+    return f"known: {', '.join(known[:12])}{more}"
 
 
 class UnreachableError(QuaddynError, ValueError):

@@ -16,6 +16,7 @@ ROOMS = (
     "version",
     "errors",
     "files",
+    "attributes",
     "compiling",
     "urdf",
     "robot",

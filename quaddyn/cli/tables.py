@@ -10,6 +10,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from ..locomotion import LIMIT
 from ..robot import Robot
 from .console import out, say
 from .verdict import Verdict
@@ -126,8 +127,10 @@ def print_demo(report: DemoReport, agreement: Agreement) -> None:
         low, high = report.base_height
         table.add_row(escape("base height [m]"), f"{low:.3f} to {high:.3f}")
     if report.velocity is not None:
-        for word, values in (("commanded", report.velocity), ("measured", report.measured)):
+        cut = f" ({LIMIT}: {report.limit})" if report.limit else ""
+        for word, values in (("asked", report.asked), ("commanded", report.velocity), ("measured", report.measured)):
             said = "never long enough" if values is None else "{:+.3f}, {:+.3f} m/s, {:+.3f} rad/s".format(*values)
+            said += cut if word == "commanded" else ""
             table.add_row(f"velocity {word}: forward, left, turn", said)
     work = "".join(f"; {name} {value:.4g}" for name, value in report.work.items())
     table.add_row(escape("energy change; work [J]"), f"{report.energy_change:.4g}{work}")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
+from ..attributes import StrictAttributes
 from ..dynamics import State
 from ..dynamics.arguments import check_vector
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
@@ -20,7 +21,7 @@ from .solvers.problem import ContactProblem
 from .support import support_polygon
 
 
-class ContactSet:
+class ContactSet(StrictAttributes, fixed=("robot",)):
     """Named contacts of one robot, any of which may be switched on and off at any time.
 
     The members are fixed when the set is made; switching changes no array but the answers'.  Rows are those of the

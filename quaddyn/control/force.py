@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..attributes import Setting, StrictAttributes
 from ..dynamics import State
 from ..dynamics.arguments import check_vector
 from ..errors import ArgumentError
@@ -20,7 +21,7 @@ from .task import FrameTask, bounded
 from .torque import TaskTorque, task_torque
 
 
-class ForceRegulator:
+class ForceRegulator(StrictAttributes, fixed=("size",)):
     """Feed-forward plus PI on a measured force, with anti-windup: ``u = f* + kp (f* - f) + ki int (f* - f) dt``.
 
     The integral is clamped, and stands still while the caller reports saturated motors.
@@ -33,17 +34,23 @@ class ForceRegulator:
         dt: period of the control loop [s].
 
     Attributes:
+        kp, ki, limit, dt: as given; may be set.
         integral: (size,) the integral's contribution to u [N].
 
     Raises:
         ArgumentError: a value out of range.
     """
 
+    kp = Setting[float, float](lambda self, value: positive("kp", value, zero=True))
+    ki = Setting[float, float](lambda self, value: positive("ki", value, zero=True))
+    dt = Setting[float, float](lambda self, value: positive("dt", value))
+    limit = Setting[ArrayLike | None, Array | None](
+        lambda self, value: None if value is None else gain_vector("integral_limit", value, self.size)
+    )
+
     def __init__(self, size: int, *, kp: float, ki: float, limit: ArrayLike | None, dt: float) -> None:
-        self.kp, self.ki = positive("kp", kp, zero=True), positive("ki", ki, zero=True)
-        self.dt = positive("dt", dt)
-        self.limit = None if limit is None else gain_vector("integral_limit", limit, size)
         self.size = size
+        self.kp, self.ki, self.dt, self.limit = kp, ki, dt, limit
         self.integral = np.zeros(size)
 
     def reset(self) -> None:
@@ -70,7 +77,7 @@ def check_forces(name: str, value: Array, rows: tuple[str, ...]) -> None:
     bounded(name, value)
 
 
-class ForceControl:
+class ForceControl(StrictAttributes, fixed=("task", "robot", "frame", "rows", "regulator", "null_space")):
     r"""Force along the rows of a frame; along all other directions the frame is free but for dampers at the joints.
 
     Forces are those *on the robot*.  The load on the actuators is ``g(q) - J^T (u + Lambda damping_rate rate)``, u from
@@ -105,6 +112,9 @@ class ForceControl:
         ArgumentError: rows, axes, gains or another argument out of range, named.
     """
 
+    damping_rate = Setting[float, float](lambda self, value: positive("damping_rate", value, zero=True))
+    singular_tolerance = Setting[float, float](lambda self, value: share("singular_tolerance", value))
+
     def __init__(
         self,
         robot: Robot,
@@ -124,10 +134,10 @@ class ForceControl:
         if any(self.task.angular):
             raise ArgumentError(f"rows: expected linear ones (moments: HybridControl), got {self.task.rows}")
         self.robot, self.frame, self.rows = robot, frame, self.task.rows
-        self.damping_rate = positive("damping_rate", damping_rate, zero=True)
+        self.damping_rate = damping_rate
         self.regulator = ForceRegulator(self.task.k, kp=kp, ki=ki, limit=integral_limit, dt=dt)
         self.null_space = null_space_of(robot, null_space)
-        self.singular_tolerance = share("singular_tolerance", singular_tolerance)
+        self.singular_tolerance = singular_tolerance
 
     def compute(
         self,

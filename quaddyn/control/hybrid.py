@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..attributes import Setting, StrictAttributes
 from ..dynamics import State
 from ..errors import ArgumentError
 from ..robot.arguments import several
@@ -21,7 +22,9 @@ from .task import FrameTask
 from .torque import TaskTorque, task_torque
 
 
-class HybridControl:
+class HybridControl(
+    StrictAttributes, fixed=("task", "robot", "frame", "rows", "force_rows", "regulator", "null_space")
+):
     """Force along the rows named in `force`, motion along the other rows of a frame, in axes of the caller's.
 
     Forces are those *on the robot*, as everywhere: to press on a wall in front, ask for a force along -x.  With J the
@@ -73,6 +76,11 @@ class HybridControl:
         ArgumentError: rows, axes, gains or another argument out of range, named.
     """
 
+    bandwidth = Setting[float, float](lambda self, value: positive("bandwidth", value))
+    damping_ratio = Setting[float, float](lambda self, value: positive("damping_ratio", value, zero=True))
+    damping_rate = Setting[float, float](lambda self, value: positive("damping_rate", value, zero=True))
+    singular_tolerance = Setting[float, float](lambda self, value: share("singular_tolerance", value))
+
     def __init__(
         self,
         robot: Robot,
@@ -98,12 +106,10 @@ class HybridControl:
         self.robot, self.frame, self.rows = robot, frame, task.rows
         self.force_rows = tuple(row for row in task.rows if row in chosen)
         self._force = np.array([row in chosen for row in task.rows])
-        self.bandwidth = positive("bandwidth", bandwidth)
-        self.damping_ratio = positive("damping_ratio", damping_ratio, zero=True)
-        self.damping_rate = positive("damping_rate", damping_rate, zero=True)
+        self.bandwidth, self.damping_ratio, self.damping_rate = bandwidth, damping_ratio, damping_rate
         self.regulator = ForceRegulator(len(self.force_rows), kp=kp, ki=ki, limit=integral_limit, dt=dt)
         self.null_space = null_space_of(robot, null_space)
-        self.singular_tolerance = share("singular_tolerance", singular_tolerance)
+        self.singular_tolerance = singular_tolerance
 
     def compute(
         self,

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..attributes import Setting, StrictAttributes
 from ..dynamics import State
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
@@ -18,7 +19,7 @@ from .task import FrameTask, twist
 from .torque import TaskTorque, task_torque
 
 
-class CartesianImpedance:
+class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "rows", "null_space")):
     r"""Makes a foot, hand or trunk answer external forces like a mass, a spring K and a damper D around its target.
 
     With e the error (wanted less actual) of the rows, J their Jacobian and F_ext what the environment does to them:
@@ -64,12 +65,20 @@ class CartesianImpedance:
 
     Attributes:
         robot, frame, rows: as given or found.
-        stiffness: (k, k) read-only.
+        stiffness, damping, inertia: (k, k) read-only, damping and inertia None where they are not given; may be set.
+        damping_ratio, singular_tolerance: as given; may be set.
 
     Raises:
         UnknownNameError: no such frame.
         ArgumentError: rows, gains or another argument out of range, named.
     """
+
+    stiffness = Setting[ArrayLike, Array](lambda self, value: self._gain("stiffness", value))
+    damping = Setting[ArrayLike | None, Array | None](
+        lambda self, value: None if value is None else self._gain("damping", value)
+    )
+    damping_ratio = Setting[float, float](lambda self, value: positive("damping_ratio", value, zero=True))
+    singular_tolerance = Setting[float, float](lambda self, value: share("singular_tolerance", value))
 
     def __init__(
         self,
@@ -86,18 +95,28 @@ class CartesianImpedance:
     ) -> None:
         self.task = task = FrameTask(robot, frame, rows)
         self.robot, self.frame, self.rows = robot, frame, task.rows
-        self.stiffness = gain_matrix("stiffness", stiffness, task.k, units=task.units)
-        self.damping = None if damping is None else gain_matrix("damping", damping, task.k, units=task.units)
-        self.damping_ratio = positive("damping_ratio", damping_ratio, zero=True)
-        self.inertia = (
-            None if inertia is None else gain_matrix("inertia", inertia, task.k, definite=True, units=task.units)
-        )
+        self.stiffness, self.damping, self.damping_ratio = stiffness, damping, damping_ratio
+        self._inertia: Array | None = None
         self._shape: tuple[Array, Array] | None = None
-        if self.inertia is not None:
-            root = np.asarray(np.linalg.cholesky(self.inertia), dtype=np.float64)
-            self._shape = root, np.asarray(np.linalg.inv(root), dtype=np.float64)
+        self.inertia = inertia
         self.null_space = null_space_of(robot, null_space)
-        self.singular_tolerance = share("singular_tolerance", singular_tolerance)
+        self.singular_tolerance = singular_tolerance
+
+    def _gain(self, name: str, value: ArrayLike, *, definite: bool = False) -> Array:
+        return gain_matrix(name, value, self.task.k, definite=definite, units=self.task.units)
+
+    @property
+    def inertia(self) -> Array | None:
+        """(k, k) Md, None for no inertia shaping."""
+        return self._inertia
+
+    @inertia.setter
+    def inertia(self, value: ArrayLike | None) -> None:
+        self._inertia = None if value is None else self._gain("inertia", value, definite=True)
+        self._shape = None
+        if self._inertia is not None:
+            root = np.asarray(np.linalg.cholesky(self._inertia), dtype=np.float64)
+            self._shape = root, np.asarray(np.linalg.inv(root), dtype=np.float64)
 
     def compute(
         self,

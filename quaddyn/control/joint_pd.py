@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike
 
+from ..attributes import Setting, StrictAttributes
 from ..dynamics import Dynamics
 from ..dynamics.arguments import check_vector, overflow
 from ..robot.robot import Robot
@@ -26,8 +28,13 @@ class JointTorque:
     tau: Array
     saturated: tuple[str, ...]
 
+    @property
+    def ok(self) -> bool:
+        """Whether the motors can do what the law asks for: no torque was cut."""
+        return not self.saturated
 
-class JointPD:
+
+class JointPD(StrictAttributes, fixed=("robot",)):
     """Proportional-derivative control of the actuated joints, ``tau = kp (q* - q) + kd (v* - v) + feedforward``.
 
     Default gains come from the robot alone.  With J_f the linear part of a foot's Jacobian, a leg's joint meets in
@@ -50,12 +57,15 @@ class JointPD:
 
     Attributes:
         robot: as given.
-        kp: (nu,) read-only.
-        kd: (nu,) read-only.
+        kp: (nu,) read-only; may be set to (nu,) or a scalar at any time.
+        kd: (nu,) alike.
 
     Raises:
         ArgumentError: a gain that is negative, not finite or of the wrong shape, or another value out of range.
     """
+
+    kp = Setting[ArrayLike, Array](lambda self, value: frozen(gain_vector("kp", value, self.robot.nu)))
+    kd = Setting[ArrayLike, Array](lambda self, value: frozen(gain_vector("kd", value, self.robot.nu)))
 
     def __init__(
         self,
@@ -75,9 +85,8 @@ class JointPD:
         w = 2.0 * np.pi * bandwidth
         damper = np.minimum(2.0 * damping_ratio * inertia * w, 0.5 * least / dt)
         spring = np.minimum(inertia * w * w, damper * damper / least)
-        self.kp = spring if kp is None else gain_vector("kp", kp, robot.nu)
-        self.kd = damper if kd is None else gain_vector("kd", kd, robot.nu)
-        self.kp, self.kd = frozen(self.kp), frozen(self.kd)
+        self.kp = spring if kp is None else kp
+        self.kd = damper if kd is None else kd
 
     def compute(
         self,

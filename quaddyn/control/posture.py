@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike
 
+from ..attributes import Setting, StrictAttributes
 from ..dynamics import State
 from ..dynamics.arguments import check_unit, check_vector
 from ..errors import ArgumentError, ArgumentTypeError
@@ -15,7 +17,7 @@ from .joint_pd import JointPD
 from .operational import Operational
 
 
-class NullSpacePosture:
+class NullSpacePosture(StrictAttributes, fixed=("robot",)):
     """Springs kp and dampers kd at the joints, projected into the null space of a task.
 
     The damper is ``-N^T Kd N v``, which only takes energy.  The spring ``N^T Kp (q* - q)`` does not derive from a
@@ -39,6 +41,11 @@ class NullSpacePosture:
         ArgumentError: a gain negative, not finite or of the wrong shape, a posture that is none, a bad period.
     """
 
+    dt = Setting[float, float](lambda self, value: positive("dt", value))
+    kp = Setting[ArrayLike, Array](lambda self, value: frozen(gain_vector("kp", value, self.robot.nu)))
+    kd = Setting[ArrayLike, Array](lambda self, value: frozen(gain_vector("kd", value, self.robot.nu)))
+    posture = Setting[Array | None, Array | None](lambda self, value: self._posture_of(value))
+
     def __init__(
         self,
         robot: Robot,
@@ -50,19 +57,22 @@ class NullSpacePosture:
         dt: float = 1e-3,
     ) -> None:
         default = JointPD(robot, bandwidth=1.0, dt=dt)
-        self.robot, self.dt = robot, positive("dt", dt)
-        self.kd = default.kd if kd is None else frozen(gain_vector("kd", kd, robot.nu))
-        self.kp = default.kp if kp is None else frozen(gain_vector("kp", kp, robot.nu))
-        if posture is not None:
-            check_vector("posture", posture, (robot.nq,), f"nq of {robot.name}")
-            check_unit(robot.model, posture)
-            posture = frozen(posture)
-        elif kp is not None:
+        self.robot, self.dt = robot, dt
+        self.kd = default.kd if kd is None else kd
+        self.kp = default.kp if kp is None else kp
+        if posture is None and kp is not None:
             raise ArgumentError("kp: needs a posture to pull towards")
         self.posture = posture
         full = 0.5 * float(self.kp.sum()) if capacity is None else positive("capacity", capacity, zero=True)
         self.capacity = full if posture is not None else 0.0
         self.tank = self.capacity
+
+    def _posture_of(self, posture: Array | None) -> Array | None:
+        if posture is None:
+            return None
+        check_vector("posture", posture, (self.robot.nq,), f"nq of {self.robot.name}")
+        check_unit(self.robot.model, posture)
+        return frozen(posture)
 
     def reset(self) -> None:
         """Fill the tank."""

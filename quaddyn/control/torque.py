@@ -39,6 +39,11 @@ class TaskTorque:
     residual: float
     margin: float
 
+    @property
+    def ok(self) -> bool:
+        """Whether the controller's laws hold: no torque was cut, and the posture is not singular."""
+        return not (self.saturated or self.singular)
+
 
 def task_torque(
     s: State,

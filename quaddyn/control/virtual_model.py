@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..attributes import StrictAttributes
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError
 from ..kinematics.velocity import ROWS
@@ -23,7 +24,7 @@ from .torque import TaskTorque
 TRUNK_ROWS = {"free": ("z", "rx", "ry", "x", "y", "rz"), "planar": ("z", "ry", "x")}
 
 
-class VirtualModel:
+class VirtualModel(StrictAttributes, fixed=("robot", "frame", "impedance", "rows")):
     """Springs and dampers between the trunk and the world, realized by the stance legs; gravity is compensated.
 
     A virtual component's wrench on the trunk becomes joint torques through the legs' Jacobians; of the contact forces

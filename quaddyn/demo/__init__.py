@@ -16,7 +16,7 @@ from ..errors import ArgumentError
 from ..robot import Robot
 from ..simulation import Simulation
 from .motion import Motion, Squat, Swing
-from .plot import check_plot, draw
+from .plot import check_output, check_plot, draw
 from .report import Check, DemoReport, Log, TorqueRange
 from .trace import Trace
 from .travel import Push, can_travel, check_plant, crouched, travel
@@ -30,6 +30,7 @@ __all__ = [
     "Push",
     "TorqueRange",
     "can_travel",
+    "check_output",
     "check_plant",
     "check_plot",
     "crouched",
@@ -76,6 +77,7 @@ def run(
     if not (np.isfinite(seconds) and seconds >= 0.1):
         raise ArgumentError(f"seconds: expected at least 0.1 s, got {seconds}")
     check_plot(plot)
+    check_output("record", record)
     sim = Simulation(robot, dt=dt, friction=friction)
     sim.warmup()  # says what is waited for
     if record is not None and viewer is None:

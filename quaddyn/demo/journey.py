@@ -8,7 +8,7 @@ from collections import deque
 import numpy as np
 
 from ..dynamics import Dynamics, State
-from ..locomotion import LocomotionCommand, LocomotionController, Mode
+from ..locomotion import LIMIT, LocomotionCommand, LocomotionController, Mode
 from ..simulation import Plant
 from ..urdf.tree import Array
 from .report import Check, DemoReport, cpu_name, round_trip, torque_ranges
@@ -33,7 +33,8 @@ class Journey:
     Args:
         controller: of the robot.
         plant: that it moves in, with a period of which the controller's is a multiple.
-        wanted: (3,) velocity that the journey is judged by; ticks at other velocities do not count.
+        asked: (3,) velocity that is wanted; the journey is judged by what of it the gait can do, and ticks at other
+            velocities do not count.
         trace: gets every tick.
 
     Attributes:
@@ -44,9 +45,10 @@ class Journey:
     """
 
     def __init__(
-        self, controller: LocomotionController, plant: Plant, wanted: Array, trace: Trace | None = None
+        self, controller: LocomotionController, plant: Plant, asked: Array, trace: Trace | None = None
     ) -> None:
-        self.controller, self.plant, self.wanted, self.trace = controller, plant, wanted, trace
+        self.controller, self.plant, self.asked, self.trace = controller, plant, asked, trace
+        self.wanted, self.limit = controller.reach(asked), controller.limit(asked)
         self.robot = robot = controller.robot
         self.dynamics = Dynamics(robot)
         self.heading = np.eye(3)
@@ -162,9 +164,11 @@ class Journey:
         shown = "{:+.2f} m/s forward, {:+.2f} to the left, {:+.2f} rad/s"
         lines = [
             f"{gait}{command.mode.value}{phase}; on the ground: {' '.join(command.contacts) or 'nobody'}",
-            "commanded (blue): " + shown.format(*command.velocity.tolist()) + ("; cut" if command.limited else ""),
+            "commanded (blue): " + shown.format(*command.velocity.tolist()),
             "measured (green): " + shown.format(*is_now),
         ]
+        if command.limited:
+            lines.insert(1, "asked: " + shown.format(*command.asked.tolist()) + f" ({LIMIT}: {command.limit})")
         if whole is not None:
             active = whole.levels[0].active
             more = f" and {len(active) - 3} more" if len(active) > 3 else ""
@@ -209,7 +213,9 @@ class Journey:
             energy_change=float(plant.energy - self._energy),
             work={},
             checks=checks,
+            asked=tuple(self.asked.tolist()),
             velocity=tuple(self.wanted.tolist()),
+            limit=self.limit,
             measured=None if measured is None else tuple(measured.tolist()),
         )
 

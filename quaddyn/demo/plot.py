@@ -31,6 +31,20 @@ def check_plot(path: str | os.PathLike[str] | None) -> None:
     _figure_class()
     if Path(path).suffix.lower() not in KINDS:
         raise ArgumentError(f"plot: expected a file name that ends in {', '.join(KINDS)}, got {str(path)!r}")
+    check_output("plot", path)
+
+
+def check_output(argument: str, path: str | os.PathLike[str] | None) -> None:
+    """Refuses a file that cannot be written, before any work is done for it.
+
+    Raises:
+        ArgumentError: no such folder, no permission, or a folder itself.
+    """
+    if path is None:
+        return
+    file = Path(path)
+    if file.is_dir() or not file.parent.is_dir() or not os.access(file.parent, os.W_OK):
+        raise ArgumentError(f"{argument}: {file} cannot be written: no such folder, no permission, or a folder itself")
 
 
 def _figure_class() -> Any:

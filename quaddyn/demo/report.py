@@ -70,8 +70,9 @@ class DemoReport:
         energy_change: of the mechanical energy over the run [J].
         work: done on the robot by "actuators", "joints" (friction) and "contacts" [J].
         checks: every check by name.
-        velocity: forward, leftward [m/s] and yaw rate [rad/s] commanded, as far as the gait can do it; None for who
-            stays where it is.
+        asked: forward, leftward [m/s] and yaw rate [rad/s] as the caller wanted them; None for who stays where it is.
+        velocity: what of it was commanded: what the gait can do on these legs.
+        limit: what cut it down, such as "stride of the gait"; "" where nothing did.
         measured: the same, on average over whole cycles at full command; None where there were none.
     """
 
@@ -91,7 +92,9 @@ class DemoReport:
     energy_change: float
     work: Mapping[str, float]
     checks: Mapping[str, Check]
+    asked: tuple[float, ...] | None = None
     velocity: tuple[float, ...] | None = None
+    limit: str = ""
     measured: tuple[float, ...] | None = None
 
     @property

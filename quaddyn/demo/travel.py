@@ -14,7 +14,7 @@ import numpy as np
 from ..dynamics import Dynamics
 from ..errors import ArgumentError, UnknownNameError
 from ..kinematics import LegKinematics
-from ..locomotion import FEET, LocomotionCommand, LocomotionController, Proportions
+from ..locomotion import FEET, LocomotionCommand, LocomotionController, Proportions, commanded_velocity
 from ..robot import Robot
 from ..robot.stance import put
 from ..simulation import MujocoPlant, Simulation
@@ -22,7 +22,7 @@ from ..simulation.mujoco_model import import_mujoco
 from ..urdf.tree import Array
 from . import driving
 from .journey import Journey
-from .plot import check_plot, draw
+from .plot import check_output, check_plot, draw
 from .report import DemoReport
 from .trace import Trace
 
@@ -161,12 +161,14 @@ def travel(
     if drive and viewer is None:
         raise ArgumentError("drive: keys come from a viewer's live page, and there is no viewer")
     check_plot(plot)
+    check_output("record", record)
     p = Proportions.of(robot)
     pace = 0.0 if drive else SPEED * p.speed
-    wanted = np.array([pace, 0.0, 0.0] if velocity is None else list(velocity), dtype=np.float64)
+    wanted = commanded_velocity([pace, 0.0, 0.0] if velocity is None else list(velocity))
     controller = LocomotionController(robot, dt=dt, gait=gait)
-    controller.warmup()  # says what is waited for: seconds on a fresh machine, then nothing
     world = PLANTS[plant](robot, dt=0.5 * dt, friction=friction)
+    # All arguments are good.  What is compiled now says so: seconds on a fresh machine, then nothing.
+    controller.warmup()
     if isinstance(world, Simulation):
         world.warmup()
     world.reset(crouched(robot, CROUCH))
@@ -178,7 +180,7 @@ def travel(
         viewer.show_trails(("com",), dots=DOTS)
     trace = None if plot is None else Trace(robot, robot.feet)
     waiting = list(pushes)
-    journey = Journey(controller, world, controller.reach(wanted), trace)
+    journey = Journey(controller, world, wanted, trace)
     shown, start = -1, time.perf_counter()
     try:
         for k in range(round(seconds / dt)):

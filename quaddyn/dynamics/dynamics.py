@@ -10,6 +10,7 @@ import pinocchio as pin
 from eigenpy import is_approx  # Pinocchio's own array layer
 from numpy import ndarray
 
+from ..attributes import StrictAttributes
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
@@ -34,7 +35,7 @@ PLACE = {"free": 3, "planar": 2}
 Forces = Mapping[str, Array]
 
 
-class Dynamics:
+class Dynamics(StrictAttributes):
     """Rigid-body dynamics of one robot: ``M(q) a + h(q, v) = tau + sum_i J_i^T f_i``.
 
     Two ways to use it: `update` once per control tick and read the returned `State`; or the stateless methods, which

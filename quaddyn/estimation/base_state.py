@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pinocchio as pin
 
+from ..attributes import StrictAttributes
 from ..dynamics.arguments import check_unit, check_vector
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import number, several
@@ -14,7 +15,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 
 
-class BaseEstimator:
+class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "floor", "gravity_rate", "leg_rate", "settling")):
     """A complementary filter: the IMU is quick, standing feet and gravity are right in the long run.
 
     *Attitude*: the gyroscope is integrated; the accelerometer, whose mean over some steps points up, pulls roll and

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from ..attributes import StrictAttributes
 from ..contact import ContactSet
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
@@ -34,7 +35,7 @@ class ContactForces:
     undetermined: int
 
 
-class ContactForceEstimator:
+class ContactForceEstimator(StrictAttributes, fixed=("contacts", "observer")):
     """Contact forces without foot sensors: a `MomentumObserver`, and its residual shared out to the contacts.
 
     The forces are those of the *active* contacts that explain the residual best: least ``|tau_ext - J^T f|`` in the

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..attributes import StrictAttributes
 from ..dynamics import Dynamics, State
 from ..dynamics.arguments import check_vector
 from ..errors import ArgumentError, ArgumentTypeError
@@ -12,7 +13,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 
 
-class MomentumObserver:
+class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
     """Estimates ``tau_ext = sum_i J_i^T f_i`` from measured motion and torques.
 
     The generalized momentum ``p = M v`` of any robot, its root included, obeys

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ..attributes import StrictAttributes
 from ..contact import ContactEvent, ContactEvents
 from ..dynamics.arguments import check_vector
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
@@ -14,7 +15,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 
 
-class TouchdownDetector:
+class TouchdownDetector(StrictAttributes, fixed=("on", "off", "dwell", "events")):
     """A Schmitt trigger on the normal force of each foot.
 
     A foot touches when its force along the normal has been above `on` for `dwell`, and is in the air again when it has

@@ -40,6 +40,16 @@ class InverseSolution:
     iterations: int
     starts: int
 
+    @property
+    def ok(self) -> bool:
+        """The same as `converged`."""
+        return self.converged
+
+    @property
+    def solved(self) -> bool:
+        """The same as `converged`."""
+        return self.converged
+
 
 def inverse_kinematics(
     robot: Robot,

@@ -1,6 +1,7 @@
 """Locomotion of quadrupeds: gaits, swing curves, footholds, motion of the trunk, and their controller."""
 
-from .controller import LocomotionCommand, LocomotionController
+from .controller import LIMIT, LocomotionCommand, LocomotionController
+from .course import commanded_velocity
 from .gait import GAITS, Clock, Gait
 from .modes import Mode
 from .proportions import FEET, Proportions
@@ -9,6 +10,7 @@ from .swing import Swing
 __all__ = [
     "FEET",
     "GAITS",
+    "LIMIT",
     "Clock",
     "Gait",
     "LocomotionCommand",
@@ -16,4 +18,5 @@ __all__ = [
     "Mode",
     "Proportions",
     "Swing",
+    "commanded_velocity",
 ]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..attributes import StrictAttributes
 from ..compiling import quietly
 from ..control import JointPD
 from ..dynamics import State
@@ -45,6 +46,9 @@ SWIFTNESS = 0.18
 LYING_HEIGHT, LOW_HEIGHT, FALLEN_HEIGHT = 0.5, 0.95, 0.45
 #: Steepest tilt of the trunk against the ground before it counts as a fall (cosine).
 FALLEN_TILT = 0.5
+#: What keeps a commanded velocity below the one asked for, beside what `LocomotionController.reach` computes.
+LIMIT = "limit of the gait on these legs"
+FALLEN, GAIT_STANDS, STRAIGHT_LEGS = "fallen", "gait does not step", "legs cannot step aside"
 #: Time constant of the slope of the ground.
 SLOPE_TIME = 2.0
 
@@ -59,8 +63,10 @@ class LocomotionCommand:
         contacts: the feet that are to carry.
         whole_body: the whole-body controller's command with its certificate; None when fallen.
         pressure: (2,) wanted centre of pressure, world [m].
-        velocity: (3,) forward, leftward [m/s] and yaw rate [rad/s] that are steered for, heading frame.
-        limited: whether more was commanded than the gait can do on these legs (`LocomotionController.reach`).
+        asked: (3,) forward, leftward [m/s] and yaw rate [rad/s] as `compute` was given them, heading frame.
+        commanded: (3,) what of it the gait can do on these legs, see `LocomotionController.reach`.
+        velocity: (3,) that is steered for at this tick, on the way to `commanded`.
+        limit: what cut `asked` down to `commanded`, such as "stride of the gait"; "" where nothing did.
         swings: by foot in the air, its `Swing`.
     """
 
@@ -69,9 +75,16 @@ class LocomotionCommand:
     contacts: tuple[str, ...]
     whole_body: Command | None
     pressure: Array
+    asked: Array
+    commanded: Array
     velocity: Array
-    limited: bool
+    limit: str
     swings: Mapping[str, Swing]
+
+    @property
+    def limited(self) -> bool:
+        """Whether more was asked for than the gait can do on these legs."""
+        return self.limit != ""
 
     @property
     def forces(self) -> Mapping[str, Array]:
@@ -80,11 +93,22 @@ class LocomotionCommand:
 
     @property
     def ok(self) -> bool:
-        """Whether the whole-body controller got all it must have."""
-        return self.whole_body is not None and self.whole_body.status.ok
+        """Whether the whole-body controller got all it must have; False when fallen."""
+        return self.whole_body is not None and self.whole_body.ok
+
+    @property
+    def solved(self) -> bool:
+        """Whether the whole-body controller's outcome is "solved"; the same as `ok`."""
+        return self.ok
+
+    def __str__(self) -> str:
+        """One line: what it does, and what of the velocity that was asked for."""
+        said = "{:+.3f}, {:+.3f} m/s, {:+.3f} rad/s"
+        cut = f"; asked {said.format(*self.asked)} ({LIMIT}: {self.limit})" if self.limited else ""
+        return f"{self.mode.value}; commanded {said.format(*self.commanded)}{cut}"
 
 
-class LocomotionController:
+class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions", "whole_body")):
     """Stands, walks and trots a quadruped: state and commanded velocity in, torques out, once per period.
 
     The gait decides which feet stand when (`Clock`), the coming footfalls determine the motion of the centre of mass
@@ -119,6 +143,11 @@ class LocomotionController:
         UnknownNameError: no such gait.
     """
 
+    mode: Mode
+    course: Course
+    clock: Clock
+    ground: GroundPlane | None
+
     def __init__(
         self,
         robot: Robot,
@@ -145,11 +174,9 @@ class LocomotionController:
         Trunk.prepare(p, tasks)
         for foot in FEET:
             tasks[foot].gains((FOOT_RATE / unit) ** 2)
-        self._tasks = tasks
         self._reach = float(np.hypot(*np.abs(p.stance).max(axis=0)))
         self._half_width = float(np.abs(p.stance[:, 1]).min())
-        own = [item.limits for item in tasks.values() if isinstance(item, TorqueLimits)]
-        self._limits = own[0] if own else robot.effort_limits
+        self._torque = next((item for item in tasks.values() if isinstance(item, TorqueLimits)), None)
         self._damping = JointPD(robot, dt=self.dt).kd
         self._base = robot.bodies[0].name
         self._preview = Preview(p)
@@ -160,7 +187,7 @@ class LocomotionController:
         """Forget everything: the next tick is a first one."""
         self.whole_body.reset()
         self.mode = Mode.STANDING
-        self.ground: GroundPlane | None = None
+        self.ground = None
         self._lie = False
         self._filtered = (0.0, 0.0)
 
@@ -174,6 +201,15 @@ class LocomotionController:
         self._gait = gait_named(gait)
         if self.ground is not None and self._gait.moves:
             self.clock.change(self._gait)
+
+    @property
+    def friction(self) -> float:
+        """Coulomb's coefficient that the whole-body controller assumes; may be set at any time."""
+        return self.whole_body.friction
+
+    @friction.setter
+    def friction(self, value: float) -> None:
+        self.whole_body.friction = value
 
     def stand_up(self) -> None:
         """Rise to the height at home; also out of a fall, which nothing else leaves.  Takes back `lie_down`."""
@@ -222,7 +258,7 @@ class LocomotionController:
         if state.robot is not self.robot:
             raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
         wanted = commanded_velocity(velocity)
-        within = self._within_reach(wanted)
+        within, limit = self._within_reach(wanted)
         touching = None if touching is None else _feet(touching)
         dt, p, omega = self.dt, self.proportions, self.proportions.frequency
         x, y, z = state.com.tolist()
@@ -240,7 +276,7 @@ class LocomotionController:
         self._filtered = a, b = a + share * (u - a), b + share * (v - b)
 
         if self.mode is Mode.FALLEN or self._falls(x, y, z, R):
-            return self._fall(state)
+            return self._fall(state, wanted)
         self._steer(within)
         if not self._footwork.patient(clock):
             clock.advance(dt)
@@ -253,13 +289,13 @@ class LocomotionController:
         self._keep_leash(error, yaw)
         self._footwork.advance(clock, course, ground, reference, error, (x, y), (a, b), yaw, dt)
         self._decide(within, error, feet)
-        swings = self._footwork.swings
+        swings, tasks = self._footwork.swings, self.whole_body.tasks
         for i, foot in enumerate(FEET):
             swing = swings.get(i)
             if swing is None:
-                self._tasks[foot].reference(feet[i])
+                tasks[foot].reference(feet[i])
             else:
-                self._tasks[foot].reference(swing.position, swing.velocity, swing.acceleration)
+                tasks[foot].reference(swing.position, swing.velocity, swing.acceleration)
         self._trunk.guide(reference, course, ground, (x, y, z), (u, v, w), R_base, dt)
         command = self.whole_body.compute(state, carrying)
         flying = {FEET[i]: swing for i, swing in swings.items()}
@@ -269,14 +305,17 @@ class LocomotionController:
             carrying,
             command,
             reference.pressure,
+            wanted,
+            within,
             course.velocity.copy(),
-            bool((within != wanted).any()),
+            limit,
             flying,
         )
 
     def _within_limits(self, tau: Array) -> Array:
         """Cut at the motors' limits, which an infeasible tick of whole-body control may violate."""
-        return np.minimum(np.maximum(tau, -self._limits), self._limits)
+        limits = self.robot.effort_limits if self._torque is None else self._torque.limits
+        return np.minimum(np.maximum(tau, -limits), limits)
 
     # -- parts of a tick -----------------------------------------------------------------------------------------
     def _begin(self, com: tuple[float, float, float], velocity: tuple[float, float], yaw: float, feet: Array) -> None:
@@ -290,7 +329,7 @@ class LocomotionController:
         self._filtered = velocity
         height = com[2] - self.ground.height(com[0], com[1])
         low = height < LOW_HEIGHT * p.height
-        self._trunk: Trunk = Trunk(p, self._tasks, self.whole_body.friction, height if low else p.height)
+        self._trunk: Trunk = Trunk(p, self.whole_body, height if low else p.height)
         self.mode = Mode.RISING if low else Mode.STANDING
         if low:
             self._trunk.go_to(p.height)
@@ -300,11 +339,12 @@ class LocomotionController:
         low = z - self.ground.height(x, y) < FALLEN_HEIGHT * self.proportions.height
         return (low and self.mode.upright) or float(R[:, 2] @ self.ground.tilt[:, 2]) < FALLEN_TILT
 
-    def _fall(self, state: State) -> LocomotionCommand:
+    def _fall(self, state: State, asked: Array) -> LocomotionCommand:
         """Nothing but damping, which takes the violence out of a fall."""
         self.mode = Mode.FALLEN
         tau = self._within_limits(-self._damping * state.v[self.robot.actuated_index])
-        return LocomotionCommand(tau, self.mode, (), None, self.course.position.copy(), np.zeros(3), False, {})
+        pressure, still = self.course.position.copy(), np.zeros(3)
+        return LocomotionCommand(tau, self.mode, (), None, pressure, asked, still, still, FALLEN, {})
 
     def reach(self, velocity: Sequence[float] | Array) -> Array:
         """The part of a commanded velocity that the gait can do: cut in all components alike.
@@ -322,21 +362,32 @@ class LocomotionController:
         Raises:
             ArgumentError: not three finite numbers.
         """
-        return self._within_reach(commanded_velocity(velocity))
+        return self._within_reach(commanded_velocity(velocity))[0]
 
-    def _within_reach(self, velocity: Array) -> Array:
+    def limit(self, velocity: Sequence[float] | Array) -> str:
+        """What cuts a velocity down to `reach`, such as "stride of the gait"; "" where nothing does."""
+        return self._within_reach(commanded_velocity(velocity))[1]
+
+    def _within_reach(self, velocity: Array) -> tuple[Array, str]:
         p, gait = self.proportions, self._gait
         x, y, turn = velocity.tolist()
         if not gait.moves:
-            return np.zeros(3)
-        if not p.sideways:
-            y = turn = 0.0
+            return np.zeros(3), GAIT_STANDS if x or y or turn else ""
+        limit = ""
+        if not p.sideways and (y or turn):
+            y, turn, limit = 0.0, 0.0, STRAIGHT_LEGS
         stance, swing = gait.duty * gait.period * p.time, (1.0 - gait.duty) * gait.period * p.time
-        stride = min(gait.stride, SWIFTNESS * p.joint_speed * swing) * p.length
+        quick = SWIFTNESS * p.joint_speed * swing
         inwards = 2.0 * INWARDS * gait.spread[1] * self._half_width
         speed = math.hypot(x, y) + abs(turn) * self._reach
-        cut = min(1.0, stride / stance / max(speed, 1e-9), inwards / stance / max(abs(y), 1e-9))
-        return np.asarray(cut * np.array([x, y, turn]))
+        cuts = (
+            (1.0, limit),
+            (gait.stride * p.length / stance / max(speed, 1e-9), "stride of the gait"),
+            (quick * p.length / stance / max(speed, 1e-9), "speed of the joints"),
+            (inwards / stance / max(abs(y), 1e-9), "feet would cross"),
+        )
+        cut, limit = min(cuts, key=lambda each: each[0])
+        return np.asarray(cut * np.array([x, y, turn])), limit
 
     def _steer(self, wanted: Array) -> None:
         """The course's velocity follows the command, which is within `reach`, as the robot can accelerate."""

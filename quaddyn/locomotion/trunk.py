@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..urdf.tree import Array
+from ..wbc import WholeBodyController
 from .course import ComReference, Course
 from .ground import GroundPlane
 from .proportions import FEET, Proportions
@@ -42,21 +43,17 @@ class Trunk:
 
     Args:
         proportions: of the robot.
-        tasks: of the whole-body controller, by name.
-        friction: Coulomb's coefficient that is counted on.
+        whole_body: the whole-body controller, whose tasks get the references, and whose friction is counted on.
         height: of the centre of mass over the ground now [m].
 
     Attributes:
         busy: whether it is on its way up or down.
     """
 
-    __slots__ = ("_height", "_left", "_p", "_push", "_tasks", "_tilt", "_trim", "_wanted")
+    __slots__ = ("_height", "_left", "_p", "_tilt", "_trim", "_wanted", "_whole_body")
 
-    def __init__(self, proportions: Proportions, tasks: Mapping[str, Any], friction: float, height: float) -> None:
-        self._p = p = proportions
-        self._tasks = tasks
-        # The inner pyramid of mu bears mu / sqrt(2) along its faces' normals.
-        self._push = PUSH * math.sqrt(0.5) * friction * p.gravity
+    def __init__(self, proportions: Proportions, whole_body: WholeBodyController, height: float) -> None:
+        self._p, self._whole_body = proportions, whole_body
         self._height = (height, 0.0, 0.0)
         self._wanted, self._left = height, 0.0
         self._trim, self._tilt = 0.0, (0.0, 0.0)
@@ -107,7 +104,9 @@ class Trunk:
         gain = omega * omega * (1.0 + DIVERGENT_GAIN)
         push_x = omega * omega * (x - zx) - gain * (x + u / omega - ex)
         push_y = omega * omega * (y - zy) - gain * (y + v / omega - ey)
-        cut = min(1.0, self._push / max(math.hypot(push_x, push_y), 1e-9))
+        # The inner pyramid of mu bears mu / sqrt(2) along its faces' normals.
+        push = PUSH * math.sqrt(0.5) * self._whole_body.friction * p.gravity
+        cut = min(1.0, push / max(math.hypot(push_x, push_y), 1e-9))
         push_x, push_y = cut * push_x, cut * push_y
 
         if self._left > 0.0:
@@ -117,7 +116,8 @@ class Trunk:
         share, limit = dt / (TRIM_TIME * p.time), HEIGHT_TRIM * p.height
         floor, (slope_x, slope_y) = ground.height(x, y), ground.slope.tolist()
         self._trim = min(max(self._trim + share * (floor + height - z), -limit), limit)
-        self._tasks["com"].reference(
+        tasks = self._whole_body.tasks
+        tasks["com"].reference(
             np.array([x, y, floor + height + self._trim]),
             np.array([u, v, rate + slope_x * u + slope_y * v]),
             np.array([push_x, push_y, rush]),
@@ -131,10 +131,10 @@ class Trunk:
         a = min(max(self._tilt[0] + share * lean_x, -TILT_TRIM), TILT_TRIM)
         b = min(max(self._tilt[1] + share * lean_y, -TILT_TRIM), TILT_TRIM)
         self._tilt = a, b
-        self._tasks["base"].reference(tilted(a, b) @ R, np.array([0.0, 0.0, float(course.velocity[2])]))
+        tasks["base"].reference(tilted(a, b) @ R, np.array([0.0, 0.0, float(course.velocity[2])]))
         weight = p.mass * np.array([push_x, push_y, p.gravity])
         shares = zip(FEET, reference.shares.tolist(), strict=True)
-        self._tasks["forces"].reference({foot: part * weight for foot, part in shares if part > 0.0})
+        tasks["forces"].reference({foot: part * weight for foot, part in shares if part > 0.0})
 
 
 def tilted(a: float, b: float) -> Array:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..attributes import StrictAttributes
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
@@ -14,7 +15,10 @@ from ..urdf.tree import Array, frozen
 SHARP = 1e-9
 
 
-class Actuators:
+class Actuators(
+    StrictAttributes,
+    fixed=("robot", "effort", "no_load_speed", "corner_speed", "damping", "friction", "armature"),
+):
     """Motors with gears at the actuated joints.
 
     A motor delivers any torque up to its effort limit at low speed.  Beyond the corner speed its own voltage eats up

@@ -14,7 +14,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from .actuators import Actuators
 from .mujoco_model import add_terrain, body_name, compiled, import_mujoco, specification
-from .plant import RUNAWAY_SPEED, Plant, TouchingPoint
+from .plant import RUNAWAY_SPEED, Plant, TouchingPoint, keep
 from .spheres import ContactSphere, located
 from .terrain import Surface, Terrain
 
@@ -28,7 +28,7 @@ INTEGRATORS = {
 FAST, STRONG = 1e3, 1e6
 
 
-class MujocoPlant(Plant):
+class MujocoPlant(Plant, fixed=("model", "data")):
     """A robot in MuJoCo, its feet frictional spheres; starts in ``q_home`` at rest.
 
     The MuJoCo model is made from the robot's record: composite bodies, joints with armature, damping and Coulomb
@@ -179,11 +179,13 @@ class MujocoPlant(Plant):
         q, v = np.empty(self.robot.nq), np.empty(self.robot.nv)
         self._coordinates.from_mujoco(data.qpos, data.qvel, q, v)
         q.flags.writeable = v.flags.writeable = False
-        self._q, self._v, self._contacts = q, v, None
-        if not data.ncon:
-            self._status = "free"
-        else:
-            self._status = "solved" if data.solver_niter.max() < model.opt.iterations else "inaccurate"
+        status = "free"
+        if data.ncon:
+            status = "solved" if data.solver_niter.max() < model.opt.iterations else "inaccurate"
+        keep(self, "_q", q)
+        keep(self, "_v", v)
+        keep(self, "_contacts", None)
+        keep(self, "_status", status)
 
     def _apply(self, wrenches: Mapping[str, Array]) -> None:
         """Forces and moments at frames, into ``qfrc_applied``."""

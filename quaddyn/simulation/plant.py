@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,6 +11,7 @@ import numpy as np
 import pinocchio as pin
 from eigenpy import is_approx  # Pinocchio's own array layer
 
+from ..attributes import StrictAttributes
 from ..contact.solvers import MAX_FRICTION
 from ..dynamics.arguments import check_unit, check_vector
 from ..dynamics.kinetic import KineticEnergy
@@ -22,6 +23,8 @@ from .actuators import Actuators
 from .spheres import ContactSphere, placed
 from .terrain import Plane, Surface, Terrain
 
+#: Sets a private attribute quickly, at every step.
+keep = object.__setattr__
 #: Beyond this generalized speed [rad/s or m/s] a simulation has diverged.
 RUNAWAY_SPEED = 1e6
 
@@ -96,7 +99,7 @@ class Log:
     spheres: tuple[str, ...]
 
 
-class Plant(ABC):
+class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actuators", "spheres")):
     """A robot in a world, advanced one step at a time by the torques of its motors.
 
     The state is Pinocchio's (q, v) whatever computes the motion: quaternions (x, y, z, w), the base's velocity in the
@@ -241,6 +244,16 @@ class Plant(ABC):
         """Of the last contact solve: "free" (no contact), "solved", or a word for what went wrong."""
 
     @property
+    def ok(self) -> bool:
+        """Whether the last contact solve met its tolerance."""
+        return self.status != "inaccurate"
+
+    @property
+    def solved(self) -> bool:
+        """The same as `ok`."""
+        return self.status != "inaccurate"
+
+    @property
     def energy(self) -> float:
         """Mechanical energy, kinetic and potential (zero with the CoM in the plane z = 0) [J]."""
         data = self._energy_data
@@ -280,8 +293,8 @@ class Plant(ABC):
                 wrenches[name] = wrenches.get(name, 0.0) + wrench
             self._advance(given, wrenches)
         given.flags.writeable = False
-        self._tau = given
-        self._steps += 1
+        keep(self, "_tau", given)
+        keep(self, "_steps", self._steps + 1)
 
     def push(self, frame: str, force: Array, *, duration: float) -> None:
         """Push the robot from now on for some time; several pushes add up, and `reset` ends all.

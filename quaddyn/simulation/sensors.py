@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
+from ..attributes import StrictAttributes
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
 from ..robot.robot import Robot
@@ -80,7 +81,7 @@ class Measurement(FrozenArrays):
     accelerometer: Array
 
 
-class Sensors:
+class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "delay")):
     """Encoders and an IMU that read any `Plant`; the noise comes from the given generator alone.
 
     Read them once per tick of the controller.  Everything random is drawn at each reading, used or not, so that a

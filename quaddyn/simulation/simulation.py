@@ -22,7 +22,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from . import contact_step
 from .actuators import Actuators
-from .plant import RUNAWAY_SPEED, Plant, TouchingPoint
+from .plant import RUNAWAY_SPEED, Plant, TouchingPoint, keep
 from .runge_kutta import rk4_step
 from .spheres import ContactSphere, Placed
 from .terrain import Surface, Terrain
@@ -290,10 +290,13 @@ class Simulation(Plant):
         self._work[:3] += motion.work
         if wrenches:
             self._work[3] += 0.5 * dt * float(external @ (v + after))
-        self._k, self._residual, self._status = k, residual, status
-        q = moved
-        q.flags.writeable = after.flags.writeable = False
-        self._v_before, self._q, self._v = v, q, after
+        moved.flags.writeable = after.flags.writeable = False
+        keep(self, "_k", k)
+        keep(self, "_residual", residual)
+        keep(self, "_status", status)
+        keep(self, "_v_before", v)
+        keep(self, "_q", moved)
+        keep(self, "_v", after)
         return None
 
     def _smooth(self, tau: Array, wrenches: Mapping[str, Array]) -> tuple[Array, Array, float]:

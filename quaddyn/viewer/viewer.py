@@ -15,6 +15,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from ..attributes import StrictAttributes
 from ..contact.support import support_polygon
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
 from ..robot.arguments import number
@@ -34,7 +35,7 @@ _ABOVE, _APART = 0.3, 0.06
 _NOTHING: Mapping[str, Array] = MappingProxyType({})
 
 
-class Viewer:
+class Viewer(StrictAttributes, fixed=("robot",)):
     """Shows a robot in meshcat's web viewer; needs no browser and no network.
 
     Every frame shown is also kept, so that `record` can write it all to one HTML file at any time.

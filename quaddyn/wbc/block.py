@@ -10,12 +10,13 @@ from typing import Any, overload
 
 import numpy as np
 
+from ..attributes import StrictAttributes
 from ..errors import ArgumentError
 from ..robot.arguments import floats, number
 from ..urdf.tree import Array
 
 
-class Block:
+class Block(StrictAttributes, fixed=("block",)):
     """An object that keeps its numbers in `block`.
 
     Attributes:
@@ -46,7 +47,7 @@ class Block:
         self._attach(np.array(self.block))
 
     def _attach(self, block: Array) -> None:
-        self.block = block
+        object.__setattr__(self, "block", block)  # for its users it is fixed
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy belongs to no controller."""

@@ -38,6 +38,11 @@ class Status:
         """Whether this is the strict optimum and level 0 holds."""
         return self.outcome == "solved"
 
+    @property
+    def solved(self) -> bool:
+        """Whether the outcome is "solved"; the same as `ok`."""
+        return self.outcome == "solved"
+
     def __str__(self) -> str:
         return f"{self.outcome} (level 0 to {self.violation:.1e} m/s^2, KKT to {self.kkt:.1e})"
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..errors import UnknownAttributeError
 from ..urdf.tree import Array
 from .certificate import Details, LevelReport, Outcome, Status, report
 from .explanation import LINES, Loss, explain, losses_of
@@ -51,13 +52,25 @@ class Command:
         self.tau, self.acceleration, self.forces, self.status = tau, acceleration, forces, status
         self.details = details
 
-    def __getattr__(self, name: str) -> Any:
-        make = type(self).made.get(name)
-        if make is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        value = make(self)
-        setattr(self, name, value)
-        return value
+    if not TYPE_CHECKING:  # where there is a __getattr__, a type checker takes every name for known
+
+        def __getattr__(self, name):
+            make = type(self).made.get(name)
+            if make is None:
+                raise UnknownAttributeError("Command", name, [n for n in dir(Command) if n[0] != "_"])
+            value = make(self)
+            setattr(self, name, value)
+            return value
+
+    @property
+    def ok(self) -> bool:
+        """Whether this is the strict optimum and level 0 holds; the same as ``status.ok``."""
+        return self.status.ok
+
+    @property
+    def solved(self) -> bool:
+        """Whether the outcome is "solved"; the same as `ok`."""
+        return self.status.ok
 
     @property
     def margins(self) -> Mapping[str, float]:

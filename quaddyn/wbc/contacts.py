@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from ..attributes import StrictAttributes
 from ..contact import Contact, pyramid
 from ..contact.geometry import cross_matrix, drift, jacobian, levers
 from ..dynamics import State
@@ -44,7 +45,7 @@ class Changes:
         self.shares += 1
 
 
-class ContactSettings:
+class ContactSettings(StrictAttributes):
     """A `quaddyn.contact.Contact` in a controller, with what may be set at any tick.
 
     Its role follows from the contact: "unilateral" (pushes, neither slips nor lifts), "bilateral" (a grip: any force),
@@ -154,13 +155,21 @@ class ContactSettings:
 
     @property
     def minimum(self) -> float:
-        """Least normal force [N], see `limit`."""
+        """Least normal force [N], see `limit`; may be set."""
         return self._minimum
+
+    @minimum.setter
+    def minimum(self, value: float) -> None:
+        self.limit(value, self._maximum)
 
     @property
     def maximum(self) -> float:
-        """Largest normal force [N], see `limit`."""
+        """Largest normal force [N], see `limit`; may be set."""
         return self._maximum
+
+    @maximum.setter
+    def maximum(self, value: float) -> None:
+        self.limit(self._minimum, value)
 
     @property
     def height(self) -> float:

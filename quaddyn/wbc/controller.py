@@ -16,10 +16,11 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
+from ..attributes import StrictAttributes
 from ..compiling import quietly
 from ..contact import Contact
 from ..dynamics import State
@@ -33,6 +34,7 @@ from .contacts import Changes, ContactSettings
 from .data import Memory
 from .defaults import default_constraints, default_tasks
 from .element import Element
+from .elements import Elements
 from .levels import Levels
 from .named import Named
 from .scales import scales
@@ -43,7 +45,26 @@ from .tick_file import save
 from .tick_solver import TickSolver
 
 
-class WholeBodyController:
+class _Last:
+    """What the next tick takes over from the last one; its names are set at every tick, and are not for users.
+
+    Attributes:
+        tau: its torques, None before the first.
+        command: as given out.
+        memory: of the solver.
+        ticks: how many there were.
+    """
+
+    __slots__ = ("command", "memory", "tau", "ticks")
+
+    def __init__(self) -> None:
+        self.tau: Array | None = None
+        self.command: TickCommand | None = None
+        self.memory: Memory | None = None
+        self.ticks = 0
+
+
+class WholeBodyController(StrictAttributes):
     """Joint torques by strict priorities over accelerations, contact forces and torques.
 
     Level 0 holds the constraints; every level is met as well as possible without making any level above worse.  The
@@ -69,7 +90,8 @@ class WholeBodyController:
         damping: of the solver, 0 for the exact hierarchy.
 
     Attributes:
-        tasks: every task and constraint by name.
+        tasks: every task and constraint by name, those of the default controller as attributes too
+            (`quaddyn.wbc.elements.Elements`).
         contacts: `ContactSettings` of every contact by name.
         levels: names by level.
         numbers: every gain, reference and limit: of the motion tasks in the order of `tasks`
@@ -98,7 +120,7 @@ class WholeBodyController:
         self._robot, self._dt = robot, number("dt", dt)
         if not 0.0 < self._dt <= 0.1:
             raise ArgumentError(f"dt: expected a period in (0, 0.1] s, got {dt}")
-        self.contacts: Mapping[str, ContactSettings] = {}
+        self._contacts: Mapping[str, ContactSettings] = {}
         self.friction, self.ramp = friction, ramp
         if not 0.0 <= number("rank_tolerance", rank_tolerance) < 1.0:
             raise ArgumentError(f"rank_tolerance: expected a share in [0, 1), got {rank_tolerance}")
@@ -129,14 +151,10 @@ class WholeBodyController:
     def _assemble(self, known: Mapping[str, ContactSettings]) -> None:
         """Everything that follows from elements and contacts."""
         levels = self._levels
-        self.contacts = Named("contact", known)
+        self._contacts = Named("contact", known)
         for element in levels.by_name.values():
             if isinstance(element, ForceTask | LinearConstraint):
                 element.meet(known)
-        # Any: what a name stands for is the caller's to know, who calls that kind's own `reference`.
-        self.tasks: Mapping[str, Any] = levels.by_name
-        self.levels = tuple(tuple(e.name for e in level) for level in levels.elements)
-        self.numbers = levels.numbers
         self._solver = TickSolver(
             self.robot, levels, known, self._schedule.ramps, self._changes, scales=scales(self.robot), dt=self._dt,
             **self._options,
@@ -212,6 +230,26 @@ class WholeBodyController:
 
     # -- settings --------------------------------------------------------------------------------------------
     @property
+    def tasks(self) -> Elements:
+        """Every task and constraint by name."""
+        return self._levels.by_name
+
+    @property
+    def contacts(self) -> Mapping[str, ContactSettings]:
+        """Settings of every contact by name."""
+        return self._contacts
+
+    @property
+    def levels(self) -> tuple[tuple[str, ...], ...]:
+        """Names of tasks and constraints by level."""
+        return tuple(tuple(e.name for e in level) for level in self._levels.elements)
+
+    @property
+    def numbers(self) -> Array:
+        """Every gain, reference and limit, see the class."""
+        return self._levels.numbers
+
+    @property
     def robot(self) -> Robot:
         """The robot."""
         return self._robot
@@ -254,11 +292,7 @@ class WholeBodyController:
 
     def _start(self) -> None:
         self._schedule.start()
-        self._ticks = 0
-        self._tau: Array | None = None
-        self._before: Array | None = None
-        self._command: TickCommand | None = None
-        self._memory: Memory | None = None
+        self._last = _Last()
         self._solver.forget()
 
     def warmup(self, *, quiet: bool = False) -> float:
@@ -316,13 +350,14 @@ class WholeBodyController:
             and (contacts is schedule.asked or (type(contacts) is tuple and contacts == schedule.asked))
         ):
             self._switch(contacts)
-        solver, before = self._solver, self._tau
+        solver, last = self._solver, self._last
+        before = last.tau
         outcome, values = solver.solve(state, q, v, before)
         if outcome >= OVERFLOW:
             solver.refuse(outcome)
         command = TickCommand(values, outcome, (q, v, before, solver.standing), solver)
-        self._tau, self._command, self._memory = command.tau, command, solver.data.memory
-        self._ticks += 1
+        last.tau, last.command, last.memory = command.tau, command, solver.data.memory
+        last.ticks += 1
         return command
 
     def save_tick(self, path: str | os.PathLike[str]) -> None:
@@ -335,16 +370,20 @@ class WholeBodyController:
             ArgumentError: there has been no tick yet.
             OSError: the file cannot be written.
         """
-        if self._command is None or self._memory is None:
+        last = self._last
+        if last.command is None or last.memory is None:
             raise ArgumentError("save_tick: there is no tick yet; call compute first")
-        save(self._command, self._memory, self._ticks - 1, path)
+        save(last.command, last.memory, last.ticks - 1, path)
 
     def _switch(self, contacts: Iterable[str] | None) -> None:
         """Advance the ramps of all contacts towards those that were asked for."""
         step = self._dt / self._ramp if self._ramp > 0.0 else np.inf
-        forces = None if step == np.inf or self._command is None else self._command.forces
+        command = self._last.command
+        forces = None if step == np.inf or command is None else command.forces
         scale = self._solver.scales
         self._schedule.ask(contacts, step=step, weight=scale.mass * scale.gravity, forces=forces)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a WholeBodyController cannot be copied or pickled; make another, with tasks of its own")
+        raise ArgumentTypeError(
+            "a WholeBodyController cannot be copied or pickled; make another, with copies of its tasks"
+        )

@@ -100,7 +100,7 @@ class References:
         return self.index(each for i, j in found for each in (i, model.idx_qs[j], model.nqs[j]))
 
 
-class Element(Block):
+class Element(Block, fixed=("name", "robot", "labels")):
     """A task or a constraint.
 
     Attributes:

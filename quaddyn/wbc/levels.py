@@ -12,7 +12,7 @@ from ..robot.robot import Robot
 from .constraints import Constraint
 from .contacts import ContactSettings, foot_contact
 from .element import Element
-from .named import Named
+from .elements import Elements
 from .tasks import FootTask, ForceTask, Task
 from .tick import Rows, Tick
 
@@ -39,7 +39,7 @@ class Levels:
         self.elements = tuple(tuple(level) for level in elements)
         self._robot = robot
         by_name = check_elements(robot, elements)
-        self.by_name: Mapping[str, Element] = Named("task", by_name)
+        self.by_name = Elements("task", by_name)
         every = tuple(by_name.values())
         self._motions = [e for e in every if isinstance(e, Task)]
         self._feet = [e for e in every if isinstance(e, FootTask)]

@@ -14,6 +14,8 @@ Item = TypeVar("Item")
 class Named(dict[str, Item]):
     """A mapping that lists near matches when a name is unknown, and takes no others in."""
 
+    __slots__ = ("_kind",)
+
     def __init__(self, kind: str, items: Mapping[str, Item]) -> None:
         super().__init__(items)
         self._kind = kind

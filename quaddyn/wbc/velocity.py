@@ -14,15 +14,19 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
+from ..attributes import Setting, StrictAttributes
 from ..contact import Contact
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
-from ..hierarchy import Level, SolverPool, solve
+from ..hierarchy import HierarchySolution, Level, SolverPool, solve
 from ..robot.arguments import number, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
+from .certificate import Outcome, Status
+from .constraints.constraint import positive, tolerance
 from .contacts import ContactSettings, place
 from .defaults import default_tasks
+from .elements import Elements
 from .levels import check_robot
 from .named import Named, known_names
 from .tasks import FootTask, MomentumTask, Task
@@ -38,8 +42,7 @@ class VelocityCommand:
         residuals: by task, (rows,) wanted minus reached velocity.
         ranks: per level, independent directions that it decided.
         active: names of the joints at a limit.
-        status: "optimal", "infeasible" (level 0 cannot be kept; least violation) or "inaccurate".
-        kkt: largest residual of the optimality conditions.
+        status: `Status`; its violation is that of level 0, as a velocity [m/s, rad/s].
     """
 
     v: Array
@@ -47,11 +50,25 @@ class VelocityCommand:
     residuals: Mapping[str, Array]
     ranks: tuple[int, ...]
     active: tuple[str, ...]
-    status: str
-    kkt: float
+    status: Status
+
+    @property
+    def kkt(self) -> float:
+        """Largest residual of the optimality conditions."""
+        return self.status.kkt
+
+    @property
+    def ok(self) -> bool:
+        """Whether this is the strict optimum and level 0 holds; the same as ``status.ok``."""
+        return self.status.ok
+
+    @property
+    def solved(self) -> bool:
+        """Whether the outcome is "solved"; the same as `ok`."""
+        return self.status.ok
 
 
-class VelocityController:
+class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts")):
     """Generalized velocities by strict priorities.
 
     Args:
@@ -68,10 +85,17 @@ class VelocityController:
 
     Attributes:
         tasks: every task by name.
+        dt, gain, joint_limits, rank_tolerance, damping: as given; they may be set at any time.
 
     Raises:
         ArgumentError: a number out of range, a name twice, or a task that is none of motion.
     """
+
+    dt = Setting[float, float](lambda self, value: _stable(number("dt", value), self._gain)[0])
+    gain = Setting[float, float](lambda self, value: _stable(self.dt, number("gain", value))[1])
+    joint_limits = Setting[bool, bool](lambda self, value: bool(value))
+    rank_tolerance = Setting[float, float](lambda self, value: tolerance("rank_tolerance", value))
+    damping = Setting[float, float](lambda self, value: positive("damping", value, zero=True))
 
     def __init__(
         self,
@@ -86,11 +110,10 @@ class VelocityController:
         damping: float = 0.0,
         compiled: bool = True,
     ) -> None:
-        self.robot, self.dt, self.gain = robot, number("dt", dt), number("gain", gain)
-        if not (0.0 < self.dt <= 0.1 and 0.0 <= self.gain * self.dt <= 1.0):
-            raise ArgumentError(f"dt, gain: expected 0 < dt <= 0.1 s and 0 <= gain dt <= 1, got {dt} and {gain}")
-        self.joint_limits = bool(joint_limits)
-        self.rank_tolerance, self.damping = number("rank_tolerance", rank_tolerance), number("damping", damping)
+        self.robot = robot
+        self._gain, self.dt = 0.0, dt
+        self.gain, self.joint_limits = gain, joint_limits
+        self.rank_tolerance, self.damping = rank_tolerance, damping
         self._solve = SolverPool().solve if compiled else solve
         wanted: Sequence[object] = [[t for t in level if isinstance(t, Task)] for level in default_tasks(robot)]
         if tasks is not None:
@@ -104,7 +127,7 @@ class VelocityController:
                 raise ArgumentError(f"tasks: two of the name {task.name!r}; give one of them another")
             check_robot(task, robot)
             by_name[task.name] = task
-        self.tasks: Mapping[str, Task] = Named("task", by_name)
+        self.tasks = Elements("task", by_name)
         known = {foot: ContactSettings(robot, Contact.of_foot(robot, foot)) for foot in robot.feet}
         for contact in several("contacts", contacts, "contacts"):
             if not isinstance(contact, Contact):
@@ -158,8 +181,7 @@ class VelocityController:
             residuals={name: wanted - jacobian @ v for name, jacobian, wanted in asked},
             ranks=tuple(level.rank for level in solution.levels),
             active=tuple(self.robot.actuated[i] for i in np.flatnonzero(solution.levels[0].active)),
-            status=solution.status,
-            kkt=solution.kkt,
+            status=_status(solution),
         )
 
     def _level_0(self, state: State, names: Iterable[str]) -> Level:
@@ -177,3 +199,20 @@ class VelocityController:
         # outside its range a joint comes back, as fast as it may
         high, low = np.maximum(high, -robot.velocity_limits), np.minimum(low, robot.velocity_limits)
         return Level(stack, np.zeros(len(stack)), C=C, lower=low, upper=high)
+
+
+#: The hierarchy's words in those of a controller.
+OUTCOMES: dict[str, Outcome] = {"optimal": "solved", "infeasible": "infeasible", "inaccurate": "inaccurate"}
+
+
+def _status(solution: HierarchySolution) -> Status:
+    first = solution.levels[0]
+    violation = max(np.abs(first.residual).max(initial=0.0), np.abs(first.violation).max(initial=0.0))
+    return Status(OUTCOMES[solution.status], float(violation), solution.kkt)
+
+
+def _stable(dt: float, gain: float) -> tuple[float, float]:
+    """Both, unless errors would not decay."""
+    if not (0.0 < dt <= 0.1 and 0.0 <= gain * dt <= 1.0):
+        raise ArgumentError(f"dt, gain: expected 0 < dt <= 0.1 s and 0 <= gain dt <= 1, got {dt} and {gain}")
+    return dt, gain

@@ -190,6 +190,16 @@ class ContactSolution:
         return self.residual <= self.tolerance
 
     @property
+    def ok(self) -> bool:
+        """The same as `converged`."""
+        return self.converged
+
+    @property
+    def solved(self) -> bool:
+        """The same as `converged`."""
+        return self.converged
+
+    @property
     def gap_velocity(self) -> float:
         """Largest normal velocity into the ground beyond what the offset allows [m/s]; 0 for bilateral laws."""
         if not len(self.friction):

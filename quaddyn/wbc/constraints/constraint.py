@@ -50,6 +50,14 @@ class Constraint(Element):
         return f"{type(self).__name__}({self.name!r})"
 
 
+def tolerance(what: str, value: float) -> float:
+    """The number, unless it is no share from 0 to below 1."""
+    given = number(what, value)
+    if not 0.0 <= given < 1.0:
+        raise ArgumentError(f"{what}: expected a share in [0, 1), got {value}")
+    return given
+
+
 def positive(what: str, value: float, *, zero: bool = False) -> float:
     """The number, unless it is not positive and finite."""
     given = number(what, value)

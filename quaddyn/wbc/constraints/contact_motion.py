@@ -32,6 +32,9 @@ class ContactMotion(Constraint):
         robot: the robot.
         damping: [1/s]; ``10 sqrt(g / l)`` by default.
         name: by which the controller knows it.
+
+    Attributes:
+        damping: as given; may be set at any time.
     """
 
     code = CONTACT_MOTION

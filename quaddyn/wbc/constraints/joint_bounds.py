@@ -33,7 +33,7 @@ class JointBoundParameters(NamedTuple):
     acceleration: Vector  # (nu,)
 
 
-class JointBounds(Constraint):
+class JointBounds(Constraint, fixed=("index",)):
     r"""Joint accelerations such that positions and velocities stay within limits, now and later.
 
     Per joint, the intersection over one `horizon` h of constant acceleration of
@@ -66,6 +66,8 @@ class JointBounds(Constraint):
         horizon, recovery, acceleration: as given.
         lower, upper, velocity: (nu,) the limits, infinite where there is none.
         viability: 1 to hold it, 0 not to.
+
+    All of them may be set at any time; the vectors are views, so that entries may be set too.
     """
 
     code = JOINT_BOUNDS

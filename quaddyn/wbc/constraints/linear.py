@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError, UnknownNameError
-from ...urdf.tree import Array
+from ...urdf.tree import Array, frozen
 from ..tick import Rows, Tick
 from .constraint import Constraint
 
@@ -37,13 +40,13 @@ class LinearConstraint(Constraint):
     def __init__(
         self,
         name: str,
-        lower: Array | float,
-        upper: Array | float,
+        lower: ArrayLike,
+        upper: ArrayLike,
         *,
-        acceleration: Array | None = None,
-        torque: Array | None = None,
-        forces: Mapping[str, Array] | None = None,
-        weights: Array | float = 1.0,
+        acceleration: ArrayLike | None = None,
+        torque: ArrayLike | None = None,
+        forces: Mapping[str, ArrayLike] | None = None,
+        weights: ArrayLike = 1.0,
         unit: str = "",
     ) -> None:
         super().__init__(name)
@@ -53,15 +56,18 @@ class LinearConstraint(Constraint):
 
     def set(
         self,
-        lower: Array | float,
-        upper: Array | float,
+        lower: ArrayLike,
+        upper: ArrayLike,
         *,
-        acceleration: Array | None = None,
-        torque: Array | None = None,
-        forces: Mapping[str, Array] | None = None,
-        weights: Array | float = 1.0,
+        acceleration: ArrayLike | None = None,
+        torque: ArrayLike | None = None,
+        forces: Mapping[str, ArrayLike] | None = None,
+        weights: ArrayLike = 1.0,
     ) -> None:
-        """Replace all numbers; arguments and errors of the class."""
+        """Replace all numbers; arguments and errors of the class.
+
+        One at a time: the attributes of the same names.
+        """
         self._check(forces or {}, self._known)
         parts: dict[str, Array] = {}
         for what, value in (("acceleration", acceleration), ("torque", torque), *(forces or {}).items()):
@@ -86,6 +92,67 @@ class LinearConstraint(Constraint):
         self._low, self._high, self._weights = low, high, w
         self._acceleration, self._torque = parts.pop("acceleration", None), parts.pop("torque", None)
         self._forces = parts
+
+    def _replace(self, **changes: Any) -> None:
+        now: dict[str, Any] = {
+            "lower": self._low, "upper": self._high, "acceleration": self._acceleration, "torque": self._torque,
+            "forces": self._forces, "weights": self._weights,
+        }  # fmt: skip
+        self.set(**(now | changes))
+
+    @property
+    def lower(self) -> Array:
+        """(m,) -inf for none; may be set."""
+        return frozen(self._low)
+
+    @lower.setter
+    def lower(self, value: ArrayLike) -> None:
+        self._replace(lower=value)
+
+    @property
+    def upper(self) -> Array:
+        """(m,) inf for none; may be set."""
+        return frozen(self._high)
+
+    @upper.setter
+    def upper(self, value: ArrayLike) -> None:
+        self._replace(upper=value)
+
+    @property
+    def weights(self) -> Array:
+        """(m,) may be set."""
+        return frozen(self._weights)
+
+    @weights.setter
+    def weights(self, value: ArrayLike) -> None:
+        self._replace(weights=value)
+
+    @property
+    def acceleration(self) -> Array | None:
+        """(m, nv) may be set; None for zeros."""
+        return None if self._acceleration is None else frozen(self._acceleration)
+
+    @acceleration.setter
+    def acceleration(self, value: ArrayLike | None) -> None:
+        self._replace(acceleration=value)
+
+    @property
+    def torque(self) -> Array | None:
+        """(m, nu) may be set; None for zeros."""
+        return None if self._torque is None else frozen(self._torque)
+
+    @torque.setter
+    def torque(self, value: ArrayLike | None) -> None:
+        self._replace(torque=value)
+
+    @property
+    def forces(self) -> Mapping[str, Array]:
+        """(m, 3) or (m, 6) by contact; may be set."""
+        return MappingProxyType({name: frozen(block) for name, block in self._forces.items()})
+
+    @forces.setter
+    def forces(self, value: Mapping[str, ArrayLike] | None) -> None:
+        self._replace(forces=value)
 
     def check(self, known: Collection[str]) -> None:
         """That it may `meet` contacts of these names.

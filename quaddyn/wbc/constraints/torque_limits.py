@@ -33,6 +33,9 @@ class TorqueLimits(Constraint):
         limits: (nu,) or scalar [N m]; ``robot.effort_limits`` by default.
         share: of the limits that may be used.
         name: by which the controller knows it.
+
+    Attributes:
+        limits: (nu,) [N m]; may be set at any time, entries too.
     """
 
     code = TORQUE_LIMITS

@@ -32,6 +32,9 @@ class TorqueRate(Constraint):
         robot: the robot.
         rate: (nu,) or scalar [N m/s].
         name: by which the controller knows it.
+
+    Attributes:
+        rate: (nu,) [N m/s]; may be set at any time, entries too.
     """
 
     code = TORQUE_RATE

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...compiling import compiled
 from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
@@ -19,9 +22,10 @@ from ..element import Counts, Element, Layout, References
 from ..rows import Item, name_equality, want_force, want_motion
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
+NO_REFERENCES: Mapping[str, Array] = MappingProxyType({})
 
 
-class ForceTask(Element):
+class ForceTask(Element, fixed=("contacts",)):
     r"""Contact forces near their references: zero where none is set, which makes them small.
 
     .. math::
@@ -40,7 +44,8 @@ class ForceTask(Element):
         bandwidth: of the force on compliant contacts [rad/s].
 
     Attributes:
-        weight, bandwidth: as given.
+        weight, bandwidth: as given; may be set at any time.
+        references: wanted forces by contact; may be set at any time, see `reference`.
         block: (2,) weight, bandwidth.
     """
 
@@ -61,7 +66,7 @@ class ForceTask(Element):
         self._attach(np.zeros(2))
         self.weight = 1.0 / robot.mass if weight is None else weight
         self.bandwidth = bandwidth
-        self._wanted: Mapping[str, Array] = {}
+        self._wanted: Mapping[str, Array] = NO_REFERENCES
         self._known = self.contacts
 
     @property
@@ -85,20 +90,23 @@ class ForceTask(Element):
         self._known = tuple(known) if self._contacts is None else self._contacts
 
     @property
-    def wanted(self) -> Mapping[str, Array]:
-        """The references: (3,) or (6,) by contact, on the robot, world axes [N, N m]."""
-        return dict(self._wanted)
-
-    @property
     def references(self) -> Mapping[str, Array]:
-        """The references without a copy: the mapping is replaced when they change.  Set it to restore earlier ones."""
+        """The references: (3,) or (6,) by contact, on the robot, world axes [N, N m]; read-only.
+
+        Assigning a mapping is the same as calling `reference`.
+        """
         return self._wanted
 
     @references.setter
-    def references(self, value: Mapping[str, Array]) -> None:
-        self._wanted = value
+    def references(self, value: Mapping[str, ArrayLike] | None) -> None:
+        self.reference(value)
 
-    def reference(self, forces: Mapping[str, Array] | None = None) -> None:
+    @property
+    def wanted(self) -> Mapping[str, Array]:
+        """A copy of `references`."""
+        return dict(self._wanted)
+
+    def reference(self, forces: Mapping[str, ArrayLike] | None = None) -> None:
         """Set all references; contacts left out want zero.
 
         Args:
@@ -116,13 +124,20 @@ class ForceTask(Element):
                 raise UnknownNameError(f"contact of {self.name!r}", name, self._known)
             force = np.array(floats(f"{self.name}.reference[{name!r}]", value))
             if force.shape not in ((3,), (6,)) or not math.isfinite(np.vdot(force, force)):
-                raise ArgumentError(f"{self.name}.reference[{name!r}]: expected (3,) or (6,) finite, got {value}")
+                raise ArgumentError(f"{self.name}.reference[{name!r}]: expected (3,) or (6,) finite, got {value!r}")
+            force.flags.writeable = False
             wanted[name] = force
-        self.references = wanted
+        self._wanted = MappingProxyType(wanted)  # replaced as a whole: who reads it tells by identity that it changed
 
     def forget(self) -> None:
         """Back to zero references."""
-        self.references = {}
+        self._wanted = NO_REFERENCES
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_wanted": dict(self._wanted)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state | {"_wanted": MappingProxyType(state["_wanted"])})
 
     def refer(self, to: References) -> tuple[int, int]:
         """Its references among those of all force tasks."""

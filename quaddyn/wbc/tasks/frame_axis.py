@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...compiling import Vector, compiled
 from ...dynamics import State
@@ -24,7 +25,7 @@ from .task import Gain
 AXES = ("x", "y", "z")
 
 
-class FrameAxisTask(OfFrame):
+class FrameAxisTask(OfFrame, fixed=("axis",)):
     r"""An axis of a frame points in a given direction; turning about the axis itself is left free.
 
     Rows rx, ry, rz about world axes [rad], of which two are independent.
@@ -75,7 +76,10 @@ class FrameAxisTask(OfFrame):
         super().__init__(robot, frame, name, stiffness=stiffness, damping=damping, weight=weight, axes=axes)
 
     def reference(
-        self, position: Array | None = None, velocity: Array | None = None, acceleration: Array | None = None
+        self,
+        position: ArrayLike | None = None,
+        velocity: ArrayLike | None = None,
+        acceleration: ArrayLike | None = None,
     ) -> None:
         """Set the direction and how it moves, world axes.
 

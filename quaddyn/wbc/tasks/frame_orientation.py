@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numpy.typing import ArrayLike
+
 from ...compiling import compiled
 from ...dynamics import State
 from ...urdf.tree import Array
@@ -27,7 +29,10 @@ class FrameOrientationTask(OfFrame):
     rows_of, units_of, size = TURNS, ("rad/s^2",) * 3, 9
 
     def reference(
-        self, position: Array | None = None, velocity: Array | None = None, acceleration: Array | None = None
+        self,
+        position: ArrayLike | None = None,
+        velocity: ArrayLike | None = None,
+        acceleration: ArrayLike | None = None,
     ) -> None:
         """Set the rotation (3, 3), angular velocity (3,) [rad/s] and acceleration (3,) [rad/s^2], world axes."""
         super().reference(None if position is None else rotation_reference(self.name, position), velocity, acceleration)

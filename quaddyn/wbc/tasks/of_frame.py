@@ -19,7 +19,7 @@ TURNS = ("rx", "ry", "rz")
 POSE_UNITS = ("m/s^2",) * 3 + ("rad/s^2",) * 3
 
 
-class OfFrame(Task):
+class OfFrame(Task, fixed=("frame", "frame_id")):
     """What tasks on one frame share: its name, their rows and units, and stiffness by default.
 
     Attributes:

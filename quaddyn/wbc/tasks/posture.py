@@ -20,7 +20,7 @@ from .motion import desired, motion_parameters
 from .task import Gain, Task, motion_layout, natural_gain
 
 
-class PostureTask(Task):
+class PostureTask(Task, fixed=("index",)):
     r"""Joint positions [rad or m]: one row per joint.
 
     .. math::

@@ -21,7 +21,7 @@ from .of_frame import POSE_UNITS, TURNS, XYZ, turn_between
 from .task import Gain, Task, motion_layout, natural_gain
 
 
-class RelativeFrameTask(Task):
+class RelativeFrameTask(Task, fixed=("frame", "other")):
     r"""Position and orientation of a frame as seen from another one, in that one's axes.
 
     .. math::

@@ -7,18 +7,18 @@ lie in one flat float64 `block` (see `LAYOUT`), so that compiled code can read t
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ...dynamics import State
 from ...errors import ArgumentError, UnknownNameError
 from ...robot.arguments import floats, number
 from ...robot.robot import Robot
-from ...urdf.tree import Array
+from ...urdf.tree import Array, frozen
 from ..element import Counts, Element, Layout
 from ..scales import scales
 from ..tick import Rows, Tick
@@ -29,7 +29,7 @@ LAYOUT = ("given", "weight", "stiffness", "damping", "mask", "velocity", "accele
 Gain = float | Sequence[float] | Array
 
 
-class Task(Element, ABC):
+class Task(Element, fixed=("units", "size")):
     r"""A desired motion, on any level of a controller or used alone.
 
     With x what is guided, J its Jacobian, K the stiffness and D the damping, each row on its own:
@@ -37,6 +37,9 @@ class Task(Element, ABC):
     .. math::
 
         J a + \dot J v = a^\star = \ddot x^\star + D\,(\dot x^\star - J v) + K\,(x^\star \ominus x)
+
+    Gains, weights and references are properties, (rows,) each, and whatever is assigned to one of them counts from the
+    next tick on.  What is read is a read-only copy.
 
     Args:
         robot: the robot.
@@ -51,6 +54,9 @@ class Task(Element, ABC):
 
     Attributes:
         name: as given.
+        stiffness, damping, weight: as given, a number for each row.
+        axes: labels of the rows in use.
+        reference_position, reference_velocity, reference_acceleration: see `reference`.
         block: its numbers, see `LAYOUT`.
     """
 
@@ -73,6 +79,7 @@ class Task(Element, ABC):
         self.labels, self.units, self.size = tuple(labels), tuple(units), size
         n = len(self.labels)
         self._attach(np.zeros(1 + 6 * n + size))
+        self._critical = damping is None
         self.gains(stiffness, damping)
         self.weight = weight
         self.select(axes)
@@ -80,13 +87,13 @@ class Task(Element, ABC):
     # -- its numbers -----------------------------------------------------------------------------------------
     def _attach(self, block: Array) -> None:
         n = len(self.labels)
-        self.block = block
+        super()._attach(block)
         parts = block[1 : 1 + 6 * n].reshape(6, n)
         self._weight, self._stiffness, self._damping, self._mask, self._velocity, self._acceleration = parts
         self._position = block[1 + 6 * n :]
 
     def gains(self, stiffness: Gain, damping: Gain | None = None) -> None:
-        """Set the feedback.
+        """Set the feedback, both gains at once.
 
         Args:
             stiffness: per row [1/s^2].
@@ -98,15 +105,50 @@ class Task(Element, ABC):
         kp = _per_row("stiffness", stiffness, len(self.labels))
         self._damping[:] = 2.0 * np.sqrt(kp) if damping is None else _per_row("damping", damping, len(self.labels))
         self._stiffness[:] = kp
+        self._critical = damping is None
+
+    @property
+    def stiffness(self) -> Array:
+        """(rows,) [1/s^2]; a number or one for each row may be assigned.
+
+        The damping follows, critical, unless it was given: to the constructor, to `gains` or to `damping`.
+        """
+        return frozen(self._stiffness)
+
+    @stiffness.setter
+    def stiffness(self, value: Gain) -> None:
+        kp = _per_row("stiffness", value, len(self.labels))
+        self._stiffness[:] = kp
+        if self._critical:
+            self._damping[:] = 2.0 * np.sqrt(kp)
+
+    @property
+    def damping(self) -> Array:
+        """(rows,) [1/s]; a number or one for each row may be assigned."""
+        return frozen(self._damping)
+
+    @damping.setter
+    def damping(self, value: Gain) -> None:
+        self._damping[:] = _per_row("damping", value, len(self.labels))
+        self._critical = False
 
     @property
     def weight(self) -> Array:
-        """Per row, against the other rows of its level."""
-        return self._weight.copy()
+        """(rows,) against the other rows of its level; a number or one for each row may be assigned."""
+        return frozen(self._weight)
 
     @weight.setter
     def weight(self, value: Gain) -> None:
         self._weight[:] = _per_row("weight", value, len(self.labels))
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Labels of the rows in use; assign some of `labels`, or None for all."""
+        return tuple(self.labels[i] for i in self.rows_used)
+
+    @axes.setter
+    def axes(self, value: Sequence[str] | None) -> None:
+        self.select(value)
 
     @property
     def rows_used(self) -> NDArray[np.intp]:
@@ -119,12 +161,12 @@ class Task(Element, ABC):
         return self._weight[self.rows_used]
 
     def select(self, axes: Sequence[str] | None) -> None:
-        """Use only the rows of these labels; None for all.
+        """Use only the rows of these labels, or of the one label; None for all.
 
         Raises:
             UnknownNameError: no such row.
         """
-        chosen = self.labels if axes is None else tuple(axes)
+        chosen = self.labels if axes is None else (axes,) if axes in self.labels else tuple(axes)
         for axis in chosen:
             if axis not in self.labels:
                 raise UnknownNameError(f"axis of {self.name!r}", axis, self.labels)
@@ -133,11 +175,11 @@ class Task(Element, ABC):
     # -- what is wanted --------------------------------------------------------------------------------------
     def reference(
         self,
-        position: Array | None = None,
-        velocity: Array | None = None,
-        acceleration: Array | None = None,
+        position: ArrayLike | None = None,
+        velocity: ArrayLike | None = None,
+        acceleration: ArrayLike | None = None,
     ) -> None:
-        """Set the reference.
+        """Set the reference, all of it at once.
 
         Args:
             position: see the class; what was wanted before if None.
@@ -158,6 +200,39 @@ class Task(Element, ABC):
             self._acceleration.fill(0.0)
         else:
             self._write("acceleration", self._acceleration, acceleration)
+
+    @property
+    def reference_position(self) -> Array | None:
+        """(size,) the position that is wanted, None for the one that the next tick finds.
+
+        It may be assigned whatever `reference` takes; reference velocity and acceleration stay.
+        """
+        return frozen(self._position) if self.given else None
+
+    @reference_position.setter
+    def reference_position(self, value: ArrayLike | None) -> None:
+        if value is None:
+            self.block[0] = 0.0
+        else:
+            self.reference(value, self._velocity, self._acceleration)
+
+    @property
+    def reference_velocity(self) -> Array:
+        """(rows,) the velocity that is wanted."""
+        return frozen(self._velocity)
+
+    @reference_velocity.setter
+    def reference_velocity(self, value: ArrayLike) -> None:
+        self._write("velocity", self._velocity, value)
+
+    @property
+    def reference_acceleration(self) -> Array:
+        """(rows,) the acceleration that is fed forward."""
+        return frozen(self._acceleration)
+
+    @reference_acceleration.setter
+    def reference_acceleration(self, value: ArrayLike) -> None:
+        self._write("acceleration", self._acceleration, value)
 
     def _write(self, what: str, place: Array, value: object) -> None:
         given = floats(f"{self.name}.reference: {what}", value)

@@ -1,0 +1,129 @@
+"""One vocabulary of commands and statuses; what was asked for and what was done about it: old behaviour -> new."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn import demo
+from quaddyn.contact import ContactSet
+from quaddyn.contact.solvers import FrictionalSolver
+from quaddyn.control import JointPD
+from quaddyn.kinematics import inverse_kinematics
+from quaddyn.wbc import VelocityController
+
+
+def test_ok_and_solved_are_properties_of_every_command_and_status() -> None:
+    """Was: ``Command.ok`` was missing, ``Command.solved`` a method and hence always true."""
+    robot = qd.load("go2")
+    sim, dyn = qd.Simulation(robot), qd.Dynamics(robot)
+    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    command = qd.WholeBodyController(robot).compute(s)
+    walking = qd.LocomotionController(robot).compute(s)
+    velocity = VelocityController(robot).compute(s)
+    problem = ContactSet.of_feet(robot).problem(s, s.v)
+    for each in (
+        command, command.status, walking, velocity, velocity.status, sim, FrictionalSolver().solve(problem),
+        inverse_kinematics(robot, {"FL": s.placement("FL").translation}),
+    ):  # fmt: skip
+        assert each.ok is True and each.solved is True, type(each)
+    assert velocity.status.outcome == command.status.outcome == "solved"
+    assert JointPD(robot).compute(robot.q_home, s.v, robot.q_home).ok is True
+
+
+def test_an_infeasible_command_is_neither_ok_nor_solved() -> None:
+    robot = qd.load("go2")
+    dyn, wbc = qd.Dynamics(robot), qd.WholeBodyController(robot)
+    wbc.tasks.torque.limits = 0.01
+    command = wbc.compute(dyn.update(robot.q_home, np.zeros(robot.nv)))
+    assert command.ok is command.solved is command.status.ok is False
+    assert command.status.outcome == "infeasible"
+
+
+def test_a_velocity_beyond_the_gait_is_told_with_what_cut_it() -> None:
+    """Was: 9 m/s ran at less than one, and nothing said so."""
+    robot = qd.load("solo12")
+    dyn, controller = qd.Dynamics(robot), qd.LocomotionController(robot)
+    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    command = controller.compute(s, (9.0, 0.0, 0.0))
+    np.testing.assert_array_equal(command.asked, [9.0, 0.0, 0.0])
+    np.testing.assert_array_equal(command.commanded, controller.reach((9.0, 0.0, 0.0)))
+    assert command.limited and command.limit == controller.limit([9, 0, 0]) == "stride of the gait"
+    assert "asked +9.000" in str(command) and "limit of the gait on these legs: stride of the gait" in str(command)
+    slow = controller.compute(s, (0.1, 0.0, 0.0))
+    assert not slow.limited and slow.limit == "" and "asked" not in str(slow)
+    assert controller.limit((0.0, 9.0, 0.0)) == "feet would cross"
+    controller.gait = "stand"
+    assert controller.limit((0.1, 0.0, 0.0)) == "gait does not step"
+
+
+def test_the_demo_says_what_was_asked_and_what_was_commanded(capsys: pytest.CaptureFixture[str]) -> None:
+    robot = qd.load("go2")
+    report = demo.travel(robot, velocity=(9.0, 0.0, 0.0), seconds=0.2)
+    assert report.asked == (9.0, 0.0, 0.0) and report.limit and report.velocity is not None
+    assert 0.1 < report.velocity[0] < 2.0
+
+    from quaddyn.agreement import cross_check
+    from quaddyn.cli.tables import demo_json, print_demo
+
+    plain = json.loads(json.dumps(demo_json(report)))
+    assert plain["asked"] == [9.0, 0.0, 0.0] and plain["limit"] == report.limit
+    print_demo(report, cross_check(robot, samples=1, derivatives=False))
+    words = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "asked" in words and "+9.000" in words and "limit of the gait on these legs" in words
+
+
+def test_arguments_are_looked_at_before_anything_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Was: a demo with a bad argument compiled for minutes before it said so."""
+
+    def never(self: object, **options: object) -> float:
+        raise AssertionError("compiled")
+
+    monkeypatch.setattr(qd.LocomotionController, "warmup", never)
+    monkeypatch.setattr(qd.Simulation, "warmup", never)
+    robot = qd.load("go2")
+    for wrong in (
+        {"velocity": (1.0, 2.0)},
+        {"velocity": (1.0, np.nan, 0.0)},
+        {"record": tmp_path / "none" / "page.html"},
+        {"plot": tmp_path / "none" / "plot.png"},
+        {"plot": "plot.doc"},
+        {"gait": "gallop"},
+        {"plant": "bullet"},
+        {"friction": -1.0},
+        {"dt": 1.0},
+        {"pushes": [demo.Push(10.0, 100.0)]},
+    ):
+        with pytest.raises(qd.QuaddynError):
+            demo.travel(robot, **wrong)  # type: ignore[arg-type]
+    for wrong in ({"record": tmp_path}, {"seconds": 0.0}):
+        with pytest.raises(qd.ArgumentError):
+            demo.run(robot, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(AssertionError, match="compiled"):
+        demo.travel(robot, seconds=0.2)
+
+
+WITHOUT = """
+import sys
+for name in ("mujoco", "matplotlib", "llvmlite"):
+    sys.modules[name] = None
+sys.argv = ["quaddyn", "demo", "--headless", *{arguments!r}]
+from quaddyn.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"), [(["--plant", "mujoco"], "mujoco"), (["--plot", "a.png"], "matplotlib")]
+)
+def test_a_missing_extra_is_told_at_once(arguments: list[str], word: str, tmp_path: Path) -> None:
+    """Was: without MuJoCo, minutes of compiling came first; here nothing could even be compiled."""
+    code = WITHOUT.format(arguments=arguments)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert done.returncode == 2 and "pip install" in done.stderr and word in done.stderr, done.stderr

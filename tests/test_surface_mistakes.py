@@ -1,0 +1,379 @@
+"""What used to be a silent mistake is an error, or acts: old behaviour -> new, one proposition each."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.attributes import StrictAttributes
+from quaddyn.control import CartesianImpedance, ForceControl, JointPD, NullSpacePosture
+from quaddyn.wbc import (
+    ComTask,
+    FrameAxisTask,
+    FrameOrientationTask,
+    FramePositionTask,
+    FrameTask,
+    JointBounds,
+    LinearConstraint,
+    TorqueLimits,
+    TorqueRate,
+    VelocityController,
+    WholeBodyController,
+)
+
+
+@pytest.fixture(scope="module")
+def robot() -> qd.Robot:
+    return qd.load("solo12")
+
+
+@pytest.fixture(scope="module")
+def dyn(robot: qd.Robot) -> qd.Dynamics:
+    return qd.Dynamics(robot)
+
+
+@pytest.fixture
+def wbc(robot: qd.Robot) -> WholeBodyController:
+    return WholeBodyController(robot)
+
+
+def away(robot: qd.Robot, dyn: qd.Dynamics) -> qd.State:
+    """Not where the references are."""
+    q = robot.q_home.copy()
+    q[2] -= 0.01
+    q[7:] += 0.02
+    return dyn.update(q, np.full(robot.nv, 0.02))
+
+
+# -- gains, weights, limits and references are properties that act on the next tick -------------------------------
+def test_stiffness_of_a_task_assigned_is_the_stiffness_of_the_next_tick(
+    robot: qd.Robot, dyn: qd.Dynamics, wbc: WholeBodyController
+) -> None:
+    """Was: ``tasks["com"].stiffness = 10.0`` was accepted and did nothing."""
+    com = wbc.tasks["com"]
+    com.reference(np.array([0.0, 0.0, 1.0]) + dyn.center_of_mass(robot.q_home))
+    before = wbc.compute(away(robot, dyn)).tau.copy()
+    com.stiffness = 10.0
+    np.testing.assert_array_equal(com.stiffness, [10.0] * 3)
+    np.testing.assert_allclose(com.damping, 2.0 * np.sqrt(10.0))  # critical, as nothing else was asked for
+    after = wbc.compute(away(robot, dyn)).tau.copy()
+    assert np.abs(after - before).max() > 1e-3
+    wbc.tasks["com"].gains(10.0)
+    np.testing.assert_array_equal(wbc.compute(away(robot, dyn)).tau, after)
+
+
+def test_damping_that_was_given_stays_when_stiffness_changes(robot: qd.Robot) -> None:
+    task = ComTask(robot, damping=7.0)
+    task.stiffness = [1.0, 4.0, 9.0]
+    np.testing.assert_array_equal(task.damping, [7.0] * 3)
+    task.gains(16.0)
+    np.testing.assert_array_equal(task.damping, [8.0] * 3)
+    task.damping = 1
+    task.stiffness = 100
+    np.testing.assert_array_equal(task.damping, [1.0] * 3)
+
+
+# By task: what of it, another value for it, and whether some torque must change.
+SETTINGS = [
+    ("com", "damping", 3.0),
+    ("com", "weight", [5.0, 0.1, 1.0]),
+    ("com", "reference_position", [0.1, 0.0, 0.3]),
+    ("com", "reference_velocity", (0.3, 0, 0)),
+    ("com", "reference_acceleration", np.array([0, 0, 1], dtype=np.float32)),
+    ("base", "stiffness", 1.0),
+    ("base", "reference_position", [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]),
+    ("posture", "weight", 100.0),
+    ("posture", "stiffness", 1000.0),
+    ("forces", "weight", 10.0),
+    ("forces", "references", {"FL": [1, 2, 3]}),
+    ("torque", "limits", 0.2),
+    ("joint bounds", "acceleration", 0.5),
+    ("joint bounds", "upper", -2.0),
+    ("contact", "damping", 500.0),
+]
+
+
+@pytest.mark.parametrize(("name", "what", "value"), SETTINGS)
+def test_every_setting_of_an_element_acts_on_the_next_tick(
+    robot: qd.Robot, dyn: qd.Dynamics, wbc: WholeBodyController, name: str, what: str, value: object
+) -> None:
+    wbc.tasks.com.reference(dyn.center_of_mass(robot.q_home) + np.array([0.2, 0.1, 0.2]))  # more than can be had
+    if name in ("posture", "forces"):
+        wbc.tasks.com.axes = "z"  # leaves something to the level below
+    before = wbc.compute(away(robot, dyn)).tau.copy()
+    np.testing.assert_allclose(wbc.compute(away(robot, dyn)).tau, before, atol=1e-7)
+    setattr(wbc.tasks[name], what, value)
+    assert np.abs(wbc.compute(away(robot, dyn)).tau - before).max() > 1e-4
+
+
+def test_settings_still_act_after_an_element_has_come_or_gone(
+    robot: qd.Robot, dyn: qd.Dynamics, wbc: WholeBodyController
+) -> None:
+    torque = wbc.tasks.torque
+    wbc.add(TorqueRate(robot, 1e4), level=0)
+    wbc.compute(away(robot, dyn))
+    wbc.remove("torque rate")
+    torque.limits = 0.3
+    assert np.abs(wbc.compute(away(robot, dyn)).tau).max() <= 0.3 + 1e-9
+
+
+def test_a_walking_controller_reads_limits_and_friction_at_every_tick(robot: qd.Robot, dyn: qd.Dynamics) -> None:
+    """Was: it kept the limits and the friction that the whole-body controller had at its start."""
+    controller = qd.LocomotionController(robot)
+    controller.compute(away(robot, dyn))
+    controller.whole_body.add(TorqueRate(robot, 1e6), level=0)
+    controller.whole_body.tasks.torque.limits = 0.25
+    assert np.abs(controller.compute(away(robot, dyn)).tau).max() <= 0.25
+    controller.friction = 0.3
+    assert controller.whole_body.friction == 0.3
+
+
+def test_what_is_read_of_a_task_does_not_change_later_and_cannot_be_written_to(robot: qd.Robot) -> None:
+    """Was: ``task.weight[0] = 5`` wrote to a copy."""
+    task = ComTask(robot, stiffness=4.0)
+    old = task.stiffness
+    task.stiffness = 9.0
+    np.testing.assert_array_equal(old, [4.0] * 3)
+    for what in ("stiffness", "damping", "weight", "reference_velocity", "reference_acceleration"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(task, what)[0] = 5.0
+    limits = TorqueLimits(robot)
+    limits.limits[0] = 0.5  # of limits, entries may be set
+    assert limits.limits[0] == 0.5
+
+
+def test_a_reference_position_of_none_holds_what_is_found(robot: qd.Robot, dyn: qd.Dynamics) -> None:
+    task = ComTask(robot)
+    assert task.reference_position is None and not task.given
+    task.reference_position = (1, 2, 3)
+    np.testing.assert_array_equal(task.reference_position, [1.0, 2.0, 3.0])
+    task.reference_velocity = [1, 0, 0]
+    task.reference_position = None
+    assert not task.given and task.reference_velocity[0] == 1.0
+
+
+def test_references_and_gains_that_are_none_are_refused(robot: qd.Robot) -> None:
+    task, turn = ComTask(robot), FrameOrientationTask(robot, robot.bodies[0].name)
+    axis = FrameAxisTask(robot, robot.feet[0], axis="z")
+    for owner, what, value in (
+        (task, "stiffness", -1.0),
+        (task, "damping", [1.0, 2.0]),
+        (task, "weight", np.nan),
+        (task, "reference_position", [1.0, np.inf, 0.0]),
+        (task, "reference_velocity", "fast"),
+        (turn, "reference_position", np.eye(3) * 2.0),
+        (axis, "reference_position", [0.0, 0.0, 0.0]),
+        (TorqueLimits(robot), "limits", -1.0),
+        (JointBounds(robot, 1e-3), "horizon", 0.0),
+    ):
+        with pytest.raises(qd.ArgumentError):
+            setattr(owner, what, value)
+    with pytest.raises(qd.UnknownNameError, match="'z'"):
+        task.axes = ("zz",)
+    task.axes = ("x", "z")
+    assert task.axes == ("x", "z")
+
+
+def test_forces_wanted_cannot_be_written_to_behind_the_controllers_back(wbc: WholeBodyController) -> None:
+    """Was: an entry set in ``references`` was never read."""
+    wbc.tasks.forces.references = {"FL": np.ones(3)}
+    with pytest.raises(TypeError):
+        wbc.tasks.forces.references["FR"] = np.ones(3)  # type: ignore[index]
+    with pytest.raises(ValueError, match="read-only"):
+        wbc.tasks.forces.references["FL"][0] = 2.0
+    twin = pickle.loads(pickle.dumps(copy.copy(wbc.tasks.forces)))
+    np.testing.assert_array_equal(twin.references["FL"], np.ones(3))
+
+
+def test_matrices_of_a_linear_constraint_are_readable_and_settable(
+    robot: qd.Robot, dyn: qd.Dynamics, wbc: WholeBodyController
+) -> None:
+    row = np.zeros((1, robot.nv))
+    row[0, 6] = 1.0
+    own = LinearConstraint("own", 1.0, 1.0, acceleration=row.tolist())
+    wbc.add(own, 0)
+    assert wbc.compute(away(robot, dyn)).acceleration[6] == pytest.approx(1.0)
+    own.upper = 2.0
+    own.lower = 2.0
+    assert wbc.compute(away(robot, dyn)).acceleration[6] == pytest.approx(2.0)
+    np.testing.assert_array_equal(own.acceleration, row)
+    assert own.torque is None and not own.forces and own.weights.tolist() == [1.0]
+    with pytest.raises(qd.ArgumentError):
+        own.lower = 3.0
+
+
+def test_bounds_of_a_normal_force_are_settable(robot: qd.Robot, dyn: qd.Dynamics, wbc: WholeBodyController) -> None:
+    wbc.contacts["FL"].minimum = 9.0
+    assert wbc.compute(away(robot, dyn)).forces["FL"][2] >= 9.0 - 1e-7
+    wbc.contacts["FL"].minimum, wbc.contacts["FL"].maximum = 0.0, 1.0
+    assert wbc.compute(away(robot, dyn)).forces["FL"][2] <= 1.0 + 1e-7
+
+
+def test_gains_of_other_controllers_are_checked_whenever_they_are_set(robot: qd.Robot) -> None:
+    pd = JointPD(robot)
+    pd.kp = 3
+    assert pd.kp.tolist() == [3.0] * robot.nu
+    with pytest.raises(qd.ArgumentError):
+        pd.kd = [1.0, 2.0]
+    foot = CartesianImpedance(robot, "FL", stiffness=100.0)
+    foot.stiffness, foot.damping = 50.0, 2.0
+    assert foot.stiffness[0, 0] == 50.0 and foot.damping is not None and foot.damping[0, 0] == 2.0
+    with pytest.raises(qd.ArgumentError):
+        foot.inertia = -1.0
+    force = ForceControl(robot, "FL", rows=("z",))
+    force.regulator.ki = 3.0
+    for wrong in (pd, foot, force, force.regulator, NullSpacePosture(robot)):
+        with pytest.raises(AttributeError, match="no attribute"):
+            wrong.stifness = 1.0  # type: ignore[attr-defined]
+    solver = VelocityController(robot)
+    solver.gain = 5
+    with pytest.raises(qd.ArgumentError, match="gain"):
+        solver.gain = 5000.0
+
+
+# -- unknown attributes -------------------------------------------------------------------------------------------
+def test_a_misspelt_attribute_raises_and_lists_near_matches(
+    robot: qd.Robot, dyn: qd.Dynamics, wbc: WholeBodyController
+) -> None:
+    """Was: ``wbc.firction = 0.1`` was accepted."""
+    sim, viewer = qd.Simulation(robot), qd.Viewer(robot, serve=False)
+    locomotion, velocity = qd.LocomotionController(robot), VelocityController(robot)
+    command = wbc.compute(away(robot, dyn))
+    for owner, name, meant in (
+        (wbc, "firction", "friction"),
+        (locomotion, "giat", "gait"),
+        (velocity, "gian", "gain"),
+        (wbc.tasks["com"], "stifness", "stiffness"),
+        (wbc.tasks.feet["FL"], "wieght", "weight"),
+        (wbc.tasks["forces"], "bandwith", "bandwidth"),
+        (wbc.tasks["torque"], "limit", "limits"),
+        (wbc.contacts["FL"], "frction", "friction"),
+        (sim, "tiem", "time"),
+        (sim.actuators, "efort", "effort"),
+        (dyn, "valdate", "validate"),
+        (viewer, "newtons_per_metre", "newtons_per_meter"),
+    ):
+        with pytest.raises(qd.QuaddynError, match=f"'{meant}'") as caught:
+            setattr(owner, name, 1.0)
+        assert isinstance(caught.value, AttributeError) and not hasattr(owner, name)
+    for frozen in (command, wbc.tasks, command.status):
+        with pytest.raises((AttributeError, TypeError)):  # a frozen dataclass with slots raises either
+            frozen.foo = 1.0  # type: ignore[union-attr]
+    with pytest.raises(AttributeError, match="'status'"):
+        command.staus  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match="'com'"):
+        wbc.tasks.cmo  # type: ignore[attr-defined]  # noqa: B018
+    assert pickle.loads(pickle.dumps(qd.errors.UnknownAttributeError("A", "b", ("bc",)))).name == "b"
+
+
+def test_what_was_settled_by_the_constructor_cannot_be_changed_without_effect(
+    robot: qd.Robot, wbc: WholeBodyController
+) -> None:
+    """Was: a plant's friction, a task's frame, a controller's tasks could be assigned, and nothing came of it."""
+    sim = qd.Simulation(robot)
+    axis = FrameAxisTask(robot, robot.feet[0])
+    for owner, name, value in (
+        (sim, "friction", 0.1),
+        (sim, "dt", 0.01),
+        (axis, "axis", "z"),
+        (axis, "frame", "FR"),
+        (axis, "name", "other"),
+        (wbc, "tasks", {}),
+        (wbc, "dt", 0.01),
+        (wbc.tasks["com"], "reference", np.zeros(3)),  # a method
+        (wbc.tasks["com"], "block", np.zeros(3)),
+        (wbc, "compute", 1.0),
+    ):
+        with pytest.raises(AttributeError, match=name):
+            setattr(owner, name, value)
+
+
+def test_subclasses_of_ones_own_introduce_attributes_as_usual(robot: qd.Robot) -> None:
+    class Mine(FramePositionTask):
+        later: float
+
+        def __init__(self, robot: qd.Robot) -> None:
+            super().__init__(robot, "FL", "mine")
+            self.speed = 1.0
+
+    mine = Mine(robot)
+    mine.speed, mine.later, mine._private = 2.0, 3.0, 4.0  # type: ignore[attr-defined]
+    twin = copy.deepcopy(mine)
+    twin.speed = 5.0
+    assert mine.speed == 2.0
+    for owner in (mine, twin, pickle.loads(pickle.dumps(ComTask(robot)))):
+        with pytest.raises(AttributeError, match="no attribute"):
+            owner.sped = 1.0
+    assert issubclass(Mine, StrictAttributes)
+
+
+# -- typed accessors ----------------------------------------------------------------------------------------------
+def test_tasks_are_the_same_by_name_and_by_attribute(robot: qd.Robot, wbc: WholeBodyController) -> None:
+    tasks = wbc.tasks
+    by_attribute = {
+        "com": tasks.com, "base": tasks.base, "posture": tasks.posture, "forces": tasks.forces,
+        "contact": tasks.contact, "friction": tasks.friction, "normal force": tasks.normal_force,
+        "torque": tasks.torque, "joint bounds": tasks.joint_bounds, **tasks.feet,
+    }  # fmt: skip
+    assert by_attribute == dict(tasks)
+    hand = FrameTask(robot, "FL", "hand")
+    wbc.add(hand, level=1)
+    assert wbc.tasks.of("hand", FrameTask) is hand
+    with pytest.raises(qd.ArgumentTypeError, match="'hand' is a FrameTask"):
+        wbc.tasks.of("hand", ComTask)
+    with pytest.raises(qd.UnknownNameError, match="'FL'"):
+        wbc.tasks.feet["Fl"]
+    arm = qd.load("planar_3r")
+    with pytest.raises(qd.UnknownNameError, match="'com'"):
+        WholeBodyController(arm).tasks.com  # noqa: B018
+
+
+USER_CODE = """
+import numpy as np
+
+import quaddyn as qd
+
+robot = qd.load("go2")
+dyn, sim, viewer = qd.Dynamics(robot), qd.Simulation(robot), qd.Viewer(robot, serve=False)
+wbc = qd.WholeBodyController(robot)
+wbc.firction = 0.1  # 1
+wbc.tasks.com.stifness = 10.0  # 2
+wbc.tasks["com"].dampign = 10.0  # 3
+wbc.tasks.pasture  # 4
+wbc.contacts["FL"].frction = 0.3  # 5
+state = dyn.update(robot.q_home, np.zeros(robot.nv))
+command = wbc.compute(state)
+print(command.torque)  # 6
+if command.sovled:  # 7
+    sim.stpe(command.tau)  # 8
+viewer.shwo(sim.q)  # 9
+print(dyn.rne(sim.q, sim.v, sim.v), robot.q_hom)  # 10, 11
+wbc.friction = 0.3
+wbc.tasks.com.stiffness = 10.0
+wbc.tasks["com"].damping = np.ones(3)
+wbc.tasks["posture"].weight = [1.0] * robot.nu
+wbc.tasks.base.reference_position = np.eye(3)
+wbc.tasks.of("com", qd.wbc.ComTask).stiffness = 5
+"""
+
+
+def test_a_type_checker_finds_every_wrong_name_in_user_code_and_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "user.py"
+    file.write_text(USER_CODE)
+    checkout = Path(
+        __file__
+    ).parent.parent  # whose configuration is strict, and whose cache a check of the package fills
+    command = [sys.executable, "-m", "mypy", "--strict", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=checkout)
+    wrong = [line for line in done.stdout.splitlines() if "error:" in line]
+    lines = USER_CODE.splitlines()
+    marked = sum(len(line.partition("  # ")[2].split(", ")) for line in lines if "  # " in line)
+    assert marked == 11 and len(wrong) == marked, done.stdout
+    assert all("has no attribute" in line for line in wrong), done.stdout
