@@ -15,9 +15,10 @@ import quaddyn as qd
 from quaddyn.errors import UnreachableError
 from quaddyn.kinematics import LegKinematics
 from quaddyn.robot.catalogue import find
+from quaddyn.robot.configuration import put
 from quaddyn.robot.legs import limbs_of
 from quaddyn.robot.limbs import directions
-from quaddyn.robot.stance import knee_offset, put
+from quaddyn.robot.stance import knee_offset
 
 QUADRUPEDS = [name for name, entry in qd.CATALOGUE.items() if entry.kind == "quadruped"]
 LEGGED = [*QUADRUPEDS, "bolt", "finger_edu", "double_pendulum_continuous", "asr_twodof"]

@@ -6,8 +6,8 @@ from math import cos, pi
 
 import numpy as np
 
-from ..dynamics.arguments import check_vector
 from ..errors import ArgumentError
+from ..robot.arguments import check_wrench
 from ..urdf.tree import Array
 from .contact import FACES, FEWEST_FACES, Contact
 
@@ -24,8 +24,7 @@ def cone_margin(contact: Contact, force: Array) -> float:
     Raises:
         ArgumentError: a force of another shape or not finite.
     """
-    size = 6 if isinstance(force, np.ndarray) and force.size == 6 else 3
-    check_vector("force", force, (size,), "world axes")
+    force = check_wrench("force", force, "world axes")
     t1, t2, n = contact.axes @ force[:3]
     return float(contact.friction * n - np.hypot(t1, t2))
 

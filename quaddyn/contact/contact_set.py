@@ -8,9 +8,8 @@ import numpy as np
 
 from ..attributes import StrictAttributes
 from ..dynamics import State
-from ..dynamics.arguments import check_vector
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import several
+from ..robot.arguments import check_vector, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .cones import cone_margin, pyramid
@@ -170,7 +169,7 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
             if name not in self.active:
                 raise UnknownNameError("active contact", name, self.active)
             contact = self._members[name]
-            check_vector(f"forces[{name!r}]", force, (contact.rows,), f"a {contact.kind} contact")
+            force = check_vector(f"forces[{name!r}]", force, (contact.rows,), f"a {contact.kind} contact")
             out += jacobian(s, contact, lever(s, contact)).T @ force
         return out
 
@@ -201,13 +200,14 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
             UnknownNameError: a name that is no active member.
             ArgumentError: a force of the wrong shape or not finite.
         """
+        out = {}
         for name, force in forces.items():
             if name not in self.active:
                 raise UnknownNameError("active contact", name, self.active)
-            check_vector(
-                f"forces[{name!r}]", force, (self._members[name].rows,), f"a {self._members[name].kind} contact"
-            )
-        return {name: cone_margin(self._members[name], force) for name, force in forces.items()}
+            contact = self._members[name]
+            force = check_vector(f"forces[{name!r}]", force, (contact.rows,), f"a {contact.kind} contact")
+            out[name] = cone_margin(contact, force)
+        return out
 
     def center_of_pressure(self, s: State, name: str, wrench: Array) -> Array | None:
         """Where a surface's pressure acts (Sardain and Bessonnet 2004), world axes [m].
@@ -225,7 +225,7 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         contact = self[name]
         if contact.kind != "surface":
             raise ArgumentError(f"name: expected a surface, got {name!r}, a point")
-        check_vector("wrench", wrench, (6,), "force before moment")
+        wrench = check_vector("wrench", wrench, (6,), "force before moment")
         T = s.placement(contact.frame)
         force, moment = T.rotation.T @ wrench[:3], T.rotation.T @ wrench[3:]
         if not force[2] > 0.0:

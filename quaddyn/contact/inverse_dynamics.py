@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..dynamics import State
-from ..dynamics.arguments import check_vector
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import number
+from ..robot.arguments import check_vector, number
 from ..urdf.tree import Array
 from .contact_set import ContactSet
 from .load_sharing import passive_rows, share_load
@@ -76,7 +75,7 @@ def inverse_dynamics(
     if not isinstance(contacts, ContactSet):
         raise ArgumentTypeError(f"contacts: expected a ContactSet, got {type(contacts).__name__}")
     robot = s.robot
-    check_vector("acceleration", acceleration, (robot.nv,), f"nv of {robot.name}")
+    acceleration = check_vector("acceleration", acceleration, (robot.nv,), f"nv of {robot.name}")
     w_tau, w_f = number("torque_weight", torque_weight), number("force_weight", force_weight)
     if not (0.0 <= w_tau < np.inf and 0.0 <= w_f < np.inf and w_tau + w_f > 0.0):
         raise ArgumentError(

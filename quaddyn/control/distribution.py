@@ -9,9 +9,8 @@ import numpy as np
 
 from ..contact.load_sharing import passive_rows, share_load
 from ..dynamics import State
-from ..dynamics.arguments import check_vector
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import number, several
+from ..robot.arguments import check_vector, number, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 
@@ -75,7 +74,7 @@ def distribute(
         raise ArgumentError(f"friction: expected a positive coefficient, got {friction}")
     if not 0.0 <= rank_tolerance < 1.0:
         raise ArgumentError(f"rank_tolerance: expected a share of the largest singular value, got {rank_tolerance}")
-    check_vector("load", load, (robot.nv,), f"nv of {robot.name}")
+    load = check_vector("load", load, (robot.nv,), f"nv of {robot.name}")
     J = np.vstack([np.zeros((0, robot.nv)), *(s.jacobian(foot)[:3] for foot in feet)])
     T = np.diag((friction, friction, 1.0) * len(feet))
     passive = passive_rows(robot)

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from ..attributes import Setting, StrictAttributes
 from ..dynamics import State
-from ..dynamics.arguments import check_vector
 from ..errors import ArgumentError
+from ..robot.arguments import check_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .gains import gain_vector, positive, share
@@ -71,10 +71,9 @@ class ForceRegulator(StrictAttributes, fixed=("size",)):
         self.integral = np.clip(self.integral + self.ki * self.dt * (wanted - measured), -bound, bound)
 
 
-def check_forces(name: str, value: Array, rows: tuple[str, ...]) -> None:
-    """Raise `ArgumentError` unless `value` is one finite, bounded force per row."""
-    check_vector(name, value, (len(rows),), f"one per row {rows}")
-    bounded(name, value)
+def check_forces(name: str, value: ArrayLike, rows: tuple[str, ...]) -> Array:
+    """The value as an array; raises `ArgumentError` unless it is one finite, bounded force per row."""
+    return bounded(name, check_vector(name, value, (len(rows),), f"one per row {rows}"))
 
 
 class ForceControl(StrictAttributes, fixed=("task", "robot", "frame", "rows", "regulator", "null_space")):
@@ -162,9 +161,9 @@ class ForceControl(StrictAttributes, fixed=("task", "robot", "frame", "rows", "r
             UnknownNameError: `stance` names no foot.
             StaleStateError: the Dynamics of `s` was updated again.
         """
-        check_forces("force", force, self.rows)
+        force = check_forces("force", force, self.rows)
         if measured is not None:
-            check_forces("measured", measured, self.rows)
+            measured = check_forces("measured", measured, self.rows)
         motion = self.task.motion(s, np.zeros(3))
         feet = standing(self.robot, self.frame, stance)
         space = operational(s, motion.J, self.task.angular, feet, tolerance=self.singular_tolerance)
@@ -192,7 +191,7 @@ class ForceControl(StrictAttributes, fixed=("task", "robot", "frame", "rows", "r
             s: the state.
             force: as in `compute`.
         """
-        check_forces("force", force, self.rows)
+        force = check_forces("force", force, self.rows)
         y = -self.task.motion(s, np.zeros(3)).error
         return s.energy.kinetic + float(force @ y) + self.null_space.tank
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dynamics.arguments import check_vector
+from ..robot.arguments import check_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .gains import check_robot, positive
@@ -30,6 +30,6 @@ def friction_compensation(robot: Robot, v_wanted: Array, *, stiction_speed: floa
     """
     check_robot(robot)
     speed = positive("stiction_speed", stiction_speed)
-    check_vector("v_wanted", v_wanted, (robot.nv,), f"nv of {robot.name}")
+    v_wanted = check_vector("v_wanted", v_wanted, (robot.nv,), f"nv of {robot.name}")
     coulomb = robot.friction * v_wanted / np.maximum(np.abs(v_wanted), speed)
     return np.asarray((robot.damping * v_wanted + coulomb)[robot.actuated_index])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..dynamics import State
-from ..dynamics.arguments import check_vector
+from ..robot.arguments import check_vector
 from ..urdf.tree import Array
 from .distribution import Compensation, check_state, distribute
 
@@ -37,6 +37,6 @@ def gravity_compensation(
     check_state(s)
     load = s.h.copy()
     if acceleration is not None:
-        check_vector("acceleration", acceleration, (s.robot.nv,), f"nv of {s.robot.name}")
+        acceleration = check_vector("acceleration", acceleration, (s.robot.nv,), f"nv of {s.robot.name}")
         load += s.M @ acceleration
     return distribute(s, load, stance, friction=friction, rank_tolerance=rank_tolerance)

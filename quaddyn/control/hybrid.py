@@ -141,9 +141,9 @@ class HybridControl(
             UnknownNameError: `stance` names no foot.
             StaleStateError: the Dynamics of `s` was updated again.
         """
-        check_forces("force", force, self.force_rows)
+        force = check_forces("force", force, self.force_rows)
         if measured is not None:
-            check_forces("measured", measured, self.force_rows)
+            measured = check_forces("measured", measured, self.force_rows)
         motion = self.task.motion(s, target, velocity, acceleration)
         feet = standing(self.robot, self.frame, stance)
         space = operational(s, motion.J, self.task.angular, feet, tolerance=self.singular_tolerance)

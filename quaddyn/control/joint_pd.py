@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from ..attributes import Setting, StrictAttributes
 from ..dynamics import Dynamics
-from ..dynamics.arguments import check_vector, overflow
+from ..dynamics.arguments import overflow
+from ..robot.arguments import check_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from .gains import check_robot, gain_vector, positive
@@ -110,17 +111,17 @@ class JointPD(StrictAttributes, fixed=("robot",)):
             ArgumentError: an argument of the wrong shape or not finite, or torques beyond the floating-point range.
         """
         robot = self.robot
-        check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
-        check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
-        check_vector("q_wanted", q_wanted, (robot.nq,), f"nq of {robot.name}")
+        q = check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
+        v = check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
+        q_wanted = check_vector("q_wanted", q_wanted, (robot.nq,), f"nq of {robot.name}")
         error = pin.difference(robot.model, q, q_wanted)
         rate = -v
         if v_wanted is not None:
-            check_vector("v_wanted", v_wanted, (robot.nv,), f"nv of {robot.name}")
+            v_wanted = check_vector("v_wanted", v_wanted, (robot.nv,), f"nv of {robot.name}")
             rate = v_wanted - v
         index = robot.actuated_index
         if feedforward is not None:
-            check_vector("feedforward", feedforward, (robot.nu,), f"nu of {robot.name}")
+            feedforward = check_vector("feedforward", feedforward, (robot.nu,), f"nu of {robot.name}")
         with np.errstate(over="ignore", invalid="ignore"):
             tau = self.kp * error[index] + self.kd * rate[index] + (0.0 if feedforward is None else feedforward)
         cut = np.minimum(np.maximum(tau, -robot.effort_limits), robot.effort_limits)

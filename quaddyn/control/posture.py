@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike
 
 from ..attributes import Setting, StrictAttributes
 from ..dynamics import State
-from ..dynamics.arguments import check_unit, check_vector
+from ..dynamics.arguments import check_unit
 from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import check_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from .gains import gain_vector, positive
@@ -70,7 +71,7 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
     def _posture_of(self, posture: Array | None) -> Array | None:
         if posture is None:
             return None
-        check_vector("posture", posture, (self.robot.nq,), f"nq of {self.robot.name}")
+        posture = check_vector("posture", posture, (self.robot.nq,), f"nq of {self.robot.name}")
         check_unit(self.robot.model, posture)
         return frozen(posture)
 

@@ -9,10 +9,10 @@ import numpy as np
 import pinocchio as pin
 
 from ..dynamics import Dynamics, State
-from ..dynamics.arguments import FAR, check_vector
+from ..dynamics.arguments import FAR
 from ..errors import ArgumentError, ArgumentTypeError
 from ..kinematics.velocity import ROWS
-from ..robot.arguments import several
+from ..robot.arguments import check_vector, check_wrench, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 from .distribution import check_state
@@ -145,12 +145,12 @@ class FrameTask:
 
     def _target(self, target: Array | Pose) -> tuple[Array, Array]:
         if isinstance(target, Pose):
-            check_vector("target.translation", target.translation, (3,), "the origin of the frame")
-            bounded("target.translation", target.translation)
-            return target.translation, check_rotation("target.rotation", target.rotation)
+            place = check_vector("target.translation", target.translation, (3,), "the origin of the frame")
+            bounded("target.translation", place)
+            return place, check_rotation("target.rotation", target.rotation)
         if any(self.angular):
             raise ArgumentTypeError(f"target: rows {self.rows} need a Pose, got {type(target).__name__}")
-        check_vector("target", target, (3,), "the origin of the frame")
+        target = check_vector("target", target, (3,), "the origin of the frame")
         bounded("target", target)
         return target, np.eye(3)
 
@@ -159,9 +159,8 @@ def twist(name: str, value: Array | None) -> Array:
     """(6,) of a (3,) or (6,) argument, missing angular parts zero; zero for None."""
     out = np.zeros(6)
     if value is not None:
-        size = 6 if getattr(value, "shape", None) == (6,) else 3
-        check_vector(name, value, (size,), "linear, or (6,) with angular")
-        out[:size] = bounded(name, value)
+        given = check_wrench(name, value, "linear, or (6,) with angular")
+        out[: len(given)] = bounded(name, given)
     return out
 
 

@@ -12,7 +12,7 @@ import pinocchio as pin
 from ..errors import ArgumentError
 from ..kinematics import LegKinematics, LegSolution, closed_curve
 from ..kinematics.survey import home_knee
-from ..robot.stance import put
+from ..robot.configuration import put
 from ..urdf.tree import Array
 
 if TYPE_CHECKING:

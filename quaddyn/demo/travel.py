@@ -16,7 +16,7 @@ from ..errors import ArgumentError, UnknownNameError
 from ..kinematics import LegKinematics
 from ..locomotion import FEET, LocomotionCommand, LocomotionController, Proportions, commanded_velocity
 from ..robot import Robot
-from ..robot.stance import put
+from ..robot.configuration import put
 from ..simulation import MujocoPlant, Simulation
 from ..simulation.mujoco_model import import_mujoco
 from ..urdf.tree import Array

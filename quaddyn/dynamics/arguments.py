@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import pinocchio as pin
 
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError
 from ..urdf.tree import Array
 
 #: Largest deviation from 1 of the norm of a quaternion or of a continuous joint's (cos, sin).  Pinocchio uses them
@@ -25,43 +25,6 @@ FAR: Final = 1e8
 
 #: Kinetic energy beyond which `Dynamics.update` refuses (q, v) [J].
 ENERGETIC: Final = 1e50
-
-FLOAT: Final = np.dtype(np.float64)
-
-
-def check_vector(name: str, value: object, shape: tuple[int, ...], meaning: str) -> None:
-    """Raise unless `value` is a plain, finite float64 array of `shape`.
-
-    Args:
-        name: the argument's name, for the message.
-        value: what the caller gave.
-        shape: the exact shape it must have.
-        meaning: what the shape stands for, such as "nq of go2".
-
-    Raises:
-        ArgumentTypeError: not exactly a ``numpy.ndarray`` (lists, matrices, masked arrays), or not float64.
-        ArgumentError: another shape, or an entry that is NaN or infinite.
-    """
-    wanted = f"a float64 numpy array of shape {shape} ({meaning})"
-    if type(value) is not np.ndarray:
-        kind = type(value)
-        if isinstance(value, np.ma.MaskedArray):
-            advice = "fill the masked entries and pass a plain array"
-        else:
-            advice = f"use numpy.asarray({name}, dtype=float), and ravel() it if it is a matrix"
-        raise ArgumentTypeError(f"{name}: expected {wanted}, got {kind.__module__}.{kind.__qualname__}; {advice}")
-    if value.dtype != FLOAT:
-        raise ArgumentTypeError(
-            f"{name}: expected {wanted}, got dtype {value.dtype.str if value.dtype.fields is None else value.dtype}; "
-            f"use {name}.astype(float) where that loses nothing"
-        )
-    if value.shape != shape:
-        advice = f"; use {name}.ravel()" if value.size == np.prod(shape) else ""
-        raise ArgumentError(f"{name}: expected {wanted}, got shape {value.shape}{advice}")
-    bad = np.flatnonzero(~np.isfinite(value))
-    if bad.size:
-        more = f" (and {bad.size - 1} more)" if bad.size > 1 else ""
-        raise ArgumentError(f"{name}: every entry must be finite, got {name}[{bad[0]}] = {value[bad[0]]}{more}")
 
 
 def check_unit(model: pin.Model, q: Array) -> None:

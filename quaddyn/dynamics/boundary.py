@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pinocchio as pin
 from eigenpy import is_approx  # Pinocchio's own array layer
 from numpy import ndarray
+from numpy.typing import ArrayLike
 
+from ..robot.arguments import FLOAT, check_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .arguments import FLOAT, UNIT_TOLERANCE, check_unit, check_vector, overflow
+from .arguments import UNIT_TOLERANCE, check_unit, overflow
 
 _is_normalized = pin.isNormalized
 
@@ -25,8 +29,8 @@ class Boundary:
         self._name, self._model, self._validate = robot.name, robot.model, validate
         self._nq, self._nv = (robot.nq,), (robot.nv,)
 
-    def check(self, **arguments: Array) -> None:
-        """Raise for a bad argument, if validating; the quick check, and the exact one where it fails."""
+    def check(self, **arguments: ArrayLike) -> Iterable[Array]:
+        """The arguments as arrays; if validating, the quick check, and the exact one where it fails."""
         if self._validate and not all(
             type(x) is ndarray
             and x.shape == (self._nq if name == "q" else self._nv)
@@ -35,15 +39,19 @@ class Boundary:
             and (name != "q" or _is_normalized(self._model, x, UNIT_TOLERANCE))
             for name, x in arguments.items()
         ):
-            self.examine(**arguments)
+            return self.examine(**arguments)
+        return arguments.values()  # type: ignore[return-value]  # arrays, as was seen, or the caller's own risk
 
-    def examine(self, **arguments: Array) -> None:
-        """Raise for the first argument that is not what it must be; the exact check."""
+    def examine(self, **arguments: ArrayLike) -> Iterable[Array]:
+        """The arguments as float64 arrays; raises for the first that cannot be what it must be.  The exact check."""
+        out = []
         for name, value in arguments.items():
             shape, size = (self._nq, "nq") if name == "q" else (self._nv, "nv")
-            check_vector(name, value, shape, f"{size} of {self._name}")
+            array = check_vector(name, value, shape, f"{size} of {self._name}")
             if name == "q":
-                check_unit(self._model, value)
+                check_unit(self._model, array)
+            out.append(array)
+        return out
 
     def refuse(self, what: str, result: Array, **arguments: Array) -> None:
         """After a quick look has failed: raise for a bad argument, or for a `result` that is not finite."""

@@ -12,10 +12,11 @@ from numpy import ndarray
 
 from ..attributes import StrictAttributes
 from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import FLOAT, Numbers, check_wrench
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 from . import frames
-from .arguments import ENERGETIC, FAR, FLOAT, UNIT_TOLERANCE, check_vector
+from .arguments import ENERGETIC, FAR, UNIT_TOLERANCE
 from .boundary import Boundary
 from .frames import Reference
 from .regressor import BodyColumns
@@ -32,7 +33,7 @@ SLOW = 1e15
 #: How many leading entries of q say where the base of each kind of root is, not how it is turned.
 PLACE = {"free": 3, "planar": 2}
 
-Forces = Mapping[str, Array]
+Forces = Mapping[str, Numbers]
 
 
 class Dynamics(StrictAttributes):
@@ -45,8 +46,9 @@ class Dynamics(StrictAttributes):
     velocity in the base frame.  tau is a generalized force (nv,); `Robot.expand` makes one from (nu,) actuator torques.
     Armature (rotor inertia) is part of the model; joint friction is not, see `joint_friction`.
 
-    Every vector must be a plain float64 array of the exact shape, finite, with quaternions and (cos, sin) pairs of
-    unit norm to within `UNIT_TOLERANCE`; otherwise the call raises `ArgumentError` (a `ValueError`) or
+    Every vector must be an array or list of real numbers of the exact shape, finite, with quaternions and (cos, sin)
+    pairs of unit norm to within `UNIT_TOLERANCE` (a plain float64 array is used as it is, others are converted);
+    otherwise the call raises `ArgumentError` (a `ValueError`) or
     `ArgumentTypeError` (also a `TypeError`) naming the argument, and an unknown name `UnknownNameError`.  A result is
     finite or an `ArgumentError` is raised: never NaN out.  Errors below are listed where there are others.
 
@@ -88,7 +90,7 @@ class Dynamics(StrictAttributes):
     # entry is finite, and is_approx(q, unit, FAR) when q is moreover not far out.  That one also fails on a q of all
     # zeros, which is harmless: whatever fails is looked at exactly before it is refused.
 
-    def update(self, q: Array, v: Array) -> State:
+    def update(self, q: Numbers, v: Numbers) -> State:
         """Kinematics and dynamics at (q, v); the State returned before becomes stale.
 
         Examines and copies q and v; what belongs to them is computed when the State is asked for it for the first time:
@@ -113,7 +115,7 @@ class Dynamics(StrictAttributes):
             and is_approx(q, self._unit, FAR)
             and (is_approx(v, self._one, SLOW) or not v.any())
         ):
-            self._boundary.examine(q=q, v=v)
+            q, v = self._boundary.examine(q=q, v=v)
             if not math.hypot(*q) < FAR:
                 raise ArgumentError(
                     f"q: its norm {math.hypot(*q):.3g} is beyond {FAR:g}; what a State holds is computed about the "
@@ -138,7 +140,7 @@ class Dynamics(StrictAttributes):
         return State(live, tick, q.copy(), v.copy())
 
     # -- the four that loops call: checks in the order of their price ------------------------------------------
-    def rnea(self, q: Array, v: Array, a: Array, *, fext: Forces | None = None) -> Array:
+    def rnea(self, q: Numbers, v: Numbers, a: Numbers, *, fext: Forces | None = None) -> Array:
         """Inverse dynamics ``tau = M a + h - sum_i J_i^T f_i`` (recursive Newton-Euler; Featherstone 2008, ch. 5).
 
         Args:
@@ -161,7 +163,7 @@ class Dynamics(StrictAttributes):
             and q.dtype is v.dtype is a.dtype is FLOAT
             and _is_normalized(self._model, q, UNIT_TOLERANCE)
         ):
-            self._boundary.examine(q=q, v=v, a=a)
+            q, v, a = self._boundary.examine(q=q, v=v, a=a)
         tau: Array = _rnea(self._model, self._scratch, q, v, a)
         if fext is not None:
             with _quiet():
@@ -171,7 +173,7 @@ class Dynamics(StrictAttributes):
             self._boundary.refuse("rnea", tau, q=q, v=v, a=a)
         return tau
 
-    def aba(self, q: Array, v: Array, tau: Array, *, fext: Forces | None = None) -> Array:
+    def aba(self, q: Numbers, v: Numbers, tau: Numbers, *, fext: Forces | None = None) -> Array:
         """Forward dynamics ``a = M^-1 (tau + sum_i J_i^T f_i - h)`` (articulated bodies; Featherstone 2008, ch. 7).
 
         Args:
@@ -194,7 +196,7 @@ class Dynamics(StrictAttributes):
             and q.dtype is v.dtype is tau.dtype is FLOAT
             and _is_normalized(self._model, q, UNIT_TOLERANCE)
         ):
-            self._boundary.examine(q=q, v=v, tau=tau)
+            q, v, tau = self._boundary.examine(q=q, v=v, tau=tau)
         total = tau
         if fext is not None:
             with _quiet():
@@ -204,7 +206,7 @@ class Dynamics(StrictAttributes):
             self._boundary.refuse("aba", a, q=q, v=v, tau=tau)
         return a
 
-    def crba(self, q: Array) -> Array:
+    def crba(self, q: Numbers) -> Array:
         """Joint-space inertia M (composite rigid bodies; Featherstone 2008, ch. 6), armature included.
 
         Args:
@@ -219,13 +221,13 @@ class Dynamics(StrictAttributes):
             and q.dtype is FLOAT
             and _is_normalized(self._model, q, UNIT_TOLERANCE)
         ):
-            self._boundary.examine(q=q)
+            (q,) = self._boundary.examine(q=q)
         M: Array = _crba(self._model, self._scratch, q)
         if self._validate and not is_approx(q, self._unit, FAR):
             self._boundary.refuse("crba", M, q=q)
         return M
 
-    def nle(self, q: Array, v: Array) -> Array:
+    def nle(self, q: Numbers, v: Numbers) -> Array:
         """Nonlinear effects ``h = C v + g = rnea(q, v, 0)`` (nv,) [N m, N]; without joint friction.
 
         Args:
@@ -239,25 +241,25 @@ class Dynamics(StrictAttributes):
             and q.dtype is v.dtype is FLOAT
             and _is_normalized(self._model, q, UNIT_TOLERANCE)
         ):
-            self._boundary.examine(q=q, v=v)
+            q, v = self._boundary.examine(q=q, v=v)
         h: Array = _nle(self._model, self._scratch, q, v)
         if self._validate and not (is_approx(q, q) and is_approx(v, v) and is_approx(h, h)):
             self._boundary.refuse("nle", h, q=q, v=v)
         return h
 
     # -- joint space -----------------------------------------------------------------------------------------
-    def gravity(self, q: Array) -> Array:
+    def gravity(self, q: Numbers) -> Array:
         """Gravity part of h: ``g(q) = rnea(q, 0, 0)`` (nv,) [N m, N], the torque that holds the robot still.
 
         Args:
             q: (nq,) configuration.
         """
-        self._boundary.check(q=q)
+        (q,) = self._boundary.check(q=q)
         return self._boundary.finite(
             "gravity", pin.computeGeneralizedGravity(self._model, self._scratch, self._at_origin(q)), q=q
         )
 
-    def coriolis(self, q: Array, v: Array) -> Array:
+    def coriolis(self, q: Numbers, v: Numbers) -> Array:
         """A Coriolis matrix C: ``C v + g = h`` and ``dM/dt = C + C^T``, that is, ``dM/dt - 2 C`` is skew.
 
         Many C share the product ``C v``; this is Pinocchio's recursive one, which equals Christoffel's on fixed-base
@@ -270,23 +272,23 @@ class Dynamics(StrictAttributes):
         Returns:
             (nv, nv).
         """
-        self._boundary.check(q=q, v=v)
+        q, v = self._boundary.check(q=q, v=v)
         return self._boundary.finite(
             "coriolis", pin.computeCoriolisMatrix(self._model, self._scratch, self._at_origin(q), v), q=q, v=v
         )
 
-    def mass_inverse(self, q: Array) -> Array:
+    def mass_inverse(self, q: Numbers) -> Array:
         """``M^-1`` (nv, nv), symmetric, without forming M (Carpentier, *Analytical inverse of the JSIM*, 2018).
 
         Args:
             q: (nq,) configuration.
         """
-        self._boundary.check(q=q)
+        (q,) = self._boundary.check(q=q)
         return self._boundary.finite(
             "mass_inverse", pin.computeMinverse(self._model, self._scratch, self._at_origin(q)), q=q
         )
 
-    def joint_friction(self, v: Array) -> Array:
+    def joint_friction(self, v: Numbers) -> Array:
         """Friction torque that opposes the motion: ``damping * v + friction * sign(v)`` (nv,) [N m, N].
 
         Not in `rnea`, `aba` or h (Pinocchio leaves the file's damping and friction out):
@@ -295,12 +297,12 @@ class Dynamics(StrictAttributes):
         Args:
             v: (nv,) velocity [rad/s, m/s].
         """
-        self._boundary.check(v=v)
+        (v,) = self._boundary.check(v=v)
         with _quiet():
             friction = self._robot.damping * v + self._robot.friction * np.sign(v)
         return self._boundary.finite("joint_friction", friction, v=v)
 
-    def energy(self, q: Array, v: Array) -> Energy:
+    def energy(self, q: Numbers, v: Numbers) -> Energy:
         """Kinetic and potential energy [J]; the latter is zero with all mass at the world's origin.
 
         Without dissipation and forces, ``d/dt (kinetic + potential) = v . tau``.
@@ -309,7 +311,7 @@ class Dynamics(StrictAttributes):
             q: (nq,) configuration.
             v: (nv,) velocity [rad/s, m/s].
         """
-        self._boundary.check(q=q, v=v)
+        q, v = self._boundary.check(q=q, v=v)
         pin.forwardKinematics(self._model, self._scratch, q, v)
         with _quiet():
             kinetic = self._live.kinetic.of(self._scratch, v)
@@ -318,7 +320,7 @@ class Dynamics(StrictAttributes):
         return Energy(kinetic, potential)
 
     # -- frames ----------------------------------------------------------------------------------------------
-    def frame_placement(self, q: Array, name: str) -> Pose:
+    def frame_placement(self, q: Numbers, name: str) -> Pose:
         """``T_world_frame`` of a foot, link or joint.
 
         Args:
@@ -329,13 +331,13 @@ class Dynamics(StrictAttributes):
             UnknownNameError: no such frame.
         """
         frame = self._robot.frame_id(name)
-        self._boundary.check(q=q)
+        (q,) = self._boundary.check(q=q)
         pin.forwardKinematics(self._model, self._scratch, q)
         placed = pin.updateFramePlacement(self._model, self._scratch, frame)
         self._boundary.finite("frame_placement", placed.translation, q=q)
         return Pose.of(placed.rotation, placed.translation)
 
-    def frame_jacobian(self, q: Array, name: str, *, reference: Reference = "local_world_aligned") -> Array:
+    def frame_jacobian(self, q: Numbers, name: str, *, reference: Reference = "local_world_aligned") -> Array:
         """(6, nv) Jacobian of a frame, linear before angular: ``frame_velocity = J v``.
 
         Args:
@@ -348,11 +350,13 @@ class Dynamics(StrictAttributes):
             ArgumentError: no such reference.
         """
         frame, axes = self._robot.frame_id(name), frames.resolve(reference)
-        self._boundary.check(q=q)
+        (q,) = self._boundary.check(q=q)
         J = pin.computeFrameJacobian(self._model, self._scratch, q, frame, axes)
         return self._boundary.finite("frame_jacobian", J.reshape(6, -1), q=q)
 
-    def frame_velocity(self, q: Array, v: Array, name: str, *, reference: Reference = "local_world_aligned") -> Array:
+    def frame_velocity(
+        self, q: Numbers, v: Numbers, name: str, *, reference: Reference = "local_world_aligned"
+    ) -> Array:
         """(6,) velocity of a frame, linear [m/s] before angular [rad/s].
 
         Args:
@@ -366,13 +370,13 @@ class Dynamics(StrictAttributes):
             ArgumentError: no such reference.
         """
         frame = self._robot.frame_id(name)
-        self._boundary.check(q=q, v=v)
+        q, v = self._boundary.check(q=q, v=v)
         pin.forwardKinematics(self._model, self._scratch, q, v)
         return self._boundary.finite(
             "frame_velocity", frames.velocity(self._model, self._scratch, frame, reference), q=q, v=v
         )
 
-    def frame_drift(self, q: Array, v: Array, name: str, *, reference: Reference = "local_world_aligned") -> Array:
+    def frame_drift(self, q: Numbers, v: Numbers, name: str, *, reference: Reference = "local_world_aligned") -> Array:
         """(6,) what of the velocity's derivative does not come from a: ``d/dt frame_velocity = J a + frame_drift``.
 
         It is ``dJ/dt v`` in every reference: the classical acceleration of the frame's origin at ``a = 0`` in
@@ -389,33 +393,33 @@ class Dynamics(StrictAttributes):
             ArgumentError: no such reference.
         """
         frame = self._robot.frame_id(name)
-        self._boundary.check(q=q, v=v)
+        q, v = self._boundary.check(q=q, v=v)
         pin.forwardKinematics(self._model, self._scratch, q, v, self._zero)
         return self._boundary.finite(
             "frame_drift", frames.drift(self._model, self._scratch, frame, reference), q=q, v=v
         )
 
     # -- the whole robot -------------------------------------------------------------------------------------
-    def center_of_mass(self, q: Array) -> Array:
+    def center_of_mass(self, q: Numbers) -> Array:
         """(3,) centre of mass, world axes [m]; of the moving bodies: what is bolted to the world does not count.
 
         Args:
             q: (nq,) configuration.
         """
-        self._boundary.check(q=q)
+        (q,) = self._boundary.check(q=q)
         return self._boundary.finite("center_of_mass", pin.centerOfMass(self._model, self._scratch, q, False), q=q)
 
-    def com_jacobian(self, q: Array) -> Array:
+    def com_jacobian(self, q: Numbers) -> Array:
         """(3, nv) Jacobian of the centre of mass, world axes.
 
         Args:
             q: (nq,) configuration.
         """
-        self._boundary.check(q=q)
+        (q,) = self._boundary.check(q=q)
         J: Array = pin.jacobianCenterOfMass(self._model, self._scratch, self._at_origin(q), False)
         return self._boundary.finite("com_jacobian", J.reshape(3, -1), q=q)
 
-    def centroidal_momentum(self, q: Array, v: Array) -> Array:
+    def centroidal_momentum(self, q: Numbers, v: Numbers) -> Array:
         """(6,) linear [kg m/s] and, about the centre of mass, angular momentum [kg m^2/s], world axes.
 
         Source: Orin, Goswami, Lee, *Centroidal dynamics of a humanoid robot*, 2013.
@@ -424,12 +428,12 @@ class Dynamics(StrictAttributes):
             q: (nq,) configuration.
             v: (nv,) velocity [rad/s, m/s].
         """
-        self._boundary.check(q=q, v=v)
+        q, v = self._boundary.check(q=q, v=v)
         momentum = pin.computeCentroidalMomentum(self._model, self._scratch, q, v).vector.copy()
         return self._boundary.finite("centroidal_momentum", momentum, q=q, v=v)
 
     # -- derivatives and parameters --------------------------------------------------------------------------
-    def rnea_derivatives(self, q: Array, v: Array, a: Array) -> RneaDerivatives:
+    def rnea_derivatives(self, q: Numbers, v: Numbers, a: Numbers) -> RneaDerivatives:
         """Partial derivatives of `rnea` by q (in the tangent space), v and a (Carpentier and Mansard 2018).
 
         Args:
@@ -437,11 +441,11 @@ class Dynamics(StrictAttributes):
             v: (nv,) velocity [rad/s, m/s].
             a: (nv,) acceleration [rad/s^2, m/s^2].
         """
-        self._boundary.check(q=q, v=v, a=a)
+        q, v, a = self._boundary.check(q=q, v=v, a=a)
         parts = pin.computeRNEADerivatives(self._model, self._scratch, self._at_origin(q), v, a)
         return RneaDerivatives(*(self._boundary.finite("rnea_derivatives", x.copy(), q=q, v=v, a=a) for x in parts))
 
-    def aba_derivatives(self, q: Array, v: Array, tau: Array) -> AbaDerivatives:
+    def aba_derivatives(self, q: Numbers, v: Numbers, tau: Numbers) -> AbaDerivatives:
         """Partial derivatives of `aba` by q (in the tangent space), v and tau (Carpentier and Mansard 2018).
 
         Args:
@@ -449,11 +453,11 @@ class Dynamics(StrictAttributes):
             v: (nv,) velocity [rad/s, m/s].
             tau: (nv,) generalized force [N m, N].
         """
-        self._boundary.check(q=q, v=v, tau=tau)
+        q, v, tau = self._boundary.check(q=q, v=v, tau=tau)
         parts = pin.computeABADerivatives(self._model, self._scratch, self._at_origin(q), v, tau)
         return AbaDerivatives(*(self._boundary.finite("aba_derivatives", x.copy(), q=q, v=v, tau=tau) for x in parts))
 
-    def regressor(self, q: Array, v: Array, a: Array, *, inertial: bool = False) -> Array:
+    def regressor(self, q: Numbers, v: Numbers, a: Numbers, *, inertial: bool = False) -> Array:
         """H with ``H(q, v, a) @ parameters() = rnea(q, v, a) + joint_friction(v)``.
 
         Columns, for every body of ``robot.bodies`` including the base, are those of `quaddyn.dynamics.regressor`:
@@ -470,7 +474,7 @@ class Dynamics(StrictAttributes):
         Returns:
             (nv, 13 nb), or (nv, 10 nb) with `inertial`, for nb bodies.
         """
-        self._boundary.check(q=q, v=v, a=a)
+        q, v, a = self._boundary.check(q=q, v=v, a=a)
         Y = pin.computeJointTorqueRegressor(self._model, self._scratch, q, v, a)
         H = self._columns.regressor(Y, v, a, only_inertial=inertial)
         return self._boundary.finite("regressor", H, q=q, v=v, a=a)
@@ -517,13 +521,7 @@ class Dynamics(StrictAttributes):
         for name, force in fext.items():
             frame = self._robot.frame_id(name)
             if self._validate:
-                argument = f"fext[{name!r}]"
-                shape = getattr(force, "shape", None)
-                if isinstance(force, ndarray) and shape not in ((3,), (6,)):
-                    raise ArgumentError(
-                        f"{argument}: expected shape (3,) (force [N]) or (6,) (force and torque [N, N m]), got {shape}"
-                    )
-                check_vector(argument, force, (6,) if shape == (6,) else (3,), "force, or (6,) with torque")
+                force = check_wrench(f"fext[{name!r}]", force, "force [N], or (6,) force and torque [N, N m]")
             J = pin.computeFrameJacobian(self._model, self._scratch, q, frame, pin.LOCAL_WORLD_ALIGNED)
             total += J.reshape(6, -1)[: len(force)].T @ force
         return total

@@ -24,7 +24,8 @@ import pinocchio as pin
 from ..errors import ArgumentError
 from ..urdf.tree import Array
 
-Reference = Literal["local_world_aligned", "local", "world"]
+#: A word, or Pinocchio's own constant.
+Reference = Literal["local_world_aligned", "local", "world"] | pin.ReferenceFrame
 
 #: Pinocchio's constant for each reference.
 REFERENCES: Final = MappingProxyType(
@@ -41,6 +42,8 @@ def resolve(reference: object) -> pin.ReferenceFrame:
     try:
         return REFERENCES[reference]  # type: ignore[index]  # any object may arrive here
     except (KeyError, TypeError):
+        if isinstance(reference, pin.ReferenceFrame):
+            return reference
         known = ", ".join(map(repr, REFERENCES))
         raise ArgumentError(f"reference: expected one of {known}; got {reference!r}") from None
 

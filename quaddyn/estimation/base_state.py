@@ -8,9 +8,9 @@ import numpy as np
 import pinocchio as pin
 
 from ..attributes import StrictAttributes
-from ..dynamics.arguments import check_unit, check_vector
+from ..dynamics.arguments import check_unit
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import number, several
+from ..robot.arguments import check_vector, number, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 
@@ -90,9 +90,9 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "floor", "gravity_ra
         """
         robot = self.robot
         v = np.zeros(robot.nv) if v is None else v
-        check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
+        q = check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
         check_unit(robot.model, q)
-        check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
+        v = check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
         self._q, self._v = np.array(q), np.array(v)
         self._R = pin.Quaternion(*self._q[[6, 3, 4, 5]].tolist()).toRotationMatrix()
         self._p, self._velocity = self._q[:3].copy(), self._R @ self._v[:3]
@@ -125,10 +125,10 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "floor", "gravity_ra
             UnknownNameError: no such foot; likewise.
         """
         robot, dt = self.robot, self.dt
-        check_vector("position", position, (robot.nu,), f"nu of {robot.name}")
-        check_vector("velocity", velocity, (robot.nu,), f"nu of {robot.name}")
-        check_vector("gyro", gyro, (3,), "x, y, z")
-        check_vector("accelerometer", accelerometer, (3,), "x, y, z")
+        position = check_vector("position", position, (robot.nu,), f"nu of {robot.name}")
+        velocity = check_vector("velocity", velocity, (robot.nu,), f"nu of {robot.name}")
+        gyro = check_vector("gyro", gyro, (3,), "x, y, z")
+        accelerometer = check_vector("accelerometer", accelerometer, (3,), "x, y, z")
         feet = frozenset(several("standing", standing, "names of feet"))
         for foot in feet:
             if foot not in robot.legs:

@@ -6,9 +6,8 @@ import numpy as np
 
 from ..attributes import StrictAttributes
 from ..dynamics import Dynamics, State
-from ..dynamics.arguments import check_vector
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import number
+from ..robot.arguments import check_vector, number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 
@@ -102,7 +101,7 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
         robot = self.robot
         if not isinstance(s, State) or s.robot is not robot:
             raise ArgumentError(f"s: expected a State of {robot.name!r}, got {s!r}")
-        check_vector("tau", tau, (robot.nu,), f"nu of {robot.name}")
+        tau = check_vector("tau", tau, (robot.nu,), f"nu of {robot.name}")
         v = s.v
         momentum = s.M @ v
         # What drives the momentum but motors and surroundings, at this end of the step.

@@ -8,9 +8,8 @@ import numpy as np
 
 from ..attributes import StrictAttributes
 from ..contact import ContactEvent, ContactEvents
-from ..dynamics.arguments import check_vector
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import number
+from ..robot.arguments import check_vector, number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 
@@ -81,19 +80,20 @@ class TouchdownDetector(StrictAttributes, fixed=("on", "off", "dwell", "events")
             ArgumentError: a force of another shape or not finite, or time running backwards.
         """
         n = np.array((0.0, 0.0, 1.0)) if normal is None else normal
-        check_vector("normal", n, (3,), "out of the ground")
+        n = check_vector("normal", n, (3,), "out of the ground")
         time = number("time", time)
         if not time >= self._last:  # False of NaN
             raise ArgumentError(f"time: expected no less than the last one, {self._last}, got {time}")
         if not isinstance(forces, Mapping):
             raise ArgumentTypeError(f"forces: expected a mapping of feet, got {type(forces).__name__}")
+        felt = {}
         for foot, force in forces.items():
             if foot not in self._since:
                 raise UnknownNameError("foot", foot, self._feet)
-            check_vector(f"forces[{foot!r}]", force, (3,), "world axes")
+            felt[foot] = check_vector(f"forces[{foot!r}]", force, (3,), "world axes")
         self._last = time
         changed: dict[str, bool] = {}
-        for foot, force in forces.items():
+        for foot, force in felt.items():
             touches = foot in self.touching
             passed = force @ n < self.off if touches else force @ n > self.on
             if not passed:

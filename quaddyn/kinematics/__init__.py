@@ -1,5 +1,6 @@
 """Kinematics: closed-form legs, numeric inverse kinematics, tasks on a robot's velocity."""
 
+from .collision import CollisionModel, Separation
 from .inverse import InverseSolution, inverse_kinematics
 from .legs import LegKinematics, LegSolution
 from .survey import Branch, LegSurvey, closed_curve, survey
@@ -7,10 +8,12 @@ from .velocity import frame_task, joint_task
 
 __all__ = [
     "Branch",
+    "CollisionModel",
     "InverseSolution",
     "LegKinematics",
     "LegSolution",
     "LegSurvey",
+    "Separation",
     "closed_curve",
     "frame_task",
     "inverse_kinematics",

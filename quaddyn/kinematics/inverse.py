@@ -9,9 +9,9 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..dynamics.arguments import FAR, check_unit, check_vector
+from ..dynamics.arguments import FAR, check_unit
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import number
+from ..robot.arguments import check_vector, number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 
@@ -99,7 +99,7 @@ def inverse_kinematics(
         raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
     if q0 is None:
         q0 = robot.q_home
-    check_vector("q0", q0, (robot.nq,), f"nq of {robot.name}")
+    q0 = check_vector("q0", q0, (robot.nq,), f"nq of {robot.name}")
     check_unit(robot.model, q0)
     tolerance, damping = number("tolerance", tolerance), number("damping", damping)
     for name, value in (("tolerance", tolerance), ("damping", damping)):

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError, UnreachableError
 from ..robot.arguments import number
 from ..robot.chain import Chain
+from ..robot.configuration import joint_value
 from ..robot.legs import limbs_of
 from ..robot.limbs import directions, trunk
 from ..robot.robot import Robot
-from ..robot.stance import joint_value
 from ..urdf.tree import Array, frozen
 from .geometry import LegGeometry, read_geometry
 from .nearest import in_turned_plane, into_annulus

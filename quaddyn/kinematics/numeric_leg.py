@@ -9,9 +9,9 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..robot.chain import Chain
+from ..robot.configuration import put
 from ..robot.limbs import Limb
 from ..robot.robot import Robot
-from ..robot.stance import put
 from ..urdf.tree import Array
 from .inverse import inverse_kinematics
 

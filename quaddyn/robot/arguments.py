@@ -1,15 +1,22 @@
-"""Checks of plain arguments: a number is a number, a list of names is no string."""
+"""Checks of plain arguments: a number is a number, a list of names is no string, a vector has its shape."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentTypeError
+from ..errors import ArgumentError, ArgumentTypeError
+from ..urdf.tree import Array
+
+#: What is taken for an array of real numbers, see `check_vector`.  Not numpy's ArrayLike, since loops look first
+#: whether it is an array that can be used as it is.
+Numbers = Any
+
+FLOAT: Final = np.dtype(np.float64)
 
 
 def number(argument: str, value: object) -> float:
@@ -45,3 +52,55 @@ def several(argument: str, value: Any, what: str) -> tuple[Any, ...]:
     if isinstance(value, str | bytes | os.PathLike) or not isinstance(value, Iterable):
         raise ArgumentTypeError(f"{argument}: expected several {what}, got {type(value).__name__} {str(value)[:40]!r}")
     return tuple(value)
+
+
+def check_vector(name: str, value: object, shape: tuple[int, ...], meaning: str) -> Array:
+    """The argument as a finite float64 array of `shape`: itself, or converted from other real numbers.
+
+    Args:
+        name: the argument's name, for the message.
+        value: what the caller gave: a list, a tuple, an array of floats or integers of any width.
+        shape: the exact shape it must have.
+        meaning: what the shape stands for, such as "nq of go2".
+
+    Raises:
+        ArgumentTypeError: no array of real numbers: strings, complex or truth values, matrices, masked arrays.
+        ArgumentError: another shape, or an entry that is NaN or infinite.
+    """
+    wanted = f"numbers of shape {shape} ({meaning})"
+    given = value
+    if type(given) is not np.ndarray:
+        kind = type(given)
+        if isinstance(given, np.ma.MaskedArray | np.matrix | str | bytes) or not (
+            isinstance(given, Sequence) or hasattr(given, "__array__")
+        ):
+            advice = "fill the masked entries and pass" if isinstance(given, np.ma.MaskedArray) else "pass"
+            raise ArgumentTypeError(
+                f"{name}: expected {wanted}, got {kind.__module__}.{kind.__qualname__}; {advice} a plain array or list"
+            )
+        try:
+            given = np.asarray(given)
+        except (TypeError, ValueError) as error:
+            raise ArgumentTypeError(f"{name}: expected {wanted}, got {kind.__name__} ({error})") from None
+    if given.dtype.kind not in "fiu":
+        got = given.dtype.str if given.dtype.fields is None else given.dtype
+        raise ArgumentTypeError(f"{name}: expected {wanted}, got dtype {got}")
+    array = np.asarray(given, dtype=FLOAT)
+    if array.shape != shape:
+        advice = f"; use {name}.ravel()" if array.size == np.prod(shape) else ""
+        raise ArgumentError(f"{name}: expected {wanted}, got shape {array.shape}{advice}")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        more = f" (and {bad.size - 1} more)" if bad.size > 1 else ""
+        raise ArgumentError(f"{name}: every entry must be finite, got {name}[{bad[0]}] = {array.ravel()[bad[0]]}{more}")
+    return array
+
+
+def check_wrench(name: str, value: object, meaning: str) -> Array:
+    """A force (3,) or a force and moment (6,), as `check_vector`.
+
+    Raises:
+        ArgumentTypeError, ArgumentError: as `check_vector`.
+    """
+    size = 6 if isinstance(value, Sequence | np.ndarray) and len(np.atleast_1d(value)) == 6 else 3
+    return check_vector(name, value, (size,), meaning)

@@ -10,9 +10,10 @@ import pinocchio as pin
 from ..errors import ArgumentError, ArgumentTypeError
 from ..urdf.tree import Array, Finding, Where
 from .bodies import Body, joint_places
+from .configuration import joint_value
 from .limbs import SIDES, Limb, directions
 from .robot import Foot, Leg
-from .stance import StanceProblem, check_bends, joint_value, knee_offset, middle
+from .stance import StanceProblem, check_bends, knee_offset, middle
 
 #: A knee nearer than this share of the leg's length to the line from hip to foot is straight.
 STRAIGHT = 1e-6

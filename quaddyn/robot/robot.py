@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..urdf.tree import Array, FrozenArrays, Tree
-from .arguments import several
+from ..errors import ArgumentError, UnknownNameError
+from ..urdf.tree import Array, FrozenArrays, Tree, frozen
+from .arguments import check_vector, number, several
 from .bodies import Body, joint_places
+from .configuration import Configuration, joint_values, parts, put, put_base, random_values, simple_joints
 from .report import Report
 
 
@@ -78,7 +79,8 @@ class Robot:
         model: ``pin.Model`` built from `tree`; treat as frozen.
         actuated: names of the actuated 1-dof joints, in torque order.
         q_home: (nq,) home configuration.
-        lower, upper: (nq,) position limits [rad or m]; infinite on the root and where the file gives none.
+        lower, upper: (nq,) position limits in the order of q [rad or m]; infinite on the root and where the file gives
+            none.  In the order of torques: `lower_position_limits`, `upper_position_limits`.
         velocity_limits: (nu,) [rad/s or m/s].
         effort_limits: (nu,) [N m or N]; inf where the file gives none.
         damping: (nv,) viscous friction [N m s/rad]; 0 on the root.
@@ -183,28 +185,116 @@ class Robot:
         except (KeyError, TypeError):
             raise UnknownNameError("joint", joint, self._places) from None
 
+    # -- configurations --------------------------------------------------------------------------------------
+    @property
+    def lower_position_limits(self) -> Array:
+        """(nu,) least positions of the actuated joints [rad or m], in torque order; -inf for none."""
+        return frozen(self.lower[[self._place(joint)[0] for joint in self.actuated]])
+
+    @property
+    def upper_position_limits(self) -> Array:
+        """(nu,) largest positions of the actuated joints [rad or m], in torque order; inf for none."""
+        return frozen(self.upper[[self._place(joint)[0] for joint in self.actuated]])
+
+    def configuration(
+        self,
+        *,
+        position: ArrayLike | None = None,
+        orientation: object = None,
+        joints: Mapping[str, float] | ArrayLike | None = None,
+        order: Sequence[str] | None = None,
+    ) -> Array:
+        """A configuration put together by name; what is not given is that of `q_home`.
+
+        Args:
+            position: (3,) of the base [m]; under a planar root (x, z) does.
+            orientation: of the base: a rotation matrix (3, 3), scipy's ``Rotation``, a ``pin.Quaternion``,
+                {"wxyz": ...}, {"xyzw": ...}, {"rpy": ...} [rad] or {"rotation_vector": ...} [rad]; under a planar root
+                the pitch alone does [rad].  Four bare numbers are refused, since both orders are in use.
+            joints: values by name of any 1-dof joints, or a value for each joint of `order` [rad or m].
+            order: names of the joints; ``actuated``, the order of torques, by default.
+
+        Returns:
+            (nq,) q.
+
+        Raises:
+            ArgumentError: a value that is none, an unnamed order, or a base that is fixed.
+            UnknownNameError: a name that is no 1-dof joint.
+        """
+        q = np.array(self.q_home)
+        known = simple_joints(self.bodies)
+        put_base(q, self.root, position, orientation)
+        if joints is not None:
+            named = joint_values(joints, known, self.actuated if order is None else order)
+            for name, value in named.items():
+                put(q, self._place(name)[0], known[name], value)
+        return q
+
+    def decompose(self, q: ArrayLike) -> Configuration:
+        """A configuration in parts by name: `configuration` the other way round.
+
+        Raises:
+            ArgumentError: `q` has another shape, or an entry that is not finite.
+        """
+        return parts(self._q("q", q), self.root, self._places, simple_joints(self.bodies))
+
+    @property
+    def neutral(self) -> Array:
+        """(nq,) Pinocchio's neutral configuration: joints at zero, the base at the origin, not turned."""
+        return frozen(pin.neutral(self.model))
+
+    def integrate(self, q: ArrayLike, v: ArrayLike, dt: float = 1.0) -> Array:
+        """(nq,) where `q` is after moving with the velocity `v` (nv,) for `dt` [s] (``pin.integrate``)."""
+        return np.asarray(pin.integrate(self.model, self._q("q", q), number("dt", dt) * self._v("v", v)))
+
+    def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
+        """(nv,) the velocity that goes from `q0` to `q1` in unit time (``pin.difference``)."""
+        return np.asarray(pin.difference(self.model, self._q("q0", q0), self._q("q1", q1)))
+
+    def interpolate(self, q0: ArrayLike, q1: ArrayLike, share: float) -> Array:
+        """(nq,) on the shortest way from `q0` (share 0) to `q1` (share 1) (``pin.interpolate``)."""
+        return np.asarray(pin.interpolate(self.model, self._q("q0", q0), self._q("q1", q1), number("share", share)))
+
+    def random_configuration(self, seed: int | np.random.Generator) -> Array:
+        """(nq,) uniform within the joints' limits, the base within 1 m of home along each axis and turned any way.
+
+        Joints without limits are within half a turn, or 1 m, of zero.
+
+        Args:
+            seed: of the draw, or a generator to go on from.
+        """
+        rng = np.random.default_rng(seed)
+        place: Array | None = None
+        turn: object = None
+        if self.root == "planar":
+            place, turn = self.q_home[:2] + rng.uniform(-1.0, 1.0, 2), float(rng.uniform(-np.pi, np.pi))
+        elif self.root == "free":
+            place, four = self.q_home[:3] + rng.uniform(-1.0, 1.0, 3), rng.standard_normal(4)
+            turn = {"xyzw": four / np.linalg.norm(four)}
+        joints = random_values(rng, simple_joints(self.bodies))
+        return self.configuration(position=place, orientation=turn, joints=joints)
+
+    def _q(self, name: str, value: ArrayLike) -> Array:
+        return check_vector(name, value, (self.nq,), f"nq of {self.name}")
+
+    def _v(self, name: str, value: ArrayLike) -> Array:
+        return check_vector(name, value, (self.nv,), f"nv of {self.name}")
+
     # -- maps ------------------------------------------------------------------------------------------------
     @property
     def actuated_index(self) -> NDArray[np.intp]:
         """(nu,) indices of the actuated joints in v: ``tau_full[robot.actuated_index] = tau``."""
         return self._actuated_index
 
-    def expand(self, tau: Array) -> Array:
+    def expand(self, tau: ArrayLike) -> Array:
         """Actuated torques (nu,) as generalized forces (nv,): S^T tau, zeros elsewhere.
 
         Raises:
             ArgumentError: `tau` has another shape, or an entry that is not finite.
-            ArgumentTypeError: `tau` is no float64 array.
+            ArgumentTypeError: `tau` is not of real numbers.
         """
-        if not isinstance(tau, np.ndarray) or tau.dtype != np.float64:
-            got = f"{type(tau).__name__} of {tau.dtype}" if isinstance(tau, np.ndarray) else type(tau).__name__
-            raise ArgumentTypeError(f"tau: expected a float64 array of shape ({self.nu},), got {got}")
-        if tau.shape != (self.nu,):
-            raise ArgumentError(f"tau: expected shape ({self.nu},) (the actuated joints), got {tau.shape}")
-        if not np.isfinite(tau).all():
-            raise ArgumentError(f"tau: entry {int(np.argmin(np.isfinite(tau)))} is not finite: {tau}")
         out = np.zeros(self.nv)
-        out[self._actuated_index] = tau
+        out[self._actuated_index] = check_vector("tau", tau, (self.nu,), "the actuated joints")
         return out
 
     def order(self, names: Iterable[str]) -> NDArray[np.intp]:

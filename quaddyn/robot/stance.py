@@ -11,8 +11,9 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..urdf.tree import Array, Joint
+from ..urdf.tree import Array
 from .bodies import Body, joint_places
+from .configuration import put
 from .legs import limbs_of
 from .limbs import Limb, directions, trunk
 from .robot import Robot
@@ -330,19 +331,6 @@ class StanceProblem:
         com = com + base.mass / mass * (base.com - com)  # Pinocchio leaves out what is bolted down
         to_trunk = trunk(self.bodies).inverse()
         return to_trunk.apply(feet), to_trunk.apply(com)
-
-
-def put(q: Array, index: int, joint: Joint, value: float) -> None:
-    """Write a joint value into a configuration: an angle becomes (cos, sin) for a continuous joint."""
-    if joint.type == "continuous":
-        q[index], q[index + 1] = np.cos(value), np.sin(value)
-    else:
-        q[index] = value
-
-
-def joint_value(q: Array, index: int, joint: Joint) -> float:
-    """The value of a 1-dof joint in a configuration [rad or m]: what `put` writes."""
-    return float(np.arctan2(q[index + 1], q[index])) if joint.type == "continuous" else float(q[index])
 
 
 def middle(model: pin.Model, bodies: Sequence[Body], root: str) -> Array:

@@ -13,10 +13,10 @@ from eigenpy import is_approx  # Pinocchio's own array layer
 
 from ..attributes import StrictAttributes
 from ..contact.solvers import MAX_FRICTION
-from ..dynamics.arguments import check_unit, check_vector
+from ..dynamics.arguments import check_unit
 from ..dynamics.kinetic import KineticEnergy
 from ..errors import ArgumentError, ArgumentTypeError, DivergenceError
-from ..robot.arguments import number
+from ..robot.arguments import Numbers, check_vector, check_wrench, number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, frozen
 from .actuators import Actuators
@@ -167,7 +167,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
         self._nothing = frozen(np.zeros(robot.nv))
 
     # -- state -----------------------------------------------------------------------------------------------
-    def reset(self, q: Array | None = None, v: Array | None = None) -> None:
+    def reset(self, q: Numbers | None = None, v: Numbers | None = None) -> None:
         """Put the robot into a state, at time 0, with all sums at 0 and no pushes.
 
         Args:
@@ -180,9 +180,9 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
         robot = self.robot
         q = robot.q_home if q is None else q
         v = np.zeros(robot.nv) if v is None else v
-        check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
+        q = check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
         check_unit(robot.model, q)
-        check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
+        v = check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
         self._q, self._v = frozen(q), frozen(v)
         self._tau = frozen(np.zeros(robot.nu))
         self._steps = 0
@@ -261,7 +261,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
         return self._kinetic.of(data, self._v) + float(pin.computePotentialEnergy(self.robot.model, data))
 
     # -- time ------------------------------------------------------------------------------------------------
-    def step(self, tau: Array, *, external: Mapping[str, Array] | None = None) -> None:
+    def step(self, tau: Numbers, *, external: Mapping[str, Numbers] | None = None) -> None:
         """Advance by dt under constant torques.
 
         Args:
@@ -278,7 +278,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
         if not (
             type(tau) is np.ndarray and tau.dtype == np.float64 and tau.shape == self._tau.shape and is_approx(tau, tau)
         ):
-            check_vector("tau", tau, (self.robot.nu,), f"nu of {self.robot.name}")
+            tau = check_vector("tau", tau, (self.robot.nu,), f"nu of {self.robot.name}")
         if external is not None and not isinstance(external, Mapping):
             raise ArgumentTypeError(f"external: expected a mapping of frames, got {type(external).__name__}")
         given = self.actuators.deliver(tau, self._v)
@@ -296,7 +296,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
         keep(self, "_tau", given)
         keep(self, "_steps", self._steps + 1)
 
-    def push(self, frame: str, force: Array, *, duration: float) -> None:
+    def push(self, frame: str, force: Numbers, *, duration: float) -> None:
         """Push the robot from now on for some time; several pushes add up, and `reset` ends all.
 
         Args:
@@ -318,7 +318,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
 
     def run(
         self,
-        controller: Callable[[Plant], Array],
+        controller: Callable[[Plant], Numbers],
         seconds: float,
         *,
         control_dt: float | None = None,
@@ -434,11 +434,10 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
             self._v,
         )
 
-    def _wrench(self, frame: str, force: Array) -> Array:
+    def _wrench(self, frame: str, force: Numbers) -> Array:
         self.robot.frame_id(frame)
-        size = 6 if isinstance(force, np.ndarray) and force.size == 6 else 3
-        check_vector(f"force on {frame!r}", force, (size,), "force [N], or force and moment [N m]")
-        return np.concatenate((force, np.zeros(6 - size)))
+        given = check_wrench(f"force on {frame!r}", force, "force [N], or force and moment [N m]")
+        return np.concatenate((given, np.zeros(6 - len(given))))
 
 
 def _terrain(robot: Robot, floor: float | None, terrain: Terrain | Surface | Iterable[Surface] | None) -> Terrain:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...dynamics.arguments import check_vector
 from ...errors import ArgumentError
-from ...robot.arguments import number
+from ...robot.arguments import check_vector, number
 from ...urdf.tree import Array
 from .problem import ContactProblem, ContactSolution, check_problem
 

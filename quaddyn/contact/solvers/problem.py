@@ -8,9 +8,8 @@ from typing import Protocol
 import numpy as np
 from eigenpy import is_approx  # Pinocchio's own array layer
 
-from ...dynamics.arguments import check_vector
 from ...errors import ArgumentError, ArgumentTypeError
-from ...robot.arguments import number
+from ...robot.arguments import check_vector, number
 from ...urdf.tree import Array
 
 #: Largest friction coefficient accepted; above about 50 the cone programs lose all their digits.
@@ -71,15 +70,13 @@ class ContactProblem:
         self._examine()
 
     def _examine(self) -> None:
-        g = self.g
-        if not (isinstance(g, np.ndarray) and g.ndim == 1 and len(g) % 3 == 0):
-            check_vector("g", g, (3 * (np.size(g) // 3),), "three rows a contact")
+        g = check_vector("g", self.g, (3 * (np.size(self.g) // 3),), "three rows a contact")
         n = len(g)
         k = n // 3
-        check_vector("g", g, (n,), "three rows a contact")
-        check_vector("G", self.G, (n, n), "three rows and columns for each contact of g")
-        mu = self.mu
-        check_vector("friction", mu, (k,), "one for each contact of g")
+        G = check_vector("G", self.G, (n, n), "three rows and columns for each contact of g")
+        mu = check_vector("friction", self.mu, (k,), "one for each contact of g")
+        for name, array in (("g", g), ("G", G), ("friction", mu)):
+            object.__setattr__(self, name, array)
         if k and not (mu.min() >= 0.0 and mu.max() <= MAX_FRICTION):
             bad = mu[(mu < 0.0) | (mu > MAX_FRICTION)][0]
             raise ArgumentError(f"friction: expected coefficients between 0 and {MAX_FRICTION:g}, got {bad}")
@@ -90,7 +87,8 @@ class ContactProblem:
             raise ArgumentError(f"G: expected a symmetric matrix, got {self.G[worst]} and {self.G.T[worst]} at {worst}")
         for name, shape in (("offset", (k,)), ("before", (n,)), ("guess", (k, 3))):
             if getattr(self, name) is not None:
-                check_vector(name, getattr(self, name), shape, "for each contact of g")
+                array = check_vector(name, getattr(self, name), shape, "for each contact of g")
+                object.__setattr__(self, name, array)
 
     @classmethod
     def from_jacobian(
@@ -119,12 +117,12 @@ class ContactProblem:
             ArgumentError: as the class.
         """
         n = len(v) if isinstance(v, np.ndarray) and v.ndim == 1 else np.size(v)
-        check_vector("v", v, (n,), "nv")
-        check_vector("M_inverse", M_inverse, (n, n), "(nv, nv)")
+        v = check_vector("v", v, (n,), "nv")
+        M_inverse = check_vector("M_inverse", M_inverse, (n, n), "(nv, nv)")
         rows = J.shape[0] if isinstance(J, np.ndarray) and J.ndim == 2 else 3
-        check_vector("J", J, (3 * (rows // 3), n), "three rows a contact, nv columns")
+        J = check_vector("J", J, (3 * (rows // 3), n), "three rows a contact, nv columns")
         if before is not None:
-            check_vector("before", before, (n,), "nv")
+            before = check_vector("before", before, (n,), "nv")
         G = J @ M_inverse @ J.T
         coefficients = (
             friction if isinstance(friction, np.ndarray) else np.full(rows // 3, number("friction", friction))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pinocchio as pin
 
 from ...compiling import compiled
 from ...errors import ArgumentError
+from ...robot.arguments import floats
+from ...robot.configuration import rotation_of
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..element import Counts, Layout, References
@@ -70,7 +72,9 @@ def turn_between(wanted: Array, actual: Array) -> Array:
 
 def rotation_reference(name: str, value: object) -> Array:
     """(9,) the entries of a rotation matrix, row by row."""
-    R = np.asarray(value, dtype=np.float64)
+    if isinstance(value, Mapping | pin.Quaternion) or hasattr(value, "as_matrix"):
+        value = rotation_of(f"{name}.reference", value)
+    R = floats(f"{name}.reference", value)
     if R.shape == (9,):
         R = R.reshape(3, 3)
     if R.shape != (3, 3) or not _is_rotation(R):

@@ -1,0 +1,205 @@
+"""`Configuration`: where the base is and how it is turned, joints by name; rotations as people write them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike
+
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..urdf.tree import Array, FrozenArrays, Joint, frozen
+from .arguments import check_vector, number, several
+from .bodies import Body
+
+#: What four or three numbers that stand for a rotation may be called.
+ORDERS = {"xyzw": 4, "wxyz": 4, "rpy": 3, "rotation_vector": 3}
+#: Norm of a quaternion from measurements or a file, which is then divided by it.
+QUATERNION_TOLERANCE = 1e-3
+#: Deviation from orthonormality of a rotation matrix.
+ORTHONORMAL = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Configuration(FrozenArrays):
+    """A configuration in parts; `Robot.decompose` makes it, `Robot.configuration` puts it together again.
+
+    Attributes:
+        position: (3,) of the base in the world [m]; None under a fixed root.
+        orientation: (3, 3) rotation of the base in the world; None under a fixed root.
+        joints: value of each 1-dof joint by name [rad or m].
+    """
+
+    position: Array | None
+    orientation: Array | None
+    joints: Mapping[str, float]
+
+    def quaternion(self, order: str) -> Array:
+        """(4,) of the base's orientation.
+
+        Args:
+            order: "xyzw" (Pinocchio, ROS, scipy) or "wxyz" (MuJoCo, Eigen's constructor, Isaac).
+        """
+        if order not in ("xyzw", "wxyz"):
+            raise ArgumentError(f"order: expected 'xyzw' or 'wxyz', got {order!r}")
+        x, y, z, w = pin.Quaternion(self._rotation()).coeffs().tolist()
+        return np.array([x, y, z, w] if order == "xyzw" else [w, x, y, z])
+
+    @property
+    def rpy(self) -> Array:
+        """(3,) roll, pitch and yaw [rad]: about x, then y, then z of the world."""
+        return np.asarray(pin.rpy.matrixToRpy(self._rotation()))
+
+    def _rotation(self) -> Array:
+        if self.orientation is None:
+            raise ArgumentError("orientation: a fixed base has none")
+        return self.orientation.copy()
+
+
+def rotation_of(name: str, value: object) -> Array:
+    """(3, 3) a rotation, however it is given.
+
+    Args:
+        name: the argument's name, for the message.
+        value: a rotation matrix; anything with ``as_matrix()``, such as scipy's ``Rotation``; a ``pin.Quaternion``; or
+            {"wxyz": ...}, {"xyzw": ...}, {"rpy": ...} [rad] or {"rotation_vector": ...} [rad].
+
+    Raises:
+        ArgumentTypeError: none of these.
+        ArgumentError: four or three numbers whose order is not named, a matrix that is no rotation, or a quaternion
+            that is not of unit length.
+    """
+    if isinstance(value, pin.Quaternion):
+        value = {"xyzw": value.coeffs()}
+    elif hasattr(value, "as_matrix"):
+        value = value.as_matrix()
+    if isinstance(value, Mapping):
+        if len(value) != 1 or next(iter(value)) not in ORDERS:
+            raise ArgumentError(f"{name}: expected one of {', '.join(ORDERS)} as the only key, got {list(value)}")
+        order, given = next(iter(value.items()))
+        numbers = check_vector(f"{name}[{order!r}]", given, (ORDERS[order],), order)
+        if order == "rpy":
+            return np.asarray(pin.rpy.rpyToMatrix(*numbers.tolist()))
+        if order == "rotation_vector":
+            return np.asarray(pin.exp3(numbers))
+        length = math.hypot(*numbers)
+        if not abs(length - 1.0) <= QUATERNION_TOLERANCE:
+            raise ArgumentError(f"{name}[{order!r}]: expected a quaternion of unit length, got {given} of {length:.6g}")
+        x, y, z, w = (numbers / length).tolist() if order == "xyzw" else np.roll(numbers / length, -1).tolist()
+        return np.asarray(pin.Quaternion(w, x, y, z).toRotationMatrix())
+    shape = np.shape(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else None
+    if shape == (4,):
+        raise ArgumentError(f'{name}: four numbers may be in two orders; say {{"wxyz": ...}} or {{"xyzw": ...}}')
+    if shape == (3,):
+        raise ArgumentError(
+            f'{name}: three numbers may be many things; say {{"rpy": ...}} or {{"rotation_vector": ...}}'
+        )
+    if shape is None:
+        raise ArgumentTypeError(f"{name}: expected a rotation matrix, a Rotation or a dict, got {type(value).__name__}")
+    R = check_vector(name, value, (3, 3), "a rotation matrix")
+    if not (np.abs(R @ R.T - np.eye(3)).max() <= ORTHONORMAL and np.linalg.det(R) > 0.0):
+        raise ArgumentError(f"{name}: expected a rotation matrix, got {np.array2string(R)}")
+    return R
+
+
+def put(q: Array, index: int, joint: Joint, value: float) -> None:
+    """Write a joint value into a configuration: an angle becomes (cos, sin) for a continuous joint."""
+    if joint.type == "continuous":
+        q[index], q[index + 1] = np.cos(value), np.sin(value)
+    else:
+        q[index] = value
+
+
+def joint_value(q: Array, index: int, joint: Joint) -> float:
+    """The value of a 1-dof joint in a configuration [rad or m]: what `put` writes."""
+    return float(np.arctan2(q[index + 1], q[index])) if joint.type == "continuous" else float(q[index])
+
+
+def simple_joints(bodies: Iterable[Body]) -> dict[str, Joint]:
+    """The 1-dof joints by name."""
+    return {b.joint.name: b.joint for b in bodies if b.joint is not None and b.joint.nv == 1}
+
+
+def put_base(q: Array, root: str, position: ArrayLike | None, orientation: object) -> None:
+    """Write where the base is and how it is turned; None leaves it as it is.
+
+    Raises:
+        ArgumentError: a fixed base, or a planar one out of its plane.
+    """
+    if root == "fixed":
+        if position is not None or orientation is not None:
+            raise ArgumentError('position, orientation: the base is fixed; load with root="free" to place it')
+        return
+    flat = root == "planar"
+    if position is not None:
+        place = check_vector("position", position, (2,) if flat and np.shape(position) == (2,) else (3,), "of the base")
+        if flat and len(place) == 3:
+            if place[1] != 0.0:
+                raise ArgumentError(f"position: a planar base moves along x and z, got y = {place[1]}")
+            place = place[[0, 2]]
+        q[: len(place)] = place
+    if orientation is None:
+        return
+    if not flat:
+        q[3:7] = pin.Quaternion(rotation_of("orientation", orientation)).coeffs()
+    elif isinstance(orientation, int | float | np.integer | np.floating):
+        q[2] = number("orientation", orientation)
+    else:
+        R = rotation_of("orientation", orientation)
+        if abs(R[1, 1] - 1.0) > ORTHONORMAL:
+            raise ArgumentError("orientation: a planar base turns about y alone")
+        q[2] = math.atan2(R[0, 2], R[0, 0])
+
+
+def joint_values(
+    joints: Mapping[str, float] | ArrayLike, known: Iterable[str], order: Sequence[str]
+) -> dict[str, float]:
+    """Values by name, from a mapping, or from as many numbers as `order` has names.
+
+    Raises:
+        UnknownNameError: a name that is no 1-dof joint.
+        ArgumentError: another number of values, or one that is not finite.
+    """
+    known = tuple(known)
+    if not isinstance(joints, Mapping):
+        names = several("order", order, "joint names")
+        values = check_vector("joints", joints, (len(names),), "one for each joint of the order")
+        joints = dict(zip(names, values.tolist(), strict=True))
+    out = {}
+    for joint, value in joints.items():
+        if joint not in known:
+            raise UnknownNameError("joint", joint, known)
+        out[joint] = number(f"joints[{joint!r}]", value)
+        if not math.isfinite(out[joint]):
+            raise ArgumentError(f"joints[{joint!r}]: expected a finite value, got {value}")
+    return out
+
+
+def base_of(q: Array, root: str) -> tuple[Array | None, Array | None]:
+    """(3,) position and (3, 3) orientation of the base."""
+    if root == "fixed":
+        return None, None
+    if root == "planar":
+        c, s = math.cos(q[2]), math.sin(q[2])
+        return frozen([q[0], 0.0, q[1]]), frozen([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
+    return frozen(q[:3]), frozen(pin.Quaternion(q[3:7].copy()).toRotationMatrix())
+
+
+def parts(q: Array, root: str, places: Mapping[str, tuple[int, int]], joints: Mapping[str, Joint]) -> Configuration:
+    """A configuration in parts."""
+    values = {name: joint_value(q, places[name][0], joint) for name, joint in joints.items()}
+    return Configuration(*base_of(q, root), values)
+
+
+def random_values(rng: np.random.Generator, joints: Mapping[str, Joint]) -> dict[str, float]:
+    """Uniform within the limits; where there are none, an angle within half a turn, a length within 1 m."""
+    out = {}
+    for name, joint in joints.items():
+        most = 1.0 if joint.type == "prismatic" else np.pi
+        low, high = joint.limits.lower, joint.limits.upper
+        bounded = joint.type != "continuous" and np.isfinite(low) and np.isfinite(high) and low < high
+        out[name] = float(rng.uniform(*((low, high) if bounded else (-most, most))))
+    return out

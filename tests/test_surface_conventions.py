@@ -1,0 +1,238 @@
+"""Conventions that people bring along are understood, or refused by name: old behaviour -> new."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import quaddyn as qd
+from quaddyn.control import JointPD
+from quaddyn.kinematics import CollisionModel
+from quaddyn.robot.configuration import rotation_of
+
+ROOTS = [("go2", "free"), ("small_quadruped", "planar"), ("go2", "fixed"), ("double_pendulum_continuous", "fixed")]
+
+
+# -- arrays -------------------------------------------------------------------------------------------------------
+KINDS: dict[str, Callable[[np.ndarray], Any]] = {
+    "list": lambda x: x.tolist(),
+    "tuple": lambda x: tuple(x.tolist()),
+    "float32": lambda x: x.astype(np.float32),
+    "int": lambda x: np.round(x).astype(int),
+    "list of ints": lambda x: [round(i) for i in x.tolist()],
+    "longdouble": lambda x: x.astype(np.longdouble),
+    "foreign byte order": lambda x: x.astype(">f8"),
+    "read-only": lambda x: np.frombuffer(x.tobytes()),
+    "strided": lambda x: np.repeat(x, 2)[::2],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_dynamics_plants_and_controllers_take_arrays_of_any_real_kind(kind: str) -> None:
+    """Was: lists, ints and float32 were refused."""
+    make, robot = KINDS[kind], qd.load("go2")
+    dyn, sim = qd.Dynamics(robot), qd.Simulation(robot)
+    q, v = robot.configuration(position=(0, 0, 1), joints=np.round(robot.q_home[7:])), np.ones(robot.nv)
+    exact = {k: np.array(make(x), dtype=float) for k, x in (("q", q), ("v", v))}
+    assert np.array_equal(dyn.rnea(make(q), make(v), make(v)), dyn.rnea(exact["q"], exact["v"], exact["v"]))
+    for call in ("aba", "coriolis", "nle", "energy", "update", "crba", "gravity", "center_of_mass", "com_jacobian"):
+        arguments = [q, v, v][
+            : {"aba": 3, "crba": 1, "gravity": 1, "center_of_mass": 1, "com_jacobian": 1}.get(call, 2)
+        ]
+        getattr(dyn, call)(*map(make, arguments))
+    dyn.frame_jacobian(make(q), "FL")
+    dyn.aba(make(q), make(v), make(v), fext={"FL": make(np.ones(3)), "FR": make(np.ones(6))})
+    sim.reset(make(q), make(v))
+    sim.step(make(np.zeros(robot.nu)), external={"base": make(np.ones(3))})
+    sim.push("base", make(np.ones(6)), duration=0.1)
+    assert robot.expand(make(np.ones(robot.nu))).sum() == robot.nu
+    JointPD(robot).compute(make(q), make(v), make(q), feedforward=make(np.zeros(robot.nu)))
+    assert np.isfinite(sim.q).all()
+
+
+def test_a_controller_may_return_a_list_in_a_run() -> None:
+    robot = qd.load("planar_3r")
+    log = qd.Simulation(robot).run(lambda plant: [0, 0, 0], 0.01)
+    assert log.tau.shape == (10, 3) and log.tau.dtype == np.float64
+
+
+def test_unchecked_dynamics_are_as_they_were() -> None:
+    robot = qd.load("planar_3r")
+    dyn = qd.Dynamics(robot, validate=False)
+    assert np.isnan(dyn.rnea(np.full(3, np.nan), np.zeros(3), np.zeros(3))).any()
+
+
+@pytest.mark.parametrize(
+    ("word", "constant"),
+    [("local", pin.LOCAL), ("world", pin.WORLD), ("local_world_aligned", pin.LOCAL_WORLD_ALIGNED)],
+)
+def test_a_reference_is_a_word_or_pinocchios_own_constant(word: Any, constant: pin.ReferenceFrame) -> None:
+    robot = qd.load("go2")
+    dyn = qd.Dynamics(robot)
+    q, v = robot.random_configuration(1), np.linspace(-1.0, 1.0, robot.nv)
+    s = dyn.update(q, v)
+    for by_word, by_constant in (
+        (s.jacobian("FL", reference=word), s.jacobian("FL", reference=constant)),
+        (s.velocity("FL", reference=word), s.velocity("FL", reference=constant)),
+        (s.drift("FL", reference=word), s.drift("FL", reference=constant)),
+        (dyn.frame_jacobian(q, "FL", reference=word), dyn.frame_jacobian(q, "FL", reference=constant)),
+    ):
+        np.testing.assert_array_equal(by_word, by_constant)
+    with pytest.raises(qd.ArgumentError, match="reference"):
+        s.jacobian("FL", reference=1)  # type: ignore[arg-type]
+
+
+# -- configurations -----------------------------------------------------------------------------------------------
+def test_a_configuration_is_put_together_by_name_and_a_bare_quaternion_is_refused() -> None:
+    """Was: a quaternion in wxyz order, written into q, turned the robot over and nobody said a word."""
+    robot = qd.load("go2")
+    half = math.sqrt(0.5)
+    turned = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # a quarter about z
+    rotation = SimpleNamespace(as_matrix=lambda: turned)  # as scipy's Rotation has it
+    for orientation in (
+        {"wxyz": [half, 0, 0, half]}, {"xyzw": [0, 0, half, half]}, {"rpy": (0, 0, math.pi / 2)},
+        {"rotation_vector": [0, 0, math.pi / 2]}, turned, turned.tolist(), rotation, pin.Quaternion(turned),
+    ):  # fmt: skip
+        q = robot.configuration(position=[1, 2, 3], orientation=orientation)
+        np.testing.assert_allclose(q[:7], [1.0, 2.0, 3.0, 0.0, 0.0, half, half], atol=1e-12)
+        np.testing.assert_array_equal(q[7:], robot.q_home[7:])
+    parts = robot.decompose(q)
+    np.testing.assert_allclose(parts.quaternion("wxyz"), [half, 0.0, 0.0, half], atol=1e-12)
+    np.testing.assert_allclose(parts.quaternion("xyzw"), [0.0, 0.0, half, half], atol=1e-12)
+    np.testing.assert_allclose(parts.rpy, [0.0, 0.0, math.pi / 2], atol=1e-12)
+    for bad, word in (
+        ([half, 0, 0, half], "wxyz"), ([0.0, 0.0, 1.0], "rpy"), ({"wxyz": [2, 0, 0, 0]}, "unit length"),
+        ({"zyx": [0, 0, 0]}, "wxyz"), (np.eye(3) * 1.1, "rotation matrix"), ("up", "Rotation"), ({}, "wxyz"),
+        (np.diag([1.0, 1.0, -1.0]), "rotation matrix"), ({"rpy": [0, 0, np.nan]}, "finite"),
+    ):  # fmt: skip
+        with pytest.raises(qd.ArgumentError, match=word):
+            robot.configuration(orientation=bad)
+    assert rotation_of("x", np.eye(3)).shape == (3, 3)
+
+
+def test_scipys_rotation_is_understood_where_it_is_installed() -> None:
+    transform = pytest.importorskip("scipy.spatial.transform")
+    robot = qd.load("go2")
+    turn = transform.Rotation.from_euler("xyz", [0.1, 0.2, 0.3])
+    np.testing.assert_allclose(robot.decompose(robot.configuration(orientation=turn)).rpy, [0.1, 0.2, 0.3], atol=1e-12)
+
+
+def test_joints_are_given_by_name_or_in_an_order() -> None:
+    robot = qd.load("go2")
+    q = robot.configuration(joints={"RL_calf_joint": -1})
+    assert q[robot.configuration_index("RL_calf_joint")] == -1.0
+    values = np.linspace(-0.5, 0.5, robot.nu)
+    in_torque_order = robot.configuration(joints=values)
+    backwards = robot.configuration(joints=values[::-1].tolist(), order=robot.actuated[::-1])
+    np.testing.assert_array_equal(in_torque_order, backwards)
+    assert list(robot.decompose(in_torque_order).joints.values()) == values.tolist()
+    with pytest.raises(qd.UnknownNameError, match="'RL_calf_joint'"):
+        robot.configuration(joints={"RL_calf": 1.0})
+    for bad in ([0.0] * 11, {"RL_calf_joint": math.inf}, {"RL_calf_joint": "1"}):
+        with pytest.raises(qd.ArgumentError, match="joints"):
+            robot.configuration(joints=bad)
+
+
+@pytest.mark.parametrize(("name", "root"), ROOTS)
+def test_parts_of_a_configuration_make_it_again(name: str, root: str) -> None:
+    robot = qd.load(name, root=root)
+    for seed in range(5):
+        q = robot.random_configuration(seed)
+        assert pin.isNormalized(robot.model, q, 1e-9)
+        parts = pickle.loads(pickle.dumps(robot.decompose(q)))
+        again = robot.configuration(position=parts.position, orientation=parts.orientation, joints=parts.joints)
+        np.testing.assert_allclose(robot.difference(q, again), 0.0, atol=1e-9)
+        assert (robot.random_configuration(seed) == q).all()
+        held = np.isfinite(robot.lower) & np.isfinite(robot.upper)
+        assert (q >= robot.lower)[held].all() and (q <= robot.upper)[held].all()
+
+
+def test_a_base_that_is_not_free_is_placed_only_as_far_as_it_can_move() -> None:
+    planar, fixed = qd.load("go2", root="planar"), qd.load("go2", root="fixed")
+    q = planar.configuration(position=(1.0, 2.0), orientation=0.3)
+    np.testing.assert_array_equal(q[:3], [1.0, 2.0, 0.3])
+    same = planar.configuration(position=(1.0, 0.0, 2.0), orientation={"rpy": (0.0, 0.3, 0.0)})
+    np.testing.assert_allclose(q, same, atol=1e-15)
+    for bad in ({"position": (1.0, 1.0, 2.0)}, {"orientation": {"rpy": (0.1, 0.0, 0.0)}}):
+        with pytest.raises(qd.ArgumentError, match="planar"):
+            planar.configuration(**bad)
+    with pytest.raises(qd.ArgumentError, match="fixed"):
+        fixed.configuration(position=(0.0, 0.0, 1.0))
+    with pytest.raises(qd.ArgumentError, match="fixed"):
+        fixed.decompose(fixed.q_home).quaternion("wxyz")
+
+
+@pytest.mark.parametrize(("name", "root"), ROOTS)
+def test_configurations_are_integrated_and_compared_as_pinocchio_does(name: str, root: str) -> None:
+    robot = qd.load(name, root=root)
+    q, v = robot.random_configuration(0), np.linspace(-0.3, 0.3, robot.nv)
+    there = robot.integrate(q.tolist(), v.tolist(), 0.5)
+    np.testing.assert_array_equal(there, pin.integrate(robot.model, q, 0.5 * v))
+    np.testing.assert_allclose(robot.difference(q, there), 0.5 * v, atol=1e-9)
+    np.testing.assert_allclose(robot.interpolate(q, there, 0.5), robot.integrate(q, v, 0.25), atol=1e-9)
+    np.testing.assert_array_equal(robot.neutral, pin.neutral(robot.model))
+    for call in (lambda: robot.integrate(q[:-1], v), lambda: robot.difference(q, q * np.nan)):
+        with pytest.raises(qd.ArgumentError, match="q"):
+            call()
+
+
+def test_limits_of_the_motors_joints_are_in_the_order_of_torques() -> None:
+    robot = qd.load("go2", actuated=tuple(reversed(qd.load("go2").actuated)))
+    for i, joint in enumerate(robot.actuated):
+        at = robot.configuration_index(joint)
+        limits = robot.lower_position_limits[i], robot.upper_position_limits[i]
+        assert limits == (robot.lower[at], robot.upper[at])
+        v = robot.velocity_index(joint)
+        assert (robot.velocity_limits[i], robot.effort_limits[i]) == (
+            robot.model.upperVelocityLimit[v], robot.model.upperEffortLimit[v],
+        )  # fmt: skip
+
+
+# -- collision distances ------------------------------------------------------------------------------------------
+BALLS = """<robot name="balls">
+  <link name="base"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision><geometry><sphere radius="0.1"/></geometry></collision></link>
+  <link name="arm"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+  </link>
+  <link name="hand"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision><geometry><box size="0.2 0.2 0.2"/></geometry></collision></link>
+  <joint name="a" type="prismatic"><parent link="base"/><child link="arm"/><axis xyz="1 0 0"/>
+    <limit lower="-1" upper="1" effort="1" velocity="1"/></joint>
+  <joint name="b" type="prismatic"><parent link="arm"/><child link="hand"/><axis xyz="0 0 1"/>
+    <origin xyz="0.5 0 0"/><limit lower="-1" upper="1" effort="1" velocity="1"/></joint>
+</robot>"""
+
+
+def test_distances_between_links_are_those_of_the_files_geometry() -> None:
+    robot = qd.load(BALLS)
+    model = pickle.loads(pickle.dumps(CollisionModel(robot)))
+    assert model.pairs == (("base", "hand"),) and model.links == ("base", "hand")
+    for x in (-0.2, 0.0, 0.3):
+        (found,) = model.separations([x, 0.0])
+        assert found.distance == pytest.approx(0.5 + x - 0.1 - 0.1, abs=1e-6)
+        np.testing.assert_allclose(found.points, [[0.1, 0.0, 0.0], [0.4 + x, 0.0, 0.0]], atol=1e-4)
+    assert model.distance([-0.35, 0.0]) == pytest.approx(-0.05, abs=1e-6)
+    assert model.colliding([-0.35, 0.0]) == (("base", "hand"),)
+    assert not model.colliding([0.0, 0.0]) and model.colliding([0.0, 0.0], margin=0.5)
+    with pytest.raises(qd.UnknownNameError, match="'hand'"):
+        CollisionModel(robot, links=("base", "hnd"))
+    with pytest.raises(qd.ArgumentError, match="no two links"):
+        CollisionModel(robot, links=("base",))
+    with pytest.raises(qd.ArgumentError, match="q"):
+        model.distance([np.nan, 0.0])
+
+
+def test_a_folded_quadruped_comes_near_itself() -> None:
+    robot = qd.load("go2")
+    model = CollisionModel(robot)
+    assert 0.0 < model.distance(robot.q_home) < 0.5
+    crossed = robot.configuration(joints={"FL_hip_joint": -0.9, "FR_hip_joint": 0.9})
+    assert model.distance(crossed) < model.distance(robot.q_home)
+    assert set(model.left_out).isdisjoint(model.pairs)
