@@ -94,9 +94,9 @@ class Dynamics(StrictAttributes):
         """Kinematics and dynamics at (q, v); the State returned before becomes stale.
 
         Examines and copies q and v; what belongs to them is computed when the State is asked for it for the first time:
-        joint placements and velocities, M, h, joint Jacobians and the centre of mass together, and together the rest
-        (``pin.computeAllTerms``): gravity, drift accelerations, velocity and Jacobian of the centre of mass,
-        centroidal momentum and energies.  Refused arguments of wrong type, shape or value leave the last State fresh.
+        joint placements and velocities, M, h, joint Jacobians and the centre of mass together; its Jacobian; drift
+        accelerations; and together the rest (``pin.computeAllTerms``): gravity, centroidal momentum and energies.
+        Refused arguments of wrong type, shape or value leave the last State fresh.
 
         Args:
             q: (nq,) configuration.

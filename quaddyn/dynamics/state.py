@@ -17,7 +17,7 @@ from .results import Energy
 
 # Looked up once: an attribute of the extension module costs as much as a comparison.
 _crba, _nle, _WORLD = pin.crba, pin.nonLinearEffects, pin.Convention.WORLD
-_jacobians = pin.computeJointJacobians
+_jacobians, _com_jacobian, _kinematics = pin.computeJointJacobians, pin.jacobianCenterOfMass, pin.forwardKinematics
 
 
 class Live:
@@ -25,11 +25,13 @@ class Live:
 
     __slots__ = (
         "M",
+        "accelerated",
+        "at_rest",
+        "centred",
         "centroidal_momentum",
         "checked",
         "com",
         "com_jacobian",
-        "com_velocity",
         "data",
         "gravity",
         "h",
@@ -50,15 +52,14 @@ class Live:
         self.robot, self.data, self.tick = robot, data, 0
         #: The updates of which kinematics, M and h are computed, and of which everything is.
         self.known = self.whole = 0
+        #: The updates of which the Jacobian of the centre of mass, and accelerations at ``a = 0``, are computed.
+        self.centred = self.accelerated = 0
+        self.at_rest = np.zeros(robot.nv)
         #: Joints that hang on the world itself: one, unless several limbs stand on a bolted base.
         self.outermost = tuple(i for i, parent in enumerate(robot.model.parents) if i and parent == 0)
         # Eigen never moves these, and each view keeps `data` alive.
         self.M, self.h, self.gravity = _view(data.M), _view(data.nle), _view(data.g)
-        self.com, self.com_velocity, self.com_jacobian = (
-            _view(data.com[0]),
-            _view(data.vcom[0]),
-            _view(data.Jcom.reshape(3, -1)),
-        )
+        self.com, self.com_jacobian = _view(data.com[0]), _view(data.Jcom.reshape(3, -1))
         self.centroidal_momentum = _view(data.hg.vector)
         placements = _side_by_side(data)
         self.memory = None if placements is None else (data.J.reshape(6, -1).T, placements)
@@ -79,7 +80,7 @@ class Live:
         h = self.h.copy()
         pin.computeAllTerms(self.robot.model, self.data, q, v)
         self.data.nle = h
-        self.whole = self.tick
+        self.whole = self.centred = self.accelerated = self.tick
 
 
 class State:
@@ -114,6 +115,20 @@ class State:
         live = self._fresh()
         if live.known != live.tick:
             live.compute(self._q, self._v)
+        return live
+
+    def _centred(self) -> Live:
+        live = self._read()
+        if live.centred != live.tick:
+            _com_jacobian(live.robot.model, live.data, False)
+            live.centred = live.tick
+        return live
+
+    def _accelerated(self) -> Live:
+        live = self._read()
+        if live.accelerated != live.tick:
+            _kinematics(live.robot.model, live.data, self._q, self._v, live.at_rest)
+            live.accelerated = live.tick
         return live
 
     def _whole(self) -> Live:
@@ -176,12 +191,12 @@ class State:
     @property
     def com_velocity(self) -> Array:
         """(3,) velocity of the centre of mass, world axes [m/s]: ``com_jacobian @ v``."""
-        return self._whole().com_velocity
+        return _sealed(self._centred().com_jacobian @ self._v)
 
     @property
     def com_jacobian(self) -> Array:
         """(3, nv) Jacobian of the centre of mass, world axes."""
-        return self._whole().com_jacobian
+        return self._centred().com_jacobian
 
     @property
     def com_drift(self) -> Array:
@@ -190,7 +205,7 @@ class State:
         The forces that hold the motion at ``a = 0`` are the total change of momentum less gravity (Orin, Goswami,
         Lee 2013, section 3); the backward pass of `update` has summed them in the joints next to the world.
         """
-        live = self._whole()
+        live = self._read()
         data = live.data
         force = sum((data.oMi[i].rotation @ data.f[i].linear for i in live.outermost), np.zeros(3))
         return _sealed(force / data.mass[0] + live.robot.model.gravity.linear)
@@ -274,7 +289,7 @@ class State:
         in "local_world_aligned", the spatial one in "local" and "world" (see `quaddyn.dynamics.frames`).  Arguments
         and errors of `jacobian`.
         """
-        live = self._whole()
+        live = self._accelerated()
         return _sealed(frames.drift(live.robot.model, live.data, live.robot.frame_id(name), reference))
 
     def __reduce__(self) -> NoReturn:

@@ -14,7 +14,9 @@ from .constraints import (
 )
 from .contacts import ContactSettings
 from .controller import WholeBodyController
+from .custom import CustomConstraint, CustomTask
 from .defaults import default_constraints, default_tasks
+from .elements import Elements
 from .explanation import Loss
 from .export import ControllerSource, controller_c, export_c
 from .tasks import (
@@ -41,6 +43,9 @@ __all__ = [
     "ContactMotion",
     "ContactSettings",
     "ControllerSource",
+    "CustomConstraint",
+    "CustomTask",
+    "Elements",
     "FootTask",
     "ForceTask",
     "FrameAxisTask",

@@ -102,8 +102,8 @@ class Task(Element, fixed=("units", "size")):
         Raises:
             ArgumentError: a gain that is negative or not finite, or of the wrong shape.
         """
-        kp = _per_row("stiffness", stiffness, len(self.labels))
-        self._damping[:] = 2.0 * np.sqrt(kp) if damping is None else _per_row("damping", damping, len(self.labels))
+        kp = per_row("stiffness", stiffness, len(self.labels))
+        self._damping[:] = 2.0 * np.sqrt(kp) if damping is None else per_row("damping", damping, len(self.labels))
         self._stiffness[:] = kp
         self._critical = damping is None
 
@@ -117,7 +117,7 @@ class Task(Element, fixed=("units", "size")):
 
     @stiffness.setter
     def stiffness(self, value: Gain) -> None:
-        kp = _per_row("stiffness", value, len(self.labels))
+        kp = per_row("stiffness", value, len(self.labels))
         self._stiffness[:] = kp
         if self._critical:
             self._damping[:] = 2.0 * np.sqrt(kp)
@@ -129,7 +129,7 @@ class Task(Element, fixed=("units", "size")):
 
     @damping.setter
     def damping(self, value: Gain) -> None:
-        self._damping[:] = _per_row("damping", value, len(self.labels))
+        self._damping[:] = per_row("damping", value, len(self.labels))
         self._critical = False
 
     @property
@@ -139,7 +139,7 @@ class Task(Element, fixed=("units", "size")):
 
     @weight.setter
     def weight(self, value: Gain) -> None:
-        self._weight[:] = _per_row("weight", value, len(self.labels))
+        self._weight[:] = per_row("weight", value, len(self.labels))
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -297,9 +297,21 @@ class Task(Element, fixed=("units", "size")):
     # -- what it says ----------------------------------------------------------------------------------------
     def rows(self, tick: Tick) -> list[Rows]:
         """The task's rows at one instant."""
-        s, n, mask = tick.state, len(self.labels), self._mask
-        J, wanted, names = self.jacobian(s), self.desired(s) - self.drift(s), self.row_names
-        if np.shape(J) != (n, s.robot.nv) or wanted.shape != (n,):
+        s = tick.state
+        return self.chosen(self.jacobian(s), self.desired(s) - self.drift(s))
+
+    def chosen(self, J: Array, wanted: Array) -> list[Rows]:
+        """``J a = wanted``, of the rows in use.
+
+        Args:
+            J: (rows, nv) of all rows.
+            wanted: (rows,) accelerations without the drift.
+
+        Raises:
+            ArgumentError: they have other shapes.
+        """
+        n, mask, names = len(self.labels), self._mask, self.row_names
+        if np.shape(J) != (n, self.robot.nv) or wanted.shape != (n,):
             expected = f"{n} rows, got a Jacobian of shape {np.shape(J)} and accelerations of shape {wanted.shape}"
             raise ArgumentError(f"{self.name}: expected {expected}")
         if np.count_nonzero(mask) == n:
@@ -347,7 +359,12 @@ def natural_gain(robot: Robot, share: float) -> float:
     return (share * scales(robot).frequency) ** 2
 
 
-def _per_row(what: str, value: Gain, n: int) -> Array:
+def per_row(what: str, value: Gain, n: int) -> Array:
+    """(n,) finite numbers >= 0, from one number or as many.
+
+    Raises:
+        ArgumentError: it is neither.
+    """
     given = floats(what, value if not isinstance(value, int) else number(what, value))
     if given.shape not in ((), (n,)) or not np.isfinite(given).all() or (given < 0.0).any():
         raise ArgumentError(f"{what}: expected a number or {n} of them, finite and not negative, got {value}")

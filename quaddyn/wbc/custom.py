@@ -1,0 +1,230 @@
+"""`CustomTask` and `CustomConstraint`: elements of one's own from the fewest parts.
+
+Both are about functions of the configuration, of which one defines the value and the Jacobian; velocities are ``J v``,
+and the drift ``dJ/dt v`` is the Jacobian's difference along the motion.  They may be added to a controller that
+runs, and taken away again::
+
+    class Together(CustomTask):
+        '''Two feet at the same height.'''
+
+        def error(self, s):
+            return s.placement("FR").translation[2:] - s.placement("FL").translation[2:]
+
+        def jacobian(self, s):
+            return s.jacobian("FL")[2:3] - s.jacobian("FR")[2:3]
+
+    wbc.add(Together(robot, "together", rows=1, stiffness=100.0), level=1)
+    wbc.remove("together")
+
+Who knows the drift in closed form defines `drift`, which saves two evaluations of the Jacobian.  Anything else, such as
+rows on forces and torques, is a `quaddyn.wbc.Constraint` with a method `rows`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+import pinocchio as pin
+
+from ..dynamics import Dynamics, State
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import several
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from .constraints import Constraint
+from .tasks.task import Gain, Task, per_row
+from .tick import Rows, Tick
+
+#: Length of v times the step by which a Jacobian is differenced [rad, m]: the truncation error is of the order of its
+#: square, the rounding error of 1e-16 over it.
+STEP = 1e-5
+
+
+class CustomTask(Task):
+    """A motion task of one's own: define `error` and `jacobian`.
+
+    Rows are ``J a + drift = acceleration + damping (velocity - J v) + stiffness error`` as of every `Task`; the
+    references of velocity and acceleration are zero unless they are set.
+
+    Args:
+        robot: the robot.
+        name: by which the controller knows it.
+        rows: how many, or their names.
+        stiffness: per row [1/s^2].
+        damping: per row [1/s]; critical by default.
+        weight: per row, against the other rows of its level.
+        unit: of the rows, as accelerations.
+        axes: names of the rows to use; all by default.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        name: str,
+        rows: int | Sequence[str],
+        *,
+        stiffness: Gain,
+        damping: Gain | None = None,
+        weight: Gain = 1.0,
+        unit: str = "m/s^2",
+        axes: Sequence[str] | None = None,
+    ) -> None:
+        names = row_names(rows)
+        super().__init__(
+            robot, name, names, (unit,) * len(names), 0, stiffness=stiffness, damping=damping, weight=weight, axes=axes
+        )
+        self._ahead = Ahead(robot)
+
+    @property
+    def given(self) -> bool:
+        """True: the error tells by itself what is wanted."""
+        return True
+
+    @abstractmethod
+    def error(self, s: State) -> Array:
+        """(rows,) what is wanted minus what is; a function of the configuration alone, apart from moving targets."""
+
+    @abstractmethod
+    def jacobian(self, s: State) -> Array:
+        """(rows, nv) derivative of what is, by the motion: ``d/dt`` of it is ``J v``."""
+
+    def position(self, s: State) -> Array:
+        """(0,) there is none."""
+        return np.zeros(0)
+
+    def velocity(self, s: State) -> Array:
+        """(rows,) ``J v``."""
+        return np.asarray(np.asarray(self.jacobian(s)) @ s.v)
+
+    def drift(self, s: State) -> Array:
+        """(rows,) ``dJ/dt v``, by differences; zero at rest."""
+        return self._ahead.drift(self, s)
+
+    def rows(self, tick: Tick) -> list[Rows]:
+        """The rows at one instant: `error`, `jacobian` and `drift` once each."""
+        s = tick.state
+        J = np.asarray(self.jacobian(s), dtype=np.float64)
+        wanted = self._acceleration + self._damping * (self._velocity - J @ s.v) + self._stiffness * self.error(s)
+        wanted = np.asarray(wanted - self.drift(s), dtype=np.float64)
+        return self.chosen(J, wanted)
+
+
+class CustomConstraint(Constraint):
+    """A limit of one's own, ``value >= 0``, on any function of the configuration: define `value` and `jacobian`.
+
+    Rows are ``J a + drift >= -damping J v - stiffness value``.  Along the bound the value comes to zero like a spring
+    with a damper, without crossing it if the damping is critical or more and it does not start too fast.
+    Source: Nguyen, Sreenath 2016, "Exponential control barrier functions for enforcing high relative-degree
+    safety-critical constraints".
+
+    Args:
+        robot: the robot.
+        name: by which the controller knows it.
+        rows: how many, or their names.
+        stiffness: per row [1/s^2].
+        damping: per row [1/s]; ``2 sqrt(stiffness)`` by default.
+        weight: per row, against the other rows of its level.
+        unit: of the rows, as accelerations.
+
+    Attributes:
+        stiffness, damping, weight: (rows,) as given; may be set at any time.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        name: str,
+        rows: int | Sequence[str],
+        *,
+        stiffness: Gain,
+        damping: Gain | None = None,
+        weight: Gain = 1.0,
+        unit: str = "m/s^2",
+    ) -> None:
+        super().__init__(name, robot=robot)
+        self.unit, self._rows = unit, tuple(f"{name} {row}" for row in row_names(rows))
+        self._upper = np.full(len(self._rows), np.inf)
+        self.stiffness, self.weight = stiffness, weight
+        self.damping = 2.0 * np.sqrt(self.stiffness) if damping is None else damping
+        self._ahead = Ahead(robot)
+
+    @property
+    def stiffness(self) -> Array:
+        """(rows,) [1/s^2]."""
+        return self._stiffness
+
+    @stiffness.setter
+    def stiffness(self, value: Gain) -> None:
+        self._stiffness = per_row("stiffness", value, len(self._rows))
+
+    @property
+    def damping(self) -> Array:
+        """(rows,) [1/s]."""
+        return self._damping
+
+    @damping.setter
+    def damping(self, value: Gain) -> None:
+        self._damping = per_row("damping", value, len(self._rows))
+
+    @property
+    def weight(self) -> Array:
+        """(rows,) against the other rows of the level."""
+        return self._weight
+
+    @weight.setter
+    def weight(self, value: Gain) -> None:
+        self._weight = np.array(per_row("weight", value, len(self._rows)))
+
+    @abstractmethod
+    def value(self, s: State) -> Array:
+        """(rows,) what must not become negative; a function of the configuration."""
+
+    @abstractmethod
+    def jacobian(self, s: State) -> Array:
+        """(rows, nv) derivative of the value by the motion: ``d/dt value = J v``."""
+
+    def drift(self, s: State) -> Array:
+        """(rows,) ``dJ/dt v``, by differences; zero at rest."""
+        return self._ahead.drift(self, s)
+
+    def rows(self, tick: Tick) -> list[Rows]:
+        """The rows at one instant: `value`, `jacobian` and `drift` once each."""
+        s = tick.state
+        J = np.asarray(self.jacobian(s), dtype=np.float64)
+        lower = -self._damping * (J @ s.v) - self._stiffness * self.value(s) - self.drift(s)
+        return [Rows(self._rows, self.unit, np.asarray(lower), self._upper, acceleration=J, weights=self._weight)]
+
+
+class Ahead:
+    """States a little before and behind the present one, in memory of their own."""
+
+    def __init__(self, robot: Robot) -> None:
+        self._robot, self._dynamics = robot, Dynamics(robot, validate=False)
+
+    def drift(self, element: CustomTask | CustomConstraint, s: State) -> Array:
+        """``dJ/dt v`` of an element, by the central difference of its Jacobian along v."""
+        v = np.array(s.v)
+        speed = float(np.abs(v).max(initial=0.0))
+        if speed == 0.0:
+            return np.zeros(len(np.asarray(element.jacobian(s))))
+        model, q, step = self._robot.model, np.array(s.q), STEP / speed
+        after = np.array(element.jacobian(self._dynamics.update(pin.integrate(model, q, step * v), v)))
+        before = np.array(element.jacobian(self._dynamics.update(pin.integrate(model, q, -step * v), v)))
+        return np.asarray((after - before) @ v / (2.0 * step))
+
+
+def row_names(rows: int | Sequence[str]) -> tuple[str, ...]:
+    """Names of rows: as given, or their numbers.
+
+    Raises:
+        ArgumentTypeError: neither.
+        ArgumentError: none, or a name twice.
+    """
+    if isinstance(rows, bool) or not isinstance(rows, int | Sequence):
+        raise ArgumentTypeError(f"rows: expected how many, or their names, got {type(rows).__name__}")
+    names = tuple(map(str, range(rows))) if isinstance(rows, int) else several("rows", rows, "names of rows")
+    if not names or len(set(names)) != len(names):
+        raise ArgumentError(f"rows: expected one at least, each name once, got {rows}")
+    return names

@@ -1,0 +1,147 @@
+"""Tasks and constraints of one's own from two methods each, on a controller that runs."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.urdf.tree import Array
+from quaddyn.wbc import ComTask, CustomConstraint, CustomTask, FramePositionTask
+
+
+class Together(CustomTask):
+    """Two feet at the same height."""
+
+    def error(self, s: qd.State) -> Array:
+        return s.placement("FR").translation[2:] - s.placement("FL").translation[2:]
+
+    def jacobian(self, s: qd.State) -> Array:
+        return s.jacobian("FL")[2:3] - s.jacobian("FR")[2:3]
+
+
+class Centre(CustomTask):
+    """What `ComTask` does, towards a fixed point, with neither velocity nor drift written down."""
+
+    goal = np.zeros(3)
+
+    def error(self, s: qd.State) -> Array:
+        return self.goal - s.com
+
+    def jacobian(self, s: qd.State) -> Array:
+        return s.com_jacobian
+
+
+class StayUp(CustomConstraint):
+    """The centre of mass stays above a height."""
+
+    def value(self, s: qd.State) -> Array:
+        return s.com[2:] - 0.2
+
+    def jacobian(self, s: qd.State) -> Array:
+        return s.com_jacobian[2:]
+
+
+@pytest.fixture(scope="module")
+def robot() -> qd.Robot:
+    return qd.load("go2")
+
+
+def moving(robot: qd.Robot, seed: int) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    q = robot.integrate(robot.q_home, 0.1 * rng.standard_normal(robot.nv))
+    return q, 0.5 * rng.standard_normal(robot.nv)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_drift_by_default_is_the_true_one(robot: qd.Robot, seed: int) -> None:
+    """Was: a task of one's own had to have position, error, velocity, Jacobian and drift."""
+    s = qd.Dynamics(robot).update(*moving(robot, seed))
+    together, centre = Together(robot, "together", 1, stiffness=1.0), Centre(robot, "centre", 3, stiffness=1.0)
+    np.testing.assert_allclose(together.drift(s), s.drift("FL")[2:3] - s.drift("FR")[2:3], atol=1e-8)
+    np.testing.assert_allclose(centre.drift(s), s.com_drift, atol=1e-8)
+    np.testing.assert_allclose(centre.velocity(s), s.com_velocity, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_task_of_ones_own_gives_the_torques_of_the_built_in_one(robot: qd.Robot, seed: int) -> None:
+    dyn, q_v = qd.Dynamics(robot), moving(robot, seed)
+    feet = [FramePositionTask(robot, foot) for foot in robot.feet]
+    gains = {"stiffness": [20.0, 30.0, 40.0], "damping": 5.0, "weight": [1.0, 2.0, 3.0]}
+    built_in, own = ComTask(robot, "own", **gains), Centre(robot, "own", ("x", "y", "z"), **gains)  # type: ignore[arg-type]
+    goal = own.goal = dyn.center_of_mass(robot.q_home) + 0.02
+    built_in.reference(goal, velocity=[0.1, 0.0, 0.0], acceleration=[0.0, 0.2, 0.0])
+    own.reference(velocity=[0.1, 0.0, 0.0], acceleration=[0.0, 0.2, 0.0])
+    tau = []
+    for task in (built_in, own):
+        wbc = qd.WholeBodyController(robot, tasks=[[task, *feet]])
+        tau.append(wbc.compute(dyn.update(*q_v), ()).tau.copy())
+        task.axes = ("x", "z")
+        tau.append(wbc.compute(dyn.update(*q_v), ()).tau.copy())
+        wbc.remove("own")
+    np.testing.assert_allclose(tau[2], tau[0], atol=1e-7)
+    np.testing.assert_allclose(tau[3], tau[1], atol=1e-7)
+
+
+def test_elements_of_ones_own_come_and_go_on_a_controller_that_runs(robot: qd.Robot) -> None:
+    dyn, wbc = qd.Dynamics(robot), qd.WholeBodyController(robot)
+    sim = qd.Simulation(robot)
+    together = Together(robot, "together", rows=1, stiffness=100.0)
+    wbc.add(together, level=1)
+    wbc.add(StayUp(robot, "stay up", ("z",), stiffness=100.0), level=0)
+    for _ in range(5):
+        command = wbc.compute(dyn.update(sim.q, sim.v))
+        sim.step(command.tau)
+    assert command.ok and "together" in command.levels[1].tasks
+    assert "stay up z" in command.margins
+    wbc.remove("together")
+    wbc.remove("stay up")
+    assert wbc.compute(dyn.update(sim.q, sim.v)).ok and "together" not in wbc.tasks
+
+
+def test_a_limit_of_ones_own_is_neared_and_not_crossed(robot: qd.Robot) -> None:
+    dyn, wbc, sim = qd.Dynamics(robot), qd.WholeBodyController(robot), qd.Simulation(robot)
+    limit = StayUp(robot, "stay up", 1, stiffness=100.0)
+    wbc.add(limit, level=0)
+    wbc.tasks.com.reference(dyn.center_of_mass(sim.q) - [0.0, 0.0, 0.2])
+    heights = []
+    for _ in range(1000):
+        s = dyn.update(sim.q, sim.v)
+        heights.append(s.com[2])
+        sim.step(wbc.compute(s).tau)
+    assert min(heights) > 0.2 - 1e-4 and heights[-1] < 0.21
+    limit.stiffness, limit.damping, limit.weight = 50, 20.0, [2.0]
+    assert limit.stiffness.tolist() == [50.0] and limit.damping.tolist() == [20.0]
+    with pytest.raises(qd.ArgumentError, match="damping"):
+        limit.damping = -1.0
+
+
+def test_what_an_element_of_ones_own_gets_wrong_is_named(robot: qd.Robot) -> None:
+    dyn = qd.Dynamics(robot)
+    s = dyn.update(*moving(robot, 0))
+
+    class Wide(Together):
+        def jacobian(self, s: qd.State) -> Array:
+            return np.zeros((1, 3))
+
+        def drift(self, s: qd.State) -> Array:
+            return np.zeros(1)
+
+    class Broken(Together):
+        def error(self, s: qd.State) -> Array:
+            return np.array([np.nan])
+
+    for kind, word in ((Wide, "Jacobian|matmul|shape"), (Broken, "own")):
+        wbc = qd.WholeBodyController(robot)
+        wbc.add(kind(robot, "own", 1, stiffness=1.0), level=1)
+        with pytest.raises(ValueError, match=word):
+            wbc.compute(s)
+    for rows in (0, ("a", "a"), 1.5, True):
+        with pytest.raises(qd.ArgumentError, match="rows"):
+            Together(robot, "t", rows, stiffness=1.0)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="abstract"):
+        CustomTask(robot, "t", 1, stiffness=1.0)  # type: ignore[abstract]
+    twin = pickle.loads(pickle.dumps(Together(robot, "t", 1, stiffness=7.0)))
+    assert twin.stiffness.tolist() == [7.0] and np.isfinite(twin.drift(s)).all()
