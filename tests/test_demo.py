@@ -201,8 +201,8 @@ def test_a_driven_robot_stands_until_a_key_turns_it_and_an_interrupt_ends_the_ru
     turning = float(keyboard.texts[-1].splitlines()[1].split()[-2])
     assert turning == pytest.approx(0.12 / Proportions.of(robot).time, abs=0.01)
     keyboard.time = 0.0
-    with pytest.raises(KeyboardInterrupt):
-        travel(robot, viewer=keyboard, seconds=60.0)  # type: ignore[arg-type]
+    report = travel(robot, viewer=keyboard, seconds=60.0)  # type: ignore[arg-type]
+    assert report.interrupted and 2.8 <= report.seconds < 3.0  # what was done until then
 
 
 # -- plots ---------------------------------------------------------------------------------------------------------

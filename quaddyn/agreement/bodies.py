@@ -23,22 +23,36 @@ from .report import Deviation
 #: What is no quantity but a part that one side lacks: then there is no common configuration.
 STRUCTURE = frozenset({"joint", "frame", "type", "parent"})
 
+#: What comes first where much differs; numbers come by size.
+WEIGHT = {
+    "joint": 0, "type": 1, "parent": 2, "gravity": 3, "mass": 4, "center of mass": 4, "inertia": 4, "placement": 4,
+    "axis": 4, "frame": 7,
+}  # fmt: skip
+JOINTS, LIMITS = 5, 6
+
 #: The joint that carries the base, by kind of root.
 ROOT_BODY = {"free": "root_joint", "planar": "root_pitch"}
 
 
 def deviations(robot: Robot, oracle: Reference, tolerance: float) -> tuple[Deviation, ...]:
-    """Everything in which the two differ by more than `tolerance`, the largest relative difference first.
+    """Everything in which the two differ by more than `tolerance`, in order of weight.
 
-    When joints, their types or frames differ, these alone are returned.
+    First what there is no common motion without (joints, their types and parents); where such differ, they alone and
+    frames are returned.  Then gravity, inertia and geometry, friction and rotors, limits, of each kind the largest
+    relative difference first, and last the frames that one side lacks.
     """
     found = [*_structure(robot, oracle)]
-    if not found:
-        found = [d for d in _numbers(robot, oracle) if not d.error <= tolerance]
+    moving = {body.name for body in oracle.model.bodies if not body.root}
+    if all(d.quantity == "frame" for d in found) and moving == {body.name for body in robot.bodies[1:]}:
+        found += [d for d in _numbers(robot, oracle) if not d.error <= tolerance]
     unique: dict[tuple[str, str], Deviation] = {}
-    for d in sorted(found, key=lambda d: -d.error):
+    for d in sorted(found, key=lambda d: (_weight(d.quantity), -d.error)):
         unique.setdefault((d.name, d.quantity), d)
     return tuple(unique.values())
+
+
+def _weight(quantity: str) -> int:
+    return WEIGHT.get(quantity, LIMITS if quantity.endswith("limit") else JOINTS)
 
 
 def resolved(robot: Robot, oracle: Reference) -> Reference:
@@ -124,7 +138,8 @@ def _numbers(robot: Robot, oracle: Reference) -> Iterator[Deviation]:
         if not theirs.root:
             yield from _limits(robot, theirs)
     for name, (body, T) in oracle.model.frames.items():
-        yield _vector(name, "placement", _in_body(robot, oracle, name, body), T)
+        if name in robot.frame_names:
+            yield _vector(name, "placement", _in_body(robot, oracle, name, body), T)
     yield from _joints(robot, oracle)
 
 

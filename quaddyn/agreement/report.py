@@ -9,6 +9,9 @@ import numpy as np
 
 from ..urdf.tree import Array
 
+#: How many deviations are printed.
+SHOWN = 20
+
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
@@ -29,6 +32,8 @@ class Deviation:
     error: float
 
     def __str__(self) -> str:
+        if not np.isfinite(self.error):
+            return f"{self.name}: {self.quantity}: {self.robot}, {self.reference} in the file"
         return (
             f"{self.name}: {self.quantity} differs by {self.error:.1e}: {self.robot} here, {self.reference} in the file"
         )
@@ -161,6 +166,8 @@ class Agreement:
         states = f"{self.samples} states, seed {self.seed}"
         lines = [
             f"{self.robot} ({self.root} root): Pinocchio against the reference, {states}",
+            *(f"DIFFERS  {deviation}" for deviation in self.deviations[:SHOWN]),
+            *([f"... and {len(self.deviations) - SHOWN} more differences"] if len(self.deviations) > SHOWN else ()),
             f"{'algorithm':<{width}}  largest error    median  tolerance",
         ]
         for name, error in self.errors.items():
@@ -171,9 +178,6 @@ class Agreement:
         lines.append(f"condition of M: median {self.condition[0]:.1e}, largest {self.condition[1]:.1e}")
         figure = "" if self.third.error is None else f" (M: {self.third.error:.1e})"
         lines.append(f"MuJoCo's importer: {self.third.verdict}{figure}")
-        lines += [f"DIFFERS  {deviation}" for deviation in self.deviations[:20]]
-        if len(self.deviations) > 20:
-            lines.append(f"... and {len(self.deviations) - 20} more differences")
         lines.append("agrees" if self.passed else "DOES NOT AGREE")
         return "\n".join(lines)
 

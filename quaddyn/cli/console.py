@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol, TextIO, TypeVar
+from typing import NoReturn, Protocol, TextIO, TypeVar
 
 import typer
 from rich.console import Console
@@ -30,7 +30,8 @@ class Advance(Protocol):
     def remaining(self) -> float | None: ...  # noqa: D102
 
 
-out, err = Console(), Console(stderr=True)
+# No emoji: ":100:" is a line of a file.
+out, err = Console(emoji=False), Console(stderr=True, emoji=False)
 
 
 def say(text: str) -> None:
@@ -101,10 +102,7 @@ def check_writable(path: Path | None) -> None:
         raise typer.BadParameter(f"{path} cannot be written: no such folder, no permission, or a folder itself")
 
 
-def wait_for_interrupt() -> None:
-    """Keep the process alive until Ctrl-C."""
-    try:
-        while True:
-            time.sleep(1.0)
-    except KeyboardInterrupt:
-        return
+def wait_for_interrupt() -> NoReturn:
+    """Keep the process alive until Ctrl-C, which ends it as everywhere else."""
+    while True:
+        time.sleep(1.0)

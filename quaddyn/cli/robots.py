@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from ..robot import CATALOGUE, load
-from .app import PackagesOption, RootOption, app
-from .console import progress
+from .app import REPORTED, PackagesOption, RootOption, app, robot_names
+from .console import err, progress
 from .tables import print_report, print_robots, print_summary
-from .verdict import compare, judge
+from .verdict import Verdict, compare, judge
 
 
 @app.command()
@@ -40,7 +40,10 @@ def robots(as_json: Annotated[bool, typer.Option("--json", help="machine-readabl
 
 @app.command()
 def check(
-    source: Annotated[str | None, typer.Argument(metavar="NAME|FILE", help="a catalogue name or a URDF file")] = None,
+    source: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME|FILE", help="a catalogue name or a URDF file", autocompletion=robot_names),
+    ] = None,
     root: RootOption = None,
     package: PackagesOption = None,
     damping: Annotated[float | None, typer.Option(min=0.0, help="of every joint [N m s/rad]")] = None,
@@ -62,23 +65,31 @@ def check(
         raise typer.BadParameter("give one NAME or FILE, or --all")
     names = list(CATALOGUE) if everything else [str(source)]
     other = load(against, root=root, packages=package or ()).source if against is not None else None
-    verdicts = []
-    for name in progress(names, "checking"):
-        loaded = judge(
-            name,
-            root=root,
-            packages=package or [],
-            strict=strict,
-            damping=damping,
-            friction=friction,
-            armature=armature,
-        )
-        verdicts.append(compare(loaded, samples=samples, seed=seed, source=other) if samples else loaded)
+    verdicts, interrupted = list[Verdict](), False
+    try:
+        for name in progress(names, "checking"):
+            loaded = judge(
+                name,
+                root=root,
+                packages=package or [],
+                strict=strict,
+                damping=damping,
+                friction=friction,
+                armature=armature,
+            )
+            verdicts.append(compare(loaded, samples=samples, seed=seed, source=other) if samples else loaded)
+    except KeyboardInterrupt:
+        if not verdicts:
+            raise
+        interrupted = True
     if as_json:
         print(json.dumps([v.to_json() for v in verdicts], indent=2))
     elif everything:
         print_summary(verdicts)
     else:
         print_report(verdicts[0])
+    if interrupted:
+        err.print("interrupted", highlight=False)
+        raise typer.Exit(REPORTED)
     if not all(v.passed for v in verdicts):
         raise typer.Exit(1)

@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from ..errors import ArgumentError, UnknownNameError
 from ..robot import load
-from .app import PackagesOption, RobotArgument, RootOption, app
+from .app import REPORTED, PackagesOption, PortOption, RobotArgument, RootOption, app, robot_names
 from .console import bar, check_writable, err, is_terminal, out, progress, say, wait_for_interrupt
 from .tables import demo_json, legs_json, print_demo, print_legs
 
@@ -29,13 +29,14 @@ def view(
     package: PackagesOption = None,
     record: Annotated[Path | None, typer.Option(help="write a self-contained HTML file and exit")] = None,
     frames: Annotated[bool, typer.Option(help="draw the axes of base and feet")] = False,
+    port: PortOption = 0,
 ) -> None:
     """Show a robot in its home configuration in the browser."""
     from ..viewer import Viewer
 
     check_writable(record)
     robot = load(source, root=root, packages=package or ())
-    with Viewer(robot, open_browser=record is None) as viewer:
+    with Viewer(robot, open_browser=record is None, port=port) as viewer:
         if frames:
             viewer.show_frames((robot.tree.root.name, *robot.feet))
         viewer.show(robot.q_home, com=True)
@@ -51,7 +52,12 @@ def view(
 
 @app.command()
 def demo(
-    robot: Annotated[str, typer.Option("--robot", metavar="NAME|FILE", help="a catalogue name or a URDF file")] = "go2",
+    robot: Annotated[
+        str,
+        typer.Option(
+            "--robot", metavar="NAME|FILE", help="a catalogue name or a URDF file", autocompletion=robot_names
+        ),
+    ] = "go2",
     root: RootOption = None,
     package: PackagesOption = None,
     gait: Annotated[
@@ -72,6 +78,7 @@ def demo(
         bool, typer.Option("--drive", help="drive it with the keys on the live page, until Ctrl-C")
     ] = False,
     headless: Annotated[bool, typer.Option("--headless", help="no viewer, as fast as possible")] = False,
+    port: PortOption = 0,
     record: Annotated[Path | None, typer.Option(help="write the motion as a self-contained HTML file")] = None,
     plot: Annotated[
         Path | None, typer.Option(help="write torques, forces, velocity and height as PNG, PDF or SVG (extra: plot)")
@@ -114,7 +121,7 @@ def demo(
         if not headless:
             from ..viewer import Viewer
 
-            viewer = stack.enter_context(Viewer(machine, open_browser=is_terminal(sys.stdout)))
+            viewer = stack.enter_context(Viewer(machine, open_browser=is_terminal(sys.stdout), port=port))
             if not as_json:
                 say(f"live view: {viewer.url}")
         with bar("simulating", quiet=as_json) as tick:
@@ -153,6 +160,8 @@ def demo(
             for path in (record, plot):
                 if path is not None:
                     say(f"wrote {path}")
+        if report.interrupted:
+            raise typer.Exit(REPORTED)
         if viewer is not None and not drive and is_terminal(sys.stdin) and is_terminal(sys.stdout):
             out.print("the view stays open; Ctrl-C ends")
             wait_for_interrupt()
@@ -179,6 +188,7 @@ def leg(
     samples: Annotated[int, typer.Option(min=1, help="random targets of each leg")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of the random targets")] = 0,
     record: Annotated[Path | None, typer.Option(help="write the show as a self-contained HTML file and exit")] = None,
+    port: PortOption = 0,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable table; shows nothing")] = False,
 ) -> None:
     """A robot's legs in numbers; in the viewer, a leg that follows a target on every branch of its kinematics.
@@ -198,15 +208,15 @@ def leg(
     else:
         print_legs(robot, surveys)
     if record is not None or not as_json:
-        _show_leg(legs[0], seconds=seconds, record=record, quiet=as_json)
+        _show_leg(legs[0], seconds=seconds, record=record, port=port, quiet=as_json)
 
 
-def _show_leg(item: LegKinematics, *, seconds: float, record: Path | None, quiet: bool) -> None:
+def _show_leg(item: LegKinematics, *, seconds: float, record: Path | None, port: int, quiet: bool) -> None:
     from ..demo.leg import show_branches
     from ..viewer import Viewer
 
     live = record is None
-    with Viewer(item.robot, serve=live, open_browser=live and is_terminal(sys.stdout)) as viewer:
+    with Viewer(item.robot, serve=live, open_browser=live and is_terminal(sys.stdout), port=port) as viewer:
         if live:
             say(f"leg {item.name} follows a target: {viewer.url}")
         viewer.clear()

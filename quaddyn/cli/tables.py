@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from rich.table import Table
 
 from ..locomotion import LIMIT
 from ..robot import Robot
+from ..robot.report import Finding
 from .console import out, say
 from .verdict import Verdict
 
@@ -63,15 +65,32 @@ def print_summary(verdicts: list[Verdict]) -> None:
     out.print(table)
 
 
+#: How many places of findings that say the same are listed.
+SAME = 6
+
+
+def grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """Findings that give the same reason and advice together, in the order of the first of each."""
+    out: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in findings:
+        out.setdefault((finding.level, finding.reason, finding.advice), []).append(finding)
+    return list(out.values())
+
+
 def print_report(verdict: Verdict) -> None:
     """All that is known of one robot."""
     robot = verdict.robot
     if robot is None:
         out.print(f"[bold red]refused[/]: {escape(verdict.refusal)}", highlight=False, soft_wrap=True)
         return
-    for finding in robot.report:
+    for alike in grouped(robot.report):
+        finding, others = alike[0], alike[1:]
         color = "yellow" if finding.level == "warning" else "dim"
         words = escape(str(finding).partition(": ")[2])
+        if others:
+            places = ", ".join(f"{f.where.element or f.where.line}" for f in others[:SAME])
+            more = f", ... ({len(others) - SAME} more)" if len(others) > SAME else ""
+            words += escape(f"; the same of {places}{more}")
         out.print(f"[{color}]{finding.level}[/]: {words}", highlight=False, soft_wrap=True)
     say(str(robot))
     for leg in robot.legs.values():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,7 +57,8 @@ def run(
     """Move `robot` in the embedded simulation under compensation torques and joint PD, and check it.
 
     A robot with feet on the ground stands, squats smoothly and stands again; any other swings its joints about
-    ``q_home``.  Gains, depth and speed follow from the robot: nothing is tuned by name.
+    ``q_home``.  Gains, depth and speed follow from the robot: nothing is tuned by name.  An interrupt (Ctrl-C) ends the
+    run, not the program: the report is of what was done until then.
 
     Args:
         robot: any robot whose stance feet can hold it up, or with a fixed root.
@@ -91,29 +93,35 @@ def run(
     trace = None if plot is None else Trace(robot, motion.feet)
     steps, shown = round(seconds / dt), -1
     start = time.perf_counter()
-    for k in range(steps):
-        frame = int(sim.time * FRAMES_PER_SECOND)
-        if frame != shown:
-            shown = frame
-            if viewer is not None:
-                viewer.show(sim.q, v=sim.v, forces=sim.contact_forces, friction=friction, time=sim.time)
-            if progress is not None:
-                progress(k / steps)
-            if realtime:
-                time.sleep(max(0.0, start + sim.time - time.perf_counter()))
-        begin = time.perf_counter()
-        wanted = motion.at(sim.time)
-        s = dyn.update(sim.q, sim.v)
-        hold = gravity_compensation(s, motion.feet, acceleration=wanted.a, friction=friction)
-        slide = friction_compensation(robot, wanted.v)
-        command = pd.compute(sim.q, sim.v, wanted.q, wanted.v, feedforward=hold.tau + slide)
-        middle = time.perf_counter()
-        sim.step(command.tau)
-        end = time.perf_counter()
-        log.add(s, sim, wanted, command.saturated, middle - begin, end - middle)
-        if trace is not None:
-            forces = np.array([sim.contact_forces[foot] for foot in motion.feet])
-            trace.add(sim.time, sim.tau, forces, float(s.com[2]), None, None)
+    interrupted = False
+    try:
+        for k in range(steps):
+            frame = int(sim.time * FRAMES_PER_SECOND)
+            if frame != shown:
+                shown = frame
+                if viewer is not None:
+                    viewer.show(sim.q, v=sim.v, forces=sim.contact_forces, friction=friction, time=sim.time)
+                if progress is not None:
+                    progress(k / steps)
+                if realtime:
+                    time.sleep(max(0.0, start + sim.time - time.perf_counter()))
+            begin = time.perf_counter()
+            wanted = motion.at(sim.time)
+            s = dyn.update(sim.q, sim.v)
+            hold = gravity_compensation(s, motion.feet, acceleration=wanted.a, friction=friction)
+            slide = friction_compensation(robot, wanted.v)
+            command = pd.compute(sim.q, sim.v, wanted.q, wanted.v, feedforward=hold.tau + slide)
+            middle = time.perf_counter()
+            sim.step(command.tau)
+            end = time.perf_counter()
+            log.add(s, sim, wanted, command.saturated, middle - begin, end - middle)
+            if trace is not None:
+                forces = np.array([sim.contact_forces[foot] for foot in motion.feet])
+                trace.add(sim.time, sim.tau, forces, float(s.com[2]), None, None)
+    except KeyboardInterrupt:
+        if not sim.time:
+            raise
+        interrupted = True
     if progress is not None:
         progress(1.0)
     if viewer is not None:
@@ -122,4 +130,4 @@ def run(
             viewer.record(Path(record))
     if trace is not None and plot is not None:
         draw(trace, plot, title=f"{robot.name}: {motion.name}")
-    return log.report(dyn, sim, motion)
+    return replace(log.report(dyn, sim, motion), interrupted=interrupted)

@@ -74,6 +74,7 @@ class DemoReport:
         velocity: what of it was commanded: what the gait can do on these legs.
         limit: what cut it down, such as "stride of the gait"; "" where nothing did.
         measured: the same, on average over whole cycles at full command; None where there were none.
+        interrupted: whether an interrupt ended the run before its time.
     """
 
     robot: str
@@ -96,6 +97,7 @@ class DemoReport:
     velocity: tuple[float, ...] | None = None
     limit: str = ""
     measured: tuple[float, ...] | None = None
+    interrupted: bool = False
 
     @property
     def unmeasured(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -125,6 +126,8 @@ def travel(
 ) -> DemoReport:
     """Stand up from a crouch, move as commanded, take the pushes, stop and stand.
 
+    An interrupt (Ctrl-C) ends the run, not the program: the report is of what was done until then.
+
     Keys held down on the viewer's live page (`driving.DIRECTIONS`) stand above the commanded velocity.
 
     Args:
@@ -139,8 +142,7 @@ def travel(
         friction: Coulomb's coefficient between feet and floor; the controller is not told.
         viewer: shows the motion, 30 frames per simulated second.
         realtime: wait for the wall clock wherever the simulation is ahead of it.
-        drive: to be driven by keys, to the end of time or until an interrupt (Ctrl-C), which ends the run, not the
-            program; needs a `viewer`.
+        drive: to be driven by keys, to the end of time or until an interrupt; needs a `viewer`.
         record: HTML file for the animation; needs no viewer.
         plot: PNG, PDF or SVG file for torques, forces, velocity and height over time.
         progress: called with the share done (0 to 1) at every frame.
@@ -181,7 +183,7 @@ def travel(
     trace = None if plot is None else Trace(robot, robot.feet)
     waiting = list(pushes)
     journey = Journey(controller, world, wanted, trace)
-    shown, start = -1, time.perf_counter()
+    shown, start, interrupted = -1, time.perf_counter(), False
     try:
         for k in range(round(seconds / dt)):
             t = k * dt
@@ -201,15 +203,16 @@ def travel(
             if realtime:
                 time.sleep(max(0.0, start + t - time.perf_counter()))
     except KeyboardInterrupt:
-        if not (drive and journey.ticks):
+        if not journey.ticks:
             raise
+        interrupted = True
     if progress is not None:
         progress(1.0)
     if viewer is not None:
         viewer.show(world.q, v=world.v, contacts=world.contacts, support=True, friction=friction, time=world.time)
         if record is not None:
             viewer.record(Path(record))
-    report = journey.report(gait)
+    report = replace(journey.report(gait), interrupted=interrupted)
     if trace is not None and plot is not None:
         draw(trace, plot, title=f"{robot.name}: {gait} in the {plant} plant")
     return report

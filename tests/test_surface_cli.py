@@ -1,0 +1,148 @@
+"""The command line as people use it: old behaviour -> new."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import quaddyn as qd
+from quaddyn.agreement import cross_check
+from quaddyn.cli.app import main, robot_names
+from quaddyn.cli.tables import grouped
+
+
+def run(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["quaddyn", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    said = capsys.readouterr()
+    return int(end.value.code or 0), said.out, said.err
+
+
+def test_minus_h_helps_everywhere_and_shells_complete(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Was: ``-h`` was no option."""
+    for command in ([], ["demo"], ["check"], ["leg"], ["identify"], ["campaign"]):
+        code, said, _ = run([*command, "-h"], monkeypatch, capsys)
+        assert code == 0 and "Usage" in said and "--help" in said
+    assert "--show-completion" in run(["-h"], monkeypatch, capsys)[1]
+    assert "go2" in robot_names("go") and "a1" not in robot_names("go")
+
+
+def test_units_stand_in_the_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Was: ``[m/s]`` was taken for markup and vanished."""
+    said = run(["demo", "--help"], monkeypatch, capsys)[1]
+    assert "[m/s]" in said and "[rad/s]" in said and "[s]" in said
+    assert "[N m]" in run(["identify", "--help"], monkeypatch, capsys)[1]
+
+
+@pytest.mark.parametrize("command", ["view", "demo", "leg"])
+def test_whatever_has_a_page_takes_a_port(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "--port" in run([command, "--help"], monkeypatch, capsys)[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "word"),
+    [
+        (["check", "nonesuch", "--json"], "UnknownNameError", "nonesuch"),
+        (["check", "--json"], "BadParameter", "NAME"),
+        (["replay", "none.npz", "--json"], "FileNotFoundError", "none.npz"),
+        (["demo", "--json", "--port", "99999"], "BadParameter", "65535"),
+        (["demo", "--json", "--no-such-option"], "NoSuchOption", "--no-such-option"),
+        (["demo", "--json", "--headless", "--plant", "bullet"], "UnknownNameError", "bullet"),
+        (["leg", "ur5", "--json"], "ArgumentError", "no legs"),
+    ],
+)
+def test_every_error_is_json_where_json_is_asked_for(
+    arguments: list[str], kind: str, word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Was: errors were text on stderr whatever was asked for."""
+    code, said, _ = run(arguments, monkeypatch, capsys)
+    answer = json.loads(said)
+    assert code == answer["exit_code"] == 2
+    assert answer["error"]["type"] == kind and word in answer["error"]["message"]
+
+
+def test_an_interrupt_is_130_after_what_is_done_so_far(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from quaddyn.cli import robots
+
+    judged, judge = [], robots.judge
+
+    def twice(name: str, **options: object) -> object:
+        judged.append(name)
+        if len(judged) > 2:
+            raise KeyboardInterrupt
+        return judge(name, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(robots, "judge", twice)
+    code, said, errors = run(["check", "--all", "--samples", "0"], monkeypatch, capsys)
+    assert code == 130 and judged[0][:4] in said and judged[1] in said and "interrupted" in errors
+    monkeypatch.setattr(robots, "judge", lambda name, **options: (_ for _ in ()).throw(KeyboardInterrupt))
+    code, said, _ = run(["check", "go2", "--json"], monkeypatch, capsys)
+    assert code == 130 and json.loads(said)["error"]["message"] == "interrupted"
+
+
+def test_an_interrupted_demo_reports_the_run_so_far(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Was: nothing was said of what had been done."""
+    from quaddyn.demo.journey import Journey
+
+    tick = Journey.tick
+
+    def ticks(self: Journey, velocity: object) -> object:
+        if self.ticks >= 100:
+            raise KeyboardInterrupt
+        return tick(self, velocity)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Journey, "tick", ticks)
+    code, said, _ = run(["demo", "--headless", "--json", "--seconds", "3000"], monkeypatch, capsys)
+    report = json.loads(said)
+    assert code == 130 and report["interrupted"] is True and report["steps"] == 100
+
+
+EMOJI = """<robot name="r"><link name="a"><inertial><mass value="-1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
+
+
+def test_line_100_is_no_emoji(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Was: ``file.urdf:100:`` was printed as a hundred-points sign."""
+    file = tmp_path / "far.urdf"
+    file.write_text(EMOJI.replace("\n<inertia", "<inertia").replace('<link name="a">', "\n" * 99 + '<link name="a">'))
+    said = "".join(run(["check", str(file)], monkeypatch, capsys)[1:])
+    assert ":100:" in said and "\U0001f4af" not in said
+
+
+def test_findings_that_say_the_same_are_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    robot = qd.load("go2")
+    groups = grouped(robot.report)
+    assert sum(map(len, groups)) == len(robot.report.findings) > len(groups)
+    said = run(["check", "go2", "--samples", "0"], monkeypatch, capsys)[1]
+    assert said.count("a dummy link needs no <inertial>") == 1 and 'the same of <link name="radar">' in said
+
+
+def test_what_differs_most_is_named_first() -> None:
+    """Was: 44 frames of cameras and nothing about the masses."""
+    go1, go2 = qd.load("go1"), qd.load("go2")
+    agreement = cross_check(go2, samples=1, source=go1.source)
+    quantities = [d.quantity for d in agreement.deviations]
+    assert quantities[0] in ("mass", "inertia", "center of mass", "placement", "axis")
+    assert "mass" in quantities and quantities[-1] == "frame"
+    frames = [i for i, q in enumerate(quantities) if q == "frame"]
+    assert frames == list(range(frames[0], len(quantities)))
+    lines = str(agreement).splitlines()
+    assert lines[1].startswith("DIFFERS") and "differs by inf" not in str(agreement)
