@@ -806,7 +806,7 @@ def read_frame(s, what, name):
     return getattr(s, what)(name)
 
 
-@pytest.mark.parametrize("reference", ["World", "", None, 0, pin.LOCAL, ["local"]])
+@pytest.mark.parametrize("reference", ["World", "", None, 0, pin.FIXED_JOINT, ["local"]])
 def test_an_unknown_reference_raises_and_lists_the_three(go2, reference):
     q, v, _ = sample(go2)
     s = go2.update(q, v)

@@ -719,9 +719,9 @@ def test_a_source_that_can_be_no_file_is_one_of_our_errors(source: str) -> None:
 
 @pytest.mark.parametrize(
     "tau",
-    [[0.0] * 12, [None] * 12, np.zeros(12, dtype=complex), np.zeros(12, dtype=np.float32), np.full(12, np.nan), 3.0],
+    [["0"] * 12, [None] * 12, np.zeros(12, dtype=complex), np.zeros(12, dtype=bool), np.full(12, np.nan), 3.0],
 )
-def test_expand_takes_finite_float64_only(tau: object) -> None:
+def test_expand_takes_finite_real_numbers_only(tau: object) -> None:
     with pytest.raises(qd.ArgumentError, match="tau"):
         qd.load("small_quadruped").expand(tau)  # type: ignore[arg-type]
 

@@ -70,16 +70,26 @@ class Live:
         _nle(self.robot.model, self.data, q, v)
         self.known = self.tick
 
+    def centre(self) -> None:
+        """The Jacobian of the centre of mass, which itself would come out otherwise in its last bit, and is kept."""
+        place, com = self.data.com[0], self.com.copy()
+        _com_jacobian(self.robot.model, self.data, False)
+        place[:] = com
+        self.centred = self.tick
+
     def complete(self, q: Array, v: Array) -> None:
         """The rest of what belongs to (q, v).
 
-        M, placements and Jacobians come out the same to the last bit; h would not, and is kept.
+        M, placements and Jacobians come out the same to the last bit; h and the Jacobian of the centre of mass would
+        not, and are kept.
         """
         if self.known != self.tick:
             self.compute(q, v)
-        h = self.h.copy()
+        if self.centred != self.tick:
+            self.centre()
+        h, J = self.h.copy(), self.com_jacobian.copy()
         pin.computeAllTerms(self.robot.model, self.data, q, v)
-        self.data.nle = h
+        self.data.nle, self.data.Jcom = h, J
         self.whole = self.centred = self.accelerated = self.tick
 
 
@@ -120,8 +130,7 @@ class State:
     def _centred(self) -> Live:
         live = self._read()
         if live.centred != live.tick:
-            _com_jacobian(live.robot.model, live.data, False)
-            live.centred = live.tick
+            live.centre()
         return live
 
     def _accelerated(self) -> Live:
