@@ -144,14 +144,16 @@ def _local(count: int) -> Any:
         "distributed.scheduler.allowed-failures": LIVES - 1,
         # A worker holds what it runs and nothing else, so that its death is nobody else's.
         "distributed.scheduler.worker-saturation": 1.0,
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.http.routes": [],
     }
     with dask.config.set(settings), interrupts_blocked():
         return _dask().LocalCluster(
             n_workers=count,
             threads_per_worker=1,
             host="127.0.0.1",
-            dashboard_address=None,
-            worker_dashboard_address=None,
+            dashboard_address="127.0.0.1:0",  # none asked for would still mean port 8787
+            worker_dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
         )
 
