@@ -12,6 +12,8 @@ import argparse
 import json
 import statistics
 import sys
+import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 from rich.console import Console
@@ -20,6 +22,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import fuzzing
+from fuzz_campaign import Fuzz, outcomes
+
+from quaddyn.campaigns import run, workers
+
+#: Loads whose CPU time is measured.
+TIMED = 200
 
 
 def main() -> int:
@@ -29,37 +37,39 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="seed of the campaign (default 1)")
     parser.add_argument("--loader", choices=("quaddyn", "pinocchio"), default="quaddyn", help="what is tested")
     parser.add_argument("--mujoco", type=float, default=0.1, help="share of faultless files MuJoCo is asked about")
+    parser.add_argument("--jobs", type=int, default=0, help="processes; 0: this one")
+    parser.add_argument("--store", help="file of results, gone on with if it is there")
     parser.add_argument("--json", type=Path, help="write figures and failures here")
     parser.add_argument("--keep", type=Path, help="save the failing mutants in this directory")
     options = parser.parse_args()
 
     console = Console()
-    tally = fuzzing.Tally()
+    campaign = Fuzz(number=options.cases, seed=options.seed, loader=options.loader, mujoco=options.mujoco)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[failed]} failures"),
     )
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task(f"fuzzing {options.loader}", total=options.cases, failed=0)
-        failed = 0
-        for outcome in fuzzing.campaign(
-            options.cases, options.seed, loader=options.loader, mujoco_share=options.mujoco
-        ):
-            if tally.add(outcome):
-                failed += 1
-                if options.keep:
-                    save(outcome, options.keep)
-            progress.update(task, advance=1, failed=failed)
+    with (
+        Progress(*columns, console=console) as progress,
+        nullcontext() if not options.jobs else workers(options.jobs) as pool,
+    ):
+        task = progress.add_task(f"fuzzing {options.loader}", total=options.cases)
+        summary = run(
+            campaign, pool, options.store, progress=lambda p: progress.update(task, completed=p.done), batch=20
+        )
+    tally = fuzzing.Tally()
+    for outcome in outcomes(summary.results):
+        if tally.add(outcome) and options.keep:
+            save(outcome, options.keep)
 
     console.print(tally.table(), highlight=False, soft_wrap=True)
     figures = tally.figures()
     for name, value in figures.items():
         console.print(f"{name:32} {value:g}", highlight=False)
-    loads = [o.cpu for o in tally.outcomes if o.verdict == "loaded"]
+    loads = cpu_times([o.case.index for o in tally.outcomes if o.verdict == "loaded"][:TIMED], options)
     if loads:
         console.print(f"{'CPU time of a load, median':32} {1e3 * statistics.median(loads):.1f} ms", highlight=False)
     if options.json:
@@ -68,6 +78,13 @@ def main() -> int:
         report = {"seed": options.seed, "figures": figures, "failures": failures, "good but refused": refused}
         options.json.write_text(json.dumps(report, indent=1))
     return 0 if not tally.failures() and tally.share() >= 0.95 else 1
+
+
+def cpu_times(indices: list[int], options: argparse.Namespace) -> list[float]:
+    """CPU time of loading some mutants [s]: no part of a record, which is the same on every machine."""
+    with tempfile.TemporaryDirectory() as folder, fuzzing.Child(options.loader) as child:
+        cases = (fuzzing.drawn(i, options.seed, fuzzing.bases()) for i in indices)
+        return [fuzzing.judge(case, child, Path(folder)).cpu for case in cases]
 
 
 def save(outcome: fuzzing.Outcome, folder: Path) -> None:

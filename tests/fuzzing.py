@@ -20,7 +20,6 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import warnings
 from collections import Counter
@@ -100,14 +99,19 @@ def draw(count: int, seed: int, pool: Iterable[Base]) -> Iterator[Case]:
     Small files are drawn more often, in proportion to (4 KiB + size)^(-5/4): they load faster and mutations hit harder.
     """
     pool = tuple(pool)
-    weights = [(4096 + len(b.data)) ** -1.25 for b in pool]
     for index in range(count):
-        rng = random.Random(f"{seed}:{index}")
-        base = rng.choices(pool, weights)[0]
-        kind, data = fuzz_mutants.mutate(base.data, rng)
-        root = base.root if base.root == "fixed" or rng.random() < 0.7 else rng.choice(("free", "fixed", "planar"))
-        via = "text" if rng.random() < 0.3 and _is_text(data) else "path"
-        yield Case(index, kind, base, root, via, data)
+        yield drawn(index, seed, pool)
+
+
+def drawn(index: int, seed: int, pool: tuple[Base, ...]) -> Case:
+    """One case of `seed`; see `draw`."""
+    weights = [(4096 + len(b.data)) ** -1.25 for b in pool]
+    rng = random.Random(f"{seed}:{index}")
+    base = rng.choices(pool, weights)[0]
+    kind, data = fuzz_mutants.mutate(base.data, rng)
+    root = base.root if base.root == "fixed" or rng.random() < 0.7 else rng.choice(("free", "fixed", "planar"))
+    via = "text" if rng.random() < 0.3 and _is_text(data) else "path"
+    return Case(index, kind, base, root, via, data)
 
 
 def _is_text(data: bytes) -> bool:
@@ -460,16 +464,6 @@ class Tally:
             lines.append(f"MuJoCo accepts {len(asked)} files without a fault: {loaded} load")
             lines.append(f"The reader calls {len(both)} of these good too: {self.share(True):.1%} load")
         return "\n".join(lines)
-
-
-def campaign(
-    count: int, seed: int, *, loader: str = "quaddyn", pool: Iterable[Base] | None = None, mujoco_share: float = 1.0
-) -> Iterator[Outcome]:
-    """The outcomes of `count` cases of `seed`; MuJoCo's opinion is asked on `mujoco_share` of the faultless."""
-    with tempfile.TemporaryDirectory() as folder, Child(loader) as child:
-        for case in draw(count, seed, bases() if pool is None else pool):
-            ask = random.Random(case.index).random() < mujoco_share
-            yield judge(case, child, Path(folder), ask_mujoco=ask)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,13 @@ import os
 import random
 from pathlib import Path
 
+import fuzz_campaign
 import fuzz_mutants
 import fuzz_oracle
 import fuzzing
 import pytest
+
+from quaddyn.campaigns import run
 
 CASES, SEED = 300, 20260
 CHAIN = """<robot name="chain">
@@ -43,7 +46,7 @@ def deep_tree() -> bytes:
 @pytest.fixture(scope="module")
 def tally() -> fuzzing.Tally:
     out = fuzzing.Tally()
-    for outcome in fuzzing.campaign(CASES, SEED, mujoco_share=0.3):
+    for outcome in fuzz_campaign.outcomes(run(fuzz_campaign.Fuzz(number=CASES, seed=SEED, mujoco=0.3)).results):
         out.add(outcome)
     print(f"\n{out.table()}\n{out.figures()}")
     return out
