@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import random
 import tempfile
@@ -50,7 +51,7 @@ class Fuzz(Campaign[FuzzCase]):
 
     def run(self, case: FuzzCase) -> Record:
         mutant = fuzzing.drawn(case.index, case.seed, fuzzing.bases())
-        outcome = fuzzing.judge(mutant, _child(case.loader), Path(_folder().name), ask_mujoco=case.mujoco)
+        outcome = fuzzing.judge(mutant, _child(case.loader), _folder(), ask_mujoco=case.mujoco)
         return {
             "success": not outcome.failed,
             "reason": (outcome.misfits[0] if outcome.misfits else outcome.verdict) if outcome.failed else None,
@@ -89,9 +90,13 @@ def outcomes(results: Iterable[tuple[FuzzCase, Record | Failure]]) -> Iterator[f
 
 @functools.cache
 def _child(loader: str) -> fuzzing.Child:
-    return fuzzing.Child(loader)
+    child = fuzzing.Child(loader)
+    atexit.register(child.close)
+    return child
 
 
 @functools.cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="mutants")
+def _folder() -> Path:
+    folder = tempfile.TemporaryDirectory(prefix="mutants")
+    atexit.register(folder.cleanup)
+    return Path(folder.name)

@@ -46,7 +46,7 @@ def deep_tree() -> bytes:
 @pytest.fixture(scope="module")
 def tally() -> fuzzing.Tally:
     out = fuzzing.Tally()
-    for outcome in fuzz_campaign.outcomes(run(fuzz_campaign.Fuzz(number=CASES, seed=SEED, mujoco=0.3)).results):
+    for outcome in fuzz_campaign.outcomes(run(fuzz_campaign.Fuzz(number=CASES, seed=SEED, mujoco=1.0)).results):
         out.add(outcome)
     print(f"\n{out.table()}\n{out.figures()}")
     return out
