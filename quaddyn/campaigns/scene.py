@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from .trial import Trial
 
 PLANTS: Mapping[str, type[Simulation] | type[MujocoPlant]] = {"embedded": Simulation, "mujoco": MujocoPlant}
 #: What options may belong to, and what makes it.
-MAKERS: Mapping[str, Callable[..., Any]] = {
+MAKERS: Mapping[str, type] = {
     "controller": LocomotionController,
     "gait": Gait,
     "embedded": Simulation,
@@ -33,8 +33,8 @@ MAKERS: Mapping[str, Callable[..., Any]] = {
 }
 #: Arguments that a trial gives itself, or that are no plain values.
 _TAKEN = {
-    "robot", "dt", "gait", "whole_body", "name", "terrain", "floor", "spheres", "actuators", "friction", "offsets",
-    "spread",
+    "self", "robot", "dt", "gait", "whole_body", "name", "terrain", "floor", "spheres", "actuators", "friction",
+    "offsets", "spread",
 }  # fmt: skip
 
 # What a consumer IMU (BMI088 class, at 500 Hz) and 14-bit encoders with differentiated velocity give.
@@ -105,7 +105,7 @@ def heading(q: Array, p: Proportions) -> float:
 def option_names() -> dict[str, list[str]]:
     """Names of the options there are, by what they belong to."""
     return {
-        maker: [name for name, p in inspect.signature(make).parameters.items() if name not in _taken(maker)]
+        maker: [name for name, p in inspect.signature(vars(make)["__init__"]).parameters.items() if name not in _taken(maker)]
         for maker, make in MAKERS.items()
     }
 
