@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,17 @@ except SystemExit as end:
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
+
+
+def test_names_that_the_output_cannot_spell_are_shown_by_their_codes(tmp_path: Path) -> None:
+    inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    path = tmp_path / "r.urdf"
+    path.write_text(f'<robot name="r"><link name="gr\u00fcn">{inertial}<odd/></link></robot>', encoding="utf-8")
+    ascii_only = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "quaddyn", "check", str(path), "--samples", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, env=ascii_only, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "gr\\xfcn" in done.stdout
 
 
 def test_robots_and_leg_and_view_and_codegen_end_with_0(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from pathlib import Path
@@ -50,6 +51,9 @@ def main() -> None:
     Errors of ours, of the file system and of the command line are one line on stderr, or with --json an object on
     stdout, and exit code 2.  Ctrl-C is exit code 130, after what is done so far has been printed.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what a terminal or a pipe cannot spell is shown by its code
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = app(standalone_mode=False)
     except CommandLineError as error:
