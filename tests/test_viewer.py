@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -570,12 +571,14 @@ def get(url: str, **headers: str) -> tuple[int, str]:
 
 def connected(viewer: Viewer, **options: object) -> ClientConnection:
     """A web socket to the viewer, past any proxy of the environment."""
-    port = port_of(viewer)
-    return connect(f"ws://127.0.0.1:{port}/socket", sock=socket.create_connection(("127.0.0.1", port)), **options)
+    sock = socket.create_connection(("127.0.0.1", port_of(viewer)))
+    return connect(viewer.url.replace("http", "ws") + "socket", sock=sock, **options)
 
 
 def port_of(viewer: Viewer) -> int:
-    return int(viewer.url.rstrip("/").rpartition(":")[2])
+    port = urllib.parse.urlsplit(viewer.url).port
+    assert port is not None
+    return port
 
 
 def is_open(port: int) -> bool:
@@ -696,7 +699,7 @@ import sys, time
 import quaddyn as qd
 from quaddyn.viewer import Viewer
 viewer = Viewer(qd.load("go2"), meshes=False)
-print(viewer.url.split(":")[-1].strip("/"), flush=True)
+print(viewer.url.split(":")[-1].split("/")[0], flush=True)
 {end}
 """
 

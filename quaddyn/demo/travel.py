@@ -125,7 +125,8 @@ def travel(
 ) -> DemoReport:
     """Stand up from a crouch, move as commanded, take the pushes, stop and stand.
 
-    Keys held down on the viewer's live page (`driving.DIRECTIONS`) stand above the commanded velocity.
+    Keys held down on the viewer's live page (`driving.DIRECTIONS`) and a gamepad stand above the commanded velocity;
+    the page can pause the run and take it step by step.
 
     Args:
         robot: a quadruped with a free root.
@@ -179,17 +180,22 @@ def travel(
     trace = None if plot is None else Trace(robot, robot.feet)
     waiting = list(pushes)
     journey = Journey(controller, world, controller.reach(wanted), trace)
+    gains = driving.Gains(controller, viewer) if drive and viewer is not None else None
     shown, start = -1, time.perf_counter()
     try:
         for k in range(round(seconds / dt)):
             t = k * dt
             while waiting and t >= waiting[0].time - 1e-9:
                 journey.push(waiting.pop(0).force)
-            keyed = None if viewer is None else driving.commanded(viewer.keys, p)
+            if viewer is not None:
+                start += viewer.hold()
+            keyed = None if viewer is None else driving.commanded(viewer.keys, p, viewer.axes)
+            if gains is not None and viewer is not None:
+                gains.follow(viewer.sliders)
             over = not drive and journey.rose is not None and t > journey.rose + MOVING_SHARE * (seconds - journey.rose)
             command = journey.tick(keyed if keyed is not None else 0.0 * wanted if over else wanted)
             frame = int(t * FRAMES_PER_SECOND)
-            if frame == shown:
+            if frame == shown and not (viewer is not None and viewer.paused):
                 continue
             shown = frame
             if viewer is not None:
@@ -204,7 +210,7 @@ def travel(
     if progress is not None:
         progress(1.0)
     if viewer is not None:
-        viewer.show(world.q, v=world.v, contacts=world.contacts, support=True, friction=friction, time=world.time)
+        viewer.show_plant(world, support=True, friction=friction)
         if record is not None:
             viewer.record(Path(record))
     report = journey.report(gait)
@@ -218,16 +224,16 @@ def _show(viewer: Viewer, journey: Journey, command: LocomotionCommand, drive: b
     world = journey.plant
     swings = command.swings.items()
     x, y, _ = command.velocity.tolist()
-    viewer.show(
-        world.q,
-        v=world.v,
-        contacts=world.contacts,
+    whole = command.whole_body
+    lost = {} if whole is None else {f"level {k}": level.residual for k, level in enumerate(whole.levels)}
+    viewer.show_plant(
+        world,
         support=True,
         friction=world.friction,
         cones=True,
         points={f"{foot} lands": swing.target for foot, swing in swings},
         curves={f"{foot} swings": np.vstack((*journey.flown[foot], swing.ahead())) for foot, swing in swings},
         wanted=journey.heading @ (x, y, 0.0),
+        signals={"lost by level [m/s^2]": lost},
         text=journey.text(command) + (f"\n{driving.HELP}" if drive else ""),
-        time=world.time,
     )

@@ -1,0 +1,61 @@
+"use strict";
+// The two pages: live and recorded.
+
+function stage(drive) {
+  const flags = new URLSearchParams(location.hash.slice(1));
+  if (flags.has("bare")) document.body.classList.add("bare");  // page.html#bare: the picture and its text alone
+  const made = window.quaddyn = new Stage();
+  made.plots = new Plots(() => made.panel.offer());
+  made.panel = new Panel(made, made.plots, drive && ((name, value) => drive.slide(name, value)));
+  made.player = new Player(made, made.plots, drive);
+  const shown = () => made.frames > 0 && made.loading === 0 ?
+    document.getElementById("loading").remove() : requestAnimationFrame(shown);
+  shown();
+  return made;
+}
+
+function live() {
+  const drive = new Drive(), made = stage(drive);
+  const socket = drive.socket = new WebSocket(new URL("socket", location.href).href.replace(/^http/, "ws").split("#")[0]);
+  socket.binaryType = "arraybuffer";
+  socket.onmessage = message => made.receive(message.data);
+  socket.onclose = () => made.note({text: "the viewer was closed"});
+}
+
+async function recorded() {
+  const made = stage(null);
+  const packed = Uint8Array.from(atob(document.getElementById("data").textContent), c => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const buffer = await new Response(stream).arrayBuffer(), view = new DataView(buffer);
+  for (let at = 0; at < buffer.byteLength;) {
+    const size = Number(view.getBigUint64(at, true));
+    made.receive(buffer.slice(at + 8, at + 8 + size));
+    at += 8 + size;
+  }
+}
+
+// The film of a recording's canvas by the browser's own recorder, in real time; base64.
+async function filmed(type, fps) {
+  const {player, viewer} = quaddyn, canvas = viewer.renderer.domElement, chunks = [];
+  player.pause();
+  const stream = canvas.captureStream(fps), recorder = new MediaRecorder(stream, {mimeType: type, videoBitsPerSecond: 8e6});
+  recorder.ondataavailable = event => chunks.push(event.data);
+  const stopped = new Promise(done => { recorder.onstop = done; });
+  recorder.start();
+  const begin = performance.now();
+  await new Promise(done => {
+    const next = now => {
+      const time = (now - begin) / 1000;
+      player.seek(Math.max(0, time));
+      viewer.set_dirty();
+      time > player.end + 0.2 ? done() : requestAnimationFrame(next);
+    };
+    requestAnimationFrame(next);
+  });
+  recorder.stop();
+  await stopped;
+  const bytes = new Uint8Array(await new Blob(chunks).arrayBuffer());
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 32768) text += String.fromCharCode(...bytes.subarray(at, at + 32768));
+  return btoa(text);
+}
