@@ -101,10 +101,12 @@ def check_writable(path: Path | None) -> None:
         raise typer.BadParameter(f"{path} cannot be written: no such folder, no permission, or a folder itself")
 
 
-def wait_for_interrupt() -> None:
-    """Keep the process alive until Ctrl-C."""
+def wait_for_interrupt(meanwhile: Callable[[], object] | None = None) -> None:
+    """Keep the process alive until Ctrl-C, and do something thirty times a second meanwhile."""
     try:
         while True:
-            time.sleep(1.0)
+            if meanwhile is not None:
+                meanwhile()
+            time.sleep(1.0 if meanwhile is None else 1.0 / 30.0)
     except KeyboardInterrupt:
         return

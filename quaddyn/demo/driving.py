@@ -45,7 +45,8 @@ def commanded(
     held = [DIRECTIONS[key] for key in keys if key in DIRECTIONS]
     if not held and not any(axes):
         return None
-    share = np.clip(np.sum([np.zeros(3), *held], axis=0), -1.0, 1.0) * (FASTER if "ShiftLeft" in keys else 1.0)
+    pressed = np.array(held, dtype=np.float64).reshape(-1, 3).sum(axis=0)
+    share = np.clip(pressed, -1.0, 1.0) * (FASTER if "ShiftLeft" in keys else 1.0)
     share = np.clip(share + FASTER * np.array(axes), -FASTER, FASTER)
     p = proportions
     return np.asarray(share * np.array([SPEEDS[0] * p.speed, SPEEDS[1] * p.speed, SPEEDS[2] / p.time]))

@@ -225,7 +225,8 @@ def _show(viewer: Viewer, journey: Journey, command: LocomotionCommand, drive: b
     swings = command.swings.items()
     x, y, _ = command.velocity.tolist()
     whole = command.whole_body
-    lost = {} if whole is None else {f"level {k}": level.residual for k, level in enumerate(whole.levels)}
+    # The last level only fills the freedom that the others leave.
+    lost = {} if whole is None else {f"level {k}": level.residual for k, level in enumerate(whole.levels[:-1])}
     viewer.show_plant(
         world,
         support=True,

@@ -3,6 +3,7 @@
 
 function stage(drive) {
   const flags = new URLSearchParams(location.hash.slice(1));
+  if (flags.has("film")) document.body.classList.add("film");  // without what is there to be clicked
   if (flags.has("bare")) document.body.classList.add("bare");  // page.html#bare: the picture and its text alone
   const made = window.quaddyn = new Stage();
   made.plots = new Plots(() => made.panel.offer());
@@ -11,6 +12,10 @@ function stage(drive) {
   const shown = () => made.frames > 0 && made.loading === 0 ?
     document.getElementById("loading").remove() : requestAnimationFrame(shown);
   shown();
+  made.drawn = async time => {  // this instant is on the screen
+    made.player.seek(time);
+    for (let i = 0; i < 2; i++) await new Promise(done => requestAnimationFrame(done));
+  };
   return made;
 }
 
@@ -41,7 +46,10 @@ async function filmed(type, fps) {
   const stream = canvas.captureStream(fps), recorder = new MediaRecorder(stream, {mimeType: type, videoBitsPerSecond: 8e6});
   recorder.ondataavailable = event => chunks.push(event.data);
   const stopped = new Promise(done => { recorder.onstop = done; });
-  recorder.start();
+  const begun = new Promise(done => { recorder.onstart = done; });
+  recorder.start(100);
+  viewer.set_dirty();
+  await begun;
   const begin = performance.now();
   await new Promise(done => {
     const next = now => {
@@ -52,6 +60,10 @@ async function filmed(type, fps) {
     };
     requestAnimationFrame(next);
   });
+  for (let i = 0; i < 50 && chunks.every(chunk => !chunk.size); i++) {  // a slow machine's encoder comes late
+    viewer.set_dirty();
+    await new Promise(done => setTimeout(done, 100));
+  }
   recorder.stop();
   await stopped;
   const bytes = new Uint8Array(await new Blob(chunks).arrayBuffer());

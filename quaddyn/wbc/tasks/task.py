@@ -100,6 +100,16 @@ class Task(Element, ABC):
         self._stiffness[:] = kp
 
     @property
+    def stiffness(self) -> Array:
+        """(rows,) [1/s^2]."""
+        return self._stiffness.copy()
+
+    @property
+    def damping(self) -> Array:
+        """(rows,) [1/s]."""
+        return self._damping.copy()
+
+    @property
     def weight(self) -> Array:
         """Per row, against the other rows of its level."""
         return self._weight.copy()
