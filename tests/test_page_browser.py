@@ -14,6 +14,7 @@ import pytest
 from browser import Page, chromium, require
 
 import quaddyn as qd
+import quaddyn.viewer.video
 from quaddyn.simulation import Box, Plane
 from quaddyn.viewer import JointSliders, Viewer, film
 
@@ -282,8 +283,18 @@ def test_a_recording_becomes_a_film(recorded: Path, tmp_path: Path) -> None:
         film(recorded, tmp_path / "film.gif")
 
 
-def test_the_page_loads_quickly_in_itself(new_page: Callable[[], Page], recorded: Path) -> None:
-    """What a person waits for is watched in a benchmark; here, that the page says so while it loads and then stops."""
+def test_without_ffmpeg_the_browser_films_it(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require("chromium")
+    monkeypatch.setattr(quaddyn.viewer.video, "_ffmpeg", lambda: None)
+    path = tmp_path / "film.webm"
+    assert film(recorded, path, fps=5.0, size=(320, 240)) == "browser"
+    assert path.read_bytes()[:4] == b"\x1a\x45\xdf\xa3" and path.stat().st_size > 3000  # Matroska's mark, and pictures
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(qd.QuaddynError, match="browser"):
+        film(recorded, path)
+
+
+def test_the_page_loads_by_itself_and_says_so(new_page: Callable[[], Page], recorded: Path) -> None:
     source = (
         "addEventListener('DOMContentLoaded', () => { window.waited = Boolean(document.getElementById('loading')); });"
     )

@@ -39,29 +39,36 @@ async function recorded() {
   }
 }
 
-// The film of a recording's canvas by the browser's own recorder, in real time; base64.
+// The film of a recording's scene and text by the browser's own recorder, in real time; base64.
 async function filmed(type, fps) {
-  const {player, viewer} = quaddyn, canvas = viewer.renderer.domElement, chunks = [];
+  const {player, viewer, name} = {...quaddyn, name: quaddyn.panel.name}, scene = viewer.renderer.domElement, chunks = [];
+  const copy = document.createElement("canvas"), pen = copy.getContext("2d"), scale = devicePixelRatio;
+  copy.width = scene.width - scene.width % 2;
+  copy.height = scene.height - scene.height % 2;
   player.pause();
-  const stream = canvas.captureStream(fps), recorder = new MediaRecorder(stream, {mimeType: type, videoBitsPerSecond: 8e6});
-  recorder.ondataavailable = event => chunks.push(event.data);
+  const [track] = copy.captureStream(0).getVideoTracks();
+  const recorder = new MediaRecorder(new MediaStream([track]), {mimeType: type, videoBitsPerSecond: 8e6});
   const stopped = new Promise(done => { recorder.onstop = done; });
-  const begun = new Promise(done => { recorder.onstart = done; });
+  recorder.ondataavailable = event => chunks.push(event.data);
+  const draw = time => {
+    player.seek(Math.max(0, time));
+    viewer.render();
+    pen.drawImage(scene, 0, 0);
+    pen.font = `${14 * scale}px system-ui, sans-serif`;
+    pen.fillStyle = name === "dark" ? "#e6ebf0" : "#1d2733";
+    document.getElementById("text").textContent.split("\n").forEach(
+      (line, i) => pen.fillText(line, 14 * scale, (26 + 20 * i) * scale));
+    track.requestFrame();
+  };
+  draw(0);
   recorder.start(100);
-  viewer.set_dirty();
-  await begun;
   const begin = performance.now();
-  await new Promise(done => {
-    const next = now => {
-      const time = (now - begin) / 1000;
-      player.seek(Math.max(0, time));
-      viewer.set_dirty();
-      time > player.end + 0.2 ? done() : requestAnimationFrame(next);
-    };
-    requestAnimationFrame(next);
-  });
-  for (let i = 0; i < 50 && chunks.every(chunk => !chunk.size); i++) {  // a slow machine's encoder comes late
-    viewer.set_dirty();
+  for (let time = 0; time < player.end + 0.2; time = (performance.now() - begin) / 1000) {
+    draw(time);
+    await new Promise(done => setTimeout(done, 1000 / fps));
+  }
+  for (let i = 0; i < 100 && chunks.every(chunk => !chunk.size); i++) {  // a slow machine's encoder comes late
+    draw(player.end);
     await new Promise(done => setTimeout(done, 100));
   }
   recorder.stop();
