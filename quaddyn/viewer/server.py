@@ -18,7 +18,7 @@ import tornado.iostream
 import tornado.web
 import tornado.websocket
 
-from ..errors import ArgumentError, QuaddynError
+from ..errors import QuaddynError
 from .page import live_page, meshcat_script
 from .scene import Blob
 from .sliders import Slider
@@ -130,13 +130,7 @@ class Server:
         return self._steps.acquire(blocking=False)
 
     def add_slider(self, slider: Slider) -> None:
-        """Puts a slider on every page.
-
-        Raises:
-            ArgumentError: its name is taken.
-        """
-        if slider.name in self._sliders:
-            raise ArgumentError(f"slider {slider.name!r}: there is one of this name")
+        """Puts a slider on every page, in place of one of its name."""
         self._sliders[slider.name] = slider
         self._slid = {**self._slid, slider.name: slider.start}
         self.state("sliders", self._sliders_packet())

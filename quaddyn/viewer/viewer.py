@@ -105,6 +105,7 @@ class Viewer:
         self._landscape = Landscape(self._scene, size)
         self._signals = plotted.Signals()
         self._channels: list[dict[str, str]] = []
+        self._unserved: dict[str, float] = {}  # sliders
         self._frames: dict[str, int] = {}
         self._trails: dict[str, tuple[int | None, deque[Array]]] = {}
         self._recording = Recording(fps, int(max_frames))
@@ -453,7 +454,9 @@ class Viewer:
     def add_slider(
         self, name: str, low: float, high: float, value: float, *, unit: str = "", group: str = "settings"
     ) -> None:
-        """Puts a slider on the live page; `sliders` tells where it is.
+        """Puts a slider on the live page, in place of one of this name; `sliders` tells where it is.
+
+        Without a page it stays where it is to begin with.
 
         Args:
             name: its own.
@@ -464,15 +467,17 @@ class Viewer:
             group: heading that it stands under.
 
         Raises:
-            ArgumentError: `low` < `high` with `value` between does not hold, or the name is taken.
-            QuaddynError: the viewer serves no page.
+            ArgumentError: `low` < `high` with `value` between does not hold.
         """
-        self._live.add_slider(Slider.checked(name, low, high, value, unit, group))
+        slider = Slider.checked(name, low, high, value, unit, group)
+        self._unserved[name] = slider.start
+        if self._server is not None:
+            self._server.add_slider(slider)
 
     @property
     def sliders(self) -> dict[str, float]:
         """Where each slider is, by name."""
-        return {} if self._server is None else self._server.slid
+        return dict(self._unserved) if self._server is None else self._server.slid
 
     @property
     def axes(self) -> tuple[float, float, float]:
