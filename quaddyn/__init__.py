@@ -82,6 +82,16 @@ __all__ = [
 ]
 
 
+def _picture(robot: Robot) -> str:
+    """A robot at home, for a notebook."""
+    from .viewer import Viewer
+
+    return Viewer(robot, serve=False)._repr_html_()
+
+
+Robot.picture = _picture
+
+
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)

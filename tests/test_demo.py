@@ -19,6 +19,7 @@ from quaddyn.demo.motion import Squat, Swing, contact_jacobian
 from quaddyn.demo.trace import KEPT, Trace
 from quaddyn.locomotion import Proportions
 from quaddyn.simulation import Simulation
+from quaddyn.viewer import Viewer
 
 QUADRUPEDS = "a1 anymal_b anymal_c b1 go1 go2 hyq laikago solo8 solo12 small_quadruped b1_z1".split()
 
@@ -169,10 +170,11 @@ def test_keys_ask_for_a_velocity_and_none_for_none() -> None:
     assert both[0] == 0.0 and both[1] > 0.0 > both[2]
 
 
-class Keyboard:
+class Keyboard(Viewer):
     """A viewer whose keys are pressed by the clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, robot: qd.Robot) -> None:
+        super().__init__(robot, serve=False, meshes=False)
         self.texts: list[str] = []
         self.wanted: list[np.ndarray] = []
         self.time = 0.0
@@ -181,9 +183,7 @@ class Keyboard:
     def keys(self) -> frozenset[str]:
         return frozenset({"KeyA"} if self.time > 1.6 else ())
 
-    def show_trails(self, names: object, *, dots: int) -> None: ...
-
-    def show(self, q: np.ndarray, **options: object) -> None:
+    def show(self, q: np.ndarray, **options: object) -> None:  # type: ignore[override]
         self.time = float(options["time"])  # type: ignore[arg-type]
         self.texts += [str(options["text"])] if "text" in options else []
         if self.time > 2.8 and "text" in options:
@@ -191,8 +191,9 @@ class Keyboard:
 
 
 def test_a_driven_robot_stands_until_a_key_turns_it_and_an_interrupt_ends_the_run() -> None:
-    keyboard, robot = Keyboard(), qd.load("go2")
-    report = travel(robot, viewer=keyboard, drive=True, seconds=60.0)  # type: ignore[arg-type]
+    robot = qd.load("go2")
+    keyboard = Keyboard(robot)
+    report = travel(robot, viewer=keyboard, drive=True, seconds=60.0)
     assert report.passed and 2.8 <= report.seconds < 3.0
     assert report.velocity == (0.0, 0.0, 0.0)
     assert any(text.startswith("standing") for text in keyboard.texts)
@@ -321,17 +322,17 @@ def test_progress_and_recording(tmp_path: Path) -> None:
 
 
 def test_the_viewer_sees_30_frames_a_second_with_forces() -> None:
-    class Screen:
-        def __init__(self) -> None:
-            self.frames: list[tuple[float, float]] = []
+    frames: list[tuple[float, float]] = []
 
-        def show(self, q: np.ndarray, *, v: np.ndarray, forces: dict, friction: float, time: float) -> None:
-            self.frames.append((time, sum(f[2] for f in forces.values())))
+    class Screen(Viewer):
+        def show(self, q, *, time, contacts, **options) -> None:  # type: ignore[no-untyped-def,override]
+            frames.append((time, sum(contact.force[2] for contact in contacts)))
 
-    robot, screen = qd.load("go2"), Screen()
-    run(robot, seconds=0.5, viewer=screen)  # type: ignore[arg-type]
-    assert len(screen.frames) == 16
-    assert all(force == pytest.approx(robot.mass * 9.81, rel=0.5) for time, force in screen.frames[1:])
+    robot = qd.load("go2")
+    screen = Screen(robot, serve=False, meshes=False)
+    run(robot, seconds=0.5, viewer=screen)
+    assert len(frames) == 16
+    assert all(force == pytest.approx(robot.mass * 9.81, rel=0.5) for time, force in frames[1:])
 
 
 def test_realtime_waits_for_the_clock() -> None:
@@ -340,3 +341,37 @@ def test_realtime_waits_for_the_clock() -> None:
     start = time.perf_counter()
     run(qd.load("ur5"), seconds=0.5, realtime=True)
     assert time.perf_counter() - start >= 0.45
+
+
+def test_sticks_drive_like_keys_and_sliders_set_gains() -> None:
+    from quaddyn.demo.driving import FASTER, Gains, commanded
+    from quaddyn.locomotion import LocomotionController, Proportions
+
+    robot = qd.load("solo12")
+    p = Proportions.of(robot)
+    assert commanded((), p) is None and commanded((), p, (0.0, 0.0, 0.0)) is None
+    key = commanded(("KeyW", "ShiftLeft"), p)
+    np.testing.assert_allclose(commanded((), p, (1.0, 0.0, 0.0)), key)
+    np.testing.assert_allclose(commanded(("KeyW", "ShiftLeft"), p, (1.0, 0.0, 0.0)), key, err_msg="both are no faster")
+    half = commanded((), p, (0.0, 0.5, -0.5))
+    np.testing.assert_allclose(half, 0.5 * FASTER * np.array([0.0, 0.2 * p.speed, -0.12 / p.time]))
+
+    class Page:
+        def __init__(self) -> None:
+            self.sliders: dict[str, float] = {}
+
+        def add_slider(self, name: str, low: float, high: float, value: float, **_: str) -> None:
+            assert low < value < high
+            self.sliders[name] = value
+
+    controller, page = LocomotionController(robot), Page()
+    tasks = controller.whole_body.tasks
+    before = {name: (tasks[name].stiffness, tasks[name].damping) for name in ("com", "base", "FL", "RR")}
+    gains = Gains(controller, page)  # type: ignore[arg-type]
+    gains.follow({**page.sliders, "feet in the air: stiffness": 4.0, "height: damping": 0.5})
+    np.testing.assert_allclose(tasks["FL"].stiffness, 4.0 * before["FL"][0])
+    np.testing.assert_allclose(tasks["RR"].damping, 2.0 * before["RR"][1], err_msg="critical as before")
+    np.testing.assert_allclose(tasks["com"].damping, 0.5 * before["com"][1])
+    np.testing.assert_array_equal(tasks["base"].stiffness, before["base"][0])
+    gains.follow(page.sliders)
+    np.testing.assert_allclose(tasks["FL"].damping, before["FL"][1])

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import gc
 import gzip
+import html
 import json
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,8 +31,8 @@ from websockets.sync.client import ClientConnection, connect
 
 import quaddyn as qd
 from quaddyn.errors import ArgumentError, QuaddynError, UnknownNameError
-from quaddyn.simulation import Plane
-from quaddyn.viewer import ServerError, Viewer
+from quaddyn.simulation import Box, HeightField, Plane, stairs
+from quaddyn.viewer import JointSliders, ServerError, Viewer
 
 QUADRUPEDS = ("a1", "anymal_b", "anymal_c", "b1", "go1", "go2", "hyq", "laikago", "solo8", "solo12")
 
@@ -54,6 +58,12 @@ class Take:
     poses: np.ndarray  # (frames, slots, 10)
     texts: list
     camera: dict
+    floor: float | None
+    channels: list[tuple[str, str]]
+    values: np.ndarray  # (frames, channels)
+
+    def signal(self, panel: str, name: str) -> np.ndarray:
+        return self.values[:, self.channels.index((panel, name))]
 
     def pose(self, name: str, frame: int = -1) -> np.ndarray:
         return self.poses[frame, self.slots.index(name)].astype(float)
@@ -90,7 +100,12 @@ def read(path: Path) -> Take:
             meshes.append((m["slot"], geometries[m["geometry"]] @ T[:3, :3].T + T[:3, 3]))
     header, array = rest["animation"]
     poses = array(header["poses"]).reshape(-1, header["slots"], 10)
-    return Take(slots, meshes, array(header["times"]), poses, header["texts"], rest["camera"][0])
+    channels = [(c["panel"], c["name"]) for c in rest["channels"][0]["channels"]]
+    values = array(header["values"]).reshape(len(poses), -1)
+    floor = rest["floor"][0]["height"]
+    return Take(
+        slots, meshes, array(header["times"]), poses, header["texts"], rest["camera"][0], floor, channels, values
+    )
 
 
 @pytest.fixture(scope="module")
@@ -570,12 +585,14 @@ def get(url: str, **headers: str) -> tuple[int, str]:
 
 def connected(viewer: Viewer, **options: object) -> ClientConnection:
     """A web socket to the viewer, past any proxy of the environment."""
-    port = port_of(viewer)
-    return connect(f"ws://127.0.0.1:{port}/socket", sock=socket.create_connection(("127.0.0.1", port)), **options)
+    sock = socket.create_connection(("127.0.0.1", port_of(viewer)))
+    return connect(viewer.url.replace("http", "ws") + "socket", sock=sock, **options)
 
 
 def port_of(viewer: Viewer) -> int:
-    return int(viewer.url.rstrip("/").rpartition(":")[2])
+    port = urllib.parse.urlsplit(viewer.url).port
+    assert port is not None
+    return port
 
 
 def is_open(port: int) -> bool:
@@ -696,7 +713,7 @@ import sys, time
 import quaddyn as qd
 from quaddyn.viewer import Viewer
 viewer = Viewer(qd.load("go2"), meshes=False)
-print(viewer.url.split(":")[-1].strip("/"), flush=True)
+print(viewer.url.split(":")[-1].split("/")[0], flush=True)
 {end}
 """
 
@@ -719,3 +736,252 @@ def test_the_server_ends_with_its_process_however_that_ends(end: str, code: int)
     assert process.returncode == code
     assert not is_open(port)
     assert ("Traceback" in errors) == (end == "1 / 0"), "a silent shutdown"
+
+
+# -- who may do what -----------------------------------------------------------------------------------------------
+def watching(viewer: Viewer) -> ClientConnection:
+    """A page that has the address without the token."""
+    port = port_of(viewer)
+    sock = socket.create_connection(("127.0.0.1", port))
+    return connect(f"ws://127.0.0.1:{port}/socket", sock=sock, max_size=None)
+
+
+def once(true: Callable[[], bool], seconds: float = 10.0) -> bool:
+    """Whether it becomes true within a while."""
+    deadline = time.monotonic() + seconds
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return true()
+
+
+def test_without_the_token_a_page_sees_everything_and_moves_nothing(go2: qd.Robot) -> None:
+    with Viewer(go2, meshes=False) as viewer, Viewer(go2, meshes=False) as other:
+        viewer.add_slider("gain", 0.0, 2.0, 1.0)
+        assert urllib.parse.urlsplit(viewer.url).path != urllib.parse.urlsplit(other.url).path
+        assert get(f"http://127.0.0.1:{port_of(viewer)}/")[0] == 200
+        assert get(f"http://127.0.0.1:{port_of(viewer)}/guessed/")[0] == 404
+        with watching(viewer) as watcher, connected(viewer, max_size=None) as driver:
+            assert unpack(watcher.recv(timeout=10))[0]["kind"] == "scene"
+            for said in ({"keys": ["KeyW"], "paused": True, "axes": [1, 1, 1]}, {"slide": ["gain", 2.0]}):
+                watcher.send(json.dumps(said))
+            watcher.ping().wait(10)
+            driver.send(json.dumps({"keys": ["KeyS"]}))
+            assert keys_once(viewer, {"KeyS"})
+            assert not viewer.paused and viewer.axes == (0.0, 0.0, 0.0) and viewer.sliders == {"gain": 1.0}
+
+
+def test_no_other_site_may_frame_the_page_or_learn_its_address(go2: qd.Robot) -> None:
+    with Viewer(go2, meshes=False) as viewer:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        for path in ("", "meshcat.js"):
+            with opener.open(viewer.url + path, timeout=10) as answer:
+                assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+                assert answer.headers["X-Frame-Options"] == "DENY"
+                assert answer.headers["Referrer-Policy"] == "no-referrer"
+                assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+
+
+def test_bodies_of_requests_are_refused_before_they_are_read(go2: qd.Robot) -> None:
+    with Viewer(go2, meshes=False) as viewer:
+        for head in ("Content-Length: 90000000", "Transfer-Encoding: chunked"):
+            with socket.create_connection(("127.0.0.1", port_of(viewer))) as sock:
+                sock.settimeout(10)
+                sock.sendall(f"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n{head}\r\n\r\n".encode())
+                sent = 0
+                with contextlib.suppress(OSError):  # the connection is cut
+                    while sent < 20_000_000:
+                        piece = b"x" * 65536
+                        sock.sendall((b"10000\r\n" + piece + b"\r\n") if "chunked" in head else piece)
+                        sent += len(piece)
+                assert sent < 20_000_000, head
+        assert get(viewer.url)[0] == 200, "and the page is still served"
+
+
+def test_who_falls_silent_holds_nothing(go2: qd.Robot) -> None:
+    with Viewer(go2, meshes=False) as viewer, connected(viewer, max_size=None) as page:
+        page.send(json.dumps({"keys": ["KeyW"], "axes": [0.5, 0, -7]}))
+        assert keys_once(viewer, {"KeyW"})
+        assert viewer.axes == (0.5, 0.0, -1.0)
+        assert once(lambda: not viewer.keys and viewer.axes == (0.0, 0.0, 0.0)), "though it is still connected"
+        assert viewer.clients == 1
+        for junk in ("text", [1, 2], [1, 2, "3"], [float("inf"), 0, 0], {"x": 1}):
+            page.send(json.dumps({"axes": junk, "keys": ["KeyS"]}))
+            assert keys_once(viewer, {"KeyS"}) and viewer.axes == (0.0, 0.0, 0.0)
+            page.send(json.dumps({}))
+            assert keys_once(viewer, set())
+
+
+def test_a_loop_is_held_while_a_page_has_paused_and_taken_step_by_step(go2: qd.Robot) -> None:
+    with Viewer(go2, meshes=False) as viewer, connected(viewer, max_size=None) as page:
+        assert viewer.hold() < 1.0, "nobody has paused"
+        page.send(json.dumps({"paused": True}))
+        assert once(lambda: viewer.paused)
+        for step in range(3):
+            page.send(json.dumps({"paused": True, "step": 1}))
+            viewer.hold()
+            assert viewer.paused, step
+        held = threading.Thread(target=viewer.hold)
+        held.start()
+        held.join(0.1)
+        assert held.is_alive(), "no step is left"
+        page.send(json.dumps({"paused": False}))
+        held.join(10)
+        assert not held.is_alive()
+        page.send(json.dumps({"paused": True}))
+        assert once(lambda: viewer.paused)
+        page.close()
+        assert once(lambda: not viewer.paused), "who is gone holds nobody up"
+
+
+def test_sliders_stay_within_their_ends_and_are_known_to_pages_that_come_later(go2: qd.Robot) -> None:
+    with Viewer(go2, meshes=False) as viewer, connected(viewer, max_size=None) as page:
+        viewer.add_slider("gain", 0.0, 2.0, 1.0, unit="x", group="gains")
+        viewer.add_slider("__proto__", -1.0, 1.0, 0.0)
+        page.send(json.dumps({"slide": ["gain", 1.5]}))
+        assert once(lambda: viewer.sliders == {"gain": 1.5, "__proto__": 0.0})
+        for junk in (
+            ["gain", "1"],
+            ["gain", True],
+            ["gain", float("nan")],
+            ["other", 1.0],
+            [["gain"], 1.0],
+            ["gain"],
+            5,
+        ):
+            page.send(json.dumps({"slide": junk}))
+        page.send(json.dumps({"slide": ["gain", 99]}))
+        assert once(lambda: viewer.sliders["gain"] == 2.0)
+        with connected(viewer, max_size=None) as late:
+            while (header := unpack(late.recv(timeout=10))[0])["kind"] != "sliders":
+                pass
+            first = header["sliders"][0]
+            assert (first["name"], first["value"], first["group"]) == ("gain", 2.0, "gains")
+        for low, high, value in ((1.0, 0.0, 0.5), (0.0, 1.0, 2.0), (0.0, np.inf, 1.0)):
+            with pytest.raises(ArgumentError, match="slider"):
+                viewer.add_slider("x", low, high, value)
+        viewer.add_slider("gain", 0.0, 1.0, 0.5)
+        assert viewer.sliders == {"gain": 0.5, "__proto__": 0.0}, "another one in its place"
+    alone = Viewer(go2, serve=False, meshes=False)
+    alone.add_slider("gain", 0.0, 1.0, 0.5)
+    assert alone.sliders == {"gain": 0.5}, "nobody moves it"
+
+
+def test_joint_sliders_move_the_robot(go2: qd.Robot) -> None:
+    with Viewer(go2, meshes=False) as viewer, connected(viewer, max_size=None) as page:
+        sliders = JointSliders(viewer)
+        np.testing.assert_array_equal(sliders.follow(), go2.q_home)
+        assert sliders.follow() is None
+        assert set(viewer.sliders) == set(go2.joint_names)
+        page.send(json.dumps({"slide": ["FL_calf_joint", -2.0]}))
+        assert once(lambda: viewer.sliders["FL_calf_joint"] == -2.0)
+        q = sliders.follow()
+        assert q is not None
+        changed = np.flatnonzero(q != go2.q_home)
+        assert changed.tolist() == [go2.configuration_index("FL_calf_joint")] and q[changed[0]] == -2.0
+
+
+# -- terrain, ghosts, plots ----------------------------------------------------------------------------------------
+def test_terrain_is_drawn_where_the_plants_have_it(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+    turn = pin.rpy.rpyToMatrix(0.1, 0.2, 0.3)
+    box = Box(np.array([0.5, 0.1, 0.2]), np.array([0.4, 0.6, 0.1]), rotation=turn)
+    field = HeightField.of(lambda x, y: 0.1 * np.sin(3 * x) * y, (-2.0, -1.0), (0.0, 0.5), spacing=0.1)
+    fine = HeightField.of(lambda x, y: 0.0 * x, (3.0, 7.0), (0.0, 1.0), spacing=0.01)
+    slope = Plane.slope(0.2)
+    sim = qd.Simulation(
+        go2, terrain=(Plane.floor(-0.01), box, *stairs(2, rise=0.1, run=0.3, start=1.0), field, slope, fine)
+    )
+    viewer.show_plant(sim)
+    take = read(viewer.record(tmp_path / "page.html"))
+    world = take.world()
+    found = [world[f"Terrain/{i}"] for i in range(6)]
+    corners = (
+        box.center + np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * box.size / 2 @ turn.T
+    )
+    for corner in corners:
+        assert np.linalg.norm(found[0] - corner, axis=1).min() < 1e-4
+    assert np.ptp(found[2][:, 0]) == pytest.approx(0.3, abs=1e-4)
+    assert found[2][:, 2].max() == pytest.approx(0.2, abs=1e-4), "the second stair"
+    for x, y, z in found[3]:
+        assert z == pytest.approx(0.1 * np.sin(3 * x) * y, abs=1e-4)
+    np.testing.assert_allclose(found[4] @ slope.normal, 0.0, atol=1e-3)
+    assert len(found[5]) < 201 * 102 and np.ptp(found[5][:, 0]) == pytest.approx(4.0, abs=1e-3), "thinned, all of it"
+    assert take.floor == pytest.approx(-0.01)
+    viewer.show_terrain(())
+    viewer.show(go2.q_home)
+    take = read(viewer.record(tmp_path / "page.html"))
+    assert take.floor is None and not any(name.startswith("Terrain") for name in take.world())
+    with pytest.raises(ArgumentError, match="plant"):
+        viewer.show_plant(qd.Simulation(qd.load("a1")))
+
+
+def test_a_ghost_stands_where_the_reference_is(go2: qd.Robot, tmp_path: Path) -> None:
+    viewer = Viewer(go2, serve=False)
+    q = sample(go2)
+    viewer.show(go2.q_home)
+    viewer.show(go2.q_home, ghost=q)
+    viewer.show(q)
+    take = read(viewer.record(tmp_path / "page.html"))
+    ghost, real = take.world(1), take.world(2)
+    for body in go2.bodies:
+        np.testing.assert_allclose(ghost[f"Ghost/{body.name}"], real[f"Robot/{body.name}"], atol=2e-4)
+    assert not any(name.startswith("Ghost") for frame in (0, 2) for name in take.world(frame))
+    with pytest.raises(ArgumentError, match="ghost"):
+        viewer.show(q, ghost=q[:-1])
+
+
+def test_plots_hold_what_was_given(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+    yaw, v = np.array(go2.q_home), np.zeros(go2.nv)
+    yaw[3:7] = [0, 0, np.sin(0.4), np.cos(0.4)]
+    v[:2] = [0.3, 0.1]  # in the base's axes
+    wanted = pin.rpy.rpyToMatrix(0, 0, 0.8) @ [0.5, 0.0, 0.0]
+    tau = 0.25 * go2.effort_limits
+    viewer.show(go2.q_home, time=0.0)
+    viewer.show(yaw, v=v, tau=tau, wanted=wanted, forces={"FL": [3, 0, 4]}, signals={"mine [V]": {"a": 7.0}}, time=0.1)
+    viewer.show(yaw, signals={"height [m]": {"centre of mass": 9.0}}, time=0.2)
+    take = read(viewer.record(tmp_path / "page.html"))
+    np.testing.assert_allclose(take.signal("speed [m/s]", "forward"), [np.nan, 0.3, np.nan], atol=1e-5)
+    np.testing.assert_allclose(take.signal("speed [m/s]", "left")[1], 0.1, atol=1e-5)
+    np.testing.assert_allclose(take.signal("speed [m/s]", "forward, wanted")[1], 0.5, atol=1e-5)
+    np.testing.assert_allclose(take.signal("torque over limit [%]", "FL_calf_joint")[1], 25.0, atol=1e-4)
+    np.testing.assert_allclose(take.signal("force [N]", "FL"), [0.0, 5.0, 0.0], atol=1e-5)
+    np.testing.assert_allclose(take.signal("mine [V]", "a"), [np.nan, 7.0, np.nan])
+    height = take.signal("height [m]", "centre of mass")
+    assert height[0] == pytest.approx(pin.centerOfMass(go2.model, go2.model.createData(), go2.q_home)[2], abs=1e-5)
+    assert height[2] == 9.0, "the caller's own"
+    for bad, kind in (([1], TypeError), ({"a": 1.0}, TypeError), ({"a": {"b": "c"}}, TypeError)):
+        with pytest.raises(kind, match="signals"):
+            viewer.show(yaw, signals=bad)
+    with pytest.raises(ArgumentError, match="256"):
+        viewer.show(yaw, signals={"many": {str(i): 0.0 for i in range(300)}})
+
+
+def test_the_body_that_touches_is_drawn_and_counted(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+    sim = qd.Simulation(go2, dt=2e-3)
+    q = np.array(go2.q_home)
+    q[3:7] = pin.Quaternion(pin.rpy.rpyToMatrix(1.6, 0.0, 0.0)).coeffs()
+    sim.reset(q)
+    for _ in range(300):
+        sim.step(-0.3 * sim.v[6:])
+        viewer.show_plant(sim)
+    viewer.clear()  # a recording leaves out what is faster than its frames
+    viewer.show_plant(sim)
+    take = read(viewer.record(tmp_path / "page.html"))
+    total = np.linalg.norm(sum(sim.body_forces.values()))
+    assert take.signal("force [N]", "body")[-1] == pytest.approx(total, rel=1e-3)
+    for foot, force in sim.contact_forces.items():
+        shown = any(name.startswith(f"Force/{foot} ") for name in take.world())
+        assert shown == bool(force.any()), "no force where none is"
+    assert sum("body" in name for name in take.slots) < 120, "marks are shared"
+
+
+def test_notebooks_show_robots_viewers_and_recordings(go2: qd.Robot, tmp_path: Path) -> None:
+    viewer = Viewer(go2, serve=False, meshes=False)
+    viewer.show(go2.q_home, text="<b>&")
+    page = viewer.record(tmp_path / "page.html")
+    assert isinstance(page, Path) and page == tmp_path / "page.html"
+    for shown in (viewer, page, qd.load("planar_3r")):
+        frame = shown._repr_html_()
+        assert frame is not None
+        source = re.fullmatch(r'<iframe sandbox="allow-scripts" style="[^"]*" srcdoc="([^"]*)"></iframe>', frame)
+        assert source is not None and html.unescape(source[1]).startswith("<!DOCTYPE html>")
+    assert html.unescape(viewer._repr_html_()).count(page.read_text()) == 1

@@ -105,7 +105,11 @@ def heading(q: Array, p: Proportions) -> float:
 def option_names() -> dict[str, list[str]]:
     """Names of the options there are, by what they belong to."""
     return {
-        maker: [name for name, p in inspect.signature(vars(make)["__init__"]).parameters.items() if name not in _taken(maker)]
+        maker: [
+            name
+            for name, p in inspect.signature(vars(make)["__init__"]).parameters.items()
+            if name not in _taken(maker)
+        ]
         for maker, make in MAKERS.items()
     }
 

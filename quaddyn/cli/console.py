@@ -102,7 +102,9 @@ def check_writable(path: Path | None) -> None:
         raise typer.BadParameter(f"{path} cannot be written: no such folder, no permission, or a folder itself")
 
 
-def wait_for_interrupt() -> NoReturn:
-    """Keep the process alive until Ctrl-C, which ends it as everywhere else."""
+def wait_for_interrupt(meanwhile: Callable[[], object] | None = None) -> NoReturn:
+    """Keep the process alive until Ctrl-C, which ends it as everywhere else; call `meanwhile` thirty times a second."""
     while True:
-        time.sleep(1.0)
+        if meanwhile is not None:
+            meanwhile()
+        time.sleep(1.0 if meanwhile is None else 1.0 / 30.0)

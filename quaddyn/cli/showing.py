@@ -7,6 +7,7 @@ import math
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,8 +32,8 @@ def view(
     frames: Annotated[bool, typer.Option(help="draw the axes of base and feet")] = False,
     port: PortOption = 0,
 ) -> None:
-    """Show a robot in its home configuration in the browser."""
-    from ..viewer import Viewer
+    """Show a robot in its home configuration in the browser, with a slider for every joint."""
+    from ..viewer import JointSliders, Viewer
 
     check_writable(record)
     robot = load(source, root=root, packages=package or ())
@@ -47,7 +48,8 @@ def view(
             say(f"wrote {record}")
             return
         say(f"{robot.name} at {viewer.url}; Ctrl-C ends")
-        wait_for_interrupt()
+        sliders = JointSliders(viewer)
+        wait_for_interrupt(sliders.follow)
 
 
 @app.command()
@@ -75,11 +77,15 @@ def demo(
         float | None, typer.Option(min=0.1, max=3600.0, help="simulated time [s]; default: 8, or 3600 with --drive")
     ] = None,
     drive: Annotated[
-        bool, typer.Option("--drive", help="drive it with the keys on the live page, until Ctrl-C")
+        bool,
+        typer.Option("--drive", help="drive it with keys or a gamepad on the live page, until Ctrl-C; sliders: gains"),
     ] = False,
     headless: Annotated[bool, typer.Option("--headless", help="no viewer, as fast as possible")] = False,
     port: PortOption = 0,
     record: Annotated[Path | None, typer.Option(help="write the motion as a self-contained HTML file")] = None,
+    video: Annotated[
+        Path | None, typer.Option(help="write the motion as .mp4 or .webm, drawn by a browser without a window")
+    ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="write torques, forces, velocity and height as PNG, PDF or SVG (extra: plot)")
     ] = None,
@@ -94,8 +100,12 @@ def demo(
     from ..agreement import cross_check
     from ..locomotion import GAITS
 
-    check_writable(record)
-    check_writable(plot)
+    for path in (record, video, plot):
+        check_writable(path)
+    if video is not None:
+        from ..viewer import check_video
+
+        check_video(video)
     main_job.check_plot(plot)
     main_job.check_plant(plant)
     machine = load(robot, root=root, packages=package or ())
@@ -117,6 +127,9 @@ def demo(
     wanted = None if velocity is None else _numbers("velocity", velocity, 3)
     pushes = [main_job.Push.parse(text) for text in push or ()]
     with ExitStack() as stack:
+        page = record
+        if page is None and video is not None:
+            page = Path(stack.enter_context(TemporaryDirectory())) / "page.html"
         viewer = None
         if not headless:
             from ..viewer import Viewer
@@ -136,7 +149,7 @@ def demo(
                     viewer=viewer,
                     realtime=not headless,
                     drive=drive,
-                    record=record,
+                    record=page,
                     plot=plot,
                     progress=tick,
                 )
@@ -146,10 +159,15 @@ def demo(
                     seconds=seconds,
                     viewer=viewer,
                     realtime=not headless,
-                    record=record,
+                    record=page,
                     plot=plot,
                     progress=tick,
                 )
+        if video is not None and page is not None:
+            from ..viewer import film
+
+            with bar("filming", quiet=as_json) as tick:
+                film(page, video, progress=tick)
         with bar("cross-checking", quiet=as_json) as tick:
             agreement = cross_check(machine, samples=3, derivatives=False, progress=tick)
         passed = report.passed and agreement.passed
@@ -157,7 +175,7 @@ def demo(
             print(json.dumps({**demo_json(report), "agreement": agreement.to_json(), "passed": passed}, indent=2))
         else:
             print_demo(report, agreement)
-            for path in (record, plot):
+            for path in (record, video, plot):
                 if path is not None:
                     say(f"wrote {path}")
         if report.interrupted:

@@ -96,11 +96,13 @@ def run(
     interrupted = False
     try:
         for k in range(steps):
+            if viewer is not None:
+                start += viewer.hold()
             frame = int(sim.time * FRAMES_PER_SECOND)
-            if frame != shown:
+            if frame != shown or (viewer is not None and viewer.paused):
                 shown = frame
                 if viewer is not None:
-                    viewer.show(sim.q, v=sim.v, forces=sim.contact_forces, friction=friction, time=sim.time)
+                    viewer.show_plant(sim, friction=friction, ghost=motion.at(sim.time).q)
                 if progress is not None:
                     progress(k / steps)
                 if realtime:
@@ -125,7 +127,7 @@ def run(
     if progress is not None:
         progress(1.0)
     if viewer is not None:
-        viewer.show(sim.q, v=sim.v, forces=sim.contact_forces, friction=friction, time=sim.time)
+        viewer.show_plant(sim, friction=friction)
         if record is not None:
             viewer.record(Path(record))
     if trace is not None and plot is not None:

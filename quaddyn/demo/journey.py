@@ -156,14 +156,15 @@ class Journey:
             self._cycle, self._cycles = np.zeros(3), 0
 
     def text(self, command: LocomotionCommand) -> str:
-        """For the page's corner: what it does, whom it stands on, how well it follows, and what holds it back."""
+        """For the page's corner: what it does, what touches the ground, how well it follows, and what holds it back."""
         clock, whole = self.controller.clock, command.whole_body
         phase = f", phase {clock.phase % 1.0:.2f}" if clock.running else ""
         gait = f"{clock.gait.name}: " if clock.running else ""
         is_now = np.mean(self._recent, axis=0).tolist()
         shown = "{:+.2f} m/s forward, {:+.2f} to the left, {:+.2f} rad/s"
+        touching = dict.fromkeys(c.sphere if c.link is None else c.link for c in self.plant.contacts)
         lines = [
-            f"{gait}{command.mode.value}{phase}; on the ground: {' '.join(command.contacts) or 'nobody'}",
+            f"{gait}{command.mode.value}{phase}; on the ground: {' '.join(touching) or 'nobody'}",
             "commanded (blue): " + shown.format(*command.velocity.tolist()),
             "measured (green): " + shown.format(*is_now),
         ]

@@ -128,7 +128,8 @@ def travel(
 
     An interrupt (Ctrl-C) ends the run, not the program: the report is of what was done until then.
 
-    Keys held down on the viewer's live page (`driving.DIRECTIONS`) stand above the commanded velocity.
+    Keys held down on the viewer's live page (`driving.DIRECTIONS`) and a gamepad stand above the commanded velocity;
+    the page can pause the run and take it step by step.
 
     Args:
         robot: a quadruped with a free root.
@@ -183,17 +184,22 @@ def travel(
     trace = None if plot is None else Trace(robot, robot.feet)
     waiting = list(pushes)
     journey = Journey(controller, world, wanted, trace)
+    gains = driving.Gains(controller, viewer) if drive and viewer is not None else None
     shown, start, interrupted = -1, time.perf_counter(), False
     try:
         for k in range(round(seconds / dt)):
             t = k * dt
             while waiting and t >= waiting[0].time - 1e-9:
                 journey.push(waiting.pop(0).force)
-            keyed = None if viewer is None else driving.commanded(viewer.keys, p)
+            if viewer is not None:
+                start += viewer.hold()
+            keyed = None if viewer is None else driving.commanded(viewer.keys, p, viewer.axes)
+            if gains is not None and viewer is not None:
+                gains.follow(viewer.sliders)
             over = not drive and journey.rose is not None and t > journey.rose + MOVING_SHARE * (seconds - journey.rose)
             command = journey.tick(keyed if keyed is not None else 0.0 * wanted if over else wanted)
             frame = int(t * FRAMES_PER_SECOND)
-            if frame == shown:
+            if frame == shown and not (viewer is not None and viewer.paused):
                 continue
             shown = frame
             if viewer is not None:
@@ -209,7 +215,7 @@ def travel(
     if progress is not None:
         progress(1.0)
     if viewer is not None:
-        viewer.show(world.q, v=world.v, contacts=world.contacts, support=True, friction=friction, time=world.time)
+        viewer.show_plant(world, support=True, friction=friction)
         if record is not None:
             viewer.record(Path(record))
     report = replace(journey.report(gait), interrupted=interrupted)
@@ -223,16 +229,17 @@ def _show(viewer: Viewer, journey: Journey, command: LocomotionCommand, drive: b
     world = journey.plant
     swings = command.swings.items()
     x, y, _ = command.velocity.tolist()
-    viewer.show(
-        world.q,
-        v=world.v,
-        contacts=world.contacts,
+    whole = command.whole_body
+    # The last level only fills the freedom that the others leave.
+    lost = {} if whole is None else {f"level {k}": level.residual for k, level in enumerate(whole.levels[:-1])}
+    viewer.show_plant(
+        world,
         support=True,
         friction=world.friction,
         cones=True,
         points={f"{foot} lands": swing.target for foot, swing in swings},
         curves={f"{foot} swings": np.vstack((*journey.flown[foot], swing.ahead())) for foot, swing in swings},
         wanted=journey.heading @ (x, y, 0.0),
+        signals={"lost by level [m/s^2]": lost},
         text=journey.text(command) + (f"\n{driving.HELP}" if drive else ""),
-        time=world.time,
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 import pinocchio as pin
@@ -357,6 +358,13 @@ class Robot:
         for name, value in state.items():
             object.__setattr__(self, name, value)
         self._seal()
+
+    #: What a notebook shows of a robot; set by the package, since drawing is done rooms further up.
+    picture: ClassVar[Callable[[Robot], str] | None] = None
+
+    def _repr_html_(self) -> str | None:
+        picture = type(self).picture
+        return None if picture is None else picture(self)
 
     def __repr__(self) -> str:
         feet = f", feet={self.feet}" if self.feet else ""

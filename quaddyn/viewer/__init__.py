@@ -2,7 +2,9 @@
 
 from .figure import Missing
 from .parts import MeshError
+from .posing import JointSliders
 from .server import KEYS, ServerError
+from .video import check_video, film
 from .viewer import Viewer
 
-__all__ = ["KEYS", "MeshError", "Missing", "ServerError", "Viewer"]
+__all__ = ["KEYS", "JointSliders", "MeshError", "Missing", "ServerError", "Viewer", "check_video", "film"]

@@ -19,6 +19,7 @@ from .scene import Scene
 _GREY = Material((0.72, 0.74, 0.78, 1.0))
 _STICK = Material((0.25, 0.45, 0.75, 1.0))
 _MISSING = Material((0.95, 0.1, 0.75, 1.0))
+_GHOST = Material((0.25, 0.50, 0.95, 0.30))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class Figure:
         self.robot, self.scene = robot, scene
         self.missing: list[Missing] = []
         self._parts: dict[str, tuple[Part, ...] | MeshError] = {}
+        self._put: list[tuple[int, int, Pose, tuple[float, ...]]] = []
+        self._ghost: int | None = None
         model = robot.model
         frames = [model.frames[model.getFrameId(b.name, pin.FrameType.BODY)] for b in robot.bodies]
         self.joints = [int(f.parentJoint) for f in frames]
@@ -77,6 +80,23 @@ class Figure:
             points.extend(ends @ data.oMi[joint].rotation.T + data.oMi[joint].translation)
         return np.min(points, axis=0), np.max(points, axis=0)
 
+    def ghost(self) -> int:
+        """Number of the first of as many slots again: the same robot, to be seen through."""
+        if self._ghost is None:
+            self._ghost = len(self.scene.slots)
+            for body in self.robot.bodies:
+                self.scene.slot("Ghost", body.name)
+            material = self.scene.material(_GHOST, glow=True)
+            for slot, geometry, placement, scale in self._put:
+                self.scene.mesh(slot - self.slots[0] + self._ghost, geometry, material, placement, scale)
+        return self._ghost
+
+    def _mesh(
+        self, slot: int, geometry: int, material: int, placement: Pose, scale: tuple[float, ...] = (1, 1, 1)
+    ) -> None:
+        self._put.append((slot, geometry, placement, scale))
+        self.scene.mesh(slot, geometry, material, placement, scale)
+
     def _draw(self, slot: int, link: Link, geometry: Geometry, place: Pose) -> None:
         shape = geometry.shape
         try:
@@ -101,7 +121,7 @@ class Figure:
             return "its collision shapes"
         marker = self.scene.geometry("missing", shapes.box((1, 1, 1)))
         side = 0.05 * self.size
-        self.scene.mesh(slot, marker, self.scene.material(_MISSING), place @ failed.placement, (side, side, side))
+        self._mesh(slot, marker, self.scene.material(_MISSING), place @ failed.placement, (side, side, side))
         return "a small box"
 
     def _add(self, slot: int, shape: Shape, rgba: tuple[float, ...] | None, placement: Pose) -> None:
@@ -111,7 +131,7 @@ class Figure:
             key = (str(shape.path), number) if isinstance(shape, Mesh) else shape
             # A material inside the mesh file wins, as in RViz: URDFs often say white for every mesh.
             material = self.scene.material(part.material or own)
-            self.scene.mesh(slot, self.scene.geometry(key, part), material, placement, scale)
+            self._mesh(slot, self.scene.geometry(key, part), material, placement, scale)
 
     def _read(self, shape: Shape) -> tuple[Part, ...]:
         match shape:
@@ -140,7 +160,7 @@ class Figure:
         """Lines from the body's joint to the next joints and to its foot, a ball at the joint."""
         r = 0.02 * self.size
         material = self.scene.material(_STICK)
-        self.scene.mesh(slot, self.scene.geometry("ball", shapes.sphere(1.0)), material, inside, (1.6 * r,) * 3)
+        self._mesh(slot, self.scene.geometry("ball", shapes.sphere(1.0)), material, inside, (1.6 * r,) * 3)
         ends = [b.placement.translation for b in self.robot.bodies if b.parent == index]
         for leg in self.robot.legs.values():
             foot = self.robot.model.frames[self.robot.frame_id(leg.foot.name)]
@@ -149,7 +169,7 @@ class Figure:
         stick = self.scene.geometry("stick", shapes.line(1.0))
         for end in _far_enough(ends, r):
             length = float(np.linalg.norm(end))
-            self.scene.mesh(slot, stick, material, inside @ Pose.of(align_z(end), np.zeros(3)), (r, r, length))
+            self._mesh(slot, stick, material, inside @ Pose.of(align_z(end), np.zeros(3)), (r, r, length))
 
 
 def _far_enough(points: Iterable[Array], distance: float) -> list[Array]:

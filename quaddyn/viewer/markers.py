@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..contact.support import support_polygon
 from ..urdf.tree import Array, Pose
 from . import shapes
 from .figure import align_z, z_to
@@ -96,14 +97,14 @@ class Markers:
         r = 0.02 * self._size
         yield self._slot("point", name, "ball", lambda: shapes.sphere(1), _POINT), (*at, *_UPRIGHT, r, r, r)
 
-    def center_of_mass(self, center: Array) -> Placed:
-        """A ball at `center`, a disc below it on the ground z = 0, and a thread between them."""
+    def center_of_mass(self, center: Array, floor: float = 0.0) -> Placed:
+        """A ball at `center`, a disc below it on the level floor [m], and a thread between them."""
         x, y, z = (float(c) for c in center)
         r = 0.03 * self._size
         yield self._slot("com", "center", "com ball", lambda: shapes.sphere(1), _COM), (x, y, z, *_UPRIGHT, r, r, r)
-        ground = (x, y, 0.003 * self._size, *_UPRIGHT, r, r, r)
+        ground = (x, y, floor + 0.003 * self._size, *_UPRIGHT, r, r, r)
         yield self._slot("com", "ground", "com disc", lambda: shapes.disc(1), _COM), ground
-        thread = (x, y, 0.0, *_UPRIGHT, 0.1 * r, 0.1 * r, z)
+        thread = (x, y, floor, *_UPRIGHT, 0.1 * r, 0.1 * r, z - floor)
         yield self._slot("com", "thread", "com thread", lambda: shapes.line(1), _COM), thread
 
     def _slot(self, kind: str, name: str, key: str, shape: Callable[[], Part], material: Material) -> int:
@@ -114,3 +115,9 @@ class Markers:
             number = self._scene.material(material, glow=True, through=kind in ("com", "contact", "point"))
             self._scene.mesh(slot, geometry, number, Pose.identity())
         return slot
+
+
+def hull(points: Array) -> Array:
+    """Those of the points (m, 3) that are corners when seen from above, in turn."""
+    corners = support_polygon(points[:, :2])
+    return np.array([points[np.argmin(np.linalg.norm(points[:, :2] - c, axis=1))] for c in corners]).reshape(-1, 3)

@@ -7,7 +7,7 @@ import html
 import importlib.resources
 import importlib.util
 import re
-from pathlib import Path
+from pathlib import Path, PosixPath
 
 from ..errors import QuaddynError
 
@@ -17,8 +17,20 @@ _POLICY = (
 )
 
 
+#: In the order in which they need each other; uPlot (MIT licence, beside it) draws the plots.
+_SCRIPTS = ("geometry.js", "stage.js", "plots.js", "player.js", "panel.js", "drive.js", "main.js")
+
+
+@functools.cache
 def _text(name: str) -> str:
-    return (importlib.resources.files(__package__) / name).read_text(encoding="utf-8")
+    return (importlib.resources.files(__package__) / "web" / name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def _own() -> str:
+    """The page's own scripts, with what draws the plots."""
+    licence = "/*! uPlot\n" + _text("uPlot.LICENSE") + "*/\n"
+    return "".join(_script(text) for text in (licence + _text("uPlot.iife.min.js"), *map(_text, _SCRIPTS)))
 
 
 @functools.cache
@@ -39,8 +51,22 @@ def meshcat_script() -> str:
     return note + "\n" + script
 
 
+class RecordedPage(PosixPath):
+    """Where a recorded page is; a notebook shows the page itself."""
+
+    def _repr_html_(self) -> str:
+        return framed(self.read_text(encoding="utf-8"))
+
+
+def framed(page: str, *, height: int = 480) -> str:
+    """A page in a frame of its own, for a notebook: without the notebook's rights, and without a server."""
+    style = f"width: 100%; height: {height}px; border: 1px solid #8884; border-radius: 6px"
+    return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(page)}"></iframe>'
+
+
 def _page(title: str, policy: str, scripts: str) -> str:
-    values = {"title": html.escape(title), "policy": policy, "scripts": scripts}
+    styles = _text("uPlot.min.css") + _text("page.css")
+    values = {"title": html.escape(title), "policy": policy, "styles": styles, "scripts": scripts}
     return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], _text("page.html"))
 
 
@@ -49,14 +75,14 @@ def live_page(title: str, port: int) -> str:
     hosts = ("127.0.0.1", "localhost")
     connect = " ".join(("'self'", *(f"ws://{h}:{port}" for h in hosts)))
     policy = _POLICY.format(script="'self' 'unsafe-inline'", connect=connect)
-    scripts = '<script src="meshcat.js"></script>\n' + _script(_text("stage.js")) + _script("live();")
+    scripts = '<script src="meshcat.js"></script>\n' + _own() + _script("live();")
     return _page(title, policy, scripts)
 
 
 def recorded_page(title: str, data: str) -> str:
     """The self-contained page around `data`: base64 of gzip of length-prefixed packets."""
     policy = _POLICY.format(script="'unsafe-inline'", connect="'none'")
-    scripts = _script(meshcat_script()) + _script(_text("stage.js"))
+    scripts = _script(meshcat_script()) + _own()
     scripts += f'<script type="application/octet-stream" id="data">{data}</script>\n' + _script("recorded();")
     return _page(title, policy, scripts)
 

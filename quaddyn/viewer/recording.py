@@ -6,7 +6,7 @@ import base64
 import gzip
 from collections import deque
 from collections.abc import Sequence
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,15 @@ from .page import recorded_page
 from .scene import SLOT, Blob
 
 _EPS = 1e-9
+
+
+class Frame(NamedTuple):
+    """One instant: clock [s], (n, 10) poses of the slots, text, (m,) values of the channels."""
+
+    clock: float
+    poses: NDArray[np.float32]
+    text: str
+    values: NDArray[np.float32]
 
 
 class Recording:
@@ -31,7 +40,7 @@ class Recording:
 
     def __init__(self, fps: float, max_frames: int) -> None:
         self.fps = fps
-        self._frames: deque[tuple[float, NDArray[np.float32], str]] = deque(maxlen=max_frames)
+        self._frames: deque[Frame] = deque(maxlen=max_frames)
         self.clear()
 
     def clear(self) -> None:
@@ -44,8 +53,8 @@ class Recording:
     def __len__(self) -> int:
         return len(self._frames)
 
-    def add(self, time: float | None, poses: NDArray[np.float32], text: str) -> None:
-        """Keeps a frame, (n, 10) poses of all slots, unless the last one kept is less than 1 / fps old."""
+    def add(self, time: float | None, poses: NDArray[np.float32], text: str, values: NDArray[np.float32]) -> float:
+        """Keeps a frame, unless the last one kept is less than 1 / fps old; returns its clock [s]."""
         if time is None:
             clock = 0.0 if np.isinf(self._clock) else self._clock + 1 / self.fps
         else:
@@ -55,28 +64,35 @@ class Recording:
                 self._offset = clock - time
         self._clock = clock
         if clock < self._due - _EPS:
-            return
+            return clock
         # Frames stay on the grid of fps, so that 1 kHz steps do not round 30 Hz down to 29.4 Hz.
         self._due = max(self._due + 1 / self.fps, clock) if np.isfinite(self._due) else clock + 1 / self.fps
-        self._frames.append((clock, poses, text))
+        self._frames.append(Frame(clock, poses, text, values))
+        return clock
 
     def packet(self) -> bytes:
-        """The animation as one packet: times from 0 [s], poses (frames, slots, 10), texts where they change."""
-        start = self._frames[0][0]
-        slots = max(len(poses) for _, poses, _ in self._frames)
-        poses = np.zeros((len(self._frames), slots, SLOT), dtype=np.float32)
+        """The animation as one packet.
+
+        Times from 0 [s], poses (frames, slots, 10), values of the channels (frames, m), texts where they change.
+        """
+        start, count = self._frames[0].clock, len(self._frames)
+        slots, channels = (max(len(getattr(f, kind)) for f in self._frames) for kind in ("poses", "values"))
+        poses = np.zeros((count, slots, SLOT), dtype=np.float32)
+        values = np.full((count, channels), np.nan, dtype=np.float32)
         texts: list[tuple[int, str]] = []
-        for i, (_, shown, text) in enumerate(self._frames):
+        for i, (_, shown, text, measured) in enumerate(self._frames):
             poses[i, : len(shown)] = shown  # a slot made later was hidden before
+            values[i, : len(measured)] = measured
             if not texts or texts[-1][1] != text:
                 texts.append((i, text))
         blob = Blob()
-        times = np.array([t - start for t, _, _ in self._frames], dtype=np.float32)
+        times = np.array([frame.clock - start for frame in self._frames], dtype=np.float32)
         header = {"times": blob.add(times), "poses": blob.add(_rounded(poses)), "slots": slots, "texts": texts}
+        header["values"] = blob.add(_rounded(values))
         return blob.packet({"kind": "animation", **header})
 
-    def write(self, path: Path, packets: Sequence[bytes], title: str) -> None:
-        """Writes the page; `packets` are the scene and the camera.
+    def page(self, packets: Sequence[bytes], title: str) -> str:
+        """The page; `packets` are the scene and the camera.
 
         Raises:
             QuaddynError: nothing has been shown yet.
@@ -84,11 +100,10 @@ class Recording:
         if not self._frames:
             raise QuaddynError("nothing to record: show() has not been called since the viewer was made or cleared")
         everything = b"".join(len(p).to_bytes(8, "little") + p for p in (*packets, self.packet()))
-        data = base64.b64encode(gzip.compress(everything, 6, mtime=0)).decode()
-        path.write_text(recorded_page(title, data), encoding="utf-8")
+        return recorded_page(title, base64.b64encode(gzip.compress(everything, 6, mtime=0)).decode())
 
 
 def _rounded(poses: NDArray[np.float32]) -> NDArray[np.float32]:
     """Keeps 16 bits of each mantissa (15 micrometres on a metre): the file compresses to half."""
     bits = (poses.view(np.uint32) + np.uint32(0x40)) & np.uint32(0xFFFFFF80)
-    return bits.view(np.float32)
+    return np.where(np.isnan(poses), poses, bits.view(np.float32))

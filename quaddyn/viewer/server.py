@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+import secrets
 import socket
 import threading
+import time
 from concurrent.futures import Future
+from dataclasses import asdict
 from typing import Any
 
 import tornado.httpserver
@@ -16,6 +20,8 @@ import tornado.websocket
 
 from ..errors import QuaddynError
 from .page import live_page, meshcat_script
+from .scene import Blob
+from .sliders import Slider
 
 #: The only address ever listened on: whoever can reach the socket is a user of this machine.
 ADDRESS = "127.0.0.1"
@@ -29,6 +35,20 @@ KEYS = frozenset(
     ("KeyW", "KeyA", "KeyS", "KeyD", "KeyQ", "KeyE", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "ShiftLeft")
 )
 _LONGEST_MESSAGE = 1024
+#: Nothing is posted to the viewer; longer requests are refused before they are read [bytes].
+_LONGEST_BODY, _LONGEST_HEADER = 1024, 16384
+#: A page that says nothing for so long holds no key and no stick [s].
+SILENCE = 1.0
+#: No other site may put the page into a frame, read it, or learn its address.
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+}
 
 
 class ServerError(QuaddynError, OSError):
@@ -41,12 +61,12 @@ class Server:
     A thread rather than a child process: no orphan can survive a crash, and a browser that is too slow only
     misses frames.  All sockets and clients belong to that thread's event loop.
 
+    Whoever has the token, which is new in every run and part of `url`, may tell of keys, sticks, sliders and pauses;
+    the address without it shows the same page to watch.
+
     Args:
         title: of the page.
         port: to listen on at 127.0.0.1; 0 takes a free one.
-
-    Attributes:
-        keys: those of `KEYS` that are held down on any page.
 
     Raises:
         ServerError: the port cannot be had.
@@ -61,7 +81,11 @@ class Server:
         self._frame: bytes | None = None
         self._number = 0  # of the newest frame
         self._scheduled = False
-        self.keys: frozenset[str] = frozenset()  # replaced as a whole: other threads read it
+        self._drivers: tuple[_Client, ...] = ()  # replaced as a whole: other threads read it
+        self._token = secrets.token_urlsafe(12)
+        self._sliders: dict[str, Slider] = {}
+        self._slid: dict[str, float] = {}
+        self._steps = threading.Semaphore(0)
         self._connected = threading.Event()
         try:
             self._socket = socket.create_server((ADDRESS, port))
@@ -81,8 +105,48 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where the page is."""
-        return f"http://{ADDRESS}:{self.port}/"
+        """Where the page is, with the token to drive."""
+        return f"http://{ADDRESS}:{self.port}/{self._token}/"
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Those of `KEYS` that are held down on any page that has been heard of within `SILENCE`."""
+        return frozenset().union(*(driver.keys for driver in self._awake()))
+
+    @property
+    def axes(self) -> tuple[float, float, float]:
+        """The sticks of a gamepad: the largest deflection of each axis on any page, -1 to 1."""
+        found = [driver.axes for driver in self._awake()] or [(0.0, 0.0, 0.0)]
+        x, y, z = (max(each, key=abs) for each in zip(*found, strict=True))
+        return x, y, z
+
+    @property
+    def paused(self) -> bool:
+        """Whether a page has paused."""
+        return any(driver.paused for driver in self._drivers)
+
+    def take_step(self) -> bool:
+        """Whether a page has asked for a step that has not been taken; takes it."""
+        return self._steps.acquire(blocking=False)
+
+    def add_slider(self, slider: Slider) -> None:
+        """Puts a slider on every page, in place of one of its name."""
+        self._sliders[slider.name] = slider
+        self._slid = {**self._slid, slider.name: slider.start}
+        self.state("sliders", self._sliders_packet())
+
+    @property
+    def slid(self) -> dict[str, float]:
+        """Where each slider is, by name."""
+        return dict(self._slid)
+
+    def _awake(self) -> list[_Client]:
+        now = time.monotonic()
+        return [driver for driver in self._drivers if now - driver.heard < SILENCE]
+
+    def _sliders_packet(self) -> bytes:
+        shown = [{**asdict(s), "value": self._slid[s.name]} for s in tuple(self._sliders.values())]
+        return Blob().packet({"kind": "sliders", "sliders": shown})
 
     @property
     def clients(self) -> int:
@@ -137,12 +201,16 @@ class Server:
         application.add_handlers(
             r"(127\.0\.0\.1|localhost)",
             [
-                (r"/", _Text, {"text": live_page(self._title, self.port), "kind": "text/html"}),
-                (r"/meshcat.js", _Text, {"text": meshcat_script(), "kind": "text/javascript"}),
-                (r"/socket", _Client, {"server": self}),
+                (prefix + path, handler, arguments)
+                for prefix, may_drive in ((f"/{self._token}/", True), ("/", False))
+                for path, handler, arguments in (
+                    ("", _Text, {"text": live_page(self._title, self.port), "kind": "text/html"}),
+                    ("meshcat.js", _Text, {"text": meshcat_script(), "kind": "text/javascript"}),
+                    ("socket", _Client, {"server": self, "may_drive": may_drive}),
+                )
             ],
         )
-        http = tornado.httpserver.HTTPServer(application)
+        http = tornado.httpserver.HTTPServer(application, max_body_size=_LONGEST_BODY, max_header_size=_LONGEST_HEADER)
         http.add_socket(self._socket)
         started.set_result(None)
         await self._stop.wait()
@@ -161,8 +229,15 @@ class Server:
         for client in tuple(self._clients):
             client.post(packet)
 
-    def _collect_keys(self) -> None:
-        self.keys = frozenset().union(*(client.keys for client in self._clients))
+    def _told(self, client: _Client, name: object, value: object) -> None:
+        """A page has moved a slider; the other pages learn of it."""
+        slider = self._sliders.get(name) if isinstance(name, str) else None
+        if slider is None or isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            return
+        self._slid = {**self._slid, slider.name: min(max(float(value), slider.low), slider.high)}
+        self._note["sliders"] = packet = self._sliders_packet()
+        for other in self._clients - {client}:
+            other.post(packet)
 
     def _flush(self) -> None:
         self._scheduled = False
@@ -176,9 +251,12 @@ class _Text(tornado.web.RequestHandler):
     def initialize(self, text: str, kind: str) -> None:
         self._text, self._kind = text, kind
 
+    def set_default_headers(self) -> None:
+        for name, value in _HEADERS.items():
+            self.set_header(name, value)
+
     def get(self) -> None:
         self.set_header("Content-Type", f"{self._kind}; charset=utf-8")
-        self.set_header("Cache-Control", "no-store")
         self.finish(self._text)
 
     def data_received(self, chunk: bytes) -> None:
@@ -188,11 +266,17 @@ class _Text(tornado.web.RequestHandler):
 class _Client(tornado.websocket.WebSocketHandler):
     """One connected page; tornado refuses pages of another origin."""
 
-    def initialize(self, server: Server) -> None:
-        self._server = server
+    def initialize(self, server: Server, may_drive: bool) -> None:
+        self._server, self._may_drive = server, may_drive
         self._seen = 0
         self._busy = False
+        self.heard = -math.inf
+        self._forget()
+
+    def _forget(self) -> None:
         self.keys: frozenset[str] = frozenset()
+        self.axes = (0.0, 0.0, 0.0)
+        self.paused = False
 
     def open(self, *_: str, **__: str) -> None:
         self.set_nodelay(True)
@@ -200,23 +284,41 @@ class _Client(tornado.websocket.WebSocketHandler):
         for packet in (*server._kept, *server._note.values()):
             self.post(packet)
         server._clients.add(self)
+        if self._may_drive:
+            server._drivers = (*server._drivers, self)
         self.refresh()
         server._connected.set()
 
     def on_message(self, message: str | bytes) -> None:
-        """A page says nothing but which keys are held down, as a list of their names; anything else means none."""
+        """What a page says, all of it each time: ``{"keys": [names], "axes": [x, y, turn], "paused": bool}``.
+
+        Beside that ``"step": 1`` and ``"slide": [name, value]``, once; a list alone are the keys, and anything else
+        means that nothing is held.  Pages that only watch are not listened to.
+        """
+        if not self._may_drive:
+            return
         try:
-            names = json.loads(message)
+            said = json.loads(message)
         except (ValueError, RecursionError):
-            names = None
-        self.keys = frozenset(n for n in names if isinstance(n, str)) & KEYS if isinstance(names, list) else frozenset()
-        self._server._collect_keys()
+            said = None
+        said = {"keys": said} if isinstance(said, list) else said if isinstance(said, dict) else {}
+        keys, axes = said.get("keys"), said.get("axes")
+        self.heard = time.monotonic()
+        self.keys = frozenset(k for k in keys if isinstance(k, str)) & KEYS if isinstance(keys, list) else frozenset()
+        self.axes = _axes(axes)
+        self.paused = said.get("paused") is True
+        if said.get("step") == 1:
+            self._server._steps.release()
+        slide = said.get("slide")
+        if isinstance(slide, list) and len(slide) == 2:
+            self._server._told(self, *slide)
 
     def on_close(self) -> None:
-        self._server._clients.discard(self)
-        self._server._collect_keys()  # who is gone holds no key
-        if not self._server._clients:
-            self._server._connected.clear()
+        server = self._server
+        server._clients.discard(self)
+        server._drivers = tuple(driver for driver in server._drivers if driver is not self)  # who is gone holds no key
+        if not server._clients:
+            server._connected.clear()
 
     def post(self, packet: bytes) -> None:
         try:
@@ -242,3 +344,13 @@ class _Client(tornado.websocket.WebSocketHandler):
 
     def data_received(self, chunk: bytes) -> None:
         raise tornado.web.HTTPError(400)
+
+
+def _axes(said: object) -> tuple[float, float, float]:
+    """Three numbers from -1 to 1, zeros where something else was said."""
+    if not (isinstance(said, list) and len(said) == 3):
+        return 0.0, 0.0, 0.0
+    if not all(isinstance(x, int | float) and math.isfinite(x) for x in said):
+        return 0.0, 0.0, 0.0
+    x, y, z = (min(max(float(a), -1.0), 1.0) for a in said)
+    return x, y, z

@@ -4,34 +4,43 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time as clock
 import weakref
 import webbrowser
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from types import MappingProxyType, TracebackType
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ..attributes import StrictAttributes
-from ..contact.support import support_polygon
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
 from ..robot.arguments import number
 from ..robot.robot import Robot
-from ..simulation.plant import TouchingPoint
+from ..simulation.plant import Plant, TouchingPoint
+from ..simulation.terrain import Surface, Terrain
 from ..urdf.tree import Array
+from . import checks
+from . import signals as plotted
+from .checks import positive, vector
 from .figure import Figure, Missing
-from .markers import Markers
+from .landscape import Landscape
+from .markers import Markers, hull
+from .page import RecordedPage, framed
 from .recording import Recording
 from .scene import SLOT, Blob, Scene
 from .server import Server
+from .sliders import Slider
 
 #: Velocity arrows are as long as the way in this time [s].
 _ARROW_TIME = 0.5
 #: How far above the centre of mass velocities are compared, and how far apart from each other [robot's length].
 _ABOVE, _APART = 0.3, 0.06
+#: How often a held loop looks whether it may go on [s].
+_POLL = 0.005
 _NOTHING: Mapping[str, Array] = MappingProxyType({})
 
 
@@ -54,6 +63,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         newtons_per_meter: length scale of force arrows [N/m]; None makes a force of the robot's weight one and a
             half times as long as the robot (`newtons_per_meter` tells the value).  Moments are drawn to the
             same length at one robot length of lever arm.
+        terrain: what is around the robot, such as ``plant.terrain``; see `show_terrain`.
 
     Attributes:
         robot: the robot shown.
@@ -75,13 +85,14 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         fps: float = 30.0,
         max_frames: int = 36_000,
         newtons_per_meter: float | None = None,
+        terrain: Terrain | Surface | Iterable[Surface] | None = None,
     ) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
             raise ArgumentError(f"port: expected an integer from 0 to 65535, got {port!r}")
-        _positive("fps", fps)
-        _positive("max_frames", max_frames)
+        positive("fps", fps)
+        positive("max_frames", max_frames)
         self.robot = robot
         self._data = robot.model.createData()
         self._scene = Scene()
@@ -90,27 +101,35 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         if newtons_per_meter is None:
             weight = robot.mass * float(np.linalg.norm(robot.model.gravity.linear))
             newtons_per_meter = weight / (1.5 * size) if weight > 0 else 1.0
-        self.newtons_per_meter = _positive("newtons_per_meter", newtons_per_meter)
+        self.newtons_per_meter = positive("newtons_per_meter", newtons_per_meter)
         self._markers = Markers(self._scene, size)
+        self._landscape = Landscape(self._scene, size)
+        self._signals = plotted.Signals()
+        self._channels: list[dict[str, str]] = []
+        self._unserved: dict[str, float] = {}  # sliders
         self._frames: dict[str, int] = {}
         self._trails: dict[str, tuple[int | None, deque[Array]]] = {}
         self._recording = Recording(fps, int(max_frames))
         self._server = Server(robot.name, port) if serve else None
         self._finalizer = weakref.finalize(self, Server.close, self._server) if self._server else None
+        self._floor = self._floor_packet()
+        if terrain is not None:
+            self.show_terrain(terrain)
+        nothing = np.zeros(0, dtype=np.float32)
         first_look = self._poses(robot.q_home, None, {}, True, (), 0.0, {})
         self._home = self._base
         self.look()
         if self.missing and self._server:
             text = f"{len(self.missing)} mesh(es) missing:\n" + "\n".join(map(str, self.missing[:8]))
             self._server.state("note", Blob().packet({"kind": "note", "text": text}))
-        self._send(first_look, "")  # not recorded
+        self._send(first_look, "", nothing, None)  # not recorded
         if open_browser:
             webbrowser.open(self.url)
 
     # -- what it is ----------------------------------------------------------------------------------------------
     @property
     def url(self) -> str:
-        """Address of the live page, on this machine only.
+        """Address of the live page, on this machine only, with the token without which a page can only watch.
 
         Raises:
             QuaddynError: the viewer was made with ``serve=False`` or has been closed.
@@ -157,10 +176,15 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         points: Mapping[str, ArrayLike] | None = None,
         curves: Mapping[str, ArrayLike] | None = None,
         wanted: ArrayLike | None = None,
+        ghost: ArrayLike | None = None,
+        tau: ArrayLike | None = None,
+        signals: Mapping[str, Mapping[str, float]] | None = None,
         text: str | None = None,
         time: float | None = None,
     ) -> None:
         """Shows one instant, at once; the caller keeps the pace.
+
+        Height, speed, forces and torques are plotted beside the scene as far as they are given.
 
         Args:
             q: (nq,) configuration.
@@ -179,6 +203,10 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             curves: {any name: (n, 3)} drawn as lines through these points, such as a foot's way to come; world [m].
             wanted: (3,) velocity that the centre of mass should have, world [m/s]: a blue arrow above the robot, with
                 that of `v` in green below it for comparison.
+            ghost: (nq,) configuration of a reference, drawn see-through.
+            tau: (nu,) torques, plotted over the motors' limits [N m].
+            signals: {panel: {line: value}}, plotted too; a panel takes the place of the viewer's own of that name, and
+                a line called "x, wanted" is the dashed twin of "x".
             text: shown in the page's corner.
             time: the caller's clock [s] for the recording; None: 1 / fps after the last frame.
 
@@ -186,31 +214,71 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             UnknownNameError: a force or friction name that is no frame of the robot.
             ArgumentError: an argument has the wrong shape or a non-finite value, or `q` holds no unit quaternion.
         """
-        q = _vector("q", q, (self.robot.nq,))
-        if not pin.isNormalized(self.robot.model, q, 1e-3):
-            raise ArgumentError("q: a quaternion (or the cosine and sine of a continuous joint) is not of unit length")
-        velocity = None if v is None else _vector("v", v, (self.robot.nv,))
+        q = checks.configuration("q", self.robot, q)
+        shade = None if ghost is None else checks.configuration("ghost", self.robot, ghost)
+        torque = None if tau is None else vector("tau", tau, (self.robot.nu,))
+        panels = plotted.checked(signals)
+        velocity = None if v is None else vector("v", v, (self.robot.nv,))
         for what, value in (("forces", forces), ("friction", friction)):
             if isinstance(value, Mapping):
                 for name in value:
                     self.robot.frame_id(name)
             elif what == "forces" and value is not None:
                 raise ArgumentTypeError(f"forces: expected a mapping of frame names, got {type(value).__name__}")
-        wrenches = {name: _vector(f"forces[{name!r}]", f, (3,), (6,)) for name, f in (forces or {}).items()}
-        contacts = _contacts(contacts)
+        wrenches = {name: vector(f"forces[{name!r}]", f, (3,), (6,)) for name, f in (forces or {}).items()}
+        contacts = checks.contact_points(contacts)
         coned = tuple(wrenches or self.robot.feet) if cones and not contacts else ()
         if time is not None and not np.isfinite(number("time", time)):
             raise ArgumentError(f"time: expected a finite number, got {time}")
-        balls = {name: _vector(f"points[{name!r}]", p, (3,)) for name, p in (points or {}).items()}
-        ways = {name: _rows(f"curves[{name!r}]", c) for name, c in (curves or {}).items()}
-        goal = None if wanted is None else _vector("wanted", wanted, (3,))
+        balls = {name: vector(f"points[{name!r}]", p, (3,)) for name, p in (points or {}).items()}
+        ways = {name: checks.rows(f"curves[{name!r}]", c) for name, c in (curves or {}).items()}
+        goal = None if wanted is None else vector("wanted", wanted, (3,))
         around = None
         if support:
             loaded = [name for name in self.robot.feet if name in wrenches and wrenches[name].any()]
             around = tuple(loaded or self.robot.feet)
         poses = self._poses(q, velocity, wrenches, com, coned, friction, balls, contacts, cones, around, ways, goal)
-        self._send(poses, text or "")
-        self._recording.add(time, poses, text or "")
+        own = plotted.motion(self.robot, self._data, self._center, velocity is not None, goal)
+        own |= plotted.forces(self.robot, wrenches, contacts)
+        if torque is not None:
+            own |= plotted.torques(self.robot, torque)
+        if shade is not None:
+            poses = self._shade(shade, poses)
+        values = self._signals.values(own | panels)
+        shown_at = self._recording.add(time, poses, text or "", values)
+        self._send(poses, text or "", values, shown_at)
+
+    def show_plant(self, plant: Plant, **options: Any) -> None:
+        """Shows a plant as it is: state, terrain, contacts with their forces, torques, time.
+
+        Args:
+            plant: of this robot.
+            options: of `show`, beside or instead of these.
+
+        Raises:
+            ArgumentError: a plant of another robot.
+        """
+        if not isinstance(plant, Plant):
+            raise ArgumentTypeError(f"plant: expected a Simulation or a MujocoPlant, got {type(plant).__name__}")
+        if plant.robot is not self.robot:
+            raise ArgumentError(f"plant: of {plant.robot.name!r}, but this viewer shows {self.robot.name!r}")
+        self.show_terrain(plant.terrain)
+        shown: dict[str, Any] = {"v": plant.v, "contacts": plant.contacts, "tau": plant.tau, "time": plant.time}
+        self.show(plant.q, **(shown | options))
+
+    def show_terrain(self, terrain: Terrain | Surface | Iterable[Surface]) -> None:
+        """Draws a terrain from the next `show` on, in place of the last one; ``()`` draws none.
+
+        Boxes, stairs, slopes, walls and height fields stand where the robot meets them; of a height field of more than
+        200 samples along a side some are left out.  The grid is the first level plane.
+
+        Args:
+            terrain: such as ``plant.terrain``, or surfaces.
+        """
+        if self._landscape.show(terrain if isinstance(terrain, Terrain) else Terrain.of(terrain)):
+            self._floor = self._floor_packet()
+            if self._server is not None:
+                self._server.state("floor", self._floor)
 
     def show_frames(self, names: Iterable[str]) -> None:
         """Draws a triad (x red, y green, z blue) at these frames from the next `show` on; ``()`` draws none.
@@ -221,7 +289,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         Raises:
             UnknownNameError: no such frame.
         """
-        self._frames = {name: self.robot.frame_id(name) for name in _several(names)}
+        self._frames = {name: self.robot.frame_id(name) for name in checks.names(names)}
 
     def show_trails(self, names: Iterable[str], *, dots: int = 60) -> None:
         """Draws the ways of these frames as dotted lines from the next `show` on; ``()`` draws none.
@@ -236,8 +304,8 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             UnknownNameError: no such frame.
             ArgumentError: `dots` is not positive.
         """
-        _positive("dots", dots)
-        known = {name: None if name == "com" else self.robot.frame_id(name) for name in _several(names)}
+        positive("dots", dots)
+        known = {name: None if name == "com" else self.robot.frame_id(name) for name in checks.names(names)}
         self._trails = {name: (index, deque(maxlen=int(dots))) for name, index in known.items()}
 
     def look(
@@ -267,14 +335,15 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         if target is None:
             point, base = (self._figure.low + self._figure.high) / 2, self._home
         else:
-            point, base = _vector("target", target, (3,)), self._base
-        far = _positive("distance", size / np.tan(np.deg2rad(fov) / 2) if distance is None else distance)
+            point, base = vector("target", target, (3,)), self._base
+        far = positive("distance", size / np.tan(np.deg2rad(fov) / 2) if distance is None else distance)
         if not (np.isfinite(azimuth) and -90 <= elevation <= 90 and 0 < fov < 180):
             raise ArgumentError("azimuth, elevation in [-90, 90], fov in (0, 180): expected degrees in range")
         a, e = np.deg2rad(azimuth), np.deg2rad(elevation)
         position = point + far * np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
         lists = {"position": position.tolist(), "target": point.tolist(), "base": base.tolist()}
-        self._camera = Blob().packet({"kind": "camera", **lists, "fov": fov, "follow": follow, "size": size})
+        numbers = {"fov": fov, "follow": follow, "size": size, "newtons_per_meter": self.newtons_per_meter}
+        self._camera = Blob().packet({"kind": "camera", **lists, **numbers})
         if self._server is not None:
             self._server.state("camera", self._camera)
 
@@ -307,10 +376,11 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             if len(wrench) == 6:
                 shown.update(markers.arrow("moment", name, at, wrench[3:] / (scale * self._figure.size)))
         for name in coned:
-            mu = _friction(friction, name)
+            mu = checks.friction_of(friction, name)
             shown.update(markers.cone(name, data.oMf[ids[name]].translation, mu))
         for i, contact in enumerate(contacts):
-            name = f"{contact.sphere} {i}"
+            # The body touches here and there: its marks are shared by all of it.
+            name = f"{contact.sphere if contact.link is None else 'body'} {i}"
             shown.update(markers.contact(name, contact.point))
             shown.update(markers.arrow("force", name, contact.point, contact.force / scale))
             if cones:
@@ -320,7 +390,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             if not touched:
                 radii = (self.robot.legs[name].foot.radius for name in around)
                 touched = [data.oMf[ids[n]].translation - (0.0, 0.0, r) for n, r in zip(around, radii, strict=True)]
-            shown.update(markers.polygon(_hull(np.array(touched).reshape(-1, 3))))
+            shown.update(markers.polygon(hull(np.array(touched).reshape(-1, 3))))
         for name, point in points.items():
             shown.update(markers.point(name, point))
         for name, curve in curves.items():
@@ -336,8 +406,9 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         if wanted is not None:
             above = np.array([0.0, 0.0, (_ABOVE + _APART) * self._figure.size])
             shown.update(markers.arrow("wanted", "com", center + above, _ARROW_TIME * wanted))
+        self._center = center
         if com:
-            shown.update(markers.center_of_mass(center))
+            shown.update(markers.center_of_mass(center, self._landscape.floor or 0.0))
         for name, (frame, way) in self._trails.items():
             here = center if frame is None else data.oMf[frame].translation.copy()
             if not way or np.linalg.norm(here - way[-1]) > 0.02 * self._figure.size:
@@ -349,21 +420,91 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         for i, joint in enumerate(self._figure.joints, first):
             poses[i, :7] = pin.SE3ToXYZQUAT(data.oMi[joint])
             poses[i, 7:] = 1.0
-        for slot, numbers in shown.items():
+        for slot, numbers in (shown | self._landscape.poses).items():
             poses[slot] = numbers
         return poses
 
-    def _send(self, poses: NDArray[np.float32], text: str) -> None:
-        packet = self._scene.flush()
+    def _shade(self, q: Array, poses: NDArray[np.float32]) -> NDArray[np.float32]:
+        """With the ghost's slots, as long as they may be."""
+        first = self._figure.ghost()
+        whole = np.zeros((len(self._scene.slots), SLOT), dtype=np.float32)
+        whole[: len(poses)] = poses
+        pin.forwardKinematics(self.robot.model, self._data, np.array(q))
+        for i, joint in enumerate(self._figure.joints, first):
+            whole[i, :7] = pin.SE3ToXYZQUAT(self._data.oMi[joint])
+            whole[i, 7:] = 1.0
+        return whole
+
+    def _send(self, poses: NDArray[np.float32], text: str, values: NDArray[np.float32], time: float | None) -> None:
+        packet, channels = self._scene.flush(), self._signals.flush()
+        self._channels += channels
         if self._server is None:
             return
         if packet is not None:
             self._server.send(packet)
+        if channels:
+            self._server.send(Blob().packet({"kind": "channels", "channels": channels}))
         blob = Blob()
-        self._server.frame(blob.packet({"kind": "frame", "poses": blob.add(poses), "text": text}))
+        arrays = {"poses": blob.add(poses), "values": blob.add(values)}
+        self._server.frame(blob.packet({"kind": "frame", **arrays, "text": text, "time": time}))
+
+    def _floor_packet(self) -> bytes:
+        return Blob().packet({"kind": "floor", "height": self._landscape.floor})
+
+    # -- being told ----------------------------------------------------------------------------------------------
+    def add_slider(
+        self, name: str, low: float, high: float, value: float, *, unit: str = "", group: str = "settings"
+    ) -> None:
+        """Puts a slider on the live page, in place of one of this name; `sliders` tells where it is.
+
+        Without a page it stays where it is to begin with.
+
+        Args:
+            name: its own.
+            low: its left end.
+            high: its right end.
+            value: to begin with, within them.
+            unit: written behind the number.
+            group: heading that it stands under.
+
+        Raises:
+            ArgumentError: `low` < `high` with `value` between does not hold.
+        """
+        slider = Slider.checked(name, low, high, value, unit, group)
+        self._unserved[name] = slider.start
+        if self._server is not None:
+            self._server.add_slider(slider)
+
+    @property
+    def sliders(self) -> dict[str, float]:
+        """Where each slider is, by name."""
+        return dict(self._unserved) if self._server is None else self._server.slid
+
+    @property
+    def axes(self) -> tuple[float, float, float]:
+        """A gamepad's sticks on a live page: forward and leftward (left stick), turning left (right stick), -1 to 1."""
+        return (0.0, 0.0, 0.0) if self._server is None else self._server.axes
+
+    @property
+    def paused(self) -> bool:
+        """Whether a live page has paused."""
+        return self._server is not None and self._server.paused
+
+    def hold(self) -> float:
+        """Waits while a live page has paused; returns when it goes on, and once for each single step that it asks for.
+
+        Call it in a loop that is to be paused: ``viewer.hold(); plant.step(tau); viewer.show_plant(plant)``.
+
+        Returns:
+            How long that took [s].
+        """
+        start = clock.perf_counter()
+        while self._server is not None and self._server.paused and not self._server.take_step():
+            clock.sleep(_POLL)
+        return clock.perf_counter() - start
 
     # -- recording -----------------------------------------------------------------------------------------------
-    def record(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+    def record(self, path: str | os.PathLike[str], *, title: str | None = None) -> RecordedPage:
         """Writes everything shown since the viewer was made or cleared as one self-contained HTML animation.
 
         The page plays without a network; ``page.html#t=1.5`` stops at that time [s], ``#bare`` hides the controls.
@@ -373,15 +514,26 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             title: of the page; None: the robot's name.
 
         Returns:
-            The path written.
+            The path written, which in a notebook shows the page.
 
         Raises:
             QuaddynError: nothing has been shown.
             OSError: the file cannot be written.
         """
-        packets = (*self._scene.packets, self._camera)
-        self._recording.write(Path(path), packets, title or self.robot.name)
-        return Path(path)
+        made = RecordedPage(path)
+        made.write_text(self._page(title), encoding="utf-8")
+        return made
+
+    def _page(self, title: str | None) -> str:
+        channels = Blob().packet({"kind": "channels", "channels": self._channels})
+        packets = (*self._scene.packets, self._floor, self._camera, channels)
+        return self._recording.page(packets, title or self.robot.name)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: what has been shown so far, or the robot at home."""
+        if not len(self._recording):
+            self.show(self.robot.q_home)
+        return framed(self._page(None))
 
     def clear(self) -> None:
         """Forgets the frames shown so far; the next recording starts at the next `show`."""
@@ -415,54 +567,3 @@ class Viewer(StrictAttributes, fixed=("robot",)):
     def __repr__(self) -> str:
         where = self.url if self._finalizer is not None and self._finalizer.alive else "no server"
         return f"Viewer({self.robot.name!r}, {where}, {len(self._recording)} frames)"
-
-
-def _contacts(contacts: Iterable[TouchingPoint]) -> tuple[TouchingPoint, ...]:
-    found = tuple(contacts)
-    for contact in found:
-        if not isinstance(contact, TouchingPoint):
-            raise ArgumentTypeError(f"contacts: expected the contacts of a plant, got {type(contact).__name__}")
-    return found
-
-
-def _hull(points: Array) -> Array:
-    """Those of the points (m, 3) that are corners when seen from above, in turn."""
-    corners = support_polygon(points[:, :2])
-    return np.array([points[np.argmin(np.linalg.norm(points[:, :2] - c, axis=1))] for c in corners]).reshape(-1, 3)
-
-
-def _positive(name: str, value: float) -> float:
-    value = number(name, value)
-    if not (np.isfinite(value) and value > 0):
-        raise ArgumentError(f"{name}: expected a positive number, got {value}")
-    return float(value)
-
-
-def _several(names: Iterable[str]) -> Iterable[str]:
-    if isinstance(names, str):  # a string is an iterable of strings too
-        raise ArgumentTypeError("names: expected several names, got one string")
-    return names
-
-
-def _vector(name: str, value: ArrayLike, *shapes: tuple[int, ...]) -> Array:
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(f"{name}: expected numbers: {error}") from None
-    if array.shape not in shapes:
-        raise ArgumentError(f"{name}: expected shape {' or '.join(map(str, shapes))}, got {array.shape}")
-    if not np.isfinite(array).all():
-        raise ArgumentError(f"{name}: expected finite numbers, got {array}")
-    return array
-
-
-def _rows(name: str, value: ArrayLike) -> Array:
-    rows = np.shape(value)[:1]
-    return _vector(name, value, (rows[0] if rows else 0, 3))
-
-
-def _friction(friction: float | Mapping[str, float], name: str) -> float:
-    value = friction.get(name) if isinstance(friction, Mapping) else friction
-    if value is None:
-        raise ArgumentError(f"friction: no coefficient for {name!r}")
-    return _positive("friction", value)

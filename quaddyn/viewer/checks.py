@@ -1,0 +1,76 @@
+"""What callers hand to the viewer, looked at before anything is drawn of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike
+
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import number
+from ..robot.robot import Robot
+from ..simulation.plant import TouchingPoint
+from ..urdf.tree import Array
+
+
+def configuration(name: str, robot: Robot, value: ArrayLike) -> Array:
+    """(nq,) with unit quaternions."""
+    q = vector(name, value, (robot.nq,))
+    if not pin.isNormalized(robot.model, q, 1e-3):
+        raise ArgumentError(
+            f"{name}: a quaternion (or the cosine and sine of a continuous joint) is not of unit length"
+        )
+    return q
+
+
+def contact_points(contacts: Iterable[TouchingPoint]) -> tuple[TouchingPoint, ...]:
+    """Contacts of a plant."""
+    found = tuple(contacts)
+    for contact in found:
+        if not isinstance(contact, TouchingPoint):
+            raise ArgumentTypeError(f"contacts: expected the contacts of a plant, got {type(contact).__name__}")
+    return found
+
+
+def positive(name: str, value: float) -> float:
+    """A finite number above zero."""
+    value = number(name, value)
+    if not (np.isfinite(value) and value > 0):
+        raise ArgumentError(f"{name}: expected a positive number, got {value}")
+    return float(value)
+
+
+def names(given: Iterable[str]) -> Iterable[str]:
+    """Several names, not one."""
+    if isinstance(given, str):  # a string is an iterable of strings too
+        raise ArgumentTypeError("names: expected several names, got one string")
+    return given
+
+
+def vector(name: str, value: ArrayLike, *shapes: tuple[int, ...]) -> Array:
+    """Finite numbers of one of these shapes."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(f"{name}: expected numbers: {error}") from None
+    if array.shape not in shapes:
+        raise ArgumentError(f"{name}: expected shape {' or '.join(map(str, shapes))}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise ArgumentError(f"{name}: expected finite numbers, got {array}")
+    return array
+
+
+def rows(name: str, value: ArrayLike) -> Array:
+    """(n, 3) points."""
+    count = np.shape(value)[:1]
+    return vector(name, value, (count[0] if count else 0, 3))
+
+
+def friction_of(friction: float | Mapping[str, float], name: str) -> float:
+    """The coefficient of one of several contacts."""
+    value = friction.get(name) if isinstance(friction, Mapping) else friction
+    if value is None:
+        raise ArgumentError(f"friction: no coefficient for {name!r}")
+    return positive("friction", value)

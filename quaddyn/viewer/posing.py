@@ -1,0 +1,54 @@
+"""`JointSliders`: a robot whose joints are moved by sliders on the live page."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..robot.configuration import put
+from ..robot.robot import Robot
+from ..urdf.tree import Array, Joint
+from .viewer import Viewer
+
+
+class JointSliders:
+    """A slider for each joint with one degree of freedom, between its limits; half a turn to both sides without any.
+
+    Args:
+        viewer: whose page they are put on.
+    """
+
+    def __init__(self, viewer: Viewer) -> None:
+        self._viewer = viewer
+        self._robot = robot = viewer.robot
+        joints = [body.joint for body in robot.bodies[1:] if body.joint is not None]
+        self._joints = {joint.name: joint for joint in joints if joint.nv == 1}
+        for name, joint in self._joints.items():
+            low, high, value = _range(robot, joint)
+            unit = "m" if joint.type == "prismatic" else "rad"
+            viewer.add_slider(name, low, high, value, unit=unit, group="joints")
+        self._shown: dict[str, float] | None = None
+
+    def follow(self) -> Array | None:
+        """Shows the robot where the sliders have it; its configuration (nq,) if that is new, else None."""
+        set_to = self._viewer.sliders
+        if set_to == self._shown:
+            return None
+        self._shown, q = set_to, np.array(self._robot.q_home)
+        for name, joint in self._joints.items():
+            put(q, self._robot.configuration_index(name), joint, set_to[name])
+        self._viewer.show(q)
+        return q
+
+
+def _range(robot: Robot, joint: Joint) -> tuple[float, float, float]:
+    """Ends of a joint's slider and where it is at home."""
+    k = robot.configuration_index(joint.name)
+    if joint.type == "continuous":
+        return -math.pi, math.pi, math.atan2(robot.q_home[k + 1], robot.q_home[k])
+    value, low, high = float(robot.q_home[k]), float(robot.lower[k]), float(robot.upper[k])
+    low, high = (end if math.isfinite(end) else value + turn for end, turn in ((low, -math.pi), (high, math.pi)))
+    if not low < high:  # a joint that its limits hold still
+        low, high = low - 1e-3, high + 1e-3
+    return low, high, min(max(value, low), high)

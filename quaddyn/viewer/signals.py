@@ -1,0 +1,120 @@
+"""`Signals`: numbers over time that the page plots beside the scene, in panels of lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import number
+from ..robot.robot import Robot
+from ..simulation.plant import TouchingPoint
+from ..urdf.tree import Array
+
+#: {panel: {line: value}}; a panel's name ends with its unit in brackets.
+Panels = Mapping[str, Mapping[str, float]]
+
+#: Lines of all panels together, at most.
+MOST = 256
+SPEED, HEIGHT, LOAD, TORQUE, FORCE = "speed [m/s]", "height [m]", "torque over limit [%]", "torque [N m]", "force [N]"
+
+
+class Signals:
+    """Channels in the order in which they first came; a frame has a value, or NaN, for each."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._new: list[dict[str, str]] = []
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def values(self, panels: Panels) -> NDArray[np.float32]:
+        """(n,) of all channels known so far; makes those that are new.
+
+        Raises:
+            ArgumentError: more than `MOST` lines.
+        """
+        found: dict[int, float] = {}
+        for panel, lines in panels.items():
+            for name, value in lines.items():
+                key = panel, name
+                if key not in self._numbers:
+                    if len(self._numbers) >= MOST:
+                        raise ArgumentError(f"signals: more than {MOST} lines; {panel!r}, {name!r} is one too many")
+                    self._numbers[key] = len(self._numbers)
+                    self._new.append({"panel": panel, "name": name})
+                found[self._numbers[key]] = value
+        values = np.full(len(self._numbers), np.nan, dtype=np.float32)
+        for i, value in found.items():
+            values[i] = value
+        return values
+
+    def flush(self) -> list[dict[str, str]]:
+        """The channels that are new since the last call."""
+        new, self._new = self._new, []
+        return new
+
+
+def checked(signals: object) -> dict[str, dict[str, float]]:
+    """A caller's panels.
+
+    Raises:
+        ArgumentTypeError: no mapping of mappings of numbers.
+    """
+    if signals is None:
+        return {}
+    if not isinstance(signals, Mapping):
+        raise ArgumentTypeError(f"signals: expected {{panel: {{line: value}}}}, got {type(signals).__name__}")
+    out: dict[str, dict[str, float]] = {}
+    for panel, lines in signals.items():
+        if not (isinstance(panel, str) and isinstance(lines, Mapping) and all(isinstance(n, str) for n in lines)):
+            raise ArgumentTypeError(f"signals[{panel!r}]: expected a mapping of lines by name")
+        out[panel] = {name: number(f"signals[{panel!r}][{name!r}]", value) for name, value in lines.items()}
+    return out
+
+
+def motion(
+    robot: Robot, data: pin.Data, center: Array, moving: bool, wanted: Array | None
+) -> dict[str, dict[str, float]]:
+    """Height and speed of the centre of mass, in the heading of the base; `data` as after ``centerOfMass``."""
+    out = {HEIGHT: {"centre of mass": float(center[2])}}
+    if moving:
+        R = data.oMi[1].rotation if robot.root == "free" else np.eye(3)
+        x, y = float(R[0, 0]), float(R[1, 0])
+        length = max(float(np.hypot(x, y)), 1e-9)
+        x, y = x / length, y / length
+        u, v, w = data.vcom[0].tolist()
+        lines = {"forward": x * u + y * v, "left": x * v - y * u, "up": w}
+        if wanted is not None:
+            a, b = float(wanted[0]), float(wanted[1])
+            lines |= {"forward, wanted": x * a + y * b, "left, wanted": x * b - y * a}
+        out[SPEED] = lines
+    return out
+
+
+def torques(robot: Robot, tau: Array) -> dict[str, dict[str, float]]:
+    """Each joint's torque as a share of its limit, in percent; of joints without a limit the torque."""
+    out: dict[str, dict[str, float]] = {}
+    for name, value, limit in zip(robot.actuated, tau.tolist(), robot.effort_limits.tolist(), strict=True):
+        if np.isfinite(limit) and limit > 0.0:
+            out.setdefault(LOAD, {})[name] = 100.0 * value / limit
+        else:
+            out.setdefault(TORQUE, {})[name] = value
+    return out
+
+
+def forces(
+    robot: Robot, wrenches: Mapping[str, Array], contacts: tuple[TouchingPoint, ...]
+) -> dict[str, dict[str, float]]:
+    """Magnitude of the force on each foot, and on all else that touches."""
+    total: dict[str, Array] = {foot: np.zeros(3) for foot in robot.feet}
+    for contact in contacts:
+        name = contact.sphere if contact.link is None else "body"
+        total[name] = total.get(name, np.zeros(3)) + contact.force
+    for name, wrench in wrenches.items():
+        total[name] = total.get(name, np.zeros(3)) + wrench[:3]
+    return {FORCE: {name: float(np.linalg.norm(force)) for name, force in total.items()}} if total else {}

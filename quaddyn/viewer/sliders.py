@@ -1,0 +1,39 @@
+"""`Slider`: a number that is set on the live page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import number
+
+
+@dataclass(frozen=True, slots=True)
+class Slider:
+    """What the page shows; `start` is where it began, the unit is written behind the number."""
+
+    name: str
+    low: float
+    high: float
+    start: float
+    unit: str
+    group: str
+
+    @classmethod
+    def checked(cls, name: str, low: float, high: float, value: float, unit: str, group: str) -> Self:
+        """From a caller's arguments.
+
+        Raises:
+            ArgumentTypeError: texts that are none, or no numbers.
+            ArgumentError: ends that are not finite and in order, or a value beyond them.
+        """
+        for what, text in (("name", name), ("unit", unit), ("group", group)):
+            if not isinstance(text, str):
+                raise ArgumentTypeError(f"{what}: expected a text, got {type(text).__name__}")
+        low, high, value = number("low", low), number("high", high), number("value", value)
+        if not (np.isfinite([low, high, value]).all() and low < high and low <= value <= high):
+            raise ArgumentError(f"slider {name!r}: expected low <= value <= high, got {low:g}, {value:g}, {high:g}")
+        return cls(name, low, high, value, unit, group)

@@ -1,0 +1,242 @@
+"""A recorded page as a film: its pictures by a browser without a window, the film by ffmpeg or by that browser.
+
+With ffmpeg (on the path, or the one that the package imageio-ffmpeg brings) every frame is drawn in its own time, and
+text and plots are in the picture; without it the browser's own recorder films the scene in real time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import importlib
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import tornado.websocket
+
+from ..errors import ArgumentError, QuaddynError
+
+#: Browsers that can be driven, by their programs' names.
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
+#: Without a window, a network, a graphics card or anything of the user's own.
+FLAGS = (
+    "--headless", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage",
+    "--no-proxy-server", "--no-first-run", "--no-default-browser-check", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--disable-extensions", "--hide-scrollbars", "--mute-audio",
+    "--remote-debugging-port=0",
+)  # fmt: skip
+#: What ffmpeg makes of pictures, and what browsers call the same.
+ENCODERS = {
+    ".mp4": ("-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-movflags", "+faststart"),
+    ".webm": ("-c:v", "libvpx-vp9", "-pix_fmt", "yuv420p", "-crf", "28", "-b:v", "0", "-row-mt", "1", "-cpu-used", "4"),
+}
+TYPES = {".mp4": ("video/mp4;codecs=avc1.42E01E", "video/mp4"), ".webm": ("video/webm;codecs=vp8", "video/webm")}
+#: A film of fewer bytes has a head but no picture.
+LEAST = 1000
+#: How long a browser may take to start, and to answer [s].
+PATIENCE = 60.0
+
+
+def check_video(path: Path | None) -> None:
+    """Refuses a film that cannot be made, before any work is done for it.
+
+    Raises:
+        ArgumentError: another ending than .mp4 or .webm.
+        QuaddynError: no browser.
+    """
+    if path is None:
+        return
+    if path.suffix.lower() not in ENCODERS:
+        raise ArgumentError(f"{path}: expected a film's name to end with {' or '.join(ENCODERS)}")
+    _browser()
+
+
+def film(
+    page: Path,
+    path: Path,
+    *,
+    fps: float = 30.0,
+    size: tuple[int, int] = (1280, 720),
+    progress: Callable[[float], None] | None = None,
+) -> str:
+    """Makes a film of a recorded page.
+
+    Args:
+        page: as written by `Viewer.record`.
+        path: ends with .mp4 or .webm.
+        fps: frames a second.
+        size: of the picture, even numbers [pixels].
+        progress: called with the share done (0 to 1).
+
+    Returns:
+        What made it: "ffmpeg" or "browser".
+
+    Raises:
+        ArgumentError: another ending.
+        QuaddynError: no browser, none that records this format, or a program that failed.
+    """
+    check_video(path)
+    program = _ffmpeg()
+    say = progress or (lambda share: None)
+    with _running(_browser(), size) as address:
+        if program is None:
+            asyncio.run(_by_browser(address, page, path, fps, size))
+            return "browser"
+        asyncio.run(_by_ffmpeg(program, address, page, path, fps, size, say))
+        return "ffmpeg"
+
+
+def _browser() -> str:
+    for name in BROWSERS:
+        if (found := shutil.which(name)) is not None:
+            return found
+    raise QuaddynError(f"a film needs a browser to draw it; none of {', '.join(BROWSERS)} is installed")
+
+
+def _ffmpeg() -> str | None:
+    if (found := shutil.which("ffmpeg")) is not None:
+        return found
+    with contextlib.suppress(ImportError, RuntimeError):
+        return str(importlib.import_module("imageio_ffmpeg").get_ffmpeg_exe())
+    return None
+
+
+@contextlib.contextmanager
+def _running(program: str, size: tuple[int, int]) -> Iterator[str]:
+    """A browser with an empty profile; the address of its first tab.  Ends with all its helpers."""
+    unconfined = ("--no-sandbox",) if os.geteuid() == 0 else ()  # as root a browser starts in no other way
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        process = subprocess.Popen(
+            [
+                program,
+                *FLAGS,
+                *unconfined,
+                f"--user-data-dir={profile}",
+                f"--window-size={size[0]},{size[1]}",
+                "about:blank",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            file, deadline = Path(profile) / "DevToolsActivePort", time.monotonic() + PATIENCE
+            while not (file.exists() and len(lines := file.read_text().split()) == 2):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise QuaddynError(f"{program} did not start")
+                time.sleep(0.05)
+            yield f"ws://127.0.0.1:{lines[0]}{lines[1]}"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(10.0)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+class _Tab:
+    """One page in the browser, driven over its DevTools protocol."""
+
+    def __init__(self, socket: tornado.websocket.WebSocketClientConnection) -> None:
+        self._socket, self._numbers = socket, itertools.count(1)
+        self._session: dict[str, str] = {}
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(cls, address: str, page: Path, size: tuple[int, int]) -> AsyncIterator[_Tab]:
+        """A tab that shows a recorded page, stopped at its start."""
+        socket = await tornado.websocket.websocket_connect(address, max_message_size=2**30)
+        try:
+            yield await cls(socket)._show(page, size)
+        finally:
+            socket.close()
+            while await socket.read_message() is not None:
+                pass
+
+    async def _show(self, page: Path, size: tuple[int, int]) -> _Tab:
+        target = await self.call("Target.createTarget", url="about:blank")
+        attached = await self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+        self._session = {"sessionId": attached["sessionId"]}
+        metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
+        await self.call("Emulation.setDeviceMetricsOverride", **metrics)
+        await self.call("Page.navigate", url=page.resolve().as_uri() + "#t=0&film")
+        deadline = time.monotonic() + PATIENCE
+        while not await self.value("Boolean(window.quaddyn?.frames && !document.getElementById('loading'))"):
+            if time.monotonic() > deadline:
+                raise QuaddynError(f"{page}: the browser does not show it")
+            await asyncio.sleep(0.05)
+        return self
+
+    async def call(self, method: str, **parameters: object) -> dict[str, Any]:
+        number = next(self._numbers)
+        await self._socket.write_message(
+            json.dumps({"id": number, "method": method, "params": parameters, **self._session})
+        )
+        while True:
+            text = await self._socket.read_message()
+            if text is None:
+                raise QuaddynError("the browser ended while it was drawing")
+            answer = json.loads(text)
+            if answer.get("id") == number:
+                if "error" in answer:
+                    raise QuaddynError(f"the browser cannot {method}: {answer['error'].get('message')}")
+                return dict(answer["result"])
+
+    async def value(self, expression: str) -> Any:
+        """Of a JavaScript expression; promises are awaited."""
+        out = await self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in out:
+            raise QuaddynError(f"the page failed: {out['exceptionDetails'].get('text')}")
+        return out["result"].get("value")
+
+
+async def _by_ffmpeg(
+    program: str,
+    address: str,
+    page: Path,
+    path: Path,
+    fps: float,
+    size: tuple[int, int],
+    progress: Callable[[float], None],
+) -> None:
+    pictures = ("-f", "image2pipe", "-c:v", "png", "-framerate", str(fps), "-i", "-")
+    even = ("-vf", "crop=trunc(iw/2)*2:trunc(ih/2)*2")
+    command = (program, "-y", "-loglevel", "error", *pictures, *even, *ENCODERS[path.suffix.lower()], str(path))
+    async with _Tab.open(address, page, size) as tab:
+        count = round(float(await tab.value("quaddyn.player.end")) * fps) + 1
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as encoder:
+            assert encoder.stdin is not None
+            for i in range(count):
+                await tab.value(f"quaddyn.drawn({i / fps})")
+                picture = await tab.call("Page.captureScreenshot", format="png")
+                try:
+                    encoder.stdin.write(base64.b64decode(picture["data"]))
+                except BrokenPipeError:
+                    break
+                progress((i + 1) / count)
+            _, errors = encoder.communicate()
+    if encoder.returncode:
+        raise QuaddynError(f"ffmpeg failed: {errors.decode(errors='replace').strip()[-300:]}")
+
+
+async def _by_browser(address: str, page: Path, path: Path, fps: float, size: tuple[int, int]) -> None:
+    async with _Tab.open(address, page, size) as tab:
+        for kind in TYPES[path.suffix.lower()]:
+            if await tab.value(f"MediaRecorder.isTypeSupported({kind!r})"):
+                taken = base64.b64decode(await tab.value(f"filmed({kind!r}, {fps})"))
+                if len(taken) > LEAST:
+                    path.write_bytes(taken)
+                    return
+    raise QuaddynError(f"this browser records no {path.suffix} and there is no ffmpeg; pip install 'quaddyn[video]'")

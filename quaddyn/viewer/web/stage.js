@@ -1,0 +1,223 @@
+"use strict";
+// The scene: packets (see scene.py) become three.js objects.
+
+const SLOT = 10;
+const BACKGROUND = {light: [[0.86, 0.91, 0.96], [0.98, 0.98, 0.98]], dark: [[0.10, 0.12, 0.15], [0.17, 0.19, 0.22]]};
+
+class Stage {
+  constructor() {
+    const THREE = MeshCat.THREE;
+    this.pane = document.getElementById("pane");
+    this.viewer = new MeshCat.Viewer(this.pane);
+    this.root = new THREE.Group();
+    this.viewer.set_object(["quaddyn"], this.root);
+    this.geometries = [];
+    this.materials = [];
+    this.slots = [];  // {kind, outer, inner}: outer is posed, inner is switched on and off
+    this.kinds = new Map();  // of slots: {shown, color, seen}
+    this.frames = 0;
+    this.follow = null;
+    this.loading = 0;
+    this.fov = 35;
+    this.viewer.set_property(["Axes"], "visible", false);
+    this.viewer.delete_path(["Lights"]);
+    this.viewer.delete_path(["Grid"]);
+    this.root.add(new THREE.HemisphereLight(0xffffff, 0xb0aca6, 0.62));
+    const fill = new THREE.DirectionalLight(0xffffff, 0.22);
+    fill.position.set(-2, 3, 1);
+    this.root.add(fill);
+    this.sun = new THREE.DirectionalLight(0xffffff, 0.55);
+    this.sun.castShadow = true;
+    this.sun.shadow.mapSize.set(2048, 2048);
+    this.sun.shadow.bias = -0.0005;
+    this.sun.shadow.normalBias = 0.01;
+    this.root.add(this.sun, this.sun.target);
+    this.ground = new THREE.Group();  // what is level, endless and everywhere
+    const floor = new THREE.Mesh(
+      new THREE.PlaneGeometry(200, 200), new THREE.ShadowMaterial({opacity: 0.22, depthWrite: false}));
+    floor.renderOrder = -1;
+    floor.receiveShadow = true;
+    this.grid = grid(20);
+    this.ground.add(floor, this.grid);
+    this.root.add(this.ground);
+    this.viewer.set_3d_pane_size = () => this.fit();
+    new ResizeObserver(() => this.fit()).observe(this.pane);
+    this.theme("light");
+  }
+
+  theme(name) {
+    const [top, bottom] = BACKGROUND[name];
+    this.viewer.set_property(["Background"], "top_color", top);
+    this.viewer.set_property(["Background"], "bottom_color", bottom);
+    this.grid.material.color.set(name === "dark" ? 0x93a1af : 0x8896a4);
+    this.viewer.set_dirty();
+  }
+
+  fit() {  // in a picture higher than wide, it is the width that the field of view is for
+    const {camera, renderer} = this.viewer, width = this.pane.clientWidth, height = this.pane.clientHeight;
+    if (!width || !height) return;
+    camera.aspect = width / height;
+    const tangent = Math.tan(this.fov * Math.PI / 360) / Math.min(1, camera.aspect);
+    camera.fov = 360 / Math.PI * Math.atan(tangent);
+    camera.updateProjectionMatrix();
+    renderer.setSize(width, height);
+    this.viewer.set_dirty();
+  }
+
+  metre() {  // pixels of a metre in the middle of the picture
+    const {camera, controls} = this.viewer, distance = camera.position.distanceTo(controls.target);
+    return this.pane.clientHeight / (2 * distance * Math.tan(camera.fov * Math.PI / 360));
+  }
+
+  receive(buffer) {
+    const size = new DataView(buffer).getUint32(0, true);
+    const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, size)));
+    const types = {uint16: Uint16Array, uint32: Uint32Array, float32: Float32Array};
+    const array = ref => new types[ref.type](buffer, 4 + size + ref.offset, ref.length);
+    this[header.kind](header, array);
+    this.viewer.set_dirty();
+  }
+
+  scene(header, array) {
+    const THREE = MeshCat.THREE;
+    for (const g of header.geometries) {
+      const points = Float32Array.from(array(g.grid), (x, i) => g.origin[i % 3] + g.step * x);
+      const [position, normal] = creased(points, array(g.triangles));
+      const geometry = new THREE.BufferGeometry();
+      geometry.setAttribute("position", new THREE.BufferAttribute(position, 3));
+      geometry.setAttribute("normal", new THREE.BufferAttribute(normal, 3));
+      if (g.uvs) geometry.setAttribute("uv", new THREE.BufferAttribute(array(g.uvs).slice(), 2));
+      this.geometries.push(geometry);
+    }
+    for (const m of header.materials) {
+      const color = new THREE.Color(m.color[0], m.color[1], m.color[2]), opacity = m.color[3];
+      const material = new THREE.MeshPhongMaterial({
+        color, opacity, side: THREE.DoubleSide, transparent: opacity < 1, depthWrite: opacity >= 1,
+        specular: m.glow ? 0x000000 : 0x222222, shininess: 20, emissive: color, emissiveIntensity: m.glow ? 0.45 : 0});
+      material.userData.glow = m.glow;
+      material.depthTest = !m.through;
+      if (m.texture) {
+        this.loading++;
+        const done = () => { this.loading--; this.viewer.set_dirty(); };
+        material.map = new THREE.TextureLoader().load(m.texture, done, undefined, done);
+        material.map.wrapS = material.map.wrapT = THREE.RepeatWrapping;
+      }
+      this.materials.push(material);
+    }
+    for (const s of header.slots) {
+      const outer = new THREE.Group(), inner = new THREE.Group(), kind = s.path[0];
+      inner.visible = false;
+      outer.add(inner);
+      this.root.add(outer);
+      this.slots.push({kind, outer, inner});
+      if (!this.kinds.has(kind)) this.kinds.set(kind, {shown: true, color: null, seen: false});
+    }
+    for (const m of header.meshes) {
+      const material = this.materials[m.material], mesh = new THREE.Mesh(this.geometries[m.geometry], material);
+      const slot = this.slots[m.slot], kind = this.kinds.get(slot.kind);
+      mesh.castShadow = mesh.receiveShadow = !material.userData.glow;
+      mesh.matrixAutoUpdate = false;
+      mesh.renderOrder = material.depthTest ? 0 : 1;
+      mesh.matrix.fromArray(m.matrix);
+      slot.inner.add(mesh);
+      kind.color ??= "#" + material.color.getHexString();
+    }
+  }
+
+  floor({height}) {
+    this.ground.visible = height !== null;
+    this.ground.position.z = height ?? 0;
+  }
+
+  camera(header) {
+    const camera = this.viewer.camera, controls = this.viewer.controls, [x, y, z] = header.position;
+    this.first = header;
+    this.fov = header.fov;
+    this.newtons = header.newtons_per_meter;
+    camera.near = header.size / 100;
+    camera.far = 400 * header.size;
+    camera.position.set(x, z, -y);  // meshcat's camera lives in a frame whose y axis is our z axis
+    controls.target.set(header.target[0], header.target[2], -header.target[1]);
+    this.fit();
+    controls.update();
+    this.size = header.size;
+    this.follow = header.follow ? header.base.slice(0, 2) : null;
+    const shadow = this.sun.shadow.camera, reach = 2.5 * header.size;
+    Object.assign(shadow, {left: -reach, right: reach, top: reach, bottom: -reach, near: 0.1, far: 12 * header.size});
+    shadow.updateProjectionMatrix();
+    this.shine(header.target);
+    if (this.last) this.pose(this.last);
+  }
+
+  reset() {
+    if (this.first) this.camera(this.first);
+  }
+
+  shine([x, y]) {  // the sun goes with the robot, so that its shadow map can stay small and sharp; so does the grid
+    this.sun.position.set(x - 2 * this.size, y - 3 * this.size, 5 * this.size);
+    this.sun.target.position.set(x, y, 0);
+    this.grid.position.set(CELL * Math.round(x / CELL), CELL * Math.round(y / CELL), 0);
+  }
+
+  pose(poses) {
+    this.last = poses;
+    this.slots.forEach(({kind, outer, inner}, i) => {
+      const x = poses.subarray(SLOT * i, SLOT * (i + 1)), there = x.length === SLOT && x[7] !== 0;
+      const layer = this.kinds.get(kind);
+      inner.visible = there && layer.shown;
+      if (!there) return;
+      layer.seen = true;
+      outer.position.set(x[0], x[1], x[2]);
+      outer.quaternion.set(x[3], x[4], x[5], x[6]);
+      outer.scale.set(x[7], x[8], x[9]);
+    });
+    const base = [poses[0], poses[1]];
+    this.shine(base);
+    if (this.follow) {
+      const dx = base[0] - this.follow[0], dy = base[1] - this.follow[1], {camera, controls} = this.viewer;
+      camera.position.x += dx; camera.position.z -= dy;
+      controls.target.x += dx; controls.target.z -= dy;
+      this.follow = base;
+    }
+    this.frames++;
+    this.viewer.set_dirty();
+  }
+
+  show(kind, shown) {
+    this.kinds.get(kind).shown = shown;
+    if (this.last) this.pose(this.last);
+  }
+
+  text(text) {
+    document.getElementById("text").textContent = text;
+  }
+
+  note(header) {
+    document.getElementById("note").textContent = header.text;
+  }
+
+  channels(header) {
+    this.plots.add(header.channels);
+  }
+
+  sliders(header) {
+    this.panel.sliders(header.sliders);
+  }
+
+  frame(header, array) {
+    const poses = array(header.poses), values = header.values ? array(header.values) : null;
+    this.player.append({time: header.time, poses, values, text: header.text});
+  }
+
+  animation(header, array) {
+    const times = array(header.times), poses = array(header.poses), values = array(header.values);
+    const width = SLOT * header.slots, count = values.length / times.length;
+    let text = 0;
+    const frames = Array.from(times, (time, i) => {
+      while (text + 1 < header.texts.length && header.texts[text + 1][0] <= i) text++;
+      return {time, poses: poses.subarray(i * width, (i + 1) * width), text: header.texts[text][1],
+        values: values.subarray(i * count, (i + 1) * count)};
+    });
+    this.player.open(frames);
+  }
+}

@@ -1,0 +1,307 @@
+"""The page around the scene, in a real browser: plots, time, layers, themes, sizes, sliders, notebooks, films."""
+
+from __future__ import annotations
+
+import html
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser import Page, chromium, require
+
+import quaddyn as qd
+import quaddyn.viewer.video
+from quaddyn.simulation import Box, Plane
+from quaddyn.viewer import JointSliders, Viewer, film
+
+pytestmark = pytest.mark.browser
+
+WIDTH, HEIGHT = 900, 600
+TEXT = "document.getElementById('text').textContent"
+
+
+@pytest.fixture(scope="module")
+def new_page() -> Iterator[Callable[[], Page]]:
+    with chromium(require("chromium"), WIDTH, HEIGHT) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def go2() -> qd.Robot:
+    return qd.load("go2")
+
+
+@pytest.fixture(scope="module")
+def recorded(go2: qd.Robot, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two seconds in which the robot sinks, with torques, forces, a ghost, and a box beside it."""
+    box = Box(np.array([0.0, 0.5, 0.1]), np.array([0.3, 0.3, 0.2]))
+    viewer = Viewer(go2, serve=False, terrain=(Plane.floor(), box))
+    for k in range(61):
+        q = np.array(go2.q_home)
+        q[2] -= 0.001 * k
+        forces = {name: [0, 0, 30.0 + k] for name in go2.feet}
+        wanted = {"speed [m/s]": {"up": -0.03, "up, wanted": -0.02}}
+        viewer.show(q, time=k / 30, text=f"frame {k}", tau=0.01 * k * go2.effort_limits, forces=forces, signals=wanted)
+    viewer.show(go2.q_home, ghost=q, time=61 / 30, text="ghost")
+    return viewer.record(tmp_path_factory.mktemp("page") / "page.html")
+
+
+def opened(new_page: Callable[[], Page], path: Path, flags: str = "t=1") -> Page:
+    page = new_page()
+    page.open(path.as_uri() + "#" + flags)
+    page.wait("!document.getElementById('loading')")
+    return page
+
+
+def test_plots_and_the_time_slider_move_each_other(new_page: Callable[[], Page], recorded: Path) -> None:
+    page = opened(new_page, recorded)
+    titles = page.evaluate("[...document.querySelectorAll('.plot h2')].map(h => h.textContent)")
+    assert titles == ["height [m]", "force [N]", "torque over limit [%]", "speed [m/s]"]
+    keys = "[...document.querySelectorAll('.plot')].map(p => p.querySelector('.keys').textContent)"
+    assert "FL 60.0" in page.evaluate(keys)[1], "values are those of the frame that is shown"
+    page.evaluate("(s => { s.value = 750; s.oninput(); })(document.getElementById('slider'))")
+    page.wait(f"{TEXT} === 'frame 45'")
+    assert "FL 75.0" in page.evaluate(keys)[1]
+    over = "document.querySelector('.u-over').getBoundingClientRect()"
+    left, width, top = (page.evaluate(f"{over}.{side}") for side in ("left", "width", "top"))
+    mark = page.evaluate("document.querySelector('.now').getBoundingClientRect().left")
+    end = page.evaluate("quaddyn.player.end")
+    assert mark - left == pytest.approx(width * 0.75, abs=3), "the mark follows the slider"
+    for kind in ("mousePressed", "mouseReleased"):  # a click in the plot
+        x = left + width * 0.25
+        page.call("Input.dispatchMouseEvent", type=kind, x=x, y=top + 20, button="left", buttons=1, clickCount=1)
+    page.wait(f"Math.abs(quaddyn.player.time - {0.25 * end}) < 0.04")
+    assert page.evaluate(TEXT) == "frame 15"
+    assert page.evaluate("Number(document.getElementById('slider').value)") == pytest.approx(250, abs=20)
+    assert page.evaluate("quaddyn.player.playing") is False
+    page.evaluate("document.getElementById('step').click()")
+    assert page.evaluate(TEXT) == "frame 16", "one step on"
+    assert page.errors == []
+    assert {r.split(":")[0] for r in page.requests} <= {"file", "data", "blob"}
+
+
+def test_layers_have_names_and_can_be_put_away(new_page: Callable[[], Page], recorded: Path) -> None:
+    page = opened(new_page, recorded)
+    page.wait("document.querySelectorAll('#layers button').length >= 4")
+    labels = page.evaluate("[...document.querySelectorAll('#layers button')].map(b => b.textContent)")
+    assert {"robot", "terrain", "force", "centre of mass"} <= set(labels) and "reference" not in labels
+    assert page.evaluate("getComputedStyle(document.querySelector('.dg')).display") == "none", "meshcat's own panel"
+
+    def drawn() -> int:
+        image = page.pixels()[60:-120, :500]
+        return int(((image[..., 0] > 170) & (image[..., 1] < 90) & (image[..., 2] < 90)).sum())
+
+    assert drawn() > 300
+    click = "[...document.querySelectorAll('#layers button')].find(b => b.textContent === 'force').click()"
+    page.evaluate(click)
+    assert drawn() == 0
+    page.evaluate(click)
+    assert drawn() > 300
+    page.evaluate("quaddyn.player.seek(quaddyn.player.end)")
+    page.wait("[...document.querySelectorAll('#layers button')].some(b => b.textContent === 'reference')")
+    assert page.evaluate("document.getElementById('scale').textContent").strip().endswith(" N")
+    length = page.evaluate("document.querySelector('#scale i').getBoundingClientRect().width")
+    newtons = float(page.evaluate("document.getElementById('scale').textContent").split()[0])
+    per_meter = page.evaluate("quaddyn.newtons")
+    at_target = (
+        "(() => { const {camera, controls} = quaddyn.viewer, T = MeshCat.THREE, c = controls.target;"
+        "const up = new T.Vector3().setFromMatrixColumn(camera.matrixWorld, 1);"
+        "const world = quaddyn.root; camera.updateMatrixWorld();"
+        "const a = camera.parent.localToWorld(c.clone()), b = a.clone().add(up);"
+        "return (b.project(camera).y - a.project(camera).y) / 2 * quaddyn.pane.clientHeight; })()"
+    )
+    assert length == pytest.approx(newtons / per_meter * page.evaluate(at_target), rel=0.05), "a metre where one looks"
+    assert page.errors == []
+
+
+def test_dark_and_light_are_the_systems_or_chosen(new_page: Callable[[], Page], recorded: Path) -> None:
+    page = new_page()
+    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    page.open(recorded.as_uri() + "#t=1")
+    page.wait("!document.getElementById('loading')")
+    dark = page.pixels()
+    page.evaluate("document.getElementById('theme').click()")
+    light = page.pixels()
+    assert dark[60:100].mean() < 90 < 180 < light[60:100].mean()
+    assert dark[-10:].mean() < 90 < 180 < light[-10:].mean(), "the controls too"
+    ink = "getComputedStyle(document.getElementById('text')).color.match(/[0-9]+/g).map(Number)"
+    assert sum(page.evaluate(ink)) < 200
+    assert page.errors == []
+
+
+def test_a_phone_held_upright_sees_robot_text_and_controls(new_page: Callable[[], Page], recorded: Path) -> None:
+    page = new_page()
+    page.resize(390, 844)
+    page.open(recorded.as_uri() + "#t=1")
+    page.wait("!document.getElementById('loading') && document.querySelectorAll('#layers button').length >= 4")
+    inside = (
+        "[...document.querySelectorAll('#text, #menu, #menu button, #legend, #layers button, #player, #player > *,"
+        "#side, .plot')].filter(e => e.getClientRects().length).every(e => { const r = e.getBoundingClientRect();"
+        "return r.left >= -0.5 && r.right <= innerWidth + 0.5 && r.width > 0; })"
+    )
+    assert page.evaluate(inside), "nothing is cut off at the sides"
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.evaluate("parseFloat(getComputedStyle(document.getElementById('text')).fontSize)") >= 12
+    corners = (
+        "(() => { const box = new MeshCat.THREE.Box3(), {camera} = quaddyn.viewer; camera.updateMatrixWorld();"
+        "quaddyn.slots.filter(s => s.kind === 'Robot').forEach(s => box.expandByObject(s.inner));"
+        "return [0, 1, 2, 3, 4, 5, 6, 7].map(i => new MeshCat.THREE.Vector3(box[i & 1 ? 'max' : 'min'].x,"
+        "box[i & 2 ? 'max' : 'min'].y, box[i & 4 ? 'max' : 'min'].z).project(camera).toArray()); })()"
+    )
+    found = np.array(page.evaluate(corners))
+    assert np.abs(found[:, :2]).max() < 1.0, "the whole robot is in the picture"
+    assert np.ptp(found[:, 0]) > 0.7, "and fills it"
+    assert page.errors == []
+
+
+HOSTILE = """<robot name="r"><link name="{0}"><inertial><mass value="1"/>
+  <inertia ixx=".1" iyy=".1" izz=".1" ixy="0" ixz="0" iyz="0"/></inertial>
+  <visual><geometry><box size=".2 .2 .2"/></geometry></visual></link>
+  <link name="{1}"><inertial><origin xyz="0 0 -.2"/><mass value="1"/>
+  <inertia ixx=".1" iyy=".1" izz=".1" ixy="0" ixz="0" iyz="0"/></inertial>
+  <visual><origin xyz="0 0 -.3"/><geometry><box size=".1 .1 .4"/></geometry></visual></link>
+  <joint name="{2}" type="revolute"><parent link="{0}"/><child link="{1}"/><axis xyz="0 1 0"/>
+  <limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>"""
+
+
+def test_names_that_javascript_knows_are_names_like_others(new_page: Callable[[], Page], tmp_path: Path) -> None:
+    robot = qd.load(HOSTILE.format("__proto__", "constructor", "toString"), root="fixed")
+    page = new_page()
+    with Viewer(robot) as viewer:
+        page.open(viewer.url)
+        names = ("__proto__", "constructor", "toString")
+        signals = {name: dict.fromkeys(names, 1.0) for name in names}
+        points = {name: np.array([0.1 * i, 0.2, 0.1]) for i, name in enumerate(names)}
+        forces = {"__proto__": [0, 0, 5.0], "constructor": [0, 5.0, 0]}
+        viewer.show(robot.q_home, forces=forces, points=points, signals=signals, tau=[0.5], text="shown", time=0.1)
+        page.wait(f"{TEXT} === 'shown' && document.querySelectorAll('.plot').length >= 4")
+        assert page.evaluate("quaddyn.slots.filter(s => s.inner.visible).length") == 2 + 2 + 3 + 3
+        image = page.pixels()[60:-60, :450]
+        assert (np.abs(image - image[0, 0]).max(axis=2) > 40).sum() > 3000, "the page is not blank"
+    assert page.errors == []
+    again = opened(new_page, viewer.record(tmp_path / "page.html"), "t=0")
+    assert again.errors == [] and again.evaluate(TEXT) == "shown"
+
+
+def test_a_live_page_pauses_steps_and_goes_back_in_time(new_page: Callable[[], Page], go2: qd.Robot) -> None:
+    page = new_page()
+    with Viewer(go2, meshes=False) as viewer:
+        page.open(viewer.url)
+        for k in range(10):
+            viewer.show(go2.q_home, time=0.1 * k, text=f"frame {k}")
+            page.wait(f"{TEXT} === 'frame {k}'")
+        page.evaluate("document.getElementById('play').click()")
+        deadline = time.monotonic() + 10
+        while not viewer.paused and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert viewer.paused
+        page.evaluate("(s => { s.value = 0; s.oninput(); })(document.getElementById('slider'))")
+        assert page.evaluate(TEXT) == "frame 0", "back to what has been shown"
+        page.evaluate("quaddyn.player.seek(quaddyn.player.end); document.getElementById('step').click()")
+        viewer.hold()  # returns for the step
+        viewer.show(go2.q_home, time=1.0, text="stepped")
+        page.wait(f"{TEXT} === 'stepped'")
+        assert viewer.paused
+        page.evaluate("document.getElementById('play').click()")
+        assert viewer.hold() < 10
+        assert not viewer.paused
+    assert page.errors == []
+
+
+def test_sliders_and_a_gamepad_reach_the_viewer(new_page: Callable[[], Page], go2: qd.Robot) -> None:
+    page = new_page()
+    pad = "{connected: true, axes: [-0.5, -1.0, 0.05, 0.0]}"
+    page.call(
+        "Page.addScriptToEvaluateOnNewDocument",
+        source=f"window.pads = []; navigator.getGamepads = () => pads; let pad = {pad};",
+    )
+    with Viewer(go2, meshes=False) as viewer:
+        sliders = JointSliders(viewer)
+        sliders.follow()
+        page.open(viewer.url)
+        page.wait(f"document.querySelectorAll('#sliders input').length === {go2.nu}")
+        move = "(s => { s.value = -2.2; s.oninput(); })([...document.querySelectorAll('#sliders label')]"
+        page.evaluate(move + ".find(l => l.textContent.startsWith('FR_calf_joint')).querySelector('input'))")
+        deadline = time.monotonic() + 10
+        while sliders.follow() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert viewer.sliders["FR_calf_joint"] == pytest.approx(-2.2, abs=2e-3)
+        page.evaluate("pads.push(pad)")
+        while viewer.axes != (1.0, 0.5, 0.0) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert viewer.axes == (1.0, 0.5, 0.0), "forward, left, and a turn within the stick's play"
+        page.evaluate("pads.pop()")
+        while any(viewer.axes) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert viewer.axes == (0.0, 0.0, 0.0)
+    assert page.errors == []
+
+
+def test_no_page_can_frame_the_live_view(new_page: Callable[[], Page], go2: qd.Robot, tmp_path: Path) -> None:
+    with Viewer(go2, meshes=False) as viewer:
+        trap = tmp_path / "trap.html"
+        trap.write_text(f'<iframe id="it" src="{viewer.url}"></iframe>')
+        page = new_page()
+        page.call("Page.navigate", url=trap.as_uri())
+        page.wait("document.readyState === 'complete'")
+        page.settle()
+        assert not viewer.wait(1.0), "nothing in the frame has connected"
+        assert any("frame" in e.lower() for e in page.errors) or viewer.clients == 0
+
+
+def test_a_notebook_shows_the_page_in_its_frame(new_page: Callable[[], Page], go2: qd.Robot, tmp_path: Path) -> None:
+    viewer = Viewer(go2, serve=False)
+    viewer.show(go2.q_home, text="in a notebook", time=0.0)
+    notebook = tmp_path / "notebook.html"
+    notebook.write_text(f"<!DOCTYPE html><body>{viewer._repr_html_()}</body>")
+    page = new_page()
+    page.call("Page.navigate", url=notebook.as_uri())
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        image = page.pixels()[20:440, 20:500]
+        if (image.max(axis=2) - image.min(axis=2) > 60).sum() > 200 and image.std() > 15:
+            break
+    assert (image.max(axis=2) - image.min(axis=2) > 60).sum() > 200, "the centre of mass is yellow"
+    assert page.errors == [] and {r.split(":")[0] for r in page.requests} <= {"file", "data", "blob", "about"}
+    assert html.escape("<script>") in viewer._repr_html_()
+
+
+def test_a_recording_becomes_a_film(recorded: Path, tmp_path: Path) -> None:
+    require("chromium")
+    ffmpeg = pytest.importorskip("imageio_ffmpeg").get_ffmpeg_exe()
+    shares: list[float] = []
+    path = tmp_path / "film.mp4"
+    assert film(recorded, path, fps=2.0, size=(320, 240), progress=shares.append) == "ffmpeg"
+    assert shares[-1] == 1.0 and len(shares) == 5
+    said = subprocess.run([ffmpeg, "-i", str(path)], capture_output=True, text=True).stderr
+    assert "Duration: 00:00:02.5" in said and "h264" in said and "320x240" in said
+    with pytest.raises(qd.ArgumentError, match="mp4"):
+        film(recorded, tmp_path / "film.gif")
+
+
+def test_without_ffmpeg_the_browser_films_it(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require("chromium")
+    monkeypatch.setattr(quaddyn.viewer.video, "_ffmpeg", lambda: None)
+    path = tmp_path / "film.webm"
+    assert film(recorded, path, fps=5.0, size=(320, 240)) == "browser"
+    assert path.read_bytes()[:4] == b"\x1a\x45\xdf\xa3" and path.stat().st_size > 3000  # Matroska's mark, and pictures
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(qd.QuaddynError, match="browser"):
+        film(recorded, path)
+
+
+def test_the_page_loads_by_itself_and_says_so(new_page: Callable[[], Page], recorded: Path) -> None:
+    source = (
+        "addEventListener('DOMContentLoaded', () => { window.waited = Boolean(document.getElementById('loading')); });"
+    )
+    page = new_page()
+    page.call("Page.addScriptToEvaluateOnNewDocument", source=source)
+    page.open(recorded.as_uri())
+    page.wait("!document.getElementById('loading')")
+    assert page.evaluate("window.waited") is True
+    assert json.loads(page.evaluate("JSON.stringify(performance.getEntriesByType('resource').map(e => e.name))")) == []
+    assert recorded.stat().st_size < 3e6
