@@ -578,7 +578,7 @@ def test_bad_frames_states_and_vectors_are_refused_by_name() -> None:
     for call, word in (
         (lambda: impedance.compute(s, at[:2]), "target"),
         (lambda: impedance.compute(s, at * np.nan), "target"),
-        (lambda: impedance.compute(s, (0.0, 0.0, 0.0)), "target"),
+        (lambda: impedance.compute(s, ("a", 0.0, 0.0)), "target"),
         (lambda: turning.compute(s, at), "Pose"),
         (lambda: turning.compute(s, skew), "rotation"),
         (lambda: impedance.compute(s, at, velocity=np.zeros(2)), "velocity"),
