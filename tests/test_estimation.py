@@ -230,7 +230,7 @@ def test_bad_arguments_are_refused_by_name(go2: qd.Robot) -> None:
         with pytest.raises(qd.ArgumentError, match=name):
             MomentumObserver(go2, **({"dt": 1e-3} | options))  # type: ignore[arg-type]
     observer = MomentumObserver(go2, dt=1e-3)
-    for tau in (np.zeros(3), np.full(12, np.nan), [0.0] * 12):
+    for tau in (np.zeros(3), np.full(12, np.nan), ["0.0"] * 11 + ["a"]):
         with pytest.raises(qd.ArgumentError, match="tau"):
             observer.update(s, tau)  # type: ignore[arg-type]
     other = qd.load("solo12")
