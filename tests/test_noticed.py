@@ -96,7 +96,7 @@ def test_accelerations_that_break_the_equations_of_motion_fail_the_demo(monkeypa
         whole = command.whole_body
         if whole is None:
             return command
-        told = ("forces", "levels", "tau", "status", "margins")
+        told = ("forces", "levels", "tau", "status", "margins", "ok")
         other = SimpleNamespace(acceleration=whole.acceleration + 1e-4, **{x: getattr(whole, x) for x in told})
         return dataclasses.replace(command, whole_body=other)
 

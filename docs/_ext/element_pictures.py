@@ -290,6 +290,27 @@ def half_plane(ax: Axes, label: str, *, two: bool = False) -> None:
 
 
 @picture
+def custom_task(ax: Axes) -> None:
+    """Two feet that should be at the same height."""
+    now = scene(ax, now=posture({"FL_thigh_joint": 0.1, "FL_calf_joint": -0.5}))
+    front, hind = at(now, "FL"), at(now, "RL")
+    ax.plot([hind[0], front[0] + 0.1], [hind[1]] * 2, "--", color=GOAL)
+    arrow(ax, front, np.array([front[0], hind[1]]), MOTION, "e(q)")
+
+
+@picture
+def custom_constraint(ax: Axes) -> None:
+    """How a value comes to its bound: at most as fast as a critically damped spring."""
+    t, k = np.linspace(0.0, 1.5, 300), 64.0
+    w = np.sqrt(k)
+    for speed, color in ((0.0, FORCE), (-0.4, GOAL)):
+        ax.plot(t, (0.1 + (speed + w * 0.1) * t) * np.exp(-w * t), color=color, label=f"from {speed:g} m/s")
+    ax.axhspan(-0.02, 0.0, color=MOTION, alpha=0.2, lw=0)
+    ax.set(xlabel="t [s], stiffness 64 1/s²", ylabel="value [m]", ylim=(-0.02, 0.11))
+    ax.legend(frameon=False)
+
+
+@picture
 def linear_constraint(ax: Axes) -> None:
     """A half-space."""
     half_plane(ax, "A u ≤ upper")
