@@ -43,10 +43,13 @@ STEP = 1e-5
 
 
 class CustomTask(Task):
-    """A motion task of one's own: define `error` and `jacobian`.
+    r"""A motion task of one's own: define `error` and `jacobian`.
 
-    Rows are ``J a + drift = acceleration + damping (velocity - J v) + stiffness error`` as of every `Task`; the
-    references of velocity and acceleration are zero unless they are set.
+    Rows are
+
+    .. math:: J\, a + \dot J v = \ddot x + K_d\, (\dot x - J v) + K_p\, e(q)
+
+    for its error and the acceleration and velocity that are wanted, which are zero unless they are set.
 
     Args:
         robot: the robot.
@@ -112,10 +115,12 @@ class CustomTask(Task):
 
 
 class CustomConstraint(Constraint):
-    """A limit of one's own, ``value >= 0``, on any function of the configuration: define `value` and `jacobian`.
+    r"""A limit of one's own, ``value >= 0``, on any function of the configuration: define `value` and `jacobian`.
 
-    Rows are ``J a + drift >= -damping J v - stiffness value``.  Along the bound the value comes to zero like a spring
-    with a damper, without crossing it if the damping is critical or more and it does not start too fast.
+    .. math:: J\, a + \dot J v \ge -K_d\, J v - K_p\, h(q)
+
+    for the value :math:`h`.  Along the bound it comes to zero like a spring with a damper, without crossing it if the
+    damping is critical or more and it does not start too fast.
     Source: Nguyen, Sreenath 2016, "Exponential control barrier functions for enforcing high relative-degree
     safety-critical constraints".
 
