@@ -60,13 +60,12 @@ class Killer:
         self.killed = 0
 
     def __call__(self, progress: Progress) -> None:
-        there = pids(self.executor)
         if not self.left or progress.done < self.every * (1 + self.killed // self.how_many):
             return
-        if len(there) < self.how_many:  # the last ones that died are not replaced yet
-            return
         self.left -= 1
-        for pid in there[: self.how_many]:
+        # Those that died before may not be replaced yet; asking for `slots` lets the cluster see to it.
+        wait_for(lambda: self.executor.slots > 0 and len(pids(self.executor)) >= self.how_many, 120.0)
+        for pid in pids(self.executor)[: self.how_many]:
             os.kill(pid, signal.SIGKILL)
             self.killed += 1
 
