@@ -38,10 +38,9 @@ class HeightBetween(Task):
 def main(picture: str | None = None) -> float:
     """Height reached [m]."""
     robot = qd.load("go2")
-    dyn, sim = qd.Dynamics(robot), qd.Simulation(robot)
-    height, wbc = HeightBetween(robot, "FL", "FR"), qd.WholeBodyController(robot)
+    dyn, sim, wbc = qd.Dynamics(robot), qd.Simulation(robot), qd.WholeBodyController(robot)
+    wbc.add(height := HeightBetween(robot, "FL", "FR"), level=1)
     wbc.remove("FL")  # the task that holds a lifted foot where it is
-    wbc.add(height, level=1)
     start, heights = dyn.center_of_mass(sim.q), []
     for tick in range(1500):
         wbc.tasks["com"].reference(start + min(tick / 500, 1.0) * np.array([-0.06, -0.04, 0.0]))
@@ -52,11 +51,9 @@ def main(picture: str | None = None) -> float:
     if picture:
         from matplotlib.figure import Figure
 
-        ax = (figure := Figure(figsize=(6, 3.6), layout="constrained")).subplots()
-        ax.plot(1e-3 * np.arange(len(heights)), 1e3 * np.array(heights))
-        ax.set(xlabel="t [s]", ylabel="FL above FR [mm]")
+        (figure := Figure((6, 3.6))).subplots(subplot_kw={"ylabel": "FL above FR [m]"}).plot(heights)
         figure.savefig(picture, dpi=100)
-    return float(heights[-1])
+    return heights[-1]
 
 
 if __name__ == "__main__":
