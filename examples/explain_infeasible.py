@@ -17,7 +17,7 @@ def main(picture: str | None = None) -> dict[str, str]:
     robot = qd.load("go2")
     s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
     wbc = qd.WholeBodyController(robot, friction=0.1)
-    wbc.tasks["com"].reference(s.com, acceleration=np.array([3.0, 0.0, 0.0]))  # [m/s^2]
+    wbc.tasks.com.reference(s.com, acceleration=np.array([3.0, 0.0, 0.0]))  # [m/s^2]
     wish = wbc.compute(s)
     print(wish.explain(threshold=0.1))
     lower, upper = np.array([3.0, -np.inf]), np.array([np.inf, 0.0])  # forward, and no jump

@@ -9,23 +9,21 @@ import sys
 import numpy as np
 
 import quaddyn as qd
-from quaddyn.wbc import Constraint
-from quaddyn.wbc.tick import Rows, Tick
+from quaddyn.wbc import CustomConstraint
 
 
-class BehindPlane(Constraint):
+class BehindPlane(CustomConstraint):
     """The centre of mass stays on one side of a plane, ``x <= limit``."""
 
-    def __init__(self, limit: float, rate: float = 15.0) -> None:
-        super().__init__("wall")
-        self.limit, self.rate = limit, rate  # [m], [1/s]
+    def __init__(self, robot: qd.Robot, limit: float) -> None:
+        super().__init__(robot, "wall", rows=1, stiffness=225.0)  # [1/s^2]
+        self.limit = limit
 
-    def rows(self, tick: Tick) -> list[Rows]:
-        """``J a + drift <= rate^2 (limit - x) - 2 rate v``: no faster towards it than a critically damped approach."""
-        s = tick.state
-        room = self.rate**2 * (self.limit - s.com[0]) - 2 * self.rate * s.com_velocity[0]
-        lower, upper = np.array([-np.inf]), np.array([room - s.com_drift[0]])
-        return [Rows(("x",), "m/s^2", lower, upper, acceleration=s.com_jacobian[:1])]
+    def value(self, s: qd.State) -> np.ndarray:
+        return self.limit - s.com[:1]
+
+    def jacobian(self, s: qd.State) -> np.ndarray:
+        return -s.com_jacobian[:1]
 
 
 def main(picture: str | None = None) -> dict[str, float]:
@@ -35,10 +33,10 @@ def main(picture: str | None = None) -> dict[str, float]:
         dyn, sim, wbc = qd.Dynamics(robot), qd.Simulation(robot), qd.WholeBodyController(robot)
         start = dyn.center_of_mass(sim.q)
         if name == "with the limit":
-            wbc.add(BehindPlane(start[0] + 0.02), level=0)
+            wbc.add(BehindPlane(robot, start[0] + 0.02), level=0)
         way = []
         for tick in range(1200):
-            wbc.tasks["com"].reference(start + [0.05 * min(tick / 400, 1.0), 0.0, 0.0])
+            wbc.tasks.com.reference(start + [0.05 * min(tick / 400, 1.0), 0.0, 0.0])
             s = dyn.update(sim.q, sim.v)
             way.append(start[0] + 0.02 - s.com[0])
             sim.step(wbc.compute(s).tau)

@@ -17,7 +17,7 @@ def main(picture: str | None = None) -> dict[str, float]:
     """Height of the jump [m], time without contact [s], and height of the trunk in the end over that before."""
     robot = qd.load("go2")
     dyn, sim, wbc = qd.Dynamics(robot), qd.Simulation(robot), qd.WholeBodyController(robot, ramp=0.01)
-    com, start = wbc.tasks["com"], dyn.center_of_mass(sim.q)
+    com, start = wbc.tasks.com, dyn.center_of_mass(sim.q)
     low, phase, since, log = start - [0.0, 0.0, 0.09], "squat", 0.0, []
     for _ in range(2200):
         s, t = dyn.update(sim.q, sim.v), sim.time - since

@@ -15,7 +15,7 @@ def main(picture: str | None = None) -> dict[str, float]:
     robot, ways = qd.load("go2"), {}
     for plant in (qd.Simulation(robot), qd.MujocoPlant(robot)):
         dyn, wbc = qd.Dynamics(robot), qd.WholeBodyController(robot)
-        wbc.tasks["com"].reference(dyn.center_of_mass(plant.q))
+        wbc.tasks.com.reference(dyn.center_of_mass(plant.q))
         way = []
         for tick in range(1500):
             if tick == 300:
