@@ -121,6 +121,21 @@ def test_a_pool_that_cannot_replace_its_workers_ends_with_what_is_done(tmp_path:
     assert 1 <= len(contents(tmp_path / "runs.db")) <= 9
 
 
+UNGUARDED = """
+from quaddyn import campaigns
+with campaigns.workers(1) as executor:
+    executor.submit(print).result()
+"""
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(UNGUARDED)
+    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=100)
+    assert ended.returncode == 1
+    assert "worker process ended with exit code 1. A script that starts workers must do so under" in ended.stderr
+
+
 CLIENT = """
 import os, sys
 sys.path.insert(0, {tests!r})

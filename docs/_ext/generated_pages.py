@@ -214,9 +214,7 @@ def write_gallery(docs: Path) -> set[Path]:
     index = docs / "gallery" / "index.md"
     grid = "::::{grid} 1 2 3 3\n:gutter: 3\n\n" + "\n".join(cards) + "::::\n" if cards else ""
     toc = "\n".join(names)
-    lead = (
-        "Each is a file of at most sixty lines that runs alone: `python examples/NAME.py`, or with `--picture FILE`.\n"
-    )
+    lead = "Each is a short file that runs alone: `python examples/NAME.py`, with `--picture FILE` for its picture.\n"
     write(index, f"# Examples\n\n{lead}\n{grid}\n```{{toctree}}\n:hidden:\n\n{toc}\n```\n")
     return written | {index}
 

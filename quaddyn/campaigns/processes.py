@@ -20,8 +20,8 @@ from .deaths import WorkerDied
 T = TypeVar("T")
 #: One thread of linear algebra for each worker: they share the cores already, and sums do not depend on their number.
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")}
-#: A process that dies before it is ready is started this often.
-_STARTS = 5
+#: A process that is killed before it is ready is started this often; one that ends by itself would do so again.
+_STARTS = 100
 
 
 class Workers(Executor):
@@ -96,6 +96,8 @@ class Workers(Executor):
                 return process
             except WorkerDied as error:
                 death = error
+                if not process.killed:
+                    break
         raise CampaignError(
             f"no worker process can start: {death}. A script that starts workers must do so under "
             'if __name__ == "__main__":'
@@ -117,6 +119,11 @@ class _Process:
     @property
     def alive(self) -> bool:
         return self._process.is_alive()
+
+    @property
+    def killed(self) -> bool:
+        """Whether a signal ended it."""
+        return (self._process.exitcode or 0) < 0
 
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, Any]:
         """(whether it returned, what it returned or raised)."""

@@ -1,0 +1,51 @@
+"""Trotting over boxes.
+
+The controller knows nothing of the ground ahead. Feet that feel it (`touching=`) end their swing where they
+land, and the next steps are counted from there.
+"""
+
+import sys
+
+import numpy as np
+
+import quaddyn as qd
+from quaddyn.simulation import Box, Plane
+
+DT = 2e-3
+
+
+def main(picture: str | None = None) -> dict[str, float | str]:
+    """How far it came [m], over how high ground [m], and in which mode it ended."""
+    robot = qd.load("go2")
+    boxes = [
+        Box(center=np.array([0.6 + 0.35 * i, 0.2 * (-1) ** i, 0.0]), size=np.array([0.3, 0.5, 0.04 + 0.02 * (i % 2)]))
+        for i in range(4)
+    ]
+    plant = qd.Simulation(robot, dt=DT, terrain=(Plane.floor(), *boxes))
+    dyn, walker = qd.Dynamics(robot), qd.LocomotionController(robot, dt=DT, gait="trot")
+    log = []
+    for tick in range(2500):
+        touching = [foot for foot in robot.feet if plant.contact_forces[foot][2] > 5.0]
+        s = dyn.update(plant.q, plant.v)
+        command = walker.compute(s, (0.4 if tick > 200 else 0.0, 0.0, 0.0), touching=touching)
+        log.append([plant.q[0], plant.q[2], *(s.placement(foot).translation[2] for foot in robot.feet)])
+        plant.step(command.tau)
+    way = np.array(log)
+    if picture:
+        from matplotlib.figure import Figure
+        from matplotlib.patches import Rectangle
+
+        ax = (figure := Figure(figsize=(7, 3.2), layout="constrained")).subplots()
+        for box in boxes:
+            x, height = box.center[0] - box.size[0] / 2, box.size[2] / 2
+            ax.add_patch(Rectangle((x, 0.0), box.size[0], height, color="0.8"))
+        ax.plot(way[:, 0], way[:, 1], label="trunk")
+        ax.plot(way[:, 0], way[:, 2:], lw=0.8)
+        ax.set(xlabel="x of the trunk [m]", ylabel="height of trunk and feet [m]")
+        figure.savefig(picture, dpi=100)
+    return {"distance": way[-1, 0], "ground": float(way[:, 2:].max(axis=1).max()), "mode": command.mode.value}
+
+
+if __name__ == "__main__":
+    found = main(*sys.argv[2:])  # --picture FILE
+    print(f"{found['mode']} after {found['distance']:.2f} m")

@@ -1,0 +1,44 @@
+"""Why can it not?
+
+A stance on ice is asked for more than friction allows: as a wish, it is given up; on level 0, the tick is
+infeasible. Either way the command says what was lost to what.
+"""
+
+import sys
+
+import numpy as np
+
+import quaddyn as qd
+from quaddyn.wbc import LinearConstraint
+
+
+def main(picture: str | None = None) -> dict[str, str]:
+    """Outcome of the wish, and of the demand."""
+    robot = qd.load("go2")
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    wbc = qd.WholeBodyController(robot, friction=0.1)
+    wbc.tasks.com.reference(s.com, acceleration=np.array([3.0, 0.0, 0.0]))  # [m/s^2]
+    wish = wbc.compute(s)
+    print(wish.explain(threshold=0.1))
+    lower, upper = np.array([3.0, -np.inf]), np.array([np.inf, 0.0])  # forward, and no jump
+    demand = LinearConstraint("must go", lower, upper, acceleration=s.com_jacobian[[0, 2]], unit="m/s^2")
+    wbc.add(demand, level=0)
+    must = wbc.compute(s)
+    print(must.explain(threshold=0.1))
+    if picture:
+        from matplotlib.figure import Figure
+
+        axes = (figure := Figure(figsize=(7, 3), layout="constrained")).subplots(1, 2, sharey=True)
+        for ax, command, name in zip(axes, (wish, must), ("wish", "demand"), strict=True):
+            for foot, force in command.forces.items():
+                ax.plot(force[2], np.hypot(force[0], force[1]), "o", label=foot)
+            ax.plot([0, 100], [0, 10], color="0.5", lw=1)
+            ax.set(xlabel="normal force [N]", title=f"{name}: {command.status.outcome}")
+        axes[0].set(ylabel="tangential force [N]")
+        axes[1].legend(frameon=False)
+        figure.savefig(picture, dpi=100)
+    return {"wish": wish.status.outcome, "demand": must.status.outcome}
+
+
+if __name__ == "__main__":
+    main(*sys.argv[2:])  # --picture FILE

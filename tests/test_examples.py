@@ -1,0 +1,83 @@
+"""Every example is short, runs alone and without a screen, shows what it says, and draws its picture."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib.util
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+#: What each example returns has to fulfil.
+SHOWN: dict[str, Callable[[Any], bool]] = {
+    "arm_gravity_compensation": lambda drop: drop["weight compensated"] < 0.03 and drop["without"] > 0.3,
+    "swing_leg_impedance": lambda error: error["before"] < 0.003 < error["hit"] and error["after"] < 0.003,
+    "wall_pushing": lambda found: abs(found["force"] + 30.0) < 0.3 and found["off"] < 0.002,
+    "own_task": lambda height: 0.07 < height < 0.085,
+    "half_space_limit": lambda nearest: nearest["with the limit"] > -1e-4 and nearest["without"] < -0.02,
+    "squat_jump_land": lambda found: found["jump"] > 0.05 and found["flight"] > 0.1 and abs(found["end"] - 1.0) < 0.02,
+    "boxes": lambda found: found["mode"] == "moving" and found["distance"] > 1.5,
+    "sdk_order": lambda same: same,
+    "batch_dynamics": lambda found: found["largest"] > 30.0 and found["error"] < 1e-10,
+    "identification_from_csv": lambda error: error["friction"] < 0.05 and error["torque"] < 0.1,
+    "explain_infeasible": lambda outcome: outcome == {"wish": "solved", "demand": "infeasible"},
+    "two_plants": lambda way: way["Simulation"] > 0.005 and abs(way["Simulation"] / way["MujocoPlant"] - 1.0) < 0.1,
+}
+
+
+def module(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def test_every_example_is_listed_is_short_and_has_its_picture() -> None:
+    files = sorted(EXAMPLES.glob("*.py"))
+    assert {file.stem for file in files} == set(SHOWN)
+    assert len(files) + len(list(EXAMPLES.glob("*.ipynb"))) >= 12
+    for file in files:
+        text = file.read_text()
+        assert len(text.splitlines()) <= 60, file.name
+        title, _, rest = (ast.get_docstring(ast.parse(text)) or "").partition("\n\n")
+        assert title and rest, file.name
+        assert (EXAMPLES / "pictures" / f"{file.stem}.png").read_bytes().startswith(b"\x89PNG"), file.name
+
+
+@pytest.mark.parametrize("name", sorted(SHOWN))
+def test_example_shows_what_it_says(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DISPLAY", raising=False)
+    picture = tmp_path / "picture.png"
+    with contextlib.redirect_stdout(io.StringIO()):
+        found = module(name).main(str(picture))
+    assert SHOWN[name](found), found
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_notebook_runs_and_shows_what_it_showed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    cells = json.loads((EXAMPLES / "notebook.ipynb").read_text())["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert sum(len(cell["source"]) for cell in code) <= 60
+    session: dict[str, object] = {"__name__": "notebook"}
+    for cell in code:
+        *body, last = ast.parse("".join(cell["source"])).body
+        exec(compile(ast.Module(body, []), "notebook", "exec"), session)
+        stored = [output["data"]["text/plain"] for output in cell["outputs"] if "data" in output]
+        if not isinstance(last, ast.Expr):
+            exec(compile(ast.Module([last], []), "notebook", "exec"), session)
+            continue
+        value = eval(compile(ast.Expression(last.value), "notebook", "eval"), session)
+        shown = "".join(stored[0]) if stored else ""
+        if shown and not re.search("<|e-", shown):  # no addresses, no residuals of rounding
+            assert repr(value).split() == shown.split()

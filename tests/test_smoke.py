@@ -1,0 +1,169 @@
+"""One proposition about every room, in under a minute: ``pytest -m smoke``."""
+
+from __future__ import annotations
+
+import pkgutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import quaddyn
+import quaddyn as qd
+
+pytestmark = pytest.mark.smoke
+
+
+@pytest.fixture(scope="module")
+def robot() -> qd.Robot:
+    return qd.load("go2")
+
+
+@pytest.fixture
+def state(robot: qd.Robot) -> qd.State:
+    return qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+
+
+def test_every_room_has_its_proposition() -> None:
+    rooms = {info.name for info in pkgutil.iter_modules(quaddyn.__path__) if info.ispkg}
+    assert {name.removeprefix("test_room_") for name in globals() if name.startswith("test_room_")} == rooms
+
+
+def test_room_urdf() -> None:
+    from quaddyn.urdf import parse
+
+    assert [link.name for link in parse(b'<robot name="r"><link name="base"/></robot>').links] == ["base"]
+
+
+def test_room_robot(robot: qd.Robot) -> None:
+    assert robot.feet == ("FL", "FR", "RL", "RR") and robot.nu == 12
+    with pytest.raises(qd.ModelError):
+        qd.load('<robot name="r"><link name="base"/><link name="base"/></robot>')
+
+
+def test_room_dynamics(robot: qd.Robot) -> None:
+    dyn, rng = qd.Dynamics(robot), np.random.default_rng(0)
+    v, a = rng.standard_normal((2, robot.nv))
+    tau = dyn.rnea(robot.q_home, v, a)
+    assert np.allclose(dyn.aba(robot.q_home, v, tau), a)
+
+
+def test_room_kernels(robot: qd.Robot) -> None:
+    zero = np.zeros((2, robot.nv))
+    tau = qd.compile(robot, ("rnea",)).rnea(np.tile(robot.q_home, (2, 1)), zero, zero)
+    assert np.allclose(tau, qd.Dynamics(robot).gravity(robot.q_home))
+
+
+def test_room_compiling() -> None:
+    from quaddyn.compiling import interpreted
+    from quaddyn.contact.solvers import ContactProblem, FrictionalSolver
+
+    problem = ContactProblem(np.eye(3), np.array([0.0, 0.0, -1.0]), 0.6)
+    with interpreted():
+        slow = FrictionalSolver().solve(problem).impulses
+    assert np.allclose(slow, FrictionalSolver().solve(problem).impulses)
+
+
+def test_room_hierarchy() -> None:
+    from quaddyn.hierarchy import Level, solve
+
+    found = solve([Level(C=np.array([[1.0, 0.0]]), upper=np.array([1.0])), Level(A=np.eye(2), b=np.array([2.0, 3.0]))])
+    assert np.allclose(found.x, [1.0, 3.0])
+
+
+def test_room_kinematics(robot: qd.Robot) -> None:
+    from quaddyn.kinematics import LegKinematics
+
+    leg = LegKinematics(robot, "FL")
+    q = np.array([0.1, 0.8, -1.6])
+    assert np.allclose(leg.inverse(leg.forward(q), knee="backward", hip="below").q, q)
+
+
+def test_room_contact(robot: qd.Robot, state: qd.State) -> None:
+    from quaddyn.contact import ContactSet, inverse_dynamics
+
+    held = inverse_dynamics(state, ContactSet.of_feet(robot), np.zeros(robot.nv))
+    assert np.isclose(sum(held.forces.values())[2], robot.mass * 9.81)
+
+
+def test_room_control(robot: qd.Robot, state: qd.State) -> None:
+    from quaddyn.control import gravity_compensation
+
+    assert np.isclose(sum(gravity_compensation(state).forces.values())[2], robot.mass * 9.81)
+
+
+def test_room_wbc(robot: qd.Robot, state: qd.State) -> None:
+    command = qd.WholeBodyController(robot).compute(state)
+    assert command.status.ok and np.isclose(sum(command.forces.values())[2], robot.mass * 9.81)
+
+
+def test_room_locomotion(robot: qd.Robot) -> None:
+    plant, dyn, walker = qd.Simulation(robot, dt=2e-3), qd.Dynamics(robot), qd.LocomotionController(robot, dt=2e-3)
+    for _ in range(600):
+        command = walker.compute(dyn.update(plant.q, plant.v), (0.3, 0.0, 0.0))
+        plant.step(command.tau)
+    assert command.mode.upright and plant.q[0] > 0.05
+
+
+def test_room_estimation(robot: qd.Robot) -> None:
+    from quaddyn.contact import ContactSet
+    from quaddyn.control import gravity_compensation
+    from quaddyn.estimation import ContactForceEstimator
+
+    dyn, estimator = qd.Dynamics(robot), ContactForceEstimator(ContactSet.of_feet(robot), dt=1e-3, gain=np.inf)
+    still, tau = np.zeros(robot.nv), gravity_compensation(dyn.update(robot.q_home, np.zeros(robot.nv))).tau
+    for _ in range(3):
+        found = estimator.update(dyn.update(robot.q_home, still), tau)
+    assert np.isclose(sum(found.forces.values())[2], robot.mass * 9.81)
+
+
+def test_room_simulation(robot: qd.Robot) -> None:
+    sim = qd.Simulation(robot)
+    sim.reset(robot.q_home + 0.2 * np.eye(robot.nq)[2])
+    for _ in range(100):
+        sim.step(np.zeros(robot.nu))
+    assert sim.status == "free" and np.isclose(sim.v[2], -0.981, atol=1e-3)
+
+
+def test_room_identification() -> None:
+    from quaddyn.identification import group_by_rule
+
+    assert group_by_rule(qd.load("ur5")).rank == 52
+
+
+def test_room_campaigns() -> None:
+    from campaign_examples import Throws
+
+    from quaddyn.campaigns import run
+
+    assert run(Throws(trials=3)).ran == 3
+
+
+def test_room_reference(robot: qd.Robot) -> None:
+    from quaddyn.reference import Reference
+    from quaddyn.reference.momentum import mass
+
+    assert np.isclose(mass(Reference(robot.source, root="free").at(robot.q_home)), robot.mass)
+
+
+def test_room_agreement() -> None:
+    assert qd.cross_check(qd.load("two_link_leg"), samples=2, seed=0).passed
+
+
+def test_room_viewer(robot: qd.Robot, tmp_path: Path) -> None:
+    viewer = qd.Viewer(robot, serve=False)
+    viewer.show(robot.q_home)
+    assert "<html" in viewer.record(tmp_path / "page.html").read_text()[:2000]
+
+
+def test_room_demo() -> None:
+    from quaddyn.demo import run
+
+    assert run(qd.load("two_link_leg"), seconds=0.5).passed
+
+
+def test_room_cli() -> None:
+    from quaddyn.cli import app
+
+    assert CliRunner().invoke(app, ["check", "two_link_leg"], env={"COLUMNS": "200"}).exit_code == 0
