@@ -83,7 +83,12 @@ def identify(
     force_noise: Annotated[float | None, typer.Option(help="of the contact forces [N]; needs --torque-noise")] = None,
     prior_weight: Annotated[float, typer.Option(help="of the file's own parameters, for consistent")] = 1.0,
     held_out: Annotated[float, typer.Option(min=0.0, max=0.9, help="share of the data kept to judge the fit")] = 0.2,
-    target: Annotated[Path | None, typer.Option("--out", metavar="FILE.json", help="write all parameters")] = None,
+    target: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FILE", help="write all parameters (.json), or the robot as it was found (.urdf)"
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
 ) -> None:
     """Identify a robot's parameters from measured motion; the file may be larger than memory.
@@ -126,16 +131,19 @@ def identify(
             "error": judged.error.tolist(),
             "signal": judged.signal.tolist(),
         }
-    if target is not None:
-        target.write_text(json.dumps(whole, indent=1), encoding="utf-8")
-    if as_json:
-        print(json.dumps(whole, indent=2))
-    else:
+    if not as_json:
         _print(found, judged)
         for doubt in doubts(found, judged, extent):
             err.print(f"[yellow]doubtful:[/] {escape(doubt)}")
-        if target is not None:
-            say(f"wrote {target}")
+    if target is not None:
+        if target.suffix.lower() == ".urdf":
+            found.save_urdf(target)
+        else:
+            target.write_text(json.dumps(whole, indent=1), encoding="utf-8")
+    if as_json:
+        print(json.dumps(whole, indent=2))
+    elif target is not None:
+        say(f"wrote {target}")
     raise typer.Exit(0 if found.converged else 1)
 
 
@@ -152,7 +160,7 @@ def doubts(found: Identification, judged: Validation | None, extent: Extent) -> 
     out = list(extent.doubts())
     if judged is None:
         return [*out, "no sample was held out to judge the fit by"]
-    names = {found.robot.velocity_index(joint): joint for joint in found.robot.actuated}
+    names = {found.base.robot.velocity_index(joint): joint for joint in found.base.robot.actuated}
     heard = judged.signal > AUDIBLE * judged.signal.max()
     poor = [
         names.get(int(i), f"root {i}") for i in np.flatnonzero(heard & (judged.error > UNEXPLAINED * judged.signal))
@@ -164,7 +172,7 @@ def doubts(found: Identification, judged: Validation | None, extent: Extent) -> 
 
 
 def _print(found: Identification, judged: Validation | None) -> None:
-    robot, base = found.robot, found.base
+    robot, base = found.base.robot, found.base
     table = Table(
         title=f"{escape(robot.name)}: {found.samples:,} samples, {found.method}",
         box=box.SIMPLE_HEAD,

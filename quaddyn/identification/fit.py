@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -16,6 +18,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, Inertial
 from .base import BaseParameters
 from .consistent import minimize
+from .fitted import fitted_robot
 from .inertia import inertial_of, is_consistent
 from .regression import chunks
 from .samples import LARGEST, Measured, Samples
@@ -31,6 +34,9 @@ LEAST_NOISE = 1e-7
 
 #: Least weights of the prior over the squared length of the data, tried in turn: doubles lose less beside the data.
 LEAST_WEIGHTS = (1e-15, 1e-13, 1e-11, 1e-8)
+
+#: How many bodies `print` lists.
+SCREEN = 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,11 +88,6 @@ class Identification(FrozenArrays):
     hidden: tuple[str, ...]
 
     @property
-    def robot(self) -> Robot:
-        """Whose parameters these are."""
-        return self.base.robot
-
-    @property
     def deviation(self) -> Array:
         """(r,) standard deviation of each base parameter."""
         return np.sqrt(self.covariance.diagonal())
@@ -94,18 +95,89 @@ class Identification(FrozenArrays):
     @property
     def inertials(self) -> dict[str, Inertial]:
         """Mass, centre of mass and inertia about it of each body, in the axes of its joint frame."""
-        return {body.name: inertial_of(p) for body, p in zip(self.robot.bodies, self._bodies(), strict=True)}
+        return {body.name: inertial_of(p) for body, p in zip(self.base.robot.bodies, self._bodies(), strict=True)}
 
     @property
     def inconsistent(self) -> tuple[str, ...]:
         """Names of moving bodies whose parameters no mass distribution has; none with the method "consistent"."""
-        bodies, fixed = self.robot.bodies, self.robot.root == "fixed"
+        bodies, fixed = self.base.robot.bodies, self.base.robot.root == "fixed"
         pairs = zip(bodies, self._bodies(), strict=True)
         wrong = {b.name for b, p in pairs if not (fixed and b.joint is None) and not is_consistent(p)}
         wrong |= {
             name.split(maxsplit=1)[1] for name, x in zip(self.base.names, self.delta, strict=True) if _bad(name, x)
         }
         return tuple(sorted(wrong))
+
+    @property
+    def ok(self) -> bool:
+        """Whether the method converged, to parameters that a physical robot can have."""
+        return self.converged and not self.inconsistent
+
+    def robot(self) -> Robot:
+        """The robot with what was identified: inertias, friction and rotor inertia; all else is as it was.
+
+        Raises:
+            ModelError: no physical robot has these parameters, as may be without the method "consistent".
+        """
+        return fitted_robot(self.base.robot, self._fitted(), self._losses())
+
+    def save_urdf(self, path: str | os.PathLike[str]) -> Path:
+        """Write the robot's URDF with what was identified.
+
+        Links that hang on another by a fixed joint lose their inertia to it, as only their sum can be identified; rotor
+        inertia is the attribute ``armature`` of ``<dynamics>``.  What `load` was told about friction and limits is in
+        the file too; feet, actuated joints and the root are to be told again.  Paths of meshes stay as they are.
+
+        Raises:
+            ModelError: no physical robot has these parameters.
+            OSError: the file cannot be written.
+        """
+        found, file = self.robot(), Path(path)
+        assert isinstance(found.source, str)
+        file.write_text(found.source, encoding="utf-8")
+        return file
+
+    def _fitted(self) -> dict[str, Inertial]:
+        own = {body.name: body.inertial for body in self.base.robot.bodies}
+        moving = [b for b in self.base.robot.bodies if not (self.base.robot.root == "fixed" and b.joint is None)]
+        found = self.inertials
+        return own | {body.name: found[body.name] for body in moving}
+
+    def _losses(self) -> dict[str, Array] | None:
+        if self.base.inertial:
+            return None
+        rows = self.delta.reshape(-1, ALL)[:, INERTIAL:]
+        pairs = zip(self.base.robot.bodies, rows, strict=True)
+        return {b.joint.name: row for b, row in pairs if b.joint is not None and b.joint.nv == 1}
+
+    def __str__(self) -> str:
+        robot, noise = self.base.robot, self.noise
+        names = {robot.velocity_index(joint): joint for joint in robot.actuated}
+        worst = int(np.argmax(noise))
+        lines = [
+            f"{robot.name}: {self.samples} samples, {self.method}"
+            + ("" if self.converged else ", NOT CONVERGED")
+            + (f", not physical: {_several(self.inconsistent)}" if self.inconsistent else ""),
+            f"residual [N m, N]: {np.sqrt(np.mean(noise**2)):.3g} on average, {noise[worst]:.3g} of "
+            f"{names.get(worst, 'the root')}",
+            f"{self.shown} of {self.base.size} base parameters shown, condition {self.condition:.3g}",
+            f"{'body':<22}{'mass [kg]':>10}{'in the file':>12}   {'com [m]':<26}"
+            + ("" if self.base.inertial else f"{'viscous':>9}{'Coulomb':>9}{'rotor':>9}"),
+        ]
+        found, losses = self.inertials, self._losses() or {}
+        moving = [body for body in robot.bodies if body.joint is not None or robot.root != "fixed"]
+        for body in moving[:SCREEN]:
+            com = ", ".join(f"{round(x, 4) + 0.0:+.4f}" for x in found[body.name].com.tolist())
+            mass, before = found[body.name].mass, body.inertial.mass
+            own = losses.get(body.joint.name, ()) if body.joint is not None else ()
+            lines.append(
+                f"{body.name[:21]:<22}{mass:>10.4g}{before:>12.4g}   {com:<26}" + "".join(f"{x:>9.3g}" for x in own)
+            )
+        if len(moving) > SCREEN:
+            lines.append(f"and {len(moving) - SCREEN} more bodies, see .inertials")
+        if self.hidden:
+            lines.append(f"kept from the file, not shown by the data: {len(self.hidden)} parameters, see .hidden")
+        return "\n".join(line.rstrip() for line in lines)
 
     def _bodies(self) -> Array:
         width = INERTIAL if self.base.inertial else ALL
@@ -144,10 +216,10 @@ class Identification(FrozenArrays):
         Raises:
             ArgumentError: they are no samples of this robot, or there are none.
         """
-        measured, count = Measured(self.robot), 0
-        error, signal = np.zeros(self.robot.nv), np.zeros(self.robot.nv)
+        measured, count = Measured(self.base.robot), 0
+        error, signal = np.zeros(self.base.robot.nv), np.zeros(self.base.robot.nv)
         for part in _parts(samples):
-            part.check(self.robot)
+            part.check(self.base.robot)
             for piece in chunks(len(part), CHUNK):
                 some = part[piece]
                 y = measured.force(some)
@@ -163,7 +235,7 @@ class Identification(FrozenArrays):
         deviation = [x if np.isfinite(x) else None for x in self.deviation.tolist()]
         names, groups = self.base.names, self.base.groups()
         return {
-            "robot": self.robot.name,
+            "robot": self.base.robot.name,
             "method": self.method,
             "samples": self.samples,
             "shown": self.shown,
@@ -368,6 +440,10 @@ def _known(base: BaseParameters, v: Array, a: Array) -> Array:
     if not base.inertial:
         return np.zeros_like(v)
     return np.asarray(robot.damping * v + robot.friction * np.sign(v) + robot.armature * a)
+
+
+def _several(names: tuple[str, ...], most: int = 3) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _bad(name: str, value: float) -> bool:

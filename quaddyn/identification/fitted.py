@@ -1,0 +1,103 @@
+"""The robot that a fit has found: its URDF with the numbers replaced, and the `Robot` itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from xml.etree import ElementTree  # to write; what is read has passed the guard's own reader
+
+import defusedxml.ElementTree
+import numpy as np
+
+from ..robot import guard
+from ..robot.bodies import merge
+from ..robot.model import add_feet, build
+from ..robot.robot import Robot
+from ..urdf.tree import Array, Inertial, frozen
+
+#: Friction and rotor inertia of a joint, in the order of parameters.
+LOSSES = ("damping", "friction", "armature")
+LIMITS = ("lower", "upper", "velocity", "effort")
+
+
+def fitted_robot(robot: Robot, inertials: Mapping[str, Inertial], losses: Mapping[str, Array] | None) -> Robot:
+    """`robot` with other inertias, friction and rotor inertia; all else is as it was.
+
+    Args:
+        robot: the robot.
+        inertials: of every composite body by name, in the axes of its link.
+        losses: by joint (3,) viscous friction, Coulomb friction and rotor inertia; None for the robot's own.
+
+    Raises:
+        ModelError: no physical robot has these numbers.
+    """
+    tree, first = robot.tree, {body.name for body in robot.bodies}
+    links = [replace(link, inertial=inertials.get(link.name) if link.name in first else None) for link in tree.links]
+    joints = []
+    for joint in tree.joints:
+        if losses is not None and joint.name in losses:
+            damping, friction, armature = losses[joint.name].tolist()
+            joint = replace(joint, damping=damping, friction=friction, armature=armature)
+        joints.append(joint)
+    new = replace(tree, links=tuple(links), joints=tuple(joints))
+    bodies = merge(new)
+    guard.judge_bodies(bodies, free=robot.root != "fixed", allow_massless=True)
+    model = build(new, robot.root)
+    add_feet(model, [leg.foot for leg in robot.legs.values()])
+    guard.judge_model(model, tree.file)
+    report = robot.report
+    told = {**report.provenance, **{f"{name}.{what}": "identified" for name in losses or () for what in LOSSES}}
+    found = replace(
+        robot, tree=new, bodies=bodies, model=model, damping=frozen(model.damping),
+        friction=frozen(model.upperDryFrictionLimit), armature=frozen(model.armature),
+        report=replace(report, provenance=told),
+    )  # fmt: skip
+    return replace(found, source=_document(found, inertials))
+
+
+def _document(robot: Robot, inertials: Mapping[str, Inertial]) -> str:
+    """The robot's document with its numbers of today; links tied to another by a fixed joint lose their share to it."""
+    root: Any = defusedxml.ElementTree.fromstring(robot.source, forbid_dtd=True)
+    for link in root.iter("link"):
+        for old in link.findall("inertial"):
+            link.remove(old)
+        found = inertials.get(link.get("name", ""))
+        if found is not None and found.mass > 0.0:
+            link.insert(0, _inertial(found))
+    elements = {joint.get("name"): joint for joint in root.findall("joint")}
+    for joint in robot.tree.joints:
+        if joint.nv == 1 and joint.name in elements:
+            losses = {what: getattr(joint, what) for what in LOSSES}
+            if any(losses.values()) or elements[joint.name].find("dynamics") is not None:
+                _set(elements[joint.name], "dynamics", losses)
+            given = [k for k in LIMITS if robot.report.provenance.get(f"{joint.name}.{k}") == "argument limits"]
+            _set(elements[joint.name], "limit", {k: getattr(joint.limits, k) for k in given})
+    ElementTree.indent(root)
+    text: str = ElementTree.tostring(root, encoding="unicode")
+    return text + "\n"
+
+
+def _set(joint: Any, tag: str, values: Mapping[str, float]) -> None:
+    """Give a joint's element attributes; what is infinite is left out."""
+    if not values:
+        return
+    element = joint.find(tag)
+    if element is None:
+        element = ElementTree.SubElement(joint, tag)
+    for name, value in values.items():
+        if np.isfinite(value):
+            element.set(name, repr(float(value)))
+        else:
+            element.attrib.pop(name, None)
+
+
+def _inertial(inertial: Inertial) -> ElementTree.Element:
+    out = ElementTree.Element("inertial")
+    place = " ".join(repr(x) for x in np.asarray(inertial.com).tolist())
+    ElementTree.SubElement(out, "origin", {"xyz": place, "rpy": "0 0 0"})
+    ElementTree.SubElement(out, "mass", {"value": repr(float(inertial.mass))})
+    I = inertial.inertia  # noqa: E741  # as every textbook calls it
+    axes = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}
+    ElementTree.SubElement(out, "inertia", {name: repr(float(I[at])) for name, at in axes.items()})
+    return out

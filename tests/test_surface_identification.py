@@ -1,0 +1,107 @@
+"""Identification ends in something usable: a robot, a URDF, one screen: old behaviour -> new."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.identification import Identification, Samples, base_parameters, identify
+
+
+def moved(robot: qd.Robot, count: int = 200) -> Samples:
+    """Samples of a robot with friction and rotors, as a stand gives them."""
+    rng, dyn = np.random.default_rng(0), qd.Dynamics(robot)
+    q = np.array([robot.random_configuration(rng) for _ in range(count)])
+    v, a = rng.normal(size=(2, count, robot.nv))
+    tau = np.array([dyn.rnea(*x) + dyn.joint_friction(x[1]) for x in zip(q, v, a, strict=True)])
+    return Samples(q, v, a, tau)
+
+
+@pytest.fixture(scope="module")
+def true() -> qd.Robot:
+    """The planar arm, heavier, with friction and rotors that its file does not have."""
+    file = qd.load("planar_3r").source
+    text = (file if isinstance(file, str) else file.decode()).replace('<mass value="', '<mass value="1')
+    return qd.load(text, damping=0.3, friction=0.2, armature=0.01)
+
+
+@pytest.fixture(scope="module")
+def found(true: qd.Robot) -> Identification:
+    return identify(qd.load("planar_3r"), moved(true), torque_noise=1e-3)
+
+
+def test_the_robot_that_was_found_moves_as_the_true_one(true: qd.Robot, found: Identification) -> None:
+    """Was: a vector of parameters, and what to do with it was the reader's exercise."""
+    robot = pickle.loads(pickle.dumps(found.robot()))
+    ours, truth = qd.Dynamics(robot), qd.Dynamics(true)
+    rng = np.random.default_rng(5)
+    for _ in range(10):
+        q, v, a = robot.random_configuration(rng), *rng.normal(size=(2, 3))
+        wanted = truth.rnea(q, v, a) + truth.joint_friction(v)
+        got = ours.rnea(q, v, a) + ours.joint_friction(v)
+        np.testing.assert_allclose(got, wanted, atol=0.02 * np.abs(wanted).max())
+        np.testing.assert_allclose(got, found.predict(q[None], v[None], a[None])[0], atol=1e-9)
+    assert robot.actuated == true.actuated and found.ok
+    np.testing.assert_allclose(robot.damping, true.damping, rtol=0.05)
+
+
+def test_the_urdf_that_is_saved_is_the_robot_that_was_found(found: Identification, tmp_path: Path) -> None:
+    file = found.save_urdf(tmp_path / "found.urdf")
+    robot, again = found.robot(), qd.load(file)
+    q, v, a = robot.random_configuration(1), np.ones(3), np.ones(3)
+    np.testing.assert_allclose(qd.Dynamics(again).rnea(q, v, a), qd.Dynamics(robot).rnea(q, v, a), rtol=1e-9)
+    for what in ("damping", "friction", "armature"):
+        np.testing.assert_allclose(getattr(again, what), getattr(robot, what), rtol=1e-9)
+    assert qd.cross_check(again, samples=2).passed and qd.cross_check(robot, samples=2).passed
+
+
+def test_links_tied_by_fixed_joints_give_their_inertia_to_their_carrier(tmp_path: Path) -> None:
+    robot = qd.load("finger_edu")
+    assert any(len(body.links) > 1 for body in robot.bodies)
+    found = identify(robot, moved(robot, 80), torque_noise=1e-3)
+    again = qd.load(found.save_urdf(tmp_path / "finger.urdf"), root="fixed")
+    model = found.robot()
+    assert model.feet == robot.feet and model.legs["leg"].foot.radius == robot.legs["leg"].foot.radius
+    q, v, a = robot.q_home, np.ones(robot.nv), np.ones(robot.nv)
+    wanted = qd.Dynamics(model).rnea(q, v, a)
+    np.testing.assert_allclose(qd.Dynamics(again).rnea(q, v, a), wanted, atol=1e-9)
+    np.testing.assert_allclose(wanted, qd.Dynamics(robot).rnea(q, v, a), atol=0.02 * np.abs(wanted).max())
+
+
+def test_kernels_take_what_was_found_at_run_time(found: Identification) -> None:
+    fast = qd.compile(found.base.robot, "rnea", parameters="runtime", friction=True)
+    q, v, a = np.array([0.1, 0.2, 0.3]), np.ones(3), np.ones(3)
+    wanted = found.predict(q[None], v[None], a[None])[0]
+    np.testing.assert_allclose(fast.rnea(q, v, a, fast.parameter_map @ found.delta), wanted, atol=1e-9)
+    own = qd.compile(found.robot(), "rnea", parameters="runtime", friction=True)
+    np.testing.assert_allclose(own.rnea(q, v, a), wanted, atol=1e-9)
+
+
+def test_what_load_was_told_is_in_the_file_too(true: qd.Robot) -> None:
+    robot = qd.load("planar_3r", damping=0.3, friction=0.2, armature=0.01, limits={"joint2": {"velocity": 2.5}})
+    found = identify(base_parameters(robot, inertial=True), moved(true), torque_noise=1e-3)
+    model = found.robot()
+    again = qd.load(model.source)
+    np.testing.assert_array_equal(model.velocity_limits, robot.velocity_limits)
+    for what in ("damping", "friction", "armature", "velocity_limits"):
+        np.testing.assert_array_equal(getattr(again, what), getattr(robot, what))
+    assert qd.cross_check(model, samples=2).passed
+
+
+def test_what_was_found_prints_on_one_screen(found: Identification) -> None:
+    lines = str(found).splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) <= 120
+    assert "mass [kg]" in lines[3] and "Coulomb" in lines[3] and "residual" in lines[1] and "200 samples" in lines[0]
+    assert float(lines[-1].split()[-1]) == pytest.approx(0.01, rel=0.02)  # rotor inertia
+
+
+def test_a_fit_that_is_not_physical_becomes_no_robot(true: qd.Robot, tmp_path: Path) -> None:
+    wrong = identify(qd.load("planar_3r"), moved(true, 12), method="least_squares")
+    assert wrong.inconsistent and not wrong.ok and "not physical" in str(wrong)
+    with pytest.raises(qd.ModelError):
+        wrong.save_urdf(tmp_path / "wrong.urdf")
+    assert not (tmp_path / "wrong.urdf").exists()
