@@ -31,6 +31,7 @@ ROOMS = (
     "locomotion",
     "simulation",
     "identification",
+    "runtime",
     "reference",
     "agreement",
     "viewer",
@@ -48,6 +49,7 @@ MUST_NOT_IMPORT = {
     "hierarchy": {"pinocchio"},
     "reference": {"pinocchio"},
     "simulation": {"meshcat"},
+    "runtime": {"meshcat"},
 }
 
 

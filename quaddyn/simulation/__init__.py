@@ -3,7 +3,7 @@
 from .actuators import Actuators
 from .mujoco_plant import MujocoPlant
 from .plant import Checkpoint, Log, Plant, TouchingPoint
-from .sensors import Encoders, Imu, Measurement, Sensors
+from .sensors import Encoders, FootSensors, Imu, Measurement, Observable, Sensors
 from .simulation import Simulation, Work
 from .spheres import ContactSphere, body_spheres, collision_spheres
 from .terrain import Box, HeightField, Plane, Terrain, stairs
@@ -14,11 +14,13 @@ __all__ = [
     "Checkpoint",
     "ContactSphere",
     "Encoders",
+    "FootSensors",
     "HeightField",
     "Imu",
     "Log",
     "Measurement",
     "MujocoPlant",
+    "Observable",
     "Plane",
     "Plant",
     "Sensors",

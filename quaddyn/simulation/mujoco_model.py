@@ -14,7 +14,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..errors import QuaddynError
+from ..errors import ModelError, QuaddynError, UnknownNameError
 from ..robot.bodies import Body
 from ..robot.model import PLANAR_ROOT, rotation_to
 from ..robot.robot import Robot
@@ -30,6 +30,8 @@ LEAST_RADIUS = 1e-5
 LEAST_MASS = 1e-6
 #: Least height of a height field [m].
 FLAT = 1e-6
+#: MuJoCo's kinds of joints by number (mjtJoint).
+KINDS = ("free", "ball", "slide", "hinge")
 #: Who touches whom: spheres of the robot the terrain, and nothing else.
 ROBOT_BIT, TERRAIN_BIT = 1, 2
 
@@ -69,10 +71,11 @@ class Coordinates:
     """The way between Pinocchio's (q, v) and MuJoCo's (qpos, qvel).
 
     Attributes:
-        q, qpos: entries that are the same number in both.
+        q, qpos: entries that are the same number in both, but for `zero`.
         v, qvel: the same for velocities.
         turning: floating and planar joints, whose linear velocities differ by a rotation.
         circles: (first entry in q, entry in qpos) of joints that are (cos, sin) for Pinocchio and an angle for MuJoCo.
+        zero: (nqpos,) MuJoCo's coordinates of slides and hinges where Pinocchio's are zero; zero elsewhere.
     """
 
     q: NDArray[np.intp]
@@ -81,12 +84,13 @@ class Coordinates:
     qvel: NDArray[np.intp]
     turning: tuple[Turning, ...]
     circles: tuple[tuple[int, int], ...]
+    zero: Array
 
     def to_mujoco(self, q: Array, v: Array, qpos: Array, qvel: Array) -> None:
-        """Write (q, v) into MuJoCo's `qpos` and `qvel`; angles of circles within (-pi, pi]."""
-        qpos[self.qpos], qvel[self.qvel] = q[self.q], v[self.v]
+        """Write (q, v) into MuJoCo's `qpos` and `qvel`; angles of circles within (-pi, pi] of their zero."""
+        qpos[self.qpos], qvel[self.qvel] = q[self.q] + self.zero[self.qpos], v[self.v]
         for cos, angle in self.circles:
-            qpos[angle] = np.arctan2(q[cos + 1], q[cos])
+            qpos[angle] = np.arctan2(q[cos + 1], q[cos]) + self.zero[angle]
         for t in self.turning:
             if t.size == 3:
                 x, y, z, w = q[t.q + 3 : t.q + 7]
@@ -96,9 +100,10 @@ class Coordinates:
 
     def from_mujoco(self, qpos: Array, qvel: Array, q: Array, v: Array) -> None:
         """Write MuJoCo's state into `q` and `v`."""
-        q[self.q], v[self.v] = qpos[self.qpos], qvel[self.qvel]
+        q[self.q], v[self.v] = qpos[self.qpos] - self.zero[self.qpos], qvel[self.qvel]
         for cos, angle in self.circles:
-            q[cos], q[cos + 1] = np.cos(qpos[angle]), np.sin(qpos[angle])
+            turn = qpos[angle] - self.zero[angle]
+            q[cos], q[cos + 1] = np.cos(turn), np.sin(turn)
         for t in self.turning:
             if t.size == 3:
                 w, x, y, z = qpos[t.qpos + 3 : t.qpos + 7]
@@ -210,7 +215,7 @@ def compiled(spec: Any, robot: Robot, actuators: Actuators) -> tuple[Any, Coordi
         model.dof_damping[dof] = actuators.damping[i]
         model.dof_frictionloss[dof] = actuators.friction[i]
     mujoco.mj_setConst(model, mujoco.MjData(model))
-    return model, _coordinates(model, robot)
+    return model, coordinates(model, robot)
 
 
 def body_name(body: Body) -> str:
@@ -266,17 +271,39 @@ def _joint(mujoco: Any, made: Any, robot: Robot, body: Body, stops: bool) -> Non
             one.limited, one.range = True, np.clip(ends, -1e6, 1e6)
 
 
-def _coordinates(model: Any, robot: Robot) -> Coordinates:
+def coordinates(
+    model: Any, robot: Robot, *, root_joint: str | int = "root_joint", prefix: str = "", zero: Array | None = None
+) -> Coordinates:
+    """The way between a robot's coordinates and those of any MuJoCo model that has its joints by name.
+
+    Args:
+        model: an ``mujoco.MjModel``; its joints may come in any order, and there may be others.
+        robot: with the joints' names.
+        root_joint: name or number of the free joint, for a robot with a free root.
+        prefix: of the joints' names in MuJoCo.
+        zero: as in `Coordinates`; zero by default.
+
+    Raises:
+        UnknownNameError: MuJoCo has no joint of such a name.
+        ModelError: a joint is of another kind there.
+    """
     q: list[tuple[int, int]] = []
     v: list[tuple[int, int]] = []
     turning: list[Turning] = []
     circles: list[tuple[int, int]] = []
 
+    names = [model.joint(j).name for j in range(model.njnt)]
+
     def same(pairs: list[tuple[int, int]], ours: int, theirs: int, count: int) -> None:
         pairs += [(ours + i, theirs + i) for i in range(count)]
 
-    def place(name: str) -> tuple[int, int]:
+    def place(name: str | int, kind: str = "hinge or slide") -> tuple[int, int]:
+        if isinstance(name, str) and name not in names:
+            raise UnknownNameError("MuJoCo joint", name, names)
         joint = model.joint(name)
+        found = KINDS[int(joint.type[0])]
+        if found not in kind:
+            raise ModelError(f"MuJoCo joint {name!r}: expected a {kind} joint, as {robot.name!r} has it, found {found}")
         return int(joint.qposadr[0]), int(joint.dofadr[0])
 
     def floating(at_q: int, at_v: int, qpos: int, qvel: int) -> None:
@@ -285,17 +312,17 @@ def _coordinates(model: Any, robot: Robot) -> Coordinates:
         turning.append(Turning(at_q, at_v, qpos, qvel, 3))
 
     if robot.root == "free":
-        floating(0, 0, *place("root_joint"))
+        floating(0, 0, *place(root_joint, "free"))
     elif robot.root == "planar":
         for i, (name, _) in enumerate(PLANAR_ROOT):
-            at = place(name)
+            at = place(prefix + name)
             same(q, i, at[0], 1)
             same(v, i, at[1], 1)
     ours_q, ours_v = ROOT_SIZES[robot.root]
     for body in robot.bodies[1:]:
         joint = body.joint
         assert joint is not None
-        qpos, qvel = place(joint.name if joint.nv == 1 else f"{joint.name} x")
+        qpos, qvel = place(prefix + (joint.name if joint.nv == 1 else f"{joint.name} x"))
         if joint.type == "floating":
             floating(ours_q, ours_v, qpos, qvel)
         elif joint.type == "planar":
@@ -311,7 +338,8 @@ def _coordinates(model: Any, robot: Robot) -> Coordinates:
                 same(q, ours_q, qpos, 1)
         ours_q, ours_v = ours_q + joint.nq, ours_v + joint.nv
     pairs = [np.array(p, dtype=np.intp).reshape(-1, 2).T for p in (q, v)]
-    return Coordinates(pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1], tuple(turning), tuple(circles))
+    zero = np.zeros(model.nq) if zero is None else zero
+    return Coordinates(pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1], tuple(turning), tuple(circles), zero)
 
 
 def _wxyz(rotation: Array) -> Array:

@@ -1,9 +1,11 @@
-"""`Sensors`: readings of encoders and an IMU from a plant's true state: noisy, quantized, biased, late."""
+"""`Sensors`: readings of encoders, an IMU and feet from a true state: noisy, quantized, biased, late."""
 
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +20,40 @@ from ..urdf.tree import Array, FrozenArrays, frozen
 from .plant import Plant
 
 
+class Observable(ABC):
+    """What `Sensors` can read: every `Plant`, and others that know their robot's true state."""
+
+    robot: Robot
+
+    @property
+    @abstractmethod
+    def q(self) -> Array:
+        """(nq,) configuration."""
+
+    @property
+    @abstractmethod
+    def v(self) -> Array:
+        """(nv,) velocity."""
+
+    @property
+    @abstractmethod
+    def time(self) -> float:
+        """[s]."""
+
+    @property
+    @abstractmethod
+    def tau(self) -> Array:
+        """(nu,) torques that the motors delivered last [N m]."""
+
+    @property
+    @abstractmethod
+    def contact_forces(self) -> Mapping[str, Array]:
+        """(3,) by foot, on the robot, world axes [N]."""
+
+
+Observable.register(Plant)  # type: ignore[type-abstract]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoders:
     """Joint sensors; standard deviations are per reading, for all joints.
@@ -26,11 +62,13 @@ class Encoders:
         position_noise: [rad or m].
         velocity_noise: [rad/s or m/s].
         resolution: positions are whole multiples of it, 0 for a continuous reading [rad or m].
+        torque_noise: [N m or N].
     """
 
     position_noise: float = 0.0
     velocity_noise: float = 0.0
     resolution: float = 0.0
+    torque_noise: float = 0.0
 
     def __post_init__(self) -> None:
         _check(self)
@@ -62,16 +100,33 @@ class Imu:
         _check(self)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Measurement(FrozenArrays):
-    """One reading of all sensors.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FootSensors:
+    """Force sensors in the feet; the standard deviation is per reading and foot.
 
     Attributes:
-        time: at which it was true [s].
+        noise: [N].
+    """
+
+    noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measurement(FrozenArrays):
+    """One reading of all sensors; None stands for a sensor that the robot does not have.
+
+    Attributes:
+        time: at which it was true, by the robot's clock [s].
         position, velocity: (nu,) of the actuated joints, in torque order [rad or m, rad/s or m/s].
         gyro: (3,) angular velocity of the IMU, its axes [rad/s].
         accelerometer: (3,) specific force, acceleration less gravity, its axes [m/s^2]; the mean since the reading
             before, which is what an integrating sensor gives and finite at impacts; at the first reading that of rest.
+        torque: (nu,) as the motors measure or estimate it [N m or N].
+        foot_forces: (nf,) magnitude of the ground's force by foot, in the order of ``robot.feet`` [N].
+        temperature: (nu,) of the motors [degrees Celsius].
     """
 
     time: float
@@ -79,10 +134,13 @@ class Measurement(FrozenArrays):
     velocity: Array
     gyro: Array
     accelerometer: Array
+    torque: Array | None = None
+    foot_forces: Array | None = None
+    temperature: Array | None = None
 
 
-class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "delay")):
-    """Encoders and an IMU that read any `Plant`; the noise comes from the given generator alone.
+class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "delay")):
+    """Encoders, an IMU and feet that read any `Plant`; the noise comes from the given generator alone.
 
     Read them once per tick of the controller.  Everything random is drawn at each reading, used or not, so that a
     generator in the same state gives the same readings of the same motion.
@@ -92,6 +150,7 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "delay")):
         rng: of all noise.
         encoders: perfect ones by default.
         imu: a perfect one in the root link by default.
+        feet: that feel the ground; None: they do not.
         delay: age of what is handed out [s]: the newest reading at least so old, or the first.
 
     Raises:
@@ -106,6 +165,7 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "delay")):
         *,
         encoders: Encoders | None = None,
         imu: Imu | None = None,
+        feet: FootSensors | None = None,
         delay: float = 0.0,
     ) -> None:
         if not isinstance(robot, Robot):
@@ -115,9 +175,13 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "delay")):
             raise ArgumentError(f"delay: expected a time, 0 or more [s], got {delay}")
         self.robot = robot
         self.encoders, self.imu = Encoders() if encoders is None else encoders, Imu() if imu is None else imu
-        for name, value, kind in (("encoders", self.encoders, Encoders), ("imu", self.imu, Imu)):
+        self.feet = feet
+        wanted = ("encoders", self.encoders, Encoders), ("imu", self.imu, Imu), ("feet", feet, FootSensors | None)
+        for name, value, kind in wanted:
             if not isinstance(value, kind):
-                raise ArgumentTypeError(f"{name}: expected {kind.__name__}, got {type(value).__name__}")
+                raise ArgumentTypeError(
+                    f"{name}: expected {getattr(kind, '__name__', kind)}, got {type(value).__name__}"
+                )
         self._frame = robot.frame_id(self.imu.frame or robot.bodies[0].name)
         self._model, self._data = robot.model, robot.model.createData()
         joints = [robot.configuration_index(name) for name in robot.actuated]
@@ -140,13 +204,13 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "delay")):
         self._waiting: deque[Measurement] = deque()
         self._before: tuple[float, Array] | None = None
 
-    def read(self, plant: Plant) -> Measurement:
+    def read(self, plant: Plant | Observable) -> Measurement:
         """Take a reading of the plant's present state, and hand out the one that is due.
 
         Raises:
             ArgumentError: the plant's robot is another, or its time has gone back (then `reset` first).
         """
-        if not isinstance(plant, Plant):
+        if not isinstance(plant, Observable):
             raise ArgumentTypeError(f"plant: expected a plant, got {type(plant).__name__}")
         if plant.robot is not self.robot:
             raise ArgumentError(f"plant: of robot {plant.robot.name!r}, not of the sensors' {self.robot.name!r}")
@@ -170,7 +234,7 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "delay")):
         self._gyro_bias, self._accelerometer_bias = gyro.copy(), accelerometer.copy()
         self._waiting = deque(waiting)
 
-    def _sense(self, plant: Plant) -> Measurement:
+    def _sense(self, plant: Plant | Observable) -> Measurement:
         robot, model, data, rng, imu, encoders = self.robot, self._model, self._data, self._rng, self.imu, self.encoders
         q, v, time = plant.q, plant.v, plant.time
         pin.forwardKinematics(model, data, q, v)
@@ -189,20 +253,35 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "delay")):
         position += encoders.position_noise * rng.standard_normal(robot.nu)
         if encoders.resolution:
             position = encoders.resolution * np.round(position / encoders.resolution)
+        velocity = v[robot.actuated_index] + encoders.velocity_noise * rng.standard_normal(robot.nu)
+        gyro = R.T @ twist.angular + self._gyro_bias + imu.gyro_noise * rng.standard_normal(3)
+        accelerometer = (
+            R.T @ (acceleration - model.gravity.linear)
+            + self._accelerometer_bias
+            + imu.accelerometer_noise * rng.standard_normal(3)
+        )
+        torque = (
+            plant.tau
+            if not encoders.torque_noise
+            else plant.tau + encoders.torque_noise * rng.standard_normal(robot.nu)
+        )
+        forces = None
+        if self.feet is not None:
+            felt = plant.contact_forces
+            forces = np.array([np.linalg.norm(felt.get(foot, 0.0)) for foot in robot.feet])
+            forces = frozen(np.abs(forces + self.feet.noise * rng.standard_normal(len(forces))))
         return Measurement(
             time,
             frozen(position),
-            frozen(v[robot.actuated_index] + encoders.velocity_noise * rng.standard_normal(robot.nu)),
-            frozen(R.T @ twist.angular + self._gyro_bias + imu.gyro_noise * rng.standard_normal(3)),
-            frozen(
-                R.T @ (acceleration - model.gravity.linear)
-                + self._accelerometer_bias
-                + imu.accelerometer_noise * rng.standard_normal(3)
-            ),
+            frozen(velocity),
+            frozen(gyro),
+            frozen(accelerometer),
+            frozen(torque),
+            forces,
         )
 
 
-def _check(sensor: Encoders | Imu) -> None:
+def _check(sensor: Encoders | Imu | FootSensors) -> None:
     for name in sensor.__slots__:
         value = getattr(sensor, name)
         if name == "frame":

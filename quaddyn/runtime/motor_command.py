@@ -1,0 +1,91 @@
+"""`MotorCommand`: what motors are asked for, a torque of their own and a spring and damper to follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..robot.arguments import Numbers, check_vector
+from ..urdf.tree import Array, FrozenArrays, frozen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MotorCommand(FrozenArrays):
+    """What every motor does until the next command: ``tau + kp (q* - q) + kd (v* - v)``, within its own limits.
+
+    The order is that of torques, ``robot.actuated``.  Nothing is examined here, since loops make one per tick; what
+    takes commands examines them.
+
+    Attributes:
+        tau: (nu,) feed-forward torque [N m or N].
+        position: (nu,) q* [rad or m].
+        velocity: (nu,) v* [rad/s or m/s].
+        stiffness: (nu,) kp [N m/rad or N/m].
+        damping: (nu,) kd [N m s/rad or N s/m].
+    """
+
+    tau: Array
+    position: Array
+    velocity: Array
+    stiffness: Array
+    damping: Array
+
+    @classmethod
+    def torques(cls, tau: Numbers) -> MotorCommand:
+        """Torques (nu,) alone [N m]."""
+        tau = frozen(tau)
+        none = frozen(np.zeros(len(tau)))
+        return cls(tau, none, none, none, none)
+
+    @classmethod
+    def off(cls, nu: int) -> MotorCommand:
+        """No torque on `nu` motors."""
+        return cls.torques(np.zeros(nu))
+
+    @classmethod
+    def damp(cls, damping: Numbers) -> MotorCommand:
+        """Nothing but damping (nu,) [N m s/rad]."""
+        damping = frozen(damping)
+        none = frozen(np.zeros(len(damping)))
+        return cls(none, none, none, none, damping)
+
+    @classmethod
+    def follow(
+        cls,
+        position: Numbers,
+        velocity: Numbers,
+        stiffness: Numbers,
+        damping: Numbers,
+        *,
+        tau: Numbers | None = None,
+    ) -> MotorCommand:
+        """A spring and damper (nu,) to a position and velocity, plus torques `tau`."""
+        feedforward = np.zeros(len(position)) if tau is None else tau
+        return cls(frozen(feedforward), frozen(position), frozen(velocity), frozen(stiffness), frozen(damping))
+
+    def checked(self, nu: int) -> MotorCommand:
+        """Itself with fields of shape (nu,), finite, and gains that are not negative.
+
+        Raises:
+            ArgumentError: names the field that is not so.
+        """
+        made = {name: check_vector(name, getattr(self, name), (nu,), "the actuated joints") for name in self.__slots__}
+        for name in ("stiffness", "damping"):
+            if (made[name] < 0.0).any():
+                raise ArgumentError(f"{name}: expected gains of 0 or more, got {made[name].min():g}")
+        return MotorCommand(**made)
+
+    def torque_at(self, position: Array, velocity: Array, turning: Array | None = None) -> Array:
+        """The torque (nu,) that is asked for at measured positions and velocities (nu,) [N m].
+
+        Args:
+            position: (nu,) [rad or m].
+            velocity: (nu,) [rad/s or m/s].
+            turning: (nu,) which joints turn without end; they take the shorter way to q*.
+        """
+        error = self.position - position
+        if turning is not None:
+            error = np.where(turning, np.remainder(error + np.pi, 2.0 * np.pi) - np.pi, error)
+        return np.asarray(self.tau + self.stiffness * error + self.damping * (self.velocity - velocity))

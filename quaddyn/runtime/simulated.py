@@ -1,0 +1,120 @@
+"""`SimulatedInterface` and `PlantInterface`: simulators as robots, and as the clock of the loop."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.robot import Robot
+from ..simulation.plant import Plant
+from ..simulation.sensors import FootSensors, Measurement, Observable, Sensors
+from ..urdf.tree import Array
+from .clock import Clock
+from .interface import RobotInterface
+from .motor_command import MotorCommand
+
+
+class SimulatedInterface(RobotInterface, Clock, fixed=("robot", "sensors")):
+    """A simulator as a robot, whose time passes while the loop waits: pass it as the loop's clock, too.
+
+    Motors follow the last command at every step of the simulator, as motor boards do: stiffness and damping act on
+    the true joints at its rate.
+
+    Args:
+        robot: that is simulated.
+        sensors: what `read` reads with; perfect ones with feet by default.
+
+    Raises:
+        ArgumentError: sensors of another robot.
+    """
+
+    def __init__(self, robot: Robot, sensors: Sensors | None) -> None:
+        if sensors is None:
+            sensors = Sensors(robot, np.random.default_rng(0), feet=FootSensors() if robot.feet else None)
+        elif not isinstance(sensors, Sensors):
+            raise ArgumentTypeError(f"sensors: expected Sensors, got {type(sensors).__name__}")
+        elif sensors.robot is not robot:
+            raise ArgumentError(f"sensors: of another robot, {sensors.robot.name!r}")
+        self.robot, self.sensors = robot, sensors
+        self._command = MotorCommand.off(robot.nu)
+        turning = {b.joint.name for b in robot.bodies if b.joint is not None and b.joint.type == "continuous"}
+        self._turning = np.array([name in turning for name in robot.actuated], dtype=bool)
+        self._at = np.array([robot.configuration_index(name) for name in robot.actuated], dtype=np.intp)
+
+    @property
+    @abstractmethod
+    def world(self) -> Plant | Observable:
+        """What is simulated."""
+
+    @property
+    @abstractmethod
+    def step_time(self) -> float:
+        """Of one `step` [s]."""
+
+    @abstractmethod
+    def step(self) -> None:
+        """Let the simulator make one step under the last command."""
+
+    @property
+    def command(self) -> MotorCommand:
+        """The last one that was written; no torque at first."""
+        return self._command
+
+    def read(self) -> Measurement:
+        """A reading of the present state, or the one that is due where the sensors are late."""
+        return self.sensors.read(self.world)
+
+    def write(self, command: MotorCommand) -> None:
+        """What the motors do from now on; errors as of `MotorCommand.checked`."""
+        self._command = command.checked(self.robot.nu)
+
+    def asked(self) -> Array:
+        """The torque (nu,) that the last command asks for in the present state [N m]."""
+        q, v = self.world.q, self.world.v
+        position = q[self._at]
+        if self._turning.any():
+            position = np.where(self._turning, np.arctan2(q[(self._at + 1) % len(q)], position), position)
+        return self._command.torque_at(position, v[self.robot.actuated_index], self._turning)
+
+    def now(self) -> float:
+        """The simulator's time [s]."""
+        return self.world.time
+
+    def sleep_until(self, time: float) -> None:
+        """Simulate until `time` [s], to the nearest step."""
+        while self.world.time < time - 0.5 * self.step_time:
+            self.step()
+
+
+class PlantInterface(SimulatedInterface, fixed=("plant",)):
+    """A `Plant` as a robot.
+
+    Args:
+        plant: a `Simulation` or `MujocoPlant`.
+        sensors: of the same robot; perfect ones by default.
+
+    Raises:
+        ArgumentError: no plant, or sensors of another robot.
+    """
+
+    def __init__(self, plant: Plant, *, sensors: Sensors | None = None) -> None:
+        if not isinstance(plant, Plant):
+            raise ArgumentTypeError(f"plant: expected a plant, got {type(plant).__name__}")
+        super().__init__(plant.robot, sensors)
+        self.plant = plant
+
+    @property
+    def world(self) -> Plant:
+        """The plant."""
+        return self.plant
+
+    @property
+    def step_time(self) -> float:
+        """The plant's `dt` [s]."""
+        return self.plant.dt
+
+    def step(self) -> None:
+        """One step of the plant under the last command."""
+        self.plant.step(self.asked())

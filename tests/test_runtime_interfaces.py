@@ -1,0 +1,180 @@
+"""Robots behind one interface: both plants, and any MuJoCo model by the names of its joints."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import quaddyn as qd
+from quaddyn.runtime import MotorCommand, MujocoInterface, PlantInterface
+from quaddyn.simulation import Encoders, FootSensors, MujocoPlant, Sensors, Simulation
+
+LINK = """<link name="{0}"><inertial><origin xyz="{1}"/><mass value="{2}"/>
+<inertia ixx="0.02" iyy="0.03" izz="0.025" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+JOINT = """<joint name="{0}" type="{1}"><parent link="{2}"/><child link="{3}"/><origin xyz="{4}"/><axis xyz="{5}"/>
+<limit lower="-2" upper="2" effort="40" velocity="9"/></joint>"""
+URDF = (
+    '<robot name="wagon">'
+    + LINK.format("trunk", "0.01 0 0.02", 5)
+    + LINK.format("arm", "0.1 0 0.05", 1)
+    + LINK.format("hand", "0.05 0.02 0", 0.5)
+    + LINK.format("wheel", "0 0.01 0", 0.7)
+    + JOINT.format("shoulder", "revolute", "trunk", "arm", "0.2 0 0.1", "0 1 0")
+    + JOINT.format("wrist", "prismatic", "arm", "hand", "0.2 0 0", "1 0 0")
+    + JOINT.format("roll", "continuous", "trunk", "wheel", "-0.2 0.1 -0.1", "0 1 0")
+    + "</robot>"
+)
+# The same machine beside another one: other order, a free joint without a name, a coordinate with an offset, a gear.
+BODY = '<inertial pos="{0}" mass="{1}" diaginertia="0.02 0.03 0.025"/>'
+MJCF = f"""<mujoco><option timestep="0.002" gravity="0 0 -9.81"/><worldbody>
+  <body name="ball" pos="3 0 1"><freejoint/><geom size="0.1"/></body>
+  <body name="cart" pos="0 0 2" quat="0.8 0 0.6 0"><freejoint/>{BODY.format("0.01 0 0.02", 5)}
+    <body pos="-0.2 0.1 -0.1"><joint name="roll" axis="0 1 0"/>{BODY.format("0 0.01 0", 0.7)}</body>
+    <body pos="0.2 0 0.1"><joint name="shoulder" axis="0 1 0" REF/>{BODY.format("0.1 0 0.05", 1)}
+      <body pos="0.2 0 0"><joint name="wrist" type="slide" axis="1 0 0"/>{BODY.format("0.05 0.02 0", 0.5)}</body></body>
+  </body></worldbody>
+  <actuator><motor name="m2" joint="wrist" gear="5"/><motor name="m1" joint="roll"/></actuator></mujoco>"""
+
+
+def world(ref: str = 'ref="40"', change: tuple[str, str] = ("", "")) -> tuple[object, object]:
+    model = mujoco.MjModel.from_xml_string(MJCF.replace("REF", ref).replace(*change))
+    return model, mujoco.MjData(model)
+
+
+@pytest.fixture(scope="module")
+def wagon() -> qd.Robot:
+    return qd.load(URDF, root="free")
+
+
+@pytest.fixture(scope="module")
+def go2() -> qd.Robot:
+    return qd.load("go2")
+
+
+def test_a_model_of_ones_own_moves_as_the_robot_does(wagon: qd.Robot) -> None:
+    """Accelerations under torques and gravity agree with those of `Dynamics` in every convention at once."""
+    model, data = world()
+    side, dyn, rng = MujocoInterface(wagon, model, data), qd.Dynamics(wagon), np.random.default_rng(1)
+    for seed in range(3):
+        q, v, tau = wagon.random_configuration(seed), rng.standard_normal(wagon.nv), 5.0 * rng.standard_normal(3)
+        side.set_state(q, v)
+        assert np.allclose(side.q, q) or np.allclose(wagon.difference(side.q, q), 0.0)
+        assert np.allclose(side.v, v)
+        side.write(MotorCommand.torques(tau))
+        dt = 1e-6
+        model.opt.timestep = dt
+        side.step()
+        assert np.allclose((side.v - v) / dt, dyn.aba(q, v, wagon.expand(tau)), atol=1e-2)
+
+
+def test_the_simplest_model_reads_back_its_sensors(wagon: qd.Robot) -> None:
+    model, data = world()
+    side = MujocoInterface(wagon, model, data)
+    assert side.base == "cart" and side.step_time == 0.002
+    q = wagon.configuration(joints={"shoulder": 0.3, "wrist": -0.1, "roll": 2.5}, orientation={"rpy": [0.1, 0.2, 0.3]})
+    v = np.arange(9.0)
+    side.set_state(q, v)
+    assert np.isclose(data.joint("shoulder").qpos[0], 0.3 + np.deg2rad(40.0))  # beyond its ref
+    reading = side.read()
+    wanted = {"shoulder": 0.3, "wrist": -0.1, "roll": 2.5}
+    assert np.allclose(reading.position, [wanted[name] for name in wagon.actuated])
+    assert np.allclose(reading.velocity, v[wagon.actuated_index])
+    assert np.allclose(reading.gyro, v[3:6])
+    up = pin.Quaternion(*q[[6, 3, 4, 5]].tolist()).toRotationMatrix()[2]
+    assert np.allclose(reading.accelerometer, 9.81 * up)
+    assert data.qpos[0] == 3.0  # the other robot is left alone
+
+
+@pytest.mark.parametrize("ref", ["", 'ref="40"'])
+def test_a_coordinate_that_is_the_robots_own_is_recognized(wagon: qd.Robot, ref: str) -> None:
+    """A pose drawn at 40 degrees, which the coordinate says, is at 40 degrees for the robot, too."""
+    turned = 'pos="0.2 0 0.1" euler="0 40 0"' if ref else 'pos="0.2 0 0.1"'
+    model, data = world(ref, ('pos="0.2 0 0.1"', turned))
+    side = MujocoInterface(wagon, model, data)
+    side.set_state(wagon.configuration(joints={"shoulder": 0.5}))
+    assert np.isclose(data.joint("shoulder").qpos[0], 0.5)
+
+
+def test_springs_take_the_shorter_way_and_gears_divide(wagon: qd.Robot) -> None:
+    model, data = world()
+    side = MujocoInterface(wagon, model, data)
+    side.set_state(wagon.configuration(joints={"roll": 3.0, "wrist": 0.1}))
+    zero = np.zeros(3)
+    wanted = np.array([{"roll": -3.0}.get(name, 0.0) for name in wagon.actuated])
+    side.write(MotorCommand.follow(wanted, zero, np.full(3, 10.0), zero))
+    assert np.isclose(data.actuator("m1").ctrl[0], 10.0 * (2.0 * np.pi - 6.0))
+    assert np.isclose(data.actuator("m2").ctrl[0], 10.0 * -0.1 / 5.0)
+    side.write(MotorCommand.torques([500.0, -500.0, 7.0]))
+    assert np.allclose(side.tau, [40.0, -40.0, 7.0])  # the robot's limits
+
+
+def test_models_of_another_machine_are_refused(wagon: qd.Robot, go2: qd.Robot) -> None:
+    with pytest.raises(qd.UnknownNameError, match="'shoulder'; did you mean 'shoulder '"):
+        MujocoInterface(wagon, *world(change=('"shoulder"', '"shoulder "')))
+    with pytest.raises(qd.ModelError, match=r"'shoulder'.*180 degrees"):
+        MujocoInterface(wagon, *world("", ('name="shoulder" axis="0 1 0"', 'name="shoulder" axis="0 -1 0"')))
+    with pytest.raises(qd.ModelError, match=r"'roll'.*away"):
+        MujocoInterface(wagon, *world(change=('pos="-0.2 0.1 -0.1"', 'pos="-0.2 0.1 0.1"')))
+    with pytest.raises(qd.ModelError, match=r"'m1'.*servo"):
+        MujocoInterface(wagon, *world(change=('<motor name="m1"', '<position kp="3" name="m1"')))
+    with pytest.raises(qd.ModelError, match=r"'wrist'.*hinge or slide"):
+        MujocoInterface(wagon, *world(change=('name="wrist" type="slide" axis="1 0 0"', 'name="wrist" type="ball"')))
+    with pytest.raises(qd.ModelError, match="no free joint"):
+        MujocoInterface(wagon, *world(change=('quat="0.8 0 0.6 0"><freejoint/>', ">")))
+    with pytest.raises(qd.UnknownNameError, match="body"):
+        MujocoInterface(wagon, *world(), base="trolley")
+    model, data = world()
+    with pytest.raises(qd.ArgumentTypeError, match="data"):
+        MujocoInterface(wagon, model, model)
+    with pytest.raises(qd.ArgumentError, match="stiffness"):
+        MujocoInterface(wagon, model, data).write(MotorCommand.follow(*(np.zeros(3),) * 2, -np.ones(3), np.zeros(3)))
+    with pytest.raises(qd.ArgumentError, match="finite"):
+        MujocoInterface(wagon, model, data).write(MotorCommand.torques([np.nan, 0.0, 0.0]))
+
+
+def test_mujocos_own_reading_of_a_urdf_will_do(wagon: qd.Robot) -> None:
+    """A URDF through MuJoCo's importer, a free joint added as its users do."""
+    spec = mujoco.MjSpec.from_string(URDF.replace("<link", '<mujoco><compiler fusestatic="false"/></mujoco><link', 1))
+    spec.worldbody.first_body().add_freejoint()
+    model = spec.compile()
+    side = MujocoInterface(wagon, model, mujoco.MjData(model))
+    q = wagon.random_configuration(4)
+    side.set_state(q)
+    assert np.allclose(wagon.difference(side.q, q), 0.0) and side.base == "trunk"
+
+
+def test_a_command_holds_the_same_posture_on_every_simulator(go2: qd.Robot) -> None:
+    """Springs to the posture at home, on both plants and on MuJoCo's model of the plant by names."""
+    model = MujocoPlant(go2, dt=2e-3).model
+    sides = [
+        PlantInterface(Simulation(go2, dt=2e-3)),
+        PlantInterface(MujocoPlant(go2, dt=2e-3)),
+        MujocoInterface(go2, model, mujoco.MjData(model)),
+    ]
+    sides[2].set_state(go2.q_home)
+    home = go2.q_home[7:]
+    command = MotorCommand.follow(home, np.zeros(12), np.full(12, 80.0), np.full(12, 2.0))
+    for side in sides:
+        side.write(command)
+        side.sleep_until(0.3)
+        reading = side.read()
+        assert np.isclose(side.now(), 0.3) and reading.time == side.now()
+        assert np.abs(reading.position - home).max() < 0.2
+        assert np.isclose(reading.foot_forces.sum(), go2.mass * 9.81, rtol=0.1)
+        assert np.abs(reading.torque - side.asked()).max() < 0.5
+        assert np.isclose(np.linalg.norm(reading.accelerometer), 9.81, rtol=0.2)
+
+
+def test_sensors_of_feet_and_torques_are_noisy_where_asked(go2: qd.Robot) -> None:
+    plant = Simulation(go2, dt=1e-3)
+    plant.step(np.ones(12))
+    sensors = Sensors(go2, np.random.default_rng(0), encoders=Encoders(torque_noise=0.5), feet=FootSensors(noise=2.0))
+    readings = [sensors.read(plant) for _ in range(200)]
+    assert 0.4 < np.std([r.torque for r in readings], axis=0).mean() < 0.6
+    assert 1.5 < np.std([r.foot_forces for r in readings], axis=0).mean() < 2.5
+    with pytest.raises(qd.ArgumentTypeError, match="feet"):
+        Sensors(go2, np.random.default_rng(0), feet=True)
+    with pytest.raises(qd.ArgumentError, match="another robot"):
+        PlantInterface(plant, sensors=Sensors(qd.load("a1"), np.random.default_rng(0)))
