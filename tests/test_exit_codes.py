@@ -81,7 +81,7 @@ def test_check_ends_with_1_where_an_algorithm_disagrees(monkeypatch: pytest.Monk
     assert code("check", "two_link_leg", "--samples", 0) == 0, "the guard alone"
 
 
-@pytest.mark.parametrize("gait", ["squat", "stand"])
+@pytest.mark.parametrize("gait", [pytest.param("squat", marks=pytest.mark.slow), "stand"])
 def test_demo_ends_with_1_where_a_check_or_the_reference_disagrees(gait: str, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ["demo", "--headless", "--robot", "small_quadruped", "--gait", gait, "--seconds", "0.2"]
     assert code(*arguments) == 0

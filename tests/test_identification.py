@@ -186,7 +186,7 @@ def test_floating_base_is_identified_from_torques_and_contact_forces_of_the_simu
 
 # -- streaming -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("method", ["least_squares", "weighted", "consistent"])
-@pytest.mark.parametrize("whitened", [False, True])
+@pytest.mark.parametrize("whitened", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_streaming_equals_batch(method: str, whitened: bool) -> None:
     robot, rng = qd.load("solo8"), np.random.default_rng(1)
     delta = another_machine(robot, rng)
@@ -721,7 +721,7 @@ def test_torques_without_noise_are_explained_to_the_last_digits(ur5: qd.Robot) -
 @pytest.mark.parametrize(
     ("name", "moves", "tau", "count"),
     [
-        ("ur5", 1.0, "noise", 2),
+        pytest.param("ur5", 1.0, "noise", 2, marks=pytest.mark.slow),
         ("ur5", 1.0, "none", 60),
         ("planar_3r", 1.0, "none", 2),
         ("planar_3r", 0.0, "noise", 60),

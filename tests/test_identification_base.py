@@ -28,6 +28,10 @@ def urdf(joints: list[tuple[str, int, str, str, str]]) -> str:
     return f'<robot name="tree">{"".join(parts)}</robot>'
 
 
+#: Checked for the nightly run alone.
+MANY_JOINTS = ("centauro", "b1_z1", "b1", "anymal_b_kinova")
+
+
 def puma(tilt: float = 0.0) -> qd.Robot:
     """The Puma 560's geometry, modified Denavit-Hartenberg (Craig, Introduction to Robotics, section 3.7)."""
     h = np.pi / 2
@@ -88,7 +92,9 @@ def test_the_first_two_rotors_are_grouped_and_the_others_are_not(name: str) -> N
 
 
 # -- rules and numbers -----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", qd.CATALOGUE)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in MANY_JOINTS else []) for n in qd.CATALOGUE]
+)
 def test_rules_and_qr_find_the_same_null_space_on_every_catalogue_robot(name: str) -> None:
     robot = qd.load(name)
     for inertial in (True, False):

@@ -488,7 +488,7 @@ def test_long_rows_do_not_end_on_the_stack(monkeypatch: pytest.MonkeyPatch) -> N
                 fast.rnea(q[:n].copy(), v[:n].copy(), broken)
 
 
-@pytest.mark.parametrize("joints", (12, 20, 40))
+@pytest.mark.parametrize("joints", (12, 20, pytest.param(40, marks=pytest.mark.slow)))
 def test_long_chains_are_solved_by_articulated_bodies(joints: int) -> None:
     """Forward dynamics takes the way of fewer operations; sparse factors grow faster than the chain."""
     rng = np.random.default_rng(joints)
@@ -699,7 +699,7 @@ def test_an_operation_outlives_the_kernels_it_came_from() -> None:
     """Machine code lives as long as what can call it, and no longer."""
     robot, x = qd.load("two_link_leg"), np.ones(2)
     wanted = qd.compile(robot).rnea(x, x, x)
-    for _ in range(20):
+    for _ in range(5):
         rnea = qd.compile(robot).rnea
         gc.collect()
         assert np.array_equal(rnea(x, x, x), wanted)

@@ -18,6 +18,8 @@ from quaddyn.viewer import Viewer
 
 runner = CliRunner()
 LEGGED = [name for name in qd.CATALOGUE if qd.load(name).legs]
+#: Legs like those of other robots, for the nightly run alone.
+LIKE_OTHERS = ("a1", "go1", "laikago", "b1_z1", "anymal_b", "anymal_b_kinova")
 
 
 def test_the_table_of_go2_is_true_and_fits_eighty_columns(tmp_path: Path) -> None:
@@ -93,7 +95,9 @@ def test_the_reach_of_go2_is_that_of_its_triangle() -> None:
     np.testing.assert_array_equal(survey(leg, samples=300).farthest, found.farthest)
 
 
-@pytest.mark.parametrize("name", LEGGED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in LIKE_OTHERS else []) for n in LEGGED]
+)
 def test_every_robot_with_legs_is_surveyed_and_its_curve_is_followed(name: str) -> None:
     robot = qd.load(name)
     leg = LegKinematics(robot, next(iter(robot.legs)))

@@ -59,7 +59,7 @@ def everything(robot):
     return qd.WholeBodyController(robot, tasks=levels, constraints=constraints, contacts=contacts, ramp=0.02)
 
 
-@pytest.mark.parametrize("name", ["go2", pytest.param("solo8", marks=pytest.mark.slow), "panda"])
+@pytest.mark.parametrize("name", [*(pytest.param(each, marks=pytest.mark.slow) for each in ("go2", "solo8")), "panda"])
 def test_c_gives_the_torques_of_python_bit_for_bit(name, tmp_path):
     twins = cc.Twins(name, tmp_path, *cc.SAME_BITS)
     tally = twins.live(TICKS, 3)
@@ -160,6 +160,7 @@ def test_hostile_ticks_under_sanitizers_are_flagged_and_stay_finite(name, make, 
     assert outcomes["not a number"] > 0 and outcomes["refused"] > 0 and outcomes["infeasible"] > 0
 
 
+@pytest.mark.slow
 def test_two_controllers_fit_into_one_program(tmp_path):
     robot = qd.load("go2")
     for name in ("one", "two"):

@@ -6,6 +6,7 @@ binomial"): they hold for every probability and every number of trials, and no a
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -116,6 +117,7 @@ def _check(successes: int, trials: int, confidence: float) -> None:
         raise ArgumentError(f"confidence: expected a number between 0 and 1, got {confidence}")
 
 
+@functools.lru_cache(maxsize=10_000)
 def _quantile(level: float, a: int, b: int) -> float:
     """Where the regularized incomplete beta function I_x(a, b), which grows with x, reaches `level`."""
     low, high = 0.0, 1.0
