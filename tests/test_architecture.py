@@ -186,7 +186,7 @@ def test_the_import_checks_see_a_wrong_arrow(tmp_path: Path) -> None:
     assert [t for t, _ in imports("urdf.bad", path)] == ["viewer", "cli", "!pinocchio"]
 
 
-@pytest.mark.parametrize("heavy", ["llvmlite", "meshcat", "mujoco", "matplotlib", "typer", "rich"])
+@pytest.mark.parametrize("heavy", ["llvmlite", "meshcat", "mujoco", "matplotlib", "typer", "rich", "tornado", "mcap"])
 def test_importing_quaddyn_does_not_import(heavy: str) -> None:
     code = f"import sys, quaddyn; assert {heavy!r} not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

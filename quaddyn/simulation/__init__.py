@@ -1,8 +1,10 @@
 """Plants behind one small interface: the embedded one (Pinocchio's contacts) and MuJoCo."""
 
 from .actuators import Actuators
+from .log import Log
 from .mujoco_plant import MujocoPlant
-from .plant import Checkpoint, Log, Plant, TouchingPoint
+from .plant import Plant
+from .records import Checkpoint, TouchingPoint
 from .sensors import Encoders, FootSensors, Imu, Measurement, Observable, Sensors
 from .simulation import Simulation, Work
 from .spheres import ContactSphere, body_spheres, collision_spheres

@@ -14,7 +14,8 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from .actuators import Actuators
 from .mujoco_model import add_terrain, body_name, compiled, import_mujoco, specification
-from .plant import RUNAWAY_SPEED, Plant, TouchingPoint, keep
+from .plant import RUNAWAY_SPEED, Plant, keep
+from .records import TouchingPoint
 from .spheres import ContactSphere, located
 from .terrain import Surface, Terrain
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import pinocchio as pin
@@ -18,8 +17,10 @@ from ..dynamics.kinetic import KineticEnergy
 from ..errors import ArgumentError, ArgumentTypeError, DivergenceError
 from ..robot.arguments import Numbers, check_vector, check_wrench, number
 from ..robot.robot import Robot
-from ..urdf.tree import Array, FrozenArrays, frozen
+from ..urdf.tree import Array, frozen
 from .actuators import Actuators
+from .log import Log, recorded_joints
+from .records import Checkpoint, Push, TouchingPoint
 from .spheres import ContactSphere, placed
 from .terrain import Plane, Surface, Terrain
 
@@ -27,76 +28,6 @@ from .terrain import Plane, Surface, Terrain
 keep = object.__setattr__
 #: Beyond this generalized speed [rad/s or m/s] a simulation has diverged.
 RUNAWAY_SPEED = 1e6
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TouchingPoint(FrozenArrays):
-    """A contact at the end of the last step.
-
-    Attributes:
-        sphere: name of what touches: a foot, one of ``spheres``, or a link's name with a number.
-        link: that touches, where it is none of these but a part of the body; else None.
-        point: (3,) on the ground, at the start of the step, world axes [m].
-        normal: (3,) from the ground towards the robot.
-        force: (3,) mean over the step, on the robot, world axes [N].
-        friction: Coulomb's coefficient.
-    """
-
-    sphere: str
-    point: Array
-    normal: Array
-    force: Array
-    friction: float
-    link: str | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Checkpoint(FrozenArrays):
-    """Everything a plant goes on from; opaque, picklable, good for plants made with the same arguments."""
-
-    kind: str
-    robot: str
-    spheres: tuple[str, ...]
-    dt: float
-    q: Array
-    v: Array
-    tau: Array
-    steps: int
-    pushes: tuple[Push, ...]
-    inner: tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Push(FrozenArrays):
-    """A force and moment (6,) on a frame [N, N m], world axes, until before step `end`."""
-
-    frame: str
-    wrench: Array
-    end: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Log:
-    """What `Plant.run` saw, at every tick of the controller.
-
-    Attributes:
-        start: where it began.
-        ratio: steps per tick.
-        time: (n,) [s].
-        q, v: (n, nq), (n, nv) when the controller was asked.
-        tau: (n, nu) its answers, before any saturation [N m].
-        forces: (n, s, 3) of the ground on the robot over the last step of each tick, world axes [N].
-        spheres: (s,) whose forces these are.
-    """
-
-    start: Checkpoint
-    ratio: int
-    time: Array
-    q: Array
-    v: Array
-    tau: Array
-    forces: Array
-    spheres: tuple[str, ...]
 
 
 class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actuators", "spheres")):
@@ -318,19 +249,23 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
 
     def run(
         self,
-        controller: Callable[[Plant], Numbers],
+        controller: Callable[[Plant], Any],
         seconds: float,
         *,
         control_dt: float | None = None,
         watch: Callable[[Plant], object] | None = None,
+        lost_levels: bool = False,
     ) -> Log:
         """Let a controller move the robot for some time.
 
         Args:
-            controller: called with the plant once per tick; returns tau (nu,), which is held until the next one.
+            controller: called with the plant once per tick; returns tau (nu,), which is held until the next one, or a
+                command that has it, of which the log keeps the status.
             seconds: how long, a whole number of ticks [s].
             control_dt: between ticks, a whole number of steps [s]; `dt` by default.
             watch: called with the plant after each tick, to draw it or to stop it by an exception.
+            lost_levels: whether the log says how far each level of whole-body control was missed; this takes about
+                a millisecond a tick.
 
         Returns:
             The `Log`, which `replay` takes.
@@ -348,18 +283,27 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
         start, robot = self.checkpoint(), self.robot
         time = np.empty(ticks)
         q, v, tau = (np.empty((ticks, n)) for n in (robot.nq, robot.nv, robot.nu))
-        forces = np.zeros((ticks, len(self.spheres), 3))
+        forces = {name: np.zeros((ticks, 3)) for name in self.spheres}
+        said, lost = list[str](), list[list[float]]()
         for i in range(ticks):
             time[i], q[i], v[i] = self.time, self._q, self._v
-            asked = controller(self)
+            answer = controller(self)
+            asked = getattr(answer, "tau", answer)
             for _ in range(ratio):
                 self.step(asked)
             tau[i] = asked
-            for s, force in enumerate(self.contact_forces.values()):
-                forces[i, s] = force
+            for contact in self.contacts:
+                name = contact.sphere if contact.link is None else contact.link
+                forces.setdefault(name, np.zeros((ticks, 3)))[i] += contact.force
+            said.append(_outcome(answer))
+            lost.append(_lost(answer) if lost_levels else [])
             if watch is not None:
                 watch(self)
-        return Log(start, ratio, frozen(time), frozen(q), frozen(v), frozen(tau), frozen(forces), self.spheres)
+        each = np.array(list(forces.values())).reshape(-1, ticks, 3).transpose(1, 0, 2)
+        return Log(
+            start, ratio, frozen(time), frozen(q), frozen(v), frozen(tau), frozen(each), tuple(forces),
+            status=tuple(said), lost=_table(lost), **recorded_joints(robot),
+        )  # fmt: skip
 
     def replay(self, log: Log) -> None:
         """Go back to where `log` began and apply its torques again: ends in the same state, bit for bit.
@@ -408,6 +352,12 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
         self._q, self._v, self._tau, self._steps, self._pushes = c.q, c.v, c.tau, c.steps, c.pushes
         self._resume(c.inner)
 
+    def __reduce__(self) -> NoReturn:
+        raise ArgumentTypeError(
+            f"a {type(self).__name__} cannot be copied or pickled; make another with the same arguments "
+            "and restore the checkpoint() of this one, which can be"
+        )
+
     # -- what a plant is made of -------------------------------------------------------------------------------
     @abstractmethod
     def _restart(self) -> None:
@@ -438,6 +388,25 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
         self.robot.frame_id(frame)
         given = check_wrench(f"force on {frame!r}", force, "force [N], or force and moment [N m]")
         return np.concatenate((given, np.zeros(6 - len(given))))
+
+
+def _outcome(answer: object) -> str:
+    """Of a command, the outcome of its whole-body control, or "" where there is none."""
+    status = getattr(getattr(answer, "whole_body", answer), "status", None)
+    return str(getattr(status, "outcome", ""))
+
+
+def _lost(answer: object) -> list[float]:
+    """What each level of a command's whole-body control lacks."""
+    return [level.residual for level in getattr(getattr(answer, "whole_body", answer), "levels", ())]
+
+
+def _table(rows: list[list[float]]) -> Array:
+    """Rows of several lengths side by side; nan where there is nothing."""
+    out = np.full((len(rows), max(map(len, rows), default=0)), np.nan)
+    for to, row in zip(out, rows, strict=True):
+        to[: len(row)] = row
+    return frozen(out)
 
 
 def _terrain(robot: Robot, floor: float | None, terrain: Terrain | Surface | Iterable[Surface] | None) -> Terrain:

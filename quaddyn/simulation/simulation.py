@@ -22,7 +22,8 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from . import contact_step
 from .actuators import Actuators
-from .plant import RUNAWAY_SPEED, Plant, TouchingPoint, keep
+from .plant import RUNAWAY_SPEED, Plant, keep
+from .records import TouchingPoint
 from .runge_kutta import rk4_step
 from .spheres import ContactSphere, Placed
 from .terrain import Surface, Terrain

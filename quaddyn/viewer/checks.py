@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
 from ..robot.robot import Robot
-from ..simulation.plant import TouchingPoint
+from ..simulation.records import TouchingPoint
 from ..urdf.tree import Array
 
 

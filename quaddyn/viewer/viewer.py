@@ -10,7 +10,7 @@ import webbrowser
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType, TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pinocchio as pin
@@ -20,7 +20,8 @@ from ..attributes import StrictAttributes
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
 from ..robot.arguments import number
 from ..robot.robot import Robot
-from ..simulation.plant import Plant, TouchingPoint
+from ..simulation.plant import Plant
+from ..simulation.records import TouchingPoint
 from ..simulation.terrain import Surface, Terrain
 from ..urdf.tree import Array
 from . import checks
@@ -563,6 +564,9 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise ArgumentTypeError("a Viewer cannot be copied or pickled; make another")
 
     def __repr__(self) -> str:
         where = self.url if self._finalizer is not None and self._finalizer.alive else "no server"

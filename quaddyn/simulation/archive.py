@@ -1,0 +1,86 @@
+"""Records as files: an archive of plain arrays and one JSON text, without pickles."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+
+FORMAT = 1
+#: What a damaged or foreign file may raise.
+UNREADABLE = (KeyError, TypeError, ValueError, IndexError, AttributeError, EOFError, zipfile.BadZipFile, OSError)
+
+
+def save(record: object, path: str | os.PathLike[str]) -> Path:
+    """Write a record: a dataclass of numbers, words, arrays, tuples and other such records."""
+    arrays: dict[str, Any] = {}
+    text = json.dumps({"format": FORMAT, "record": _packed(record, arrays)})
+    with Path(path).open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, meta=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)
+    return Path(path)
+
+
+def load(path: str | os.PathLike[str], kinds: Iterable[type]) -> Any:
+    """Read a record.
+
+    Args:
+        path: of the file.
+        kinds: classes that the file may name: the record's first, then those of records in it.
+
+    Raises:
+        ArgumentError: the file is none that holds such a record.
+        OSError: it cannot be opened.
+    """
+    first, known = next(iter(kinds)), {kind.__name__: kind for kind in kinds}
+    wrong = f"{path}: not a {first.__name__.lower()} that was saved by this package"
+    with Path(path).open("rb") as file:
+        try:
+            with np.load(file, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+            meta = json.loads(arrays.pop("meta").tobytes())
+            if meta["format"] != FORMAT:
+                raise ArgumentError(f"{path}: format {meta['format']}, this version reads {FORMAT}")
+            found = _unpacked(meta["record"], arrays, known)
+        except ArgumentError:
+            raise
+        except UNREADABLE:
+            raise ArgumentError(wrong) from None
+    if not isinstance(found, first):
+        raise ArgumentError(wrong)
+    return found
+
+
+def _packed(value: Any, arrays: dict[str, Any]) -> Any:
+    """A value as plain JSON, its arrays put into `arrays`."""
+    if isinstance(value, np.ndarray):
+        name = f"a{len(arrays)}"
+        arrays[name] = value
+        return {"array": name}
+    if isinstance(value, tuple):
+        return {"tuple": [_packed(item, arrays) for item in value]}
+    if is_dataclass(value):
+        return {type(value).__name__: {f.name: _packed(getattr(value, f.name), arrays) for f in fields(value)}}
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+def _unpacked(value: Any, arrays: dict[str, Any], known: Mapping[str, type]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "array":
+        array = arrays[content]
+        array.flags.writeable = False
+        return array
+    if kind == "tuple":
+        return tuple(_unpacked(item, arrays, known) for item in content)
+    return known[kind](**{name: _unpacked(item, arrays, known) for name, item in content.items()})

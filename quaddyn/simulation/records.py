@@ -1,0 +1,54 @@
+"""What plants hand out: a `TouchingPoint`, a `Push`, and a `Checkpoint` from which a run goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..urdf.tree import Array, FrozenArrays
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TouchingPoint(FrozenArrays):
+    """A contact at the end of the last step.
+
+    Attributes:
+        sphere: name of what touches: a foot, one of ``spheres``, or a link's name with a number.
+        link: that touches, where it is none of these but a part of the body; else None.
+        point: (3,) on the ground, at the start of the step, world axes [m].
+        normal: (3,) from the ground towards the robot.
+        force: (3,) mean over the step, on the robot, world axes [N].
+        friction: Coulomb's coefficient.
+    """
+
+    sphere: str
+    point: Array
+    normal: Array
+    force: Array
+    friction: float
+    link: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Push(FrozenArrays):
+    """A force and moment (6,) on a frame [N, N m], world axes, until before step `end`."""
+
+    frame: str
+    wrench: Array
+    end: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Checkpoint(FrozenArrays):
+    """Everything a plant goes on from; opaque, picklable, good for plants made with the same arguments."""
+
+    kind: str
+    robot: str
+    spheres: tuple[str, ...]
+    dt: float
+    q: Array
+    v: Array
+    tau: Array
+    steps: int
+    pushes: tuple[Push, ...]
+    inner: tuple[Any, ...]
