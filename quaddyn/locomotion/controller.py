@@ -7,6 +7,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 
@@ -316,6 +317,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         """Cut at the motors' limits, which an infeasible tick of whole-body control may violate."""
         limits = self.robot.effort_limits if self._torque is None else self._torque.limits
         return np.minimum(np.maximum(tau, -limits), limits)
+
+    def __reduce__(self) -> NoReturn:
+        raise ArgumentTypeError("a LocomotionController cannot be copied or pickled; make another")
 
     # -- parts of a tick -----------------------------------------------------------------------------------------
     def _begin(self, com: tuple[float, float, float], velocity: tuple[float, float], yaw: float, feet: Array) -> None:

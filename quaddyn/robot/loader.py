@@ -48,7 +48,8 @@ def load(
     """Read, judge and resolve a robot.
 
     Args:
-        source: a catalogue name ("go2"), a path to a URDF file, or URDF text.
+        source: a catalogue name ("go2"), a path to a URDF file, or URDF text; also a xacro file where the package xacro
+            is installed, and a name of robot_descriptions ("go2_description") where that is.
         root: "free" (floating base), "planar" (sagittal x, z, pitch; gravity along -z) or "fixed".  By default a
             robot that stands on several legs floats, all else is bolted down; the report says which.
         packages: package roots for ``package://`` meshes; nothing outside them and the file's folder is opened.

@@ -11,6 +11,7 @@ from ..errors import ArgumentError, ArgumentTypeError, ModelError, UnknownNameEr
 from ..files import read_regular
 from ..urdf.xml import MAX_BYTES
 from .catalogue import CATALOGUE, find
+from .other_sources import described, expanded, is_xacro
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +44,32 @@ def read_source(source: str | os.PathLike[str], packages: Iterable[str | os.Path
         if not source.strip("\ufeff \t\r\n"):
             raise ModelError(f"source={source[:20]!r}: expected a catalogue name, a path or URDF text")
         if source.lstrip("\ufeff \t\r\n").startswith("<"):
-            return Document(source.lstrip("\ufeff \t\r\n"), "<text>", None, roots)
+            text = source.lstrip("\ufeff \t\r\n")
+            return Document(expanded(None, "<text>") if is_xacro(text, "") else text, "<text>", None, roots)
         if source in CATALOGUE:
             entry = find(source)
             data = _regular_file(entry.path)
             return Document(data, entry.path.name, entry.path.parent, roots + entry.packages, entry.root)
-        if not source.endswith((".urdf", ".xml")) and os.sep not in source and not _exists(source):
+        if not source.endswith((".urdf", ".xml", ".xacro")) and os.sep not in source and not _exists(source):
+            found = described(source)
+            if found is not None:
+                return Document(_urdf(found.file), found.file.name, found.file.parent, roots + found.packages)
             raise UnknownNameError("robot", source, CATALOGUE)
     elif not isinstance(source, os.PathLike):
         raise ArgumentTypeError(f"source: expected a catalogue name, a path or URDF text, got {type(source).__name__}")
     try:
         path = Path(source)
-        return Document(_regular_file(path), path.name, path.parent, roots)
+        return Document(_urdf(path), path.name, path.parent, roots)
     except ValueError as error:
         if isinstance(error, ModelError):
             raise
         raise ModelError(f"{str(source)[:80]!r}: not a file name ({error})") from None
+
+
+def _urdf(path: Path) -> bytes:
+    """The bytes of a file, expanded where they are xacro."""
+    data = _regular_file(path)
+    return expanded(path, path.name) if is_xacro(data, path.name) else data
 
 
 def _exists(name: str) -> bool:

@@ -20,6 +20,9 @@ class Named(dict[str, Item]):
         super().__init__(items)
         self._kind = kind
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self._kind, dict(self))
+
     def __missing__(self, name: str) -> Item:
         raise UnknownNameError(self._kind, name, self)
 

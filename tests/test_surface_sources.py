@@ -1,0 +1,116 @@
+"""Files and names that people bring along, and what can be copied: old behaviour -> new."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import pickle
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.control import CartesianImpedance, JointPD
+from quaddyn.wbc import ComTask, VelocityController
+
+XACRO = """<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:property name="m" value="2"/>
+<link name="base"><inertial><mass value="${m}"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
+PLAIN = XACRO.replace('<xacro:property name="m" value="2"/>', "").replace("${m}", "2")
+
+FAKE_XACRO = """
+class Document:
+    def __init__(self, text):
+        self.text = text
+    def toxml(self):
+        return self.text
+
+def process_file(path):
+    with open(path) as file:
+        text = file.read()
+    if "broken" in text:
+        raise RuntimeError("no such macro")
+    return Document(text.replace('<xacro:property name="m" value="2"/>', "").replace("${m}", "2"))
+"""
+
+
+def package(name: str, files: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package of this name that can be imported for the time of a test."""
+    (folder / name).mkdir(parents=True)
+    for file, text in files.items():
+        (folder / name / file).write_text(text)
+    for module in [m for m in sys.modules if m.split(".")[0] == name]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.syspath_prepend(str(folder))
+
+
+def test_macros_that_were_not_expanded_are_named_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Was: ``${m}`` was refused as a bad number."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "xacro" else find(name, *rest))
+    for file in ("robot.urdf.xacro", "robot.urdf"):
+        (tmp_path / file).write_text(XACRO)
+        with pytest.raises(qd.ModelError, match=f"run xacro {file}.*pip install xacro"):
+            qd.load(tmp_path / file)
+    with pytest.raises(qd.ModelError, match="run xacro"):
+        qd.load(XACRO)
+    with pytest.raises(qd.ModelError, match="run xacro"):
+        qd.load(PLAIN.replace('"2"', '"$(arg m)"'))
+    assert qd.load(PLAIN + '<!-- <mass value="${m}"/> -->', root="free").mass == 2.0
+
+
+def test_xacro_files_are_expanded_where_xacro_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package("xacro", {"__init__.py": FAKE_XACRO}, tmp_path / "lib", monkeypatch)
+    file = tmp_path / "robot.urdf.xacro"
+    file.write_text(XACRO)
+    assert qd.load(file, root="free").mass == 2.0
+    file.write_text(XACRO + "<!-- broken -->")
+    with pytest.raises(qd.ModelError, match="no such macro"):
+        qd.load(file)
+
+
+def test_names_of_robot_descriptions_work_where_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    urdf = tmp_path / "repository" / "thing" / "thing.urdf"
+    urdf.parent.mkdir(parents=True)
+    urdf.write_text(PLAIN)
+    files = {
+        "__init__.py": "",
+        "thing_description.py": f"URDF_PATH = {str(urdf)!r}\nPACKAGE_PATH = {str(urdf.parent)!r}\n",
+        "mjcf_description.py": "MJCF_PATH = 'thing.xml'\n",
+        "away_description.py": "raise OSError('no network')\n",
+    }
+    package("robot_descriptions", files, tmp_path / "lib", monkeypatch)
+    assert qd.load("thing_description", root="free").mass == 2.0
+    for name, word in (("mjcf_description", "not as a URDF"), ("away_description", "no network")):
+        with pytest.raises(qd.ModelError, match=word):
+            qd.load(name)
+    with pytest.raises(qd.UnknownNameError, match="nothing_description"):
+        qd.load("nothing_description")
+    with pytest.raises(qd.UnknownNameError, match="'go2'"):
+        qd.load("go22")
+
+
+def test_what_cannot_be_pickled_says_so_and_what_to_do_instead() -> None:
+    """Was: a message of Boost's about pin.Data."""
+    robot = qd.load("go2")
+    sim = qd.Simulation(robot)
+    state = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    cannot = (
+        sim, qd.WholeBodyController(robot), qd.LocomotionController(robot), state, qd.Viewer(robot, serve=False),
+        qd.MujocoPlant(robot),
+    )  # fmt: skip
+    for thing in cannot:
+        for call in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(TypeError, match="cannot be copied or pickled"):
+                call(thing)
+    for thing in (
+        robot, qd.Dynamics(robot), JointPD(robot), ComTask(robot), sim.checkpoint(), VelocityController(robot),
+        CartesianImpedance(robot, "FL", stiffness=1.0), robot.decompose(robot.q_home),
+    ):  # fmt: skip
+        assert type(pickle.loads(pickle.dumps(thing))) is type(thing)
