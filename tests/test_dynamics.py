@@ -256,6 +256,20 @@ def test_angular_momentum_changes_by_contact_torque_alone_in_flight(go2):
 # -- frames --------------------------------------------------------------------------------------------------
 
 
+def test_origins_are_where_the_placements_are():
+    robot = dynamics_of("go2 free").robot
+    dynamics, v = qd.Dynamics(robot), np.zeros(robot.nv)
+    names, s = robot.frame_names, dynamics.update(robot.q_home, v)
+    origins = s.origins(names)
+    np.testing.assert_array_equal(origins, [s.placement(name).translation for name in names])
+    assert not origins.flags.writeable and s.origins(()).shape == (0, 3)
+    with pytest.raises(qd.UnknownNameError, match="FX"):
+        s.origins(("FL", "FX"))
+    dynamics.update(robot.q_home, v)
+    with pytest.raises(qd.StaleStateError):
+        s.origins(names)
+
+
 def twist(dyn, q, v, name, reference):
     """Velocity of a frame from its placement alone."""
     T = dyn.frame_placement(q, name)

@@ -230,6 +230,7 @@ def test_the_preview(seed: int) -> None:
     travel = preview_kernel.Travel(rng.normal(size=2), float(rng.normal()), rng.normal(size=3), rng.normal(size=(4, 2)))
     weights, out = rng.uniform(0.0, 0.02, 256), np.full(11, np.nan)
     agree(preview_kernel.preview, falls, travel, rng.normal(size=(4, 2)), 0.004, weights, out)
+    agree(preview_kernel.landings, travel, rng.uniform(-1.0, 1.0, 4), np.full((4, 2), np.nan))
 
 
 def test_arrays_out_of_a_pickle_are_arrays() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -18,6 +19,7 @@ from .results import Energy
 # Looked up once: an attribute of the extension module costs as much as a comparison.
 _crba, _nle, _WORLD = pin.crba, pin.nonLinearEffects, pin.Convention.WORLD
 _jacobians, _com_jacobian, _kinematics = pin.computeJointJacobians, pin.jacobianCenterOfMass, pin.forwardKinematics
+_frame_placement = pin.updateFramePlacement
 
 
 class Live:
@@ -265,8 +267,24 @@ class State:
             StaleStateError: the Dynamics was updated again.
         """
         live = self._read()
-        placed = pin.updateFramePlacement(live.robot.model, live.data, live.robot.frame_id(name))
+        placed = _frame_placement(live.robot.model, live.data, live.robot.frame_id(name))
         return Pose.of(placed.rotation, placed.translation)
+
+    def origins(self, names: Sequence[str]) -> Array:
+        """(n, 3) where several frames are, world axes [m]: their `placement` without rotations, at less cost.
+
+        Args:
+            names: any of ``robot.frame_names``.
+
+        Raises:
+            UnknownNameError: no such frame.
+            StaleStateError: the Dynamics was updated again.
+        """
+        live = self._read()
+        model, data, out = live.robot.model, live.data, np.empty((len(names), 3))
+        for row, name in zip(out, names, strict=True):
+            row[:] = _frame_placement(model, data, live.robot.frame_id(name)).translation
+        return _sealed(out)
 
     def jacobian(self, name: str, *, reference: Reference = "local_world_aligned") -> Array:
         """(6, nv) Jacobian of a frame, linear before angular: ``velocity = jacobian @ v``.

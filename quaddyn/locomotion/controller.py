@@ -25,7 +25,7 @@ from .footwork import INWARDS, Footwork
 from .gait import LOADING, Clock, Gait, gait_named
 from .ground import GroundPlane
 from .modes import Mode, escaping, misplaced
-from .preview_kernel import preview
+from .preview_kernel import landings, preview
 from .proportions import FEET, Proportions
 from .swing import Swing
 from .trunk import Trunk
@@ -230,6 +230,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         with quietly() if quiet else nullcontext():
             self.whole_body.warmup()
             preview.ready()
+            landings.ready()
         return time.perf_counter() - start
 
     # -- one tick ------------------------------------------------------------------------------------------------
@@ -267,7 +268,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         R_base = state.placement(self._base).rotation
         R = R_base @ p.heading  # heading axes of the trunk in the world
         yaw = math.atan2(R[1, 0], R[0, 0])
-        feet = np.array([state.placement(foot).translation for foot in FEET])
+        feet = state.origins(FEET)
         if self.ground is None:
             self._begin((x, y, z), (u, v), yaw, feet)
         ground, clock, course = self.ground, self.clock, self.course

@@ -12,7 +12,7 @@ from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..urdf.tree import Array
 from .gait import LOADING, Clock
-from .preview_kernel import Footfalls, Travel, preview
+from .preview_kernel import Footfalls, Travel, landings, preview
 from .proportions import Proportions
 
 #: How far the preview looks ahead, in time constants of the falling centre of mass; e^-5 of the rest is estimated.
@@ -28,6 +28,10 @@ def commanded_velocity(velocity: Sequence[float] | Array) -> Array:
         ArgumentError: not three, or not finite.
         ArgumentTypeError: something is no number.
     """
+    if type(velocity) is tuple and len(velocity) == 3:  # the usual case, at every tick
+        x, y, turn = velocity
+        if type(x) is type(y) is type(turn) is float and math.isfinite(x + y + turn):
+            return np.array(velocity)
     given = np.array(velocity, dtype=object)
     if given.shape == (3,):
         wanted = np.array([number("velocity", x) for x in given])
@@ -163,12 +167,11 @@ class Preview:
 
 
 def footholds(course: Course, times: Array, stance: Array) -> Array:
-    """Where feet stand (..., 4, 2) that are in the middle of their stance at `times` (..., 4) from now, world [m].
+    """Where feet stand (4, 2) that are in the middle of their stance at `times` (4,) from now, world [m].
 
     In the middle of its stance a foot is where it would be if the robot stood there: the neutral point of Raibert
     (1986, *Legged Robots That Balance*, ch. 2), half a stance ahead of the hip at touchdown.
     """
-    centre, yaw = course.ahead(times)
-    c, s = np.cos(yaw), np.sin(yaw)
-    x, y = stance[:, 0], stance[:, 1]
-    return centre + np.stack((c * x - s * y, s * x + c * y), axis=-1)
+    out = np.empty((4, 2))
+    landings(Travel(course.position, course.yaw, course.velocity, stance), times, out)
+    return out

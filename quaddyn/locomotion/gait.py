@@ -224,9 +224,12 @@ class Clock:
     @property
     def landing(self) -> Array:
         """(4,) time until the middle of each foot's next stance that is not the present one [s]."""
-        x = self.phase - self.offsets
-        n = np.minimum(np.maximum(np.floor(x), self.first), self.last + 1.0)
-        return np.asarray((n + 1.0 + 0.5 * self.duty - x) * self.period)
+        out = []
+        for offset, first, last in zip(self.offsets.tolist(), self.first.tolist(), self.last.tolist(), strict=True):
+            x = self.phase - offset
+            n = min(max(math.floor(x), first), last + 1.0)
+            out.append((n + 1.0 + 0.5 * self.duty - x) * self.period)
+        return np.array(out)
 
     @property
     def swing(self) -> Array:

@@ -56,7 +56,7 @@ class GroundPlane:
         return np.array([[1.0 - k * x * x, -k * x * y, x], [-k * x * y, 1.0 - k * y * y, y], [-x, -y, z]])
 
     def _fit(self) -> Array:
-        d = self.points - 0.25 * (self.points[0] + self.points[1] + self.points[2] + self.points[3])
+        d = self.points - 0.25 * np.add.reduce(self.points)
         (xx, xy, xz), (_, yy, yz), _ = (d.T @ d).tolist()
         determinant = xx * yy - xy * xy
         if not determinant > 1e-3 * (xx + yy) ** 2:  # feet in a line span no plane

@@ -60,6 +60,13 @@ def foothold(time: float, foot: int, travel: Travel) -> tuple[float, float]:
     return x + c * stance[foot, 0] - s * stance[foot, 1], y + s * stance[foot, 0] + c * stance[foot, 1]
 
 
+@entry("the footholds to come")
+def landings(travel: Travel, times: Vector, out: Matrix) -> None:
+    """The foothold of each foot: of `times` (4,) into `out` (4, 2)."""
+    for i in range(4):
+        out[i, 0], out[i, 1] = foothold(times[i], i, travel)
+
+
 @compiled()
 def swing(x: float, first: float, last: float) -> float:
     """The number of a foot's last swing or stance before it has come x cycles, as far as it swings at all."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from math import isfinite
 from typing import Any, Final
 
 import numpy as np
@@ -67,6 +68,8 @@ def check_vector(name: str, value: object, shape: tuple[int, ...], meaning: str)
         ArgumentTypeError: no array of real numbers: strings, complex or truth values, matrices, masked arrays.
         ArgumentError: another shape, or an entry that is NaN or infinite.
     """
+    if type(value) is np.ndarray and value.dtype is FLOAT and value.shape == shape and isfinite(np.vdot(value, value)):
+        return value  # the sum of squares is finite: so is every entry; whatever fails here is examined at leisure
     wanted = f"numbers of shape {shape} ({meaning})"
     given = value
     if type(given) is not np.ndarray:

@@ -132,6 +132,16 @@ class TickCommand(Command):
         self.tau = values[: solver.nu]
         self.values, self.outcome, self.start, self.solver = values, outcome, start, solver
 
+    @property
+    def ok(self) -> bool:
+        """Whether this is the strict optimum and level 0 holds; the same as ``status.ok``, which it does not make."""
+        return OUTCOMES[self.outcome] == "solved"
+
+    @property
+    def solved(self) -> bool:
+        """Whether the outcome is "solved"; the same as `ok`."""
+        return OUTCOMES[self.outcome] == "solved"
+
 
 def _levels(command: Command) -> tuple[LevelReport, ...]:
     found = command.details

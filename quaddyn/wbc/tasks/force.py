@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ...compiling import compiled
 from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ...robot.arguments import floats, several
+from ...robot.arguments import FLOAT, floats, several
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..block import Scalar
@@ -122,7 +122,8 @@ class ForceTask(Element, fixed=("contacts",)):
         for name, value in (forces or {}).items():
             if self._known is not None and name not in self._known:
                 raise UnknownNameError(f"contact of {self.name!r}", name, self._known)
-            force = np.array(floats(f"{self.name}.reference[{name!r}]", value))
+            fits = type(value) is np.ndarray and value.dtype is FLOAT  # then nobody needs a name for an error
+            force = np.array(value if fits else floats(f"{self.name}.reference[{name!r}]", value))
             if force.shape not in ((3,), (6,)) or not math.isfinite(np.vdot(force, force)):
                 raise ArgumentError(f"{self.name}.reference[{name!r}]: expected (3,) or (6,) finite, got {value!r}")
             force.flags.writeable = False

@@ -72,7 +72,7 @@ def turn_between(wanted: Array, actual: Array) -> Array:
 
 def rotation_reference(name: str, value: object) -> Array:
     """(9,) the entries of a rotation matrix, row by row."""
-    if isinstance(value, Mapping | pin.Quaternion) or hasattr(value, "as_matrix"):
+    if type(value) is not np.ndarray and (isinstance(value, Mapping | pin.Quaternion) or hasattr(value, "as_matrix")):
         value = rotation_of(f"{name}.reference", value)
     R = floats(f"{name}.reference", value)
     if R.shape == (9,):

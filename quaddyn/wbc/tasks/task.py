@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...dynamics import State
 from ...errors import ArgumentError, UnknownNameError
-from ...robot.arguments import floats, number
+from ...robot.arguments import FLOAT, floats, number
 from ...robot.robot import Robot
 from ...urdf.tree import Array, frozen
 from ..element import Counts, Element, Layout
@@ -235,7 +235,10 @@ class Task(Element, fixed=("units", "size")):
         self._write("acceleration", self._acceleration, value)
 
     def _write(self, what: str, place: Array, value: object) -> None:
-        given = floats(f"{self.name}.reference: {what}", value)
+        # an array that fits needs no name for an error
+        given = value if type(value) is np.ndarray and value.dtype is FLOAT else None
+        if given is None:
+            given = floats(f"{self.name}.reference: {what}", value)
         # one look: the sum of squares is finite only if every entry is (overflow aside, which is refused too)
         if given.shape != place.shape or not math.isfinite(np.vdot(given, given)):
             raise ArgumentError(
