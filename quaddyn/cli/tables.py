@@ -152,7 +152,7 @@ def print_demo(report: DemoReport, agreement: Agreement) -> None:
             said += cut if word == "commanded" else ""
             table.add_row(f"velocity {word}: forward, left, turn", said)
     work = "".join(f"; {name} {value:.4g}" for name, value in report.work.items())
-    table.add_row(escape("energy change; work [J]"), f"{report.energy_change:.4g}{work}")
+    table.add_row(escape(f"energy change{'; work' if work else ''} [J]"), f"{report.energy_change:.4g}{work}")
     table.add_section()
     for name, check in report.checks.items():
         unit = "" if check.unit == "1" else f" {escape(check.unit)}"
