@@ -148,13 +148,8 @@ def test_a_controller_that_was_set_up_is_exported_as_it_is(tmp_path):
     assert twins.live(500, 2).different == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "make"),
-    [
-        pytest.param("go2", everything, marks=pytest.mark.slow),
-        ("panda", qd.WholeBodyController),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "make"), [("go2", everything), ("panda", qd.WholeBodyController)])
 def test_hostile_ticks_under_sanitizers_are_flagged_and_stay_finite(name, make, tmp_path):
     outcomes = cc.hostile(make(qd.load(name)), tmp_path, 600, *cc.SANITIZED)
     assert outcomes["not a number"] > 0 and outcomes["refused"] > 0 and outcomes["infeasible"] > 0
