@@ -137,14 +137,16 @@ def main() -> int:
     parser.add_argument("--robots", nargs="+", metavar="NAME", help='catalogue names and those above, or "slow"')
     parser.add_argument("--baseline", type=Path, metavar="DIR", help="another checkout of this package")
     parser.add_argument("--tail", type=int, nargs="?", const=20_000, metavar="N", help="of N ticks (default 20000)")
-    parser.add_argument("--infeasible", action="store_true", help="ticks at joint speeds that nothing can stop")
+    parser.add_argument(
+        "--infeasible", nargs="*", metavar="NAME", help="ticks of robots (default go2) whose joints nothing can stop"
+    )
     parser.add_argument("--ticks", type=int, default=100, help="ticks of each kind (default 100)")
     parser.add_argument("--replays", type=int, default=10, help="replays of each tick (default 10)")
     parser.add_argument("--chunk", type=int, default=25, help="ticks before the next one's turn (default 25)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
     options = parser.parse_args()
-    if not (options.robots or options.tail or options.infeasible):
+    if not (options.robots or options.tail or options.infeasible is not None):
         parser.error("name something to measure: --robots, --tail or --infeasible")
     print(f"{cpu()}; Pinocchio {pin.__version__}; Python {platform.python_version()}; times in microseconds")
     missed: list[str] = []
@@ -163,8 +165,9 @@ def main() -> int:
         sys.stdout.flush()
     if options.tail:
         missed += tick_tails.tail("go2", options.tail, options.seed)
-    if options.infeasible:
-        missed += tick_tails.infeasible("go2", options.ticks, options.replays, options.seed)
+    if options.infeasible is not None:
+        for name in options.infeasible or ("go2",):
+            missed += tick_tails.infeasible(name, options.ticks, options.replays, options.seed)
     for line in missed:
         print(f"MISSED {line}")
     return 1 if options.check and missed else 0
