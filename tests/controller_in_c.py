@@ -14,7 +14,7 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.compiling.units import Unit
-from quaddyn.wbc import ForceTask, Task, TorqueLimits, export_c, tick_core
+from quaddyn.wbc import ForceTask, JointFriction, Task, TorqueLimits, export_c, tick_core
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")
@@ -193,6 +193,13 @@ class Twins:
         list(self.python.contacts.values())[c].limit(least, largest)
         assert self.c.set("normal_force", c, float(least), float(largest)) == 1
 
+    def grease(self, name, share, damping, coulomb):
+        nv, friction = self.robot.nv, self.python.tasks[name]
+        friction.share, friction.damping, friction.coulomb = share, damping, coulomb
+        assert self.c.set(f"{_word(name)}_share", np.array([share])) == 1
+        for what, value in (("damping", damping), ("coulomb", coulomb)):
+            assert self.c.set(f"{_word(name)}_{what}", np.full(nv, value)) == 1
+
     def push(self, name, wanted):
         self.python.tasks[name].reference(wanted)
         for c, contact in enumerate(self.c.contacts):
@@ -209,6 +216,9 @@ class Twins:
         elif kind == 2 and self.c.contacts:
             self.press(int(rng.integers(len(self.c.contacts))), *[(0.0, np.inf), (5.0, 60.0)][rng.integers(2)])
         for name, task in self.python.tasks.items():
+            if isinstance(task, JointFriction):
+                self.grease(name, *((0.0, 1.0, 1.0), (1.0, 0.0, 0.1), (0.5, 0.1, 0.0))[self.tally.ticks % 3])
+                continue
             if rng.random() < 0.7:
                 continue
             if isinstance(task, ForceTask):

@@ -25,6 +25,7 @@ from quaddyn.wbc import (
     ForceTask,
     FrictionPyramid,
     JointBounds,
+    JointFriction,
     NormalForce,
     Task,
     TorqueLimits,
@@ -45,11 +46,13 @@ class Unknowns:
 
     Args:
         tick: the instant.
+        friction: (nv,) of joints, None for none.
     """
 
-    def __init__(self, tick: Tick) -> None:
+    def __init__(self, tick: Tick, friction: Array | None = None) -> None:
         s, robot = tick.state, tick.robot
-        self.M, self.h, self.mass = s.M.copy(), s.h.copy(), tick.scales.mass
+        self.M, self.mass = s.M.copy(), tick.scales.mass
+        self.h = s.h + (0.0 if friction is None else friction)
         self.J = np.zeros((tick.nf, robot.nv))
         for contact in tick.contacts:
             self.J[contact.columns] = contact.jacobian
@@ -271,7 +274,20 @@ BUILT_IN: tuple[tuple[type, Any], ...] = (
     (TorqueLimits, torque_limits),
     (TorqueRate, torque_rate),
     (JointBounds, joint_bounds),
+    (JointFriction, lambda friction, tick: []),  # part of the equations of motion
 )
+
+
+def joint_friction(wbc: qd.WholeBodyController) -> Array:
+    """(nv,) at the last tick, from the velocities that it left for the next one."""
+    last, nv, out = wbc._last.command, wbc.robot.nv, np.zeros(wbc.robot.nv)
+    for e in wbc.tasks.values():
+        if isinstance(e, JointFriction):
+            assert last is not None
+            w = e.block[3 + 4 * nv :] - wbc.dt * last.acceleration
+            x = np.clip(w / e.stiction_speed, -1.0, 1.0)
+            out += e.share * (e.damping * w + e.coulomb * x * (3.0 - x * x) / 2.0)
+    return out
 
 
 def rows_of(element: Any, tick: Tick) -> list[Rows]:
@@ -315,16 +331,19 @@ def instant(wbc: qd.WholeBodyController, state: qd.State, before: Array | None) 
     return Tick.at(state, tuple(contacts), shares, wbc.dt, unit, before)
 
 
-def plain(wbc: qd.WholeBodyController, state: qd.State, before: Array | None = None) -> Plain:
+def plain(
+    wbc: qd.WholeBodyController, state: qd.State, before: Array | None = None, friction: Array | None = None
+) -> Plain:
     """The last tick of a controller again, before anything of it or of `state` is changed.
 
     Args:
         wbc: the controller.
         state: that it was given.
         before: (nu,) torques of the tick before, None on the first.
+        friction: (nv,) of joints at the tick; `joint_friction` by default.
     """
     tick = instant(wbc, state, before)
-    unknowns = Unknowns(tick)
+    unknowns = Unknowns(tick, joint_friction(wbc) if friction is None else friction)
     levels = [[wbc.tasks[name] for name in level] for level in wbc.levels]
     rows = [[(e.name, part) for e in level for part in rows_of(e, tick)] for level in levels]
     motion = next((e for level in levels for e in level if isinstance(e, ContactMotion)), None)

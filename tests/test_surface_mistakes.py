@@ -320,7 +320,8 @@ def test_tasks_are_the_same_by_name_and_by_attribute(robot: qd.Robot, wbc: Whole
     by_attribute = {
         "com": tasks.com, "base": tasks.base, "posture": tasks.posture, "forces": tasks.forces,
         "contact": tasks.contact, "friction": tasks.friction, "normal force": tasks.normal_force,
-        "torque": tasks.torque, "joint bounds": tasks.joint_bounds, **tasks.feet,
+        "torque": tasks.torque, "joint bounds": tasks.joint_bounds, "joint friction": tasks.joint_friction,
+        **tasks.feet,
     }  # fmt: skip
     assert by_attribute == dict(tasks)
     hand = FrameTask(robot, "FL", "hand")

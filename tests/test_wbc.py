@@ -45,7 +45,7 @@ def imbalance(reference: Reference, robot: qd.Robot, s: qd.State, c: Command) ->
     tau = reference.rnea(s.q, s.v, c.acceleration)
     for foot, force in c.forces.items():
         tau = tau - contact_jacobian(s, foot).T @ force
-    tau = (tau - robot.expand(c.tau)) / (robot.mass * G)
+    tau = (tau - robot.expand(c.tau - c.friction)) / (robot.mass * G)
     free = np.setdiff1d(np.arange(robot.nv), robot.actuated_index)
     return float(np.abs(tau[free]).max(initial=0.0)), float(np.abs(tau[robot.actuated_index]).max())
 
@@ -109,7 +109,9 @@ def test_bolted_robots_need_no_contacts() -> None:
         wbc = WholeBodyController(robot)
         s = dyn.update(*random_state(robot, np.random.default_rng(0), 0.1))
         c = wbc.compute(s)
-        np.testing.assert_allclose(dyn.rnea(s.q, s.v, c.acceleration), robot.expand(c.tau), atol=1e-9 * robot.mass)
+        np.testing.assert_allclose(
+            dyn.rnea(s.q, s.v, c.acceleration), robot.expand(c.tau - c.friction), atol=1e-9 * robot.mass
+        )
         if c.status.ok and not c.levels[0].active:
             np.testing.assert_allclose(c.acceleration[robot.actuated_index], wbc.tasks["posture"].desired(s), atol=1e-8)
 

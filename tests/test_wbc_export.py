@@ -66,9 +66,12 @@ def test_c_gives_the_torques_of_python_bit_for_bit(name, tmp_path):
     assert tally.different == 0, tally
     assert min(tally.outcomes.get(each, 0) for each in ("solved", "infeasible")) > TICKS // 50, tally
     assert tally.refused > 0
-    command = twins.tick(twins.robot.q_home, np.zeros(twins.robot.nv), None)
+    twins.grease("joint friction", 0.7, 0.1, 0.5)
+    command = twins.tick(twins.robot.q_home, np.full(twins.robot.nv, 0.02), None)
     assert twins.c.array("acceleration", twins.robot.nv).tobytes() == command.acceleration.tobytes()
     assert (twins.c.number("violation"), twins.c.number("kkt")) == (command.status.violation, command.status.kkt)
+    friction = twins.c.array("friction_torques", twins.robot.nu)
+    assert friction.tobytes() == command.friction.tobytes() and friction.any()
     if twins.c.contacts:
         shares = twins.c.array("shares", len(twins.c.contacts))
         assert shares.tolist() == list(twins.python.shares.values())

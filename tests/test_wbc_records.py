@@ -187,13 +187,13 @@ def test_a_tick_that_is_not_as_it_was_saved_is_refused(saved: dict[str, np.ndarr
         ("model.actuated", 0, 7),
         ("model.held", (), 3),
         ("model.strict", (), False),
-        ("model.items", (5, 0), 3),
-        ("model.items", (5, 1), 10),
-        ("model.items", (7, 2), 290),
-        ("model.items", (7, 3), 6),
-        ("model.items", (7, 4), 5),
-        ("model.items", (7, 5), 4),
-        ("model.items", (12, 4), 1),
+        ("model.items", (6, 0), 3),
+        ("model.items", (6, 1), 10),
+        ("model.items", (8, 2), 390),
+        ("model.items", (8, 3), 6),
+        ("model.items", (8, 4), 5),
+        ("model.items", (8, 5), 4),
+        ("model.items", (13, 4), 1),
         ("model.index", 0, 19),
         ("model.index", 1, -1),
         ("terms.frames", 1, 700),
@@ -225,7 +225,7 @@ def test_numbers_that_compiled_code_must_not_see_are_refused_by_field(
 def test_changed_ticks_that_are_signed_again_are_refused_or_answered() -> None:
     """In a process of its own, so that a crash is seen: `tick_mutants` runs as many as one likes."""
     command = [sys.executable, str(Path(__file__).with_name("tick_mutants.py")), "--runs", "150", "--seed", "3"]
-    done = subprocess.run([*command, "--judged", "0.01"], capture_output=True, text=True, timeout=600)
+    done = subprocess.run([*command, "--judged", "0.1"], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
     tally = json.loads(done.stdout.splitlines()[-1])
     assert tally["refused"] > 50 and tally["solved"] > 8 and tally["judged"] > 0
@@ -243,7 +243,7 @@ def test_ticks_of_other_sources_and_of_other_formats(saved: dict[str, np.ndarray
     assert again.identical and not again.record.same_code
     shown = CliRunner().invoke(app, ["replay", str(tmp_path / "tick.npz")])
     assert shown.exit_code == 0 and "other sources" in " ".join(shown.stdout.split())
-    with pytest.raises(qd.ArgumentError, match=r"tick\.npz: format 4, this version reads 5"):
+    with pytest.raises(qd.ArgumentError, match=r"tick\.npz: format 4, this version reads 6"):
         replay(written(format=4))
 
 

@@ -408,6 +408,19 @@ def joint_bounds(ax: Axes) -> None:
     ax.set(xlabel="joint position [rad]", ylabel="velocity [rad/s]", ylim=(-6.8, 7.4))
 
 
+@picture
+def joint_friction(ax: Axes) -> None:
+    """Torque against the velocity that is wanted, and the friction that it overcomes."""
+    w, step = np.linspace(-0.4, 0.4, 401), 0.1
+    x = np.clip(w / step, -1.0, 1.0)
+    ax.plot(w, np.sign(w) + w, color=ROBOT, lw=1)
+    ax.plot(w, 0.5 * x * (3.0 - x * x) + w, color=MOTION)
+    ax.axvspan(-step, step, color=GOAL, alpha=0.2, lw=0)
+    ax.annotate("d w + c φ(w / w_s)", (0.12, 0.7), color=MOTION)
+    ax.annotate("|w| < w_s", (-0.09, -1.45), color=GOAL)
+    ax.set(xlabel="wanted joint velocity w [rad/s]", ylabel="torque [N m]", ylim=(-1.6, 1.6))
+
+
 # -- Solvers: curves that they computed -------------------------------------------------------------------------------
 G = np.eye(3) / 2.0  # one contact that carries 2 kg
 DT = 1e-3

@@ -94,10 +94,13 @@ class Vector:
         count: how many there are, up to the end of the block.
         row: which one this is.
         least: no entry may be set below.
+        finite: whether none may be infinite.
     """
 
-    def __init__(self, start: int = 0, count: int = 1, row: int = 0, *, least: float = -np.inf) -> None:
-        self.start, self.count, self.row, self.least = start, count, row, least
+    def __init__(
+        self, start: int = 0, count: int = 1, row: int = 0, *, least: float = -np.inf, finite: bool = False
+    ) -> None:
+        self.start, self.count, self.row, self.least, self.finite = start, count, row, least, finite
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -114,7 +117,9 @@ class Vector:
 
     def __set__(self, owner: Block, value: Any) -> None:
         to, given = self.__get__(owner, type(owner)), floats(self.name, value)
-        if given.shape not in ((), to.shape) or not (given >= self.least).all():
+        sound = (given >= self.least) & (np.isfinite(given) | (not self.finite))
+        if given.shape not in ((), to.shape) or not sound.all():
             least = "" if self.least == -np.inf else f", none below {self.least:g}"
-            raise ArgumentError(f"{self.name}: expected a number or {len(to)} of them, no NaN{least}, got {value}")
+            kind = "finite" if self.finite else "no NaN"
+            raise ArgumentError(f"{self.name}: expected a number or {len(to)} of them, {kind}{least}, got {value}")
         to[:] = given

@@ -75,12 +75,14 @@ class Details:
         x: (n,) the solution.
         ranks: per level.
         resolve: solves a changed problem in the same way, for explanations.
+        remarks: sentences about what is no loss.
     """
 
     problem: Problem
     x: Array
     ranks: tuple[int, ...]
     resolve: Callable[[Problem], Array]
+    remarks: tuple[str, ...] = ()
 
 
 def report(found: Details, k: int) -> LevelReport:

@@ -13,6 +13,7 @@ from ..urdf.tree import Array
 from .certificate import Details, LevelReport, Outcome, Status, report
 from .explanation import LINES, Loss, explain, losses_of
 from .inputs import Standing, TickInputs
+from .remarks import friction_remarks
 from .tick_solver import TickSolver
 
 
@@ -31,14 +32,16 @@ class Command:
             [N, N m].
         status: `Status`.
         details: `Details`, the problem behind the command.
+        friction: (nu,) what of the torques joint friction takes [N m], see `quaddyn.wbc.JointFriction`.
         levels: `LevelReport` of each level.
     """
 
-    __slots__ = ("acceleration", "details", "forces", "levels", "status", "tau")
+    __slots__ = ("acceleration", "details", "forces", "friction", "levels", "status", "tau")
 
     acceleration: Array
     details: Details
     forces: Mapping[str, Array]
+    friction: Array
     levels: tuple[LevelReport, ...]
     status: Status
     tau: Array
@@ -47,10 +50,11 @@ class Command:
     made: ClassVar[dict[str, Callable[[Any], Any]]] = {}
 
     def __init__(
-        self, tau: Array, acceleration: Array, forces: Mapping[str, Array], status: Status, details: Details
-    ) -> None:
+        self, tau: Array, acceleration: Array, forces: Mapping[str, Array], status: Status, details: Details,
+        friction: Array,
+    ) -> None:  # fmt: skip
         self.tau, self.acceleration, self.forces, self.status = tau, acceleration, forces, status
-        self.details = details
+        self.details, self.friction = details, friction
 
     if not TYPE_CHECKING:  # where there is a __getattr__, a type checker takes every name for known
 
@@ -103,7 +107,10 @@ class Command:
         return losses_of(self.details, threshold=threshold, last=last)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restored, (self.tau.copy(), self.acceleration.copy(), dict(self.forces), self.status, self.details)
+        return _restored, (
+            self.tau.copy(), self.acceleration.copy(), dict(self.forces), self.status, self.details,
+            self.friction.copy(),
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"Command({self.status}, max|tau| = {np.abs(self.tau).max(initial=0.0):.4g} N m)"
@@ -166,11 +173,14 @@ def _details(c: TickCommand) -> Details:
     mass, actuated = solver.tables.model.mass, solver.robot.actuated_index
     x = np.concatenate((c.acceleration[actuated], *(f / mass for f in c.forces.values())))
     ranks = solver.views(c.values).ranks[: len(problem.levels)]
-    return Details(problem, x, tuple(map(int, ranks)), solver.resolve)
+    remarks = friction_remarks(solver.robot, solver.tables.model, c.given.numbers, c.given.v, c.friction)
+    return Details(problem, x, tuple(map(int, ranks)), solver.resolve, remarks)
 
 
-def _restored(tau: Array, acceleration: Array, forces: dict[str, Array], status: Status, details: Details) -> Command:
-    return Command(tau, acceleration, MappingProxyType(forces), status, details)
+def _restored(
+    tau: Array, acceleration: Array, forces: dict[str, Array], status: Status, details: Details, friction: Array
+) -> Command:
+    return Command(tau, acceleration, MappingProxyType(forces), status, details, friction)
 
 
 OUTCOMES: tuple[Outcome, ...] = ("solved", "infeasible", "inaccurate", "fallback")
@@ -179,6 +189,7 @@ Command.made = {"levels": _levels}
 TickCommand.made = Command.made | {
     "acceleration": lambda c: c.solver.views(c.values).acceleration,
     "forces": _forces,
+    "friction": lambda c: c.solver.views(c.values).friction,
     "status": _status,
     "details": _details,
     "given": lambda c: c.solver.recorded(c.values, *c.start),

@@ -73,7 +73,7 @@ class WholeBodyController(StrictAttributes):
 
     A task without a reference position keeps the position of the first tick, a foot that of the tick in which it is
     lifted; a foot's references last until its contact is made.  Freedom that the tasks leave goes to the smallest joint
-    accelerations and forces.  Joint friction is not compensated: add `quaddyn.control.friction_compensation`.
+    accelerations and forces.  Motors overcome the joints' friction as the robot's record has it (`JointFriction`).
 
     One controller per thread; it keeps time by counting ticks, `dt` each.  Tasks and constraints belong to one
     controller, the last that they were given to; they, and contacts, can be added and removed between ticks.

@@ -178,6 +178,7 @@ class Work(NamedTuple):
     found: Matrix  # (3, 6) error, velocity and drift of a task
     turn: Matrix  # (3, 3)
     vectors: Matrix  # (8, nv or more)
+    bias: Vector  # (nv,) forces of the equations of motion at a = 0: h, and friction of the joints
     everything: IntVector  # (nv,) all velocities, the chain of whatever all of them move
     u: Vector
     unknowns: Vector
@@ -239,6 +240,7 @@ class Answer(NamedTuple):
     ranks: Vector  # (levels,)
     violation: Vector  # (1,) of level 0 [m/s^2]
     kkt: Vector  # (1,) residual of the optimality conditions
+    friction: Vector  # (nu,) what of the torque joint friction takes [N m]
     numbers: Vector  # parameters of the elements as they were
 
 
@@ -250,7 +252,7 @@ def answer_views(values: Vector, nu: int, nv: int, contacts: int, levels: int) -
     c = b + levels
     return Answer(
         values[:nu], values[nu:a], matrix(values, a, contacts, 6), values[b:c], values[c : c + 1],
-        values[c + 1 : c + 2], values[c + 2 :],
+        values[c + 1 : c + 2], values[c + 2 : c + 2 + nu], values[c + 2 + nu :],
     )  # fmt: skip
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from ..robot.robot import Robot
-from .constraints import ContactMotion, FrictionPyramid, JointBounds, NormalForce, TorqueLimits
+from .constraints import ContactMotion, FrictionPyramid, JointBounds, JointFriction, NormalForce, TorqueLimits
 from .element import Element
 from .tasks import ComTask, FootTask, ForceTask, FrameOrientationTask, PostureTask
 
 
 def default_constraints(robot: Robot, dt: float) -> list[Element]:
-    """Level 0: contacts hold, friction pyramids, normal forces, torque limits, joint bounds."""
-    return [ContactMotion(robot), FrictionPyramid(), NormalForce(), TorqueLimits(robot), JointBounds(robot, dt)]
+    """Level 0: contacts hold, friction pyramids, normal forces, torque limits, joint bounds, friction of the joints."""
+    return [
+        ContactMotion(robot), FrictionPyramid(), NormalForce(), TorqueLimits(robot), JointBounds(robot, dt),
+        JointFriction(robot),
+    ]  # fmt: skip
 
 
 def default_tasks(robot: Robot) -> list[list[Element]]:

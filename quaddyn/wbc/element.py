@@ -125,6 +125,9 @@ class Element(Block, fixed=("name", "robot", "labels")):
         """What an element of this kind takes; of kinds with rows in Python, nothing that compiled code reads."""
         return Layout(of.rows, 0)
 
+    def forget(self) -> None:
+        """References that were given or found; nothing by default."""
+
     def row_name(self, contact: str, row: int) -> str:
         """Name of a row, for explanations; `contact` is the one that the row is about, or ""."""
         return self.name

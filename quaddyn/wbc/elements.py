@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from ..errors import ArgumentTypeError, UnknownAttributeError
-from .constraints import ContactMotion, FrictionPyramid, JointBounds, NormalForce, TorqueLimits
+from .constraints import ContactMotion, FrictionPyramid, JointBounds, JointFriction, NormalForce, TorqueLimits
 from .element import Element
 from .named import Named
 from .tasks import ComTask, FootTask, ForceTask, FrameOrientationTask, PostureTask
@@ -45,6 +45,8 @@ class Elements(Named[Any]):
         def __getitem__(self, name: Literal["torque"]) -> TorqueLimits: ...
         @overload
         def __getitem__(self, name: Literal["joint bounds"]) -> JointBounds: ...
+        @overload
+        def __getitem__(self, name: Literal["joint friction"]) -> JointFriction: ...
         @overload
         def __getitem__(self, name: Literal["FL", "FR", "RL", "RR", "L", "R"]) -> FootTask: ...
         @overload
@@ -122,3 +124,8 @@ class Elements(Named[Any]):
     def joint_bounds(self) -> JointBounds:
         """Limits of joint positions, velocities and accelerations."""
         return self.of("joint bounds", JointBounds)
+
+    @property
+    def joint_friction(self) -> JointFriction:
+        """Friction of the joints, as motors overcome it."""
+        return self.of("joint friction", JointFriction)

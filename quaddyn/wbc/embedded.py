@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..compiling import IntMatrix, IntVector, Matrix, Tensor, Vector, compiled
 from ..dynamics.arguments import ENERGETIC, FAR, UNIT_TOLERANCE
-from .codes import FORCE_TASK, FRAME, FRAME_ORIENTATION, JOINT_ACCELERATION, POSTURE, RELATIVE_FRAME
+from .codes import FORCE_TASK, FRAME, FRAME_ORIENTATION, JOINT_ACCELERATION, JOINT_FRICTION, POSTURE, RELATIVE_FRAME
 from .data import BILATERAL, Answer, TickData, answer_views
 from .problem_rows import CODE, FIRST, SIZE, START
 from .ramps import ContactRamps, normal_part, set_ramp, switch_contact
@@ -158,6 +158,8 @@ def forget(e: Embedded, i: int) -> None:
     elif code == FORCE_TASK:
         for c in range(len(e.data.contacts.size)):
             want_contact_force(e, i, c, e.home[:0])
+    elif code == JOINT_FRICTION:
+        e.data.inputs.numbers[table[i, START]] = 0.0
 
 
 @compiled(inline=False)

@@ -59,7 +59,7 @@ class Loss:
 def explain(
     status: Status, details: Details, *, threshold: float = 1e-3, last: bool = False, lines: int | None = LINES
 ) -> str:
-    """The sentences, one a line: the status, a likely cause, then losses, the most important level first.
+    """The sentences, one a line: the status, a likely cause, losses, the most important level first, then remarks.
 
     Rows of one task or constraint that lose to the same culprit share a sentence, which tells of the largest; within a
     level the largest come first.
@@ -80,7 +80,7 @@ def explain(
     if lines is not None and len(what) > lines:
         what[lines:] = [f"... and {len(what) - lines} more lines; explain(lines=None) has them all"]
     cause = likely_cause(details, status.outcome) if together else ""
-    return "\n".join([str(status), *([cause] if cause else []), *what])
+    return "\n".join([str(status), *([cause] if cause else []), *what, *details.remarks])
 
 
 def _sentence(largest: Loss, *others: Loss) -> str:

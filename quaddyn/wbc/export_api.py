@@ -11,7 +11,7 @@ from ..kernels.c_source import identifier
 from ..version import __version__
 from .codes import FRAME, FRAME_ORIENTATION, RELATIVE_FRAME
 from .command import OUTCOMES
-from .constraints import Constraint, TorqueLimits, TorqueRate
+from .constraints import Constraint, JointFriction, TorqueLimits, TorqueRate
 from .controller import WholeBodyController
 from .element import Element
 from .embedded import Embedded
@@ -119,6 +119,9 @@ class Api:
              f"    return {last}[{summary}];"),
             ("Largest residual of the optimality conditions.", f"double {name}_kkt(void)",
              f"    return {last}[{summary + 1}];"),
+            ("(NU) what of the last torques joint friction takes [N m].",
+             f"const double *{name}_friction_torques(void)",
+             f"    return {last} + {summary + 2};"),
             ("Ticks since the start or the last reset, but for those whose state was refused.",
              f"long long {name}_ticks(void)", "    return controller.ticks.at[0];"),
         ]  # fmt: skip
@@ -155,15 +158,21 @@ class Api:
             ]  # fmt: skip
         if isinstance(e, TorqueLimits | TorqueRate):
             what, unit = ("limits", "N m") if isinstance(e, TorqueLimits) else ("rate", "N m/s")
-            return [self._vector(e, name, i, what, unit)]
+            return [self._vector(e, name, i, what, unit, "by motor", 0, self.robot.nu)]
+        if isinstance(e, JointFriction):
+            nv, by = self.robot.nv, "by velocity"
+            return [
+                self._vector(e, name, i, "share", "1", "in its one entry", 1, 1),
+                self._vector(e, name, i, "damping", "N m s/rad, N s/m", by, 3, nv),
+                self._vector(e, name, i, "coulomb", "N m, N", by, 3 + nv, nv),
+            ]
         return []
 
-    def _vector(self, e: Constraint, name: str, i: int, what: str, unit: str) -> Made:
-        nu = self.robot.nu
+    def _vector(self, e: Constraint, name: str, i: int, what: str, unit: str, by: str, first: int, n: int) -> Made:
         return (
-            f"Constraint {e.name!r}: its {what} by motor [{unit}], none negative.",
-            f"int {name}_{what}(const double {what}[{nu}])",
-            f"    return {self.name}_core_set_numbers(&controller, {i}, 0, vector({what}, {nu}), 0.0);",
+            f"Constraint {e.name!r}: its {what} {by} [{unit}], none negative.",
+            f"int {name}_{what}(const double {what}[{n}])",
+            f"    return {self.name}_core_set_numbers(&controller, {i}, {first}, vector({what}, {n}), 0.0);",
         )
 
     def _of_contacts(self) -> list[Made]:

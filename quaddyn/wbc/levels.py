@@ -81,8 +81,7 @@ class Levels:
     def forget(self) -> None:
         """No references."""
         for element in self.by_name.values():
-            if isinstance(element, Task | ForceTask):
-                element.forget()
+            element.forget()
 
     def guided(self, contacts: Mapping[str, ContactSettings]) -> Mapping[str, FootTask]:
         """By contact, the task that guides its foot."""

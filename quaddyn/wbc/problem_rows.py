@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..compiling import compiled
+from ..compiling import Vector, compiled
 from .codes import (
     COM,
     CONTACT_MOTION,
@@ -16,6 +16,7 @@ from .codes import (
     FRICTION_PYRAMID,
     JOINT_ACCELERATION,
     JOINT_BOUNDS,
+    JOINT_FRICTION,
     MOMENTUM,
     NORMAL_FORCE,
     POSTURE,
@@ -26,6 +27,7 @@ from .codes import (
 from .constraints.contact_motion import contact_motion_rows, yielding_rows
 from .constraints.friction_pyramid import friction_pyramid_rows
 from .constraints.joint_bounds import joint_bound_rows
+from .constraints.joint_friction import add_joint_friction, expect_velocity
 from .constraints.normal_force import normal_force_rows
 from .constraints.torque_limits import torque_limit_rows
 from .constraints.torque_rate import torque_rate_rows
@@ -81,6 +83,26 @@ def capture_reference(code: int, item: Item, t: Instant) -> None:
         frame_axis_capture(item, t)
     elif code == POSTURE:
         posture_capture(item, t)
+
+
+@compiled(inline=False)
+def joint_friction(t: Instant) -> None:
+    """Forces of the equations of motion at a = 0, with the friction of joints that elements count."""
+    table, bias = t.model.items, t.work.bias
+    for j in range(len(t.v)):
+        bias[j] = t.terms.h[j]
+    for i in range(table.shape[0]):
+        if table[i, CODE] == JOINT_FRICTION:
+            add_joint_friction(item_of(t, i), t, bias)
+
+
+@compiled(inline=False)
+def expect_velocities(t: Instant, acceleration: Vector) -> None:
+    """What accelerations of this tick make of the velocities that the next one wants."""
+    table = t.model.items
+    for i in range(table.shape[0]):
+        if table[i, CODE] == JOINT_FRICTION:
+            expect_velocity(item_of(t, i), t, acceleration)
 
 
 @compiled()

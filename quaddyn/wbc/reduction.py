@@ -5,6 +5,7 @@ beforehand, so that no tick can violate them:
 
 - The rows without a motor (the root's and those of passive joints), ``M_u a + h_u = J_u^T f``, give the accelerations
   a_u of the root and of passive joints.  Then ``tau = M_a a + h_a - J_a^T f`` (Featherstone 2008, sections 3 and 9).
+  The friction of joints, if an element counts it, is part of h here.
 - A contact that holds must accelerate as it is wanted, ``J a + drift = wanted``.  Where a limb moves this contact alone
   and its Jacobian is well conditioned, the joints' accelerations follow from those of the root,
   ``a_l = J_l^-1 (wanted - drift - J_u a_u)``, and leave the unknowns; joints to spare leave as many of their own.  What
@@ -110,7 +111,7 @@ def passive_accelerations(model: Model, terms: Terms, contacts: Contacts, points
         for j in range(len(row)):
             if work.joint[j] >= 0:
                 G[i, work.joint[j]] = -row[j]
-        G[i, n] = -terms.h[o]
+        G[i, n] = -work.bias[o]
     for c in range(len(contacts.size)):
         if points.column[c] < 0:
             continue
@@ -175,7 +176,7 @@ def write_maps(model: Model, terms: Terms, contacts: Contacts, points: Points, w
             j = coupled[1 + k]
             if work.joint[j] >= 0:
                 tau[i, work.joint[j]] += row[j]
-        tau[i, n] += terms.h[model.actuated[i]]
+        tau[i, n] += work.bias[model.actuated[i]]
         work.torque_length[i] = length
     for c in range(len(contacts.size)):
         if points.column[c] < 0:

@@ -2,10 +2,11 @@
 
     assemble -> reduce -> solve -> recover -> certify
 
-The equations of motion ``M a + h = S^T tau + J^T f`` and the contacts that hold are solved beforehand, which leaves
-fewer unknowns (`reduction`); each element writes its rows over them (`problem_rows`); the hierarchy of levels is solved
-(`quaddyn.hierarchy`); torques, accelerations and forces follow.  If level 0 cannot be met with contacts held exactly,
-the contacts become rows of level 0 like all others, so that the violation is as small as possible.
+The equations of motion ``M a + h + r = S^T tau + J^T f``, r the friction of joints if an element counts it, and the
+contacts that hold are solved beforehand, which leaves fewer unknowns (`reduction`); each element writes its rows over
+them (`problem_rows`); the hierarchy of levels is solved (`quaddyn.hierarchy`); torques, accelerations and forces
+follow.  If level 0 cannot be met with contacts held exactly, the contacts become rows of level 0 like all others, so
+that the violation is as small as possible.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ..hierarchy.problem import INFEASIBLE as SUMMARY_INFEASIBLE
 from ..hierarchy.problem import WORST_KKT, Problem, Settings, Solution, has_ended, is_infeasible
 from .contact_points import locate_contacts
 from .data import FORCE, MOTION, Answer, Instant, Maps, TickData, answer_views
-from .problem_rows import build_problem, hold_references
+from .problem_rows import build_problem, expect_velocities, hold_references, joint_friction
 from .reduction import eliminate, leftover_rows, null_space, project_rows, reduce
 
 # What became of a tick: see `quaddyn.wbc.certificate.Status`; then, what cannot be solved at all.
@@ -57,6 +58,15 @@ def tick(q: Vector, v: Vector, data: TickData, values: Vector) -> int:
         unset = unset or data.inputs.numbers[i] != data.inputs.numbers[i]
     if unset or not sound_rows(data):
         return NOT_A_NUMBER
+    joint_friction(t)
+    total = 0.0
+    for i in range(len(v)):
+        total += abs(data.work.bias[i])
+    if not math.isfinite(total):
+        return OVERFLOW
+    for i in range(len(model.actuated)):
+        j = model.actuated[i]
+        answer.friction[i] = data.work.bias[j] - data.terms.h[j]
     outcome = INFEASIBLE
     memory.warm[2] = 1 if not model.strict or memory.good[1] == 2 else 0
     if memory.warm[2] == 0:
@@ -66,6 +76,7 @@ def tick(q: Vector, v: Vector, data: TickData, values: Vector) -> int:
         memory.good[1] = 1 if outcome == SOLVED or not model.strict else 2
     if outcome == FALLBACK:
         stand_in(data, answer)
+    expect_velocities(t, answer.acceleration)
     return outcome
 
 
@@ -80,6 +91,7 @@ def stand_in(data: TickData, answer: Answer) -> None:
             answer.acceleration[j] = 0.0
         for i in range(len(answer.torque)):
             answer.torque[i] = 0.0
+            answer.friction[i] = 0.0
         for c in range(answer.force.shape[0]):
             for i in range(6):
                 answer.force[c, i] = 0.0
@@ -247,7 +259,7 @@ def recover(data: TickData, answer: Answer, n: int) -> float:
     load, out = work.vectors[5], work.vectors[6]  # load: h - J^T f
     bare = len(model.passive)  # velocities without a motor
     for j in range(nv):
-        load[j] = terms.h[j]
+        load[j] = work.bias[j]
     for c in range(len(contacts.size)):
         if points.column[c] >= 0:
             chain, J = model.chains[contacts.frame[c]], points.jacobian[c]
@@ -314,6 +326,7 @@ def describe(q: Vector, v: Vector, data: TickData) -> int:
     How many unknowns there are; the rows stay in `data.rows`.
     """
     locate_contacts(data.model, data.terms, data.contacts, data.points, data.inputs, data.work)
+    joint_friction(instant(q, v, data, 0))
     n = reduce(data.model, data.terms, data.contacts, data.points, data.work, True)
     data.rows.weighted[0] = 0
     build_problem(instant(q, v, data, n), True, False)

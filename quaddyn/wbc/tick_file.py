@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -32,14 +32,14 @@ from .tick_check import TickStart, check, refuse
 from .tick_solver import Resolve
 from .tick_start import again, array_of, before, flat, start_of
 
-FORMAT = 5
+FORMAT = 6
 
 #: Bytes of a file's arrays at most.
 MOST_BYTES = 1 << 26
 #: Share of the largest number by which an answer may be another one and still be the same but for rounding.
 ROUNDING = 1e-6
 
-ANSWER = ("torque", "acceleration", "force", "ranks", "violation", "kkt")
+ANSWER = ("torque", "acceleration", "force", "ranks", "violation", "kkt", "friction")
 ROWS = ("A", "lower", "upper", "offset", "weights")
 
 
@@ -119,6 +119,7 @@ def save(command: TickCommand, memory: Memory, tick: int, path: str | os.PathLik
         "joints": solver.robot.actuated,
         "contacts": solver.names,
         "outcome": command.status.outcome,
+        "remarks": command.details.remarks,
         "groups": [{"level": k, "owner": g.owner, "unit": g.unit, "names": g.names} for k, g in groups],
     }
     arrays = {name: np.asarray(value) for name, value in flat(inputs).items()}
@@ -182,7 +183,7 @@ def _record(meta: dict[str, Any], arrays: Mapping[str, Array]) -> TickRecord:
     start = start_of(arrays)
     room = check(start)
     nv, nu, K, sizes = len(start.v), len(start.model.actuated), start.model.levels, start.contacts.size.tolist()
-    shapes = ((nu,), (nv,), (len(sizes), 6), (K,), (1,), (1,))
+    shapes = ((nu,), (nv,), (len(sizes), 6), (K,), (1,), (1,), (nu,))
     answer = [
         array_of(arrays, f"answer.{name}", ArrayKind("float", len(shape)), shape)
         for name, shape in zip(ANSWER, shapes, strict=True)
@@ -193,6 +194,8 @@ def _record(meta: dict[str, Any], arrays: Mapping[str, Array]) -> TickRecord:
     outcome = meta["outcome"]
     if outcome not in OUTCOMES:
         refuse("outcome", f"one of {OUTCOMES}", outcome)
+    if not isinstance(remarks := meta["remarks"], list):
+        refuse("remarks", "a list of sentences", remarks)
     problem = _problem(meta, arrays, K, nu + ends[-1], room.rows + room.limits + room.custom)
     return TickRecord(
         robot=str(meta["robot"]),
@@ -203,7 +206,7 @@ def _record(meta: dict[str, Any], arrays: Mapping[str, Array]) -> TickRecord:
         q=start.q,
         v=start.v,
         problem=problem,
-        command=_command(start, tuple(there), answer, OUTCOMES.index(outcome), problem),
+        command=_command(start, tuple(there), answer, OUTCOMES.index(outcome), problem, remarks),
         inputs=start,
         same_code=meta["code"] == _code(),
     )
@@ -237,9 +240,11 @@ def _problem(meta: Mapping[str, Any], arrays: Mapping[str, Array], count: int, n
     return Problem(levels, n)
 
 
-def _command(start: TickStart, there: tuple[str, ...], answer: Any, outcome: int, problem: Problem) -> Command:
+def _command(
+    start: TickStart, there: tuple[str, ...], answer: Any, outcome: int, problem: Problem, remarks: Sequence[object]
+) -> Command:
     """An answer as a command."""
-    torque, acceleration, force, ranks, violation, kkt = answer[:6]
+    torque, acceleration, force, ranks, violation, kkt, friction = answer[:7]
     model, contacts = start.model, start.contacts
     present = np.flatnonzero(contacts.share > 0.0).tolist()
     forces = {name: force[i, : contacts.size[i]] for name, i in zip(there, present, strict=True)}
@@ -249,8 +254,8 @@ def _command(start: TickStart, there: tuple[str, ...], answer: Any, outcome: int
         refuse("answer.ranks", "finite numbers", ranks)
     status = Status(OUTCOMES[outcome], float(violation[0]), float(kkt[0]))
     resolve = Resolve(model.rank_tolerance, model.damping)
-    details = Details(problem, x, tuple(map(int, ranks[: model.levels])), resolve)
-    return Command(torque, acceleration, forces, status, details)
+    details = Details(problem, x, tuple(map(int, ranks[: model.levels])), resolve, tuple(map(str, remarks)))
+    return Command(torque, acceleration, forces, status, details, friction)
 
 
 # -- again ---------------------------------------------------------------------------------------------------------
@@ -269,7 +274,10 @@ def replay(path: str | os.PathLike[str]) -> Replay:
         outcome, answer = again(record.inputs)
     except ArgumentError as error:
         raise ArgumentError(f"{path}: {error}") from None
-    then, now = record.command, _command(record.inputs, tuple(record.contacts), answer, outcome, record.problem)
+    then = record.command
+    now = _command(
+        record.inputs, tuple(record.contacts), answer, outcome, record.problem, then.details.remarks
+    )  # fmt: skip
     pairs = [(now.tau, then.tau), (now.acceleration, then.acceleration)]
     pairs += [(now.forces[name], force) for name, force in then.forces.items()]
     identical = all(a.tobytes() == b.tobytes() for a, b in pairs)

@@ -111,7 +111,7 @@ class TickSolver:
         self._there = Present((), (), 0)
         self.standing = Standing()
         self._make_room(0)
-        self._size = nu + nv + 6 * count + self.tables.model.levels + 2 + len(levels.numbers)
+        self._size = nu + nv + 6 * count + self.tables.model.levels + 2 + nu + len(levels.numbers)
         self.room = self._size + WIDTH
         self._seen = self._taken = -1
 

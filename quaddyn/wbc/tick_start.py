@@ -91,7 +91,7 @@ def again(start: TickStart) -> tuple[int, Answer]:
         getattr(memory, name)[:] = getattr(start.memory, name)
     for to, sides in ((memory.now, start.memory.now), (memory.now_full, start.memory.now_full)):
         to[: len(sides)] = sides
-    size = nu + nv + 6 * nc + model.levels + 2 + len(inputs.numbers)
+    size = nu + nv + 6 * nc + model.levels + 2 + nu + len(inputs.numbers)
     values = np.zeros(size + WIDTH)
     outcome = tick_core.tick(start.q, start.v, data, values)
     if outcome >= tick_core.OVERFLOW:

@@ -104,6 +104,7 @@ def make_work(tables: Tables, contacts: int, n: int, nv: int, nu: int, custom: i
         found=np.zeros((3, 6)),
         turn=np.zeros((3, 3)),
         vectors=np.zeros((8, max(24, stride(nv)))),
+        bias=np.zeros(stride(nv)),
         everything=np.arange(nv, dtype=np.int64),
         u=np.zeros(wide + WIDTH),
         unknowns=np.zeros(wide + WIDTH),

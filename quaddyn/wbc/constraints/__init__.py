@@ -4,6 +4,7 @@ from .constraint import Constraint
 from .contact_motion import ContactMotion
 from .friction_pyramid import FrictionPyramid
 from .joint_bounds import JointBounds
+from .joint_friction import JointFriction
 from .linear import LinearConstraint
 from .normal_force import NormalForce
 from .torque_limits import TorqueLimits
@@ -14,6 +15,7 @@ __all__ = [
     "ContactMotion",
     "FrictionPyramid",
     "JointBounds",
+    "JointFriction",
     "LinearConstraint",
     "NormalForce",
     "TorqueLimits",

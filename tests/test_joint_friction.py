@@ -1,0 +1,196 @@
+"""Whole-body control overcomes the joints' friction along the wanted motion, counts it in every torque, and says so."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from plain_wbc import assert_same_rows, plain
+
+import quaddyn as qd
+from quaddyn.wbc import JointFriction, LinearConstraint, WholeBodyController, default_constraints, default_tasks, replay
+from quaddyn.wbc.scales import scales
+
+
+@pytest.fixture(scope="module")
+def rough() -> qd.Robot:
+    """A robot with friction everywhere."""
+    return qd.load("small_quadruped", friction=0.12, damping=0.03)
+
+
+class Law:
+    """The law of `JointFriction` in NumPy, tick by tick."""
+
+    def __init__(self, robot: qd.Robot, dt: float) -> None:
+        unit = scales(robot)
+        self.robot, self.dt, self.time = robot, dt, 0.4 * np.sqrt(unit.length / unit.gravity)
+        self.limit = np.full(robot.nv, np.inf)
+        self.limit[robot.actuated_index] = robot.velocity_limits
+        self.expected: np.ndarray | None = None
+
+    def __call__(self, v: np.ndarray) -> np.ndarray:
+        """Friction at the wanted velocity, which is kept."""
+        w = v if self.expected is None else v + self.time / (self.time + self.dt) * (self.expected - v)
+        self.wanted = np.clip(w, -self.limit, self.limit)
+        x = np.clip(self.wanted / 0.1, -1.0, 1.0)
+        return np.asarray(self.robot.damping * self.wanted + self.robot.friction * x * (3.0 - x * x) / 2.0)
+
+    def after(self, a: np.ndarray) -> None:
+        """What accelerations make of it."""
+        self.expected = self.wanted + self.dt * a
+
+
+@pytest.mark.parametrize("passive", [(), ("FL_calf_joint",)])
+def test_rows_and_torques_have_the_friction_of_the_wanted_velocity(passive: tuple[str, ...]) -> None:
+    """In the equations of motion of joints with and without a motor, against plain matrices."""
+    given = {"friction": 0.12, "damping": 0.03}
+    robot = qd.load("small_quadruped", **given)
+    robot = qd.load("small_quadruped", actuated=[n for n in robot.actuated if n not in passive], **given)
+    own = LinearConstraint("own", -1.0, 1.0, torque=np.eye(robot.nu)[4:5], acceleration=np.eye(robot.nv)[6:7])
+    wbc = WholeBodyController(robot, constraints=[*default_constraints(robot, 1e-3), own])
+    wbc.tasks.torque.limits = 2.0
+    dyn, law, rng = qd.Dynamics(robot), Law(robot, wbc.dt), np.random.default_rng(0)
+    q, v, before = robot.q_home.copy(), np.zeros(robot.nv), None
+    for k in range(40):
+        if k == 20:
+            v = v + 0.5 * rng.normal(size=robot.nv)
+        s = dyn.update(q, v)
+        c = wbc.compute(s, robot.feet[: 4 - k // 30])
+        r = law(v)
+        np.testing.assert_allclose(c.friction, r[robot.actuated_index], atol=1e-13)
+        found = plain(wbc, s, before, r)
+        assert_same_rows(c.details.problem, found.problem)
+        a, _, tau = found.unknowns.recover(c.details.x)
+        np.testing.assert_allclose(c.tau, tau, atol=1e-9)
+        np.testing.assert_allclose(c.acceleration, a, atol=1e-9)
+        law.after(c.acceleration)
+        before = c.tau
+        stuck = 0.5 * rng.normal(size=robot.nv) if k % 7 == 0 else 0.0  # it does not do quite what it is told
+        v = v + wbc.dt * (c.acceleration + stuck)
+        q = pin.integrate(robot.model, q, wbc.dt * v)
+    assert np.abs(c.friction).max() > 0.1
+
+
+def test_limits_count_what_friction_takes(rough: qd.Robot) -> None:
+    wbc = WholeBodyController(rough)
+    s = qd.Dynamics(rough).update(rough.q_home, 0.5 * np.eye(rough.nv)[8])
+    free = wbc.compute(s)
+    i = int(np.abs(free.friction).argmax())
+    assert free.friction[i] == pytest.approx(0.12 + 0.03 * 0.5)
+    most = abs(free.tau[i]) - 0.5 * free.friction[i]
+    wbc.reset()
+    wbc.tasks.torque.limits[i] = most
+    held = wbc.compute(s)
+    assert abs(held.tau[i]) <= most + 1e-9 and held.friction[i] == free.friction[i]
+    assert held.margins[f"{rough.actuated[i]} torque limit"] == pytest.approx(most - abs(held.tau[i]), abs=1e-9)
+
+
+def test_robots_without_friction_have_the_torques_of_a_controller_without_it() -> None:
+    robot = qd.load("go2")
+    assert not robot.friction.any() and not robot.damping.any()
+    constraints = [e for e in default_constraints(robot, 1e-3) if not isinstance(e, JointFriction)]
+    with_, without = WholeBodyController(robot), WholeBodyController(robot, constraints=constraints)
+    dyn, rng = qd.Dynamics(robot), np.random.default_rng(1)
+    for k in range(20):
+        q = pin.integrate(robot.model, robot.q_home, 0.1 * rng.normal(size=robot.nv))
+        s = dyn.update(q, rng.normal(size=robot.nv))
+        one, other = (wbc.compute(s, robot.feet[: 4 - k % 3]) for wbc in (with_, without))
+        assert one.tau.tobytes() == other.tau.tobytes() and one.status == other.status
+        assert not one.friction.any()
+
+
+def test_torques_change_smoothly_where_a_joint_turns_round(rough: qd.Robot) -> None:
+    wbc, dyn = WholeBodyController(rough, tasks=default_tasks(rough)), qd.Dynamics(rough)
+    speeds, found = np.linspace(-0.15, 0.15, 601), []
+    for speed in speeds:
+        wbc.reset()
+        found.append(wbc.compute(dyn.update(rough.q_home, speed * np.eye(rough.nv)[8])).friction[2])
+    slope = np.diff(found) / np.diff(speeds)
+    assert slope.max() <= 0.03 + 1.5 * 0.12 / 0.1 + 1e-6 and slope.min() > 0.0
+    assert np.abs(np.diff(slope)).max() < 0.05 * slope.max()
+    np.testing.assert_allclose([found[0], found[300], found[-1]], [-0.1245, 0.0, 0.1245], atol=1e-12)
+
+
+def swing(robot: qd.Robot, share: float) -> tuple[float, float, float]:
+    """Largest error of a foot that circles, of the centre of mass [m], and of the trunk's direction [rad]."""
+    sim, dyn = qd.Simulation(robot, dt=1e-3), qd.Dynamics(robot)
+    wbc = WholeBodyController(robot)
+    wbc.tasks.joint_friction.share = share
+    s = dyn.update(sim.q, sim.v)
+    foot, com, start = robot.feet[0], s.com.copy(), s.placement(robot.feet[0]).translation.copy()
+    middle = np.mean([s.placement(f).translation for f in robot.feet[1:]], axis=0)
+    away = 0.7 * np.append((middle - com)[:2], 0.0)
+    radius, rate = 0.12 * scales(robot).length, 2.0 * np.pi / 0.8
+    foot_off, com_off, turned = 0.0, 0.0, 0.0
+    for k in range(1300):
+        t = k * sim.dt
+        s = dyn.update(sim.q, sim.v)
+        x = min(t / 0.4, 1.0)
+        goal = com + away * x * x * (3.0 - 2.0 * x)
+        wbc.tasks.com.reference(goal, away * 6.0 * x * (1.0 - x) / 0.4)
+        p = start
+        if t >= 0.5:  # round, gathering speed for a fifth of a second
+            b = min((t - 0.5) / 0.2, 1.0)
+            angle = rate * (0.2 * b**3 * (1.0 - 0.5 * b) + max(0.0, t - 0.7))
+            speed = rate * b * b * (3.0 - 2.0 * b)
+            turn = rate * 6.0 * b * (1.0 - b) / 0.2
+            e, n = np.array([np.cos(angle), 0.0, np.sin(angle)]), np.array([-np.sin(angle), 0.0, np.cos(angle)])
+            p = start + radius * np.array([np.sin(angle), 0.0, 1.0 - np.cos(angle)])
+            wbc.tasks.feet[foot].reference(p, radius * speed * e, radius * (turn * e + speed * speed * n))
+        sim.step(wbc.compute(s, robot.feet[1:] if t >= 0.5 else robot.feet).tau)
+        s = dyn.update(sim.q, sim.v)
+        if t >= 0.6:
+            foot_off = max(foot_off, float(np.linalg.norm(s.placement(foot).translation - p)))
+        com_off = max(com_off, float(np.linalg.norm(s.com - goal)))
+        turned = max(turned, float(np.linalg.norm(pin.log3(s.placement(robot.bodies[0].name).rotation))))
+    return foot_off, com_off, turned
+
+
+def test_a_foot_swings_as_without_friction(rough: qd.Robot) -> None:
+    """In a plant whose joints have dry and viscous friction; where it is ignored the foot stays behind."""
+    smooth = qd.load("small_quadruped", friction=0.0, damping=0.0)
+    ideal, whole, ignored = swing(smooth, 1.0), swing(rough, 1.0), swing(rough, 0.0)
+    assert whole[0] < ideal[0] + 1e-3 and whole[0] < 0.1 * ignored[0], (ideal, whole, ignored)
+    assert whole[1] < ideal[1] + 1e-3 and whole[2] < 0.05 * ignored[2], (ideal, whole, ignored)
+
+
+def test_what_friction_takes_is_said_saved_and_forgotten(rough: qd.Robot, tmp_path: Path) -> None:
+    wbc, dyn = WholeBodyController(rough), qd.Dynamics(rough)
+    q, v = rough.q_home, 0.4 * np.eye(rough.nv)[8]
+    first = wbc.compute(dyn.update(q, v))
+    line = first.explain().splitlines()[-1]
+    assert line == f"joint friction takes up to {0.12 + 0.03 * 0.4:.3g} N m ({rough.actuated[2]})"
+    wbc.compute(dyn.update(q, v))
+    third = wbc.compute(dyn.update(q, v))
+    assert not np.array_equal(third.friction, first.friction)  # it stays behind what was wanted
+    wbc.save_tick(tmp_path / "tick.npz")
+    again = replay(tmp_path / "tick.npz")
+    assert again.identical
+    for copy in (again.command, pickle.loads(pickle.dumps(third))):
+        np.testing.assert_array_equal(copy.friction, third.friction)
+        assert copy.explain() == third.explain()
+    wbc.reset()
+    assert wbc.compute(dyn.update(q, v)).tau.tobytes() == first.tau.tobytes()
+    wbc.tasks.joint_friction.share = 0.0
+    ignored = wbc.compute(dyn.update(q, v))
+    assert not ignored.friction.any()
+    assert (
+        ignored.explain().splitlines()[-1].startswith("joint friction that nothing compensates takes up to 0.132 N m")
+    )
+    assert "FL_" in ignored.explain() or rough.actuated[2] in ignored.explain()
+
+
+def test_friction_that_is_none_is_refused(rough: qd.Robot) -> None:
+    friction = JointFriction(rough, coulomb=0.2, damping=np.arange(rough.nv), time_constant=0.0)
+    assert friction.coulomb[7] == 0.2 and friction.damping[7] == 7.0 and friction.time_constant == 0.0
+    for name in ("coulomb", "damping"):
+        for bad in (-1.0, np.nan, np.inf, np.zeros(3)):
+            with pytest.raises(qd.ArgumentError, match=name):
+                setattr(friction, name, bad)
+    with pytest.raises(qd.ArgumentError, match="share"):
+        JointFriction(rough, share=-0.1)
+    with pytest.raises(qd.ArgumentError, match="stiction_speed"):
+        JointFriction(rough, stiction_speed=0.0)
