@@ -19,6 +19,7 @@ QUADDYN_SLOW=1 "$python" -m pytest -n auto -m "slow or not slow" --cov
 "$python" benchmarks/ticks.py --robots slow --tail 1000000 --infeasible
 "$python" benchmarks/hierarchy.py --rivals
 "$python" benchmarks/cold_start.py
+"$python" benchmarks/footprint.py --check
 "$python" benchmarks/bench_kernels.py --check
 "$python" benchmarks/kernel_stress.py --check
 "$python" benchmarks/locomotion.py --fleet --check
