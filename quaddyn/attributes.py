@@ -58,6 +58,19 @@ class StrictAttributes(metaclass=_Completed):
                 _check(self, name, value)
             object.__setattr__(self, name, value)
 
+    def __repr__(self) -> str:
+        """The class, the robot's name, and those arguments of the constructor that are numbers and words today."""
+        shown = []
+        for name in inspect.signature(type(self).__init__).parameters:
+            value = getattr(self, name, None)
+            if name == "robot":
+                shown.append(repr(getattr(value, "name", "")))
+            elif isinstance(value, float):
+                shown.append(f"{name}={value:g}")
+            elif isinstance(value, int | str):
+                shown.append(f"{name}={value!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
 
 def _check(owner: StrictAttributes, name: str, value: object) -> None:
     """Raise unless `owner`, which is complete, takes a value by that name."""

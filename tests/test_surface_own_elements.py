@@ -118,6 +118,25 @@ def test_a_limit_of_ones_own_is_neared_and_not_crossed(robot: qd.Robot) -> None:
         limit.damping = -1.0
 
 
+def test_one_row_may_be_a_plain_number_and_a_flat_jacobian(robot: qd.Robot) -> None:
+    dyn = qd.Dynamics(robot)
+    s = dyn.update(*moving(robot, 1))
+
+    class Flat(Together):
+        def error(self, s: qd.State) -> float:  # type: ignore[override]
+            return float(super().error(s)[0])
+
+        def jacobian(self, s: qd.State) -> Array:
+            return super().jacobian(s)[0]
+
+    taus = []
+    for kind in (Together, Flat):
+        wbc = qd.WholeBodyController(robot)
+        wbc.add(kind(robot, "own", 1, stiffness=1.0), level=1)
+        taus.append(wbc.compute(s).tau)
+    np.testing.assert_array_equal(*taus)
+
+
 def test_what_an_element_of_ones_own_gets_wrong_is_named(robot: qd.Robot) -> None:
     dyn = qd.Dynamics(robot)
     s = dyn.update(*moving(robot, 0))
@@ -133,7 +152,16 @@ def test_what_an_element_of_ones_own_gets_wrong_is_named(robot: qd.Robot) -> Non
         def error(self, s: qd.State) -> Array:
             return np.array([np.nan])
 
-    for kind, word in ((Wide, "Jacobian|matmul|shape"), (Broken, "own")):
+    class Many(Together):
+        def error(self, s: qd.State) -> Array:
+            return np.zeros(3)
+
+    cases = (
+        (Wide, r"own.jacobian: expected shape \(1, 18\), got \(1, 3\)"),
+        (Broken, "own"),
+        (Many, r"own.error: expected shape \(1,\), got \(3,\)"),
+    )
+    for kind, word in cases:
         wbc = qd.WholeBodyController(robot)
         wbc.add(kind(robot, "own", 1, stiffness=1.0), level=1)
         with pytest.raises(ValueError, match=word):
@@ -141,6 +169,10 @@ def test_what_an_element_of_ones_own_gets_wrong_is_named(robot: qd.Robot) -> Non
     for rows in (0, ("a", "a"), 1.5, True):
         with pytest.raises(qd.ArgumentError, match="rows"):
             Together(robot, "t", rows, stiffness=1.0)  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentTypeError, match="the class Together; make one of it"):
+        wbc.add(Together, level=1)  # type: ignore[arg-type]
+    with pytest.raises(AttributeError, match=r"tasks\['own'\]"):
+        wbc.tasks.own  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(TypeError, match="abstract"):
         CustomTask(robot, "t", 1, stiffness=1.0)  # type: ignore[abstract]
     twin = pickle.loads(pickle.dumps(Together(robot, "t", 1, stiffness=7.0)))

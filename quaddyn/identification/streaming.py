@@ -207,8 +207,8 @@ class Accumulator:
             with np.load(io.BytesIO(data), allow_pickle=False) as file:
                 samples, *counts = (int(n) for n in file["counts"])
                 found = [file[f"R {i}"] for i in range(len(counts))]
-        except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
-            raise ArgumentError(f"data: no dump of an Accumulator ({error})") from None
+        except (ValueError, KeyError, OSError, zipfile.BadZipFile):
+            raise ArgumentError("data: no dump of an Accumulator, or a damaged one") from None
         own = (*self.rows, self.whitened)
         if [R.shape[1:] for R in found] != [(len(x.columns) + 1,) for x in own]:
             raise ArgumentError("data: gathered for another robot or other base parameters")

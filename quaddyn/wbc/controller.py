@@ -383,6 +383,10 @@ class WholeBodyController(StrictAttributes):
         scale = self._solver.scales
         self._schedule.ask(contacts, step=step, weight=scale.mass * scale.gravity, forces=forces)
 
+    def __str__(self) -> str:
+        levels = (f"level {k}: {', '.join(names)}" for k, names in enumerate(self.levels))
+        return "\n".join([repr(self), *levels, f"contacts: {', '.join(self.contacts)}"])
+
     def __reduce__(self) -> NoReturn:
         raise ArgumentTypeError(
             "a WholeBodyController cannot be copied or pickled; make another, with copies of its tasks"

@@ -17,7 +17,8 @@ runs, and taken away again::
     wbc.remove("together")
 
 Who knows the drift in closed form defines `drift`, which saves two evaluations of the Jacobian.  Anything else, such as
-rows on forces and torques, is a `quaddyn.wbc.Constraint` with a method `rows`.
+rows on forces and torques, is a `quaddyn.wbc.Constraint` with a method `rows`.  Where there is one row, plain numbers
+and a flat (nv,) Jacobian do as well.
 """
 
 from __future__ import annotations
@@ -99,19 +100,18 @@ class CustomTask(Task):
 
     def velocity(self, s: State) -> Array:
         """(rows,) ``J v``."""
-        return np.asarray(np.asarray(self.jacobian(s)) @ s.v)
+        return np.asarray(_jacobian(self, s, len(self.labels)) @ s.v)
 
     def drift(self, s: State) -> Array:
         """(rows,) ``dJ/dt v``, by differences; zero at rest."""
-        return self._ahead.drift(self, s)
+        return self._ahead.drift(self, s, len(self.labels))
 
     def rows(self, tick: Tick) -> list[Rows]:
         """The rows at one instant: `error`, `jacobian` and `drift` once each."""
-        s = tick.state
-        J = np.asarray(self.jacobian(s), dtype=np.float64)
-        wanted = self._acceleration + self._damping * (self._velocity - J @ s.v) + self._stiffness * self.error(s)
-        wanted = np.asarray(wanted - self.drift(s), dtype=np.float64)
-        return self.chosen(J, wanted)
+        s, n = tick.state, len(self.labels)
+        J, error = _jacobian(self, s, n), _vector(self, "error", self.error(s), n)
+        wanted = self._acceleration + self._damping * (self._velocity - J @ s.v) + self._stiffness * error
+        return self.chosen(J, np.asarray(wanted - _vector(self, "drift", self.drift(s), n)))
 
 
 class CustomConstraint(Constraint):
@@ -192,13 +192,13 @@ class CustomConstraint(Constraint):
 
     def drift(self, s: State) -> Array:
         """(rows,) ``dJ/dt v``, by differences; zero at rest."""
-        return self._ahead.drift(self, s)
+        return self._ahead.drift(self, s, len(self._rows))
 
     def rows(self, tick: Tick) -> list[Rows]:
         """The rows at one instant: `value`, `jacobian` and `drift` once each."""
-        s = tick.state
-        J = np.asarray(self.jacobian(s), dtype=np.float64)
-        lower = -self._damping * (J @ s.v) - self._stiffness * self.value(s) - self.drift(s)
+        s, n = tick.state, len(self._rows)
+        J, value = _jacobian(self, s, n), _vector(self, "value", self.value(s), n)
+        lower = -self._damping * (J @ s.v) - self._stiffness * value - _vector(self, "drift", self.drift(s), n)
         return [Rows(self._rows, self.unit, np.asarray(lower), self._upper, acceleration=J, weights=self._weight)]
 
 
@@ -208,16 +208,37 @@ class Ahead:
     def __init__(self, robot: Robot) -> None:
         self._robot, self._dynamics = robot, Dynamics(robot, validate=False)
 
-    def drift(self, element: CustomTask | CustomConstraint, s: State) -> Array:
+    def drift(self, element: CustomTask | CustomConstraint, s: State, rows: int) -> Array:
         """``dJ/dt v`` of an element, by the central difference of its Jacobian along v."""
         v = np.array(s.v)
         speed = float(np.abs(v).max(initial=0.0))
         if speed == 0.0:
-            return np.zeros(len(np.asarray(element.jacobian(s))))
+            return np.zeros(rows)
         model, q, step = self._robot.model, np.array(s.q), STEP / speed
-        after = np.array(element.jacobian(self._dynamics.update(pin.integrate(model, q, step * v), v)))
-        before = np.array(element.jacobian(self._dynamics.update(pin.integrate(model, q, -step * v), v)))
+        after = _jacobian(element, self._dynamics.update(pin.integrate(model, q, step * v), v), rows).copy()
+        before = _jacobian(element, self._dynamics.update(pin.integrate(model, q, -step * v), v), rows)
         return np.asarray((after - before) @ v / (2.0 * step))
+
+
+def _jacobian(element: CustomTask | CustomConstraint, s: State, rows: int) -> Array:
+    """An element's Jacobian (rows, nv), of which a single row may be flat."""
+    given = element.jacobian(s)
+    J = np.asarray(given, dtype=np.float64)
+    if J.ndim == 1:
+        J = J[np.newaxis]
+    if J.shape != (rows, len(s.v)):
+        raise ArgumentError(f"{element.name}.jacobian: expected shape ({rows}, {len(s.v)}), got {np.shape(given)}")
+    return J
+
+
+def _vector(element: CustomTask | CustomConstraint, what: str, given: Array | float, rows: int) -> Array:
+    """A number for each row of an element, which may be a plain one where there is one row."""
+    values = np.asarray(given, dtype=np.float64)
+    if values.ndim == 0 and rows == 1:
+        return values[np.newaxis]
+    if values.shape != (rows,):
+        raise ArgumentError(f"{element.name}.{what}: expected shape ({rows},), got {values.shape}")
+    return values
 
 
 def row_names(rows: int | Sequence[str]) -> tuple[str, ...]:

@@ -56,6 +56,10 @@ class Elements(Named[Any]):
     else:
 
         def __getattr__(self, name):
+            if name in self:  # one of its kind, which no type checker could know by attribute
+                raise AttributeError(
+                    f"{name!r} is no attribute of {type(self).__name__}; it is found by tasks[{name!r}]"
+                )
             raise UnknownAttributeError(type(self).__name__, name, [n for n in dir(type(self)) if n[0] != "_"])
 
     def of(self, name: str, kind: type[Kind]) -> Kind:

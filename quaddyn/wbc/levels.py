@@ -110,7 +110,10 @@ def check_elements(robot: Robot, elements: Sequence[Sequence[Element]]) -> dict[
     by_name: dict[str, Element] = {}
     for element in (e for level in elements for e in level):
         if not isinstance(element, Task | ForceTask | Constraint):
-            raise ArgumentTypeError(f"tasks: expected tasks and constraints, got {type(element).__name__}")
+            got = (
+                f"the class {element.__name__}; make one of it" if isinstance(element, type) else type(element).__name__
+            )
+            raise ArgumentTypeError(f"tasks: expected tasks and constraints, got {got}")
         if element.name in by_name:
             raise ArgumentError(f"tasks: two of the name {element.name!r}; give one of them another")
         check_robot(element, robot)

@@ -160,8 +160,8 @@ def read(path: str | os.PathLike[str]) -> TickRecord:
             return _read(file)
         except ArgumentError as error:
             raise ArgumentError(f"{path}: {error}") from None
-        except DAMAGE as error:
-            raise ArgumentError(f"{path}: not a tick saved by WholeBodyController.save_tick ({error!r})") from None
+        except DAMAGE:
+            raise ArgumentError(f"{path}: not a tick saved by WholeBodyController.save_tick, or damaged") from None
 
 
 def _read(file: IO[bytes]) -> TickRecord:
