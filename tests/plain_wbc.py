@@ -233,23 +233,25 @@ def torque_rate(rate: TorqueRate, tick: Tick) -> list[Rows]:
 
 def largest(p: JointBounds, room: Array, v: Array) -> Array:
     """Largest acceleration with `room` left to the upper limit; see `JointBounds`."""
-    h, a = p.horizon, p.acceleration
-    high = np.minimum(a, (p.velocity - v) / h)
-    limited = np.isfinite(room)
-    room = np.where(limited, room, 0.0)
-    stop = -v / h  # at rest after h
-    end = 2.0 * (room - h * v) / (h * h)
-    turn = -v * v / np.maximum(2.0 * np.maximum(room, 0.0), 1e-12)
-    position = np.where(end > stop, end, np.minimum(stop, np.where(v > 0.0, turn, np.inf)))
-    high = np.where(limited, np.minimum(high, position), high)
+    h, stop = p.horizon, -v / p.horizon
+    high = np.minimum(p.acceleration, (p.velocity - v) / h)
+    inside = np.isfinite(room) & (room >= 0.0)
+    near = np.where(inside, room, 0.0)
+    turn = np.minimum(stop, np.where(v > 0.0, -v * v / np.maximum(2.0 * near, 2e-300), -0.0 * v))
     if p.viability:
-        b = h * (2.0 * v + a * h)
-        root = b * b - 4.0 * h * h * (v * v - 2.0 * a * (room - h * v))
-        viable = np.where(root >= 0.0, (-b + np.sqrt(np.maximum(root, 0.0))) / (2.0 * h * h), stop)
-        high = np.where(limited, np.minimum(high, np.maximum(viable, stop)), high)
-    out = limited & (room < 0.0)
-    high = np.where(out, np.minimum(high, (room / p.recovery - v) / h), high)
-    return np.asarray(np.maximum(high, -a))
+        d = np.minimum(p.deceleration, np.minimum((p.upper - p.lower) / h**2, p.velocity / h))
+        rest = near - 0.5 * h * v
+        # the root of (v + h a)^2 = 2 d (room - h v - h^2 a / 2) with v + h a >= 0
+        b, c = h * (2.0 * v + d * h), v * v - 2.0 * d * (near - h * v)
+        root = (-b + np.sqrt(np.maximum(b * b - 4.0 * h * h * c, 0.0))) / (2.0 * h * h)
+        limit = np.where(rest >= 0.0, root, turn)
+    else:
+        end = 2.0 * (near - h * v) / (h * h)
+        limit = np.where(end > stop, end, turn)
+    high = np.where(inside, np.minimum(high, limit), high)
+    back = np.maximum(np.where(inside, 0.0, room) / max(p.recovery, h), -p.velocity)
+    high = np.where(room < 0.0, np.minimum(high, (back - v) / h), high)
+    return np.asarray(np.maximum(high, -p.deceleration))
 
 
 def joint_bounds(p: JointBounds, tick: Tick) -> list[Rows]:
@@ -257,7 +259,7 @@ def joint_bounds(p: JointBounds, tick: Tick) -> list[Rows]:
     q = s.q[[robot.configuration_index(joint) for joint in robot.actuated]]
     v = s.v[robot.actuated_index]
     low, high = -largest(p, q - p.lower, -v), largest(p, p.upper - q, v)
-    brake = np.clip(-v / p.horizon, -p.acceleration, p.acceleration)  # a joint too fast for its range, say
+    brake = np.minimum(np.maximum(-v / p.horizon, high), low)
     low, high = np.where(low > high, brake, low), np.where(low > high, brake, high)
     names = tuple(f"{joint} joint bound" for joint in robot.actuated)
     rows, weights = np.eye(robot.nv)[robot.actuated_index], np.full(robot.nu, tick.scales.length)

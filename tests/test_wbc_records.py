@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -243,7 +244,7 @@ def test_ticks_of_other_sources_and_of_other_formats(saved: dict[str, np.ndarray
     assert again.identical and not again.record.same_code
     shown = CliRunner().invoke(app, ["replay", str(tmp_path / "tick.npz")])
     assert shown.exit_code == 0 and "other sources" in " ".join(shown.stdout.split())
-    with pytest.raises(qd.ArgumentError, match=r"tick\.npz: format 4, this version reads 6"):
+    with pytest.raises(qd.ArgumentError, match=r"tick\.npz: format 4, this version reads 7"):
         replay(written(format=4))
 
 
@@ -279,35 +280,79 @@ def test_the_command_line_fails_where_an_answer_is_another_one(
 
 # -- joint bounds --------------------------------------------------------------------------------------------------
 @given(
-    start=st.floats(-0.99, 0.99),
+    width=st.floats(-3.0, 0.5),
+    start=st.floats(0.0, 1.0),
     speed=st.floats(-1.0, 1.0),
+    periods=st.sampled_from([1.0, 2.0, 10.0]),
     push=st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=5, max_size=60),
 )
 @settings(max_examples=60, deadline=None)
-def test_joints_that_start_viable_never_leave_their_range(start: float, speed: float, push: list[float]) -> None:
-    robot = qd.load("two_link_leg", limits={"hip": {"lower": -1.0, "upper": 1.0, "velocity": 5.0}})
-    most = 40.0
-    bounds = JointBounds(robot, 1e-2, acceleration=most, horizon=1e-2)
-    # a viable start: it can brake in time
-    room = 1.0 - start if speed > 0.0 else 1.0 + start
-    q, v = start, speed * min(5.0, 0.95 * float(np.sqrt(2.0 * most * max(room - 0.06, 0.0))))
+def test_joints_that_start_viable_never_leave_their_limits(
+    width: float, start: float, speed: float, periods: float, push: list[float]
+) -> None:
+    robot, dt, d = qd.load("two_link_leg"), 1e-2, 40.0
+    bounds = JointBounds(robot, dt, acceleration=100.0, deceleration=d, horizon=periods * dt)
+    length = 10.0**width
+    bounds.lower, bounds.upper, bounds.velocity = -0.5 * length, 0.5 * length, 5.0
+    q = (start - 0.5) * length
+    braking = min(d, length / bounds.horizon**2, 5.0 / bounds.horizon)
+    room = 0.5 * length - (q if speed > 0.0 else -q)
+    v = speed * min(5.0, float(np.sqrt(2.0 * braking * room)))
     for wish in push * 2:
-        low, high = bounds.bounds(np.array([q, 0.0]), np.array([v, 0.0]))
-        assert (low <= high).all() and (np.abs(low) <= most + 1e-9).all() and (np.abs(high) <= most + 1e-9).all()
-        a = float(np.clip(wish * most, low[0], high[0]))
-        q, v = q + 1e-2 * v + 0.5e-4 * a, v + 1e-2 * a
-        assert abs(q) <= 1.0 + 1e-9 and abs(v) <= 5.0 + 1e-9
+        now = np.array([q, 0.0]), np.array([v, 0.0])
+        assert bounds.viable(*now).all()
+        low, high = bounds.bounds(*now)
+        assert (low <= high).all() and low[0] <= d + 1e-9 and high[0] >= -d - 1e-9
+        assert (np.abs(np.concatenate((low, high))) <= 100.0 + 1e-9).all()
+        a = (low[0], 0.5 * (low[0] + high[0]), high[0])[1 + int(wish)]
+        turn = [q - 0.5 * v * v / a] if v * (v + dt * a) < 0.0 else []
+        q, v = q + dt * v + 0.5 * dt * dt * a, v + dt * a
+        assert all(abs(x) <= (0.5 + 1e-9) * length for x in (q, *turn)) and abs(v) <= 5.0 * (1.0 + 1e-9)
 
 
-def test_joints_outside_come_back() -> None:
+def test_the_plain_bounds_leave_the_limits_on_the_same() -> None:
+    robot, dt = qd.load("two_link_leg"), 1e-2
+    worst = {}
+    for viability in (True, False):
+        bounds = JointBounds(robot, dt, acceleration=40.0, horizon=dt, viability=viability)
+        bounds.lower, bounds.upper, bounds.velocity = -1.0, 1.0, 20.0
+        q, v, worst[viability] = 0.0, 0.0, 0.0
+        for _ in range(60):
+            a = bounds.bounds(np.array([q, 0.0]), np.array([v, 0.0]))[1][0]
+            q, v = q + dt * v + 0.5 * dt * dt * a, v + dt * a
+            worst[viability] = max(worst[viability], q - 1.0)
+    assert worst[True] <= 1e-9 and worst[False] > 0.1
+
+
+@pytest.mark.parametrize("recovery", [0.1, 0.0])
+def test_joints_outside_come_back(recovery: float) -> None:
     robot = qd.load("two_link_leg", limits={"hip": {"lower": -1.0, "upper": 1.0, "velocity": 5.0}})
-    bounds = JointBounds(robot, 1e-3, acceleration=50.0)
-    q, v = 1.2, 2.0
-    for _ in range(2000):
-        _, high = bounds.bounds(np.array([q, 0.0]), np.array([v, 0.0]))
+    bounds = JointBounds(robot, 1e-3, acceleration=100.0, deceleration=50.0, horizon=1e-3, recovery=recovery)
+    q, v, ticks = 1.2, 2.0, 0
+    while q > 1.0 + 1e-3 and ticks < 2000:
+        assert not bounds.viable(np.array([q, 0.0]), np.array([v, 0.0]))[0]
+        low, high = bounds.bounds(np.array([q, 0.0]), np.array([v, 0.0]))
+        assert high[0] >= -50.0 and low[0] <= high[0]
         a = high[0]
-        q, v = q + 1e-3 * v + 0.5e-6 * a, v + 1e-3 * a
-    assert q <= 1.0 + 1e-3
+        q, v, ticks = q + 1e-3 * v + 0.5e-6 * a, v + 1e-3 * a, ticks + 1
+    # with d from 2 rad/s outwards it takes 40 ms to stop, 0.24 rad outside, and 98 ms back
+    assert ticks < (140 if recovery == 0.0 else 1000)
+
+
+def test_a_command_names_the_joints_that_cannot_stop_in_time(tmp_path: Path) -> None:
+    robot = qd.load("three_link_leg")
+    wbc, v = WholeBodyController(robot, dt=1e-3), np.zeros(robot.nv)
+    assert wbc.compute(qd.Dynamics(robot).update(robot.q_home, v)).outside == ()
+    q = robot.q_home.copy()
+    q[1] = robot.upper[1] + 0.1
+    command = wbc.compute(qd.Dynamics(robot).update(q, v))
+    assert command.outside == (robot.actuated[1],)
+    wbc.save_tick(tmp_path / "tick.npz")
+    assert (
+        tick_file.read(tmp_path / "tick.npz").command.outside
+        == pickle.loads(pickle.dumps(command)).outside
+        == command.outside
+    )
 
 
 def test_bounds_of_the_controller_keep_a_joint_inside() -> None:

@@ -76,6 +76,7 @@ class Details:
         ranks: per level.
         resolve: solves a changed problem in the same way, for explanations.
         remarks: sentences about what is no loss.
+        outside: what was outside of the states from which a limit can be kept, by name; see `Command.outside`.
     """
 
     problem: Problem
@@ -83,6 +84,7 @@ class Details:
     ranks: tuple[int, ...]
     resolve: Callable[[Problem], Array]
     remarks: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
 
 
 def report(found: Details, k: int) -> LevelReport:

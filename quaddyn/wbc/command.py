@@ -77,6 +77,15 @@ class Command:
         return self.status.ok
 
     @property
+    def outside(self) -> tuple[str, ...]:
+        """What was outside of its viable set, by name: no acceleration within the limits keeps them from there on.
+
+        Joints beyond their limits, or too fast to stop in time (`quaddyn.wbc.JointBounds`).  Level 0 brings them back;
+        where it could not, `status` says so.
+        """
+        return self.details.outside
+
+    @property
     def margins(self) -> Mapping[str, float]:
         """By name of a limit, the least distance to its bounds in its own unit; negative where it is violated."""
         out: dict[str, float] = {}
@@ -174,7 +183,8 @@ def _details(c: TickCommand) -> Details:
     x = np.concatenate((c.acceleration[actuated], *(f / mass for f in c.forces.values())))
     ranks = solver.views(c.values).ranks[: len(problem.levels)]
     remarks = friction_remarks(solver.robot, solver.tables.model, c.given.numbers, c.given.v, c.friction)
-    return Details(problem, x, tuple(map(int, ranks)), solver.resolve, remarks)
+    outside = solver.outside(c.given)
+    return Details(problem, x, tuple(map(int, ranks)), solver.resolve, remarks, outside)
 
 
 def _restored(

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar, NamedTuple
 
 from ..robot.robot import Robot
+from ..urdf.tree import Array
 from .block import Block
 from .codes import CUSTOM
 from .contacts import ContactSettings, foot_contact
@@ -127,6 +128,16 @@ class Element(Block, fixed=("name", "robot", "labels")):
 
     def forget(self) -> None:
         """References that were given or found; nothing by default."""
+
+    def outside(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
+        """What is outside of the states from which its limits can be kept, by name; nothing by default.
+
+        Args:
+            numbers: the element's parameters and what follows them, as they were at the tick.
+            q: (nq,) configuration.
+            v: (nv,) velocity.
+        """
+        return ()
 
     def row_name(self, contact: str, row: int) -> str:
         """Name of a row, for explanations; `contact` is the one that the row is about, or ""."""

@@ -32,7 +32,7 @@ from .tick_check import TickStart, check, refuse
 from .tick_solver import Resolve
 from .tick_start import again, array_of, before, flat, start_of
 
-FORMAT = 6
+FORMAT = 7
 
 #: Bytes of a file's arrays at most.
 MOST_BYTES = 1 << 26
@@ -120,6 +120,7 @@ def save(command: TickCommand, memory: Memory, tick: int, path: str | os.PathLik
         "contacts": solver.names,
         "outcome": command.status.outcome,
         "remarks": command.details.remarks,
+        "outside": command.outside,
         "groups": [{"level": k, "owner": g.owner, "unit": g.unit, "names": g.names} for k, g in groups],
     }
     arrays = {name: np.asarray(value) for name, value in flat(inputs).items()}
@@ -194,8 +195,9 @@ def _record(meta: dict[str, Any], arrays: Mapping[str, Array]) -> TickRecord:
     outcome = meta["outcome"]
     if outcome not in OUTCOMES:
         refuse("outcome", f"one of {OUTCOMES}", outcome)
-    if not isinstance(remarks := meta["remarks"], list):
-        refuse("remarks", "a list of sentences", remarks)
+    for name in ("remarks", "outside"):
+        if not isinstance(meta[name], list):
+            refuse(name, "a list of sentences or names", meta[name])
     problem = _problem(meta, arrays, K, nu + ends[-1], room.rows + room.limits + room.custom)
     return TickRecord(
         robot=str(meta["robot"]),
@@ -206,7 +208,9 @@ def _record(meta: dict[str, Any], arrays: Mapping[str, Array]) -> TickRecord:
         q=start.q,
         v=start.v,
         problem=problem,
-        command=_command(start, tuple(there), answer, OUTCOMES.index(outcome), problem, remarks),
+        command=_command(
+            start, tuple(there), answer, OUTCOMES.index(outcome), problem, meta["remarks"], meta["outside"]
+        ),
         inputs=start,
         same_code=meta["code"] == _code(),
     )
@@ -241,7 +245,13 @@ def _problem(meta: Mapping[str, Any], arrays: Mapping[str, Array], count: int, n
 
 
 def _command(
-    start: TickStart, there: tuple[str, ...], answer: Any, outcome: int, problem: Problem, remarks: Sequence[object]
+    start: TickStart,
+    there: tuple[str, ...],
+    answer: Any,
+    outcome: int,
+    problem: Problem,
+    remarks: Sequence[object],
+    outside: Sequence[object],
 ) -> Command:
     """An answer as a command."""
     torque, acceleration, force, ranks, violation, kkt, friction = answer[:7]
@@ -254,7 +264,8 @@ def _command(
         refuse("answer.ranks", "finite numbers", ranks)
     status = Status(OUTCOMES[outcome], float(violation[0]), float(kkt[0]))
     resolve = Resolve(model.rank_tolerance, model.damping)
-    details = Details(problem, x, tuple(map(int, ranks[: model.levels])), resolve, tuple(map(str, remarks)))
+    said = tuple(map(str, remarks)), tuple(map(str, outside))
+    details = Details(problem, x, tuple(map(int, ranks[: model.levels])), resolve, *said)
     return Command(torque, acceleration, forces, status, details, friction)
 
 
@@ -275,9 +286,8 @@ def replay(path: str | os.PathLike[str]) -> Replay:
     except ArgumentError as error:
         raise ArgumentError(f"{path}: {error}") from None
     then = record.command
-    now = _command(
-        record.inputs, tuple(record.contacts), answer, outcome, record.problem, then.details.remarks
-    )  # fmt: skip
+    said = then.details.remarks, then.details.outside
+    now = _command(record.inputs, tuple(record.contacts), answer, outcome, record.problem, *said)
     pairs = [(now.tau, then.tau), (now.acceleration, then.acceleration)]
     pairs += [(now.forces[name], force) for name, force in then.forces.items()]
     identical = all(a.tobytes() == b.tobytes() for a, b in pairs)

@@ -33,6 +33,7 @@ from .inputs import (
 from .levels import Levels
 from .model import build_model
 from .problem import Problem
+from .problem_rows import START
 from .ramps import ContactRamps
 from .scales import Scales
 from .tasks import ForceTask
@@ -237,6 +238,12 @@ class TickSolver:
     def problem(self, given: TickInputs) -> Problem:
         """The rows of a tick that is over; nothing of the controller is touched."""
         return self._describer().problem(given)
+
+    def outside(self, given: TickInputs) -> tuple[str, ...]:
+        """What was outside of its viable set at a tick that is over."""
+        elements = [e for level in self.levels.elements for e in level]
+        items = zip(elements, self.tables.model.items[:, START].tolist(), strict=True)
+        return tuple(name for e, at in items for name in e.outside(given.numbers[at:], given.q, given.v))
 
     def inputs(self, given: TickInputs) -> TickData:
         """What compiled code was given for a tick that is over, anew; its memory is that of a first tick."""

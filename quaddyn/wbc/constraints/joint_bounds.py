@@ -1,4 +1,16 @@
-"""`JointBounds`: limits of joint position and velocity as bounds of the acceleration, viable whatever comes next."""
+"""`JointBounds`: limits of joint position and velocity as bounds of the acceleration, viable whatever comes next.
+
+Why the promise of `JointBounds` holds, per joint.  Let d be the deceleration that is counted on, h the horizon.
+
+1. *Viable* are the states from which braking with d keeps the limits: ``|v| <= v_max`` and
+   ``-sqrt(2 d (q - q_min)) <= v <= sqrt(2 d (q_max - q))``.
+2. At a viable state, ``a = -d`` is within what the upper limit allows, and ``a = d`` within what the lower one does.
+   The two leave a common acceleration if braking over h from the edge of one limit cannot leave the set at the other:
+   ``d h^2 <= q_max - q_min`` and ``d h <= v_max``.  d is reduced to that where a range is very narrow.
+3. An acceleration that is allowed, held for h, keeps the limits on the way and ends in a viable state.  At any earlier
+   time the state is viable, too: from there, to go on and then to brake is a way that keeps the limits.  So the next
+   period, no longer than h, begins in a viable state again.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +43,7 @@ class JointBoundParameters(NamedTuple):
     upper: Vector  # (nu,)
     velocity: Vector  # (nu,)
     acceleration: Vector  # (nu,)
+    deceleration: Vector  # (nu,)
 
 
 class JointBounds(Constraint, fixed=("index",)):
@@ -41,40 +54,57 @@ class JointBounds(Constraint, fixed=("index",)):
     - the acceleration bound, :math:`|a| \le a_{max}`;
     - the velocity bound, :math:`|v + h a| \le v_{max}`;
     - the position stays inside at every instant of h, :math:`q_{min} \le q + t v + \tfrac{1}{2} t^2 a \le q_{max}`;
-    - after h the joint can still stop in time (*viability*: without it, bounds on position and acceleration end up in
-      conflict):
+    - after h the joint can still stop in time with the deceleration d (*viability*: without it, bounds on position and
+      acceleration end up in conflict):
 
     .. math::
 
-        (v + h a)^2 \le 2\, a_{max} \left(q_{max} - q - h v - \tfrac{1}{2} h^2 a\right)
+        (v + h a)^2 \le 2\, d \left(q_{max} - q - h v - \tfrac{1}{2} h^2 a\right)
 
-    A joint that is outside comes back with speed ``depth / recovery`` at least; where bounds conflict, those that say
-    stop win, and nothing asks for more than a_max.  Source: Del Prete 2018, "Joint position and velocity bounds in
-    discrete-time acceleration/torque control of robot manipulators".
+    **What is promised.** From a viable state (`viable`) all limits hold at all times, whatever the tasks ask for, and
+    the bounds never ask a joint for more than d.  This assumes that accelerations are those that were asked for and
+    constant over a control period, which is no longer than h, and that the robot can always decelerate by d; the
+    module's docstring has the proof.  Set d to what the torque limits leave: all joints of a robot with a fixed root
+    can decelerate by d at once where :math:`\sum_j |M_{ij}| d_j \le \tau_i - |h_i|`.  A level 0 on which torques
+    cannot give d is infeasible, and the command says so.
+
+    **Outside.** `viable` and `Command.outside` name the joints.  One that is too fast to stop in time decelerates by d.
+    One beyond a limit returns with speed ``depth / recovery`` at least; with ``recovery=0`` as fast as d, v_max and h
+    allow.  Where bounds conflict, those that stop the joint win.
+
+    Source: Del Prete 2018, "Joint position and velocity bounds in discrete-time acceleration/torque control of robot
+    manipulators", sections III and IV; d apart from a_max, and its reduction in narrow ranges, are additions.
 
     Args:
         robot: the robot.
         dt: control period [s].
         acceleration: a_max, (nu,) or scalar [rad/s^2]; by default ``20 g / l`` with l the leg's length, as no file
             gives one.
-        horizon: h [s]; ten periods by default, over which noise in v asks for a tenth of what it would over one.
-        recovery: time constant of the way back inside [s].
+        deceleration: d, (nu,) or scalar [rad/s^2], what is counted on to stop a joint; `acceleration` by default, and
+            not above it.
+        horizon: h [s], not below `dt`; ten periods by default, over which noise in v asks for a tenth of what it would
+            over one.
+        recovery: time constant of the way back inside [s]; 0 for as fast as possible.
         position, velocity, viability: whether to hold these limits.
         name: by which the controller knows it.
 
     Attributes:
-        horizon, recovery, acceleration: as given.
+        horizon, recovery, acceleration, deceleration: as given.
         lower, upper, velocity: (nu,) the limits, infinite where there is none.
         viability: 1 to hold it, 0 not to.
 
     All of them may be set at any time; the vectors are views, so that entries may be set too.
+
+    Raises:
+        ArgumentError: an acceleration that is not positive and finite, or a deceleration above it.
     """
 
     code = JOINT_BOUNDS
     unit = "rad/s^2"
-    horizon, recovery, viability = Scalar(0, zero=False), Scalar(1, zero=False), Scalar(2)
-    lower, upper = Numbers(3, 4, 0), Numbers(3, 4, 1)
-    velocity, acceleration = Numbers(3, 4, 2, least=0.0), Numbers(3, 4, 3, least=0.0)
+    horizon, recovery, viability = Scalar(0, zero=False), Scalar(1), Scalar(2)
+    lower, upper = Numbers(3, 5, 0), Numbers(3, 5, 1)
+    velocity = Numbers(3, 5, 2, least=0.0)
+    acceleration, deceleration = Numbers(3, 5, 3, least=0.0), Numbers(3, 5, 4, least=0.0)
 
     def __init__(
         self,
@@ -82,6 +112,7 @@ class JointBounds(Constraint, fixed=("index",)):
         dt: float,
         *,
         acceleration: Array | float | None = None,
+        deceleration: Array | float | None = None,
         horizon: float | None = None,
         recovery: float = 0.1,
         position: bool = True,
@@ -89,12 +120,15 @@ class JointBounds(Constraint, fixed=("index",)):
         viability: bool = True,
         name: str = "joint bounds",
     ) -> None:
-        super().__init__(name, 3 + 4 * robot.nu, robot=robot)
+        super().__init__(name, 3 + 5 * robot.nu, robot=robot)
         unit = scales(robot)
-        a = np.asarray(20.0 * unit.gravity / unit.length if acceleration is None else acceleration, dtype=np.float64)
-        if a.shape not in ((), (robot.nu,)) or not ((a > 0.0).all() and np.isfinite(a).all()):
-            raise ArgumentError(f"acceleration: expected a positive number or {robot.nu} of them, got {acceleration}")
-        self.acceleration = a
+        most = 20.0 * unit.gravity / unit.length if acceleration is None else acceleration
+        self.acceleration = _per_joint("acceleration", most, robot.nu)
+        self.deceleration = self.acceleration
+        if deceleration is not None:
+            self.deceleration = _per_joint("deceleration", deceleration, robot.nu)
+            if (self.deceleration > self.acceleration).any():
+                raise ArgumentError(f"deceleration: expected none above acceleration, got {deceleration}")
         self.horizon = 10.0 * dt if horizon is None else horizon
         self.recovery = recovery
         self.index = robot.actuated_index
@@ -120,66 +154,125 @@ class JointBounds(Constraint, fixed=("index",)):
         every = [joint_bound(p, i, float(q[i]), float(v[i])) for i in range(len(q))]
         return np.array([low for low, _ in every]), np.array([high for _, high in every])
 
+    def viable(self, q: Array, v: Array) -> Array:
+        """Which joints can keep all limits from here on, braking with `deceleration`.
+
+        Args:
+            q: (nu,) positions of the actuated joints.
+            v: (nu,) their velocities.
+
+        Returns:
+            (nu,) bool; 1e-9 of the range, or of 1 rad if that is less, is allowed for rounding.
+        """
+        p = joint_bound_parameters(self.block, len(q))
+        return np.array([joint_viable(p, i, float(q[i]), float(v[i])) for i in range(len(q))], dtype=bool)
+
+    def outside(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
+        """Names of the joints that are not viable."""
+        assert self.robot is not None
+        p = joint_bound_parameters(numbers, self.robot.nu)
+        there = zip(self.robot.actuated, q[self._entries].tolist(), v[self.index].tolist(), strict=True)
+        return tuple(name for i, (name, x, speed) in enumerate(there) if not joint_viable(p, i, x, speed))
+
     def refer(self, to: References) -> tuple[int, int]:
         """The list of its joints' places in q."""
         return to.index(self._entries), -1
 
     @classmethod
     def layout(cls, of: Counts) -> Layout:
-        """Three numbers and four vectors; a row for every motor."""
-        return Layout(0, 3 + 4 * of.nu, first=range(of.entries - of.nu + 1), limits=of.nu, places=of.nu)
+        """Three numbers and five vectors; a row for every motor."""
+        return Layout(0, 3 + 5 * of.nu, first=range(of.entries - of.nu + 1), limits=of.nu, places=of.nu)
 
     def row_name(self, contact: str, row: int) -> str:
         """Name of a row, for explanations."""
         return self._names[row]
 
 
+def _per_joint(what: str, given: Array | float, nu: int) -> Array:
+    a = np.asarray(given, dtype=np.float64)
+    if a.shape not in ((), (nu,)) or not ((a > 0.0).all() and np.isfinite(a).all()):
+        raise ArgumentError(f"{what}: expected a positive number or {nu} of them, got {given}")
+    return a
+
+
 @compiled()
 def joint_bound_parameters(z: Vector, nu: int) -> JointBoundParameters:
     """The parameters that begin z."""
     return JointBoundParameters(
-        z[0], z[1], z[2], z[3 : 3 + nu], z[3 + nu : 3 + 2 * nu], z[3 + 2 * nu : 3 + 3 * nu], z[3 + 3 * nu : 3 + 4 * nu]
-    )
+        z[0], z[1], z[2], z[3 : 3 + nu], z[3 + nu : 3 + 2 * nu], z[3 + 2 * nu : 3 + 3 * nu],
+        z[3 + 3 * nu : 3 + 4 * nu], z[3 + 4 * nu : 3 + 5 * nu],
+    )  # fmt: skip
+
+
+@compiled()
+def braking(p: JointBoundParameters, i: int) -> float:
+    """The deceleration that viability counts on: both limits of a narrow range must leave a common acceleration."""
+    h, width = p.horizon, max(p.upper[i] - p.lower[i], 0.0)
+    d: float = max(min(p.deceleration[i], min(width / (h * h), p.velocity[i] / h)), 1e-12)
+    return d
 
 
 @compiled(inline=False)
-def largest_acceleration(p: JointBoundParameters, room: float, v: float, fastest: float, a: float) -> float:
-    """Largest acceleration of a joint with `room` to its upper limit; see `JointBounds`."""
-    h = p.horizon
-    high = min(a, (fastest - v) / h)
-    if math.isfinite(room):
-        stop = -v / h
-        # Position: at the end of h if still moving out then, else at the turning point inside h.
-        end = 2.0 * (room - h * v) / (h * h)
-        if end > stop:
-            position = end
-        else:
-            position = stop
-            if v > 0.0:
-                position = min(stop, -v * v / max(2.0 * max(room, 0.0), 1e-12))
-        high = min(high, position)
+def stoppable_acceleration(room: float, v: float, d: float, h: float) -> float:
+    """Largest acceleration over h that keeps `room` >= 0 and ends where braking with d does, too.
+
+    With w the speed after h, ``w^2 + d h w = 2 d (room - h v / 2)``, if it comes to a stop no earlier; else the joint
+    turns at the limit itself.
+    """
+    rest = room - 0.5 * h * v  # room after h if it stops there
+    if rest >= 0.0:
+        half = 0.5 * d * h
+        return (2.0 * d * rest / (half + math.sqrt(half * half + 2.0 * d * rest)) - v) / h
+    return -v * v / (2.0 * max(room, 1e-300))
+
+
+@compiled()
+def plain_acceleration(room: float, v: float, h: float) -> float:
+    """Largest acceleration over h that keeps `room` >= 0 during h."""
+    stop = -v / h
+    end = 2.0 * (room - h * v) / (h * h)  # at the limit after h, if it still moves out then
+    if end > stop:
+        return end
+    return min(stop, -v * v / (2.0 * max(room, 1e-300)))
+
+
+@compiled(inline=False)
+def largest_acceleration(p: JointBoundParameters, i: int, room: float, v: float) -> float:
+    """Largest acceleration of joint i with `room` to its upper limit, v towards it; see `JointBounds`."""
+    h, fastest = p.horizon, p.velocity[i]
+    high = min(p.acceleration[i], (fastest - v) / h)
+    if room < 0.0:
+        back = max(room / max(p.recovery, h), -fastest)
+        high = min(high, (back - v) / h)
+    elif math.isfinite(room):
         if p.viability > 0.0:
-            b = h * (2.0 * v + a * h)
-            root = b * b - 4.0 * h * h * (v * v - 2.0 * a * (room - h * v))
-            allowed = stop
-            if root >= 0.0:
-                allowed = (-b + math.sqrt(root)) / (2.0 * h * h)
-            high = min(high, max(allowed, stop))
-        if room < 0.0:
-            high = min(high, (room / p.recovery - v) / h)
-    return max(high, -a)
+            high = min(high, stoppable_acceleration(room, v, braking(p, i), h))
+        else:
+            high = min(high, plain_acceleration(room, v, h))
+    least: float = -p.deceleration[i]
+    return max(high, least)
 
 
 @compiled()
 def joint_bound(p: JointBoundParameters, i: int, q: float, v: float) -> tuple[float, float]:
     """Least and largest acceleration of joint i at (q, v)."""
-    a, fastest = p.acceleration[i], p.velocity[i]
-    high = largest_acceleration(p, p.upper[i] - q, v, fastest, a)
-    low = -largest_acceleration(p, q - p.lower[i], -v, fastest, a)
-    if low > high:  # a joint too fast for its range, say: brake first
-        low = min(max(-v / p.horizon, -a), a)
+    high = largest_acceleration(p, i, p.upper[i] - q, v)
+    low = -largest_acceleration(p, i, q - p.lower[i], -v)
+    if low > high:  # outside of the viable set only: what stops the joint, between the two
+        low = min(max(-v / p.horizon, high), low)
         high = low
     return low, high
+
+
+@compiled()
+def joint_viable(p: JointBoundParameters, i: int, q: float, v: float) -> bool:
+    """Whether joint i can keep its limits by braking."""
+    d, slack = braking(p, i), 1e-9 * min(p.upper[i] - p.lower[i], 1.0)
+    speed = abs(v)
+    ahead = p.upper[i] - q if v > 0.0 else q - p.lower[i]
+    behind = q - p.lower[i] if v > 0.0 else p.upper[i] - q
+    within: bool = min(ahead, behind) >= -slack and speed <= p.velocity[i] * (1.0 + 1e-9)
+    return within and speed * speed <= 2.0 * d * (ahead + slack) * (1.0 + 1e-9)
 
 
 @compiled(inline=False)
