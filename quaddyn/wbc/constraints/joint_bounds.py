@@ -240,7 +240,7 @@ def plain_acceleration(room: float, v: float, h: float) -> float:
 def largest_acceleration(p: JointBoundParameters, i: int, room: float, v: float) -> float:
     """Largest acceleration of joint i with `room` to its upper limit, v towards it; see `JointBounds`."""
     h, fastest = p.horizon, p.velocity[i]
-    high = min(p.acceleration[i], (fastest - v) / h)
+    high: float = min(p.acceleration[i], (fastest - v) / h)
     if room < 0.0:
         back = max(room / max(p.recovery, h), -fastest)
         high = min(high, (back - v) / h)
