@@ -19,7 +19,9 @@ def codegen(
     source: RobotArgument,
     what: Annotated[
         str,
-        typer.Option(help="operations, separated by commas: rnea, nle, gravity, crba, aba, ...; or: controller"),
+        typer.Option(
+            help="operations, separated by commas: rnea, nle, gravity, crba, aba, ...; or: controller, safety"
+        ),
     ] = "rnea",
     out: Annotated[Path, typer.Option(help="folder to write to; made if it is missing", file_okay=False)] = Path(),
     frame: Annotated[list[str] | None, typer.Option(help="for operations about a frame; repeatable")] = None,
@@ -27,7 +29,9 @@ def codegen(
     single: Annotated[bool, typer.Option("--float", help="float instead of double")] = False,
     runtime: Annotated[bool, typer.Option(help="mass properties as an argument instead of constants")] = False,
     friction: Annotated[bool, typer.Option(help="joint friction is part of the dynamics")] = False,
-    dt: Annotated[float | None, typer.Option(help="period of a controller [s]; 0.001 by default")] = None,
+    dt: Annotated[
+        float | None, typer.Option(help="period of a controller or safety layer [s]; 0.001 by default")
+    ] = None,
     root: RootOption = None,
     package: PackagesOption = None,
 ) -> None:
@@ -35,18 +39,21 @@ def codegen(
 
     The functions allocate nothing, call nothing but sin and cos, and have no branches.  "controller" is the whole-body
     controller as it is by default, with an example, CMakeLists.txt and a README; see `quaddyn.wbc.export_c` for others.
+    "safety" is the safety layer with the robot's limits, to stand between it and the motors; see
+    `quaddyn.runtime.export_safety`.
     """
     from ..kernels import c_files
     from ..kernels.recipes import RECIPES
 
     robot = load(source, root=root, packages=package or ())
-    if what.strip() == "controller":
+    if what.strip() in ("controller", "safety"):
         if frame or force or single or runtime or friction:
-            raise ArgumentError("--frame, --force, --float, --runtime, --friction: not of a controller")
-        _controller(robot, source, out, dt)
+            raise ArgumentError(f"--frame, --force, --float, --runtime, --friction: not of a {what.strip()}")
+        write = _controller if what.strip() == "controller" else _safety
+        write(robot, source, out, 1e-3 if dt is None else dt)
         return
     if dt is not None:
-        raise ArgumentError("--dt: of a controller alone")
+        raise ArgumentError("--dt: of a controller or safety layer alone")
     jobs: list[tuple[str, str | None]] = []
     for name in (x.strip() for x in what.split(",")):
         frames = frame or list(robot.feet)
@@ -78,13 +85,25 @@ def codegen(
         say(f"{out / written.name}.c, .h: {counts.partition('Operations: ')[2]}")
 
 
-def _controller(robot: Robot, source: str, out: Path, dt: float | None) -> None:
+def _controller(robot: Robot, source: str, out: Path, dt: float) -> None:
     """Write the default controller of a robot; called by its name in the catalogue where it has one."""
     from ..wbc import WholeBodyController, export_c
 
-    name = identifier(f"{source if source in CATALOGUE else robot.name}_wbc").lstrip("_")
-    written = export_c(WholeBodyController(robot, dt=1e-3 if dt is None else dt), out, name=name)
+    written = export_c(WholeBodyController(robot, dt=dt), out, name=_name(robot, source, "wbc"))
     for file, text in written.files.items():
         say(f"{out / file}: {len(text) / 1000.0:.0f} kB")
     kilobytes = {what: f"{size / 1000.0:.0f} kB" for what, size in written.memory.items()}
     say(f"memory: {kilobytes['constant']} constant, {kilobytes['set']} set, {kilobytes['zero']} zero at the start")
+
+
+def _safety(robot: Robot, source: str, out: Path, dt: float) -> None:
+    """Write the safety layer of a robot, named like its controller."""
+    from ..runtime import Safety, export_safety
+
+    written = export_safety(Safety(robot, dt=dt), out, name=_name(robot, source, "safety"))
+    for file, text in written.files.items():
+        say(f"{out / file}: {len(text) / 1000.0:.0f} kB")
+
+
+def _name(robot: Robot, source: str, what: str) -> str:
+    return identifier(f"{source if source in CATALOGUE else robot.name}_{what}").lstrip("_")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import ArgumentError
 from ..robot.arguments import Numbers, check_vector
@@ -77,7 +78,7 @@ class MotorCommand(FrozenArrays):
                 raise ArgumentError(f"{name}: expected gains of 0 or more, got {made[name].min():g}")
         return MotorCommand(**made)
 
-    def torque_at(self, position: Array, velocity: Array, turning: Array | None = None) -> Array:
+    def torque_at(self, position: Array, velocity: Array, turning: NDArray[np.bool_] | None = None) -> Array:
         """The torque (nu,) that is asked for at measured positions and velocities (nu,) [N m].
 
         Args:

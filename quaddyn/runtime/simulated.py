@@ -13,6 +13,7 @@ from ..simulation.sensors import FootSensors, Measurement, Observable, Sensors
 from ..urdf.tree import Array
 from .clock import Clock
 from .interface import RobotInterface
+from .joints import Joints
 from .motor_command import MotorCommand
 
 
@@ -39,9 +40,7 @@ class SimulatedInterface(RobotInterface, Clock, fixed=("robot", "sensors")):
             raise ArgumentError(f"sensors: of another robot, {sensors.robot.name!r}")
         self.robot, self.sensors = robot, sensors
         self._command = MotorCommand.off(robot.nu)
-        turning = {b.joint.name for b in robot.bodies if b.joint is not None and b.joint.type == "continuous"}
-        self._turning = np.array([name in turning for name in robot.actuated], dtype=bool)
-        self._at = np.array([robot.configuration_index(name) for name in robot.actuated], dtype=np.intp)
+        self._joints = Joints(robot)
 
     @property
     @abstractmethod
@@ -72,11 +71,9 @@ class SimulatedInterface(RobotInterface, Clock, fixed=("robot", "sensors")):
 
     def asked(self) -> Array:
         """The torque (nu,) that the last command asks for in the present state [N m]."""
-        q, v = self.world.q, self.world.v
-        position = q[self._at]
-        if self._turning.any():
-            position = np.where(self._turning, np.arctan2(q[(self._at + 1) % len(q)], position), position)
-        return self._command.torque_at(position, v[self.robot.actuated_index], self._turning)
+        position = self._joints.of(self.world.q)
+        velocity = self.world.v[self.robot.actuated_index]
+        return self._command.torque_at(position, velocity, self._joints.turning)
 
     def now(self) -> float:
         """The simulator's time [s]."""

@@ -1,0 +1,276 @@
+"""`Loop`: reads, computes, makes safe and writes at a fixed rate."""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..attributes import StrictAttributes
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import number
+from ..simulation.sensors import Measurement
+from . import safety_checks as checks
+from .clock import Clock, SystemClock
+from .controller import Controller
+from .faults import Fault
+from .interface import RobotInterface
+from .motor_command import MotorCommand
+from .operator import Operator, Request
+from .realtime import RealTime
+from .safety import Safety
+from .stages import Stage, StageMachine
+from .statistics import LoopStatistics
+
+
+class Overrun(enum.Enum):
+    """What comes of ticks that end after the next deadline; deadlines that have passed are left out in any case.
+
+    REPEAT: motors keep the last command meanwhile, and nothing else.  DECAY: the command gives way to damping, the
+    more deadlines were missed, until it is a fault; punctual ticks bring it back.  STOP: the first one is a fault.
+    """
+
+    REPEAT = "repeat"
+    DECAY = "decay"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tick:
+    """All of one tick, as a log keeps it.
+
+    Attributes:
+        number: from 0.
+        deadline, begun: when it was due and when it began, by the loop's clock [s].
+        measurement: that was read.
+        stage: of the machine.
+        request: of the operator.
+        wanted: the controller's command; what the motors are damped with where it has no say.
+        command: what was written.
+        fault: that is latched, or None.
+        reset: whether the controller began anew.
+    """
+
+    number: int
+    deadline: float
+    begun: float
+    measurement: Measurement
+    stage: Stage
+    request: Request
+    wanted: MotorCommand
+    command: MotorCommand
+    fault: Fault | None
+    reset: bool
+
+
+class Recorder(ABC):
+    """What a loop hands every tick to; see `Recording`."""
+
+    @abstractmethod
+    def record(self, tick: Tick) -> None:
+        """Keep a tick; must not wait, and what it raises ends nothing but the recording."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopReport:
+    """How a run went.
+
+    Attributes:
+        statistics: of its ticks.
+        stage: at the end.
+        fault: that was latched at the end, or None.
+        real_time: what was asked of the machine, and what came of it, a line each.
+    """
+
+    statistics: LoopStatistics
+    stage: Stage
+    fault: Fault | None
+    real_time: tuple[str, ...]
+
+    def __str__(self) -> str:
+        fault = "no fault" if self.fault is None else str(self.fault)
+        return "\n".join([str(self.statistics), f"ended in {self.stage.value!r}, {fault}", *self.real_time])
+
+
+class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator", "safety", "clock", "overrun")):
+    """Runs a controller on a robot, at absolute deadlines, with the safety layer between.
+
+    Before the first command is written, everything is compiled and the controller has run on paper.  Whatever ends the
+    run, an exception or Ctrl-C included, the last command is damping.
+
+    Args:
+        interface: the robot.
+        controller: of the same robot; its `dt` is the loop's period.
+        operator: who says what is to be done; one that never asks for more than damping by default.
+        safety: of the same robot and period; one with default limits by default.
+        clock: that of the machine by default; a simulated robot is its own clock: pass the interface.
+        overrun: a word of `Overrun`.
+        decay: over how many missed deadlines a command gives way to damping.
+        real_time: what to ask of the machine.
+        recorder: what keeps the ticks.
+
+    Raises:
+        ArgumentError: parts of different robots or periods, or an option out of range.
+    """
+
+    def __init__(
+        self,
+        interface: RobotInterface,
+        controller: Controller,
+        *,
+        operator: Operator | None = None,
+        safety: Safety | None = None,
+        clock: Clock | None = None,
+        overrun: str = "decay",
+        decay: int = 10,
+        real_time: RealTime | None = None,
+        recorder: Recorder | None = None,
+    ) -> None:
+        if not isinstance(interface, RobotInterface):
+            raise ArgumentTypeError(f"interface: expected a RobotInterface, got {type(interface).__name__}")
+        if not isinstance(controller, Controller):
+            raise ArgumentTypeError(f"controller: expected a Controller, got {type(controller).__name__}")
+        self.interface, self.controller, self.dt = interface, controller, number("dt", controller.dt)
+        self.operator = Operator() if operator is None else operator
+        self.safety = Safety(interface.robot, dt=self.dt) if safety is None else safety
+        for name, part in (("controller", controller), ("safety", self.safety)):
+            if part.robot is not interface.robot:
+                raise ArgumentError(f"{name}: of another robot than the interface's; load once and use that Robot")
+        if self.safety.dt != self.dt:
+            raise ArgumentError(f"safety: of period {self.safety.dt:g} s, the controller's is {self.dt:g} s")
+        if overrun not in [each.value for each in Overrun]:
+            raise ArgumentError(f"overrun: expected one of repeat, decay, stop, got {overrun!r}")
+        if not decay >= 1:
+            raise ArgumentError(f"decay: expected 1 or more missed deadlines, got {decay}")
+        self.clock, self.overrun = SystemClock() if clock is None else clock, Overrun(overrun)
+        self._decay, self._real_time, self._recorder = int(decay), real_time or RealTime(), recorder
+        self._machine, self._damp = StageMachine(), MotorCommand.damp(self.safety.limits.brake)
+        self._off = MotorCommand.off(interface.robot.nu)
+        self._late, self._ending, self._warm = 0.0, False, False
+        self.recording_error: Exception | None = None
+
+    @property
+    def stage(self) -> Stage:
+        """Now."""
+        return self._machine.stage
+
+    def end(self) -> None:
+        """Let the run end after the present tick; from any thread."""
+        self._ending = True
+
+    def run(self, seconds: float = np.inf) -> LoopReport:
+        """Run for some time, or until `end`; may be called again, and goes on where it was.
+
+        Args:
+            seconds: by the loop's clock [s].
+
+        Raises:
+            ArgumentError: a time that is not positive.
+        """
+        if not number("seconds", seconds) > 0.0:
+            raise ArgumentError(f"seconds: expected a positive time [s], got {seconds}")
+        if not self._warm:  # once: a controller may begin anew by it
+            self.controller.warmup()
+            self.safety.warmup()
+            self._warm = True
+        statistics, dt = LoopStatistics.empty(), self.dt
+        count = np.inf if np.isinf(seconds) else max(1, round(seconds / dt))
+        self._ending = False
+        with self._real_time.held() as said:
+            last = self.interface.read()  # what raises here has written nothing
+            start = self.clock.now()
+            before, k = start - dt, 0
+            try:
+                while k < count and not self._ending:
+                    deadline = start + k * dt
+                    self.clock.sleep_until(deadline)
+                    begun = self.clock.now()
+                    last = self._tick(k, deadline, begun, last, statistics)
+                    ended = self.clock.now()
+                    statistics.ticks += 1
+                    statistics.period.add(begun - before)
+                    statistics.latency.add(begun - deadline)
+                    statistics.compute.add(ended - begun)
+                    before, k = begun, k + 1
+                    missed = int((ended - deadline) / dt + 1e-9)
+                    self._judge(missed, statistics)
+                    k += max(0, missed - 1)
+            finally:
+                self._write(self._off if self.stage is Stage.OFF else self._damp, statistics)
+        return LoopReport(statistics, self.stage, self.safety.fault, said)
+
+    # -- parts of a tick ---------------------------------------------------------------------------------------
+    def _tick(
+        self, k: int, deadline: float, begun: float, last: Measurement, statistics: LoopStatistics
+    ) -> Measurement:
+        try:
+            measurement = self.interface.read()
+        except Exception:
+            statistics.read_failures += 1
+            measurement = last  # whose age is the safety layer's business
+        request = self.operator.poll(begun)
+        if request.reset:
+            self.safety.reset()
+            self._late = 0.0
+        if request.stop:
+            self.safety.raise_fault(checks.STOPPED, f": {request.stop}")
+        before = self._machine.stage
+        fault = self.safety.fault is not None or bool(request.stop)
+        stage = self._machine.advance(request.goal, settled=self._settled(), fault=fault)
+        anew = stage is Stage.STAND_UP and before is Stage.DAMP
+        wanted = self._wanted(measurement, stage, request, anew)
+        report = self.safety.examine(measurement, self._decayed(wanted), now=begun)
+        command = self._off if stage is Stage.OFF and report.fault is None else report.command
+        if report.fault is not None:
+            self._machine.advance(request.goal, settled=True, fault=True)
+        self._write(command, statistics)
+        if self._recorder is not None:
+            tick = Tick(k, deadline, begun, measurement, stage, request, wanted, command, report.fault, anew)
+            try:
+                self._recorder.record(tick)
+            except Exception as error:
+                self.recording_error, self._recorder = error, None
+        return measurement
+
+    def _settled(self) -> bool:
+        return self.controller.settled if self._machine.stage.controlled else True
+
+    def _wanted(self, measurement: Measurement, stage: Stage, request: Request, anew: bool) -> MotorCommand:
+        if not stage.controlled:
+            return self._off if stage is Stage.OFF else self._damp
+        try:
+            if anew:
+                self.controller.reset(measurement)
+            return self.controller.compute(measurement, stage, request.velocity)
+        except Exception as error:
+            self.safety.raise_fault(checks.CONTROLLER_FAILED, f"{type(error).__name__}: {error}")
+            return self._damp
+
+    def _decayed(self, command: MotorCommand) -> MotorCommand:
+        """The command, given way to damping by as much as deadlines were missed."""
+        if self._late <= 0.0 or self.overrun is not Overrun.DECAY:
+            return command
+        share = max(0.0, 1.0 - self._late / self._decay)
+        damping = share * command.damping + (1.0 - share) * self._damp.damping
+        velocity = np.where(damping > 0.0, share * command.damping / np.maximum(damping, 1e-12), 0.0) * command.velocity
+        return MotorCommand(share * command.tau, command.position, velocity, share * command.stiffness, damping)
+
+    def _judge(self, missed: int, statistics: LoopStatistics) -> None:
+        """What comes of a tick that has missed so many deadlines."""
+        if missed < 1:
+            self._late = max(0.0, self._late - 1.0)
+            return
+        statistics.overruns += 1
+        statistics.missed += missed
+        self._late += missed
+        if self.overrun is Overrun.STOP or (self.overrun is Overrun.DECAY and self._late >= self._decay):
+            self.safety.raise_fault(checks.CONTROLLER_LATE, f"{missed} deadlines missed in one tick of {self.dt:g} s")
+
+    def _write(self, command: MotorCommand, statistics: LoopStatistics) -> None:
+        try:
+            self.interface.write(command)
+        except Exception as error:
+            statistics.write_failures += 1
+            self.safety.raise_fault(checks.LINK_LOST, f"writing failed, {type(error).__name__}: {error}")

@@ -1,0 +1,92 @@
+"""`Operator`: what a person wants of a robot, and whether that person is still there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..attributes import StrictAttributes
+from ..errors import ArgumentError
+from ..locomotion.course import commanded_velocity
+from ..robot.arguments import Numbers, number
+from .stages import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is wanted at a tick.
+
+    Attributes:
+        goal: OFF, DAMP or RUN, see `Stage`.
+        velocity: forward and leftward speed [m/s] and yaw rate [rad/s].
+        stop: why the motors are to be damped at once; "" for nothing of the kind.
+        reset: whether a latched fault is to be forgotten.
+    """
+
+    goal: Stage
+    velocity: tuple[float, float, float]
+    stop: str = ""
+    reset: bool = False
+
+
+class Operator(StrictAttributes, fixed=("dead_man",)):
+    """Takes commands from a program, from any thread; a keyboard or gamepad is a subclass that overrides `listen`.
+
+    Args:
+        dead_man: how long the operator may be silent while the robot runs before it lies down [s]; every call counts as
+            a sign of life.
+
+    Raises:
+        ArgumentError: a time that is not positive.
+    """
+
+    def __init__(self, *, dead_man: float = math.inf) -> None:
+        self.dead_man = number("dead_man", dead_man)
+        if not self.dead_man > 0.0:
+            raise ArgumentError(f"dead_man: expected a positive time [s], got {dead_man}")
+        self._goal, self._velocity = Stage.DAMP, (0.0, 0.0, 0.0)
+        self._stop, self._reset, self._alive = "", False, True
+        self._heard = -math.inf
+
+    def run(self, velocity: Numbers = (0.0, 0.0, 0.0)) -> None:
+        """Stand up if need be, then go: forward, leftward [m/s] and yaw rate [rad/s].
+
+        Raises:
+            ArgumentError: not three finite numbers.
+        """
+        x, y, turn = commanded_velocity(velocity).tolist()
+        self._velocity, self._goal, self._alive = (x, y, turn), Stage.RUN, True
+
+    def damp(self) -> None:
+        """Lie down if need be, then nothing but damping."""
+        self._velocity, self._goal, self._alive = (0.0, 0.0, 0.0), Stage.DAMP, True
+
+    def off(self) -> None:
+        """Lie down and damp if need be, then no torque."""
+        self._velocity, self._goal, self._alive = (0.0, 0.0, 0.0), Stage.OFF, True
+
+    def stop(self, why: str = "emergency stop") -> None:
+        """Damp at once, wherever the robot is; latched until `reset`."""
+        self._stop, self._alive = why or "emergency stop", True
+
+    def reset(self) -> None:
+        """Forget a fault; the robot is damped and stands up when it is told to."""
+        self._stop, self._reset = "", True
+        self.damp()
+
+    def keep_alive(self) -> None:
+        """A sign of life that changes nothing."""
+        self._alive = True
+
+    def listen(self, now: float) -> None:
+        """Called by the loop at every tick: where subclasses look at their device without waiting."""
+
+    def poll(self, now: float) -> Request:
+        """What is wanted at this tick; called by the loop."""
+        self.listen(now)
+        if self._alive:
+            self._alive, self._heard = False, now
+        reset, self._reset = self._reset, False
+        if self._goal is Stage.RUN and now - self._heard > self.dead_man:
+            self._goal, self._velocity = Stage.DAMP, (0.0, 0.0, 0.0)
+        return Request(self._goal, self._velocity, self._stop, reset)

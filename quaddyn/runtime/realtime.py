@@ -1,0 +1,86 @@
+"""`RealTime`: what a process can ask of Linux to keep time, and what it was given."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import os
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+#: Of <sys/mman.h>.
+MCL_CURRENT, MCL_FUTURE = 1, 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealTime:
+    """What a loop asks of the machine while it runs; what is not permitted is said, and the loop runs without.
+
+    Attributes:
+        priority: of ``SCHED_FIFO``, 1 to 99; None leaves the scheduling class.
+        cpus: processors to run on; None leaves them.
+        lock_memory: keep all memory from being paged out.
+        park_collector: no garbage collection while the loop runs; what was alive before is never looked at again.
+    """
+
+    priority: int | None = None
+    cpus: Collection[int] | None = None
+    lock_memory: bool = False
+    park_collector: bool = True
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[tuple[str, ...]]:
+        """For as long as the context lasts; gives one line for each thing that was asked for."""
+        said: list[str] = []
+        with contextlib.ExitStack() as undo:
+            if self.park_collector:
+                self._park(said, undo)
+            if self.cpus is not None:
+                self._pin(said, undo)
+            if self.priority is not None:
+                self._rank(said, undo)
+            if self.lock_memory:
+                self._lock(said, undo)
+            yield tuple(said)
+
+    def _park(self, said: list[str], undo: contextlib.ExitStack) -> None:
+        enabled = gc.isenabled()
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        undo.callback(gc.unfreeze)
+        if enabled:
+            undo.callback(gc.enable)
+        said.append("garbage collector: parked")
+
+    def _pin(self, said: list[str], undo: contextlib.ExitStack) -> None:
+        try:
+            before = os.sched_getaffinity(0)
+            os.sched_setaffinity(0, self.cpus or ())
+        except (AttributeError, OSError, ValueError) as error:
+            said.append(f"processors {sorted(self.cpus or ())}: not permitted ({error})")
+            return
+        undo.callback(os.sched_setaffinity, 0, before)
+        said.append(f"processors {sorted(self.cpus or ())}: kept to")
+
+    def _rank(self, said: list[str], undo: contextlib.ExitStack) -> None:
+        assert self.priority is not None
+        try:
+            policy, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(self.priority))
+        except (AttributeError, OSError, ValueError) as error:
+            said.append(f"SCHED_FIFO {self.priority}: not permitted ({error}); see ulimit -r, or CAP_SYS_NICE")
+            return
+        undo.callback(os.sched_setscheduler, 0, policy, parameters)
+        said.append(f"SCHED_FIFO {self.priority}: on")
+
+    def _lock(self, said: list[str], undo: contextlib.ExitStack) -> None:
+        library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
+        if library is None or not hasattr(library, "mlockall"):
+            said.append("mlockall: not on this system")
+        elif library.mlockall(MCL_CURRENT | MCL_FUTURE):
+            said.append(f"mlockall: not permitted ({os.strerror(ctypes.get_errno())}); see ulimit -l")
+        else:
+            undo.callback(library.munlockall)
+            said.append("mlockall: on")

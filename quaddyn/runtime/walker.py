@@ -1,0 +1,178 @@
+"""`Walker`: estimator, dynamics and locomotion as one controller for a loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+
+from ..control import JointPD
+from ..dynamics import Dynamics
+from ..estimation import BaseEstimator
+from ..kinematics import LegKinematics
+from ..locomotion import LocomotionController
+from ..locomotion.modes import Mode
+from ..robot.arguments import number
+from ..robot.robot import Robot
+from ..simulation.sensors import Measurement
+from ..urdf.tree import Array
+from .controller import Controller
+from .joints import Joints
+from .motor_command import MotorCommand
+from .stages import Stage
+
+#: Height of the crouch from which a robot rises, as a share of that at home, and how long folding its legs takes [s].
+CROUCH, FOLDING = 0.6, 1.0
+#: How long it then rests and feels for gravity, as a share of that.
+RESTING = 0.3
+#: Share of the robot's weight that says that a foot stands.
+STANDING = 0.05
+
+
+class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
+    """Stands up, walks and lies down on readings alone: encoders, an IMU and, where there are any, foot sensors.
+
+    To stand up, legs fold under the trunk by springs and dampers in the joints; then `LocomotionController` rises.
+
+    Args:
+        robot: a quadruped with a free root.
+        dt: control period [s].
+        gait: to move with.
+        friction: that is counted on.
+        imu: frame of the IMU; the root link by default.
+
+    Attributes:
+        robot: as given.
+        dt: as given [s].
+        locomotion: the `LocomotionController`.
+        estimator: the `BaseEstimator`.
+
+    Raises:
+        ArgumentError: a robot that cannot walk, or an option out of range.
+    """
+
+    def __init__(
+        self, robot: Robot, *, dt: float = 2e-3, gait: str = "trot", friction: float = 0.4, imu: str | None = None
+    ) -> None:
+        self.robot, self.dt = robot, number("dt", dt)
+        self.locomotion = LocomotionController(robot, dt=self.dt, gait=gait, friction=friction)
+        self.estimator = BaseEstimator(robot, dt=self.dt, imu=imu)
+        self._options = {"dt": self.dt, "gait": gait, "friction": friction, "imu": imu}
+        self._dynamics, self._pd = Dynamics(robot), JointPD(robot, dt=self.dt)
+        self._imu = imu or robot.bodies[0].name
+        self._joints = Joints(robot)
+        self._crouch, self._weight = self._folded(), robot.mass * float(np.linalg.norm(robot.model.gravity.linear))
+        self._begin(self._joints.of(robot.q_home))
+
+    def _begin(self, position: Array) -> None:
+        self._start, self._folding, self._rising = np.array(position), 0.0, False
+        self._felt = np.zeros(3)
+        self._standing: tuple[str, ...] = self.robot.feet
+        self._done = False
+
+    def _folded(self) -> Array:
+        """(nu,) joints of a crouch: feet where they are at home, nearer to the trunk."""
+        robot = self.robot
+        position = np.array(self._joints.of(robot.q_home))
+        place = {name: i for i, name in enumerate(robot.actuated)}
+        up = pin.Quaternion(*robot.q_home[[6, 3, 4, 5]].tolist()).toRotationMatrix()[2]
+        for name, leg in robot.legs.items():
+            own = [place[joint] for joint in leg.joints]
+            kinematics = LegKinematics(robot, name)
+            foot = kinematics.forward(position[own])
+            found = kinematics.inverse(foot - (1.0 - CROUCH) * float(foot @ up) * up)
+            if found.reached and found.within_limits:
+                position[own] = found.q
+        return position
+
+    @property
+    def configuration(self) -> dict[str, object]:
+        """What a log says of it."""
+        return {"kind": "Walker", **self._options}
+
+    @property
+    def settled(self) -> bool:
+        """Whether it stands, or lies, as the stage asks for."""
+        return self._done
+
+    def warmup(self) -> None:
+        """Compile what is compiled at first use, and run all stages once on paper."""
+        self.locomotion.warmup(quiet=True)
+        home, zero = self._joints.of(self.robot.q_home), np.zeros(self.robot.nu)
+        still = Measurement(0.0, home, zero, np.zeros(3), -np.array(self.robot.model.gravity.linear))
+        self.reset(still)
+        self._rising = True
+        for _ in range(20):
+            self.compute(still, Stage.RUN, (0.1, 0.0, 0.0))
+        self.reset(still)
+
+    def reset(self, measurement: Measurement) -> None:
+        """Begin anew from a reading, to fold the legs first."""
+        self.locomotion.reset()
+        self._begin(measurement.position)
+        self._locate(measurement.accelerometer, measurement.position)
+
+    def _locate(self, felt: Array, position: Array) -> None:
+        """Let the estimate begin at rest, above the origin, upright as gravity is felt."""
+        robot = self.robot
+        mount = robot.model.frames[robot.frame_id(self._imu)].placement.rotation
+        up = mount @ felt / max(float(np.linalg.norm(felt)), 1e-9)
+        upright = pin.Quaternion.FromTwoVectors(up, np.array([0.0, 0.0, 1.0]))
+        q = robot.configuration(orientation=upright, joints=position)
+        data = robot.model.createData()
+        pin.framesForwardKinematics(robot.model, data, q)
+        soles = [data.oMf[robot.frame_id(foot)].translation[2] - robot.legs[foot].foot.radius for foot in robot.feet]
+        q[2] -= min(soles)
+        self.estimator.reset(q)
+
+    def compute(
+        self, measurement: Measurement, stage: Stage, velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    ) -> MotorCommand:
+        """One tick; see `Controller.compute`."""
+        m = measurement
+        if stage is Stage.STAND_UP and not self._rising:
+            self._done = False
+            return self._fold(m)
+        touching = self._touching(m)
+        q, v = self.estimator.update(
+            m.position, m.velocity, m.gyro, m.accelerometer, self._standing if touching is None else touching
+        )
+        if stage is Stage.LIE_DOWN:
+            self.locomotion.lie_down()
+        elif self.locomotion.mode in (Mode.LYING, Mode.LOWERING):
+            self.locomotion.stand_up()
+        wanted = velocity if stage is Stage.RUN else (0.0, 0.0, 0.0)
+        command = self.locomotion.compute(self._dynamics.update(q, v), wanted, touching=touching)
+        self._standing = command.contacts
+        resting = Mode.LYING if stage is Stage.LIE_DOWN else Mode.STANDING
+        self._done = command.mode in (resting, Mode.FALLEN)
+        if stage is Stage.LIE_DOWN and self._done:
+            self._rising = False
+        return MotorCommand.torques(command.tau)
+
+    def _fold(self, m: Measurement) -> MotorCommand:
+        """Joints on their way to the crouch; there, at rest, gravity says which way is up, and rising begins."""
+        self._folding += self.dt / FOLDING
+        share = min(self._folding, 1.0)
+        share = share * share * (3.0 - 2.0 * share)
+        position = self._start + share * (self._crouch - self._start)
+        if self._folding >= 1.0:
+            self._felt = self._felt + m.accelerometer
+        if self._folding >= 1.0 + RESTING:
+            self._locate(self._felt, m.position)
+            self._rising = True
+        return MotorCommand.follow(position, np.zeros(self.robot.nu), self._pd.kp, self._pd.kd)
+
+    def _touching(self, m: Measurement) -> tuple[str, ...] | None:
+        """Feet that feel a part of the weight; None where feet feel nothing at all."""
+        if m.foot_forces is None or not np.isfinite(m.foot_forces).all():
+            return None
+        forces = zip(self.robot.feet, m.foot_forces.tolist(), strict=True)
+        return tuple(foot for foot, force in forces if force > STANDING * self._weight)
+
+
+def walker_of(robot: Robot, configuration: dict[str, Any]) -> Walker:
+    """The walker that a log tells of, see `Walker.configuration`."""
+    options = {name: value for name, value in configuration.items() if name != "kind"}
+    return Walker(robot, **options)

@@ -1,0 +1,298 @@
+"""The loop: deadlines, stages, overruns, and what ends in damping; time is a clock that the tests move."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.runtime import (
+    Controller,
+    Histogram,
+    Loop,
+    ManualClock,
+    MotorCommand,
+    Operator,
+    PlantInterface,
+    RealTime,
+    Recorder,
+    RobotInterface,
+    Stage,
+    SystemClock,
+    Tick,
+    Walker,
+)
+from quaddyn.simulation import Encoders, FootSensors, Imu, Measurement, Sensors, Simulation
+
+DT = 2e-3
+
+
+class Fake(RobotInterface):
+    """Joints that rest, an IMU with noise; keeps what is written."""
+
+    def __init__(self, robot: qd.Robot, clock: ManualClock) -> None:
+        self.robot, self.clock, self.written, self.rng = robot, clock, [], np.random.default_rng(0)
+        self.broken = ""
+
+    def read(self) -> Measurement:
+        if self.broken == "read":
+            raise OSError("no route to robot")
+        zero, noise = np.zeros(self.robot.nu), 1e-3 * self.rng.standard_normal((2, 3))
+        return Measurement(self.clock.now(), self.robot.q_home[7:], zero, noise[0], noise[1] + [0.0, 0.0, 9.81])
+
+    def write(self, command: MotorCommand) -> None:
+        if self.broken == "write":
+            raise OSError("no route to robot")
+        self.written.append(command)
+
+
+class Script(Controller):
+    """A torque that counts ticks; may take its time, or fail."""
+
+    def __init__(self, robot: qd.Robot, clock: ManualClock) -> None:
+        self.robot, self.dt, self.clock = robot, DT, clock
+        self.takes: dict[int, float] = {}
+        self.fails, self.ticks, self.resets, self.warm, self.done = -1, 0, 0, False, True
+        self.stages: list[Stage] = []
+
+    @property
+    def settled(self) -> bool:
+        return self.done
+
+    def warmup(self) -> None:
+        self.warm = True
+
+    def reset(self, measurement: Measurement) -> None:
+        self.resets += 1
+
+    def compute(self, measurement: Measurement, stage: Stage, velocity: object = None) -> MotorCommand:
+        self.ticks += 1
+        self.stages.append(stage)
+        self.clock.advance(self.takes.get(self.ticks, 1e-4))
+        if self.ticks == self.fails:
+            raise ZeroDivisionError("division by zero")
+        return MotorCommand.torques(np.full(self.robot.nu, 5.0))
+
+
+class Kept(Recorder):
+    def __init__(self) -> None:
+        self.ticks: list[Tick] = []
+
+    def record(self, tick: Tick) -> None:
+        self.ticks.append(tick)
+        if len(self.ticks) == 90:
+            raise OSError("no space left on device")
+
+
+@pytest.fixture(scope="module")
+def go2() -> qd.Robot:
+    return qd.load("go2")
+
+
+class Scene:
+    def __init__(self, robot: qd.Robot, **options: object) -> None:
+        self.clock, self.operator = ManualClock(100.0), options.pop("operator", None) or Operator()
+        self.fake, self.controller = Fake(robot, self.clock), Script(robot, self.clock)
+        self.kept = Kept()
+        self.loop = Loop(
+            self.fake, self.controller, operator=self.operator, clock=self.clock, recorder=self.kept, **options
+        )
+
+
+def damping(command: MotorCommand) -> bool:
+    return not command.tau.any() and not command.stiffness.any() and bool((command.damping > 0.0).all())
+
+
+def test_stages_follow_each_other_and_nothing_is_left_out(go2: qd.Robot) -> None:
+    scene = Scene(go2)
+    report = scene.loop.run(0.01)
+    assert report.stage is Stage.DAMP and scene.controller.ticks == 0 and all(map(damping, scene.fake.written))
+    scene.operator.run((0.3, 0.0, 0.0))
+    scene.controller.done = False
+    assert scene.loop.run(0.02).stage is Stage.STAND_UP and scene.controller.resets == 1
+    scene.controller.done = True
+    assert scene.loop.run(0.02).stage is Stage.RUN
+    assert scene.fake.written[-2].tau[0] == 5.0 and damping(scene.fake.written[-1])  # the run has ended
+    scene.operator.off()
+    scene.controller.done = False
+    assert scene.loop.run(0.02).stage is Stage.LIE_DOWN
+    scene.controller.done = True
+    report = scene.loop.run(0.02)
+    assert report.stage is Stage.OFF and report.fault is None
+    assert not scene.fake.written[-1].damping.any()
+    order = list(dict.fromkeys(scene.controller.stages))
+    assert order == [Stage.STAND_UP, Stage.RUN, Stage.LIE_DOWN] and scene.controller.warm
+
+
+def test_deadlines_are_absolute_and_statistics_exact(go2: qd.Robot) -> None:
+    scene = Scene(go2)
+    scene.operator.run()
+    scene.controller.takes = {5: 1.5e-3}
+    report = scene.loop.run(0.1)
+    begun = [tick.begun for tick in scene.kept.ticks]
+    assert np.allclose(begun, 100.0 + DT * np.arange(50)) and report.statistics.ticks == 50
+    s = report.statistics
+    assert (
+        s.overruns == 0 and np.isclose(s.compute.largest, 1.5e-3) and np.isclose(s.period.quantile(0.5), DT, atol=2e-6)
+    )
+    assert s.latency.largest < 1e-9 and "p99.99" in str(report)
+
+
+def test_an_overrun_leaves_out_deadlines_and_keeps_the_beat(go2: qd.Robot) -> None:
+    scene = Scene(go2, overrun="repeat")
+    scene.operator.run()
+    scene.controller.takes = {10: 5.2e-3}
+    report = scene.loop.run(0.1)
+    due = np.array([tick.number for tick in scene.kept.ticks])
+    assert report.statistics.overruns == 1 and report.statistics.missed == 2 and report.fault is None
+    assert np.flatnonzero(np.diff(due) > 1).size == 1 and np.diff(due).max() == 2
+    late = [t for t in scene.kept.ticks if t.begun > t.deadline + 1e-9]
+    assert len(late) == 1 and np.isclose(late[0].begun - late[0].deadline, 1.2e-3)
+
+
+def test_overruns_decay_to_damping_and_come_back(go2: qd.Robot) -> None:
+    scene = Scene(go2, overrun="decay", decay=10)
+    scene.operator.run()
+    scene.controller.takes = {10: 8.2e-3}
+    scene.loop.run(0.1)
+    torques = [tick.command.tau[0] for tick in scene.kept.ticks if tick.stage is Stage.RUN]
+    assert np.isclose(min(torques), 3.0) and torques[-1] == 5.0  # 4 of 10 are missed
+    scene.controller.takes = {k: 8.2e-3 for k in range(100)}
+    fault = scene.loop.run(0.1).fault
+    assert fault.name == "controller late" and "deadlines missed" in fault.reason
+
+    scene = Scene(go2, overrun="stop")
+    scene.operator.run()
+    scene.controller.takes = {10: 2.3e-3}
+    assert scene.loop.run(0.1).fault.name == "controller late"
+
+
+def test_an_exception_of_the_controller_is_a_fault_with_its_words(go2: qd.Robot) -> None:
+    scene = Scene(go2)
+    scene.operator.run()
+    scene.controller.fails = 10
+    report = scene.loop.run(0.1)
+    assert report.fault.reason == "the controller raised an exception: ZeroDivisionError: division by zero"
+    first = next(i for i, tick in enumerate(scene.kept.ticks) if tick.fault is not None)
+    assert all(damping(tick.command) for tick in scene.kept.ticks[first:])
+    assert np.isclose(report.fault.time, scene.kept.ticks[first].begun)  # at once
+    assert scene.loop.stage is Stage.DAMP and scene.controller.ticks == 10
+    scene.operator.reset()
+    scene.operator.run()
+    assert scene.loop.run(0.05).fault is None and scene.loop.stage is Stage.RUN and scene.controller.resets == 2
+
+
+def test_operators_stop_at_once_and_dead_men_lie_down(go2: qd.Robot) -> None:
+    scene = Scene(go2, operator=Operator(dead_man=0.05))
+    scene.operator.run()
+    scene.loop.run(0.04)
+    assert scene.loop.stage is Stage.RUN
+    scene.operator.keep_alive()
+    scene.loop.run(0.04)
+    assert scene.loop.stage is Stage.RUN
+    assert scene.loop.run(0.04).stage is Stage.DAMP and Stage.LIE_DOWN in scene.controller.stages
+    scene.operator.run()
+    scene.loop.run(0.02)
+    scene.operator.stop("someone in the way")
+    report = scene.loop.run(0.01)
+    assert report.stage is Stage.DAMP and report.fault.reason == "stopped by the operator: someone in the way"
+
+
+def test_a_robot_that_cannot_be_reached_is_a_fault(go2: qd.Robot) -> None:
+    for broken, name in (("read", "stale reading"), ("write", "link lost")):
+        scene = Scene(go2)
+        scene.operator.run()
+        scene.operator.listen = lambda now, s=scene, b=broken: s.fake.__setattr__("broken", b if now > 100.03 else "")
+        report = scene.loop.run(0.06)
+        assert report.fault.name == name and 100.03 < report.fault.time < 100.05
+        failures = report.statistics.read_failures, report.statistics.write_failures
+        assert failures[broken == "write"] > 10 and failures[broken != "write"] == 0
+    with pytest.raises(OSError, match="no route"):  # before anything was written
+        scene.fake.broken = "read"
+        scene.loop.run(0.04)
+
+
+def test_a_recorder_that_fails_ends_the_recording_alone(go2: qd.Robot) -> None:
+    scene = Scene(go2)
+    report = scene.loop.run(0.4)
+    assert report.statistics.ticks == 200 and len(scene.kept.ticks) == 90 and report.fault is None
+    assert str(scene.loop.recording_error) == "no space left on device"
+
+
+def test_ctrl_c_leaves_the_motors_damped(go2: qd.Robot) -> None:
+    scene = Scene(go2)
+    scene.operator.run()
+    scene.operator.listen = lambda now: scene.controller.ticks == 7 and (_ for _ in ()).throw(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        scene.loop.run(1.0)
+    assert damping(scene.fake.written[-1]) and scene.fake.written[-2].tau.any()
+    scene.operator.listen = lambda now: scene.loop.end()
+    assert scene.loop.run(1.0).statistics.ticks == 1
+
+
+def test_what_is_asked_of_the_machine_is_given_back_and_said() -> None:
+    assert gc.isenabled()
+    with RealTime(priority=1_000_000, cpus=(100_000,), lock_memory=False).held() as said:
+        assert not gc.isenabled()
+        assert [line.partition(":")[2].split(" (")[0].strip() for line in said] == ["parked", *["not permitted"] * 2]
+    assert gc.isenabled() and gc.get_freeze_count() == 0
+
+
+def test_quantiles_are_right_to_a_bin() -> None:
+    times, histogram = np.random.default_rng(0).exponential(1e-3, 5000), Histogram()
+    for t in times.tolist():
+        histogram.add(t)
+    for share in (0.1, 0.5, 0.99, 0.9999):
+        exact = np.sort(times)[int(np.ceil(share * 5000)) - 1]
+        assert exact <= histogram.quantile(share) <= exact + 1.0001e-6
+    assert np.isclose(histogram.mean, times.mean()) and histogram.largest == times.max()
+
+
+def test_the_machines_clock_waits_until_a_deadline_and_not_after_it() -> None:
+    clock = SystemClock()
+    before = clock.now()
+    clock.sleep_until(before - 1.0)
+    clock.sleep_until(before + 0.01)
+    assert clock.now() >= before + 0.01
+
+
+def test_parts_that_do_not_belong_together_are_refused(go2: qd.Robot) -> None:
+    clock = ManualClock()
+    with pytest.raises(qd.ArgumentError, match="controller: of another robot"):
+        Loop(Fake(go2, clock), Script(qd.load("a1"), clock))
+    for options in ({"overrun": "wait"}, {"decay": 0}):
+        with pytest.raises(qd.ArgumentError, match=next(iter(options))):
+            Scene(go2, **options)
+    with pytest.raises(qd.ArgumentError, match="dead_man"):
+        Operator(dead_man=0.0)
+    with pytest.raises(qd.ArgumentError, match="velocity"):
+        Operator().run((np.nan, 0.0, 0.0))
+
+
+def test_a_walker_gets_up_trots_and_lies_down_on_readings_alone(go2: qd.Robot) -> None:
+    plant = Simulation(go2, dt=DT)
+    sensors = Sensors(
+        go2,
+        np.random.default_rng(0),
+        encoders=Encoders(position_noise=3e-4, velocity_noise=0.05, torque_noise=0.2),
+        imu=Imu(gyro_noise=0.01, accelerometer_noise=0.1),
+        feet=FootSensors(noise=1.0),
+    )
+    side, operator = PlantInterface(plant, sensors=sensors), Operator()
+    walker = Walker(go2, dt=2.0 * DT)
+    loop = Loop(side, walker, operator=operator, clock=side)
+    operator.run((0.4, 0.0, 0.0))
+    report = loop.run(3.6)
+    assert report.fault is None, report.fault
+    assert report.stage is Stage.RUN and plant.q[0] > 0.1
+    operator.damp()
+    operator.listen = lambda now: loop.end() if loop.stage is Stage.DAMP else None
+    report = loop.run(5.0)
+    assert report.fault is None, report.fault
+    assert report.stage is Stage.DAMP and walker.locomotion.mode.value == "lying"
+    m = side.read()
+    with pytest.raises(qd.ArgumentError, match="position"):
+        walker.compute(replace(m, position=np.full(12, np.nan)), Stage.RUN)
