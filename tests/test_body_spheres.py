@@ -65,7 +65,7 @@ def test_a_robot_that_falls_lies_on_the_ground(kind: type, name: str) -> None:
     for _ in range(1000):
         plant.step(-damping * plant.v[6:] * np.ones(robot.nu))
     trunk = {link.name for link, _ in robot.bodies[0].links}
-    assert lowest(robot, plant.q, trunk) > -0.01
+    assert lowest(robot, plant.q, trunk) > -0.015  # of its edges the outermost spheres leave out as much
     links = {contact.link for contact in plant.contacts} - {None}
     assert links == set(plant.body_forces), "the same by link"
     assert links & trunk or len(links) >= 2

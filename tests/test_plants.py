@@ -312,7 +312,7 @@ def test_a_step_balances_momentum_on_any_ground_and_obeys_the_law() -> None:
                 R = pin.exp3(rng.normal(0.0, 0.3, 3))
                 centre = dyn.frame_placement(q, foot).translation
                 ground.append(Box(centre - R[:, 2] * (leg.foot.radius + 0.005), np.array([0.02, 0.02, 0.01]), R))
-            sim = Simulation(robot, terrain=ground)
+            sim = Simulation(robot, terrain=ground, integrator="euler")
             sim.reset(q, v)
             tau = rng.normal(0.0, 3.0, robot.nu)
             push = rng.normal(0.0, 10.0, 6)
@@ -809,7 +809,8 @@ def test_the_same_controller_stands_equally_tall_in_both_plants(name: str) -> No
 
 def test_joint_friction_is_never_more_than_coulombs() -> None:
     robot = qd.load("go2", friction=1.0)
-    sim, dyn, rng = Simulation(robot, floor=-np.inf), qd.Dynamics(robot), np.random.default_rng(6)
+    sim, dyn = Simulation(robot, floor=-np.inf, integrator="euler"), qd.Dynamics(robot)
+    rng = np.random.default_rng(6)
     for k in range(100):
         q, v = sim.q, sim.v
         sim.step(rng.uniform(-20.0, 20.0, robot.nu) if k % 10 < 5 else 5.0 * np.ones(robot.nu))

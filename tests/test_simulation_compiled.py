@@ -18,7 +18,7 @@ from quaddyn.compiling import Entry, interpreted
 from quaddyn.compiling.units import Unit
 from quaddyn.contact.solvers import compiled as solver
 from quaddyn.locomotion import preview_kernel
-from quaddyn.simulation import Box, HeightField, Plane, collisions, contact_step
+from quaddyn.simulation import Box, HeightField, Plane, collisions, contact_step, energy_account
 from quaddyn.simulation.terrain import Terrain
 
 #: Largest difference, as a share of the largest number of an array, or of 1.
@@ -173,6 +173,8 @@ def test_steps(name: str) -> None:
         assert k == contact_step.step(sim._step_model, sim._dynamics, state, sim._motion, contacts, after)
         agree(contact_step.position_correction, k, sim._step_model, 1e-8, sim._motion, contacts)
         agree(contact_step.finish, k, sim._step_model, state, sim._motion, contacts, after)
+        energies = (sim._bodies, sim._step_model.parent, sim._dynamics, state.v, sim._motion.correction, np.zeros(4))
+        agree(energy_account.mechanical_energy, *energies)
     assert touched >= 6 or name == "a leg"
 
 

@@ -29,6 +29,8 @@ from .sparse_inertia import factorize, solve_all_transposed, solve_lower, solve_
 ROUNDS, MANY_CONTACTS = 4, 32
 #: How often joint friction is computed, at most, and by how much it may be more than Coulomb's.
 CORRECTIONS, OVER = 10, 1.05
+#: Share of the slop that a penetration which a step itself made may have.
+NEW_SLOP = 1e-3
 #: Slots of the report of a step: its largest speed, the residual, whether some contact had to rebound, and whether
 #: positions have a correction.
 SPEED, RESIDUAL, REBOUND, CORRECTED = range(4)
@@ -39,6 +41,7 @@ class ContactLaw(NamedTuple):
 
     Attributes:
         dt: time step [s].
+        closing: of it, how long positions move on with the new velocity [s].
         reach: gap up to which a sphere takes part [m].
         slop: penetration that is left alone [m].
         recovery_share: share of the rest that is taken back in a step.
@@ -51,6 +54,7 @@ class ContactLaw(NamedTuple):
     """
 
     dt: float
+    closing: float
     reach: float
     slop: float
     recovery_share: float
@@ -95,7 +99,7 @@ class StepModel(NamedTuple):
 
 
 class StepDynamics(NamedTuple):
-    """Pinocchio's terms of the robot at the beginning of the step.
+    """Pinocchio's terms of the robot at the beginning of the step, or at its middle (`Simulation`).
 
     Attributes:
         M: (nv, nv) inertia, its lower triangle.
@@ -320,21 +324,25 @@ def contact_rows(i: int, model: StepModel, J: Matrix, v: Vector, motion: Motion,
 def contact_targets(i: int, k: int, law: ContactLaw, contacts: Contacts) -> None:
     """How fast contact i may approach or must depart, its softness in G of k contacts, and its impulses to begin with.
 
-    These are what the same contact had in the last step.
+    These are what the same contact had in the last step.  Where gaps are those at the middle of the step, a contact
+    that closed on the way there has gone too far by then: positions alone take that back.
     """
     touching, T = contacts.touching, contacts.T
-    gap, dt, r = touching.gaps[i], law.dt, 3 * i
+    gap, dt, closing, r = touching.gaps[i], law.dt, law.closing, 3 * i
     contacts.depart[i] = 0.0
     if gap > 0.0:
-        contacts.offset[i] = gap / dt
+        contacts.offset[i] = gap / closing
     elif law.stiffness < math.inf:
-        contacts.offset[i] = law.stiffness * gap / (dt * law.stiffness + law.damping)
+        contacts.offset[i] = law.stiffness * gap / (closing * law.stiffness + law.damping)
     else:
         contacts.offset[i] = 0.0
-        if gap < -law.slop:
-            contacts.depart[i] = min(-law.recovery_share * (gap + law.slop) / dt, law.recovery_speed)
+        first = min(gap - (dt - closing) * contacts.before[r + 2], 0.0)
+        if first - gap > NEW_SLOP * law.slop:
+            contacts.depart[i] = (first - gap) / dt
+        if first < -law.slop:
+            contacts.depart[i] += min(-law.recovery_share * (first + law.slop) / dt, law.recovery_speed)
     if law.stiffness < math.inf:
-        contacts.G[(r + 2) * (3 * k + 1)] += 1.0 / (dt * (dt * law.stiffness + law.damping))
+        contacts.G[(r + 2) * (3 * k + 1)] += 1.0 / (dt * (closing * law.stiffness + law.damping))
     key = touching.surfaces[i] * len(contacts.centers) + touching.spheres[i]
     for p in range(contacts.held[0]):
         if contacts.keys[p] == key:

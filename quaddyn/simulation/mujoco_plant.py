@@ -43,7 +43,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
 
     Args:
         robot: any `Robot`: free, planar or fixed root, with or without feet.
-        dt: time step [s].
+        dt: time step, at most 0.01 [s].
         friction: Coulomb's coefficient of surfaces without their own.
         floor: height of a level floor [m], -inf for none; by default 0, and none under a fixed root, whose feet may
             hang anywhere, or where there is a `terrain`.

@@ -28,6 +28,8 @@ from .terrain import Plane, Surface, Terrain
 keep = object.__setattr__
 #: Beyond this generalized speed [rad/s or m/s] a simulation has diverged.
 RUNAWAY_SPEED = 1e6
+#: Longest time step [s]: a joint at 10 rad/s turns by 6 degrees in it.
+LONGEST_STEP = 0.01
 
 
 class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actuators", "spheres")):
@@ -38,7 +40,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
 
     Args:
         robot: any `Robot`: free, planar or fixed root, with or without feet.
-        dt: time step [s].
+        dt: time step, at most 0.01 [s].
         friction: Coulomb's coefficient of surfaces without their own.
         floor: height of a level floor [m], -inf for none; by default 0, and none under a fixed root, whose feet may
             hang anywhere, or where there is a `terrain`.
@@ -78,8 +80,11 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         dt = number("dt", dt)
-        if not (np.isfinite(dt) and 0.0 < dt <= 0.1):
-            raise ArgumentError(f"dt: expected a step in (0, 0.1] s, got {dt}")
+        if not 0.0 < dt <= LONGEST_STEP:  # also true of NaN
+            raise ArgumentError(
+                f"dt: expected a time step [s], more than 0 and at most {LONGEST_STEP:g}, got {dt}: within a longer "
+                "one legs swing and feet touch down unseen"
+            )
         self.robot, self.dt, self.friction = robot, dt, number("friction", friction)
         if not 0.0 <= self.friction <= MAX_FRICTION:
             raise ArgumentError(f"friction: expected a coefficient between 0 and {MAX_FRICTION:g}, got {friction}")
@@ -172,11 +177,11 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
     @property
     @abstractmethod
     def status(self) -> str:
-        """Of the last contact solve: "free" (no contact), "solved", or a word for what went wrong."""
+        """Of the last step: "free" (no contact), "solved", or a word for what went wrong."""
 
     @property
     def ok(self) -> bool:
-        """Whether the last contact solve met its tolerance."""
+        """Whether the last step met its tolerances."""
         return self.status != "inaccurate"
 
     @property

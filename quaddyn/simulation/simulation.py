@@ -11,38 +11,42 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ..compiling import quietly
 from ..contact.solvers import ContactProblem, FrictionalSolver, RigidSolver
 from ..contact.solvers.compiled import solve
-from ..errors import ArgumentError, QuaddynError
-from ..robot.arguments import number
+from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from . import contact_step
 from .actuators import Actuators
+from .energy_account import (
+    BROKEN_HEIGHT,
+    BROKEN_SHARE,
+    FLIGHT_RISE,
+    GROUND_RISE,
+    RISING,
+    SHARE,
+    bodies_of,
+    mechanical_energy,
+)
 from .plant import RUNAWAY_SPEED, Plant, keep
 from .records import TouchingPoint
+from .refinement import Collected, Piece, Start, summed
 from .runge_kutta import rk4_step
-from .spheres import ContactSphere, Placed
+from .spheres import ContactSphere
+from .step_model import APPROACH_SPEED, TOLERANCE, contact_law, placements, step_model
 from .terrain import Surface, Terrain
 
-INTEGRATORS = ("euler", "rk4")
+INTEGRATORS = ("adaptive", "euler", "rk4")
 CONTACTS = ("frictional", "rigid", "compliant")
-#: A sphere takes part in the contact problem when it could reach the ground within one step at this speed [m/s].
-APPROACH_SPEED = 20.0
-#: Penetrations deeper than this [m] are undone: a share per step, at no more than this speed [m/s].
-SLOP, RECOVERY_SHARE, RECOVERY_SPEED = 1e-4, 0.1, 0.1
-#: Below this joint speed Coulomb friction turns into viscous friction [rad/s or m/s].
-STICTION_SPEED = 1e-3
-#: Residual of the contact law up to which a solve counts [m/s].
-TOLERANCE = 1e-8
-#: Positive work that a passive contact may do in a step, as a share of the energy that lifts the robot by 1 m.
-PASSIVE = 5e-12
-#: Rate at which a compliant ground's oscillation under the robot would go on undamped, and its damping ratio.
-GROUND_FREQUENCY, GROUND_DAMPING = 15.0, 1.0
 
+#: Rounds of the midpoint rule, at most, and the change of velocities that ends them, relative to the largest.
+ROUNDS, CONVERGED = 4, 1e-7
+#: The shortest part of a step, and how many are tried for one step, at most.
+SHORTEST, MOST_TRIES = 1.0 / 32.0, 24
+#: What the compiled solver could not do is not repeated with better terms.
+HARD = ("retried", "inaccurate")
 
 #: Contacts that there is room for at first, at most.
 MUCH_ROOM = 512
@@ -60,19 +64,20 @@ class Work:
         joints: by viscous and Coulomb friction in the joints.
         contacts: by the ground; never positive but for what a compliant ground had stored.
         pushes: by external forces.
+        corrections: what undoing penetrations lifted the robot.
+        error: the rest of the change of mechanical energy: what the integrator made (or, negative, lost).
     """
 
     actuators: float = 0.0
     joints: float = 0.0
     contacts: float = 0.0
     pushes: float = 0.0
+    corrections: float = 0.0
+    error: float = 0.0
 
     @property
     def total(self) -> float:
-        """Sum of all [J]: the change of mechanical energy, up to the integrator's error of order dt.
-
-        What undoing penetrations lifts or lowers the robot is not in it.
-        """
+        """Work of all forces [J]: the change of mechanical energy, but for `corrections` and `error`."""
         return self.actuators + self.joints + self.contacts + self.pushes
 
 
@@ -96,6 +101,12 @@ class Simulation(Plant):
     - "compliant": the ground is a spring and a damper along its normal, ``f_n = max(0, k d - c v_n)``, taken
       implicitly and hence stable for any stiffness and step; Coulomb's law as above.
 
+    Whenever that step makes or loses energy that no work explains, it is taken again by the midpoint rule of Moreau
+    (1999, "Numerical aspects of the sweeping process"), M, h and J at ``q (+) dt/2 v`` and h at the mean of the
+    velocities: of second order, in halves of halves, of dt / 32 at least, until the account holds.  `work` is that
+    account; where an error of more than 0.5 % of the kinetic energy and 1 mm of height is left in a step, its status is
+    "inaccurate".
+
     Joint friction is implicit, ``f = damping + friction / max(|v*|, 1 mm/s or mrad/s)`` with v* the velocity foreseen
     for the end of the step (as much beyond v as v is beyond the one before), hence stable for any coefficient and never
     a source of energy.  Coulomb friction is exact in steady sliding and at steady acceleration; where it should
@@ -103,7 +114,7 @@ class Simulation(Plant):
 
     Args:
         robot: any `Robot`: free, planar or fixed root, with or without feet.
-        dt: time step [s].
+        dt: time step, at most 0.01 [s].
         friction: Coulomb's coefficient of surfaces without their own.
         contact: the contact law: "frictional", "rigid" or "compliant".
         floor: height of a level floor [m], -inf for none; by default 0, and none under a fixed root, whose feet may
@@ -112,8 +123,9 @@ class Simulation(Plant):
         spheres: where else than at its feet the robot can touch something, by name, such as `collision_spheres`; None:
             `body_spheres`, with which a robot that falls comes to lie; {}: its feet alone.
         actuators: the motors; by default they are perfect within the robot's effort limits.
-        integrator: "euler", the above; "rk4": steps out of reach of the ground by a fourth-order Runge-Kutta method on
-            the configuration manifold, joint friction split off and implicit.
+        integrator: "adaptive", the above; "euler": no step is taken again; "rk4": neither, and steps out of reach of
+            the ground by a fourth-order Runge-Kutta method on the configuration manifold, joint friction split off and
+            implicit.
         stiffness: of compliant ground [N/m]; by default the robot on all its feet would bounce at 15 Hz.
         damping: of compliant ground [N s/m]; critical by default.
 
@@ -139,7 +151,7 @@ class Simulation(Plant):
         terrain: Terrain | Surface | Iterable[Surface] | None = None,
         spheres: Mapping[str, ContactSphere] | None = None,
         actuators: Actuators | None = None,
-        integrator: str = "euler",
+        integrator: str = "adaptive",
         stiffness: float | None = None,
         damping: float | None = None,
     ) -> None:
@@ -150,7 +162,7 @@ class Simulation(Plant):
             if value not in known:
                 raise ArgumentError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
         self._contact, self._integrator = contact, integrator
-        law = self._contact_law(stiffness, damping)
+        law = contact_law(robot, contact, self.dt, stiffness, damping)
         self._rigid, self._frictional = RigidSolver(tolerance=TOLERANCE), FrictionalSolver(tolerance=TOLERANCE)
         self._model, self._data = robot.model.copy(), robot.model.createData()
         self._model.armature = self.actuators.armature.copy()
@@ -160,8 +172,16 @@ class Simulation(Plant):
             self._data.M.reshape(robot.nv, robot.nv).T, self._data.nle, self._data.J.reshape(6, -1, order="F").T,
             poses,
         )  # fmt: skip
-        self._step_model = self._made_model(law)
+        movable = [sphere for sphere in self._spheres if sphere.joint]  # what is bolted to the world touches nothing
+        self._sphere_of = tuple(sphere.name for sphere in movable)
+        parents = np.array(list(self._data.parents_fromRow), dtype=np.int64)
+        self._step_model = step_model(
+            self._model, parents, self.actuators, movable, self.terrain.packed(self.friction), law
+        )
         self._motion = contact_step.room_for_motion(robot.nv)
+        self._bodies, self._energies = bodies_of(self._model), np.zeros(4)
+        self._midpoint_models: dict[float, tuple[contact_step.StepModel, contact_step.StepModel]] = {}
+        self._weight = float(robot.mass) * float(np.linalg.norm(self._model.gravity.linear))
         count = len(self._step_model.radii)
         # Zeros that are never touched take no memory; where more touches there will be more room.
         self._room = contact_step.room_for_contacts(min(max(8, 2 * count), MUCH_ROOM), count, robot.nv)
@@ -207,11 +227,11 @@ class Simulation(Plant):
 
     @property
     def status(self) -> str:
-        """Of the last contact solve.
+        """Of the last step.
 
         "free" (nothing near the ground), "solved", "passive" (solved, and a contact had to rebound lest it give
-        energy), "retried" (only a further attempt met the tolerance) or "inaccurate" (none did; the best answer was
-        used).
+        energy), "retried" (only a further attempt met the tolerance of the contact law) or "inaccurate" (none did, and
+        the best answer was used; or energy was made or lost, see `Work.error`).
         """
         return self._status
 
@@ -234,8 +254,10 @@ class Simulation(Plant):
         start = time.perf_counter()
         here = self.checkpoint()
         with quietly() if quiet else nullcontext():
-            for each in (contact_step.step, contact_step.finish, contact_step.position_correction, solve):
+            for each in (contact_step.step, contact_step.finish, contact_step.position_correction):
                 each.ready()
+            solve.ready()
+            mechanical_energy.ready()
             self.step(np.zeros(self.robot.nu))
         self.restore(here)
         return time.perf_counter() - start
@@ -243,62 +265,183 @@ class Simulation(Plant):
     # -- time ------------------------------------------------------------------------------------------------
     def _restart(self) -> None:
         self._v_before = self._v
-        self._work = np.zeros(4)
+        self._work = np.zeros(6)
+        self._evaluated = False
         self._forget_contacts()
 
     def _forget_contacts(self) -> None:
-        self._k, self._residual, self._status = 0, 0.0, "free"
+        self._k, self._residual, self._status, self._fast = 0, 0.0, "free", False
         self._room.held[0] = 0
 
     def _inner(self) -> tuple[Any, ...]:
-        outcome = (self._k, self._residual, self._status)
+        outcome = (self._k, self._residual, self._status, self._fast)
         memory = tuple(each.copy() for each in contact_step.remembered(self._room))
         return self._v_before, self._work.copy(), outcome, memory
 
     def _resume(self, inner: tuple[Any, ...]) -> None:
         v_before, work, outcome, memory = inner
+        self._evaluated = False
         self._v_before = frozen(v_before)
         room = len(memory[0])
         if room != len(self._room.keys):
             self._make_room(room)
         self._work = work.copy()
-        self._k, self._residual, self._status = outcome
+        self._k, self._residual, self._status, self._fast = outcome
         for to, kept in zip(contact_step.remembered(self._room), memory, strict=True):
             to[:] = kept
 
     def _advance(self, tau: Array, wrenches: Mapping[str, Array]) -> None:
-        model, data, motion, q, v, dt = self._model, self._data, self._motion, self._q, self._v, self.dt
-        external = self._generalized(wrenches, q) if wrenches else self._nothing
-        state, after = contact_step.StepState(v, self._v_before, tau, external), np.empty(len(v))
-        pin.nonLinearEffects(model, data, q, v)
-        pin.crba(model, data, q, WORLD)
-        k = contact_step.step(self._step_model, self._dynamics, state, motion, self._room, after)
-        if k < 0:
-            self._make_room(-2 * k)
-            return self._advance(tau, wrenches)
-        largest, residual, rebound, corrected = motion.report.tolist()
-        status = "passive" if rebound else "solved" if k else "free"
-        if k and not residual <= self._step_model.law.tolerance:
-            residual, status = self._solve(k)
-            corrected = contact_step.position_correction(k, self._step_model, TOLERANCE, motion, self._room)
-            largest = contact_step.finish(k, self._step_model, state, motion, self._room, after)
-        moved = pin.integrate(model, q, dt * (after + motion.correction if corrected else after))
-        if self._integrator == "rk4" and not k:
-            moved, after, largest = self._smooth(tau, wrenches)
-        if not largest < RUNAWAY_SPEED:  # also true of NaN
+        q, v, dt = self._q, self._v, self.dt
+        if not self._evaluated:
+            self._evaluate(q, v)
+        keep(self, "_evaluated", False)  # until the step is taken
+        kinetic, potential, rising, _ = self._energies.tolist()
+        start = Start(q, v, self._v_before, kinetic, potential)
+        adaptive, fast, step = self._integrator == "adaptive", self._fast, None
+        if adaptive and self._fast:
+            step = self._midpoint(start, tau, wrenches, dt, 1)
+            if step.contacts:
+                self._evaluate(q, v)
+                step = None
+        if step is None:
+            step = self._whole(start, tau, wrenches, rising)
+        if adaptive and not abs(step.error) <= self._allowed(start, step):
+            step, fast = self._refined(start, tau, wrenches), True
+        if not step.speed < RUNAWAY_SPEED:  # also true of NaN
             self._forget_contacts()  # those of the step that is not taken
             raise self._diverged()
-        self._work[:3] += motion.work
-        if wrenches:
-            self._work[3] += 0.5 * dt * float(external @ (v + after))
-        moved.flags.writeable = after.flags.writeable = False
-        keep(self, "_k", k)
-        keep(self, "_residual", residual)
+        status = step.status
+        if abs(step.error) > BROKEN_SHARE * max(kinetic, step.kinetic) + BROKEN_HEIGHT * self._weight:
+            status = "inaccurate"
+        self._work += step.work
+        step.q.flags.writeable = step.v.flags.writeable = False
+        keep(self, "_fast", fast and not step.contacts)
+        keep(self, "_k", step.contacts)
+        keep(self, "_residual", step.residual)
         keep(self, "_status", status)
         keep(self, "_v_before", v)
-        keep(self, "_q", moved)
-        keep(self, "_v", after)
-        return None
+        keep(self, "_q", step.q)
+        keep(self, "_v", step.v)
+        keep(self, "_evaluated", True)
+
+    def _allowed(self, start: Start, step: Piece) -> float:
+        """Error of the energy that needs no refinement [J]."""
+        rise = GROUND_RISE if step.contacts else FLIGHT_RISE
+        return self.dt * (SHARE * max(start.kinetic, step.kinetic) + rise * self._weight)
+
+    def _evaluate(self, q: Array, v: Array) -> None:
+        """Pinocchio's inertia at a configuration, as `_dynamics` shows it, and the energies there at v."""
+        pin.crba(self._model, self._data, q, WORLD)
+        mechanical_energy(
+            self._bodies, self._step_model.parent, self._dynamics, v, self._motion.correction, self._energies
+        )
+
+    def _whole(self, start: Start, tau: Array, wrenches: Mapping[str, Array], rising: float) -> Piece:
+        """The step from the terms at its start, velocities first."""
+        q, v, dt, motion = start.q, start.v, self.dt, self._motion
+        external = self._generalized(wrenches, q) if wrenches else self._nothing
+        state, after = contact_step.StepState(v, start.before, tau, external), np.empty(len(v))
+        pin.nonLinearEffects(self._model, self._data, q, v)
+        k, residual, status, corrected, largest = self._solved(self._step_model, state, after)
+        moved = pin.integrate(self._model, q, dt * (after + motion.correction if corrected else after))
+        if self._integrator == "rk4" and not k:
+            moved, after, largest = self._smooth(tau, wrenches)
+            return self._piece(start, dt, moved, after, external, (k, residual, status, largest))
+        piece = self._piece(start, dt, moved, after, external, (k, residual, status, largest))
+        # Positions are half a step ahead of velocities (leapfrog): that moves energy to and fro, but makes none.
+        return piece._replace(error=piece.error - 0.5 * dt * (float(self._energies[RISING]) - rising))
+
+    def _midpoint(self, start: Start, tau: Array, wrenches: Mapping[str, Array], h: float, rounds: int) -> Piece:
+        """A step of length h from the terms at its middle: that of q if v stayed, and the mean of the velocities."""
+        model, data, motion, v, closing = self._model, self._data, self._motion, start.v, 0.5 * h
+        step_model = self._midpoint_model(h)
+        middle = pin.integrate(model, start.q, closing * v)
+        external = self._generalized(wrenches, middle) if wrenches else self._nothing
+        mean, before, last = v + 0.5 * (v - start.before), start.before, v
+        outcome = 0, 0.0, "free", False, math.nan
+        for turn in range(rounds):
+            pin.nonLinearEffects(model, data, middle, mean)
+            if turn == 0:
+                pin.crba(model, data, middle, WORLD)
+            after = np.empty(len(v))
+            state = contact_step.StepState(v, before, tau, external)
+            outcome = self._solved(step_model, state, after)
+            settled = not np.abs(after - last).max() > CONVERGED * outcome[4]  # also true of NaN
+            if settled or turn == rounds - 1 or outcome[2] in HARD:
+                break
+            mean, before, last = 0.5 * (v + after), 2.0 * v - after, after
+        k, residual, status, corrected, largest = outcome
+        move = closing * after + h * motion.correction if corrected else closing * after
+        moved = pin.integrate(model, middle, move)
+        return self._piece(start, h, moved, after, external, (k, residual, status, largest))
+
+    def _midpoint_model(self, h: float) -> contact_step.StepModel:
+        """For steps of length h, in which positions move on with the new velocity from the middle."""
+        kept, model = self._midpoint_models.get(h, (None, self._step_model))
+        if kept is not self._step_model:
+            law = self._step_model.law._replace(dt=h, closing=0.5 * h, reach=APPROACH_SPEED * h)
+            model = self._step_model._replace(law=law)
+            self._midpoint_models[h] = self._step_model, model
+        return model
+
+    def _refined(self, start: Start, tau: Array, wrenches: Mapping[str, Array]) -> Piece:
+        """The step by the midpoint rule, in halves of halves where a whole one does not keep the account."""
+        pieces: list[Piece] = []
+        collected = Collected()
+        lengths, tried, here = [self.dt], 0, start
+        while lengths:
+            h = lengths.pop()
+            piece, tried = self._midpoint(here, tau, wrenches, h, ROUNDS), tried + 1
+            poor = not abs(piece.error) <= self._allowed(here, piece) and piece.status != "inaccurate"
+            if poor and h > self.dt * SHORTEST and tried < MOST_TRIES:
+                lengths += [0.5 * h, 0.5 * h]
+                continue
+            pieces.append(piece)
+            if not piece.speed < RUNAWAY_SPEED:
+                return piece
+            collected.add(piece.contacts, self._room)
+            shorter = 1.0 if not lengths else lengths[-1] / h
+            here = Start(piece.q, piece.v, piece.v - shorter * (piece.v - here.v), piece.kinetic, piece.potential)
+        whole = summed(pieces)
+        if len(pieces) > 1:
+            if len(collected) > len(self._room.keys):
+                self._make_room(2 * len(collected))
+            whole = whole._replace(contacts=collected.write(self._room))
+        return whole
+
+    def _solved(
+        self, model: contact_step.StepModel, state: contact_step.StepState, after: Array
+    ) -> tuple[int, float, str, bool, float]:
+        """Contacts and the velocity `after`: how many, residual, status, whether positions are corrected, speed."""
+        motion = self._motion
+        k = contact_step.step(model, self._dynamics, state, motion, self._room, after)
+        while k < 0:
+            self._make_room(-2 * k)
+            k = contact_step.step(model, self._dynamics, state, motion, self._room, after)
+        largest, residual, rebound, corrected = motion.report.tolist()
+        status = "passive" if rebound else "solved" if k else "free"
+        if k and not residual <= model.law.tolerance:
+            residual, status = self._solve(k)
+            corrected = contact_step.position_correction(k, model, TOLERANCE, motion, self._room)
+            largest = contact_step.finish(k, model, state, motion, self._room, after)
+        return k, residual, status, bool(corrected), largest
+
+    def _piece(
+        self, start: Start, h: float, q: Array, v: Array, external: Array, outcome: tuple[int, float, str, float]
+    ) -> Piece:
+        """What came out, with the terms and energies there."""
+        k, residual, status, speed = outcome
+        if not speed < RUNAWAY_SPEED:  # also true of NaN
+            return Piece(q, v, math.inf, math.inf, np.zeros(6), math.inf, k, residual, status, speed)
+        self._evaluate(q, v)
+        kinetic, potential, _, lifting = self._energies.tolist()
+        work = np.empty(6)
+        work[:3] = self._motion.work
+        work[3] = 0.0 if external is self._nothing else 0.5 * h * float(external @ (start.v + v))
+        work[4] = h * lifting
+        error = kinetic + potential - start.kinetic - start.potential - float(work[:5].sum())
+        work[5] = error
+        return Piece(q, v, kinetic, potential, work, error, k, residual, status, speed)
 
     def _smooth(self, tau: Array, wrenches: Mapping[str, Array]) -> tuple[Array, Array, float]:
         """The step without contacts by Runge-Kutta, then joint friction, implicitly: q, v and the largest speed."""
@@ -373,7 +516,7 @@ class Simulation(Plant):
 
     def _generalized(self, wrenches: Mapping[str, Array], q: Array) -> Array:
         """``sum J^T f`` (nv,) of forces and moments at frames."""
-        model, data, total = self._model, self._data, np.zeros(self.robot.nv)
+        model, data, total = self._model, self._energy_data, np.zeros(self.robot.nv)
         pin.computeJointJacobians(model, data, q)
         for name, wrench in wrenches.items():
             index = self.robot.frame_id(name)
@@ -383,84 +526,9 @@ class Simulation(Plant):
         return frozen(total)
 
     # -- making ----------------------------------------------------------------------------------------------
-    def _contact_law(self, stiffness: float | None, damping: float | None) -> contact_step.ContactLaw:
-        compliant = self._contact == "compliant"
-        if not compliant and not (stiffness is damping is None):
-            raise ArgumentError(f'stiffness, damping: only contact="compliant" has them, not {self._contact!r}')
-        k, c = np.inf, 0.0
-        if compliant:
-            w, share = 2.0 * np.pi * GROUND_FREQUENCY, self.robot.mass / max(len(self.robot.feet), 1)
-            k = share * w * w if stiffness is None else number("stiffness", stiffness)
-            if not 0.0 < k < np.inf:
-                raise ArgumentError(f"stiffness: expected a positive number [N/m], got {stiffness}")
-            c = 2.0 * GROUND_DAMPING * np.sqrt(share * k) if damping is None else number("damping", damping)
-            if not 0.0 <= c < np.inf:
-                raise ArgumentError(f"damping: expected a number, 0 or more [N s/m], got {damping}")
-        return contact_step.ContactLaw(
-            self.dt, APPROACH_SPEED * self.dt, SLOP, RECOVERY_SHARE, RECOVERY_SPEED, float(k), float(c), STICTION_SPEED,
-            -1.0 if self._contact == "rigid" else TOLERANCE,
-            PASSIVE * float(self.robot.mass) * 9.81 if self._contact == "frictional" else math.inf,
-        )  # fmt: skip
-
-    def _made_model(self, law: contact_step.ContactLaw) -> contact_step.StepModel:
-        """What stays from step to step; spheres by centre in their joint's frame, radius, joint and its last column."""
-        movable = [sphere for sphere in self._spheres if sphere.joint]  # what is bolted to the world touches nothing
-        self._sphere_of = tuple(sphere.name for sphere in movable)
-        joints = [self._model.joints[s.joint] for s in movable]
-        clusters, around = _clusters(movable)
-        return contact_step.StepModel(
-            np.array(list(self._data.parents_fromRow), dtype=np.int64),
-            self.robot.actuated_index,
-            self.actuators.damping,
-            self.actuators.friction,
-            np.array([s.in_joint for s in movable], dtype=np.float64).reshape(-1, 3),
-            np.array([s.radius for s in movable], dtype=np.float64),
-            np.array([s.joint for s in movable], dtype=np.int64),
-            np.array([joint.idx_v + joint.nv - 1 for joint in joints], dtype=np.int64),
-            clusters,
-            around,
-            self.terrain.packed(self.friction),
-            law,
-        )
-
     def _make_room(self, n: int) -> None:
         """Workspace for n contacts, with the contacts of the last step."""
         old, model = self._room, self._step_model
         self._room = new = contact_step.room_for_contacts(n, len(model.radii), self.robot.nv)
         count = min(int(old.held[0]), n)
         new.held[0], new.keys[:count], new.world[:count] = count, old.keys[:count], old.world[:count]
-
-
-def _clusters(spheres: list[Placed]) -> tuple[NDArray[np.int64], Array]:
-    """Runs of spheres that one joint carries: the first after each, and a sphere around it (c, 4) [m]."""
-    ends: list[int] = []
-    around: list[list[float]] = []
-    first = 0
-    for end in range(1, len(spheres) + 1):
-        if end < len(spheres) and spheres[end].joint == spheres[first].joint:
-            continue
-        centres = np.array([s.in_joint for s in spheres[first:end]])
-        middle = 0.5 * (centres.min(axis=0) + centres.max(axis=0))
-        radii = np.array([s.radius for s in spheres[first:end]])
-        ends.append(end)
-        around.append([*middle, float((np.linalg.norm(centres - middle, axis=1) + radii).max())])
-        first = end
-    return np.array(ends, dtype=np.int64), np.array(around, dtype=np.float64).reshape(-1, 4)
-
-
-def placements(data: pin.Data, joints: int) -> Array:
-    """A view (joints, 12) of all joint placements of `data`: the rotation column by column, then the translation.
-
-    Pinocchio hands them out one by one, at a microsecond each; they are contiguous in its memory, which is checked.
-
-    Raises:
-        QuaddynError: they do not: this is no Pinocchio 4.1.
-    """
-    first = data.oMi[0].rotation
-    start, stride = first.ctypes.data, 12 * first.itemsize
-    for i in range(joints):
-        rotation, translation = data.oMi[i].rotation, data.oMi[i].translation
-        here = (rotation.ctypes.data, rotation.strides, translation.ctypes.data)
-        if here != (start + i * stride, (8, 24), start + i * stride + 72):
-            raise QuaddynError("Pinocchio keeps joint placements in an unknown way; this package needs pin 4.1")
-    return np.lib.stride_tricks.as_strided(first.T, (joints, 12), (stride, 8), writeable=False)

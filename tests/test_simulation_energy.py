@@ -1,0 +1,152 @@
+"""The embedded plant makes no energy: in flight, on the ground, at any speed; where it does, it says so."""
+
+from __future__ import annotations
+
+import pickle
+from functools import cache
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.control import JointPD
+from quaddyn.simulation import Simulation, Work, energy_account
+
+G = 9.81
+
+
+@cache
+def robot_of(name: str) -> qd.Robot:
+    return qd.load(name)
+
+
+def thrown(name: str, seed: int, speed: float = 10.0, *, height: float = 0.3, **options: object) -> Simulation:
+    """A robot thrown down from a height, with random speeds of all its degrees of freedom; nothing drives it."""
+    robot = robot_of(name)
+    sim, q = Simulation(robot, **options), robot.q_home.copy()  # type: ignore[arg-type]
+    v = np.random.default_rng(seed).normal(0.0, speed, robot.nv)
+    if robot.root == "free":
+        q[2] += height
+        v[2] = -abs(v[2])
+    sim.reset(q, v)
+    return sim
+
+
+def kinetic(sim: Simulation) -> float:
+    return qd.Dynamics(sim.robot).energy(sim.q, sim.v).kinetic
+
+
+# -- free flight ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["go2", "b1_z1", "ur5"])
+def test_flight_at_ten_radians_a_second_keeps_its_energy(name: str) -> None:
+    for seed in range(3):
+        sim = thrown(name, seed, floor=-np.inf)
+        start, scale = sim.energy, kinetic(sim)
+        for _ in range(300):
+            sim.step(np.zeros(sim.robot.nu))
+            assert sim.status == "free"
+        assert abs(sim.energy - start - sim.work.joints) < 2e-3 * scale
+
+
+def test_fast_flight_keeps_the_velocity_of_the_centre_of_mass() -> None:
+    sim = thrown("go2", 1, floor=-np.inf)
+    dyn = qd.Dynamics(sim.robot)
+    start = dyn.update(sim.q, sim.v).com_velocity.copy()
+    for _ in range(300):
+        sim.step(np.zeros(12))
+    wanted = start + np.array([0.0, 0.0, -G * 0.3])
+    np.testing.assert_allclose(dyn.update(sim.q, sim.v).com_velocity, wanted, atol=2e-3 * np.linalg.norm(start))
+
+
+# -- the ground ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("name", "dt"), [("go2", 1e-3), ("solo12", 1e-3), ("anymal_c", 1e-3), ("anymal_c", 1e-2)])
+def test_a_passive_robot_thrown_at_the_ground_never_rises(name: str, dt: float) -> None:
+    for seed in (0, 3):
+        sim = thrown(name, seed, dt=dt)
+        start, touched = sim.energy, False
+        for _ in range(round(0.25 / dt)):
+            sim.step(np.zeros(sim.robot.nu))
+            touched = touched or sim.status != "free"
+            assert sim.energy - start < 1e-2 * sim.robot.mass * G  # lifted by less than a centimetre
+        assert touched and sim.work.contacts < 0.0
+
+
+def test_impulses_of_refined_steps_change_the_momentum() -> None:
+    sim = thrown("go2", 4, height=0.05)
+    dyn, mass, impulse, touched = qd.Dynamics(sim.robot), sim.robot.mass, np.zeros(3), 0
+    start = dyn.update(sim.q, sim.v).com_velocity.copy()
+    for _ in range(100):
+        sim.step(np.zeros(12))
+        force = sum((point.force for point in sim.contacts), start=np.array([0.0, 0.0, -mass * G]))
+        impulse, touched = impulse + sim.dt * force, touched + bool(sim.contacts)
+    change = mass * (dyn.update(sim.q, sim.v).com_velocity - start)
+    assert touched > 10 and np.linalg.norm(change - impulse) < 0.01 * np.linalg.norm(impulse)
+
+
+# -- the account ---------------------------------------------------------------------------------------------------
+def test_every_joule_is_accounted_for() -> None:
+    robot = qd.load("go2", damping=0.1, friction=0.2)
+    sim, rng = Simulation(robot), np.random.default_rng(0)
+    q = robot.q_home.copy()
+    q[2] -= 0.01  # begins inside the ground
+    v = rng.normal(0.0, 3.0, robot.nv)
+    v[2] = -1.0
+    sim.reset(q, v)
+    sim.push("base", [30.0, 0.0, 20.0], duration=0.05)
+    start = sim.energy
+    for _ in range(150):
+        sim.step(rng.normal(0.0, 5.0, robot.nu))
+        work = sim.work
+        parts = work.actuators + work.joints + work.contacts + work.pushes
+        assert work.total == pytest.approx(parts)
+        gained = sim.energy - start
+        assert gained == pytest.approx(work.total + work.corrections + work.error, abs=1e-9 * (kinetic(sim) + 1.0))
+    assert work.actuators and work.pushes and work.corrections > 0.0 and work.joints < 0.0 and work.contacts < 0.0
+    assert abs(work.error) < 5e-3 * robot.mass * G
+
+
+def test_a_broken_account_is_flagged() -> None:
+    poor, good = (thrown("go2", 0, 20.0, integrator=name, dt=5e-3, floor=-np.inf) for name in ("euler", "adaptive"))
+    flags = []
+    for _ in range(20):
+        for sim in (poor, good):
+            before = sim.work.error
+            sim.step(np.zeros(12))
+            if not sim.ok:
+                flags.append(sim)
+                assert sim.status == "inaccurate" and not sim.solved and sim.residual == 0.0
+                assert abs(sim.work.error - before) > energy_account.BROKEN_HEIGHT * sim.robot.mass * G
+    assert poor in flags and good not in flags
+    sim.reset()
+    assert sim.ok and sim.work == Work()
+
+
+def test_slow_motion_is_not_refined() -> None:
+    robot = robot_of("go2")
+    pd = JointPD(robot)
+    sims = [Simulation(robot, integrator=name) for name in ("euler", "adaptive")]
+    for _ in range(100):
+        for sim in sims:
+            sim.step(pd.compute(sim.q, sim.v, robot.q_home).tau)
+    assert sims[0].q.tobytes() == sims[1].q.tobytes() and sims[0].v.tobytes() == sims[1].v.tobytes()
+
+
+@pytest.mark.parametrize("steps", [40, 120])  # in flight, on the ground
+def test_refined_steps_go_on_bit_for_bit_from_a_checkpoint(steps: int) -> None:
+    sim = thrown("go2", 2)
+    for _ in range(steps):
+        sim.step(np.zeros(12))
+    other = Simulation(robot_of("go2"))
+    other.restore(pickle.loads(pickle.dumps(sim.checkpoint())))
+    assert other.contacts == sim.contacts or str(other.contacts) == str(sim.contacts)
+    for _ in range(30):
+        for each in (sim, other):
+            each.step(np.zeros(12))
+    assert other.q.tobytes() == sim.q.tobytes() and other.v.tobytes() == sim.v.tobytes() and other.work == sim.work
+
+
+@pytest.mark.parametrize("kind", [qd.Simulation, qd.MujocoPlant])
+@pytest.mark.parametrize("dt", [0.1, 0.011, 0.0, -1e-3, np.nan, np.inf])
+def test_a_step_that_cannot_work_is_refused(kind: type[qd.Simulation | qd.MujocoPlant], dt: float) -> None:
+    with pytest.raises(qd.ArgumentError, match=r"dt: .* at most 0\.01"):
+        kind(robot_of("go2"), dt=dt)
