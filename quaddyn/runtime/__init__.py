@@ -4,13 +4,18 @@ from .clock import Clock, ManualClock, SystemClock
 from .controller import Controller
 from .faults import Fault
 from .interface import RobotInterface
+from .link import LinkQuality
 from .loop import Loop, LoopReport, Overrun, Recorder, Tick
 from .motor_command import MotorCommand
 from .mujoco_interface import MujocoInterface
 from .operator import Operator, Request
+from .packets import PacketError, Packets
 from .realtime import RealTime
+from .robot_process import RobotProcess
 from .safety import Safety, SafetyReport
 from .safety_export import export_safety
+from .server import RobotServer
+from .shared_memory import SharedMemory, SharedMemoryInterface
 from .simulated import PlantInterface, SimulatedInterface
 from .stages import Stage
 from .statistics import Histogram, LoopStatistics
@@ -21,6 +26,7 @@ __all__ = [
     "Controller",
     "Fault",
     "Histogram",
+    "LinkQuality",
     "Loop",
     "LoopReport",
     "LoopStatistics",
@@ -29,13 +35,19 @@ __all__ = [
     "MujocoInterface",
     "Operator",
     "Overrun",
+    "PacketError",
+    "Packets",
     "PlantInterface",
     "RealTime",
     "Recorder",
     "Request",
     "RobotInterface",
+    "RobotProcess",
+    "RobotServer",
     "Safety",
     "SafetyReport",
+    "SharedMemory",
+    "SharedMemoryInterface",
     "SimulatedInterface",
     "Stage",
     "SystemClock",

@@ -1,0 +1,79 @@
+"""`Link`: what a network does to packets: latency, jitter, loss and repetition, drawn from a seed."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..robot.arguments import number
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkQuality:
+    """How bad a link is.
+
+    Attributes:
+        latency: of every packet [s].
+        jitter: largest delay on top of it, uniform [s].
+        loss: share of packets that never arrive.
+        repeat: share of packets that arrive twice, each with a delay of its own.
+    """
+
+    latency: float = 0.0
+    jitter: float = 0.0
+    loss: float = 0.0
+    repeat: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = number(name, getattr(self, name))
+            if not (0.0 <= value < (np.inf if name in ("latency", "jitter") else 1.0)):
+                raise ArgumentError(f"{name}: expected {'a time' if name in ('latency', 'jitter') else 'a share'}, "
+                                    f"0 or more, got {value}")  # fmt: skip
+
+
+class Link(Generic[T]):
+    """Packets on their way; time is the caller's.
+
+    Args:
+        quality: how bad it is.
+        seed: of all draws.
+
+    Attributes:
+        sent, lost, repeated: packets so far.
+    """
+
+    def __init__(self, quality: LinkQuality, seed: int) -> None:
+        self.quality, self._rng = quality, np.random.default_rng(seed)
+        self._way: list[tuple[float, int, T]] = []
+        self.sent = self.lost = self.repeated = self._count = 0
+
+    def send(self, now: float, packet: T) -> None:
+        """Put a packet on its way."""
+        quality = self.quality
+        late, again, lost, repeat = self._rng.random(4).tolist()
+        self.sent += 1
+        if lost < quality.loss:
+            self.lost += 1
+            return
+        self._push(now + quality.latency + late * quality.jitter, packet)
+        if repeat < quality.repeat:
+            self.repeated += 1
+            self._push(now + quality.latency + again * quality.jitter, packet)
+
+    def receive(self, now: float) -> list[T]:
+        """Packets that have arrived, in the order in which they did; jitter may change that of sending."""
+        out = []
+        while self._way and self._way[0][0] <= now + 1e-9:
+            out.append(heapq.heappop(self._way)[2])
+        return out
+
+    def _push(self, due: float, packet: T) -> None:
+        self._count += 1
+        heapq.heappush(self._way, (due, self._count, packet))

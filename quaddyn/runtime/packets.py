@@ -1,0 +1,119 @@
+"""`Packets`: readings and commands as bytes, the same in shared memory, over a network and in logs.
+
+A packet is a header and float64 numbers, little-endian, without gaps.
+
+======  =======  ==================================================================================================
+offset  type     header
+======  =======  ==================================================================================================
+0       4 bytes  ``QDRT``
+4       uint16   version of this layout, 1
+6       uint16   kind: 1 a reading, 2 a command
+8       uint16   nu, number of joints
+10      uint16   nf, number of feet
+12      uint32   CRC-32 (that of zlib) of everything from offset 16 on
+16      uint64   sequence number, from 1, one more with every packet of its kind
+24      float64  time stamp: of a reading the robot's, of a command that of the reading it answers [s]
+======  =======  ==================================================================================================
+
+A reading goes on with position (nu), velocity (nu), gyroscope (3), accelerometer (3), torque (nu), foot forces (nf) and
+temperature (nu); a sensor that the robot does not have is all NaN.  A command goes on with tau, position, velocity,
+stiffness and damping, (nu) each.  Units and orders are those of `Measurement` and `MotorCommand`.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import numpy as np
+
+from ..errors import QuaddynError
+from ..simulation.sensors import Measurement
+from ..urdf.tree import Array, frozen
+from .motor_command import MotorCommand
+
+MAGIC, VERSION, READING, COMMAND = b"QDRT", 1, 1, 2
+HEADER = struct.Struct("<4sHHHHIQd")
+
+
+class PacketError(QuaddynError, ValueError):
+    """Bytes that are no packet of this robot; the message says why."""
+
+
+class Packets:
+    """Writes and reads packets of one robot.
+
+    Args:
+        nu: number of joints.
+        nf: number of feet.
+
+    Attributes:
+        nu: as given.
+        nf: as given.
+        reading_size, command_size: of packets [bytes].
+    """
+
+    def __init__(self, nu: int, nf: int) -> None:
+        self.nu, self.nf = nu, nf
+        self._parts = {"position": nu, "velocity": nu, "gyro": 3, "accelerometer": 3}
+        self._optional = {"torque": nu, "foot_forces": nf, "temperature": nu}
+        numbers = sum(self._parts.values()) + sum(self._optional.values())
+        self.reading_size, self.command_size = HEADER.size + 8 * numbers, HEADER.size + 40 * nu
+
+    def reading(self, sequence: int, measurement: Measurement) -> bytes:
+        """A reading as a packet."""
+        parts = [getattr(measurement, name) for name in self._parts]
+        for name, size in self._optional.items():
+            value = getattr(measurement, name)
+            parts.append(np.full(size, np.nan) if value is None else value)
+        return self._packed(READING, sequence, measurement.time, parts)
+
+    def command(self, sequence: int, time: float, command: MotorCommand) -> bytes:
+        """A command as a packet."""
+        parts = [command.tau, command.position, command.velocity, command.stiffness, command.damping]
+        return self._packed(COMMAND, sequence, time, parts)
+
+    def read_reading(self, data: bytes) -> tuple[int, Measurement]:
+        """Sequence number and reading of a packet.
+
+        Raises:
+            PacketError: it is none, of another robot, or damaged.
+        """
+        sequence, time, numbers = self._unpacked(READING, data)
+        at, found = 0, dict[str, Array | None]()
+        for name, size in (self._parts | self._optional).items():
+            part = numbers[at : at + size]
+            found[name] = None if name in self._optional and np.isnan(part).all() else frozen(part)
+            at += size
+        return sequence, Measurement(time, **found)  # type: ignore[arg-type]
+
+    def read_command(self, data: bytes) -> tuple[int, float, MotorCommand]:
+        """Sequence number, time stamp and command of a packet.
+
+        Raises:
+            PacketError: it is none, of another robot, or damaged.
+        """
+        sequence, time, numbers = self._unpacked(COMMAND, data)
+        return sequence, time, MotorCommand(*(frozen(part) for part in numbers.reshape(5, self.nu)))
+
+    def _packed(self, kind: int, sequence: int, time: float, parts: list[Array]) -> bytes:
+        body = struct.pack("<Qd", sequence, time) + np.concatenate(parts).astype("<f8").tobytes()
+        return struct.pack("<4sHHHHI", MAGIC, VERSION, kind, self.nu, self.nf, zlib.crc32(body)) + body
+
+    def _unpacked(self, kind: int, data: bytes) -> tuple[int, float, Array]:
+        size = self.reading_size if kind == READING else self.command_size
+        if len(data) < HEADER.size:
+            raise PacketError(f"packet: {len(data)} bytes, less than a header")
+        magic, version, found, nu, nf, crc, sequence, time = HEADER.unpack_from(data)
+        if magic != MAGIC:
+            raise PacketError(f"packet: begins with {magic!r}, not with {MAGIC!r}")
+        if version != VERSION:
+            raise PacketError(f"packet: of version {version}, this is version {VERSION}")
+        if (found, nu, nf) != (kind, self.nu, self.nf) or len(data) != size:
+            raise PacketError(
+                f"packet: kind {found} of {nu} joints and {nf} feet in {len(data)} bytes, expected kind {kind} of "
+                f"{self.nu} and {self.nf} in {size}"
+            )
+        if zlib.crc32(data[16:]) != crc:
+            raise PacketError("packet: damaged, its CRC is another one")
+        return sequence, time, np.frombuffer(data, dtype="<f8", offset=HEADER.size).astype(np.float64)

@@ -1,0 +1,158 @@
+"""`RobotProcess`: a simulated robot in a process of its own, at real time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..attributes import StrictAttributes
+from ..errors import ArgumentError, QuaddynError
+from ..robot.loader import load
+from ..robot.robot import Robot
+from ..simulation import Encoders, FootSensors, Imu, MujocoPlant, Sensors, Simulation
+from .link import LinkQuality
+from .server import COMMANDS, FAULT, LATE, LOST, SILENT, TICKS, TIME, RobotServer
+from .shared_memory import SharedMemory, SharedMemoryInterface
+from .simulated import PlantInterface
+
+#: Plants by name.
+PLANTS = ("simulation", "mujoco")
+#: Noise like that of a vendor's sensors.
+ENCODERS = Encoders(position_noise=3e-4, velocity_noise=0.05, torque_noise=0.2)
+IMU = Imu(gyro_noise=0.01, accelerometer_noise=0.1)
+#: How long a process may take to load its robot and compile [s].
+PATIENCE = 120.0
+
+
+class RobotProcess(StrictAttributes, fixed=("robot", "path")):
+    """Starts a process that plays a robot, and ends it with the context.
+
+    Args:
+        source: a catalogue name or a URDF file.
+        plant: "simulation" or "mujoco".
+        dt: period of readings and commands, and step of the plant [s].
+        watchdog: as of `RobotServer`.
+        quality: of the link.
+        noise: whether sensors are noisy.
+        seed: of all noise and of the link.
+
+    Attributes:
+        robot: loaded here, too.
+        path: of the shared memory.
+
+    Raises:
+        ArgumentError: an option out of range.
+        QuaddynError: the process did not start; what it said is in the message.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        *,
+        plant: str = "simulation",
+        dt: float = 2e-3,
+        watchdog: int = 2,
+        quality: LinkQuality | None = None,
+        noise: bool = True,
+        seed: int = 0,
+    ) -> None:
+        if plant not in PLANTS:
+            raise ArgumentError(f"plant: expected one of {', '.join(PLANTS)}, got {plant!r}")
+        self.robot: Robot = load(source, root="free")
+        quality = LinkQuality() if quality is None else quality
+        folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        handle, name = tempfile.mkstemp(prefix="quaddyn-", suffix=".ring", dir=folder)
+        os.close(handle)
+        self.path = Path(name)
+        link = {part: getattr(quality, part) for part in quality.__slots__}
+        options = {"source": source, "plant": plant, "dt": dt, "watchdog": watchdog, "noise": noise, "seed": seed}
+        what = json.dumps({**options, "quality": link, "path": name})
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__, what], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        )
+        try:
+            self._await()
+        except BaseException:
+            self.close()
+            raise
+
+    def _await(self) -> None:
+        assert self._process.stdout is not None
+        said = self._process.stdout.readline()
+        if said.strip() != "ready":
+            raise QuaddynError(f"robot process: it ended before it was ready, exit code {self._process.wait(PATIENCE)}")
+
+    def interface(self) -> SharedMemoryInterface:
+        """The robot as the controller's side sees it."""
+        return SharedMemoryInterface(self.robot, self.path)
+
+    def status(self) -> dict[str, float]:
+        """What the process says of itself: periods, commands taken, whether the watchdog has damped the motors."""
+        memory = SharedMemory(self.path, self.robot.nu, len(self.robot.feet))
+        names = {"ticks": TICKS, "commands": COMMANDS, "lost": LOST, "silent": SILENT, "late": LATE, "time": TIME}
+        found = {name: float(memory.status[at]) for name, at in {**names, "fault": FAULT}.items()}
+        memory.close()
+        return found
+
+    def close(self) -> None:
+        """End the process, and remove the shared memory."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(10.0)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self.path.unlink(missing_ok=True)
+
+    def __enter__(self) -> RobotProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def main(options: dict[str, Any]) -> None:
+    """What runs in the process."""
+    robot, dt, seed = load(options["source"], root="free"), float(options["dt"]), int(options["seed"])
+    plant = Simulation(robot, dt=dt) if options["plant"] == "simulation" else MujocoPlant(
+        robot, dt=dt, joint_stops=True
+    )  # fmt: skip
+    sensors = Sensors(
+        robot,
+        np.random.default_rng(seed),
+        encoders=ENCODERS if options["noise"] else None,
+        imu=IMU if options["noise"] else None,
+        feet=FootSensors(noise=1.0 if options["noise"] else 0.0) if robot.feet else None,
+    )
+    memory = SharedMemory(options["path"], robot.nu, len(robot.feet), create=True)
+    server = RobotServer(
+        PlantInterface(plant, sensors=sensors),
+        memory,
+        dt=dt,
+        watchdog=int(options["watchdog"]),
+        quality=LinkQuality(**options["quality"]),
+        seed=seed,
+    )
+    for _ in range(3):
+        server.tick()  # compiled before anybody counts on it
+    ending: list[int] = []
+    signal.signal(signal.SIGTERM, lambda *_: ending.append(1))
+    parent = os.getppid()
+    print("ready", flush=True)
+    server.serve(going=lambda: not ending and os.getppid() == parent)
+    Path(options["path"]).unlink(missing_ok=True)  # of a parent that was killed, too
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

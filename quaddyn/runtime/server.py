@@ -1,0 +1,124 @@
+"""`RobotServer`: the robot's side of a shared memory, with a watchdog that does not trust the other side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..attributes import StrictAttributes
+from ..errors import ArgumentError
+from ..robot.arguments import number
+from ..simulation.sensors import Measurement
+from . import safety_checks as checks
+from .clock import Clock, SystemClock
+from .link import Link, LinkQuality
+from .motor_command import MotorCommand
+from .safety import Safety
+from .shared_memory import SharedMemory
+from .simulated import SimulatedInterface
+
+#: Entries of `SharedMemory.status`.
+TICKS, COMMANDS, LOST, SILENT, LATE, TIME, FAULT = range(7)
+
+
+class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
+    """Plays a simulated robot for another process: takes commands, steps, hands out readings, once per period.
+
+    A watchdog counts periods without a new command; after `watchdog` of them the motors are damped, whatever the last
+    command was, until commands come again that begin with damping or no torque.  A safety layer of its own stands
+    before the motors, so that nothing that the other process writes gets around the limits.
+
+    Args:
+        interface: the robot.
+        memory: where readings go and commands come from.
+        dt: period [s].
+        watchdog: periods without a new command before the motors are damped.
+        quality: of the link in both directions; a perfect one by default.
+        seed: of the link.
+
+    Raises:
+        ArgumentError: an option out of range.
+    """
+
+    def __init__(
+        self,
+        interface: SimulatedInterface,
+        memory: SharedMemory,
+        *,
+        dt: float,
+        watchdog: int = 2,
+        quality: LinkQuality | None = None,
+        seed: int = 0,
+    ) -> None:
+        if not number("dt", dt) > 0.0:
+            raise ArgumentError(f"dt: expected a positive period [s], got {dt}")
+        if not watchdog >= 1:
+            raise ArgumentError(f"watchdog: expected 1 period or more, got {watchdog}")
+        self.interface, self.memory, self.dt, self._watchdog = interface, memory, float(dt), int(watchdog)
+        quality = LinkQuality() if quality is None else quality
+        self._up, self._down = Link[tuple[int, bytes]](quality, seed), Link[tuple[int, MotorCommand]](quality, seed + 1)
+        # What is asked of a link with latency is late, and measured torques with it: limits are what counts here.
+        self.safety = Safety(interface.robot, dt=self.dt, following=1e9, stale=1.0)
+        self._brake = MotorCommand.damp(self.safety.limits.brake)
+        self._command, self._seen, self._taken, self._silent, self._lost = self._brake, 0, 0, 0, False
+        self._readings = self._ticks = 0
+        self._publish(interface.now(), interface.read())
+
+    @property
+    def lost(self) -> bool:
+        """Whether the watchdog has damped the motors."""
+        return self._lost
+
+    @property
+    def silent(self) -> int:
+        """Periods since the last new command."""
+        return self._silent
+
+    def tick(self) -> None:
+        """One period: commands that have arrived, the motors, the motion, the reading that it ends in."""
+        now = self.interface.now()
+        self._receive(now)
+        measurement = self.interface.read()
+        wanted = self._brake if self._lost else self._command
+        report = self.safety.examine(measurement, wanted, now=now)
+        self.interface.write(report.command)
+        self.interface.sleep_until(now + self.dt)
+        self._ticks += 1
+        status = self.memory.status
+        status[TICKS], status[COMMANDS], status[TIME] = self._ticks, self._taken, self.interface.now()
+        status[LOST], status[SILENT] = float(self._lost), self._silent
+        status[FAULT] = checks.NOTHING if report.fault is None else report.fault.code
+        self._publish(now + self.dt, self.interface.read())
+
+    def serve(self, *, clock: Clock | None = None, going: Callable[[], bool] = lambda: True) -> None:
+        """Tick in real time for as long as `going` says so."""
+        clock = SystemClock() if clock is None else clock
+        start, k = clock.now(), 0
+        while going():
+            self.tick()
+            k += 1
+            late = clock.now() - (start + k * self.dt)
+            if late > 0.0:  # time that is lost is not made up for: the robot would run faster than it does
+                self.memory.status[LATE] += 1.0
+                start += late
+            clock.sleep_until(start + k * self.dt)
+
+    def _publish(self, now: float, measurement: Measurement) -> None:
+        self._readings += 1
+        self._up.send(now, (self._readings, self.memory.packets.reading(self._readings, measurement)))
+        for sequence, packet in self._up.receive(now):
+            self.memory.put_reading(packet, sequence)
+
+    def _receive(self, now: float) -> None:
+        found = self.memory.command()
+        if found is not None and found[0] != self._seen:
+            self._seen = found[0]
+            self._down.send(now, (found[0], found[2]))
+        arrived = [each for each in self._down.receive(now) if each[0] > self._taken]
+        if arrived:
+            self._taken, command = max(arrived, key=lambda each: each[0])
+            self._silent = 0
+            if not self._lost or not (command.tau.any() or command.stiffness.any()):
+                self._command, self._lost = command, False
+        elif self._taken:
+            self._silent += 1
+            self._lost = self._lost or self._silent >= self._watchdog

@@ -1,0 +1,159 @@
+"""`SharedMemory`: readings and commands between two processes, in rings that nobody waits for."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from pathlib import Path
+
+import numpy as np
+
+from ..attributes import StrictAttributes
+from ..errors import ArgumentError, QuaddynError
+from ..robot.robot import Robot
+from ..simulation.sensors import Measurement
+from .interface import RobotInterface
+from .motor_command import MotorCommand
+from .packets import PacketError, Packets
+
+MAGIC, VERSION = b"QDRING", 1
+#: Magic, version, slots, joints, feet; then the status, and the newest sequence number of each ring.
+HEAD = struct.Struct("<6sHIII")
+STATUS, NEWEST, BEGIN = 32, 96, 128
+#: Packets that a ring holds: a reader that is interrupted while it copies finds the next one.
+SLOTS = 64
+#: What a reader tries before it says that there is nothing.
+TRIES = 8
+
+
+class SharedMemory:
+    """A file that two processes map: a ring of readings, a ring of commands, and eight numbers of status.
+
+    There are no locks: each ring has one writer, which writes a packet (see `packets`) into the next slot and then the
+    packet's sequence number into the head.  A reader takes the newest one, and believes its CRC and its number alone,
+    so that a slot that is written while it is read is seen for what it is.
+
+    Args:
+        path: of the file; in ``/dev/shm`` it never touches a disk.
+        nu: number of joints.
+        nf: number of feet.
+        create: make the file, or begin anew in one that is there; otherwise it must be there.
+
+    Raises:
+        QuaddynError: the file is of another version or robot.
+        OSError: it cannot be opened.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], nu: int, nf: int, *, create: bool = False) -> None:
+        self.path, self.packets = Path(path), Packets(nu, nf)
+        self._sizes = self.packets.reading_size, self.packets.command_size
+        self._at = BEGIN, BEGIN + SLOTS * self._sizes[0]
+        size = self._at[1] + SLOTS * self._sizes[1]
+        head = HEAD.pack(MAGIC, VERSION, SLOTS, nu, nf)
+        flags = os.O_RDWR | (os.O_CREAT if create else 0)
+        file = os.open(self.path, flags, 0o600)
+        try:
+            if create:
+                os.ftruncate(file, 0)
+                os.ftruncate(file, size)
+            elif os.pread(file, HEAD.size, 0) != head or os.fstat(file).st_size != size:
+                raise QuaddynError(f"{self.path}: not shared memory of {nu} joints and {nf} feet, version {VERSION}")
+            self._map = mmap.mmap(file, size)
+        finally:
+            os.close(file)
+        if create:
+            self._map[: HEAD.size] = head
+        self.status = np.frombuffer(self._map, dtype=np.float64, count=8, offset=STATUS)
+        self._newest = np.frombuffer(self._map, dtype=np.uint64, count=2, offset=NEWEST)
+
+    def write_reading(self, measurement: Measurement) -> int:
+        """Put a reading into its ring; its sequence number."""
+        sequence = int(self._newest[0]) + 1
+        self.put_reading(self.packets.reading(sequence, measurement), sequence)
+        return sequence
+
+    def put_reading(self, packet: bytes, sequence: int) -> None:
+        """Put a packet with a reading into its ring."""
+        self._put(0, packet, sequence)
+
+    def write_command(self, time: float, command: MotorCommand) -> int:
+        """Put a command into its ring; its sequence number."""
+        sequence = int(self._newest[1]) + 1
+        self._put(1, self.packets.command(sequence, time, command), sequence)
+        return sequence
+
+    def reading(self) -> tuple[int, Measurement] | None:
+        """The newest reading with its number, None if there is none."""
+        packet = self._take(0)
+        return None if packet is None else self.packets.read_reading(packet)
+
+    def command(self) -> tuple[int, float, MotorCommand] | None:
+        """The newest command with its number and time stamp, None if there is none."""
+        packet = self._take(1)
+        return None if packet is None else self.packets.read_command(packet)
+
+    def close(self) -> None:
+        """Unmap the file; it stays."""
+        del self.status, self._newest
+        self._map.close()
+
+    def _put(self, ring: int, packet: bytes, sequence: int) -> None:
+        size = self._sizes[ring]
+        at = self._at[ring] + (sequence % SLOTS) * size
+        self._map[at : at + size] = packet
+        self._newest[ring] = sequence
+
+    def _take(self, ring: int) -> bytes | None:
+        size, read = self._sizes[ring], (self.packets.read_reading, self.packets.read_command)[ring]
+        for _ in range(TRIES):
+            sequence = int(self._newest[ring])
+            if sequence == 0:
+                return None
+            at = self._at[ring] + (sequence % SLOTS) * size
+            packet = bytes(self._map[at : at + size])
+            try:
+                if read(packet)[0] == sequence:
+                    return packet
+            except PacketError:
+                pass  # overwritten meanwhile
+        return None
+
+
+class SharedMemoryInterface(RobotInterface, StrictAttributes, fixed=("robot", "memory")):
+    """The robot that another process plays or drives, see `RobotServer`.
+
+    Args:
+        robot: the same as there.
+        path: of the shared memory.
+
+    Raises:
+        QuaddynError: memory of another robot or version.
+        OSError: there is none.
+    """
+
+    def __init__(self, robot: Robot, path: str | os.PathLike[str]) -> None:
+        if not isinstance(robot, Robot):
+            raise ArgumentError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        self.robot, self.memory = robot, SharedMemory(path, robot.nu, len(robot.feet))
+        self._time = 0.0
+
+    def read(self) -> Measurement:
+        """The newest reading.
+
+        Raises:
+            QuaddynError: none has come yet.
+        """
+        found = self.memory.reading()
+        if found is None:
+            raise QuaddynError(f"{self.memory.path}: no reading has come yet; is the robot's process running?")
+        self._time = found[1].time
+        return found[1]
+
+    def write(self, command: MotorCommand) -> None:
+        """What the motors do from now on; errors as of `MotorCommand.checked`."""
+        self.memory.write_command(self._time, command.checked(self.robot.nu))
+
+    def close(self) -> None:
+        """Unmap the memory."""
+        self.memory.close()

@@ -1,0 +1,222 @@
+"""Two processes: packets, rings without locks, bad links, and a watchdog that outlives its controller."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.runtime import (
+    LinkQuality,
+    MotorCommand,
+    PacketError,
+    Packets,
+    PlantInterface,
+    RobotProcess,
+    RobotServer,
+    SharedMemory,
+    SharedMemoryInterface,
+)
+from quaddyn.runtime.link import Link
+from quaddyn.simulation import Measurement, Simulation
+
+DT = 2e-3
+
+
+@pytest.fixture(scope="module")
+def go2() -> qd.Robot:
+    return qd.load("go2")
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[SharedMemory]:
+    made = SharedMemory(tmp_path / "ring", 12, 4, create=True)
+    yield made
+    made.close()
+
+
+def some_reading(time: float) -> Measurement:
+    rng = np.random.default_rng(0)
+    return Measurement(time, *(rng.standard_normal(n) for n in (12, 12, 3, 3)), foot_forces=rng.random(4))
+
+
+def test_packets_say_what_was_put_into_them() -> None:
+    packets, reading = Packets(12, 4), some_reading(0.25)
+    data = packets.reading(7, reading)
+    sequence, found = packets.read_reading(data)
+    assert (sequence, found.time, len(data)) == (7, 0.25, packets.reading_size)
+    for name in ("position", "velocity", "gyro", "accelerometer", "foot_forces"):
+        assert np.array_equal(getattr(found, name), getattr(reading, name))
+    assert found.torque is None and found.temperature is None
+    command = MotorCommand.follow(*np.random.default_rng(1).random((4, 12)), tau=np.arange(12.0))
+    sequence, stamp, got = packets.read_command(packets.command(9, 0.5, command))
+    assert (sequence, stamp) == (9, 0.5)
+    assert all(np.array_equal(getattr(got, n), getattr(command, n)) for n in MotorCommand.__slots__)
+
+
+def test_packets_that_are_none_are_refused() -> None:
+    packets, data = Packets(12, 4), Packets(12, 4).reading(1, some_reading(0.0))
+    for at in (16, 24, 40, len(data) - 1):  # number, time, contents
+        damaged = bytearray(data)
+        damaged[at] ^= 4
+        with pytest.raises(PacketError, match="CRC"):
+            packets.read_reading(bytes(damaged))
+    for wrong, why in (
+        (data[:-8], "expected kind 1"),
+        (data[:20], "less than a header"),
+        (b"UDP " + data[4:], "begins with"),
+        (data[:4] + b"\x02" + data[5:], "version 2"),
+        (Packets(8, 4).reading(1, Measurement(0.0, *(np.zeros(n) for n in (8, 8, 3, 3)))), "8 joints"),
+    ):
+        with pytest.raises(PacketError, match=why):
+            packets.read_reading(wrong)
+    with pytest.raises(PacketError, match="expected kind 2"):
+        packets.read_command(data)
+
+
+def test_a_ring_gives_the_newest_and_never_a_torn_packet(memory: SharedMemory) -> None:
+    other = SharedMemory(memory.path, 12, 4)
+    assert other.reading() is None and other.command() is None
+    for k in range(200):  # more than once around
+        memory.write_reading(some_reading(k * DT))
+    sequence, found = other.reading()
+    assert sequence == 200 and found.time == 199 * DT
+    # A writer that was interrupted in the middle of the slot: what is there is refused.
+    packet = memory.packets.reading(201, some_reading(0.0))
+    memory.put_reading(packet[: len(packet) // 2] + bytes(len(packet) - len(packet) // 2), 201)
+    assert other.reading() is None
+    memory.write_reading(some_reading(1.0))
+    assert other.reading()[1].time == 1.0
+    other.close()
+    with pytest.raises(qd.QuaddynError, match="8 joints"):
+        SharedMemory(memory.path, 8, 4)
+
+
+def test_a_link_is_as_bad_as_it_is_told_and_the_same_again() -> None:
+    quality = LinkQuality(latency=2e-3, jitter=1e-3, loss=0.1, repeat=0.05)
+    arrivals = []
+    for seed in (3, 3, 4):
+        link, found = Link[int](quality, seed), []
+        for k in range(4000):
+            link.send(k * 1e-3, k)
+            found += [(k * 1e-3, each) for each in link.receive(k * 1e-3)]
+        arrivals.append(found)
+        assert 0.08 < link.lost / link.sent < 0.12 and 0.03 < link.repeated / link.sent < 0.06
+    assert arrivals[0] == arrivals[1] != arrivals[2]
+    delays = np.array([at - 1e-3 * each for at, each in arrivals[0]])
+    assert delays.min() >= 2e-3 - 1e-9 and delays.max() <= 4e-3 + 1e-9  # to the next time that is looked
+    for wrong in ({"loss": 1.0}, {"latency": -1.0}, {"repeat": np.nan}):
+        with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
+            LinkQuality(**wrong)
+
+
+def test_commands_that_come_late_or_twice_do_not_count_as_new(go2: qd.Robot, memory: SharedMemory) -> None:
+    server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=3)
+    side = SharedMemoryInterface(go2, memory.path)
+    for _ in range(10):
+        server.tick()  # nobody has said anything yet, which is no reason to complain
+    assert not server.lost
+    for _ in range(5):
+        side.write(MotorCommand.off(12))
+        server.tick()
+        assert server.silent == 0
+    for silent in (1, 2, 3):
+        server.tick()
+        assert server.silent == silent and server.lost == (silent == 3)
+    side.write(MotorCommand.torques(np.ones(12)))
+    server.tick()
+    assert server.lost and not server.interface.command.tau.any()  # it must begin with damping
+    side.write(MotorCommand.damp(np.ones(12)))
+    server.tick()
+    side.write(MotorCommand.torques(np.ones(12)))
+    server.tick()
+    assert not server.lost and np.allclose(server.interface.command.tau, 1.0)
+    side.close()
+
+
+def test_what_the_other_process_asks_for_does_not_get_around_the_limits(go2: qd.Robot, memory: SharedMemory) -> None:
+    server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT)
+    side = SharedMemoryInterface(go2, memory.path)
+    with pytest.raises(qd.ArgumentError, match="finite"):
+        side.write(MotorCommand.torques(np.full(12, np.nan)))
+    side.write(MotorCommand.follow(np.full(12, 9.0), np.zeros(12), np.full(12, 1e3), np.zeros(12)))
+    server.tick()
+    m = side.read()
+    given = server.interface.command.torque_at(m.position, m.velocity)
+    assert (np.abs(given) <= go2.effort_limits + 1e3 * np.abs(m.velocity) * DT + 1e-9).all()
+    memory.write_command(0.0, MotorCommand.torques(np.full(12, np.nan)))  # a process that checks nothing
+    server.tick()
+    assert server.safety.fault.name == "command not a number" and not server.interface.command.tau.any()
+    side.close()
+
+
+CONTROLLER = """
+import sys, time
+import quaddyn as qd
+from quaddyn.runtime import MotorCommand, SharedMemoryInterface
+robot = qd.load("go2")
+side, last = SharedMemoryInterface(robot, sys.argv[1]), -1.0
+hold = robot.q_home[7:]
+while True:
+    m = side.read()
+    if m.time != last:
+        side.write(MotorCommand.follow(hold, 0.0 * hold, 60.0 + 0.0 * hold, 2.0 + 0.0 * hold))
+        last = m.time
+    time.sleep(1e-4)
+"""
+
+
+def test_a_controller_that_is_killed_leaves_a_damped_robot_within_two_periods(
+    go2: qd.Robot, memory: SharedMemory
+) -> None:
+    """The robot's side counts its own periods, which the test lets pass: no clock of the machine has a say."""
+    server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=2)
+    process = subprocess.Popen([sys.executable, "-c", CONTROLLER, str(memory.path)])
+    try:
+        waited = time.monotonic()
+        while (found := memory.command()) is None or found[0] < 5:
+            assert process.poll() is None and time.monotonic() - waited < 120.0
+            before = 0 if found is None else found[0]
+            server.tick()
+            limit = time.monotonic() + 120.0
+            while ((now := memory.command()) is None or now[0] == before) and time.monotonic() < limit:
+                time.sleep(1e-3)  # for its answer, as long as it takes
+        server.tick()
+        assert not server.lost and server.interface.command.stiffness.all()
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(60.0)
+        server.tick()  # may take what it said last
+        if server.silent == 0:
+            server.tick()
+        assert server.silent == 1 and not server.lost
+        server.tick()
+        given = server.interface.command
+        assert server.silent == 2 and server.lost
+        assert not given.tau.any() and not given.stiffness.any() and (given.damping > 0.0).all()
+    finally:
+        process.kill()
+        process.wait(60.0)
+
+
+def test_a_process_plays_the_robot_in_real_time_and_ends() -> None:
+    with RobotProcess("go2", dt=0.01, quality=LinkQuality(latency=0.01), seed=1) as process:
+        side = process.interface()
+        first = side.read()
+        limit = time.monotonic() + 60.0
+        while side.read().time < first.time + 0.05:
+            side.write(MotorCommand.off(12))
+            assert time.monotonic() < limit
+        path = process.path
+        assert process.status()["commands"] > 0
+        side.close()
+    assert not path.exists()
+    with pytest.raises(qd.ArgumentError, match="plant"):
+        RobotProcess("go2", plant="gazebo")
