@@ -174,3 +174,30 @@ def test_campaigns_are_registered_and_their_options_travel() -> None:
         kind: type[Campaign[Any]] = find(name)
         assert name in names() and kind.name == name
         assert decode(kind, encode(kind())) == kind() and json.loads(encode(kind()))
+
+
+class Drawn:
+    """What a viewer is asked to draw."""
+
+    def __init__(self) -> None:
+        self.terrains: list[Any] = []
+        self.frames: list[dict[str, Any]] = []
+
+    def show_terrain(self, terrain: Any) -> None:
+        self.terrains.append(terrain)
+
+    def show(self, q: np.ndarray, **options: Any) -> None:
+        self.frames.append({"q": q.copy(), **options})
+
+
+def test_a_replay_draws_the_ground_of_its_case_and_ends_with_the_reason() -> None:
+    case = Trial(**SHORT, boxes=0.02, seed=2, number=1)
+    drawn = Drawn()
+    record = Robustness().replay(case, drawn)  # type: ignore[arg-type]
+    assert encode_record(record) == encode_record(drive(case))
+    (terrain,) = drawn.terrains
+    heights = [s.size[2] for s in terrain.surfaces[1:]]
+    assert len(heights) > 10 and set(heights) == {0.02}
+    assert len(drawn.frames) == 16  # at 30 Hz, and the end
+    assert record["reason"] == "slower than 70 % of the command"
+    assert drawn.frames[-1]["text"] == "0.50 s, slower than 70 % of the command"

@@ -48,27 +48,40 @@ class Trials(Campaign[Trial]):
         return robot(case.robot)
 
     def replay(self, case: Trial, viewer: Viewer) -> Record:
-        """Run a case again, drawing it; the same record, bit for bit."""
-        shown = -1
+        """Run a case again, drawing it and its ground; the same record, bit for bit.
 
-        def watch(plant: Plant, command: LocomotionCommand) -> None:
-            nonlocal shown
-            frame = int(plant.time * FRAMES_PER_SECOND + 1e-6)
-            if frame == shown:
-                return
-            shown = frame
-            pushed = case.push and case.push_time <= plant.time < case.push_time + case.push_duration
+        The last frame says what became of it.
+        """
+        shown = -1
+        world: Plant | None = None
+
+        def draw(plant: Plant, text: str, time: float | None) -> None:
             viewer.show(
                 plant.q,
                 v=plant.v,
                 contacts=plant.contacts,
                 support=True,
                 friction=case.friction,
-                text=f"{plant.time:.2f} s, {command.mode.value}" + (", pushed" if pushed else ""),
-                time=plant.time,
+                text=f"{plant.time:.2f} s, {text}",
+                time=time,
             )
 
-        return drive(case, watch)
+        def watch(plant: Plant, command: LocomotionCommand) -> None:
+            nonlocal shown, world
+            if world is None:
+                world = plant
+                viewer.show_terrain(plant.terrain)
+            frame = int(plant.time * FRAMES_PER_SECOND + 1e-6)
+            if frame == shown:
+                return
+            shown = frame
+            pushed = case.push and case.push_time <= plant.time < case.push_time + case.push_duration
+            draw(plant, command.mode.value + (", pushed" if pushed else ""), plant.time)
+
+        record = drive(case, watch)
+        if world is not None:
+            draw(world, self.failure(record) or "success", None)  # a frame of its own, however soon after the last
+        return record
 
 
 def proportions(source: str) -> Proportions:
