@@ -1,20 +1,24 @@
 """What driving a campaign costs, where one client becomes the limit, and that every executor gives the same store.
 
 python benchmarks/campaigns.py                 # cost per case, bytes, memory, scaling; the table of limits
-python benchmarks/campaigns.py --equal 200     # as many robustness cases on every executor, bit for bit
+python benchmarks/campaigns.py --equal 200     # as many robustness cases on every executor, bit for bit; some minutes
+python benchmarks/campaigns.py --equal 200 --seconds 0   # of full length: an hour
+python benchmarks/campaigns.py --kills 50 --cases 500    # workers killed one after the other: nothing lost or doubled
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import resource
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,6 +27,7 @@ import numpy as np
 from quaddyn import campaigns
 from quaddyn.campaigns import Campaign, Failure, Progress, Record, Store, registry, run
 from quaddyn.campaigns.plain import encode, encode_record
+from quaddyn.campaigns.trial import Trial
 from quaddyn.demo.report import cpu_name
 
 SECONDS_OF_A_TROT = 8.0  # of one core, for 20 s of a trot in the embedded plant
@@ -138,10 +143,17 @@ def scaling(rounds: int, cases: int) -> float:
         return min(took[one]) / min(took[two])
 
 
-def equal(name: str, count: int) -> bool:
-    """Whether every executor gives the same store for the first cases of a campaign."""
+def shortened(case: Trial, seconds: float) -> Trial:
+    """A trial over so many seconds, its push within."""
+    return replace(case, seconds=seconds, measured=0.5 * seconds, push_time=min(case.push_time, 0.5 * seconds))
+
+
+def equal(name: str, count: int, seconds: float) -> bool:
+    """Whether every executor gives the same store for the first cases of a campaign, runs cut to `seconds` if not 0."""
     campaign = registry.find(name)(trials=count)
     cases = [case for case, _ in zip(campaign.cases(), range(count), strict=False)]
+    if seconds:
+        cases = [shortened(case, seconds) for case in cases]
     stores: dict[str, set[tuple[str, str]]] = {}
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
         executors: dict[str, Executor | None] = {
@@ -162,6 +174,32 @@ def equal(name: str, count: int) -> bool:
     same = all(found == stores["serial"] and len(found) == len(cases) for found in stores.values())
     print(f"{len(cases)} cases of {name}: {'bit-equal stores' if same else 'STORES DIFFER'}")
     return same
+
+
+def kills(count: int, cases: int) -> bool:
+    """Whether every case is there once, with its record, after workers were killed one after the other."""
+    campaign, killed = Busy(cases), 0
+    every = max(cases // (count + 1), 1)
+    with campaigns.workers(2) as executor, tempfile.TemporaryDirectory() as folder:
+
+        def kill(progress: Progress) -> None:
+            nonlocal killed
+            if killed < count and progress.done >= every * (killed + 1):
+                pids = executor.pids()
+                if pids:
+                    os.kill(pids[killed % len(pids)], signal.SIGKILL)
+                    killed += 1
+
+        summary = run(campaign, executor, Path(folder) / "kills.db", progress=kill)
+        rows = list(summary.rows)
+    lost = cases - len({encode(row.case) for row in rows})
+    same = all(not isinstance(r.result, Failure) and r.result == campaign.run(r.case) for r in rows)
+    good = killed == count and not lost and len(rows) == cases and summary.tally.poison == 0 and same
+    print(
+        f"{killed} of {count} workers killed over {cases} cases: {lost} lost, {len(rows) - cases + lost} doubled, "
+        f"{summary.tally.poison} taken for poison, {'all' if same else 'NOT ALL'} records as without a kill"
+    )
+    return good
 
 
 def limits(costs: Sequence[Cost], size: float) -> None:
@@ -186,12 +224,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--equal", type=int, metavar="N", help="compare the stores of N robustness cases, and end")
     parser.add_argument("--campaign", default="robustness", help="for --equal")
-    parser.add_argument("--cases", type=int, default=2000, help="for the cost per case")
+    parser.add_argument("--seconds", type=float, default=0.2, help="of each run for --equal; 0: as the campaign has it")
+    parser.add_argument("--kills", type=int, metavar="N", help="kill N workers during --cases cases, and end")
+    parser.add_argument("--cases", type=int, default=2000, help="for the cost per case, and for --kills")
     parser.add_argument("--million", type=int, default=1_000_000, help="cases over which memory is watched")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a bar is missed")
     given = parser.parse_args()
     if given.equal is not None:
-        return 0 if equal(given.campaign, given.equal) else 1
+        return 0 if equal(given.campaign, given.equal, given.seconds) else 1
+    if given.kills is not None:
+        return 0 if kills(given.kills, given.cases) else 1
     print(cpu_name())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

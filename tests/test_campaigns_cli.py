@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from campaign_examples import Together
 from typer.testing import CliRunner
 
-from quaddyn.campaigns import Store, registry
+from quaddyn.campaigns import Store, registry, run
 from quaddyn.campaigns.exporting import frame
 from quaddyn.cli import app
-from quaddyn.errors import ArgumentError, CampaignError
+from quaddyn.errors import ArgumentError, CampaignError, UnknownNameError
 
 runner = CliRunner()
 TESTS = Path(__file__).resolve().parent
@@ -72,6 +75,29 @@ def test_a_campaign_is_run_resumed_shown_and_exported(tmp_path: Path) -> None:
     assert (again["record.tiny"] == [row.result["tiny"] for row in rows]).all()
     assert (again["case.number"] == [row.case.number for row in rows]).all()
     assert "robots" not in again.columns
+
+
+def test_a_store_of_a_campaign_that_is_not_registered_knows_its_class(tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    run(Together(6), store=store, cases=list(Together(6).cases())[:4])
+    assert "4 of 6 cases" in call("campaign", "show", store)
+    assert json.loads(call("campaign", "resume", store, "--workers", 0, "--json"))["ran"] == 2
+    call("campaign", "export", store, "--csv", tmp_path / "runs.csv")
+    assert len((tmp_path / "runs.csv").read_text().splitlines()) == 7
+    for origin, message in (
+        ("nowhere_to_be_found:Together", r"cannot be imported here.*nowhere_to_be_found\.py.*PYTHONPATH"),
+        ("campaign_examples:Gone", "cannot be imported here"),
+        ("campaign_examples:Throws", "no campaign of that name now"),
+        ("__main__:Together", "a class of the script that ran it"),
+    ):
+        with contextlib.closing(sqlite3.connect(store)) as connection, connection:
+            connection.execute("UPDATE origin SET kind = ?", (origin,))
+        with pytest.raises(CampaignError, match=message):
+            call("campaign", "show", store)
+    with contextlib.closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("DROP TABLE origin")  # the first stores had none
+    with pytest.raises(UnknownNameError, match="together"):
+        call("campaign", "show", store)
 
 
 def test_failures_are_grouped_and_the_exit_code_tells_of_errors(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import shutil
 import signal
@@ -18,6 +20,7 @@ from campaign_examples import Throws
 
 from quaddyn import campaigns
 from quaddyn.campaigns import Cluster, Failure, Progress, Store, run
+from quaddyn.campaigns.cluster import tls
 from quaddyn.campaigns.plain import encode, encode_record
 from quaddyn.campaigns.processes import Workers
 from quaddyn.errors import CampaignError, StoreError
@@ -290,3 +293,68 @@ def test_a_worker_with_another_model_is_refused(tmp_path: Path, executor: Execut
         with pytest.raises(CampaignError, match="has another model"):
             run(campaign, executor, store)
         assert len(store) == 0
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """One certificate for all of a cluster, its own authority, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    folder = tmp_path_factory.mktemp("tls")
+    paths = folder / "cluster.pem", folder / "cluster.key"
+    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=127.0.0.1".split()
+    made = subprocess.run(
+        ["openssl", *words, "-out", paths[0], "-keyout", paths[1]], capture_output=True, text=True, timeout=60
+    )
+    assert made.returncode == 0, made.stderr
+    return paths
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path, certificate: tuple[Path, Path]) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Address and process of a scheduler that takes TLS alone, with one worker."""
+    pem, key = map(str, certificate)
+    where = str(tmp_path / "scheduler.json")
+    shared = ["--scheduler-file", where, "--tls-ca-file", pem, "--tls-cert", pem, "--tls-key", key, "--no-dashboard"]
+    settings = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]), "OMP_NUM_THREADS": "1"}
+    with contextlib.ExitStack() as stack:
+
+        def start(*words: str) -> subprocess.Popen[bytes]:
+            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": settings}
+            process = subprocess.Popen(
+                [sys.executable, "-m", "distributed.cli." + words[0], *words[1:], *shared], **quiet
+            )
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            return process
+
+        first = start("dask_scheduler", "--protocol", "tls", "--host", "127.0.0.1", "--port", "0")
+        wait_for(lambda: Path(where).exists() and Path(where).read_text().endswith("}"))
+        start("dask_worker", "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1")
+        yield json.loads(Path(where).read_text())["address"], first
+
+
+def test_over_tls_a_killed_scheduler_ends_the_campaign_with_what_is_done(
+    tmp_path: Path, scheduler: tuple[str, subprocess.Popen[bytes]], certificate: tuple[Path, Path]
+) -> None:
+    (address, process), (pem, key), store = scheduler, certificate, tmp_path / "runs.db"
+    assert address.startswith("tls://127.0.0.1:")
+    with pytest.raises(CampaignError, match="no scheduler answers at tls://"):
+        campaigns.cluster(address, timeout=2.0)  # without a certificate
+    campaign = Throws(2000, seconds=0.01)
+
+    def kill(progress: Progress) -> None:
+        if progress.done >= 20 and process.poll() is None:
+            process.kill()
+            process.wait()
+
+    with (
+        pytest.raises(CampaignError, match=r"the connection to the executor's workers is lost.*What is done is kept"),
+        campaigns.cluster(address, security=tls(pem, pem, key)) as executor,
+    ):
+        run(campaign, executor, store, progress=kill)
+    kept = contents(store)
+    assert 20 <= len(kept) < 2000
+    shorter = Throws(len(kept) + 20, seconds=0.01)
+    assert run(shorter, store=store).skipped >= len(kept) - 1
+    assert records(shorter).items() <= contents(store).items()

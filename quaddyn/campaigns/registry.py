@@ -6,7 +6,7 @@ import importlib
 from importlib.metadata import entry_points
 from typing import Any
 
-from ..errors import UnknownNameError
+from ..errors import CampaignError, UnknownNameError
 from .campaign import Campaign
 
 #: ``module:class`` by name; imported when asked for.  Packages add theirs with entry points "quaddyn.campaigns".
@@ -25,11 +25,16 @@ def names() -> tuple[str, ...]:
     return tuple(sorted({*OWN, *(point.name for point in entry_points(group="quaddyn.campaigns"))}))
 
 
-def find(name: str) -> type[Campaign[Any]]:
+def find(name: str, origin: str | None = None) -> type[Campaign[Any]]:
     """The kind of campaign of a name.
+
+    Args:
+        name: of the campaign.
+        origin: "module:class", where to look if none of the name is registered.
 
     Raises:
         UnknownNameError: no such campaign is registered.
+        CampaignError: it cannot be imported from its origin.
     """
     if name in OWN:
         module, _, kind = OWN[name].partition(":")
@@ -38,4 +43,25 @@ def find(name: str) -> type[Campaign[Any]]:
     for point in entry_points(group="quaddyn.campaigns", name=name):
         found = point.load()
         return found
-    raise UnknownNameError("campaign", name, names())
+    if origin is None:
+        raise UnknownNameError("campaign", name, names())
+    return _imported(name, origin)
+
+
+def _imported(name: str, origin: str) -> type[Campaign[Any]]:
+    module, _, kind = origin.partition(":")
+    if module == "__main__":
+        raise CampaignError(
+            f"campaign {name!r} is a class of the script that ran it; give it a module of its own, or read the store "
+            f"in that script with Store.read(path, {kind})"
+        )
+    try:
+        found = getattr(importlib.import_module(module), kind)
+    except (ImportError, AttributeError) as error:
+        raise CampaignError(
+            f"campaign {name!r} is {origin}, which cannot be imported here ({error}); if it is in a file "
+            f"{module}.py, put the file's folder on PYTHONPATH"
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, Campaign) and found.name == name):
+        raise CampaignError(f"campaign {name!r} was {origin}, which is no campaign of that name now")
+    return found

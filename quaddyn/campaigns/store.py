@@ -28,6 +28,7 @@ FORMAT = 1
 MEMORY = ":memory:"
 _SCHEMA = """
 CREATE TABLE about (format INTEGER NOT NULL, campaign TEXT NOT NULL);
+CREATE TABLE origin (kind TEXT NOT NULL);
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY, started REAL NOT NULL, package TEXT NOT NULL, model TEXT NOT NULL, options TEXT NOT NULL
 );
@@ -107,6 +108,8 @@ class Store:
                     for statement in _SCHEMA.split(";\n"):
                         connection.execute(statement)
                     connection.execute("INSERT INTO about VALUES (?, ?)", (FORMAT, campaign.name))
+                    origin = f"{type(campaign).__module__}:{type(campaign).__qualname__}"
+                    connection.execute("INSERT INTO origin VALUES (?)", (origin,))
                 else:
                     _check_whole(connection, name)
                 model = campaign.model_hash()
@@ -130,11 +133,12 @@ class Store:
 
         Args:
             path: of the file.
-            campaign: kind of campaign; by default the registered one of the name in the store.
+            campaign: kind of campaign; by default the registered one of the name in the store, else the class that
+                wrote it, if its module can be imported here.
 
         Raises:
             StoreError: there is none, it is damaged, or of another campaign.
-            UnknownNameError: no campaign of its name is registered.
+            UnknownNameError, CampaignError: its kind of campaign cannot be found.
         """
         name = os.fspath(path)
         if not Path(name).is_file():
@@ -145,7 +149,7 @@ class Store:
             try:
                 _check_format(connection, name)
                 (found,) = connection.execute("SELECT campaign FROM about").fetchone()
-                kind = campaign if campaign is not None else find(found)
+                kind = campaign if campaign is not None else find(found, _origin(connection))
                 if kind.name != found:
                     raise StoreError(f"{name} holds results of campaign {found!r}, not {kind.name!r}")
                 query = "SELECT options FROM sessions ORDER BY id DESC LIMIT 1"
@@ -280,6 +284,13 @@ def _check_format(connection: sqlite3.Connection, path: str) -> None:
         raise StoreError(f"{path} is no store of a campaign") from error
     if found != FORMAT:
         raise StoreError(f"{path} is written in format {found}; this version reads format {FORMAT}")
+
+
+def _origin(connection: sqlite3.Connection) -> str | None:
+    """The "module:class" of the campaign, which the first stores did not keep."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'origin'").fetchone():
+        return None
+    return str(connection.execute("SELECT kind FROM origin").fetchone()[0])
 
 
 def _check_same(connection: sqlite3.Connection, path: str, campaign: str, model: str, *, force: bool) -> None:
