@@ -4,13 +4,15 @@
 2. Samples of a machine off the file, as many as asked for, generated, regressed and accumulated chunk by chunk; the
    memory of the process and the throughput are printed, with the error of what was found.
 3. Prediction error over the noise floor (what the true parameters leave) on unseen samples.
+4. Many log files as the campaign "identification", their QR factors merged as a tree, beside one pass over all
+   samples.
 
     python benchmarks/identification.py                       # a million samples of ur5
     python benchmarks/identification.py --samples 10000000 --check
     python benchmarks/identification.py --robots go2 --samples 100000 --force-noise
 
 With --check the exit code is 1 if ranks differ, memory passes 1 GB, streaming differs from one batch by more than
-1e-10, or an error passes twice the noise floor.
+1e-10, merged factors from one pass by more than 1e-12, or an error passes twice the noise floor.
 """
 
 from __future__ import annotations
@@ -18,8 +20,11 @@ from __future__ import annotations
 import argparse
 import resource
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
 
 import numpy as np
 from boundary import cpu
@@ -28,13 +33,15 @@ from rich.progress import Progress
 from rich.table import Table
 
 import quaddyn as qd
-from quaddyn.identification import Accumulator, Samples, base_parameters, group_by_rule, identify, solve
+from quaddyn.campaigns import run, workers
+from quaddyn.campaigns.identification import LogIdentification, gathered
+from quaddyn.identification import Accumulator, Samples, base_parameters, group_by_rule, identify, save, solve
 from quaddyn.identification.consistent import spread_out
 from quaddyn.identification.inertia import parameters_of, pseudo_inertia
 from quaddyn.identification.regression import StackedRegressor, random_states
 from quaddyn.identification.samples import Measured
 
-MEMORY_BAR, FLOOR_BAR, STREAMING_BAR = 1e9, 2.0, 1e-10  # [B], [-], [-]
+MEMORY_BAR, FLOOR_BAR, STREAMING_BAR, MERGING_BAR = 1e9, 2.0, 1e-10, 1e-12  # [B], [-], [-], [-]
 CHUNK = 4096
 NOISE = 0.02  # of torques and forces, over their root mean square
 
@@ -149,6 +156,28 @@ def streaming(name: str, count: int, seed: int, force_noise: bool) -> bool:
     return good and found.converged and not found.inconsistent
 
 
+def many_logs(name: str, files: int, seed: int, jobs: int) -> bool:
+    """Log files of two thousand samples each, on every worker, against one pass."""
+    machine = Machine(name, seed)
+    noise = float(np.mean(machine.torque_noise))
+    once = Accumulator(base_parameters(machine.robot), torque_noise=noise)
+    with tempfile.TemporaryDirectory() as folder, nullcontext() if not jobs else workers(jobs) as pool:
+        paths = [str(Path(folder) / f"log {i}.npz") for i in range(files)]
+        for path in paths:
+            part = machine.draw(2000)
+            once.add(part)
+            save(path, machine.robot, part)
+        summary = run(LogIdentification(robot=name, files=tuple(paths), torque_noise=noise), pool)
+        merged = gathered(summary.results)
+    one, other = (solve(each, method="weighted").beta for each in (merged, once))
+    difference = float(np.abs(one - other).max() / np.abs(other).max())
+    console.print(
+        f"{name}: {files} logs, {merged.samples:,} samples in {summary.seconds:.1f} s; merged against one pass: "
+        f"{difference:.1e}"
+    )
+    return merged.samples == once.samples and difference <= MERGING_BAR
+
+
 def memory() -> float:
     """Largest memory the process has had [B]."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
@@ -162,10 +191,13 @@ def main() -> int:
     parser.add_argument("--force-noise", action="store_true", help="whiten torques and contact forces together")
     parser.add_argument("--no-ranks", action="store_true", help="streaming alone")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    parser.add_argument("--logs", type=int, default=40, help="log files of the campaign")
+    parser.add_argument("--jobs", type=int, default=0, help="processes of the campaign; 0: this one")
     options = parser.parse_args()
     console.print(cpu())
     results = [] if options.no_ranks else [ranks()]
     results += [streaming(name, options.samples, options.seed, options.force_noise) for name in options.robots]
+    results += [many_logs(name, options.logs, options.seed, options.jobs) for name in options.robots if options.logs]
     console.print("every bar is met" if all(results) else "[red]a bar is missed[/]")
     return 0 if all(results) or not options.check else 1
 

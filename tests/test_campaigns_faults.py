@@ -334,13 +334,14 @@ def scheduler(tmp_path: Path, certificate: tuple[Path, Path]) -> Iterator[tuple[
         yield json.loads(Path(where).read_text())["address"], first
 
 
+@pytest.mark.slow
 def test_over_tls_a_killed_scheduler_ends_the_campaign_with_what_is_done(
     tmp_path: Path, scheduler: tuple[str, subprocess.Popen[bytes]], certificate: tuple[Path, Path]
 ) -> None:
     (address, process), (pem, key), store = scheduler, certificate, tmp_path / "runs.db"
     assert address.startswith("tls://127.0.0.1:")
     with pytest.raises(CampaignError, match="no scheduler answers at tls://"):
-        campaigns.cluster(address, timeout=2.0)  # without a certificate
+        campaigns.cluster(address, timeout=0.5)  # without a certificate
     campaign = Throws(2000, seconds=0.01)
 
     def kill(progress: Progress) -> None:
