@@ -243,8 +243,16 @@ def test_commands_are_cut_at_limits_and_not_beyond(go2: qd.Robot, trot: Trot) ->
     reports = [safety.examine(replace(m, time=0.1 + DT * k), wild) for k in range(5)]
     torques = np.array([r.command.torque_at(m.position, m.velocity) for r in reports])
     assert np.allclose(torques[0], 0.4 * effort)  # the whole of it in 5 ms, from nothing
-    assert np.allclose(torques[-1], effort) and (reports[0].command.stiffness == 100.0).all()
+    assert np.allclose(torques[-1], effort) and not reports[0].command.stiffness.any()
     assert safety.cuts["gain"] == 60 and safety.cuts["torque rate"] == 24 and reports[-1].fault is None
+
+    mild = MotorCommand.follow(m.position + 0.1, m.velocity, np.full(12, 500.0), np.full(12, 1.0))
+    given = Safety(go2, dt=DT, stiffness=100.0).examine(m, mild).command
+    assert (given.stiffness == 100.0).all() and np.allclose(given.torque_at(m.position, m.velocity), 10.0)
+    # Numbers that cancel no more.
+    wild = MotorCommand(np.full(12, -1e300), np.full(12, 1e290), np.zeros(12), np.full(12, 1e10), np.zeros(12))
+    given = Safety(go2, dt=DT).examine(m, wild).command
+    assert (np.abs(given.torque_at(m.position, m.velocity)) <= effort).all()
 
     at_stop = replace(m, position=np.where(np.arange(12) == CALF, go2.upper_position_limits[CALF], m.position))
     safety = Safety(go2, dt=DT)

@@ -77,10 +77,15 @@ def limit(lim: SafetyLimits, r: Reading, asked: Asked, m: SafetyMemory) -> None:
             if abs(total) > left:
                 m.notes[CUT_POSITION] += 1
             total = min(max(total, -left), left)
-        # What cannot be computed, such as a spring beyond all numbers, is no torque.
-        if not math.isfinite(total - spring):
+        # What cannot be computed is no torque.
+        if not math.isfinite(total):
             total = 0.0
+        # A spring that asks for more than the motor has would do so wherever the joint goes until the next tick, and
+        # what is subtracted to make up for it would be lost in rounding: what it may give becomes a plain torque.
+        if not abs(spring) <= most:
             spring = 0.0
+            asked.position[i] = 0.0
+            asked.velocity[i] = 0.0
             asked.stiffness[i] = 0.0
             asked.damping[i] = 0.0
         asked.tau[i] = total - spring
