@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+import types
 from pathlib import Path
 
 import pytest
 
 import quaddyn as qd
+from quaddyn.__main__ import main as start
 from quaddyn.agreement import cross_check
 from quaddyn.cli.app import main, robot_names
 from quaddyn.cli.tables import grouped
@@ -109,6 +111,19 @@ def test_an_interrupted_demo_reports_the_run_so_far(
     code, said, _ = run(["demo", "--headless", "--json", "--seconds", "3000"], monkeypatch, capsys)
     report = json.loads(said)
     assert code == 130 and report["interrupted"] is True and report["steps"] == 100
+
+
+def test_an_interrupt_while_parts_are_imported_is_130_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Slow(types.ModuleType):
+        def __getattr__(self, name: str) -> object:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "quaddyn.cli", Slow("quaddyn.cli"))
+    with pytest.raises(SystemExit) as stopped:
+        start()
+    assert stopped.value.code == 130 and capsys.readouterr().err == "interrupted\n"
 
 
 EMOJI = """<robot name="r"><link name="a"><inertial><mass value="-1"/>

@@ -6,11 +6,13 @@ import csv
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import quaddyn as qd
+from quaddyn.locomotion import Mode
 from quaddyn.simulation import Log
 
 
@@ -32,6 +34,14 @@ def test_a_run_takes_commands_and_keeps_their_status(log: Log) -> None:
     assert log.lost.shape == (20, 3) and (log.lost[:, 0] < 1e-6).all() and (log.lost[:, 2] > 1.0).all()
     assert log.tau.shape == (20, 12) and log.joints == qd.load("go2").actuated
     assert repr(log) == "Log('go2_description', 20 ticks of 1 ms, 20 solved)"
+
+
+def test_a_walker_that_fell_says_so_in_the_log(sim: qd.Simulation, tmp_path: Path) -> None:
+    limp = SimpleNamespace(tau=np.zeros(12), mode=Mode.FALLEN, whole_body=None)
+    sim.reset()
+    log = sim.run(lambda plant: limp, 0.002)
+    assert log.status == ("fallen", "fallen")
+    assert "fallen" in log.to_csv(tmp_path / "run.csv").read_text()
 
 
 def test_a_log_comes_back_from_a_file_bit_for_bit(sim: qd.Simulation, log: Log, tmp_path: Path) -> None:

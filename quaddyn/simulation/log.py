@@ -31,7 +31,8 @@ class Log:
         tau: (n, nu) its answers, before any saturation [N m].
         forces: (n, s, 3) of the ground on the robot over the last step of each tick, world axes [N].
         spheres: (s,) whose forces these are: feet, other named spheres, then links of the body that touched the ground.
-        status: (n,) outcome of whole-body control at each tick, "" where the controller gave torques alone.
+        status: (n,) outcome of whole-body control at each tick; the mode, such as "fallen", of a `LocomotionCommand`
+            that did without; "" where the controller gave torques alone.
         lost: (n, L) what each level of whole-body control lacked [m/s^2], see `quaddyn.wbc.LevelReport`; (n, 0) where
             `Plant.run` was not told to ask.
         root: of the robot.

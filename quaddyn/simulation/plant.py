@@ -396,9 +396,11 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
 
 
 def _outcome(answer: object) -> str:
-    """Of a command, the outcome of its whole-body control, or "" where there is none."""
-    status = getattr(getattr(answer, "whole_body", answer), "status", None)
-    return str(getattr(status, "outcome", ""))
+    """Of a command, the outcome of its whole-body control; its mode where it did without, "" where there is neither."""
+    whole = getattr(answer, "whole_body", answer)
+    if whole is None:
+        return str(getattr(getattr(answer, "mode", None), "value", ""))
+    return str(getattr(getattr(whole, "status", None), "outcome", ""))
 
 
 def _lost(answer: object) -> list[float]:
