@@ -117,7 +117,7 @@ def test_a_log_becomes_an_mcap_file_that_the_mcap_package_reads(log: Log, tmp_pa
 
 def test_a_log_is_drawn(log: Log, tmp_path: Path) -> None:
     figure = log.plot(tmp_path / "run.png")
-    assert len(figure.axes) == 5 and (tmp_path / "run.png").stat().st_size > 10_000
+    assert len(figure.axes) == 6 and (tmp_path / "run.png").stat().st_size > 10_000
     assert figure.axes[2].get_ylabel() == "torque [N m]" and len(figure.axes[2].lines) == 12
 
 

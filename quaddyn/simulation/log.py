@@ -136,7 +136,7 @@ class Log:
         return write(self, path)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Joint positions, velocities, torques, vertical contact forces and lost levels over time (extra: plot).
+        """Joints, torques, vertical contact forces, a free base and lost levels over time (extra: plot).
 
         Args:
             path: PNG, PDF or SVG file to write, if any.
@@ -148,6 +148,7 @@ class Log:
             QuaddynError: matplotlib is not installed.
         """
         try:
+            from matplotlib import colormaps
             from matplotlib.figure import Figure
         except ImportError:
             raise QuaddynError("matplotlib is not installed; pip install 'quaddyn[plot]' brings it") from None
@@ -160,12 +161,16 @@ class Log:
         touching = [s for s in range(len(self.spheres)) if self.forces[:, s].any()]
         if touching:
             panels.append(("vertical force [N]", self.forces[:, touching, 2], tuple(self.spheres[s] for s in touching)))
+        if self.base is not None:
+            panels.append(("base [m]", self.base[:, :3], ("x", "y", "z")))
         if self.lost.size:
             panels.append(("lost [m/s$^2$]", self.lost, tuple(f"level {k}" for k in range(self.lost.shape[1]))))
+        panels = [panel for panel in panels if panel[2]]  # a free body has no joints
         figure = Figure(figsize=(9.0, 2.2 * len(panels)), layout="constrained")
         for axes, (label, table, names) in zip(
             np.atleast_1d(figure.subplots(len(panels), 1, sharex=True)), panels, strict=True
         ):
+            axes.set_prop_cycle(color=colormaps["tab10" if len(names) <= 10 else "tab20"].colors)
             axes.plot(self.time, table, linewidth=1.0, label=names)
             axes.set_ylabel(label)
             axes.grid(alpha=0.3)
