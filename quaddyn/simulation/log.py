@@ -170,7 +170,8 @@ class Log:
         for axes, (label, table, names) in zip(
             np.atleast_1d(figure.subplots(len(panels), 1, sharex=True)), panels, strict=True
         ):
-            axes.set_prop_cycle(color=colormaps["tab10" if len(names) <= 10 else "tab20"].colors)
+            palette = colormaps["tab10" if len(names) <= 10 else "tab20"]
+            axes.set_prop_cycle(color=list(palette(np.arange(len(names)) % palette.N)))
             axes.plot(self.time, table, linewidth=1.0, label=names)
             axes.set_ylabel(label)
             axes.grid(alpha=0.3)
