@@ -172,14 +172,14 @@ DISTURBANCES: Mapping[str, Disturbance] = MappingProxyType(
         "push": Disturbance("push from the side, trotting", "m/s", 0.5, 0.95, push),
         "friction": Disturbance("slippery ground", "", 0.4, 0.95, friction),
         "payload": Disturbance("payload, the centre of mass moved with it", "m", 0.2, 0.95, shifted_payload),
-        "com": Disturbance("centre of mass moved", "m", 0.02, 0.95, com),
+        "com": Disturbance("centre of mass moved", "m", 0.05, 0.8, com),
         "slope": Disturbance("slope", "rad", math.radians(10.0), 0.9, slope),
         "strips": Disturbance("steps up and down", "l", 0.05, 0.9, strips),
         "step": Disturbance("one step up", "l", 0.1, 0.9, step),
         "boxes": Disturbance("strewn boxes", "l", 0.05, 0.9, boxes),
         "noise": Disturbance("noise of consumer sensors, 2 ms late", "", 1.0, 0.9, noise),
-        "delay": Disturbance("late sensors", "s", 4e-3, 0.9, delay),
-        "strength": Disturbance("weak motors", "of the limits", 0.7, 0.95, strength),
+        "delay": Disturbance("late sensors", "s", 10e-3, 0.5, delay),
+        "strength": Disturbance("weak motors", "of the limits", 0.27, 0.7, strength),
         "nothing": Disturbance("speed", "sqrt(g l)", SPEED, 0.95, nothing),
     }
 )
