@@ -176,7 +176,7 @@ DISTURBANCES: Mapping[str, Disturbance] = MappingProxyType(
         "slope": Disturbance("slope", "rad", math.radians(10.0), 0.9, slope),
         "strips": Disturbance("steps up and down", "l", 0.05, 0.9, strips),
         "step": Disturbance("one step up", "l", 0.1, 0.9, step),
-        "boxes": Disturbance("strewn boxes", "l", 0.05, 0.9, boxes),
+        "boxes": Disturbance("strewn boxes", "l", 0.1, 0.5, boxes),
         "noise": Disturbance("noise of consumer sensors, 2 ms late", "", 1.0, 0.9, noise),
         "delay": Disturbance("late sensors", "s", 10e-3, 0.5, delay),
         "strength": Disturbance("weak motors", "of the limits", 0.27, 0.7, strength),
