@@ -19,6 +19,8 @@ from .shared_memory import SharedMemory, SharedMemoryInterface
 from .simulated import PlantInterface, SimulatedInterface
 from .stages import Stage
 from .statistics import Histogram, LoopStatistics
+from .udp import UdpInterface
+from .unitree import UnitreeInterface
 from .walker import Walker
 
 __all__ = [
@@ -52,6 +54,8 @@ __all__ = [
     "Stage",
     "SystemClock",
     "Tick",
+    "UdpInterface",
+    "UnitreeInterface",
     "Walker",
     "export_safety",
 ]

@@ -1,0 +1,113 @@
+"""`UdpInterface`: a robot behind UDP, with the packets of `quaddyn.runtime.packets`, one a datagram."""
+
+from __future__ import annotations
+
+import ipaddress
+import select
+import socket
+
+from ..attributes import StrictAttributes
+from ..errors import ArgumentError, QuaddynError
+from ..robot.robot import Robot
+from ..simulation.sensors import Measurement
+from .interface import RobotInterface
+from .motor_command import MotorCommand
+from .packets import PacketError, Packets
+
+#: Datagrams that are looked at in one call: a flood ends none.
+MOST = 256
+
+
+class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
+    """Readings from a robot and commands to it as datagrams; only those of the peer count, and only newer ones.
+
+    Args:
+        robot: whose joints these are.
+        peer: address and port of the robot; addresses that are not of this machine must be given as such, no name is
+            looked up.
+        port: to listen at; 0 for a free one, see `port`.
+        bind: address to listen at; this machine alone by default.
+        patience: how long the first `read` waits for a reading [s].
+
+    Attributes:
+        robot: as given.
+        peer: as given.
+        refused: datagrams that were no packets of this robot, or from elsewhere.
+
+    Raises:
+        ArgumentError: an address that is none.
+        OSError: the port cannot be opened.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        peer: tuple[str, int],
+        *,
+        port: int = 0,
+        bind: str = "127.0.0.1",
+        patience: float = 1.0,
+    ) -> None:
+        for name, address in (("peer", peer[0]), ("bind", bind)):
+            try:
+                ipaddress.IPv4Address(address)
+            except ValueError:
+                raise ArgumentError(f"{name}: expected an IPv4 address such as 192.168.1.2, got {address!r}") from None
+        self.robot, self.peer, self.refused = robot, (str(peer[0]), int(peer[1])), 0
+        self._packets, self._patience = Packets(robot.nu, len(robot.feet)), float(patience)
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            self._socket.bind((bind, port))
+        except OSError:
+            self._socket.close()
+            raise
+        self._socket.setblocking(False)
+        self._newest: Measurement | None = None
+        self._received = self._sent = 0
+
+    @property
+    def port(self) -> int:
+        """That is listened at."""
+        return int(self._socket.getsockname()[1])
+
+    def read(self) -> Measurement:
+        """The newest reading that has arrived.
+
+        Raises:
+            QuaddynError: none has come yet.
+        """
+        self._drain()
+        if self._newest is None:
+            select.select([self._socket], [], [], self._patience)
+            self._drain()
+        if self._newest is None:
+            raise QuaddynError(f"UDP: no reading has come from {self.peer[0]}:{self.peer[1]} yet")
+        return self._newest
+
+    def write(self, command: MotorCommand) -> None:
+        """Send a command; errors as of `MotorCommand.checked`."""
+        self._sent += 1
+        time = 0.0 if self._newest is None else self._newest.time
+        self._socket.sendto(self._packets.command(self._sent, time, command.checked(self.robot.nu)), self.peer)
+
+    def close(self) -> None:
+        """Close the port."""
+        self._socket.close()
+
+    def _drain(self) -> None:
+        for _ in range(MOST):
+            try:
+                data, sender = self._socket.recvfrom(65535)
+            except BlockingIOError:
+                return
+            except ConnectionError:  # the answer of a peer that is not there yet
+                continue
+            try:
+                if sender != self.peer:
+                    raise PacketError(f"from {sender}")
+                sequence, measurement = self._packets.read_reading(data)
+            except PacketError:
+                self.refused += 1
+                continue
+            if sequence > self._received:  # what was overtaken on its way is old
+                self._received, self._newest = sequence, measurement

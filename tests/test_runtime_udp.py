@@ -1,0 +1,61 @@
+"""A robot behind UDP, on this machine."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.runtime import MotorCommand, Packets, UdpInterface
+from quaddyn.simulation import Measurement
+
+
+@pytest.fixture
+def peer() -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+        made.bind(("127.0.0.1", 0))
+        made.settimeout(30.0)
+        yield made
+
+
+def test_readings_come_commands_go_and_what_is_old_or_foreign_does_not_count(peer: socket.socket) -> None:
+    leg = qd.load("two_link_leg")
+    packets = Packets(leg.nu, len(leg.feet))
+    side = UdpInterface(leg, peer.getsockname(), patience=0.01)
+    home = ("127.0.0.1", side.port)
+    with pytest.raises(qd.QuaddynError, match="no reading has come"):
+        side.read()
+    side._patience = 30.0
+
+    def reading(sequence: int) -> bytes:
+        zero = np.zeros(leg.nu)
+        return packets.reading(sequence, Measurement(0.1 * sequence, zero + sequence, zero, np.zeros(3), np.zeros(3)))
+
+    peer.sendto(reading(3), home)
+    assert side.read().position[0] == 3.0
+    for data in (reading(2), b"hello", reading(4)[:-1]):  # overtaken, foreign, cut short
+        peer.sendto(data, home)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.bind(("127.0.0.1", 0))
+        stranger.sendto(reading(9), home)
+    for _ in range(100):
+        assert side.read().position[0] == 3.0
+    peer.sendto(reading(5), home)
+    while side.read().position[0] != 5.0:
+        pass
+    assert side.refused == 3
+    side.write(MotorCommand.torques(np.full(leg.nu, 2.0)))
+    sequence, stamp, command = packets.read_command(peer.recv(65535))
+    assert (sequence, stamp) == (1, 0.5) and (command.tau == 2.0).all()
+    side.close()
+
+
+def test_names_are_not_looked_up() -> None:
+    leg = qd.load("two_link_leg")
+    with pytest.raises(qd.ArgumentError, match="peer"):
+        UdpInterface(leg, ("robot.local", 9000))
+    with pytest.raises(qd.ArgumentError, match="bind"):
+        UdpInterface(leg, ("127.0.0.1", 9000), bind="everywhere")
