@@ -1,5 +1,7 @@
 """Kinematics: closed-form legs, numeric inverse kinematics, tasks on a robot's velocity."""
 
+from .capsule_model import CapsuleModel
+from .capsules import Capsule
 from .collision import CollisionModel, Separation
 from .inverse import InverseSolution, inverse_kinematics
 from .legs import LegKinematics, LegSolution
@@ -8,6 +10,8 @@ from .velocity import frame_task, joint_task
 
 __all__ = [
     "Branch",
+    "Capsule",
+    "CapsuleModel",
     "CollisionModel",
     "InverseSolution",
     "LegKinematics",

@@ -1,0 +1,211 @@
+"""`CapsuleModel`: capsules about a robot's collision shapes, and the pairs of them that may meet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from types import MappingProxyType
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike
+
+from ..attributes import StrictAttributes
+from ..errors import ArgumentError, UnknownNameError
+from ..robot.arguments import check_vector, number, several
+from ..robot.model import body_joint, se3
+from ..robot.robot import Robot
+from ..urdf.srdf import disabled_collisions
+from ..urdf.tree import Array
+from .capsules import Capsule, fit, placed_ends
+from .segments import capsule_distances
+
+#: Configurations that tell which pairs ever come near each other.
+SAMPLES = 500
+
+
+class CapsuleModel(StrictAttributes, fixed=("robot", "capsules", "pairs", "left_out", "unread", "excess")):
+    """Capsules that contain a robot's collision shapes, and the pairs of them whose distance is of interest.
+
+    Every point of a collision shape is inside of a capsule of its link, so that capsules apart means links apart: a
+    distance here is never larger than the true one, and smaller by the two capsules' `Capsule.excess` at most where the
+    shapes are convex (meshes count as their convex hulls).
+
+    Pairs of links are left out, with a reason in `left_out`, if
+
+    - they are of one body, or of bodies that a joint connects;
+    - ``srdf`` disables them;
+    - their capsules overlap in ``q_home``, so that a joint could not be held apart from there;
+    - none of 500 random configurations within the joint limits brings them nearer than `reach`.  This is a sample, not
+      a proof; ``reach=inf`` keeps all.
+
+    Args:
+        robot: any robot.
+        links: names of the links to look at; all that have collision geometry by default.
+        srdf: path or text of an SRDF file, of which ``disable_collisions`` is read.
+        reach: [m].
+        seed: of the sample.
+
+    Attributes:
+        robot: as given.
+        capsules: of all links.
+        pairs: (pairs, 2) numbers of capsules, int64.
+        left_out: by pair of links, why.
+        unread: mesh files without usable geometry: missing, broken, or neither STL nor OBJ.  Nothing covers these.
+        excess: largest of the capsules [m].
+
+    Raises:
+        UnknownNameError: no such link, in `links` or in `srdf`.
+        ArgumentError: no link has geometry, or `reach` is negative.
+        ModelError: `srdf` is none.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        links: Iterable[str] | None = None,
+        srdf: str | os.PathLike[str] | None = None,
+        reach: float = 0.15,
+        seed: int = 0,
+    ) -> None:
+        self.robot, self._srdf, self._reach, self._seed = robot, srdf, reach, seed
+        known = {link.name: (body, link) for body in robot.bodies for link, _ in body.links}
+        chosen = tuple(known) if links is None else several("links", links, "link names")
+        self._links = chosen
+        if not number("reach", reach) >= 0.0:
+            raise ArgumentError(f"reach: expected a distance [m], 0 or more, got {reach}")
+        model, capsules, unread, joints = robot.model, list[Capsule](), list[str](), list[int]()
+        for name in chosen:
+            if name not in known:
+                raise UnknownNameError("link", name, known)
+            body, link = known[name]
+            frame = model.frames[model.getFrameId(name, pin.FrameType.BODY)]
+            own = model.frames[robot.frame_id(body.name)].placement
+            for geometry in link.collisions:
+                place = own.actInv(frame.placement * se3(geometry.placement))
+                found = list(fit(geometry.shape))
+                if not found:
+                    unread.append(str(getattr(geometry.shape, "uri", geometry.shape)))
+                for ends, radius, excess in found:
+                    at = placed_ends(ends, place.rotation, place.translation)
+                    capsules.append(Capsule(name, body.name, at, radius, excess))
+                    joints.append(body_joint(model, body))
+        if not capsules:
+            raise ArgumentError(f"links: {robot.name!r} has no readable collision geometry among {chosen}")
+        self.capsules, self.unread = tuple(capsules), tuple(unread)
+        self.excess = max(each.excess for each in capsules)
+        self._joints, self._data = joints, model.createData()
+        self._ends = np.array([each.ends for each in capsules])
+        self._frames = [robot.frame_id(each.body) for each in capsules]
+        self._radii = np.array([each.radius for each in capsules])
+        why = self._disabled(srdf, known)
+        parents = model.parents
+        pairs = []
+        for i in range(len(capsules)):
+            for j in range(i + 1, len(capsules)):
+                a, b = joints[i], joints[j]
+                if a != b and parents[a] != b and parents[b] != a:
+                    pairs.append((i, j))
+        self._choose(pairs, why, reach, seed)
+
+    def _disabled(self, srdf: str | os.PathLike[str] | None, known: Iterable[str]) -> dict[tuple[str, str], str]:
+        why: dict[tuple[str, str], str] = {}
+        for first, second, reason in () if srdf is None else disabled_collisions(srdf):
+            for name in (first, second):
+                if name not in known and not self.robot.model.existFrame(name):
+                    raise UnknownNameError("link in srdf=", name, known)
+            why[_sorted(first, second)] = f"disabled by the SRDF{f' ({reason})' if reason else ''}"
+        return why
+
+    def _choose(self, pairs: list[tuple[int, int]], why: dict[tuple[str, str], str], reach: float, seed: int) -> None:
+        """Of these pairs the ones to look at; the others into `left_out`."""
+        robot, names = self.robot, [each.link for each in self.capsules]
+
+        def kept() -> list[tuple[int, int]]:
+            return [(i, j) for i, j in pairs if _sorted(names[i], names[j]) not in why]
+
+        self.pairs = np.array(kept(), dtype=np.int64).reshape(-1, 2)
+        home = self.distances(np.array(robot.q_home))
+        for (i, j), distance in zip(self.pairs.tolist(), home.tolist(), strict=True):
+            if distance <= 0.0:
+                why[_sorted(names[i], names[j])] = "overlap at home"
+        self.pairs = np.array(kept(), dtype=np.int64).reshape(-1, 2)
+        if len(self.pairs) and reach < np.inf:
+            rng, least = np.random.default_rng(seed), np.full(len(self.pairs), np.inf)
+            for _ in range(SAMPLES):
+                least = np.minimum(least, self.distances(robot.random_configuration(rng)))
+            nearest: dict[tuple[str, str], float] = {}
+            for (i, j), distance in zip(self.pairs.tolist(), least.tolist(), strict=True):
+                pair = _sorted(names[i], names[j])
+                nearest[pair] = min(distance, nearest.get(pair, np.inf))
+            far = {pair for pair, distance in nearest.items() if distance > reach}
+            why |= {pair: f"no sample was nearer than {nearest[pair]:.3g} m" for pair in far}
+            self.pairs = np.array(kept(), dtype=np.int64).reshape(-1, 2)
+        self.pairs.flags.writeable = False
+        self.left_out = MappingProxyType(dict(sorted(why.items())))
+
+    def distances(self, q: ArrayLike) -> Array:
+        """Distance of every pair [m], negative where its capsules overlap.
+
+        Args:
+            q: (nq,) configuration, or (N, nq) for N of them.
+
+        Returns:
+            (pairs,) or (N, pairs).
+
+        Raises:
+            ArgumentError: `q` has another shape, or an entry that is not finite.
+        """
+        many = np.asarray(q, dtype=np.float64)
+        if many.ndim == 2:
+            return np.array([self.distances(row) for row in many]).reshape(len(many), len(self.pairs))
+        out = np.zeros(len(self.pairs))
+        capsule_distances(self.placed(q), self._radii, self.pairs, out, np.zeros((len(self.pairs), 2, 3)))
+        return out
+
+    def nearest(self, q: ArrayLike) -> tuple[Array, Array]:
+        """Distance of every pair, and the nearest points of the capsules' surfaces.
+
+        Args:
+            q: (nq,) configuration.
+
+        Returns:
+            (pairs,) [m] and (pairs, 2, 3), world axes [m].
+
+        Raises:
+            ArgumentError: as of `distances`.
+        """
+        out, points = np.zeros(len(self.pairs)), np.zeros((len(self.pairs), 2, 3))
+        capsule_distances(self.placed(q), self._radii, self.pairs, out, points)
+        return out, points
+
+    def placed(self, q: ArrayLike) -> Array:
+        """Ends of all capsules' segments at q: (capsules, 2, 3), world axes [m]."""
+        q = check_vector("q", q, (self.robot.nq,), f"nq of {self.robot.name}")
+        model, data = self.robot.model, self._data
+        pin.forwardKinematics(model, data, q)
+        places = [pin.updateFramePlacement(model, data, frame) for frame in dict.fromkeys(self._frames)]
+        by_frame = dict(zip(dict.fromkeys(self._frames), places, strict=True))
+        R = np.array([by_frame[f].rotation for f in self._frames])
+        p = np.array([by_frame[f].translation for f in self._frames])
+        return np.ascontiguousarray(np.einsum("cij,cej->cei", R, self._ends) + p[:, None, :])
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _again, (self.robot, self._links, self._srdf, self._reach, self._seed)
+
+    def __repr__(self) -> str:
+        return (
+            f"CapsuleModel({self.robot.name!r}, {len(self.capsules)} capsules, {len(self.pairs)} pairs, excess up to "
+            f"{1e3 * self.excess:.3g} mm)"
+        )
+
+
+def _again(
+    robot: Robot, links: Iterable[str] | None, srdf: str | os.PathLike[str] | None, reach: float, seed: int
+) -> CapsuleModel:
+    return CapsuleModel(robot, links=links, srdf=srdf, reach=reach, seed=seed)
+
+
+def _sorted(first: str, second: str) -> tuple[str, str]:
+    return (first, second) if first <= second else (second, first)

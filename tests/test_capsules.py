@@ -1,0 +1,104 @@
+"""Capsules that contain collision shapes, and the pairs of them that may meet."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.kinematics import CapsuleModel, CollisionModel
+from quaddyn.kinematics.capsules import fit
+from quaddyn.urdf.tree import Box, Cylinder
+
+#: Two arms side by side, each of a shoulder and an elbow, that can reach each other.
+ARMS = "".join(
+    f"""
+  <link name="{side}_upper"><inertial><origin xyz="0 0 -0.1"/><mass value="1"/>
+    <inertia ixx="0.01" iyy="0.01" izz="0.002" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision><origin xyz="0 0 -0.1"/><geometry><cylinder radius="0.02" length="0.2"/></geometry></collision></link>
+  <link name="{side}_lower"><inertial><origin xyz="0 0 -0.1"/><mass value="0.5"/>
+    <inertia ixx="0.004" iyy="0.004" izz="0.001" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision><origin xyz="0 0 -0.1"/><geometry><box size="0.03 0.02 0.2"/></geometry></collision></link>
+  <joint name="{side}_shoulder" type="revolute"><parent link="base"/><child link="{side}_upper"/>
+    <origin xyz="0 {y} 0"/><axis xyz="1 0 0"/><limit lower="-2.5" upper="2.5" velocity="10" effort="60"/></joint>
+  <joint name="{side}_elbow" type="revolute"><parent link="{side}_upper"/><child link="{side}_lower"/>
+    <origin xyz="0 0 -0.2"/><axis xyz="1 0 0"/><limit lower="-2.5" upper="2.5" velocity="10" effort="40"/></joint>"""
+    for side, y in (("left", 0.12), ("right", -0.12))
+)
+URDF = f'<robot name="arms"><link name="base"/>{ARMS}</robot>'
+
+
+@pytest.fixture(scope="module")
+def arms() -> qd.Robot:
+    return qd.load(URDF, root="fixed")
+
+
+def distance_to(shape: Box | Cylinder, points: np.ndarray) -> np.ndarray:
+    """Of points from a shape about the origin, zero inside."""
+    if isinstance(shape, Box):
+        over = np.abs(points) - 0.5 * np.array(shape.size)
+    else:
+        radial = np.linalg.norm(points[:, :2], axis=1) - shape.radius
+        over = np.stack((radial, np.abs(points[:, 2]) - 0.5 * shape.length), axis=1)
+    return np.asarray(np.linalg.norm(np.maximum(over, 0.0), axis=1))
+
+
+@pytest.mark.parametrize(
+    "shape", [Box((0.4, 0.2, 0.1)), Box((0.1, 0.1, 0.02)), Cylinder(0.05, 0.3), Cylinder(0.1, 0.02)]
+)
+def test_capsules_contain_their_shape_and_reach_no_further_than_they_say(shape: Box | Cylinder) -> None:
+    rng, found = np.random.default_rng(0), list(fit(shape))
+    size = np.array(shape.size if isinstance(shape, Box) else (2 * shape.radius, 2 * shape.radius, shape.length))
+    points = size * rng.uniform(-0.5, 0.5, (4000, 3))
+    points[:2000] = np.where(rng.random((2000, 3)) < 0.5, 0.5 * size * np.sign(points[:2000]), points[:2000])
+    points = points[distance_to(shape, points) == 0.0]
+    gaps = []
+    for ends, radius, excess in found:
+        u = ends[1] - ends[0]
+        s = np.clip((points - ends[0]) @ u / max(u @ u, 1e-300), 0.0, 1.0)
+        gaps.append(np.linalg.norm(points - ends[0] - s[:, None] * u, axis=1) - radius)
+        out = rng.normal(size=(4000, 3))
+        skin = ends[rng.integers(2, size=4000)] + radius * out / np.linalg.norm(out, axis=1, keepdims=True)
+        reached = float(distance_to(shape, skin).max())
+        assert reached <= excess + 1e-12 and reached >= 0.8 * excess
+    assert float(np.min(gaps, axis=0).max()) <= 1e-12
+
+
+def test_distances_are_conservative_by_no_more_than_the_fit(arms: qd.Robot) -> None:
+    model, exact = CapsuleModel(arms, reach=np.inf), CollisionModel(arms)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.capsules[0].link == model.capsules[0].link and np.array_equal(again.pairs, model.pairs)
+    assert {c.link for c in model.capsules} == set(exact.links) and not model.unread
+    rng, compared = np.random.default_rng(0), 0
+    for _ in range(100):
+        q = arms.random_configuration(rng)
+        true = {frozenset(s.links): s.distance for s in exact.separations(q)}
+        found, points = model.nearest(q)
+        np.testing.assert_array_equal(found, model.distances(q[None])[0])
+        for (i, j), distance, (a, b) in zip(model.pairs.tolist(), found.tolist(), points, strict=True):
+            one, other = model.capsules[i], model.capsules[j]
+            wanted = true[frozenset((one.link, other.link))]
+            if distance > 0.0:
+                assert distance <= wanted + 1e-9 <= distance + one.excess + other.excess + 2e-6
+                assert np.linalg.norm(a - b) == pytest.approx(distance, abs=1e-12)
+                compared += 1
+    assert compared > 200
+
+
+def test_pairs_are_left_out_for_a_reason(arms: qd.Robot, tmp_path: Path) -> None:
+    srdf = '<robot name="arms"><disable_collisions link1="right_lower" link2="left_lower" reason="Never"/></robot>'
+    (tmp_path / "arms.srdf").write_text(srdf)
+    for source in (srdf, tmp_path / "arms.srdf"):
+        model = CapsuleModel(arms, srdf=source)
+        assert model.left_out["left_lower", "right_lower"] == "disabled by the SRDF (Never)"
+        names = [[model.capsules[i].link for i in pair] for pair in model.pairs.tolist()]
+        assert names and ["left_lower", "right_lower"] not in names
+    everything, near = CapsuleModel(arms, reach=np.inf), CapsuleModel(arms, reach=0.0)
+    assert len(near.pairs) <= len(everything.pairs)
+    with pytest.raises(qd.UnknownNameError, match="left_lwoer"):
+        CapsuleModel(arms, srdf=srdf.replace("left_lower", "left_lwoer"))
+    with pytest.raises(qd.ModelError, match="SRDF"):
+        CapsuleModel(arms, srdf="<sdf/>")
