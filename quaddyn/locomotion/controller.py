@@ -23,7 +23,9 @@ from ..wbc import Command, TorqueLimits, WholeBodyController
 from .course import Course, Preview, commanded_velocity
 from .footwork import INWARDS, Footwork
 from .gait import LOADING, Clock, Gait, gait_named
+from .footing import Footing
 from .ground import GroundPlane
+from .landing import Landing
 from .modes import Mode, escaping, misplaced
 from .preview_kernel import landings, preview
 from .proportions import FEET, Proportions
@@ -50,6 +52,7 @@ FALLEN_TILT = 0.5
 #: What keeps a commanded velocity below the one asked for, beside what `LocomotionController.reach` computes.
 LIMIT = "limit of the gait on these legs"
 FALLEN, GAIT_STANDS, STRAIGHT_LEGS = "fallen", "gait does not step", "legs cannot step aside"
+NO_GROUND = "no ground under the feet"
 #: Time constant of the slope of the ground.
 SLOPE_TIME = 2.0
 
@@ -181,6 +184,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._damping = JointPD(robot, dt=self.dt).kd
         self._base = robot.bodies[0].name
         self._preview = Preview(p)
+        self._footing = Footing(robot, p, self.dt)
+        self._landing = Landing(p, whole_body)
         self.reset()
 
     # -- commands ------------------------------------------------------------------------------------------------
@@ -191,6 +196,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self.ground = None
         self._lie = False
         self._filtered = (0.0, 0.0)
+        self._tau = np.zeros(self.robot.nu)
 
     @property
     def gait(self) -> Gait:
@@ -277,8 +283,13 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         a, b = self._filtered
         self._filtered = a, b = a + share * (u - a), b + share * (v - b)
 
+        if self.mode in (Mode.STANDING, Mode.RISING) or (self.mode is Mode.MOVING and clock.phase < 0.0):
+            if self._footing.lost(w, feet, touching):
+                self._take_off()
         if self.mode is Mode.FALLEN or self._falls(x, y, z, R):
             return self._fall(state, wanted)
+        if self.mode in (Mode.AIRBORNE, Mode.LANDING):
+            return self._land(state, wanted, touching, feet, (x, y, z), (u, v, w), R_base, yaw)
         self._steer(within)
         if not self._footwork.patient(clock):
             clock.advance(dt)
@@ -338,6 +349,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self.mode = Mode.RISING if low else Mode.STANDING
         if low:
             self._trunk.go_to(p.height)
+        self._footing.reset()
+        if not self._footing.even(feet):
+            self._take_off()
 
     def _falls(self, x: float, y: float, z: float, R: Array) -> bool:
         assert self.ground is not None
@@ -350,6 +364,60 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         tau = self._within_limits(-self._damping * state.v[self.robot.actuated_index])
         pressure, still = self.course.position.copy(), np.zeros(3)
         return LocomotionCommand(tau, self.mode, (), None, pressure, asked, still, still, FALLEN, {})
+
+    def _take_off(self) -> None:
+        """The ground is lost."""
+        self.mode = Mode.AIRBORNE
+        self._footing.search()
+        self._landing.begin()
+
+    def _land(
+        self,
+        state: State,
+        asked: Array,
+        touching: tuple[str, ...] | None,
+        feet: Array,
+        com: tuple[float, float, float],
+        velocity: tuple[float, float, float],
+        R_base: Array,
+        yaw: float,
+    ) -> LocomotionCommand:
+        """One tick in the air, or between air and stance."""
+        ground, course, p, dt = self.ground, self.course, self.proportions, self.dt
+        assert ground is not None
+        carrying = self._footing.found(state, self._tau, touching)
+        if not carrying:
+            self.mode = Mode.AIRBORNE
+            self._landing.hold_ready(self._landing.places(com, velocity, yaw), velocity)
+            reference = None
+        else:
+            if self.mode is Mode.AIRBORNE:
+                self.ground = ground = GroundPlane(np.column_stack((feet[:, :2], np.zeros(4))), SLOPE_TIME * p.time)
+                self.course = course = Course(feet[:, :2].mean(axis=0), yaw)
+            self.mode = Mode.LANDING
+            stopped = self._landing.touch(carrying, feet, com, velocity[2], course, ground, self._trunk, dt)
+            ground.advance(dt)
+            reference = self._preview.reference(self.clock, course, ground.points[:, :2])
+            self._trunk.guide(reference, course, ground, com, velocity, R_base, dt)
+            if stopped:
+                self.mode = Mode.RISING
+                self._footing.reset()
+                self._trunk.prepare(p, self.whole_body.tasks)
+                self._trunk.go_to(p.height)
+        command = self.whole_body.compute(state, carrying)
+        self._tau = self._within_limits(command.tau)
+        return LocomotionCommand(
+            self._tau,
+            self.mode,
+            carrying,
+            command,
+            course.position.copy() if reference is None else reference.pressure,
+            asked,
+            np.zeros(3),
+            np.zeros(3),
+            NO_GROUND,
+            {},
+        )
 
     def reach(self, velocity: Sequence[float] | Array) -> Array:
         """The part of a commanded velocity that the gait can do: cut in all components alike.
@@ -427,7 +495,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
                 clock.change(self._gait)
                 clock.start()
                 self.mode = Mode.MOVING
-            elif escaping(error, feet) or misplaced(feet, self.course, p):
+            elif self._footing.sure and (escaping(error, feet) or misplaced(feet, self.course, p)):
                 clock.change("trot")
                 clock.start(lead=0.0)
                 self.mode = Mode.RECOVERING

@@ -24,6 +24,8 @@ class Mode(enum.Enum):
     MOVING = "moving"
     RECOVERING = "recovering"
     LOWERING = "lowering"
+    AIRBORNE = "airborne"
+    LANDING = "landing"
     FALLEN = "fallen"
 
     @property

@@ -26,6 +26,8 @@ DIVERGENT_GAIN = 0.5
 PUSH = 0.9
 #: Time to stand up or to lie down [sqrt(l/g)].
 RISING_TIME = 6.0
+#: Longest time to stop a fall [sqrt(l/g)].
+STOPPING_TIME = 1.0
 #: What slow integral action may add to the height [h] and to the tilt [rad], and its time constant [sqrt(l/g)].
 HEIGHT_TRIM, TILT_TRIM, TRIM_TIME = 0.06, 0.15, 4.0
 
@@ -70,6 +72,20 @@ class Trunk:
     def go_to(self, height: float) -> None:
         """Bring the centre of mass to another height over the ground [m], smoothly."""
         self._wanted, self._left = height, RISING_TIME * self._p.time
+
+    def stop(self, height: float, rate: float, way: float, lowest: float) -> None:
+        """Bring the centre of mass to rest from where it is, as steadily as can be.
+
+        Args:
+            height: of the centre of mass over the ground now [m].
+            rate: at which it changes [m/s].
+            way: over which to stop [m], as long as it stays above `lowest`.
+            lowest: height [m].
+        """
+        self._height, self._trim, self._tilt = (height, rate, 0.0), 0.0, (0.0, 0.0)
+        way = min(way, max(height - lowest, 0.2 * way))
+        self._left = min(2.0 * way / max(-rate, 1e-9), STOPPING_TIME * self._p.time)
+        self._wanted = height + 0.5 * rate * self._left
 
     @property
     def busy(self) -> bool:

@@ -1,0 +1,127 @@
+"""`Landing`: from the air to a stance: legs held ready, and a trunk that is stopped by the feet that touch."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..urdf.tree import Array
+from ..wbc import WholeBodyController
+from .course import Course
+from .ground import GroundPlane
+from .proportions import FEET, Proportions
+from .trunk import Trunk
+
+#: Height of the centre of mass over the feet in the air, as a share of that at home, and how far feet are put where
+#: the robot goes, as a share of the way that its centre of mass needs to stop.
+READY_HEIGHT, AHEAD = 1.0, 1.0
+#: How far from its place under the body a foot is put at most [l].
+WITHIN = 0.3
+#: Weight of the trunk's attitude in the air, against that on the ground: there legs go where they will land, and the
+#: trunk gives way.
+LOOSE_BASE = 1e-3
+#: Weight of the centre of mass while the feet that touch can only turn the robot over: then attitude comes first.
+WEAK = 1e-3
+#: How far below the highest foot that touches others look for the ground [l].
+PRESS = 0.03
+#: Over what length a fall is stopped [l], as long as the centre of mass stays above a share of its height.
+STOPPING, LOWEST = 0.22, 0.55
+#: How long enough feet have to touch before the robot rises [sqrt(l/g)].
+SETTLED = 0.15
+
+
+class Landing:
+    """What legs and trunk do from the loss of the ground until the robot stands on it again.
+
+    *In the air* nothing moves the centre of mass off its parabola.  Feet are held where they stand at home, under a
+    heading frame that is level however the trunk is tilted, so that all meet flat ground at once; and ahead of a robot
+    that drifts, by ``v / omega``, where the point is that it comes to rest over (the capture point of Pratt et al.
+    2006).  *From the first touchdown* on, who touches carries; the others reach on for the ground.  The centre of mass
+    is stopped along a path of least jerk that begins with the height and the speed it has, and the trunk is levelled;
+    with every further foot the path begins anew, as one foot alone can neither stop nor turn the robot as is wanted.
+
+    Args:
+        proportions: of the robot.
+        whole_body: the whole-body controller, whose tasks get the references.
+    """
+
+    __slots__ = ("_carrying", "_p", "_settled", "_whole_body")
+
+    def __init__(self, proportions: Proportions, whole_body: WholeBodyController) -> None:
+        self._p, self._whole_body = proportions, whole_body
+        self._carrying: tuple[str, ...] = ()
+        self._settled = 0.0
+
+    def begin(self) -> None:
+        """The ground has just been lost."""
+        self._carrying, self._settled = (), 0.0
+        self._whole_body.tasks["base"].weight = LOOSE_BASE * self._p.length
+
+    def places(self, com: tuple[float, float, float], velocity: tuple[float, float, float], yaw: float) -> Array:
+        """(4, 3) where feet are held, world [m]."""
+        p, omega = self._p, self._p.frequency
+        c, s = math.cos(yaw), math.sin(yaw)
+        out = np.empty((4, 3))
+        out[:, :2] = p.stance @ np.array([[c, s], [-s, c]])
+        ahead = np.array(velocity[:2]) * (AHEAD / omega)
+        far = float(np.linalg.norm(ahead))
+        out[:, :2] += np.array(com[:2]) + ahead * min(1.0, WITHIN * p.length / max(far, 1e-12))
+        out[:, 2] = com[2] - READY_HEIGHT * p.height + p.radii
+        return out
+
+    def hold_ready(self, places: Array, velocity: tuple[float, float, float]) -> None:
+        """References of feet in free flight."""
+        fall = np.array([0.0, 0.0, -self._p.gravity])
+        for place, foot in zip(places, FEET, strict=True):
+            self._whole_body.tasks[foot].reference(place, np.array(velocity), fall)
+
+    def touch(
+        self,
+        carrying: tuple[str, ...],
+        feet: Array,
+        com: tuple[float, float, float],
+        rate: float,
+        course: Course,
+        ground: GroundPlane,
+        trunk: Trunk,
+        dt: float,
+    ) -> bool:
+        """One tick with feet on the ground; whether the robot is stopped and may rise.
+
+        Args:
+            carrying: the feet that touch, one at least.
+            feet: (4, 3) centres of the feet's spheres, world [m].
+            com: the centre of mass, world [m].
+            rate: its vertical velocity [m/s].
+            course: of the robot; its position becomes the middle of the feet.
+            ground: gets level ground at the height of the feet that touch.
+            trunk: gets the path on which the centre of mass stops.
+            dt: [s].
+        """
+        p = self._p
+        down = [i for i, foot in enumerate(FEET) if foot in carrying]
+        bottoms = feet[:, 2] - p.radii
+        level = float(bottoms[down].mean())
+        ground.points[:, :2] = feet[:, :2]
+        ground.points[:, 2] = level
+        trunk.prepare(p, self._whole_body.tasks)
+        if not supports(carrying):
+            self._whole_body.tasks["com"].weight = WEAK
+        if set(carrying) - set(self._carrying):
+            course.position = ground.points[:, :2].mean(axis=0)
+            trunk.stop(com[2] - level, rate, STOPPING * p.length, LOWEST * p.height)
+        self._carrying = carrying
+        still = np.zeros(3)
+        for i, foot in enumerate(FEET):
+            place = feet[i].copy()
+            if i not in down:
+                place[2] = level + p.radii[i] - PRESS * p.length
+            self._whole_body.tasks[foot].reference(place, still, still)
+        self._settled = self._settled + dt if len(down) > 2 and not trunk.busy else 0.0
+        return self._settled >= SETTLED * p.time
+
+
+def supports(carrying: tuple[str, ...]) -> bool:
+    """Whether feet can stop a fall without turning the trunk: three, or a diagonal pair."""
+    return len(carrying) > 2 or set(carrying) in ({"FL", "RR"}, {"FR", "RL"})
