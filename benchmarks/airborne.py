@@ -57,9 +57,7 @@ def start(robot: qd.Robot, height: float, tilt: float, spread: float, rng: np.ra
     return q
 
 
-def land(
-    name: str, kind: str, seed: int, *, height: float, tilt: float, spread: float, felt: bool, trace: bool = False
-) -> str:
+def land(name: str, kind: str, seed: int, *, height: float, tilt: float, spread: float, felt: bool) -> str:
     """One trial: "" if the robot stands in the end, else what happened."""
     robot = qd.load(name)
     rng = np.random.default_rng([zlib.crc32(name.encode()), seed])
@@ -73,13 +71,6 @@ def land(
         touching = [f for f in robot.feet if plant.contact_forces[f][2] > load] if felt else None
         state = dynamics.update(np.array(plant.q), np.array(plant.v))
         command = controller.compute(state, touching=touching)
-        if trace and (not modes or modes[-1] is not command.mode or k % 25 == 0 and k < 500):
-            R = state.placement(robot.bodies[0].name).rotation @ p.heading
-            print(
-                f"{k * DT:.3f} {command.mode.value:10} {command.contacts} h {state.com[2] / p.height:.2f} vz "
-                f"{state.com_velocity[2]:.2f} tilt {np.degrees(np.arccos(min(1.0, R[2, 2]))):.1f} ok {command.ok} "
-                f"{[f for f in robot.feet if plant.contact_forces[f][2] > load]}"
-            )
         modes.append(command.mode)
         if command.mode is Mode.FALLEN:
             return f"fell at {k * DT:.2f} s"
@@ -105,7 +96,6 @@ def main() -> int:
     parser.add_argument("--robots", nargs="*", default=ROBOTS)
     parser.add_argument("--plants", nargs="*", default=tuple(PLANTS))
     parser.add_argument("--felt", action="store_true", help="feet have sensors")
-    parser.add_argument("--trace", action="store_true", help="say what happens")
     parser.add_argument("--check", action="store_true", help="exit with 1 unless 95 %% stand")
     asked = parser.parse_args()
     stood = trials = 0
@@ -113,16 +103,7 @@ def main() -> int:
         line = [f"{name:16}"]
         for kind in asked.plants:
             found = [
-                land(
-                    name,
-                    kind,
-                    seed,
-                    height=asked.height,
-                    tilt=asked.tilt,
-                    spread=asked.spread,
-                    felt=asked.felt,
-                    trace=asked.trace,
-                )
+                land(name, kind, seed, height=asked.height, tilt=asked.tilt, spread=asked.spread, felt=asked.felt)
                 for seed in range(asked.first, asked.first + asked.seeds)
             ]
             good = sum(not each for each in found)

@@ -21,9 +21,9 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..wbc import Command, TorqueLimits, WholeBodyController
 from .course import Course, Preview, commanded_velocity
+from .footing import Footing
 from .footwork import INWARDS, Footwork
 from .gait import LOADING, Clock, Gait, gait_named
-from .footing import Footing
 from .ground import GroundPlane
 from .landing import Landing
 from .modes import Mode, escaping, misplaced

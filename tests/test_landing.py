@@ -1,0 +1,118 @@
+"""Robots that begin in the air, or lose the ground: legs held ready, touchdown found, the fall stopped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import quaddyn as qd
+from quaddyn.locomotion import FEET, LocomotionController, Mode, Proportions
+from quaddyn.locomotion.controller import NO_GROUND, LocomotionCommand
+from quaddyn.locomotion.footing import Footing
+from quaddyn.locomotion.landing import supports
+from quaddyn.simulation import MujocoPlant, Plant, Simulation
+
+DT = 2e-3
+
+
+def lifted(robot: qd.Robot, height: float, *, tilt: float = 0.0, spread: float = 0.0, seed: int = 0) -> np.ndarray:
+    """Home with the lowest foot `height` leg lengths above the ground, tilted [rad], joints off home [rad]."""
+    q, rng, p = np.array(robot.q_home), np.random.default_rng(seed), Proportions.of(robot)
+    for joint in robot.actuated:
+        q[robot.configuration_index(joint)] += rng.uniform(-spread, spread)
+    axis = rng.uniform(0.0, 2.0 * np.pi)
+    R = pin.exp3(tilt * np.array([np.cos(axis), np.sin(axis), 0.0])) @ pin.Quaternion(q[3:7]).toRotationMatrix()
+    q[3:7] = pin.Quaternion(R).coeffs()
+    feet = [qd.Dynamics(robot).frame_placement(q, foot).translation[2] for foot in FEET]
+    q[2] += height * p.length - float((np.array(feet) - p.radii).min())
+    return q
+
+
+def drive(
+    plant: Plant, controller: LocomotionController, seconds: float, *, feel: bool
+) -> list[tuple[LocomotionCommand, bool]]:
+    """The commands, each with whether anything touched."""
+    dynamics, out = qd.Dynamics(plant.robot), list[tuple[LocomotionCommand, bool]]()
+    for _ in range(round(seconds / DT)):
+        felt = [foot for foot in FEET if plant.contact_forces[foot][2] > 1.0]
+        command = controller.compute(
+            dynamics.update(np.array(plant.q), np.array(plant.v)), touching=felt if feel else None
+        )
+        assert np.isfinite(command.tau).all()
+        out.append((command, bool(felt)))
+        plant.step(command.tau)
+    return out
+
+
+def attitude(plant: Plant) -> float:
+    """Tilt of the trunk [rad]."""
+    R = pin.Quaternion(np.array(plant.q[3:7])).toRotationMatrix()
+    return float(np.arccos(min(1.0, R[2, 2])))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "feel", "seed"), [("go2", Simulation, False, 0), ("small_quadruped", MujocoPlant, True, 1)]
+)
+def test_a_robot_that_is_dropped_askew_lands_on_all_feet(name: str, kind: type[Plant], feel: bool, seed: int) -> None:
+    robot = qd.load(name)
+    plant, controller = kind(robot, dt=DT), LocomotionController(robot, dt=DT)
+    p = controller.proportions
+    plant.reset(lifted(robot, 0.28, tilt=0.15, spread=0.25, seed=seed), np.zeros(robot.nv))
+    commands = drive(plant, controller, 3.2 * p.time, feel=feel)
+    modes = list(dict.fromkeys(command.mode for command, _ in commands))
+    assert [m for m in modes if m is not Mode.STANDING] == [Mode.AIRBORNE, Mode.LANDING, Mode.RISING]
+    first = next(i for i, (_, touched) in enumerate(commands) if touched)
+    found = next(i for i, (command, _) in enumerate(commands) if command.mode is Mode.LANDING)
+    assert 0 <= found - first <= 0.1 * p.time / DT
+    for command, _ in commands[round(0.1 * p.time / DT) : first]:
+        assert command.mode is Mode.AIRBORNE and command.contacts == () and not command.forces and command.ok
+        assert command.limit == NO_GROUND and not command.commanded.any()
+    com = qd.Dynamics(robot).center_of_mass(np.array(plant.q))[2]
+    assert attitude(plant) < 0.06 and com > 0.55 * p.height
+    assert all(plant.contact_forces[foot][2] > 0.0 for foot in FEET)
+
+
+def test_in_the_air_feet_are_on_one_level_whatever_the_trunk_does() -> None:
+    robot = qd.load("go2")
+    plant, controller = Simulation(robot, dt=DT), LocomotionController(robot, dt=DT)
+    p = controller.proportions
+    plant.reset(lifted(robot, 0.3, tilt=0.17, spread=0.2, seed=3), np.zeros(robot.nv))
+    dynamics = qd.Dynamics(robot)
+
+    def uneven() -> float:
+        return float(np.ptp([dynamics.frame_placement(np.array(plant.q), foot).translation[2] for foot in FEET]))
+
+    before = uneven()
+    commands = drive(plant, controller, 0.7 * p.time, feel=False)
+    assert all(command.mode is Mode.AIRBORNE for command, _ in commands)
+    assert before > 0.1 * p.length and uneven() < 0.03 * p.length and attitude(plant) > 0.05
+
+
+@pytest.mark.parametrize("feel", [False, True])
+def test_a_level_robot_notices_that_it_falls_and_one_that_stands_does_not(feel: bool) -> None:
+    robot = qd.load("go2")
+    plant, controller = Simulation(robot, dt=DT), LocomotionController(robot, dt=DT)
+    unit = controller.proportions.time
+    assert {command.mode for command, _ in drive(plant, controller, unit, feel=feel)} == {Mode.STANDING}
+    plant.reset(lifted(robot, 0.2), np.zeros(robot.nv))  # somebody lifts it, and lets go
+    modes = [command.mode for command, _ in drive(plant, controller, 0.1 * unit, feel=feel)]
+    assert modes[-1] is Mode.AIRBORNE
+    drive(plant, controller, 3.0 * unit, feel=feel)
+    assert controller.mode is Mode.RISING and attitude(plant) < 0.03
+
+
+def test_with_sensors_one_foot_on_the_ground_is_too_little_and_three_are_enough() -> None:
+    robot = qd.load("go2")
+    p = Proportions.of(robot)
+    footing, feet = Footing(robot, p, DT), np.zeros((4, 3))
+    wait = round(0.25 * p.time / DT) + 1
+    assert not any(footing.lost(0.0, feet, FEET[:3]) for _ in range(3 * wait))
+    assert [footing.lost(0.0, feet, FEET[:1]) for _ in range(wait + 1)].index(True) in range(wait - 2, wait + 1)
+    footing.reset()
+    assert [footing.lost(0.0, feet, ()) for _ in range(9)].index(True) <= 2 + round(0.02 * p.time / DT)
+
+
+def test_three_feet_or_a_diagonal_stop_a_fall() -> None:
+    assert supports(FEET) and supports(FEET[1:]) and supports(("FR", "RL")) and supports(("FL", "RR"))
+    assert not any(supports(pair) for pair in (("FL", "FR"), ("FL", "RL"), ("RL", "RR"), ("FL",)))
