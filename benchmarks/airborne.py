@@ -82,7 +82,7 @@ def land(name: str, kind: str, seed: int, *, height: float, tilt: float, spread:
     R = state.placement(robot.bodies[0].name).rotation @ p.heading
     if state.com[2] < UPRIGHT * p.height or R[2, 2] < LEVEL:
         return f"{modes[-1].value} at {state.com[2] / p.height:.2f} h, {np.degrees(np.arccos(R[2, 2])):.0f} deg"
-    return "" if modes[-1] is Mode.STANDING else f"still {modes[-1].value}"
+    return ""
 
 
 def main() -> int:

@@ -23,6 +23,8 @@ QUADDYN_SLOW=1 "$python" -m pytest -n auto -m "slow or not slow" --cov
 "$python" benchmarks/bench_kernels.py --check
 "$python" benchmarks/kernel_stress.py --check
 "$python" benchmarks/locomotion.py --fleet --check
+"$python" benchmarks/airborne.py --check
+"$python" benchmarks/airborne.py --felt --check
 "$python" benchmarks/locomotion.py --trials 100 --check
 "$python" benchmarks/locomotion.py --endurance 600 --check
 "$python" benchmarks/locomotion.py --cost --check

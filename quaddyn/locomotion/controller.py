@@ -120,9 +120,10 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     corrected by the next footholds: all coming ones move by ``(xi - xi*) / open``, after which the present divergent
     component xi is the one that stays bounded (see `Preview`).
 
-    Nothing is known of the ground but where feet stand; without `touching`, the gait's schedule is trusted.  Nothing is
-    tuned to a robot: every number above is a multiple of l, ``sqrt(l / g)`` and ``m g``.  What a robot cannot do, such
-    as swing its legs faster than its joints turn, is not commanded (`reach`).
+    Nothing is known of the ground but where feet stand; without `touching`, the gait's schedule is trusted.  A robot
+    that stands or rises and loses the ground, or that begins in the air, lands on its feet (`Footing`, `Landing`).
+    Nothing is tuned to a robot: every number above is a multiple of l, ``sqrt(l / g)`` and ``m g``.  What a robot
+    cannot do, such as swing its legs faster than its joints turn, is not commanded (`reach`).
 
     Args:
         robot: a quadruped with a free root.
