@@ -58,6 +58,7 @@ def test_a_robot_that_is_dropped_askew_lands_on_all_feet(name: str, kind: type[P
     robot = qd.load(name)
     plant, controller = kind(robot, dt=DT), LocomotionController(robot, dt=DT)
     p = controller.proportions
+    weights = [np.array(controller.whole_body.tasks[name].weight) for name in ("com", "base")]
     plant.reset(lifted(robot, 0.28, tilt=0.15, spread=0.25, seed=seed), np.zeros(robot.nv))
     commands = drive(plant, controller, 3.2 * p.time, feel=feel)
     modes = list(dict.fromkeys(command.mode for command, _ in commands))
@@ -68,6 +69,8 @@ def test_a_robot_that_is_dropped_askew_lands_on_all_feet(name: str, kind: type[P
     for command, _ in commands[round(0.1 * p.time / DT) : first]:
         assert command.mode is Mode.AIRBORNE and command.contacts == () and not command.forces and command.ok
         assert command.limit == NO_GROUND and not command.commanded.any()
+    for task, weight in zip(("com", "base"), weights, strict=True):
+        np.testing.assert_array_equal(controller.whole_body.tasks[task].weight, weight)
     com = qd.Dynamics(robot).center_of_mass(np.array(plant.q))[2]
     assert attitude(plant) < 0.06 and com > 0.55 * p.height
     assert all(plant.contact_forces[foot][2] > 0.0 for foot in FEET)

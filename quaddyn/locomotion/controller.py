@@ -351,6 +351,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if low:
             self._trunk.go_to(p.height)
         self._footing.reset()
+        self._landing.end()
         if not self._footing.even(feet):
             self._take_off()
 
@@ -362,6 +363,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     def _fall(self, state: State, asked: Array) -> LocomotionCommand:
         """Nothing but damping, which takes the violence out of a fall."""
         self.mode = Mode.FALLEN
+        self._landing.end()
         tau = self._within_limits(-self._damping * state.v[self.robot.actuated_index])
         pressure, still = self.course.position.copy(), np.zeros(3)
         return LocomotionCommand(tau, self.mode, (), None, pressure, asked, still, still, FALLEN, {})
@@ -403,7 +405,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             if stopped:
                 self.mode = Mode.RISING
                 self._footing.reset()
-                self._trunk.prepare(p, self.whole_body.tasks)
+                self._landing.end()
                 self._trunk.go_to(p.height)
         command = self.whole_body.compute(state, carrying)
         self._tau = self._within_limits(command.tau)

@@ -46,17 +46,27 @@ class Landing:
         whole_body: the whole-body controller, whose tasks get the references.
     """
 
-    __slots__ = ("_carrying", "_p", "_settled", "_whole_body")
+    __slots__ = ("_carrying", "_p", "_settled", "_weights", "_whole_body")
 
     def __init__(self, proportions: Proportions, whole_body: WholeBodyController) -> None:
         self._p, self._whole_body = proportions, whole_body
         self._carrying: tuple[str, ...] = ()
         self._settled = 0.0
+        #: Weights of the tasks "com" and "base" on the ground, while others hold.
+        self._weights: tuple[Array, Array] | None = None
 
     def begin(self) -> None:
         """The ground has just been lost."""
         self._carrying, self._settled = (), 0.0
-        self._whole_body.tasks["base"].weight = LOOSE_BASE * self._p.length
+        tasks = self._whole_body.tasks
+        if self._weights is None:
+            self._weights = np.array(tasks["com"].weight), np.array(tasks["base"].weight)
+
+    def end(self) -> None:
+        """The robot stands, or has fallen: the tasks have their weights again."""
+        if self._weights is not None:
+            self._whole_body.tasks["com"].weight, self._whole_body.tasks["base"].weight = self._weights
+            self._weights = None
 
     def places(self, com: tuple[float, float, float], velocity: tuple[float, float, float], yaw: float) -> Array:
         """(4, 3) where feet are held, world [m]."""
@@ -72,9 +82,10 @@ class Landing:
 
     def hold_ready(self, places: Array, velocity: tuple[float, float, float]) -> None:
         """References of feet in free flight."""
-        fall = np.array([0.0, 0.0, -self._p.gravity])
+        tasks, fall = self._whole_body.tasks, np.array([0.0, 0.0, -self._p.gravity])
+        tasks["base"].weight = LOOSE_BASE * self._p.length
         for place, foot in zip(places, FEET, strict=True):
-            self._whole_body.tasks[foot].reference(place, np.array(velocity), fall)
+            tasks[foot].reference(place, np.array(velocity), fall)
 
     def touch(
         self,
@@ -105,9 +116,10 @@ class Landing:
         level = float(bottoms[down].mean())
         ground.points[:, :2] = feet[:, :2]
         ground.points[:, 2] = level
-        trunk.prepare(p, self._whole_body.tasks)
-        if not supports(carrying):
-            self._whole_body.tasks["com"].weight = WEAK
+        assert self._weights is not None
+        tasks = self._whole_body.tasks
+        tasks["com"].weight = self._weights[0] if supports(carrying) else WEAK
+        tasks["base"].weight = self._weights[1]
         if set(carrying) - set(self._carrying):
             course.position = ground.points[:, :2].mean(axis=0)
             trunk.stop(com[2] - level, rate, STOPPING * p.length, LOWEST * p.height)
@@ -117,7 +129,7 @@ class Landing:
             place = feet[i].copy()
             if i not in down:
                 place[2] = level + p.radii[i] - PRESS * p.length
-            self._whole_body.tasks[foot].reference(place, still, still)
+            tasks[foot].reference(place, still, still)
         self._settled = self._settled + dt if len(down) > 2 and not trunk.busy else 0.0
         return self._settled >= SETTLED * p.time
 
