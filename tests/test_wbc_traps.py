@@ -94,7 +94,7 @@ def test_numbers_are_checked_as_they_are_set() -> None:
         (wbc.tasks["torque rate"], "rate", -1.0),
         (bounds, "velocity", -1.0),
         (bounds, "horizon", 0.0),
-        (bounds, "recovery", 0.0),
+        (bounds, "recovery", -1.0),
         (forces, "bandwidth", 0.0),
         (com, "weight", "heavy"),
         (wbc, "ramp", np.nan),

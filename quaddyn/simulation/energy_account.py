@@ -48,7 +48,7 @@ def bodies_of(model: Any) -> Bodies:
     return Bodies(parent, carrier, moments, model.gravity.linear.copy(), np.zeros((len(parent), 4)))
 
 
-@entry("the contact simulation", release=True)
+@entry("the energy account", release=True)
 def mechanical_energy(
     bodies: Bodies, tree: IntVector, dynamics: StepDynamics, v: Vector, correction: Vector, account: Vector
 ) -> None:
