@@ -109,7 +109,7 @@ def _bound(facts: Facts, bound: Bound) -> str:
         places = ", ".join(read.words(bound.values[level]) for level in t.exceptions)
         notes.append(f"<strong class='warn'>not monotone: worse at {places}</strong>")
     elif t.inversions:
-        notes.append(f"{t.inversions} single failures at easier levels")
+        notes.append(f"{t.inversions} single failure{'s' * (t.inversions > 1)} at easier levels")
     return f"<td class='value'>{sign}{read.words(bound.value)}</td><td>{'; '.join(notes)}</td>"
 
 
