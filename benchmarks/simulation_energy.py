@@ -2,8 +2,8 @@
 
 Free flight and drops without motors at random joint speeds: what appears beyond the work of friction and contacts.
 Costs are taken in alternation in one process: the least of several runs of the same step, and the median of the steps.
-"euler" keeps the account of energy, too; without it, as it was before, a step took 18.5 us of go2 on its feet and 11.7 us
-of ur5 where either takes 23.0 us and 15.7 us now: 1.23 and 1.35 times as much.
+"euler" keeps the account of energy, too; without it, as it was before, a step of go2 on its feet took 18.7 us and
+one of ur5 11.7 us, where they take 23.0 us and 15.7 us now: 1.23 and 1.35 times as much.
 
     python benchmarks/simulation_energy.py            # five robots, seconds each
     python benchmarks/simulation_energy.py --check    # exit code 1 where a bar is missed
