@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import lzma
 import os
 import signal
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import fuzz_files
 import numpy as np
 import pytest
 from test_viewer_meshes import dae, triangles, write
@@ -18,10 +20,11 @@ from test_viewer_meshes import dae, triangles, write
 import quaddyn as qd
 from quaddyn import identification
 from quaddyn.compiling import objects
+from quaddyn.simulation import Log
 from quaddyn.urdf import MeshFinder, parse
 from quaddyn.urdf.reader import MAX_SHAPES
 from quaddyn.urdf.xml import MAX_BYTES
-from quaddyn.viewer import MeshError
+from quaddyn.viewer import MeshError, server
 from quaddyn.viewer.mesh import read_mesh
 from quaddyn.wbc import replay
 
@@ -360,3 +363,29 @@ def test_corrupt_lzma_is_among_what_archives_raise() -> None:
 def test_nothing_is_no_robot(source: str) -> None:
     with pytest.raises(qd.ModelError, match="expected a catalogue name, a path or URDF text"):
         qd.load(source)
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "-1" + "0" * 400, "1e999", "NaN"])
+def test_numbers_beyond_floats_in_a_frame_are_no_axes(number: str) -> None:
+    axes = json.loads(f"[{number}, 0, 0]")
+    assert server._axes(axes) == (0.0, 0.0, 0.0) and not server._finite(axes[0])
+
+
+def test_dumps_and_logs_with_a_damaged_member_raise_nothing_foreign(arm: qd.Robot, tmp_path: Path) -> None:
+    log = qd.Simulation(arm).run(lambda plant: np.zeros(arm.nu), 0.003)
+    accumulator, reads = identification.Accumulator(arm), []
+    whole = log.save(tmp_path / "log.npz").read_bytes()
+    reads.append((whole, lambda data: type(log).load(write(tmp_path, "log.npz", data))))
+    reads.append((accumulator.dump(), accumulator.load))
+    for content, read in reads:
+        for seed in range(25):
+            rng = np.random.default_rng(seed)
+            with suppress(qd.ArgumentError):
+                read((fuzz_files.repacked if seed % 2 else fuzz_files.mutated)(content, rng))
+
+
+def test_a_log_is_no_pipe(tmp_path: Path) -> None:
+    path = tmp_path / "log.npz"
+    os.mkfifo(path)
+    with within(5.0), pytest.raises(OSError, match="not a regular file"):
+        Log.load(path)

@@ -10,12 +10,12 @@ and sequential QR and LU factorizations*, 2012.
 from __future__ import annotations
 
 import io
-import zipfile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
+from ..files import DAMAGE, read_arrays
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
@@ -204,10 +204,13 @@ class Accumulator:
             ArgumentError: it is of another robot, or no dump.
         """
         try:
-            with np.load(io.BytesIO(data), allow_pickle=False) as file:
-                samples, *counts = (int(n) for n in file["counts"])
-                found = [file[f"R {i}"] for i in range(len(counts))]
-        except (ValueError, KeyError, OSError, zipfile.BadZipFile):
+            arrays = read_arrays(io.BytesIO(data))
+            samples, *counts = (int(n) for n in arrays["counts"])
+            found = [np.asarray(arrays[f"R {i}"], dtype=np.float64) for i in range(len(counts))]
+            sound = min(samples, *counts) >= 0 and all(R.ndim == 2 and np.isfinite(R).all() for R in found)
+        except DAMAGE:
+            sound = False
+        if not sound:
             raise ArgumentError("data: no dump of an Accumulator, or a damaged one") from None
         own = (*self.rows, self.whitened)
         if [R.shape[1:] for R in found] != [(len(x.columns) + 1,) for x in own]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -13,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
+from ..files import DAMAGE, open_regular, read_arrays
 
 FORMAT = 1
-#: What a damaged or foreign file may raise.
-UNREADABLE = (KeyError, TypeError, ValueError, IndexError, AttributeError, EOFError, zipfile.BadZipFile, OSError)
 
 
 def save(record: object, path: str | os.PathLike[str]) -> Path:
@@ -41,17 +39,16 @@ def load(path: str | os.PathLike[str], kinds: Iterable[type]) -> Any:
     """
     first, known = next(iter(kinds)), {kind.__name__: kind for kind in kinds}
     wrong = f"{path}: not a {first.__name__.lower()} that was saved by this package"
-    with Path(path).open("rb") as file:
+    with open_regular(path) as file:
         try:
-            with np.load(file, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
+            arrays = read_arrays(file)
             meta = json.loads(arrays.pop("meta").tobytes())
             if meta["format"] != FORMAT:
                 raise ArgumentError(f"{path}: format {meta['format']}, this version reads {FORMAT}")
             found = _unpacked(meta["record"], arrays, known)
         except ArgumentError:
             raise
-        except UNREADABLE:
+        except DAMAGE:
             raise ArgumentError(wrong) from None
     if not isinstance(found, first):
         raise ArgumentError(wrong)

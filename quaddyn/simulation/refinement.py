@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ..urdf.tree import Array
@@ -40,8 +40,9 @@ class Piece(NamedTuple):
         v: (nv,) at its end.
         kinetic: energy at its end [J].
         potential: energy at its end [J].
-        work: (6,) as `Work` has it [J].
-        error: energy that appeared without work, less what a scheme moves to and fro [J].
+        work: as `Work` has it, without the error [J].
+        made: energy that appeared without work [J].
+        error: of it, what the scheme does not merely move to and fro [J].
         contacts: how many.
         residual: of the contact law [m/s].
         status: of the contact solve.
@@ -52,7 +53,8 @@ class Piece(NamedTuple):
     v: Array
     kinetic: float
     potential: float
-    work: Array
+    work: tuple[float, float, float, float, float]
+    made: float
     error: float
     contacts: int
     residual: float
@@ -101,7 +103,8 @@ def summed(pieces: list[Piece]) -> Piece:
     """The step that the pieces make up."""
     last = pieces[-1]
     return last._replace(
-        work=np.sum([piece.work for piece in pieces], axis=0),
+        work=tuple(math.fsum(each) for each in zip(*(piece.work for piece in pieces), strict=True)),  # type: ignore[arg-type]
+        made=float(sum(piece.made for piece in pieces)),
         error=float(sum(piece.error for piece in pieces)),
         residual=max(piece.residual for piece in pieces),
         status=worst([piece.status for piece in pieces]),

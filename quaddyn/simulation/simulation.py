@@ -25,7 +25,6 @@ from .energy_account import (
     BROKEN_SHARE,
     FLIGHT_RISE,
     GROUND_RISE,
-    RISING,
     SHARE,
     bodies_of,
     mechanical_energy,
@@ -48,6 +47,8 @@ SHORTEST, MOST_TRIES = 1.0 / 32.0, 24
 #: What the compiled solver could not do is not repeated with better terms.
 HARD = ("retried", "inaccurate")
 
+#: Work of a step that left the finite numbers.
+NO_WORK = 0.0, 0.0, 0.0, 0.0, 0.0
 #: Contacts that there is room for at first, at most.
 MUCH_ROOM = 512
 
@@ -238,7 +239,7 @@ class Simulation(Plant):
     @property
     def work(self) -> Work:
         """Work done on the robot since the last reset."""
-        return Work(*self._work.tolist())
+        return Work(*self._work)
 
     def warmup(self, *, quiet: bool = False) -> float:
         """Compile everything now (seconds once per machine, then a tenth of a second), so that no step is late.
@@ -265,7 +266,7 @@ class Simulation(Plant):
     # -- time ------------------------------------------------------------------------------------------------
     def _restart(self) -> None:
         self._v_before = self._v
-        self._work = np.zeros(6)
+        self._work: tuple[float, ...] = (*NO_WORK, 0.0)
         self._evaluated = False
         self._forget_contacts()
 
@@ -276,7 +277,7 @@ class Simulation(Plant):
     def _inner(self) -> tuple[Any, ...]:
         outcome = (self._k, self._residual, self._status, self._fast)
         memory = tuple(each.copy() for each in contact_step.remembered(self._room))
-        return self._v_before, self._work.copy(), outcome, memory
+        return self._v_before, self._work, outcome, memory
 
     def _resume(self, inner: tuple[Any, ...]) -> None:
         v_before, work, outcome, memory = inner
@@ -285,7 +286,7 @@ class Simulation(Plant):
         room = len(memory[0])
         if room != len(self._room.keys):
             self._make_room(room)
-        self._work = work.copy()
+        self._work = work
         self._k, self._residual, self._status, self._fast = outcome
         for to, kept in zip(contact_step.remembered(self._room), memory, strict=True):
             to[:] = kept
@@ -313,7 +314,9 @@ class Simulation(Plant):
         status = step.status
         if abs(step.error) > BROKEN_SHARE * max(kinetic, step.kinetic) + BROKEN_HEIGHT * self._weight:
             status = "inaccurate"
-        self._work += step.work
+        a, b, c, d, e, f = self._work
+        actuators, joints, contacts, pushes, lifted = step.work
+        keep(self, "_work", (a + actuators, b + joints, c + contacts, d + pushes, e + lifted, f + step.made))
         step.q.flags.writeable = step.v.flags.writeable = False
         keep(self, "_fast", fast and not step.contacts)
         keep(self, "_k", step.contacts)
@@ -347,9 +350,7 @@ class Simulation(Plant):
         if self._integrator == "rk4" and not k:
             moved, after, largest = self._smooth(tau, wrenches)
             return self._piece(start, dt, moved, after, external, (k, residual, status, largest))
-        piece = self._piece(start, dt, moved, after, external, (k, residual, status, largest))
-        # Positions are half a step ahead of velocities (leapfrog): that moves energy to and fro, but makes none.
-        return piece._replace(error=piece.error - 0.5 * dt * (float(self._energies[RISING]) - rising))
+        return self._piece(start, dt, moved, after, external, (k, residual, status, largest), rising)
 
     def _midpoint(self, start: Start, tau: Array, wrenches: Mapping[str, Array], h: float, rounds: int) -> Piece:
         """A step of length h from the terms at its middle: that of q if v stayed, and the mean of the velocities."""
@@ -427,21 +428,29 @@ class Simulation(Plant):
         return k, residual, status, bool(corrected), largest
 
     def _piece(
-        self, start: Start, h: float, q: Array, v: Array, external: Array, outcome: tuple[int, float, str, float]
+        self,
+        start: Start,
+        h: float,
+        q: Array,
+        v: Array,
+        external: Array,
+        outcome: tuple[int, float, str, float],
+        leapfrog: float | None = None,
     ) -> Piece:
-        """What came out, with the terms and energies there."""
+        """What came out, with the terms and energies there; `leapfrog` is the power against gravity at the start."""
         k, residual, status, speed = outcome
         if not speed < RUNAWAY_SPEED:  # also true of NaN
-            return Piece(q, v, math.inf, math.inf, np.zeros(6), math.inf, k, residual, status, speed)
+            return Piece(q, v, math.inf, math.inf, NO_WORK, math.inf, math.inf, k, residual, status, speed)
         self._evaluate(q, v)
-        kinetic, potential, _, lifting = self._energies.tolist()
-        work = np.empty(6)
-        work[:3] = self._motion.work
-        work[3] = 0.0 if external is self._nothing else 0.5 * h * float(external @ (start.v + v))
-        work[4] = h * lifting
-        error = kinetic + potential - start.kinetic - start.potential - float(work[:5].sum())
-        work[5] = error
-        return Piece(q, v, kinetic, potential, work, error, k, residual, status, speed)
+        kinetic, potential, rising, lifting = self._energies.tolist()
+        actuators, joints, contacts = self._motion.work.tolist()
+        pushes = 0.0 if external is self._nothing else 0.5 * h * float(external @ (start.v + v))
+        lifting *= h
+        made = kinetic + potential - start.kinetic - start.potential - actuators - joints - contacts - pushes - lifting
+        # Positions half a step ahead of velocities (leapfrog) move energy to and fro, but make none.
+        error = made if leapfrog is None else made - 0.5 * h * (rising - leapfrog)
+        work = actuators, joints, contacts, pushes, lifting
+        return Piece(q, v, kinetic, potential, work, made, error, k, residual, status, speed)
 
     def _smooth(self, tau: Array, wrenches: Mapping[str, Array]) -> tuple[Array, Array, float]:
         """The step without contacts by Runge-Kutta, then joint friction, implicitly: q, v and the largest speed."""

@@ -11,7 +11,7 @@ import threading
 import time
 from concurrent.futures import Future
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeGuard
 
 import tornado.httpserver
 import tornado.iostream
@@ -232,7 +232,7 @@ class Server:
     def _told(self, client: _Client, name: object, value: object) -> None:
         """A page has moved a slider; the other pages learn of it."""
         slider = self._sliders.get(name) if isinstance(name, str) else None
-        if slider is None or isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if slider is None or isinstance(value, bool) or not _finite(value):
             return
         self._slid = {**self._slid, slider.name: min(max(float(value), slider.low), slider.high)}
         self._note["sliders"] = packet = self._sliders_packet()
@@ -350,7 +350,15 @@ def _axes(said: object) -> tuple[float, float, float]:
     """Three numbers from -1 to 1, zeros where something else was said."""
     if not (isinstance(said, list) and len(said) == 3):
         return 0.0, 0.0, 0.0
-    if not all(isinstance(x, int | float) and math.isfinite(x) for x in said):
+    if not all(_finite(x) for x in said):
         return 0.0, 0.0, 0.0
     x, y, z = (min(max(float(a), -1.0), 1.0) for a in said)
     return x, y, z
+
+
+def _finite(said: object) -> TypeGuard[int | float]:
+    """Whether it is a number that a float can hold; JSON knows larger ones."""
+    try:
+        return isinstance(said, int | float) and math.isfinite(said)
+    except OverflowError:
+        return False

@@ -1,0 +1,240 @@
+"""Mutants of every file and message that the package reads besides URDF: refused by its own errors, or read.
+
+    python tests/fuzz_files.py --kinds meshes data --cases 1000 --seed 0
+
+Each kind runs in a process of its own, so that a crash of it is counted and not suffered.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+import quaddyn as qd
+from quaddyn import identification
+from quaddyn.compiling import objects
+from quaddyn.errors import QuaddynError
+
+#: CPU time that a case may take [s].
+LATE = 5.0
+#: Memory that a process may grow by while it reads its mutants [MB].
+MOST_MEMORY = 500.0
+WORDS = (b"nan", b"inf", b"-1", b"1e999", b"99999999999999999999", b"0", b"", b"\0", b"\xff", b"1" * 3000, b"../../x")
+
+#: Reads the bytes of one case; what it answers is left alone, what it raises is judged.
+Read = Callable[[bytes], object]
+
+
+def mutated(data: bytes, rng: np.random.Generator) -> bytes:
+    """Some bytes, words or runs changed, left out, doubled or put elsewhere."""
+    out = bytearray(data)
+    for _ in range(int(rng.integers(1, 6))):
+        at, length = (int(rng.integers(0, len(out) + 1)) for _ in range(2))
+        end = min(len(out), at + length % int(rng.choice((2, 8, 64, 4096))))
+        match int(rng.integers(0, 6)):
+            case 0 if at < len(out):
+                out[at] ^= 1 << int(rng.integers(0, 8))
+            case 1:
+                del out[at:end]
+            case 2:
+                out[at:at] = out[at:end]
+            case 3:
+                out[at:end] = WORDS[int(rng.integers(0, len(WORDS)))]
+            case 4:
+                out[at:end] = rng.bytes(end - at)
+            case _:
+                numbers = [i for i, byte in enumerate(out[at : at + 4096]) if 48 <= byte <= 57]
+                if numbers:
+                    i = at + numbers[int(rng.integers(0, len(numbers)))]
+                    out[i : i + 1] = WORDS[int(rng.integers(0, len(WORDS)))]
+    return bytes(out)
+
+
+def repacked(data: bytes, rng: np.random.Generator) -> bytes:
+    """An archive one of whose members is a mutant, packed anew: its checksum holds."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    name = list(members)[int(rng.integers(0, len(members)))]
+    members[name] = mutated(members[name], rng)
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member, content in members.items():
+            archive.writestr(member, content)
+    return file.getvalue()
+
+
+def as_file(path: Path, read: Callable[[Path], object]) -> Read:
+    def answer(data: bytes) -> object:
+        path.write_bytes(data)
+        return read(path)
+
+    return answer
+
+
+# -- kinds: bases by name, and who reads them ------------------------------------------------------------------------
+def meshes(folder: Path) -> Iterator[tuple[bytes, Read]]:
+    from test_viewer_meshes import FILES
+
+    from quaddyn.viewer.mesh import read_mesh
+
+    for name, data in FILES.items():
+        yield data, as_file(folder / name, lambda path: read_mesh(path, folder))
+
+
+def data(folder: Path) -> Iterator[tuple[bytes, Read]]:
+    robot, rng = qd.load("planar_3r"), np.random.default_rng(0)
+    n = 6
+    q, v, a = rng.normal(size=(n, robot.nq)), rng.normal(size=(n, robot.nv)), rng.normal(size=(n, robot.nv))
+    samples = identification.Samples(q, v, a, rng.normal(size=(n, robot.nu)), {})
+    for ending in ("csv", "npz"):
+        path = folder / f"samples.{ending}"
+        identification.save(path, robot, samples)
+        yield path.read_bytes(), as_file(path, lambda path: identification.load(path, robot))
+
+
+def dumps(folder: Path) -> Iterator[tuple[bytes, Read]]:
+    robot, rng = qd.load("planar_3r"), np.random.default_rng(0)
+    make = lambda: identification.Accumulator(robot)  # noqa: E731
+    full, n = make(), 20
+    q, v, a = rng.normal(size=(n, robot.nq)), rng.normal(size=(n, robot.nv)), rng.normal(size=(n, robot.nv))
+    full.add(identification.Samples(q, v, a, rng.normal(size=(n, robot.nu)), {}))
+    empty = make()
+    yield full.dump(), empty.load
+
+
+def logs(folder: Path) -> Iterator[tuple[bytes, Read]]:
+    robot = qd.load("solo8")
+    sim = qd.Simulation(robot)
+    log = sim.run(lambda plant: np.zeros(robot.nu), 0.02)
+    yield log.save(folder / "log.npz").read_bytes(), as_file(folder / "log.npz", type(log).load)
+
+
+def ticks(folder: Path) -> Iterator[tuple[bytes, Read]]:
+    from quaddyn.wbc import replay
+
+    robot = qd.load("solo8")
+    wbc, dynamics = qd.WholeBodyController(robot), qd.Dynamics(robot)
+    wbc.compute(dynamics.update(robot.q_home, np.zeros(robot.nv)))
+    wbc.save_tick(folder / "tick.npz")
+    yield (folder / "tick.npz").read_bytes(), as_file(folder / "tick.npz", replay)
+
+
+def caches(folder: Path) -> Iterator[tuple[bytes, Read]]:
+    key, code = objects.digest("some", "thing"), bytes(range(256)) * 8
+    objects.write(folder / "entry.bin", key, code)
+
+    def read(path: Path) -> None:
+        if objects.read(path, key) not in (None, code):
+            raise AssertionError("other bytes than those that were kept")
+
+    yield (folder / "entry.bin").read_bytes(), as_file(folder / "entry.bin", read)
+
+
+def frames(folder: Path) -> Iterator[tuple[bytes, Read]]:
+    from quaddyn.viewer import Viewer
+    from quaddyn.viewer.server import _Client
+
+    viewer = Viewer(qd.load("planar_3r"))
+    client = _Client.__new__(_Client)  # what tornado calls with the content of a frame
+    client._may_drive, client._server = True, viewer._server
+
+    def send(message: bytes) -> None:
+        client.on_message(message if len(message) % 2 else message.decode("utf-8", "replace"))
+        if not all(-1.0 <= axis <= 1.0 for axis in client.axes) or not all(isinstance(key, str) for key in client.keys):
+            raise AssertionError("what was heard is no command")
+
+    for text in (
+        '{"keys": ["w", "ArrowUp"], "axes": [0.5, -0.1, 0.0], "paused": true, "step": 1, "slide": ["speed", 0.3]}',
+        '["w", "a"]',
+        '{"axes": [1' + "0" * 400 + ', 0, 0], "slide": ["a", 1e400]}',
+        "[" * 3000,
+    ):
+        yield text.encode(), send
+
+
+KINDS = {each.__name__: each for each in (meshes, data, dumps, logs, ticks, caches, frames)}
+
+
+def campaign(kind: str, cases: int, seed: int) -> dict[str, object]:
+    """In this process: what became of each case."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGVTALRM, late)
+    tally: Counter[str] = Counter()
+    foreign: list[str] = []
+    with tempfile.TemporaryDirectory() as name:
+        bases = list(KINDS[kind](Path(name)))
+        for content, read in bases:  # the first ones import and compile
+            with contextlib.suppress(QuaddynError, OSError):
+                read(content)
+        start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for case in range(cases):
+            rng = np.random.default_rng([seed, case])
+            content, read = bases[case % len(bases)]
+            packed = content[:2] == b"PK" and case % 4
+            mutant = repacked(content, rng) if packed else mutated(content, rng)
+            signal.setitimer(signal.ITIMER_VIRTUAL, LATE)
+            try:
+                read(mutant)
+                verdict = "read"
+            except (QuaddynError, OSError):
+                verdict = "refused"
+            except TimeoutError:
+                verdict = "late"
+            except Exception as error:
+                verdict = "foreign"
+                foreign.append(f"case {case}: {type(error).__name__}: {error}"[:300])
+            finally:
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+            tally[verdict] += 1
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start) / 1024.0
+    return {"kind": kind, "cases": cases, **tally, "grown [MB]": round(grown, 1), "errors": foreign[:10]}
+
+
+def judged(kind: str, cases: int, seed: int) -> dict[str, object]:
+    """In a process of its own; a signal is a finding."""
+    words = [sys.executable, __file__, "--kinds", kind, "--cases", str(cases), "--seed", str(seed), "--here"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode < 0 or not done.stdout.strip():
+        return {"kind": kind, "signal": -done.returncode, "errors": [done.stderr[-500:]]}
+    found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def sound(found: dict[str, object]) -> bool:
+    """No signal, nothing late, nothing foreign, memory bounded."""
+    return not ({"signal", "late", "foreign"} & set(found)) and float(str(found["grown [MB]"])) <= MOST_MEMORY
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kinds", nargs="*", choices=tuple(KINDS), default=tuple(KINDS))
+    parser.add_argument("--cases", type=int, default=1000, help="of each kind")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--here", action="store_true", help="in this process, one kind")
+    options = parser.parse_args()
+    every = True
+    for kind in options.kinds:
+        found = (campaign if options.here else judged)(kind, options.cases, options.seed)
+        print(json.dumps(found), flush=True)
+        every = every and sound(found)
+    return 0 if every else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
