@@ -73,6 +73,7 @@ def test_a_missing_extra_is_said_with_what_brings_it(cache: Path, monkeypatch: p
     assert asked()["versions"]["mujoco"] == "not installed: pip install 'quaddyn[mujoco]'"
 
 
+@pytest.mark.slow
 def test_a_cache_that_is_not_used_is_wrong_unless_it_is_wished(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.mkdir(mode=0o700)
     cache.chmod(0o777)

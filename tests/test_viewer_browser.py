@@ -287,19 +287,19 @@ def test_the_live_demo_is_driven_by_keys(new_page: Callable[[], Page]) -> None:
         page = new_page()
         page.open(url + "#bare")
         text = "document.getElementById('text').textContent"
-        page.wait(f"{text}.startsWith('standing')", timeout=60)
+        page.wait(f"{text}.startsWith('standing')", timeout=120)
         still = page.pixels()
         assert red(still) > 200, "contact forces of who stands"
         press(page, "KeyW", "w", down=True)
-        page.wait(f"{text}.startsWith('trot: moving') && /measured[^+-]*[+]0[.][2-9]/.test({text})", timeout=60)
+        page.wait(f"{text}.startsWith('trot: moving') && /measured[^+-]*[+]0[.][2-9]/.test({text})", timeout=120)
         trotting = page.pixels()
         assert changed(still, trotting) > 0.02 * 640 * 400, "it moves"
         assert red(trotting) > 100
         press(page, "KeyW", "w", down=False)
-        page.wait(f"{text}.startsWith('standing')", timeout=60)
+        page.wait(f"{text}.startsWith('standing')", timeout=120)
         assert page.errors == []
         process.send_signal(signal.SIGINT)
-        said, errors = process.communicate(timeout=60)
+        said, errors = process.communicate(timeout=120)
     finally:
         process.kill()
         process.wait()
