@@ -10,10 +10,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from typing import IO, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import IO
 
 #: What reading an opened archive of arrays raises that is damaged, encrypted or packed in a way unknown here: archives
 #: have errors of several kinds, and so has what is in them.
@@ -22,9 +19,6 @@ DAMAGE = (
     MemoryError, OverflowError, SyntaxError, OSError, struct.error, tokenize.TokenError, lzma.LZMAError,
     zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-
-#: Bytes that an archive may hold for each byte of its file: what deflate can do at most.
-PACKED = 1100
 
 
 def open_regular(path: str | os.PathLike[str], most: int | None = None) -> IO[bytes]:
@@ -62,24 +56,3 @@ def read_regular(path: str | os.PathLike[str], most: int) -> bytes:
     """
     with open_regular(path, most) as file:
         return file.read(os.fstat(file.fileno()).st_size)  # as much memory is taken as is asked for
-
-
-def read_arrays(file: IO[bytes], most: int | None = None) -> dict[str, NDArray[Any]]:
-    """The arrays of an NPZ archive, without pickles.
-
-    Args:
-        file: opened, at its start.
-        most: that they may take [bytes]; by default `PACKED` times the size of the file.
-
-    Raises:
-        ValueError: they would take more; one of `DAMAGE` where the archive is damaged or none.
-    """
-    size = file.seek(0, os.SEEK_END)
-    file.seek(0)
-    with zipfile.ZipFile(file) as members:
-        unpacked = sum(member.file_size for member in members.infolist())
-        if unpacked > (PACKED * size if most is None else most):
-            raise ValueError(f"{unpacked} bytes are packed in {size}")
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}

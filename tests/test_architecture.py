@@ -17,6 +17,7 @@ ROOMS = (
     "version",
     "errors",
     "files",
+    "archives",
     "attributes",
     "compiling",
     "urdf",
@@ -44,6 +45,7 @@ ROOMS = (
 MUST_NOT_IMPORT = {
     "errors": {"numpy", "pinocchio"},
     "files": {"numpy", "pinocchio"},
+    "archives": {"pinocchio"},
     "compiling": {"pinocchio"},
     "urdf": {"pinocchio"},
     "kernels": {"pinocchio"},

@@ -14,8 +14,9 @@ import io
 import numpy as np
 from numpy.typing import NDArray
 
+from ..archives import read_arrays
 from ..errors import ArgumentError, ArgumentTypeError
-from ..files import DAMAGE, read_arrays
+from ..files import DAMAGE
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ..archives import read_arrays
 from ..errors import ArgumentError
-from ..files import DAMAGE, open_regular, read_arrays
+from ..files import DAMAGE, open_regular
 
 FORMAT = 1
 
