@@ -9,6 +9,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import ArgumentError
+
 #: Bytes that an archive may hold for each byte of its file: what deflate can do at most.
 PACKED = 1100
 
@@ -21,14 +23,14 @@ def read_arrays(file: IO[bytes], most: int | None = None) -> dict[str, NDArray[A
         most: that they may take [bytes]; by default `PACKED` times the size of the file.
 
     Raises:
-        ValueError: they would take more; one of `quaddyn.files.DAMAGE` where the archive is damaged or none.
+        ArgumentError: they would take more.
+        Exception: one of `quaddyn.files.DAMAGE`: the archive is damaged, or none.
     """
-    size = file.seek(0, os.SEEK_END)
+    limit = PACKED * file.seek(0, os.SEEK_END) if most is None else most
     file.seek(0)
     with zipfile.ZipFile(file) as members:
-        unpacked = sum(member.file_size for member in members.infolist())
-        if unpacked > (PACKED * size if most is None else most):
-            raise ValueError(f"{unpacked} bytes are packed in {size}")
+        if sum(member.file_size for member in members.infolist()) > limit:
+            raise ArgumentError(f"larger than {limit} bytes when unpacked")
     file.seek(0)
     with np.load(file, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}

@@ -23,7 +23,7 @@ class Machine:
     Attributes:
         triple: architecture and system, in LLVM's words.
         cpu: in LLVM's words.
-        features: likewise, beyond those of `cpu`.
+        features: in LLVM's words, beyond those of `cpu`.
         bits: of its vectors.
     """
 

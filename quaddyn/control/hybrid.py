@@ -130,9 +130,9 @@ class HybridControl(
             target: (3,) wanted origin of the frame, world axes [m], of which the motion rows count; a `Pose` if there
                 are angular rows.
             force: wanted force on the robot along each of `force_rows` [N, N m].
-            measured: the measured one, likewise; None for no sensor: feed-forward alone.
+            measured: the measured one, in the same order; None for no sensor: feed-forward alone.
             velocity: (3,) or (6,) wanted velocity of the frame, world axes [m/s, rad/s].
-            acceleration: (3,) or (6,) wanted acceleration, likewise.
+            acceleration: (3,) or (6,) wanted acceleration of the frame, world axes [m/s^2, rad/s^2].
             stance: feet held by the ground, on a free or planar root; by default all, without the one controlled.
             friction: Coulomb's coefficient for the distribution over the stance feet.
 

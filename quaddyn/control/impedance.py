@@ -135,7 +135,7 @@ class CartesianImpedance(StrictAttributes, fixed=("task", "robot", "frame", "row
             s: the state.
             target: (3,) wanted origin of the frame, world axes [m]; a `Pose` if there are angular rows.
             velocity: (3,) or (6,) wanted velocity of the frame, world axes [m/s, rad/s].
-            acceleration: (3,) or (6,) wanted acceleration, likewise.
+            acceleration: (3,) or (6,) wanted acceleration of the frame, world axes [m/s^2, rad/s^2].
             external: (3,) or (6,) measured force on the frame, world axes [N, N m]; only inertia shaping uses it.
             stance: feet held by the ground, on a free or planar root; by default all, without the one controlled.
             friction: Coulomb's coefficient for the distribution over the stance feet.

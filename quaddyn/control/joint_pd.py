@@ -46,7 +46,7 @@ class JointPD(StrictAttributes, fixed=("robot",)):
     A leg in the air is far lighter, down to ``m = 1 / (M^-1)_ii`` with every other joint free, and a digital damper
     sized for stance may be unstable there.  So kd is at most ``m / (2 dt)``: one joint alone then loses half its
     speed per period, and three coupled joints stay stable (the eigenvalues of ``dt M^-1 Kd`` are below their
-    trace, 3/2 < 2).  Likewise kp is at most ``kd^2 / m``, which leaves the leg in the air half critically damped.
+    trace, 3/2 < 2).  The stiffness kp is at most ``kd^2 / m``, which leaves the leg in the air half critically damped.
 
     Args:
         robot: any robot.

@@ -31,7 +31,7 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
         robot: any.
         posture: (nq,) configuration whose actuated joints are sought; None for dampers alone.
         kp: (nu,) or scalar [N m/rad]; by default that of `JointPD` at 1 Hz.
-        kd: (nu,) or scalar [N m s/rad]; likewise.
+        kd: (nu,) or scalar [N m s/rad]; by default that of `JointPD` at 1 Hz.
         capacity: of the tank, full at the start [J]; by default what the springs hold at one radian (or metre).
         dt: period of the control loop [s].
 

@@ -107,7 +107,7 @@ class VirtualModel(StrictAttributes, fixed=("robot", "frame", "impedance", "rows
             s: the state.
             target: wanted placement of the trunk's frame in the world.
             velocity: (6,) wanted velocity of the trunk, linear before angular, world axes [m/s, rad/s].
-            acceleration: (6,) wanted acceleration, likewise.
+            acceleration: (6,) wanted acceleration of the trunk, linear before angular, world axes [m/s^2, rad/s^2].
             stance: names of the feet on the ground; all by default.
             friction: Coulomb's coefficient for the distribution.
 

@@ -11,6 +11,7 @@ from ..attributes import StrictAttributes
 from ..dynamics.arguments import check_unit
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_vector, number, several
+from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 
@@ -23,7 +24,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "floor", "gravity_ra
     complementary filters on the special orthogonal group").  Yaw drifts: nothing here sees it.
     *Velocity*: the accelerometer is integrated; each foot that stands says that the lowest point of its sphere is at
     rest, ``v = -(omega x p + J qdot)``, and pulls with `leg_rate`, the more the longer it has stood (a foot that has
-    just landed may still slip; Bloesch et al. 2013, "State estimation for legged robots", weighs likewise).
+    just landed may still slip; Bloesch et al. 2013, "State estimation for legged robots", weighs the same way).
     *Position*: the velocity is integrated; each standing foot stays where it landed, `leg_rate` again.  On level
     ground, `floor=True` says that it landed at height 0, and the height does not drift.
 
@@ -74,8 +75,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "floor", "gravity_ra
         self._imu = self._data.oMf[robot.frame_id(imu or robot.bodies[0].name)].copy()
         self._gravity = -np.array(robot.model.gravity.linear)
         self._joints = [(robot.configuration_index(n), robot.velocity_index(n)) for n in robot.actuated]
-        self._circles = [b.joint.name for b in robot.bodies if b.joint is not None and b.joint.type == "continuous"]
-        self._turning = [name in self._circles for name in robot.actuated]
+        self._turning = JointPositions.actuated(robot).turning.tolist()
         self.reset(robot.q_home)
 
     def reset(self, q: Array, v: Array | None = None) -> None:
@@ -122,7 +122,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "floor", "gravity_ra
 
         Raises:
             ArgumentError: a wrong shape, or not finite; the estimate is what it was.
-            UnknownNameError: no such foot; likewise.
+            UnknownNameError: no such foot; the estimate is what it was.
         """
         robot, dt = self.robot, self.dt
         position = check_vector("position", position, (robot.nu,), f"nu of {robot.name}")

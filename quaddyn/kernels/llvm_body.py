@@ -20,7 +20,7 @@ from .program import Program
 #: Most operations in one function: a compiler's work grows faster than its input, so longer programs are cut into
 #: parts of half this size.
 PART = 3000
-#: Likewise stored values in one function.
+#: Most stored values in one function, for the same reason.
 STORES = 400
 
 #: A longer function is cut into basic blocks of about so many instructions.  LLVM's scheduler works within blocks, and
@@ -84,7 +84,7 @@ class Body:
         self.squares = ""
         self.norms: dict[tuple[int, ...], str] = {}
         self.seen: set[int] = set()  # inputs that were looked at
-        self.looked: set[int] = set()  # results likewise
+        self.looked: set[int] = set()  # results that were looked at
 
     def functions(self) -> str:
         """The functions, the one called `name` last: ``i64 (in..., out...)``, not 0 where something was wrong."""

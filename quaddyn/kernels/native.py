@@ -33,7 +33,7 @@ class Native:
     Attributes:
         engine: owns the code.
         one: callable over addresses (see `llvm_ir.module`).
-        batch: likewise; None where the program runs on one state at a time only.
+        batch: the same for many states; None where the program runs on one state at a time only.
         call: address of the Python entry, or 0.
         context: address of its table.
         kept: what the Python entry points to.

@@ -70,7 +70,7 @@ class TermsLayout:
         com_velocity: (3,) its velocity, world axes [m/s].
         com_jacobian: (3, nv) of the centre of mass, world axes; None where the root is free and the only joint on the
             world, as then the first six rows of ``M a + h`` tell the same.
-        com_drift: (3,) acceleration of the centre of mass at ``a = 0`` [m/s^2]; None likewise.
+        com_drift: (3,) acceleration of the centre of mass at ``a = 0`` [m/s^2]; None where `com_jacobian` is.
         momentum: (6,) linear [kg m/s] and, about the centre of mass, angular momentum [kg m^2/s], world axes.
         momentum_matrix: (6, nv) A with ``momentum = A v``.
         momentum_drift: (6,) ``dA/dt v``.

@@ -61,8 +61,8 @@ def load(
         q_home: (nq,) home configuration instead of the computed one.
         limits: by joint name, `Limits` or a mapping with any of lower, upper, velocity, effort.
         damping: viscous friction [N m s/rad], one value for all joints or by joint name.
-        friction: Coulomb friction [N m], likewise.
-        armature: rotor inertia seen at the joint [kg m^2], likewise.
+        friction: Coulomb friction [N m], one value or by joint name.
+        armature: rotor inertia seen at the joint [kg m^2], one value or by joint name.
         strict: turn every warning into an error.
         repair: repairs to make, each reported: "inertia" (nearest physical composite inertia).
         allow_massless: accept moving bodies without mass where bodies further out carry mass.

@@ -10,12 +10,12 @@ from ..attributes import StrictAttributes
 from ..control import JointPD
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import Numbers, floats, number
+from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
 from ..urdf.tree import Array, FrozenArrays, frozen
 from . import safety_checks as checks
 from .faults import Fault
-from .joints import turning_joints
 from .motor_command import MotorCommand
 from .safety_checks import Reading, SafetyLimits, SafetyMemory
 from .safety_core import Asked, guard
@@ -123,7 +123,7 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits")):
             damping=_each("damping", damping, nu),
             brake=_each("brake", brake, nu),
             jump=_each("jump", jump, nu),
-            turning=turning_joints(robot).astype(np.int64),
+            turning=JointPositions.actuated(robot).turning.astype(np.int64),
             imu=_rotation(imu),
             power=min(_positive("power", power), BOUNDLESS),
             tilt=float(np.cos(_positive("tilt", tilt))),

@@ -7,13 +7,13 @@ from abc import abstractmethod
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..simulation.plant import Plant
 from ..simulation.sensors import FootSensors, Measurement, Observable, Sensors
 from ..urdf.tree import Array
 from .clock import Clock
 from .interface import RobotInterface
-from .joints import Joints
 from .motor_command import MotorCommand
 
 
@@ -40,7 +40,7 @@ class SimulatedInterface(RobotInterface, Clock, fixed=("robot", "sensors")):
             raise ArgumentError(f"sensors: of another robot, {sensors.robot.name!r}")
         self.robot, self.sensors = robot, sensors
         self._command = MotorCommand.off(robot.nu)
-        self._joints = Joints(robot)
+        self._joints = JointPositions.actuated(robot)
 
     @property
     @abstractmethod

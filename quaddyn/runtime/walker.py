@@ -14,11 +14,11 @@ from ..kinematics import LegKinematics
 from ..locomotion import LocomotionController
 from ..locomotion.modes import Mode
 from ..robot.arguments import number
+from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
 from ..urdf.tree import Array
 from .controller import Controller
-from .joints import Joints
 from .motor_command import MotorCommand
 from .stages import Stage
 
@@ -61,7 +61,7 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         self._options = {"dt": self.dt, "gait": gait, "friction": friction, "imu": imu}
         self._dynamics, self._pd = Dynamics(robot), JointPD(robot, dt=self.dt)
         self._imu = imu or robot.bodies[0].name
-        self._joints = Joints(robot)
+        self._joints = JointPositions.actuated(robot)
         self._crouch, self._weight = self._folded(), robot.mass * float(np.linalg.norm(robot.model.gravity.linear))
         self._begin(self._joints.of(robot.q_home))
 

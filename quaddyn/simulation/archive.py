@@ -45,10 +45,10 @@ def load(path: str | os.PathLike[str], kinds: Iterable[type]) -> Any:
             arrays = read_arrays(file)
             meta = json.loads(arrays.pop("meta").tobytes())
             if meta["format"] != FORMAT:
-                raise ArgumentError(f"{path}: format {meta['format']}, this version reads {FORMAT}")
+                raise ArgumentError(f"format {meta['format']}, this version reads {FORMAT}")
             found = _unpacked(meta["record"], arrays, known)
-        except ArgumentError:
-            raise
+        except ArgumentError as error:
+            raise ArgumentError(f"{path}: {error}") from None
         except DAMAGE:
             raise ArgumentError(wrong) from None
     if not isinstance(found, first):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import QuaddynError
+from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from .archive import load, save
@@ -59,9 +60,8 @@ class Log:
     @property
     def positions(self) -> Array:
         """(n, nu) of the actuated joints [rad or m]."""
-        places = self.places.astype(int)
-        angles = [np.arctan2(self.q[:, i + 1], self.q[:, i]) if n == 2 else self.q[:, i] for _, i, n in places]
-        return np.array(angles).reshape(len(places), len(self.time)).T
+        _, at, entries = self.places.astype(np.intp).T
+        return JointPositions(at, entries == 2).of(self.q)
 
     @property
     def velocities(self) -> Array:

@@ -15,6 +15,7 @@ import pinocchio as pin
 from ..attributes import StrictAttributes
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
+from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, frozen
 from .plant import Plant
@@ -184,10 +185,7 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
                 )
         self._frame = robot.frame_id(self.imu.frame or robot.bodies[0].name)
         self._model, self._data = robot.model, robot.model.createData()
-        joints = [robot.configuration_index(name) for name in robot.actuated]
-        circles = {b.joint.name for b in robot.bodies if b.joint is not None and b.joint.type == "continuous"}
-        self._joints = np.array(joints, dtype=np.intp)
-        self._circles = np.array([name in circles for name in robot.actuated], dtype=bool)
+        self._joints = JointPositions.actuated(robot)
         self.reset(rng)
 
     def reset(self, rng: np.random.Generator) -> None:
@@ -247,10 +245,7 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
             self._gyro_bias = self._gyro_bias + imu.gyro_walk * root * rng.standard_normal(3)
             self._accelerometer_bias = self._accelerometer_bias + imu.accelerometer_walk * root * rng.standard_normal(3)
         self._before = time, twist.linear.copy()
-        position = q[self._joints].copy()
-        at = self._joints[self._circles]
-        position[self._circles] = np.arctan2(q[at + 1], q[at])
-        position += encoders.position_noise * rng.standard_normal(robot.nu)
+        position = self._joints.of(q) + encoders.position_noise * rng.standard_normal(robot.nu)
         if encoders.resolution:
             position = encoders.resolution * np.round(position / encoders.resolution)
         velocity = v[robot.actuated_index] + encoders.velocity_noise * rng.standard_normal(robot.nu)

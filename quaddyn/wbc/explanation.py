@@ -68,7 +68,7 @@ def explain(
         status: of the command.
         details: of the command.
         threshold: as for `losses_of`.
-        last: likewise.
+        last: as for `losses_of`.
         lines: about losses at most; None for all.
     """
     groups: dict[tuple[int, str, str], list[Loss]] = {}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from ..archives import read_arrays
 from ..compiling.fingerprints import fingerprint
 from ..compiling.kinds import ArrayKind
 from ..errors import ArgumentError
@@ -166,12 +166,7 @@ def read(path: str | os.PathLike[str]) -> TickRecord:
 
 
 def _read(file: IO[bytes]) -> TickRecord:
-    with zipfile.ZipFile(file) as members:
-        if sum(member.file_size for member in members.infolist()) > MOST_BYTES:
-            raise ArgumentError(f"larger than {MOST_BYTES} bytes")
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
+    arrays = read_arrays(file, MOST_BYTES)
     sign, meta = arrays.pop("digest", None), json.loads(arrays["meta"].tobytes())
     if meta["format"] != FORMAT:
         raise ArgumentError(f"format {meta['format']}, this version reads {FORMAT}")

@@ -1,0 +1,39 @@
+"""`JointPositions`: positions of the actuated joints as encoders read them, one number each whatever they are in q."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..urdf.tree import Array
+from .robot import Robot
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointPositions:
+    """Positions of joints out of configurations.
+
+    Attributes:
+        at: (n,) index in q of each joint's first entry.
+        turning: (n,) which joints turn without end: (cos, sin) in q, angles within half a turn here.
+    """
+
+    at: NDArray[np.intp]
+    turning: NDArray[np.bool_]
+
+    @classmethod
+    def actuated(cls, robot: Robot) -> JointPositions:
+        """Those of a robot's actuated joints, in torque order."""
+        endless = {b.joint.name for b in robot.bodies if b.joint is not None and b.joint.type == "continuous"}
+        at = np.array([robot.configuration_index(name) for name in robot.actuated], dtype=np.intp)
+        return cls(at, np.array([name in endless for name in robot.actuated], dtype=bool))
+
+    def of(self, q: Array) -> Array:
+        """(..., n) positions in configurations q (..., nq) [rad or m]."""
+        position = q[..., self.at]
+        if self.turning.any():
+            at = self.at[self.turning]
+            position[..., self.turning] = np.arctan2(q[..., at + 1], q[..., at])
+        return position
