@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
+
+# One worker a core: threads inside NumPy's linear algebra would wait for each other, at ten times the cost of a small
+# factorization.  It must be said before NumPy is imported, and holds for every program that a test starts.
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so would every program that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

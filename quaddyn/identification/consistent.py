@@ -152,8 +152,10 @@ def minimize(
 
 def _step(B: Array, r: Array, L: Array, c: Array) -> Array:
     """``x = (B^T B + L L^T)^-1 (c - B^T r)`` as least squares, whose condition is the root of the matrix's own."""
-    Q, R = np.linalg.qr(np.concatenate([B, L.T]))
-    return np.asarray(np.linalg.solve(R, Q.T @ np.concatenate([-r, np.linalg.solve(L, c)])), dtype=np.float64)
+    n = B.shape[1]
+    upper = np.column_stack([B, -r]), np.column_stack([L.T, np.linalg.solve(L, c)])
+    R = triangle(np.concatenate(upper))
+    return np.asarray(np.linalg.solve(R[:n, :n], R[:n, n]), dtype=np.float64)
 
 
 class _Move(NamedTuple):
