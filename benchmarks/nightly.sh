@@ -16,6 +16,7 @@ QUADDYN_SLOW=1 "$python" -m pytest -n auto -m "slow or not slow" --cov
 "$python" benchmarks/hostile_ticks.py --check
 "$python" tests/tick_mutants.py --runs 10000
 "$python" benchmarks/plants.py --check
+"$python" benchmarks/runtime.py --check
 "$python" benchmarks/hierarchy.py --check
 "$python" benchmarks/bench_wbc.py
 "$python" benchmarks/ticks.py --robots slow --tail 1000000 --infeasible

@@ -1,10 +1,22 @@
-"""The `quaddyn` command: robots, files, legs, the demo, the viewer, ticks out of files, the installation.
+"""The `quaddyn` command: robots, files, legs, the demo, the viewer, ticks out of files, logs, the installation.
 
 A subcommand lives in a module by its subject and registers itself on `app`; this list is the order in which help names
 them.
 """
 
-from . import robots, showing, campaigning, sheets, control, identifying, codegen, doctor  # isort: skip
+from . import robots, showing, campaigning, sheets, control, identifying, logs, codegen, doctor  # isort: skip
 from .app import app, main
 
-__all__ = ["app", "campaigning", "codegen", "control", "doctor", "identifying", "main", "robots", "sheets", "showing"]
+__all__ = [
+    "app",
+    "campaigning",
+    "codegen",
+    "control",
+    "doctor",
+    "identifying",
+    "logs",
+    "main",
+    "robots",
+    "sheets",
+    "showing",
+]

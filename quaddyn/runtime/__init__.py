@@ -11,7 +11,9 @@ from .mujoco_interface import MujocoInterface
 from .operator import Operator, Request
 from .packets import PacketError, Packets
 from .realtime import RealTime
+from .recording import Recording
 from .robot_process import RobotProcess
+from .run_log import Replay, RunLog, load_recording
 from .safety import Safety, SafetyReport
 from .safety_export import export_safety
 from .server import RobotServer
@@ -42,10 +44,13 @@ __all__ = [
     "PlantInterface",
     "RealTime",
     "Recorder",
+    "Recording",
+    "Replay",
     "Request",
     "RobotInterface",
     "RobotProcess",
     "RobotServer",
+    "RunLog",
     "Safety",
     "SafetyReport",
     "SharedMemory",
@@ -58,4 +63,5 @@ __all__ = [
     "UnitreeInterface",
     "Walker",
     "export_safety",
+    "load_recording",
 ]

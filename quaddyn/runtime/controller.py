@@ -7,6 +7,7 @@ from abc import abstractmethod
 from ..attributes import StrictAttributes
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
+from ..urdf.tree import Array
 from .motor_command import MotorCommand
 from .stages import Stage
 
@@ -24,6 +25,16 @@ class Controller(StrictAttributes):
 
     robot: Robot
     dt: float
+
+    @property
+    def status(self) -> str:
+        """What became of the last `compute`, in a word or two for the log; "" where there is nothing to say."""
+        return ""
+
+    @property
+    def estimate(self) -> tuple[Array, Array] | None:
+        """The state (q, v) that the last `compute` believed in, for the log; None of one that estimates none."""
+        return None
 
     @property
     def settled(self) -> bool:

@@ -12,6 +12,7 @@ from ..attributes import StrictAttributes
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
 from ..simulation.sensors import Measurement
+from ..urdf.tree import Array
 from . import safety_checks as checks
 from .clock import Clock, SystemClock
 from .controller import Controller
@@ -51,6 +52,8 @@ class Tick:
         command: what was written.
         fault: that is latched, or None.
         reset: whether the controller began anew.
+        status: of the controller.
+        estimate: of the controller, its (q, v), or None.
     """
 
     number: int
@@ -63,6 +66,8 @@ class Tick:
     command: MotorCommand
     fault: Fault | None
     reset: bool
+    status: str = ""
+    estimate: tuple[Array, Array] | None = None
 
 
 class Recorder(ABC):
@@ -227,9 +232,10 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
             self._machine.advance(request.goal, settled=True, fault=True)
         self._write(command, statistics)
         if self._recorder is not None:
-            tick = Tick(k, deadline, begun, measurement, stage, request, wanted, command, report.fault, anew)
+            parts = k, deadline, begun, measurement, stage, request, wanted, command, report.fault, anew
             try:
-                self._recorder.record(tick)
+                told = (self.controller.status, self.controller.estimate) if stage.controlled else ("", None)
+                self._recorder.record(Tick(*parts, *told))
             except Exception as error:
                 self.recording_error, self._recorder = error, None
         return measurement

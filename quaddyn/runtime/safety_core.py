@@ -128,13 +128,16 @@ def guard(
     """
     m.counts[WAITED] = 0 if fresh else m.counts[WAITED] + 1
     if m.latched[0] == NOTHING:
-        code, index = raised, 0
+        code, index = NOTHING, 0
         m.details[0] = 0.0
         m.details[1] = 0.0
-        if code == NOTHING and m.counts[WAITED] > lim.stale:
+        if m.counts[WAITED] > lim.stale:
             code = found(m, STALE, float(m.counts[WAITED]) * lim.period, float(lim.stale) * lim.period)
         if code == NOTHING and fresh:
             code, index = check_reading(lim, r, m, max(elapsed, 0.0))
+        # Sensors first: a controller that fails on a bad reading is not what has to be looked for.
+        if code == NOTHING:
+            code = raised
         if code == NOTHING:
             code, index = check_command(asked, m)
         m.latched[0] = code

@@ -63,6 +63,8 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         self._imu = imu or robot.bodies[0].name
         self._joints = JointPositions.actuated(robot)
         self._crouch, self._weight = self._folded(), robot.mass * float(np.linalg.norm(robot.model.gravity.linear))
+        self._status = ""
+        self._estimate: tuple[Array, Array] | None = None
         self._begin(self._joints.of(robot.q_home))
 
     def _begin(self, position: Array) -> None:
@@ -70,6 +72,7 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         self._felt = np.zeros(3)
         self._standing: tuple[str, ...] = self.robot.feet
         self._done = False
+        self._status, self._estimate = "", None
 
     def _folded(self) -> Array:
         """(nu,) joints of a crouch: feet where they are at home, nearer to the trunk."""
@@ -90,6 +93,16 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
     def configuration(self) -> dict[str, object]:
         """What a log says of it."""
         return {"kind": "Walker", **self._options}
+
+    @property
+    def status(self) -> str:
+        """Outcome of whole-body control; the mode where that had no say, "folding" before it stands up."""
+        return self._status
+
+    @property
+    def estimate(self) -> tuple[Array, Array] | None:
+        """What the `BaseEstimator` believes; None while legs fold."""
+        return self._estimate
 
     @property
     def settled(self) -> bool:
@@ -144,6 +157,8 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
             self.locomotion.stand_up()
         wanted = velocity if stage is Stage.RUN else (0.0, 0.0, 0.0)
         command = self.locomotion.compute(self._dynamics.update(q, v), wanted, touching=touching)
+        whole = command.whole_body
+        self._estimate, self._status = (q, v), command.mode.value if whole is None else whole.status.value
         self._standing = command.contacts
         resting = Mode.LYING if stage is Stage.LIE_DOWN else Mode.STANDING
         self._done = command.mode in (resting, Mode.FALLEN)
@@ -153,6 +168,7 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
 
     def _fold(self, m: Measurement) -> MotorCommand:
         """Joints on their way to the crouch; there, at rest, gravity says which way is up, and rising begins."""
+        self._status, self._estimate = "folding", None
         self._folding += self.dt / FOLDING
         share = min(self._folding, 1.0)
         share = share * share * (3.0 - 2.0 * share)

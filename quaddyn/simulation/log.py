@@ -147,11 +147,6 @@ class Log:
         Raises:
             QuaddynError: matplotlib is not installed.
         """
-        try:
-            from matplotlib import colormaps
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise QuaddynError("matplotlib is not installed; pip install 'quaddyn[plot]' brings it") from None
         turns = set(self.units) <= {"rad"}
         panels: list[tuple[str, Array, tuple[str, ...]]] = [
             (f"position [{'rad' if turns else 'rad, m'}]", self.positions, self.joints),
@@ -165,21 +160,40 @@ class Log:
             panels.append(("base [m]", self.base[:, :3], ("x", "y", "z")))
         if self.lost.size:
             panels.append(("lost [m/s$^2$]", self.lost, tuple(f"level {k}" for k in range(self.lost.shape[1]))))
-        panels = [panel for panel in panels if panel[2]]  # a free body has no joints
-        figure = Figure(figsize=(9.0, 2.2 * len(panels)), layout="constrained")
-        for axes, (label, table, names) in zip(
-            np.atleast_1d(figure.subplots(len(panels), 1, sharex=True)), panels, strict=True
-        ):
-            palette = colormaps["tab10" if len(names) <= 10 else "tab20"]
-            axes.set_prop_cycle(color=list(palette(np.arange(len(names)) % palette.N)))
-            axes.plot(self.time, table, linewidth=1.0, label=names)
-            axes.set_ylabel(label)
-            axes.grid(alpha=0.3)
-            axes.legend(fontsize=6, ncols=1 + len(names) // 7, loc="center left", bbox_to_anchor=(1.0, 0.5))
-        axes.set_xlabel("time [s]")
-        if path is not None:
-            figure.savefig(path)
-        return figure
+        return draw(self.time, panels, path)
+
+
+def draw(
+    time: Array, panels: list[tuple[str, Array, tuple[str, ...]]], path: str | os.PathLike[str] | None = None
+) -> Any:
+    """Quantities over time, one panel each: its label, (n, k) values, and the names of these.
+
+    Returns:
+        The matplotlib ``Figure``.
+
+    Raises:
+        QuaddynError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib import colormaps
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise QuaddynError("matplotlib is not installed; pip install 'quaddyn[plot]' brings it") from None
+    panels = [panel for panel in panels if panel[2]]  # a free body has no joints
+    figure = Figure(figsize=(9.0, 2.2 * len(panels)), layout="constrained")
+    for axes, (label, table, names) in zip(
+        np.atleast_1d(figure.subplots(len(panels), 1, sharex=True)), panels, strict=True
+    ):
+        palette = colormaps["tab10" if len(names) <= 10 else "tab20"]
+        axes.set_prop_cycle(color=list(palette(np.arange(len(names)) % palette.N)))
+        axes.plot(time, table, linewidth=1.0, label=names)
+        axes.set_ylabel(label)
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=6, ncols=1 + len(names) // 7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes.set_xlabel("time [s]")
+    if path is not None:
+        figure.savefig(path)
+    return figure
 
 
 def recorded_joints(robot: Robot) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,24 +28,27 @@ NUMBERS: dict[str, Any] = {"type": "array", "items": NUMBER}
 WORDS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 
 
-def _object(**properties: Any) -> dict[str, Any]:
+def schema(**properties: Any) -> dict[str, Any]:
+    """The JSON Schema of an object."""
     return {"type": "object", "properties": properties}
 
 
-STAMP = _object(sec={"type": "integer"}, nanosec={"type": "integer"})
-HEADER = _object(stamp=STAMP, frame_id={"type": "string"})
-VECTOR = _object(x=NUMBER, y=NUMBER, z=NUMBER)
-QUATERNION = _object(x=NUMBER, y=NUMBER, z=NUMBER, w=NUMBER)
+STAMP = schema(sec={"type": "integer"}, nanosec={"type": "integer"})
+HEADER = schema(stamp=STAMP, frame_id={"type": "string"})
+VECTOR = schema(x=NUMBER, y=NUMBER, z=NUMBER)
+QUATERNION = schema(x=NUMBER, y=NUMBER, z=NUMBER, w=NUMBER)
 
+#: Topic, name of the schema, frame, and content of a message; its header is added.
+Message = tuple[str, str, str, dict[str, Any]]
+JOINTS, IMU, POSE = "sensor_msgs/msg/JointState", "sensor_msgs/msg/Imu", "geometry_msgs/msg/PoseStamped"
 #: JSON Schema of each kind of message.
 SCHEMAS = {
-    "sensor_msgs/msg/JointState": _object(
-        header=HEADER, name=WORDS, position=NUMBERS, velocity=NUMBERS, effort=NUMBERS
-    ),
-    "geometry_msgs/msg/PoseStamped": _object(header=HEADER, pose=_object(position=VECTOR, orientation=QUATERNION)),
-    "geometry_msgs/msg/TwistStamped": _object(header=HEADER, twist=_object(linear=VECTOR, angular=VECTOR)),
-    "geometry_msgs/msg/WrenchStamped": _object(header=HEADER, wrench=_object(force=VECTOR, torque=VECTOR)),
-    "quaddyn/msg/Status": _object(header=HEADER, outcome={"type": "string"}, ok={"type": "boolean"}, lost=NUMBERS),
+    JOINTS: schema(header=HEADER, name=WORDS, position=NUMBERS, velocity=NUMBERS, effort=NUMBERS),
+    POSE: schema(header=HEADER, pose=schema(position=VECTOR, orientation=QUATERNION)),
+    "geometry_msgs/msg/TwistStamped": schema(header=HEADER, twist=schema(linear=VECTOR, angular=VECTOR)),
+    "geometry_msgs/msg/WrenchStamped": schema(header=HEADER, wrench=schema(force=VECTOR, torque=VECTOR)),
+    IMU: schema(header=HEADER, angular_velocity=VECTOR, linear_acceleration=VECTOR),
+    "quaddyn/msg/Status": schema(header=HEADER, outcome={"type": "string"}, ok={"type": "boolean"}, lost=NUMBERS),
 }
 
 
@@ -82,6 +86,30 @@ def write(log: Run, path: str | os.PathLike[str]) -> Path:
         QuaddynError: the package mcap is not installed.
         OSError: the file cannot be written.
     """
+    positions, velocities = log.positions.tolist(), log.velocities.tolist()
+    times = enumerate(log.time.tolist())
+    return write_ticks(path, ((at, _messages(log, i, positions[i], velocities[i])) for i, at in times))
+
+
+def write_ticks(
+    path: str | os.PathLike[str],
+    ticks: Iterable[tuple[float, list[Message]]],
+    *,
+    schemas: Mapping[str, Any] | None = None,
+    attachments: Mapping[str, bytes] | None = None,
+) -> Path:
+    """Write messages of ticks: a time [s] and what is said at it.
+
+    Args:
+        path: of the file.
+        ticks: in order.
+        schemas: JSON Schemas by name beside `SCHEMAS`.
+        attachments: files to go with them, by name.
+
+    Raises:
+        QuaddynError: the package mcap is not installed.
+        OSError: the file cannot be written.
+    """
     try:
         from mcap.writer import Writer
     except ImportError:
@@ -89,18 +117,20 @@ def write(log: Run, path: str | os.PathLike[str]) -> Path:
     with Path(path).open("wb") as file:
         writer = Writer(file)
         writer.start(profile="", library="quaddyn")
-        schemas = {
-            name: writer.register_schema(name=name, encoding="jsonschema", data=json.dumps(schema).encode())
-            for name, schema in SCHEMAS.items()
+        known = {
+            name: writer.register_schema(name=name, encoding="jsonschema", data=json.dumps(each).encode())
+            for name, each in {**SCHEMAS, **(schemas or {})}.items()
         }
+        for name, data in (attachments or {}).items():
+            kind = "application/json" if name.endswith(".json") else "application/xml"
+            writer.add_attachment(create_time=0, log_time=0, name=name, media_type=kind, data=data)
         channels: dict[str, int] = {}
-        positions, velocities = log.positions.tolist(), log.velocities.tolist()
-        for i, seconds in enumerate(log.time.tolist()):
+        for i, (seconds, messages) in enumerate(ticks):
             at = round(seconds * 1e9)
-            for topic, schema, frame, content in _messages(log, i, positions[i], velocities[i]):
+            for topic, kind, frame, content in messages:
                 if topic not in channels:
                     channels[topic] = writer.register_channel(
-                        topic=topic, message_encoding="json", schema_id=schemas[schema]
+                        topic=topic, message_encoding="json", schema_id=known[kind]
                     )
                 stamp = {"sec": at // 10**9, "nanosec": at % 10**9}
                 data = json.dumps({"header": {"stamp": stamp, "frame_id": frame}, **content}).encode()
@@ -109,9 +139,7 @@ def write(log: Run, path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-def _messages(
-    log: Run, i: int, positions: list[float], velocities: list[float]
-) -> list[tuple[str, str, str, dict[str, Any]]]:
+def _messages(log: Run, i: int, positions: list[float], velocities: list[float]) -> list[Message]:
     """Topic, schema, frame and content of each message of tick i."""
     joints = {
         "name": list(log.joints),
@@ -119,11 +147,11 @@ def _messages(
         "velocity": velocities,
         "effort": log.tau[i].tolist(),
     }
-    out: list[tuple[str, str, str, dict[str, Any]]] = [("/joint_states", "sensor_msgs/msg/JointState", "", joints)]
+    out: list[Message] = [("/joint_states", JOINTS, "", joints)]
     if log.base is not None:
         place, twist = log.base[i].tolist(), log.v[i, :6].tolist()
         pose = {"position": _xyz(place), "orientation": dict(zip("xyzw", place[3:], strict=True))}
-        out.append(("/base", "geometry_msgs/msg/PoseStamped", "world", {"pose": pose}))
+        out.append(("/base", POSE, "world", {"pose": pose}))
         moving = {"linear": _xyz(twist), "angular": _xyz(twist[3:])}
         out.append(("/base_velocity", "geometry_msgs/msg/TwistStamped", "base", {"twist": moving}))
     for sphere, force in zip(log.spheres, log.forces[i].tolist(), strict=True):

@@ -1,0 +1,108 @@
+"""A `Robot` as plain data that files can hold, and back: the document with every number that `load` resolved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError, QuaddynError
+from ..urdf.tree import Limits
+from .catalogue import CATALOGUE, find
+from .configuration import simple_joints
+from .loader import load
+from .model import add_feet, build
+from .robot import Foot, Robot
+
+FORMAT = 1
+LOSSES = ("damping", "friction", "armature")
+LIMITS = ("lower", "upper", "velocity", "effort")
+
+
+def to_record(robot: Robot) -> dict[str, Any]:
+    """What `from_record` makes the same robot of, in JSON's types: numbers are the same to the last bit.
+
+    It holds the URDF and what does not follow from its text alone: feet that meshes gave their radius, and whatever
+    arguments of `load` have changed.
+    """
+    joints = simple_joints(robot.bodies)
+    places = {name: robot.velocity_index(name) for name in joints}
+    plain = build(robot.tree, robot.root)
+    add_feet(plain, (leg.foot for leg in robot.legs.values()))
+    source = robot.source if isinstance(robot.source, str) else robot.source.decode("utf-8", "surrogateescape")
+    return {
+        "format": FORMAT,
+        "name": robot.name,
+        "urdf": source,
+        "root": robot.root,
+        "repaired": any(a != b for a, b in zip(robot.model.inertias, plain.inertias, strict=True)),
+        "actuated": list(robot.actuated),
+        "q_home": robot.q_home.tolist(),
+        "legs": {name: list(leg.joints) for name, leg in robot.legs.items()},
+        "feet": {
+            name: {"frame": leg.foot.frame, "radius": leg.foot.radius, "offset": leg.foot.offset.tolist()}
+            for name, leg in robot.legs.items()
+        },
+        "limits": {
+            name: {k: getattr(joint.limits, k) for k in LIMITS if np.isfinite(getattr(joint.limits, k))}
+            for name, joint in joints.items()
+        },
+        **{loss: {name: float(getattr(robot, loss)[at]) for name, at in places.items()} for loss in LOSSES},
+    }
+
+
+def from_record(
+    record: Mapping[str, Any],
+    *,
+    source: str | os.PathLike[str] | None = None,
+    packages: Iterable[str | os.PathLike[str]] = (),
+) -> Robot:
+    """The robot that `to_record` was given.
+
+    Args:
+        record: of `to_record`; one from elsewhere is refused where `load` would refuse it.
+        source: a catalogue name or file of the same robot, for the meshes that a viewer draws; by default the
+            catalogue's where that is the same document, else the text without meshes.
+        packages: as of `load`.
+
+    Raises:
+        ArgumentError: no such record, or of another format.
+        ModelError: its URDF is refused.
+    """
+    try:
+        if record["format"] != FORMAT:
+            raise ArgumentError(f"robot: a record of format {record['format']}, this version reads {FORMAT}")
+        feet = {
+            name: Foot(name, str(foot["frame"]), float(foot["radius"]), np.array(foot["offset"], dtype=np.float64))
+            for name, foot in record["feet"].items()
+        }
+        limits = {name: Limits(**{k: float(x) for k, x in given.items()}) for name, given in record["limits"].items()}
+        losses = {loss: {name: float(x) for name, x in record[loss].items()} for loss in LOSSES}
+        options: dict[str, Any] = {
+            "root": record["root"],
+            "repair": ("inertia",) if record["repaired"] else (),
+            "actuated": tuple(record["actuated"]),
+            "q_home": np.array(record["q_home"], dtype=np.float64),
+            "legs": {name: tuple(joints) for name, joints in record["legs"].items()},
+            "limits": limits,
+            **losses,
+        }
+        urdf = str(record["urdf"])
+    except QuaddynError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ArgumentError(f"robot: not a record of a robot ({type(error).__name__}: {error})") from None
+    found = _in_catalogue(urdf) if source is None else source
+    return load(urdf if found is None else found, feet=feet, packages=packages, allow_massless=True, **options)
+
+
+def _in_catalogue(urdf: str) -> str | None:
+    """Name of the robot of the catalogue whose file this is."""
+    data = urdf.encode("utf-8", "surrogateescape")
+    for name in CATALOGUE:
+        path = find(name).path
+        if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
+            return name
+    return None

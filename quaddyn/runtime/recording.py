@@ -1,0 +1,177 @@
+"""`Recording`: every tick of a loop in a mapped file of fixed size, whole after a crash."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import platform
+import struct
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..attributes import StrictAttributes
+from ..errors import ArgumentError
+from ..robot.arguments import number
+from ..robot.robot import Robot
+from ..robot.saving import to_record
+from ..version import __version__
+from .controller import Controller
+from .loop import Recorder, Tick
+from .motor_command import MotorCommand
+from .stages import Stage
+
+MAGIC, VERSION = b"QDRLOG", 1
+#: Magic, version, bytes of the JSON text that follows, where records begin, bytes of a record, number of records.
+HEAD = struct.Struct("<6sHIIIQ")
+STAGES = tuple(Stage)
+MOTOR = MotorCommand.__slots__
+#: Of a mapped file; records begin at a whole number of these.
+PAGE = 4096
+
+
+def record_type(sizes: Mapping[str, int]) -> np.dtype[Any]:
+    """A record: `number` counts from 1 and is written last, so that one that was not finished is not taken for one.
+
+    Args:
+        sizes: of a robot: nu, nf, nq, nv.
+    """
+    nu = sizes["nu"]
+    arrays = {"position": nu, "velocity": nu, "gyro": 3, "accelerometer": 3}
+    arrays |= {"torque": nu, "foot_forces": sizes["nf"], "temperature": nu}
+    arrays |= {"velocity_wanted": 3, "q": sizes["nq"], "v": sizes["nv"]}
+    arrays |= {f"{of}_{name}": nu for of in ("wanted", "command") for name in MOTOR}
+    return np.dtype(
+        [
+            ("number", "<u8"),
+            ("tick", "<i8"),
+            *((name, "<f8") for name in ("deadline", "begun", "time")),
+            *((name, "<f8", (size,)) for name, size in arrays.items()),
+            *((name, "<i2") for name in ("stage", "goal", "stop", "reset", "fault")),
+            ("status", "S30"),
+            ("reason", "S160"),
+            ("last", "<u8"),
+        ]
+    )
+
+
+class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity")):
+    """A ring of the last ticks in a file that is made in full at the beginning, and mapped.
+
+    A tick is copied into memory, nothing more.  All of the file is reserved at the beginning: a disk that fills up
+    later changes nothing, and one that is full already is an error here, before anything moves.  What was recorded is
+    there after the process was killed, since the pages belong to the system.  `load_recording` reads the file at any
+    time, also while it is written.
+
+    The system writes pages back when it likes, and a disk that is slow may hold up who writes to them; a file in
+    ``/dev/shm`` knows no disk.
+
+    Args:
+        path: of the file; one that is there is replaced.
+        robot: that is recorded.
+        controller: whose configuration is kept, for a replay.
+        dt: period of the loop [s]; the controller's by default.
+        seconds: how long the ring goes back [s].
+
+    Attributes:
+        path: as given.
+        robot: as given.
+        capacity: number of ticks that the ring holds.
+
+    Raises:
+        ArgumentError: neither a controller nor a period, or a time that is not positive.
+        OSError: there is no room for the file, or no permission.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        robot: Robot,
+        *,
+        controller: Controller | None = None,
+        dt: float | None = None,
+        seconds: float = 10.0,
+    ) -> None:
+        if dt is None and controller is None:
+            raise ArgumentError("dt: give the loop's period [s], or the controller")
+        dt = number("dt", dt if dt is not None else controller.dt if controller is not None else 0.0)
+        for name, value in (("dt", dt), ("seconds", number("seconds", seconds))):
+            if not 0.0 < value < np.inf:
+                raise ArgumentError(f"{name}: expected a positive time [s], got {value}")
+        self.path, self.robot, self.capacity = Path(path), robot, max(1, round(seconds / dt))
+        about = _about(robot, controller, dt)
+        kind, text = record_type(about["sizes"]), json.dumps(about).encode()
+        begin = -(-(HEAD.size + len(text)) // PAGE) * PAGE
+        size = begin + self.capacity * kind.itemsize
+        self.path.unlink(missing_ok=True)
+        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.posix_fallocate(file, 0, size)
+            self._map = mmap.mmap(file, size)
+        except OSError:
+            self.path.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(file)
+        self._map[: HEAD.size] = HEAD.pack(MAGIC, VERSION, len(text), begin, kind.itemsize, self.capacity)
+        self._map[HEAD.size : HEAD.size + len(text)] = text
+        self._records: Any = np.frombuffer(self._map, dtype=kind, count=self.capacity, offset=begin)
+        self._records["number"] = 0  # also brings every page into memory
+        one = np.zeros(1, dtype=kind)
+        self._one, self._parts = one, {name: one[name] for name in kind.names or ()}
+        self._count = 0
+
+    def record(self, tick: Tick) -> None:
+        """Copy a tick into the ring."""
+        parts, m, request = self._parts, tick.measurement, tick.request
+        for name in ("position", "velocity", "gyro", "accelerometer", "torque", "foot_forces", "temperature"):
+            value = getattr(m, name)
+            parts[name][0] = np.nan if value is None else value
+        for name in MOTOR:
+            parts[f"wanted_{name}"][0] = getattr(tick.wanted, name)
+            parts[f"command_{name}"][0] = getattr(tick.command, name)
+        parts["q"][0], parts["v"][0] = (np.nan, np.nan) if tick.estimate is None else tick.estimate
+        parts["velocity_wanted"][0] = request.velocity
+        parts["tick"][0], parts["deadline"][0], parts["begun"][0] = tick.number, tick.deadline, tick.begun
+        parts["time"][0] = m.time
+        parts["stage"][0], parts["goal"][0] = STAGES.index(tick.stage), STAGES.index(request.goal)
+        parts["stop"][0], parts["reset"][0] = bool(request.stop), tick.reset
+        parts["status"][0] = tick.status.encode("ascii", "backslashreplace")
+        parts["fault"][0] = 0 if tick.fault is None else tick.fault.code
+        parts["reason"][0] = b"" if tick.fault is None else str(tick.fault).encode("ascii", "backslashreplace")
+        self._count += 1
+        parts["last"][0] = self._count
+        at = (self._count - 1) % self.capacity
+        place = self._records[at : at + 1]
+        place["number"] = 0
+        place[:] = self._one  # whose number is 0
+        place["number"] = self._count
+
+    def close(self) -> None:
+        """Unmap the file."""
+        del self._records
+        self._map.close()
+
+
+def _about(robot: Robot, controller: Controller | None, dt: float) -> dict[str, Any]:
+    """What a log says of itself."""
+    import pinocchio
+
+    return {
+        "quaddyn": __version__,
+        "pinocchio": pinocchio.__version__,
+        "numpy": np.__version__,
+        "machine": platform.platform(),
+        "processor": platform.machine(),
+        "began": datetime.now(UTC).isoformat(timespec="seconds"),
+        "dt": dt,
+        "controller": None if controller is None else controller.configuration,
+        "joints": list(robot.actuated),
+        "feet": list(robot.feet),
+        "sizes": {"nu": robot.nu, "nf": len(robot.feet), "nq": robot.nq, "nv": robot.nv},
+        "robot": to_record(robot),
+    }

@@ -1,0 +1,263 @@
+"""`RunLog`: what a recording holds, to look at, to compare, and to replay bit for bit."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..files import open_regular
+from ..robot.robot import Robot
+from ..robot.saving import from_record
+from ..simulation.log import draw
+from ..simulation.sensors import Measurement
+from ..urdf.tree import Array, frozen
+from .controller import Controller
+from .motor_command import MotorCommand
+from .recording import HEAD, MAGIC, MOTOR, STAGES, VERSION, record_type
+from .run_mcap import write
+from .stages import Stage
+from .walker import walker_of
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What a controller makes of recorded readings.
+
+    Attributes:
+        ticks: that were computed again.
+        differing: of these, whose command is another one by at least a bit.
+        largest: difference of a feed-forward torque [N m].
+        first: number of the first tick that differs, from 0 in the log; None where none does.
+    """
+
+    ticks: int
+    differing: int
+    largest: float
+    first: int | None
+
+    @property
+    def identical(self) -> bool:
+        """Whether all commands are the same bit for bit."""
+        return self.differing == 0
+
+
+class RunLog:
+    """The ticks of a recording, oldest first.
+
+    Attributes:
+        about: what the recording says of itself: robot, versions, machine, period, controller.
+        records: (n,) structured array, see `quaddyn.runtime.recording.record_type`.
+    """
+
+    def __init__(self, about: dict[str, Any], records: np.ndarray[Any, Any]) -> None:
+        self.about, self.records = about, records
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    @property
+    def name(self) -> str:
+        """Of the robot."""
+        return str(self.about["robot"]["name"])
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """(n,) of each tick."""
+        return tuple(STAGES[i] for i in self.records["stage"])
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Every fault that was latched, in words, in order."""
+        words = [text.decode("ascii") for text in self.records["reason"]]
+        return tuple(word for word, before in zip(words, ["", *words], strict=False) if word and word != before)
+
+    @property
+    def statuses(self) -> dict[str, int]:
+        """How many ticks ended with each status of the controller."""
+        return dict(Counter(text.decode("ascii") for text in self.records["status"].tolist() if text))
+
+    def robot(
+        self, source: str | os.PathLike[str] | None = None, *, packages: Iterable[str | os.PathLike[str]] = ()
+    ) -> Robot:
+        """The robot with all its resolved numbers, from the log alone.
+
+        Args:
+            source: a catalogue name or file of the same robot, where meshes are wanted.
+            packages: as of `quaddyn.load`.
+
+        Raises:
+            QuaddynError: the log's description is damaged, or `source` is another robot.
+        """
+        return from_record(self.about["robot"], source=source, packages=packages)
+
+    def measurement(self, i: int) -> Measurement:
+        """The reading of tick i."""
+        r, parts = self.records[i], dict[str, Array | None]()
+        for name in ("position", "velocity", "gyro", "accelerometer"):
+            parts[name] = frozen(r[name])
+        for name in ("torque", "foot_forces", "temperature"):
+            parts[name] = None if np.isnan(r[name]).all() else frozen(r[name])
+        return Measurement(float(r["time"]), **parts)  # type: ignore[arg-type]
+
+    def state(self, i: int, robot: Robot) -> tuple[Array, Array | None]:
+        """What the controller believed in at tick i: q (nq,) and v (nv,).
+
+        Where it estimated nothing, q has the joints as they were read and the base as in `robot.q_home`, and there is
+        no v.
+        """
+        r = self.records[i]
+        if np.isfinite(r["q"]).all() and np.isfinite(r["v"]).all():
+            return np.array(r["q"]), np.array(r["v"])
+        position = np.where(np.isfinite(r["position"]), r["position"], 0.0)
+        return robot.configuration(joints=position), None
+
+    def __str__(self) -> str:
+        r, about = self.records, self.about
+        if not len(r):
+            return f"{self.name}: no tick"
+        stages = ", ".join(f"{name} {count}" for name, count in Counter(each.value for each in self.stages).items())
+        late = 1e6 * (r["begun"] - r["deadline"])
+        statuses = ", ".join(f"{name} {count}" for name, count in self.statuses.items()) or "none"
+        lines = [
+            f"{self.name}, {len(r)} ticks of {1e3 * about['dt']:g} ms",
+            f"begun {about['began']} with quaddyn {about['quaddyn']}",
+            f"stages: {stages}",
+            f"controller: {statuses}",
+            f"begun after the deadline: median {np.median(late):.0f} us, at most {late.max():.0f} us; "
+            f"{int((np.diff(r['tick']) > 1).sum())} gaps",
+            f"largest torque: {np.abs(r['command_tau']).max(initial=0.0):.3g} N m",
+            *(f"fault: {fault}" for fault in self.faults or ("none",)),
+        ]
+        return "\n".join(lines)
+
+    # -- the same again ------------------------------------------------------------------------------------------
+    def replay(self, controller: Controller | None = None) -> Replay:
+        """Feed the recorded readings to a controller, and compare its commands with the recorded ones.
+
+        The bits are the same on machines with the same processor features and libraries, see `about`.
+
+        Args:
+            controller: as it was before its first tick; made again from the log by default.
+
+        Raises:
+            ArgumentError: the log does not say of which kind the controller was, or does not go back to where it began.
+        """
+        r = self.records
+        if controller is None:
+            configuration = self.about["controller"]
+            if configuration is None or configuration.get("kind") != "Walker":
+                raise ArgumentError(f"controller: give one, the log's is {configuration}")
+            controller = walker_of(self.robot(), configuration)
+        begins = np.flatnonzero(r["reset"])
+        if not len(begins):
+            raise ArgumentError("log: does not go back to where the controller began; record with longer seconds")
+        controller.warmup()
+        ticks = differing = 0
+        largest, first = 0.0, None
+        for i in range(int(begins[0]), len(r)):
+            stage = STAGES[r["stage"][i]]
+            if not stage.controlled:
+                continue
+            measurement = self.measurement(i)
+            if r["reset"][i]:
+                controller.reset(measurement)
+            x, y, turn = r["velocity_wanted"][i].tolist()
+            try:
+                command = controller.compute(measurement, stage, (x, y, turn))
+            except Exception:  # what a loop answers with damping
+                command = MotorCommand.damp(r["wanted_damping"][i])
+            ticks += 1
+            if any(getattr(command, n).tobytes() != r[f"wanted_{n}"][i].tobytes() for n in MOTOR):
+                differing += 1
+                first = i if first is None else first
+                largest = max(largest, float(np.abs(command.tau - r["wanted_tau"][i]).max()))
+        return Replay(ticks, differing, largest, first)
+
+    def compare(self, other: RunLog) -> dict[str, float]:
+        """Largest difference of each quantity, by name, over the ticks that both have.
+
+        Raises:
+            ArgumentError: logs of robots with other joints, or without a tick in common.
+        """
+        if self.about["joints"] != other.about["joints"] or self.about["sizes"] != other.about["sizes"]:
+            raise ArgumentError(f"other: of {other.name!r}, with other joints than {self.name!r}")
+        _, mine, theirs = np.intersect1d(self.records["last"], other.records["last"], return_indices=True)
+        if not len(mine):
+            raise ArgumentError("other: no tick is in both logs")
+        out = {}
+        for name in self.records.dtype.names or ():
+            a, b = self.records[name][mine], other.records[name][theirs]
+            if a.dtype.kind == "f" and a.size and name not in ("deadline", "begun"):
+                # NaN stands for a sensor that is not there, or that fails: equal only to another one.
+                missing = np.isnan(a) != np.isnan(b)
+                gap = np.where(missing, np.inf, np.where(np.isnan(a) | (a == b), 0.0, np.abs(a - b)))
+                out[name] = float(gap.max())
+        return out
+
+    # -- for others ----------------------------------------------------------------------------------------------
+    def plot(self, path: str | os.PathLike[str]) -> Path:
+        """Draw positions, velocities, torques, foot forces and lateness over time (extra: plot).
+
+        Raises:
+            QuaddynError: matplotlib is not installed.
+            OSError: the file cannot be written.
+        """
+        r, about = self.records, self.about
+        panels = [
+            ("position", r["position"], about["joints"]),
+            ("velocity [1/s]", r["velocity"], about["joints"]),
+            ("torque [N m]", r["command_tau"], about["joints"]),
+            ("late [us]", 1e6 * (r["begun"] - r["deadline"])[:, None], ["tick"]),
+        ]
+        if np.isfinite(r["foot_forces"]).any():
+            panels.insert(3, ("foot force [N]", r["foot_forces"], about["feet"]))
+        draw(r["begun"] - r["begun"][:1], [(label, table, tuple(names)) for label, table, names in panels], path)
+        return Path(path)
+
+    def to_mcap(self, path: str | os.PathLike[str]) -> Path:
+        """Write an MCAP file, see `quaddyn.runtime.run_mcap` (extra: mcap).
+
+        Raises:
+            QuaddynError: the package mcap is not installed.
+            OSError: the file cannot be written.
+        """
+        return write(self.about, self.records, path)
+
+
+def load_recording(path: str | os.PathLike[str]) -> RunLog:
+    """Read a recording: all whole ticks, oldest first; also one whose process was killed, or still writes.
+
+    Raises:
+        ArgumentError: the file is none, of another version, or cut short.
+        OSError: it cannot be read.
+    """
+    with open_regular(path) as file:
+        data = file.read()
+    if len(data) < HEAD.size or data[:6] != MAGIC:
+        raise ArgumentError(f"{path}: not a recording of a loop")
+    _, version, length, begin, size, capacity = HEAD.unpack_from(data)
+    if version != VERSION:
+        raise ArgumentError(f"{path}: of version {version}, this is version {VERSION}")
+    try:
+        about = json.loads(data[HEAD.size : HEAD.size + length])
+        sizes = {name: int(about["sizes"][name]) for name in ("nu", "nf", "nq", "nv")}
+        if (len(about["joints"]), len(about["feet"])) != (sizes["nu"], sizes["nf"]) or sizes["nq"] > size:
+            raise ValueError
+        kind = record_type(sizes)
+        for name in ("dt", "began", "quaddyn", "controller", "robot"):
+            about[name]
+    except (ValueError, KeyError, TypeError):
+        raise ArgumentError(f"{path}: its description is damaged") from None
+    if kind.itemsize != size or len(data) < begin + capacity * size:
+        raise ArgumentError(f"{path}: cut short, or of another layout")
+    records = np.frombuffer(data, dtype=kind, count=capacity, offset=begin)
+    whole = records[(records["number"] > 0) & (records["number"] == records["last"])]
+    return RunLog(about, whole[np.argsort(whole["number"])].copy())

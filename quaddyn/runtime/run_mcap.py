@@ -1,0 +1,116 @@
+"""Recordings as MCAP files, which Foxglove and PlotJuggler open: JSON messages, one of each kind a tick.
+
+================  ===========================  ======================================================================
+topic             schema                       what
+================  ===========================  ======================================================================
+/joint_states     sensor_msgs/msg/JointState   position, velocity, effort (measured torque) of the actuated joints
+/joint_commands   quaddyn/msg/MotorCommand     what the motors were told
+/wanted           quaddyn/msg/MotorCommand     what the controller asked for, before the safety layer
+/imu              sensor_msgs/msg/Imu          angular velocity and specific force, IMU axes
+/feet             quaddyn/msg/FootForces       where feet feel
+/temperatures     quaddyn/msg/Temperatures     where motors measure them
+/base             geometry_msgs/msg/PoseStamped  of a free base as the controller believes
+/tick             quaddyn/msg/Tick             stage, fault, status of the controller, velocity asked for, lateness
+================  ===========================  ======================================================================
+
+A list with an entry that is not finite is left empty, since JSON has no such number, and /tick names it in `invalid`.
+The URDF is attached as robot.urdf, everything else that the recording says of itself as about.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..simulation.mcap_file import HEADER, IMU, JOINTS, NUMBER, NUMBERS, POSE, WORDS, Message, schema, write_ticks
+from .recording import MOTOR, STAGES
+
+MOTORS, FEET, HEAT, TICK = (f"quaddyn/msg/{name}" for name in ("MotorCommand", "FootForces", "Temperatures", "Tick"))
+TEXT = {"type": "string"}
+SCHEMAS = {
+    MOTORS: schema(header=HEADER, name=WORDS, **dict.fromkeys(("effort", *MOTOR[1:]), NUMBERS)),
+    FEET: schema(header=HEADER, name=WORDS, force=NUMBERS),
+    HEAT: schema(header=HEADER, name=WORDS, temperature=NUMBERS),
+    TICK: schema(
+        header=HEADER,
+        number={"type": "integer"},
+        stage=TEXT,
+        fault=TEXT,
+        status=TEXT,
+        velocity=NUMBERS,
+        late=NUMBER,
+        invalid=WORDS,
+    ),
+}
+
+
+def write(about: Mapping[str, Any], records: np.ndarray[Any, Any], path: str | os.PathLike[str]) -> Path:
+    """Write records of a recording; times are seconds since the first one.
+
+    Raises:
+        QuaddynError: the package mcap is not installed.
+        OSError: the file cannot be written.
+    """
+    robot = {name: value for name, value in about["robot"].items() if name != "urdf"}
+    attachments = {
+        "robot.urdf": about["robot"]["urdf"].encode("utf-8", "surrogateescape"),
+        "about.json": json.dumps({**about, "robot": robot}).encode(),
+    }
+    return write_ticks(path, _ticks(about, records), schemas=SCHEMAS, attachments=attachments)
+
+
+def _ticks(about: Mapping[str, Any], records: np.ndarray[Any, Any]) -> Iterator[tuple[float, list[Message]]]:
+    have = {name: bool(np.isfinite(records[name]).any()) for name in ("torque", "foot_forces", "temperature")}
+    for r in records:
+        yield float(r["begun"] - records["begun"][0]), _messages(about, r, have)
+
+
+def _messages(about: Mapping[str, Any], r: Any, have: Mapping[str, bool]) -> list[Message]:
+    """Topic, schema, frame and content of each message of a tick."""
+    invalid: list[str] = []
+
+    def finite(name: str) -> list[float]:
+        if np.isfinite(r[name]).all():
+            values: list[float] = r[name].tolist()
+            return values
+        invalid.append(name)
+        return []
+
+    def xyz(name: str) -> dict[str, float]:
+        return dict(zip("xyz", finite(name), strict=False))
+
+    joints = about["joints"]
+    said = {"position": finite("position"), "velocity": finite("velocity")}
+    out: list[Message] = [
+        ("/joint_states", JOINTS, "", {"name": joints, **said, "effort": finite("torque") if have["torque"] else []}),
+        ("/imu", IMU, "imu", {"angular_velocity": xyz("gyro"), "linear_acceleration": xyz("accelerometer")}),
+    ]
+    for topic, of in (("/joint_commands", "command"), ("/wanted", "wanted")):
+        parts = {"effort" if name == "tau" else name: finite(f"{of}_{name}") for name in MOTOR}
+        out.append((topic, MOTORS, "", {"name": joints, **parts}))
+    if have["foot_forces"]:
+        out.append(("/feet", FEET, "", {"name": about["feet"], "force": finite("foot_forces")}))
+    if have["temperature"]:
+        out.append(("/temperatures", HEAT, "", {"name": joints, "temperature": finite("temperature")}))
+    if about["robot"]["root"] == "free" and np.isfinite(r["q"]).all():
+        place = r["q"].tolist()
+        pose = {
+            "position": dict(zip("xyz", place, strict=False)),
+            "orientation": dict(zip("xyzw", place[3:7], strict=True)),
+        }
+        out.append(("/base", POSE, "world", {"pose": pose}))
+    tick = {
+        "number": int(r["last"]),
+        "stage": STAGES[r["stage"]].value,
+        "fault": r["reason"].decode("ascii"),
+        "status": r["status"].decode("ascii"),
+        "velocity": finite("velocity_wanted"),
+        "late": float(r["begun"] - r["deadline"]),
+        "invalid": invalid,
+    }
+    return [*out, ("/tick", TICK, "", tick)]

@@ -1,0 +1,180 @@
+"""Recordings: whole after a crash, bounded, read by others, and replayed to the last bit."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import quaddyn as qd
+from quaddyn.cli import app
+from quaddyn.runtime import (
+    Loop,
+    Operator,
+    PlantInterface,
+    Recording,
+    Request,
+    Stage,
+    Tick,
+    Walker,
+    load_recording,
+)
+from quaddyn.runtime.motor_command import MotorCommand
+from quaddyn.runtime.run_log import RunLog
+from quaddyn.simulation import Encoders, FootSensors, Imu, Measurement, Sensors, Simulation
+
+DT = 4e-3
+
+
+@pytest.fixture(scope="module")
+def go2() -> qd.Robot:
+    return qd.load("go2")
+
+
+@pytest.fixture(scope="module")
+def run(go2: qd.Robot, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Go2 that gets up and begins to trot on noisy sensors."""
+    path = tmp_path_factory.mktemp("log") / "run.qdlog"
+    sensors = Sensors(
+        go2,
+        np.random.default_rng(0),
+        encoders=Encoders(position_noise=3e-4, velocity_noise=0.05),
+        imu=Imu(gyro_noise=0.01, accelerometer_noise=0.1),
+        feet=FootSensors(noise=1.0),
+    )
+    side, walker, operator = PlantInterface(Simulation(go2, dt=2e-3), sensors=sensors), Walker(go2, dt=DT), Operator()
+    recording = Recording(path, go2, controller=walker, seconds=10.0)
+    loop = Loop(side, walker, operator=operator, clock=side, recorder=recording)
+    operator.run((0.3, 0.0, 0.1))
+    loop.run(3.2)
+    operator.stop("end of the test")
+    loop.run(0.02)
+    assert loop.recording_error is None
+    recording.close()
+    return path
+
+
+def test_a_recording_says_what_happened(run: Path, go2: qd.Robot) -> None:
+    log = load_recording(run)
+    assert len(log) == 805 and log.robot().actuated == go2.actuated
+    assert list(dict.fromkeys(log.stages)) == [Stage.DAMP, Stage.STAND_UP, Stage.RUN]
+    assert log.faults == ("stopped: stopped by the operator: end of the test",)
+    for word in ("805 ticks of 4 ms", "stand up", "fault: stopped"):
+        assert word in str(log)
+    m = log.measurement(100)
+    assert m.foot_forces is not None and m.temperature is None and np.isclose(np.linalg.norm(m.accelerometer), 9.8, 0.2)
+
+
+def test_a_replay_gives_the_same_commands_bit_for_bit(run: Path) -> None:
+    log = load_recording(run)
+    again = log.replay()
+    assert again.identical and again.ticks > 790 and again.largest == 0.0
+    # and it can tell: one reading that is another one by its last bit
+    changed = log.records.copy()
+    changed["gyro"][600, 1] = np.nextafter(changed["gyro"][600, 1], np.inf)
+    other = RunLog(log.about, changed[:640])
+    assert not other.replay().identical
+    gaps = log.compare(other)
+    assert gaps["gyro"] > 0.0 and gaps["position"] == 0.0
+    with pytest.raises(qd.ArgumentError, match="does not go back"):
+        RunLog(log.about, log.records[100:]).replay()
+
+
+def test_mcap_files_open_and_say_the_same(run: Path, tmp_path: Path) -> None:
+    reader = pytest.importorskip("mcap.reader")
+    log = load_recording(run)
+    short = RunLog(log.about, log.records[::40])
+    with short.to_mcap(tmp_path / "log.mcap").open("rb") as file:
+        opened = reader.make_reader(file)
+        messages = [(channel.topic, json.loads(m.data)) for _, channel, m in opened.iter_messages()]
+        attached = {each.name: each.data for each in opened.iter_attachments()}
+    topics = {topic for topic, _ in messages}
+    assert topics == {"/joint_states", "/joint_commands", "/wanted", "/imu", "/feet", "/base", "/tick"}
+    assert b"<robot" in attached["robot.urdf"] and json.loads(attached["about.json"])["controller"]["kind"] == "Walker"
+    states = [content for topic, content in messages if topic == "/joint_states"]
+    assert states[3]["position"] == short.records["position"][3].tolist()
+
+
+def tick(number: int) -> Tick:
+    zero = np.zeros(12)
+    m = Measurement(0.002 * number, zero + number, zero, np.zeros(3), np.zeros(3))
+    command, request = MotorCommand.off(12), Request(Stage.DAMP, (0.0, 0.0, 0.0))
+    return Tick(number, 0.002 * number, 0.002 * number, m, Stage.DAMP, request, command, command, None, False)
+
+
+def test_a_ring_keeps_the_last_seconds_and_no_more(go2: qd.Robot, tmp_path: Path) -> None:
+    recording = Recording(tmp_path / "ring", go2, dt=0.002, seconds=0.1)
+    size = recording.path.stat().st_size
+    for number in range(170):
+        recording.record(tick(number))
+    log = load_recording(recording.path)  # while it is written
+    assert log.records["tick"].tolist() == list(range(120, 170)) and recording.path.stat().st_size == size
+    assert np.array_equal(log.records["position"][:, 0], np.arange(120.0, 170.0))
+    # A tick that a crash has interrupted is not taken for one.
+    recording._records["number"][10] = 0
+    assert len(load_recording(recording.path)) == 49
+    recording.close()
+    with pytest.raises(qd.ArgumentError, match="give one"):
+        load_recording(tmp_path / "ring").replay()
+
+
+KILLED = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from test_runtime_log import *
+recording = Recording(sys.argv[1], qd.load("go2"), dt=0.002, seconds=1.0)
+for number in range(10_000_000):
+    recording.record(tick(number))
+    if number == 700:
+        print("going", flush=True)
+"""
+
+
+def test_a_recording_survives_its_process(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "log"), str(Path(__file__).parent)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "going\n"
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(60.0)
+    process.stdout.close()
+    ticks = load_recording(tmp_path / "log").records["tick"]
+    assert len(ticks) >= 499 and ticks[-1] >= 699 and (np.diff(ticks) == 1).all()  # but for one that was interrupted
+
+
+def test_files_that_are_no_recordings_are_refused(run: Path, tmp_path: Path, go2: qd.Robot) -> None:
+    data = run.read_bytes()
+    for content, why in (
+        (b"", "not a recording"),
+        (data[: len(data) // 2], "cut short"),
+        (data[:6] + b"\x09" + data[7:], "version 9"),
+        (data[:40] + b"\xff" * 10 + data[50:], "damaged"),
+    ):
+        (tmp_path / "bad").write_bytes(content)
+        with pytest.raises(qd.ArgumentError, match=why):
+            load_recording(tmp_path / "bad")
+    with pytest.raises(OSError, match="No such file"):
+        Recording(tmp_path / "nowhere" / "log", go2, dt=0.002)
+    for wrong in ({}, {"dt": 0.0}, {"dt": 0.002, "seconds": np.inf}):
+        with pytest.raises(qd.ArgumentError):
+            Recording(tmp_path / "log", go2, **wrong)
+
+
+def test_commands_of_the_log(run: Path, tmp_path: Path) -> None:
+    def quaddyn(*words: object) -> tuple[int, str]:
+        done = CliRunner().invoke(app, ["log", *map(str, words)], env={"COLUMNS": "200"})
+        return done.exit_code, done.output
+
+    assert quaddyn("show", run)[1].startswith("go2_description, 805 ticks")
+    assert json.loads(quaddyn("show", run, "--json")[1])["stages"]["run"] > 100
+    code, said = quaddyn("compare", run, run)
+    assert code == 0 and "position" in said
+    pytest.importorskip("matplotlib")
+    assert quaddyn("plot", run, "--out", tmp_path / "log.png")[0] == 0
+    assert (tmp_path / "log.png").stat().st_size > 10_000
