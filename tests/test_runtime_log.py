@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -66,8 +68,12 @@ def test_a_recording_says_what_happened(run: Path, go2: qd.Robot) -> None:
     assert len(log) == 805 and log.robot().actuated == go2.actuated
     assert list(dict.fromkeys(log.stages)) == [Stage.DAMP, Stage.STAND_UP, Stage.RUN]
     assert log.faults == ("stopped: stopped by the operator: end of the test",)
-    for word in ("805 ticks of 4 ms", "stand up", "fault: stopped"):
+    for word in ("805 ticks of 4 ms", "stand up", "folding 3", "solved ", "fault: stopped"):
         assert word in str(log)
+    q, v = log.state(780, go2)
+    assert 0.2 < q[2] < 0.4 and v is not None and np.abs(q[7:] - log.records["position"][780]).max() < 1e-12
+    q, v = log.state(3, go2)  # before there is an estimate
+    assert v is None and np.array_equal(q[7:], log.records["position"][3])
     m = log.measurement(100)
     assert m.foot_forces is not None and m.temperature is None and np.isclose(np.linalg.norm(m.accelerometer), 9.8, 0.2)
 
@@ -85,6 +91,24 @@ def test_a_replay_gives_the_same_commands_bit_for_bit(run: Path) -> None:
     assert gaps["gyro"] > 0.0 and gaps["position"] == 0.0
     with pytest.raises(qd.ArgumentError, match="does not go back"):
         RunLog(log.about, log.records[100:]).replay()
+
+
+def test_a_controller_that_fails_on_a_bad_reading_fails_in_the_replay_too(go2: qd.Robot, tmp_path: Path) -> None:
+    sensors = Sensors(go2, np.random.default_rng(0), feet=FootSensors())
+    walker, operator = Walker(go2, dt=DT), Operator()
+
+    class Broken(PlantInterface):
+        def read(self) -> Measurement:
+            m = super().read()
+            return replace(m, position=np.full(12, np.nan)) if self.now() > 1.5 else m
+
+    side = Broken(Simulation(go2, dt=DT), sensors=sensors)
+    recording = Recording(tmp_path / "log", go2, controller=walker, seconds=3.0)
+    operator.run()
+    report = Loop(side, walker, operator=operator, clock=side, recorder=recording).run(1.6)
+    assert report.fault is not None and report.fault.name == "reading not a number"  # not "controller failed"
+    again = load_recording(tmp_path / "log").replay()
+    assert again.identical and again.ticks > 360
 
 
 def test_mcap_files_open_and_say_the_same(run: Path, tmp_path: Path) -> None:
@@ -148,6 +172,19 @@ def test_a_recording_survives_its_process(tmp_path: Path) -> None:
     assert len(ticks) >= 499 and ticks[-1] >= 699 and (np.diff(ticks) == 1).all()  # but for one that was interrupted
 
 
+def test_a_full_disk_is_noticed_before_anything_moves(
+    go2: qd.Robot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int, offset: int, length: int) -> None:
+        assert length > 100_000  # all that will ever be written
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space"):
+        Recording(tmp_path / "log", go2, dt=0.002)
+    assert not list(tmp_path.iterdir())
+
+
 def test_files_that_are_no_recordings_are_refused(run: Path, tmp_path: Path, go2: qd.Robot) -> None:
     data = run.read_bytes()
     for content, why in (
@@ -175,6 +212,8 @@ def test_commands_of_the_log(run: Path, tmp_path: Path) -> None:
     assert json.loads(quaddyn("show", run, "--json")[1])["stages"]["run"] > 100
     code, said = quaddyn("compare", run, run)
     assert code == 0 and "position" in said
+    assert quaddyn("view", run, "--record", tmp_path / "log.html") == (0, f"wrote {tmp_path / 'log.html'}\n")
+    assert "solved" in (tmp_path / "log.html").read_text()
     pytest.importorskip("matplotlib")
     assert quaddyn("plot", run, "--out", tmp_path / "log.png")[0] == 0
     assert (tmp_path / "log.png").stat().st_size > 10_000

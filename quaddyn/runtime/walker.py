@@ -158,7 +158,7 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         wanted = velocity if stage is Stage.RUN else (0.0, 0.0, 0.0)
         command = self.locomotion.compute(self._dynamics.update(q, v), wanted, touching=touching)
         whole = command.whole_body
-        self._estimate, self._status = (q, v), command.mode.value if whole is None else whole.status.value
+        self._estimate, self._status = (q, v), command.mode.value if whole is None else whole.status.outcome
         self._standing = command.contacts
         resting = Mode.LYING if stage is Stage.LIE_DOWN else Mode.STANDING
         self._done = command.mode in (resting, Mode.FALLEN)

@@ -1,0 +1,82 @@
+"""A robot comes back from plain data with every number the same to the last bit."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.robot import saving
+from quaddyn.robot.saving import from_record, to_record
+
+ARRAYS = ("q_home", "lower", "upper", "velocity_limits", "effort_limits", "damping", "friction", "armature")
+
+
+def again(robot: qd.Robot) -> qd.Robot:
+    return from_record(json.loads(json.dumps(to_record(robot))))
+
+
+def same(a: qd.Robot, b: qd.Robot) -> None:
+    assert a.model == b.model and a.actuated == b.actuated and a.name == b.name
+    assert all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ARRAYS)
+    assert list(a.legs) == list(b.legs)
+    for leg, other in zip(a.legs.values(), b.legs.values(), strict=True):
+        assert (leg.joints, leg.side, leg.knee_sign, leg.bend) == (
+            other.joints,
+            other.side,
+            other.knee_sign,
+            other.bend,
+        )
+        assert leg.foot.radius == other.foot.radius and np.array_equal(leg.foot.offset, other.foot.offset)
+
+
+@pytest.mark.parametrize("name", ["go2", "anymal_c", "kinova", "bolt"])
+def test_a_robot_needs_neither_its_file_nor_its_meshes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = qd.load(name)
+    with monkeypatch.context() as patch:
+        patch.setattr(saving, "_in_catalogue", lambda urdf: None)
+        same(robot, again(robot))
+    if name == "go2":
+        meshes = [g.shape.path for link in again(robot).tree.links for g in link.visuals]
+        assert meshes and all(path is not None for path in meshes)  # the catalogue's file is known again
+
+
+def test_what_the_caller_changed_is_kept() -> None:
+    robot = qd.load(
+        "go2",
+        limits={"FL_calf_joint": {"effort": 12.3}},
+        damping=0.1,
+        friction={"FR_hip_joint": 0.2},
+        armature=0.01,
+        bend="forward",
+        actuated=qd.load("go2").actuated[::-1],
+    )
+    same(robot, again(robot))
+
+
+BAD = """<robot name="bad"><link name="a"/><link name="b"><inertial><mass value="1"/>
+<inertia ixx="1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="j" type="revolute"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/>
+<limit lower="-1" upper="1" effort="5" velocity="2"/></joint></robot>"""
+
+
+def test_what_was_repaired_is_repaired_again() -> None:
+    same(*(2 * [qd.load("two_link_leg")]))
+    robot = qd.load(BAD, repair=("inertia",))
+    same(robot, again(robot))
+
+
+def test_records_that_are_none_are_refused() -> None:
+    good = to_record(qd.load("two_link_leg"))
+    for wrong, why in (
+        ({"format": 7}, "format 7"),
+        ({"limits": {"joint": {"torque": 1.0}}}, "not a record"),
+        ({"feet": 3}, "not a record"),
+        ({"actuated": ["nobody"]}, "nobody"),
+    ):
+        with pytest.raises(qd.QuaddynError, match=why):
+            from_record({**good, **wrong})
+    with pytest.raises(qd.ArgumentError, match="not a record"):
+        from_record({"format": 1})
