@@ -82,7 +82,7 @@ def commands(text: str) -> list[str]:
 def check_command(command: str) -> None:
     """Every option of a command line exists: `--help` lists it."""
     words = shlex.split(command, comments=True)[1:]
-    named = words[: 2 if words[0] == "campaign" else 1]  # a command of a group
+    named = words[: 2 if words[0] in ("campaign", "log") else 1]  # a command of a group
     shown = CliRunner().invoke(app, [*named, "--help"], env={"COLUMNS": "200", "TERM": "dumb"})
     assert shown.exit_code == 0, shown.output
     for word in words[1:]:
