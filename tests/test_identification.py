@@ -582,7 +582,11 @@ def test_the_command_excites_and_identifies(tmp_path: Path, ur5: qd.Robot) -> No
     assert result.exit_code == 0, result.output
     assert "shoulder_pan_joint" in result.stdout
     assert "rank 52 of 91" in result.stdout
-    assert json.loads(target.read_text())["method"] == "weighted"
+    kept = json.loads(target.read_text())
+    assert kept["method"] == "weighted"
+    [line] = [x for x in result.stdout.split("joints, as identified")[1].splitlines() if "elbow_joint" in x]
+    own = [kept["parameters"][f"{what} elbow_joint"] for what in ("fv", "fc", "Ia")]
+    assert line.split()[1::2] == [f"{x:.3g}" for x in own]
     names = [f"{x} {i}" for x in "qva" for i in range(6)]
     assert path.read_text().split("\n")[0].startswith(",".join(names))
 

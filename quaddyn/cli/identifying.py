@@ -171,6 +171,23 @@ def doubts(found: Identification, judged: Validation | None, extent: Extent) -> 
     return out
 
 
+def _print_losses(found: Identification) -> None:
+    """Friction and rotor inertia of the joints, each beside what the file says."""
+    robot, losses = found.base.robot, found.losses
+    if not losses:
+        return
+    table = Table(title="joints, as identified", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("joint")
+    for column in ("viscous [N m s/rad]", "Coulomb [N m]", "rotor [kg m^2]"):
+        table.add_column(escape(column), justify="right")
+        table.add_column("in the file", justify="right")
+    for joint, values in losses.items():
+        own = robot.tree.joint[joint]
+        pairs = zip(values.tolist(), (own.damping, own.friction, own.armature), strict=True)
+        table.add_row(escape(joint), *(f"{x:.3g}" for pair in pairs for x in pair))
+    out.print(table)
+
+
 def _print(found: Identification, judged: Validation | None) -> None:
     robot, base = found.base.robot, found.base
     table = Table(
@@ -195,6 +212,7 @@ def _print(found: Identification, judged: Validation | None) -> None:
             com = ", ".join(f"{x:.4f}" for x in inertial.com)
             table.add_row(escape(body.name), f"{inertial.mass:.4g}", f"{body.inertial.mass:.4g}", com)
     out.print(table)
+    _print_losses(found)
     vague = int(np.count_nonzero(found.deviation > np.abs(found.beta)))
     say(f"{base.certificate}")
     say(

@@ -98,6 +98,18 @@ class Identification(FrozenArrays):
         return {body.name: inertial_of(p) for body, p in zip(self.base.robot.bodies, self._bodies(), strict=True)}
 
     @property
+    def losses(self) -> dict[str, Array]:
+        """By joint (3,) viscous friction [N m s/rad], Coulomb friction [N m] and rotor inertia [kg m^2].
+
+        Sliding joints: [N s/m], [N], [kg].  Empty where inertias alone were identified.
+        """
+        if self.base.inertial:
+            return {}
+        rows = self.delta.reshape(-1, ALL)[:, INERTIAL:]
+        pairs = zip(self.base.robot.bodies, rows, strict=True)
+        return {b.joint.name: row for b, row in pairs if b.joint is not None and b.joint.nv == 1}
+
+    @property
     def inconsistent(self) -> tuple[str, ...]:
         """Names of moving bodies whose parameters no mass distribution has; none with the method "consistent"."""
         bodies, fixed = self.base.robot.bodies, self.base.robot.root == "fixed"
@@ -119,7 +131,7 @@ class Identification(FrozenArrays):
         Raises:
             ModelError: no physical robot has these parameters, as may be without the method "consistent".
         """
-        return fitted_robot(self.base.robot, self._fitted(), self._losses())
+        return fitted_robot(self.base.robot, self._fitted(), self.losses)
 
     def save_urdf(self, path: str | os.PathLike[str]) -> Path:
         """Write the robot's URDF with what was identified.
@@ -143,13 +155,6 @@ class Identification(FrozenArrays):
         found = self.inertials
         return own | {body.name: found[body.name] for body in moving}
 
-    def _losses(self) -> dict[str, Array] | None:
-        if self.base.inertial:
-            return None
-        rows = self.delta.reshape(-1, ALL)[:, INERTIAL:]
-        pairs = zip(self.base.robot.bodies, rows, strict=True)
-        return {b.joint.name: row for b, row in pairs if b.joint is not None and b.joint.nv == 1}
-
     def __str__(self) -> str:
         robot, noise = self.base.robot, self.noise
         names = {robot.velocity_index(joint): joint for joint in robot.actuated}
@@ -164,7 +169,7 @@ class Identification(FrozenArrays):
             f"{'body':<22}{'mass [kg]':>10}{'in the file':>12}   {'com [m]':<26}"
             + ("" if self.base.inertial else f"{'viscous':>9}{'Coulomb':>9}{'rotor':>9}"),
         ]
-        found, losses = self.inertials, self._losses() or {}
+        found, losses = self.inertials, self.losses
         moving = [body for body in robot.bodies if body.joint is not None or robot.root != "fixed"]
         for body in moving[:SCREEN]:
             com = ", ".join(f"{round(x, 4) + 0.0:+.4f}" for x in found[body.name].com.tolist())

@@ -21,13 +21,13 @@ LOSSES = ("damping", "friction", "armature")
 LIMITS = ("lower", "upper", "velocity", "effort")
 
 
-def fitted_robot(robot: Robot, inertials: Mapping[str, Inertial], losses: Mapping[str, Array] | None) -> Robot:
+def fitted_robot(robot: Robot, inertials: Mapping[str, Inertial], losses: Mapping[str, Array]) -> Robot:
     """`robot` with other inertias, friction and rotor inertia; all else is as it was.
 
     Args:
         robot: the robot.
         inertials: of every composite body by name, in the axes of its link.
-        losses: by joint (3,) viscous friction, Coulomb friction and rotor inertia; None for the robot's own.
+        losses: by joint (3,) viscous friction, Coulomb friction and rotor inertia; the others keep theirs.
 
     Raises:
         ModelError: no physical robot has these numbers.
@@ -36,7 +36,7 @@ def fitted_robot(robot: Robot, inertials: Mapping[str, Inertial], losses: Mappin
     links = [replace(link, inertial=inertials.get(link.name) if link.name in first else None) for link in tree.links]
     joints = []
     for joint in tree.joints:
-        if losses is not None and joint.name in losses:
+        if joint.name in losses:
             damping, friction, armature = losses[joint.name].tolist()
             joint = replace(joint, damping=damping, friction=friction, armature=armature)
         joints.append(joint)
@@ -47,7 +47,7 @@ def fitted_robot(robot: Robot, inertials: Mapping[str, Inertial], losses: Mappin
     add_feet(model, [leg.foot for leg in robot.legs.values()])
     guard.judge_model(model, tree.file)
     report = robot.report
-    told = {**report.provenance, **{f"{name}.{what}": "identified" for name in losses or () for what in LOSSES}}
+    told = {**report.provenance, **{f"{name}.{what}": "identified" for name in losses for what in LOSSES}}
     found = replace(
         robot, tree=new, bodies=bodies, model=model, damping=frozen(model.damping),
         friction=frozen(model.upperDryFrictionLimit), armature=frozen(model.armature),
