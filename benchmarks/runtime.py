@@ -29,6 +29,7 @@ from quaddyn.runtime import (
     Recording,
     RobotProcess,
     Safety,
+    SafetyLimits,
     Walker,
 )
 from quaddyn.runtime.controller import Controller
@@ -125,7 +126,7 @@ def real_time(name: str, seconds: float, dt: float, quality: LinkQuality, *, idl
         file = process.path.with_suffix(".qdlog")
         recording = Recording(file, process.robot, controller=controller, seconds=10.0)
         # With a link between, measured torques answer commands of some ticks ago.
-        safety = Safety(process.robot, dt=dt, following=1e9, stale=0.05)
+        safety = Safety(process.robot, dt=dt, limits=SafetyLimits(following=1e9, stale=0.05))
         real = RealTime(priority=50, lock_memory=True)
         loop = Loop(side, controller, operator=operator, safety=safety, real_time=real, recorder=recording)
         loop.run(1.0)

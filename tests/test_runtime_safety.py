@@ -12,7 +12,7 @@ from compiling_c import COMPILER, FLAGS
 
 import quaddyn as qd
 from quaddyn.compiling import interpreted, quietly
-from quaddyn.runtime import MotorCommand, Safety, export_safety
+from quaddyn.runtime import MotorCommand, Safety, SafetyLimits, export_safety
 from quaddyn.runtime.faults import CODES
 from quaddyn.runtime.safety_checks import CONTROLLER_FAILED, CONTROLLER_LATE, LINK_LOST, STOPPED
 from quaddyn.simulation import Encoders, FootSensors, Imu, Measurement, Sensors, Simulation
@@ -164,7 +164,7 @@ FAULTS: dict[str, tuple[Callable[[Trot], Trot], str, float]] = {
 
 def run(safety: Safety, trot: Trot) -> list[object]:
     """Reports of all ticks; torques are within limits at every one."""
-    effort, out = safety.limits.effort, []
+    effort, out = safety.allowed.effort, []
     for k, (m, tau) in enumerate(trot):
         with np.errstate(invalid="ignore"):
             report = safety.examine(m, MotorCommand.torques(tau), now=DT * k)
@@ -202,8 +202,8 @@ def test_fault_is_named_and_ends_in_damping(name: str, go2: qd.Robot, trot: Trot
 
 def test_power_has_a_limit(go2: qd.Robot, trot: Trot) -> None:
     usual = max(np.maximum(m.torque * m.velocity, 0.0).sum() for m, _ in trot)
-    assert run(Safety(go2, dt=DT, power=1.1 * usual), trot)[-1].fault is None
-    fault = run(Safety(go2, dt=DT, power=0.2 * usual), trot)[-1].fault
+    assert run(Safety(go2, dt=DT, limits=SafetyLimits(power=1.1 * usual)), trot)[-1].fault is None
+    fault = run(Safety(go2, dt=DT, limits=SafetyLimits(power=0.2 * usual)), trot)[-1].fault
     assert fault.name == "power limit" and fault.joint is None and "W in all" in fault.reason
 
 
@@ -238,7 +238,7 @@ def test_what_others_find_is_latched_too(go2: qd.Robot, trot: Trot, code: int, n
 
 def test_commands_are_cut_at_limits_and_not_beyond(go2: qd.Robot, trot: Trot) -> None:
     m, effort = replace(trot[0][0], velocity=np.zeros(12)), go2.effort_limits
-    safety = Safety(go2, dt=DT, stiffness=100.0, rate=effort / 5e-3)
+    safety = Safety(go2, dt=DT, limits=SafetyLimits(stiffness=100.0, rate=effort / 5e-3))
     wild = MotorCommand.follow(m.position + 3.0, m.velocity, np.full(12, 500.0), np.full(12, 1.0))
     reports = [safety.examine(replace(m, time=0.1 + DT * k), wild) for k in range(5)]
     torques = np.array([r.command.torque_at(m.position, m.velocity) for r in reports])
@@ -247,7 +247,7 @@ def test_commands_are_cut_at_limits_and_not_beyond(go2: qd.Robot, trot: Trot) ->
     assert safety.cuts["gain"] == 60 and safety.cuts["torque rate"] == 24 and reports[-1].fault is None
 
     mild = MotorCommand.follow(m.position + 0.1, m.velocity, np.full(12, 500.0), np.full(12, 1.0))
-    given = Safety(go2, dt=DT, stiffness=100.0).examine(m, mild).command
+    given = Safety(go2, dt=DT, limits=SafetyLimits(stiffness=100.0)).examine(m, mild).command
     assert (given.stiffness == 100.0).all() and np.allclose(given.torque_at(m.position, m.velocity), 10.0)
     # Numbers that cancel no more.
     wild = MotorCommand(np.full(12, -1e300), np.full(12, 1e290), np.zeros(12), np.full(12, 1e10), np.zeros(12))
@@ -258,12 +258,12 @@ def test_commands_are_cut_at_limits_and_not_beyond(go2: qd.Robot, trot: Trot) ->
     safety = Safety(go2, dt=DT)
     assert safety.examine(at_stop, MotorCommand.torques(np.full(12, 5.0))).command.tau.tolist()[1:4] == [5.0, 0.0, 5.0]
     fast = replace(m, velocity=np.where(np.arange(12) == 1, 0.95 * go2.velocity_limits[1], 0.0))
-    given = Safety(go2, dt=DT, rate=1e6).examine(fast, MotorCommand.torques(effort)).command.tau
+    given = Safety(go2, dt=DT, limits=SafetyLimits(rate=1e6)).examine(fast, MotorCommand.torques(effort)).command.tau
     assert np.isclose(given[1], 0.5 * effort[1]) and np.allclose(np.delete(given, 1), np.delete(effort, 1))
 
 
 def test_damping_is_no_more_than_motors_can(go2: qd.Robot, trot: Trot) -> None:
-    safety = Safety(go2, dt=DT, brake=50.0)
+    safety = Safety(go2, dt=DT, limits=SafetyLimits(brake=50.0))
     safety.raise_fault(STOPPED, "")
     m = replace(trot[0][0], velocity=np.linspace(-20.0, 20.0, 12))
     given = safety.examine(m, MotorCommand.torques(np.zeros(12))).command
@@ -273,9 +273,9 @@ def test_damping_is_no_more_than_motors_can(go2: qd.Robot, trot: Trot) -> None:
 def test_machine_code_agrees_with_its_python(go2: qd.Robot, trot: Trot) -> None:
     change = FAULTS["gyroscope drifts"][0]
     short = change(trot)[BEGIN - 10 : BEGIN + 15]
-    compiled = run(Safety(go2, dt=DT, drift=1e-3), short)
+    compiled = run(Safety(go2, dt=DT, limits=SafetyLimits(drift=1e-3)), short)
     with interpreted():
-        plain = run(Safety(go2, dt=DT, drift=1e-3), short)
+        plain = run(Safety(go2, dt=DT, limits=SafetyLimits(drift=1e-3)), short)
     assert compiled[-1].fault.name == plain[-1].fault.name == "IMU contradicts itself"
     assert np.isclose(compiled[-1].fault.time, plain[-1].fault.time)
 
@@ -289,7 +289,10 @@ def test_a_fixed_arm_needs_no_imu() -> None:
 
 
 def test_limits_that_are_none_are_refused(go2: qd.Robot) -> None:
-    for wrong in ({"dt": 0.0}, {"effort": -1.0}, {"speed": np.ones(3)}, {"tilt": np.nan}, {"imu": 2.0 * np.eye(3)}):
+    for wrong in ({"effort": -1.0}, {"speed": np.ones(3)}, {"tilt": np.nan}, {"stale": 0.0}):
+        with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
+            Safety(go2, dt=DT, limits=SafetyLimits(**wrong))
+    for wrong in ({"dt": 0.0}, {"imu": 2.0 * np.eye(3)}, {"limits": {"tilt": 1.0}}):
         with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
             Safety(go2, **({"dt": DT} | wrong))
     with pytest.raises(qd.ArgumentError, match="name"):

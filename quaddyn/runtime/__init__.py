@@ -16,6 +16,7 @@ from .robot_process import RobotProcess
 from .run_log import Replay, RunLog, load_recording
 from .safety import Safety, SafetyReport
 from .safety_export import export_safety
+from .safety_limits import SafetyLimits
 from .server import RobotServer
 from .shared_memory import SharedMemory, SharedMemoryInterface
 from .simulated import PlantInterface, SimulatedInterface
@@ -52,6 +53,7 @@ __all__ = [
     "RobotServer",
     "RunLog",
     "Safety",
+    "SafetyLimits",
     "SafetyReport",
     "SharedMemory",
     "SharedMemoryInterface",

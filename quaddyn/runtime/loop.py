@@ -151,7 +151,7 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
             raise ArgumentError(f"decay: expected 1 or more missed deadlines, got {decay}")
         self.clock, self.overrun = SystemClock() if clock is None else clock, Overrun(overrun)
         self._decay, self._real_time, self._recorder = int(decay), real_time or RealTime(), recorder
-        self._machine, self._damp = StageMachine(), MotorCommand.damp(self.safety.limits.brake)
+        self._machine, self._damp = StageMachine(), MotorCommand.damp(self.safety.allowed.brake)
         self._off = MotorCommand.off(interface.robot.nu)
         self._late, self._ending, self._warm = 0.0, False, False
         self.recording_error: Exception | None = None

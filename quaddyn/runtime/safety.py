@@ -7,23 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..attributes import StrictAttributes
-from ..control import JointPD
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import Numbers, floats, number
-from ..robot.joint_positions import JointPositions
+from ..robot.arguments import Numbers, number
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
 from ..urdf.tree import Array, FrozenArrays, frozen
 from . import safety_checks as checks
 from .faults import Fault
 from .motor_command import MotorCommand
-from .safety_checks import Reading, SafetyLimits, SafetyMemory
+from .safety_checks import Reading, SafetyMemory
 from .safety_core import Asked, guard
+from .safety_limits import SafetyLimits
 
-#: What stands for no limit, since limits are multiplied.
-BOUNDLESS = 1e9
-#: Of joints whose record has none [rad/s or m/s].
-DEFAULT_SPEED = 100.0
 NOTES = ("torque", "torque rate", "velocity", "position", "gain", "lost foot")
 
 
@@ -42,7 +37,7 @@ class SafetyReport(FrozenArrays):
     feet: np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
-class Safety(StrictAttributes, fixed=("robot", "dt", "limits")):
+class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
     """Checks readings and commands at every tick; commands are cut at limits, faults end in damping until a reset.
 
     What is *cut* goes on: gains, torque, its rate, torques that drive a joint that is as fast as it may be or that
@@ -58,89 +53,33 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits")):
     Args:
         robot: any robot.
         dt: period of the loop [s].
-        effort: torque limits [N m]; the record's by default.
-        speed: velocity limits [rad/s]; the record's by default, 100 rad/s where it has none.
-        rate: of torques [N m/s]; by default the whole effort in 2 ms.
-        power: of all motors [W]; none by default.
-        temperature: [degrees Celsius].
-        tilt: largest angle between the base's vertical axis and the vertical [rad].
-        overtravel: how far beyond position limits is a fault [rad or m].
-        jump: how far a position may be from where its velocity leads within a period [rad or m].
-        drift: rate at which gyroscope and accelerometer may disagree about the vertical [rad/s].
-        following: how far measured torques may stay off what is asked for, as a share of the effort limits.
-        stiffness, damping: largest gains [N m/rad, N m s/rad]; none by default.
-        brake: damping of the reaction [N m s/rad]; that of `JointPD` by default.
-        stale: how long a reading may be the last one [s].
-        patience: how long a velocity, torque, temperature or power may be beyond its limit [s].
-        frozen: how long readings may be equal to the last bit while the robot moves [s].
+        limits: what is allowed; those of the robot's record and `SafetyLimits`' defaults by default.
         imu: (3, 3) rotation from the IMU's axes to the base's; none by default.
 
-    Limits by joint are numbers for all or (nu,) in torque order.
+    Attributes:
+        robot: as given.
+        dt: as given [s].
+        limits: as given.
+        allowed: the limits by joint and period, as the compiled layer takes them.
 
     Raises:
         ArgumentError: a limit of another shape, NaN, or not positive.
     """
 
     def __init__(
-        self,
-        robot: Robot,
-        *,
-        dt: float,
-        effort: Numbers | None = None,
-        speed: Numbers | None = None,
-        rate: Numbers | None = None,
-        power: float = np.inf,
-        temperature: Numbers = 80.0,
-        tilt: float = 1.0,
-        overtravel: float = 0.1,
-        jump: Numbers = 0.05,
-        drift: float = 0.15,
-        following: float = 0.15,
-        stiffness: Numbers = np.inf,
-        damping: Numbers = np.inf,
-        brake: Numbers | None = None,
-        stale: float = 0.01,
-        patience: float = 0.01,
-        frozen: float = 0.05,
-        imu: Numbers | None = None,
+        self, robot: Robot, *, dt: float, limits: SafetyLimits | None = None, imu: Numbers | None = None
     ) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
-        self.robot, self.dt = robot, _positive("dt", dt)
-        nu = robot.nu
-        most = _each("effort", robot.effort_limits if effort is None else effort, nu)
-        known = np.where(np.isfinite(robot.velocity_limits), robot.velocity_limits, DEFAULT_SPEED)
-        if brake is None:
-            brake = JointPD(robot, dt=self.dt).kd
-        self.limits = SafetyLimits(
-            effort=most,
-            rate=self.dt * (most / 2e-3 if rate is None else _each("rate", rate, nu)),
-            speed=_each("speed", known if speed is None else speed, nu),
-            lower=np.maximum(robot.lower_position_limits, -BOUNDLESS),
-            upper=np.minimum(robot.upper_position_limits, BOUNDLESS),
-            temperature=_each("temperature", temperature, nu),
-            stiffness=_each("stiffness", stiffness, nu),
-            damping=_each("damping", damping, nu),
-            brake=_each("brake", brake, nu),
-            jump=_each("jump", jump, nu),
-            turning=JointPositions.actuated(robot).turning.astype(np.int64),
-            imu=_rotation(imu),
-            power=min(_positive("power", power), BOUNDLESS),
-            tilt=float(np.cos(_positive("tilt", tilt))),
-            overtravel=_positive("overtravel", overtravel),
-            drift=_positive("drift", drift),
-            following=_positive("following", following),
-            period=self.dt,
-            stale=self._ticks("stale", stale),
-            patience=self._ticks("patience", patience),
-            frozen=self._ticks("frozen", frozen),
-        )
-        none = [np.zeros(nu) for _ in range(5)]
-        self._asked = Asked(*none)
+        limits = SafetyLimits() if limits is None else limits
+        if not isinstance(limits, SafetyLimits):
+            raise ArgumentTypeError(f"limits: expected SafetyLimits, got {type(limits).__name__}")
+        self.robot, self.dt, self.limits = robot, number("dt", dt), limits
+        if not self.dt > 0.0:
+            raise ArgumentError(f"dt: expected a positive period [s], got {dt}")
+        self.allowed = limits.allowed(robot, self.dt, imu)
+        self._asked = Asked(*(np.zeros(robot.nu) for _ in range(5)))
         self.reset()
-
-    def _ticks(self, name: str, seconds: float) -> int:
-        return max(1, round(_positive(name, seconds) / self.dt))
 
     def reset(self) -> None:
         """Forget everything, a latched fault included: the next reading is a first one."""
@@ -218,11 +157,11 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits")):
         except (ValueError, TypeError):
             asked.tau[:] = np.nan
         raised, what = self._raised
-        code = guard(self.limits, reading, asked, self.memory, fresh, float(elapsed), raised)
+        code = guard(self.allowed, reading, asked, self.memory, fresh, float(elapsed), raised)
         if code != checks.NOTHING and self._fault is None:
             index, (value, allowed) = int(self.memory.latched[1]), self.memory.details.tolist()
             self._fault = Fault.of(code, index, value, allowed, self.robot, what=what, time=now)
-        believed = self.memory.same_feet < self.limits.frozen
+        believed = self.memory.same_feet < self.allowed.frozen
         given = MotorCommand(*(frozen(part) for part in asked))
         return SafetyReport(given, self._fault, believed if len(reading.feet) else believed[:0])
 
@@ -249,26 +188,3 @@ def _part(value: object, size: int, *, optional: bool = False) -> Array:
     except (TypeError, ValueError):
         return np.full(size, np.nan)
     return array if array.shape == (size,) else np.full(size, np.nan)
-
-
-def _each(name: str, value: Numbers, size: int) -> Array:
-    """(size,) from a number or as many, all positive; what is infinite becomes `BOUNDLESS`."""
-    array = floats(name, value)
-    if array.shape not in ((), (size,)):
-        raise ArgumentError(f"{name}: expected a number or {size} of them, got shape {array.shape}")
-    if not (array > 0.0).all():  # also true of NaN
-        raise ArgumentError(f"{name}: expected positive numbers, got {array.min():g}")
-    return np.minimum(np.broadcast_to(array, (size,)).astype(np.float64), BOUNDLESS)
-
-
-def _positive(name: str, value: float) -> float:
-    if not (found := number(name, value)) > 0.0:
-        raise ArgumentError(f"{name}: expected a positive number, got {value}")
-    return found
-
-
-def _rotation(imu: Numbers | None) -> Array:
-    R = np.eye(3) if imu is None else floats("imu", imu).astype(np.float64)
-    if R.shape != (3, 3) or not np.allclose(R @ R.T, np.eye(3), atol=1e-6) or np.linalg.det(R) < 0.0:
-        raise ArgumentError("imu: expected a rotation matrix (3, 3)")
-    return np.ascontiguousarray(R)

@@ -36,7 +36,7 @@ GRAVITY = 9.81
 APART = 8.0
 
 
-class SafetyLimits(NamedTuple):
+class Allowed(NamedTuple):
     """What is allowed, by joint (nu,) where it is an array."""
 
     effort: Vector  # torque [N m]
@@ -128,7 +128,7 @@ def wrapped(angle: float) -> float:
 
 
 @compiled(inline=False)
-def check_reading(lim: SafetyLimits, r: Reading, m: SafetyMemory, elapsed: float) -> tuple[int, int]:
+def check_reading(lim: Allowed, r: Reading, m: SafetyMemory, elapsed: float) -> tuple[int, int]:
     """Code and index of what is wrong with a new reading, `elapsed` [s] after the last one; then it is the last one."""
     n = len(r.position)
     for i in range(n):
@@ -160,7 +160,7 @@ def check_reading(lim: SafetyLimits, r: Reading, m: SafetyMemory, elapsed: float
 
 
 @compiled(inline=False)
-def check_joints_against_before(lim: SafetyLimits, r: Reading, m: SafetyMemory, elapsed: float) -> tuple[int, int]:
+def check_joints_against_before(lim: Allowed, r: Reading, m: SafetyMemory, elapsed: float) -> tuple[int, int]:
     """Encoders that jump, stick, or contradict their velocities."""
     n = len(r.position)
     near = elapsed < APART * lim.period
@@ -190,7 +190,7 @@ def check_joints_against_before(lim: SafetyLimits, r: Reading, m: SafetyMemory, 
 
 
 @compiled(inline=False)
-def check_imu(lim: SafetyLimits, r: Reading, m: SafetyMemory, elapsed: float, first: bool) -> int:
+def check_imu(lim: Allowed, r: Reading, m: SafetyMemory, elapsed: float, first: bool) -> int:
     """An IMU that sticks, gyroscope and accelerometer that disagree, a robot that leans too far."""
     omega, felt, turn = local(3), local(3), local(3)
     for i in range(3):
@@ -241,7 +241,7 @@ def check_imu(lim: SafetyLimits, r: Reading, m: SafetyMemory, elapsed: float, fi
 
 
 @compiled(inline=False)
-def check_joints(lim: SafetyLimits, r: Reading, m: SafetyMemory) -> tuple[int, int]:
+def check_joints(lim: Allowed, r: Reading, m: SafetyMemory) -> tuple[int, int]:
     """Positions, velocities, torques, temperatures and power beyond their limits."""
     n, power = len(r.position), 0.0
     code, index = NOTHING, 0
@@ -274,7 +274,7 @@ def check_joints(lim: SafetyLimits, r: Reading, m: SafetyMemory) -> tuple[int, i
 
 
 @compiled(inline=False)
-def watch_feet(lim: SafetyLimits, r: Reading, m: SafetyMemory) -> None:
+def watch_feet(lim: Allowed, r: Reading, m: SafetyMemory) -> None:
     """Feet that feel nothing new while others do: they are not to be believed, which is no reason to stop."""
     changed = False
     for i in range(len(r.feet)):

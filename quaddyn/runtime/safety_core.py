@@ -14,8 +14,8 @@ from .safety_checks import (
     NOTHING,
     STALE,
     WAITED,
+    Allowed,
     Reading,
-    SafetyLimits,
     SafetyMemory,
     check_reading,
     found,
@@ -47,7 +47,7 @@ def check_command(asked: Asked, m: SafetyMemory) -> tuple[int, int]:
 
 
 @compiled(inline=False)
-def limit(lim: SafetyLimits, r: Reading, asked: Asked, m: SafetyMemory) -> None:
+def limit(lim: Allowed, r: Reading, asked: Asked, m: SafetyMemory) -> None:
     """Cut what is asked for: gains, then the torque that they make at the present reading, by each limit in turn."""
     for i in range(len(asked.tau)):
         q, v, most = r.position[i], r.velocity[i], lim.effort[i]
@@ -93,7 +93,7 @@ def limit(lim: SafetyLimits, r: Reading, asked: Asked, m: SafetyMemory) -> None:
 
 
 @compiled(inline=False)
-def brake(lim: SafetyLimits, r: Reading, asked: Asked, m: SafetyMemory) -> None:
+def brake(lim: Allowed, r: Reading, asked: Asked, m: SafetyMemory) -> None:
     """Nothing but damping, as far as the motors have the torque."""
     for i in range(len(asked.tau)):
         v = r.velocity[i]
@@ -109,9 +109,7 @@ def brake(lim: SafetyLimits, r: Reading, asked: Asked, m: SafetyMemory) -> None:
 
 
 @entry("the safety layer")
-def guard(
-    lim: SafetyLimits, r: Reading, asked: Asked, m: SafetyMemory, fresh: bool, elapsed: float, raised: int
-) -> int:
+def guard(lim: Allowed, r: Reading, asked: Asked, m: SafetyMemory, fresh: bool, elapsed: float, raised: int) -> int:
     """One tick: what is wrong is latched, and what the motors get is safe.
 
     Args:

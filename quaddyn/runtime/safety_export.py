@@ -187,7 +187,7 @@ def safety_c(safety: Safety, *, name: str | None = None) -> SafetySource:
     fresh = Safety(robot, dt=safety.dt).memory
     limits, memory = StaticData(""), StaticData("never")
     parts = {
-        "LIMITS": limits.structure(safety.limits, "limits", "SafetyLimits").replace("static ", "static const ", 1),
+        "LIMITS": limits.structure(safety.allowed, "limits", "Allowed").replace("static ", "static const ", 1),
         "MEMORY": memory.structure(fresh, "memory", "SafetyMemory"),
     }
     parts["DEFINITIONS"] = "\n\n".join([*limits.definitions, *memory.definitions])

@@ -13,6 +13,7 @@ from .clock import Clock, SystemClock
 from .link import Link, LinkQuality
 from .motor_command import MotorCommand
 from .safety import Safety
+from .safety_limits import SafetyLimits
 from .shared_memory import SharedMemory
 from .simulated import SimulatedInterface
 
@@ -57,8 +58,8 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
         quality = LinkQuality() if quality is None else quality
         self._up, self._down = Link[tuple[int, bytes]](quality, seed), Link[tuple[int, MotorCommand]](quality, seed + 1)
         # What is asked of a link with latency is late, and measured torques with it: limits are what counts here.
-        self.safety = Safety(interface.robot, dt=self.dt, following=1e9, stale=1.0)
-        self._brake = MotorCommand.damp(self.safety.limits.brake)
+        self.safety = Safety(interface.robot, dt=self.dt, limits=SafetyLimits(following=1e9, stale=1.0))
+        self._brake = MotorCommand.damp(self.safety.allowed.brake)
         self._command, self._seen, self._taken, self._silent, self._lost = self._brake, 0, 0, 0, False
         self._readings = self._ticks = 0
         self._publish(interface.now(), interface.read())
