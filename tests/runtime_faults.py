@@ -1,0 +1,235 @@
+"""Faults to put into the readings and commands of a trot: what the safety layer must make of each, and by when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+import quaddyn as qd
+from quaddyn.simulation import Encoders, FootSensors, Imu, Measurement, Sensors, Simulation
+
+DT = 2e-3
+Trot = list[tuple[Measurement, np.ndarray]]
+#: Reading and torques at a tick, how many ticks ago the fault began, and the reading at which it began.
+Change = Callable[[Measurement, np.ndarray, int, Measurement], tuple[Measurement, np.ndarray]]
+
+CALF = 2
+FLIP = np.where(np.arange(12) == CALF, -1.0, 1.0)
+SWAPPED = np.array([3, 4, 5, 0, 1, 2, 6, 7, 8, 9, 10, 11])
+REVERSED = np.arange(12)[::-1]
+
+
+def recorded_trot(robot: qd.Robot, ticks: int = 500) -> Trot:
+    """Readings of noisy sensors while a robot trots, and the torques that it trots with."""
+    plant, dyn, walker = Simulation(robot, dt=DT), qd.Dynamics(robot), qd.LocomotionController(robot, dt=DT)
+    sensors = Sensors(
+        robot,
+        np.random.default_rng(0),
+        encoders=Encoders(position_noise=3e-4, velocity_noise=0.05, torque_noise=0.2),
+        imu=Imu(gyro_noise=0.02, accelerometer_noise=0.2),
+        feet=FootSensors(noise=1.0),
+    )
+    out = []
+    for tick in range(200 + ticks):
+        reading = sensors.read(plant)
+        tau = walker.compute(dyn.update(plant.q, plant.v), (0.6, 0.0, 0.3)).tau
+        if tick >= 200:
+            out.append((replace(reading, temperature=np.full(robot.nu, 40.0)), tau))
+        plant.step(tau)
+    return out
+
+
+def with_fault(trot: Trot, change: Change, begin: int) -> Trot:
+    """The same from tick `begin` on with a fault."""
+    kept = trot[begin][0]
+    return [change(m, tau, k - begin, kept) if k >= begin else (m, tau) for k, (m, tau) in enumerate(trot)]
+
+
+def reading(**parts: Callable[[Measurement, int], np.ndarray]) -> Change:
+    """Parts of readings become something else."""
+    return lambda m, tau, k, kept: (replace(m, **{name: f(m, k) for name, f in parts.items()}), tau)
+
+
+def stuck(*names: str, at: object = slice(None)) -> Change:
+    """Entries of readings stay what they were."""
+
+    def change(m: Measurement, tau: np.ndarray, k: int, kept: Measurement) -> tuple[Measurement, np.ndarray]:
+        parts = {name: getattr(m, name).copy() for name in names}
+        for name, part in parts.items():
+            part[at] = getattr(kept, name)[at]
+        return replace(m, **parts), tau
+
+    return change
+
+
+def entry(name: str, at: object, value: float) -> Change:
+    """An entry of a reading is a number."""
+
+    def change(m: Measurement, tau: np.ndarray, k: int, kept: Measurement) -> tuple[Measurement, np.ndarray]:
+        part = getattr(m, name).copy()
+        part[at] = value
+        return replace(m, **{name: part}), tau
+
+    return change
+
+
+def command(value: Callable[[np.ndarray], np.ndarray]) -> Change:
+    """Torques become something else."""
+    return lambda m, tau, k, kept: (m, value(tau))
+
+
+def at_joint(joint: int, size: float) -> np.ndarray:
+    """A number at a joint, 0 elsewhere."""
+    return size * (np.arange(12) == joint)
+
+
+def rolls(m: Measurement, tau: np.ndarray, k: int, kept: Measurement) -> tuple[Measurement, np.ndarray]:
+    """The robot falls over sideways, as gyroscope and accelerometer agree."""
+    c, s = np.cos(3.0 * DT * k), np.sin(3.0 * DT * k)
+    R = np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
+    return replace(m, gyro=m.gyro + np.array([3.0, 0.0, 0.0]), accelerometer=R.T @ m.accelerometer), tau
+
+
+def stalls(m: Measurement, tau: np.ndarray, k: int, kept: Measurement) -> tuple[Measurement, np.ndarray]:
+    """Nothing new for 50 ms."""
+    return (kept if k < 25 else m), tau
+
+
+@dataclass(frozen=True)
+class Injected:
+    """A fault, and what must become of it.
+
+    `named` is the latched fault, "" where the robot goes on; `within` the time from the first wrong reading to the
+    reaction [s]; `by` says in words what finds it.
+    """
+
+    change: Change
+    named: str
+    within: float
+    by: str
+
+    @property
+    def reaction(self) -> str:
+        return "damping" if self.named else "left out" if "foot" in self.by else "cut"
+
+
+IMU_AXES = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+FAULTS: dict[str, Injected] = {
+    "stuck encoder": Injected(
+        stuck("position", "velocity", at=CALF), "encoder frozen", 0.06, "equal to the last bit while others move"
+    ),
+    "stuck position": Injected(
+        stuck("position", at=CALF), "encoder contradicts itself", 0.25, "position beside integrated velocity"
+    ),
+    "stuck velocity": Injected(
+        stuck("velocity", at=CALF), "encoder contradicts itself", 0.2, "position beside integrated velocity"
+    ),
+    "encoder counts backwards": Injected(
+        reading(position=lambda m, k: FLIP * m.position, velocity=lambda m, k: FLIP * m.velocity),
+        "encoder jumps",
+        DT,
+        "position beside the last one and velocity",
+    ),
+    "velocity of other sign": Injected(
+        reading(velocity=lambda m, k: FLIP * m.velocity),
+        "encoder contradicts itself",
+        0.1,
+        "position beside integrated velocity",
+    ),
+    "velocity doubled": Injected(
+        reading(velocity=lambda m, k: 2.0 * m.velocity),
+        "encoder contradicts itself",
+        0.06,
+        "position beside integrated velocity",
+    ),
+    "encoder slips": Injected(
+        reading(position=lambda m, k: m.position + at_joint(4, 0.3)),
+        "encoder jumps",
+        DT,
+        "position beside the last one and velocity",
+    ),
+    "swapped legs": Injected(
+        reading(position=lambda m, k: m.position[SWAPPED], velocity=lambda m, k: m.velocity[SWAPPED]),
+        "encoder jumps",
+        DT,
+        "position beside the last one and velocity",
+    ),
+    "wrong order": Injected(
+        reading(position=lambda m, k: m.position[REVERSED], velocity=lambda m, k: m.velocity[REVERSED]),
+        "encoder jumps",
+        DT,
+        "position beside the last one and velocity",
+    ),
+    "NaN position": Injected(entry("position", CALF, np.nan), "reading not a number", DT, "not finite"),
+    "infinite velocity": Injected(entry("velocity", CALF, np.inf), "reading not a number", DT, "not finite"),
+    "NaN torque": Injected(entry("torque", CALF, np.nan), "reading not a number", DT, "not finite"),
+    "NaN gyroscope": Injected(entry("gyro", 1, np.nan), "reading not a number", DT, "not finite"),
+    "reading of another shape": Injected(
+        reading(position=lambda m, k: m.position[:3]), "reading not a number", DT, "shape"
+    ),
+    "frozen IMU": Injected(
+        stuck("gyro", "accelerometer"), "gyroscope frozen", 0.06, "equal to the last bit while joints move"
+    ),
+    "frozen accelerometer": Injected(
+        stuck("accelerometer"), "accelerometer frozen", 0.06, "equal to the last bit while joints move"
+    ),
+    "gyroscope bias of 1.2 rad/s": Injected(
+        reading(gyro=lambda m, k: m.gyro + np.array([0.0, 1.2, 0.0])),
+        "IMU contradicts itself",
+        0.7,
+        "integrated gyroscope beside gravity",
+    ),
+    "axes of the IMU permuted": Injected(
+        reading(gyro=lambda m, k: IMU_AXES @ m.gyro, accelerometer=lambda m, k: IMU_AXES @ m.accelerometer),
+        "IMU contradicts itself",
+        0.1,
+        "integrated gyroscope beside gravity",
+    ),
+    "falls over": Injected(rolls, "tilted", 0.4, "angle to the vertical"),
+    "stall of 50 ms": Injected(stalls, "stale reading", 0.014, "age of the reading"),
+    "joint beyond its stop": Injected(
+        reading(
+            position=lambda m, k: m.position + at_joint(CALF, 2.0 * DT * k),
+            velocity=lambda m, k: m.velocity + at_joint(CALF, 2.0),
+        ),
+        "position limit",
+        0.3,
+        "position limit and overtravel",
+    ),
+    "joint too fast": Injected(
+        reading(
+            position=lambda m, k: m.position + at_joint(1, 34.0 * DT * (k + 0.5)),
+            velocity=lambda m, k: m.velocity + at_joint(1, 34.0),
+        ),
+        "velocity limit",
+        0.012,
+        "velocity limit for 10 ms",
+    ),
+    "torque beyond the limit": Injected(entry("torque", CALF, 60.0), "torque limit", 0.012, "torque limit for 10 ms"),
+    "motor gives nothing": Injected(
+        reading(torque=lambda m, k: m.torque * (np.arange(12) != CALF)),
+        "motor does not follow",
+        0.15,
+        "measured torque beside the one asked for",
+    ),
+    "motor turns the other way": Injected(
+        reading(torque=lambda m, k: m.torque * FLIP),
+        "motor does not follow",
+        0.08,
+        "measured torque beside the one asked for",
+    ),
+    "hot motor": Injected(
+        reading(temperature=lambda m, k: np.full(12, 40.0) + k), "temperature limit", 0.1, "temperature limit for 10 ms"
+    ),
+    "NaN command": Injected(command(lambda tau: np.full(12, np.nan)), "command not a number", DT, "not finite"),
+    "infinite command": Injected(command(lambda tau: np.full(12, np.inf)), "command not a number", DT, "not finite"),
+    "command tenfold": Injected(
+        lambda m, tau, k, kept: (replace(m, torque=None), 10.0 * tau), "", DT, "torque limit and its rate"
+    ),
+    "foot sensor NaN": Injected(entry("foot_forces", 1, np.nan), "", DT, "foot force not finite"),
+    "foot sensor stuck": Injected(
+        entry("foot_forces", 1, 37.0), "", 0.06, "foot force equal to the last bit while others change"
+    ),
+}
