@@ -1,8 +1,16 @@
-"""Estimation: external forces from torques and motion, contact forces and touchdown without foot sensors, the base."""
+"""Estimation: forces and touchdown without foot sensors, the base's motion, and the ground's height."""
 
 from .base_state import BaseEstimator
 from .contact_forces import ContactForceEstimator, ContactForces
+from .elevation_map import ElevationMap
 from .momentum_observer import MomentumObserver
 from .touchdown import TouchdownDetector
 
-__all__ = ["BaseEstimator", "ContactForceEstimator", "ContactForces", "MomentumObserver", "TouchdownDetector"]
+__all__ = [
+    "BaseEstimator",
+    "ContactForceEstimator",
+    "ContactForces",
+    "ElevationMap",
+    "MomentumObserver",
+    "TouchdownDetector",
+]

@@ -1,6 +1,7 @@
 """Plants behind one small interface: the embedded one (Pinocchio's contacts) and MuJoCo."""
 
 from .actuators import Actuators
+from .depth_camera import DepthCamera, looking
 from .log import Log
 from .mujoco_plant import MujocoPlant
 from .plant import Plant
@@ -15,6 +16,7 @@ __all__ = [
     "Box",
     "Checkpoint",
     "ContactSphere",
+    "DepthCamera",
     "Encoders",
     "FootSensors",
     "HeightField",
@@ -32,5 +34,6 @@ __all__ = [
     "Work",
     "body_spheres",
     "collision_spheres",
+    "looking",
     "stairs",
 ]

@@ -7,15 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..contact.solvers import MAX_FRICTION
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import number, several
+from ..robot.arguments import floats, number, several
 from ..urdf.tree import Array, FrozenArrays, frozen
 from .collisions import Ground
 
 #: Most samples of a height field; a million weigh 8 MB.
 MAX_SAMPLES = 4_000_000
+#: Least vertical part of a unit normal of what lies, rather than stands.
+UPWARD = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +46,13 @@ class Plane(FrozenArrays):
             raise ArgumentError(f"normal: expected a direction, got {normal}")
         _set(self, "normal", frozen(normal / length))
         _set(self, "friction", _friction(self.friction))
+
+    def height(self, x: Array, y: Array) -> Array:
+        """Of the surface above points x and y [m]; NaN of a plane that does not face upwards."""
+        if not self.normal[2] > UPWARD:
+            return np.full(np.broadcast_shapes(x.shape, y.shape), np.nan)
+        nx, ny, nz = self.normal.tolist()
+        return np.asarray((self.normal @ self.point - nx * x - ny * y) / nz)
 
     @classmethod
     def floor(cls, height: float = 0.0, *, friction: float | None = None) -> Plane:
@@ -97,6 +107,20 @@ class Box(FrozenArrays):
             raise ArgumentError(f"rotation: expected a rotation matrix, got {R.tolist()}")
         _set(self, "rotation", R)
         _set(self, "friction", _friction(self.friction))
+
+    def height(self, x: Array, y: Array) -> Array:
+        """Of the highest point of the box above x and y [m]; NaN beside it."""
+        # where a vertical line through (x, y) is inside all three slabs
+        dx, dy = x - self.center[0], y - self.center[1]
+        top, low = np.full(dx.shape, np.inf), np.full(dx.shape, -np.inf)
+        for axis, half in zip(self.rotation.T, 0.5 * self.size, strict=True):
+            at, rise = axis[0] * dx + axis[1] * dy, axis[2]
+            if abs(rise) < UPWARD:
+                top = np.where(np.abs(at) <= half, top, -np.inf)
+            else:
+                ends = (-at - np.sign(rise) * half) / rise, (-at + np.sign(rise) * half) / rise
+                low, top = np.maximum(low, ends[0]), np.minimum(top, ends[1])
+        return np.where(low <= top, self.center[2] + top, np.nan)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,6 +199,19 @@ class HeightField(FrozenArrays):
         steps = np.array([a[1] - a[0] for a in axes])
         return cls(np.array([a[0] for a in axes]), steps, heights, friction)
 
+    def height(self, x: Array, y: Array) -> Array:
+        """Of the surface above points x and y [m]; NaN beyond the border."""
+        n, m = self.heights.shape
+        u, v = (x - self.origin[0]) / self.spacing[0], (y - self.origin[1]) / self.spacing[1]
+        inside = (u >= 0.0) & (u <= n - 1.0) & (v >= 0.0) & (v <= m - 1.0)
+        i = np.where(inside, np.minimum(u, n - 2.0), 0.0).astype(np.intp)
+        j = np.where(inside, np.minimum(v, m - 2.0), 0.0).astype(np.intp)
+        s, t, h = u - i, v - j, self.heights
+        a, d = h[i, j], h[i + 1, j + 1]
+        right = a + s * (h[i + 1, j] - a) + t * (d - h[i + 1, j])
+        left = a + t * (h[i, j + 1] - a) + s * (d - h[i, j + 1])
+        return np.where(inside, np.where(s >= t, right, left), np.nan)
+
 
 Surface = Plane | Box | HeightField
 
@@ -239,6 +276,22 @@ class Terrain:
         if isinstance(terrain, Surface):
             return cls((terrain,))
         return cls(several("terrain", terrain, "surfaces"))
+
+    def height(self, x: ArrayLike, y: ArrayLike) -> Array:
+        """Height of the ground: of the highest surface above points.
+
+        Args:
+            x: of any shape [m].
+            y: of the same shape [m].
+
+        Returns:
+            Of that shape [m]; NaN where there is nothing.
+        """
+        X, Y = np.broadcast_arrays(floats("x", x), floats("y", y))
+        out = np.full(X.shape, np.nan)
+        for surface in self.surfaces:
+            out = np.fmax(out, surface.height(X, Y))
+        return out
 
     def packed(self, friction: float) -> Ground:
         """The surfaces as plain numbers, for compiled code.

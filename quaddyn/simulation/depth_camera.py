@@ -1,0 +1,140 @@
+"""`DepthCamera`: what a camera on the robot sees of the ground, as a cloud of points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..attributes import StrictAttributes
+from ..dynamics import Dynamics
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import check_vector, number
+from ..robot.robot import Robot
+from ..urdf.tree import Array, Pose
+from .mujoco_model import add_terrain, import_mujoco
+from .plant import Plant
+
+#: Most pixels of a picture.
+MAX_PIXELS = 1_000_000
+
+
+class DepthCamera(StrictAttributes, fixed=("robot", "frame", "placement", "resolution")):
+    """A depth camera that is fixed to a link; it sees the plant's terrain, through the robot.
+
+    Its axes are those of optics: z forwards, x to the right, y down.  Rays are cast by MuJoCo, whichever the plant is.
+    Owns mutable memory: one per thread.
+
+    Args:
+        robot: that carries it.
+        rng: of the noise.
+        frame: that it is fixed to; by default the root link.
+        placement: of its axes in that frame; by default it looks ahead and down, see `looking`.
+        resolution: columns and rows of pixels.
+        view: angle that it sees from left to right [rad].
+        range: nearest and farthest distance that it can tell [m].
+        noise: standard deviation of a distance, as a share of it.
+
+    Raises:
+        ArgumentTypeError: no robot, no generator, or no placement.
+        ArgumentError: a number out of range.
+        UnknownNameError: no such frame.
+        QuaddynError: MuJoCo is not installed.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        rng: np.random.Generator,
+        *,
+        frame: str | None = None,
+        placement: Pose | None = None,
+        resolution: tuple[int, int] = (106, 60),
+        view: float = 1.5,
+        range: tuple[float, float] = (0.1, 4.0),
+        noise: float = 0.01,
+    ) -> None:
+        if not isinstance(robot, Robot):
+            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        if not isinstance(rng, np.random.Generator):
+            raise ArgumentTypeError(f"rng: expected a numpy.random.Generator, got {type(rng).__name__}")
+        self.robot, self.frame = robot, frame or robot.bodies[0].name
+        robot.frame_id(self.frame)
+        self.placement = looking(0.5) if placement is None else placement
+        if not isinstance(self.placement, Pose):
+            raise ArgumentTypeError(f"placement: expected a Pose, got {type(placement).__name__}")
+        columns, rows = (int(n) for n in check_vector("resolution", resolution, (2,), "columns and rows"))
+        if not (columns > 0 and rows > 0 and columns * rows <= MAX_PIXELS):
+            raise ArgumentError(f"resolution: expected 1 to {MAX_PIXELS:,} pixels, got {resolution}")
+        self.resolution = (columns, rows)
+        if not 0.0 < number("view", view) < np.pi:
+            raise ArgumentError(f"view: expected an angle between 0 and pi [rad], got {view}")
+        self._near, self._far = check_vector("range", range, (2,), "nearest and farthest").tolist()
+        if not 0.0 <= self._near < self._far:
+            raise ArgumentError(f"range: expected 0 <= nearest < farthest [m], got {range}")
+        self._noise = number("noise", noise)
+        if not 0.0 <= self._noise < np.inf:
+            raise ArgumentError(f"noise: expected a share of 0 or more, got {noise}")
+        self._rng, self._dynamics = rng, Dynamics(robot)
+        half = np.tan(0.5 * view)
+        x, y = np.meshgrid(np.linspace(-half, half, columns), np.linspace(-half, half, rows) * rows / columns)
+        rays = np.stack((x, y, np.ones(x.shape)), axis=-1).reshape(-1, 3)
+        self._rays = rays / np.linalg.norm(rays, axis=1, keepdims=True)
+        self._scene: Any = None
+        self._terrain: object = None
+        import_mujoco()
+
+    def pose(self, plant: Plant) -> Pose:
+        """Of the camera's axes in the world, now and without error."""
+        return self._dynamics.update(plant.q, plant.v).placement(self.frame) @ self.placement
+
+    def read(self, plant: Plant) -> Array:
+        """What it sees now.
+
+        Args:
+            plant: of the camera's robot.
+
+        Returns:
+            (rows * columns, 3) points in the camera's axes [m], row by row; NaN where nothing is within range.
+
+        Raises:
+            ArgumentError: a plant of another robot.
+        """
+        if not isinstance(plant, Plant):
+            raise ArgumentTypeError(f"plant: expected a plant, got {type(plant).__name__}")
+        if plant.robot is not self.robot:
+            raise ArgumentError(f"plant: of robot {plant.robot.name!r}, not of the camera's {self.robot.name!r}")
+        mujoco = import_mujoco()
+        if self._terrain is not plant.terrain:
+            spec = mujoco.MjSpec()
+            add_terrain(spec, plant.terrain, 1.0)
+            model = spec.compile()
+            self._scene, self._terrain = (model, mujoco.MjData(model)), plant.terrain
+            mujoco.mj_forward(*self._scene)
+        pose, n = self.pose(plant), len(self._rays)
+        away, hit = np.full(n, -1.0), np.full(n, -1, dtype=np.int32)
+        rays = np.ascontiguousarray(self._rays @ pose.rotation.T)
+        model, data = self._scene
+        asked: dict[str, Any] = {
+            "m": model, "d": data, "pnt": pose.translation, "vec": rays.ravel(), "geomgroup": None, "flg_static": True,
+            "bodyexclude": -1, "geomid": hit, "dist": away, "nray": n, "cutoff": self._far,
+        }  # fmt: skip
+        if "normal" in (mujoco.mj_multiRay.__doc__ or ""):  # an argument more since MuJoCo 3.4
+            asked["normal"] = None
+        mujoco.mj_multiRay(**asked)
+        away = np.where((away >= self._near) & (away <= self._far), away, np.nan)
+        if self._noise:
+            away *= 1.0 + self._noise * self._rng.standard_normal(n)
+        return np.asarray(self._rays * away[:, None])
+
+
+def looking(down: float, *, at: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> Pose:
+    """Placement of a camera that looks along x, turned `down` [rad], on a frame with x ahead and z up.
+
+    Args:
+        down: angle below the x axis [rad].
+        at: (3,) where it is in the frame [m].
+    """
+    s, c = np.sin(number("down", down)), np.cos(down)
+    ahead, right = np.array([c, 0.0, -s]), np.array([0.0, -1.0, 0.0])
+    return Pose.of(np.column_stack((right, np.cross(ahead, right), ahead)), check_vector("at", at, (3,), "a place"))

@@ -1,0 +1,190 @@
+"""Elevation maps: fused point clouds are as good as they say, the window moves without loss, bad input is named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.estimation import ElevationMap
+from quaddyn.simulation import Box, DepthCamera, HeightField, MujocoPlant, Plane, Simulation, Terrain, looking, stairs
+from quaddyn.urdf.tree import Array, Pose
+
+
+def hills(x: Array, y: Array) -> Array:
+    return np.asarray(0.1 * np.sin(3.0 * x) * np.cos(2.0 * y))
+
+
+def scan(rng: np.random.Generator, at: float, noise: float, offset: float = 0.0) -> tuple[Array, Pose]:
+    """Points of the hills as a sensor sees them that is half a metre above (at, 0), its height off by `offset`."""
+    x, y = rng.uniform(-1.2, 1.2, (2, 4000))
+    z = hills(x + at, y) + noise * rng.standard_normal(len(x))
+    turned = Pose.of([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]], [at, 0.0, 0.5])
+    return turned.inverse().apply(np.column_stack((x + at, y, z + offset))), turned
+
+
+# -- fusing -----------------------------------------------------------------------------------------------------------
+def test_heights_are_as_sure_as_the_map_says() -> None:
+    rng, grid = np.random.default_rng(0), ElevationMap((2.0, 2.0), cell=0.02, drift=0.0)
+    for _ in range(20):
+        offset = 0.003 * rng.standard_normal()
+        points, pose = scan(rng, 0.0, 0.01, offset)
+        assert grid.update(points, pose, noise=0.01, position_deviation=0.003) > 2000
+    x, y = np.meshgrid(*grid.axes, indexing="ij")
+    known = np.isfinite(grid.heights)
+    assert known.mean() > 0.99
+    error = (grid.heights - hills(x, y))[known]
+    # the cell's own slope, up to 0.3 over a cell of 0.02 m, is not known to the map
+    within = np.abs(error) <= 3.0 * np.hypot(grid.deviations[known], 0.3 * 0.02 / np.sqrt(12))
+    assert within.mean() > 0.97
+    assert error.std() < 0.006
+
+
+def test_heights_grow_less_certain_with_the_way() -> None:
+    grid, points = ElevationMap((2.0, 2.0), drift=0.02), np.array([[0.3, 0.1, -0.5]])
+    grid.update(points, Pose.of(np.eye(3), [0.0, 0.0, 0.5]), noise=0.01)
+    before = grid.deviations[np.isfinite(grid.heights)]
+    grid.update(np.zeros((0, 3)), Pose.of(np.eye(3), [0.0, 0.25, 0.5]))
+    after = grid.deviations[np.isfinite(grid.heights)]
+    np.testing.assert_allclose(after**2, before**2 + 0.02**2 * 0.25, rtol=1e-12)
+
+
+def test_a_stray_point_changes_no_height_and_ground_that_changed_is_believed() -> None:
+    grid, pose = ElevationMap((1.0, 1.0), drift=0.0), Pose.of(np.eye(3), [0.0, 0.0, 0.5])
+    floor, raised = np.array([[0.1, 0.1, -0.5]]), np.array([[0.1, 0.1, -0.3]])
+    for _ in range(5):
+        grid.update(floor, pose)
+    grid.update(raised, pose)
+    assert grid.height(0.1, 0.1) == pytest.approx(0.0, abs=1e-12)
+    doubt = grid.deviations[np.isfinite(grid.heights)]
+    assert doubt > 0.05
+    grid.update(floor, pose)
+    assert grid.height(0.1, 0.1) == pytest.approx(0.0, abs=1e-12)
+    assert grid.deviations[np.isfinite(grid.heights)] < 0.011
+    for _ in range(2):
+        grid.update(raised, pose)
+    assert grid.height(0.1, 0.1) == pytest.approx(0.2, abs=0.01)
+
+
+def test_at_an_edge_the_upper_points_count() -> None:
+    grid = ElevationMap((1.0, 1.0))
+    wall = np.column_stack((np.zeros(50), np.zeros(50), np.linspace(-0.5, -0.3, 50)))
+    grid.update(wall, Pose.of(np.eye(3), [0.0, 0.0, 0.5]), noise=0.005)
+    assert 0.185 < grid.height(0.0, 0.0) <= 0.2
+
+
+# -- the window -------------------------------------------------------------------------------------------------------
+def test_the_window_moves_by_whole_cells_and_keeps_what_stays() -> None:
+    whole = ElevationMap.of(hills, (4.0, 4.0), cell=0.05)
+    part = ElevationMap.of(hills, (1.0, 1.0), cell=0.05)
+    before = part.height(0.2, 0.1)
+    part.move((0.31, -0.2))
+    assert part.height(0.2, 0.1) == before == whole.height(0.2, 0.1)
+    x, _ = part.axes
+    assert x[0] <= 0.31 - 0.47
+    assert x[-1] >= 0.31 + 0.47
+    assert np.isnan(part.heights[-1]).all()
+    part.move((30.0, 0.0))
+    assert part.known == 0.0
+    whole.forget()
+    assert whole.known == 0.0
+
+
+def test_between_cells_heights_and_normals_are_those_of_the_ground() -> None:
+    grid, rng = ElevationMap.of(hills, (3.0, 3.0), cell=0.01), np.random.default_rng(1)
+    x, y = rng.uniform(-1.4, 1.4, (2, 500))
+    np.testing.assert_allclose(grid.height(x, y), hills(x, y), atol=3e-5)
+    normal = np.stack((-0.3 * np.cos(3 * x) * np.cos(2 * y), 0.2 * np.sin(3 * x) * np.sin(2 * y), np.ones(500)), -1)
+    normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
+    np.testing.assert_allclose(grid.normal(x, y), normal, atol=1e-3)
+    assert np.isnan(grid.height([1.6, np.nan], [0.0, 0.0])).all()
+    assert np.isnan(grid.normal(1.5, 0.0)).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: ElevationMap((0.0, 1.0)), "size"),
+        (lambda: ElevationMap(cell=np.nan), "cell"),
+        (lambda: ElevationMap((1e3, 1e3), cell=1e-3), "cells"),
+        (lambda: ElevationMap(drift=-1.0), "drift"),
+        (lambda: ElevationMap(center=(np.inf, 0.0)), "center"),
+        (lambda: ElevationMap.of(lambda x, y: np.zeros(3)), "function"),
+        (lambda: ElevationMap().update(np.zeros(3), Pose.identity()), "points"),
+        (lambda: ElevationMap().update(np.zeros((4, 3)), Pose.identity(), noise=[0.1, 0.1]), "noise"),
+        (lambda: ElevationMap().update(np.zeros((4, 3)), Pose.identity(), noise=0.0), "noise"),
+        (lambda: ElevationMap().update(np.zeros((4, 3)), Pose.identity(), tilt_deviation=-1.0), "tilt_deviation"),
+        (lambda: ElevationMap().update(np.zeros((4, 3)), np.eye(4)), "pose"),  # type: ignore[arg-type]
+        (lambda: ElevationMap().update(np.zeros((4, 3)), Pose.of(np.eye(3), [0.0, np.nan, 0.0])), "pose"),
+    ],
+)
+def test_bad_input_is_named(make: object, words: str) -> None:
+    assert callable(make)
+    with pytest.raises(qd.ArgumentError, match=words):
+        make()
+
+
+# -- the terrain and a camera that sees it ----------------------------------------------------------------------------
+def landscape() -> Terrain:
+    turned = Pose.of([[0.8, -0.6, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, 1.0]], np.zeros(3)).rotation
+    tilted = np.array([[0.8, 0.0, 0.6], [0.0, 1.0, 0.0], [-0.6, 0.0, 0.8]])
+    return Terrain(
+        (
+            Plane.slope(0.1, heading=0.4),
+            Plane.wall(9.0),
+            *stairs(3, rise=0.15, run=0.3, start=0.6, width=1.0),
+            Box(np.array([-0.8, 0.3, 0.1]), np.array([0.5, 0.4, 0.6]), turned),
+            Box(np.array([-0.2, -1.2, 0.2]), np.array([0.5, 0.4, 0.3]), tilted),
+            HeightField.of(hills, (-2.0, -1.3), (-1.0, 1.0), spacing=0.1),
+        )
+    )
+
+
+def test_the_terrains_height_is_where_a_vertical_ray_of_mujoco_ends() -> None:
+    mujoco = pytest.importorskip("mujoco")
+    robot = qd.load("solo12")
+    plant = MujocoPlant(robot, terrain=landscape())
+    q = robot.q_home.copy()
+    q[:3] = 50.0, 50.0, 20.0
+    plant.reset(q)
+    mujoco.mj_forward(plant.model, plant.data)
+    rng, down = np.random.default_rng(2), np.array([0.0, 0.0, -1.0])
+    x, y = rng.uniform(-2.2, 2.2, (2, 400))
+    miss = np.zeros(1, np.int32)
+    above = np.column_stack((x, y, np.full(len(x), 5.0)))
+    ended = [5.0 - mujoco.mj_ray(plant.model, plant.data, at, down, None, 1, -1, miss) for at in above]
+    np.testing.assert_allclose(landscape().height(x, y), ended, atol=2e-6)
+    assert np.isnan(Terrain((Plane.wall(1.0),)).height([0.0], [0.0])).all()
+
+
+@pytest.mark.parametrize("kind", [Simulation, MujocoPlant])
+def test_a_camera_on_the_robot_draws_the_map_of_what_is_ahead(kind: type[Simulation] | type[MujocoPlant]) -> None:
+    pytest.importorskip("mujoco")
+    robot = qd.load("solo12")
+    terrain = Terrain((Plane.floor(), *stairs(3, rise=0.04, run=0.25, start=0.5)))
+    plant = kind(robot, terrain=terrain)
+    camera = DepthCamera(robot, np.random.default_rng(0), placement=looking(0.6, at=(0.2, 0.0, 0.1)), noise=0.002)
+    grid = ElevationMap((3.0, 2.0), cell=0.03)
+    points = camera.read(plant)
+    assert points.shape == (106 * 60, 3)
+    for _ in range(4):
+        grid.update(camera.read(plant), camera.pose(plant), noise=0.004)
+    x, y = np.meshgrid(np.linspace(0.52, 0.95, 30), np.linspace(-0.2, 0.2, 15), indexing="ij")
+    found, true = grid.height(x, y), terrain.height(x, y)
+    flat = np.abs((x - 0.5) / 0.25 - np.rint((x - 0.5) / 0.25)) > 0.15  # away from the edges
+    known = np.isfinite(found)
+    assert known[flat].mean() > 0.8
+    np.testing.assert_allclose(found[flat & known], true[flat & known], atol=0.012)
+
+
+def test_cameras_name_what_is_wrong() -> None:
+    pytest.importorskip("mujoco")
+    robot, rng = qd.load("solo12"), np.random.default_rng(0)
+    for words, options in (
+        ("resolution", {"resolution": (0, 4)}), ("view", {"view": 4.0}), ("range", {"range": (1.0, 0.5)}),
+        ("noise", {"noise": -0.1}), ("frame", {"frame": "nose"}), ("placement", {"placement": np.eye(4)}),
+    ):  # fmt: skip
+        with pytest.raises(qd.QuaddynError, match=words):
+            DepthCamera(robot, rng, **options)
+    with pytest.raises(qd.ArgumentError, match="plant"):
+        DepthCamera(robot, rng).read(Simulation(qd.load("go2")))
