@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -34,6 +35,16 @@ JOINTS, LIMITS = 5, 6
 ROOT_BODY = {"free": "root_joint", "planar": "root_pitch"}
 
 
+class _Compared(NamedTuple):
+    """A value on both sides and their relative difference; words for it cost more than the comparison."""
+
+    name: str
+    quantity: str
+    ours: Array | float
+    theirs: Array | float
+    error: float
+
+
 def deviations(robot: Robot, oracle: Reference, tolerance: float) -> tuple[Deviation, ...]:
     """Everything in which the two differ by more than `tolerance`, in order of weight.
 
@@ -44,7 +55,8 @@ def deviations(robot: Robot, oracle: Reference, tolerance: float) -> tuple[Devia
     found = [*_structure(robot, oracle)]
     moving = {body.name for body in oracle.model.bodies if not body.root}
     if all(d.quantity == "frame" for d in found) and moving == {body.name for body in robot.bodies[1:]}:
-        found += [d for d in _numbers(robot, oracle) if not d.error <= tolerance]
+        wrong = (c for c in _numbers(robot, oracle) if not c.error <= tolerance)
+        found += [Deviation(c.name, c.quantity, _words(c.ours), _words(c.theirs), c.error) for c in wrong]
     unique: dict[tuple[str, str], Deviation] = {}
     for d in sorted(found, key=lambda d: (_weight(d.quantity), -d.error)):
         unique.setdefault((d.name, d.quantity), d)
@@ -115,7 +127,7 @@ def _missing(what: str, ours: tuple[str, ...], theirs: tuple[str, ...]) -> Itera
             yield Deviation(name, what, "missing", "present", np.inf)
 
 
-def _numbers(robot: Robot, oracle: Reference) -> Iterator[Deviation]:
+def _numbers(robot: Robot, oracle: Reference) -> Iterator[_Compared]:
     model, data = robot.model, robot.model.createData()
     yield _vector("world", "gravity", model.gravity.linear, oracle.model.gravity)
     neutral = pin.neutral(model)
@@ -143,7 +155,7 @@ def _numbers(robot: Robot, oracle: Reference) -> Iterator[Deviation]:
     yield from _joints(robot, oracle)
 
 
-def _inertial(name: str, ours: Inertial, G: Array) -> Iterator[Deviation]:
+def _inertial(name: str, ours: Inertial, G: Array) -> Iterator[_Compared]:
     """Mass, first moment as centre of mass, and inertia of a body against the reference's spatial inertia."""
     theirs = Inertial(*mass_properties(G))
     yield _vector(name, "mass", np.array([ours.mass]), np.array([theirs.mass]))
@@ -185,15 +197,15 @@ def _in_body(robot: Robot, oracle: Reference, name: str, body: int) -> Array:
     return np.array(placement.homogeneous)
 
 
-def _limits(robot: Robot, body: Oracle) -> Iterator[Deviation]:
+def _limits(robot: Robot, body: Oracle) -> Iterator[_Compared]:
     q = robot.configuration_index(body.joint)
     for side, ours, theirs in (("lower", robot.lower[q], body.lower), ("upper", robot.upper[q], body.upper)):
         if ours != theirs:
             error = abs(ours - theirs) / max(abs(theirs), 1.0) if np.isfinite([ours, theirs]).all() else np.inf
-            yield Deviation(body.joint, f"{side} limit", f"{ours:.6g}", f"{theirs:.6g}", error)
+            yield _Compared(body.joint, f"{side} limit", ours, theirs, error)
 
 
-def _joints(robot: Robot, oracle: Reference) -> Iterator[Deviation]:
+def _joints(robot: Robot, oracle: Reference) -> Iterator[_Compared]:
     """Damping, friction and armature, by joint; the armature in Pinocchio's model too."""
     model = oracle.model
     pairs = (
@@ -207,14 +219,14 @@ def _joints(robot: Robot, oracle: Reference) -> Iterator[Deviation]:
             yield _vector(body.joint, quantity, ours[body.v], theirs[body.v])
 
 
-def _vector(name: str, quantity: str, ours: Array, theirs: Array, natural: float = 0.0) -> Deviation:
-    """A deviation, relative to the largest entry of the reference's value or to its `natural` size if that is more."""
+def _vector(name: str, quantity: str, ours: Array, theirs: Array, natural: float = 0.0) -> _Compared:
+    """Two values; their difference is relative to the reference's largest entry, or to its `natural` size if that is more."""
     difference = float(np.abs(np.asarray(ours) - theirs).max(initial=0.0))
     size = max(float(np.abs(theirs).max(initial=0.0)), natural)
     error = difference / size if size > 0.0 else (np.inf if difference else 0.0)
-    return Deviation(name, quantity, _words(ours), _words(theirs), error)
+    return _Compared(name, quantity, ours, theirs, error)
 
 
-def _words(value: Array) -> str:
+def _words(value: Array | float) -> str:
     with np.printoptions(precision=6, suppress=False, linewidth=10**6):
         return str(np.asarray(value).tolist() if np.size(value) == 1 else np.asarray(value)).replace("\n", "")
