@@ -220,7 +220,7 @@ def _joints(robot: Robot, oracle: Reference) -> Iterator[_Compared]:
 
 
 def _vector(name: str, quantity: str, ours: Array, theirs: Array, natural: float = 0.0) -> _Compared:
-    """Two values; the difference is relative to the largest entry of the reference's, or to its `natural` size if more."""
+    """Two values; the difference is relative to the reference's largest entry, or to its `natural` size."""
     difference = float(np.abs(np.asarray(ours) - theirs).max(initial=0.0))
     size = max(float(np.abs(theirs).max(initial=0.0)), natural)
     error = difference / size if size > 0.0 else (np.inf if difference else 0.0)
