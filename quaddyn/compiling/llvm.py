@@ -17,6 +17,7 @@ from .syntax import (
     Expression,
     For,
     If,
+    Make,
     Name,
     Return,
     Statement,
@@ -32,12 +33,13 @@ class FunctionWriter(ExpressionWriter):
 
     def text(self) -> str:
         """The definition."""
-        f, parameters = self.function, []
+        f = self.function
+        parameters = ["ptr noalias %out"] if isinstance(f.returns, RecordKind) else []
         for name, kind in f.parameters:
             attribute = " noalias" if isinstance(kind, RecordKind) else ""
             parameters += [f"{t}{attribute} %a.{name}.{k}" for k, t in enumerate(passed(kind))]
         for name, kind in f.variables.items():
-            if name not in self.unchanged:
+            if name not in self.unchanged and name not in self.aliases:
                 self.reserve(f"%v.{name}", kind)
         for name, kind in f.parameters:
             if name in f.assigned:
@@ -60,8 +62,10 @@ class FunctionWriter(ExpressionWriter):
 
     def assign_variable(self, name: str, kind: Kind, values: Values) -> None:
         """A variable takes a value."""
+        if name in self.aliases:
+            return
         if isinstance(kind, RecordKind):
-            self.write_record(f"%v.{name}", kind, values)
+            self.write_record(f"%v.{name}", 0, kind, values)
             return
         for k, (t, x) in enumerate(zip(flat(kind), values, strict=True)):
             self.line(f"store {t} {x}, ptr %v.{name}.{k}")
@@ -76,7 +80,7 @@ class FunctionWriter(ExpressionWriter):
         """One."""
         match s:
             case Assign():
-                self.assign(s.target, s.value.kind, self.value(s.value))
+                self.assignment(s.target, s.value)
             case Evaluate():
                 self.value(s.value)
             case If():
@@ -136,6 +140,9 @@ class FunctionWriter(ExpressionWriter):
         """``return``."""
         if value is None:
             self.line("ret void")
+        elif isinstance(value.kind, RecordKind):
+            self.make_record("%out", 0, value)
+            self.line("ret void")
         else:
             kind, values = self.function.returns, self.value(value)
             whole, t = values[0], result(kind)
@@ -145,6 +152,20 @@ class FunctionWriter(ExpressionWriter):
                     whole = self.new(f"insertvalue {t} {whole}, {type_} {x}, {k}")
             self.line(f"ret {t} {whole}")
         self.closed = True
+
+    def assignment(self, target: Name | Element | Targets | None, value: Expression) -> None:
+        """``target = value``; where the target is an alias, nothing is to be done."""
+        if isinstance(target, Name) and isinstance(target.kind, RecordKind) and target.name in self.once:
+            if target.name not in self.aliases:
+                self.make_record(f"%v.{target.name}", 0, value)
+        elif isinstance(target, Targets) and isinstance(value, Make):
+            pairs = zip(target.items, value.values, strict=True)
+            wanted = [(t, e) for t, e in pairs if not (isinstance(t, Name) and t.name in self.aliases)]
+            computed = [self.value(e) for _, e in wanted]
+            for (t, e), values in zip(wanted, computed, strict=True):
+                self.assign(t, e.kind, values)
+        else:
+            self.assign(target, value.kind, self.value(value))
 
     def assign(self, target: Name | Element | Targets | None, kind: Kind, values: Values) -> None:
         """``target = values``."""

@@ -58,6 +58,8 @@ class ExpressionWriter(InstructionWriter):
                 return (str(bool(e.value)).lower() if e.kind == BOOL else str(int(e.value)),)
             case Name():
                 return self.variable(e)
+            case Call() if isinstance(e.kind, RecordKind):
+                return self.read_record(*self.located(e), e.kind)
             case Binary():
                 return (self.binary(e),)
             case Unary():
@@ -110,7 +112,7 @@ class ExpressionWriter(InstructionWriter):
         if e.name in self.unchanged:
             return self.argument(e.name, e.kind)
         if isinstance(e.kind, RecordKind):
-            return self.read_record(f"%v.{e.name}", 0, e.kind)
+            return self.read_record(*self.located(e), e.kind)
         return tuple(self.new(f"load {t}, ptr %v.{e.name}.{k}") for k, t in enumerate(flat(e.kind)))
 
     def argument(self, name: str, kind: Kind) -> Values:
@@ -120,24 +122,40 @@ class ExpressionWriter(InstructionWriter):
         return tuple(f"%a.{name}.{k}" for k in range(len(flat(kind))))
 
     def field(self, e: Field) -> Values:
-        """One value of a tuple or a record; of a record in memory nothing else is read."""
-        place = self.place(e)
-        if place is not None:
-            return self.read_record(*place, e.kind)
+        """One value of a tuple or a record; of a record nothing else is read."""
+        if isinstance(e.record.kind, RecordKind):
+            base, at = self.located(e.record)
+            return self.read_record(base, at + sum(words(k) for k in parts(e.record.kind)[: e.index]), e.kind)
         items = parts(e.record.kind)
         start = sum(len(flat(k)) for k in items[: e.index])
         return self.value(e.record)[start : start + len(flat(e.kind))]
 
     def handed(self, e: Expression) -> Values:
         """Registers in which a value is passed to a function: of a record, its address."""
-        if not isinstance(e.kind, RecordKind):
-            return self.value(e)
+        return (self.word(*self.located(e)),) if isinstance(e.kind, RecordKind) else self.value(e)
+
+    # -- records ---------------------------------------------------------------------------------------------
+    def located(self, e: Expression) -> tuple[str, int]:
+        """Where a record lies, put there if need be: an address, and words beyond it."""
         place = self.place(e)
-        if place is not None:
-            return (self.word(*place),)
-        values, memory = self.value(e), self.slot(f"[{words(e.kind)} x i64]", "r")
-        self.write_record(memory, e.kind, values)
-        return (memory,)
+        if place is None:
+            place = self.slot(f"[{words(e.kind)} x i64]", "r"), 0
+            self.make_record(*place, e)
+        return place
+
+    def make_record(self, base: str, at: int, e: Expression) -> None:
+        """Write a value to a word and those that follow, which nothing in it names."""
+        match e:
+            case Make() if isinstance(e.kind, RecordKind):
+                for each in e.values:
+                    self.make_record(base, at, each)
+                    at += words(each.kind)
+            case Call() if isinstance(e.kind, RecordKind):
+                self.call(e, self.word(base, at))
+            case _ if isinstance(e.kind, RecordKind) and (place := self.place(e)) is not None:
+                self.copy_record(base, at, place, e.kind)
+            case _:
+                self.write_record(base, at, e.kind, self.value(e))
 
     # -- numbers ---------------------------------------------------------------------------------------------
     def converted(self, have: Kind, want: Kind, values: Values) -> Values:
@@ -230,14 +248,14 @@ class ExpressionWriter(InstructionWriter):
         self.start(end)
         return tuple(self.new(f"load {t}, ptr {place}") for t, place in zip(types, places, strict=True))
 
-    def call(self, e: Call) -> Values:
-        """Another function."""
+    def call(self, e: Call, out: str = "") -> Values:
+        """Another function; it writes the record that it returns to `out`."""
         f = self.callee(e.function)
-        given = []
+        given = [f"ptr {out}"] if out else []
         for kind, each in zip(f.parameters, e.arguments, strict=True):
             given += [f"{t} {x}" for t, x in zip(passed(kind), self.handed(each), strict=True)]
         text, types = f"call {result(f.returns)} @{f.symbol}({', '.join(given)})", flat(f.returns)
-        if not types:
+        if out or not types:
             self.line(text)
             return ()
         out = self.new(text)

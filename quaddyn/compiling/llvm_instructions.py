@@ -8,6 +8,7 @@ from typing import Any
 from .kinds import WIDTH, Kind, RecordKind
 from .registers import BOOL_VECTOR, INT_VECTOR, VECTOR, Callee, flat, parts, words
 from .syntax import Expression, Field, Function, Name
+from .variables import aliases, given
 
 #: Registers of a value.
 Values = tuple[str, ...]
@@ -31,6 +32,9 @@ class InstructionWriter:
         self.closed = False
         self.loops: list[tuple[str, str]] = []
         self.unchanged = frozenset(name for name, _ in function.parameters) - function.assigned
+        self.aliases = aliases(function)
+        self.once = {name for name, values in given(function).items() if len(values) == 1}
+        self.once -= {name for name, _ in function.parameters}
 
     def line(self, text: str) -> None:
         """An instruction without a result."""
@@ -73,6 +77,8 @@ class InstructionWriter:
     # -- records in memory -----------------------------------------------------------------------------------
     def place(self, e: Expression) -> tuple[str, int] | None:
         """Where a record that has a name lies, or a part of one: an address, and words beyond it."""
+        if isinstance(e, Name) and e.name in self.aliases:
+            return self.place(self.aliases[e.name])
         if isinstance(e, Name) and isinstance(e.kind, RecordKind):
             return (f"%a.{e.name}.0" if e.name in self.unchanged else f"%v.{e.name}"), 0
         if isinstance(e, Field):
@@ -94,9 +100,15 @@ class InstructionWriter:
             at += WIDTH if t == VECTOR else 1
         return tuple(out)
 
-    def write_record(self, base: str, kind: Kind, values: Values) -> None:
-        """Write a record."""
-        at = 0
+    def copy_record(self, base: str, at: int, source: tuple[str, int], kind: Kind) -> None:
+        """Copy a record to a word and those that follow."""
+        to, from_, size = self.word(base, at), self.word(*source), 8 * words(kind)
+        self.line(
+            f"call void @llvm.memcpy.p0.p0.i64(ptr align 8 {to}, ptr align 8 {from_}, i64 {size}, i1 false), !tbaa !8"
+        )
+
+    def write_record(self, base: str, at: int, kind: Kind, values: Values) -> None:
+        """Write a value to a word of a record and those that follow."""
         for t, x in zip(flat(kind), values, strict=True):
             word = f"i64 {self.new(f'zext i1 {x} to i64')}" if t == "i1" else f"{t} {x}"
             self.line(f"store {word}, ptr {self.word(base, at)}, align 8, !tbaa !8")

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+#: Cost of a function that is inlined at most, in LLVM's measure.
+_INLINING = 100
+
 #: LLVM is not made for several threads at once.
 lock = threading.Lock()
 
@@ -126,7 +129,8 @@ def object_code(ir: str, machine: Machine, *, optimize: bool) -> bytes:
         ir: the module.
         machine: to make it for.
         optimize: whether to run LLVM's passes; without, the code is as it is written.  Loops are neither unrolled nor
-            vectorized: sources that want SIMD say so, and code is made in less than half the time.
+            vectorized, and little is inlined: sources that want SIMD or a function in its callers say so.  Level 2
+            and LLVM's own threshold take half as long again, for code that is no faster.
     """
     binding = llvm()
     with lock:
@@ -135,7 +139,8 @@ def object_code(ir: str, machine: Machine, *, optimize: bool) -> bytes:
         module.triple, module.data_layout = machine.triple, str(target.target_data)
         module.verify()
         if optimize:
-            options = binding.create_pipeline_tuning_options(speed_level=2)
+            options = binding.create_pipeline_tuning_options(speed_level=1)
+            options.inlining_threshold = _INLINING
             options.loop_vectorization = options.slp_vectorization = False
             options.loop_unrolling = options.loop_interleaving = False
             builder = binding.create_pass_builder(target, options)

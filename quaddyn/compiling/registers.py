@@ -2,7 +2,7 @@
 
 Arrays are a pointer and sizes, tuples and records what they consist of, one after the other.  In memory each register
 of a record takes a word of 64 bits (lanes `WIDTH` of them), records in records included; functions are handed its
-address.
+address, and write those that they return where their caller says.  No record changes once it is made.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EPILOGUE = "\n".join(
         "declare i64 @llvm.fptosi.sat.i64.f64(double)",
         "declare i64 @llvm.abs.i64(i64, i1)",
     ]
-    + ["declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"]
+    + ["declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)", "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"]
     + ['!0 = !{!"memory"}', '!4 = !{!"numbers", !0}', '!5 = !{!"integers", !0}', '!6 = !{!"bytes", !0}']
     + ['!7 = !{!"records", !0}', "!1 = !{!4, !4, i64 0}", "!2 = !{!5, !5, i64 0}", "!3 = !{!6, !6, i64 0}"]
     + ["!8 = !{!7, !7, i64 0}"]
@@ -70,8 +70,8 @@ def passed(kind: Kind) -> list[str]:
 
 
 def result(kind: Kind) -> str:
-    """Type of what a function returns."""
-    types = flat(kind)
+    """Type of what a function returns in registers."""
+    types = [] if isinstance(kind, RecordKind) else flat(kind)
     return "void" if not types else types[0] if len(types) == 1 else "{" + ", ".join(types) + "}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .kinds import LANES, ArrayKind
+from .kinds import LANES, ArrayKind, RecordKind
 from .lifetimes import expressions, statements
 from .syntax import (
     Assign,
@@ -13,9 +13,12 @@ from .syntax import (
     Constant,
     Element,
     Expression,
+    Field,
     For,
+    Function,
     If,
     Intrinsic,
+    Make,
     Name,
     Size,
     Statement,
@@ -46,6 +49,42 @@ def targeted(target: Target) -> set[str]:
 def written(s: Statement) -> set[str]:
     """Variables that a statement assigns to, without those of statements in it."""
     return targeted(s.target) if isinstance(s, Assign) else {s.name} if isinstance(s, For) else set()
+
+
+def given(f: Function) -> dict[str, list[Expression | None]]:
+    """All that each variable is assigned, in order; None where that is no expression of its own."""
+    out: dict[str, list[Expression | None]] = {}
+    for s, _ in statements(f.body):
+        for name, value in _paired(s.target, s.value) if isinstance(s, Assign) else ():
+            out.setdefault(name, []).append(value)
+        if isinstance(s, For):
+            out.setdefault(s.name, []).append(None)
+    return out
+
+
+def _paired(target: Target, value: Expression | None) -> Iterator[tuple[str, Expression | None]]:
+    if isinstance(target, Name):
+        yield target.name, value
+    elif isinstance(target, Targets):
+        values = value.values if isinstance(value, Make) else (None,) * len(target.items)
+        for each, of in zip(target.items, values, strict=True):
+            yield from _paired(each, of)
+
+
+def aliases(f: Function) -> dict[str, Expression]:
+    """Variables that are only ever another name of a record in a parameter that is not assigned to, and of which."""
+    fixed = {name for name, _ in f.parameters} - f.assigned
+    out: dict[str, Expression] = {}
+    for name, values in given(f).items():
+        root = values[0]
+        while isinstance(root, Field):
+            root = root.record
+        once = len(values) == 1 and not any(name == parameter for parameter, _ in f.parameters)
+        if once and isinstance(f.variables[name], RecordKind) and isinstance(root, Name):
+            if root.name in fixed or root.name in out:
+                assert values[0] is not None
+                out[name] = values[0]
+    return out
 
 
 def mentions(s: Statement) -> set[str]:

@@ -2,7 +2,8 @@
 
 Arrays are read as compiled extensions read them, at the offsets of ``PyArrayObject_fields``, which NumPy's binary
 interface fixes (its headers inline them into every extension).  Whatever does not fit exactly is handed to a Python
-function, which says what is wrong.
+function, which says what is wrong.  A record may hold hundreds of arrays: each class of records, and each kind of array
+in them, is read by a function of its own, which says whether it fits.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Wrapper:
         self.name, self.symbol, self.parameters, self.returns, self.release = name, symbol, parameters, returns, release
         self.lines: list[str] = []
         self.count = 0
-        self.classes = [kind.cls for kind in _records([k for _, k in parameters])]
+        self.records = _records([k for _, k in parameters])
+        self.classes = [kind.cls for kind in self.records]
 
     @property
     def table(self) -> str:
@@ -53,6 +55,11 @@ class Wrapper:
         """All definitions and the table."""
         self.lines = [f"@{self.name}.table = global {self.table} zeroinitializer, align 8"]
         self._direct()
+        fields = [field for record in self.records for _, field in record.fields]
+        for kind in dict.fromkeys(field for field in fields if isinstance(field, ArrayKind)):
+            self._reader(kind)
+        for record in self.records:
+            self._reader(record)
         self._python(bound=False)
         if self.classes:
             self._python(bound=True)
@@ -126,10 +133,7 @@ class Wrapper:
                 self._line(f"call void {self._address('Py_IncRef')}(ptr {out})")
         self.lines += [
             f"  ret ptr {out}",
-            "beyond:",  # an int of more than 64 bits
-            f"  %clear = load ptr, ptr {self._slot('PyErr_Clear')}, align 8",
-            "  call void %clear()",
-            "  br label %slow",
+            *self._beyond(),
             "slow:",
             f"  %refuse = load ptr, ptr {self._slot('PyObject_Vectorcall')}, align 8",
             f"  %answer = call ptr %refuse(ptr {holder}, ptr %args, i64 %nargs, ptr null)",
@@ -139,21 +143,62 @@ class Wrapper:
 
     def _handed(self, x: str, kind: Kind) -> list[str]:
         """Registers in which an object is passed to the function."""
-        registers = self._argument(x, kind)
         if not isinstance(kind, RecordKind):
-            return registers
+            return self._argument(x, kind)
         self.count += 1
         place = f"%r{self.count}"
         self._line(f"{place} = alloca [{words(kind)} x i64], align 8")
-        for k, register in enumerate(registers):
-            t, _, value = register.partition(" ")
-            at = self._new(f"getelementptr inbounds i8, ptr {place}, i64 {8 * k}")
-            word = f"i64 {self._new(f'zext i1 {value} to i64')}" if t == "i1" else register
-            self._line(f"store {word}, ptr {at}, align 8")
+        self._read(x, kind, place)
         return [f"ptr {place}"]
 
+    # -- what is in records ------------------------------------------------------------------------------------
+    def _reader(self, kind: ArrayKind | RecordKind) -> None:
+        """``i1 reads(ptr object, ptr words)``: whether an object is of this kind; its registers go to memory."""
+        self.count = 0
+        self.lines += [f"define internal i1 @{self._reader_name(kind)}(ptr %x, ptr %to) noinline nounwind {{", "entry:"]
+        if isinstance(kind, RecordKind):
+            self._same(self._load("ptr", "%x", 8), kind.cls)
+            items, at = self._items("%x"), 0
+            for k, (_, field) in enumerate(kind.fields):
+                self._read(self._load("ptr", items, 8 * k), field, self._word("%to", at))
+                at += words(field)
+        else:
+            self._store(self._argument("%x", kind), "%to")
+        self.lines += ["  ret i1 true", *self._beyond(), "slow:", "  ret i1 false", "}"]
+
+    def _reader_name(self, kind: ArrayKind | RecordKind) -> str:
+        what = f"{kind.item}.{kind.rank}" if isinstance(kind, ArrayKind) else f"record.{self.classes.index(kind.cls)}"
+        return f"{self.name}.reads.{what}"
+
+    def _read(self, x: str, kind: Kind, to: str) -> None:
+        """Write the registers of an object in a record to memory; on to `slow` if it does not fit."""
+        if isinstance(kind, ArrayKind | RecordKind):
+            self._require(self._new(f"call i1 @{self._reader_name(kind)}(ptr {x}, ptr {to})"))
+        else:
+            self._store(self._argument(x, kind), to)
+
+    def _store(self, registers: Sequence[str], to: str) -> None:
+        for k, register in enumerate(registers):
+            t, _, value = register.partition(" ")
+            word = f"i64 {self._new(f'zext i1 {value} to i64')}" if t == "i1" else register
+            self._line(f"store {word}, ptr {self._word(to, k)}, align 8")
+
+    def _word(self, base: str, at: int) -> str:
+        return self._new(f"getelementptr inbounds i8, ptr {base}, i64 {8 * at}") if at else base
+
+    def _beyond(self) -> list[str]:
+        """Where ints of more than 64 bits lead."""
+        return [
+            "beyond:",
+            f"  %clear = load ptr, ptr {self._slot('PyErr_Clear')}, align 8",
+            "  call void %clear()",
+            "  br label %slow",
+        ]
+
+    # -- one object --------------------------------------------------------------------------------------------
+
     def _argument(self, x: str, kind: Kind) -> list[str]:
-        """Registers of an object; on to `slow` if it does not fit."""
+        """Registers of an array or a number; on to `slow` if it does not fit."""
         if isinstance(kind, ArrayKind):
             self._same(self._load("ptr", x, 8), "ndarray")
             self._same(self._load("ptr", x, 56), kind.item)
@@ -164,13 +209,6 @@ class Wrapper:
             dims = self._load("ptr", x, 32)
             sizes = [f"i64 {self._load('i64', dims, 8 * k)}" for k in range(kind.rank)]
             return [f"ptr {self._load('ptr', x, 16)}", *sizes]
-        if isinstance(kind, RecordKind):
-            self._same(self._load("ptr", x, 8), kind.cls)
-            items = self._items(x)
-            registers: list[str] = []
-            for k, (_, field) in enumerate(kind.fields):
-                registers += self._argument(self._load("ptr", items, 8 * k), field)
-            return registers
         if kind == FLOAT:
             self._same(self._load("ptr", x, 8), "PyFloat")
             return [f"double {self._load('double', x, 16)}"]
