@@ -1,12 +1,12 @@
-"""Many plants in one process and in several, beside MuJoCo's own `mujoco.rollout`, in robot-seconds per second.
+"""Many plants by `quaddyn.simulation.rollout`, beside MuJoCo's own `mujoco.rollout`, in robot-seconds per second.
 
-    python benchmarks/rollouts.py                      # go2 on level ground, 1 kHz, sixteen robots, one and two workers
+    python benchmarks/rollouts.py                      # go2 on level ground, 1 kHz, sixteen robots, one and two threads
     python benchmarks/rollouts.py --robot solo12 --plants 64 --seconds 1
 
 The same scene on both sides: every robot stands under the torques of joint springs, recorded once and then played.
-MuJoCo's is the model that `MujocoPlant` makes.  What is called *threads* steps `Simulation`s from a pool of threads in
-this process; *processes* do the same with `quaddyn.campaigns.workers`.  Threads are compared bit for bit with stepping
-one after the other.
+MuJoCo's is the model that `MujocoPlant` makes.  Beside them: `Simulation.step` from Python, and `rollout` in worker
+processes of `quaddyn.campaigns.workers`.  All of ours are compared bit for bit.  Wall time is the best of several
+rounds in alternation, so that it means something on a machine with neighbours; CPU time of a step is given, too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from functools import cache
 
 import mujoco
@@ -25,7 +25,7 @@ from boundary import cpu
 
 import quaddyn as qd
 from quaddyn import campaigns
-from quaddyn.simulation import MujocoPlant, Simulation
+from quaddyn.simulation import MujocoPlant, Simulation, rollout
 
 Array = np.ndarray
 
@@ -52,17 +52,29 @@ def starts(robot: qd.Robot, count: int) -> list[Array]:
     return out
 
 
-def ours(name: str, chosen: Sequence[int], count: int, steps: int) -> list[bytes]:
-    """Step some of the plants one after the other: their last states."""
-    robot, _, torques = scene(name)
-    begin, out = starts(robot, count), []
-    for i in chosen:
+def played(name: str, steps: int) -> Array:
+    """Torques (steps, nu)."""
+    return np.resize(scene(name)[2], (steps, scene(name)[0].nu))
+
+
+def stepped(name: str, count: int, steps: int) -> list[bytes]:
+    """Step the plants one after the other from Python: their last states."""
+    begin, torques, out = starts(scene(name)[0], count), played(name, steps), []
+    for i in range(count):
         sim = plant(name, i)
         sim.reset(begin[i])
-        for k in range(steps):
-            sim.step(torques[k % len(torques)])
+        for tau in torques:
+            sim.step(tau)
         out.append(sim.q.tobytes() + sim.v.tobytes())
     return out
+
+
+def ours(name: str, chosen: Sequence[int], count: int, steps: int, threads: int = 1) -> list[bytes]:
+    """Roll some of the plants out: their last states."""
+    begin = starts(scene(name)[0], count)
+    q = np.array([begin[i] for i in chosen])
+    found = rollout([plant(name, i) for i in chosen], played(name, steps), q=q, threads=threads)
+    return [q[-1].tobytes() + v[-1].tobytes() for q, v in zip(found.q, found.v, strict=True)]
 
 
 @cache
@@ -124,15 +136,18 @@ def main() -> int:
     given = parser.parse_args()
     name, count, steps = given.robot, given.plants, round(given.seconds * 1e3)
     theirs = Mujocos(name, count, steps)
-    with ThreadPoolExecutor(2) as threads, campaigns.workers(1) as one, campaigns.workers(2) as two:
-        alone = ours(name, range(count), count, steps)
-        same = alone == spread(threads, 2, name, count, steps) == spread(two, 2, name, count, steps)
-        spread(one, 1, name, count, steps)
+    with campaigns.workers(2) as two:
+        alone, everyone = stepped(name, count, steps), range(count)
+        others = [ours(name, everyone, count, steps, threads) for threads in (1, 2)]
+        same = all(each == alone for each in (*others, spread(two, 2, name, count, steps)))
+        start = time.thread_time()
+        ours(name, everyone, count, steps)
+        per_step = (time.thread_time() - start) / (count * steps)
         calls: dict[str, Callable[[], object]] = {
-            "quaddyn, one after the other": lambda: ours(name, range(count), count, steps),
-            "quaddyn, 2 threads": lambda: spread(threads, 2, name, count, steps),
-            "quaddyn, 1 process": lambda: spread(one, 1, name, count, steps),
-            "quaddyn, 2 processes": lambda: spread(two, 2, name, count, steps),
+            "Simulation.step from Python": lambda: stepped(name, count, steps),
+            "rollout, 1 thread": lambda: ours(name, everyone, count, steps, 1),
+            "rollout, 2 threads": lambda: ours(name, everyone, count, steps, 2),
+            "rollout, 2 processes": lambda: spread(two, 2, name, count, steps),
             "mujoco.rollout, 1 thread": lambda: theirs.run(1),
             "mujoco.rollout, 2 threads": lambda: theirs.run(2),
         }
@@ -140,6 +155,7 @@ def main() -> int:
     print(f"{cpu()}\n{count} of {name}, {steps} steps of 1 ms; robot-seconds per second:")
     for title, rate in found.items():
         print(f"  {title:30} {rate:8.1f}")
+    print(f"a step of a rollout takes {1e6 * per_step:.1f} us of CPU time")
     print(f"threads and processes {'give the bits of' if same else 'DIFFER FROM'} stepping one after the other")
     return 0 if same else 1
 

@@ -337,7 +337,8 @@ def test_what_the_compiled_core_leaves_goes_down_the_ladder() -> None:
     v[:3] = 0.5, 0.2, -1.0
     for sim in (good, poor):
         sim.reset(None, v)
-    poor._tolerance = -1.0  # as if it had found nothing
+    law = poor._step_model.law._replace(tolerance=-1.0)  # as if it had found nothing
+    poor._step_model = poor._step_model._replace(law=law)
     for sim in (good, poor):
         sim.step(np.zeros(robot.nu))
     assert poor.status in ("solved", "passive", "retried") and poor.residual <= 1e-8

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
+from oracle import EVERYTHING
 
 import quaddyn as qd
 from quaddyn import Simulation
@@ -18,7 +19,7 @@ from quaddyn.compiling import Entry, interpreted
 from quaddyn.compiling.units import Unit
 from quaddyn.contact.solvers import compiled as solver
 from quaddyn.locomotion import preview_kernel
-from quaddyn.simulation import Box, HeightField, Plane, collisions, contact_step, energy_account
+from quaddyn.simulation import Box, HeightField, Plane, bodies, collisions, integrator, motions, terms
 from quaddyn.simulation.terrain import Terrain
 
 #: Largest difference, as a share of the largest number of an array, or of 1.
@@ -135,19 +136,24 @@ def test_collisions(seed: int) -> None:
 
 
 # -- the step ------------------------------------------------------------------------------------------------------
-def moment(
-    sim: Simulation, rng: np.random.Generator, *, lift: float, speed: float
-) -> tuple[contact_step.StepState, np.ndarray]:
-    """A random state of a simulation, what Pinocchio says of it in its views; torques, and room for a velocity."""
+def call(sim: Simulation, steps: int = 1) -> tuple[Any, ...]:
+    """Arguments of `integrator.run` for some steps from where a simulation is."""
+    torques, states = np.zeros((steps, sim.robot.nu)), np.zeros((steps, sim.robot.nq + sim.robot.nv))
+    return (
+        sim._step_model, sim.actuators.motors, sim._pushing, sim._terms, sim._memory, sim._motion, sim._room,
+        sim._collected, torques, states, False,
+    )  # fmt: skip
+
+
+def shake(sim: Simulation, rng: np.random.Generator, *, lift: float, speed: float) -> None:
+    """A random state, with pushes."""
     robot = sim.robot
     q = pin.integrate(robot.model, robot.q_home, 0.05 * rng.normal(size=robot.nv))
     if robot.root == "free":
         q[2] = robot.q_home[2] + lift
-    v = speed * rng.normal(size=robot.nv)
-    pin.nonLinearEffects(sim._model, sim._data, q, v)
-    pin.crba(sim._model, sim._data, q, pin.Convention.WORLD)
-    tau, external = 3.0 * rng.normal(size=robot.nu), 0.5 * rng.normal(size=robot.nv)
-    return contact_step.StepState(v, v + 0.01 * rng.normal(size=robot.nv), tau, external), np.zeros(robot.nv)
+    sim.reset(q, speed * rng.normal(size=robot.nv))
+    sim._memory.before[:] = sim.v + 0.01 * rng.normal(size=robot.nv)
+    sim._pushing = sim._pushes_of({robot.frame_names[-1]: rng.normal(size=6), robot.frame_names[0]: rng.normal(size=6)})
 
 
 SIMULATIONS: dict[str, Callable[[], Simulation]] = {
@@ -164,25 +170,46 @@ SIMULATIONS: dict[str, Callable[[], Simulation]] = {
 def test_steps(name: str) -> None:
     sim, rng = SIMULATIONS[name](), np.random.default_rng([4, list(SIMULATIONS).index(name)])
     touched = 0
-    for i in range(12):
-        state, after = moment(sim, rng, lift=(-0.01, 0.0, 0.3)[i % 3], speed=(0.0, 0.3, 2.0)[i % 3])
-        contacts = sim._room
-        k = agree(contact_step.step, sim._step_model, sim._dynamics, state, sim._motion, contacts, after)
-        touched += k > 0
-        # the real ones go on: the next step starts from what these contacts had
-        assert k == contact_step.step(sim._step_model, sim._dynamics, state, sim._motion, contacts, after)
-        agree(contact_step.position_correction, k, sim._step_model, 1e-8, sim._motion, contacts)
-        agree(contact_step.finish, k, sim._step_model, state, sim._motion, contacts, after)
-        energies = (sim._bodies, sim._step_model.parent, sim._dynamics, state.v, sim._motion.correction, np.zeros(4))
-        agree(energy_account.mechanical_energy, *energies)
-    assert touched >= 6 or name == "a leg"
+    for lift, speed in ((-0.01, 0.0), (0.0, 0.3), (0.3, 2.0)):
+        shake(sim, rng, lift=lift, speed=speed)
+        said = agree(integrator.run, *call(sim))
+        assert said == (integrator.HARD if name == "rigid" and lift <= 0.0 else integrator.DONE)
+        assert said == integrator.run(*call(sim))  # the real ones
+        touched += sim._k > 0
+    assert touched >= 2 or name == "a leg"
 
 
 def test_a_step_without_room_says_so() -> None:
     sim, rng = Simulation(qd.load("go2")), np.random.default_rng(5)
-    state, after = moment(sim, rng, lift=-0.01, speed=0.0)
-    small = contact_step.room_for_contacts(2, len(sim._step_model.radii), sim.robot.nv)
-    assert agree(contact_step.step, sim._step_model, sim._dynamics, state, sim._motion, small, after) == -4
+    shake(sim, rng, lift=-0.01, speed=0.0)
+    sim._room, sim._collected = sim._rooms(2)
+    assert agree(integrator.run, *call(sim)) == integrator.NO_ROOM
+    roomy = Simulation(qd.load("go2"))
+    for each in (sim, roomy):
+        each.reset()
+        each.step(np.zeros(12))
+    assert sim._k >= 4 and sim.v.tobytes() == roomy.v.tobytes()
+
+
+@pytest.mark.parametrize("root", ["free", "fixed", "planar"])
+def test_rigid_body_terms_are_those_of_pinocchio(root: str) -> None:
+    model = qd.load(EVERYTHING, root=root).model
+    armature, rng = np.linspace(0.1, 0.2, model.nv), np.random.default_rng(11)
+    model.armature = armature
+    tree, data = bodies.bodies_of(model, armature), model.createData()
+    found, moved = terms.room_for_terms(tree), np.zeros(model.nq)
+    for scale in (0.0, 1e-4, 0.1, 3.0):
+        q = pin.integrate(model, pin.neutral(model), rng.normal(size=model.nv))
+        v = rng.normal(size=model.nv)
+        terms.place_joints(tree, q, found)
+        terms.joint_inertia(tree, found)
+        terms.bias(tree, v, found)
+        motions.integrate(tree, q, v, scale, moved)
+        h, M = pin.nonLinearEffects(model, data, q, v), pin.crba(model, data, q, pin.Convention.WORLD)
+        pin.computeJointJacobians(model, data, q)
+        at_origin = data.J[:3].T + np.cross(data.J[3:].T, found.origin)
+        same((found.h, np.tril(found.M), found.J[:, :3], found.J[:, 3:]), (h, np.triu(M).T, at_origin, data.J[3:].T))
+        same(moved, pin.integrate(model, q, scale * v))
 
 
 def test_a_simulation_of_python_is_the_simulation_of_machine_code() -> None:
@@ -215,7 +242,7 @@ def test_steps_let_other_threads_run() -> None:
         thread.join()
     for sim in sims:
         assert sim.q.tobytes() == alone.q.tobytes() and sim.v.tobytes() == alone.v.tobytes()
-    assert all(e.release for e in (contact_step.step, contact_step.finish, contact_step.position_correction))
+    assert integrator.run.release
 
 
 # -- the preview ---------------------------------------------------------------------------------------------------

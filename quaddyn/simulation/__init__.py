@@ -6,6 +6,7 @@ from .log import Log
 from .mujoco_plant import MujocoPlant
 from .plant import Plant
 from .records import Checkpoint, TouchingPoint
+from .rollouts import Rollout, rollout
 from .sensors import Encoders, FootSensors, Imu, Measurement, Observable, Sensors
 from .simulation import Simulation, Work
 from .spheres import ContactSphere, body_spheres, collision_spheres
@@ -27,6 +28,7 @@ __all__ = [
     "Observable",
     "Plane",
     "Plant",
+    "Rollout",
     "Sensors",
     "Simulation",
     "Terrain",
@@ -35,5 +37,6 @@ __all__ = [
     "body_spheres",
     "collision_spheres",
     "looking",
+    "rollout",
     "stairs",
 ]

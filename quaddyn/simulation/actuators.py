@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..attributes import StrictAttributes
+from ..compiling import ByteVector, IntVector, Vector, compiled, entry
 from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import check_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 
@@ -15,9 +17,47 @@ from ..urdf.tree import Array, frozen
 SHARP = 1e-9
 
 
+class Motors(NamedTuple):
+    """`Actuators` for compiled code.
+
+    Attributes:
+        actuated: (nu,) degrees of freedom.
+        effort: (nu,) largest torque [N m or N].
+        no_load: (nu,) speed at which no torque drives any more [rad/s or m/s].
+        fall: (nu,) how much less the corner speed is [rad/s or m/s].
+        limited: (nu,) whether there is such a speed.
+    """
+
+    actuated: IntVector
+    effort: Vector
+    no_load: Vector
+    fall: Vector
+    limited: ByteVector
+
+
+@compiled()
+def delivered(motors: Motors, tau: Vector, v: Vector, out: Vector) -> None:
+    """The torques that reach the joints, into `out` (nu,), of those asked for at velocity v (nv,)."""
+    for j in range(len(out)):
+        given = min(max(tau[j], -motors.effort[j]), motors.effort[j])
+        if motors.limited[j]:
+            speed = v[motors.actuated[j]]
+            share = min((motors.no_load[j] - abs(speed)) / motors.fall[j], 1.0)
+            most = motors.effort[j] * max(share, SHARP) if share > 0.0 else 0.0  # inf stays inf, but for nothing
+            if given * speed > 0.0:
+                given = min(max(given, -most), most)
+        out[j] = given
+
+
+@entry("motors")
+def deliver(motors: Motors, tau: Vector, v: Vector, out: Vector) -> None:
+    """`delivered`."""
+    delivered(motors, tau, v, out)
+
+
 class Actuators(
     StrictAttributes,
-    fixed=("robot", "effort", "no_load_speed", "corner_speed", "damping", "friction", "armature"),
+    fixed=("robot", "effort", "no_load_speed", "corner_speed", "damping", "friction", "armature", "motors"),
 ):
     """Motors with gears at the actuated joints.
 
@@ -41,6 +81,7 @@ class Actuators(
     Attributes:
         effort, corner_speed, no_load_speed: (nu,) read-only.
         damping, friction, armature: (nv,) of the robot's joints with those of the motors, read-only.
+        motors: the same for compiled code.
 
     Raises:
         ArgumentError: a value that is negative, NaN or of another shape, or a corner beyond the no-load speed.
@@ -77,11 +118,12 @@ class Actuators(
             total[index] += _each(name, value, nu, bounded=True)
             added.append(frozen(total))
         self.damping, self.friction, self.armature = added
-        self._limited = np.isfinite(self.no_load_speed)
-        self._curved = bool(self._limited.any())
-        self._no_load = np.where(self._limited, self.no_load_speed, 1.0)
-        self._fall = np.where(self._limited, np.maximum(self._no_load - self.corner_speed, SHARP), 1.0)
-        self._lower = frozen(-self.effort)
+        limited = np.isfinite(self.no_load_speed)
+        no_load = np.where(limited, self.no_load_speed, 1.0)
+        fall = np.where(limited, np.maximum(no_load - self.corner_speed, SHARP), 1.0)
+        self.motors = Motors(
+            np.array(index, dtype=np.int64), np.array(self.effort), no_load, fall, limited.astype(np.int8)
+        )
 
     def deliver(self, tau: Array, v: Array) -> Array:
         """The torques that reach the joints.
@@ -92,16 +134,15 @@ class Actuators(
 
         Returns:
             (nu,) [N m].
+
+        Raises:
+            ArgumentError: wrong shape or type, or not finite.
         """
-        given = np.minimum(np.maximum(tau, self._lower), self.effort)
-        if self._curved:
-            speed = v[self.robot.actuated_index]
-            share = np.clip((self._no_load - np.abs(speed)) / self._fall, 0.0, 1.0)
-            share = np.where(self._limited, share, 1.0)
-            most = np.where(share > 0.0, self.effort * np.maximum(share, SHARP), 0.0)  # inf stays inf, but for nothing
-            driving = given * speed > 0.0
-            given = np.where(driving, np.clip(given, -most, most), given)
-        return given
+        out = np.empty(self.robot.nu)
+        tau = check_vector("tau", tau, out.shape, f"nu of {self.robot.name}")
+        v = check_vector("v", v, (self.robot.nv,), f"nv of {self.robot.name}")
+        deliver(self.motors, np.ascontiguousarray(tau), np.ascontiguousarray(v), out)
+        return out
 
 
 def _each(name: str, value: Any, size: int, *, bounded: bool) -> Array:

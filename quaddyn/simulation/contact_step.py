@@ -1,4 +1,4 @@
-"""One step of a robot on its contacts: compiled, between Pinocchio's inertia and bias and its integration of q.
+"""The new velocity of a robot on its contacts: compiled, between rigid-body terms (`terms`) and the `integrator`.
 
 `Simulation` says what is computed; here it is put into loops: contact points and frames, their Jacobians, the Delassus
 matrix, the solve, the new velocity, and the account of work.  Nothing is checked.
@@ -18,12 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiling import ByteVector, IntVector, Matrix, Vector, compiled, entry, local, matrix
+from ..compiling import ByteVector, IntVector, Matrix, Vector, compiled, local, matrix
 from ..contact.solvers.compiled import Workspace as SolverWorkspace
 from ..contact.solvers.compiled import copy, solve, velocities
 from ..contact.solvers.compiled import workspace as solver_workspace
+from .bodies import Bodies
 from .collisions import Ground, Touching, collide_some, within_reach
 from .sparse_inertia import factorize, solve_all_transposed, solve_lower, solve_transposed
+from .terms import Terms, carried
 
 #: Rounds of the solver; one where contacts are many and its dense Newton steps slow.
 ROUNDS, MANY_CONTACTS = 4, 32
@@ -31,6 +33,8 @@ ROUNDS, MANY_CONTACTS = 4, 32
 CORRECTIONS, OVER = 10, 1.05
 #: Share of the slop that a penetration which a step itself made may have.
 NEW_SLOP = 1e-3
+#: Residual of the contact law up to which a solve counts [m/s].
+TOLERANCE = 1e-8
 #: Slots of the report of a step: its largest speed, the residual, whether some contact had to rebound, and whether
 #: positions have a correction.
 SPEED, RESIDUAL, REBOUND, CORRECTED = range(4)
@@ -70,7 +74,7 @@ class StepModel(NamedTuple):
     """What stays the same from step to step.
 
     Attributes:
-        parent: (nv,) the degree of freedom before each, -1 at the root.
+        bodies: the robot's.
         actuated: (nu,) degrees of freedom that have a motor.
         damping: (nv,) viscous friction of the joints.
         friction: (nv,) Coulomb friction of the joints.
@@ -81,10 +85,14 @@ class StepModel(NamedTuple):
         clusters: (c,) spheres in turn that one joint carries: the number of the first after each cluster.
         around: (c, 4) a sphere around each cluster: centre in its joint's frame and radius [m].
         ground: the terrain.
-        law: of contacts.
+        law: of contacts, for a whole step.
+        adaptive: whether steps are taken again that make or lose energy.
+        smooth: whether steps out of reach of the ground are left to somebody else.
+        weight: of the robot [N].
+        runaway: speed at which a motion has diverged [rad/s or m/s].
     """
 
-    parent: IntVector
+    bodies: Bodies
     actuated: IntVector
     damping: Vector
     friction: Vector
@@ -96,22 +104,10 @@ class StepModel(NamedTuple):
     around: Matrix
     ground: Ground
     law: ContactLaw
-
-
-class StepDynamics(NamedTuple):
-    """Pinocchio's terms of the robot at the beginning of the step, or at its middle (`Simulation`).
-
-    Attributes:
-        M: (nv, nv) inertia, its lower triangle.
-        h: (nv,) bias.
-        J: (nv, 6) columns of the world Jacobian: velocity of the point at the world's origin, angular velocity.
-        poses: (joints, 12) rotations column by column, and translations.
-    """
-
-    M: Matrix
-    h: Vector
-    J: Matrix
-    poses: Matrix
+    adaptive: bool
+    smooth: bool
+    weight: float
+    runaway: float
 
 
 class StepState(NamedTuple):
@@ -192,13 +188,18 @@ class Contacts(NamedTuple):
     solver: SolverWorkspace
 
 
+def room_for_touching(n: int) -> Touching:
+    """For n places."""
+    spheres, surfaces = np.zeros((2, n), dtype=np.int64)
+    return Touching(np.zeros(n), np.zeros((n, 3)), np.zeros(n), spheres, surfaces)
+
+
 def room_for_contacts(n: int, spheres: int, nv: int) -> Contacts:
     """For up to n contacts, none to begin with."""
     r, i, whole = 3 * n, np.int64, np.zeros
-    touching = Touching(whole(n), whole((n, 3)), whole(n), whole(n, dtype=i), whole(n, dtype=i))
     return Contacts(
-        touching, whole((spheres, 3)), whole((r, nv)), whole(r * r), whole((r, 3)), whole(r), whole(r), whole(r),
-        whole(n), whole(n), whole((n, 3)), whole(n, dtype=i), whole(1, dtype=i), whole(r), whole(r),
+        room_for_touching(n), whole((spheres, 3)), whole((r, nv)), whole(r * r), whole((r, 3)), whole(r), whole(r),
+        whole(r), whole(n), whole(n), whole((n, 3)), whole(n, dtype=i), whole(1, dtype=i), whole(r), whole(r),
         whole(n, dtype=np.int8), solver_workspace(n),
     )  # fmt: skip
 
@@ -214,7 +215,9 @@ def remembered(contacts: Contacts) -> tuple[NDArray[Any], ...]:
 
 
 @compiled()
-def free_velocity(model: StepModel, dynamics: StepDynamics, state: StepState, corrections: int, motion: Motion) -> bool:
+def free_velocity(
+    model: StepModel, dt: float, terms: Terms, state: StepState, corrections: int, motion: Motion
+) -> bool:
     """Velocity at the end of a step without contacts, joint friction, and the factor of the inertia.
 
     ``(M + dt f)(free - v) = dt (S^T tau + external - h - f v)``.  f is dry friction over a speed that is foreseen;
@@ -222,9 +225,9 @@ def free_velocity(model: StepModel, dynamics: StepDynamics, state: StepState, co
     to so many `corrections`: none where contacts will change that speed.
     False where M is not positive definite.
     """
-    M, h, v, L, f, free = dynamics.M, dynamics.h, state.v, motion.L, motion.f, motion.free
-    damping, friction, actuated, parent = model.damping, model.friction, model.actuated, model.parent
-    dt, stiction, nv = model.law.dt, model.law.stiction, len(v)
+    M, h, v, L, f, free = terms.M, terms.h, state.v, motion.L, motion.f, motion.free
+    damping, friction, actuated, parent = model.damping, model.friction, model.actuated, model.bodies.tree
+    stiction, nv = model.law.stiction, len(v)
     for i in range(nv):
         f[i] = damping[i] + friction[i] / max(abs(2.0 * v[i] - state.before[i]), stiction)
     for turn in range(corrections + 1):
@@ -270,43 +273,37 @@ def contact_frame(nx: float, ny: float, nz: float, frame: Matrix) -> None:
 
 
 @compiled()
-def find_contacts(model: StepModel, poses: Matrix, contacts: Contacts) -> int:
+def find_contacts(model: StepModel, poses: Matrix, reach: float, contacts: Contacts) -> int:
     """Where spheres touch the ground: how many contacts there are, negative when there is not room for all."""
-    places, around, centers, reach = model.places, model.around, contacts.centers, model.law.reach
+    places, around, centers = model.places, model.around, contacts.centers
     first, k, middle = 0, 0, local(3)
     for c in range(len(around)):
         end, pose = model.clusters[c], poses[model.joints[first]]
-        _carried(pose, around[c], middle)
+        carried(pose, around[c], middle)
         if end - first == 1 or within_reach(middle[0], middle[1], middle[2], around[c, 3], model.ground, reach):
             for i in range(first, end):
-                _carried(pose, places[i], centers[i])
+                carried(pose, places[i], centers[i])
             k = collide_some(first, end, centers, model.radii, model.ground, reach, contacts.touching, k)
         first = end
     return k if k <= len(contacts.keys) else -k
 
 
 @compiled()
-def _carried(pose: Vector, place: Vector, out: Vector) -> None:
-    """A point that moves with a joint, in the world."""
-    for a in range(3):
-        out[a] = pose[a] * place[0] + pose[3 + a] * place[1] + pose[6 + a] * place[2] + pose[9 + a]
-
-
-@compiled()
-def contact_rows(i: int, model: StepModel, J: Matrix, v: Vector, motion: Motion, contacts: Contacts) -> None:
+def contact_rows(i: int, model: StepModel, terms: Terms, v: Vector, motion: Motion, contacts: Contacts) -> None:
     """Frame of contact i, its rows of Y, its velocities before the step and without contacts, its rows of G."""
-    parent, touching, T, Y = model.parent, contacts.touching, contacts.T, contacts.Y
+    parent, touching, T, Y = model.bodies.tree, contacts.touching, contacts.T, contacts.Y
+    J, o = terms.J, terms.origin
     g, before, free, nv, r = contacts.g, contacts.before, motion.free, len(v), 3 * i
     s = touching.spheres[i]
     n, c, radius, last = touching.normals[i], contacts.centers[s], model.radii[s], model.last[s]
     contact_frame(n[0], n[1], n[2], T[r : r + 3])
-    px, py, pz = c[0] - radius * n[0], c[1] - radius * n[1], c[2] - radius * n[2]
+    px, py, pz = c[0] - radius * n[0] - o[0], c[1] - radius * n[1] - o[1], c[2] - radius * n[2] - o[2]
     for a in range(r, r + 3):
         g[a], before[a], contacts.impulses[a] = 0.0, 0.0, 0.0
         for d in range(nv):
             Y[a, d] = 0.0
     d = last
-    while d >= 0:  # the material point at p moves with v_O + omega x p
+    while d >= 0:  # the material point at o + p moves with v_o + omega x p
         x = J[d, 0] + J[d, 4] * pz - J[d, 5] * py
         y = J[d, 1] + J[d, 5] * px - J[d, 3] * pz
         z = J[d, 2] + J[d, 3] * py - J[d, 4] * px
@@ -352,19 +349,21 @@ def contact_targets(i: int, k: int, law: ContactLaw, contacts: Contacts) -> None
 
 
 @compiled()
-def pose_contacts(model: StepModel, dynamics: StepDynamics, v: Vector, motion: Motion, contacts: Contacts) -> int:
+def pose_contacts(
+    model: StepModel, law: ContactLaw, terms: Terms, v: Vector, motion: Motion, contacts: Contacts
+) -> int:
     """Find the contacts and set up their problem.
 
     Returns:
         The number of contacts, negative when there is not room for all.
     """
-    k: int = find_contacts(model, dynamics.poses, contacts)
+    k: int = find_contacts(model, terms.poses, law.reach, contacts)
     if k <= 0:
         return k
-    parent, Y = model.parent, contacts.Y
+    parent, Y = model.bodies.tree, contacts.Y
     G = matrix(contacts.G, 0, 3 * k, 3 * k)
     for i in range(k):
-        contact_rows(i, model, dynamics.J, v, motion, contacts)
+        contact_rows(i, model, terms, v, motion, contacts)
         last = model.last[contacts.touching.spheres[i]]
         for a in range(3 * i, 3 * i + 3):
             for b in range(a + 1):
@@ -375,7 +374,7 @@ def pose_contacts(model: StepModel, dynamics: StepDynamics, v: Vector, motion: M
                     d = parent[d]
                 G[a, b] = total
                 G[b, a] = total
-        contact_targets(i, k, model.law, contacts)
+        contact_targets(i, k, law, contacts)
     return k
 
 
@@ -420,7 +419,7 @@ def passive_solve(k: int, least: float, allowed: float, contacts: Contacts) -> t
     return residual, True
 
 
-@entry("the contact simulation", release=True)
+@compiled(inline=False)
 def position_correction(k: int, model: StepModel, tolerance: float, motion: Motion, contacts: Contacts) -> bool:
     """Velocity that takes k contacts out of what they penetrate, for the positions alone.
 
@@ -450,7 +449,7 @@ def position_correction(k: int, model: StepModel, tolerance: float, motion: Moti
         if push[r] != 0.0:
             for j in range(len(correction)):
                 correction[j] += push[r] * Y[r, j]
-    solve_lower(motion.L, model.parent, correction)
+    solve_lower(motion.L, model.bodies.tree, correction)
     return True
 
 
@@ -468,7 +467,7 @@ def carry(k: int, motion: Motion, contacts: Contacts, model: StepModel, after: V
         for j in range(nv):
             moved += Y[r, j] * after[j]
         motion.work[2] += 0.5 * impulses[r] * (contacts.before[r] + moved)
-    solve_lower(motion.L, model.parent, after)
+    solve_lower(motion.L, model.bodies.tree, after)
     for i in range(k):
         contacts.keys[i] = touching.surfaces[i] * len(contacts.centers) + touching.spheres[i]
         x, y, z = impulses[3 * i], impulses[3 * i + 1], impulses[3 * i + 2]
@@ -476,14 +475,16 @@ def carry(k: int, motion: Motion, contacts: Contacts, model: StepModel, after: V
             contacts.world[i, a] = T[3 * i, a] * x + T[3 * i + 1, a] * y + T[3 * i + 2, a] * z
 
 
-@entry("the contact simulation", release=True)
-def finish(k: int, model: StepModel, state: StepState, motion: Motion, contacts: Contacts, after: Vector) -> float:
+@compiled(inline=False)
+def finish(
+    k: int, model: StepModel, dt: float, state: StepState, motion: Motion, contacts: Contacts, after: Vector
+) -> float:
     """Velocity `after` (nv,) from the impulses of k contacts, and the step's work.
 
     Returns:
         The largest speed, NaN if there is one.
     """
-    v, work, actuated, dt = state.v, motion.work, model.actuated, model.law.dt
+    v, work, actuated = state.v, motion.work, model.actuated
     for a in range(3):
         work[a] = 0.0
     for j in range(len(v)):
@@ -495,34 +496,34 @@ def finish(k: int, model: StepModel, state: StepState, motion: Motion, contacts:
     for j in range(len(v)):
         after[j] += motion.free[j]
         work[1] -= 0.5 * dt * motion.f[j] * after[j] * (v[j] + after[j])
-        if not abs(after[j]) <= largest:  # also true of NaN
+        if not abs(after[j]) <= largest and largest == largest:  # NaN stays
             largest = abs(after[j])
     for j in range(len(actuated)):
         work[0] += 0.5 * dt * state.tau[j] * (v[actuated[j]] + after[actuated[j]])
     return largest
 
 
-@entry("the contact simulation", release=True)
+@compiled(inline=False)
 def step(
-    model: StepModel, dynamics: StepDynamics, state: StepState, motion: Motion, contacts: Contacts, after: Vector
+    model: StepModel, law: ContactLaw, terms: Terms, state: StepState, motion: Motion, contacts: Contacts, after: Vector
 ) -> int:
-    """All of it, into `motion`, `contacts` and the velocity `after` (nv,) at the end.
+    """All of it, into `motion`, `contacts` and the velocity `after` (nv,) at the end of a step or of a piece of one.
 
     With a residual beyond the tolerance nothing is finished.
 
     Returns:
         The number of contacts; negative: no room.
     """
-    law, report = model.law, motion.report
+    report = motion.report
     report[SPEED], report[RESIDUAL], report[REBOUND], report[CORRECTED] = math.nan, math.nan, 0.0, 0.0
-    if not free_velocity(model, dynamics, state, 0, motion):
+    if not free_velocity(model, law.dt, terms, state, 0, motion):
         return 0
     report[SPEED], report[RESIDUAL] = 0.0, 0.0
-    k: int = pose_contacts(model, dynamics, state.v, motion, contacts)
+    k: int = pose_contacts(model, law, terms, state.v, motion, contacts)
     if k < 0:
         return k
     if k == 0:
-        free_velocity(model, dynamics, state, CORRECTIONS, motion)
+        free_velocity(model, law.dt, terms, state, CORRECTIONS, motion)
     else:
         if law.tolerance < 0.0:
             report[RESIDUAL] = math.inf
@@ -532,5 +533,5 @@ def step(
         if not residual <= law.tolerance:
             return k
     report[CORRECTED] = position_correction(k, model, law.tolerance, motion, contacts)
-    report[SPEED] = finish(k, model, state, motion, contacts, after)
+    report[SPEED] = finish(k, model, law.dt, state, motion, contacts, after)
     return k

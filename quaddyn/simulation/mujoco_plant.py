@@ -164,8 +164,9 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         state, self._contacts, self._status = inner
         self._mujoco.mj_setState(self.model, self.data, state, self._mujoco.mjtState.mjSTATE_INTEGRATION)
 
-    def _advance(self, tau: Array, wrenches: Mapping[str, Array]) -> None:
+    def _advance(self, tau: Array, wrenches: Mapping[str, Array]) -> Array:
         mujoco, model, data = self._mujoco, self.model, self.data
+        tau = self.actuators.deliver(tau, self._v)
         data.ctrl[:] = tau
         data.qfrc_applied[:] = 0.0
         if wrenches:
@@ -187,6 +188,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         keep(self, "_v", v)
         keep(self, "_contacts", None)
         keep(self, "_status", status)
+        return tau
 
     def _apply(self, wrenches: Mapping[str, Array]) -> None:
         """Forces and moments at frames, into ``qfrc_applied``."""

@@ -217,17 +217,12 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
             tau = check_vector("tau", tau, (self.robot.nu,), f"nu of {self.robot.name}")
         if external is not None and not isinstance(external, Mapping):
             raise ArgumentTypeError(f"external: expected a mapping of frames, got {type(external).__name__}")
-        given = self.actuators.deliver(tau, self._v)
         if external is None and not self._pushes:
-            self._advance(given, {})
+            given = self._advance(tau, {})
         else:
             self._pushes = tuple(push for push in self._pushes if push.end > self._steps)
-            wrenches: dict[str, Array] = {}
-            for name, wrench in [(p.frame, p.wrench) for p in self._pushes] + [
-                (name, self._wrench(name, force)) for name, force in (external or {}).items()
-            ]:
-                wrenches[name] = wrenches.get(name, 0.0) + wrench
-            self._advance(given, wrenches)
+            forces = [(name, self._wrench(name, force)) for name, force in (external or {}).items()]
+            given = self._advance(tau, self._wrenches(forces))
         given.flags.writeable = False
         keep(self, "_tau", given)
         keep(self, "_steps", self._steps + 1)
@@ -369,8 +364,12 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
         """Take over ``_q`` and ``_v``, and forget what happened before."""
 
     @abstractmethod
-    def _advance(self, tau: Array, wrenches: Mapping[str, Array]) -> None:
-        """One step: new ``_q`` and ``_v``, or `DivergenceError` with the old ones."""
+    def _advance(self, tau: Array, wrenches: Mapping[str, Array]) -> Array:
+        """One step under torques that are asked for: new ``_q`` and ``_v``, or `DivergenceError` with the old ones.
+
+        Returns:
+            (nu,) what the motors delivered.
+        """
 
     @abstractmethod
     def _inner(self) -> tuple[Any, ...]:
@@ -379,6 +378,13 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
     @abstractmethod
     def _resume(self, inner: tuple[Any, ...]) -> None:
         """Take over what `_inner` gave."""
+
+    def _wrenches(self, forces: Iterable[tuple[str, Array]] = ()) -> dict[str, Array]:
+        """Sums of the pushes of today and other forces, by frame."""
+        wrenches: dict[str, Array] = {}
+        for name, wrench in [*((push.frame, push.wrench) for push in self._pushes), *forces]:
+            wrenches[name] = wrenches.get(name, 0.0) + wrench
+        return wrenches
 
     def _diverged(self) -> DivergenceError:
         return DivergenceError(

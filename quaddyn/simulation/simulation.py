@@ -1,12 +1,12 @@
-"""`Simulation`: a robot on rigid, dry ground, one step at a time; contacts on Pinocchio's dynamics."""
+"""`Simulation`: a robot on rigid, dry ground, one step at a time."""
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,41 +19,25 @@ from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from . import contact_step
+from . import integrator as core
 from .actuators import Actuators
-from .energy_account import (
-    BROKEN_HEIGHT,
-    BROKEN_SHARE,
-    FLIGHT_RISE,
-    GROUND_RISE,
-    SHARE,
-    bodies_of,
-    mechanical_energy,
-)
-from .plant import RUNAWAY_SPEED, Plant, keep
+from .bodies import Pushes, last_mover, no_pushes
+from .contact_step import RESIDUAL, TOLERANCE
+from .integrator import ANSWERED, CONTACTS, FLYING, NEEDED, POOR, SMOOTHED, STATUS, STATUSES, STEPS, WORST
+from .pieces import Collected, room_for_pieces
+from .plant import Plant, keep
 from .records import TouchingPoint
-from .refinement import Collected, Piece, Start, summed
 from .runge_kutta import rk4_step
 from .spheres import ContactSphere
-from .step_model import APPROACH_SPEED, TOLERANCE, contact_law, placements, step_model
+from .step_model import contact_law, step_model
+from .terms import room_for_terms
 from .terrain import Surface, Terrain
 
 INTEGRATORS = ("adaptive", "euler", "rk4")
-CONTACTS = ("frictional", "rigid", "compliant")
+LAWS = ("frictional", "rigid", "compliant")
 
-#: Rounds of the midpoint rule, at most, and the change of velocities that ends them, relative to the largest.
-ROUNDS, CONVERGED = 4, 1e-7
-#: The shortest part of a step, and how many are tried for one step, at most.
-SHORTEST, MOST_TRIES = 1.0 / 32.0, 24
-#: What the compiled solver could not do is not repeated with better terms.
-HARD = ("retried", "inaccurate")
-
-#: Work of a step that left the finite numbers.
-NO_WORK = 0.0, 0.0, 0.0, 0.0, 0.0
 #: Contacts that there is room for at first, at most.
 MUCH_ROOM = 512
-
-#: The convention in which the inertia leaves the joints' Jacobian behind, in world axes.
-WORLD = pin.Convention.WORLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,33 +143,22 @@ class Simulation(Plant):
         super().__init__(
             robot, dt=dt, friction=friction, floor=floor, terrain=terrain, spheres=spheres, actuators=actuators
         )
-        for name, value, known in (("contact", contact, CONTACTS), ("integrator", integrator, INTEGRATORS)):
+        for name, value, known in (("contact", contact, LAWS), ("integrator", integrator, INTEGRATORS)):
             if value not in known:
                 raise ArgumentError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
         self._contact, self._integrator = contact, integrator
         law = contact_law(robot, contact, self.dt, stiffness, damping)
         self._rigid, self._frictional = RigidSolver(tolerance=TOLERANCE), FrictionalSolver(tolerance=TOLERANCE)
-        self._model, self._data = robot.model.copy(), robot.model.createData()
-        self._model.armature = self.actuators.armature.copy()
-        poses = placements(self._data, self._model.njoints)
-        # Views of Pinocchio's results: they show what its last call left there.
-        self._dynamics = contact_step.StepDynamics(
-            self._data.M.reshape(robot.nv, robot.nv).T, self._data.nle, self._data.J.reshape(6, -1, order="F").T,
-            poses,
-        )  # fmt: skip
         movable = [sphere for sphere in self._spheres if sphere.joint]  # what is bolted to the world touches nothing
         self._sphere_of = tuple(sphere.name for sphere in movable)
-        parents = np.array(list(self._data.parents_fromRow), dtype=np.int64)
-        self._step_model = step_model(
-            self._model, parents, self.actuators, movable, self.terrain.packed(self.friction), law
-        )
-        self._motion = contact_step.room_for_motion(robot.nv)
-        self._bodies, self._energies = bodies_of(self._model), np.zeros(4)
-        self._midpoint_models: dict[float, tuple[contact_step.StepModel, contact_step.StepModel]] = {}
-        self._weight = float(robot.mass) * float(np.linalg.norm(self._model.gravity.linear))
-        count = len(self._step_model.radii)
+        self._step_model = step_model(self.actuators, movable, self.terrain.packed(self.friction), law, integrator)
+        self._terms, self._motion = room_for_terms(self._step_model.bodies), contact_step.room_for_motion(robot.nv)
+        self._memory = core.memory(robot.nq, robot.nv, robot.nu)
+        self._asked, self._unwanted = np.zeros((1, robot.nu)), np.zeros((0, robot.nq + robot.nv))
+        self._no_pushes = self._pushing = no_pushes()
+        self._places: dict[str, tuple[int, int, Array]] = {}
         # Zeros that are never touched take no memory; where more touches there will be more room.
-        self._room = contact_step.room_for_contacts(min(max(8, 2 * count), MUCH_ROOM), count, robot.nv)
+        self._room, self._collected = self._rooms(min(max(8, 2 * len(movable)), MUCH_ROOM))
         self.reset()
 
     # -- state -----------------------------------------------------------------------------------------------
@@ -224,7 +197,7 @@ class Simulation(Plant):
     @property
     def residual(self) -> float:
         """Largest violation of the contact law in the last step, as a velocity [m/s]."""
-        return self._residual
+        return float(self._memory.total[WORST])
 
     @property
     def status(self) -> str:
@@ -234,12 +207,12 @@ class Simulation(Plant):
         energy), "retried" (only a further attempt met the tolerance of the contact law) or "inaccurate" (none did, and
         the best answer was used; or energy was made or lost, see `Work.error`).
         """
-        return self._status
+        return STATUSES[self._memory.progress[STATUS]]
 
     @property
     def work(self) -> Work:
         """Work done on the robot since the last reset."""
-        return Work(*self._work)
+        return Work(*self._memory.work.tolist())
 
     def warmup(self, *, quiet: bool = False) -> float:
         """Compile everything now (seconds once per machine, then a tenth of a second), so that no step is late.
@@ -255,231 +228,145 @@ class Simulation(Plant):
         start = time.perf_counter()
         here = self.checkpoint()
         with quietly() if quiet else nullcontext():
-            for each in (contact_step.step, contact_step.finish, contact_step.position_correction):
-                each.ready()
+            core.run.ready()
             solve.ready()
-            mechanical_energy.ready()
             self.step(np.zeros(self.robot.nu))
         self.restore(here)
         return time.perf_counter() - start
 
     # -- time ------------------------------------------------------------------------------------------------
     def _restart(self) -> None:
-        self._v_before = self._v
-        self._work: tuple[float, ...] = (*NO_WORK, 0.0)
-        self._evaluated = False
+        memory = self._memory
+        memory.q[:], memory.v[:], memory.before[:], memory.work[:] = self._q, self._v, self._v, 0.0
         self._forget_contacts()
 
     def _forget_contacts(self) -> None:
-        self._k, self._residual, self._status, self._fast = 0, 0.0, "free", False
-        self._room.held[0] = 0
+        self._memory.progress[:], self._memory.total[:], self._room.held[0] = 0, 0.0, 0
+
+    @property
+    def _k(self) -> int:
+        return int(self._memory.progress[CONTACTS])
 
     def _inner(self) -> tuple[Any, ...]:
-        outcome = (self._k, self._residual, self._status, self._fast)
-        memory = tuple(each.copy() for each in contact_step.remembered(self._room))
-        return self._v_before, self._work, outcome, memory
+        memory = self._memory
+        outcome = tuple(memory.progress[[CONTACTS, STATUS, FLYING]].tolist()), float(memory.total[WORST])
+        contacts = tuple(each.copy() for each in contact_step.remembered(self._room))
+        return memory.before.copy(), memory.work.copy(), outcome, contacts
 
     def _resume(self, inner: tuple[Any, ...]) -> None:
-        v_before, work, outcome, memory = inner
-        self._evaluated = False
-        self._v_before = frozen(v_before)
-        room = len(memory[0])
+        before, work, (counts, residual), contacts = inner
+        memory = self._memory
+        memory.q[:], memory.v[:], memory.before[:], memory.work[:] = self._q, self._v, before, work
+        memory.progress[:], memory.total[:] = 0, 0.0
+        memory.progress[[CONTACTS, STATUS, FLYING]], memory.total[WORST] = counts, residual
+        room = len(contacts[0])
         if room != len(self._room.keys):
-            self._make_room(room)
-        self._work = work
-        self._k, self._residual, self._status, self._fast = outcome
-        for to, kept in zip(contact_step.remembered(self._room), memory, strict=True):
+            self._room, self._collected = self._rooms(room)
+        for to, kept in zip(contact_step.remembered(self._room), contacts, strict=True):
             to[:] = kept
 
-    def _advance(self, tau: Array, wrenches: Mapping[str, Array]) -> None:
-        q, v, dt = self._q, self._v, self.dt
-        if not self._evaluated:
-            self._evaluate(q, v)
-        keep(self, "_evaluated", False)  # until the step is taken
-        kinetic, potential, rising, _ = self._energies.tolist()
-        start = Start(q, v, self._v_before, kinetic, potential)
-        adaptive, fast, step = self._integrator == "adaptive", self._fast, None
-        if adaptive and self._fast:
-            step = self._midpoint(start, tau, wrenches, dt, 1)
-            if step.contacts:
-                self._evaluate(q, v)
-                step = None
-        if step is None:
-            step = self._whole(start, tau, wrenches, rising)
-        if adaptive and not abs(step.error) <= self._allowed(start, step):
-            step, fast = self._refined(start, tau, wrenches), True
-        if not step.speed < RUNAWAY_SPEED:  # also true of NaN
+    def _advance(self, tau: Array, wrenches: Mapping[str, Array]) -> Array:
+        self._asked[0] = tau
+        keep(self, "_pushing", self._pushes_of(wrenches) if wrenches else self._no_pushes)
+        if not self._run(self._asked, self._unwanted):
             self._forget_contacts()  # those of the step that is not taken
             raise self._diverged()
-        status = step.status
-        if abs(step.error) > BROKEN_SHARE * max(kinetic, step.kinetic) + BROKEN_HEIGHT * self._weight:
-            status = "inaccurate"
-        a, b, c, d, e, f = self._work
-        actuators, joints, contacts, pushes, lifted = step.work
-        keep(self, "_work", (a + actuators, b + joints, c + contacts, d + pushes, e + lifted, f + step.made))
-        step.q.flags.writeable = step.v.flags.writeable = False
-        keep(self, "_fast", fast and not step.contacts)
-        keep(self, "_k", step.contacts)
-        keep(self, "_residual", step.residual)
-        keep(self, "_status", status)
-        keep(self, "_v_before", v)
-        keep(self, "_q", step.q)
-        keep(self, "_v", step.v)
-        keep(self, "_evaluated", True)
+        self._take_over()
+        return self._memory.tau.copy()
 
-    def _allowed(self, start: Start, step: Piece) -> float:
-        """Error of the energy that needs no refinement [J]."""
-        rise = GROUND_RISE if step.contacts else FLIGHT_RISE
-        return self.dt * (SHARE * max(start.kinetic, step.kinetic) + rise * self._weight)
+    def _play(self, torques: Array, states: Array) -> tuple[int, int]:
+        """A step under each row of `torques` (steps, nu): how many were taken, and how many of them were inaccurate.
 
-    def _evaluate(self, q: Array, v: Array) -> None:
-        """Pinocchio's inertia at a configuration, as `_dynamics` shows it, and the energies there at v."""
-        pin.crba(self._model, self._data, q, WORLD)
-        mechanical_energy(
-            self._bodies, self._step_model.parent, self._dynamics, v, self._motion.correction, self._energies
-        )
+        After each the state goes to `states` (steps, nq + nv); rows of steps that were not taken repeat the last one.
+        """
+        taken = poor = 0
+        going = True
+        while going and taken < len(torques):
+            self._pushes = tuple(push for push in self._pushes if push.end > self._steps)
+            end = min([len(torques), *(taken + push.end - self._steps for push in self._pushes)])
+            self._pushing = self._pushes_of(self._wrenches())
+            part = slice(taken, int(end))
+            going = self._run(torques[part], states[part])
+            progress = self._memory.progress
+            count = int(progress[STEPS])
+            taken, poor, self._steps = taken + count, poor + int(progress[POOR]), self._steps + count
+            self._take_over()
+        if taken:
+            self._tau = frozen(self.actuators.deliver(torques[taken - 1], self._memory.before))
+        if not going:
+            self._forget_contacts()
+            states[taken:] = np.concatenate((self._q, self._v))
+        return taken, poor
 
-    def _whole(self, start: Start, tau: Array, wrenches: Mapping[str, Array], rising: float) -> Piece:
-        """The step from the terms at its start, velocities first."""
-        q, v, dt, motion = start.q, start.v, self.dt, self._motion
-        external = self._generalized(wrenches, q) if wrenches else self._nothing
-        state, after = contact_step.StepState(v, start.before, tau, external), np.empty(len(v))
-        pin.nonLinearEffects(self._model, self._data, q, v)
-        k, residual, status, corrected, largest = self._solved(self._step_model, state, after)
-        moved = pin.integrate(self._model, q, dt * (after + motion.correction if corrected else after))
-        if self._integrator == "rk4" and not k:
-            moved, after, largest = self._smooth(tau, wrenches)
-            return self._piece(start, dt, moved, after, external, (k, residual, status, largest))
-        return self._piece(start, dt, moved, after, external, (k, residual, status, largest), rising)
+    def _take_over(self) -> None:
+        """The state that was reached."""
+        q, v = self._memory.q.copy(), self._memory.v.copy()
+        q.flags.writeable = v.flags.writeable = False
+        keep(self, "_q", q)
+        keep(self, "_v", v)
 
-    def _midpoint(self, start: Start, tau: Array, wrenches: Mapping[str, Array], h: float, rounds: int) -> Piece:
-        """A step of length h from the terms at its middle: that of q if v stayed, and the mean of the velocities."""
-        model, data, motion, v, closing = self._model, self._data, self._motion, start.v, 0.5 * h
-        step_model = self._midpoint_model(h)
-        middle = pin.integrate(model, start.q, closing * v)
-        external = self._generalized(wrenches, middle) if wrenches else self._nothing
-        mean, before, last = v + 0.5 * (v - start.before), start.before, v
-        outcome = 0, 0.0, "free", False, math.nan
-        for turn in range(rounds):
-            pin.nonLinearEffects(model, data, middle, mean)
-            if turn == 0:
-                pin.crba(model, data, middle, WORLD)
-            after = np.empty(len(v))
-            state = contact_step.StepState(v, before, tau, external)
-            outcome = self._solved(step_model, state, after)
-            settled = not np.abs(after - last).max() > CONVERGED * outcome[4]  # also true of NaN
-            if settled or turn == rounds - 1 or outcome[2] in HARD:
-                break
-            mean, before, last = 0.5 * (v + after), 2.0 * v - after, after
-        k, residual, status, corrected, largest = outcome
-        move = closing * after + h * motion.correction if corrected else closing * after
-        moved = pin.integrate(model, middle, move)
-        return self._piece(start, h, moved, after, external, (k, residual, status, largest))
+    def _run(self, torques: Array, states: Array) -> bool:
+        """A step under each row of `torques`, the compiled part helped where it asks for it; False: it diverged."""
+        again = False
+        while True:
+            said = core.run(
+                self._step_model, self.actuators.motors, self._pushing, self._terms, self._memory, self._motion,
+                self._room, self._collected, torques, states, again,
+            )  # fmt: skip
+            if said in (core.DONE, core.DIVERGED):
+                return bool(said == core.DONE)
+            if said == core.HARD:
+                self._solve(self._k)
+            elif said == core.SMOOTH:
+                self._smooth()
+            else:
+                self._make_room(int(self._memory.progress[NEEDED]))
+            again = True
 
-    def _midpoint_model(self, h: float) -> contact_step.StepModel:
-        """For steps of length h, in which positions move on with the new velocity from the middle."""
-        kept, model = self._midpoint_models.get(h, (None, self._step_model))
-        if kept is not self._step_model:
-            law = self._step_model.law._replace(dt=h, closing=0.5 * h, reach=APPROACH_SPEED * h)
-            model = self._step_model._replace(law=law)
-            self._midpoint_models[h] = self._step_model, model
-        return model
-
-    def _refined(self, start: Start, tau: Array, wrenches: Mapping[str, Array]) -> Piece:
-        """The step by the midpoint rule, in halves of halves where a whole one does not keep the account."""
-        pieces: list[Piece] = []
-        collected = Collected()
-        lengths, tried, here = [self.dt], 0, start
-        while lengths:
-            h = lengths.pop()
-            piece, tried = self._midpoint(here, tau, wrenches, h, ROUNDS), tried + 1
-            poor = not abs(piece.error) <= self._allowed(here, piece) and piece.status != "inaccurate"
-            if poor and h > self.dt * SHORTEST and tried < MOST_TRIES:
-                lengths += [0.5 * h, 0.5 * h]
-                continue
-            pieces.append(piece)
-            if not piece.speed < RUNAWAY_SPEED:
-                return piece
-            collected.add(piece.contacts, self._room)
-            shorter = 1.0 if not lengths else lengths[-1] / h
-            here = Start(piece.q, piece.v, piece.v - shorter * (piece.v - here.v), piece.kinetic, piece.potential)
-        whole = summed(pieces)
-        if len(pieces) > 1:
-            if len(collected) > len(self._room.keys):
-                self._make_room(2 * len(collected))
-            whole = whole._replace(contacts=collected.write(self._room))
-        return whole
-
-    def _solved(
-        self, model: contact_step.StepModel, state: contact_step.StepState, after: Array
-    ) -> tuple[int, float, str, bool, float]:
-        """Contacts and the velocity `after`: how many, residual, status, whether positions are corrected, speed."""
-        motion = self._motion
-        k = contact_step.step(model, self._dynamics, state, motion, self._room, after)
-        while k < 0:
-            self._make_room(-2 * k)
-            k = contact_step.step(model, self._dynamics, state, motion, self._room, after)
-        largest, residual, rebound, corrected = motion.report.tolist()
-        status = "passive" if rebound else "solved" if k else "free"
-        if k and not residual <= model.law.tolerance:
-            residual, status = self._solve(k)
-            corrected = contact_step.position_correction(k, model, TOLERANCE, motion, self._room)
-            largest = contact_step.finish(k, model, state, motion, self._room, after)
-        return k, residual, status, bool(corrected), largest
-
-    def _piece(
-        self,
-        start: Start,
-        h: float,
-        q: Array,
-        v: Array,
-        external: Array,
-        outcome: tuple[int, float, str, float],
-        leapfrog: float | None = None,
-    ) -> Piece:
-        """What came out, with the terms and energies there; `leapfrog` is the power against gravity at the start."""
-        k, residual, status, speed = outcome
-        if not speed < RUNAWAY_SPEED:  # also true of NaN
-            return Piece(q, v, math.inf, math.inf, NO_WORK, math.inf, math.inf, k, residual, status, speed)
-        self._evaluate(q, v)
-        kinetic, potential, rising, lifting = self._energies.tolist()
-        actuators, joints, contacts = self._motion.work.tolist()
-        pushes = 0.0 if external is self._nothing else 0.5 * h * float(external @ (start.v + v))
-        lifting *= h
-        made = kinetic + potential - start.kinetic - start.potential - actuators - joints - contacts - pushes - lifting
-        # Positions half a step ahead of velocities (leapfrog) move energy to and fro, but make none.
-        error = made if leapfrog is None else made - 0.5 * h * (rising - leapfrog)
-        work = actuators, joints, contacts, pushes, lifting
-        return Piece(q, v, kinetic, potential, work, made, error, k, residual, status, speed)
-
-    def _smooth(self, tau: Array, wrenches: Mapping[str, Array]) -> tuple[Array, Array, float]:
-        """The step without contacts by Runge-Kutta, then joint friction, implicitly: q, v and the largest speed."""
-        model, data, v, dt = self._model, self._data, self._v, self.dt
-        torques = self.robot.expand(tau)
+    # -- help ------------------------------------------------------------------------------------------------
+    def _smooth(self) -> None:
+        """The step without contacts by Runge-Kutta, then joint friction, implicitly."""
+        memory, dt = self._memory, self.dt
+        torques = self.robot.expand(memory.tau)
 
         def force(q: Array) -> Array:
-            return torques + self._generalized(wrenches, q) if wrenches else torques
+            out = np.zeros(self.robot.nv)
+            core.forces_at(self._step_model.bodies, q, self._pushing, self._terms, out)
+            return torques + out
 
+        model = self._smooth_model
+        data = model.createData()
         with np.errstate(all="ignore"):  # what overflows is noticed by its speed
-            q, free = rk4_step(model, data, self._q, v, force, dt)
+            q, free = rk4_step(model, data, memory.q.copy(), memory.v.copy(), force, dt)
             if self._motion.f.any():
-                free = free - self._brake(q, free)
-        after = np.empty(len(v))
-        self._motion.free[:] = free
-        state = contact_step.StepState(v, self._v_before, tau, self._nothing)
-        largest = contact_step.finish(0, self._step_model, state, self._motion, self._room, after)
-        return q, after, largest if np.isfinite(q).all() else np.nan
+                free = free - self._brake(data, q, free)
+        memory.q_there[:] = q
+        self._motion.free[:] = free if np.isfinite(q).all() else np.nan
+        memory.progress[[ANSWERED, SMOOTHED]] = 1
 
-    def _brake(self, q: Array, v: Array) -> Array:
+    def _brake(self, data: pin.Data, q: Array, v: Array) -> Array:
         """``(M + dt f)^-1 dt f v``: what joint friction takes from v in a step."""
-        M = pin.crba(self._model, self._data, q)
+        M = pin.crba(self._smooth_model, data, q)
         M = np.triu(M) + np.triu(M, 1).T
         return np.asarray(np.linalg.solve(M + np.diag(self.dt * self._motion.f), self.dt * self._motion.f * v))
 
-    def _solve(self, k: int) -> tuple[float, str]:
-        """The problem of k contacts by other means than the compiled core, into its impulses; residual and status."""
+    @cached_property
+    def _smooth_model(self) -> pin.Model:
+        """With the motors' inertia."""
+        model = self.robot.model.copy()
+        model.armature = self.actuators.armature.copy()
+        return model
+
+    def _solve(self, k: int) -> None:
+        """The problem of k contacts by other means than the compiled core, into its impulses."""
+        residual, status = self._stick(k) if self._contact == "rigid" else self._slide(k)
+        self._motion.report[RESIDUAL] = residual
+        self._memory.progress[[ANSWERED, STATUS]] = 1, STATUSES.index(status)
+
+    def _posed(self, k: int) -> ContactProblem:
+        """The problem of k contacts."""
         parts, n = self._room, 3 * k
-        problem = ContactProblem(
+        return ContactProblem(
             parts.G[: n * n].reshape(n, n).copy(),
             parts.g[:n].copy(),
             parts.touching.friction[:k].copy(),
@@ -487,21 +374,24 @@ class Simulation(Plant):
             before=parts.before[:n].copy() if self._contact == "frictional" else None,
             guess=parts.impulses[:n].reshape(k, 3).copy(),
         )
-        if self._contact != "rigid":
-            solution = self._frictional.solve(problem)
-            impulses = solution.impulses.ravel()
-            if problem.before is not None and solution.status == "inaccurate":
-                # Energy is not created even then: less of the same impulses.
-                linear = float(impulses @ (problem.g + problem.before))
-                square = float(impulses @ problem.G @ impulses)
-                if linear + square > 0.0:
-                    impulses = impulses * max(-linear / square, 0.0)
-            parts.impulses[:n] = impulses
-            return solution.residual, solution.status
-        return self._stick(k, problem)
 
-    def _stick(self, k: int, problem: ContactProblem) -> tuple[float, str]:
-        """The contact law "rigid": which contacts hold is found one by one."""
+    def _slide(self, k: int) -> tuple[float, str]:
+        """The contact laws with friction: residual and status."""
+        problem = self._posed(k)
+        solution = self._frictional.solve(problem)
+        impulses = solution.impulses.ravel()
+        if problem.before is not None and solution.status == "inaccurate":
+            # Energy is not created even then: less of the same impulses.
+            linear = float(impulses @ (problem.g + problem.before))
+            square = float(impulses @ problem.G @ impulses)
+            if linear + square > 0.0:
+                impulses = impulses * max(-linear / square, 0.0)
+        self._room.impulses[: 3 * k] = impulses
+        return solution.residual, solution.status
+
+    def _stick(self, k: int) -> tuple[float, str]:
+        """The contact law "rigid": which contacts hold is found one by one; residual and status."""
+        problem = self._posed(k)
         g = problem.shifted
         held = g[2::3] < 0.0  # those that would otherwise go through
         impulses, moved = np.zeros(3 * k), g
@@ -523,21 +413,28 @@ class Simulation(Plant):
         residual = max(float(stuck), float(-np.minimum(moved[2::3], 0.0).min()), float(-min(impulses[2::3].min(), 0.0)))
         return residual, "solved" if residual <= TOLERANCE else "inaccurate"
 
-    def _generalized(self, wrenches: Mapping[str, Array], q: Array) -> Array:
-        """``sum J^T f`` (nv,) of forces and moments at frames."""
-        model, data, total = self._model, self._energy_data, np.zeros(self.robot.nv)
-        pin.computeJointJacobians(model, data, q)
-        for name, wrench in wrenches.items():
-            index = self.robot.frame_id(name)
-            pin.updateFramePlacement(model, data, index)
-            J = pin.getFrameJacobian(model, data, index, pin.LOCAL_WORLD_ALIGNED).reshape(6, -1)
-            total += J.T @ wrench
-        return frozen(total)
+    def _pushes_of(self, wrenches: Mapping[str, Array]) -> Pushes:
+        """Forces and moments at frames, for compiled code."""
+        pushes = no_pushes(len(wrenches))
+        for i, (name, wrench) in enumerate(wrenches.items()):
+            if name not in self._places:
+                model, frame = self.robot.model, self.robot.model.frames[self.robot.frame_id(name)]
+                joint = frame.parentJoint
+                self._places[name] = joint, last_mover(model, joint), frame.placement.translation.copy()
+            pushes.joints[i], pushes.last[i], pushes.points[i] = self._places[name]
+            pushes.wrenches[i] = wrench
+        return pushes
 
     # -- making ----------------------------------------------------------------------------------------------
+    def _rooms(self, n: int) -> tuple[contact_step.Contacts, Collected]:
+        """Workspace for n contacts."""
+        return contact_step.room_for_contacts(n, len(self._step_model.radii), self.robot.nv), room_for_pieces(n)
+
     def _make_room(self, n: int) -> None:
-        """Workspace for n contacts, with the contacts of the last step."""
-        old, model = self._room, self._step_model
-        self._room = new = contact_step.room_for_contacts(n, len(model.radii), self.robot.nv)
-        count = min(int(old.held[0]), n)
-        new.held[0], new.keys[:count], new.world[:count] = count, old.keys[:count], old.world[:count]
+        """Workspace for n contacts at least, with those that are there."""
+        old, before = self._room, self._collected
+        self._room, self._collected = new, after = self._rooms(max(2 * n, len(old.keys)))
+        for to, kept in zip(contact_step.remembered(new), contact_step.remembered(old), strict=True):
+            to[: len(kept)] = kept
+        for to, kept in zip((*after.touching, *after[1:]), (*before.touching, *before[1:]), strict=True):
+            to[: len(kept)] = kept
