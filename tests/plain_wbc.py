@@ -14,11 +14,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 from numpy.typing import NDArray
 
 import quaddyn as qd
 from quaddyn.hierarchy import Level, solve
+from quaddyn.kinematics.segments import nearest_on_segments
 from quaddyn.wbc import (
+    CollisionLimits,
     ComTask,
     ContactMotion,
     FootTask,
@@ -266,6 +269,64 @@ def joint_bounds(p: JointBounds, tick: Tick) -> list[Rows]:
     return [Rows(names, "rad/s^2", low, high, acceleration=rows, weights=weights)]
 
 
+def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
+    """Over Pinocchio's terms; the distance's Hessian over places along the segments is solved as a matrix."""
+    s, out = tick.state, []
+    rooms, speeds = e.gaps(s.q, s.v)
+    p = e.rate
+    for label, (first, second), z, room, speed in zip(
+        e.labels, e._entries, e.block[3:].reshape(-1, 21), rooms, speeds, strict=True
+    ):
+        least = min(-2.0 * p * speed - p * p * room, e.most)
+        if least < -2.0 * e.most:
+            continue
+        motions, ends = [], []
+        for body, data in ((first, z[:6]), (second, z[7:13])):
+            points = data.reshape(2, 3)
+            if body:
+                points = points @ s.placement(body).rotation.T + s.placement(body).translation
+            ends.append(points)
+        (a, b), flat = ends, z[14] != 0.0
+        if flat:
+            at, n, d = [a[0], a[0]], -b[0], np.inf
+            inside = [0.0, 0.0]
+        else:
+            k = nearest_on_segments(a[0], a[1], b[0], b[1])
+            at = [x[0] + where * (x[1] - x[0]) for x, where in zip((a, b), k, strict=True)]
+            d = float(np.linalg.norm(at[1] - at[0]))
+            if d < 1e-9 or np.linalg.norm(b.sum(axis=0) - a.sum(axis=0)) / 2.0 - z[18] - z[19] - z[6] - z[13] > (
+                8.0 * e.most / p**2 + e.margin
+            ):
+                continue
+            n, inside = (at[1] - at[0]) / d, [float(0.0 < where < 1.0) for where in k]
+            if z[20] and not all(inside):
+                continue
+        for body, point in zip((first, second), at, strict=True):
+            if not body:
+                motions.append((np.zeros((3, s.v.size)), z[15:18], np.zeros(3), np.zeros(3)))
+                continue
+            J, r = s.jacobian(body), point - s.placement(body).translation
+            omega, drift = J[3:] @ s.v, s.drift(body)
+            J_point = J[:3] - pin.skew(r) @ J[3:]
+            turned = np.cross(drift[3:], r) + np.cross(omega, np.cross(omega, r))
+            motions.append((J_point, J_point @ s.v, drift[:3] + turned, omega))
+        (Ja, va, da, wa), (Jb, vb, db, wb) = motions
+        drift = n @ (db - da)
+        if not flat:
+            w = vb - va
+            across = (np.eye(3) - np.outer(n, n)) @ w
+            u, x = inside[0] * (a[1] - a[0]), inside[1] * (b[1] - b[0])
+            g = np.array([-u @ across / d - n @ np.cross(wa, u), x @ across / d + n @ np.cross(wb, x)])
+            H = np.array([[u @ u, -u @ x], [-u @ x, x @ x]]) / d
+            if all(inside) and u.any() and x.any():
+                H *= 1.0 + 1e-3 * np.eye(2)
+            drift += across @ across / d - g @ np.linalg.pinv(H) @ g
+        J = (n @ (Jb - Ja))[None]
+        row = f"{label} distance"
+        out.append(Rows((row,), "m/s^2", np.array([least - drift]), np.array([np.inf]), acceleration=J))
+    return out
+
+
 BUILT_IN: tuple[tuple[type, Any], ...] = (
     (FootTask, foot_task),
     (Task, motion_task),
@@ -276,6 +337,7 @@ BUILT_IN: tuple[tuple[type, Any], ...] = (
     (TorqueLimits, torque_limits),
     (TorqueRate, torque_rate),
     (JointBounds, joint_bounds),
+    (CollisionLimits, collision_limits),
     (JointFriction, lambda friction, tick: []),  # part of the equations of motion
 )
 

@@ -14,7 +14,9 @@ from typer.testing import CliRunner
 import quaddyn as qd
 from quaddyn.cli import app
 from quaddyn.contact import Contact
+from quaddyn.kinematics import CapsuleModel, Obstacle
 from quaddyn.wbc import (
+    CollisionLimits,
     ComTask,
     FootTask,
     ForceTask,
@@ -55,7 +57,13 @@ def everything(robot):
         Contact(name=robot.feet[2], frame=robot.feet[2], kind="point", radius=0.02, stiffness=2e4, damping=50.0),
         Contact(name=robot.feet[3], frame=robot.feet[3], kind="point", unilateral=False),
     ]
-    constraints = [*default_constraints(robot, 1e-3), TorqueRate(robot, 500.0)]
+    knees = [
+        body.name for body in robot.bodies[1:] if body.joint.name in {leg.joints[-1] for leg in robot.legs.values()}
+    ]
+    capsules = CapsuleModel(robot, links=knees, reach=np.inf)
+    things = CollisionLimits(capsules, obstacles={"ball": Obstacle.sphere(0.1), "wall": Obstacle.plane([0, 1, 0])},
+                             placed={"ball": [0.2, 0.0, 0.1], "wall": [0.0, -0.5, 0.0]})  # fmt: skip
+    constraints = [*default_constraints(robot, 1e-3), TorqueRate(robot, 500.0), things]
     return qd.WholeBodyController(robot, tasks=levels, constraints=constraints, contacts=contacts, ramp=0.02)
 
 

@@ -10,7 +10,9 @@ import pinocchio as pin
 
 import quaddyn as qd
 from quaddyn.contact import Contact
+from quaddyn.kinematics import CapsuleModel, Obstacle
 from quaddyn.wbc import (
+    CollisionLimits,
     ComTask,
     Constraint,
     ContactMotion,
@@ -93,6 +95,24 @@ def _linear(robot: qd.Robot) -> LinearConstraint:
     )  # fmt: skip
 
 
+def _collisions(robot: qd.Robot) -> CollisionLimits:
+    """Links of any shape, one made up here where there are none, against obstacles all around."""
+    links = [link.name for body in robot.bodies for link, _ in body.links if link.collisions][:9:2]
+    things = {"ball": Obstacle.sphere(0.05), "bar": Obstacle.capsule(0.03, [0.3, 0, 0], [-0.2, 0.4, 0.1])}
+    things |= {"crate": Obstacle.box([0.3, 0.2, 0.1]), "floor": Obstacle.plane([0.1, 0.0, 1.0])}
+    where = {"ball": [0.4, 0.3, 0.1], "bar": [-0.7, 0.0, 0.5], "crate": [0.0, 0.9, 0.2], "floor": [0.0, 0.0, -1.0]}
+    limits = CollisionLimits(
+        CapsuleModel(robot, links=links, reach=np.inf),
+        obstacles=things,
+        placed=where,
+        rate=10.0,
+        most=1e4,
+        name="element",
+    )
+    limits.place("ball", where["ball"], velocity=[0.1, -0.2, 0.3])
+    return limits
+
+
 #: Each element that there is, by name of the file that has it.
 ELEMENTS: dict[str, Callable[[qd.Robot], Any]] = {
     "com": lambda r: ComTask(r, "element"),
@@ -112,6 +132,7 @@ ELEMENTS: dict[str, Callable[[qd.Robot], Any]] = {
     "torque_limits": lambda r: TorqueLimits(r, limits=30.0, name="element"),
     "torque_rate": lambda r: TorqueRate(r, 1e3, name="element"),
     "joint_bounds": lambda r: JointBounds(r, 1e-3, name="element"),
+    "collision_limits": _collisions,
     "linear": _linear,
 }
 

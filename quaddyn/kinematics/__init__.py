@@ -5,6 +5,7 @@ from .capsules import Capsule
 from .collision import CollisionModel, Separation
 from .inverse import InverseSolution, inverse_kinematics
 from .legs import LegKinematics, LegSolution
+from .obstacles import Obstacle
 from .survey import Branch, LegSurvey, closed_curve, survey
 from .velocity import frame_task, joint_task
 
@@ -17,6 +18,7 @@ __all__ = [
     "LegKinematics",
     "LegSolution",
     "LegSurvey",
+    "Obstacle",
     "Separation",
     "closed_curve",
     "frame_task",

@@ -3,6 +3,7 @@
 from .certificate import LevelReport, Status
 from .command import Command
 from .constraints import (
+    CollisionLimits,
     Constraint,
     ContactMotion,
     FrictionPyramid,
@@ -38,6 +39,7 @@ from .tick_file import Replay, TickRecord, replay
 from .velocity import VelocityCommand, VelocityController
 
 __all__ = [
+    "CollisionLimits",
     "ComTask",
     "Command",
     "Constraint",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..compiling import Vector, compiled
 from .codes import (
+    COLLISION_LIMITS,
     COM,
     CONTACT_MOTION,
     CUSTOM,
@@ -24,6 +25,7 @@ from .codes import (
     TORQUE_LIMITS,
     TORQUE_RATE,
 )
+from .constraints.collision_limits import collision_limit_rows
 from .constraints.contact_motion import contact_motion_rows, yielding_rows
 from .constraints.friction_pyramid import friction_pyramid_rows
 from .constraints.joint_bounds import joint_bound_rows
@@ -141,6 +143,8 @@ def element_rows(code: int, item: Item, t: Instant, full: bool) -> None:
         torque_rate_rows(item, t)
     elif code == JOINT_BOUNDS:
         joint_bound_rows(item, t)
+    elif code == COLLISION_LIMITS:
+        collision_limit_rows(item, t)
     elif code == CUSTOM:
         custom_rows(item, t)
 

@@ -86,6 +86,19 @@ def want_motion(t: Instant, J: Vector, chain: IntVector, wanted: float, weight: 
     finish_equality(rows, maps.n, wanted, length, weight, item, row)
 
 
+@compiled(inline=False)
+def bound_motion(
+    t: Instant, J: Vector, chain: IntVector, lower: float, upper: float, weight: float, item: int, row: int
+) -> None:
+    """``lower <= J a <= upper``, J over the velocities of a chain."""
+    maps, rows = t.maps, t.rows
+    gemv_indexed(rows.C[rows.count[1]], J, chain, maps.acceleration, len(chain), maps.n + 1)
+    length = 0.0
+    for k in range(len(chain)):
+        length += abs(J[k]) * maps.acceleration_length[chain[k]]
+    finish_limit(rows, maps.n, lower, upper, length, weight, item, row)
+
+
 @compiled()
 def want_joint(t: Instant, j: int, wanted: float, weight: float, item: int, row: int) -> None:
     """``a_j = wanted``."""

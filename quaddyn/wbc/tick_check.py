@@ -244,6 +244,9 @@ def _item(t: TickStart, i: int, layout: Layout) -> None:
     places = m.index[first : first + layout.places]
     if layout.places and not ((places >= 0) & (places < nq)).all():
         refuse("model.index", f"places below {nq}", places)
+    pairs, frames = m.index[first : first + 2 * layout.pairs].reshape(layout.pairs, 2), len(t.terms.frames) - 1
+    if layout.pairs and not ((pairs >= (0, -1)) & (pairs < frames)).all():
+        refuse("model.index", f"pairs of frames below {frames}", pairs)
 
 
 def _constraint(t: TickStart) -> None:

@@ -1,5 +1,6 @@
 """Constraints, one a file: the class, its parameters by name, its rows."""
 
+from .collision_limits import CollisionLimits
 from .constraint import Constraint
 from .contact_motion import ContactMotion
 from .friction_pyramid import FrictionPyramid
@@ -11,6 +12,7 @@ from .torque_limits import TorqueLimits
 from .torque_rate import TorqueRate
 
 __all__ = [
+    "CollisionLimits",
     "Constraint",
     "ContactMotion",
     "FrictionPyramid",
