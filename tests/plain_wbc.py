@@ -275,7 +275,7 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
     rooms, speeds = e.gaps(s.q, s.v)
     p = e.rate
     for label, (first, second), z, room, speed in zip(
-        e.labels, e._entries, e.block[3:].reshape(-1, 21), rooms, speeds, strict=True
+        e.labels, e._entries, e._pairs(), rooms, speeds, strict=True
     ):
         least = min(-2.0 * p * speed - p * p * room, e.most)
         if least < -2.0 * e.most:

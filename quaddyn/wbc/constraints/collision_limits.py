@@ -9,7 +9,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
 
-from ...compiling import Vector, compiled
+from ...compiling import Vector, compiled, local
 from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ...kinematics.capsule_model import CapsuleModel
 from ...kinematics.capsules import Capsule
@@ -20,23 +20,26 @@ from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..block import Scalar
 from ..codes import COLLISION_LIMITS
-from ..contact_points import add_cross, rotated
-from ..data import Frame, Instant, frame_of
+from ..contact_points import rotated
+from ..data import Frame, Instant, Model, frame_of
 from ..element import Counts, Layout, References
 from ..rows import Item, bound_motion
 from .constraint import Constraint
+from .pair_motion import add_point, dot3, end_motion, length3, pair_motion, resting_ends
 
 #: Numbers before those of the pairs, and of each pair: ends and radius of the first capsule, of the second, whether the
 #: second is a plane (its normal and a point of it), velocity of an obstacle, half lengths of the two segments, and how
 #: many entries follow about the ends of the two.
-HEAD, WIDTH = 3, 21
+HEAD, WIDTH = 4, 21
 FIRST, FIRST_RADIUS, SECOND, SECOND_RADIUS, FLAT, SPEED, HALVES, FOLLOW = 0, 6, 7, 13, 14, 15, 18, 20
 #: A pair has a row unless it could approach with this many times `most` and not come near its limit.
 SPARE = 2.0
 #: Depth [m] beyond which a pair counts as outside: what the drift changes within a period moves a pair a little.
 DEPTH = 1e-4
-#: What keeps nearest points of nearly parallel segments from moving infinitely fast.
-REGULAR = 1e-3
+#: Room [m] that is kept for what happens within a period beyond the first order in dt.
+KEPT = 1e-5
+#: What a normal turns by within a period at most.
+TURN = 0.5
 
 
 class CollisionLimits(Constraint, fixed=("model", "obstacles", "left_out")):
@@ -161,6 +164,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "left_out")):
         self.labels, self.left_out = tuple(labels), tuple(dict.fromkeys(left_out))
         self._entries = entries
         self.margin, self.rate, self.most = margin, rate, most
+        self.block[3] = float(robot.root == "free")
         self._pairs()[:] = blocks
         for key, point in where.items():
             self.place(key, point)
@@ -309,176 +313,118 @@ def _home_gap(ends: Array, z: Array, at: Array) -> float:
     return float(np.linalg.norm(ends[0] + s * (ends[1] - ends[0]) - b[0] - t * (b[1] - b[0])) - radii)
 
 
+@compiled(inline=False)
+def far_apart(first: Frame, second: Frame, two: bool, z: Vector, reach: float) -> bool:
+    """Whether balls about two segments are apart by more than `reach`."""
+    a, b, here, there, square = local(3), local(3), local(3), local(3), 0.0
+    for i in range(3):
+        a[i] = 0.5 * (z[i] + z[3 + i])
+        b[i] = 0.5 * (z[SECOND + i] + z[SECOND + 3 + i])
+    rotated(first.rotation, a, here)
+    if two:
+        rotated(second.rotation, b, there)
+    for i in range(3):
+        middle = here[i] + first.origin[i] - (there[i] + second.origin[i] if two else b[i])
+        square += middle * middle
+    return math.sqrt(square) - z[HALVES] - z[HALVES + 1] > reach
+
+
 @compiled()
-def dot3(a: Vector, b: Vector) -> float:
-    """``a . b`` of three."""
-    total: float = a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-    return total
+def common_entries(model: Model, first: int, second: int) -> int:
+    """How many velocities, counted from the root, move both of two frames."""
+    count = 0
+    while (
+        count < min(model.chains[first, 0], model.chains[second, 0])
+        and model.chains[first, 1 + count] == model.chains[second, 1 + count]
+    ):
+        count += 1
+    return count
 
 
 @compiled()
-def end_points(frame: Frame, z: Vector, a: Vector, b: Vector) -> None:
-    """The ends of a segment, the first six of z in the frame, in the world."""
-    rotated(frame.rotation, z, a)
-    rotated(frame.rotation, z[3:], b)
-    for i in range(3):
-        a[i] += frame.origin[i]
-        b[i] += frame.origin[i]
-
-
-@compiled(inline=False)
-def point_motion(frame: Frame, p: Vector, velocity: Vector, drift: Vector, r: Vector) -> None:
-    """Velocity of the material point p of a body, and its acceleration at a = 0; r is memory for three."""
-    omega = frame.velocity[3:]
-    for i in range(3):
-        r[i] = p[i] - frame.origin[i]
-        velocity[i] = 0.0
-        drift[i] = 0.0
-    add_cross(omega, r, velocity)
-    add_cross(omega, velocity, drift)
-    add_cross(frame.drift[3:], r, drift)
-    for i in range(3):
-        velocity[i] += frame.velocity[i]
-        drift[i] += frame.drift[i]
-
-
-@compiled(inline=False)
-def along_normal(frame: Frame, n: Vector, p: Vector, sign: float, r: Vector, turn: Vector, J: Vector) -> None:
-    """``J += sign n^T J_p`` over all velocities, of the point p of a body; r and turn are memory for three."""
-    for i in range(3):
-        r[i] = p[i] - frame.origin[i]
-        turn[i] = 0.0
-    add_cross(r, n, turn)
-    for k in range(len(frame.chain)):
-        x = 0.0
-        for i in range(3):
-            x += n[i] * frame.jacobian[i, k] + turn[i] * frame.jacobian[3 + i, k]
-        J[frame.chain[k]] += sign * x
-
-
-@compiled(inline=False)
-def sliding(
-    w: Vector, n: Vector, d: float, u: Vector, x: Vector, spin_u: float, spin_x: float, su: float, sx: float
-) -> float:
-    """What distance d accelerates by beside its end points: ``|P w|^2 / d - g^T H^-1 g``.
-
-    The nearest points slide along the segments so that the distance stays least; H is the Hessian of the distance over
-    the two places, g its derivative by time.  A point at the end of its segment does not slide.
-
-    Args:
-        w: velocity of the second point against the first; P takes what is across n.
-        n: from the first to the second.
-        d: distance of the points.
-        u: the first segment.
-        x: the second.
-        spin_u: ``n . (omega_1 x u)``.
-        spin_x: ``n . (omega_2 x x)``.
-        su: 1 if the first point is inside of its segment, else 0.
-        sx: likewise of the second.
-    """
-    along = dot3(n, w)
-    across = max(dot3(w, w) - along * along, 0.0) / d
-    uu, xx, ux = su * dot3(u, u), sx * dot3(x, x), su * sx * dot3(u, x)
-    gu = -su * ((dot3(w, u) - along * dot3(n, u)) / d + spin_u)
-    gx = sx * ((dot3(w, x) - along * dot3(n, x)) / d + spin_x)
-    slides = 0.0
-    if uu > 0.0 and xx > 0.0:
-        hu, hx = uu * (1.0 + REGULAR), xx * (1.0 + REGULAR)
-        slides = d * (hx * gu * gu + 2.0 * ux * gu * gx + hu * gx * gx) / (hu * hx - ux * ux)
-    elif uu > 0.0:
-        slides = d * gu * gu / uu
-    elif xx > 0.0:
-        slides = d * gx * gx / xx
-    return across - slides
+def within_period(place: float, rate: float, time: float) -> float:
+    """How fast a place in [0, 1] changes if it stays in there for a while."""
+    return min(max(rate, -place / time), (1.0 - place) / time)
 
 
 @compiled(inline=False)
 def collision_limit_rows(item: Item, t: Instant) -> None:
-    """``n . (a_2 - a_1) >= -2 p h' - p^2 h`` of each near pair; `index` has the two frames of each."""
+    """Rows of the near pairs; `index` has the two frames of each."""
     margin, p, most = item.numbers[0], item.numbers[1], item.numbers[2]
-    points, motion, other, J = t.work.vectors[0], t.work.vectors[1], t.work.vectors[2], t.work.vectors[3]
-    a0, a1, b0, b1, pa, pb, n = points, points[3:], points[6:], points[9:], points[12:], points[15:], points[18:]
-    va, da, vb, db, r, turn, w = motion, motion[3:], motion[6:], motion[9:], motion[12:], motion[15:], motion[18:]
-    u, x, spin = other, other[3:], other[6:]
-    nv = len(t.v)
+    grouped = 6 if item.numbers[3] > 0.0 else 0
+    P, V, C, later_P, later_V = local(12), local(12), local(12), local(12), local(12)
+    n, w, c, u, x = local(3), local(3), local(3), local(3), local(3)
+    at, other_at, slide, other_slide, n_rate, spare = local(3), local(3), local(3), local(3), local(3), local(3)
+    J, J_rate = t.work.vectors[0], t.work.vectors[1]
+    nv, dt = len(t.v), t.model.period
+    ahead = 0.5 * dt * (1.0 + p * dt / 3.0)
     k = -1
     while k + 1 < item.size:
         k += 1
         z = item.numbers[HEAD + WIDTH * k : HEAD + WIDTH * (k + 1)]
-        first = frame_of(t.terms, t.model, t.model.index[item.first + 2 * k])
-        body = t.model.index[item.first + 2 * k + 1]
-        second = frame_of(t.terms, t.model, max(body, 0))
-        flat = z[FLAT] != 0.0
-        end_points(first, z, a0, a1)
-        if body >= 0:
-            end_points(second, z[SECOND:], b0, b1)
+        i, j = t.model.index[item.first + 2 * k], t.model.index[item.first + 2 * k + 1]
+        first, second = frame_of(t.terms, t.model, i), frame_of(t.terms, t.model, max(j, 0))
+        flat, radii = z[FLAT] != 0.0, z[FIRST_RADIUS] + z[SECOND_RADIUS]
+        if not flat and far_apart(first, second, j >= 0, z, radii + margin + 4.0 * SPARE * most / (p * p)):
+            k += int(min(max(z[FOLLOW], 0.0), 4.0))
+            continue
+        end_motion(first, z, P, V, C)
+        if j >= 0:
+            end_motion(second, z[SECOND:], P[6:], V[6:], C[6:])
         else:
-            for i in range(3):
-                b0[i] = z[SECOND + i]
-                b1[i] = z[SECOND + 3 + i]
-        radii, su, sx = z[FIRST_RADIUS] + z[SECOND_RADIUS], 0.0, 0.0
+            resting_ends(z[SECOND:], z[SPEED:], P[6:], V[6:], C[6:])
+        distance, drift, place, other_place, rate, other_rate = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         if flat:
-            distance = 0.0
-            for i in range(3):
-                pa[i] = a0[i]
-                pb[i] = a0[i]
-                n[i] = -b0[i]
-                distance += b0[i] * (a0[i] - b1[i])
+            for d in range(3):
+                n[d] = -P[6 + d]
+                w[d] = V[6 + d] - V[d]
+                distance -= n[d] * (P[d] - P[9 + d])
+                drift -= n[d] * C[d]
         else:
-            square = 0.0
-            for i in range(3):
-                middle = 0.5 * (b0[i] + b1[i] - a0[i] - a1[i])
-                square += middle * middle
-            # at rest beyond this there is no row; moving parts are judged below
-            if math.sqrt(square) - z[HALVES] - z[HALVES + 1] - radii - margin > 4.0 * SPARE * most / (p * p):
-                k += int(min(max(z[FOLLOW], 0.0), 4.0))
-                continue
-            s, v = nearest_on_segments(a0, a1, b0, b1)
-            square = 0.0
-            for i in range(3):
-                u[i] = a1[i] - a0[i]
-                x[i] = b1[i] - b0[i]
-                pa[i] = a0[i] + s * u[i]
-                pb[i] = b0[i] + v * x[i]
-                n[i] = pb[i] - pa[i]
-                square += n[i] * n[i]
-            distance = math.sqrt(square)
-            if distance < 1e-9:
+            distance, drift, place, other_place, rate, other_rate = pair_motion(P, V, C, n, w, c, u, x)
+            if distance == 0.0:
                 continue  # the segments cross: no direction leads out
-            for i in range(3):
-                n[i] /= distance
-            su = 1.0 if s > 0.0 and s < 1.0 else 0.0
-            sx = 1.0 if v > 0.0 and v < 1.0 else 0.0
-            if z[FOLLOW] > 0.0 and su * sx == 0.0:
+            if z[FOLLOW] > 0.0 and (place <= 0.0 or place >= 1.0 or other_place <= 0.0 or other_place >= 1.0):
                 continue  # the row of the end is the same
-        point_motion(first, pa, va, da, r)
-        if body >= 0:
-            point_motion(second, pb, vb, db, r)
-        else:
-            for i in range(3):
-                vb[i] = z[SPEED + i]
-                db[i] = 0.0
-        for i in range(3):
-            w[i] = vb[i] - va[i]
-        room, speed = distance - radii - margin, dot3(n, w)
+        speed, room = dot3(n, w), distance - radii - margin - KEPT
         least = min(-2.0 * p * speed - p * p * room, most)
         if least < -SPARE * most:
             continue
-        drift = dot3(n, db) - dot3(n, da)
+        for d in range(nv):
+            J[d] = 0.0
+            J_rate[d] = 0.0
+        for d in range(3):
+            n_rate[d] = 0.0
+            slide[d] = 0.0
+            other_slide[d] = 0.0
+            at[d] = P[d] + place * (P[3 + d] - P[d])
+            other_at[d] = P[6 + d] + other_place * (P[9 + d] - P[6 + d])
         if not flat:
-            for i in range(3):
-                spin[i] = 0.0
-            add_cross(first.velocity[3:], u, spin)
-            spin_u, spin_x = dot3(n, spin), 0.0
-            if body >= 0:
-                for i in range(3):
-                    spin[i] = 0.0
-                add_cross(second.velocity[3:], x, spin)
-                spin_x = dot3(n, spin)
-            drift += sliding(w, n, distance, u, x, spin_u, spin_x, su, sx)
-        for j in range(nv):
-            J[j] = 0.0
-        along_normal(first, n, pa, -1.0, r, turn, J)
-        if body >= 0:
-            along_normal(second, n, pb, 1.0, r, turn, J)
-        bound_motion(t, J, t.work.everything, least - drift, math.inf, 1.0, item.number, k)
+            for d in range(12):
+                later_P[d] = P[d] + dt * (V[d] + 0.5 * dt * C[d])
+                later_V[d] = V[d] + dt * C[d]
+            rate = within_period(place, rate, 3.0 * ahead)
+            other_rate = within_period(other_place, other_rate, 3.0 * ahead)
+            for d in range(3):
+                slide[d] = rate * u[d]
+                other_slide[d] = other_rate * x[d]
+                n_rate[d] = (w[d] + other_slide[d] - slide[d]) / distance
+            along = dot3(n, n_rate)
+            for d in range(3):
+                n_rate[d] -= along * n[d]
+            turn = 3.0 * ahead * length3(n_rate)
+            if turn > TURN:
+                for d in range(3):
+                    n_rate[d] *= TURN / turn
+            later = pair_motion(later_P, later_V, C, spare, w, c, u, x)
+            if later[0] > 0.0:
+                drift = min(drift, later[1])
+        common = 0
+        if j >= 0:
+            common = common_entries(t.model, i, j)
+        jerk = add_point(first, t.v, grouped, common, at, slide, n, n_rate, -1.0, J, J_rate)
+        if j >= 0:
+            jerk += add_point(second, t.v, grouped, common, other_at, other_slide, n, n_rate, 1.0, J, J_rate)
+        for d in range(nv):
+            J[d] += 3.0 * ahead * J_rate[d]
+        bound_motion(t, J, t.work.everything, least - drift + ahead * jerk, math.inf, 1.0, item.number, k)
