@@ -34,6 +34,7 @@ from quaddyn.wbc import (
     TorqueLimits,
     TorqueRate,
 )
+from quaddyn.wbc.constraints.collision_rows import KEPT
 from quaddyn.wbc.contacts import ContactFrame
 from quaddyn.wbc.problem import Group, Problem
 from quaddyn.wbc.scales import scales
@@ -269,61 +270,125 @@ def joint_bounds(p: JointBounds, tick: Tick) -> list[Rows]:
     return [Rows(names, "rad/s^2", low, high, acceleration=rows, weights=weights)]
 
 
+def distance_motion(ends: Array, speeds: Array, drifts: Array) -> Any:
+    """d, its second derivative at a = 0, the places along two segments, how fast these change, n and w.
+
+    Args:
+        ends: (2, 2, 3) of the two segments.
+        speeds: (2, 2, 3) of the ends.
+        drifts: (2, 2, 3) of the ends.
+    """
+    k = nearest_on_segments(*ends.reshape(4, 3))
+    (pa, pb), (va, vb), (ca, cb) = (
+        [x[i, 0] + k[i] * (x[i, 1] - x[i, 0]) for i in (0, 1)] for x in (ends, speeds, drifts)
+    )
+    d, inside = float(np.linalg.norm(pb - pa)), [float(0.0 < where < 1.0) for where in k]
+    n, w = (pb - pa) / d, vb - va
+    across = w - n * (n @ w)
+    along = [inside[i] * (ends[i, 1] - ends[i, 0]) for i in (0, 1)]
+    turning = [speeds[i, 1] - speeds[i, 0] for i in (0, 1)]
+    g = np.array(
+        [-along[0] @ across / d - inside[0] * (n @ turning[0]), along[1] @ across / d + inside[1] * (n @ turning[1])]
+    )
+    H = np.array([[along[0] @ along[0], -along[0] @ along[1]], [-along[0] @ along[1], along[1] @ along[1]]]) / d
+    if all(x.any() for x in along):
+        H *= 1.0 + 1e-3 * np.eye(2)
+    rates = -np.linalg.pinv(H) @ g
+    return d, n @ (cb - ca) + across @ across / d + g @ rates, k, rates, n, w
+
+
+#: Instants about now, for derivatives of Jacobians by finite differences.
+AROUND = 1e-4 * np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+
+
+def moved_frames(s: qd.State, bodies: Iterable[str]) -> dict[str, list[tuple[Array, Array]]]:
+    """Rotation and Jacobian (6, nv) of bodies at the instants `AROUND`."""
+    model, data, out = s.robot.model, s.robot.model.createData(), defaultdict(list)
+    for time in AROUND:
+        pin.computeJointJacobians(model, data, pin.integrate(model, s.q, time * s.v))
+        for body in bodies:
+            frame = s.robot.frame_id(body)
+            R = pin.updateFramePlacement(model, data, frame).rotation.copy()
+            out[body].append((R, pin.getFrameJacobian(model, data, frame, pin.LOCAL_WORLD_ALIGNED).copy()))
+    return out
+
+
+def longest_jerk(s: qd.State, body: str, J: Array, apart: Array) -> float:
+    """What the third derivative of a point is no longer than at a = 0, J its Jacobian, by the velocities `apart`."""
+    total, before, grouped = 0.0, 0.0, 6 if s.robot.root == "free" else 0
+    sizes = np.linalg.norm(s.jacobian(body)[3:], axis=0) * np.abs(s.v) * apart
+    for k in range(s.v.size):
+        turned = sizes[:grouped].sum() if k < grouped else before + sizes[k]
+        last = turned if k < grouped else before
+        total += apart[k] * float(np.linalg.norm(J[:, k])) * abs(s.v[k]) * (turned**2 + turned * last + last**2)
+        before = turned
+    return total
+
+
 def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
-    """Over Pinocchio's terms; the distance's Hessian over places along the segments is solved as a matrix."""
-    s, out = tick.state, []
+    """Over Pinocchio's terms; Jacobians are differentiated by finite differences."""
+    s, out, dt = tick.state, [], tick.dt
     rooms, speeds = e.gaps(s.q, s.v)
     p = e.rate
-    for label, (first, second), z, room, speed in zip(
-        e.labels, e._entries, e._pairs(), rooms, speeds, strict=True
-    ):
-        least = min(-2.0 * p * speed - p * p * room, e.most)
+    ahead = 0.5 * dt * (1.0 + p * dt / 3.0)
+    frames = moved_frames(s, {body for pair in e._entries for body in pair if body})
+    moved = {body: np.abs(s.jacobian(body)).max(axis=0) > 0.0 for pair in e._entries for body in pair if body}
+    for label, bodies, z, room, speed in zip(e.labels, e._entries, e._pairs(), rooms - KEPT, speeds, strict=True):
+        soft = e.most / p**2
+        allowed = p * room if room <= soft else np.sqrt(2.0 * e.most * (room - 0.5 * soft))
+        slope = p if room <= soft else e.most / allowed
+        least = min(-slope * speed - p * (speed + allowed), e.most)
         if least < -2.0 * e.most:
             continue
-        motions, ends = [], []
-        for body, data in ((first, z[:6]), (second, z[7:13])):
-            points = data.reshape(2, 3)
-            if body:
-                points = points @ s.placement(body).rotation.T + s.placement(body).translation
-            ends.append(points)
-        (a, b), flat = ends, z[14] != 0.0
-        if flat:
-            at, n, d = [a[0], a[0]], -b[0], np.inf
-            inside = [0.0, 0.0]
-        else:
-            k = nearest_on_segments(a[0], a[1], b[0], b[1])
-            at = [x[0] + where * (x[1] - x[0]) for x, where in zip((a, b), k, strict=True)]
-            d = float(np.linalg.norm(at[1] - at[0]))
-            if d < 1e-9 or np.linalg.norm(b.sum(axis=0) - a.sum(axis=0)) / 2.0 - z[18] - z[19] - z[6] - z[13] > (
-                8.0 * e.most / p**2 + e.margin
-            ):
-                continue
-            n, inside = (at[1] - at[0]) / d, [float(0.0 < where < 1.0) for where in k]
-            if z[20] and not all(inside):
-                continue
-        for body, point in zip((first, second), at, strict=True):
+        ends, vs, cs = np.zeros((2, 2, 3)), np.zeros((2, 2, 3)), np.zeros((2, 2, 3))
+        for i, (body, data) in enumerate(zip(bodies, (z[:6], z[7:13]), strict=True)):
+            ends[i] = data.reshape(2, 3)
             if not body:
-                motions.append((np.zeros((3, s.v.size)), z[15:18], np.zeros(3), np.zeros(3)))
+                vs[i] = z[15:18]
                 continue
-            J, r = s.jacobian(body), point - s.placement(body).translation
-            omega, drift = J[3:] @ s.v, s.drift(body)
-            J_point = J[:3] - pin.skew(r) @ J[3:]
-            turned = np.cross(drift[3:], r) + np.cross(omega, np.cross(omega, r))
-            motions.append((J_point, J_point @ s.v, drift[:3] + turned, omega))
-        (Ja, va, da, wa), (Jb, vb, db, wb) = motions
-        drift = n @ (db - da)
-        if not flat:
-            w = vb - va
-            across = (np.eye(3) - np.outer(n, n)) @ w
-            u, x = inside[0] * (a[1] - a[0]), inside[1] * (b[1] - b[0])
-            g = np.array([-u @ across / d - n @ np.cross(wa, u), x @ across / d + n @ np.cross(wb, x)])
-            H = np.array([[u @ u, -u @ x], [-u @ x, x @ x]]) / d
-            if all(inside) and u.any() and x.any():
-                H *= 1.0 + 1e-3 * np.eye(2)
-            drift += across @ across / d - g @ np.linalg.pinv(H) @ g
-        J = (n @ (Jb - Ja))[None]
-        row = f"{label} distance"
-        out.append(Rows((row,), "m/s^2", np.array([least - drift]), np.array([np.inf]), acceleration=J))
+            R, J, drift = s.placement(body).rotation, s.jacobian(body), s.drift(body)
+            for k in range(2):
+                r, omega = R @ ends[i, k], J[3:] @ s.v
+                vs[i, k] = J[:3] @ s.v + np.cross(omega, r)
+                cs[i, k] = drift[:3] + np.cross(drift[3:], r) + np.cross(omega, np.cross(omega, r))
+            ends[i] = ends[i] @ R.T + s.placement(body).translation
+        rates, n_rate, at = np.zeros(2), np.zeros(3), ends[:, 0].copy()
+        if z[14] != 0.0:
+            n = -ends[1, 0]
+            drift = -n @ cs[0, 0]
+        else:
+            if np.linalg.norm(ends[0, 0] - ends[1, 0]) < 1e-9:
+                continue
+            d, drift, k, rates, n, w = distance_motion(ends, vs, cs)
+            if z[20] and not all(0.0 < where < 1.0 for where in k):
+                continue
+            later = distance_motion(ends + dt * vs + 0.5 * dt * dt * cs, vs + dt * cs, cs)
+            drift = min(drift, later[1])
+            rates = np.clip(rates, -np.array(k) / (3.0 * ahead), (1.0 - np.array(k)) / (3.0 * ahead))
+            sliding = [rates[i] * (ends[i, 1] - ends[i, 0]) for i in (0, 1)]
+            n_rate = (np.eye(3) - np.outer(n, n)) @ (w + sliding[1] - sliding[0]) / d
+            n_rate /= max(1.0, 3.0 * ahead * np.linalg.norm(n_rate) / 0.5)
+            at = np.array([ends[i, 0] + k[i] * (ends[i, 1] - ends[i, 0]) for i in (0, 1)])
+        row, jerk = np.zeros(s.v.size), 0.0
+        for i, (body, sign) in enumerate(zip(bodies, (-1.0, 1.0), strict=True)):
+            if not body:
+                continue
+            place = s.placement(body)
+            local = place.rotation.T @ (at[i] - place.translation)
+            around = [(J[:3] - pin.skew(R @ local) @ J[3:]) for R, J in frames[body]]
+            J = around[2]
+            J_rate = (around[0] - 8.0 * around[1] + 8.0 * around[3] - around[4]) / (12.0 * AROUND[3])
+            slide = pin.skew(rates[i] * (ends[i, 1] - ends[i, 0]))
+            J_rate -= slide @ s.jacobian(body)[3:]
+            row += sign * (n @ J + 3.0 * ahead * (n @ J_rate + n_rate @ J))
+            other = bodies[1 - i]
+            apart = np.ones(s.v.size, dtype=bool)
+            if other:  # up to where the two part
+                same = moved[body] == moved[other]
+                apart[: len(same) if same.all() else int(np.argmin(same))] = False
+            jerk += longest_jerk(s, body, J, apart)
+        lower = np.array([least - drift + ahead * jerk])
+        out.append(Rows((f"{label} distance",), "m/s^2", lower, np.array([np.inf]), acceleration=row[None]))
     return out
 
 

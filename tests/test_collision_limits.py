@@ -12,7 +12,8 @@ from test_capsules import URDF
 import quaddyn as qd
 from quaddyn.kinematics import CapsuleModel, CollisionModel, Obstacle
 from quaddyn.wbc import CollisionLimits, JointBounds, PostureTask, TorqueLimits, replay
-from quaddyn.wbc.constraints.collision_limits import FOLLOW, KEPT
+from quaddyn.wbc.constraints.collision_rows import FOLLOW, KEPT
+
 
 @pytest.fixture(scope="module")
 def arms() -> qd.Robot:

@@ -97,9 +97,9 @@ def _linear(robot: qd.Robot) -> LinearConstraint:
 
 def _collisions(robot: qd.Robot) -> CollisionLimits:
     """Links of any shape, one made up here where there are none, against obstacles all around."""
-    links = [link.name for body in robot.bodies for link, _ in body.links if link.collisions][:9:2]
+    links = [link.name for body in robot.bodies for link, _ in body.links if link.collisions][:4:3]
     things = {"ball": Obstacle.sphere(0.05), "bar": Obstacle.capsule(0.03, [0.3, 0, 0], [-0.2, 0.4, 0.1])}
-    things |= {"crate": Obstacle.box([0.3, 0.2, 0.1]), "floor": Obstacle.plane([0.1, 0.0, 1.0])}
+    things |= {"crate": Obstacle.box([0.3, 0.1, 0.1]), "floor": Obstacle.plane([0.1, 0.0, 1.0])}
     where = {"ball": [0.4, 0.3, 0.1], "bar": [-0.7, 0.0, 0.5], "crate": [0.0, 0.9, 0.2], "floor": [0.0, 0.0, -1.0]}
     limits = CollisionLimits(
         CapsuleModel(robot, links=links, reach=np.inf),

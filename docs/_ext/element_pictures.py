@@ -424,18 +424,25 @@ def joint_friction(ax: Axes) -> None:
 @picture
 def collision_limits(ax: Axes) -> None:
     """States from which a pair stays apart, and ways along the barrier."""
-    p, h = 50.0, np.linspace(0.0, 0.1, 100)
-    ax.fill_between(1e3 * h, -p * h, 3.0, color=GOAL, alpha=0.2, lw=0)
-    ax.plot(1e3 * h, -p * h, color=MOTION)
-    for room, speed in ((0.09, -1.0), (0.08, -3.5), (0.05, 1.5)):
+    p, most, h = 50.0, 100.0, np.linspace(0.0, 0.12, 200)
+    soft = most / p**2
+
+    def fastest(x: float) -> float:
+        return p * x if x <= soft else float(np.sqrt(2.0 * most * (x - 0.5 * soft)))
+
+    edge = np.array([-fastest(x) for x in h])
+    ax.fill_between(1e3 * h, edge, 3.0, color=GOAL, alpha=0.2, lw=0)
+    ax.plot(1e3 * h, edge, color=MOTION)
+    for room, speed in ((0.1, -1.0), (0.1, -4.2), (0.03, 1.5)):
         x, v, way = room, speed, [(room, speed)]
         for _ in range(3000):
-            a = -2.0 * p * v - p * p * x
+            slope = p if x <= soft else most / fastest(x)
+            a = -slope * v - p * (v + fastest(x))
             x, v = x + 1e-4 * v, v + 1e-4 * a
             way.append((x, v))
         ax.plot(*(np.array(way) * [1e3, 1.0]).T, color=ROBOT, lw=1)
-    ax.annotate("ḣ + p h ≥ 0", (50, -1.2), color=GOAL)
-    ax.set(xlabel="room h [mm]", ylabel="its rate [m/s]", xlim=(-2, 100), ylim=(-5.2, 3.0))
+    ax.annotate("ḣ + k(h) ≥ 0", (60, -1.2), color=GOAL)
+    ax.set(xlabel="room h [mm]", ylabel="its rate [m/s]", xlim=(-2, 120), ylim=(-5.2, 3.0))
 
 
 # -- Solvers: curves that they computed -------------------------------------------------------------------------------

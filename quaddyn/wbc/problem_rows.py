@@ -25,7 +25,7 @@ from .codes import (
     TORQUE_LIMITS,
     TORQUE_RATE,
 )
-from .constraints.collision_limits import collision_limit_rows
+from .constraints.collision_rows import collision_limit_rows
 from .constraints.contact_motion import contact_motion_rows, yielding_rows
 from .constraints.friction_pyramid import friction_pyramid_rows
 from .constraints.joint_bounds import joint_bound_rows

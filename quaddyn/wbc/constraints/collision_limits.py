@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
 
-from ...compiling import Vector, compiled, local
 from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ...kinematics.capsule_model import CapsuleModel
 from ...kinematics.capsules import Capsule
@@ -20,46 +18,57 @@ from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..block import Scalar
 from ..codes import COLLISION_LIMITS
-from ..contact_points import rotated
-from ..data import Frame, Instant, Model, frame_of
 from ..element import Counts, Layout, References
-from ..rows import Item, bound_motion
+from .collision_rows import (
+    FIRST,
+    FIRST_RADIUS,
+    FLAT,
+    FOLLOW,
+    HALVES,
+    HEAD,
+    SECOND,
+    SECOND_RADIUS,
+    SPEED,
+    WIDTH,
+    largest_speed,
+    pair_gaps,
+)
 from .constraint import Constraint
-from .pair_motion import add_point, dot3, end_motion, length3, pair_motion, resting_ends
 
-#: Numbers before those of the pairs, and of each pair: ends and radius of the first capsule, of the second, whether the
-#: second is a plane (its normal and a point of it), velocity of an obstacle, half lengths of the two segments, and how
-#: many entries follow about the ends of the two.
-HEAD, WIDTH = 4, 21
-FIRST, FIRST_RADIUS, SECOND, SECOND_RADIUS, FLAT, SPEED, HALVES, FOLLOW = 0, 6, 7, 13, 14, 15, 18, 20
-#: A pair has a row unless it could approach with this many times `most` and not come near its limit.
-SPARE = 2.0
-#: Depth [m] beyond which a pair counts as outside: what the drift changes within a period moves a pair a little.
+#: Depth [m] beyond which a pair counts as outside.
 DEPTH = 1e-4
-#: Room [m] that is kept for what happens within a period beyond the first order in dt.
-KEPT = 1e-5
-#: What a normal turns by within a period at most.
-TURN = 0.5
 
 
 class CollisionLimits(Constraint, fixed=("model", "obstacles", "left_out")):
     r"""Links keep a distance from each other, and from planes, boxes, spheres and capsules.
 
-    For every near pair with distance d, room :math:`h = d - d_{min}` and rate p:
+    For every near pair with distance d, room :math:`h = d - d_{min}`, rate p and largest acceleration b, the speed of
+    approach may be
 
     .. math::
 
-        \ddot h = n^T (J_2 - J_1)\, a + \dots \ge -2 p\, \dot h - p^2 h
+        k(h) = \begin{cases} p\,h & h \le b / p^2 \\ \sqrt{2 b\,(h - b / (2 p^2))} & \text{beyond} \end{cases}
 
-    with n between the nearest points of the two capsules.  This is an exponential barrier with a double pole: whatever
-    the tasks ask for, a pair with :math:`h \ge 0` and :math:`\dot h + p h \ge 0` (its *viable* states) keeps
-    :math:`h \ge 0`.
+    (slower than what b stops in time, and slowly at the end), and the row keeps it there, with n between the nearest
+    points of the two capsules:
 
-    **What is promised, and under which assumptions.** The distance of capsules stays above `margin` from every viable
-    state, and that of the links with it, as capsules contain them; if level 0 can be met (it asks a pair for no more
-    than :math:`p\,|\dot h|`, so torques must be able to give this), accelerations are those asked for and constant over
-    a control period dt, :math:`p\,dt \le 1/2`, and obstacles keep the velocity that was given.  Within a period
-    the drift counts as constant.
+    .. math::
+
+        \ddot h = n^T (J_2 - J_1)\, a + \dots \ge -k'(h)\, \dot h - p\,(\dot h + k(h))
+
+    This is an exponential barrier with a double pole near the limit.  *Viable* are the states with :math:`h \ge 0` and
+    :math:`\dot h + k(h) \ge 0`; a viable pair is never asked for :math:`\ddot h > b`.
+
+    **What is promised, and under which assumptions.** From a viable state the distance of capsules stays above
+    `margin`, whatever the tasks ask for, and that of the links with it, as capsules contain them.  This assumes that
+    level 0 can be met, that accelerations are those that were asked for and constant over a control period dt,
+    :math:`p\,dt \le 1/2`, and that obstacles keep the velocity that was given.  Level 0 may be infeasible where joint
+    and torque limits leave less than b: commands say so.
+
+    **Within a period** the row changes, and so it holds for its mean over dt: for the Jacobian as it will be, to first
+    order in dt; for the lesser of the drifts now and after dt; and with a reserve for the jerk of both points, bounded
+    by the rates of the joints between them (no derivative of a point by joint angles is longer than a joint's lever).
+    What is of second order in dt is left to 0.01 mm of room that is kept besides.
 
     **Outside.** `Command.outside` names pairs that are not viable by more than 0.1 mm (times p for speeds).  They are
     driven apart along the same law, by no more than `most`.
@@ -71,7 +80,8 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "left_out")):
     In an exported controller obstacles stay where they were when it was exported, with their velocities as given.
 
     Source: Nguyen, Sreenath 2016, "Exponential control barrier functions for enforcing high relative-degree
-    safety-critical constraints", section III; `quaddyn.kinematics.CapsuleModel` for the geometry.
+    safety-critical constraints", section III, for rate p; k beyond that and the bound within a period are additions.
+    `quaddyn.kinematics.CapsuleModel` for the geometry.
 
     Args:
         model: capsules and pairs; or the robot, for a `CapsuleModel` of it.
@@ -81,7 +91,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "left_out")):
         self_collision: whether pairs of the robot's own links count.
         margin: d_min [m].
         rate: p [1/s].
-        most: largest acceleration that is asked of a pair outside [m/s^2].
+        most: b, largest acceleration that is asked of a pair and counted on [m/s^2].
         name: by which the controller knows it.
 
     Attributes:
@@ -211,43 +221,26 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "left_out")):
         return self._gaps(self.block, q, v)
 
     def _gaps(self, numbers: Array, q: Array, v: Array) -> tuple[Array, Array]:
-        model = self.model.robot.model
-        data = model.createData()
+        model, data = self.model.robot.model, self.model.robot.model.createData()
         pin.forwardKinematics(model, data, q, v)
-        places: dict[str, tuple[Array, Array, Array, Array]] = {}
-        for body in {each for pair in self._entries for each in pair if each}:
+        bodies = {each: i for i, each in enumerate(dict.fromkeys(x for pair in self._entries for x in pair if x))}
+        R, at, speeds = np.zeros((len(bodies), 3, 3)), np.zeros((len(bodies), 3)), np.zeros((len(bodies), 6))
+        for body, i in bodies.items():
             frame = self.model.robot.frame_id(body)
             place = pin.updateFramePlacement(model, data, frame)
-            speed = pin.getFrameVelocity(model, data, frame, pin.LOCAL_WORLD_ALIGNED)
-            places[body] = place.rotation.copy(), place.translation.copy(), speed.linear.copy(), speed.angular.copy()
-        rooms, rates = np.zeros(len(self._entries)), np.zeros(len(self._entries))
-        for k, (first, second) in enumerate(self._entries):
-            z = numbers[HEAD + WIDTH * k : HEAD + WIDTH * (k + 1)]
-            here = places[first]
-            a = z[FIRST:FIRST_RADIUS].reshape(2, 3) @ here[0].T + here[1]
-            b = z[SECOND:SECOND_RADIUS].reshape(2, 3)
-            if z[FLAT] != 0.0:
-                p, n, distance = a[0], -b[0], float(b[0] @ (a[0] - b[1]))
-                other = z[SPEED:HALVES]
-            else:
-                there = places.get(second)
-                if there is not None:
-                    b = b @ there[0].T + there[1]
-                s, t = nearest_on_segments(a[0], a[1], b[0], b[1])
-                p, r = a[0] + s * (a[1] - a[0]), b[0] + t * (b[1] - b[0])
-                distance = float(np.linalg.norm(r - p))
-                n = (r - p) / max(distance, 1e-12)
-                other = z[SPEED:HALVES]
-                if there is not None:
-                    other = there[2] + np.cross(there[3], r - there[1])
-            rooms[k] = distance - z[FIRST_RADIUS] - z[SECOND_RADIUS] - numbers[0]
-            rates[k] = n @ (other - here[2] - np.cross(here[3], p - here[1]))
-        return rooms, rates
+            R[i], at[i] = place.rotation, place.translation
+            speeds[i] = pin.getFrameVelocity(model, data, frame, pin.LOCAL_WORLD_ALIGNED).vector
+        frames = np.array([[bodies.get(x, -1) for x in pair] for pair in self._entries], dtype=np.int64)
+        rooms, rates = np.zeros(len(frames)), np.zeros(len(frames))
+        pair_gaps(numbers[HEAD:].reshape(-1, WIDTH), frames, R, at, speeds, rooms, rates)
+        return rooms - numbers[0], rates
 
     def outside(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
         """Names of the pairs that are nearer than `margin`, or too fast to stay beyond it."""
         room, speed = self._gaps(numbers, q, v)
-        wrong = (room < -DEPTH) | (speed + numbers[1] * room < -DEPTH * numbers[1])
+        p, most = float(numbers[1]), float(numbers[2])
+        allowed = np.array([largest_speed(each, p, most) for each in room.tolist()])
+        wrong = (room < -DEPTH) | (speed + allowed < -DEPTH * p)
         return tuple(dict.fromkeys(self.labels[i] for i in np.flatnonzero(wrong).tolist()))
 
     def refer(self, to: References) -> tuple[int, int]:
@@ -311,120 +304,3 @@ def _home_gap(ends: Array, z: Array, at: Array) -> float:
     b = b + at  # that of the whole capsule: its ends are no nearer
     s, t = nearest_on_segments(ends[0], ends[1], b[0], b[1])
     return float(np.linalg.norm(ends[0] + s * (ends[1] - ends[0]) - b[0] - t * (b[1] - b[0])) - radii)
-
-
-@compiled(inline=False)
-def far_apart(first: Frame, second: Frame, two: bool, z: Vector, reach: float) -> bool:
-    """Whether balls about two segments are apart by more than `reach`."""
-    a, b, here, there, square = local(3), local(3), local(3), local(3), 0.0
-    for i in range(3):
-        a[i] = 0.5 * (z[i] + z[3 + i])
-        b[i] = 0.5 * (z[SECOND + i] + z[SECOND + 3 + i])
-    rotated(first.rotation, a, here)
-    if two:
-        rotated(second.rotation, b, there)
-    for i in range(3):
-        middle = here[i] + first.origin[i] - (there[i] + second.origin[i] if two else b[i])
-        square += middle * middle
-    return math.sqrt(square) - z[HALVES] - z[HALVES + 1] > reach
-
-
-@compiled()
-def common_entries(model: Model, first: int, second: int) -> int:
-    """How many velocities, counted from the root, move both of two frames."""
-    count = 0
-    while (
-        count < min(model.chains[first, 0], model.chains[second, 0])
-        and model.chains[first, 1 + count] == model.chains[second, 1 + count]
-    ):
-        count += 1
-    return count
-
-
-@compiled()
-def within_period(place: float, rate: float, time: float) -> float:
-    """How fast a place in [0, 1] changes if it stays in there for a while."""
-    return min(max(rate, -place / time), (1.0 - place) / time)
-
-
-@compiled(inline=False)
-def collision_limit_rows(item: Item, t: Instant) -> None:
-    """Rows of the near pairs; `index` has the two frames of each."""
-    margin, p, most = item.numbers[0], item.numbers[1], item.numbers[2]
-    grouped = 6 if item.numbers[3] > 0.0 else 0
-    P, V, C, later_P, later_V = local(12), local(12), local(12), local(12), local(12)
-    n, w, c, u, x = local(3), local(3), local(3), local(3), local(3)
-    at, other_at, slide, other_slide, n_rate, spare = local(3), local(3), local(3), local(3), local(3), local(3)
-    J, J_rate = t.work.vectors[0], t.work.vectors[1]
-    nv, dt = len(t.v), t.model.period
-    ahead = 0.5 * dt * (1.0 + p * dt / 3.0)
-    k = -1
-    while k + 1 < item.size:
-        k += 1
-        z = item.numbers[HEAD + WIDTH * k : HEAD + WIDTH * (k + 1)]
-        i, j = t.model.index[item.first + 2 * k], t.model.index[item.first + 2 * k + 1]
-        first, second = frame_of(t.terms, t.model, i), frame_of(t.terms, t.model, max(j, 0))
-        flat, radii = z[FLAT] != 0.0, z[FIRST_RADIUS] + z[SECOND_RADIUS]
-        if not flat and far_apart(first, second, j >= 0, z, radii + margin + 4.0 * SPARE * most / (p * p)):
-            k += int(min(max(z[FOLLOW], 0.0), 4.0))
-            continue
-        end_motion(first, z, P, V, C)
-        if j >= 0:
-            end_motion(second, z[SECOND:], P[6:], V[6:], C[6:])
-        else:
-            resting_ends(z[SECOND:], z[SPEED:], P[6:], V[6:], C[6:])
-        distance, drift, place, other_place, rate, other_rate = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        if flat:
-            for d in range(3):
-                n[d] = -P[6 + d]
-                w[d] = V[6 + d] - V[d]
-                distance -= n[d] * (P[d] - P[9 + d])
-                drift -= n[d] * C[d]
-        else:
-            distance, drift, place, other_place, rate, other_rate = pair_motion(P, V, C, n, w, c, u, x)
-            if distance == 0.0:
-                continue  # the segments cross: no direction leads out
-            if z[FOLLOW] > 0.0 and (place <= 0.0 or place >= 1.0 or other_place <= 0.0 or other_place >= 1.0):
-                continue  # the row of the end is the same
-        speed, room = dot3(n, w), distance - radii - margin - KEPT
-        least = min(-2.0 * p * speed - p * p * room, most)
-        if least < -SPARE * most:
-            continue
-        for d in range(nv):
-            J[d] = 0.0
-            J_rate[d] = 0.0
-        for d in range(3):
-            n_rate[d] = 0.0
-            slide[d] = 0.0
-            other_slide[d] = 0.0
-            at[d] = P[d] + place * (P[3 + d] - P[d])
-            other_at[d] = P[6 + d] + other_place * (P[9 + d] - P[6 + d])
-        if not flat:
-            for d in range(12):
-                later_P[d] = P[d] + dt * (V[d] + 0.5 * dt * C[d])
-                later_V[d] = V[d] + dt * C[d]
-            rate = within_period(place, rate, 3.0 * ahead)
-            other_rate = within_period(other_place, other_rate, 3.0 * ahead)
-            for d in range(3):
-                slide[d] = rate * u[d]
-                other_slide[d] = other_rate * x[d]
-                n_rate[d] = (w[d] + other_slide[d] - slide[d]) / distance
-            along = dot3(n, n_rate)
-            for d in range(3):
-                n_rate[d] -= along * n[d]
-            turn = 3.0 * ahead * length3(n_rate)
-            if turn > TURN:
-                for d in range(3):
-                    n_rate[d] *= TURN / turn
-            later = pair_motion(later_P, later_V, C, spare, w, c, u, x)
-            if later[0] > 0.0:
-                drift = min(drift, later[1])
-        common = 0
-        if j >= 0:
-            common = common_entries(t.model, i, j)
-        jerk = add_point(first, t.v, grouped, common, at, slide, n, n_rate, -1.0, J, J_rate)
-        if j >= 0:
-            jerk += add_point(second, t.v, grouped, common, other_at, other_slide, n, n_rate, 1.0, J, J_rate)
-        for d in range(nv):
-            J[d] += 3.0 * ahead * J_rate[d]
-        bound_motion(t, J, t.work.everything, least - drift + ahead * jerk, math.inf, 1.0, item.number, k)

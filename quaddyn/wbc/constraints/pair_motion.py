@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ...compiling import Vector, compiled, local
+from ...compiling import Matrix, Vector, compiled, local
 from ...kinematics.segments import nearest_on_segments
 from ..contact_points import add_cross, rotated
 from ..data import Frame
@@ -33,29 +33,34 @@ def length3(a: Vector) -> float:
 
 
 @compiled(inline=False)
-def end_motion(frame: Frame, z: Vector, P: Vector, V: Vector, C: Vector) -> None:
+def end_motion(
+    rotation: Matrix, origin: Vector, velocity: Vector, drift: Vector, z: Vector, P: Vector, V: Vector, C: Vector
+) -> None:
     """Positions, velocities, and accelerations at a = 0, of the two ends of a segment.
 
     Args:
-        frame: that it is fixed in.
-        z: (6,) its ends there.
+        rotation: (3, 3) of the body that it is fixed in.
+        origin: (3,).
+        velocity: (6,) linear, angular.
+        drift: (6,) acceleration at a = 0.
+        z: (6,) the segment's ends there.
         P: (6,) positions.
         V: (6,) velocities.
         C: (6,) accelerations.
     """
-    omega, r = frame.velocity[3:], local(3)
+    r = local(3)
     for e in range(2):
         p, v, c = P[3 * e :], V[3 * e :], C[3 * e :]
-        rotated(frame.rotation, z[3 * e :], r)
+        rotated(rotation, z[3 * e :], r)
         for i in range(3):
-            p[i] = frame.origin[i] + r[i]
+            p[i] = origin[i] + r[i]
             v[i] = 0.0
-            c[i] = frame.drift[i]
-        add_cross(omega, r, v)
-        add_cross(omega, v, c)
-        add_cross(frame.drift[3:], r, c)
+            c[i] = drift[i]
+        add_cross(velocity[3:], r, v)
+        add_cross(velocity[3:], v, c)
+        add_cross(drift[3:], r, c)
         for i in range(3):
-            v[i] += frame.velocity[i]
+            v[i] += velocity[i]
 
 
 @compiled()
@@ -65,6 +70,30 @@ def resting_ends(z: Vector, velocity: Vector, P: Vector, V: Vector, C: Vector) -
         P[i] = z[i]
         V[i] = velocity[i % 3]
         C[i] = 0.0
+
+
+@compiled()
+def middle_distance(P: Vector) -> float:
+    """Distance of the middles of two segments."""
+    square = 0.0
+    for i in range(3):
+        apart = P[6 + i] + P[9 + i] - P[i] - P[3 + i]
+        square += apart * apart
+    return 0.5 * math.sqrt(square)
+
+
+@compiled()
+def fastest(V: Vector) -> float:
+    """What no point of one segment moves faster by than one of the other."""
+    most = 0.0
+    for i in range(2):
+        for j in range(2):
+            square = 0.0
+            for d in range(3):
+                apart = V[6 + 3 * j + d] - V[3 * i + d]
+                square += apart * apart
+            most = max(most, square)
+    return math.sqrt(most)
 
 
 @compiled(inline=False)

@@ -1,0 +1,47 @@
+"""Links that keep their distance.
+
+A ball flies at a standing robot's trunk and past its legs; `CollisionLimits` makes the robot lean out of its way, and
+keeps its own links apart. Without it the ball goes through the trunk.
+"""
+
+import sys
+
+import numpy as np
+
+import quaddyn as qd
+from quaddyn.kinematics import Obstacle
+from quaddyn.wbc import CollisionLimits
+
+START, VELOCITY = np.array([0.0, 0.3, 0.42]), np.array([0.0, -0.15, 0.0])  # [m], [m/s]
+
+
+def main(picture: str | None = None) -> dict[str, float]:
+    """Least distance of the ball and any link, with and without the limits [m]."""
+    robot, ways = qd.load("go2"), {}
+    for name in ("with the limits", "without"):
+        dyn, sim, wbc = qd.Dynamics(robot), qd.Simulation(robot), qd.WholeBodyController(robot)
+        limits = CollisionLimits(robot, obstacles={"ball": Obstacle.sphere(0.05)}, placed={"ball": START}, margin=0.01)
+        if name == "with the limits":
+            wbc.add(limits, level=0)
+        way = []
+        for tick in range(1200):
+            limits.place("ball", START + tick * 1e-3 * VELOCITY, velocity=VELOCITY)
+            command = wbc.compute(dyn.update(sim.q, sim.v))
+            sim.step(command.tau)
+            way.append(limits.gaps(sim.q, sim.v)[0].min() + limits.margin if tick % 10 == 0 else way[-1])
+        ways[name] = np.array(way)
+    if picture:
+        from matplotlib.figure import Figure
+
+        ax = (figure := Figure(figsize=(6, 3.6), layout="constrained")).subplots()
+        for name, way in ways.items():
+            ax.plot(1e-3 * np.arange(len(way)), 1e3 * way, label=name)
+        ax.set(xlabel="t [s]", ylabel="nearest distance [mm]")
+        ax.legend(frameon=False)
+        figure.savefig(picture, dpi=100)
+    return {name: float(way.min()) for name, way in ways.items()}
+
+
+if __name__ == "__main__":
+    for name, distance in main(*sys.argv[2:]).items():  # --picture FILE
+        print(f"{name}: nearest distance {1e3 * distance:.1f} mm")

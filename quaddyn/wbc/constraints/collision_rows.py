@@ -1,0 +1,196 @@
+"""Rows of `CollisionLimits`, and the numbers that they read.
+
+Why a row keeps a pair apart.  Let ``phi = h' + k(h)``, with ``h >= 0`` and ``phi >= 0`` at the start of a period.
+
+1. k(0) = 0, and k has no slope above p; so ``h' >= -k(h)`` keeps ``h >= 0`` for as long as ``phi >= 0``.
+2. ``phi' = h'' + k'(h) h'``: the row is ``phi' >= -p phi``.  Where phi = 0 it asks for ``h'' = k' k <= most``.
+3. Over a period, with a constant, ``h''(t) = h''(0) + t y``, but for second order in t.  ``y = 3 J' a + z``: J' is the
+   derivative of the row by time along the velocities now (`pair_motion.add_point`), z that of the drift.  The row asks
+   its bound of ``h'' + (dt / 2) (1 + p dt / 3) y``, which is what phi(dt) is made of.
+4. z is no less than the difference of the drifts now and dt later along the motion at a = 0, minus the jerk of the two
+   points.  The drift falls at once where a nearest point leaves the end of its segment and begins to slide; the drift
+   later knows.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...compiling import IntMatrix, Matrix, Tensor, Vector, compiled, entry, local, zeros
+from ..data import Instant, Model, frame_of
+from ..rows import Item, bound_motion
+from .pair_motion import add_point, dot3, end_motion, fastest, length3, middle_distance, pair_motion, resting_ends
+
+#: Numbers before those of the pairs, and of each pair: ends and radius of the first capsule, of the second, whether the
+#: second is a plane (its normal and a point of it), velocity of an obstacle, half lengths of the two segments, and how
+#: many entries follow about the ends of the two.
+HEAD, WIDTH = 4, 21
+FIRST, FIRST_RADIUS, SECOND, SECOND_RADIUS, FLAT, SPEED, HALVES, FOLLOW = 0, 6, 7, 13, 14, 15, 18, 20
+#: A pair has a row unless it could approach with this many times `most` and not come near its limit.
+SPARE = 2.0
+#: Room [m] that is kept for what happens within a period beyond the first order in dt.
+KEPT = 1e-5
+#: What a normal turns by within a period at most.
+TURN = 0.5
+
+
+@entry("gaps of pairs")
+def pair_gaps(
+    pairs: Matrix, frames: IntMatrix, rotations: Tensor, origins: Matrix, velocities: Matrix, out: Vector, rates: Vector
+) -> int:
+    """Distances of capsules' surfaces, and how they change; how many pairs there are.
+
+    Args:
+        pairs: (pairs, WIDTH).
+        frames: (pairs, 2) numbers of bodies, -1 for obstacles.
+        rotations: (bodies, 3, 3).
+        origins: (bodies, 3).
+        velocities: (bodies, 6) linear, angular.
+        out: (pairs,) [m].
+        rates: (pairs,) [m/s].
+    """
+    P, V, C, still = local(12), local(12), local(12), zeros(6)
+    n, w, c, u, x = local(3), local(3), local(3), local(3), local(3)
+    for k in range(pairs.shape[0]):
+        z, i, j = pairs[k], frames[k, 0], frames[k, 1]
+        end_motion(rotations[i], origins[i], velocities[i], still, z, P, V, C)
+        if j >= 0:
+            end_motion(rotations[j], origins[j], velocities[j], still, z[SECOND:], P[6:], V[6:], C[6:])
+        else:
+            resting_ends(z[SECOND:], z[SPEED:], P[6:], V[6:], C[6:])
+        distance = 0.0
+        if z[FLAT] != 0.0:
+            for d in range(3):
+                n[d] = -P[6 + d]
+                w[d] = V[6 + d] - V[d]
+                distance -= n[d] * (P[d] - P[9 + d])
+        else:
+            distance = pair_motion(P, V, C, n, w, c, u, x)[0]
+        out[k] = distance - z[FIRST_RADIUS] - z[SECOND_RADIUS]
+        rates[k] = dot3(n, w) if distance != 0.0 else 0.0
+    return pairs.shape[0]
+
+
+@compiled()
+def largest_speed(room: float, p: float, most: float) -> float:
+    """How fast a pair may approach: ``p h``, and beyond ``h = most / p^2`` what `most` stops in time."""
+    soft = most / (p * p)
+    if room <= soft:
+        return p * room
+    return math.sqrt(2.0 * most * (room - 0.5 * soft))
+
+
+@compiled()
+def least_acceleration(room: float, speed: float, p: float, most: float) -> float:
+    """What ``h'' `` has to be so that ``h' + k(h)`` decays by p at most, k being `largest_speed`."""
+    allowed = largest_speed(room, p, most)
+    slope = p
+    if room > most / (p * p):
+        slope = most / allowed
+    return min(-slope * speed - p * (speed + allowed), most)
+
+
+@compiled()
+def common_entries(model: Model, first: int, second: int) -> int:
+    """How many velocities, counted from the root, move both of two frames."""
+    count = 0
+    while (
+        count < min(model.chains[first, 0], model.chains[second, 0])
+        and model.chains[first, 1 + count] == model.chains[second, 1 + count]
+    ):
+        count += 1
+    return count
+
+
+@compiled()
+def within_period(place: float, rate: float, time: float) -> float:
+    """How fast a place in [0, 1] changes if it stays in there for a while."""
+    return min(max(rate, -place / time), (1.0 - place) / time)
+
+
+@compiled(inline=False)
+def collision_limit_rows(item: Item, t: Instant) -> None:
+    """Rows of the near pairs; `index` has the two frames of each."""
+    margin, p, most = item.numbers[0], item.numbers[1], item.numbers[2]
+    grouped = 6 if item.numbers[3] > 0.0 else 0
+    P, V, C, later_P, later_V = local(12), local(12), local(12), local(12), local(12)
+    n, w, c, u, x = local(3), local(3), local(3), local(3), local(3)
+    at, other_at, slide, other_slide, n_rate, spare = local(3), local(3), local(3), local(3), local(3), local(3)
+    J, J_rate = t.work.vectors[0], t.work.vectors[1]
+    nv, dt = len(t.v), t.model.period
+    ahead = 0.5 * dt * (1.0 + p * dt / 3.0)
+    k = -1
+    while k + 1 < item.size:
+        k += 1
+        z = item.numbers[HEAD + WIDTH * k : HEAD + WIDTH * (k + 1)]
+        i, j = t.model.index[item.first + 2 * k], t.model.index[item.first + 2 * k + 1]
+        first, second = frame_of(t.terms, t.model, i), frame_of(t.terms, t.model, max(j, 0))
+        flat, radii = z[FLAT] != 0.0, z[FIRST_RADIUS] + z[SECOND_RADIUS]
+        end_motion(first.rotation, first.origin, first.velocity, first.drift, z, P, V, C)
+        if j >= 0:
+            end_motion(second.rotation, second.origin, second.velocity, second.drift, z[SECOND:], P[6:], V[6:], C[6:])
+        else:
+            resting_ends(z[SECOND:], z[SPEED:], P[6:], V[6:], C[6:])
+        distance, drift, place, other_place, rate, other_rate = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        if flat:
+            for d in range(3):
+                n[d] = -P[6 + d]
+                w[d] = V[6 + d] - V[d]
+                distance -= n[d] * (P[d] - P[9 + d])
+                drift -= n[d] * C[d]
+        else:
+            room = middle_distance(P) - z[HALVES] - z[HALVES + 1] - radii - margin
+            if least_acceleration(room, -fastest(V), p, most) < -SPARE * most:
+                k += int(min(max(z[FOLLOW], 0.0), 4.0))
+                continue
+            distance, drift, place, other_place, rate, other_rate = pair_motion(P, V, C, n, w, c, u, x)
+            room = distance - radii - margin
+            if z[FOLLOW] > 0.0 and least_acceleration(room, -fastest(V), p, most) < -SPARE * most:
+                k += int(min(max(z[FOLLOW], 0.0), 4.0))
+                continue
+            if distance == 0.0:
+                continue  # the segments cross: no direction leads out
+            if z[FOLLOW] > 0.0 and (place <= 0.0 or place >= 1.0 or other_place <= 0.0 or other_place >= 1.0):
+                continue  # the row of the end is the same
+        speed, room = dot3(n, w), distance - radii - margin - KEPT
+        least = least_acceleration(room, speed, p, most)
+        if least < -SPARE * most:
+            continue
+        for d in range(nv):
+            J[d] = 0.0
+            J_rate[d] = 0.0
+        for d in range(3):
+            n_rate[d] = 0.0
+            slide[d] = 0.0
+            other_slide[d] = 0.0
+            at[d] = P[d] + place * (P[3 + d] - P[d])
+            other_at[d] = P[6 + d] + other_place * (P[9 + d] - P[6 + d])
+        if not flat:
+            for d in range(12):
+                later_P[d] = P[d] + dt * (V[d] + 0.5 * dt * C[d])
+                later_V[d] = V[d] + dt * C[d]
+            rate = within_period(place, rate, 3.0 * ahead)
+            other_rate = within_period(other_place, other_rate, 3.0 * ahead)
+            for d in range(3):
+                slide[d] = rate * u[d]
+                other_slide[d] = other_rate * x[d]
+                n_rate[d] = (w[d] + other_slide[d] - slide[d]) / distance
+            along = dot3(n, n_rate)
+            for d in range(3):
+                n_rate[d] -= along * n[d]
+            turn = 3.0 * ahead * length3(n_rate)
+            if turn > TURN:
+                for d in range(3):
+                    n_rate[d] *= TURN / turn
+            later = pair_motion(later_P, later_V, C, spare, w, c, u, x)
+            if later[0] > 0.0:
+                drift = min(drift, later[1])
+        common = 0
+        if j >= 0:
+            common = common_entries(t.model, i, j)
+        jerk = add_point(first, t.v, grouped, common, at, slide, n, n_rate, -1.0, J, J_rate)
+        if j >= 0:
+            jerk += add_point(second, t.v, grouped, common, other_at, other_slide, n, n_rate, 1.0, J, J_rate)
+        for d in range(nv):
+            J[d] += 3.0 * ahead * J_rate[d]
+        bound_motion(t, J, t.work.everything, least - drift + ahead * jerk, math.inf, 1.0, item.number, k)
