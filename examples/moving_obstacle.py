@@ -9,22 +9,23 @@ import sys
 import numpy as np
 
 import quaddyn as qd
-from quaddyn.kinematics import Obstacle
+from quaddyn.kinematics import CapsuleModel, Obstacle
 from quaddyn.wbc import CollisionLimits
 
-START, VELOCITY = np.array([0.0, 0.3, 0.42]), np.array([0.0, -0.15, 0.0])  # [m], [m/s]
+START, VELOCITY = np.array([0.0, 0.3, 0.42]), np.array([0.0, -0.3, 0.0])  # [m], [m/s]
 
 
 def main(picture: str | None = None) -> dict[str, float]:
     """Least distance of the ball and any link, with and without the limits [m]."""
     robot, ways = qd.load("go2"), {}
+    model = CapsuleModel(robot, links=("base", "FL_thigh", "FL_calf", "FR_thigh", "FR_calf"))
     for name in ("with the limits", "without"):
         dyn, sim, wbc = qd.Dynamics(robot), qd.Simulation(robot), qd.WholeBodyController(robot)
-        limits = CollisionLimits(robot, obstacles={"ball": Obstacle.sphere(0.05)}, placed={"ball": START}, margin=0.01)
+        limits = CollisionLimits(model, obstacles={"ball": Obstacle.sphere(0.05)}, placed={"ball": START}, margin=0.01)
         if name == "with the limits":
             wbc.add(limits, level=0)
         way = []
-        for tick in range(1200):
+        for tick in range(600):
             limits.place("ball", START + tick * 1e-3 * VELOCITY, velocity=VELOCITY)
             command = wbc.compute(dyn.update(sim.q, sim.v))
             sim.step(command.tau)

@@ -24,6 +24,7 @@ SHOWN: dict[str, Callable[[Any], bool]] = {
     "wall_pushing": lambda found: abs(found["force"] + 30.0) < 0.3 and found["off"] < 0.002,
     "own_task": lambda height: 0.07 < height < 0.085,
     "half_space_limit": lambda nearest: nearest["with the limit"] > -1e-4 and nearest["without"] < -0.02,
+    "moving_obstacle": lambda nearest: nearest["with the limits"] > 0.0099 and nearest["without"] < -0.02,
     "squat_jump_land": lambda found: found["jump"] > 0.05 and found["flight"] > 0.1 and abs(found["end"] - 1.0) < 0.02,
     "boxes": lambda found: found["mode"] == "moving" and found["distance"] > 1.5,
     "sdk_order": lambda same: same,

@@ -136,7 +136,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "left_out")):
             if link not in known:
                 raise UnknownNameError("link", link, known)
         labels, entries, blocks = list[str](), list[tuple[str, str]](), list[Array]()
-        self._of: dict[str, list[tuple[int, Array]]] = {key: [] for key in self.obstacles}
+        of: dict[str, list[tuple[int, Array]]] = {key: [] for key in self.obstacles}
         own = self.model.pairs.tolist() if self_collision else []
         there = self.model.distances(robot.q_home).tolist()
         near = {_links(capsules, *pair) for pair, distance in zip(own, there, strict=False) if distance <= margin}
@@ -164,7 +164,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "left_out")):
                     left_out.append(f"{capsule.link} - {key}")
                     continue
                 for part in pairs:
-                    self._of[key].append((len(blocks), part[SECOND:SECOND_RADIUS].reshape(2, 3)))
+                    of[key].append((len(blocks), part[SECOND:SECOND_RADIUS].reshape(2, 3)))
                     labels.append(f"{capsule.link} - {key}")
                     entries.append((capsule.body, ""))
                     blocks.append(part)
@@ -176,6 +176,10 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "left_out")):
         self.margin, self.rate, self.most = margin, rate, most
         self.block[3] = float(robot.root == "free")
         self._pairs()[:] = blocks
+        self._of = {
+            key: (np.array([i for i, _ in found], dtype=np.intp), np.array([x for _, x in found]).reshape(-1, 2, 3))
+            for key, found in of.items()
+        }
         for key, point in where.items():
             self.place(key, point)
 
@@ -202,11 +206,11 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "left_out")):
         if R.shape != (3, 3) or not np.allclose(R @ R.T, np.eye(3), atol=1e-6):
             raise ArgumentError(f"rotation: expected a rotation matrix (3, 3), got {rotation!r}")
         shape, rows = self.obstacles[obstacle], self._pairs()
-        for row, own in self._of[obstacle]:
-            ends = own @ R.T
-            ends[1 if shape.flat else slice(None)] += p
-            rows[row, SECOND:SECOND_RADIUS] = ends.ravel()
-            rows[row, SPEED:HALVES] = v
+        which, own = self._of[obstacle]
+        ends = own @ R.T
+        ends[:, 1 if shape.flat else slice(None)] += p
+        rows[which, SECOND:SECOND_RADIUS] = ends.reshape(-1, 6)
+        rows[which, SPEED:HALVES] = v
 
     def _pairs(self) -> Array:
         return self.block[HEAD:].reshape(-1, WIDTH)

@@ -51,7 +51,8 @@ def pair_gaps(
     """
     P, V, C, still = local(12), local(12), local(12), zeros(6)
     n, w, c, u, x = local(3), local(3), local(3), local(3), local(3)
-    for k in range(pairs.shape[0]):
+    count: int = pairs.shape[0]
+    for k in range(count):
         z, i, j = pairs[k], frames[k, 0], frames[k, 1]
         end_motion(rotations[i], origins[i], velocities[i], still, z, P, V, C)
         if j >= 0:
@@ -68,7 +69,7 @@ def pair_gaps(
             distance = pair_motion(P, V, C, n, w, c, u, x)[0]
         out[k] = distance - z[FIRST_RADIUS] - z[SECOND_RADIUS]
         rates[k] = dot3(n, w) if distance != 0.0 else 0.0
-    return pairs.shape[0]
+    return count
 
 
 @compiled()
