@@ -8,7 +8,7 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.locomotion import FEET, LocomotionController, Mode, Proportions
-from quaddyn.locomotion.controller import NO_GROUND, LocomotionCommand
+from quaddyn.locomotion.command import NO_GROUND, LocomotionCommand
 from quaddyn.locomotion.footing import Footing
 from quaddyn.locomotion.landing import supports
 from quaddyn.simulation import MujocoPlant, Plant, Simulation

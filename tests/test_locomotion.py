@@ -13,8 +13,7 @@ from wild import Urdf, dog, leg_names
 
 import quaddyn as qd
 from quaddyn.kinematics import LegKinematics
-from quaddyn.locomotion import LocomotionController, Mode, Proportions
-from quaddyn.locomotion.controller import LocomotionCommand
+from quaddyn.locomotion import LocomotionCommand, LocomotionController, Mode, Proportions
 from quaddyn.locomotion.ground import GroundPlane
 from quaddyn.locomotion.trunk import tilted
 from quaddyn.simulation import MujocoPlant, Plant, Simulation

@@ -17,8 +17,8 @@ from quaddyn.kernels.derivatives import directional
 from quaddyn.kernels.graph import Expr, Graph
 from quaddyn.kernels.keeping import model_key
 from quaddyn.kinematics import LegKinematics, inverse_kinematics
-from quaddyn.locomotion import LocomotionController
-from quaddyn.locomotion.controller import FALLEN_HEIGHT, Mode
+from quaddyn.locomotion import LocomotionController, Mode
+from quaddyn.locomotion.controller import FALLEN_HEIGHT
 from quaddyn.locomotion.course import Course
 from quaddyn.robot import guard
 from quaddyn.simulation import Simulation

@@ -1,6 +1,7 @@
 """Locomotion of quadrupeds: gaits, swing curves, footholds, motion of the trunk, and their controller."""
 
-from .controller import LIMIT, LocomotionCommand, LocomotionController
+from .command import LIMIT, LocomotionCommand
+from .controller import LocomotionController
 from .course import commanded_velocity
 from .gait import GAITS, Clock, Gait
 from .modes import Mode

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
@@ -15,21 +14,23 @@ from ..attributes import StrictAttributes
 from ..compiling import quietly
 from ..control import JointPD
 from ..dynamics import State
-from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import number, several
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from ..wbc import Command, TorqueLimits, WholeBodyController
+from ..wbc import TorqueLimits, WholeBodyController
+from .arguments import check_whole_body, named_feet
+from .command import FALLEN, NO_GROUND, LocomotionCommand
 from .course import Course, Preview, commanded_velocity
 from .footing import Footing
-from .footwork import INWARDS, Footwork
+from .footwork import Footwork
 from .gait import LOADING, Clock, Gait, gait_named
 from .ground import GroundPlane
 from .landing import Landing
+from .leg_limits import LegLimits
 from .modes import Mode, escaping, misplaced
 from .preview_kernel import landings, preview
 from .proportions import FEET, Proportions
-from .swing import Swing
 from .trunk import Trunk
 
 # Lengths in units of l, times in sqrt(l / g), speeds in sqrt(g l), accelerations in g.
@@ -42,74 +43,13 @@ LEASH, LEASH_TIME = 0.08, 0.3
 YAW_LEASH = 0.2
 #: How fast the course changes its velocity and its yaw rate.
 ACCELERATION, YAW_ACCELERATION = 0.12, 0.1
-#: Mean speed of a swinging foot against its hip, at most, in units of l times the slowest joint's velocity limit.
-SWIFTNESS = 0.18
 #: Height of the centre of mass of who lies, of who must rise first, and below which nobody can walk, as shares of that
 #: at home.
 LYING_HEIGHT, LOW_HEIGHT, FALLEN_HEIGHT = 0.5, 0.95, 0.45
 #: Steepest tilt of the trunk against the ground before it counts as a fall (cosine).
 FALLEN_TILT = 0.5
-#: What keeps a commanded velocity below the one asked for, beside what `LocomotionController.reach` computes.
-LIMIT = "limit of the gait on these legs"
-FALLEN, GAIT_STANDS, STRAIGHT_LEGS = "fallen", "gait does not step", "legs cannot step aside"
-NO_GROUND = "no ground under the feet"
 #: Time constant of the slope of the ground.
 SLOPE_TIME = 2.0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LocomotionCommand:
-    """What is asked of the motors, and why.
-
-    Attributes:
-        tau: (nu,) torques of the actuated joints, cut at the motors' limits [N m].
-        mode: what the robot is doing.
-        contacts: the feet that are to carry.
-        whole_body: the whole-body controller's command with its certificate; None when fallen.
-        pressure: (2,) wanted centre of pressure, world [m].
-        asked: (3,) forward, leftward [m/s] and yaw rate [rad/s] as `compute` was given them, heading frame.
-        commanded: (3,) what of it the gait can do on these legs, see `LocomotionController.reach`.
-        velocity: (3,) that is steered for at this tick, on the way to `commanded`.
-        limit: what cut `asked` down to `commanded`, such as "stride of the gait"; "" where nothing did.
-        swings: by foot in the air, its `Swing`.
-    """
-
-    tau: Array
-    mode: Mode
-    contacts: tuple[str, ...]
-    whole_body: Command | None
-    pressure: Array
-    asked: Array
-    commanded: Array
-    velocity: Array
-    limit: str
-    swings: Mapping[str, Swing]
-
-    @property
-    def limited(self) -> bool:
-        """Whether more was asked for than the gait can do on these legs."""
-        return self.limit != ""
-
-    @property
-    def forces(self) -> Mapping[str, Array]:
-        """Contact forces that are counted on, (3,) by foot, on the robot, world axes [N]."""
-        return {} if self.whole_body is None else self.whole_body.forces
-
-    @property
-    def ok(self) -> bool:
-        """Whether the whole-body controller got all it must have; False when fallen."""
-        return self.whole_body is not None and self.whole_body.ok
-
-    @property
-    def solved(self) -> bool:
-        """Whether the whole-body controller's outcome is "solved"; the same as `ok`."""
-        return self.ok
-
-    def __str__(self) -> str:
-        """One line: what it does, and what of the velocity that was asked for."""
-        said = "{:+.3f}, {:+.3f} m/s, {:+.3f} rad/s"
-        cut = f"; asked {said.format(*self.asked)} ({LIMIT}: {self.limit})" if self.limited else ""
-        return f"{self.mode.value}; commanded {said.format(*self.commanded)}{cut}"
 
 
 class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions", "whole_body")):
@@ -173,14 +113,13 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if whole_body is None:
             whole_body = WholeBodyController(robot, dt=self.dt, friction=friction, ramp=ramp)
         else:
-            _check_whole_body(whole_body, robot, self.dt)
+            check_whole_body(whole_body, robot, self.dt)
         self.whole_body = whole_body
         tasks = whole_body.tasks
         Trunk.prepare(p, tasks)
         for foot in FEET:
             tasks[foot].gains((FOOT_RATE / unit) ** 2)
-        self._reach = float(np.hypot(*np.abs(p.stance).max(axis=0)))
-        self._half_width = float(np.abs(p.stance[:, 1]).min())
+        self._legs = LegLimits(p)
         self._torque = next((item for item in tasks.values() if isinstance(item, TorqueLimits)), None)
         self._damping = JointPD(robot, dt=self.dt).kd
         self._base = robot.bodies[0].name
@@ -267,8 +206,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if state.robot is not self.robot:
             raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
         wanted = commanded_velocity(velocity)
-        within, limit = self._within_reach(wanted)
-        touching = None if touching is None else _feet(touching)
+        within, limit = self._legs.within(self._gait, wanted)
+        touching = None if touching is None else named_feet(touching)
         dt, p, omega = self.dt, self.proportions, self.proportions.frequency
         x, y, z = state.com.tolist()
         u, v, w = state.com_velocity.tolist()
@@ -438,32 +377,11 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         Raises:
             ArgumentError: not three finite numbers.
         """
-        return self._within_reach(commanded_velocity(velocity))[0]
+        return self._legs.within(self._gait, commanded_velocity(velocity))[0]
 
     def limit(self, velocity: Sequence[float] | Array) -> str:
         """What cuts a velocity down to `reach`, such as "stride of the gait"; "" where nothing does."""
-        return self._within_reach(commanded_velocity(velocity))[1]
-
-    def _within_reach(self, velocity: Array) -> tuple[Array, str]:
-        p, gait = self.proportions, self._gait
-        x, y, turn = velocity.tolist()
-        if not gait.moves:
-            return np.zeros(3), GAIT_STANDS if x or y or turn else ""
-        limit = ""
-        if not p.sideways and (y or turn):
-            y, turn, limit = 0.0, 0.0, STRAIGHT_LEGS
-        stance, swing = gait.duty * gait.period * p.time, (1.0 - gait.duty) * gait.period * p.time
-        quick = SWIFTNESS * p.joint_speed * swing
-        inwards = 2.0 * INWARDS * gait.spread[1] * self._half_width
-        speed = math.hypot(x, y) + abs(turn) * self._reach
-        cuts = (
-            (1.0, limit),
-            (gait.stride * p.length / stance / max(speed, 1e-9), "stride of the gait"),
-            (quick * p.length / stance / max(speed, 1e-9), "speed of the joints"),
-            (inwards / stance / max(abs(y), 1e-9), "feet would cross"),
-        )
-        cut, limit = min(cuts, key=lambda each: each[0])
-        return np.asarray(cut * np.array([x, y, turn])), limit
+        return self._legs.within(self._gait, commanded_velocity(velocity))[1]
 
     def _steer(self, wanted: Array) -> None:
         """The course's velocity follows the command, which is within `reach`, as the robot can accelerate."""
@@ -514,26 +432,3 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
                 self.mode = Mode.MOVING
         elif not self._trunk.busy:
             self.mode = Mode.STANDING if mode is Mode.RISING else Mode.LYING
-
-
-def _feet(touching: Collection[str]) -> tuple[str, ...]:
-    """Names of feet that feel the ground; a mapping says of each foot whether, which is not the same."""
-    if isinstance(touching, Mapping):
-        raise ArgumentTypeError("touching: expected the names of the feet that feel the ground, got a mapping")
-    names = several("touching", touching, "names of feet")
-    for name in names:
-        if name not in FEET:
-            raise UnknownNameError("foot", name, FEET)
-    return names
-
-
-def _check_whole_body(whole_body: object, robot: Robot, dt: float) -> None:
-    if not isinstance(whole_body, WholeBodyController):
-        raise ArgumentTypeError(f"whole_body: expected a WholeBodyController, got {type(whole_body).__name__}")
-    if whole_body.robot is not robot:
-        raise ArgumentError("whole_body: of another robot than the controller's; load once and use that Robot for both")
-    if whole_body.dt != dt:
-        raise ArgumentError(f"whole_body: expected the controller's period, dt={dt} s, got {whole_body.dt} s")
-    missing = [name for name in ("com", "base", "forces", *FEET) if name not in whole_body.tasks]
-    if missing:
-        raise ArgumentError(f"whole_body: without the tasks {', '.join(missing)}, which locomotion guides")

@@ -1,0 +1,70 @@
+"""`LocomotionCommand`: what `LocomotionController` asks of the motors, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..urdf.tree import Array
+from ..wbc import Command
+from .modes import Mode
+from .swing import Swing
+
+#: How a command says that it was cut, and what cuts it beside what `LocomotionController.reach` computes.
+LIMIT = "limit of the gait on these legs"
+FALLEN, NO_GROUND = "fallen", "no ground under the feet"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocomotionCommand:
+    """What is asked of the motors, and why.
+
+    Attributes:
+        tau: (nu,) torques of the actuated joints, cut at the motors' limits [N m].
+        mode: what the robot is doing.
+        contacts: the feet that are to carry.
+        whole_body: the whole-body controller's command with its certificate; None when fallen.
+        pressure: (2,) wanted centre of pressure, world [m].
+        asked: (3,) forward, leftward [m/s] and yaw rate [rad/s] as `compute` was given them, heading frame.
+        commanded: (3,) what of it the gait can do on these legs, see `LocomotionController.reach`.
+        velocity: (3,) that is steered for at this tick, on the way to `commanded`.
+        limit: what cut `asked` down to `commanded`, such as "stride of the gait"; "" where nothing did.
+        swings: by foot in the air, its `Swing`.
+    """
+
+    tau: Array
+    mode: Mode
+    contacts: tuple[str, ...]
+    whole_body: Command | None
+    pressure: Array
+    asked: Array
+    commanded: Array
+    velocity: Array
+    limit: str
+    swings: Mapping[str, Swing]
+
+    @property
+    def limited(self) -> bool:
+        """Whether more was asked for than the gait can do on these legs."""
+        return self.limit != ""
+
+    @property
+    def forces(self) -> Mapping[str, Array]:
+        """Contact forces that are counted on, (3,) by foot, on the robot, world axes [N]."""
+        return {} if self.whole_body is None else self.whole_body.forces
+
+    @property
+    def ok(self) -> bool:
+        """Whether the whole-body controller got all it must have; False when fallen."""
+        return self.whole_body is not None and self.whole_body.ok
+
+    @property
+    def solved(self) -> bool:
+        """Whether the whole-body controller's outcome is "solved"; the same as `ok`."""
+        return self.ok
+
+    def __str__(self) -> str:
+        """One line: what it does, and what of the velocity that was asked for."""
+        said = "{:+.3f}, {:+.3f} m/s, {:+.3f} rad/s"
+        cut = f"; asked {said.format(*self.asked)} ({LIMIT}: {self.limit})" if self.limited else ""
+        return f"{self.mode.value}; commanded {said.format(*self.commanded)}{cut}"

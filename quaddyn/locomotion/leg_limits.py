@@ -1,0 +1,61 @@
+"""`LegLimits`: the velocities that a gait can do on a robot's legs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..urdf.tree import Array
+from .footwork import INWARDS
+from .gait import Gait
+from .proportions import Proportions
+
+#: Mean speed of a swinging foot against its hip, at most, in units of l times the slowest joint's velocity limit.
+SWIFTNESS = 0.18
+#: What cuts a velocity.
+GAIT_STANDS, STRAIGHT_LEGS = "gait does not step", "legs cannot step aside"
+STRIDE, JOINTS, CROSSING = "stride of the gait", "speed of the joints", "feet would cross"
+
+
+class LegLimits:
+    """How fast a robot can go: feet stay within the gait's stride, joints can follow, and no foot crosses another.
+
+    Args:
+        proportions: of the robot.
+    """
+
+    __slots__ = ("_half_width", "_p", "_radius")
+
+    def __init__(self, proportions: Proportions) -> None:
+        self._p = proportions
+        stance = np.abs(proportions.stance)
+        self._radius = float(np.hypot(*stance.max(axis=0)))
+        self._half_width = float(stance[:, 1].min())
+
+    def within(self, gait: Gait, velocity: Array) -> tuple[Array, str]:
+        """The part of a velocity that a gait can do, cut in all components alike, and what cuts it ("" for nothing).
+
+        Args:
+            gait: to move with.
+            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
+        """
+        p = self._p
+        x, y, turn = velocity.tolist()
+        if not gait.moves:
+            return np.zeros(3), GAIT_STANDS if x or y or turn else ""
+        limit = ""
+        if not p.sideways and (y or turn):
+            y, turn, limit = 0.0, 0.0, STRAIGHT_LEGS
+        stance, swing = gait.duty * gait.period * p.time, (1.0 - gait.duty) * gait.period * p.time
+        quick = SWIFTNESS * p.joint_speed * swing
+        inwards = 2.0 * INWARDS * gait.spread[1] * self._half_width
+        speed = math.hypot(x, y) + abs(turn) * self._radius
+        cuts = (
+            (1.0, limit),
+            (gait.stride * p.length / stance / max(speed, 1e-9), STRIDE),
+            (quick * p.length / stance / max(speed, 1e-9), JOINTS),
+            (inwards / stance / max(abs(y), 1e-9), CROSSING),
+        )
+        cut, limit = min(cuts, key=lambda each: each[0])
+        return np.asarray(cut * np.array([x, y, turn])), limit
