@@ -12,11 +12,13 @@ import pytest
 from wild import Urdf, dog, leg_names
 
 import quaddyn as qd
+from quaddyn.campaigns.scene import tilted as on_slope
 from quaddyn.kinematics import LegKinematics
 from quaddyn.locomotion import LocomotionCommand, LocomotionController, Mode, Proportions
 from quaddyn.locomotion.ground import GroundPlane
-from quaddyn.locomotion.trunk import tilted
+from quaddyn.locomotion.trunk import gripped, tilted
 from quaddyn.simulation import MujocoPlant, Plant, Simulation
+from quaddyn.simulation.terrain import Plane
 from quaddyn.wbc import PostureTask
 
 DT = 2e-3
@@ -454,17 +456,55 @@ def test_the_ground_is_the_plane_through_the_feet() -> None:
     ground = GroundPlane(points, 0.3)
     np.testing.assert_allclose(ground.slope, [0.2, -0.1], atol=1e-12)
     assert ground.height(0.5, 0.7) == pytest.approx(0.1 + 0.2 * 0.5 - 0.1 * 0.7)
-    R = ground.tilt
-    np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-12)
-    np.testing.assert_allclose(R[:, 2], np.array([-0.2, 0.1, 1.0]) / np.sqrt(1.05), atol=1e-12)
-    np.testing.assert_allclose(R @ np.cross([0.0, 0.0, 1.0], R[:, 2]), np.cross([0.0, 0.0, 1.0], R[:, 2]), atol=1e-12)
+    for yaw in (0.0, 0.7, -2.5):
+        R = ground.axes(yaw)
+        np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-12)
+        assert np.linalg.det(R) > 0.0 and np.arctan2(R[1, 0], R[0, 0]) == pytest.approx(yaw)
+        np.testing.assert_allclose(R[:, 2], ground.normal, atol=1e-12)
+        turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
+        np.testing.assert_allclose(turn @ ground.level(yaw), R[:2, :2], atol=1e-12)
+    np.testing.assert_allclose(ground.normal, np.array([-0.2, 0.1, 1.0]) / np.sqrt(1.05), atol=1e-12)
     points[0, 2] += 0.05
     ground.points = points
     before = ground.slope.copy()
     ground.advance(0.003)
     assert 0.0 < np.abs(ground.slope - before).max() < 0.02
     line = GroundPlane(np.outer(np.arange(4.0), [1.0, 1.0, 0.3]), 0.3)
-    assert np.isfinite(line.tilt).all() and not line.slope.any()
+    assert np.isfinite(line.axes(0.3)).all() and not line.slope.any()
+
+
+@pytest.mark.parametrize("slope", [(0.0, 0.0), (0.3, -0.2)])
+def test_an_acceleration_that_friction_can_give_is_in_the_cone_about_the_normal(slope: tuple[float, float]) -> None:
+    rng, gravity, friction = np.random.default_rng(1), 9.81, 0.5
+    normal = np.array([-slope[0], -slope[1], 1.0]) / np.sqrt(1.0 + slope[0] ** 2 + slope[1] ** 2)
+    for x, y in rng.normal(scale=4.0, size=(50, 2)):
+        share = gripped(x, y, *slope, friction, gravity)
+        force = share * np.array([x, y, slope[0] * x + slope[1] * y]) + [0.0, 0.0, gravity]
+        used = np.linalg.norm(force - normal * (normal @ force)) / (normal @ force)
+        assert used == pytest.approx(friction) if share < 1.0 else used <= friction
+    assert gripped(1.0, 0.0, 0.6, 0.0, friction, gravity) == 0.0  # who slides is not pushed uphill
+    assert gripped(-1.0, 0.0, 0.6, 0.0, friction, gravity) == 1.0
+
+
+@pytest.mark.parametrize("way", [0.0, 1.5, np.pi])
+def test_a_slope_of_20_degrees_is_walked_up_across_and_down(way: float) -> None:
+    """In the plane of the ground, at the commanded speed, with the trunk parallel to it."""
+    robot = robot_of("solo12")
+    plant = Simulation(robot, dt=DT, friction=0.8, terrain=Plane.slope(np.radians(20.0), heading=way))
+    controller = LocomotionController(robot, dt=DT)
+    plant.reset(on_slope(np.array(robot.q_home), np.radians(20.0), way))
+    wanted = np.array([0.25 * controller.proportions.speed, 0.0, 0.0])
+    modes = {c.mode for c in drive(plant, controller, 3.0, wanted)}
+    assert modes == {Mode.RISING, Mode.STANDING, Mode.MOVING}
+    before, cycles = place(plant)[0], 2 * round(controller.clock.period / DT) * DT
+    commands = drive(plant, controller, cycles, wanted)
+    after = place(plant)[0]
+    assert np.linalg.norm(after - before) / cycles == pytest.approx(wanted[0], rel=0.12)
+    assert controller.ground is not None
+    R = pin.Quaternion(plant.q[3:7]).toRotationMatrix()
+    assert np.arccos(R[:, 2] @ controller.ground.normal) < 0.05
+    assert np.arccos(controller.ground.normal[2]) == pytest.approx(np.radians(20.0), abs=0.02)
+    assert np.mean([c.ok for c in commands]) > 0.95
 
 
 def test_tilted_is_the_exponential_of_a_horizontal_vector() -> None:

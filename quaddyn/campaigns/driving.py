@@ -33,11 +33,11 @@ def drive(case: Trial, watch: Watch | None = None) -> Record:
 
     Returns:
         "success" and "reason" of a failure; "fell" [s] or None; mean velocity "vx", "vy" [m/s], "wz" [rad/s] in the
-        heading frame; "progress", the share of the commanded velocity reached along it, and "miss", the largest
-        difference in any component (None where nothing is commanded or it fell); "flagged", the share of ticks
-        without a certificate; "torque", the largest share of a motor's limit used; "torque_rms" [N m]; "power", mean,
-        and "power_peak", of the motors' positive mechanical power [W]; "cost", the cost of transport: "power" over
-        weight times speed.
+        heading frame, on a slope along the ground; "progress", the share of the commanded velocity reached along it,
+        and "miss", the largest difference in any component (None where nothing is commanded or it fell); "flagged", the
+        share of ticks without a certificate; "torque", the largest share of a motor's limit used; "torque_rms" [N m];
+        "power", mean, and "power_peak", of the motors' positive mechanical power [W]; "cost", the cost of transport:
+        "power" over weight times speed.
     """
     made = scene(case, robot(case.robot), generator(case.seed, case.number))
     figures = _Figures(case, made)
@@ -104,6 +104,7 @@ class _Figures:
         self._way, self._last = np.zeros(3), (np.zeros(3), 0.0)
         self._ticks = self._flagged = self._counted = 0
         self._share = self._squares = self._power = self._peak = 0.0
+        self._uphill = case.slope_direction + heading(made.plant.q, self.proportions)
         # Velocities are differences over the last `measured` seconds.
         self._from = round(case.seconds / case.dt) - round(case.measured / case.dt)
 
@@ -120,7 +121,10 @@ class _Figures:
             before, turned = self._last
             d, turn = com - before, math.remainder(yaw - turned, 2.0 * math.pi)
             c, s = math.cos(turned), math.sin(turned)
-            self._way += [c * d[0] + s * d[1], c * d[1] - s * d[0], turn]
+            x, y = c * d[0] + s * d[1], c * d[1] - s * d[0]
+            if self.case.slope:
+                x, y = self._along(x, y, turned)
+            self._way += [x, y, turn]
         self._last = com, yaw
         self._counted += 1
         tau = plant.tau
@@ -129,6 +133,13 @@ class _Figures:
         self._squares += float(tau @ tau) / len(tau)
         self._power += power
         self._peak = max(self._peak, power)
+
+    def _along(self, x: float, y: float, yaw: float) -> tuple[float, float]:
+        """A horizontal way forward and leftward, measured along the slope: leftward is normal to forward there."""
+        steep, up = math.tan(self.case.slope), self._uphill - yaw
+        ahead, left = steep * math.cos(up), steep * math.sin(up)  # rise forward and leftward
+        forward = math.hypot(1.0, ahead)
+        return (x + ahead * (ahead * x + left * y)) / forward, y * math.hypot(forward, left) / forward
 
     def cause(self, controller: LocomotionController) -> str:
         """Of a fall, in words that can be counted."""

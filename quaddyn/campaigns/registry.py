@@ -16,6 +16,7 @@ OWN: dict[str, str] = {
     "gaits": "quaddyn.campaigns.gaits:Gaits",
     "identification": "quaddyn.campaigns.identification:LogIdentification",
     "robustness": "quaddyn.campaigns.robustness:Robustness",
+    "slopes": "quaddyn.campaigns.slopes:Slopes",
     "sweep": "quaddyn.campaigns.sweep:Sweep",
 }
 

@@ -27,7 +27,7 @@ class LocomotionCommand:
         pressure: (2,) wanted centre of pressure, world [m].
         asked: (3,) forward, leftward [m/s] and yaw rate [rad/s] as `compute` was given them, heading frame.
         commanded: (3,) what of it the gait can do on these legs, see `LocomotionController.reach`.
-        velocity: (3,) that is steered for at this tick, on the way to `commanded`.
+        velocity: (3,) that is steered for at this tick, on the way to `commanded`; seen from above.
         limit: what cut `asked` down to `commanded`, such as "stride of the gait"; "" where nothing did.
         swings: by foot in the air, its `Swing`.
     """

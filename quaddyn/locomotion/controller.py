@@ -25,6 +25,7 @@ from .course import Course, Preview, commanded_velocity
 from .footing import Footing
 from .footwork import Footwork
 from .gait import LOADING, Clock, Gait, gait_named
+from .grip import Grip
 from .ground import GroundPlane
 from .landing import Landing
 from .leg_limits import LegLimits
@@ -46,6 +47,11 @@ ACCELERATION, YAW_ACCELERATION = 0.12, 0.1
 #: Height of the centre of mass of who lies, of who must rise first, and below which nobody can walk, as shares of that
 #: at home.
 LYING_HEIGHT, LOW_HEIGHT, FALLEN_HEIGHT = 0.5, 0.95, 0.45
+#: Height of who begins too high, as a share of that at home.
+HIGH = 1.02
+#: How far from the middle of the feet the centre of mass may begin [l], and how far it can be brought back from without
+#: a step, as a share of the way to the edge.
+LEAN, TOPPLING = 0.1, 0.9
 #: Steepest tilt of the trunk against the ground before it counts as a fall (cosine).
 FALLEN_TILT = 0.5
 #: Time constant of the slope of the ground.
@@ -60,7 +66,10 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     corrected by the next footholds: all coming ones move by ``(xi - xi*) / open``, after which the present divergent
     component xi is the one that stays bounded (see `Preview`).
 
-    Nothing is known of the ground but where feet stand; without `touching`, the gait's schedule is trusted.  A robot
+    Nothing is known of the ground but where feet stand, a plane (`GroundPlane`); without `touching`, the gait's
+    schedule is trusted.  On a slope the trunk is parallel to that plane and the centre of mass above the feet, friction
+    pyramids stand on the plane (`Grip`), and who begins with its weight beside the middle of its feet shifts it first,
+    in the mode "rising".  A robot
     that stands or rises and loses the ground, or that begins in the air, lands on its feet (`Footing`, `Landing`).
     Nothing is tuned to a robot: every number above is a multiple of l, ``sqrt(l / g)`` and ``m g``.  What a robot
     cannot do, such as swing its legs faster than its joints turn, is not commanded (`reach`).
@@ -69,7 +78,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         robot: a quadruped with a free root.
         dt: control period [s].
         gait: to move with; "stand" steps only to recover.
-        friction: Coulomb's coefficient assumed by the controller; choose it below the expected one.
+        friction: Coulomb's coefficient assumed by the controller on level ground; choose it below the expected one.
         whole_body: instead of the default `WholeBodyController`, of the same robot and period; friction is then its
             own.  It must have the tasks "com", "base", "forces" and one for each foot by its name, and is given their
             references and gains.
@@ -123,6 +132,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._torque = next((item for item in tasks.values() if isinstance(item, TorqueLimits)), None)
         self._damping = JointPD(robot, dt=self.dt).kd
         self._base = robot.bodies[0].name
+        self._grip = Grip(whole_body)
         self._preview = Preview(p)
         self._footing = Footing(robot, p, self.dt)
         self._landing = Landing(p, whole_body)
@@ -151,12 +161,12 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
 
     @property
     def friction(self) -> float:
-        """Coulomb's coefficient that the whole-body controller assumes; may be set at any time."""
-        return self.whole_body.friction
+        """Coulomb's coefficient that is assumed on level ground, see `Grip`; may be set at any time."""
+        return self._grip.told
 
     @friction.setter
     def friction(self, value: float) -> None:
-        self.whole_body.friction = value
+        self._grip.told = value
 
     def stand_up(self) -> None:
         """Rise to the height at home; also out of a fall, which nothing else leaves.  Takes back `lie_down`."""
@@ -191,8 +201,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
 
         Args:
             state: the robot's state now.
-            velocity: wanted forward and leftward speed [m/s] and yaw rate [rad/s], in the heading frame: horizontal, x
-                along the robot's forward direction.  What is beyond `reach` is cut, and the command says so.
+            velocity: wanted forward and leftward speed [m/s] and yaw rate [rad/s], in the heading frame: in the plane
+                of the ground, x along the robot's forward direction.  What is beyond `reach` is cut, and the command
+                says so.
             touching: the feet that feel the ground, where that is measured or estimated; None trusts the schedule.
 
         Raises:
@@ -236,12 +247,15 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         course.advance(dt)
         carrying = self._footwork.place(clock, ground, feet, touching, dt)
         ground.advance(dt)
-        reference = self._preview.reference(clock, course, ground.points[:, :2])
+        self._grip.follow(ground.normal)
+        level = ground.level(course.yaw).T
+        stance = p.stance * clock.spread @ level
+        reference = self._preview.reference(clock, course, ground.points[:, :2], stance, self._trunk.lean)
         wanted_x, wanted_y = reference.divergent.tolist()
         error = x + a / omega - wanted_x, y + b / omega - wanted_y
         self._keep_leash(error, yaw)
-        self._footwork.advance(clock, course, ground, reference, error, (x, y), (a, b), yaw, dt)
-        self._decide(within, error, feet)
+        self._footwork.advance(clock, course, ground, reference, error, (x, y), (a, b), stance, yaw, dt)
+        self._decide(within, error, feet, stance)
         swings, tasks = self._footwork.swings, self.whole_body.tasks
         for i, foot in enumerate(FEET):
             swing = swings.get(i)
@@ -276,18 +290,20 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     # -- parts of a tick -----------------------------------------------------------------------------------------
     def _begin(self, com: tuple[float, float, float], velocity: tuple[float, float], yaw: float, feet: Array) -> None:
         p = self.proportions
-        points = feet.copy()
-        points[:, 2] -= p.radii
-        self.ground = GroundPlane(points, SLOPE_TIME * p.time)
-        self.course = Course(points[:, :2].mean(axis=0), yaw)
+        self.ground = GroundPlane.under(feet, p.radii, SLOPE_TIME * p.time)
+        self.course = Course(self.ground.points[:, :2].mean(axis=0), yaw)
         self.clock = Clock(self._gait if self._gait.moves else "trot", p.time)
         self._footwork = Footwork(p)
         self._filtered = velocity
         height = com[2] - self.ground.height(com[0], com[1])
-        low = height < LOW_HEIGHT * p.height
-        self._trunk: Trunk = Trunk(p, self.whole_body, height if low else p.height)
-        self.mode = Mode.RISING if low else Mode.STANDING
-        if low:
+        middle = self.course.position.tolist()
+        lean = com[0] - middle[0], com[1] - middle[1]
+        aside = math.hypot(*lean) > LEAN * p.length and not escaping(lean, feet, TOPPLING)
+        low, high = height < LOW_HEIGHT * p.height, height > HIGH * p.height
+        start = height if low or high else p.height
+        self._trunk: Trunk = Trunk(p, self.whole_body, start, lean if aside else (0.0, 0.0))
+        self.mode = Mode.RISING if low or aside else Mode.STANDING
+        if low or aside or high:
             self._trunk.go_to(p.height)
         self._footing.reset()
         self._landing.end()
@@ -297,7 +313,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     def _falls(self, x: float, y: float, z: float, R: Array) -> bool:
         assert self.ground is not None
         low = z - self.ground.height(x, y) < FALLEN_HEIGHT * self.proportions.height
-        return (low and self.mode.upright) or float(R[:, 2] @ self.ground.tilt[:, 2]) < FALLEN_TILT
+        return (low and self.mode.upright) or float(R[:, 2] @ self.ground.normal) < FALLEN_TILT
 
     def _fall(self, state: State, asked: Array) -> LocomotionCommand:
         """Nothing but damping, which takes the violence out of a fall."""
@@ -339,7 +355,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             self.mode = Mode.LANDING
             stopped = self._landing.touch(carrying, feet, com, velocity[2], course, ground, self._trunk, dt)
             ground.advance(dt)
-            reference = self._preview.reference(self.clock, course, ground.points[:, :2])
+            self._grip.follow(ground.normal)
+            reference = self._preview.reference(self.clock, course, ground.points[:, :2], p.stance)
             self._trunk.guide(reference, course, ground, com, velocity, R_base, dt)
             if stopped:
                 self.mode = Mode.RISING
@@ -386,9 +403,10 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     def _steer(self, wanted: Array) -> None:
         """The course's velocity follows the command, which is within `reach`, as the robot can accelerate."""
         p, clock = self.proportions, self.clock
-        goal = (0.0, 0.0, 0.0)
+        assert self.ground is not None
+        goal: tuple[float, ...] = (0.0, 0.0, 0.0)
         if self.mode in (Mode.MOVING, Mode.RECOVERING) and clock.phase >= 0.0:
-            goal = wanted.tolist()
+            goal = (*(self.ground.level(self.course.yaw) @ wanted[:2]).tolist(), float(wanted[2]))
         steps = ACCELERATION * p.gravity, ACCELERATION * p.gravity, YAW_ACCELERATION / p.time**2
         now = self.course.velocity
         for i, (value, to, step) in enumerate(zip(now.tolist(), goal, steps, strict=True)):
@@ -404,7 +422,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         turn = math.remainder(course.yaw - yaw, 2.0 * math.pi)
         course.yaw -= turn - min(max(turn, -YAW_LEASH), YAW_LEASH)
 
-    def _decide(self, wanted: Array, error: tuple[float, float], feet: Array) -> None:
+    def _decide(self, wanted: Array, error: tuple[float, float], feet: Array, stance: Array) -> None:
         """What to do from the next tick on."""
         clock, mode, p = self.clock, self.mode, self.proportions
         still = not wanted.any()
@@ -416,7 +434,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
                 clock.change(self._gait)
                 clock.start()
                 self.mode = Mode.MOVING
-            elif self._footing.sure and (escaping(error, feet) or misplaced(feet, self.course, p)):
+            elif self._footing.sure and (escaping(error, feet) or misplaced(feet, self.course, stance, p.length)):
                 clock.change("trot")
                 clock.start(lead=0.0)
                 self.mode = Mode.RECOVERING

@@ -20,6 +20,9 @@ HORIZON = 5.0
 #: Instants looked at.
 INSTANTS = 256
 
+#: Place [m], velocity and acceleration of the centre of mass from where it goes to, along x and y.
+Lean = tuple[tuple[float, float, float], tuple[float, float, float]]
+
 
 def commanded_velocity(velocity: Sequence[float] | Array) -> Array:
     """(3,) forward, leftward [m/s] and yaw rate [rad/s] as floats.
@@ -43,8 +46,8 @@ def commanded_velocity(velocity: Sequence[float] | Array) -> Array:
 class Course:
     """A point that moves at the commanded velocity, and the heading there: the middle of the wanted footfalls.
 
-    The commanded velocity is that of the *heading frame*, whose x axis is the robot's forward direction projected
-    on the horizontal: forward and leftward speed [m/s] and yaw rate [rad/s].
+    Its velocity is that of the *heading frame*, whose x axis is the robot's forward direction projected on the
+    horizontal: forward and leftward speed [m/s] and yaw rate [rad/s].
 
     Attributes:
         position: (2,) in the world [m].
@@ -109,9 +112,9 @@ class ComReference:
 class Preview:
     """From footfalls to the motion of the centre of mass.
 
-    Above level ground and at constant height the centre of mass c obeys ``cddot = omega^2 (c - z)`` with z the centre
-    of pressure.  Its divergent component ``xi = c + cdot / omega`` runs away from z, ``xidot = omega (xi - z)``, and
-    c follows xi by itself.  Only one xi stays bounded under the pressure to come,
+    At constant height over the ground, level or not, the centre of mass c obeys ``cddot = omega^2 (c - z)`` seen from
+    above, with z the centre of pressure.  Its divergent component ``xi = c + cdot / omega`` runs away from z, ``xidot =
+    omega (xi - z)``, and c follows xi by itself.  Only one xi stays bounded under the pressure to come,
 
         xi(t) = omega int_0^inf e^(-omega s) z(t + s) ds,
 
@@ -128,7 +131,7 @@ class Preview:
 
     def __init__(self, proportions: Proportions) -> None:
         omega = proportions.frequency
-        self.omega, self.stance = omega, np.ascontiguousarray(proportions.stance)
+        self.omega = omega
         times = np.linspace(0.0, HORIZON / omega, INSTANTS)
         self._step = float(times[1])
         step = omega * self._step
@@ -142,22 +145,32 @@ class Preview:
         self._rest, self._end = float(decay[-1]), float(times[-1])
         self._out = np.empty(11)
 
-    def reference(self, clock: Clock, course: Course, feet: Array) -> ComReference:
+    def reference(
+        self, clock: Clock, course: Course, feet: Array, stance: Array, lean: Lean | None = None
+    ) -> ComReference:
         """What the centre of mass is to do now.
 
         Args:
             clock: of the gait.
             course: of the formation.
             feet: (4, 2) where the feet are, those in the air where they took off, world [m].
+            stance: (4, 2) of the feet about the course, see `footprint`.
+            lean: of the centre of mass from the middle of the feet, of who stands.
         """
         if not clock.running:
             middle = feet.mean(axis=0)
+            if lean is not None:
+                (x, u, a), (y, v, b) = lean
+                omega = self.omega
+                pressure = middle + np.array([x - a / omega**2, y - b / omega**2])
+                divergent = middle + np.array([x + u / omega, y + v / omega])
+                return ComReference(pressure, divergent, np.full(4, 0.25), 0.0)
             return ComReference(middle, middle, np.full(4, 0.25), 0.0)
         out = self._out
         falls = Footfalls(
             float(clock.phase), float(clock.period), float(clock.duty), LOADING, clock.offsets, clock.first, clock.last
         )
-        travel = Travel(course.position, float(course.yaw), course.velocity, self.stance * clock.spread)
+        travel = Travel(course.position, float(course.yaw), course.velocity, np.ascontiguousarray(stance))
         preview(falls, travel, np.ascontiguousarray(feet), self._step, self._weights, out)
         # Beyond the samples the pressure goes on as the course goes at their end.
         onward = course.world_velocity(self._end) / self.omega

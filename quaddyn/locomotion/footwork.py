@@ -81,6 +81,7 @@ class Footwork:
                     duration=clock.swing_time,
                     clearance=CLEARANCE * p.length,
                     sink=SINK * p.speed,
+                    up=ground.normal,
                 )
             else:
                 felt = touching is None or foot in touching
@@ -89,8 +90,7 @@ class Footwork:
                     swing, loaded = None, True
                 if swing is None:
                     # From the tick of the touchdown on: one tick over the old foothold is a stride's error.
-                    ground.points[i] = feet[i]
-                    ground.points[i, 2] -= p.radii[i]
+                    ground.points[i] = feet[i] - p.radii[i] * ground.normal
                     if loaded:
                         carrying.append(foot)
                 elif stands:
@@ -110,6 +110,7 @@ class Footwork:
         error: tuple[float, float],
         body: tuple[float, float],
         velocity: tuple[float, float],
+        stance: Array,
         yaw: float,
         dt: float,
     ) -> None:
@@ -123,6 +124,7 @@ class Footwork:
             error: of the divergent component, world [m].
             body: the centre of mass, world [m].
             velocity: of the centre of mass, smoothed [m/s].
+            stance: (4, 2) of the feet about the course, heading axes [m].
             yaw: of the heading [rad].
             dt: [s].
         """
@@ -130,8 +132,9 @@ class Footwork:
             return
         p = self._p
         gain = (1.0 + RETURN) * min(1.0 / max(reference.open, 1e-3), LOOK_AHEAD)
-        targets = footholds(course, clock.landing, p.stance * clock.spread).tolist()
+        targets = footholds(course, clock.landing, stance).tolist()
         wide = float(clock.spread[1])
+        across, aside, up = ground.normal.tolist()
         for i, swing in self.swings.items():
             left = max(0.0, (1.0 - swing.progress) * clock.swing_time)
             x, y = self._within_reach(
@@ -142,8 +145,8 @@ class Footwork:
                 wide,
             )
             x, y = x + body[0] + left * velocity[0], y + body[1] + left * velocity[1]
-            z = ground.height(x, y) + float(p.radii[i]) - PRESS * p.length
-            swing.advance(dt, (x, y, z), clock.swing_time)
+            r = float(p.radii[i]) - PRESS * p.length  # of the sphere's centre over the ground
+            swing.advance(dt, (x + r * across, y + r * aside, ground.height(x, y) + r * up), clock.swing_time)
 
     def _within_reach(self, i: int, x: float, y: float, yaw: float, wide: float) -> tuple[float, float]:
         """The place (x, y) from the body, or the nearest one where the leg can follow and crosses no other.

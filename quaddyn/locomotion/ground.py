@@ -9,7 +9,7 @@ import numpy as np
 from ..urdf.tree import Array
 
 #: Steepest slope that is believed (its tangent): beyond, a foothold stands on a step.
-STEEPEST = 0.4
+STEEPEST = 0.7
 
 
 class GroundPlane:
@@ -34,6 +34,19 @@ class GroundPlane:
         self._time = time
         self.slope = self._fit()
 
+    @classmethod
+    def under(cls, feet: Array, radii: Array, time: float) -> GroundPlane:
+        """The plane that spheres stand on.
+
+        Args:
+            feet: (4, 3) centres of the spheres, world [m].
+            radii: (4,) of them [m].
+            time: time constant of the slope [s].
+        """
+        plane = cls(feet, time)  # of the centres: parallel, where the radii are alike
+        plane.points -= radii[:, None] * plane.normal
+        return plane
+
     def advance(self, dt: float) -> None:
         """Let `dt` pass [s]."""
         share = min(1.0, dt / self._time)
@@ -47,13 +60,40 @@ class GroundPlane:
         return float(mz + slope_x * (x - mx) + slope_y * (y - my))
 
     @property
-    def tilt(self) -> Array:
-        """(3, 3) shortest rotation that turns the vertical into the plane's normal."""
-        a, b = -float(self.slope[0]), -float(self.slope[1])
+    def normal(self) -> Array:
+        """(3,) unit, upwards."""
+        a, b = self.slope.tolist()
         n = 1.0 / math.sqrt(1.0 + a * a + b * b)
-        x, y, z = a * n, b * n, n
-        k = 1.0 / (1.0 + z)  # Rodrigues' formula for the axis (-y, x, 0)
-        return np.array([[1.0 - k * x * x, -k * x * y, x], [-k * x * y, 1.0 - k * y * y, y], [-x, -y, z]])
+        return np.array([-a * n, -b * n, n])
+
+    def axes(self, yaw: float) -> Array:
+        """(3, 3) columns forward, left and normal, in the world: forward is towards `yaw` [rad] seen from above."""
+        c, s = math.cos(yaw), math.sin(yaw)
+        a, b = self.slope.tolist()
+        rise, side = a * c + b * s, b * c - a * s  # forward and leftward
+        f = 1.0 / math.sqrt(1.0 + rise * rise)
+        n = 1.0 / math.sqrt(1.0 + a * a + b * b)
+        x, y = -rise * side * f * n, n / f  # of the leftward axis, along forward and left of the level
+        return np.array(
+            [
+                [c * f, x * c - y * s, -a * n],
+                [s * f, x * s + y * c, -b * n],
+                [rise * f, side * n * f, n],
+            ]
+        )
+
+    def level(self, yaw: float) -> Array:
+        """(2, 2) from lengths along the ground, forward and left, to those seen from above.
+
+        Args:
+            yaw: of forward [rad].
+        """
+        c, s = math.cos(yaw), math.sin(yaw)
+        a, b = self.slope.tolist()
+        rise, side = a * c + b * s, b * c - a * s
+        f = 1.0 / math.sqrt(1.0 + rise * rise)
+        n = 1.0 / math.sqrt(1.0 + a * a + b * b)
+        return np.array([[f, -rise * side * f * n], [0.0, n / f]])
 
     def _fit(self) -> Array:
         d = self.points - 0.25 * np.add.reduce(self.points)

@@ -8,7 +8,6 @@ import numpy as np
 
 from ..urdf.tree import Array
 from .course import Course, footholds
-from .proportions import Proportions
 
 #: A standing foot is out of place from here on [l], and the divergent component out of hand beyond this share of the
 #: way from the middle of the feet to their edge.
@@ -34,31 +33,33 @@ class Mode(enum.Enum):
         return self in (Mode.STANDING, Mode.MOVING, Mode.RECOVERING)
 
 
-def escaping(error: tuple[float, float], feet: Array) -> bool:
+def escaping(error: tuple[float, float], feet: Array, share: float = ESCAPING) -> bool:
     """Whether the divergent component nears the edge of the feet, beyond which only a step prevents a fall.
 
     Args:
         error: of the divergent component from the middle of the feet [m].
         feet: (4, 3) or (4, 2) in the order FL, FR, RL, RR [m].
+        share: of the way from the middle of the feet to their edge, beyond which it does.
     """
     centre = feet[:, :2].mean(axis=0)
     for i, j in ((0, 2), (2, 3), (3, 1), (1, 0)):  # once round, left side first: inside is to the left
         ax, ay = (feet[i, :2] - centre).tolist()
         ex, ey = (feet[j, :2] - feet[i, :2]).tolist()
         room = ey * ax - ex * ay  # of the centre from the edge, times the edge's length
-        if ey * error[0] - ex * error[1] > ESCAPING * room:
+        if ey * error[0] - ex * error[1] > share * room:
             return True
     return False
 
 
-def misplaced(feet: Array, course: Course, proportions: Proportions) -> bool:
+def misplaced(feet: Array, course: Course, stance: Array, length: float) -> bool:
     """Whether a standing foot is far from where it stands at home.
 
     Args:
         feet: (4, 3) or (4, 2) [m].
         course: of the robot, for its heading.
-        proportions: of the robot.
+        stance: (4, 2) of the feet at home about the course, heading axes [m].
+        length: of the legs [m].
     """
-    home = footholds(course, np.zeros(4), proportions.stance)
+    home = footholds(course, np.zeros(4), stance)
     home += feet[:, :2].mean(axis=0) - home.mean(axis=0)
-    return bool(np.abs(feet[:, :2] - home).max() > MISPLACED * proportions.length)
+    return bool(np.abs(feet[:, :2] - home).max() > MISPLACED * length)

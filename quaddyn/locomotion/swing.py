@@ -8,18 +8,20 @@ from ..urdf.tree import Array
 
 #: Share of the swing after which the target no longer moves: a shorter way would ask for too much acceleration.
 SETTLED = 0.8
-#: Where the foot is highest, and until when that height may change, as shares of the swing.
-APEX, APEX_SETTLED = 0.45, 0.25
+#: Where the foot is highest, as a share of the swing.
+APEX = 0.45
+UPWARDS = (0.0, 0.0, 1.0)
 
 
 class Swing:
-    """The path of one foot from lift-off to touchdown.
+    """The path of one foot from lift-off to touchdown: the way over the ground, and the lift away from it.
 
-    At every instant the rest of the way is the shortest-jerk path (the quintic of Flash and Hogan 1985, "The
-    coordination of arm movements") from the present position, velocity *and acceleration* of the path to the target,
-    to be reached with zero acceleration.  So position, velocity and acceleration are continuous though the
-    target may jump, and without jumps the path is one and the same quintic.  Across it arrives at rest; upwards
-    there are two quintics, to the apex and from there to the ground, where it arrives sinking at a small speed.
+    *Over the ground* the rest of the way is, at every instant, the shortest-jerk path (the quintic of Flash and Hogan
+    1985, "The coordination of arm movements") from the present position, velocity *and acceleration* of the path to
+    the target, to be reached at rest with zero acceleration.  So position, velocity and acceleration are continuous
+    though the target may jump, and without jumps the path is one and the same quintic.  The *lift*, along the normal
+    of the ground, is two quintics: to the apex, and from there to the ground, where the foot arrives sinking at a small
+    speed.
 
     *Late*: past its time the foot sinks on at this speed, straight down, until it meets the ground.  *Early*: whoever
     feels the ground ends the swing; on the way down that is a touchdown, before the apex a stumble.
@@ -28,8 +30,9 @@ class Swing:
         position: (3,) of the foot at lift-off, world [m].
         velocity: (3,) at lift-off [m/s].
         duration: of the swing [s].
-        clearance: height of the apex over the higher one of lift-off and target [m].
+        clearance: height of the apex over the straight way from lift-off to target [m].
         sink: speed of the foot's descent at touchdown [m/s].
+        up: (3,) unit normal of the ground.
 
     Attributes:
         position: (3,) of the path now, world [m].
@@ -41,10 +44,12 @@ class Swing:
     """
 
     __slots__ = (
-        "_apex",
         "_clearance",
         "_duration",
+        "_lift",
         "_sink",
+        "_up",
+        "_way",
         "acceleration",
         "position",
         "progress",
@@ -53,12 +58,24 @@ class Swing:
         "velocity",
     )
 
-    def __init__(self, position: Array, velocity: Array, *, duration: float, clearance: float, sink: float) -> None:
+    def __init__(
+        self,
+        position: Array,
+        velocity: Array,
+        *,
+        duration: float,
+        clearance: float,
+        sink: float,
+        up: Array | tuple[float, float, float] = UPWARDS,
+    ) -> None:
         self.position, self.velocity = np.array(position), np.array(velocity)
         self.acceleration = np.zeros(3)
         self.start, self.target = np.array(position), np.array(position)
         self._duration, self._clearance, self._sink = duration, clearance, sink
-        self._apex = float(position[2]) + clearance
+        self._up = float(up[0]), float(up[1]), float(up[2])
+        #: Position, velocity and acceleration: along x, y and z without the lift, and of the lift.
+        self._way = [(float(x), float(v), 0.0) for x, v in zip(position, velocity, strict=True)]
+        self._lift = (0.0, 0.0, 0.0)
         self.progress = 0.0
 
     def advance(self, dt: float, target: Array | tuple[float, float, float], duration: float | None = None) -> None:
@@ -73,25 +90,31 @@ class Swing:
             self._duration = duration
         if self.progress < SETTLED:
             self.target = np.array(target)
-        if self.progress < APEX_SETTLED:
-            self._apex = max(float(self.start[2]), float(self.target[2])) + self._clearance
         left = (1.0 - self.progress) * self._duration
         rising = (APEX - self.progress) * self._duration
-        goals = (
-            (left, float(self.target[0]), 0.0),
-            (left, float(self.target[1]), 0.0),
-            (rising, self._apex, 0.0) if rising > 0.0 else (left, float(self.target[2]), -self._sink),
-        )
-        for i, (time, goal, speed) in enumerate(goals):
-            x, v, a = float(self.position[i]), float(self.velocity[i]), float(self.acceleration[i])
-            self.position[i], self.velocity[i], self.acceleration[i] = quintic(x, v, a, goal, speed, time, dt)
+        if rising > 0.0:
+            self._lift = quintic(*self._lift, self._clearance, 0.0, rising, dt)
+        else:
+            self._lift = quintic(*self._lift, 0.0, -self._sink, left, dt)
+        for i, (goal, up) in enumerate(zip(self.target.tolist(), self._up, strict=True)):
+            way = self._way[i] = quintic(*self._way[i], goal, 0.0, left, dt)
+            self.position[i], self.velocity[i], self.acceleration[i] = (
+                a + up * b for a, b in zip(way, self._lift, strict=True)
+            )
         self.progress += dt / self._duration
 
     def ahead(self, count: int = 12) -> Array:
         """(count + 1, 3) the rest of the way if the target stays [m]; (1, 3) here, when late."""
-        copy = Swing(self.position, self.velocity, duration=self._duration, clearance=self._clearance, sink=self._sink)
-        copy.acceleration[:], copy.start, copy.target = self.acceleration, self.start, self.target
-        copy._apex, copy.progress = self._apex, self.progress
+        copy = Swing(
+            self.position,
+            self.velocity,
+            duration=self._duration,
+            clearance=self._clearance,
+            sink=self._sink,
+            up=self._up,
+        )
+        copy._way, copy._lift, copy.progress = list(self._way), self._lift, self.progress
+        copy.start, copy.target = self.start, self.target
         points = [copy.position.copy()]
         left = (1.0 - self.progress) * self._duration
         for _ in range(count if left > 0.0 else 0):

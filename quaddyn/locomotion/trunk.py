@@ -10,7 +10,8 @@ import numpy as np
 
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
-from .course import ComReference, Course
+from .course import ComReference, Course, Lean
+from .grip import FACE
 from .ground import GroundPlane
 from .proportions import FEET, Proportions
 from .swing import quintic
@@ -24,12 +25,17 @@ HEIGHT_WEIGHT, BASE_WEIGHT = 2.0, 1.25
 DIVERGENT_GAIN = 0.5
 #: Largest horizontal acceleration asked of the ground, as a share of what its friction pyramid allows in any direction.
 PUSH = 0.9
+#: How much lower the trunk is on a slope, times the sine of its angle [l]: feet that are put down ahead by so much, or
+#: lift off behind, are no farther from their hips than on level ground.
+CROUCH = 0.2
 #: Time to stand up or to lie down [sqrt(l/g)].
 RISING_TIME = 6.0
 #: Longest time to stop a fall [sqrt(l/g)].
 STOPPING_TIME = 1.0
 #: What slow integral action may add to the height [h] and to the tilt [rad], and its time constant [sqrt(l/g)].
 HEIGHT_TRIM, TILT_TRIM, TRIM_TIME = 0.06, 0.15, 4.0
+#: Of who leans nowhere.
+UPRIGHT: Lean = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
 
 
 class Trunk:
@@ -40,24 +46,33 @@ class Trunk:
 
         cddot = omega^2 (c - z*) - omega (omega + k) e,
 
-    cut to what friction can give.  *Height* is over the plane of the feet; the trunk is parallel to that plane
-    and looks along the course.  Integral action makes up for mass that the robot's file does not know of.
+    cut to what friction can give.  *Height* is over the plane of the feet, measured vertically: then the same holds on
+    a slope, with the vertical acceleration that keeps the height.  The trunk is parallel to that plane and looks along
+    the course.  Integral action makes up for mass that the robot's file does not know of.
 
     Args:
         proportions: of the robot.
         whole_body: the whole-body controller, whose tasks get the references, and whose friction is counted on.
         height: of the centre of mass over the ground now [m].
+        lean: (2,) of the centre of mass from the middle of the feet now, world [m].
 
     Attributes:
-        busy: whether it is on its way up or down.
+        busy: whether it is on its way up, down, or over the middle of its feet.
     """
 
-    __slots__ = ("_height", "_left", "_p", "_tilt", "_trim", "_wanted", "_whole_body")
+    __slots__ = ("_height", "_lean", "_left", "_p", "_tilt", "_trim", "_wanted", "_whole_body")
 
-    def __init__(self, proportions: Proportions, whole_body: WholeBodyController, height: float) -> None:
+    def __init__(
+        self,
+        proportions: Proportions,
+        whole_body: WholeBodyController,
+        height: float,
+        lean: tuple[float, float] = (0.0, 0.0),
+    ) -> None:
         self._p, self._whole_body = proportions, whole_body
         self._height = (height, 0.0, 0.0)
         self._wanted, self._left = height, 0.0
+        self._lean: Lean = (lean[0], 0.0, 0.0), (lean[1], 0.0, 0.0)
         self._trim, self._tilt = 0.0, (0.0, 0.0)
 
     @staticmethod
@@ -84,13 +99,20 @@ class Trunk:
         """
         self._height, self._trim, self._tilt = (height, rate, 0.0), 0.0, (0.0, 0.0)
         way = min(way, max(height - lowest, 0.2 * way))
+        self._lean = UPRIGHT
         self._left = min(2.0 * way / max(-rate, 1e-9), STOPPING_TIME * self._p.time)
         self._wanted = height + 0.5 * rate * self._left
 
     @property
     def busy(self) -> bool:
-        """Whether it is on its way up or down."""
+        """Whether it is on its way up, down, or over the middle of its feet."""
         return self._left > 0.0
+
+    @property
+    def lean(self) -> Lean:
+        """Of the centre of mass that goes to the middle of its feet, along x and y: place, velocity, acceleration."""
+        x, y = self._lean
+        return x, y
 
     def guide(
         self,
@@ -120,37 +142,66 @@ class Trunk:
         gain = omega * omega * (1.0 + DIVERGENT_GAIN)
         push_x = omega * omega * (x - zx) - gain * (x + u / omega - ex)
         push_y = omega * omega * (y - zy) - gain * (y + v / omega - ey)
-        # The inner pyramid of mu bears mu / sqrt(2) along its faces' normals.
-        push = PUSH * math.sqrt(0.5) * self._whole_body.friction * p.gravity
-        cut = min(1.0, push / max(math.hypot(push_x, push_y), 1e-9))
+        axes = ground.axes(course.yaw)
+        slope_x, slope_y = ground.slope.tolist()
+        push = PUSH * FACE * self._whole_body.friction
+        cut = gripped(push_x, push_y, slope_x, slope_y, push, p.gravity)
         push_x, push_y = cut * push_x, cut * push_y
+        lift = slope_x * push_x + slope_y * push_y
 
         if self._left > 0.0:
             self._height = quintic(*self._height, self._wanted, 0.0, self._left, dt)
+            along, aside = self._lean
+            self._lean = quintic(*along, 0.0, 0.0, self._left, dt), quintic(*aside, 0.0, 0.0, self._left, dt)
             self._left -= dt
         height, rate, rush = self._height
         share, limit = dt / (TRIM_TIME * p.time), HEIGHT_TRIM * p.height
-        floor, (slope_x, slope_y) = ground.height(x, y), ground.slope.tolist()
+        crouch = CROUCH * p.length * math.sqrt(1.0 - float(axes[2, 2]) ** 2)
+        floor = ground.height(x, y) - crouch
         self._trim = min(max(self._trim + share * (floor + height - z), -limit), limit)
         tasks = self._whole_body.tasks
         tasks["com"].reference(
             np.array([x, y, floor + height + self._trim]),
             np.array([u, v, rate + slope_x * u + slope_y * v]),
-            np.array([push_x, push_y, rush]),
+            np.array([push_x, push_y, rush + lift]),
         )
 
-        c, s = math.cos(course.yaw), math.sin(course.yaw)
-        level = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]) @ p.heading.T
-        R = ground.tilt @ level
+        R = axes @ p.heading.T
         turn = R @ R_base.T
         lean_x, lean_y = 0.5 * float(turn[2, 1] - turn[1, 2]), 0.5 * float(turn[0, 2] - turn[2, 0])  # of small angles
         a = min(max(self._tilt[0] + share * lean_x, -TILT_TRIM), TILT_TRIM)
         b = min(max(self._tilt[1] + share * lean_y, -TILT_TRIM), TILT_TRIM)
         self._tilt = a, b
-        tasks["base"].reference(tilted(a, b) @ R, np.array([0.0, 0.0, float(course.velocity[2])]))
-        weight = p.mass * np.array([push_x, push_y, p.gravity])
+        tasks["base"].reference(tilted(a, b) @ R, float(course.velocity[2]) * axes[:, 2])
+        weight = p.mass * np.array([push_x, push_y, p.gravity + lift])
         shares = zip(FEET, reference.shares.tolist(), strict=True)
         tasks["forces"].reference({foot: part * weight for foot, part in shares if part > 0.0})
+
+
+def gripped(x: float, y: float, slope_x: float, slope_y: float, friction: float, gravity: float) -> float:
+    """The share of an acceleration along the ground that friction can give, in [0, 1].
+
+    With a weight m g, the force tangential to the ground is ``m (a + g sin(angle) u)``, u uphill, and the normal one
+    ``m g cos(angle)``.
+
+    Args:
+        x: of the acceleration seen from above [m/s^2].
+        y: of the acceleration seen from above [m/s^2].
+        slope_x: rise of the ground along x.
+        slope_y: rise of the ground along y.
+        friction: largest tangential over normal force.
+        gravity: [m/s^2].
+    """
+    rise = slope_x * x + slope_y * y
+    steep = slope_x * slope_x + slope_y * slope_y
+    most = friction * gravity
+    size, along = x * x + y * y + rise * rise, gravity * rise
+    room = (most * most - gravity * gravity * steep) / (1.0 + steep)
+    if room <= 0.0:  # it slides
+        return 0.0 if along > 0.0 else 1.0
+    if size + 2.0 * along <= room:
+        return 1.0
+    return (math.sqrt(along * along + size * room) - along) / size
 
 
 def tilted(a: float, b: float) -> Array:

@@ -1,0 +1,93 @@
+"""`Slopes`: up, down and across slopes, by robot, angle and plant."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import ClassVar
+
+from ..errors import ArgumentError, UnknownNameError
+from .trial import PLANTS, Trial
+from .trials import SPEED, Trials, proportions
+from .worker_memory import generator
+
+#: Which way the ground rises, from the robot's forward direction [rad].
+WAYS = MappingProxyType({"up": 0.0, "down": math.pi, "across": 0.5 * math.pi})
+#: How far that direction, and the speed as a share, are drawn from what is named.
+SPREAD, HASTE = math.radians(10.0), 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slopes(Trials):
+    """Every robot on every slope in every direction; it walks forward, and starts on the slope.
+
+    A run succeeds if the robot is upright at the end and misses no component of its velocity by more than `miss` of
+    the commanded speed.
+    """
+
+    name: ClassVar[str] = "slopes"
+
+    robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "catalogue names or URDF files"})
+    angles: tuple[float, ...] = field(default=(10.0, 15.0, 20.0, 25.0), metadata={"help": "of the ground [degrees]"})
+    ways: tuple[str, ...] = field(default=tuple(WAYS), metadata={"help": f"some of {', '.join(WAYS)}"})
+    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": "embedded, mujoco"})
+    trials: int = field(default=10, metadata={"help": "of each"})
+    gait: str = field(default="trot", metadata={"help": "that the robots move with"})
+    friction: float = field(default=0.8, metadata={"help": "of the ground"})
+    speed: float = field(default=SPEED, metadata={"help": "commanded, give or take a fifth [sqrt(g l)]"})
+    seconds: float = field(default=20.0, metadata={"help": "of each run [s]; velocities count over the second half"})
+    miss: float = field(default=0.2, metadata={"help": "most of the command that may be missed"})
+    dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
+    seed: int = field(default=0, metadata={"help": "of the campaign"})
+
+    def __post_init__(self) -> None:
+        for kind, given, known in (("way", self.ways, WAYS), ("plant", self.plants, PLANTS)):
+            for name in given:
+                if name not in known:
+                    raise UnknownNameError(kind, name, known)
+        if not all(0.0 <= angle < 60.0 for angle in self.angles):
+            raise ArgumentError(f"angles: expected 0 to 60 degrees, got {self.angles}")
+        if self.trials < 1:
+            raise ArgumentError(f"trials: expected at least 1, got {self.trials}")
+
+    @property
+    def robots(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.robot
+
+    def count(self) -> int:
+        """How many cases there are."""
+        return self.trials * len(self.robot) * len(self.angles) * len(self.ways) * len(self.plants)
+
+    def cases(self) -> Iterator[Trial]:
+        """Number by number, so that a part of the campaign is a smaller campaign."""
+        for number in range(self.trials):
+            for source, angle, way, plant in itertools.product(self.robot, self.angles, self.ways, self.plants):
+                yield self.case(source, angle, way, plant, number)
+
+    def case(self, source: str, angle: float, way: str, plant: str, number: int) -> Trial:
+        """One case.  On all robots, slopes and plants the same number has the same direction and speed."""
+        rng = generator(self.seed, number)
+        turn, haste = rng.uniform(-SPREAD, SPREAD), rng.uniform(-HASTE, HASTE)
+        speed = (1.0 + haste) * self.speed * proportions(source).speed
+        half = round(0.5 * self.seconds / self.dt) * self.dt
+        return Trial(
+            robot=source,
+            plant=plant,
+            gait=self.gait,
+            dt=self.dt,
+            seconds=2.0 * half,
+            measured=half,
+            velocity=(speed, 0.0, 0.0),
+            progress=0.0,
+            miss=self.miss,
+            unit_speed=speed,
+            friction=self.friction,
+            slope=math.radians(angle),
+            slope_direction=WAYS[way] + turn,
+            seed=self.seed,
+            number=number,
+        )

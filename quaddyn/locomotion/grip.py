@@ -1,0 +1,66 @@
+"""`Grip`: normals and friction of the ground that whole-body control counts on."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..urdf.tree import Array
+from ..wbc import WholeBodyController
+from .proportions import FEET
+
+#: What a slope takes of the friction pyramid's faces, beside its own tangent, so that the robot can walk there.
+RESERVE = 0.1
+#: Share of Coulomb's coefficient that the middle of a face of the pyramid allows.
+FACE = math.sqrt(0.5)
+#: The normal is followed in steps of so much [rad], friction in such steps.
+TURN, CHANGE = 0.02, 0.02
+
+
+class Grip:
+    """Friction pyramids about the normal of the ground.
+
+    On a slope the coefficient is at least what it takes to walk there, ``(tan(angle) + RESERVE) / cos(pi / 4)``: with
+    any less the robot would slide whatever it did, and ground on which it stands has shown that it has more.
+
+    Args:
+        whole_body: the whole-body controller, whose contacts are set.
+
+    Attributes:
+        normal: (3,) unit, out of the ground.
+    """
+
+    __slots__ = ("_told", "_whole_body", "normal")
+
+    def __init__(self, whole_body: WholeBodyController) -> None:
+        self._whole_body = whole_body
+        self._told = whole_body.friction
+        self.normal: Array = np.array([0.0, 0.0, 1.0])
+
+    @property
+    def told(self) -> float:
+        """Coulomb's coefficient that is assumed on level ground; may be set."""
+        return self._told
+
+    @told.setter
+    def told(self, value: float) -> None:
+        self._whole_body.friction = value
+        self._told = self._whole_body.friction
+        self._count(math.hypot(*self.normal[:2].tolist()) / float(self.normal[2]))
+
+    def follow(self, normal: Array) -> None:
+        """The ground's normal is now (3,) unit."""
+        x, y, z = (normal - self.normal).tolist()
+        if x * x + y * y + z * z < TURN * TURN:
+            return
+        self.normal = normal
+        for foot in FEET:
+            self._whole_body.contacts[foot].normal = normal
+        self._count(math.hypot(*normal[:2].tolist()) / float(normal[2]))
+
+    def _count(self, slope: float) -> None:
+        wanted = max(self._told, (slope + RESERVE) / FACE)
+        if wanted == self._told or abs(wanted - self._whole_body.friction) > CHANGE:
+            if wanted != self._whole_body.friction:
+                self._whole_body.friction = wanted
