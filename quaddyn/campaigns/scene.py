@@ -16,11 +16,10 @@ from ..errors import ArgumentError, UnknownNameError
 from ..estimation import BaseEstimator
 from ..locomotion import Gait, LocomotionController, Proportions
 from ..locomotion.gait import gait_named
-from ..robot import Robot
-from ..robot.bodies import combine
+from ..robot import Robot, with_payload
 from ..simulation import Actuators, Encoders, Imu, MujocoPlant, Plant, Sensors, Simulation
 from ..simulation.terrain import Box, Plane
-from ..urdf.tree import Array, Inertial, Pose, frozen
+from ..urdf.tree import Array, frozen
 from .trial import Trial
 
 PLANTS: Mapping[str, type[Simulation] | type[MujocoPlant]] = {"embedded": Simulation, "mujoco": MujocoPlant}
@@ -138,19 +137,15 @@ def burdened(robot: Robot, p: Proportions, case: Trial) -> Robot:
     if not (extra or case.com):
         return robot
     way = np.array([math.cos(case.com_direction), math.sin(case.com_direction), 0.0])
-    body, model = robot.bodies[0], robot.model.copy()
     if extra:
         shift = case.com * (robot.mass + extra) / extra
         place = p.heading @ (shift * way + (0.0, 0.0, 0.1 * p.length) - p.offset)
-        inertia = extra * (0.1 * p.length) ** 2 * np.eye(3)
-        model.inertias[1] = model.inertias[1] + pin.Inertia(extra, place, inertia)
-        parts = ((body.inertial, Pose.identity()), (Inertial(extra, frozen(place), frozen(inertia)), Pose.identity()))
-        inertial = combine(parts)
-    else:
-        moved = p.heading @ (case.com * robot.mass / body.inertial.mass * way)
-        own = model.inertias[1]
-        model.inertias[1] = pin.Inertia(own.mass, own.lever + moved, own.inertia)
-        inertial = dataclasses.replace(body.inertial, com=frozen(body.inertial.com + moved))
+        return with_payload(robot, extra, place, size=0.1 * math.sqrt(10.0) * p.length)
+    body, model = robot.bodies[0], robot.model.copy()
+    moved = p.heading @ (case.com * robot.mass / body.inertial.mass * way)
+    own = model.inertias[1]
+    model.inertias[1] = pin.Inertia(own.mass, own.lever + moved, own.inertia)
+    inertial = dataclasses.replace(body.inertial, com=frozen(body.inertial.com + moved))
     return dataclasses.replace(
         robot, bodies=(dataclasses.replace(body, inertial=inertial), *robot.bodies[1:]), model=model
     )

@@ -4,6 +4,7 @@ from .base_state import BaseEstimator
 from .contact_forces import ContactForceEstimator, ContactForces
 from .elevation_map import ElevationMap
 from .momentum_observer import MomentumObserver
+from .payload import Payload, PayloadEstimator
 from .touchdown import TouchdownDetector
 
 __all__ = [
@@ -12,5 +13,7 @@ __all__ = [
     "ContactForces",
     "ElevationMap",
     "MomentumObserver",
+    "Payload",
+    "PayloadEstimator",
     "TouchdownDetector",
 ]

@@ -76,6 +76,11 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
         """(nv,) the estimate r of tau_ext [N m, N], read-only."""
         return self._r
 
+    @property
+    def started(self) -> bool:
+        """Whether there was an update since the last reset, so that the next residual is one."""
+        return self._p is not None
+
     def reset(self) -> None:
         """Forget the motion; the next update is the first."""
         self._r = frozen(np.zeros(self.robot.nv))

@@ -2,7 +2,8 @@
 
 from .catalogue import CATALOGUE
 from .loader import load
+from .payload import with_payload
 from .report import Finding, Report
 from .robot import Foot, Leg, Robot
 
-__all__ = ["CATALOGUE", "Finding", "Foot", "Leg", "Report", "Robot", "load"]
+__all__ = ["CATALOGUE", "Finding", "Foot", "Leg", "Report", "Robot", "load", "with_payload"]

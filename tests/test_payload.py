@@ -1,0 +1,103 @@
+"""Payloads: a robot that carries one is the robot of a file with one more link, and what it carries is found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import quaddyn as qd
+from quaddyn.estimation import PayloadEstimator
+from quaddyn.locomotion import LocomotionController
+from quaddyn.robot import with_payload
+
+PLACE = (0.05, -0.03, 0.08)
+
+
+@pytest.mark.parametrize(
+    ("name", "link"),
+    [("go2", None), ("go2", "FL_calf"), ("ur5", "tool0"), ("anymal_c", "LF_SHANK")],
+)
+def test_a_payload_is_one_more_link(name: str, link: str | None) -> None:
+    robot = qd.load(name)
+    carrier = link or robot.bodies[0].name
+    real = with_payload(robot, 2.5, PLACE, link=link, size=0.2)
+    text = robot.source if isinstance(robot.source, str) else robot.source.decode()
+    inertia = 0.1 * 2.5 * 0.2**2
+    more = f"""
+      <link name="load"><inertial><mass value="2.5"/>
+        <inertia ixx="{inertia}" iyy="{inertia}" izz="{inertia}" ixy="0" ixz="0" iyz="0"/></inertial></link>
+      <joint name="strap" type="fixed"><parent link="{carrier}"/><child link="load"/>
+        <origin xyz="{PLACE[0]} {PLACE[1]} {PLACE[2]}"/></joint></robot>"""
+    wanted = qd.load(text.replace("</robot>", more))
+    assert real.mass == pytest.approx(wanted.mass, rel=1e-14)
+    rng, ours, theirs = np.random.default_rng(0), qd.Dynamics(real), qd.Dynamics(wanted)
+    for _ in range(5):
+        q = pin.integrate(robot.model, robot.q_home, rng.normal(size=robot.nv))
+        v, a = rng.normal(size=(2, robot.nv))
+        tau = theirs.rnea(q, v, a)
+        np.testing.assert_allclose(ours.rnea(q, v, a), tau, atol=1e-12 * np.abs(tau).max())
+    H = ours.regressor(q, v, a) @ ours.parameters()
+    np.testing.assert_allclose(H, tau + ours.joint_friction(v), atol=1e-10 * np.abs(tau).max())
+    assert robot.mass < real.mass
+    assert with_payload(robot, 0.0) is robot
+
+
+def test_impossible_payloads_are_refused() -> None:
+    robot = qd.load("solo12")
+    with pytest.raises(qd.UnknownNameError, match="FL_UPPER_LEG"):
+        with_payload(robot, 1.0, link="FL_UPPER_LEX")
+    with pytest.raises(qd.ModelError, match="base_link"):
+        with_payload(robot, -10.0)
+    for options in ({"mass": np.nan}, {"mass": 1.0, "size": -1.0}, {"mass": 1.0, "place": (0.0, np.inf, 0.0)}):
+        with pytest.raises(qd.ArgumentError):
+            with_payload(robot, **options)
+
+
+def test_an_arm_at_rest_knows_what_it_holds() -> None:
+    robot = qd.load("ur5")
+    real, dyn = with_payload(robot, 3.0, PLACE, link="tool0"), qd.Dynamics(robot)
+    truth, rng = qd.Dynamics(real), np.random.default_rng(1)
+    estimator = PayloadEstimator(robot, dt=0.01, link="tool0", noise=0.01)
+    for _ in range(4):
+        q = rng.uniform(-2.0, 2.0, robot.nq)
+        estimator.observer.reset()
+        for _ in range(10):
+            found = estimator.update(dyn.update(q, np.zeros(robot.nv)), truth.gravity(q))
+    assert found.mass == pytest.approx(3.0, abs=0.01)
+    np.testing.assert_allclose(found.place, PLACE, atol=0.003)
+    assert estimator.loaded().mass == pytest.approx(real.mass, abs=0.01)
+
+
+def test_a_legged_robot_knows_what_it_carries_standing_and_trotting() -> None:
+    robot = qd.load("solo12")
+    real = with_payload(robot, 0.3 * robot.mass, PLACE, size=0.1)
+    plant, dyn = qd.Simulation(real, dt=1e-3), qd.Dynamics(robot)
+    controller, estimator = LocomotionController(robot, dt=2e-3), PayloadEstimator(robot, dt=2e-3)
+    tau, found = np.zeros(robot.nu), []
+    for k in range(900):
+        state = dyn.update(plant.q, plant.v)
+        estimate = estimator.update(state, tau)
+        tau = controller.compute(state, (0.2 if k > 400 else 0.0, 0.0, 0.0)).tau
+        plant.step(tau)
+        plant.step(tau)
+        if k in (400, 899):
+            found.append(estimate)
+    for estimate, share in zip(found, (0.02, 0.06), strict=True):
+        assert estimate.mass == pytest.approx(0.3 * robot.mass, rel=share)
+        np.testing.assert_allclose(estimate.place[:2], PLACE[:2], atol=0.015)
+        assert (estimate.deviation > 0.0).all()
+
+
+def test_a_robot_without_a_payload_finds_none() -> None:
+    robot = qd.load("ur5")
+    dyn, estimator = qd.Dynamics(robot), PayloadEstimator(robot, dt=0.01, link="tool0")
+    state = dyn.update(np.full(robot.nq, 0.3), np.zeros(robot.nv))
+    for _ in range(5):
+        found = estimator.update(state, state.gravity)
+    assert abs(found.mass) < 1e-9
+    assert not found.place.any()
+    with pytest.raises(qd.UnknownNameError, match="tool"):
+        PayloadEstimator(robot, dt=0.01, link="tool")
+    with pytest.raises(qd.ArgumentError, match="memory"):
+        PayloadEstimator(robot, dt=0.01, memory=0.0)
