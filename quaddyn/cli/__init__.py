@@ -4,7 +4,7 @@ A subcommand lives in a module by its subject and registers itself on `app`; thi
 them.
 """
 
-from . import robots, showing, campaigning, sheets, control, identifying, logs, codegen, doctor  # isort: skip
+from . import robots, showing, campaigning, sheets, control, identifying, preflight, logs, codegen, doctor  # isort: skip
 from .app import app, main
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "identifying",
     "logs",
     "main",
+    "preflight",
     "robots",
     "sheets",
     "showing",

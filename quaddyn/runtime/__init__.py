@@ -3,6 +3,7 @@
 from .clock import Clock, ManualClock, SystemClock
 from .controller import Controller
 from .faults import Fault
+from .hanging import HangingRobot
 from .interface import RobotInterface
 from .link import LinkQuality
 from .loop import Loop, LoopReport, Overrun, Recorder, Tick
@@ -10,6 +11,7 @@ from .motor_command import MotorCommand
 from .mujoco_interface import MujocoInterface
 from .operator import Operator, Request
 from .packets import PacketError, Packets
+from .preflight import Ask, Check, PreflightReport, preflight
 from .realtime import RealTime
 from .recording import Recording
 from .robot_process import RobotProcess
@@ -27,9 +29,12 @@ from .unitree import UnitreeInterface
 from .walker import Walker
 
 __all__ = [
+    "Ask",
+    "Check",
     "Clock",
     "Controller",
     "Fault",
+    "HangingRobot",
     "Histogram",
     "LinkQuality",
     "Loop",
@@ -43,6 +48,7 @@ __all__ = [
     "PacketError",
     "Packets",
     "PlantInterface",
+    "PreflightReport",
     "RealTime",
     "Recorder",
     "Recording",
@@ -66,4 +72,5 @@ __all__ = [
     "Walker",
     "export_safety",
     "load_recording",
+    "preflight",
 ]

@@ -11,23 +11,18 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..attributes import StrictAttributes
 from ..errors import ArgumentError, QuaddynError
 from ..robot.loader import load
 from ..robot.robot import Robot
-from ..simulation import Encoders, FootSensors, Imu, MujocoPlant, Sensors, Simulation
+from ..simulation import MujocoPlant, Simulation
 from .link import LinkQuality
 from .server import COMMANDS, FAULT, LATE, LOST, SILENT, TICKS, TIME, RobotServer
 from .shared_memory import SharedMemory, SharedMemoryInterface
-from .simulated import PlantInterface
+from .simulated import PlantInterface, noisy_sensors
 
 #: Plants by name.
 PLANTS = ("simulation", "mujoco")
-#: Noise like that of a vendor's sensors.
-ENCODERS = Encoders(position_noise=3e-4, velocity_noise=0.05, torque_noise=0.2)
-IMU = Imu(gyro_noise=0.01, accelerometer_noise=0.1)
 #: How long a process may take to load its robot and compile [s].
 PATIENCE = 120.0
 
@@ -128,13 +123,7 @@ def main(options: dict[str, Any]) -> None:
     plant = Simulation(robot, dt=dt) if options["plant"] == "simulation" else MujocoPlant(
         robot, dt=dt, joint_stops=True
     )  # fmt: skip
-    sensors = Sensors(
-        robot,
-        np.random.default_rng(seed),
-        encoders=ENCODERS if options["noise"] else None,
-        imu=IMU if options["noise"] else None,
-        feet=FootSensors(noise=1.0 if options["noise"] else 0.0) if robot.feet else None,
-    )
+    sensors = noisy_sensors(robot, seed) if options["noise"] else None
     memory = SharedMemory(options["path"], robot.nu, len(robot.feet), create=True)
     server = RobotServer(
         PlantInterface(plant, sensors=sensors),

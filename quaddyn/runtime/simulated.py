@@ -10,11 +10,27 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..simulation.plant import Plant
-from ..simulation.sensors import FootSensors, Measurement, Observable, Sensors
+from ..simulation.sensors import Encoders, FootSensors, Imu, Measurement, Observable, Sensors
 from ..urdf.tree import Array
 from .clock import Clock
 from .interface import RobotInterface
 from .motor_command import MotorCommand
+
+
+def noisy_sensors(robot: Robot, seed: int = 0) -> Sensors:
+    """Sensors as noisy as a vendor's: encoders, an IMU at the root link, and feet where there are any.
+
+    Args:
+        robot: whose sensors.
+        seed: of the noise.
+    """
+    return Sensors(
+        robot,
+        np.random.default_rng(seed),
+        encoders=Encoders(position_noise=3e-4, velocity_noise=0.05, torque_noise=0.2),
+        imu=Imu(gyro_noise=0.01, accelerometer_noise=0.1),
+        feet=FootSensors(noise=1.0) if robot.feet else None,
+    )
 
 
 class SimulatedInterface(RobotInterface, Clock, fixed=("robot", "sensors")):

@@ -1,0 +1,60 @@
+"""`quaddyn preflight`: a robot that hangs in a stand, looked over before its first step."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from ..errors import ArgumentError
+from ..robot import load
+from .app import PackagesOption, RobotArgument, app
+from .console import say
+
+
+@app.command()
+def preflight(
+    source: RobotArgument,
+    udp: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS:PORT", help="a robot that speaks quaddyn's packets; default: a simulated one"),
+    ] = None,
+    listen: Annotated[int, typer.Option(min=0, max=65535, help="port for its readings; 0: a free one")] = 0,
+    bind: Annotated[str, typer.Option(help="address to listen at")] = "127.0.0.1",
+    share: Annotated[float, typer.Option(help="largest torque to wiggle with, as a share of the effort limits")] = 0.2,
+    yes: Annotated[bool, typer.Option("--yes", help="do not ask whether the robot hangs free")] = False,
+    package: PackagesOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
+) -> None:
+    """Look a robot over: limits, readings, order and signs by wiggling one joint at a time, gravity, IMU axes.
+
+    Every line says what to look at on the real robot.  Without --udp the robot is a simulated one in a stand, to see
+    what comes.  Robots with another protocol: quaddyn.runtime.preflight(interface).  Exit code 1 if anything failed.
+    """
+    from .. import runtime
+
+    robot = load(source, packages=package or ())
+    if udp is None:
+        stand = runtime.HangingRobot(robot)
+        report = runtime.preflight(stand, clock=stand, share=share, ask=stand.obey)
+    else:
+        address, _, port = udp.rpartition(":")
+        if not address or not port.isdecimal():
+            raise ArgumentError(f"--udp: expected ADDRESS:PORT, got {udp!r}")
+        if not yes:
+            typer.confirm(
+                f"Does {robot.name} hang free, its legs in the air, with the emergency stop at hand?", abort=True
+            )
+        side = runtime.UdpInterface(robot, (address, int(port)), port=listen, bind=bind)
+        try:
+            report = runtime.preflight(side, share=share, ask=lambda what: say(f"now: {what.value}"))
+        finally:
+            side.close()
+    if as_json:
+        print(json.dumps({"passed": report.passed, "checks": [asdict(check) for check in report.checks]}, indent=2))
+    else:
+        say(str(report))
+    if not report.passed:
+        raise typer.Exit(1)

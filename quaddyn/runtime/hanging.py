@@ -1,0 +1,124 @@
+"""`HangingRobot`: a simulated robot whose trunk hangs in a stand, to rehearse what is done before the first step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.arguments import number
+from ..robot.robot import Robot
+from ..robot.saving import from_record, to_record
+from ..simulation import Simulation
+from ..simulation.sensors import Observable, Sensors
+from ..urdf.tree import Array
+from .preflight import Ask
+from .simulated import SimulatedInterface, noisy_sensors
+
+#: How fast the trunk is leaned [rad/s].
+LEANING = 0.5
+#: Way into a joint's stop at which it holds with a tenth of the motor's torque [rad or m].
+SOFT = 0.01
+#: Torque of a stop where the motor's is not known [N m].
+STOP = 20.0
+
+
+class _Hung(Observable):
+    """The state of the whole robot: its joints from the plant, its trunk where the stand holds it."""
+
+    def __init__(self, robot: Robot, plant: Simulation) -> None:
+        self.robot, self.plant = robot, plant
+        self.rpy, self.turning = np.zeros(3), np.zeros(3)
+
+    @property
+    def q(self) -> Array:
+        if self.robot.root == "fixed":
+            return self.plant.q
+        turn = pin.Quaternion(pin.rpy.rpyToMatrix(*self.rpy.tolist())).coeffs()
+        return np.concatenate([[0.0, 0.0, 1.0], turn, self.plant.q])
+
+    @property
+    def v(self) -> Array:
+        if self.robot.root == "fixed":
+            return self.plant.v
+        omega = pin.rpy.computeRpyJacobian(self.rpy, pin.LOCAL) @ self.turning
+        return np.concatenate([np.zeros(3), omega, self.plant.v])
+
+    @property
+    def time(self) -> float:
+        return self.plant.time
+
+    @property
+    def tau(self) -> Array:
+        return self.plant.tau
+
+    @property
+    def contact_forces(self) -> dict[str, Array]:
+        return {}
+
+
+class HangingRobot(SimulatedInterface, fixed=("plant",)):
+    """A robot whose trunk is held in the air, with joint stops; pass it as the loop's clock, too.
+
+    Leaning the trunk turns the IMU and leaves the joints' gravity as it is: it is there for what an IMU says.
+
+    Args:
+        robot: with a free root or a fixed one.
+        dt: step of the simulation [s].
+        sensors: what `read` reads with; `noisy_sensors` by default.
+
+    Attributes:
+        plant: the simulation of its joints, under a fixed root.
+
+    Raises:
+        ArgumentError: another root, or sensors of another robot.
+    """
+
+    def __init__(self, robot: Robot, *, dt: float = 1e-3, sensors: Sensors | None = None) -> None:
+        if not isinstance(robot, Robot):
+            raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        if robot.root == "planar":
+            raise ArgumentError("robot: a planar one cannot hang in a stand; load it with root='free'")
+        super().__init__(robot, noisy_sensors(robot) if sensors is None else sensors)
+        held = robot
+        if robot.root == "free":
+            record = to_record(robot)
+            held = from_record({**record, "root": "fixed", "q_home": record["q_home"][7:]})
+        self.plant = Simulation(held, dt=dt)
+        self._world = _Hung(robot, self.plant)
+        self._goal = np.zeros(3)
+        effort = np.where(np.isfinite(robot.effort_limits), robot.effort_limits, STOP)
+        self._stop, self._lower, self._upper = (
+            0.1 * effort / SOFT,
+            robot.lower_position_limits,
+            robot.upper_position_limits,
+        )
+
+    @property
+    def world(self) -> Observable:
+        """The whole robot."""
+        return self._world
+
+    @property
+    def step_time(self) -> float:
+        """The simulation's step [s]."""
+        return self.plant.dt
+
+    def lean(self, *, roll: float = 0.0, pitch: float = 0.0) -> None:
+        """Turn the trunk to these angles, slowly, while the simulation goes on [rad]; under a free root alone."""
+        self._goal = np.array([number("roll", roll), number("pitch", pitch), 0.0])
+
+    def obey(self, what: Ask) -> None:
+        """Do what a preflight asks a person for."""
+        self.lean(**{Ask.NOSE_DOWN: {"pitch": 0.35}, Ask.LEFT_DOWN: {"roll": -0.35}, Ask.LEVEL: {}}[what])
+
+    def step(self) -> None:
+        """One step under the last command."""
+        world, dt = self._world, self.plant.dt
+        way = np.clip(self._goal - world.rpy, -LEANING * dt, LEANING * dt)
+        world.turning, world.rpy = way / dt, world.rpy + way
+        position = self._joints.of(world.q)
+        beyond = np.minimum(position - self._lower, 0.0) + np.maximum(position - self._upper, 0.0)
+        v = world.v[self.robot.actuated_index]
+        stop = np.where(beyond != 0.0, -self._stop * (beyond + 2.0 * SOFT * np.clip(v, -1.0, 1.0)), 0.0)
+        self.plant.step(self.asked() + stop)

@@ -1,0 +1,167 @@
+"""A robot in a stand is looked over: what is wired wrong is found, and what only a person sees is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import quaddyn as qd
+from quaddyn.cli import app
+from quaddyn.runtime import HangingRobot, MotorCommand, preflight
+from quaddyn.simulation import Measurement
+
+
+def link(name: str, mass: float, z: float) -> str:
+    inertia = "".join(f'{axis}="{0.004 * mass}" ' for axis in ("ixx", "iyy", "izz")) + 'ixy="0" ixz="0" iyz="0"'
+    inertial = f'<inertial><origin xyz="0 0 {z}"/><mass value="{mass}"/><inertia {inertia}/></inertial>'
+    ball = '<collision><origin xyz="0 0 -0.2"/><geometry><sphere radius="0.02"/></geometry></collision>'
+    return f'<link name="{name}">{inertial}{ball if name == "calf" else ""}</link>'
+
+
+def joint(name: str, parent: str, z: float, axis: str) -> str:
+    return (
+        f'<joint name="{name}" type="revolute"><parent link="{parent}"/><child link="{name}"/><origin xyz="0 0 {z}"/>'
+        f'<axis xyz="{axis}"/><limit lower="-1.5" upper="1.5" effort="8" velocity="20"/></joint>'
+    )
+
+
+LEG = "".join(
+    [
+        '<robot name="hopper">',
+        *(link(*each) for each in (("trunk", 5.0, 0.0), ("hip", 0.6, 0.0), ("thigh", 1.0, -0.1), ("calf", 0.4, -0.1))),
+        joint("hip", "trunk", 0.0, "1 0 0") + joint("thigh", "hip", -0.05, "0 1 0"),
+        joint("calf", "thigh", -0.2, "0 1 0") + "</robot>",
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def leg() -> qd.Robot:
+    """A single leg under a trunk: hip, thigh and calf."""
+    return qd.load(LEG, root="free", q_home=[0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 1.0, 0.0, 0.7, -1.2])
+
+
+class Wired(HangingRobot):
+    """A robot with something wrong between motors, sensors and us."""
+
+    def __init__(
+        self,
+        robot: qd.Robot,
+        *,
+        read: Callable[[Measurement], Measurement] = lambda m: m,
+        write: Callable[[MotorCommand], MotorCommand] = lambda c: c,
+    ) -> None:
+        super().__init__(robot, dt=2e-3)
+        self._read, self._write = read, write
+
+    def read(self) -> Measurement:
+        return self._read(super().read())
+
+    def write(self, command: MotorCommand) -> None:
+        super().write(self._write(command))
+
+
+def look_over(
+    robot: qd.Robot, joints: tuple[str, ...] | None = None, **wrong: object
+) -> dict[str, tuple[bool | None, str, str]]:
+    side = Wired(robot, **wrong)
+    report = preflight(side, clock=side, ask=side.obey, share=0.5, joints=joints)
+    assert report.passed == all(check.passed for check in report.checks)
+    assert side.command.damping.all() and not side.command.stiffness.any()  # left damped
+    return {check.name: (check.passed, check.found, check.look) for check in report.checks}
+
+
+def failed(checks: dict[str, tuple[bool | None, str, str]]) -> set[str]:
+    return {name for name, (passed, _, _) in checks.items() if passed is False}
+
+
+def test_a_sound_robot_passes_and_a_person_is_told_what_to_see(leg: qd.Robot) -> None:
+    checks = look_over(leg)
+    assert not failed(checks) and all(passed for passed, _, _ in checks.values()), checks
+    assert sum(name.startswith("order and sign") for name in checks) == leg.nu
+    assert all("foot leg moves" in look for name, (_, _, look) in checks.items() if name.startswith("order"))
+    assert {"gravity", "IMU axes, nose down", "IMU axes, left down", "effort limits"} <= set(checks)
+
+
+def test_encoders_in_another_order_are_found(leg: qd.Robot) -> None:
+    a, b, c = leg.actuated
+    order = [1, 0, 2]
+    checks = look_over(leg, read=lambda m: replace(m, position=m.position[order], velocity=m.velocity[order]))
+    assert {f"order and sign of {a}", f"order and sign of {b}"} <= failed(checks)
+    assert f"moved {b}" in checks[f"order and sign of {a}"][1] and checks[f"order and sign of {c}"][0]
+    assert checks["gravity"][0] is None  # nothing stiff before signs are known
+
+
+def test_an_encoder_that_counts_backwards_is_found(leg: qd.Robot) -> None:
+    sign = np.array([1.0, 1.0, -1.0])
+    checks = look_over(
+        leg, (leg.actuated[2],), read=lambda m: replace(m, position=sign * m.position, velocity=sign * m.velocity)
+    )
+    assert f"order and sign of {leg.actuated[2]}" in failed(checks)
+    assert "wrong way" in checks[f"order and sign of {leg.actuated[2]}"][1]
+
+
+def test_a_motor_that_is_off_and_one_of_another_constant_are_found(leg: qd.Robot) -> None:
+    on = np.array([1.0, 0.0, 1.0])
+    checks = look_over(leg, (leg.actuated[1],), write=lambda c: replace(c, tau=on * c.tau))
+    assert "did not move" in checks[f"order and sign of {leg.actuated[1]}"][1]
+    checks = look_over(leg, read=lambda m: replace(m, torque=1.6 * m.torque))
+    assert failed(checks) == {"gravity"} and "times the model" in checks["gravity"][1]
+
+
+TURNED = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+OVER = np.diag([1.0, -1.0, -1.0])
+
+
+def turned(R: np.ndarray) -> Callable[[Measurement], Measurement]:
+    return lambda m: replace(m, gyro=R @ m.gyro, accelerometer=R @ m.accelerometer)
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "words"),
+    [
+        (turned(TURNED), "IMU axes", "gravity went to"),
+        (lambda m: replace(m, gyro=-m.gyro), "IMU axes", "the gyroscope turned the vertical"),
+        (turned(OVER), "IMU vertical", "-z axis points up"),
+        (lambda m: replace(m, accelerometer=m.accelerometer / 9.81), "accelerometer at rest", "expected 9.81"),
+        (lambda m: replace(m, gyro=m.gyro + 0.2), "gyroscope at rest", "0.3"),
+    ],
+)  # fmt: skip
+def test_an_imu_that_is_turned_or_wrong_is_found(
+    leg: qd.Robot, change: Callable[[Measurement], Measurement], where: str, words: str
+) -> None:
+    checks = look_over(leg, (), read=change)
+    found = {name: said for name, (passed, said, _) in checks.items() if passed is False}
+    assert found and all(name.startswith(where) for name in found), found
+    assert any(words in said for said in found.values()), found
+
+
+def test_a_reading_that_breaks_meanwhile_ends_in_damping_and_is_told(leg: qd.Robot) -> None:
+    nan = np.full(3, np.nan)
+    side = Wired(leg)
+    side._read = lambda m: replace(m, position=nan) if m.time > 3.0 else m
+    report = preflight(side, clock=side, share=0.5)
+    assert report.checks[-1].name == "safety layer" and "NaN" in report.checks[-1].found
+    assert not report.passed and side.now() < 3.1
+
+
+def test_the_command_looks_a_simulated_robot_over(tmp_path: Path) -> None:
+    (tmp_path / "hopper.urdf").write_text(LEG)
+    done = CliRunner().invoke(app, ["preflight", str(tmp_path / "hopper.urdf"), "--share", "0.5", "--json"])
+    told = json.loads(done.stdout)
+    assert done.exit_code == (0 if told["passed"] else 1) and told["passed"], told
+    assert not any("IMU" in check["name"] for check in told["checks"])  # bolted down
+    assert CliRunner().invoke(app, ["preflight", "go2", "--udp", "here"]).exit_code != 0
+
+
+def test_what_cannot_hang_is_refused(leg: qd.Robot) -> None:
+    with pytest.raises(qd.ArgumentError, match="share"):
+        preflight(HangingRobot(leg), share=0.0)
+    with pytest.raises(qd.ArgumentError, match="planar"):
+        HangingRobot(qd.load("go2", root="planar"))
