@@ -11,6 +11,8 @@ from ..hierarchy.problem import SUMMARY
 from ..hierarchy.workspace import workspace
 from ..kernels import TickTerms
 from ..urdf.tree import Array
+from .codes import COLLISION_LIMITS
+from .constraints.collision_rows import SEGMENT
 from .data import Contacts, Inputs, Memory, Points, RowBuffer, Terms, TickData, Work, stride
 from .model import LIMB, SURFACE, Tables
 
@@ -104,6 +106,7 @@ def make_work(tables: Tables, contacts: int, n: int, nv: int, nu: int, custom: i
         found=np.zeros((3, 6)),
         turn=np.zeros((3, 3)),
         vectors=np.zeros((8, max(24, stride(nv)))),
+        segments=np.zeros((2 * p + 2 if (tables.model.items[:, 1] == COLLISION_LIMITS).any() else 1, SEGMENT)),
         bias=np.zeros(stride(nv)),
         everything=np.arange(nv, dtype=np.int64),
         u=np.zeros(wide + WIDTH),

@@ -24,10 +24,13 @@ from .collision_rows import (
     FIRST_RADIUS,
     FLAT,
     FOLLOW,
+    FRESH,
     HALVES,
     HEAD,
+    PART,
     SECOND,
     SECOND_RADIUS,
+    SEGMENTS,
     SPEED,
     WIDTH,
     largest_speed,
@@ -175,6 +178,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "left_out")):
         self._entries = entries
         self.margin, self.rate, self.most = margin, rate, most
         self.block[3] = float(robot.root == "free")
+        _number_segments(blocks, entries, labels)
         self._pairs()[:] = blocks
         self._of = {
             key: (np.array([i for i, _ in found], dtype=np.intp), np.array([x for _, x in found]).reshape(-1, 2, 3))
@@ -253,7 +257,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "left_out")):
 
     @classmethod
     def layout(cls, of: Counts) -> Layout:
-        """Three numbers, and `WIDTH` and two frames for each pair; a row for every pair at most."""
+        """Four numbers, and `WIDTH` and two frames for each pair; a row for every pair at most."""
         n = of.rows
         return Layout(n, HEAD + WIDTH * n, first=range(of.entries - 2 * n + 1), limits=n, pairs=n)
 
@@ -269,7 +273,7 @@ def _links(capsules: tuple[Capsule, ...], i: int, j: int) -> str:
 def _numbers(a: Array, ra: float, b: Array, rb: float, *, flat: bool = False) -> Array:
     first, second = float(np.linalg.norm(a[1] - a[0])), float(np.linalg.norm(b[1] - b[0]))
     halves = [0.5 * first, 0.0 if flat else 0.5 * second]
-    return np.array([*a.ravel(), ra, *b.ravel(), rb, float(flat), 0.0, 0.0, 0.0, *halves, 0.0])
+    return np.array([*a.ravel(), ra, *b.ravel(), rb, float(flat), 0.0, 0.0, 0.0, *halves, *np.zeros(WIDTH - FOLLOW)])
 
 
 def _with_ends(z: Array) -> list[Array]:
@@ -285,10 +289,25 @@ def _with_ends(z: Array) -> list[Array]:
     for start, half in ((FIRST, HALVES), (SECOND, HALVES + 1)):
         for end in (z[start : start + 3], z[start + 3 : start + 6]):
             part = z.copy()
-            part[start : start + 6], part[half] = np.tile(end, 2), 0.0
+            part[start : start + 6], part[half], part[PART] = np.tile(end, 2), 0.0, len(out)
             out.append(part)
     z[FOLLOW] = len(out) - 1
     return out
+
+
+def _number_segments(blocks: list[Array], entries: list[tuple[str, str]], labels: list[str]) -> None:
+    """Each segment is numbered, and belongs to the first pair that has it."""
+    numbers: dict[tuple[str, bytes], int] = {}
+    whole = blocks[0]
+    for z, bodies, label in zip(blocks, entries, labels, strict=True):
+        if z[PART] != 0.0:  # ends of the pair before
+            z[SEGMENTS : SEGMENTS + 2] = whole[SEGMENTS : SEGMENTS + 2]
+            continue
+        whole = z
+        for i, (body, at) in enumerate(zip(bodies, (FIRST, SECOND), strict=True)):
+            key = (body or label.rpartition(" - ")[2] + " (obstacle)", z[at : at + 6].tobytes())
+            z[FRESH + i] = key not in numbers
+            z[SEGMENTS + i] = numbers.setdefault(key, len(numbers))
 
 
 def _against(ends: Array, radius: float, obstacle: Obstacle) -> list[Array]:

@@ -19,13 +19,18 @@ import math
 from ...compiling import IntMatrix, Matrix, Tensor, Vector, compiled, entry, local, zeros
 from ..data import Instant, Model, frame_of
 from ..rows import Item, bound_motion
-from .pair_motion import add_point, dot3, end_motion, fastest, length3, middle_distance, pair_motion, resting_ends
+from .pair_motion import add_point, dot3, end_motion, fastest, length3, pair_motion, resting_ends
 
 #: Numbers before those of the pairs, and of each pair: ends and radius of the first capsule, of the second, whether the
-#: second is a plane (its normal and a point of it), velocity of an obstacle, half lengths of the two segments, and how
-#: many entries follow about the ends of the two.
-HEAD, WIDTH = 4, 21
-FIRST, FIRST_RADIUS, SECOND, SECOND_RADIUS, FLAT, SPEED, HALVES, FOLLOW = 0, 6, 7, 13, 14, 15, 18, 20
+#: second is a plane (its normal and a point of it), velocity of an obstacle, half lengths of the two segments, how many
+#: entries follow about the ends of the two, which end this one is about (1 and 2 of the first, 3 and 4 of the second, 0
+#: for none), the numbers of the two segments, and whether this pair is the first that has them.
+HEAD, WIDTH = 4, 26
+FIRST, FIRST_RADIUS, SECOND, SECOND_RADIUS, FLAT, SPEED, HALVES, FOLLOW, PART = 0, 6, 7, 13, 14, 15, 18, 20, 21
+SEGMENTS, FRESH = 22, 24
+#: Entries of `Work.segments`: ends, their velocities, their accelerations at a = 0; middle, its velocity, and how much
+#: faster the ends are than that.
+MIDDLE, MIDDLE_SPEED, SPIN, SEGMENT = 18, 21, 24, 25
 #: A pair has a row unless it could approach with this many times `most` and not come near its limit.
 SPARE = 2.0
 #: Room [m] that is kept for what happens within a period beyond the first order in dt.
@@ -103,6 +108,45 @@ def common_entries(model: Model, first: int, second: int) -> int:
     return count
 
 
+@compiled(inline=False)
+def end_of_middle(x: Vector) -> None:
+    """Middle, its velocity, and the rest, of a segment whose ends are known."""
+    spin = 0.0
+    for d in range(3):
+        x[MIDDLE + d] = 0.5 * (x[d] + x[3 + d])
+        x[MIDDLE_SPEED + d] = 0.5 * (x[6 + d] + x[9 + d])
+        spin += (x[9 + d] - x[6 + d]) * (x[9 + d] - x[6 + d])
+    x[SPIN] = 0.5 * math.sqrt(spin)
+
+
+@compiled()
+def far(a: Vector, b: Vector, halves: float, reach: float, p: float, most: float) -> bool:
+    """Whether no point of two segments needs a row, from their middles alone."""
+    square, speed = 0.0, 0.0
+    for d in range(3):
+        square += (b[MIDDLE + d] - a[MIDDLE + d]) * (b[MIDDLE + d] - a[MIDDLE + d])
+        speed += (b[MIDDLE_SPEED + d] - a[MIDDLE_SPEED + d]) * (b[MIDDLE_SPEED + d] - a[MIDDLE_SPEED + d])
+    room = math.sqrt(square) - halves - reach
+    return least_acceleration(room, -(math.sqrt(speed) + a[SPIN] + b[SPIN]), p, most) < -SPARE * most
+
+
+@compiled()
+def copy_ends(segment: Vector, end: int, P: Vector, V: Vector, C: Vector) -> None:
+    """Ends of a segment, or the one end 1 or 2 of it twice."""
+    for e in range(2):
+        at = 3 * e if end == 0 else 3 * (end - 1)
+        for d in range(3):
+            P[3 * e + d] = segment[at + d]
+            V[3 * e + d] = segment[6 + at + d]
+            C[3 * e + d] = segment[12 + at + d]
+
+
+@compiled()
+def counted(x: float, most: int) -> int:
+    """A number that counts, from what anybody may have written there."""
+    return int(min(x, float(most))) if x > 0.0 else 0
+
+
 @compiled()
 def within_period(place: float, rate: float, time: float) -> float:
     """How fast a place in [0, 1] changes if it stays in there for a while."""
@@ -117,7 +161,7 @@ def collision_limit_rows(item: Item, t: Instant) -> None:
     P, V, C, later_P, later_V = local(12), local(12), local(12), local(12), local(12)
     n, w, c, u, x = local(3), local(3), local(3), local(3), local(3)
     at, other_at, slide, other_slide, n_rate, spare = local(3), local(3), local(3), local(3), local(3), local(3)
-    J, J_rate = t.work.vectors[0], t.work.vectors[1]
+    J, J_rate, segments = t.work.vectors[0], t.work.vectors[1], t.work.segments
     nv, dt = len(t.v), t.model.period
     ahead = 0.5 * dt * (1.0 + p * dt / 3.0)
     k = -1
@@ -127,11 +171,25 @@ def collision_limit_rows(item: Item, t: Instant) -> None:
         i, j = t.model.index[item.first + 2 * k], t.model.index[item.first + 2 * k + 1]
         first, second = frame_of(t.terms, t.model, i), frame_of(t.terms, t.model, max(j, 0))
         flat, radii = z[FLAT] != 0.0, z[FIRST_RADIUS] + z[SECOND_RADIUS]
-        end_motion(first.rotation, first.origin, first.velocity, first.drift, z, P, V, C)
-        if j >= 0:
-            end_motion(second.rotation, second.origin, second.velocity, second.drift, z[SECOND:], P[6:], V[6:], C[6:])
-        else:
-            resting_ends(z[SECOND:], z[SPEED:], P[6:], V[6:], C[6:])
+        one: Vector = segments[counted(z[SEGMENTS], len(segments) - 1)]
+        two: Vector = segments[counted(z[SEGMENTS + 1], len(segments) - 1)]
+        if z[FRESH] > 0.0:
+            end_motion(first.rotation, first.origin, first.velocity, first.drift, z, one, one[6:], one[12:])
+            end_of_middle(one)
+        if z[FRESH + 1] > 0.0:
+            if j >= 0:
+                end_motion(
+                    second.rotation, second.origin, second.velocity, second.drift, z[SECOND:], two, two[6:], two[12:]
+                )
+            else:
+                resting_ends(z[SECOND:], z[SPEED:], two, two[6:], two[12:])
+            end_of_middle(two)
+        if not flat and far(one, two, z[HALVES] + z[HALVES + 1], radii + margin, p, most):
+            k += counted(z[FOLLOW], 4)
+            continue
+        part = counted(z[PART], 4)
+        copy_ends(one, part if part < 3 else 0, P, V, C)
+        copy_ends(two, part - 2 if part > 2 else 0, P[6:], V[6:], C[6:])
         distance, drift, place, other_place, rate, other_rate = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         if flat:
             for d in range(3):
@@ -140,14 +198,10 @@ def collision_limit_rows(item: Item, t: Instant) -> None:
                 distance -= n[d] * (P[d] - P[9 + d])
                 drift -= n[d] * C[d]
         else:
-            room = middle_distance(P) - z[HALVES] - z[HALVES + 1] - radii - margin
-            if least_acceleration(room, -fastest(V), p, most) < -SPARE * most:
-                k += int(min(max(z[FOLLOW], 0.0), 4.0))
-                continue
             distance, drift, place, other_place, rate, other_rate = pair_motion(P, V, C, n, w, c, u, x)
             room = distance - radii - margin
             if z[FOLLOW] > 0.0 and least_acceleration(room, -fastest(V), p, most) < -SPARE * most:
-                k += int(min(max(z[FOLLOW], 0.0), 4.0))
+                k += counted(z[FOLLOW], 4)
                 continue
             if distance == 0.0:
                 continue  # the segments cross: no direction leads out

@@ -73,16 +73,6 @@ def resting_ends(z: Vector, velocity: Vector, P: Vector, V: Vector, C: Vector) -
 
 
 @compiled()
-def middle_distance(P: Vector) -> float:
-    """Distance of the middles of two segments."""
-    square = 0.0
-    for i in range(3):
-        apart = P[6 + i] + P[9 + i] - P[i] - P[3 + i]
-        square += apart * apart
-    return 0.5 * math.sqrt(square)
-
-
-@compiled()
 def fastest(V: Vector) -> float:
     """What no point of one segment moves faster by than one of the other."""
     most = 0.0
