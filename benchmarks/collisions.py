@@ -98,7 +98,7 @@ def hostile(name: str, ticks: int, seed: int) -> bool:
     dyn, limits = qd.Dynamics(robot), CollisionLimits(CapsuleModel(robot), margin=0.005)
     links = [capsule.link for capsule in limits.model.capsules]
     pairs = [f"{links[i]} - {links[j]}" for i, j in limits.model.pairs.tolist()]
-    kept = [k for k, pair in enumerate(pairs) if pair in limits.labels]
+    kept = [k for k, pair in enumerate(pairs) if pair in limits.pairs]
     met = True
     for guarded in (False, True):
         rng = np.random.default_rng(seed)
@@ -117,7 +117,7 @@ def hostile(name: str, ticks: int, seed: int) -> bool:
             if guarded and tick % 1000 == 500:
                 outside += bool(command.outside)
                 active = [row for row in command.levels[0].active if row.endswith(" distance")]
-                named += any(row.removesuffix(" distance") in limits.labels for row in active)
+                named += any(row.removesuffix(" distance") in limits.pairs for row in active)
             a = command.acceleration
             q, v = robot.integrate(q, DT * v + 0.5 * DT * DT * a), v + DT * a
             room = least_room(limits, q, kept)
@@ -161,7 +161,7 @@ def cost(name: str, seed: int) -> bool:
     slope, offset = np.polyfit(near, micro, 1)
     at = offset + 30.0 * slope
     print(
-        f"  {name}: {near.min():.0f} to {near.max():.0f} rows of {len(limits.labels)}; {offset:.1f} us and "
+        f"  {name}: {near.min():.0f} to {near.max():.0f} rows of {len(limits.pairs)} pairs; {offset:.1f} us and "
         f"{1e3 * slope:.0f} ns a row: {at:.1f} us with 30"
     )
     return bool(at <= 5.0)

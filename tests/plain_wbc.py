@@ -328,12 +328,15 @@ def longest_jerk(s: qd.State, body: str, J: Array, apart: Array) -> float:
 def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
     """Over Pinocchio's terms; Jacobians are differentiated by finite differences."""
     s, out, dt = tick.state, [], tick.dt
-    rooms, speeds = e.gaps(s.q, s.v)
+    rooms, speeds = e._gaps(e.block, s.q, s.v)
     p = e.rate
     ahead = 0.5 * dt * (1.0 + p * dt / 3.0)
-    frames = moved_frames(s, {body for pair in e._entries for body in pair if body})
-    moved = {body: np.abs(s.jacobian(body)).max(axis=0) > 0.0 for pair in e._entries for body in pair if body}
-    for label, bodies, z, room, speed in zip(e.labels, e._entries, e._pairs(), rooms - KEPT, speeds, strict=True):
+    frames = moved_frames(s, {body for body in e._bodies if body})
+    moved = {body: np.abs(s.jacobian(body)).max(axis=0) > 0.0 for body in e._bodies if body}
+    for index, part in zip(*np.nonzero(np.isfinite(rooms)), strict=True):
+        label, room, speed = e.pairs[index], rooms[index, part] - KEPT, speeds[index, part]
+        bodies, numbers = [e._bodies[i] for i in e._pairs[index]], [e._capsules()[i] for i in e._pairs[index]]
+        flat = numbers[1][8] != 0.0
         soft = e.most / p**2
         allowed = p * room if room <= soft else np.sqrt(2.0 * e.most * (room - 0.5 * soft))
         slope = p if room <= soft else e.most / allowed
@@ -341,10 +344,12 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
         if least < -2.0 * e.most:
             continue
         ends, vs, cs = np.zeros((2, 2, 3)), np.zeros((2, 2, 3)), np.zeros((2, 2, 3))
-        for i, (body, data) in enumerate(zip(bodies, (z[:6], z[7:13]), strict=True)):
-            ends[i] = data.reshape(2, 3)
+        for i, (body, z) in enumerate(zip(bodies, numbers, strict=True)):
+            ends[i] = z[:6].reshape(2, 3)
+            if (part - 1) // 2 == i:  # one end
+                ends[i] = ends[i, (part - 1) % 2]
             if not body:
-                vs[i] = z[15:18]
+                vs[i] = z[9:12]
                 continue
             R, J, drift = s.placement(body).rotation, s.jacobian(body), s.drift(body)
             for k in range(2):
@@ -353,14 +358,15 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
                 cs[i, k] = drift[:3] + np.cross(drift[3:], r) + np.cross(omega, np.cross(omega, r))
             ends[i] = ends[i] @ R.T + s.placement(body).translation
         rates, n_rate, at = np.zeros(2), np.zeros(3), ends[:, 0].copy()
-        if z[14] != 0.0:
+        if flat:
             n = -ends[1, 0]
             drift = -n @ cs[0, 0]
         else:
             if np.linalg.norm(ends[0, 0] - ends[1, 0]) < 1e-9:
                 continue
             d, drift, k, rates, n, w = distance_motion(ends, vs, cs)
-            if z[20] and not all(0.0 < where < 1.0 for where in k):
+            balls = any(np.array_equal(x[0], x[1]) for x in ends)
+            if part == 0 and not balls and not all(0.0 < where < 1.0 for where in k):
                 continue
             later = distance_motion(ends + dt * vs + 0.5 * dt * dt * cs, vs + dt * cs, cs)
             drift = min(drift, later[1])

@@ -178,7 +178,7 @@ class Work(NamedTuple):
     found: Matrix  # (3, 6) error, velocity and drift of a task
     turn: Matrix  # (3, 3)
     vectors: Matrix  # (8, nv or more)
-    segments: Matrix  # (2 limits + 2, 25) ends of capsules, see `constraints.collision_rows`
+    segments: Matrix  # (capsules, 25) their ends, see `constraints.collision_rows`
     bias: Vector  # (nv,) forces of the equations of motion at a = 0: h, and friction of the joints
     everything: IntVector  # (nv,) all velocities, the chain of whatever all of them move
     u: Vector

@@ -244,9 +244,20 @@ def _item(t: TickStart, i: int, layout: Layout) -> None:
     places = m.index[first : first + layout.places]
     if layout.places and not ((places >= 0) & (places < nq)).all():
         refuse("model.index", f"places below {nq}", places)
-    pairs, frames = m.index[first : first + 2 * layout.pairs].reshape(layout.pairs, 2), len(t.terms.frames) - 1
-    if layout.pairs and not ((pairs >= (0, -1)) & (pairs < frames)).all():
-        refuse("model.index", f"pairs of frames below {frames}", pairs)
+    if layout.capsules:
+        _capsules(t, first, second, layout.capsules)
+
+
+def _capsules(t: TickStart, first: int, second: int, count: int) -> None:
+    """The frames of capsules, and their pairs."""
+    m, frames = t.model, len(t.terms.frames) - 1
+    listed, pairs = m.index[first : first + count], m.index[second + 1 : second + 1 + 2 * max(0, m.index[second])]
+    if not ((listed >= -1) & (listed < frames)).all():
+        refuse("model.index", f"frames below {frames}", listed)
+    if len(pairs) != 2 * m.index[second] or not ((pairs >= 0) & (pairs < count)).all():
+        refuse("model.index", f"pairs of {count} capsules behind their number", pairs)
+    if (listed[pairs[::2]] < 0).any():
+        refuse("model.index", "a body as the first of every pair", pairs)
 
 
 def _constraint(t: TickStart) -> None:

@@ -15,6 +15,7 @@ from .codes import COLLISION_LIMITS
 from .constraints.collision_rows import SEGMENT
 from .data import Contacts, Inputs, Memory, Points, RowBuffer, Terms, TickData, Work, stride
 from .model import LIMB, SURFACE, Tables
+from .problem_rows import CODE, SIZE
 
 #: Entries of a custom row before the row itself.
 CUSTOM_HEAD = 6
@@ -80,6 +81,7 @@ def make_work(tables: Tables, contacts: int, n: int, nv: int, nu: int, custom: i
     """For up to n unknowns."""
     free, wide, nf = nv - nu, stride(n + 1), stride(6 * contacts + 1)
     m, p, K = tables.most_rows + custom + 1, tables.most_limits + custom + 1, tables.model.levels + 1
+    capsules = tables.model.items[tables.model.items[:, CODE] == COLLISION_LIMITS, SIZE]
     return Work(
         acceleration=np.zeros((nv, wide)),
         torque=np.zeros((nu, wide)),
@@ -106,7 +108,7 @@ def make_work(tables: Tables, contacts: int, n: int, nv: int, nu: int, custom: i
         found=np.zeros((3, 6)),
         turn=np.zeros((3, 3)),
         vectors=np.zeros((8, max(24, stride(nv)))),
-        segments=np.zeros((2 * p + 2 if (tables.model.items[:, 1] == COLLISION_LIMITS).any() else 1, SEGMENT)),
+        segments=np.zeros((max([1, *capsules.tolist()]), SEGMENT)),
         bias=np.zeros(stride(nv)),
         everything=np.arange(nv, dtype=np.int64),
         u=np.zeros(wide + WIDTH),

@@ -19,30 +19,14 @@ from ...urdf.tree import Array
 from ..block import Scalar
 from ..codes import COLLISION_LIMITS
 from ..element import Counts, Layout, References
-from .collision_rows import (
-    FIRST,
-    FIRST_RADIUS,
-    FLAT,
-    FOLLOW,
-    FRESH,
-    HALVES,
-    HEAD,
-    PART,
-    SECOND,
-    SECOND_RADIUS,
-    SEGMENTS,
-    SPEED,
-    WIDTH,
-    largest_speed,
-    pair_gaps,
-)
+from .collision_rows import FLAT, HEAD, PARTS, RADIUS, SEGMENT, SPEED, WIDTH, largest_speed, pair_gaps
 from .constraint import Constraint
 
 #: Depth [m] beyond which a pair counts as outside.
 DEPTH = 1e-4
 
 
-class CollisionLimits(Constraint, fixed=("model", "obstacles", "left_out")):
+class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_out")):
     r"""Links keep a distance from each other, and from planes, boxes, spheres and capsules.
 
     For every near pair with distance d, room :math:`h = d - d_{min}`, rate p and largest acceleration b, the speed of
@@ -101,6 +85,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "left_out")):
         model: as given or made.
         obstacles: as given.
         margin, rate, most: as given; may be set at any time.
+        pairs: names of all pairs, once for each two capsules.
         left_out: names of pairs that are nearer than `margin` at home, such as feet and their ground: level 0 could not
             be met from there on.
 
@@ -138,52 +123,49 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "left_out")):
         for link in links or ():
             if link not in known:
                 raise UnknownNameError("link", link, known)
-        labels, entries, blocks = list[str](), list[tuple[str, str]](), list[Array]()
-        of: dict[str, list[tuple[int, Array]]] = {key: [] for key in self.obstacles}
         own = self.model.pairs.tolist() if self_collision else []
         there = self.model.distances(robot.q_home).tolist()
         near = {_links(capsules, *pair) for pair, distance in zip(own, there, strict=False) if distance <= margin}
-        left_out = sorted(near)
+        left_out, names, pairs = sorted(near), list[str](), list[tuple[int, int]]()
         for i, j in own:
-            a, b = capsules[i], capsules[j]
-            if _links(capsules, i, j) in near:
-                continue
-            for part in _with_ends(_numbers(a.ends, a.radius, b.ends, b.radius)):
-                labels.append(_links(capsules, i, j))
-                entries.append((a.body, b.body))
-                blocks.append(part)
+            if _links(capsules, i, j) not in near:
+                names.append(_links(capsules, i, j))
+                pairs.append((i, j))
         home = self.model.placed(robot.q_home)
         where = {key: np.zeros(3) for key in self.obstacles}
         for key, at in (placed or {}).items():
             if key not in where:
                 raise UnknownNameError("obstacle in placed=", key, where)
             where[key] = check_vector(f"placed[{key!r}]", at, (3,), "a point")
+        blocks = [_numbers(each.ends, each.radius) for each in capsules]
+        labels, bodies, of = [each.link for each in capsules], [each.body for each in capsules], dict[str, slice]()
         for key, obstacle in self.obstacles.items():
+            shapes = range(len(blocks), len(blocks) + len(obstacle.radii))
+            of[key] = slice(shapes.start, shapes.stop)
+            for ends, radius in zip(obstacle.ends, obstacle.radii.tolist(), strict=True):
+                blocks.append(_numbers(ends, radius, flat=obstacle.flat))
+                labels.append(key)
+                bodies.append("")
             for i, capsule in enumerate(capsules):
                 if links is not None and capsule.link not in links:
                     continue
-                pairs = _against(capsule.ends, capsule.radius, obstacle)
-                if any(_home_gap(home[i], part, where[key]) <= margin for part in pairs):
+                if any(_home_gap(home[i], capsule.radius, blocks[j], where[key]) <= margin for j in shapes):
                     left_out.append(f"{capsule.link} - {key}")
                     continue
-                for part in pairs:
-                    of[key].append((len(blocks), part[SECOND:SECOND_RADIUS].reshape(2, 3)))
-                    labels.append(f"{capsule.link} - {key}")
-                    entries.append((capsule.body, ""))
-                    blocks.append(part)
-        if not blocks:
+                names += [f"{capsule.link} - {key}"] * len(shapes)
+                pairs += [(i, j) for j in shapes]
+        if not pairs:
             raise ArgumentError(f"model: no pair of {robot.name!r} is left to keep apart")
-        super().__init__(name, HEAD + WIDTH * len(blocks), robot=robot)
-        self.labels, self.left_out = tuple(labels), tuple(dict.fromkeys(left_out))
-        self._entries = entries
+        used = sorted({each for pair in pairs for each in pair} | set(range(len(capsules), len(blocks))))
+        super().__init__(name, HEAD + WIDTH * len(used), robot=robot)
+        self.pairs, self.left_out = tuple(names), tuple(dict.fromkeys(left_out))
+        self.labels, self._bodies = tuple(labels[i] for i in used), tuple(bodies[i] for i in used)
+        self._pairs = np.searchsorted(used, np.array(pairs, dtype=np.int64))
+        unused = len(blocks) - len(used)
+        self._of = {key: slice(each.start - unused, each.stop - unused) for key, each in of.items()}
         self.margin, self.rate, self.most = margin, rate, most
         self.block[3] = float(robot.root == "free")
-        _number_segments(blocks, entries, labels)
-        self._pairs()[:] = blocks
-        self._of = {
-            key: (np.array([i for i, _ in found], dtype=np.intp), np.array([x for _, x in found]).reshape(-1, 2, 3))
-            for key, found in of.items()
-        }
+        self._capsules()[:] = [blocks[i] for i in used]
         for key, point in where.items():
             self.place(key, point)
 
@@ -209,121 +191,86 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "left_out")):
         R = np.eye(3) if rotation is None else np.asarray(rotation, dtype=np.float64)
         if R.shape != (3, 3) or not np.allclose(R @ R.T, np.eye(3), atol=1e-6):
             raise ArgumentError(f"rotation: expected a rotation matrix (3, 3), got {rotation!r}")
-        shape, rows = self.obstacles[obstacle], self._pairs()
-        which, own = self._of[obstacle]
-        ends = own @ R.T
+        shape, rows = self.obstacles[obstacle], self._capsules()[self._of[obstacle]]
+        ends = shape.ends @ R.T
         ends[:, 1 if shape.flat else slice(None)] += p
-        rows[which, SECOND:SECOND_RADIUS] = ends.reshape(-1, 6)
-        rows[which, SPEED:HALVES] = v
+        rows[:, :RADIUS] = ends.reshape(-1, 6)
+        rows[:, SPEED:] = v
 
-    def _pairs(self) -> Array:
+    def _capsules(self) -> Array:
         return self.block[HEAD:].reshape(-1, WIDTH)
 
     def gaps(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """Room of every pair above `margin` [m], and its rate of change [m/s].
+        """Room of every pair above `margin`, and its rate of change.
 
         Args:
             q: (nq,) configuration.
             v: (nv,) velocity.
+
+        Returns:
+            (pairs,) [m] and (pairs,) [m/s], in the order of `pairs`.
         """
-        return self._gaps(self.block, q, v)
+        rooms, rates = self._gaps(self.block, q, v)
+        nearest = np.argmin(rooms, axis=1)[:, None]
+        return np.take_along_axis(rooms, nearest, 1)[:, 0], np.take_along_axis(rates, nearest, 1)[:, 0]
 
     def _gaps(self, numbers: Array, q: Array, v: Array) -> tuple[Array, Array]:
+        """(pairs, PARTS) each, infinite and 0 where a pair has no such part."""
         model, data = self.model.robot.model, self.model.robot.model.createData()
         pin.forwardKinematics(model, data, q, v)
-        bodies = {each: i for i, each in enumerate(dict.fromkeys(x for pair in self._entries for x in pair if x))}
+        bodies = {each: i for i, each in enumerate(dict.fromkeys(x for x in self._bodies if x))}
         R, at, speeds = np.zeros((len(bodies), 3, 3)), np.zeros((len(bodies), 3)), np.zeros((len(bodies), 6))
         for body, i in bodies.items():
             frame = self.model.robot.frame_id(body)
             place = pin.updateFramePlacement(model, data, frame)
             R[i], at[i] = place.rotation, place.translation
             speeds[i] = pin.getFrameVelocity(model, data, frame, pin.LOCAL_WORLD_ALIGNED).vector
-        frames = np.array([[bodies.get(x, -1) for x in pair] for pair in self._entries], dtype=np.int64)
-        rooms, rates = np.zeros(len(frames)), np.zeros(len(frames))
-        pair_gaps(numbers[HEAD:].reshape(-1, WIDTH), frames, R, at, speeds, rooms, rates)
+        frames = np.array([bodies.get(x, -1) for x in self._bodies], dtype=np.int64)
+        rooms, rates = np.full((len(self._pairs), PARTS), np.inf), np.zeros((len(self._pairs), PARTS))
+        capsules = np.ascontiguousarray(numbers[HEAD : HEAD + WIDTH * len(frames)].reshape(-1, WIDTH))
+        memory = np.zeros((len(frames), SEGMENT))
+        pair_gaps(capsules, frames, self._pairs, R, at, speeds, memory, rooms, rates)
         return rooms - numbers[0], rates
 
     def outside(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
         """Names of the pairs that are nearer than `margin`, or too fast to stay beyond it."""
-        room, speed = self._gaps(numbers, q, v)
+        rooms, speeds = self._gaps(numbers, q, v)
         p, most = float(numbers[1]), float(numbers[2])
-        allowed = np.array([largest_speed(each, p, most) for each in room.tolist()])
-        wrong = (room < -DEPTH) | (speed + allowed < -DEPTH * p)
-        return tuple(dict.fromkeys(self.labels[i] for i in np.flatnonzero(wrong).tolist()))
+        allowed = np.array([largest_speed(each, p, most) for each in rooms.ravel().tolist()]).reshape(rooms.shape)
+        wrong = (rooms < -DEPTH) | (speeds + allowed < -DEPTH * p)
+        return tuple(dict.fromkeys(self.pairs[i] for i in np.flatnonzero(wrong.any(axis=1)).tolist()))
 
     def refer(self, to: References) -> tuple[int, int]:
-        """The list of its pairs' frames, -1 for obstacles."""
-        return to.index(to.frame(body) if body else -1 for pair in self._entries for body in pair), -1
+        """The list of its capsules' frames, -1 for obstacles; and that of its pairs, behind their number."""
+        frames = to.index(to.frame(body) if body else -1 for body in self._bodies)
+        return frames, to.index([len(self._pairs), *self._pairs.ravel().tolist()])
 
     @classmethod
     def layout(cls, of: Counts) -> Layout:
-        """Four numbers, and `WIDTH` and two frames for each pair; a row for every pair at most."""
-        n = of.rows
-        return Layout(n, HEAD + WIDTH * n, first=range(of.entries - 2 * n + 1), limits=n, pairs=n)
+        """Four numbers, and `WIDTH` and a frame for each capsule; rows for every pair and its ends at most."""
+        n, most = of.rows, max(0, (of.entries - of.rows - 1) // 2)
+        lists = range(of.entries - n + 1), range(of.entries)
+        return Layout(n, HEAD + WIDTH * n, first=lists[0], second=lists[1], limits=PARTS * most, capsules=n)
 
     def row_name(self, contact: str, row: int) -> str:
         """Name of a row, for explanations."""
-        return f"{self.labels[row]} distance"
+        return f"{self.pairs[row // PARTS]} distance"
 
 
 def _links(capsules: tuple[Capsule, ...], i: int, j: int) -> str:
     return f"{capsules[i].link} - {capsules[j].link}"
 
 
-def _numbers(a: Array, ra: float, b: Array, rb: float, *, flat: bool = False) -> Array:
-    first, second = float(np.linalg.norm(a[1] - a[0])), float(np.linalg.norm(b[1] - b[0]))
-    halves = [0.5 * first, 0.0 if flat else 0.5 * second]
-    return np.array([*a.ravel(), ra, *b.ravel(), rb, float(flat), 0.0, 0.0, 0.0, *halves, *np.zeros(WIDTH - FOLLOW)])
+def _numbers(ends: Array, radius: float, *, flat: bool = False) -> Array:
+    half = 0.0 if flat else 0.5 * float(np.linalg.norm(ends[1] - ends[0]))
+    return np.array([*ends.ravel(), radius, half, float(flat), 0.0, 0.0, 0.0])
 
 
-def _with_ends(z: Array) -> list[Array]:
-    """A pair, and each end of either segment against the other one.
-
-    Where segments turn past each other in parallel the nearest points jump, and with them the rate of the distance.
-    Distances of the ends do not: a pair whose nearest points are inside of both segments, and four ends, have a
-    barrier each, and the least of them is the distance.
-    """
-    if z[FLAT] != 0.0 or min(z[HALVES : HALVES + 2]) == 0.0:
-        return [z]
-    out = [z]
-    for start, half in ((FIRST, HALVES), (SECOND, HALVES + 1)):
-        for end in (z[start : start + 3], z[start + 3 : start + 6]):
-            part = z.copy()
-            part[start : start + 6], part[half], part[PART] = np.tile(end, 2), 0.0, len(out)
-            out.append(part)
-    z[FOLLOW] = len(out) - 1
-    return out
-
-
-def _number_segments(blocks: list[Array], entries: list[tuple[str, str]], labels: list[str]) -> None:
-    """Each segment is numbered, and belongs to the first pair that has it."""
-    numbers: dict[tuple[str, bytes], int] = {}
-    whole = blocks[0]
-    for z, bodies, label in zip(blocks, entries, labels, strict=True):
-        if z[PART] != 0.0:  # ends of the pair before
-            z[SEGMENTS : SEGMENTS + 2] = whole[SEGMENTS : SEGMENTS + 2]
-            continue
-        whole = z
-        for i, (body, at) in enumerate(zip(bodies, (FIRST, SECOND), strict=True)):
-            key = (body or label.rpartition(" - ")[2] + " (obstacle)", z[at : at + 6].tobytes())
-            z[FRESH + i] = key not in numbers
-            z[SEGMENTS + i] = numbers.setdefault(key, len(numbers))
-
-
-def _against(ends: Array, radius: float, obstacle: Obstacle) -> list[Array]:
-    """Pairs of a capsule and an obstacle, by their numbers; either end against a plane."""
-    if obstacle.flat:
-        n = 1 if np.array_equal(ends[0], ends[1]) else 2
-        return [_numbers(np.stack((e, e)), radius, obstacle.ends[0], 0.0, flat=True) for e in ends[:n]]
-    shapes = zip(obstacle.ends, obstacle.radii.tolist(), strict=True)
-    return [part for other, r in shapes for part in _with_ends(_numbers(ends, radius, other, r))]
-
-
-def _home_gap(ends: Array, z: Array, at: Array) -> float:
-    """Distance at home, the robot's capsule at `ends` in the world."""
-    b, radii = z[SECOND:SECOND_RADIUS].reshape(2, 3), z[FIRST_RADIUS] + z[SECOND_RADIUS]
+def _home_gap(ends: Array, radius: float, z: Array, at: Array) -> float:
+    """Distance at home of a capsule at `ends` from an obstacle's capsule that is moved by `at`."""
+    b, radii = z[:RADIUS].reshape(2, 3), radius + z[RADIUS]
     if z[FLAT] != 0.0:
         return float(((ends - at) @ b[0]).min() - radii)
-    b = b + at  # that of the whole capsule: its ends are no nearer
+    b = b + at
     s, t = nearest_on_segments(ends[0], ends[1], b[0], b[1])
     return float(np.linalg.norm(ends[0] + s * (ends[1] - ends[0]) - b[0] - t * (b[1] - b[0])) - radii)

@@ -16,21 +16,20 @@ from __future__ import annotations
 
 import math
 
-from ...compiling import IntMatrix, Matrix, Tensor, Vector, compiled, entry, local, zeros
+from ...compiling import IntMatrix, IntVector, Matrix, Tensor, Vector, compiled, entry, local, zeros
 from ..data import Instant, Model, frame_of
 from ..rows import Item, bound_motion
-from .pair_motion import add_point, dot3, end_motion, fastest, length3, pair_motion, resting_ends
+from .pair_motion import add_point, dot3, end_motion, fastest, length3, pair_motion, plane_motion, resting_ends
 
-#: Numbers before those of the pairs, and of each pair: ends and radius of the first capsule, of the second, whether the
-#: second is a plane (its normal and a point of it), velocity of an obstacle, half lengths of the two segments, how many
-#: entries follow about the ends of the two, which end this one is about (1 and 2 of the first, 3 and 4 of the second, 0
-#: for none), the numbers of the two segments, and whether this pair is the first that has them.
-HEAD, WIDTH = 4, 26
-FIRST, FIRST_RADIUS, SECOND, SECOND_RADIUS, FLAT, SPEED, HALVES, FOLLOW, PART = 0, 6, 7, 13, 14, 15, 18, 20, 21
-SEGMENTS, FRESH = 22, 24
+#: Numbers before those of the capsules, and of each capsule: ends of its segment, radius, half its length, whether it
+#: is a plane (its normal and a point of it), velocity of an obstacle.
+HEAD, WIDTH = 4, 12
+RADIUS, HALF, FLAT, SPEED = 6, 7, 8, 9
 #: Entries of `Work.segments`: ends, their velocities, their accelerations at a = 0; middle, its velocity, and how much
 #: faster the ends are than that.
 MIDDLE, MIDDLE_SPEED, SPIN, SEGMENT = 18, 21, 24, 25
+#: Parts of a pair: the whole, the two ends of the first capsule, those of the second.
+PARTS = 5
 #: A pair has a row unless it could approach with this many times `most` and not come near its limit.
 SPARE = 2.0
 #: Room [m] that is kept for what happens within a period beyond the first order in dt.
@@ -39,41 +38,75 @@ KEPT = 1e-5
 TURN = 0.5
 
 
+@compiled()
+def copy_ends(segment: Vector, end: int, P: Vector, V: Vector, C: Vector) -> None:
+    """Ends of a segment, or the one end 1 or 2 of it twice."""
+    for e in range(2):
+        at = 3 * e if end == 0 else 3 * (end - 1)
+        for d in range(3):
+            P[3 * e + d] = segment[at + d]
+            V[3 * e + d] = segment[6 + at + d]
+            C[3 * e + d] = segment[12 + at + d]
+
+
+@compiled()
+def copy_part(a: Vector, b: Vector, part: int, P: Vector, V: Vector, C: Vector) -> None:
+    """Ends of both segments of a part of a pair."""
+    copy_ends(a, part if part < 3 else 0, P, V, C)
+    copy_ends(b, part - 2 if part > 2 else 0, P[6:], V[6:], C[6:])
+
+
+@compiled()
+def has_part(part: int, flat: bool, half: float, other_half: float) -> bool:
+    """Whether a pair has this part: a ball has no ends, and to a plane a capsule is its ends."""
+    if flat:
+        return part == 0 if half == 0.0 else part == 1 or part == 2
+    return part == 0 or (half > 0.0 and other_half > 0.0)
+
+
 @entry("gaps of pairs")
 def pair_gaps(
-    pairs: Matrix, frames: IntMatrix, rotations: Tensor, origins: Matrix, velocities: Matrix, out: Vector, rates: Vector
+    numbers: Matrix,
+    frames: IntVector,
+    pairs: IntMatrix,
+    rotations: Tensor,
+    origins: Matrix,
+    velocities: Matrix,
+    segments: Matrix,
+    out: Matrix,
+    rates: Matrix,
 ) -> int:
     """Distances of capsules' surfaces, and how they change; how many pairs there are.
 
     Args:
-        pairs: (pairs, WIDTH).
-        frames: (pairs, 2) numbers of bodies, -1 for obstacles.
+        numbers: (capsules, WIDTH).
+        frames: (capsules,) numbers of bodies, -1 for obstacles.
+        pairs: (pairs, 2) numbers of capsules.
         rotations: (bodies, 3, 3).
         origins: (bodies, 3).
         velocities: (bodies, 6) linear, angular.
-        out: (pairs,) [m].
-        rates: (pairs,) [m/s].
+        segments: (capsules, SEGMENT), memory.
+        out: (pairs, PARTS) [m]; left as it is where there is no such part.
+        rates: (pairs, PARTS) [m/s].
     """
     P, V, C, still = local(12), local(12), local(12), zeros(6)
     n, w, c, u, x = local(3), local(3), local(3), local(3), local(3)
+    for k in range(len(frames)):
+        z, segment, i = numbers[k], segments[k], frames[k]
+        if i >= 0:
+            end_motion(rotations[i], origins[i], velocities[i], still, z, segment, segment[6:], segment[12:])
+        else:
+            resting_ends(z, z[SPEED:], segment, segment[6:], segment[12:])
     count: int = pairs.shape[0]
     for k in range(count):
-        z, i, j = pairs[k], frames[k, 0], frames[k, 1]
-        end_motion(rotations[i], origins[i], velocities[i], still, z, P, V, C)
-        if j >= 0:
-            end_motion(rotations[j], origins[j], velocities[j], still, z[SECOND:], P[6:], V[6:], C[6:])
-        else:
-            resting_ends(z[SECOND:], z[SPEED:], P[6:], V[6:], C[6:])
-        distance = 0.0
-        if z[FLAT] != 0.0:
-            for d in range(3):
-                n[d] = -P[6 + d]
-                w[d] = V[6 + d] - V[d]
-                distance -= n[d] * (P[d] - P[9 + d])
-        else:
-            distance = pair_motion(P, V, C, n, w, c, u, x)[0]
-        out[k] = distance - z[FIRST_RADIUS] - z[SECOND_RADIUS]
-        rates[k] = dot3(n, w) if distance != 0.0 else 0.0
+        a, b = pairs[k, 0], pairs[k, 1]
+        flat, radii = numbers[b, FLAT] != 0.0, numbers[a, RADIUS] + numbers[b, RADIUS]
+        for part in range(PARTS):
+            if has_part(part, flat, numbers[a, HALF], numbers[b, HALF]):
+                copy_part(segments[a], segments[b], part, P, V, C)
+                distance = plane_motion(P, V, C, n, w)[0] if flat else pair_motion(P, V, C, n, w, c, u, x)[0]
+                out[k, part] = distance - radii
+                rates[k, part] = dot3(n, w) if distance != 0.0 else 0.0
     return count
 
 
@@ -131,23 +164,6 @@ def far(a: Vector, b: Vector, halves: float, reach: float, p: float, most: float
 
 
 @compiled()
-def copy_ends(segment: Vector, end: int, P: Vector, V: Vector, C: Vector) -> None:
-    """Ends of a segment, or the one end 1 or 2 of it twice."""
-    for e in range(2):
-        at = 3 * e if end == 0 else 3 * (end - 1)
-        for d in range(3):
-            P[3 * e + d] = segment[at + d]
-            V[3 * e + d] = segment[6 + at + d]
-            C[3 * e + d] = segment[12 + at + d]
-
-
-@compiled()
-def counted(x: float, most: int) -> int:
-    """A number that counts, from what anybody may have written there."""
-    return int(min(x, float(most))) if x > 0.0 else 0
-
-
-@compiled()
 def within_period(place: float, rate: float, time: float) -> float:
     """How fast a place in [0, 1] changes if it stays in there for a while."""
     return min(max(rate, -place / time), (1.0 - place) / time)
@@ -155,97 +171,128 @@ def within_period(place: float, rate: float, time: float) -> float:
 
 @compiled(inline=False)
 def collision_limit_rows(item: Item, t: Instant) -> None:
-    """Rows of the near pairs; `index` has the two frames of each."""
+    """Rows of the near pairs; `index` has the capsules' frames, and the pairs behind their number."""
     margin, p, most = item.numbers[0], item.numbers[1], item.numbers[2]
     grouped = 6 if item.numbers[3] > 0.0 else 0
+    segments = t.work.segments
+    for k in range(item.size):
+        z, segment = item.numbers[HEAD + WIDTH * k : HEAD + WIDTH * (k + 1)], segments[k]
+        i = t.model.index[item.first + k]
+        if i >= 0:
+            f = frame_of(t.terms, t.model, i)
+            end_motion(f.rotation, f.origin, f.velocity, f.drift, z, segment, segment[6:], segment[12:])
+        else:
+            resting_ends(z, z[SPEED:], segment, segment[6:], segment[12:])
+        end_of_middle(segment)
+    for k in range(t.model.index[item.second]):
+        a, b = t.model.index[item.second + 1 + 2 * k], t.model.index[item.second + 2 + 2 * k]
+        one: Vector = item.numbers[HEAD + WIDTH * a : HEAD + WIDTH * (a + 1)]
+        two: Vector = item.numbers[HEAD + WIDTH * b : HEAD + WIDTH * (b + 1)]
+        flat, reach = two[FLAT] != 0.0, one[RADIUS] + two[RADIUS] + margin
+        if flat or not far(segments[a], segments[b], one[HALF] + two[HALF], reach, p, most):
+            i, j = t.model.index[item.first + a], t.model.index[item.first + b]
+            part = 0
+            while part < PARTS:
+                if has_part(part, flat, one[HALF], two[HALF]):
+                    near = part_row(
+                        t, item, i, j, segments[a], segments[b], PARTS * k + part, flat, reach, p, most, grouped
+                    )
+                    if part == 0 and not near:
+                        part = PARTS  # no part of it is nearer
+                part += 1
+
+
+@compiled(inline=False)
+def part_row(
+    t: Instant,
+    item: Item,
+    i: int,
+    j: int,
+    a: Vector,
+    b: Vector,
+    row: int,
+    flat: bool,
+    reach: float,
+    p: float,
+    most: float,
+    grouped: int,
+) -> bool:
+    """The row of one part of a pair, if it needs one.
+
+    Args:
+        t: the instant.
+        item: the element.
+        i: frame of the first.
+        j: frame of the second, -1 for an obstacle.
+        a: the first in `Work.segments`.
+        b: the second.
+        row: number of the part among all.
+        flat: whether the second is a plane.
+        reach: distance of the segments at which there is no room left.
+        p: rate.
+        most: largest acceleration.
+        grouped: velocities below this one belong to one joint.
+
+    Returns:
+        Whether other parts of the pair may need one.
+    """
     P, V, C, later_P, later_V = local(12), local(12), local(12), local(12), local(12)
     n, w, c, u, x = local(3), local(3), local(3), local(3), local(3)
     at, other_at, slide, other_slide, n_rate, spare = local(3), local(3), local(3), local(3), local(3), local(3)
-    J, J_rate, segments = t.work.vectors[0], t.work.vectors[1], t.work.segments
-    nv, dt = len(t.v), t.model.period
+    J, J_rate, nv, dt = t.work.vectors[0], t.work.vectors[1], len(t.v), t.model.period
     ahead = 0.5 * dt * (1.0 + p * dt / 3.0)
-    k = -1
-    while k + 1 < item.size:
-        k += 1
-        z = item.numbers[HEAD + WIDTH * k : HEAD + WIDTH * (k + 1)]
-        i, j = t.model.index[item.first + 2 * k], t.model.index[item.first + 2 * k + 1]
-        first, second = frame_of(t.terms, t.model, i), frame_of(t.terms, t.model, max(j, 0))
-        flat, radii = z[FLAT] != 0.0, z[FIRST_RADIUS] + z[SECOND_RADIUS]
-        one: Vector = segments[counted(z[SEGMENTS], len(segments) - 1)]
-        two: Vector = segments[counted(z[SEGMENTS + 1], len(segments) - 1)]
-        if z[FRESH] > 0.0:
-            end_motion(first.rotation, first.origin, first.velocity, first.drift, z, one, one[6:], one[12:])
-            end_of_middle(one)
-        if z[FRESH + 1] > 0.0:
-            if j >= 0:
-                end_motion(
-                    second.rotation, second.origin, second.velocity, second.drift, z[SECOND:], two, two[6:], two[12:]
-                )
-            else:
-                resting_ends(z[SECOND:], z[SPEED:], two, two[6:], two[12:])
-            end_of_middle(two)
-        if not flat and far(one, two, z[HALVES] + z[HALVES + 1], radii + margin, p, most):
-            k += counted(z[FOLLOW], 4)
-            continue
-        part = counted(z[PART], 4)
-        copy_ends(one, part if part < 3 else 0, P, V, C)
-        copy_ends(two, part - 2 if part > 2 else 0, P[6:], V[6:], C[6:])
-        distance, drift, place, other_place, rate, other_rate = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        if flat:
-            for d in range(3):
-                n[d] = -P[6 + d]
-                w[d] = V[6 + d] - V[d]
-                distance -= n[d] * (P[d] - P[9 + d])
-                drift -= n[d] * C[d]
-        else:
-            distance, drift, place, other_place, rate, other_rate = pair_motion(P, V, C, n, w, c, u, x)
-            room = distance - radii - margin
-            if z[FOLLOW] > 0.0 and least_acceleration(room, -fastest(V), p, most) < -SPARE * most:
-                k += counted(z[FOLLOW], 4)
-                continue
-            if distance == 0.0:
-                continue  # the segments cross: no direction leads out
-            if z[FOLLOW] > 0.0 and (place <= 0.0 or place >= 1.0 or other_place <= 0.0 or other_place >= 1.0):
-                continue  # the row of the end is the same
-        speed, room = dot3(n, w), distance - radii - margin - KEPT
-        least = least_acceleration(room, speed, p, most)
-        if least < -SPARE * most:
-            continue
-        for d in range(nv):
-            J[d] = 0.0
-            J_rate[d] = 0.0
+    copy_part(a, b, row % PARTS, P, V, C)
+    distance, drift, place, other_place, rate, other_rate = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    if flat:
+        distance, drift = plane_motion(P, V, C, n, w)
+    else:
+        distance, drift, place, other_place, rate, other_rate = pair_motion(P, V, C, n, w, c, u, x)
+        if least_acceleration(distance - reach, -fastest(V), p, most) < -SPARE * most:
+            return False
+        if distance == 0.0:
+            return True  # the segments cross: no direction leads out
+        ends = place <= 0.0 or place >= 1.0 or other_place <= 0.0 or other_place >= 1.0
+        if row % PARTS == 0 and ends and dot3(u, u) > 0.0 and dot3(x, x) > 0.0:
+            return True  # the row of the end is the same
+    least = least_acceleration(distance - reach - KEPT, dot3(n, w), p, most)
+    if least < -SPARE * most:
+        return True
+    for d in range(nv):
+        J[d] = 0.0
+        J_rate[d] = 0.0
+    for d in range(3):
+        n_rate[d] = 0.0
+        slide[d] = 0.0
+        other_slide[d] = 0.0
+        at[d] = P[d] + place * (P[3 + d] - P[d])
+        other_at[d] = P[6 + d] + other_place * (P[9 + d] - P[6 + d])
+    if not flat:
+        for d in range(12):
+            later_P[d] = P[d] + dt * (V[d] + 0.5 * dt * C[d])
+            later_V[d] = V[d] + dt * C[d]
+        rate = within_period(place, rate, 3.0 * ahead)
+        other_rate = within_period(other_place, other_rate, 3.0 * ahead)
         for d in range(3):
-            n_rate[d] = 0.0
-            slide[d] = 0.0
-            other_slide[d] = 0.0
-            at[d] = P[d] + place * (P[3 + d] - P[d])
-            other_at[d] = P[6 + d] + other_place * (P[9 + d] - P[6 + d])
-        if not flat:
-            for d in range(12):
-                later_P[d] = P[d] + dt * (V[d] + 0.5 * dt * C[d])
-                later_V[d] = V[d] + dt * C[d]
-            rate = within_period(place, rate, 3.0 * ahead)
-            other_rate = within_period(other_place, other_rate, 3.0 * ahead)
+            slide[d] = rate * u[d]
+            other_slide[d] = other_rate * x[d]
+            n_rate[d] = (w[d] + other_slide[d] - slide[d]) / distance
+        along = dot3(n, n_rate)
+        for d in range(3):
+            n_rate[d] -= along * n[d]
+        turn = 3.0 * ahead * length3(n_rate)
+        if turn > TURN:
             for d in range(3):
-                slide[d] = rate * u[d]
-                other_slide[d] = other_rate * x[d]
-                n_rate[d] = (w[d] + other_slide[d] - slide[d]) / distance
-            along = dot3(n, n_rate)
-            for d in range(3):
-                n_rate[d] -= along * n[d]
-            turn = 3.0 * ahead * length3(n_rate)
-            if turn > TURN:
-                for d in range(3):
-                    n_rate[d] *= TURN / turn
-            later = pair_motion(later_P, later_V, C, spare, w, c, u, x)
-            if later[0] > 0.0:
-                drift = min(drift, later[1])
-        common = 0
-        if j >= 0:
-            common = common_entries(t.model, i, j)
-        jerk = add_point(first, t.v, grouped, common, at, slide, n, n_rate, -1.0, J, J_rate)
-        if j >= 0:
-            jerk += add_point(second, t.v, grouped, common, other_at, other_slide, n, n_rate, 1.0, J, J_rate)
-        for d in range(nv):
-            J[d] += 3.0 * ahead * J_rate[d]
-        bound_motion(t, J, t.work.everything, least - drift + ahead * jerk, math.inf, 1.0, item.number, k)
+                n_rate[d] *= TURN / turn
+        later = pair_motion(later_P, later_V, C, spare, w, c, u, x)
+        if later[0] > 0.0:
+            drift = min(drift, later[1])
+    common = common_entries(t.model, i, j) if j >= 0 else 0
+    first = frame_of(t.terms, t.model, i)
+    jerk = add_point(first, t.v, grouped, common, at, slide, n, n_rate, -1.0, J, J_rate)
+    if j >= 0:
+        second = frame_of(t.terms, t.model, j)
+        jerk += add_point(second, t.v, grouped, common, other_at, other_slide, n, n_rate, 1.0, J, J_rate)
+    for d in range(nv):
+        J[d] += 3.0 * ahead * J_rate[d]
+    bound_motion(t, J, t.work.everything, least - drift + ahead * jerk, math.inf, 1.0, item.number, row)
+    return True

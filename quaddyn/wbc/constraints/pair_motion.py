@@ -146,6 +146,26 @@ def pair_motion(
     return d, second + gu * s_rate + gx * t_rate, s, t, s_rate, t_rate
 
 
+@compiled()
+def plane_motion(P: Vector, V: Vector, C: Vector, n: Vector, w: Vector) -> tuple[float, float]:
+    """Distance of a point from a plane and its second derivative at a = 0; n and w as of `pair_motion`.
+
+    Args:
+        P: (12,) the point twice; the plane's normal, and a point of it.
+        V: (12,) velocities.
+        C: (12,) accelerations.
+        n: (3,) is set.
+        w: (3,) is set.
+    """
+    distance, second = 0.0, 0.0
+    for i in range(3):
+        n[i] = -P[6 + i]
+        w[i] = V[6 + i] - V[i]
+        distance += P[6 + i] * (P[i] - P[9 + i])
+        second += P[6 + i] * C[i]
+    return distance, second
+
+
 @compiled(inline=False)
 def add_point(
     frame: Frame,
