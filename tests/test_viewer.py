@@ -27,10 +27,12 @@ import pinocchio as pin
 import pytest
 import websockets.exceptions
 from calls import calls
+from test_capsules import URDF
 from websockets.sync.client import ClientConnection, connect
 
 import quaddyn as qd
 from quaddyn.errors import ArgumentError, QuaddynError, UnknownNameError
+from quaddyn.kinematics import CapsuleModel
 from quaddyn.simulation import Box, HeightField, Plane, stairs
 from quaddyn.viewer import JointSliders, ServerError, Viewer
 
@@ -414,6 +416,23 @@ def test_triads_follow_their_frames(viewer: Viewer, go2: qd.Robot, tmp_path: Pat
     assert take.pose("Frames/FL", 1)[7] == 0
 
 
+def test_capsules_and_the_nearest_pair_are_drawn(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+    model = CapsuleModel(go2, links=[f"{name}_foot" for name in go2.feet], reach=np.inf)
+    viewer.show_capsules(model, nearest=1)
+    viewer.show(q := sample(go2))
+    viewer.show_capsules(None)
+    viewer.show(q)
+    take = read(viewer.record(tmp_path / "page.html"))
+    for i, (capsule, ends) in enumerate(zip(model.capsules, model.placed(q), strict=True)):
+        found = take.pose(f"Capsule/{capsule.link} {i}", 0)
+        np.testing.assert_allclose(found[:3], ends.mean(axis=0), atol=1e-4)
+        assert found[7] == 1.0 and take.pose(f"Capsule/{capsule.link} {i}", 1)[7] == 0.0
+    distances, points = model.nearest(q)
+    line = take.pose("Curve/pair 0 0", 0)
+    np.testing.assert_allclose(line[:3], points[distances.argmin(), 0], atol=1e-4)
+    assert line[9] == pytest.approx(distances.min(), abs=1e-4)
+
+
 def test_trails_mark_the_way_that_was_shown(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     viewer.show_trails(["FL", "com"], dots=20)
     way = []
@@ -524,6 +543,8 @@ def test_bad_input_is_named(viewer: Viewer, go2: qd.Robot) -> None:
         (ArgumentError, "friction", lambda: viewer.show(q, cones=True, friction=-1)),
         (UnknownNameError, "FLL", lambda: viewer.show(q, cones=True, friction={"FLL": 1})),
         (ArgumentError, "friction", lambda: viewer.show(q, cones=True, friction={"FL": 1})),
+        (ArgumentError, "model", lambda: viewer.show_capsules(CapsuleModel(qd.load(URDF, root="fixed")))),
+        (TypeError, "model", lambda: viewer.show_capsules("FL")),
         (UnknownNameError, "frame", lambda: viewer.show_frames(["nose"])),
         (TypeError, "names", lambda: viewer.show_frames("FL")),
         (UnknownNameError, "nose", lambda: viewer.show_trails(["nose"])),

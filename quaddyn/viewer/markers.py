@@ -27,6 +27,7 @@ _COM = Material((0.98, 0.72, 0.05, 1.0))
 _TRAIL = Material((0.15, 0.40, 0.85, 1.0))
 _CONTACT = Material((0.90, 0.16, 0.13, 1.0))
 _SUPPORT = Material((0.10, 0.60, 0.35, 1.0))
+_CAPSULE = Material((0.95, 0.65, 0.10, 0.35))
 _POINT = Material((0.85, 0.10, 0.55, 1.0))
 _AXES = ((0.85, 0.15, 0.15), (0.15, 0.65, 0.20), (0.15, 0.35, 0.90))
 _UPRIGHT = (0.0, 0.0, 0.0, 1.0)
@@ -66,6 +67,15 @@ class Markers:
     def curve(self, name: str, points: Array) -> Placed:
         """A line through the points (n, 3)."""
         yield from self._lines("curve", name, points, _POINT)
+
+    def capsule(self, name: str, ends: Array, radius: float) -> Placed:
+        """All points within `radius` [m] of the segment between two `ends` (2, 3)."""
+        along = ends[1] - ends[0]
+        length = float(np.linalg.norm(along))
+        key = f"capsule {radius:.6f} {length:.6f}"
+        slot = self._slot("capsule", name, key, lambda: shapes.capsule(radius, length), _CAPSULE)
+        turn = z_to(along) if length > 0.0 else _UPRIGHT
+        yield slot, (*ends.mean(axis=0).tolist(), *turn, 1.0, 1.0, 1.0)
 
     def _lines(self, kind: str, name: str, points: Array, material: Material) -> Placed:
         r = 0.006 * self._size

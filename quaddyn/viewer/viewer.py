@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..attributes import StrictAttributes
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
+from ..kinematics.capsule_model import CapsuleModel
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..simulation.plant import Plant
@@ -110,6 +111,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         self._unserved: dict[str, float] = {}  # sliders
         self._frames: dict[str, int] = {}
         self._trails: dict[str, tuple[int | None, deque[Array]]] = {}
+        self._capsules: tuple[CapsuleModel, int] | None = None
         self._recording = Recording(fps, int(max_frames))
         self._server = Server(robot.name, port) if serve else None
         self._finalizer = weakref.finalize(self, Server.close, self._server) if self._server else None
@@ -309,6 +311,22 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         known = {name: None if name == "com" else self.robot.frame_id(name) for name in checks.names(names)}
         self._trails = {name: (index, deque(maxlen=int(dots))) for name, index in known.items()}
 
+    def show_capsules(self, model: CapsuleModel | None, *, nearest: int = 3) -> None:
+        """Draws capsules from the next `show` on, and lines between those pairs that are nearest; None draws none.
+
+        Args:
+            model: of this robot.
+            nearest: how many pairs have a line between the surfaces of their capsules.
+
+        Raises:
+            ArgumentError: a model of another robot.
+        """
+        if model is not None and not isinstance(model, CapsuleModel):
+            raise ArgumentTypeError(f"model: expected a CapsuleModel, got {type(model).__name__}")
+        if model is not None and model.robot is not self.robot:
+            raise ArgumentError(f"model: of {model.robot.name!r}, but this viewer shows {self.robot.name!r}")
+        self._capsules = None if model is None else (model, int(nearest))
+
     def look(
         self,
         target: ArrayLike | None = None,
@@ -396,6 +414,13 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             shown.update(markers.point(name, point))
         for name, curve in curves.items():
             shown.update(markers.curve(name, curve))
+        if self._capsules is not None:
+            capsules, count = self._capsules
+            for i, (ends, capsule) in enumerate(zip(capsules.placed(q), capsules.capsules, strict=True)):
+                shown.update(markers.capsule(f"{capsule.link} {i}", ends, capsule.radius))
+            distances, between = capsules.nearest(q)
+            for i, pair in enumerate(np.argsort(distances)[:count].tolist()):
+                shown.update(markers.curve(f"pair {i}", between[pair]))
         for name, index in self._frames.items():
             shown.update(markers.triad(name, pin.SE3ToXYZQUAT(data.oMf[index])))
         if v is None:
