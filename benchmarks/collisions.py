@@ -11,7 +11,8 @@ coal's own tolerance).
 Then robots with a fixed root under whole-body control, whose posture is sent to random configurations, most of which
 lead through themselves, at every 150th tick: the least distance of capsules over `margin` after every tick, with and
 without `CollisionLimits`, and the torques' steps in between.  Joint bounds and torque limits are on level 0, too: a
-tick on which all of them cannot be met is not solved.  Last, what rows cost where none is active.
+tick on which all of them cannot be met is not solved.  Then quadrupeds with a free root that stand on two feet, with
+the others sent through the legs beside them.  Last, what rows cost where none is active.
 
 Bars: no distance too large or too small; with limits no penetration, no tick that ends nearer than the margin unless
 one of the last 200 was not solved, and at least 99 % solved; without them, some.
@@ -141,6 +142,46 @@ def hostile(name: str, ticks: int, seed: int) -> bool:
     return met
 
 
+def swinging(name: str, tries: int, seed: int) -> bool:
+    """A quadruped on two feet, the others sent through the legs beside them; whether the bar is met."""
+    robot, met = qd.load(name), True
+    lower = {joint for leg in robot.legs.values() for joint in leg.joints[-2:]}
+    bodies = [body for body in robot.bodies if body.joint is not None and body.joint.name in lower]
+    links = [link.name for body in bodies for link, _ in body.links if link.collisions]
+    model, dyn = CapsuleModel(robot, links=links, reach=np.inf), qd.Dynamics(robot)
+    width = abs(dyn.frame_placement(robot.q_home, "FL").translation[1])
+    for guarded in (False, True):
+        rng, limits = np.random.default_rng(seed), CollisionLimits(model, margin=0.005)
+        least, below, outcomes = np.inf, 0, Counter[str]()
+        for number in range(tries):
+            wbc = qd.WholeBodyController(robot, dt=DT)
+            if guarded:
+                wbc.add(limits, level=0)
+            swing = (("FL", "RR"), ("FR", "RL"))[number % 2]
+            stance = tuple(foot for foot in robot.feet if foot not in swing)
+            start = {foot: dyn.frame_placement(robot.q_home, foot).translation for foot in swing}
+            side = {foot: -1.0 if foot.endswith("L") else 1.0 for foot in swing}
+            way = {foot: rng.uniform([-0.05, 2.0 * width, 0.0], [0.05, 3.0 * width, 0.1]) for foot in swing}
+            q, v = np.array(robot.q_home), np.zeros(robot.nv)
+            for tick in range(EVERY):
+                for foot in swing:
+                    there = start[foot] + way[foot] * (1.0, side[foot], 1.0) * min(1.0, tick / 60)
+                    wbc.tasks.feet[foot].reference(there)
+                command = wbc.compute(dyn.update(q, v), contacts=stance)
+                outcomes[command.status.outcome] += 1
+                a = command.acceleration
+                q, v = robot.integrate(q, DT * v + 0.5 * DT * DT * a), v + DT * a
+                room = float(limits.gaps(q, v)[0].min())
+                least, below = min(least, room), below + (room < 0.0)
+            limits.release()
+        print(
+            f"  {name} {'with' if guarded else 'without'} limits ({len(limits.pairs)} pairs): {tries * EVERY} ticks "
+            f"{dict(outcomes)}, {below} nearer than the margin; least room {1e3 * least:+.3f} mm"
+        )
+        met = met and (below == 0) == guarded
+    return met
+
+
 def cost(name: str, seed: int) -> None:
     """What the rows cost."""
     robot = qd.load(name, root="fixed")
@@ -175,6 +216,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--poses", type=int, default=100, help="per robot")
     parser.add_argument("--ticks", type=int, default=3000, help="per robot")
+    parser.add_argument("--tries", type=int, default=10, help="of crossing legs, per quadruped")
     parser.add_argument("--robots", nargs="*", default=("go2", "solo12", "anymal_c", "ur5"))
     parser.add_argument("--all", action="store_true", help="the whole catalogue")
     parser.add_argument("--seed", type=int, default=0)
@@ -186,6 +228,8 @@ def main() -> int:
     )
     print("hostile references")
     kept = all([hostile(name, options.ticks, options.seed) for name in options.robots]) and kept
+    print("legs that are told to cross, on a free root")
+    kept = all([swinging(name, options.tries, options.seed) for name in ("go2", "solo12")]) and kept
     print("rows")
     for name in options.robots:
         cost(name, options.seed)
