@@ -1,54 +1,71 @@
 """How many one-line faults the tests notice: mutants of each room by cosmic-ray, in a copy of the checkout.
 
-    python benchmarks/mutation.py urdf robot --sample 60
+    python benchmarks/mutation.py urdf robot --sample 30 --seed 0
     python benchmarks/mutation.py --list
 
-Prints, for each room, the share of mutants that its tests kill, and each survivor with its place and what was changed.
-Survivors that change nothing a user could see are listed with their reason in `EQUIVALENT`.  Compiled functions run as
-Python here.  Needs the extra "nightly".
+Of each room, a folder of the package, so many mutants are drawn, each with a seed that is printed: a line of the room
+first, so that long modules count for more, then a mutant of its module.  Each is judged by the room's own quick tests,
+cheapest first, up to the first that fails.  Prints the share that is killed, and each survivor with its place and what
+was changed.  Those that change nothing a user could see are left out: annotations, docstrings, and what `EQUIVALENT`
+lists with its reason.  Compiled functions run as Python where that is said.  Needs the extra "nightly".
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Seconds of a test run with one mutant, at most.
-TIMEOUT = 300.0
+#: Times that a mutant's tests may take of what they take without one, and seconds at least.
+SLOWER, TIMEOUT = 8.0, 60.0
 
 
 class Room(NamedTuple):
-    """What is mutated, and the tests that should notice."""
+    """What is mutated, and the tests that should notice, cheapest first; `only` is pytest's ``-k``."""
 
     path: str
     tests: tuple[str, ...]
+    only: str = ""
     interpreted: bool = False
 
 
 ROOMS = {
-    "files": Room("quaddyn/files.py", ("hostile_files",)),
-    "urdf": Room("quaddyn/urdf", ("urdf", "hostile_files", "load", "load_oddities", "noticed")),
-    "guard": Room("quaddyn/robot/guard.py", ("guard", "load", "noticed", "load_oddities")),
-    "feet": Room("quaddyn/robot/contact.py", ("legs", "load_oddities", "noticed")),
-    "meshes": Room("quaddyn/viewer/obj.py", ("viewer_meshes", "hostile_files")),
-    "collada": Room("quaddyn/viewer/collada.py", ("viewer_meshes", "hostile_files")),
-    "derivatives": Room("quaddyn/kernels/derivatives.py", ("noticed", "kernels")),
-    "keeping": Room("quaddyn/kernels/keeping.py", ("noticed", "kernels")),
-    "hierarchy": Room("quaddyn/hierarchy", ("hierarchy", "hierarchy_core", "hierarchy_solver"), interpreted=True),
-    "impact": Room("quaddyn/contact/solvers/impact.py", ("contact_solvers", "noticed"), interpreted=True),
-    "course": Room("quaddyn/locomotion/course.py", ("locomotion_gait", "noticed")),
-    "explanation": Room("quaddyn/wbc/explanation.py", ("wbc_explain", "wbc", "noticed")),
-    "data": Room("quaddyn/identification/data.py", ("identification_misuse", "hostile_files", "identification")),
-    "cli": Room("quaddyn/cli", ("exit_codes", "cli", "leg_command", "doctor")),
-}
+    "urdf": Room("quaddyn/urdf", ("urdf", "load_oddities", "noticed", "traps"), "not demo and not small_stacks"),
+    "robot": Room("quaddyn/robot", ("robots", "load_oddities", "guard", "load")),
+    "dynamics": Room("quaddyn/dynamics", ("traps_api", "dynamics")),
+    "kinematics": Room("quaddyn/kinematics", ("kinematics_inverse", "noticed", "two_link_leg", "capsules"), "not demo"),
+    "kernels": Room(
+        "quaddyn/kernels", ("noticed", "kernels"), "kernel or quotient or textbook or traced_kin or graph or key"
+    ),
+    "compiling": Room("quaddyn/compiling", ("compiling_calls", "compiling_refusals", "compiling")),
+    "hierarchy": Room("quaddyn/hierarchy", ("hierarchy", "hierarchy_recorded"), interpreted=True),
+    "wbc": Room("quaddyn/wbc", ("wbc_explain", "wbc_tick", "wbc_tasks", "wbc_traps", "joint_friction")),
+    "contact": Room("quaddyn/contact", ("contact_set", "compliant", "contact_solvers", "noticed"), "not demo"),
+    "control": Room("quaddyn/control", ("control", "control_trunk")),
+    "locomotion": Room("quaddyn/locomotion", ("noticed", "locomotion_gait"), "not demo"),
+    "estimation": Room("quaddyn/estimation", ("estimation", "base_estimator")),
+    "simulation": Room("quaddyn/simulation", ("surface_logs", "simulation_sensors", "simulation_energy", "simulation")),
+    "identification": Room(
+        "quaddyn/identification", ("surface_identification", "noticed", "identification_misuse", "identification_base"),
+        "not demo",
+    ),
+    "runtime": Room("quaddyn/runtime", ("runtime_interfaces", "runtime_safety", "runtime_process", "runtime_loop")),
+    "campaigns": Room("quaddyn/campaigns", ("campaign_kinds", "campaign_statistics", "campaigns", "campaign_trials")),
+    "reference": Room("quaddyn/reference", ("reference_reader", "reference")),
+    "agreement": Room("quaddyn/agreement", ("agreement",), "mutant or table or opinion or state"),
+    "viewer": Room("quaddyn/viewer", ("viewer_meshes", "hostile_files", "viewer")),
+    "demo": Room("quaddyn/demo", ("noticed", "surface_commands", "demo"), "demo or velocity or never or plot"),
+    "cli": Room("quaddyn/cli", ("surface_cli", "exit_codes", "leg_command", "cli")),
+}  # fmt: skip
 
 #: Survivors that are no faults: (file, line's text, operator) and why nobody could tell.
 EQUIVALENT: dict[tuple[str, str, str], str] = {}
@@ -58,14 +75,14 @@ def main() -> int:
     """Mutate, test, and print what survived; exit code 1 where a room is below `--least`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rooms", nargs="*", default=list(ROOMS), help="rooms; default: all")
-    parser.add_argument("--sample", type=int, default=100, help="mutants of each room at most; 0: all (days)")
+    parser.add_argument("--sample", type=int, default=30, help="mutants of each room")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--least", type=float, default=0.0, help="smallest share to be killed, such as 0.9")
     parser.add_argument("--list", action="store_true", help="print the rooms")
     options = parser.parse_args()
     if options.list:
         for name, room in ROOMS.items():
-            print(f"{name:12} {room.path}: {', '.join(room.tests)}")
+            print(f"{name:14} {room.path}: {', '.join(room.tests)}{f' -k {room.only!r}' if room.only else ''}")
         return 0
     if unknown := set(options.rooms) - set(ROOMS):
         parser.error(f"no such room: {', '.join(sorted(unknown))}")
@@ -73,46 +90,88 @@ def main() -> int:
     return 0 if min(shares) >= options.least else 1
 
 
+def unseen(path: Path) -> list[tuple[int, int]]:
+    """First and last lines of what never runs: annotations with their columns would be exact, docstrings are whole."""
+    spans = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            spans.append((node.lineno, node.end_lineno or node.lineno))
+    return spans
+
+
+def annotations(path: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Where annotations begin and end: lines from 1, columns from 0."""
+    found: list[ast.expr | None] = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.arg | ast.AnnAssign):
+            found.append(node.annotation)
+        elif isinstance(node, ast.FunctionDef):
+            found.append(node.returns)
+    return [((e.lineno, e.col_offset), (e.end_lineno or 0, e.end_col_offset or 0)) for e in found if e is not None]
+
+
+def drawn(room: Room, sample: int, rng: random.Random) -> list[str]:
+    """Modules of a room, as often as a mutant of them is wanted: long ones more often."""
+    place = ROOT / room.path
+    files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
+    files = [file for file in files if file.name != "__init__.py"]
+    weights = [file.read_text().count("\n") for file in files]
+    return [str(file.relative_to(ROOT)) for file in rng.choices(files, weights, k=sample)]
+
+
 def judge(name: str, room: Room, sample: int, seed: int) -> float:
     """The share of a room's mutants that are killed."""
     from cosmic_ray.work_db import WorkDB, use_db
     from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkResult
 
+    rng = random.Random(f"{seed} {name}")
+    modules = drawn(room, sample, rng)
     with tempfile.TemporaryDirectory() as place:
         copy, session, config = Path(place) / "copy", Path(place) / "session.sqlite", Path(place) / "config.toml"
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", "shared", "*.html"))
         plugin = "-p interpreting " if room.interpreted else ""
+        only = f" -k '{room.only}'" if room.only else ""
         tests = " ".join(f"tests/test_{test}.py" for test in room.tests)
-        command = f"{sys.executable} -B -m pytest -x -q -p no:cacheprovider {plugin}{tests}"
-        config.write_text(
-            f'[cosmic-ray]\nmodule-path = "{room.path}"\ntimeout = {TIMEOUT}\nexcluded-modules = []\n'
-            f'test-command = "{command}"\n[cosmic-ray.distributor]\nname = "local"\n'
-        )
+        command = f"{sys.executable} -B -m pytest -x -q -n0 -p no:cacheprovider {plugin}{tests}{only}"
         aside = os.environ | {"PYTHONPATH": f"{copy}{os.pathsep}{copy / 'tests'}"}
-
-        def run(*words: str) -> None:
-            subprocess.run([sys.executable, "-m", "cosmic_ray.cli", *words], cwd=copy, env=aside, check=True)
-
-        healthy = subprocess.run(command.split(), cwd=copy, env=aside, capture_output=True, text=True)
+        start = time.perf_counter()
+        healthy = subprocess.run(command, shell=True, cwd=copy, env=aside, capture_output=True, text=True)
         if healthy.returncode:
             raise SystemExit(f"{name}: the tests fail without a mutant:\n{healthy.stdout[-2000:]}")
+        timeout = max(TIMEOUT, SLOWER * (time.perf_counter() - start))
+        paths = ", ".join(f'"{each}"' for each in sorted(set(modules)))
+        config.write_text(
+            f"[cosmic-ray]\nmodule-path = [{paths}]\ntimeout = {timeout}\nexcluded-modules = []\n"
+            f'test-command = "{command}"\n[cosmic-ray.distributor]\nname = "local"\n'
+        )
+
+        def run(*words: str) -> None:
+            words = (sys.executable, "-m", "cosmic_ray.cli", *words)
+            subprocess.run(words, cwd=copy, env=aside, check=True, capture_output=True)
+
         run("init", str(config), str(session))
         with use_db(str(session), WorkDB.Mode.open) as db:
-            jobs = sorted(item.job_id for item in db.work_items)
-            kept = set(jobs if sample == 0 else random.Random(seed).sample(jobs, min(sample, len(jobs))))
-            for job in jobs:
+            items = {item.job_id: item.mutations[0] for item in db.work_items}
+            by_module: dict[str, list[str]] = {module: [] for module in modules}
+            for module in by_module:
+                spans, strings = annotations(copy / module), unseen(copy / module)
+                for job, mutation in sorted(items.items()):
+                    at = mutation.start_pos
+                    if str(mutation.module_path) == module and not any(a <= at < b for a, b in spans):
+                        if not any(first <= at[0] <= last for first, last in strings):
+                            by_module[module].append(job)
+            kept = {rng.choice(by_module[module]) for module in modules if by_module[module]}
+            for job in items:
                 if job not in kept:
                     db.set_result(job, WorkResult(worker_outcome=WorkerOutcome.SKIPPED))
         run("exec", str(config), str(session))
         killed = equivalent = tried = 0
         survivors = []
         with use_db(str(session), WorkDB.Mode.open) as db:
-            results = {job: result for job, result in db.results if result.worker_outcome != WorkerOutcome.SKIPPED}
-            for item in db.work_items:
-                result = results.get(item.job_id)
-                if result is None:
+            for job, result in db.results:
+                if job not in kept:
                     continue
-                mutation = item.mutations[0]
+                mutation = items[job]
                 line = (copy / mutation.module_path).read_text().splitlines()[mutation.start_pos[0] - 1].strip()
                 where = (str(mutation.module_path), line, mutation.operator_name)
                 if result.test_outcome == TestOutcome.SURVIVED and where in EQUIVALENT:
@@ -120,13 +179,15 @@ def judge(name: str, room: Room, sample: int, seed: int) -> float:
                     continue
                 tried += 1
                 if result.test_outcome == TestOutcome.SURVIVED:
-                    survivors.append((*where[:1], mutation.start_pos[0], where[1], mutation.operator_name))
+                    changed = [x for x in (result.diff or "").splitlines() if x[:1] == "+" and x[:3] != "+++"]
+                    new = changed[0][1:].strip() if changed else mutation.operator_name
+                    survivors.append((where[0], mutation.start_pos[0], line, new))
                 else:
                     killed += 1
     share = killed / tried if tried else 1.0
-    print(f"{name}: {killed} of {tried} mutants killed ({share:.0%}); {equivalent} equivalent, {len(jobs)} there are")
-    for file, number, line, operator in sorted(survivors):
-        print(f"  survived {file}:{number}: {operator.removeprefix('core/')}: {line}")
+    print(f"{name}: {killed} of {tried} mutants killed ({share:.0%}); {equivalent} equivalent; seed {seed}")
+    for file, number, line, new in sorted(survivors):
+        print(f"  survived {file}:{number}: {line}  ->  {new}")
     sys.stdout.flush()
     return share
 

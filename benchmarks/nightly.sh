@@ -8,13 +8,14 @@ QUADDYN_SLOW=1 "$python" -m pytest -n auto -m "slow or not slow" --cov
 "$python" tests/fuzz_files.py --cases 40000
 "$python" benchmarks/simulation_energy.py --check
 "$python" benchmarks/versions.py --check
-"$python" benchmarks/mutation.py --sample 20
+"$python" benchmarks/mutation.py --sample 30
 "$python" benchmarks/boundary.py --check
 "$python" benchmarks/contacts.py --check
 "$python" benchmarks/identification.py --robots ur5 go2 --samples 1000000 --check
 "$python" benchmarks/whole_body.py --check
 "$python" benchmarks/hostile_ticks.py --check
 "$python" tests/tick_mutants.py --runs 10000
+"$python" benchmarks/soak.py --ticks 1000000 --check
 "$python" benchmarks/plants.py --check
 "$python" benchmarks/runtime.py --check
 "$python" benchmarks/hierarchy.py --check

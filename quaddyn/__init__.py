@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import (
     ArgumentError,
     ArgumentTypeError,
+    ConcurrencyError,
     DivergenceError,
     ModelError,
     QuaddynError,
@@ -55,6 +56,7 @@ __all__ = [
     "Agreement",
     "ArgumentError",
     "ArgumentTypeError",
+    "ConcurrencyError",
     "DivergenceError",
     "Dynamics",
     "Foot",

@@ -74,6 +74,10 @@ class StaleStateError(QuaddynError, RuntimeError):
     """A State was read after the Dynamics it came from had been updated again."""
 
 
+class ConcurrencyError(QuaddynError, RuntimeError):
+    """A controller or plant was called while another call of it was under way, such as one by another thread."""
+
+
 class DivergenceError(QuaddynError, ArithmeticError):
     """A simulation left the finite numbers; `time`, `q`, `v` hold the last good state."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +12,7 @@ import pinocchio as pin
 import pytest
 
 import quaddyn as qd
+from quaddyn import identification
 from quaddyn.contact.solvers import ContactProblem, ImpactSolver
 from quaddyn.demo import journey, run, travel
 from quaddyn.kernels.derivatives import directional
@@ -247,3 +249,64 @@ def test_a_task_may_lose_to_another_of_its_own_level() -> None:
     command = WholeBodyController(robot, tasks=[[hand, other]]).compute(s)
     losses = command.losses(last=True)
     assert {x.owner: x.culprit for x in losses} == {"hand": "the other task", "other": "the hand task"}
+
+
+# -- threads -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", ["controller", "plant"])
+def test_a_call_while_another_one_is_under_way_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads in one controller would mix their states; the first one's answer is what it is alone."""
+    robot = qd.load("small_quadruped")
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    wbc, sim = WholeBodyController(robot), Simulation(robot)
+    expected = wbc.compute(s).tau
+    wbc.reset()
+    inside, go_on = threading.Event(), threading.Event()
+
+    def held(honest: object) -> object:
+        def call(*arguments: object) -> object:
+            inside.set()
+            assert go_on.wait(60.0)
+            return honest(*arguments)  # type: ignore[operator]
+
+        return call
+
+    if kind == "controller":
+        call, match = (lambda: wbc.compute(s).tau), "one controller per thread"
+        monkeypatch.setattr(wbc._solver, "solve", held(wbc._solver.solve))
+    else:
+        call, match = (lambda: sim.step(expected)), "one plant per thread"
+        monkeypatch.setattr(Simulation, "_advance", held(Simulation._advance))
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.append(call()))
+    thread.start()
+    try:
+        assert inside.wait(60.0)
+        with pytest.raises(qd.ConcurrencyError, match=match):
+            call()
+    finally:
+        go_on.set()
+        thread.join()
+    if kind == "controller":
+        np.testing.assert_array_equal(found[0], expected)
+    else:
+        assert sim.time == sim.dt
+    call()
+
+
+# -- identification ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("felt", [False, True])
+def test_forces_count_by_the_inverse_of_their_covariance(felt: bool) -> None:
+    """``sum y^T S^-1 y`` over samples, ``S = diag(deviation^2) + force_noise^2 J^T J``, for deviations of all sizes."""
+    robot, rng, n = qd.load("small_quadruped"), np.random.default_rng(0), 4
+    deviation, force_noise, foot = np.geomspace(1e-2, 10.0, robot.nu), 0.3, robot.feet[0]
+    q = np.array([pin.integrate(robot.model, robot.q_home, 0.3 * rng.normal(size=robot.nv)) for _ in range(n)])
+    v, a, tau, f = (rng.normal(size=(n, size)) for size in (robot.nv, robot.nv, robot.nu, 3))
+    gathered = identification.Accumulator(robot, torque_noise=deviation, force_noise=force_noise, root_noise=2.0)
+    gathered.add(identification.Samples(q, v, a, tau, {foot: f} if felt else {}))
+    expected, dynamics = 0.0, qd.Dynamics(robot)
+    for k in range(n):
+        J = dynamics.update(q[k], v[k]).jacobian(foot)[:3]
+        y = np.r_[np.zeros(6), tau[k]] + felt * J.T @ f[k]
+        S = np.diag(np.r_[np.full(6, 2.0), deviation] ** 2) + felt * force_noise**2 * J.T @ J
+        expected += y @ np.linalg.solve(S, y)
+    assert np.sum(gathered.whitened.R[:, -1] ** 2) == pytest.approx(expected, rel=1e-9)

@@ -97,6 +97,12 @@ def test_fixed_links_weigh_on_the_body_that_carries_them() -> None:
     assert body.inertia == pytest.approx(inertia, abs=1e-13)
 
 
+@pytest.mark.parametrize(("origin", "at"), [('rpy="0 0 0"', (0, 0, 0)), ('xyz="1 2 3"', (1, 2, 3)), ("", (0, 0, 0))])
+def test_what_an_origin_leaves_out_is_zero(origin: str, at: tuple[int, int, int]) -> None:
+    d = read(robot(one("fixed", f"<origin {origin}/>")))
+    np.testing.assert_array_equal(d.joints[0].T, np.block([[np.eye(3), np.array([at]).T], [0, 0, 0, 1]]))
+
+
 def test_angles_of_an_origin_turn_about_fixed_axes_roll_first() -> None:
     d = read(robot(one("fixed", f'<origin xyz="1 2 3" rpy="{math.pi / 2} 0 {math.pi / 2}"/>')))
     # Roll carries y to z, and yaw leaves it there; x goes to y.

@@ -368,6 +368,10 @@ def test_the_velocity_arrow_is_half_a_second_of_way(viewer: Viewer, go2: qd.Robo
     take = read(viewer.record(tmp_path / "page.html"))
     points = take.world()["Velocity/com"]
     assert np.ptp(points[:, 0]) == pytest.approx(0.2, abs=1e-3)
+    centre = qd.Dynamics(go2).update(go2.q_home, v).com
+    assert np.linalg.norm(centre - go2.q_home[:3]) > 0.01, "the base's origin is another point"
+    assert points[:, 0].min() == pytest.approx(centre[0], abs=2e-3)
+    np.testing.assert_allclose(0.5 * (points[:, 1:].min(0) + points[:, 1:].max(0)), centre[1:], atol=2e-3)
 
 
 def test_a_wanted_velocity_stands_beside_the_measured_one(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:

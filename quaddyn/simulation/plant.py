@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, NoReturn
@@ -14,7 +15,7 @@ from ..attributes import StrictAttributes
 from ..contact.solvers import MAX_FRICTION
 from ..dynamics.arguments import check_unit
 from ..dynamics.kinetic import KineticEnergy
-from ..errors import ArgumentError, ArgumentTypeError, DivergenceError
+from ..errors import ArgumentError, ArgumentTypeError, ConcurrencyError, DivergenceError
 from ..robot.arguments import Numbers, check_vector, check_wrench, number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
@@ -101,6 +102,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
         self._link_of = {sphere.name: sphere.link for sphere in self._spheres}
         self._kinetic, self._energy_data = KineticEnergy(robot.model, actuators.armature), robot.model.createData()
         self._nothing = frozen(np.zeros(robot.nv))
+        self._one_step = threading.Lock()
 
     # -- state -----------------------------------------------------------------------------------------------
     def reset(self, q: Numbers | None = None, v: Numbers | None = None) -> None:
@@ -209,6 +211,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
             ArgumentError: `tau` or a force has another shape or type or is not finite.
             UnknownNameError: no such frame.
             DivergenceError: the motion left the finite numbers; the plant keeps its last good state.
+            ConcurrencyError: another thread is in a step of this plant.
         """
         # is_approx(x, x): every entry is finite; who fails is examined at leisure.
         if not (
@@ -217,6 +220,15 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
             tau = check_vector("tau", tau, (self.robot.nu,), f"nu of {self.robot.name}")
         if external is not None and not isinstance(external, Mapping):
             raise ArgumentTypeError(f"external: expected a mapping of frames, got {type(external).__name__}")
+        if not self._one_step.acquire(blocking=False):
+            raise ConcurrencyError("step: another thread is in a step of this plant; use one plant per thread")
+        try:
+            self._step(tau, external)
+        finally:
+            self._one_step.release()
+
+    def _step(self, tau: Array, external: Mapping[str, Numbers] | None) -> None:
+        """One step of this plant alone."""
         if external is None and not self._pushes:
             given = self._advance(tau, {})
         else:

@@ -13,6 +13,7 @@ level and move up: on each level their weight grows from 0 to infinity, and then
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -24,7 +25,7 @@ from ..attributes import StrictAttributes
 from ..compiling import quietly
 from ..contact import Contact
 from ..dynamics import State
-from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError, ConcurrencyError, UnknownNameError
 from ..robot.arguments import number, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
@@ -135,6 +136,7 @@ class WholeBodyController(StrictAttributes):
         below = [list(level) if isinstance(level, Sequence) else [level] for level in rest]
         self._levels = Levels(robot, [level_0, *below])
         self._changes = Changes()
+        self._one_call = threading.Lock()
         known = {
             foot: ContactSettings(robot, Contact.of_foot(robot, foot), friction=self._friction, changes=self._changes)
             for foot in robot.feet
@@ -336,11 +338,23 @@ class WholeBodyController(StrictAttributes):
             ArgumentError: `state` is of another robot or not finite; a number of an element is NaN, as one may have
                 written in place; or another controller was given an element since.
             StaleStateError: the Dynamics of `state` was updated again.
+            ConcurrencyError: another call is under way, in another thread or in an element of one's own.
         """
         if not isinstance(state, State):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self._robot:
             raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
+        if not self._one_call.acquire(blocking=False):
+            raise ConcurrencyError(
+                "compute: another call of this controller is under way; use one controller per thread"
+            )
+        try:
+            return self._tick(state, contacts)
+        finally:
+            self._one_call.release()
+
+    def _tick(self, state: State, contacts: Iterable[str] | None) -> Command:
+        """One tick of this controller alone."""
         q, v = state.coordinates()
         if self._levels.lost:
             self._levels.check()
