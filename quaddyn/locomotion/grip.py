@@ -11,7 +11,7 @@ from ..wbc import WholeBodyController
 from .proportions import FEET
 
 #: What a slope takes of the friction pyramid's faces, beside its own tangent, so that the robot can walk there.
-RESERVE = 0.1
+RESERVE = 0.2
 #: Share of Coulomb's coefficient that the middle of a face of the pyramid allows.
 FACE = math.sqrt(0.5)
 #: The normal is followed in steps of so much [rad], friction in such steps.
