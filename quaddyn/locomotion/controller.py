@@ -22,6 +22,7 @@ from ..wbc import TorqueLimits, WholeBodyController
 from .arguments import check_whole_body, named_feet
 from .command import FALLEN, NO_GROUND, LocomotionCommand
 from .course import Course, Preview, commanded_velocity
+from .foothold_map import FootholdMap, Heights
 from .footing import Footing
 from .footwork import Footwork
 from .gait import LOADING, Clock, Gait, gait_named
@@ -79,6 +80,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         dt: control period [s].
         gait: to move with; "stand" steps only to recover.
         friction: Coulomb's coefficient assumed by the controller on level ground; choose it below the expected one.
+        terrain: the ground as far as it is known: heights [m] of arrays x and y [m], world, NaN where unknown; a
+            function, or what has one, such as `quaddyn.estimation.ElevationMap` and `quaddyn.simulation.Terrain`.  Feet
+            are then put where it is even (`FootholdMap`) and lifted over what is between.
         whole_body: instead of the default `WholeBodyController`, of the same robot and period; friction is then its
             own.  It must have the tasks "com", "base", "forces" and one for each foot by its name, and is given their
             references and gains.
@@ -109,6 +113,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         dt: float = 1e-3,
         gait: str | Gait = "trot",
         friction: float = 0.4,
+        terrain: Heights | None = None,
         whole_body: WholeBodyController | None = None,
     ) -> None:
         self.proportions = p = Proportions.of(robot)
@@ -132,6 +137,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._torque = next((item for item in tasks.values() if isinstance(item, TorqueLimits)), None)
         self._damping = JointPD(robot, dt=self.dt).kd
         self._base = robot.bodies[0].name
+        self.terrain = terrain
         self._grip = Grip(whole_body)
         self._preview = Preview(p)
         self._footing = Footing(robot, p, self.dt)
@@ -167,6 +173,16 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     @friction.setter
     def friction(self, value: float) -> None:
         self._grip.told = value
+
+    @property
+    def terrain(self) -> Heights | None:
+        """The ground, as far as it is known; may be set at any time, None for nothing."""
+        return self._terrain
+
+    @terrain.setter
+    def terrain(self, terrain: Heights | None) -> None:
+        self._map = None if terrain is None else FootholdMap(terrain, self.proportions)
+        self._terrain = terrain
 
     def stand_up(self) -> None:
         """Rise to the height at home; also out of a fall, which nothing else leaves.  Takes back `lie_down`."""
@@ -245,16 +261,20 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if not self._footwork.patient(clock):
             clock.advance(dt)
         course.advance(dt)
-        carrying = self._footwork.place(clock, ground, feet, touching, dt)
+        known = self._map
+        if known is not None:
+            known.advance(x, y, dt)
+        normals = self._normals(ground)
+        carrying = self._footwork.place(clock, ground, feet, normals, touching, dt)
+        self._grip.follow(normals)
         ground.advance(dt)
-        self._grip.follow(ground.normal)
         level = ground.level(course.yaw).T
         stance = p.stance * clock.spread @ level
         reference = self._preview.reference(clock, course, ground.points[:, :2], stance, self._trunk.lean)
         wanted_x, wanted_y = reference.divergent.tolist()
         error = x + a / omega - wanted_x, y + b / omega - wanted_y
         self._keep_leash(error, yaw)
-        self._footwork.advance(clock, course, ground, reference, error, (x, y), (a, b), stance, yaw, dt)
+        self._footwork.advance(clock, course, ground, known, reference, error, (x, y), (a, b), stance, yaw, dt)
         self._decide(within, error, feet, stance)
         swings, tasks = self._footwork.swings, self.whole_body.tasks
         for i, foot in enumerate(FEET):
@@ -279,6 +299,13 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             flying,
         )
 
+    def _normals(self, ground: GroundPlane) -> list[tuple[float, float, float]]:
+        """Of the ground under each foot: where it is known, its own, else that of the plane of all."""
+        x, y, z = ground.normal.tolist()
+        if self._map is None:
+            return [(x, y, z)] * len(FEET)
+        return [self._map.normal(a, b) or (x, y, z) for a, b, _ in ground.points.tolist()]
+
     def _within_limits(self, tau: Array) -> Array:
         """Cut at the motors' limits, which an infeasible tick of whole-body control may violate."""
         limits = self.robot.effort_limits if self._torque is None else self._torque.limits
@@ -301,7 +328,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         aside = math.hypot(*lean) > LEAN * p.length and not escaping(lean, feet, TOPPLING)
         low, high = height < LOW_HEIGHT * p.height, height > HIGH * p.height
         start = height if low or high else p.height
-        self._trunk: Trunk = Trunk(p, self.whole_body, start, lean if aside else (0.0, 0.0))
+        self._trunk: Trunk = Trunk(p, self.whole_body, self._grip, start, lean if aside else (0.0, 0.0))
         self.mode = Mode.RISING if low or aside else Mode.STANDING
         if low or aside or high:
             self._trunk.go_to(p.height)
@@ -355,7 +382,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             self.mode = Mode.LANDING
             stopped = self._landing.touch(carrying, feet, com, velocity[2], course, ground, self._trunk, dt)
             ground.advance(dt)
-            self._grip.follow(ground.normal)
+            self._grip.follow(self._normals(ground))
             reference = self._preview.reference(self.clock, course, ground.points[:, :2], p.stance)
             self._trunk.guide(reference, course, ground, com, velocity, R_base, dt)
             if stopped:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from ..urdf.tree import Array
 from .course import ComReference, Course, footholds
+from .foothold_map import FootholdMap
 from .gait import Clock
 from .ground import GroundPlane
 from .proportions import FEET, Proportions
-from .swing import Swing
+from .swing import APEX, Swing
 
 #: How high a foot is lifted [l], how fast it sinks at touchdown [sqrt(g l)], and how far below the ground it aims [l].
 CLEARANCE, SINK, PRESS = 0.15, 0.15, 0.01
@@ -56,7 +57,13 @@ class Footwork:
         return self.late and self._waited <= PATIENCE * clock.swing_time
 
     def place(
-        self, clock: Clock, ground: GroundPlane, feet: Array, touching: Collection[str] | None, dt: float
+        self,
+        clock: Clock,
+        ground: GroundPlane,
+        feet: Array,
+        normals: Sequence[tuple[float, float, float]],
+        touching: Collection[str] | None,
+        dt: float,
     ) -> tuple[str, ...]:
         """Lift and land: by schedule, unless the ground came early or has not come yet.
 
@@ -64,6 +71,7 @@ class Footwork:
             clock: of the gait, `dt` on.
             ground: gets the footholds of who stands.
             feet: (4, 3) centres of the feet's spheres, world [m].
+            normals: of the ground under the feet.
             touching: the feet that feel the ground; None trusts the schedule.
             dt: [s].
 
@@ -81,7 +89,7 @@ class Footwork:
                     duration=clock.swing_time,
                     clearance=CLEARANCE * p.length,
                     sink=SINK * p.speed,
-                    up=ground.normal,
+                    up=normals[i],
                 )
             else:
                 felt = touching is None or foot in touching
@@ -90,7 +98,7 @@ class Footwork:
                     swing, loaded = None, True
                 if swing is None:
                     # From the tick of the touchdown on: one tick over the old foothold is a stride's error.
-                    ground.points[i] = feet[i] - p.radii[i] * ground.normal
+                    ground.points[i] = feet[i] - p.radii[i] * np.array(normals[i])
                     if loaded:
                         carrying.append(foot)
                 elif stands:
@@ -106,6 +114,7 @@ class Footwork:
         clock: Clock,
         course: Course,
         ground: GroundPlane,
+        known: FootholdMap | None,
         reference: ComReference,
         error: tuple[float, float],
         body: tuple[float, float],
@@ -119,7 +128,8 @@ class Footwork:
         Args:
             clock: of the gait.
             course: of the robot.
-            ground: as far as it is known.
+            ground: the plane of the feet.
+            known: the ground about the robot, if it is known.
             reference: of the centre of mass.
             error: of the divergent component, world [m].
             body: the centre of mass, world [m].
@@ -146,7 +156,16 @@ class Footwork:
             )
             x, y = x + body[0] + left * velocity[0], y + body[1] + left * velocity[1]
             r = float(p.radii[i]) - PRESS * p.length  # of the sphere's centre over the ground
-            swing.advance(dt, (x + r * across, y + r * aside, ground.height(x, y) + r * up), clock.swing_time)
+            spot = None if known is None else known.choose(x, y)
+            if known is None or spot is None:
+                target = x + r * across, y + r * aside, ground.height(x, y) + r * up
+                swing.advance(dt, target, clock.swing_time, CLEARANCE * p.length)
+                continue
+            x, y, z, normal = spot
+            end, high = np.array([x, y, z]) + r * normal, None
+            if swing.progress < APEX:
+                high = known.clearance(swing.start, end, float(p.radii[i]), CLEARANCE * p.length)
+            swing.advance(dt, end, clock.swing_time, high)
 
     def _within_reach(self, i: int, x: float, y: float, yaw: float, wide: float) -> tuple[float, float]:
         """The place (x, y) from the body, or the nearest one where the leg can follow and crosses no other.

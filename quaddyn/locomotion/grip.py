@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -28,15 +29,16 @@ class Grip:
         whole_body: the whole-body controller, whose contacts are set.
 
     Attributes:
-        normal: (3,) unit, out of the ground.
+        normal: (3,) unit, out of the ground: of all feet together.
     """
 
-    __slots__ = ("_told", "_whole_body", "normal")
+    __slots__ = ("_normals", "_told", "_whole_body", "normal")
 
     def __init__(self, whole_body: WholeBodyController) -> None:
         self._whole_body = whole_body
         self._told = whole_body.friction
         self.normal: Array = np.array([0.0, 0.0, 1.0])
+        self._normals = [(0.0, 0.0, 1.0)] * len(FEET)
 
     @property
     def told(self) -> float:
@@ -49,15 +51,25 @@ class Grip:
         self._told = self._whole_body.friction
         self._count(math.hypot(*self.normal[:2].tolist()) / float(self.normal[2]))
 
-    def follow(self, normal: Array) -> None:
-        """The ground's normal is now (3,) unit."""
-        x, y, z = (normal - self.normal).tolist()
-        if x * x + y * y + z * z < TURN * TURN:
-            return
-        self.normal = normal
-        for foot in FEET:
-            self._whole_body.contacts[foot].normal = normal
-        self._count(math.hypot(*normal[:2].tolist()) / float(normal[2]))
+    @property
+    def friction(self) -> float:
+        """Coulomb's coefficient that is counted on now."""
+        return self._whole_body.friction
+
+    def follow(self, normals: Sequence[tuple[float, float, float]]) -> None:
+        """The normals of the ground under the feet, in the order of `FEET`, are now these."""
+        changed = False
+        for i, (normal, before) in enumerate(zip(normals, self._normals, strict=True)):
+            x, y, z = normal[0] - before[0], normal[1] - before[1], normal[2] - before[2]
+            if x * x + y * y + z * z < TURN * TURN:
+                continue
+            self._normals[i] = normal
+            self._whole_body.contacts[FEET[i]].normal = normal
+            changed = True
+        if changed:
+            total = np.array(self._normals).sum(axis=0)
+            self.normal = total / np.linalg.norm(total)
+            self._count(math.hypot(*self.normal[:2].tolist()) / float(self.normal[2]))
 
     def _count(self, slope: float) -> None:
         wanted = max(self._told, (slope + RESERVE) / FACE)

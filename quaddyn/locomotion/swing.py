@@ -78,16 +78,25 @@ class Swing:
         self._lift = (0.0, 0.0, 0.0)
         self.progress = 0.0
 
-    def advance(self, dt: float, target: Array | tuple[float, float, float], duration: float | None = None) -> None:
+    def advance(
+        self,
+        dt: float,
+        target: Array | tuple[float, float, float],
+        duration: float | None = None,
+        clearance: float | None = None,
+    ) -> None:
         """Let `dt` pass.
 
         Args:
             dt: [s].
             target: (3,) where to land, world [m]; ignored once `SETTLED`.
             duration: of the whole swing from now on [s], when it has changed.
+            clearance: of the apex [m], when it has changed; ignored past the apex.
         """
         if duration is not None:
             self._duration = duration
+        if clearance is not None:
+            self._clearance = clearance
         if self.progress < SETTLED:
             self.target = np.array(target)
         left = (1.0 - self.progress) * self._duration

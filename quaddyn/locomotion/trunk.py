@@ -11,7 +11,7 @@ import numpy as np
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
 from .course import ComReference, Course, Lean
-from .grip import FACE
+from .grip import FACE, Grip
 from .ground import GroundPlane
 from .proportions import FEET, Proportions
 from .swing import quintic
@@ -52,7 +52,8 @@ class Trunk:
 
     Args:
         proportions: of the robot.
-        whole_body: the whole-body controller, whose tasks get the references, and whose friction is counted on.
+        whole_body: the whole-body controller, whose tasks get the references.
+        grip: what is counted on of the ground.
         height: of the centre of mass over the ground now [m].
         lean: (2,) of the centre of mass from the middle of the feet now, world [m].
 
@@ -60,16 +61,17 @@ class Trunk:
         busy: whether it is on its way up, down, or over the middle of its feet.
     """
 
-    __slots__ = ("_height", "_lean", "_left", "_p", "_tilt", "_trim", "_wanted", "_whole_body")
+    __slots__ = ("_grip", "_height", "_lean", "_left", "_p", "_tilt", "_trim", "_wanted", "_whole_body")
 
     def __init__(
         self,
         proportions: Proportions,
         whole_body: WholeBodyController,
+        grip: Grip,
         height: float,
         lean: tuple[float, float] = (0.0, 0.0),
     ) -> None:
-        self._p, self._whole_body = proportions, whole_body
+        self._p, self._whole_body, self._grip = proportions, whole_body, grip
         self._height = (height, 0.0, 0.0)
         self._wanted, self._left = height, 0.0
         self._lean: Lean = (lean[0], 0.0, 0.0), (lean[1], 0.0, 0.0)
@@ -144,8 +146,8 @@ class Trunk:
         push_y = omega * omega * (y - zy) - gain * (y + v / omega - ey)
         axes = ground.axes(course.yaw)
         slope_x, slope_y = ground.slope.tolist()
-        push = PUSH * FACE * self._whole_body.friction
-        cut = gripped(push_x, push_y, slope_x, slope_y, push, p.gravity)
+        push, (a, b, n) = PUSH * FACE * self._grip.friction, self._grip.normal.tolist()
+        cut = gripped(push_x, push_y, -a / n, -b / n, push, p.gravity)
         push_x, push_y = cut * push_x, cut * push_y
         lift = slope_x * push_x + slope_y * push_y
 

@@ -1,0 +1,203 @@
+"""`FootholdMap`: where feet may stand on ground that is known, and how high they must swing over it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from ..errors import ArgumentError, ArgumentTypeError
+from ..urdf.tree import Array
+from .proportions import Proportions
+from .swing import APEX
+
+# Lengths in units of l, times in sqrt(l / g).
+#: Side of a cell, and half the side of the window of cells about the robot.
+CELL, HALF = 0.04, 1.6
+#: How far the robot goes, and how long it waits, until the window is read again.
+MOVED, AGE = 0.3, 3.0
+#: Half the side of the patch that a foot wants to be a plane, in cells.
+PATCH = 2
+#: How far from where it is wanted a foot may be put, in cells.
+AROUND = 6
+#: Slope, distance from a plane and deviation from the wanted place that cost 1.
+STEEP, ROUGH, ASIDE = 0.7, 0.012, 0.15
+#: A place that costs less is good enough to take it as wanted.
+GOOD = 0.3
+#: How far above the ground the sphere of a swinging foot passes, and how high it swings at most.
+CLEAR, HIGHEST = 0.05, 0.5
+#: When a swing is compared with the ground below, as shares of its time.
+TIMES = np.linspace(0.1, 0.9, 9)
+
+
+def _progress(share: Array) -> Array:
+    """Of the shortest-jerk path."""
+    return np.asarray(share**3 * (10.0 - 15.0 * share + 6.0 * share**2))
+
+
+#: Shares of the way over the ground, and of the lift, at `TIMES`; see `Swing`.
+WAY = _progress(TIMES)
+LIFT = np.where(
+    TIMES < APEX, _progress(TIMES / APEX), 1.0 - _progress(np.clip((TIMES - APEX) / (1.0 - APEX), 0.0, 1.0))
+)
+
+
+class HasHeight(Protocol):
+    """Such as `quaddyn.estimation.ElevationMap` and `quaddyn.simulation.Terrain`."""
+
+    def height(self, x: Any, y: Any) -> Array:
+        """Of the ground at points (x, y) [m]; NaN where unknown."""
+        ...
+
+
+#: Heights of the ground [m] of arrays x and y [m], NaN where unknown; a function, or something that has one.
+Heights = Callable[[Array, Array], Any] | HasHeight
+
+
+class FootholdMap:
+    """Costs of footholds in a window about the robot.
+
+    About every cell of a grid a plane is fitted to the heights of a patch (least squares); how steep it is and how far
+    the ground departs from it, as it does at edges and on rubble, make the cost of a foothold there, to which the
+    distance from where the foot is wanted is added (Fankhauser et al. 2018, "Robust rough-terrain locomotion with a
+    quadrupedal robot"; Jenelten et al. 2020, "Perceptive locomotion in rough terrain").  Unknown ground costs nothing
+    to ask for: who wants a foot there gets None, and goes on blind.
+
+    Args:
+        terrain: heights.
+        proportions: of the robot.
+
+    Raises:
+        ArgumentTypeError: nothing to ask for heights.
+        ArgumentError: heights of another shape than what was asked for.
+    """
+
+    __slots__ = ("_age", "_ask", "_cell", "_corner", "_cost", "_heights", "_p", "_place", "_slopes")
+
+    def __init__(self, terrain: Heights, proportions: Proportions) -> None:
+        ask = terrain if callable(terrain) else getattr(terrain, "height", None)
+        if not callable(ask):
+            raise ArgumentTypeError(
+                f"terrain: expected a function of x and y, or something with `height(x, y)`, got "
+                f"{type(terrain).__name__}"
+            )
+        self._ask: Callable[[Array, Array], Any] = ask
+        self._p = proportions
+        self._cell = CELL * proportions.length
+        self._place: tuple[float, float] | None = None
+        self._age = 0.0
+        self._corner = 0.0, 0.0
+        self._heights = self._cost = np.zeros((0, 0))
+        self._slopes = np.zeros((0, 0, 2))
+
+    def advance(self, x: float, y: float, dt: float) -> None:
+        """The robot is at (x, y) [m], `dt` later [s]: read the ground about it, when it is time to."""
+        p, before = self._p, self._place
+        self._age += dt
+        if (
+            before is not None
+            and self._age < AGE * p.time
+            and math.hypot(x - before[0], y - before[1]) < MOVED * p.length
+        ):
+            return
+        self._place, self._age = (x, y), 0.0
+        cell, half = self._cell, round(HALF / CELL)
+        first = round(x / cell) - half, round(y / cell) - half
+        axes = (np.arange(2 * half + 1) + first[0]) * cell, (np.arange(2 * half + 1) + first[1]) * cell
+        X, Y = np.meshgrid(*axes, indexing="ij")
+        heights = np.asarray(self._ask(X, Y), dtype=np.float64)
+        if heights.shape not in ((), X.shape):
+            raise ArgumentError(f"terrain: expected heights of shape {X.shape}, got {heights.shape}")
+        self._read(np.broadcast_to(heights, X.shape))
+        self._corner = first[0] * cell, first[1] * cell
+
+    def _read(self, heights: Array) -> None:
+        length, cell = self._p.length, self._cell
+        offsets = np.arange(-PATCH, PATCH + 1) * cell
+        padded = np.pad(heights, PATCH, constant_values=np.nan)
+        patches = sliding_window_view(padded, (2 * PATCH + 1, 2 * PATCH + 1))
+        count = 2 * PATCH + 1
+        spread = count * float(offsets @ offsets)
+        mean = patches.mean(axis=(2, 3))
+        slope_x = np.einsum("ijkl,k->ij", patches, offsets) / spread
+        slope_y = np.einsum("ijkl,l->ij", patches, offsets) / spread
+        plane = (
+            mean[..., None, None]
+            + slope_x[..., None, None] * offsets[:, None]
+            + slope_y[..., None, None] * offsets[None, :]
+        )
+        rough = np.abs(patches - plane).max(axis=(2, 3))
+        self._heights = heights
+        self._slopes = np.stack((slope_x, slope_y), axis=-1)
+        cost = (slope_x**2 + slope_y**2) / STEEP**2 + (rough / (ROUGH * length)) ** 2
+        self._cost = np.where(np.isfinite(cost), cost, np.inf)
+
+    def _index(self, x: float, y: float) -> tuple[int, int] | None:
+        """Of the cell at a point, with `AROUND` cells on all sides of it."""
+        i, j = round((x - self._corner[0]) / self._cell), round((y - self._corner[1]) / self._cell)
+        n, m = self._cost.shape
+        return (i, j) if AROUND <= i < n - AROUND and AROUND <= j < m - AROUND else None
+
+    def choose(self, x: float, y: float) -> tuple[float, float, float, Array] | None:
+        """The best foothold near (x, y): its place and height [m], and the ground's (3,) normal there; None if unknown.
+
+        Where the ground is good enough, that is (x, y) itself.
+        """
+        at = self._index(x, y)
+        if at is None or not math.isfinite(self._heights[at]):
+            return None
+        i, j = at
+        if self._cost[i, j] > GOOD:
+            near = self._cost[i - AROUND : i + AROUND + 1, j - AROUND : j + AROUND + 1]
+            aside = self._cell * np.arange(-AROUND, AROUND + 1)
+            dx, dy = self._corner[0] + i * self._cell - x, self._corner[1] + j * self._cell - y
+            way = (aside[:, None] + dx) ** 2 + (aside[None, :] + dy) ** 2
+            total = near + way / (ASIDE * self._p.length) ** 2
+            best = int(total.argmin())
+            a, b = divmod(best, 2 * AROUND + 1)
+            if math.isfinite(float(total[a, b])):
+                i, j = i + a - AROUND, j + b - AROUND
+                x, y = self._corner[0] + i * self._cell, self._corner[1] + j * self._cell
+        slope_x, slope_y = self._slopes[i, j].tolist()
+        if not math.isfinite(slope_x + slope_y):
+            slope_x = slope_y = 0.0
+        z = float(self._heights[i, j]) + slope_x * (x - self._corner[0] - i * self._cell)
+        z += slope_y * (y - self._corner[1] - j * self._cell)
+        n = 1.0 / math.sqrt(1.0 + slope_x * slope_x + slope_y * slope_y)
+        return x, y, z, np.array([-slope_x * n, -slope_y * n, n])
+
+    def normal(self, x: float, y: float) -> tuple[float, float, float] | None:
+        """Of the ground at a point; None if unknown."""
+        at = self._index(x, y)
+        if at is None or not math.isfinite(self._cost[at]):
+            return None
+        slope_x, slope_y = self._slopes[at].tolist()
+        n = 1.0 / math.sqrt(1.0 + slope_x * slope_x + slope_y * slope_y)
+        return -slope_x * n, -slope_y * n, n
+
+    def clearance(self, start: Array, end: Array, radius: float, least: float) -> float:
+        """How high a foot has to swing from `start` to `end`, over the straight way between them [m].
+
+        Args:
+            start: (3,) of the sphere's centre at lift-off, world [m].
+            end: (3,) at touchdown.
+            radius: of the foot's sphere [m].
+            least: that it swings in any case [m].
+        """
+        way = start + WAY[:, None] * (end - start)
+        n, m = self._heights.shape
+        i = np.rint((way[:, 0] - self._corner[0]) / self._cell).astype(int)
+        j = np.rint((way[:, 1] - self._corner[1]) / self._cell).astype(int)
+        inside = (i >= 1) & (i < n - 1) & (j >= 1) & (j < m - 1)
+        if not inside.any():
+            return least
+        i, j = i[inside], j[inside]
+        # A step shows half a cell before it: the highest of the neighbours counts.
+        around = [self._heights[i + a, j + b] for a in (-1, 0, 1) for b in (-1, 0, 1)]
+        top = np.fmax.reduce(around)
+        need = (top + radius + CLEAR * self._p.length * LIFT[inside] - way[inside, 2]) / LIFT[inside]
+        need = need[np.isfinite(need)]
+        return min(max(least, float(need.max(initial=0.0))), HIGHEST * self._p.length)
