@@ -29,6 +29,8 @@ STEEP, ROUGH, ASIDE = 0.7, 0.012, 0.15
 GOOD = 0.3
 #: How far above the ground the sphere of a swinging foot passes, and how high it swings at most.
 CLEAR, HIGHEST = 0.05, 0.5
+#: What counts as even, when heights are compared with the way of a foot.
+EVEN = 0.02
 #: When a swing is compared with the ground below, as shares of its time.
 TIMES = np.linspace(0.1, 0.9, 9)
 
@@ -198,6 +200,6 @@ class FootholdMap:
         # A step shows half a cell before it: the highest of the neighbours counts.
         around = [self._heights[i + a, j + b] for a in (-1, 0, 1) for b in (-1, 0, 1)]
         top = np.fmax.reduce(around)
-        need = (top + radius + CLEAR * self._p.length * LIFT[inside] - way[inside, 2]) / LIFT[inside]
+        need = CLEAR * self._p.length + (top + radius - EVEN * self._p.length - way[inside, 2]) / LIFT[inside]
         need = need[np.isfinite(need)]
         return min(max(least, float(need.max(initial=0.0))), HIGHEST * self._p.length)

@@ -159,12 +159,12 @@ class Footwork:
             spot = None if known is None else known.choose(x, y)
             if known is None or spot is None:
                 target = x + r * across, y + r * aside, ground.height(x, y) + r * up
-                swing.advance(dt, target, clock.swing_time, CLEARANCE * p.length)
+                swing.advance(dt, target, clock.swing_time)
                 continue
             x, y, z, normal = spot
             end, high = np.array([x, y, z]) + r * normal, None
             if swing.progress < APEX:
-                high = known.clearance(swing.start, end, float(p.radii[i]), CLEARANCE * p.length)
+                high = known.clearance(swing.start, end, float(p.radii[i]), swing.clearance)
             swing.advance(dt, end, clock.swing_time, high)
 
     def _within_reach(self, i: int, x: float, y: float, yaw: float, wide: float) -> tuple[float, float]:

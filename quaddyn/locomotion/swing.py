@@ -38,19 +38,20 @@ class Swing:
         position: (3,) of the path now, world [m].
         velocity: (3,) [m/s].
         acceleration: (3,) [m/s^2].
+        clearance: as last given [m].
         progress: share of the duration that has passed; beyond 1 when late.
         start: (3,) where it began, world [m].
         target: (3,) as last given, world [m].
     """
 
     __slots__ = (
-        "_clearance",
         "_duration",
         "_lift",
         "_sink",
         "_up",
         "_way",
         "acceleration",
+        "clearance",
         "position",
         "progress",
         "start",
@@ -71,7 +72,7 @@ class Swing:
         self.position, self.velocity = np.array(position), np.array(velocity)
         self.acceleration = np.zeros(3)
         self.start, self.target = np.array(position), np.array(position)
-        self._duration, self._clearance, self._sink = duration, clearance, sink
+        self._duration, self.clearance, self._sink = duration, clearance, sink
         self._up = float(up[0]), float(up[1]), float(up[2])
         #: Position, velocity and acceleration: along x, y and z without the lift, and of the lift.
         self._way = [(float(x), float(v), 0.0) for x, v in zip(position, velocity, strict=True)]
@@ -96,13 +97,13 @@ class Swing:
         if duration is not None:
             self._duration = duration
         if clearance is not None:
-            self._clearance = clearance
+            self.clearance = clearance
         if self.progress < SETTLED:
             self.target = np.array(target)
         left = (1.0 - self.progress) * self._duration
         rising = (APEX - self.progress) * self._duration
         if rising > 0.0:
-            self._lift = quintic(*self._lift, self._clearance, 0.0, rising, dt)
+            self._lift = quintic(*self._lift, self.clearance, 0.0, rising, dt)
         else:
             self._lift = quintic(*self._lift, 0.0, -self._sink, left, dt)
         for i, (goal, up) in enumerate(zip(self.target.tolist(), self._up, strict=True)):
@@ -118,7 +119,7 @@ class Swing:
             self.position,
             self.velocity,
             duration=self._duration,
-            clearance=self._clearance,
+            clearance=self.clearance,
             sink=self._sink,
             up=self._up,
         )

@@ -1,0 +1,112 @@
+"""Ground that is known: where feet may stand, how high they swing, and stairs."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.locomotion import LocomotionController, Mode, Proportions
+from quaddyn.locomotion.foothold_map import CLEAR, FootholdMap
+from quaddyn.simulation import MujocoPlant
+from quaddyn.simulation.terrain import Box, Plane, Terrain, stairs
+
+
+@functools.cache
+def proportions() -> Proportions:
+    return Proportions.of(qd.load("go2"))
+
+
+def known(terrain: object) -> FootholdMap:
+    out = FootholdMap(terrain, proportions())  # type: ignore[arg-type]
+    out.advance(0.0, 0.0, 1e-3)
+    return out
+
+
+def test_even_ground_is_taken_as_wanted_also_where_it_slopes() -> None:
+    level = known(lambda x, y: 0.2 + 0.0 * x)
+    x, y, z, normal = level.choose(0.1234, -0.0567)  # type: ignore[misc]
+    assert (x, y) == (0.1234, -0.0567) and z == pytest.approx(0.2)
+    np.testing.assert_allclose(normal, [0.0, 0.0, 1.0], atol=1e-12)
+    x, y, z, normal = known(lambda x, y: 0.3 * x - 0.1 * y).choose(0.11, 0.07)  # type: ignore[misc]
+    assert (x, y) == (0.11, 0.07) and z == pytest.approx(0.3 * 0.11 - 0.1 * 0.07)
+    np.testing.assert_allclose(normal, np.array([-0.3, 0.1, 1.0]) / np.sqrt(1.1), atol=1e-12)
+
+
+def test_feet_keep_away_from_edges_on_the_nearer_side() -> None:
+    length = proportions().length
+    step = known(lambda x, y: np.where(x > 0.15, 0.1, 0.0))
+    for wanted, height in ((0.145, 0.0), (0.16, 0.1)):
+        x, y, z, _ = step.choose(wanted, 0.0)  # type: ignore[misc]
+        assert abs(x - 0.15) > 0.06 * length and abs(y) < 0.03 * length and z == height
+        assert abs(x - wanted) < 0.2 * length
+
+
+def test_of_unknown_ground_nothing_is_said() -> None:
+    half = known(lambda x, y: np.where(x > 0.2, np.nan, 0.0))
+    assert half.choose(0.3, 0.0) is None and half.normal(0.3, 0.0) is None
+    assert half.choose(0.0, 0.0) is not None
+    assert half.choose(50.0, 0.0) is None  # out of the window
+    near = half.choose(0.19, 0.0)
+    assert near is not None and near[0] < 0.19  # not onto the border of what is known
+
+
+def test_a_foot_swings_over_what_is_between() -> None:
+    length = proportions().length
+    start, end = np.array([-0.1, 0.0, 0.02]), np.array([0.1, 0.0, 0.02])
+    assert known(lambda x, y: 0.0 * x).clearance(start, end, 0.02, 0.01) == pytest.approx(CLEAR * length)
+    wall = known(lambda x, y: np.where(np.abs(x) < 0.02, 0.1, 0.0))
+    assert 0.1 < wall.clearance(start, end, 0.02, 0.01) < 0.2
+    assert wall.clearance(start, end, 0.02, 0.19) >= 0.19
+    assert known(lambda x, y: np.nan * x).clearance(start, end, 0.02, 0.03) == 0.03
+
+
+def test_the_window_goes_with_the_robot_and_sees_changes() -> None:
+    asked = []
+
+    class Ground:
+        def height(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+            asked.append((float(x.mean()), float(y.mean())))
+            return np.zeros_like(x)
+
+    where, p = known(Ground()), proportions()
+    where.advance(0.1 * p.length, 0.0, 1e-3)
+    assert len(asked) == 1
+    where.advance(2.0 * p.length, 0.0, 1e-3)
+    assert len(asked) == 2 and asked[1][0] == pytest.approx(2.0 * p.length, abs=0.05 * p.length)
+    where.advance(2.0 * p.length, 0.0, 4.0 * p.time)
+    assert len(asked) == 3
+
+
+def test_what_is_no_ground_is_refused() -> None:
+    robot = qd.load("go2")
+    with pytest.raises(qd.ArgumentTypeError, match="terrain"):
+        LocomotionController(robot, terrain=3.0)  # type: ignore[arg-type]
+    wrong = FootholdMap(lambda x, y: np.zeros(3), proportions())
+    with pytest.raises(qd.ArgumentError, match="terrain"):
+        wrong.advance(0.0, 0.0, 1e-3)
+
+
+def test_stairs_that_are_known_are_climbed() -> None:
+    """Steps of 0.15 leg lengths on treads of 0.5, onto which no blind trot gets."""
+    robot = qd.load("go2")
+    controller = LocomotionController(robot, dt=2e-3)
+    p = controller.proportions
+    length, start = p.length, float(p.stance[:, 0].max()) + 0.4 * p.length
+    rise, run = 0.15 * length, 0.5 * length
+    top = Box(np.array([start + 3.0 * run + 1.0, 0.0, 1.5 * rise]), np.array([2.0, 4.0, 3.0 * rise]))
+    ground = Terrain.of([Plane.floor(), *stairs(3, rise=rise, run=run, start=start), top])
+    controller.terrain = ground
+    plant, dynamics = MujocoPlant(robot, dt=2e-3, friction=0.8, terrain=ground), qd.Dynamics(robot)
+    ok = []
+    for _ in range(1700):
+        state = dynamics.update(np.array(plant.q), np.array(plant.v))
+        if state.com[0] > start + 3.0 * run + 0.2 * length:
+            break
+        command = controller.compute(state, (0.3 * p.speed, 0.0, 0.0))
+        ok.append(command.ok)
+        plant.step(command.tau)
+    assert controller.mode is Mode.MOVING and np.mean(ok) > 0.97
+    assert plant.q[2] > 3.0 * rise + 0.7 * p.height
