@@ -6,13 +6,15 @@ First, schedules of random faults go through the safety layer: those of tests/ru
 trot, up to three at once, and random numbers in readings and commands; no torque may be beyond a limit at the reading
 that it was computed for, and what is not finite never reaches a motor.  Then a Go2 in a second process stands up and
 trots, without and with 2 ms latency, 1 ms jitter and 1 % loss, beside an idle loop: periods, latencies and overruns are
-those of this machine.  With ``--check`` the exit code says whether all torques were within limits.
+those of this machine.  At last a controller is killed in mid-trot: the robot's side must be damped, and the log whole
+up to 20 ms before.  With ``--check`` the exit code says whether all torques were within limits and the last was so.
 """
 
 from __future__ import annotations
 
 import argparse
 import platform
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -32,10 +34,14 @@ from quaddyn.runtime import (
     Operator,
     RealTime,
     Recording,
+    RobotInterface,
     RobotProcess,
     Safety,
     SafetyLimits,
+    SharedMemory,
+    SharedMemoryInterface,
     Walker,
+    load_recording,
 )
 from quaddyn.runtime.controller import Controller
 from quaddyn.runtime.stages import Stage
@@ -126,29 +132,82 @@ class Idle(Controller):
         return self._off
 
 
-def real_time(name: str, seconds: float, dt: float, quality: LinkQuality, *, idle: bool = False) -> None:
-    """A loop in this process, the robot in another one."""
-    with RobotProcess("go2", dt=dt, quality=quality, watchdog=10, plant="mujoco") as process:
-        side, operator = process.interface(), Operator()
-        controller = Idle(process.robot, dt) if idle else Walker(process.robot, dt=dt)
-        file = process.path.with_suffix(".qdlog")
-        recording = Recording(file, process.robot, controller=controller, seconds=10.0)
-        # With a link between, measured torques answer commands of some ticks ago.
-        safety = Safety(process.robot, dt=dt, limits=SafetyLimits(following=1e9, stale=0.05))
-        real = RealTime(priority=50, lock_memory=True)
-        loop = Loop(side, controller, operator=operator, safety=safety, real_time=real, recorder=recording)
-        loop.run(1.0)
-        operator.run((0.3, 0.0, 0.0))
+def loop_on(side: RobotInterface, dt: float, file: Path, *, idle: bool = False) -> tuple[Loop, Operator, Controller]:
+    """A loop with all that belongs to it, on a robot in another process."""
+    robot, operator = side.robot, Operator()
+    controller: Controller = Idle(robot, dt) if idle else Walker(robot, dt=dt)
+    recording = Recording(file, robot, controller=controller, seconds=10.0)
+    # With a link between, measured torques answer commands of some ticks ago.
+    safety = Safety(robot, dt=dt, limits=SafetyLimits(following=1e9, stale=0.05))
+    real = RealTime(priority=50, lock_memory=True)
+    return (
+        Loop(side, controller, operator=operator, safety=safety, real_time=real, recorder=recording),
+        operator,
+        controller,
+    )
+
+
+def real_time(name: str, seconds: float, dt: float, quality: LinkQuality, *, idle: bool = False) -> bool:
+    """A loop in this process, the robot in another one; whether it ended without a fault."""
+    with RobotProcess("go2", dt=dt, quality=quality, watchdog=10, plant="mujoco", priority=60) as process:
+        side, file = process.interface(), process.path.with_suffix(".qdlog")
+        loop, operator, controller = loop_on(side, dt, file, idle=idle)
+        if not idle:
+            loop.run(1.0)
+            operator.run((0.3, 0.0, 0.0))
         report = loop.run(seconds)
-        status = process.status()
-        mode = (
-            "" if idle else f", {controller.locomotion.mode.value}, x = {controller.estimator._p[0]:+.2f} m estimated"
-        )
-        print(f"\n{name}: {1.0 / dt:g} Hz for {seconds:g} s{mode}\n{report}")
+        status, believed = process.status(), controller.estimate
+        walked = "" if believed is None else f", {controller.status}, at x = {believed[0][0]:+.2f} m as it believes"
+        print(f"\n{name}: {1.0 / dt:g} Hz for {seconds:g} s{walked}\n{report}")
         print(f"robot's side: {status['late']:.0f} of {status['ticks']:.0f} periods late")
-        recording.close()
         side.close()
         file.unlink()
+    return report.fault is None
+
+
+def drive(path: str, file: str, dt: float) -> None:
+    """What runs in the process that is killed: stand up and trot, for good."""
+    side = SharedMemoryInterface(qd.load("go2"), path)
+    loop, operator, _ = loop_on(side, dt, Path(file))
+    operator.run((0.3, 0.0, 0.0))
+    loop.run()
+
+
+def killed(dt: float, watchdog: int = 2, seconds: float = 5.0) -> bool:
+    """SIGKILL for a controller in mid-trot: when the robot damps, and how much of the log is there."""
+    with RobotProcess("go2", dt=dt, watchdog=watchdog, plant="mujoco", priority=60) as process:
+        memory = SharedMemory(process.path, 12, 4)
+        file = process.path.with_suffix(".qdlog")
+        call = ["--drive", str(process.path), "--log", str(file), "--rate", str(1.0 / dt)]
+        controller = subprocess.Popen([sys.executable, __file__, *call])
+        give_up = time.monotonic() + 90.0
+        while time.monotonic() < give_up and controller.poll() is None:
+            time.sleep(0.2)
+            log = load_recording(file) if file.exists() and file.stat().st_size else None
+            if (
+                log is not None
+                and len(log)
+                and log.stages[-1] is Stage.RUN
+                and log.stages.count(Stage.RUN) * dt > seconds
+            ):
+                break
+        lost = bool(process.status()["lost"])
+        controller.kill()
+        controller.wait()
+        answered = memory.command()
+        time.sleep(20.0 * watchdog * dt)
+        status, log = process.status(), load_recording(file)
+        missing = (answered[1] if answered else np.nan) - log.records["time"][-1]
+        gaps = int((np.diff(log.records["last"]) != 1).sum())
+        words = f"watchdog of {watchdog} periods of {1e3 * dt:g} ms"
+        print(f"\nkilled in {log.stages[-1].value!r} after {log.records['last'][-1]} ticks; {words}")
+        if lost:
+            print("  the watchdog had damped the robot before: this machine kept the controller waiting")
+        print(f"  {status['silent']:.0f} periods later: damped {bool(status['lost'])}")
+        print(f"  the log ends {1e3 * missing:.1f} ms before the last command, {len(log)} ticks, {gaps} gaps")
+        memory.close()
+        file.unlink()
+    return bool(status["lost"]) and missing <= 0.02
 
 
 def main() -> int:
@@ -158,14 +217,21 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20.0, help="of each real-time run; 0 for none")
     parser.add_argument("--rate", type=float, default=500.0, help="[Hz]")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--drive", metavar="MEMORY", help=argparse.SUPPRESS)
+    parser.add_argument("--log", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.drive:
+        drive(options.drive, options.log, 1.0 / options.rate)
+        return 0
     print(processor())
     sound = schedules(options.schedules, options.seed)
     if options.seconds > 0.0:
         bad = LinkQuality(latency=2e-3, jitter=1e-3, loss=0.01)
-        real_time("idle", options.seconds, 1.0 / options.rate, LinkQuality(), idle=True)
-        real_time("trot", options.seconds, 1.0 / options.rate, LinkQuality())
-        real_time("trot over a bad link", options.seconds, 1.0 / options.rate, bad)
+        dt = 1.0 / options.rate
+        real_time("idle", options.seconds, dt, LinkQuality(), idle=True)
+        real_time("trot", options.seconds, dt, LinkQuality())
+        real_time("trot over a bad link", options.seconds, dt, bad)
+        sound = killed(dt) and sound
     return int(options.check and not sound)
 
 

@@ -3,8 +3,10 @@
 from .clock import Clock, ManualClock, SystemClock
 from .controller import Controller
 from .faults import Fault
+from .gamepad import GamepadOperator
 from .hanging import HangingRobot
 from .interface import RobotInterface
+from .keyboard import KeyboardOperator
 from .link import LinkQuality
 from .loop import Loop, LoopReport, Overrun, Recorder, Tick
 from .motor_command import MotorCommand
@@ -15,6 +17,7 @@ from .preflight import Ask, Check, PreflightReport, preflight
 from .realtime import RealTime
 from .recording import Recording
 from .robot_process import RobotProcess
+from .ros2 import Ros2Interface
 from .run_log import Replay, RunLog, load_recording
 from .safety import Safety, SafetyReport
 from .safety_export import export_safety
@@ -34,8 +37,10 @@ __all__ = [
     "Clock",
     "Controller",
     "Fault",
+    "GamepadOperator",
     "HangingRobot",
     "Histogram",
+    "KeyboardOperator",
     "LinkQuality",
     "Loop",
     "LoopReport",
@@ -57,6 +62,7 @@ __all__ = [
     "RobotInterface",
     "RobotProcess",
     "RobotServer",
+    "Ros2Interface",
     "RunLog",
     "Safety",
     "SafetyLimits",

@@ -17,12 +17,15 @@ from ..robot.loader import load
 from ..robot.robot import Robot
 from ..simulation import MujocoPlant, Simulation
 from .link import LinkQuality
+from .realtime import RealTime
 from .server import COMMANDS, FAULT, LATE, LOST, SILENT, TICKS, TIME, RobotServer
 from .shared_memory import SharedMemory, SharedMemoryInterface
 from .simulated import PlantInterface, noisy_sensors
 
 #: Plants by name.
 PLANTS = ("simulation", "mujoco")
+#: What the process runs; the package imports this module itself, so that ``-m`` would run it twice.
+PROGRAM = f"import json, sys; from {__name__} import main; main(json.loads(sys.argv[1]))"
 #: How long a process may take to load its robot and compile [s].
 PATIENCE = 120.0
 
@@ -38,6 +41,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         quality: of the link.
         noise: whether sensors are noisy.
         seed: of all noise and of the link.
+        priority: of ``SCHED_FIFO`` that the process asks for, since motor boards keep time whatever else runs.
 
     Attributes:
         robot: loaded here, too.
@@ -58,6 +62,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         quality: LinkQuality | None = None,
         noise: bool = True,
         seed: int = 0,
+        priority: int | None = None,
     ) -> None:
         if plant not in PLANTS:
             raise ArgumentError(f"plant: expected one of {', '.join(PLANTS)}, got {plant!r}")
@@ -69,9 +74,10 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         self.path = Path(name)
         link = {part: getattr(quality, part) for part in quality.__slots__}
         options = {"source": source, "plant": plant, "dt": dt, "watchdog": watchdog, "noise": noise, "seed": seed}
+        options["priority"] = priority
         what = json.dumps({**options, "quality": link, "path": name})
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, what], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", PROGRAM, what], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
         )
         try:
             self._await()
@@ -139,9 +145,6 @@ def main(options: dict[str, Any]) -> None:
     signal.signal(signal.SIGTERM, lambda *_: ending.append(1))
     parent = os.getppid()
     print("ready", flush=True)
-    server.serve(going=lambda: not ending and os.getppid() == parent)
+    with RealTime(priority=options["priority"]).held():
+        server.serve(going=lambda: not ending and os.getppid() == parent)
     Path(options["path"]).unlink(missing_ok=True)  # of a parent that was killed, too
-
-
-if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))

@@ -1,0 +1,104 @@
+"""`GamepadOperator`: a robot driven by a gamepad, with a button that must be held."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Protocol
+
+from ..errors import ArgumentError, QuaddynError
+from ..robot.arguments import number
+from .operator import Operator
+
+#: Deflections below this are none.
+DEAD_ZONE = 0.1
+#: Buttons and axes of an Xbox pad as SDL counts them.
+BUTTONS = {"run": 0, "lie down": 1, "stop": 2, "off": 6, "reset": 7, "hold": 5}
+AXES = {"forward": 1, "left": 0, "turn": 3}
+
+
+class Pad(Protocol):
+    """What is asked of a gamepad: ``pygame.joystick.Joystick``, or what looks like one."""
+
+    def get_axis(self, axis: int, /) -> float: ...  # noqa: D102
+    def get_button(self, button: int, /) -> bool: ...  # noqa: D102
+
+
+class GamepadOperator(Operator, fixed=("most", "buttons", "axes")):
+    """Sticks move the robot while the hold button is pressed; letting it go stands still, then lies down.
+
+    The hold button is the dead-man: only while it is pressed does the operator live, see `Operator`.
+
+    Args:
+        pad: a ``pygame.joystick.Joystick``; the first one that is plugged in by default (extra: gamepad).
+        dead_man: how long the button may be let go while the robot runs before it lies down [s].
+        most: velocity at full deflection: forward, leftward [m/s], yaw rate [rad/s].
+        buttons: numbers of "run", "lie down", "stop", "off", "reset", "hold"; what is left out is as in `BUTTONS`.
+        axes: numbers of "forward", "left", "turn", each negative when pushed forward or to the left; as in `AXES`.
+
+    Raises:
+        QuaddynError: no gamepad, or pygame is not installed.
+        ArgumentError: a name that is none, or a velocity that is not positive.
+    """
+
+    def __init__(
+        self,
+        pad: Pad | None = None,
+        *,
+        dead_man: float = 2.0,
+        most: tuple[float, float, float] = (0.6, 0.3, 0.8),
+        buttons: dict[str, int] | None = None,
+        axes: dict[str, int] | None = None,
+    ) -> None:
+        super().__init__(dead_man=dead_man)
+        for what, given, known in (("buttons", buttons, BUTTONS), ("axes", axes, AXES)):
+            if unknown := sorted(set(given or {}) - set(known)):
+                raise ArgumentError(f"{what}: unknown {unknown}; known: {', '.join(known)}")
+        if len(most) != 3 or not all(number("most", x) > 0.0 for x in most):
+            raise ArgumentError(f"most: expected three positive numbers, got {most}")
+        self.most, self.buttons, self.axes = most, BUTTONS | (buttons or {}), AXES | (axes or {})
+        self._pump: Any = None
+        if pad is None:
+            pad, self._pump = _first_pad()
+        self._pad, self._before, self._running = pad, dict.fromkeys(self.buttons, True), False
+
+    def listen(self, now: float) -> None:
+        """Look at the pad; one that is unplugged reads as let go."""
+        if self._pump is not None:
+            self._pump()
+        try:
+            down = {name: bool(self._pad.get_button(number)) for name, number in self.buttons.items()}
+            ways = [self._pad.get_axis(self.axes[name]) for name in ("forward", "left", "turn")]
+        except Exception:  # pygame.error of a pad that is gone
+            down, ways = dict.fromkeys(self.buttons, False), [0.0, 0.0, 0.0]
+        pressed = {name for name in down if down[name] and not self._before[name]}
+        self._before = down
+        if down["stop"]:
+            self.stop("gamepad")
+        if "reset" in pressed:
+            self.reset()
+            self._running = False
+        if "lie down" in pressed or "off" in pressed:
+            (self.off if "off" in pressed else self.damp)()
+            self._running = False
+        elif "run" in pressed and down["hold"]:
+            self._running = True
+        if self._running and down["hold"]:
+            x, y, turn = (-most * (w if abs(w) > DEAD_ZONE else 0.0) for w, most in zip(ways, self.most, strict=True))
+            self.run((x, y, turn))
+        elif self._running:
+            self._velocity = (0.0, 0.0, 0.0)
+            if now - self._heard > self.dead_man:  # to be asked for anew
+                self._running = False
+
+
+def _first_pad() -> tuple[Pad, Any]:
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # no window is wanted
+    try:
+        import pygame
+    except ImportError:
+        raise QuaddynError("pygame is not installed; pip install 'quaddyn[gamepad]' brings it") from None
+    pygame.display.init()
+    pygame.joystick.init()
+    if not pygame.joystick.get_count():
+        raise QuaddynError("gamepad: none is plugged in")
+    return pygame.joystick.Joystick(0), pygame.event.pump

@@ -1,0 +1,124 @@
+"""ROS 2 by stand-ins with the same fields: names in any order, efforts within limits, and what is missing is said."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.runtime import MotorCommand, Ros2Interface
+
+
+class Node:
+    """What of an rclpy node is used."""
+
+    def __init__(self) -> None:
+        self.heard: dict[str, Any] = {}
+        self.said: list[Any] = []
+        self.waiting: list[tuple[str, Any]] = []
+
+    def create_subscription(self, kind: object, topic: str, callback: object, queue: int) -> str:
+        self.heard[topic] = callback
+        return topic
+
+    def create_publisher(self, kind: object, topic: str, queue: int) -> Any:
+        self.topic = topic
+        return SimpleNamespace(publish=self.said.append)
+
+    def destroy_subscription(self, topic: str) -> None:
+        del self.heard[topic]
+
+    def destroy_publisher(self, publisher: object) -> None:
+        self.topic = ""
+
+    def spin(self) -> None:
+        if self.waiting:
+            topic, message = self.waiting.pop(0)
+            self.heard[topic](message)
+
+
+MESSAGES = SimpleNamespace(JointState=object, Imu=object, Float64MultiArray=lambda: SimpleNamespace(data=[]))
+
+
+def joint_state(names: list[str], at: float, effort: bool = True) -> Any:
+    numbers = [float(len(name)) + 0.01 * k for k, name in enumerate(names)]
+    stamp = SimpleNamespace(sec=int(at), nanosec=round((at % 1.0) * 1e9))
+    return SimpleNamespace(
+        header=SimpleNamespace(stamp=stamp), name=names, position=numbers, velocity=[-x for x in numbers],
+        effort=[0.5 * x for x in numbers] if effort else [],
+    )  # fmt: skip
+
+
+def imu(*felt: float) -> Any:
+    xyz = SimpleNamespace(x=0.1, y=0.2, z=0.3), SimpleNamespace(x=felt[0], y=felt[1], z=felt[2])
+    return SimpleNamespace(angular_velocity=xyz[0], linear_acceleration=xyz[1])
+
+
+@pytest.fixture(scope="module")
+def go2() -> qd.Robot:
+    return qd.load("go2")
+
+
+def test_readings_are_found_by_name_and_stamped(go2: qd.Robot) -> None:
+    node = Node()
+    side = Ros2Interface(go2, node, messages=MESSAGES, spin=node.spin)
+    with pytest.raises(qd.QuaddynError, match="JointState: none"):
+        side.read()
+    names = ["camera_joint", *go2.actuated[::-1]]
+    node.waiting.append(("/joint_states", joint_state(names, 12.25)))
+    with pytest.raises(qd.QuaddynError, match="Imu: none"):
+        side.read()
+    node.waiting += [("/imu", imu(0.0, 0.0, 9.81)), ("/joint_states", joint_state(names, 12.254))]
+    m = side.read()
+    message = joint_state(names, 0.0)
+    wanted = dict(zip(names, message.position, strict=True))
+    assert math.isclose(m.time, 12.254) and m.position.tolist() == [wanted[name] for name in go2.actuated]
+    assert np.array_equal(m.velocity, -m.position) and np.array_equal(m.torque, 0.5 * m.position)
+    assert m.gyro.tolist() == [0.1, 0.2, 0.3] and m.accelerometer[2] == 9.81
+    node.waiting.append(("/joint_states", joint_state(names, 13.0, effort=False)))
+    assert side.read().torque is None
+    node.waiting.append(("/joint_states", joint_state(names[:-1], 14.0)))
+    with pytest.raises(qd.QuaddynError, match=f"without {go2.actuated[0]}"):
+        side.read()
+    short = joint_state(names, 15.0)
+    short.velocity = []
+    node.waiting.append(("/joint_states", short))
+    with pytest.raises(qd.QuaddynError, match="0 velocities"):
+        side.read()
+    side.close()
+    assert not node.heard and not node.topic
+
+
+def test_efforts_are_those_of_springs_too_in_the_controllers_order_and_within_limits(go2: qd.Robot) -> None:
+    node = Node()
+    order = go2.actuated[::-1]
+    side = Ros2Interface(go2, node, messages=MESSAGES, spin=node.spin, joints=order, commands="/legs/commands")
+    side.write(MotorCommand.torques(np.arange(12.0)))
+    assert node.topic == "/legs/commands" and node.said[-1].data == np.arange(12.0)[::-1].tolist()
+    node.waiting += [("/joint_states", joint_state(list(go2.actuated), 1.0)), ("/imu", imu(0.0, 0.0, 9.81))]
+    m = side.read()
+    zero = np.zeros(12)
+    side.write(MotorCommand.follow(m.position + 0.1, zero, np.full(12, 20.0), zero))
+    assert np.allclose(node.said[-1].data, 2.0)
+    side.write(MotorCommand.follow(m.position + 100.0, zero, np.full(12, 1e300), zero, tau=zero))
+    assert (np.abs(node.said[-1].data) <= go2.effort_limits[::-1]).all()
+    with pytest.raises(qd.ArgumentError, match="tau"):
+        side.write(MotorCommand.torques(np.full(12, np.nan)))
+    with pytest.raises(qd.UnknownNameError, match="nobody"):
+        Ros2Interface(go2, node, messages=MESSAGES, joints=(*order[:-1], "nobody"))
+
+
+def test_a_fixed_arm_needs_no_imu_and_a_machine_without_ros_says_so() -> None:
+    arm, node = qd.load("ur5"), Node()
+    side = Ros2Interface(arm, node, messages=MESSAGES)  # somebody else spins
+    node.heard["/joint_states"](joint_state(list(arm.actuated), 0.5))
+    assert side.read().time == 0.5 and "/imu" not in node.heard
+    try:
+        import sensor_msgs.msg  # noqa: F401
+    except ImportError:
+        with pytest.raises(qd.QuaddynError, match="ROS 2 is not there"):
+            Ros2Interface(arm, node)
