@@ -393,8 +393,10 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
                 same = moved[body] == moved[other]
                 apart[: len(same) if same.all() else int(np.argmin(same))] = False
             jerk += longest_jerk(s, body, J, apart)
-        lower = np.array([least - drift + ahead * jerk])
-        out.append(Rows((f"{label} distance",), "m/s^2", lower, np.array([np.inf]), acceleration=row[None]))
+        lower = least - drift + ahead * jerk
+        if speed + allowed > 0.0:
+            lower = max(lower - (speed + allowed) * (0.5 / dt - p), min(lower, e.most))
+        out.append(Rows((f"{label} distance",), "m/s^2", np.array([lower]), np.array([np.inf]), acceleration=row[None]))
     return out
 
 

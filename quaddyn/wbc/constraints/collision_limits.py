@@ -44,7 +44,8 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
         \ddot h = n^T (J_2 - J_1)\, a + \dots \ge -k'(h)\, \dot h - p\,(\dot h + k(h))
 
     This is an exponential barrier with a double pole near the limit.  *Viable* are the states with :math:`h \ge 0` and
-    :math:`\dot h + k(h) \ge 0`; a viable pair is never asked for :math:`\ddot h > b`.
+    :math:`\dot h + k(h) \ge 0`; a viable pair is never asked for :math:`\ddot h > b`.  Drifts that would ask its joints
+    for more than b may use up what is left of the speed, by half in a period.
 
     **What is promised, and under which assumptions.** From a viable state the distance of capsules stays above
     `margin`, whatever the tasks ask for, and that of the links with it, as capsules contain them.  This assumes that

@@ -7,7 +7,9 @@ Why a row keeps a pair apart.  Let ``phi = h' + k(h)``, with ``h >= 0`` and ``ph
 3. Over a period, with a constant, ``h''(t) = h''(0) + t y``, but for second order in t.  ``y = 3 J' a + z``: J' is the
    derivative of the row by time along the velocities now (`pair_motion.add_point`), z that of the drift.  The row asks
    its bound of ``h'' + (dt / 2) (1 + p dt / 3) y``, which is what phi(dt) is made of.
-4. z is no less than the difference of the drifts now and dt later along the motion at a = 0, minus the jerk of the two
+4. Where drifts alone would ask a pair for more than `most`, phi may decay faster than by p, down to a half within the
+   period.  This is where nearest points of two nearly parallel segments slide fast, and far from any harm.
+5. z is no less than the difference of the drifts now and dt later along the motion at a = 0, minus the jerk of the two
    points.  The drift falls at once where a nearest point leaves the end of its segment and begins to slide; the drift
    later knows.
 """
@@ -254,7 +256,8 @@ def part_row(
         ends = place <= 0.0 or place >= 1.0 or other_place <= 0.0 or other_place >= 1.0
         if row % PARTS == 0 and ends and dot3(u, u) > 0.0 and dot3(x, x) > 0.0:
             return True  # the row of the end is the same
-    least = least_acceleration(distance - reach - KEPT, dot3(n, w), p, most)
+    room, speed = distance - reach - KEPT, dot3(n, w)
+    least = least_acceleration(room, speed, p, most)
     if least < -SPARE * most:
         return True
     for d in range(nv):
@@ -294,5 +297,8 @@ def part_row(
         jerk += add_point(second, t.v, grouped, common, other_at, other_slide, n, n_rate, 1.0, J, J_rate)
     for d in range(nv):
         J[d] += 3.0 * ahead * J_rate[d]
-    bound_motion(t, J, t.work.everything, least - drift + ahead * jerk, math.inf, 1.0, item.number, row)
+    lower, spare_speed = least - drift + ahead * jerk, speed + largest_speed(room, p, most)
+    if spare_speed > 0.0:
+        lower = max(lower - spare_speed * max(0.5 / dt - p, 0.0), min(lower, most))
+    bound_motion(t, J, t.work.everything, lower, math.inf, 1.0, item.number, row)
     return True
