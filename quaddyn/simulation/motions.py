@@ -14,7 +14,7 @@ from .bodies import CONTINUOUS, FREE, PLANAR, PRISMATIC, REVOLUTE, Bodies
 SMALL_ANGLE = 0.3
 
 
-@compiled()
+@compiled(inline=False)
 def joint_placement(kind: int, axis: Vector, q: Vector, out: Vector) -> None:
     """How far a joint has moved."""
     x, y, z, c, s = axis[0], axis[1], axis[2], 1.0, 0.0
