@@ -1,11 +1,10 @@
 """Identification at scale: ranks by two ways, streaming in bounded memory, prediction against the noise floor.
 
 1. Base parameters of every catalogue robot by pivoted QR and by rule, and whether the two null spaces are one.
-2. Samples of a machine off the file, as many as asked for, generated, regressed and accumulated chunk by chunk; the
-   memory of the process and the throughput are printed, with the error of what was found.
+2. Samples of a machine off the file, as many as asked for, in log files that the campaign "identification" reads piece
+   by piece; the memory of the process and the throughput are printed, with the error of what was found.
 3. Prediction error over the noise floor (what the true parameters leave) on unseen samples.
-4. Many log files as the campaign "identification", their QR factors merged as a tree, beside one pass over all
-   samples.
+4. QR factors of many small log files from the same campaign, merged as a tree, beside one pass over all samples.
 
     python benchmarks/identification.py                       # a million samples of ur5
     python benchmarks/identification.py --samples 10000000 --check
@@ -22,14 +21,12 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 from boundary import cpu
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 import quaddyn as qd
@@ -42,7 +39,7 @@ from quaddyn.identification.regression import StackedRegressor, random_states
 from quaddyn.identification.samples import Measured
 
 MEMORY_BAR, FLOOR_BAR, STREAMING_BAR, MERGING_BAR = 1e9, 2.0, 1e-10, 1e-12  # [B], [-], [-], [-]
-CHUNK = 4096
+POOL, FILE = 4096, 50_000  # states of a machine, samples of a log file
 NOISE = 0.02  # of torques and forces, over their root mean square
 
 console = Console()
@@ -55,7 +52,7 @@ class Machine:
     torques of the pool are computed once, noise is new in every sample.
     """
 
-    def __init__(self, name: str, seed: int, pool: int = CHUNK) -> None:
+    def __init__(self, name: str, seed: int, pool: int = POOL) -> None:
         rng = np.random.default_rng(seed)
         self.robot = robot = qd.load(name)
         delta = qd.Dynamics(robot).parameters().reshape(-1, 13).copy()
@@ -88,10 +85,14 @@ class Machine:
         forces = {foot: f[:, 3 * i : 3 * i + 3].copy() for i, foot in enumerate(self.robot.feet)} if f.size else {}
         return Samples(self._q[k], self._v[k], self._a[k], tau, forces, "ground" if forces else "frame")
 
-    def stream(self, count: int) -> Iterator[Samples]:
-        """So many samples in chunks."""
-        for start in range(0, count, CHUNK):
-            yield self.draw(min(CHUNK, count - start))
+
+def written(machine: Machine, count: int, folder: Path) -> tuple[str, ...]:
+    """So many samples in log files; their names."""
+    paths = []
+    for start in range(0, count, FILE):
+        paths.append(str(folder / f"log {len(paths)}.npz"))
+        save(paths[-1], machine.robot, machine.draw(min(FILE, count - start)))
+    return tuple(paths)
 
 
 def ranks() -> bool:
@@ -113,22 +114,25 @@ def ranks() -> bool:
     return agree
 
 
-def streaming(name: str, count: int, seed: int, force_noise: bool) -> bool:
+def streaming(name: str, count: int, seed: int, force_noise: bool, jobs: int) -> bool:
     machine = Machine(name, seed)
     base = base_parameters(machine.robot)
     noises = {"torque_noise": machine.torque_noise, "force_noise": machine.force_noise}
     options = noises if force_noise else {}
-    gathered = Accumulator(base, **options)
-    before, spent, cpu_spent = memory(), 0.0, 0.0
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task(f"{name}: {count:,} samples", total=count)
-        for part in machine.stream(count):
-            start, cpu_start = time.perf_counter(), time.process_time()
-            gathered.add(part)
-            spent, cpu_spent = spent + time.perf_counter() - start, cpu_spent + time.process_time() - cpu_start
-            progress.advance(task, len(part))
+    before = memory()
+    with tempfile.TemporaryDirectory() as folder, nullcontext() if not jobs else workers(jobs) as pool:
+        campaign = LogIdentification(
+            robot=name,
+            files=written(machine, count, Path(folder)),
+            torque_noise=float(np.mean(machine.torque_noise)) if force_noise else None,
+            force_noise=machine.force_noise if force_noise else None,
+        )
+        cpu_start = time.process_time()
+        summary = run(campaign, pool)
+        spent, cpu_spent = summary.seconds, time.process_time() - cpu_start
+        factors = gathered(summary.results)  # the results know their files
     start = time.perf_counter()
-    found = solve(gathered, method="consistent")
+    found = solve(factors, method="consistent")
     solving = time.perf_counter() - start
     peak, size = memory(), 8 * count * (machine.robot.nq + 2 * machine.robot.nv + machine.robot.nu)
     z = np.sqrt(np.mean(((found.beta - base.of(machine.delta)) / found.deviation) ** 2))
@@ -196,7 +200,9 @@ def main() -> int:
     options = parser.parse_args()
     console.print(cpu())
     results = [] if options.no_ranks else [ranks()]
-    results += [streaming(name, options.samples, options.seed, options.force_noise) for name in options.robots]
+    results += [
+        streaming(name, options.samples, options.seed, options.force_noise, options.jobs) for name in options.robots
+    ]
     results += [many_logs(name, options.logs, options.seed, options.jobs) for name in options.robots if options.logs]
     console.print("every bar is met" if all(results) else "[red]a bar is missed[/]")
     return 0 if all(results) or not options.check else 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -37,6 +38,28 @@ print(encode_record(drive(decode(Trial, sys.argv[1]))))
 """
 
 
+#: A campaign from its seed, its runs cut short: cases and records, one a line.
+CAMPAIGN = """
+import dataclasses, itertools
+from quaddyn.campaigns import run
+from quaddyn.campaigns.plain import encode, encode_record
+from quaddyn.campaigns.robustness import Robustness
+campaign = Robustness(trials=1, disturbances=("push", "noise"), plants=("embedded",), seed=5)
+cases = [dataclasses.replace(case, seconds=0.3, measured=0.1, push_time=0.1) for case in campaign.cases()]
+for case, record in run(campaign, cases=cases).results:
+    print(encode(case), encode_record(record))
+"""
+#: The same interpreter a day later, its hashes and its global random numbers other ones.
+TOMORROW = """
+import random, time
+import numpy as np
+now, perf_counter = time.time, time.perf_counter
+time.time, time.perf_counter = (lambda: now() + 86400.0), (lambda: perf_counter() + 86400.0)
+random.seed(1)
+np.random.seed(1)
+"""
+
+
 @pytest.fixture(scope="module")
 def go2() -> qd.Robot:
     return qd.load("go2")
@@ -51,6 +74,16 @@ def test_a_case_alone_gives_the_same_record_in_another_process_whatever_ran_befo
     answer = subprocess.run([sys.executable, "-c", CHILD, encode(case)], capture_output=True, text=True, timeout=120)
     assert answer.stdout.strip() == first, answer.stderr
     assert encode_record(drive(dataclasses.replace(case, number=8))) != first  # other noise
+
+
+def test_a_campaign_gives_the_same_records_on_another_day(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(CAMPAIGN, {})
+    today = capsys.readouterr().out
+    environment = {**os.environ, "PYTHONHASHSEED": "12345", "TZ": "Pacific/Auckland"}
+    answer = subprocess.run(
+        [sys.executable, "-c", TOMORROW + CAMPAIGN], capture_output=True, text=True, timeout=120, env=environment
+    )
+    assert len(today.splitlines()) == 2 and answer.stdout == today, answer.stderr
 
 
 def test_a_fall_ends_the_run_and_has_a_reason() -> None:
