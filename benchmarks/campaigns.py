@@ -3,6 +3,7 @@
 python benchmarks/campaigns.py                 # cost per case, bytes, memory, scaling; the table of limits
 python benchmarks/campaigns.py --equal 200     # as many robustness cases on every executor, bit for bit; some minutes
 python benchmarks/campaigns.py --equal 200 --seconds 0   # of full length: an hour
+python benchmarks/campaigns.py --scaling 20    # two workers against one
 python benchmarks/campaigns.py --kills 50 --cases 500    # workers killed one after the other: nothing lost or doubled
 """
 
@@ -27,6 +28,7 @@ import numpy as np
 from quaddyn import campaigns
 from quaddyn.campaigns import Campaign, Failure, Progress, Record, Store, registry, run
 from quaddyn.campaigns.plain import encode, encode_record
+from quaddyn.campaigns.processes import Workers
 from quaddyn.campaigns.trial import Trial
 from quaddyn.demo.report import cpu_name
 
@@ -129,17 +131,36 @@ def memory(count: int, folder: Path) -> list[tuple[int, float]]:
     return marks
 
 
+def processor_time(pids: Sequence[int]) -> float:
+    """Of these processes and their threads, since they began [s]."""
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def scaling(rounds: int, cases: int) -> float:
-    """Speed of two workers over that of one on the same work: the best time of each, alternated."""
+    """Speed of two workers over that of one on the same work: the best time of each, alternated.
+
+    On a machine with neighbours two workers do not get two cores.  What a case then takes of a processor, by one worker
+    and by two, tells whether the engine stands in the way; it is printed.
+    """
     with campaigns.workers(1) as one, campaigns.workers(2) as two:
-        took: dict[Executor, list[float]] = {one: [], two: []}
+        took: dict[Workers, list[float]] = {one: [], two: []}
+        spent: dict[Workers, list[float]] = {one: [], two: []}
         for executor in took:
             run(Busy(4), executor)
         for _ in range(rounds):
-            for executor, times in took.items():
-                start = time.perf_counter()
+            for executor in took:
+                start, before = time.perf_counter(), processor_time(executor.pids())
                 run(Busy(cases), executor)
-                times.append(time.perf_counter() - start)
+                took[executor].append(time.perf_counter() - start)
+                spent[executor].append((processor_time(executor.pids()) - before) / cases)
+        each = ", ".join(f"{len(e.pids())} worker(s) {1e3 * min(times):.1f} ms" for e, times in spent.items())
+        print(f"processor time of a case: {each}")
+        ratios = sorted(a / b for a, b in zip(took[one], took[two], strict=True))
+        print(f"wall time of one worker over that of two, by round: {', '.join(f'{x:.2f}' for x in ratios)}")
         return min(took[one]) / min(took[two])
 
 
@@ -228,6 +249,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0.2, help="of each run for --equal; 0: as the campaign has it")
     parser.add_argument("--kills", type=int, metavar="N", help="kill N workers during --cases cases, and end")
     parser.add_argument("--cases", type=int, default=2000, help="for the cost per case, and for --kills")
+    parser.add_argument("--scaling", type=int, metavar="N", help="rounds of one worker against two, and end")
     parser.add_argument("--million", type=int, default=1_000_000, help="cases over which memory is watched")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a bar is missed")
     given = parser.parse_args()
@@ -236,6 +258,10 @@ def main() -> int:
     if given.kills is not None:
         return 0 if kills(given.kills, given.cases) else 1
     print(cpu_name())
+    if given.scaling is not None:
+        ratio = scaling(given.scaling, 40)
+        print(f"two workers over one: {ratio:.2f}")
+        return 0 if ratio >= 1.8 or not given.check else 1
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         costs = []
