@@ -1,13 +1,14 @@
 """The runtime at work: random fault schedules, and a robot that trots in another process in real time.
 
-    python benchmarks/runtime.py [--schedules 100000] [--seconds 20] [--rate 500] [--check]
+    python benchmarks/runtime.py [--schedules 100000] [--seconds 20] [--replay 60] [--rate 500] [--check]
 
 First, schedules of random faults go through the safety layer: those of tests/runtime_faults.py in the readings of a
 trot, up to three at once, and random numbers in readings and commands; no torque may be beyond a limit at the reading
 that it was computed for, and what is not finite never reaches a motor.  Then a Go2 in a second process stands up and
 trots, without and with 2 ms latency, 1 ms jitter and 1 % loss, beside an idle loop: periods, latencies and overruns are
-those of this machine.  At last a controller is killed in mid-trot: the robot's side must be damped, and the log whole
-up to 20 ms before.  With ``--check`` the exit code says whether all torques were within limits and the last was so.
+those of this machine.  A controller is killed in mid-trot: the robot's side must be damped, and the log whole up to
+20 ms before.  A log of a simulated trot is replayed: all commands must be the same bit for bit.  With ``--check`` the
+exit code says whether torques, replay and kill were as they must be.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -32,6 +34,7 @@ from quaddyn.runtime import (
     Loop,
     MotorCommand,
     Operator,
+    PlantInterface,
     RealTime,
     Recording,
     RobotInterface,
@@ -44,6 +47,7 @@ from quaddyn.runtime import (
     load_recording,
 )
 from quaddyn.runtime.controller import Controller
+from quaddyn.runtime.simulated import noisy_sensors
 from quaddyn.runtime.stages import Stage
 from quaddyn.simulation import Measurement
 
@@ -210,11 +214,37 @@ def killed(dt: float, watchdog: int = 2, seconds: float = 5.0) -> bool:
     return bool(status["lost"]) and missing <= 0.02
 
 
+def replayed(seconds: float) -> bool:
+    """A trot of a simulated robot on noisy sensors, not in real time, and its replay; whether it is the same."""
+    robot = qd.load("go2")
+    side = PlantInterface(qd.Simulation(robot, dt=DT), sensors=noisy_sensors(robot))
+    walker, operator, rng = Walker(robot, dt=DT), Operator(), np.random.default_rng(0)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "run.qdlog"
+        recording = Recording(file, robot, controller=walker, seconds=seconds + 10.0)
+        loop = Loop(side, walker, operator=operator, clock=side, recorder=recording)
+        left, fault = seconds, None
+        while left > 0.0 and fault is None:
+            operator.run(rng.uniform(-1.0, 1.0, 3) * [0.3, 0.15, 0.5])
+            fault = loop.run(min(left, 10.0)).fault
+            left -= 10.0
+        log = load_recording(file)
+        began = time.process_time()
+        again = log.replay()
+    cost = 1e6 * (time.process_time() - began) / max(again.ticks, 1)
+    print(
+        f"\nreplay of {len(log)} ticks ({fault or 'no fault'}): {again.ticks} computed again, "
+        f"{again.differing} differ; {cost:.0f} us a tick"
+    )
+    return again.identical and fault is None
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schedules", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0, help="of the schedules")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each real-time run; 0 for none")
+    parser.add_argument("--replay", type=float, default=60.0, help="length of the log that is replayed [s]; 0 for none")
     parser.add_argument("--rate", type=float, default=500.0, help="[Hz]")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--drive", metavar="MEMORY", help=argparse.SUPPRESS)
@@ -225,6 +255,8 @@ def main() -> int:
         return 0
     print(processor())
     sound = schedules(options.schedules, options.seed)
+    if options.replay > 0.0:
+        sound = replayed(options.replay) and sound
     if options.seconds > 0.0:
         bad = LinkQuality(latency=2e-3, jitter=1e-3, loss=0.01)
         dt = 1.0 / options.rate
