@@ -47,7 +47,9 @@ ROOMS = {
         "quaddyn/kernels", ("noticed", "kernels"), "kernel or quotient or textbook or traced_kin or graph or key"
     ),
     "compiling": Room("quaddyn/compiling", ("compiling_calls", "compiling_refusals", "compiling")),
-    "hierarchy": Room("quaddyn/hierarchy", ("hierarchy", "hierarchy_recorded"), interpreted=True),
+    "hierarchy": Room(
+        "quaddyn/hierarchy", ("hierarchy", "hierarchy_recorded", "hierarchy_solver", "hierarchy_hostile")
+    ),
     "wbc": Room("quaddyn/wbc", ("wbc_explain", "wbc_tick", "wbc_tasks", "wbc_traps", "joint_friction")),
     "contact": Room("quaddyn/contact", ("contact_set", "compliant", "contact_solvers", "noticed"), "not demo"),
     "control": Room("quaddyn/control", ("control", "control_trunk")),
@@ -68,7 +70,11 @@ ROOMS = {
 }  # fmt: skip
 
 #: Survivors that are no faults: (file, line's text, operator) and why nobody could tell.
-EQUIVALENT: dict[tuple[str, str, str], str] = {}
+EQUIVALENT: dict[tuple[str, str, str], str] = {
+    ("quaddyn/wbc/command.py", 'return OUTCOMES[self.outcome] == "solved"', "core/ReplaceComparisonOperator_Eq_GtE"): (
+        "no other outcome comes after it in the alphabet"
+    ),
+}
 
 
 def main() -> int:
@@ -90,8 +96,8 @@ def main() -> int:
     return 0 if min(shares) >= options.least else 1
 
 
-def unseen(path: Path) -> list[tuple[int, int]]:
-    """First and last lines of what never runs: annotations with their columns would be exact, docstrings are whole."""
+def docstrings(path: Path) -> list[tuple[int, int]]:
+    """First and last lines of docstrings."""
     spans = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
@@ -154,7 +160,7 @@ def judge(name: str, room: Room, sample: int, seed: int) -> float:
             items = {item.job_id: item.mutations[0] for item in db.work_items}
             by_module: dict[str, list[str]] = {module: [] for module in modules}
             for module in by_module:
-                spans, strings = annotations(copy / module), unseen(copy / module)
+                spans, strings = annotations(copy / module), docstrings(copy / module)
                 for job, mutation in sorted(items.items()):
                     at = mutation.start_pos
                     if str(mutation.module_path) == module and not any(a <= at < b for a, b in spans):

@@ -201,3 +201,14 @@ def test_a_long_motion_at_a_high_rate_is_refused(tmp_path: Path) -> None:
     options = ["--period", "3600", "--rate", "1e5"]
     done = RUNNER.invoke(app, ["excite", "ur5", "--out", str(tmp_path / "e.csv"), *options])
     assert isinstance(done.exception, qd.ArgumentError) and "--period, --rate" in str(done.exception)
+
+
+def test_arrays_by_columns_are_refused_however_few_columns_there_are(tmp_path: Path) -> None:
+    """Read row by row, two columns in Fortran order would be other numbers; one column is the same in both."""
+    path, x = tmp_path / "x.npz", np.arange(20.0).reshape(10, 2)
+    good = {"q": x, "v": x, "a": x, "tau": x}
+    np.savez(path, **(good | {"a": np.asfortranarray(x)}))
+    with pytest.raises(qd.ArgumentError, match="Fortran"):
+        load(path, qd.load("two_link_leg", root="fixed"))
+    np.savez(path, **good)
+    np.testing.assert_array_equal(load(path, qd.load("two_link_leg", root="fixed")).a, x)

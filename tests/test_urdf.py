@@ -105,6 +105,15 @@ def test_an_oddity_is_reported_with_its_value(text: str, words: str) -> None:
     assert any(words in reason for reason in reasons(text)), reasons(text)
 
 
+def test_a_point_mass_is_one_and_no_more() -> None:
+    """Zero moments obey every law of inertias: there is nothing else to report."""
+    point = INERTIAL.replace('ixx="1"', 'ixx="0"').replace('iyy="1"', 'iyy="0"').replace('izz="1"', 'izz="0"')
+    known = set(reasons(pendulum()))
+    assert [r for r in reasons(pendulum(link=point)) if r not in known] == [
+        "a point mass of 1 kg: all moments of inertia are 0"
+    ]
+
+
 def test_meshes_missing_from_one_folder_are_one_finding_and_bullets_contact_is_known() -> None:
     def mesh(name: str) -> str:
         return f'<visual><geometry><mesh filename="package://p/{name}.stl"/></geometry></visual>'
@@ -127,6 +136,7 @@ def test_a_sound_file_has_no_findings() -> None:
     [
         ("", "not well-formed"),
         ("<sdf/>", "must be <robot>"),
+        ("<mujoco/>", "must be <robot>"),
         ("<robot/>", "no <link>"),
         (pendulum(kind="hinge"), "type='hinge' is no URDF joint type"),
         (pendulum('<axis xyz="0 1"/>'), "expected 3 number(s), got 2"),
