@@ -144,11 +144,11 @@ def loop_on(side: RobotInterface, dt: float, file: Path, *, idle: bool = False) 
     # With a link between, measured torques answer commands of some ticks ago.
     safety = Safety(robot, dt=dt, limits=SafetyLimits(following=1e9, stale=0.05))
     real = RealTime(priority=50, lock_memory=True)
-    return (
-        Loop(side, controller, operator=operator, safety=safety, real_time=real, recorder=recording),
-        operator,
-        controller,
+    # A machine that is busy with other things misses deadlines in bursts: here they are counted, not answered.
+    loop = Loop(
+        side, controller, operator=operator, safety=safety, real_time=real, recorder=recording, overrun="repeat"
     )
+    return loop, operator, controller
 
 
 def real_time(name: str, seconds: float, dt: float, quality: LinkQuality, *, idle: bool = False) -> bool:
@@ -157,7 +157,6 @@ def real_time(name: str, seconds: float, dt: float, quality: LinkQuality, *, idl
         side, file = process.interface(), process.path.with_suffix(".qdlog")
         loop, operator, controller = loop_on(side, dt, file, idle=idle)
         if not idle:
-            loop.run(1.0)
             operator.run((0.3, 0.0, 0.0))
         report = loop.run(seconds)
         status, believed = process.status(), controller.estimate
