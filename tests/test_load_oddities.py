@@ -69,3 +69,12 @@ def test_home_does_not_depend_on_the_order_of_elements_in_a_link() -> None:
         assert {n: leg.foot.radius for n, leg in turned.legs.items()} == {
             n: leg.foot.radius for n, leg in straight.legs.items()
         }
+
+
+def test_random_configurations_are_within_a_metre_of_home_and_within_limits() -> None:
+    robot, rng = qd.load("small_quadruped"), np.random.default_rng(0)
+    drawn = np.array([robot.random_configuration(rng) for _ in range(200)])
+    off = drawn[:, :3] - robot.q_home[:3]
+    assert (off.min(0) < -0.9).all() and (off.max(0) > 0.9).all() and np.abs(off).max() <= 1.0
+    np.testing.assert_allclose(np.linalg.norm(drawn[:, 3:7], axis=1), 1.0, atol=1e-12)
+    assert ((drawn[:, 7:] >= robot.lower[7:]) & (drawn[:, 7:] <= robot.upper[7:])).all()
