@@ -176,11 +176,12 @@ def _print_losses(found: Identification) -> None:
     robot, losses = found.base.robot, found.losses
     if not losses:
         return
-    table = Table(title="joints, as identified", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("joint")
-    for column in ("viscous [N m s/rad]", "Coulomb [N m]", "rotor [kg m^2]"):
-        table.add_column(escape(column), justify="right")
-        table.add_column("in the file", justify="right")
+    units = escape("viscous [N m s/rad], Coulomb [N m], rotor [kg m^2]")
+    table = Table(title=f"joints, as identified: {units}", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("joint", no_wrap=True)
+    for column in ("viscous", "Coulomb", "rotor"):
+        table.add_column(column, justify="right", no_wrap=True)
+        table.add_column("file", justify="right", no_wrap=True)
     for joint, values in losses.items():
         own = robot.tree.joint[joint]
         pairs = zip(values.tolist(), (own.damping, own.friction, own.armature), strict=True)

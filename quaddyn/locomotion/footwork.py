@@ -17,6 +17,9 @@ from .swing import APEX, Swing
 
 #: How high a foot is lifted [l], how fast it sinks at touchdown [sqrt(g l)], and how far below the ground it aims [l].
 CLEARANCE, SINK, PRESS = 0.15, 0.15, 0.01
+#: How much less a foot is lifted on a slope, times the sine of its angle [l], and the least [l]: motors of heavy legs
+#: have no more to give there.
+SPARED, LEAST_CLEARANCE = 0.3, 0.06
 #: Share of the swing from which on feeling the ground is a touchdown; before, it is a stumble.
 DESCENDING = 0.6
 #: Longest wait for feet that miss the ground when it is due, as a share of the swing.
@@ -87,7 +90,7 @@ class Footwork:
                     feet[i],
                     np.zeros(3),
                     duration=clock.swing_time,
-                    clearance=CLEARANCE * p.length,
+                    clearance=clearance(ground) * p.length,
                     sink=SINK * p.speed,
                     up=normals[i],
                 )
@@ -182,3 +185,9 @@ class Footwork:
         out = min(max(out, -(1.0 - wide * (1.0 - INWARDS)) * abs(home_y)), OUTWARDS * p.length)
         u, v = home_x + along, side * (abs(home_y) + out)
         return c * u - s * v, s * u + c * v
+
+
+def clearance(ground: GroundPlane) -> float:
+    """How high a foot is lifted over the straight way [l]."""
+    steep = math.hypot(*ground.normal[:2].tolist())
+    return max(CLEARANCE - SPARED * steep, LEAST_CLEARANCE)

@@ -27,7 +27,7 @@ DIVERGENT_GAIN = 0.5
 PUSH = 0.9
 #: How much lower the trunk is on a slope, times the sine of its angle [l]: feet that are put down ahead by so much, or
 #: lift off behind, are no farther from their hips than on level ground.
-CROUCH = 0.2
+CROUCH = 0.1
 #: Time to stand up or to lie down [sqrt(l/g)].
 RISING_TIME = 6.0
 #: Longest time to stop a fall [sqrt(l/g)].
