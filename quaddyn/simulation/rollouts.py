@@ -65,7 +65,7 @@ def rollout(
         The states after each step.  A motion that diverges ends its own rollout only.
 
     Raises:
-        ArgumentTypeError: something else than `Simulation`s, or than numbers.
+        ArgumentTypeError: a plant that is no `Simulation`, or something else than numbers.
         ArgumentError: no plant or one twice, robots of different sizes, another shape, or an entry that is not finite.
     """
     sims = _plants(plants)
