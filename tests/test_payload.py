@@ -10,6 +10,7 @@ import quaddyn as qd
 from quaddyn.estimation import PayloadEstimator
 from quaddyn.locomotion import LocomotionController
 from quaddyn.robot import with_payload
+from quaddyn.robot.saving import from_record, to_record
 
 PLACE = (0.05, -0.03, 0.08)
 
@@ -39,6 +40,10 @@ def test_a_payload_is_one_more_link(name: str, link: str | None) -> None:
         np.testing.assert_allclose(ours.rnea(q, v, a), tau, atol=1e-12 * np.abs(tau).max())
     H = ours.regressor(q, v, a) @ ours.parameters()
     np.testing.assert_allclose(H, tau + ours.joint_friction(v), atol=1e-10 * np.abs(tau).max())
+    again = from_record(to_record(real))  # as recordings keep it
+    assert again.mass == pytest.approx(real.mass, rel=1e-14)
+    np.testing.assert_allclose(qd.Dynamics(again).rnea(q, v, a), tau, atol=1e-12 * np.abs(tau).max())
+    assert qd.Dynamics(qd.load(real.source)).rnea(q, v, a) == pytest.approx(tau, abs=1e-12 * np.abs(tau).max())
     assert robot.mass < real.mass
     assert with_payload(robot, 0.0) is robot
 

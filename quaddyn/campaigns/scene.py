@@ -17,6 +17,7 @@ from ..estimation import BaseEstimator
 from ..locomotion import Gait, LocomotionController, Proportions
 from ..locomotion.gait import gait_named
 from ..robot import Robot, with_payload
+from ..robot.changed import with_inertials
 from ..simulation import Actuators, Encoders, Imu, MujocoPlant, Plant, Sensors, Simulation
 from ..simulation.terrain import Box, Plane
 from ..urdf.tree import Array, frozen
@@ -141,14 +142,10 @@ def burdened(robot: Robot, p: Proportions, case: Trial) -> Robot:
         shift = case.com * (robot.mass + extra) / extra
         place = p.heading @ (shift * way + (0.0, 0.0, 0.1 * p.length) - p.offset)
         return with_payload(robot, extra, place, size=0.1 * math.sqrt(10.0) * p.length)
-    body, model = robot.bodies[0], robot.model.copy()
-    moved = p.heading @ (case.com * robot.mass / body.inertial.mass * way)
-    own = model.inertias[1]
-    model.inertias[1] = pin.Inertia(own.mass, own.lever + moved, own.inertia)
-    inertial = dataclasses.replace(body.inertial, com=frozen(body.inertial.com + moved))
-    return dataclasses.replace(
-        robot, bodies=(dataclasses.replace(body, inertial=inertial), *robot.bodies[1:]), model=model
-    )
+    own = robot.bodies[0].inertial
+    moved = p.heading @ (case.com * robot.mass / own.mass * way)
+    inertial = dataclasses.replace(own, com=frozen(own.com + moved))
+    return with_inertials(robot, {robot.bodies[0].name: inertial}, said="moved")
 
 
 def ground(case: Trial, p: Proportions, robot: Robot, rng: np.random.Generator) -> list[Plane | Box] | None:

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from ..attributes import Setting, StrictAttributes
 from ..dynamics import State
 from ..errors import ArgumentError
-from ..robot.arguments import check_vector
+from ..robot.arguments import check_vector, positive
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .gains import gain_vector, positive, share
+from .gains import gain_vector, share
 from .impedance import standing
 from .operational import operational
 from .posture import NullSpacePosture, null_space_of

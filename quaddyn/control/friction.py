@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..robot.arguments import check_vector
+from ..robot.arguments import check_vector, positive
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .gains import check_robot, positive
+from .gains import check_robot
 
 
 def friction_compensation(robot: Robot, v_wanted: Array, *, stiction_speed: float = 1e-3) -> Array:

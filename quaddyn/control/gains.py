@@ -77,19 +77,6 @@ def gain_vector(name: str, value: ArrayLike, size: int) -> Array:
     return np.broadcast_to(gain, (size,))
 
 
-def positive(name: str, value: object, *, zero: bool = False) -> float:
-    """A finite positive number; with `zero`, 0 too.
-
-    Raises:
-        ArgumentError: it is not.
-        ArgumentTypeError: it is no number.
-    """
-    x = number(name, value)
-    if not (np.isfinite(x) and (x > 0.0 or (zero and x == 0.0))):
-        raise ArgumentError(f"{name}: expected a {'number >= 0' if zero else 'positive number'}, got {x}")
-    return x
-
-
 def share(name: str, value: object) -> float:
     """A number between 0 and 1, both excluded.
 

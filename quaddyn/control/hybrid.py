@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from ..attributes import Setting, StrictAttributes
 from ..dynamics import State
 from ..errors import ArgumentError
-from ..robot.arguments import several
+from ..robot.arguments import positive, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 from .force import ForceRegulator, check_forces
-from .gains import positive, share
+from .gains import share
 from .impedance import standing
 from .operational import operational
 from .posture import NullSpacePosture, null_space_of

@@ -9,10 +9,11 @@ from numpy.typing import ArrayLike
 
 from ..attributes import Setting, StrictAttributes
 from ..dynamics import State
+from ..robot.arguments import positive
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 from .distribution import stance_feet
-from .gains import gain_matrix, modal_damping, positive, share
+from .gains import gain_matrix, modal_damping, share
 from .operational import operational
 from .posture import NullSpacePosture, null_space_of
 from .task import FrameTask, twist

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from ..attributes import Setting, StrictAttributes
 from ..dynamics import Dynamics
 from ..dynamics.arguments import overflow
-from ..robot.arguments import check_vector
+from ..robot.arguments import check_vector, positive
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
-from .gains import check_robot, gain_vector, positive
+from .gains import check_robot, gain_vector
 
 
 @dataclass(frozen=True, slots=True, eq=False)

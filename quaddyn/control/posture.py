@@ -10,10 +10,10 @@ from ..attributes import Setting, StrictAttributes
 from ..dynamics import State
 from ..dynamics.arguments import check_unit
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_vector
+from ..robot.arguments import check_vector, positive
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
-from .gains import gain_vector, positive
+from .gains import gain_vector
 from .joint_pd import JointPD
 from .operational import Operational
 

@@ -11,9 +11,10 @@ from ..attributes import StrictAttributes
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError
 from ..kinematics.velocity import ROWS
+from ..robot.arguments import positive
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
-from .gains import check_robot, positive, share
+from .gains import check_robot, share
 from .impedance import CartesianImpedance
 from .operational import Operational, operational
 from .posture import NullSpacePosture

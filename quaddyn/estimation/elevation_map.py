@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..attributes import StrictAttributes
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_vector, floats, number
+from ..robot.arguments import check_vector, floats, number, positive
 from ..urdf.tree import Array, Pose, frozen
 
 #: Most cells of a map; four millions weigh 64 MB.
@@ -60,14 +60,14 @@ class ElevationMap(StrictAttributes, fixed=("cell", "shape", "drift", "gate")):
         gate: float = 3.0,
     ) -> None:
         lengths = check_vector("size", size, (2,), "lengths along x and y")
-        self.cell = _positive("cell", cell)
+        self.cell = positive("cell", cell)
         if not (lengths > 0.0).all():
             raise ArgumentError(f"size: expected positive lengths [m], got {size}")
         if not float(np.prod(lengths / self.cell + 1.0)) <= MAX_CELLS:
             raise ArgumentError(f"size, cell: {size} m in cells of {cell} m are more than {MAX_CELLS:,} cells")
         n, m = (int(np.ceil(x / self.cell - 1e-9)) + 1 for x in lengths)
         self.shape = (n, m)
-        self.drift, self.gate = number("drift", drift), _positive("gate", gate)
+        self.drift, self.gate = number("drift", drift), positive("gate", gate)
         if not 0.0 <= self.drift < np.inf:
             raise ArgumentError(f"drift: expected 0 or more, got {drift}")
         self._first = self._corner(check_vector("center", center, (2,), "x and y"))
@@ -160,7 +160,7 @@ class ElevationMap(StrictAttributes, fixed=("cell", "shape", "drift", "gate")):
         Returns:
             (..., 3), NaN where a height that counts is unknown.
         """
-        d = self.cell if reach is None else _positive("reach", reach)
+        d = self.cell if reach is None else positive("reach", reach)
         X, Y = np.broadcast_arrays(floats("x", x), floats("y", y))
         slope = [
             (self.height(X + dx, Y + dy) - self.height(X - dx, Y - dy)) / (2.0 * d) for dx, dy in ((d, 0.0), (0.0, d))
@@ -284,10 +284,3 @@ class ElevationMap(StrictAttributes, fixed=("cell", "shape", "drift", "gate")):
             raise ArgumentError(f"center: expected a place within 1e9 cells, got {center}")
         middle: NDArray[np.int64] = np.rint(center / self.cell).astype(np.int64)
         return middle - np.array(self.shape, dtype=np.int64) // 2
-
-
-def _positive(name: str, value: object) -> float:
-    found = number(name, value)
-    if not 0.0 < found < np.inf:
-        raise ArgumentError(f"{name}: expected a positive number, got {value}")
-    return found

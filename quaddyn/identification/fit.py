@@ -14,11 +14,11 @@ from ..dynamics import Dynamics
 from ..dynamics.regressor import ALL, INERTIAL
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
+from ..robot.changed import with_inertials
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, Inertial
 from .base import BaseParameters
 from .consistent import minimize
-from .fitted import fitted_robot
 from .inertia import inertial_of, is_consistent
 from .regression import chunks
 from .samples import LARGEST, Measured, Samples
@@ -131,7 +131,7 @@ class Identification(FrozenArrays):
         Raises:
             ModelError: no physical robot has these parameters, as may be without the method "consistent".
         """
-        return fitted_robot(self.base.robot, self._fitted(), self.losses)
+        return with_inertials(self.base.robot, self._fitted(), self.losses, said="identified")
 
     def save_urdf(self, path: str | os.PathLike[str]) -> Path:
         """Write the robot's URDF with what was identified.
@@ -150,10 +150,9 @@ class Identification(FrozenArrays):
         return file
 
     def _fitted(self) -> dict[str, Inertial]:
-        own = {body.name: body.inertial for body in self.base.robot.bodies}
         moving = [b for b in self.base.robot.bodies if not (self.base.robot.root == "fixed" and b.joint is None)]
         found = self.inertials
-        return own | {body.name: found[body.name] for body in moving}
+        return {body.name: found[body.name] for body in moving}
 
     def __str__(self) -> str:
         robot, noise = self.base.robot, self.noise

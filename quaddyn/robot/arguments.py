@@ -31,6 +31,25 @@ def number(argument: str, value: object) -> float:
     return float(value)
 
 
+def positive(argument: str, value: object, *, zero: bool = False, infinite: bool = False) -> float:
+    """A finite number above zero.
+
+    Args:
+        argument: its name.
+        value: of it.
+        zero: whether 0 will do, too.
+        infinite: whether infinity will.
+
+    Raises:
+        ArgumentError: it is not.
+        ArgumentTypeError: it is no number.
+    """
+    x = number(argument, value)
+    if not ((x > 0.0 or (zero and x == 0.0)) and (infinite or isfinite(x))):
+        raise ArgumentError(f"{argument}: expected a {'number >= 0' if zero else 'positive number'}, got {x}")
+    return x
+
+
 def floats(argument: str, value: object) -> NDArray[np.float64]:
     """The value of an argument as an array of float64, new or itself; its shape and values are the caller's to judge.
 

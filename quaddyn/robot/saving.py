@@ -11,14 +11,13 @@ import numpy as np
 from ..errors import ArgumentError, QuaddynError
 from ..urdf.tree import Limits
 from .catalogue import CATALOGUE, find
+from .changed import LIMITS, LOSSES
 from .configuration import simple_joints
 from .loader import load
 from .model import add_feet, build
 from .robot import Foot, Robot
 
 FORMAT = 1
-LOSSES = ("damping", "friction", "armature")
-LIMITS = ("lower", "upper", "velocity", "effort")
 
 
 def to_record(robot: Robot) -> dict[str, Any]:

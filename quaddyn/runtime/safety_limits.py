@@ -8,7 +8,7 @@ import numpy as np
 
 from ..control import JointPD
 from ..errors import ArgumentError
-from ..robot.arguments import Numbers, floats, number
+from ..robot.arguments import Numbers, floats, positive
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..urdf.tree import Array
@@ -79,7 +79,7 @@ class SafetyLimits:
             return _each(name, default if value is None else value, nu)
 
         def ticks(name: str) -> int:
-            return max(1, round(_positive(name, getattr(self, name)) / dt))
+            return max(1, round(positive(name, getattr(self, name)) / dt))
 
         effort = each("effort", robot.effort_limits)
         known = np.where(np.isfinite(robot.velocity_limits), robot.velocity_limits, DEFAULT_SPEED)
@@ -96,11 +96,11 @@ class SafetyLimits:
             jump=each("jump"),
             turning=JointPositions.actuated(robot).turning.astype(np.int64),
             imu=_rotation(imu),
-            power=min(_positive("power", self.power), BOUNDLESS),
-            tilt=float(np.cos(_positive("tilt", self.tilt))),
-            overtravel=_positive("overtravel", self.overtravel),
-            drift=_positive("drift", self.drift),
-            following=_positive("following", self.following),
+            power=min(positive("power", self.power, infinite=True), BOUNDLESS),
+            tilt=float(np.cos(positive("tilt", self.tilt, infinite=True))),
+            overtravel=positive("overtravel", self.overtravel, infinite=True),
+            drift=positive("drift", self.drift, infinite=True),
+            following=positive("following", self.following, infinite=True),
             period=dt,
             stale=ticks("stale"),
             patience=ticks("patience"),
@@ -116,12 +116,6 @@ def _each(name: str, value: Numbers | None, size: int) -> Array:
     if not (array > 0.0).all():  # also true of NaN
         raise ArgumentError(f"{name}: expected positive numbers, got {array.min():g}")
     return np.minimum(np.broadcast_to(array, (size,)).astype(np.float64), BOUNDLESS)
-
-
-def _positive(name: str, value: float) -> float:
-    if not (found := number(name, value)) > 0.0:
-        raise ArgumentError(f"{name}: expected a positive number, got {value}")
-    return found
 
 
 def _rotation(imu: Numbers | None) -> Array:

@@ -9,7 +9,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import number
+from ..robot.arguments import positive
 from ..robot.robot import Robot
 from ..simulation.records import TouchingPoint
 from ..urdf.tree import Array
@@ -32,14 +32,6 @@ def contact_points(contacts: Iterable[TouchingPoint]) -> tuple[TouchingPoint, ..
         if not isinstance(contact, TouchingPoint):
             raise ArgumentTypeError(f"contacts: expected the contacts of a plant, got {type(contact).__name__}")
     return found
-
-
-def positive(name: str, value: float) -> float:
-    """A finite number above zero."""
-    value = number(name, value)
-    if not (np.isfinite(value) and value > 0):
-        raise ArgumentError(f"{name}: expected a positive number, got {value}")
-    return float(value)
 
 
 def names(given: Iterable[str]) -> Iterable[str]:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..attributes import StrictAttributes
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
 from ..kinematics.capsule_model import CapsuleModel
-from ..robot.arguments import number
+from ..robot.arguments import number, positive
 from ..robot.robot import Robot
 from ..simulation.plant import Plant
 from ..simulation.records import TouchingPoint
@@ -27,7 +27,7 @@ from ..simulation.terrain import Surface, Terrain
 from ..urdf.tree import Array
 from . import checks
 from . import signals as plotted
-from .checks import positive, vector
+from .checks import vector
 from .figure import Figure, Missing
 from .landscape import Landscape
 from .markers import Markers, hull

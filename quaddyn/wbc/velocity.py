@@ -19,11 +19,11 @@ from ..contact import Contact
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..hierarchy import HierarchySolution, Level, SolverPool, solve
-from ..robot.arguments import number, several
+from ..robot.arguments import number, positive, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .certificate import Outcome, Status
-from .constraints.constraint import positive, tolerance
+from .constraints.constraint import tolerance
 from .contacts import ContactSettings, place
 from .defaults import default_tasks
 from .elements import Elements

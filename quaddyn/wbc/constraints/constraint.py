@@ -56,11 +56,3 @@ def tolerance(what: str, value: float) -> float:
     if not 0.0 <= given < 1.0:
         raise ArgumentError(f"{what}: expected a share in [0, 1), got {value}")
     return given
-
-
-def positive(what: str, value: float, *, zero: bool = False) -> float:
-    """The number, unless it is not positive and finite."""
-    given = number(what, value)
-    if not (np.isfinite(given) and (given > 0.0 or (zero and given == 0.0))):
-        raise ArgumentError(f"{what}: expected a {'number >= 0' if zero else 'positive number'}, got {value}")
-    return given

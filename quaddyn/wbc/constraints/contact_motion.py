@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...compiling import compiled
+from ...robot.arguments import positive
 from ...robot.robot import Robot
 from ..block import Scalar
 from ..codes import CONTACT_MOTION
@@ -10,7 +11,7 @@ from ..data import BILATERAL, MOTION, NOTHING, Instant
 from ..element import Counts, Layout
 from ..rows import Item, name_equality, want_force, want_motion
 from ..scales import scales
-from .constraint import Constraint, positive
+from .constraint import Constraint
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 #: Rows of a contact's motion come first, then those of a spring's force.

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...compiling import compiled
 from ...errors import ArgumentError
+from ...robot.arguments import positive
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..block import Vector as Numbers
@@ -13,7 +14,7 @@ from ..codes import TORQUE_LIMITS
 from ..data import Instant
 from ..element import Counts, Layout
 from ..rows import Item, bound_torque
-from .constraint import Constraint, positive
+from .constraint import Constraint
 
 #: Limits from here on are what files write for "none" [N m].
 NO_LIMIT = 1e17

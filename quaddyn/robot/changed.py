@@ -1,39 +1,44 @@
-"""The robot that a fit has found: its URDF with the numbers replaced, and the `Robot` itself."""
+"""`with_inertials`: a robot with other inertias, friction and rotor inertia, and the URDF that says so."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 from xml.etree import ElementTree  # to write; what is read has passed the guard's own reader
 
 import defusedxml.ElementTree
 import numpy as np
 
-from ..robot import guard
-from ..robot.bodies import merge
-from ..robot.model import add_feet, build
-from ..robot.robot import Robot
 from ..urdf.tree import Array, Inertial, frozen
+from . import guard
+from .bodies import merge
+from .model import add_feet, build
+from .robot import Robot
 
 #: Friction and rotor inertia of a joint, in the order of parameters.
 LOSSES = ("damping", "friction", "armature")
 LIMITS = ("lower", "upper", "velocity", "effort")
+NOTHING: Mapping[str, Array] = MappingProxyType({})
 
 
-def fitted_robot(robot: Robot, inertials: Mapping[str, Inertial], losses: Mapping[str, Array]) -> Robot:
+def with_inertials(
+    robot: Robot, inertials: Mapping[str, Inertial], losses: Mapping[str, Array] = NOTHING, *, said: str
+) -> Robot:
     """`robot` with other inertias, friction and rotor inertia; all else is as it was.
 
     Args:
         robot: the robot.
-        inertials: of every composite body by name, in the axes of its link.
+        inertials: of composite bodies by name, in the axes of their links; the others keep theirs.
         losses: by joint (3,) viscous friction, Coulomb friction and rotor inertia; the others keep theirs.
+        said: where the numbers come from, for the report.
 
     Raises:
         ModelError: no physical robot has these numbers.
     """
-    tree, first = robot.tree, {body.name for body in robot.bodies}
-    links = [replace(link, inertial=inertials.get(link.name) if link.name in first else None) for link in tree.links]
+    tree, inertials = robot.tree, {body.name: body.inertial for body in robot.bodies} | dict(inertials)
+    links = [replace(link, inertial=inertials.get(link.name)) for link in tree.links]
     joints = []
     for joint in tree.joints:
         if joint.name in losses:
@@ -47,7 +52,7 @@ def fitted_robot(robot: Robot, inertials: Mapping[str, Inertial], losses: Mappin
     add_feet(model, [leg.foot for leg in robot.legs.values()])
     guard.judge_model(model, tree.file)
     report = robot.report
-    told = {**report.provenance, **{f"{name}.{what}": "identified" for name in losses for what in LOSSES}}
+    told = {**report.provenance, **{f"{name}.{what}": said for name in losses for what in LOSSES}}
     found = replace(
         robot, tree=new, bodies=bodies, model=model, damping=frozen(model.damping),
         friction=frozen(model.upperDryFrictionLimit), armature=frozen(model.armature),
