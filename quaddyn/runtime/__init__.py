@@ -13,7 +13,8 @@ from .motor_command import MotorCommand
 from .mujoco_interface import MujocoInterface
 from .operator import Operator, Request
 from .packets import PacketError, Packets
-from .preflight import Ask, Check, PreflightReport, preflight
+from .preflight import preflight
+from .preflight_report import Ask, Check, PreflightReport
 from .realtime import RealTime
 from .recording import Recording
 from .robot_process import RobotProcess

@@ -12,7 +12,7 @@ from ..robot.saving import from_record, to_record
 from ..simulation import Simulation
 from ..simulation.sensors import Observable, Sensors
 from ..urdf.tree import Array
-from .preflight import Ask
+from .preflight_report import Ask
 from .simulated import SimulatedInterface, noisy_sensors
 
 #: How fast the trunk is leaned [rad/s].

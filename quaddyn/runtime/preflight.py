@@ -6,10 +6,8 @@ share, for instance, is seen by nobody but the one who watches which leg moves.
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
@@ -27,6 +25,7 @@ from .interface import RobotInterface
 from .loop import Loop
 from .motor_command import MotorCommand
 from .operator import Operator
+from .preflight_report import Ask, Check, PreflightReport
 from .safety import Safety
 from .safety_limits import SafetyLimits
 from .stages import Stage
@@ -45,57 +44,6 @@ FRESH, STILL, ONE_G, UPRIGHT = 0.9, 0.05, 0.5, 0.3
 UNLOADED = 2.0
 #: What may be between measured torques and gravity: a share of it, and of the effort limits.
 SHARE, FLOOR = 0.15, 0.03
-
-
-class Ask(enum.Enum):
-    """What the person at the robot is asked for."""
-
-    NOSE_DOWN = "lean the trunk forward, nose down, by 20 degrees"
-    LEVEL = "bring the trunk back to level"
-    LEFT_DOWN = "lean the trunk to its left, left side down, by 20 degrees"
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was looked at.
-
-    Attributes:
-        name: such as "order and sign of FL_hip_joint".
-        passed: None where it was not tried, or is for a person alone to judge.
-        found: in words.
-        look: what to look at on the real robot; "" for nothing.
-    """
-
-    name: str
-    passed: bool | None
-    found: str
-    look: str = ""
-
-    def __str__(self) -> str:
-        mark = {True: "ok  ", False: "FAIL", None: "--  "}[self.passed]
-        return f"{mark} {self.name}: {self.found}" + (f"\n     look: {self.look}" if self.look else "")
-
-
-@dataclass(frozen=True, slots=True)
-class PreflightReport:
-    """What a preflight found.
-
-    Attributes:
-        checks: in order.
-    """
-
-    checks: tuple[Check, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Whether all that was tried is as it must be, and everything was tried."""
-        return all(check.passed for check in self.checks)
-
-    def __str__(self) -> str:
-        wrong = [check for check in self.checks if check.passed is False]
-        untried = [check for check in self.checks if check.passed is None]
-        end = f"{len(self.checks)} checks, {len(wrong)} failed" + (f", {len(untried)} not tried" if untried else "")
-        return "\n".join([*map(str, self.checks), end])
 
 
 Steps = Generator[MotorCommand, Measurement, None]

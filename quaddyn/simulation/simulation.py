@@ -23,12 +23,28 @@ from . import integrator as core
 from .actuators import Actuators
 from .bodies import Pushes, last_mover, no_pushes
 from .contact_step import RESIDUAL, TOLERANCE
-from .integrator import ANSWERED, CONTACTS, FLYING, NEEDED, POOR, SMOOTHED, STATUS, STATUSES, STEPS, WORST
 from .pieces import Collected, room_for_pieces
 from .plant import Plant, keep
 from .records import TouchingPoint
 from .runge_kutta import rk4_step
 from .spheres import ContactSphere
+from .step_memory import (
+    ANSWERED,
+    CONTACTS,
+    DIVERGED,
+    DONE,
+    FLYING,
+    HARD,
+    NEEDED,
+    POOR,
+    SMOOTH,
+    SMOOTHED,
+    STATUS,
+    STATUSES,
+    STEPS,
+    WORST,
+    memory,
+)  # fmt: skip
 from .step_model import contact_law, step_model
 from .terms import room_for_terms
 from .terrain import Surface, Terrain
@@ -153,7 +169,7 @@ class Simulation(Plant):
         self._sphere_of = tuple(sphere.name for sphere in movable)
         self._step_model = step_model(self.actuators, movable, self.terrain.packed(self.friction), law, integrator)
         self._terms, self._motion = room_for_terms(self._step_model.bodies), contact_step.room_for_motion(robot.nv)
-        self._memory = core.memory(robot.nq, robot.nv, robot.nu)
+        self._memory = memory(robot.nq, robot.nv, robot.nu)
         self._asked, self._unwanted = np.zeros((1, robot.nu)), np.zeros((0, robot.nq + robot.nv))
         self._no_pushes = self._pushing = no_pushes()
         self._places: dict[str, tuple[int, int, Array]] = {}
@@ -313,11 +329,11 @@ class Simulation(Plant):
                 self._step_model, self.actuators.motors, self._pushing, self._terms, self._memory, self._motion,
                 self._room, self._collected, torques, states, again,
             )  # fmt: skip
-            if said in (core.DONE, core.DIVERGED):
-                return bool(said == core.DONE)
-            if said == core.HARD:
+            if said in (DONE, DIVERGED):
+                return bool(said == DONE)
+            if said == HARD:
                 self._solve(self._k)
-            elif said == core.SMOOTH:
+            elif said == SMOOTH:
                 self._smooth()
             else:
                 self._make_room(int(self._memory.progress[NEEDED]))
