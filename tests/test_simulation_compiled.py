@@ -19,7 +19,7 @@ from quaddyn.compiling import Entry, interpreted
 from quaddyn.compiling.units import Unit
 from quaddyn.contact.solvers import compiled as solver
 from quaddyn.locomotion import preview_kernel
-from quaddyn.simulation import Box, HeightField, Plane, bodies, collisions, integrator, motions, terms
+from quaddyn.simulation import Box, HeightField, Plane, bodies, collisions, integrator, motions, step_memory, terms
 from quaddyn.simulation.terrain import Terrain
 
 #: Largest difference, as a share of the largest number of an array, or of 1.
@@ -173,7 +173,7 @@ def test_steps(name: str) -> None:
     for lift, speed in ((-0.01, 0.0), (0.0, 0.3), (0.3, 2.0)):
         shake(sim, rng, lift=lift, speed=speed)
         said = agree(integrator.run, *call(sim))
-        assert said == (integrator.HARD if name == "rigid" and lift <= 0.0 else integrator.DONE)
+        assert said == (step_memory.HARD if name == "rigid" and lift <= 0.0 else step_memory.DONE)
         assert said == integrator.run(*call(sim))  # the real ones
         touched += sim._k > 0
     assert touched >= 2 or name == "a leg"
@@ -183,7 +183,7 @@ def test_a_step_without_room_says_so() -> None:
     sim, rng = Simulation(qd.load("go2")), np.random.default_rng(5)
     shake(sim, rng, lift=-0.01, speed=0.0)
     sim._room, sim._collected = sim._rooms(2)
-    assert agree(integrator.run, *call(sim)) == integrator.NO_ROOM
+    assert agree(integrator.run, *call(sim)) == step_memory.NO_ROOM
     roomy = Simulation(qd.load("go2"))
     for each in (sim, roomy):
         each.reset()
