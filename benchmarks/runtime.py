@@ -194,7 +194,7 @@ def killed(dt: float, watchdog: int = 2, seconds: float = 5.0) -> bool:
                 and log.stages.count(Stage.RUN) * dt > seconds
             ):
                 break
-        lost = bool(process.status()["lost"])
+        lost = bool(process.status()["fault"])
         controller.kill()
         controller.wait()
         answered = memory.command()
@@ -206,11 +206,11 @@ def killed(dt: float, watchdog: int = 2, seconds: float = 5.0) -> bool:
         print(f"\nkilled in {log.stages[-1].value!r} after {log.records['last'][-1]} ticks; {words}")
         if lost:
             print("  the watchdog had damped the robot before: this machine kept the controller waiting")
-        print(f"  {status['silent']:.0f} periods later: damped {bool(status['lost'])}")
+        print(f"  {status['silent']:.0f} periods later: damped {bool(status['fault'])}")
         print(f"  the log ends {1e3 * missing:.1f} ms before the last command, {len(log)} ticks, {gaps} gaps")
         memory.close()
         file.unlink()
-    return bool(status["lost"]) and missing <= 0.02
+    return bool(status["fault"]) and missing <= 0.02
 
 
 def replayed(seconds: float) -> bool:

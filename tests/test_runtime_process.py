@@ -15,17 +15,25 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.runtime import (
+    Clock,
+    Controller,
     LinkQuality,
+    Loop,
     MotorCommand,
+    Operator,
     PacketError,
     Packets,
     PlantInterface,
     RobotProcess,
     RobotServer,
+    Safety,
+    SafetyLimits,
     SharedMemory,
     SharedMemoryInterface,
+    Stage,
 )
 from quaddyn.runtime.link import Link
+from quaddyn.runtime.safety_checks import LINK_LOST
 from quaddyn.simulation import Measurement, Simulation
 
 DT = 2e-3
@@ -50,9 +58,9 @@ def some_reading(time: float) -> Measurement:
 
 def test_packets_say_what_was_put_into_them() -> None:
     packets, reading = Packets(12, 4), some_reading(0.25)
-    data = packets.reading(7, reading)
-    sequence, found = packets.read_reading(data)
-    assert (sequence, found.time, len(data)) == (7, 0.25, packets.reading_size)
+    data = packets.reading(7, reading, 3)
+    sequence, found, state = packets.read_reading(data)
+    assert (sequence, found.time, state, len(data)) == (7, 0.25, 3, packets.reading_size)
     for name in ("position", "velocity", "gyro", "accelerometer", "foot_forces"):
         assert np.array_equal(getattr(found, name), getattr(reading, name))
     assert found.torque is None and found.temperature is None
@@ -64,7 +72,7 @@ def test_packets_say_what_was_put_into_them() -> None:
 
 def test_packets_that_are_none_are_refused() -> None:
     packets, data = Packets(12, 4), Packets(12, 4).reading(1, some_reading(0.0))
-    for at in (16, 24, 40, len(data) - 1):  # number, time, contents
+    for at in (16, 24, 32, 40, len(data) - 1):  # number, time, state, contents
         damaged = bytearray(data)
         damaged[at] ^= 4
         with pytest.raises(PacketError, match="CRC"):
@@ -73,7 +81,7 @@ def test_packets_that_are_none_are_refused() -> None:
         (data[:-8], "expected kind 1"),
         (data[:20], "less than a header"),
         (b"UDP " + data[4:], "begins with"),
-        (data[:4] + b"\x02" + data[5:], "version 2"),
+        (data[:4] + b"\x01" + data[5:], "version 1"),
         (Packets(8, 4).reading(1, Measurement(0.0, *(np.zeros(n) for n in (8, 8, 3, 3)))), "8 joints"),
     ):
         with pytest.raises(PacketError, match=why):
@@ -87,7 +95,7 @@ def test_a_ring_gives_the_newest_and_never_a_torn_packet(memory: SharedMemory) -
     assert other.reading() is None and other.command() is None
     for k in range(200):  # more than once around
         memory.write_reading(some_reading(k * DT))
-    sequence, found = other.reading()
+    sequence, found, _ = other.reading()
     assert sequence == 200 and found.time == 199 * DT
     # A writer that was interrupted in the middle of the slot: what is there is refused.
     packet = memory.packets.reading(201, some_reading(0.0))
@@ -123,22 +131,26 @@ def test_commands_that_come_late_or_twice_do_not_count_as_new(go2: qd.Robot, mem
     side = SharedMemoryInterface(go2, memory.path)
     for _ in range(10):
         server.tick()  # nobody has said anything yet, which is no reason to complain
-    assert not server.lost
+    assert server.fault is None
     for _ in range(5):
         side.write(MotorCommand.off(12))
         server.tick()
         assert server.silent == 0
     for silent in (1, 2, 3):
         server.tick()
-        assert server.silent == silent and server.lost == (silent == 3)
+        assert server.silent == silent and (server.fault is not None) == (silent == 3)
+    side.read()
+    assert side.stopped == server.fault.name == "link lost" and "3 periods" in server.fault.reason
     side.write(MotorCommand.torques(np.ones(12)))
     server.tick()
-    assert server.lost and not server.interface.command.tau.any()  # it must begin with damping
+    assert server.fault is not None and not server.interface.command.tau.any()  # it must begin with damping
     side.write(MotorCommand.damp(np.ones(12)))
     server.tick()
+    side.read()
+    assert server.fault is None and side.stopped == ""
     side.write(MotorCommand.torques(np.ones(12)))
     server.tick()
-    assert not server.lost and np.allclose(server.interface.command.tau, 1.0)
+    assert np.allclose(server.interface.command.tau, 1.0)
     side.close()
 
 
@@ -155,6 +167,72 @@ def test_what_the_other_process_asks_for_does_not_get_around_the_limits(go2: qd.
     memory.write_command(0.0, MotorCommand.torques(np.full(12, np.nan)))  # a process that checks nothing
     server.tick()
     assert server.safety.fault.name == "command not a number" and not server.interface.command.tau.any()
+    side.close()
+
+
+class Served(SharedMemoryInterface, Clock):
+    """A robot behind shared memory whose process ticks, once a period, while the loop waits."""
+
+    def __init__(self, server: RobotServer) -> None:
+        super().__init__(server.interface.robot, server.memory.path)
+        self.server = server
+
+    def now(self) -> float:
+        return self.server.interface.now()
+
+    def sleep_until(self, time: float) -> None:
+        while self.now() < time - 0.5 * DT:
+            self.server.tick()
+
+
+class Hold(Controller):
+    """Springs that hold the joints where they were at the beginning."""
+
+    def __init__(self, robot: qd.Robot) -> None:
+        self.robot, self.dt, self.resets, self.hold = robot, DT, 0, np.zeros(12)
+
+    def reset(self, measurement: Measurement) -> None:
+        self.hold, self.resets = measurement.position, self.resets + 1
+
+    def compute(self, measurement: Measurement, stage: Stage, velocity: object = None) -> MotorCommand:
+        return MotorCommand.follow(self.hold, *np.outer([0.0, 60.0, 2.0], np.ones(12)))
+
+
+@pytest.mark.parametrize("latency", [0.0, 2.5 * DT])
+def test_a_run_after_a_pause_begins_with_damping_and_the_robot_follows_again(
+    latency: float, go2: qd.Robot, memory: SharedMemory
+) -> None:
+    link = LinkQuality(latency=latency)
+    server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=3, quality=link)
+    for _ in range(5):
+        server.tick()  # the first reading is on its way
+    side, operator, hold = Served(server), Operator(), Hold(go2)
+    safety = Safety(go2, dt=DT, limits=SafetyLimits(following=1e9, stale=0.05))
+    loop = Loop(side, hold, operator=operator, clock=side, safety=safety)
+    operator.run()
+    for _ in range(2):  # without a pause it goes on where it was
+        report = loop.run(0.05)
+        assert report.stage is Stage.RUN and report.fault is None and hold.resets == 1
+    assert server.interface.command.stiffness.any()
+    for _ in range(20):  # nobody says anything
+        server.tick()
+    assert server.fault.name == "link lost" and not server.interface.command.stiffness.any()
+    side.read()
+    assert side.stopped == "link lost"
+    loop.run(DT)
+    assert loop.stage is Stage.DAMP and hold.resets == 1  # not one command that the robot would not take
+    report = loop.run(0.05)
+    assert report.fault is None and report.stage is Stage.RUN and hold.resets == 2
+    assert server.fault is None and server.interface.command.stiffness.any()
+    # A robot that stops by itself in the midst of a run is a fault here, too, with its reason.
+    server.safety.raise_fault(LINK_LOST, "nobody there")
+    report = loop.run(0.05)
+    assert report.stage is Stage.DAMP and report.fault.name == "robot stopped" and "link lost" in report.fault.reason
+    assert server.fault is None  # since it is told to damp
+    operator.reset()
+    loop.run(DT)
+    operator.run()
+    assert loop.run(0.05).stage is Stage.RUN and server.interface.command.stiffness.any()
     side.close()
 
 
@@ -190,16 +268,16 @@ def test_a_controller_that_is_killed_leaves_a_damped_robot_within_two_periods(
             while ((now := memory.command()) is None or now[0] == before) and time.monotonic() < limit:
                 time.sleep(1e-3)  # for its answer, as long as it takes
         server.tick()
-        assert not server.lost and server.interface.command.stiffness.all()
+        assert server.fault is None and server.interface.command.stiffness.all()
         os.kill(process.pid, signal.SIGKILL)
         process.wait(60.0)
         server.tick()  # may take what it said last
         if server.silent == 0:
             server.tick()
-        assert server.silent == 1 and not server.lost
+        assert server.silent == 1 and server.fault is None
         server.tick()
         given = server.interface.command
-        assert server.silent == 2 and server.lost
+        assert server.silent == 2 and server.fault.name == "link lost"
         assert not given.tau.any() and not given.stiffness.any() and (given.damping > 0.0).all()
     finally:
         process.kill()

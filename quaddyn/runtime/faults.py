@@ -13,7 +13,7 @@ from . import safety_checks as checks
 KINDS: dict[int, tuple[str, str]] = {
     checks.CONTROLLER_FAILED: ("controller failed", "the controller raised an exception: {what}"),
     checks.CONTROLLER_LATE: ("controller late", "the controller missed its deadline too often: {what}"),
-    checks.LINK_LOST: ("link lost", "no new command came from the controller: {what}"),
+    checks.LINK_LOST: ("link lost", "commands do not reach the robot: {what}"),
     checks.STOPPED: ("stopped", "stopped by the operator{what}"),
     checks.STALE: ("stale reading", "no new reading for {value:.4g} s, allowed are {allowed:.4g} s"),
     checks.NOT_A_NUMBER: ("reading not a number", "{sensor} reads NaN or infinity"),
@@ -43,9 +43,15 @@ KINDS: dict[int, tuple[str, str]] = {
     checks.TEMPERATURE: ("temperature limit", "joint {joint}: {value:.0f} degrees Celsius, the limit is {allowed:.0f}"),
     checks.POWER: ("power limit", "the motors give {value:.0f} W in all, the limit is {allowed:.0f} W"),
     checks.COMMAND: ("command not a number", "joint {joint}: the command is NaN, infinite, or has a negative gain"),
+    checks.ROBOT_STOPPED: ("robot stopped", "the robot's side has damped its motors and waits for damping: {what}"),
 }
 #: Codes by name.
 CODES = {name: code for code, (name, _) in KINDS.items()}
+
+
+def named(code: int) -> str:
+    """Name of a code, as another process tells it; "" of 0."""
+    return KINDS[code][0] if code in KINDS else f"fault {code}" if code else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,17 @@ class RobotInterface(StrictAttributes):
     def read(self) -> Measurement:
         """The newest reading."""
 
+    @property
+    def stopped(self) -> str:
+        """Why the robot's side has damped the motors by itself, as of the last `read`; "" while it follows commands.
+
+        A robot that has stopped takes no command until one comes that asks for damping alone, or for nothing.
+        """
+        return ""
+
     @abstractmethod
     def write(self, command: MotorCommand) -> None:
-        """What the motors do from now on.
+        """What the motors do from now on, unless the robot's side has `stopped`.
 
         Raises:
             ArgumentError: a command of another shape, or not finite.

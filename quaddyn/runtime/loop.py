@@ -153,7 +153,7 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
         self._decay, self._real_time, self._recorder = int(decay), real_time or RealTime(), recorder
         self._machine, self._damp = StageMachine(), MotorCommand.damp(self.safety.allowed.brake)
         self._off = MotorCommand.off(interface.robot.nu)
-        self._late, self._ending, self._warm = 0.0, False, False
+        self._late, self._ending, self._warm, self._due = 0.0, False, False, -np.inf
         self.recording_error: Exception | None = None
 
     @property
@@ -166,7 +166,12 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
         self._ending = True
 
     def run(self, seconds: float = np.inf) -> LoopReport:
-        """Run for some time, or until `end`; may be called again, and goes on where it was.
+        """Run for some time, or until `end`; may be called again.
+
+        A run that follows within a period of the loop's clock, as of a simulated robot, whose time stands still
+        between runs, goes on where the one before ended.  Otherwise motors were damped meanwhile, by the last command
+        and then by the robot's own watchdog, and so this run begins with damping; where the operator wants the robot
+        to run, it stands up anew as soon as the robot's side follows commands again.  A fault stays until a reset.
 
         Args:
             seconds: by the loop's clock [s].
@@ -185,7 +190,7 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
         self._ending = False
         with self._real_time.held() as said:
             last = self.interface.read()  # what raises here has written nothing
-            start = self.clock.now()
+            start = self._beginning(self.clock.now())
             before, k = start - dt, 0
             try:
                 while k < count and not self._ending:
@@ -203,8 +208,17 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
                     self._judge(missed, statistics)
                     k += max(0, missed - 1)
             finally:
+                self._due = start + k * dt
                 self._write(self._off if self.stage is Stage.OFF else self._damp, statistics)
         return LoopReport(statistics, self.stage, self.safety.fault, said)
+
+    def _beginning(self, now: float) -> float:
+        """The first deadline of a run: that after the last run's last one, or now where that has passed."""
+        if now <= self._due + self.dt:
+            return self._due
+        if self.stage.controlled:
+            self._machine.stage = Stage.DAMP
+        return now
 
     # -- parts of a tick ---------------------------------------------------------------------------------------
     def _tick(
@@ -221,9 +235,13 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
             self._late = 0.0
         if request.stop:
             self.safety.raise_fault(checks.STOPPED, f": {request.stop}")
-        before = self._machine.stage
+        before, stopped = self._machine.stage, self.interface.stopped
+        if stopped and before.controlled:
+            self.safety.raise_fault(checks.ROBOT_STOPPED, stopped)
+        # Damping is what a robot that has stopped waits for.
+        goal = Stage.DAMP if stopped and not before.controlled and request.goal is Stage.RUN else request.goal
         fault = self.safety.fault is not None or bool(request.stop)
-        stage = self._machine.advance(request.goal, settled=self._settled(), fault=fault)
+        stage = self._machine.advance(goal, settled=self._settled(), fault=fault)
         anew = stage is Stage.STAND_UP and before is Stage.DAMP
         wanted = self._wanted(measurement, stage, request, anew)
         report = self.safety.examine(measurement, self._decayed(wanted), now=begun)

@@ -6,13 +6,15 @@ A packet is a header and float64 numbers, little-endian, without gaps.
 offset  type     header
 ======  =======  ==================================================================================================
 0       4 bytes  ``QDRT``
-4       uint16   version of this layout, 1
+4       uint16   version of this layout, 2
 6       uint16   kind: 1 a reading, 2 a command
 8       uint16   nu, number of joints
 10      uint16   nf, number of feet
 12      uint32   CRC-32 (that of zlib) of everything from offset 16 on
 16      uint64   sequence number, from 1, one more with every packet of its kind
 24      float64  time stamp: of a reading the robot's, of a command that of the reading it answers [s]
+32      uint64   of a reading: 0 where the robot follows commands, otherwise it has damped its motors by itself, for
+                 the fault of this code in `faults.KINDS`, until a command asks for damping alone; of a command: 0
 ======  =======  ==================================================================================================
 
 A reading goes on with position (nu), velocity (nu), gyroscope (3), accelerometer (3), torque (nu), foot forces (nf) and
@@ -32,8 +34,10 @@ from ..simulation.sensors import Measurement
 from ..urdf.tree import Array, frozen
 from .motor_command import MotorCommand
 
-MAGIC, VERSION, READING, COMMAND = b"QDRT", 1, 1, 2
-HEADER = struct.Struct("<4sHHHHIQd")
+MAGIC, VERSION, READING, COMMAND = b"QDRT", 2, 1, 2
+HEADER = struct.Struct("<4sHHHHIQdQ")
+#: Its part that the CRC is of.
+SIGNED = struct.Struct("<QdQ")
 
 
 class PacketError(QuaddynError, ValueError):
@@ -60,32 +64,32 @@ class Packets:
         numbers = sum(self._parts.values()) + sum(self._optional.values())
         self.reading_size, self.command_size = HEADER.size + 8 * numbers, HEADER.size + 40 * nu
 
-    def reading(self, sequence: int, measurement: Measurement) -> bytes:
-        """A reading as a packet."""
+    def reading(self, sequence: int, measurement: Measurement, state: int = 0) -> bytes:
+        """A reading as a packet; `state` of the robot's side, see above."""
         parts = [getattr(measurement, name) for name in self._parts]
         for name, size in self._optional.items():
             value = getattr(measurement, name)
             parts.append(np.full(size, np.nan) if value is None else value)
-        return self._packed(READING, sequence, measurement.time, parts)
+        return self._packed(READING, sequence, measurement.time, state, parts)
 
     def command(self, sequence: int, time: float, command: MotorCommand) -> bytes:
         """A command as a packet."""
         parts = [command.tau, command.position, command.velocity, command.stiffness, command.damping]
-        return self._packed(COMMAND, sequence, time, parts)
+        return self._packed(COMMAND, sequence, time, 0, parts)
 
-    def read_reading(self, data: bytes) -> tuple[int, Measurement]:
-        """Sequence number and reading of a packet.
+    def read_reading(self, data: bytes) -> tuple[int, Measurement, int]:
+        """Sequence number, reading, and state of the robot's side of a packet.
 
         Raises:
             PacketError: it is none, of another robot, or damaged.
         """
-        sequence, time, numbers = self._unpacked(READING, data)
+        sequence, time, state, numbers = self._unpacked(READING, data)
         at, found = 0, dict[str, Array | None]()
         for name, size in (self._parts | self._optional).items():
             part = numbers[at : at + size]
             found[name] = None if name in self._optional and np.isnan(part).all() else frozen(part)
             at += size
-        return sequence, Measurement(time, **found)  # type: ignore[arg-type]
+        return sequence, Measurement(time, **found), state  # type: ignore[arg-type]
 
     def read_command(self, data: bytes) -> tuple[int, float, MotorCommand]:
         """Sequence number, time stamp and command of a packet.
@@ -93,18 +97,18 @@ class Packets:
         Raises:
             PacketError: it is none, of another robot, or damaged.
         """
-        sequence, time, numbers = self._unpacked(COMMAND, data)
+        sequence, time, _, numbers = self._unpacked(COMMAND, data)
         return sequence, time, MotorCommand(*(frozen(part) for part in numbers.reshape(5, self.nu)))
 
-    def _packed(self, kind: int, sequence: int, time: float, parts: list[Array]) -> bytes:
-        body = struct.pack("<Qd", sequence, time) + np.concatenate(parts).astype("<f8").tobytes()
+    def _packed(self, kind: int, sequence: int, time: float, state: int, parts: list[Array]) -> bytes:
+        body = SIGNED.pack(sequence, time, state) + np.concatenate(parts).astype("<f8").tobytes()
         return struct.pack("<4sHHHHI", MAGIC, VERSION, kind, self.nu, self.nf, zlib.crc32(body)) + body
 
-    def _unpacked(self, kind: int, data: bytes) -> tuple[int, float, Array]:
+    def _unpacked(self, kind: int, data: bytes) -> tuple[int, float, int, Array]:
         size = self.reading_size if kind == READING else self.command_size
         if len(data) < HEADER.size:
             raise PacketError(f"packet: {len(data)} bytes, less than a header")
-        magic, version, found, nu, nf, crc, sequence, time = HEADER.unpack_from(data)
+        magic, version, found, nu, nf, crc, sequence, time, state = HEADER.unpack_from(data)
         if magic != MAGIC:
             raise PacketError(f"packet: begins with {magic!r}, not with {MAGIC!r}")
         if version != VERSION:
@@ -116,4 +120,4 @@ class Packets:
             )
         if zlib.crc32(data[16:]) != crc:
             raise PacketError("packet: damaged, its CRC is another one")
-        return sequence, time, np.frombuffer(data, dtype="<f8", offset=HEADER.size).astype(np.float64)
+        return sequence, time, state, np.frombuffer(data, dtype="<f8", offset=HEADER.size).astype(np.float64)

@@ -18,7 +18,7 @@ from ..robot.robot import Robot
 from ..simulation import MujocoPlant, Simulation
 from .link import LinkQuality
 from .realtime import RealTime
-from .server import COMMANDS, FAULT, LATE, LOST, SILENT, TICKS, TIME, RobotServer
+from .server import COMMANDS, FAULT, LATE, SILENT, TICKS, TIME, RobotServer
 from .shared_memory import SharedMemory, SharedMemoryInterface
 from .simulated import PlantInterface, noisy_sensors
 
@@ -96,10 +96,10 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         return SharedMemoryInterface(self.robot, self.path)
 
     def status(self) -> dict[str, float]:
-        """What the process says of itself: periods, commands taken, whether the watchdog has damped the motors."""
+        """What the process says of itself: periods, commands taken, code of the fault for which motors are damped."""
         memory = SharedMemory(self.path, self.robot.nu, len(self.robot.feet))
-        names = {"ticks": TICKS, "commands": COMMANDS, "lost": LOST, "silent": SILENT, "late": LATE, "time": TIME}
-        found = {name: float(memory.status[at]) for name, at in {**names, "fault": FAULT}.items()}
+        names = {"ticks": TICKS, "commands": COMMANDS, "silent": SILENT, "late": LATE, "time": TIME, "fault": FAULT}
+        found = {name: float(memory.status[at]) for name, at in names.items()}
         memory.close()
         return found
 

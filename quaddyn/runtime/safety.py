@@ -19,6 +19,8 @@ from .safety_checks import Reading, SafetyMemory
 from .safety_core import Asked, guard
 from .safety_limits import SafetyLimits
 
+#: Codes of what the layer does not find itself.
+OTHERS = (checks.CONTROLLER_FAILED, checks.CONTROLLER_LATE, checks.LINK_LOST, checks.STOPPED, checks.ROBOT_STOPPED)
 NOTES = ("torque", "torque rate", "velocity", "position", "gain", "lost foot")
 
 
@@ -124,13 +126,13 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
         """Say what others have found; the next tick latches it, unless there is a fault already.
 
         Args:
-            code: `CONTROLLER_FAILED`, `CONTROLLER_LATE`, `LINK_LOST` or `STOPPED` of `safety_checks`.
+            code: one of `OTHERS`, which are codes of `safety_checks`.
             what: in words.
 
         Raises:
             ArgumentError: another code.
         """
-        if code not in (checks.CONTROLLER_FAILED, checks.CONTROLLER_LATE, checks.LINK_LOST, checks.STOPPED):
+        if code not in OTHERS:
             raise ArgumentError(f"code: expected one that others may raise, got {code}")
         if self._raised[0] == checks.NOTHING:
             self._raised = code, what

@@ -10,6 +10,7 @@ from ..robot.arguments import number
 from ..simulation.sensors import Measurement
 from . import safety_checks as checks
 from .clock import Clock, SystemClock
+from .faults import Fault
 from .link import Link, LinkQuality
 from .motor_command import MotorCommand
 from .safety import Safety
@@ -18,15 +19,16 @@ from .shared_memory import SharedMemory
 from .simulated import SimulatedInterface
 
 #: Entries of `SharedMemory.status`.
-TICKS, COMMANDS, LOST, SILENT, LATE, TIME, FAULT = range(7)
+TICKS, COMMANDS, SILENT, LATE, TIME, FAULT = range(6)
 
 
 class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
     """Plays a simulated robot for another process: takes commands, steps, hands out readings, once per period.
 
-    A watchdog counts periods without a new command; after `watchdog` of them the motors are damped, whatever the last
-    command was, until commands come again that begin with damping or no torque.  A safety layer of its own stands
-    before the motors, so that nothing that the other process writes gets around the limits.
+    A safety layer of its own stands before the motors, so that nothing that the other process writes gets around the
+    limits, and a watchdog counts periods without a new command: after `watchdog` of them it is a fault, "link lost".
+    Any fault damps the motors, whatever commands ask for, and every reading says so, until a command asks for damping
+    alone, or for nothing at all; then the layer begins anew.  What is still wrong is found again at once.
 
     Args:
         interface: the robot.
@@ -60,14 +62,14 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
         # What is asked of a link with latency is late, and measured torques with it: limits are what counts here.
         self.safety = Safety(interface.robot, dt=self.dt, limits=SafetyLimits(following=1e9, stale=1.0))
         self._brake = MotorCommand.damp(self.safety.allowed.brake)
-        self._command, self._seen, self._taken, self._silent, self._lost = self._brake, 0, 0, 0, False
+        self._command, self._seen, self._taken, self._silent = self._brake, 0, 0, 0
         self._readings = self._ticks = 0
         self._publish(interface.now(), interface.read())
 
     @property
-    def lost(self) -> bool:
-        """Whether the watchdog has damped the motors."""
-        return self._lost
+    def fault(self) -> Fault | None:
+        """For which the motors are damped; None while commands are followed."""
+        return self.safety.fault
 
     @property
     def silent(self) -> int:
@@ -79,15 +81,13 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
         now = self.interface.now()
         self._receive(now)
         measurement = self.interface.read()
-        wanted = self._brake if self._lost else self._command
-        report = self.safety.examine(measurement, wanted, now=now)
+        report = self.safety.examine(measurement, self._command, now=now)
         self.interface.write(report.command)
         self.interface.sleep_until(now + self.dt)
         self._ticks += 1
         status = self.memory.status
         status[TICKS], status[COMMANDS], status[TIME] = self._ticks, self._taken, self.interface.now()
-        status[LOST], status[SILENT] = float(self._lost), self._silent
-        status[FAULT] = checks.NOTHING if report.fault is None else report.fault.code
+        status[SILENT], status[FAULT] = self._silent, self._state
         self._publish(now + self.dt, self.interface.read())
 
     def serve(self, *, clock: Clock | None = None, going: Callable[[], bool] = lambda: True) -> None:
@@ -103,9 +103,13 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
                 start += late
             clock.sleep_until(start + k * self.dt)
 
+    @property
+    def _state(self) -> int:
+        return checks.NOTHING if self.fault is None else self.fault.code
+
     def _publish(self, now: float, measurement: Measurement) -> None:
         self._readings += 1
-        self._up.send(now, (self._readings, self.memory.packets.reading(self._readings, measurement)))
+        self._up.send(now, (self._readings, self.memory.packets.reading(self._readings, measurement, self._state)))
         for sequence, packet in self._up.receive(now):
             self.memory.put_reading(packet, sequence)
 
@@ -116,10 +120,11 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
             self._down.send(now, (found[0], found[2]))
         arrived = [each for each in self._down.receive(now) if each[0] > self._taken]
         if arrived:
-            self._taken, command = max(arrived, key=lambda each: each[0])
+            self._taken, self._command = max(arrived, key=lambda each: each[0])
             self._silent = 0
-            if not self._lost or not (command.tau.any() or command.stiffness.any()):
-                self._command, self._lost = command, False
+            if self.fault is not None and not (self._command.tau.any() or self._command.stiffness.any()):
+                self.safety.reset()
         elif self._taken:
             self._silent += 1
-            self._lost = self._lost or self._silent >= self._watchdog
+            if self._silent >= self._watchdog:
+                self.safety.raise_fault(checks.LINK_LOST, f"no new one for {self._silent} periods")

@@ -13,11 +13,12 @@ from ..attributes import StrictAttributes
 from ..errors import ArgumentError, QuaddynError
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
+from .faults import named
 from .interface import RobotInterface
 from .motor_command import MotorCommand
 from .packets import PacketError, Packets
 
-MAGIC, VERSION = b"QDRING", 1
+MAGIC, VERSION = b"QDRING", 2
 #: Magic, version, slots, joints, feet; then the status, and the newest sequence number of each ring.
 HEAD = struct.Struct("<6sHIII")
 STATUS, NEWEST, BEGIN = 32, 96, 128
@@ -67,10 +68,10 @@ class SharedMemory:
         self.status = np.frombuffer(self._map, dtype=np.float64, count=8, offset=STATUS)
         self._newest = np.frombuffer(self._map, dtype=np.uint64, count=2, offset=NEWEST)
 
-    def write_reading(self, measurement: Measurement) -> int:
-        """Put a reading into its ring; its sequence number."""
+    def write_reading(self, measurement: Measurement, state: int = 0) -> int:
+        """Put a reading into its ring, with the state of the robot's side; its sequence number."""
         sequence = int(self._newest[0]) + 1
-        self.put_reading(self.packets.reading(sequence, measurement), sequence)
+        self.put_reading(self.packets.reading(sequence, measurement, state), sequence)
         return sequence
 
     def put_reading(self, packet: bytes, sequence: int) -> None:
@@ -83,8 +84,8 @@ class SharedMemory:
         self._put(1, self.packets.command(sequence, time, command), sequence)
         return sequence
 
-    def reading(self) -> tuple[int, Measurement] | None:
-        """The newest reading with its number, None if there is none."""
+    def reading(self) -> tuple[int, Measurement, int] | None:
+        """The newest reading with its number and the state of the robot's side, None if there is none."""
         packet = self._take(0)
         return None if packet is None else self.packets.read_reading(packet)
 
@@ -136,7 +137,7 @@ class SharedMemoryInterface(RobotInterface, StrictAttributes, fixed=("robot", "m
         if not isinstance(robot, Robot):
             raise ArgumentError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         self.robot, self.memory = robot, SharedMemory(path, robot.nu, len(robot.feet))
-        self._time = 0.0
+        self._time, self._state = 0.0, 0
 
     def read(self) -> Measurement:
         """The newest reading.
@@ -147,8 +148,14 @@ class SharedMemoryInterface(RobotInterface, StrictAttributes, fixed=("robot", "m
         found = self.memory.reading()
         if found is None:
             raise QuaddynError(f"{self.memory.path}: no reading has come yet; is the robot's process running?")
-        self._time = found[1].time
-        return found[1]
+        _, measurement, self._state = found
+        self._time = measurement.time
+        return measurement
+
+    @property
+    def stopped(self) -> str:
+        """Name of the fault for which the other process has damped the motors; "" for none."""
+        return named(self._state)
 
     def write(self, command: MotorCommand) -> None:
         """What the motors do from now on; errors as of `MotorCommand.checked`."""

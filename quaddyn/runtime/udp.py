@@ -10,6 +10,7 @@ from ..attributes import StrictAttributes
 from ..errors import ArgumentError, QuaddynError
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
+from .faults import named
 from .interface import RobotInterface
 from .motor_command import MotorCommand
 from .packets import PacketError, Packets
@@ -63,7 +64,7 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
             raise
         self._socket.setblocking(False)
         self._newest: Measurement | None = None
-        self._received = self._sent = 0
+        self._received = self._sent = self._state = 0
 
     @property
     def port(self) -> int:
@@ -83,6 +84,11 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
         if self._newest is None:
             raise QuaddynError(f"UDP: no reading has come from {self.peer[0]}:{self.peer[1]} yet")
         return self._newest
+
+    @property
+    def stopped(self) -> str:
+        """Name of the fault for which the robot has damped its motors; "" for none."""
+        return named(self._state)
 
     def write(self, command: MotorCommand) -> None:
         """Send a command; errors as of `MotorCommand.checked`."""
@@ -105,9 +111,9 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
             try:
                 if sender != self.peer:
                     raise PacketError(f"from {sender}")
-                sequence, measurement = self._packets.read_reading(data)
+                sequence, measurement, state = self._packets.read_reading(data)
             except PacketError:
                 self.refused += 1
                 continue
             if sequence > self._received:  # what was overtaken on its way is old
-                self._received, self._newest = sequence, measurement
+                self._received, self._newest, self._state = sequence, measurement, state
