@@ -48,6 +48,17 @@ def test_flight_at_ten_radians_a_second_keeps_its_energy(name: str) -> None:
         assert abs(sim.energy - start - sim.work.joints) < 2e-3 * scale
 
 
+@pytest.mark.parametrize("name", ["solo12", "b1_z1"])
+def test_flight_at_rest_and_slow_flight_keep_their_energy(name: str) -> None:
+    for speed in (0.0, 0.5):
+        sim = thrown(name, 0, speed, floor=-np.inf)
+        start, scale = sim.energy, kinetic(sim)
+        for _ in range(100):
+            sim.step(np.zeros(sim.robot.nu))
+        assert abs(sim.energy - start - sim.work.joints) < 2e-2 * scale + 1e-9 * sim.robot.mass * G
+        assert abs(sim.work.error) < 2e-2 * scale + 1e-9 * sim.robot.mass * G
+
+
 def test_fast_flight_keeps_the_velocity_of_the_centre_of_mass() -> None:
     sim = thrown("go2", 1, floor=-np.inf)
     dyn = qd.Dynamics(sim.robot)

@@ -131,14 +131,17 @@ def attempt(
             memory.last[j] = memory.v_there[j]
         p[TURN] += 1
     p[TURN] = 0
+    falls = model.free and p[CONTACTS] == 0
     if p[SMOOTHED] == 0:
         if model.smooth and p[CONTACTS] == 0:
             return SMOOTH
         share = closing if rounds > 0 else h
         for j in range(len(v)):
             memory.moving[j] = share * memory.v_there[j] + h * motion.correction[j]
+        if falls and rounds == 0:
+            fall_back(model.bodies, terms.poses[1], h, memory.moving)
         integrate(model.bodies, memory.middle if rounds > 0 else memory.q_here, memory.moving, 1.0, memory.q_there)
-    settle_account(model, terms, memory, motion, h, rounds == 0 and p[SMOOTHED] == 0)
+    settle_account(model, terms, memory, motion, h, rounds == 0 and p[SMOOTHED] == 0 and not falls)
     p[SMOOTHED] = 0
     return DONE
 
@@ -158,6 +161,14 @@ def begin_piece(model: StepModel, pushes: Pushes, terms: Terms, memory: Memory, 
 
 
 @compiled()
+def fall_back(bodies: Bodies, root: Vector, h: float, moving: Vector) -> None:
+    """Take back how much further than along its parabola a free root falls by the velocity at the end of a step."""
+    for axis in range(3):
+        for each in range(3):
+            moving[axis] -= 0.5 * h * h * bodies.gravity[each] * root[3 * axis + each]
+
+
+@compiled()
 def has_settled(memory: Memory, speed: float) -> bool:
     """Whether another round would change nothing; also where something is no number."""
     largest = 0.0
@@ -170,9 +181,12 @@ def has_settled(memory: Memory, speed: float) -> bool:
 
 @compiled(inline=False)
 def settle_account(
-    model: StepModel, terms: Terms, memory: Memory, motion: Motion, h: float, velocities_first: bool
+    model: StepModel, terms: Terms, memory: Memory, motion: Motion, h: float, leaps: bool
 ) -> None:
-    """Terms and energies at the end of the piece, and what it did."""
+    """Terms and energies at the end of the piece, and what it did.
+
+    Where it `leaps`, positions that are half a step ahead of velocities move energy to and fro, but make none.
+    """
     piece, here, there, work, v, after = (
         memory.piece, memory.here, memory.there, motion.work, memory.v_here, memory.v_there,
     )  # fmt: skip
@@ -190,5 +204,5 @@ def settle_account(
     for each in range(ACTUATORS, MADE):
         made -= piece[each]
     piece[MADE], piece[ERROR] = made, made
-    if velocities_first:  # positions half a step ahead of velocities (leapfrog) move energy to and fro, but make none
+    if leaps:
         piece[ERROR] = made - 0.5 * h * (there[RISING] - here[RISING])

@@ -88,6 +88,7 @@ class StepModel(NamedTuple):
         law: of contacts, for a whole step.
         adaptive: whether steps are taken again that make or lose energy.
         smooth: whether steps out of reach of the ground are left to somebody else.
+        free: whether the root is, so that gravity accelerates all of a robot alike where nothing touches it.
         weight: of the robot [N].
         runaway: speed at which a motion has diverged [rad/s or m/s].
     """
@@ -106,6 +107,7 @@ class StepModel(NamedTuple):
     law: ContactLaw
     adaptive: bool
     smooth: bool
+    free: bool
     weight: float
     runaway: float
 

@@ -91,7 +91,8 @@ class Simulation(Plant):
 
     where lambda are the contact impulses over the step, of the spheres' nearest points with every surface.  Contact i
     near the ground obeys ``v_n+ >= -gap / dt``: it may close its gap within the step but not pass through.
-    Impacts are inelastic.  The contact laws are
+    Impacts are inelastic.  Gravity accelerates all of a robot alike: of a free root out of reach of the ground, q falls
+    by ``dt^2/2 g`` less, along its parabola.  The contact laws are
 
     - "frictional": Signorini's condition and Coulomb's law, exactly (`FrictionalSolver`; its status tells how well).
       No contact does positive work, ``lambda . (v + v+) / 2 <= 0``; a penetration of more than a tenth of a

@@ -78,6 +78,7 @@ def step_model(
         law,
         integrator == "adaptive",
         integrator == "rk4",
+        actuators.robot.root == "free",
         float(actuators.robot.mass) * float(np.linalg.norm(model.gravity.linear)),
         RUNAWAY_SPEED,
     )
