@@ -180,9 +180,7 @@ def has_settled(memory: Memory, speed: float) -> bool:
 
 
 @compiled(inline=False)
-def settle_account(
-    model: StepModel, terms: Terms, memory: Memory, motion: Motion, h: float, leaps: bool
-) -> None:
+def settle_account(model: StepModel, terms: Terms, memory: Memory, motion: Motion, h: float, leaps: bool) -> None:
     """Terms and energies at the end of the piece, and what it did.
 
     Where it `leaps`, positions that are half a step ahead of velocities move energy to and fro, but make none.
