@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
+import linecache
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from .expressions import Expressions
@@ -61,14 +62,26 @@ def read(target: Any, symbol: str) -> Function:
     return _Reader(inspect.unwrap(target), signature).function(symbol, options)
 
 
+@lru_cache(maxsize=64)
+def _definitions(lines: tuple[str, ...]) -> dict[int, ast.FunctionDef]:
+    """Functions of a file by their first line, decorators included, as `__code__.co_firstlineno` counts."""
+    return {
+        each.decorator_list[0].lineno if each.decorator_list else each.lineno: each
+        for each in ast.walk(ast.parse("".join(lines)))
+        if isinstance(each, ast.FunctionDef)
+    }
+
+
 class _Reader:
     """Reads one function."""
 
     def __init__(self, function: Callable[..., Any], signature: Signature) -> None:
         self.source = function
         self.parameters, self.returns = signature
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-        if not isinstance(tree, ast.FunctionDef):
+        self.first, file = function.__code__.co_firstlineno, function.__code__.co_filename
+        linecache.checkcache(file)
+        tree = _definitions(tuple(linecache.getlines(file))).get(self.first)
+        if tree is None:
             refuse(function, 0, "only functions that are defined by 'def' can be compiled")
         self.tree = tree
         self.kinds = dict(self.parameters)
@@ -82,7 +95,7 @@ class _Reader:
 
     def fail(self, node: ast.AST, reason: str) -> NoReturn:
         """Refuse a node."""
-        refuse(self.source, getattr(node, "lineno", 1) - 1, reason)
+        refuse(self.source, getattr(node, "lineno", self.first) - self.first, reason)
 
     def function(self, symbol: str, options: Options) -> Function:
         """The whole function."""
@@ -97,7 +110,7 @@ class _Reader:
             self.source, symbol, self.parameters, self.returns, dict(self.kinds), names & self.assigned, statements,
             doc.split("\n\n")[0], options.inline, calls,
         )  # fmt: skip
-        check_local_arrays(out, lambda line, reason: refuse(self.source, line - 1, reason))
+        check_local_arrays(out, lambda line, reason: refuse(self.source, line - self.first, reason))
         return out
 
     # -- statements ------------------------------------------------------------------------------------------
@@ -119,7 +132,7 @@ class _Reader:
             case ast.Assign():
                 value, out = e.read(node.value), list[Statement]()
                 if len(node.targets) > 1 and not isinstance(value, Constant):  # the value is computed once
-                    name = f"value_{line}_{node.col_offset}"
+                    name = f"value_{line - self.first + 1}_{node.col_offset}"
                     out += self.assign(ast.Name(name, ast.Store(), lineno=line), value, line)
                     value = Name(self.kinds[name], name)
                 for target in node.targets:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from ..errors import CompileError
@@ -32,9 +33,11 @@ def signature_of(target: Any) -> Signature | None:
     Raises:
         CompileError: an annotation is missing or names nothing that can be compiled.
     """
-    if options_of(target) is None:
-        return None
-    function = inspect.unwrap(target)
+    return None if options_of(target) is None else _signature(inspect.unwrap(target))
+
+
+@lru_cache(maxsize=4096)
+def _signature(function: Any) -> Signature:
     scope, notes = function.__globals__, function.__annotations__
     parameters = []
     for name, parameter in inspect.signature(function).parameters.items():
