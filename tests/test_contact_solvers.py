@@ -100,6 +100,14 @@ def test_a_wrong_guess_does_not_spoil_the_answer() -> None:
     np.testing.assert_allclose(spoiled.impulses, good.impulses, atol=1e-6)
 
 
+def test_a_contact_without_friction_that_parts_needs_no_impulse() -> None:
+    g = np.array([0.0, 0.0, 2.0])  # 0 <= 0 n holds for the apex's wrong side, too
+    assert residual(np.zeros((1, 3)), np.eye(3), g, 0.0) == 0.0
+    solution = FrictionalSolver(fallback=False).solve(ContactProblem(np.eye(3), g, 0.0))
+    assert solution.status == "solved"
+    np.testing.assert_array_equal(solution.impulses, 0.0)
+
+
 def test_residual_sees_a_wrong_impulse_and_a_nan() -> None:
     G_, g = problem(7, 2, redundant=False)
     right = FrictionalSolver().solve(ContactProblem(G_, g, 0.6)).impulses

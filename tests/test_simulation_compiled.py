@@ -179,6 +179,17 @@ def test_steps(name: str) -> None:
     assert touched >= 2 or name == "a leg"
 
 
+def test_steps_into_a_joint_stop() -> None:
+    sim = Simulation(qd.load("two_link_leg", root="fixed"), joint_stops=True)
+    robot, held = sim.robot, 0
+    for speed in (0.0, 1.0, 30.0):
+        sim.reset(robot.upper - 5e-3, np.full(robot.nv, speed))
+        assert agree(integrator.run, *call(sim)) == step_memory.DONE
+        assert integrator.run(*call(sim)) == step_memory.DONE
+        held += bool(sim._room.impulses[: 3 * sim._k].any())
+    assert held
+
+
 def test_a_step_without_room_says_so() -> None:
     sim, rng = Simulation(qd.load("go2")), np.random.default_rng(5)
     shake(sim, rng, lift=-0.01, speed=0.0)

@@ -105,7 +105,8 @@ def attempt(
     """
     p, v, report, closing = memory.progress, memory.v_here, motion.report, 0.5 * h
     law = law_of(model.law, h) if rounds > 0 else model.law
-    state = StepState(v, memory.foreseen, memory.tau, memory.external)
+    q = memory.middle if rounds > 0 else memory.q_here
+    state = StepState(q, v, memory.foreseen, memory.tau, memory.external)
     while True:
         if p[ANSWERED] == 0:
             if p[TURN] == 0:
@@ -140,7 +141,7 @@ def attempt(
             memory.moving[j] = share * memory.v_there[j] + h * motion.correction[j]
         if falls and rounds == 0:
             fall_back(model.bodies, terms.poses[1], h, memory.moving)
-        integrate(model.bodies, memory.middle if rounds > 0 else memory.q_here, memory.moving, 1.0, memory.q_there)
+        integrate(model.bodies, q, memory.moving, 1.0, memory.q_there)
     settle_account(model, terms, memory, motion, h, rounds == 0 and p[SMOOTHED] == 0 and not falls)
     p[SMOOTHED] = 0
     return DONE

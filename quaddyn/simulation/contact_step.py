@@ -7,7 +7,8 @@ The inertia is factored as ``M + dt D = L^T L`` from the leaves to the root, whi
 (`sparse_inertia`); with Y the rows of ``J L^-1`` the Delassus matrix is ``Y Y^T``, and impulses lambda move joints
 by ``L^-1 Y^T lambda``.
 
-Of contacts, rows 3i, 3i + 1 of contact i are tangential, 3i + 2 is along the normal.
+Of contacts, rows 3i, 3i + 1 of contact i are tangential, 3i + 2 is along the normal.  A joint at its stop (`stops`) is
+a contact whose normal is the joint's own motion, and whose tangents move nothing.
 """
 
 from __future__ import annotations
@@ -20,15 +21,14 @@ from numpy.typing import NDArray
 
 from ..compiling import ByteVector, IntVector, Matrix, Vector, compiled, local, matrix
 from ..contact.solvers.compiled import Workspace as SolverWorkspace
-from ..contact.solvers.compiled import copy, solve, velocities
+from ..contact.solvers.compiled import copy, rounds_for, solve, velocities
 from ..contact.solvers.compiled import workspace as solver_workspace
 from .bodies import Bodies
 from .collisions import Ground, Touching, collide_some, within_reach
 from .sparse_inertia import factorize, solve_all_transposed, solve_lower, solve_transposed
+from .stops import Stops, near_stops
 from .terms import Terms, carried
 
-#: Rounds of the solver; one where contacts are many and its dense Newton steps slow.
-ROUNDS, MANY_CONTACTS = 4, 32
 #: How often joint friction is computed, at most, and by how much it may be more than Coulomb's.
 CORRECTIONS, OVER = 10, 1.05
 #: Share of the slop that a penetration which a step itself made may have.
@@ -85,6 +85,7 @@ class StepModel(NamedTuple):
         clusters: (c,) spheres in turn that one joint carries: the number of the first after each cluster.
         around: (c, 4) a sphere around each cluster: centre in its joint's frame and radius [m].
         ground: the terrain.
+        stops: ends of joints' ranges that hold.
         law: of contacts, for a whole step.
         adaptive: whether steps are taken again that make or lose energy.
         smooth: whether steps out of reach of the ground are left to somebody else.
@@ -104,6 +105,7 @@ class StepModel(NamedTuple):
     clusters: IntVector
     around: Matrix
     ground: Ground
+    stops: Stops
     law: ContactLaw
     adaptive: bool
     smooth: bool
@@ -116,12 +118,14 @@ class StepState(NamedTuple):
     """Where the step begins.
 
     Attributes:
+        q: (nq,) configuration, that of the rigid-body terms.
         v: (nv,) velocity.
         before: (nv,) velocity one step earlier.
         tau: (nu,) torques of the motors.
         external: (nv,) generalized forces of pushes.
     """
 
+    q: Vector
     v: Vector
     before: Vector
     tau: Vector
@@ -275,10 +279,10 @@ def contact_frame(nx: float, ny: float, nz: float, frame: Matrix) -> None:
 
 
 @compiled()
-def find_contacts(model: StepModel, poses: Matrix, reach: float, contacts: Contacts) -> int:
-    """Where spheres touch the ground: how many contacts there are, negative when there is not room for all."""
+def find_contacts(model: StepModel, poses: Matrix, law: ContactLaw, state: StepState, contacts: Contacts) -> int:
+    """Where spheres touch the ground and joints their stops: how many, negative when there is not room for all."""
     places, around, centers = model.places, model.around, contacts.centers
-    first, k, middle = 0, 0, local(3)
+    first, k, middle, reach = 0, 0, local(3), law.reach
     for c in range(len(around)):
         end, pose = model.clusters[c], poses[model.joints[first]]
         carried(pose, around[c], middle)
@@ -287,7 +291,29 @@ def find_contacts(model: StepModel, poses: Matrix, reach: float, contacts: Conta
                 carried(pose, places[i], centers[i])
             k = collide_some(first, end, centers, model.radii, model.ground, reach, contacts.touching, k)
         first = end
+    k = near_stops(model.stops, state.q, state.v, reach, law.dt, contacts.touching, k)
     return k if k <= len(contacts.keys) else -k
+
+
+@compiled()
+def last_moving(model: StepModel, s: int) -> int:
+    """The last degree of freedom that moves a sphere, or that a stop (s < 0) is of."""
+    last: int = model.last[s] if s >= 0 else model.stops.v[-1 - s]
+    return last
+
+
+@compiled()
+def stop_rows(i: int, model: StepModel, v: Vector, motion: Motion, contacts: Contacts) -> None:
+    """`contact_rows` of a joint's stop; forces along its tangents do nothing."""
+    T, Y, r, j = contacts.T, contacts.Y, 3 * i, -1 - contacts.touching.spheres[i]
+    d, side = model.stops.v[j], model.stops.sides[j]
+    contact_frame(0.0, 0.0, 1.0, T[r : r + 3])
+    for a in range(r, r + 3):
+        contacts.g[a], contacts.before[a], contacts.impulses[a] = 0.0, 0.0, 0.0
+        for c in range(len(v)):
+            Y[a, c] = 0.0
+    contacts.g[r + 2], contacts.before[r + 2], Y[r + 2, d] = side * motion.free[d], side * v[d], side
+    solve_transposed(motion.L, model.bodies.tree, Y[r + 2], d)
 
 
 @compiled()
@@ -328,10 +354,11 @@ def contact_targets(i: int, k: int, law: ContactLaw, contacts: Contacts) -> None
     """
     touching, T = contacts.touching, contacts.T
     gap, dt, closing, r = touching.gaps[i], law.dt, law.closing, 3 * i
+    s, compliant = touching.spheres[i], law.stiffness < math.inf and touching.spheres[i] >= 0
     contacts.depart[i] = 0.0
     if gap > 0.0:
         contacts.offset[i] = gap / closing
-    elif law.stiffness < math.inf:
+    elif compliant:
         contacts.offset[i] = law.stiffness * gap / (closing * law.stiffness + law.damping)
     else:
         contacts.offset[i] = 0.0
@@ -340,9 +367,12 @@ def contact_targets(i: int, k: int, law: ContactLaw, contacts: Contacts) -> None
             contacts.depart[i] = (first - gap) / dt
         if first < -law.slop:
             contacts.depart[i] += min(-law.recovery_share * (first + law.slop) / dt, law.recovery_speed)
-    if law.stiffness < math.inf:
+    if compliant:
         contacts.G[(r + 2) * (3 * k + 1)] += 1.0 / (dt * (closing * law.stiffness + law.damping))
-    key = touching.surfaces[i] * len(contacts.centers) + touching.spheres[i]
+    if s < 0:  # tangents that move nothing have an impulse of zero, as if they moved as much as the normal
+        normal = contacts.G[(r + 2) * (3 * k + 1)]
+        contacts.G[r * (3 * k + 1)], contacts.G[(r + 1) * (3 * k + 1)] = normal, normal
+    key = touching.surfaces[i] * len(contacts.centers) + s
     for p in range(contacts.held[0]):
         if contacts.keys[p] == key:
             x, y, z = contacts.world[p, 0], contacts.world[p, 1], contacts.world[p, 2]
@@ -352,21 +382,24 @@ def contact_targets(i: int, k: int, law: ContactLaw, contacts: Contacts) -> None
 
 @compiled()
 def pose_contacts(
-    model: StepModel, law: ContactLaw, terms: Terms, v: Vector, motion: Motion, contacts: Contacts
+    model: StepModel, law: ContactLaw, terms: Terms, state: StepState, motion: Motion, contacts: Contacts
 ) -> int:
     """Find the contacts and set up their problem.
 
     Returns:
         The number of contacts, negative when there is not room for all.
     """
-    k: int = find_contacts(model, terms.poses, law.reach, contacts)
+    k: int = find_contacts(model, terms.poses, law, state, contacts)
     if k <= 0:
         return k
     parent, Y = model.bodies.tree, contacts.Y
     G = matrix(contacts.G, 0, 3 * k, 3 * k)
     for i in range(k):
-        contact_rows(i, model, terms, v, motion, contacts)
-        last = model.last[contacts.touching.spheres[i]]
+        if contacts.touching.spheres[i] >= 0:
+            contact_rows(i, model, terms, state.v, motion, contacts)
+        else:
+            stop_rows(i, model, state.v, motion, contacts)
+        last: int = last_moving(model, contacts.touching.spheres[i])
         for a in range(3 * i, 3 * i + 3):
             for b in range(a + 1):
                 total = 0.0
@@ -395,7 +428,7 @@ def passive_solve(k: int, least: float, allowed: float, contacts: Contacts) -> t
     G, g, mu = matrix(contacts.G, 0, n, n), contacts.g[:n], contacts.touching.friction[:k]
     impulses, shifted, before = contacts.impulses[:n], contacts.shifted[:n], contacts.before
     after, rebound, offset = contacts.after[:n], contacts.rebound, contacts.offset
-    rounds = ROUNDS if k <= MANY_CONTACTS else 1
+    rounds: int = rounds_for(k)
     copy(g, shifted, n)
     for i in range(k):
         rebound[i] = 0
@@ -468,7 +501,7 @@ def carry(k: int, motion: Motion, contacts: Contacts, model: StepModel, after: V
         moved = contacts.g[r]
         for j in range(nv):
             moved += Y[r, j] * after[j]
-        motion.work[2] += 0.5 * impulses[r] * (contacts.before[r] + moved)
+        motion.work[2 if touching.spheres[r // 3] >= 0 else 1] += 0.5 * impulses[r] * (contacts.before[r] + moved)
     solve_lower(motion.L, model.bodies.tree, after)
     for i in range(k):
         contacts.keys[i] = touching.surfaces[i] * len(contacts.centers) + touching.spheres[i]
@@ -521,7 +554,7 @@ def step(
     if not free_velocity(model, law.dt, terms, state, 0, motion):
         return 0
     report[SPEED], report[RESIDUAL] = 0.0, 0.0
-    k: int = pose_contacts(model, law, terms, state.v, motion, contacts)
+    k: int = pose_contacts(model, law, terms, state, motion, contacts)
     if k < 0:
         return k
     if k == 0:

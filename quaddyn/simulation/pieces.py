@@ -83,7 +83,8 @@ def collect(k: int, status: int, contacts: Contacts, collected: Collected) -> bo
         for a in range(3):
             collected.world[p, a] += contacts.world[i, a]
         copy_place(contacts.touching, i, collected.touching, p)
-        copy_point(contacts.centers[contacts.touching.spheres[i]], collected.centers[p])
+        if contacts.touching.spheres[i] >= 0:  # not a joint's stop
+            copy_point(contacts.centers[contacts.touching.spheres[i]], collected.centers[p])
     return True
 
 
@@ -95,6 +96,7 @@ def show(collected: Collected, contacts: Contacts) -> tuple[int, int]:
         contacts.keys[p] = collected.keys[p]
         copy_point(collected.world[p], contacts.world[p])
         copy_place(collected.touching, p, contacts.touching, p)
-        copy_point(collected.centers[p], contacts.centers[collected.touching.spheres[p]])
+        if collected.touching.spheres[p] >= 0:
+            copy_point(collected.centers[p], contacts.centers[collected.touching.spheres[p]])
     contacts.held[0] = count
     return count, collected.worst[0]

@@ -46,6 +46,7 @@ from .step_memory import (
     memory,
 )  # fmt: skip
 from .step_model import contact_law, step_model
+from .stops import stops_of
 from .terms import room_for_terms
 from .terrain import Surface, Terrain
 
@@ -62,7 +63,7 @@ class Work:
 
     Attributes:
         actuators: by the torques that the motors delivered.
-        joints: by viscous and Coulomb friction in the joints.
+        joints: by viscous and Coulomb friction in the joints, and by their stops.
         contacts: by the ground; never positive but for what a compliant ground had stored.
         pushes: by external forces.
         corrections: what undoing penetrations lifted the robot.
@@ -112,7 +113,7 @@ class Simulation(Plant):
     Joint friction is implicit, ``f = damping + friction / max(|v*|, 1 mm/s or mrad/s)`` with v* the velocity foreseen
     for the end of the step (as much beyond v as v is beyond the one before), hence stable for any coefficient and never
     a source of energy.  Coulomb friction is exact in steady sliding and at steady acceleration; where it should
-    stick it creeps, at 1 mrad/s at most.  Joint stops are not modelled.
+    stick it creeps, at 1 mrad/s at most.
 
     Args:
         robot: any `Robot`: free, planar or fixed root, with or without feet.
@@ -130,6 +131,8 @@ class Simulation(Plant):
             implicit.
         stiffness: of compliant ground [N/m]; by default the robot on all its feet would bounce at 15 Hz.
         damping: of compliant ground [N s/m]; critical by default.
+        joint_stops: the joints' position limits hold, as inelastic contacts without friction; joints that begin beyond
+            them are moved back as out of the ground.
 
     Attributes:
         robot: as given.
@@ -156,6 +159,7 @@ class Simulation(Plant):
         integrator: str = "adaptive",
         stiffness: float | None = None,
         damping: float | None = None,
+        joint_stops: bool = False,
     ) -> None:
         super().__init__(
             robot, dt=dt, friction=friction, floor=floor, terrain=terrain, spheres=spheres, actuators=actuators
@@ -168,7 +172,8 @@ class Simulation(Plant):
         self._rigid, self._frictional = RigidSolver(tolerance=TOLERANCE), FrictionalSolver(tolerance=TOLERANCE)
         movable = [sphere for sphere in self._spheres if sphere.joint]  # what is bolted to the world touches nothing
         self._sphere_of = tuple(sphere.name for sphere in movable)
-        self._step_model = step_model(self.actuators, movable, self.terrain.packed(self.friction), law, integrator)
+        ground, stops = self.terrain.packed(self.friction), stops_of(robot, wanted=bool(joint_stops))
+        self._step_model = step_model(self.actuators, movable, ground, stops, law, integrator)
         self._terms, self._motion = room_for_terms(self._step_model.bodies), contact_step.room_for_motion(robot.nv)
         self._memory = memory(robot.nq, robot.nv, robot.nu)
         self._asked, self._unwanted = np.zeros((1, robot.nu)), np.zeros((0, robot.nq + robot.nv))
@@ -185,8 +190,8 @@ class Simulation(Plant):
         out, where = [], self._room.touching
         for i in range(self._k):
             force = self._room.world[i] / self.dt
-            if force.any():
-                s = where.spheres[i]
+            s = where.spheres[i]
+            if force.any() and s >= 0:
                 name = self._sphere_of[s]
                 depth = self._step_model.radii[s] + where.gaps[i]
                 point = self._room.centers[s] - depth * where.normals[i]
@@ -206,8 +211,8 @@ class Simulation(Plant):
         """
         forces = {name: np.zeros(3) for name in self.spheres}
         for i in range(self._k):
-            name = self._sphere_of[self._room.touching.spheres[i]]
-            if name in forces:
+            s = self._room.touching.spheres[i]
+            if s >= 0 and (name := self._sphere_of[s]) in forces:
                 forces[name] += self._room.world[i] / self.dt
         return forces
 

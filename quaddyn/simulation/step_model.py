@@ -17,6 +17,7 @@ from .bodies import bodies_of, last_mover
 from .collisions import Ground
 from .plant import RUNAWAY_SPEED
 from .spheres import Placed
+from .stops import Stops
 
 #: A sphere takes part in the contact problem when it could reach the ground within one step at this speed [m/s].
 APPROACH_SPEED = 20.0
@@ -58,7 +59,12 @@ def contact_law(
 
 
 def step_model(
-    actuators: Actuators, spheres: list[Placed], ground: Ground, law: contact_step.ContactLaw, integrator: str
+    actuators: Actuators,
+    spheres: list[Placed],
+    ground: Ground,
+    stops: Stops,
+    law: contact_step.ContactLaw,
+    integrator: str,
 ) -> contact_step.StepModel:
     """What stays from step to step; spheres by centre in their joint's frame, radius, joint and its last column."""
     model = actuators.robot.model
@@ -75,6 +81,7 @@ def step_model(
         clusters,
         around,
         ground,
+        stops,
         law,
         integrator == "adaptive",
         integrator == "rk4",

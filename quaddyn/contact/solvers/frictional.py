@@ -17,8 +17,6 @@ from .problem import ContactProblem, ContactSolution, check_problem, residual
 
 Method = Literal["newton", "admm", "pgs"]
 
-#: Contacts beyond which the compiled core, whose Newton step is dense, gets one round instead of several.
-MANY_CONTACTS = 32
 #: Mean velocity along its own impulse, as a share of the tolerance, from which a contact counts as giving energy.
 GIVING = 1e-2
 
@@ -183,7 +181,7 @@ class FrictionalSolver:
         G, g, mu = (np.ascontiguousarray(a) for a in (G, g, mu))
         if len(mu) > len(self._work.mass):
             self._work = core.workspace(len(mu))
-        rounds = 4 if len(mu) <= MANY_CONTACTS else 1
+        rounds = core.rounds_for(len(mu))
         # The compiled residual is the map of `residual`, taken afresh from G and g at what is returned.
         error = core.solve(G, g, mu, impulses, self.tolerance, rounds, self._work)
         return impulses.reshape(-1, 3), int(self._work.steps[0]), error

@@ -280,7 +280,8 @@ def project_all(points: Array, friction: Array) -> Array:
     onto = np.maximum((n + friction * sliding) / (1.0 + friction * friction), 0.0)
     scale = friction * onto / np.maximum(sliding, TINY)
     moved = np.column_stack((scale * points[:, 0], scale * points[:, 1], onto))
-    return np.where((sliding <= friction * n)[:, None], points, moved)
+    # without friction 0 <= 0 n says nothing of n
+    return np.where(((n >= 0.0) & (sliding <= friction * n))[:, None], points, moved)
 
 
 def project(x: float, y: float, n: float, friction: float) -> tuple[float, float, float]:

@@ -1,0 +1,93 @@
+"""Joints of the embedded plant stop at the ends of their ranges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.simulation.step_model import SLOP
+
+
+def pendulum(lower: float = -0.5, upper: float = 1.0) -> qd.Robot:
+    """One link of 1 kg, 1 m long, that turns about y; at 0 it hangs."""
+    return qd.load(
+        f"""<robot name="pendulum"><link name="world"/><link name="rod"><inertial>
+        <origin xyz="0 0 -1"/><mass value="1"/>
+        <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+        <joint name="hinge" type="revolute"><parent link="world"/><child link="rod"/><axis xyz="0 1 0"/>
+        <limit lower="{lower}" upper="{upper}" effort="100" velocity="100"/></joint></robot>""",
+        root="fixed",
+        q_home=np.zeros(1),
+    )
+
+
+@pytest.mark.parametrize("contact", ["frictional", "rigid", "compliant"])
+@pytest.mark.parametrize(("speed", "end"), [(4.0, 1.0), (-4.0, -0.5)])
+def test_a_joint_that_swings_into_its_stop_loses_its_energy_there(contact: str, speed: float, end: float) -> None:
+    robot = pendulum()
+    sim = qd.Simulation(robot, joint_stops=True, contact=contact)
+    sim.reset([0.0], [speed])
+    start = sim.energy
+    for _ in range(600):
+        sim.step([20.0 * np.sign(end)])  # more than gravity takes
+        assert sim.status != "inaccurate"
+        assert np.sign(end) * (sim.q[0] - end) <= 1.1 * SLOP
+    assert sim.q[0] == pytest.approx(end, abs=2 * SLOP)
+    assert sim.v[0] == pytest.approx(0.0, abs=1e-9)
+    assert sim.work.joints < -8.0  # the stop took what it came with, and what the motor did
+    assert sim.work.contacts == 0.0
+    assert sim.work.total + sim.work.corrections + sim.work.error == pytest.approx(sim.energy - start, abs=1e-9)
+    assert sim.contacts == ()
+
+
+def test_stops_are_left_freely_and_are_off_unless_asked_for() -> None:
+    robot = pendulum()
+    held, free = qd.Simulation(robot, joint_stops=True), qd.Simulation(robot)
+    for sim in (held, free):
+        sim.reset([1.0], [0.0])
+        for _ in range(50):
+            sim.step([0.0])  # it falls away from its stop
+    np.testing.assert_allclose(held.q, free.q, atol=1e-9)
+    free.reset([0.9], [3.0])
+    for _ in range(100):
+        free.step([0.0])
+    assert free.q[0] > 1.1
+
+
+def test_a_joint_that_begins_beyond_its_end_is_moved_back_without_speed() -> None:
+    sim = qd.Simulation(pendulum(), joint_stops=True)
+    sim.reset([1.05], [0.0])
+    for _ in range(1500):
+        sim.step([20.0])
+        assert abs(sim.v[0]) < 1e-6
+    assert 1.0 - SLOP <= sim.q[0] <= 1.0 + 1.1 * SLOP
+
+
+def test_a_robot_without_torques_folds_up_within_its_ranges() -> None:
+    robot = qd.load("a1")
+    sim = qd.Simulation(robot, joint_stops=True)
+    again = qd.Simulation(robot, joint_stops=True)
+    for k in range(500):
+        sim.step(np.zeros(robot.nu))
+        assert sim.status != "inaccurate"
+        if k == 250:
+            again.restore(sim.checkpoint())
+        elif k > 250:
+            again.step(np.zeros(robot.nu))
+    assert (sim.q[7:] > robot.lower[7:] - 2e-3).all() and (sim.q[7:] < robot.upper[7:] + 2e-3).all()
+    np.testing.assert_array_equal(again.q, sim.q)
+
+
+def test_stops_agree_with_mujoco() -> None:
+    """A leg that is driven into its stops and held there: the same resting place."""
+    robot = qd.load("go2", root="fixed")
+    tau = np.where(np.arange(robot.nu) % 2 == 0, 0.8, -0.8) * robot.effort_limits
+    resting = []
+    for plant in (qd.Simulation(robot, joint_stops=True), qd.MujocoPlant(robot, joint_stops=True)):
+        for _ in range(1500):
+            plant.step(tau)
+        resting.append(plant.q)
+    at_end = np.minimum(np.abs(resting[0] - robot.lower), np.abs(resting[0] - robot.upper)) < 1e-3
+    assert at_end.any()
+    np.testing.assert_allclose(resting[0][at_end], resting[1][at_end], atol=0.02)
