@@ -14,6 +14,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from oracle import EVERYTHING, KINDS, tree
+from sparing import others_slow
 from wild import Urdf
 
 import quaddyn as qd
@@ -31,6 +32,11 @@ from quaddyn.robot.catalogue import CATALOGUE, example_robots, find, own_robots
 REFUSED = {"human", "icub", "icub_reduced", "romeo", "romeo_laas_small", "romeo_small", "ur3"}
 FILES = [p for folder in (example_robots(), own_robots()) for p in sorted(folder.rglob("*.urdf"))]
 ACCEPTED = [p for p in FILES if p.stem not in REFUSED]
+
+#: Those of the catalogue, and of each family of larger robots one.
+QUICK = {entry.path for entry in CATALOGUE.values()} | {
+    p for p in ACCEPTED if p.stem in {"alexander_v1.lowerBodyOnly", "baxter", "hextilt_flying_arm_5", "talos_full_v2"}
+}
 
 #: Derivatives take nv complex steps of the reference each: larger robots have theirs compared in the benchmark.
 SMALL = 40
@@ -58,7 +64,7 @@ def assert_medians(agreement: Agreement) -> None:
 
 
 # -- every robot ------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("path", ACCEPTED, ids=lambda p: f"{p.parent.parent.name}-{p.stem}")
+@pytest.mark.parametrize("path", others_slow(ACCEPTED, QUICK), ids=lambda p: f"{p.parent.parent.name}-{p.stem}")
 def test_every_robot_agrees_on_every_algorithm(path: Path) -> None:
     robot = qd.load(path, packages=[example_robots().parent.parent])
     agreement = check(robot, path, derivatives=int(robot.nv <= SMALL), mujoco=True)
@@ -79,7 +85,10 @@ def test_the_file_that_a_robot_came_from_is_read_again_by_default() -> None:
     assert ("FL_thigh", "mass") in {(d.name, d.quantity) for d in found}
 
 
-@pytest.mark.parametrize("name", ["go2", "anymal_c", "solo8", "double_pendulum_continuous"])
+@pytest.mark.parametrize(
+    "name",
+    others_slow(["go2", "anymal_c", "solo8", "double_pendulum_continuous"], ["go2", "double_pendulum_continuous"]),
+)
 @pytest.mark.parametrize("root", ["free", "planar", "fixed"])
 def test_every_root_agrees(name: str, root: str) -> None:
     robot = qd.load(name, root=root)
@@ -88,13 +97,13 @@ def test_every_root_agrees(name: str, root: str) -> None:
     assert_medians(agreement)
 
 
-ODD = [(a, b) for a in KINDS for b in KINDS]
+ODD = [(a, b, root) for root in ("free", "planar", "fixed") for a in KINDS for b in KINDS]
+QUICK_ODD = [(a, b, root) for a, b, root in ODD if a == b or root == "free"]
 
 
-@pytest.mark.parametrize("kinds", ODD, ids="-".join)
-@pytest.mark.parametrize("root", ["free", "planar", "fixed"])
-def test_every_type_of_joint_about_any_axis_agrees(kinds: tuple[str, str], root: str) -> None:
-    source = tree(kinds)
+@pytest.mark.parametrize(("first", "second", "root"), others_slow(ODD, QUICK_ODD))
+def test_every_type_of_joint_about_any_axis_agrees(first: str, second: str, root: str) -> None:
+    source = tree((first, second))
     agreement = check(qd.load(source, root=root), source, samples=2)
     assert not agreement.deviations
     assert not agreement.failed, str(agreement)

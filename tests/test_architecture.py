@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -56,6 +57,7 @@ MUST_NOT_IMPORT = {
 }
 
 
+@functools.cache
 def modules() -> dict[str, Path]:
     out = {}
     for path in sorted(PACKAGE.rglob("*.py")):
@@ -64,9 +66,13 @@ def modules() -> dict[str, Path]:
     return out
 
 
+@functools.cache
+def read(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imports(name: str, path: Path, *, top_level_only: bool = False) -> list[tuple[str, int]]:
     """(absolute dotted name without the package, or an outside package with a leading "!"), line; types left out."""
-    tree = ast.parse(path.read_text())
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     found: list[tuple[str, int]] = []
 
@@ -90,7 +96,7 @@ def imports(name: str, path: Path, *, top_level_only: bool = False) -> list[tupl
         for child in ast.iter_child_nodes(node):
             visit(child)
 
-    visit(tree)
+    visit(read(path))
     return found
 
 
@@ -147,7 +153,7 @@ def everything_imported(name: str, path: Path) -> set[str]:
     """Modules of the package that a module names anywhere: in functions and for types, too."""
     known, package = modules(), name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(read(path)):
         if isinstance(node, ast.ImportFrom) and node.level:
             target = [*package[: len(package) - node.level + 1], *(node.module or "").split(".")]
             base = ".".join(part for part in target if part)

@@ -10,6 +10,7 @@ import compiling_c as c
 import hierarchy_problems as hp
 import numpy as np
 import pytest
+from sparing import others_slow
 
 from quaddyn.compiling import interpreted
 from quaddyn.compiling.c99 import c_source
@@ -68,13 +69,14 @@ def same(found, expected):
     return all(np.array_equal(a, b, equal_nan=a.dtype == np.float64) for a, b in zip(found, expected, strict=True))
 
 
-@pytest.mark.parametrize("level", ["-O0", "-O2", "-O3"])
+@pytest.mark.parametrize("level", others_slow(["-O0", "-O2", "-O3"], {"-O2"}))
 def test_c_has_the_bits_of_uncontracted_machine_code(calls, plain, tmp_path, level):
     function = c.from_c(UNIT.entries, tmp_path, "hierarchy", level, "-ffp-contract=off")[NAME]
     for arguments, expected in zip(calls, plain, strict=True):
         assert same(answers(function, arguments), expected)
 
 
+@pytest.mark.slow
 def test_c_for_this_processor_answers_alike(calls, plain, tmp_path):
     """Fused products: where the problem says what x is, x is that to roundoff."""
     function = c.from_c(UNIT.entries, tmp_path, "hierarchy", "-O2", "-march=native", "-ffp-contract=fast")[NAME]
@@ -92,6 +94,7 @@ def test_python_has_the_bits_of_uncontracted_machine_code(calls, plain):
             assert same(answers(function, arguments), expected)
 
 
+@pytest.mark.slow
 def test_no_sanitizer_complains(calls, plain, tmp_path):
     runtime = [sanitizer(name) for name in ("libasan.so", "libubsan.so")]
     if not all(runtime):

@@ -257,21 +257,3 @@ def test_every_function_of_a_unit_is_in_its_fingerprint(module):
     unit = Unit.of(module)
     files = sources(Path(sys.modules[module].__file__))
     assert {Path(f.source.__code__.co_filename) for f in unit.functions()} <= files
-
-
-def test_the_next_process_finds_a_large_program_made(tmp_path):
-    """The hierarchy solver: made once, then kept."""
-    code = """
-        import quaddyn.hierarchy.core as c
-        from quaddyn.compiling.units import Unit
-        c.solve_buffers.ready()
-        print(Unit.of("quaddyn.hierarchy.core").origin.source)
-    """
-    environment = {**os.environ, "PYTHONPATH": ROOT, "QUADDYN_CACHE": str(tmp_path / "cache")}
-    said = [
-        subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(code)], env=environment, capture_output=True, text=True, check=True
-        ).stdout.split()
-        for _ in range(2)
-    ]
-    assert said == [["compiled"], ["kept"]]

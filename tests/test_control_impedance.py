@@ -9,6 +9,7 @@ from control_scene import bent, constrained, random_state, run, strong
 from finite_differences import along
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from sparing import others_slow
 
 import quaddyn as qd
 from quaddyn.control import CartesianImpedance, NullSpacePosture, TaskTorque, distribute, gravity_compensation
@@ -161,7 +162,7 @@ def test_a_moving_target_has_its_rate_and_acceleration_in_the_rows_own_coordinat
 
 
 # -- statics -------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("name", "root", "frame"), LIMBS)
+@pytest.mark.parametrize(("name", "root", "frame"), others_slow(LIMBS, LIMBS[2:8:2]))
 def test_a_limb_pushed_by_a_constant_force_settles_at_force_over_stiffness(name: str, root: str, frame: str) -> None:
     robot = strong(name, root)
     q = bent(robot)
@@ -211,8 +212,11 @@ def fitted_ratio(times: Array, x: Array, w: float) -> float:
     return float(guess[1])
 
 
-@pytest.mark.parametrize(("name", "root", "frame"), LIMBS)
-@pytest.mark.parametrize("ratio", [0.3, 0.7, 1.0])
+RATIOS = (0.3, 0.7, 1.0)
+STEPS = [(*limb, ratio) for limb in LIMBS for ratio in RATIOS]
+
+
+@pytest.mark.parametrize(("name", "root", "frame", "ratio"), others_slow(STEPS, STEPS[1 :: len(RATIOS) + 1]))
 def test_a_step_of_a_centimetre_shows_the_damping_ratio_asked_for(
     name: str, root: str, frame: str, ratio: float
 ) -> None:
@@ -447,7 +451,7 @@ def test_shaped_limb_settles_at_force_over_stiffness_with_a_sensor() -> None:
 
 
 # -- a robot on its feet -------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["go2", "anymal_c"])
+@pytest.mark.parametrize("name", others_slow(["go2", "anymal_c"], ["go2"]))
 def test_a_foot_in_the_air_is_a_spring_while_the_others_stand(name: str) -> None:
     robot = strong(name)
     feet = ("FR", "RL", "RR")

@@ -6,6 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from control_scene import constrained, run, strong
+from sparing import others_slow
 
 import quaddyn as qd
 from quaddyn.control import VirtualModel
@@ -40,7 +41,7 @@ def test_the_ground_carries_the_weight_and_the_springs(name: str, root: str) -> 
     np.testing.assert_allclose((moment + weight)[index - 3], wrench[index], atol=1e-6 * robot.mass * G)
 
 
-@pytest.mark.parametrize(("name", "root"), CASES)
+@pytest.mark.parametrize(("name", "root"), others_slow(CASES, CASES[2:4]))
 def test_a_pushed_trunk_settles_at_force_over_stiffness(name: str, root: str) -> None:
     robot = strong(name, root)
     model = VirtualModel(robot, bandwidth=5.0)
@@ -65,7 +66,7 @@ def test_a_pushed_trunk_settles_at_force_over_stiffness(name: str, root: str) ->
     assert np.linalg.norm(moved - expected) < 0.01 * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize("name", ["go2", "anymal_c", "solo8"])
+@pytest.mark.parametrize("name", others_slow(["go2", "anymal_c", "solo8"], ["go2"]))
 def test_the_trunk_follows_on_the_frictional_plant_within_its_torques(name: str) -> None:
     robot = qd.load(name)
     model, dyn, sim = VirtualModel(robot), qd.Dynamics(robot), qd.Simulation(robot)

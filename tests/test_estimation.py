@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
+from sparing import others_slow
 
 import quaddyn as qd
 from quaddyn.contact import ContactSet
@@ -172,7 +173,7 @@ def test_only_active_contacts_get_forces(go2: qd.Robot) -> None:
 
 
 # -- touchdown -----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["go2", "solo12", "hyq"])
+@pytest.mark.parametrize("name", others_slow(["go2", "solo12", "hyq"], ["go2"]))
 def test_touchdown_is_seen_soon_after_it_happens_and_not_before(name: str) -> None:
     robot = qd.load(name)
     sim, stand, dyn = qd.Simulation(robot), Stand(robot), qd.Dynamics(robot)

@@ -1,8 +1,9 @@
-"""Every command's exit codes: 0 where all is well, 1 where a verdict is bad, 2 where it was misused."""
+"""Every command's exit codes: 0 where all is well, 1 where a verdict is bad, 2 where it was misused, 130 for Ctrl-C."""
 
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import os
 import subprocess
@@ -11,13 +12,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
+from test_runtime_log import tick
 from typer.testing import CliRunner
 
 import quaddyn as qd
-from quaddyn import agreement, demo, identification
-from quaddyn.cli import app
+from quaddyn import agreement, demo, identification, runtime
+from quaddyn.campaigns import registry
+from quaddyn.cli import app, main
 from quaddyn.cli.doctor import Health
 from quaddyn.demo.report import Check
+from quaddyn.runtime.preflight_report import PreflightReport
+from quaddyn.runtime.run_log import Replay, RunLog
 from quaddyn.wbc import WholeBodyController, tick_file
 
 runner = CliRunner()
@@ -27,30 +33,102 @@ def code(*arguments: object) -> int:
     return runner.invoke(app, [str(x) for x in arguments]).exit_code
 
 
-def test_the_entry_point_ends_misuse_and_missing_files_with_2() -> None:
-    """Errors leave the application as exceptions; `main` makes one line and a code of them."""
-    script = """
-import contextlib, io, sys
-from quaddyn.cli import main
-for arguments in (["leg", "ur5"], ["replay", "absent.npz"], ["identify", "absent.csv", "--robot", "go2"],
-                  ["view", "nobody"], ["check"], ["codegen", "go2", "--what", "nothing"], ["excite", "go2"],
-                  ["demo", "--robot", "nobody"], ["no such command"], ["robots", "--no-such-option"]):
-    sys.argv = ["quaddyn", *arguments]
-    with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.redirect_stdout(io.StringIO()):
-        try:
-            main()
-            ended = 0
-        except SystemExit as end:
-            ended = end.code
-    assert ended == 2, (arguments, ended)
-sys.argv = ["quaddyn", "--version"]
-try:
-    main()
-except SystemExit as end:
-    assert not end.code
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+def ended(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    """The exit code of the program, in this process."""
+    monkeypatch.setattr(sys, "argv", ["quaddyn", *map(str, arguments)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code is None or type(end.value.code) is int
+    return end.value.code or 0
+
+
+def commands() -> set[tuple[str, ...]]:
+    """Every command that there is, by its words."""
+    found, ahead = set(), [((), typer.main.get_command(app))]
+    while ahead:
+        words, command = ahead.pop()
+        if hasattr(command, "list_commands"):
+            ahead += [((*words, name), command.get_command(None, name)) for name in command.list_commands(None)]
+        else:
+            found.add(words)
+    return found
+
+
+#: Of every command, a use that is refused: arguments that do not go together, files that are not there.
+MISUSED: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("robots",): ("--no-such-option",),
+    ("check",): (),
+    ("view",): ("nobody",),
+    ("demo",): ("--robot", "nobody"),
+    ("leg",): ("ur5",),
+    ("datasheet",): ("go2", "--bounds", "nothing", "--workers", "0"),
+    ("replay",): ("absent.npz",),
+    ("excite",): ("go2",),
+    ("identify",): ("absent.csv", "--robot", "go2"),
+    ("preflight",): ("go2", "--udp", "here"),
+    ("codegen",): ("go2", "--what", "nothing"),
+    ("doctor",): ("--no-such-option",),
+    **{("campaign", name): ("--no-such-option",) for name in registry.names()},
+    ("campaign", "resume"): ("absent.db",),
+    ("campaign", "show"): ("absent.db",),
+    ("campaign", "export"): ("absent.db", "--csv", "absent.csv"),
+    **{("log", name): ("absent.qdlog",) for name in ("show", "plot", "view", "mcap", "replay")},
+    ("log", "compare"): ("absent.qdlog", "absent.qdlog"),
+    ("no such command",): (),
+}
+
+
+def test_every_command_has_a_misuse_below() -> None:
+    assert set(MISUSED) - {("no such command",)} == commands()
+
+
+@pytest.mark.parametrize("command", MISUSED, ids=" ".join)
+def test_misuse_and_missing_files_end_with_2(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert ended(monkeypatch, *command, *MISUSED[command]) == 2
+    said = capsys.readouterr()
+    assert said.err and not said.out and not list(tmp_path.glob("*.csv"))
+
+
+@pytest.mark.parametrize("words", [(), ("campaign",), ("log",)])
+def test_words_that_are_no_command_alone_are_answered_with_help_and_2(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended(monkeypatch, *words) == 2
+    assert "Usage" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("words", [("--version",), ("--help",), ("campaign", "--help"), ("log", "compare", "--help")])
+def test_what_is_asked_for_ends_with_0(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ended(monkeypatch, *words) == 0
+
+
+def interrupt(*arguments: object, **options: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("where", "arguments"),
+    [
+        ("quaddyn.cli.robots.load", ("robots",)),
+        ("quaddyn.cli.showing.load", ("view", "go2")),
+        ("quaddyn.kinematics.survey", ("leg", "go2")),
+        ("quaddyn.runtime.preflight", ("preflight", "go2")),
+        ("quaddyn.identification.exciting_trajectory", ("excite", "ur5", "--out", "x.csv")),
+        ("quaddyn.campaigns.datasheet.measure", ("datasheet", "go2", "--workers", "0")),
+        ("quaddyn.campaigns.run", ("campaign", "gaits", "--workers", "0")),
+    ],
+)
+def test_an_interrupt_ends_with_130(
+    where: str, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(where, interrupt)
+    assert ended(monkeypatch, *arguments) == 130
+    assert "interrupted" in capsys.readouterr().err
 
 
 def test_names_that_the_output_cannot_spell_are_shown_by_their_codes(tmp_path: Path) -> None:
@@ -140,3 +218,51 @@ def test_doctor_ends_with_1_where_something_is_wrong(monkeypatch: pytest.MonkeyP
     assert Health({}, {}, {}, [], [], []).passed and not Health({}, {}, {}, [], [], ["wrong"]).passed
     monkeypatch.setenv("QUADDYN_CACHE", "/proc/nowhere")
     assert code("doctor", "--json") == 1
+
+
+def test_preflight_ends_with_1_where_something_failed_or_was_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    for passed, wanted in ((True, 0), (False, 1), (None, 1)):
+        report = PreflightReport((runtime.preflight_report.Check("limits", passed, "found"),))
+        monkeypatch.setattr(runtime, "preflight", lambda *a, report=report, **k: report)
+        assert code("preflight", "two_link_leg") == wanted
+        assert code("preflight", "two_link_leg", "--json") == wanted
+
+
+def test_a_robot_that_does_not_hang_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "UdpInterface", None)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
+    assert ended(monkeypatch, "preflight", "go2", "--udp", "127.0.0.1:9") == 130
+
+
+def test_log_compare_and_replay_end_with_1_where_something_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    robot = qd.load("go2")
+    for name, first in (("one", 0), ("two", 1)):
+        recording = runtime.Recording(tmp_path / name, robot, dt=0.002, seconds=0.1)
+        for k in range(3):
+            changed = tick(k + first)
+            recording.record(dataclasses.replace(changed, number=k))
+        recording.close()
+    assert code("log", "compare", tmp_path / "one", tmp_path / "one") == 0
+    assert code("log", "compare", tmp_path / "one", tmp_path / "two") == 1
+    assert code("log", "compare", tmp_path / "one", tmp_path / "two", "--json") == 1
+    assert code("log", "mcap", tmp_path / "one", "--out", tmp_path / "one.mcap") == 0
+    assert ended(monkeypatch, "log", "replay", tmp_path / "one") == 2, "of no controller"
+    for again, wanted in ((Replay(3, 0, 0.0, None), 0), (Replay(3, 1, 1e-9, 2), 1)):
+        monkeypatch.setattr(RunLog, "replay", lambda self, again=again: again)
+        assert code("log", "replay", tmp_path / "one") == wanted
+        assert code("log", "replay", tmp_path / "one", "--json") == wanted
+
+
+@pytest.mark.parametrize(("what", "wanted"), [("throw", 0), ("raise", 1)])
+def test_campaigns_end_with_1_where_a_case_raised(
+    what: str, wanted: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry.OWN, "throws", "campaign_examples:Throws")
+    store = tmp_path / "runs.db"
+    arguments = ("--trials", 4, "--what", what, "--store", store, "--workers", 0)
+    assert code("campaign", "throws", *arguments) == wanted
+    assert code("campaign", "resume", store, "--workers", 0) == wanted
+    assert code("campaign", "resume", store, "--workers", 0, "--json") == wanted
+    assert code("campaign", "show", store) == code("campaign", "export", store, "--csv", tmp_path / "x.csv") == 0

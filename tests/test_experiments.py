@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
+from sparing import others_slow
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
@@ -21,6 +22,8 @@ from integrators import Array, Motion, clock, extrapolation, rk4, semi_implicit_
 
 PINOCCHIO = "Pinocchio, ABA"
 REFERENCES = ("reference, ABA", "reference, Lie group")
+SHORT = [(name, way) for name in ("as coded", "rods") for way in REFERENCES]
+LONG = [(name, way) for name in ("ten links", "ten links bent") for way in REFERENCES]
 HALF = STEPS // 2  # the first half second
 
 FALLS: dict[str, Callable[[], Fall]] = {
@@ -109,8 +112,7 @@ def test_rods_start_horizontal_along_y() -> None:
     np.testing.assert_allclose(path("rods")[0], [0.0, 0.35, 0.0], atol=1e-15)
 
 
-@short
-@pytest.mark.parametrize("implementation", REFERENCES)
+@pytest.mark.parametrize(("name", "implementation"), others_slow(SHORT, SHORT[::3]))
 def test_four_links_fall_as_in_the_reference_to_a_nanometre(name: str, implementation: str) -> None:
     other = fall(name).last_com(fall(name).euler(implementation))
     assert distance(other, path(name)).max() <= 1e-9
@@ -157,8 +159,7 @@ def test_energy_drifts_most_with_semi_implicit_euler(name: str) -> None:
 
 
 # -- ten links --------------------------------------------------------------------------------------------------------
-@long
-@pytest.mark.parametrize("implementation", REFERENCES)
+@pytest.mark.parametrize(("name", "implementation"), others_slow(LONG, LONG[::3]))
 def test_ten_links_fall_as_in_the_reference_for_half_a_second(name: str, implementation: str) -> None:
     other = fall(name).last_com(fall(name).euler(implementation, steps=HALF))
     assert distance(other, path(name)[: HALF + 1]).max() <= 1e-6

@@ -14,7 +14,8 @@ import pytest
 
 from quaddyn.campaigns import run
 
-CASES, SEED = 300, 20260
+#: The nightly run has more, `benchmarks/fuzz.py` 40,000.
+CASES, SEED = 300 if "QUADDYN_SLOW" in os.environ else 100, 20260
 CHAIN = """<robot name="chain">
   <link name="base"><inertial><mass value="2"/>
     <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
@@ -80,7 +81,7 @@ def test_good_mutants_load(tally: fuzzing.Tally) -> None:
 
 
 def test_good_mutants_load_where_mujoco_agrees(tally: fuzzing.Tally) -> None:
-    assert sum(o.oracle == "good" and o.mujoco is True for o in tally.outcomes) >= 50
+    assert sum(o.oracle == "good" and o.mujoco is True for o in tally.outcomes) >= CASES // 6
     assert tally.share(mujoco=True) >= 0.95
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +20,6 @@ from quaddyn.contact import contact_jacobian
 from quaddyn.control import JointPD, gravity_compensation
 from quaddyn.identification import (
     Accumulator,
-    Identification,
     Samples,
     accelerations,
     base_parameters,
@@ -40,8 +41,10 @@ from quaddyn.identification.inertia import (
     parameters_of,
     pseudo_inertia,
 )
-from quaddyn.identification.regression import StackedRegressor, random_states
+from quaddyn.identification.regression import random_states
 from quaddyn.identification.samples import Measured
+from quaddyn.reference import Reference
+from quaddyn.reference.regressor import INERTIAL, unit_inertia
 
 Array = np.ndarray
 runner = CliRunner()
@@ -61,15 +64,39 @@ def another_machine(robot: qd.Robot, rng: np.random.Generator, spread: float = 0
     return delta.ravel()
 
 
+def torques(robot: qd.Robot, delta: Array, states: tuple[Array, Array, Array]) -> Array:
+    """(n, nv) generalized forces of a machine with parameters delta, by the reference's recursion: of no regressor."""
+    model = Reference(robot.source, root=robot.root).model
+    rows = {body.name: row for body, row in zip(robot.bodies, delta.reshape(-1, 13), strict=True)}
+    (damping, friction, armature), bodies = np.zeros((3, robot.nv)), []
+    for body in model.bodies:
+        row = rows.get(body.name, np.zeros(13))  # steps of a planar root are not the robot's
+        bodies.append(
+            dataclasses.replace(body, G=sum(x * unit_inertia(k) for x, k in zip(row, INERTIAL, strict=False)))
+        )
+        if not body.root:
+            damping[body.v], friction[body.v], armature[body.v] = row[10:]
+    model = dataclasses.replace(model, bodies=tuple(bodies))
+    machine = Reference(model, armature=armature, damping=damping, friction=friction)
+    return np.array([machine.rnea(q, v, a) + machine.joint_friction(v) for q, v, a in zip(*states, strict=True)])
+
+
 def measured(
-    robot: qd.Robot, delta: Array, states: tuple[Array, Array, Array], rng: np.random.Generator, noise: float = 0.02
+    robot: qd.Robot,
+    delta: Array,
+    states: tuple[Array, Array, Array],
+    rng: np.random.Generator,
+    noise: float = 0.02,
+    y: Array | None = None,
 ) -> tuple[Samples, Array, float]:
     """What sensors read of a machine with parameters delta: samples, the noise of the torques and that of the forces.
+
+    y are the machine's generalized forces, where they are known.
 
     The feet of a floating base get the least forces that carry its motion.
     """
     q, v, a = states
-    y = StackedRegressor(robot)(q, v, a) @ delta
+    y = torques(robot, delta, states) if y is None else y
     forces, sigma = {}, 0.0
     if robot.root != "fixed":
         zero = np.zeros((len(q), 3))
@@ -85,10 +112,9 @@ def measured(
     return Samples(q, v, a, tau, forces, "ground" if forces else "frame"), deviation, sigma
 
 
-def error(robot: qd.Robot, found: Identification, delta: Array, states: tuple[Array, Array, Array]) -> Array:
-    """(nv,) root mean square difference of predicted and true generalized forces."""
-    truth = StackedRegressor(robot)(*states) @ delta
-    return np.asarray(np.sqrt(np.mean((found.predict(*states) - truth) ** 2, axis=0)))
+def rms(x: Array) -> Array:
+    """Root mean square over the first axis."""
+    return np.asarray(np.sqrt(np.mean(x**2, axis=0)))
 
 
 @pytest.fixture(scope="module")
@@ -109,25 +135,29 @@ def go2() -> qd.Robot:
     return qd.load("go2")
 
 
+@functools.cache
+def experiment(name: str) -> tuple[qd.Robot, Array, Samples, Array, float]:
+    """A robot, the forces of another machine at random states, and what sensors read of that."""
+    robot, rng = qd.load(name), np.random.default_rng(3)
+    delta, states = another_machine(robot, rng), random_states(robot, 1200, rng)
+    y = torques(robot, delta, states)
+    return robot, y, *measured(robot, delta, states, rng, y=y)
+
+
 # -- the bars --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["ur5", "rx90", "go2", "solo8", "double_pendulum_continuous"])
 @pytest.mark.parametrize("method", ["weighted", "consistent"])
 def test_prediction_of_unseen_torques_is_as_good_as_the_noise_allows(name: str, method: str) -> None:
     """Bar: twice the noise floor, which is what the true parameters leave; reached: hardly above it."""
-    robot, rng = qd.load(name), np.random.default_rng(3)
-    delta = another_machine(robot, rng)
-    samples, deviation, force = measured(robot, delta, random_states(robot, 1200, rng), rng)
-    learned, unseen = samples[:800], samples[800:]
+    robot, y, samples, deviation, force = experiment(name)
+    learned, unseen, truth = samples[:800], samples[800:], y[800:]
     found = identify(robot, learned, method=method, torque_noise=deviation, force_noise=force or None)
-    base = found.base
-    floor = np.sqrt(
-        np.mean((base.regressor()(unseen.q, unseen.v, unseen.a) @ base.of(delta) - y_of(robot, unseen)) ** 2, 0)
-    )
+    floor = rms(truth - y_of(robot, unseen))
     assert np.all(found.validate(unseen).error <= 1.2 * floor)
-    assert found.shown == base.size
+    assert found.shown == found.base.size
     assert found.converged
     # and without the noise of the measurement, far below it
-    assert np.all(error(robot, found, delta, (unseen.q, unseen.v, unseen.a)) <= 0.5 * floor)
+    assert np.all(rms(found.predict(unseen.q, unseen.v, unseen.a) - truth) <= 0.5 * floor)
     if method == "consistent":
         assert found.inconsistent == ()
 
@@ -171,14 +201,13 @@ def test_floating_base_is_identified_from_torques_and_contact_forces_of_the_simu
     )
     wrong = another_machine(go2, rng)  # what the file is taken to say
     learned, unseen = noisy[np.arange(0, 1000, 2)], noisy[np.arange(1, 1000, 2)]
-    truth = qd.Dynamics(go2).parameters()
-    H = StackedRegressor(go2)(unseen.q, unseen.v, unseen.a)
-    floor = np.sqrt(np.mean((H @ truth - y_of(go2, unseen)) ** 2, axis=0))
+    states = unseen.q, unseen.v, unseen.a
+    floor = rms(torques(go2, qd.Dynamics(go2).parameters(), states) - y_of(go2, unseen))
     for method in ("weighted", "consistent"):
         found = identify(go2, learned, method=method, torque_noise=torque, force_noise=force, prior=wrong)
         assert np.all(found.validate(unseen).error <= 1.1 * floor), method
     assert found.inconsistent == ()
-    before = np.sqrt(np.mean((H @ wrong - y_of(go2, unseen)) ** 2, axis=0))
+    before = rms(torques(go2, wrong, states) - y_of(go2, unseen))
     assert np.median(before / floor) > 2.0  # the prior alone would not do
     mass = sum(i.mass for i in found.inertials.values())
     assert mass == pytest.approx(go2.mass, rel=0.01)
@@ -233,10 +262,10 @@ def test_deviations_and_bands_say_how_wrong_the_answer_is(ur5: qd.Robot) -> None
     base, rng = base_parameters(ur5), np.random.default_rng(2)
     delta, states = another_machine(ur5, rng), random_states(ur5, 100, rng)
     probe = random_states(ur5, 5, rng)
-    truth = base.regressor()(*probe) @ base.of(delta)
+    truth, y = torques(ur5, delta, probe), torques(ur5, delta, states)
     scores, bands = [], []
     for _ in range(60):
-        samples, deviation, _ = measured(ur5, delta, states, rng)
+        samples, deviation, _ = measured(ur5, delta, states, rng, y=y)
         found = identify(base, samples, method="weighted", torque_noise=deviation)
         scores.append(((found.beta - base.of(delta)) / found.deviation) ** 2)
         bands.append(((found.predict(*probe) - truth) / found.band(*probe)) ** 2)
@@ -392,9 +421,10 @@ def test_exciting_motion_identifies_an_arm(ur5: qd.Robot) -> None:
     found = identify(base, samples, torque_noise=deviation)
     states = random_states(ur5, 200, rng)
     assert found.shown == base.size
-    assert np.all(error(ur5, found, delta, motion.at(rng.uniform(0, 10, 100))) < 0.5 * deviation)
-    torque = np.sqrt(np.mean((StackedRegressor(ur5)(*states) @ delta) ** 2, axis=0))
-    assert np.all(error(ur5, found, delta, states) < 0.2 * torque)  # and far outside of the motion
+    others = motion.at(rng.uniform(0, 10, 100))
+    assert np.all(rms(found.predict(*others) - torques(ur5, delta, others)) < 0.5 * deviation)
+    truth = torques(ur5, delta, states)
+    assert np.all(rms(found.predict(*states) - truth) < 0.2 * rms(truth))  # and far outside of the motion
 
 
 @pytest.mark.parametrize(
@@ -631,7 +661,7 @@ def test_an_arm_is_identified_from_encoders_and_torques_alone(ur5: qd.Robot) -> 
     delta, base = another_machine(ur5, rng), base_parameters(ur5)
     motion = exciting_trajectory(base, iterations=30, seed=1)
     q, v, a = motion.at(np.arange(0.0, motion.period, dt))
-    truth = StackedRegressor(ur5)(q, v, a) @ delta
+    truth = torques(ur5, delta, (q, v, a))
     deviation = 0.05 * np.sqrt(np.mean(truth**2, axis=0))
     tau = smooth(truth + deviation * rng.standard_normal(truth.shape), dt=dt, cutoff=8.0)
     q = smooth(q + 1e-4 * rng.standard_normal(q.shape), dt=dt, cutoff=8.0)
@@ -641,7 +671,7 @@ def test_an_arm_is_identified_from_encoders_and_torques_alone(ur5: qd.Robot) -> 
     found = identify(base, samples)
     assert found.inconsistent == ()
     states = motion.at(rng.uniform(0.0, motion.period, 300))
-    assert np.all(error(ur5, found, delta, states) < deviation)
+    assert np.all(rms(found.predict(*states) - torques(ur5, delta, states)) < deviation)
 
 
 # -- what is measured ------------------------------------------------------------------------------------------------
@@ -665,7 +695,7 @@ def test_a_planar_root_and_a_passive_joint_are_identified_too() -> None:
         robot, rng = qd.load("go2", **options), np.random.default_rng(0)
         delta, base = another_machine(robot, rng), base_parameters(robot)
         q, v, a = random_states(robot, 300, rng)
-        y = StackedRegressor(robot)(q, v, a) @ delta
+        y = torques(robot, delta, (q, v, a))
         tau, rest = y[:, robot.actuated_index], np.setdiff1d(np.arange(robot.nv), robot.actuated_index)
         J = Measured(robot).jacobians(Samples(q, v, a, tau, dict.fromkeys(robot.feet, np.zeros((300, 3)))))
         f = np.einsum("nij,nj->ni", np.linalg.pinv(J[:, :, rest].transpose(0, 2, 1)), y[:, rest])
@@ -714,7 +744,7 @@ def test_torques_without_noise_are_explained_to_the_last_digits(ur5: qd.Robot) -
     """Residuals of mere rounding are no noise to weigh by."""
     rng = np.random.default_rng(0)
     base, delta, states = base_parameters(ur5), another_machine(ur5, rng), random_states(ur5, 200, rng)
-    tau = base.regressor()(*states) @ base.of(delta)
+    tau = torques(ur5, delta, states)
     for options in ({}, {"torque_noise": 1e-9}, {"torque_noise": 1e-12}):
         found = identify(base, Samples(*states, tau), **options)  # type: ignore[arg-type]
         assert found.converged and found.inconsistent == ()

@@ -16,6 +16,7 @@ import pytest
 import wild
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sparing import others_slow
 from wild import FEET, Segment, Urdf, X, Y, Z, dog, leg_names
 
 import quaddyn as qd
@@ -37,6 +38,13 @@ REFUSED = {
     "romeo_description/urdf/romeo_small.urdf": "moments of inertia",
     "romeo_description/urdf/romeo_laas_small.urdf": "moments of inertia",
 }
+#: Of each kind of file one: arms, hands, humanoids, wheels and wings, roots of every kind.
+QUICK = {
+    path for path in EXAMPLES if Path(path).stem in (
+        "anymal-kinova", "hextilt_flying_arm_5", "iris", "panda", "pr2", "talos_reduced", "tiago_dual",
+        "allegro_right_hand", "alexander_v1.lowerBodyOnly", "centauro", "so100", "xarm7", "TwoDofs",
+    )
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +92,7 @@ def assert_equal_models(robot: qd.Robot, expected: pin.Model) -> None:
             assert ours == theirs or (np.isinf(ours) and (abs(theirs) >= 1e6 or theirs == 0.0))
 
 
-@pytest.mark.parametrize("path", [p for p in EXAMPLES if p not in REFUSED])
+@pytest.mark.parametrize("path", others_slow((p for p in EXAMPLES if p not in REFUSED), QUICK))
 def test_model_on_a_fixed_root_is_what_pinocchio_imports(path: str) -> None:
     file = example_robots() / path
     assert_equal_models(qd.load(file, root="fixed"), pin.buildModelFromUrdf(str(file)))

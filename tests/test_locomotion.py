@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pinocchio as pin
 import pytest
+from sparing import others_slow
 from wild import Urdf, dog, leg_names
 
 import quaddyn as qd
@@ -153,7 +154,7 @@ def test_walk_and_crawl_with_three_feet_or_a_diagonal_on_the_ground(gait: str) -
     assert place(plant)[0][0] > 0.15
 
 
-@pytest.mark.parametrize(("name", "gait"), [("go2", "pace"), ("solo12", "pace"), ("go2", "bound")])
+@pytest.mark.parametrize(("name", "gait"), [("go2", "pace"), ("go2", "bound"), *others_slow([("solo12", "pace")], [])])
 def test_pace_and_bound_go_where_they_are_told(name: str, gait: str) -> None:
     robot = robot_of(name)
     plant, controller = plant_of("mujoco", robot), LocomotionController(robot, dt=DT, gait=gait)

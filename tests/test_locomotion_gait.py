@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sparing import others_slow
 
 import quaddyn as qd
 from quaddyn.locomotion.course import Course, Preview, footholds
@@ -156,8 +157,10 @@ def test_the_course_is_an_arc_of_a_circle() -> None:
     np.testing.assert_allclose(ahead[0], [1.0, 2.0])
 
 
-@pytest.mark.parametrize("name", MOVING)
-@pytest.mark.parametrize("velocity", [(0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.2, 0.3, 0.5)])
+COURSES = [(v, name) for v in ((0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.2, 0.3, 0.5)) for name in MOVING]
+
+
+@pytest.mark.parametrize(("velocity", "name"), others_slow(COURSES, COURSES[:: len(MOVING) - 1]))
 def test_the_reference_is_a_motion_of_the_pendulum_over_its_own_pressure(
     go2: Proportions, name: str, velocity: tuple[float, float, float]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from typing import Any
 
@@ -10,6 +11,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sparing import others_slow
 from test_simulation import Stand
 
 import quaddyn as qd
@@ -227,7 +229,7 @@ def test_a_sphere_in_a_corner_touches_both_walls_and_ice_is_slippery() -> None:
     np.testing.assert_allclose(sim.contact_forces["ball"], floor.force + wall.force)
 
 
-@pytest.mark.parametrize("name", ["go2", "hyq"])
+@pytest.mark.parametrize("name", others_slow(["go2", "hyq"], ["go2"]))
 def test_robots_stand_on_rough_ground_alike_in_both_plants(name: str) -> None:
     robot = robot_of(name)
     ground = HeightField.of(lambda x, y: 0.02 * np.sin(5.0 * x + 2.0 * y), (-2.0, 2.0), (-2.0, 2.0))
@@ -367,7 +369,7 @@ def test_the_compiled_solve_is_the_one_of_alternating_directions() -> None:
         np.testing.assert_allclose(mine, other.impulses, atol=1e-6)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40 if "QUADDYN_SLOW" in os.environ else 15, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10**6),
     name=st.sampled_from(("go2", "solo12", "anymal_c", "solo8")),
@@ -780,7 +782,7 @@ def test_bad_worlds_are_refused_by_name() -> None:
 
 
 # -- the two of them -----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("v", [(0.0, 0.0, -0.5), (0.5, 0.0, 0.0)])
+@pytest.mark.parametrize("v", [pytest.param((0.0, 0.0, -0.5), marks=pytest.mark.slow), (0.5, 0.0, 0.0)])
 def test_a_dropped_go2_moves_alike_in_both_plants(v: tuple[float, float, float]) -> None:
     robot = robot_of("go2")
     ways, forces = [], []
@@ -797,7 +799,7 @@ def test_a_dropped_go2_moves_alike_in_both_plants(v: tuple[float, float, float])
     assert forces[0] == pytest.approx(forces[1], rel=5e-3)
 
 
-@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_b"])
+@pytest.mark.parametrize("name", others_slow(["go2", "solo12", "anymal_b"], ["anymal_b"]))
 def test_the_same_controller_stands_equally_tall_in_both_plants(name: str) -> None:
     robot = robot_of(name)
     heights = []

@@ -112,9 +112,9 @@ def test_readings_come_as_late_as_the_delay_says(go2: qd.Robot) -> None:
 
 
 def test_biases_walk_with_the_root_of_time(go2: qd.Robot) -> None:
-    ends = []
+    ends, sim = [], Simulation(go2, floor=-np.inf, dt=0.01)
     for seed in range(60):
-        sim = Simulation(go2, floor=-np.inf, dt=0.01)
+        sim.reset()
         sensors = Sensors(go2, rng(seed), imu=Imu(gyro_bias=0.1, gyro_walk=0.5))
         for _ in range(25):
             sensors.read(sim)

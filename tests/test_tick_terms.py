@@ -17,6 +17,7 @@ import pinocchio as pin
 import pytest
 from oracle import EVERYTHING
 from random_trees import random_robot, random_states
+from sparing import others_slow
 
 import quaddyn as qd
 from quaddyn.kernels import TickTerms, tick_terms, tick_terms_c
@@ -289,7 +290,7 @@ def test_what_cannot_be_compiled_is_refused() -> None:
 
 # -- C -----------------------------------------------------------------------------------------------------------
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on this machine")
-@pytest.mark.parametrize("name", ["go2", "every joint"])
+@pytest.mark.parametrize("name", others_slow(["go2", "every joint"], ["every joint"]))
 def test_c_source_compiles_without_a_warning_and_computes_the_same(name: str, tmp_path: Path) -> None:
     robot = ROBOTS[name]()
     frames = some_frames(robot)

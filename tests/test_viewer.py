@@ -27,6 +27,7 @@ import pinocchio as pin
 import pytest
 import websockets.exceptions
 from calls import calls
+from sparing import others_slow
 from test_capsules import URDF
 from websockets.sync.client import ClientConnection, connect
 
@@ -127,7 +128,7 @@ def sample(robot: qd.Robot, seed: int = 0) -> np.ndarray:
 
 
 # -- the robot in its place ----------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", QUADRUPEDS)
+@pytest.mark.parametrize("name", others_slow(QUADRUPEDS, ["anymal_c", "laikago", "solo8"]))
 def test_a_quadruped_looks_like_one(name: str, tmp_path: Path) -> None:
     robot = qd.load(name)
     viewer = Viewer(robot, serve=False)

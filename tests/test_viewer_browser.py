@@ -307,6 +307,7 @@ def test_the_live_demo_is_driven_by_keys(new_page: Callable[[], Page]) -> None:
     assert "every check holds" in said and "Traceback" not in errors
 
 
+@pytest.mark.slow
 def test_the_picture_script_makes_the_readmes_picture(tmp_path: Path) -> None:
     from PIL import Image
 

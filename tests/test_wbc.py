@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 import pinocchio as pin
 import pytest
+from sparing import others_slow
 
 import quaddyn as qd
 from quaddyn.contact import Contact, contact_jacobian
@@ -141,7 +142,7 @@ def test_passive_joints_are_rows_of_the_equations_of_motion() -> None:
 
 
 # -- priorities ----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["go2", "anymal_c", "solo8"])
+@pytest.mark.parametrize("name", others_slow(["go2", "anymal_c", "solo8"], ["solo8"]))
 def test_weights_below_never_move_what_is_above(name: str) -> None:
     robot = qd.load(name)
     dyn = qd.Dynamics(robot)

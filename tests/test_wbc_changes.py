@@ -11,6 +11,7 @@ import pinocchio as pin
 import pytest
 from calls import calls
 from plain_wbc import assert_same_rows, plain
+from sparing import others_slow
 from wbc_elements import ROBOTS, any_contacts, everything
 
 import quaddyn as qd
@@ -419,13 +420,10 @@ def test_details_disturb_nothing() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "go2",
+        *others_slow(["go2", "bolt", "passive go2", "anymal_b_kinova"], ["bolt"]),
         "solo8",
-        "bolt",
         "ur5",
         "planar hyq",
-        "passive go2",
-        pytest.param("anymal_b_kinova", marks=pytest.mark.slow),
     ],
 )
 def test_the_tick_is_the_same_as_plain_python(name: str) -> None:

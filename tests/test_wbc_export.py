@@ -9,6 +9,7 @@ import controller_in_c as cc
 import numpy as np
 import pytest
 from browser import require
+from sparing import others_slow
 from typer.testing import CliRunner
 
 import quaddyn as qd
@@ -67,7 +68,7 @@ def everything(robot):
     return qd.WholeBodyController(robot, tasks=levels, constraints=constraints, contacts=contacts, ramp=0.02)
 
 
-@pytest.mark.parametrize("name", [*(pytest.param(each, marks=pytest.mark.slow) for each in ("go2", "solo8")), "panda"])
+@pytest.mark.parametrize("name", others_slow(("go2", "solo8", "panda"), {"panda"}))
 def test_c_gives_the_torques_of_python_bit_for_bit(name, tmp_path):
     twins = cc.Twins(name, tmp_path, *cc.SAME_BITS)
     tally = twins.live(TICKS, 3)

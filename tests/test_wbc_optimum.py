@@ -10,6 +10,7 @@ import pinocchio as pin
 import pytest
 from exact_judge import excess
 from plain_wbc import Plain, assert_same_rows, plain
+from sparing import others_slow
 from wbc_elements import KINDS, ROBOTS, everything
 
 import quaddyn as qd
@@ -65,8 +66,10 @@ def sets(robot: qd.Robot) -> list[tuple[str, ...]]:
     return [feet, feet[:1] + feet[3:], (), feet[1:], feet[1:2], feet]
 
 
-@pytest.mark.parametrize("name", [*ROBOTS, "anymal_b_kinova", "panda", "chain_10"])
-@pytest.mark.parametrize("friction", [0.6, 0.2])
+SLIPPERY = [(name, mu) for name in (*ROBOTS, "anymal_b_kinova", "panda", "chain_10") for mu in (0.6, 0.2)]
+
+
+@pytest.mark.parametrize(("name", "friction"), others_slow(SLIPPERY, SLIPPERY[::4] + SLIPPERY[3::4]))
 def test_random_ticks_end_at_the_strict_optimum_while_contacts_come_and_go(name: str, friction: float) -> None:
     robot = ROBOTS[name]() if name in ROBOTS else qd.load(name)
     dyn, rng, seen, before = qd.Dynamics(robot), np.random.default_rng(5), Counter[str](), None
@@ -123,7 +126,7 @@ def test_level_0_that_cannot_be_met_is_violated_least(name: str) -> None:
     assert seen["infeasible"] >= 4, seen
 
 
-@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c", "hyq"])
+@pytest.mark.parametrize("name", others_slow(["go2", "solo12", "anymal_c", "hyq"], ["go2", "hyq"]))
 @pytest.mark.parametrize("bend", [0.0, 1e-12, 1e-9, 1e-6, 1e-3, 3e-2])
 def test_straight_legs_end_there_too(name: str, bend: float) -> None:
     """Directions that a leg sees by 1e-9 count, and rounding of its rows leaves 1e-7 of what they decide open."""
@@ -141,7 +144,7 @@ def test_straight_legs_end_there_too(name: str, bend: float) -> None:
         compare(wbc.compute(s, stance), plain(wbc, s), 1e-6, flat=1e-5 if bend == 1e-9 else 1e-9)
 
 
-@pytest.mark.parametrize("seed", range(11, 14))
+@pytest.mark.parametrize("seed", others_slow(range(11, 14), [11]))
 @pytest.mark.parametrize("surface", range(len(KINDS)))
 def test_elements_and_contacts_of_every_kind_end_there_too(surface: int, seed: int) -> None:
     robot, hand = qd.load("anymal_b_kinova"), "j2s6s200_end_effector"

@@ -223,13 +223,14 @@ def test_numbers_that_compiled_code_must_not_see_are_refused_by_field(
         replay(signed(tmp_path / "tick.npz", saved | {field: array}))
 
 
-def test_changed_ticks_that_are_signed_again_are_refused_or_answered() -> None:
+@pytest.mark.parametrize(("runs", "judged"), [(40, 0.4), pytest.param(150, 0.1, marks=pytest.mark.slow)])
+def test_changed_ticks_that_are_signed_again_are_refused_or_answered(runs: int, judged: float) -> None:
     """In a process of its own, so that a crash is seen: `tick_mutants` runs as many as one likes."""
-    command = [sys.executable, str(Path(__file__).with_name("tick_mutants.py")), "--runs", "150", "--seed", "3"]
-    done = subprocess.run([*command, "--judged", "0.1"], capture_output=True, text=True, timeout=600)
+    command = [sys.executable, str(Path(__file__).with_name("tick_mutants.py")), "--runs", str(runs), "--seed", "3"]
+    done = subprocess.run([*command, "--judged", str(judged)], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
     tally = json.loads(done.stdout.splitlines()[-1])
-    assert tally["refused"] > 50 and tally["solved"] > 8 and tally["judged"] > 0
+    assert tally["refused"] > runs // 3 and tally["solved"] > runs // 20 and tally["judged"] > 0
 
 
 def test_ticks_of_other_sources_and_of_other_formats(saved: dict[str, np.ndarray], tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_rows_are_those_of_plain_matrices(kind: str, robot_name: str) -> None:
         robot, constraints=motion, tasks=[element, [], rest], contacts=any_contacts(robot, rng), ramp=0.004
     )
     names, count, before = tuple(wbc.contacts), 0, None
-    for k in range(12):
+    for k in range(9):
         s = dyn.update(*state(robot, rng))
         if k > 0:  # the first holds what it finds
             references(wbc, s, rng)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -40,17 +41,20 @@ from quaddyn.wbc.tick import Rows, Tick
 #: Robots of every kind: legs of two and three joints, two feet, arms, roots that float, slide or stand still, joints
 #: without end, joints without a motor.
 ROBOTS: dict[str, Callable[[], qd.Robot]] = {
-    "go2": lambda: qd.load("go2"),
-    "solo12": lambda: qd.load("solo12"),
-    "anymal_c": lambda: qd.load("anymal_c"),
-    "solo8": lambda: qd.load("solo8"),
-    "bolt": lambda: qd.load("bolt"),
-    "b1_z1": lambda: qd.load("b1_z1"),
-    "planar hyq": lambda: qd.load("hyq", root="planar"),
-    "four_link_leg": lambda: qd.load("four_link_leg"),
-    "ur5": lambda: qd.load("ur5"),
-    "double_pendulum_continuous": lambda: qd.load("double_pendulum_continuous"),
-    "passive go2": lambda: qd.load("go2", actuated=[n for n in qd.load("go2").actuated if n != "FL_calf_joint"]),
+    name: cache(make)
+    for name, make in {
+        "go2": lambda: qd.load("go2"),
+        "solo12": lambda: qd.load("solo12"),
+        "anymal_c": lambda: qd.load("anymal_c"),
+        "solo8": lambda: qd.load("solo8"),
+        "bolt": lambda: qd.load("bolt"),
+        "b1_z1": lambda: qd.load("b1_z1"),
+        "planar hyq": lambda: qd.load("hyq", root="planar"),
+        "four_link_leg": lambda: qd.load("four_link_leg"),
+        "ur5": lambda: qd.load("ur5"),
+        "double_pendulum_continuous": lambda: qd.load("double_pendulum_continuous"),
+        "passive go2": lambda: qd.load("go2", actuated=[n for n in qd.load("go2").actuated if n != "FL_calf_joint"]),
+    }.items()
 }
 
 #: What a contact may be.

@@ -1,0 +1,20 @@
+"""The package's machine code in a folder of a test's own, so that the test compiles no more than it is about."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+
+from quaddyn.compiling import objects
+from quaddyn.compiling.machine import portable
+from quaddyn.compiling.units import Unit
+
+
+def keep_in(folder: Path, units: Iterable[Unit]) -> None:
+    """Copy what is kept for the user, compiled now where it is missing, into a new private folder."""
+    folder.mkdir(mode=0o700)
+    target = portable()
+    for unit in units:
+        found, key = unit.found(target) or unit.compile(target), unit.kept_key(target)
+        objects.write(folder / f"{key}.bin", key, struct.pack("<d", found.seconds) + found.code)
