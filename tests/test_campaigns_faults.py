@@ -73,7 +73,7 @@ class Killer:
             self.killed += 1
 
 
-@pytest.mark.parametrize(("how_many", "times"), [(1, 1), (2, 2)])
+@pytest.mark.parametrize(("how_many", "times"), [(1, 1), pytest.param(2, 2, marks=pytest.mark.slow)])
 def test_killed_workers_lose_and_double_nothing(
     tmp_path: Path, executor: Workers | Cluster, how_many: int, times: int
 ) -> None:
@@ -85,7 +85,8 @@ def test_killed_workers_lose_and_double_nothing(
     assert contents(tmp_path / "runs.db") == records(campaign)
 
 
-@pytest.mark.parametrize(("kills", "cases"), [(3, 30), pytest.param(50, 500, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("kills", "cases"), [(3, 30), (50, 500)])
 def test_many_kills_in_one_campaign(tmp_path: Path, executor: Workers | Cluster, kills: int, cases: int) -> None:
     campaign = Throws(cases, seconds=0.03)
     killer = Killer(executor, every=8, times=kills)
