@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from sparing import others_slow
 from typer.testing import CliRunner
 
 import quaddyn as qd
@@ -81,13 +80,13 @@ def test_check_against_the_original_names_the_link_that_differs(tmp_path: Path) 
     assert runner.invoke(app, ["check", str(copy), "--samples", "1"]).exit_code == 0
 
 
-@pytest.mark.parametrize("robots", others_slow((tuple(qd.CATALOGUE), ("bolt", "ur5")), {("bolt", "ur5")}))
-def test_check_all_judges_every_robot(robots: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("robots", [pytest.param([*qd.CATALOGUE], marks=pytest.mark.slow), ["bolt", "ur5"]])
+def test_check_all_judges_every_robot(robots: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking, "CATALOGUE", {name: qd.CATALOGUE[name] for name in robots})
     result = runner.invoke(app, ["check", "--all", "--json", "--samples", "1"])
     assert result.exit_code == 0
     verdicts = json.loads(result.stdout)
-    assert [v["source"] for v in verdicts] == list(robots)
+    assert [v["source"] for v in verdicts] == robots
     assert all(v["passed"] and v["checks"]["RNEA(ABA) error"] < 1e-9 for v in verdicts)
     assert all(v["agreement"]["algorithms"]["rnea"]["error"] < 1e-9 for v in verdicts)
 

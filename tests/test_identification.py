@@ -757,7 +757,7 @@ def test_torques_without_noise_are_explained_to_the_last_digits(ur5: qd.Robot) -
     [
         pytest.param("ur5", 1.0, "noise", 2, marks=pytest.mark.slow),
         ("ur5", 1.0, "none", 60),
-        ("planar_3r", 1.0, "none", 2),
+        pytest.param("planar_3r", 1.0, "none", 2, marks=pytest.mark.slow),
         ("planar_3r", 0.0, "noise", 60),
     ],
 )

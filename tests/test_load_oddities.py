@@ -78,3 +78,15 @@ def test_random_configurations_are_within_a_metre_of_home_and_within_limits() ->
     assert (off.min(0) < -0.9).all() and (off.max(0) > 0.9).all() and np.abs(off).max() <= 1.0
     np.testing.assert_allclose(np.linalg.norm(drawn[:, 3:7], axis=1), 1.0, atol=1e-12)
     assert ((drawn[:, 7:] >= robot.lower[7:]) & (drawn[:, 7:] <= robot.upper[7:])).all()
+    planar = qd.load("small_quadruped", root="planar")
+    drawn = np.array([planar.random_configuration(rng) for _ in range(200)])
+    off = drawn[:, :3] - [*planar.q_home[:2], 0.0]
+    assert (off.min(0) < (-0.9, -0.9, -2.8)).all() and (off.max(0) > (0.9, 0.9, 2.8)).all()
+    assert (np.abs(off).max(0) <= (1.0, 1.0, np.pi)).all()
+
+
+def test_of_many_bad_entries_the_first_is_named_and_the_others_counted() -> None:
+    robot, q = qd.load("two_link_leg"), np.zeros(2)
+    for bad, said in (([np.nan, 1.0], r"q\[0\] = nan$"), ([np.inf, np.nan], r"q\[0\] = inf \(and 1 more\)$")):
+        with pytest.raises(qd.ArgumentError, match=said):
+            robot.integrate(bad, q)
