@@ -91,7 +91,7 @@ def record(robot: qd.Robot, gait: str, regime: str, ticks: int, seed: int) -> di
             turn[k] = push * 0.5 * np.sin(w * t + np.arange(3.0))
             swing[k] = 2.0 * push * np.sin(w * t + np.arange(12.0).reshape(4, 3))
             posture[k] = push * np.sin(w * t + np.arange(nu))
-        q[k] = pin.integrate(robot.model, robot.q_home, step)
+        q[k] = robot.algorithms.integrate(robot.model, robot.q_home, step)
     friction = {"calm": 0.6, "saturated": 0.25, "hard": 0.4}[regime]
     effort = np.tile(np.minimum(robot.effort_limits, 1e6), (ticks, 1)) * {"calm": 1.0}.get(regime, 0.6)
     weight = robot.mass * 9.81

@@ -101,7 +101,7 @@ def ranks() -> bool:
         table.add_column(column.replace("[", "\\["), justify="left" if column == "robot" else "right")
     agree = True
     for name in qd.CATALOGUE:
-        robot, cells, gaps = qd.load(name), [], []
+        robot, cells, gaps = qd.load(name, mimic=False), [], []
         for inertial in (True, False):
             base, rules = base_parameters(robot, inertial=inertial), group_by_rule(robot, inertial=inertial)
             angle = rules.disagreement(base)

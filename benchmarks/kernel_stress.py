@@ -52,10 +52,8 @@ class Fence:
 
 def states(robot: qd.Robot, rng: np.random.Generator, n: int) -> tuple[NDArray[Any], ...]:
     """q, v, a of n rows: joints anywhere, units of norm one."""
-    import pinocchio as pin
-
-    neutral = pin.neutral(robot.model)
-    q = np.array([pin.integrate(robot.model, neutral, rng.uniform(-3, 3, robot.nv)) for _ in range(n)])
+    neutral = robot.neutral
+    q = np.array([robot.algorithms.integrate(robot.model, neutral, rng.uniform(-3, 3, robot.nv)) for _ in range(n)])
     return q, rng.normal(size=(n, robot.nv)), rng.normal(size=(n, robot.nv))
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import pinocchio as pin
 
 import quaddyn as qd
 from quaddyn.contact import CompliantPlane, foot_forces
@@ -27,13 +26,13 @@ def bent(robot: qd.Robot) -> Array:
     """Home, or a bent posture where home is straight."""
     if robot.legs and all(leg.bend != "straight" for leg in robot.legs.values()):
         return np.array(robot.q_home)
-    q = pin.integrate(robot.model, robot.q_home, np.zeros(robot.nv))
-    return pin.integrate(robot.model, q, np.where(np.arange(robot.nv) % 2, -0.9, 0.5))
+    q = robot.algorithms.integrate(robot.model, robot.q_home, np.zeros(robot.nv))
+    return robot.algorithms.integrate(robot.model, q, np.where(np.arange(robot.nv) % 2, -0.9, 0.5))
 
 
 def random_state(robot: qd.Robot, seed: int, speed: float = 1.0) -> tuple[Array, Array]:
     rng = np.random.default_rng(seed)
-    q = pin.integrate(robot.model, bent(robot), 0.3 * rng.normal(size=robot.nv))
+    q = robot.algorithms.integrate(robot.model, bent(robot), 0.3 * rng.normal(size=robot.nv))
     return q, speed * rng.normal(size=robot.nv)
 
 
@@ -88,7 +87,7 @@ def run(
             else:
                 a = plant.aba(q, v, robot.expand(tau), fext=forces)
             v = v + dt * a
-            q = pin.integrate(robot.model, q, dt * v)
+            q = robot.algorithms.integrate(robot.model, q, dt * v)
             if planes and i < inner - 1:
                 touching = dict(foot_forces(plant.update(q, v), planes, touch))
     return q, v

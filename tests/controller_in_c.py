@@ -252,7 +252,7 @@ class Twins:
             if k == start or np.abs(v).max() > 30.0:
                 start = k + int(rng.integers(100, 600))
                 spread = rng.choice([0.02, 0.02 if calm else 0.2, 0.02 if calm else 1.0])
-                q = pin.integrate(robot.model, robot.q_home, spread * rng.normal(size=robot.nv))
+                q = robot.algorithms.integrate(robot.model, robot.q_home, spread * rng.normal(size=robot.nv))
                 v = rng.choice([0.0, 0.0 if calm else 0.2, 0.0 if calm else 2.0]) * rng.normal(size=robot.nv)
                 if rng.random() < 0.4:
                     self.reset()
@@ -260,7 +260,7 @@ class Twins:
                 self.refuse(q, v, rng)
             command = self.tick(q, v, contacts)
             v = v + self.python.dt * command.acceleration
-            q = pin.integrate(robot.model, q, self.python.dt * v)
+            q = robot.algorithms.integrate(robot.model, q, self.python.dt * v)
         return self.tally
 
 

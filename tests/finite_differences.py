@@ -10,6 +10,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from quaddyn import Robot
+
 Array = NDArray[np.float64]
 
 STEP = 1e-3
@@ -27,12 +29,22 @@ def second_derivative(f: Callable[[float], Array], step: float = STEP) -> Array:
     return np.asarray((16.0 * near - far - 30.0 * f(0.0)) / (12.0 * step * step))
 
 
+def moved(model: pin.Model | Robot, q: Array, v: Array) -> Array:
+    """Where v leads from q in unit time."""
+    return np.asarray(model.integrate(q, v) if isinstance(model, Robot) else pin.integrate(model, q, v))
+
+
 def along(
-    model: pin.Model, f: Callable[[Array, Array], Array], q: Array, v: Array, a: Array | None = None, step: float = STEP
+    model: pin.Model | Robot,
+    f: Callable[[Array, Array], Array],
+    q: Array,
+    v: Array,
+    a: Array | None = None,
+    step: float = STEP,
 ) -> Array:
     """d/dt f(q(t), v(t)) at t = 0 of the motion through (q, v) with acceleration `a` (zero by default)."""
     a = np.zeros_like(v) if a is None else a
-    return derivative(lambda t: f(pin.integrate(model, q, t * v + 0.5 * t * t * a), v + t * a), step)
+    return derivative(lambda t: f(moved(model, q, t * v + 0.5 * t * t * a), v + t * a), step)
 
 
 def by_configuration(model: pin.Model, f: Callable[[Array], Array], q: Array, step: float = STEP) -> Array:

@@ -43,11 +43,8 @@ def random_robot(seed: int, largest: int = 40) -> qd.Robot:
 
 def random_states(robot: qd.Robot, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """q (n, nq) with angles in +-2 pi, v and a (n, nv)."""
-    import pinocchio as pin
-
     steps = rng.uniform(-2 * np.pi, 2 * np.pi, size=(n, robot.nv))
-    neutral = pin.neutral(robot.model)
-    q = np.array([pin.integrate(robot.model, neutral, step) for step in steps])
+    q = np.array([robot.integrate(robot.neutral, step) for step in steps])
     return q, rng.normal(size=(n, robot.nv)) * 2, rng.normal(size=(n, robot.nv)) * 5
 
 

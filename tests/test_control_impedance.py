@@ -132,9 +132,9 @@ def test_error_rate_and_drift_are_derivatives_of_one_another(seed: int) -> None:
     kept = motion.J, motion.drift, motion.rate
     error = lambda q_, v_: task.motion(dyn.update(q_, v_), target).error  # noqa: E731
     rate = lambda q_, v_: task.motion(dyn.update(q_, v_), target).rate  # noqa: E731
-    np.testing.assert_allclose(along(robot.model, error, q, v, a), kept[2], atol=1e-8)
+    np.testing.assert_allclose(along(robot, error, q, v, a), kept[2], atol=1e-8)
     np.testing.assert_allclose(kept[2], -kept[0] @ v, atol=1e-10)
-    np.testing.assert_allclose(along(robot.model, rate, q, v, a), -kept[0] @ a - kept[1], atol=1e-7)
+    np.testing.assert_allclose(along(robot, rate, q, v, a), -kept[0] @ a - kept[1], atol=1e-7)
 
 
 def test_a_moving_target_has_its_rate_and_acceleration_in_the_rows_own_coordinates() -> None:
@@ -151,7 +151,7 @@ def test_a_moving_target_has_its_rate_and_acceleration_in_the_rows_own_coordinat
         return Pose.of(turn, p + t * w), np.concatenate((w, (1.0 + t) * alpha)), np.concatenate((np.zeros(3), alpha))
 
     def motion(t: float) -> tuple[Array, Array, Array]:
-        s = dyn.update(pin.integrate(robot.model, q, t * v), v)
+        s = dyn.update(robot.algorithms.integrate(robot.model, q, t * v), v)
         m = task.motion(s, *at(t))
         return m.error, m.rate, m.acceleration - m.drift
 
@@ -297,7 +297,7 @@ def test_the_storage_falls_by_what_the_dampers_take(
         assume(not feet or answer.residual < 1e-6)
         a = constrained(robot, dyn, q, v, answer.tau, feet, {})[0]
         storage = lambda q_, v_: controller.storage(dyn.update(q_, v_), target)  # noqa: E731
-        dV = along(robot.model, storage, q, v, a, 1e-3 / (1.0 + 0.1 * np.abs(a).max()))
+        dV = along(robot, storage, q, v, a, 1e-3 / (1.0 + 0.1 * np.abs(a).max()))
         scale = abs(float(answer.tau @ v[robot.actuated_index])) + controller.storage(dyn.update(q, v), target)
         return float(dV), 1e-6 * (1.0 + scale)
 
@@ -315,7 +315,7 @@ ROBOTS: dict[tuple[str, str], qd.Robot] = {}
 def test_with_a_posture_the_storage_including_its_tank_never_grows(seed: int, capacity: float | None) -> None:
     robot = strong("four_link_leg")
     q, v = random_state(robot, seed, 0.5)
-    sought = pin.integrate(robot.model, q, 0.4 * np.random.default_rng(seed).normal(size=4))
+    sought = robot.algorithms.integrate(robot.model, q, 0.4 * np.random.default_rng(seed).normal(size=4))
     start = qd.Dynamics(robot).frame_placement(q, "leg").translation + np.array([0.02, 0.0, -0.03])
     dt = 1e-4
     springs = NullSpacePosture(robot, sought, kp=5.0, kd=0.05, capacity=capacity, dt=dt)
@@ -496,7 +496,7 @@ def test_distribution_of_h_is_gravity_compensation() -> None:
 def test_a_straight_limb_gives_a_finite_and_flagged_answer(name: str, shaped: bool) -> None:
     robot = qd.load(name, root="fixed")
     frame = robot.feet[0] if robot.feet else "tool0"
-    q = pin.neutral(robot.model)  # all of these are stretched out there
+    q = robot.neutral  # all of these are stretched out there
     rows = None if robot.feet else ("x", "y", "z", "rx", "ry", "rz")  # the wrist is stretched
     k = 3 if rows is None else 6
     k = 2 if robot.feet == ("leg",) else k
@@ -507,7 +507,7 @@ def test_a_straight_limb_gives_a_finite_and_flagged_answer(name: str, shaped: bo
     place = dyn.frame_placement(q, frame)
     target = place.translation + 0.02 if rows is None else Pose.of(place.rotation, place.translation + 0.02)
     for tilt in (0.0, 1e-12, 1e-6, 1e-3):
-        bend = pin.integrate(robot.model, q, tilt * np.ones(robot.nv))
+        bend = robot.algorithms.integrate(robot.model, q, tilt * np.ones(robot.nv))
         out = impedance.compute(dyn.update(bend, v), target)
         assert out.singular
         assert np.isfinite(out.tau).all() and np.isfinite(out.force).all() and np.isfinite(out.frequencies).all()

@@ -42,7 +42,7 @@ ROBOTS = {
     "anymal_b_kinova free": lambda: qd.load("anymal_b_kinova"),
     "solo12 fixed": lambda: qd.load("solo12", root="fixed"),
     "ur5 fixed": lambda: qd.load("ur5", damping=0.5),
-    "panda fixed": lambda: qd.load("panda"),
+    "panda fixed": lambda: qd.load("panda", mimic=False),
     "kinova fixed": lambda: qd.load("kinova"),
     "slider fixed": lambda: qd.load(two_joints(SLIDE, SWING), root="fixed"),
 }

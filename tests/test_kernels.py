@@ -73,7 +73,7 @@ def evaluate(program: Program, *inputs: np.ndarray) -> np.ndarray:
 
 def inverse_dynamics(robot: qd.Robot, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
     data = robot.model.createData()
-    return np.array([pin.rnea(robot.model, data, *x) for x in zip(q, v, a, strict=True)])
+    return np.array([robot.algorithms.rnea(robot.model, data, *x) for x in zip(q, v, a, strict=True)])
 
 
 def worst(got: np.ndarray, wanted: np.ndarray) -> float:

@@ -16,7 +16,7 @@ def within(robot, rng):
     q = rng.uniform(low, high)
     start = {"free": 7, "planar": 4, "fixed": 0}[robot.root]
     q[:start] = robot.q_home[:start]
-    return pin.normalize(robot.model, q)
+    return robot.algorithms.normalize(robot.model, q)
 
 
 @pytest.mark.parametrize("name", ["ur5", "panda", "z1", "xarm7", "rx90"])

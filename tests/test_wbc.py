@@ -37,7 +37,7 @@ QUADRUPEDS = ("go2", "solo12", "anymal_c", "hyq", "solo8", "anymal_b_kinova", "b
 
 
 def random_state(robot: qd.Robot, rng: np.random.Generator, size: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    q = pin.integrate(robot.model, robot.q_home, 0.2 * size * rng.normal(size=robot.nv))
+    q = robot.algorithms.integrate(robot.model, robot.q_home, 0.2 * size * rng.normal(size=robot.nv))
     return q, 0.5 * size * rng.normal(size=robot.nv)
 
 
@@ -84,9 +84,9 @@ def test_every_tick_obeys_the_equations_of_motion_and_its_limits_or_says_so(name
             for foot in stance:  # no contact moves, other than its velocity being damped
                 J = contact_jacobian(s, foot)
                 h = 1e-6
-                ahead = dyn.update(pin.integrate(robot.model, s.q, h * s.v), s.v + h * c.acceleration)
+                ahead = dyn.update(robot.algorithms.integrate(robot.model, s.q, h * s.v), s.v + h * c.acceleration)
                 rate = (contact_jacobian(ahead, foot) @ ahead.v - J @ (v := ahead.v - h * c.acceleration)) / h
-                s = dyn.update(pin.integrate(robot.model, ahead.q, -h * v), v)
+                s = dyn.update(robot.algorithms.integrate(robot.model, ahead.q, -h * v), v)
                 damping = wbc.tasks["contact"].damping
                 np.testing.assert_allclose(rate, -damping * J @ s.v, atol=2e-4 * (1.0 + np.abs(rate).max()))
         else:
@@ -521,10 +521,10 @@ def swaying(
             J = np.vstack([s.jacobian(f)[:3, rows] for f in robot.feet])
             step = np.zeros(robot.nv)
             step[rows] = np.linalg.lstsq(J, error, rcond=None)[0]
-            q = pin.integrate(robot.model, q, step / max(1.0, 5.0 * np.abs(step).max()))
+            q = robot.algorithms.integrate(robot.model, q, step / max(1.0, 5.0 * np.abs(step).max()))
         path.append(q.copy())
     for i in range(1, ticks + 1):
-        yield path[i], pin.difference(robot.model, path[i - 1], path[i + 1]) / (2.0 * dt)
+        yield path[i], robot.algorithms.difference(robot.model, path[i - 1], path[i + 1]) / (2.0 * dt)
 
 
 def largest_step(

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
-import pinocchio as pin
 import pytest
 from exact_judge import excess
 from plain_wbc import Plain, assert_same_rows, plain
@@ -57,7 +56,7 @@ def compare(c: Command, p: Plain, tolerance: float = 1e-8, *, flat: float = 1e-9
 def states(robot: qd.Robot, count: int, seed: int, spread: float = 0.15) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     rng = np.random.default_rng(seed)
     for _ in range(count):
-        q = pin.integrate(robot.model, robot.q_home, spread * rng.normal(size=robot.nv))
+        q = robot.algorithms.integrate(robot.model, robot.q_home, spread * rng.normal(size=robot.nv))
         yield q, 0.3 * rng.normal(size=robot.nv)
 
 
@@ -161,7 +160,7 @@ def test_elements_and_contacts_of_every_kind_end_there_too(surface: int, seed: i
     dyn, rng, seen, before = qd.Dynamics(robot), np.random.default_rng(seed), Counter[str](), None
     stances = [feet, (*feet, hand), (*feet[:3], hand), feet[:2], (feet[2], hand)]
     for k in range(15):
-        q = pin.integrate(robot.model, robot.q_home, 0.1 * rng.normal(size=robot.nv))
+        q = robot.algorithms.integrate(robot.model, robot.q_home, 0.1 * rng.normal(size=robot.nv))
         s = dyn.update(q, 0.3 * rng.normal(size=robot.nv))
         wbc.contacts[feet[2]].height = wbc.contacts[hand].height = float(s.placement(feet[2]).translation[2]) + 0.01
         if k % 2:

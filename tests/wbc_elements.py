@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pinocchio as pin
 
 import quaddyn as qd
 from quaddyn.contact import Contact
@@ -86,7 +85,7 @@ def any_contacts(robot: qd.Robot, rng: np.random.Generator) -> list[Contact]:
 
 def state(robot: qd.Robot, rng: np.random.Generator, spread: float = 0.3) -> tuple[Any, Any]:
     """Any state around home."""
-    q = pin.integrate(robot.model, robot.q_home, spread * rng.normal(size=robot.nv))
+    q = robot.algorithms.integrate(robot.model, robot.q_home, spread * rng.normal(size=robot.nv))
     return q, rng.normal(size=robot.nv)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-import pinocchio as pin
 from optimality import worst_residual
 
 import quaddyn as qd
@@ -64,7 +63,7 @@ def ticks(
         swing = [rng.normal(size=3) for _ in robot.feet]
         if only is not None and i not in only:
             continue
-        q = pin.integrate(robot.model, robot.q_home, step)
+        q = robot.algorithms.integrate(robot.model, robot.q_home, step)
         q[:3] += shift
         s = dyn.update(q, 0.4 * size * v)
         wbc.reset()

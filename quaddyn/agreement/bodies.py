@@ -16,7 +16,7 @@ from ..reference import Body as Oracle
 from ..reference import Reference
 from ..reference.algebra import mass_properties, spatial_inertia, swap
 from ..robot.bodies import Body, merge
-from ..robot.model import body_joint
+from ..robot.model import body_joint, joint_losses
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Inertial
 from .report import Deviation
@@ -72,19 +72,19 @@ def resolved(robot: Robot, oracle: Reference) -> Reference:
     told, place = robot.report.provenance, {b.joint: i for i, b in enumerate(oracle.model.bodies)}
     damping, friction = oracle.model.damping.copy(), oracle.model.friction.copy()
     bodies = list(oracle.model.bodies)
-    for i, body in enumerate(bodies):
-        if body.root or body.joint not in robot.joint_names:
+    leaders = {body.v.start: i for i, body in enumerate(bodies) if not body.follows}
+    for body in oracle.model.bodies:
+        i = leaders[body.v.start]  # whose coordinate it is
+        if body.root or bodies[i].joint not in robot.joint_names:
             continue
-        at = robot.velocity_index(body.joint)
+        at = robot.velocity_index(bodies[i].joint)
         if told.get(f"{body.joint}.damping") == "argument damping":
             damping[body.v] = robot.damping[at]
         if told.get(f"{body.joint}.friction") == "argument friction":
             friction[body.v] = robot.friction[at]
-        q = robot.configuration_index(body.joint)
-        if told.get(f"{body.joint}.lower") == "argument limits":
-            bodies[i] = replace(bodies[i], lower=float(robot.lower[q]))
-        if told.get(f"{body.joint}.upper") == "argument limits":
-            bodies[i] = replace(bodies[i], upper=float(robot.upper[q]))
+        q = robot.configuration_index(bodies[i].joint)
+        if "argument limits" in (told.get(f"{body.joint}.lower"), told.get(f"{body.joint}.upper")):
+            bodies[i] = replace(bodies[i], lower=float(robot.lower[q]), upper=float(robot.upper[q]))
     for ours, merged in zip(robot.bodies, merge(robot.tree), strict=True):
         repaired = not np.array_equal(ours.inertial.inertia, merged.inertial.inertia)
         joint = ours.joint.name if ours.joint is not None else ROOT_BODY.get(robot.root, "")
@@ -97,7 +97,8 @@ def resolved(robot: Robot, oracle: Reference) -> Reference:
 
 def _structure(robot: Robot, oracle: Reference) -> Iterator[Deviation]:
     theirs = {body.joint: body for body in oracle.model.bodies if not body.root}
-    yield from _missing("joint", robot.joint_names, tuple(theirs))
+    independent = tuple(body.joint for body in oracle.model.bodies if not (body.root or body.follows))
+    yield from _missing("joint", robot.joint_names, independent)
     yield from _missing("frame", robot.frame_names, tuple(oracle.model.frames))
     moved = False
     for body in robot.bodies[1:]:
@@ -112,8 +113,8 @@ def _structure(robot: Robot, oracle: Reference) -> Iterator[Deviation]:
         if other_above != above:
             moved = True
             yield Deviation(body.name, "parent", above, str(other_above), np.inf)
-    if not moved and set(robot.joint_names) == set(theirs):
-        for i, (a, b) in enumerate(zip(robot.joint_names, theirs, strict=True)):
+    if not moved and set(robot.joint_names) == set(independent):
+        for i, (a, b) in enumerate(zip(robot.joint_names, independent, strict=True)):
             if a != b:
                 yield Deviation(a, "joint", f"number {i}", f"{b} in its place", np.inf)
 
@@ -145,9 +146,10 @@ def _numbers(robot: Robot, oracle: Reference) -> Iterator[_Compared]:
         frame = model.getFrameId(ours.name, pin.FrameType.BODY)
         # Pinocchio's is a vector on a robot of one joint.
         J = np.reshape(pin.getFrameJacobian(model, data, frame, pin.LOCAL), (6, model.nv))
-        yield _vector(ours.name, "axis", J[:, theirs.v], swap() @ theirs.S)
+        joint = model.joints[body_joint(model, ours)]
+        yield _vector(ours.name, "axis", theirs.gear * J[:, joint.idx_v : joint.idx_v + joint.nv], swap() @ theirs.S)
         yield _vector(ours.name, "placement", _to_parent(robot, data, oracle, theirs), theirs.T)
-        if not theirs.root:
+        if not (theirs.root or theirs.follows):
             yield from _limits(robot, theirs)
     for name, (body, T) in oracle.model.frames.items():
         if name in robot.frame_names:
@@ -212,7 +214,7 @@ def _joints(robot: Robot, oracle: Reference) -> Iterator[_Compared]:
         ("damping", robot.damping, model.damping),
         ("friction", robot.friction, model.friction),
         ("armature", robot.armature, model.armature),
-        ("armature", robot.model.armature, model.armature),
+        ("armature", joint_losses(robot.model, robot.coupling)[2], model.armature),
     )
     for body in model.bodies:
         for quantity, ours, theirs in pairs:

@@ -117,7 +117,8 @@ def reading(robot: Robot, source: Source) -> Reference:
     These are the armature, damping and friction that were given as arguments, and where in its link each foot is.
     """
     feet = {name: (leg.foot.frame, np.array(leg.foot.offset)) for name, leg in robot.legs.items()}
-    return resolved(robot, Reference(source, root=_root(robot), frames=feet, mimic="independent"))
+    mimic: Literal["follow", "independent"] = "independent" if robot.coupling is None else "follow"
+    return resolved(robot, Reference(source, root=_root(robot), frames=feet, mimic=mimic))
 
 
 def draw(robot: Robot, oracle: Reference, rng: np.random.Generator, beyond: float) -> Sample:

@@ -43,6 +43,8 @@ def third_opinion(
     for link in read(source, mimic="independent").links:
         if not link.mass and link.inertia.any():
             return ThirdOpinion(f"not asked: MuJoCo drops the inertia of {link.name!r}, a link without mass")
+    if oracle.model.coupled:
+        return ThirdOpinion("not asked: joints mimic others, which MuJoCo's M does not know")
     bodies = [b for b in oracle.model.bodies if not b.root and b.kind in COMMON]
     joints = {body.joint: mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, body.joint) for body in bodies}
     if not bodies or min(joints.values()) < 0 or any(b.kind == "planar" for b in oracle.model.bodies):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ..attributes import Setting, StrictAttributes
@@ -114,7 +113,7 @@ class JointPD(StrictAttributes, fixed=("robot",)):
         q = check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
         v = check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
         q_wanted = check_vector("q_wanted", q_wanted, (robot.nq,), f"nq of {robot.name}")
-        error = pin.difference(robot.model, q, q_wanted)
+        error = robot.algorithms.difference(robot.model, q, q_wanted)
         rate = -v
         if v_wanted is not None:
             v_wanted = check_vector("v_wanted", v_wanted, (robot.nv,), f"nv of {robot.name}")

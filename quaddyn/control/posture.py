@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ..attributes import Setting, StrictAttributes
@@ -72,7 +71,7 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
         if posture is None:
             return None
         posture = check_vector("posture", posture, (self.robot.nq,), f"nq of {self.robot.name}")
-        check_unit(self.robot.model, posture)
+        check_unit(self.robot, posture)
         return frozen(posture)
 
     def reset(self) -> None:
@@ -93,7 +92,7 @@ class NullSpacePosture(StrictAttributes, fixed=("robot",)):
         damper[index] = -self.kd * internal[index]
         out = space.null_force(damper)
         if self.posture is not None:
-            spring[index] = self.kp * pin.difference(self.robot.model, s.q, self.posture)[index]
+            spring[index] = self.kp * self.robot.algorithms.difference(self.robot.model, s.q, self.posture)[index]
             power = float(spring @ internal)  # given to the robot
             share = min(1.0, self.tank / (power * self.dt)) if power > 0.0 else 1.0
             taken = dissipated - float(damper @ internal)

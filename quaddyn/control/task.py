@@ -201,7 +201,9 @@ def movable_rows(robot: Robot, frame: str, axes: Array) -> tuple[str, ...]:
     for _ in range(8):
         J = (
             axes.T
-            @ dyn.frame_jacobian(pin.integrate(robot.model, robot.q_home, 0.5 * rng.normal(size=robot.nv)), frame)[:3]
+            @ dyn.frame_jacobian(
+                robot.algorithms.integrate(robot.model, robot.q_home, 0.5 * rng.normal(size=robot.nv)), frame
+            )[:3]
         )
         most = np.maximum(most, np.abs(J).max(axis=1, initial=0.0))
     rows = tuple(row for row, size in zip("xyz", most, strict=True) if size > max(IMMOBILE * most.max(), 1e-12))

@@ -99,7 +99,7 @@ def _base(leg: LegKinematics) -> pin.SE3:
     """Where the base is at home, in the world."""
     robot = leg.robot
     data = robot.model.createData()
-    pin.framesForwardKinematics(robot.model, data, robot.q_home)
+    robot.algorithms.framesForwardKinematics(robot.model, data, robot.q_home)
     return data.oMf[robot.frame_id(robot.tree.root.name)]
 
 

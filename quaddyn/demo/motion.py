@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import numpy as np
-import pinocchio as pin
 
 from ..contact import contact_jacobian
 from ..control import gravity_compensation
@@ -110,7 +109,7 @@ class Squat(Motion):
         i = min(int(down / self._step), max(len(self._q) - 2, 0))
         j = min(i + 1, len(self._q) - 1)
         share = down / self._step - i
-        q = pin.interpolate(self.robot.model, self._q[i], self._q[j], share)
+        q = self.robot.algorithms.interpolate(self.robot.model, self._q[i], self._q[j], share)
         tangent = (1.0 - share) * self._tangent[i] + share * self._tangent[j]
         bend = (self._tangent[j] - self._tangent[i]) / self._step
         return Wanted(q, speed * tangent, rush * tangent + speed**2 * bend, self.home_height - down)
@@ -127,12 +126,14 @@ class Squat(Motion):
         model, step, rest = self.robot.model, self._step, np.zeros(self.robot.nv)
 
         def descent(tangent: Array, length: float) -> Array:
-            return self._descent(dyn.update(pin.integrate(model, q, length * tangent), rest))
+            return self._descent(dyn.update(self.robot.algorithms.integrate(model, q, length * tangent), rest))
 
         second = descent(first, 0.5 * step)
         third = descent(second, 0.5 * step)
         fourth = descent(third, step)
-        return np.asarray(pin.integrate(model, q, step / 6.0 * (first + 2.0 * second + 2.0 * third + fourth)))
+        return np.asarray(
+            self.robot.algorithms.integrate(model, q, step / 6.0 * (first + 2.0 * second + 2.0 * third + fourth))
+        )
 
 
 class Swing(Motion):
@@ -159,7 +160,7 @@ class Swing(Motion):
     def at(self, t: float) -> Wanted:
         """The wanted state at time t [s]: ``sin^3`` starts and ends without a jump in velocity or acceleration."""
         sine, cosine, w = np.sin(self.rate * t), np.cos(self.rate * t), self.rate
-        q = pin.integrate(self.robot.model, self.robot.q_home, sine**3 * self.amplitude)
+        q = self.robot.algorithms.integrate(self.robot.model, self.robot.q_home, sine**3 * self.amplitude)
         v = 3.0 * w * sine**2 * cosine * self.amplitude
         a = 3.0 * w**2 * (2.0 * sine * cosine**2 - sine**3) * self.amplitude
         return Wanted(q, v, a, 0.0)

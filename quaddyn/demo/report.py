@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pinocchio as pin
 
 from ..contact import contact_jacobian
 from ..dynamics import Dynamics, State
@@ -146,7 +145,7 @@ class Log:
             for i, foot in enumerate(self.feet):  # velocities as the contact law sees them: J(q) v+
                 self._slip[i] += sim.dt * float(np.hypot(*(contact_jacobian(s, foot)[:2] @ sim.v)))
         else:
-            error = pin.difference(self.robot.model, s.q, wanted.q)
+            error = self.robot.algorithms.difference(self.robot.model, s.q, wanted.q)
             self._joint_error = max(self._joint_error, float(np.abs(error).max(initial=0.0)))
         self._energy.append(s.energy.total)
         self._work.append(sim.work.total)

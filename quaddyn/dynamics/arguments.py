@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
-import pinocchio as pin
 
 from ..errors import ArgumentError
+from ..robot.robot import Robot
 from ..urdf.tree import Array
 
 #: Largest deviation from 1 of the norm of a quaternion or of a continuous joint's (cos, sin).  Pinocchio uses them
@@ -27,22 +27,18 @@ FAR: Final = 1e8
 ENERGETIC: Final = 1e50
 
 
-def check_unit(model: pin.Model, q: Array) -> None:
+def check_unit(robot: Robot, q: Array) -> None:
     """Raise unless every quaternion and every (cos, sin) of `q` has norm 1 to within `UNIT_TOLERANCE`.
 
     Args:
-        model: the Pinocchio model.
+        robot: the robot.
         q: (nq,) a finite configuration.
 
     Raises:
         ArgumentError: naming the joint, its entries and their norm.
     """
-    for name, joint in zip(model.names[1:], list(model.joints)[1:], strict=True):
-        # Floating joints end in a quaternion, continuous and planar ones in (cos, sin); others have no unit part.
-        if joint.nq == joint.nv:
-            continue
-        size = 4 if joint.nv == 6 else 2
-        start, stop = joint.idx_q + joint.nq - size, joint.idx_q + joint.nq
+    for name, start, size in robot.unit_parts:
+        stop = start + size
         norm = math.hypot(*q[start:stop])  # scaled inside: 1e200 is no overflow
         if not abs(norm - 1.0) <= UNIT_TOLERANCE:
             what = "quaternion (x, y, z, w)" if size == 4 else "(cos, sin)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import pinocchio as pin
 from eigenpy import is_approx  # Pinocchio's own array layer
 from numpy import ndarray
 from numpy.typing import ArrayLike
@@ -14,8 +13,6 @@ from ..robot.arguments import FLOAT, check_vector
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .arguments import UNIT_TOLERANCE, check_unit, overflow
-
-_is_normalized = pin.isNormalized
 
 
 class Boundary:
@@ -26,7 +23,8 @@ class Boundary:
     """
 
     def __init__(self, robot: Robot, validate: bool) -> None:
-        self._name, self._model, self._validate = robot.name, robot.model, validate
+        self._robot, self._validate = robot, validate
+        self._model, self._is_normalized = robot.model, robot.algorithms.isNormalized
         self._nq, self._nv = (robot.nq,), (robot.nv,)
 
     def check(self, **arguments: ArrayLike) -> Iterable[Array]:
@@ -36,7 +34,7 @@ class Boundary:
             and x.shape == (self._nq if name == "q" else self._nv)
             and x.dtype is FLOAT
             and is_approx(x, x)
-            and (name != "q" or _is_normalized(self._model, x, UNIT_TOLERANCE))
+            and (name != "q" or self._is_normalized(self._model, x, UNIT_TOLERANCE))
             for name, x in arguments.items()
         ):
             return self.examine(**arguments)
@@ -47,9 +45,9 @@ class Boundary:
         out = []
         for name, value in arguments.items():
             shape, size = (self._nq, "nq") if name == "q" else (self._nv, "nv")
-            array = check_vector(name, value, shape, f"{size} of {self._name}")
+            array = check_vector(name, value, shape, f"{size} of {self._robot.name}")
             if name == "q":
-                check_unit(self._model, array)
+                check_unit(self._robot, array)
             out.append(array)
         return out
 

@@ -21,11 +21,7 @@ from .boundary import Boundary
 from .frames import Reference
 from .regressor import BodyColumns
 from .results import AbaDerivatives, Energy, RneaDerivatives
-from .state import Live, State
-
-# Looked up once: an attribute of the extension module costs as much as a comparison below.
-_rnea, _aba, _crba, _nle = pin.rnea, pin.aba, pin.crba, pin.nonLinearEffects
-_is_normalized = pin.isNormalized
+from .state import CoupledLive, Live, State
 
 #: Length of v below which no kinetic energy comes near `ENERGETIC`.
 SLOW = 1e15
@@ -65,7 +61,11 @@ class Dynamics(StrictAttributes):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
         self._robot, self._validate = robot, validate
         self._model, self._scratch = robot.model, robot.model.createData()
-        self._live = Live(robot, validate)
+        # Looked up once: an attribute of the extension module costs as much as a comparison below.
+        self._algorithms = use = robot.algorithms
+        self._rnea, self._aba, self._crba, self._nle = use.rnea, use.aba, use.crba, use.nonLinearEffects
+        self._is_normalized = use.isNormalized
+        self._live = (Live if robot.coupling is None else CoupledLive)(robot, validate)
         self._boundary = Boundary(robot, validate)
         self._columns = BodyColumns(robot)
         self._nq, self._nv = (robot.nq,), (robot.nv,)
@@ -111,7 +111,7 @@ class Dynamics(StrictAttributes):
             and q.shape == self._nq
             and v.shape == self._nv
             and q.dtype is v.dtype is FLOAT
-            and _is_normalized(self._model, q, UNIT_TOLERANCE)
+            and self._is_normalized(self._model, q, UNIT_TOLERANCE)
             and is_approx(q, self._unit, FAR)
             and (is_approx(v, self._one, SLOW) or not v.any())
         ):
@@ -121,7 +121,7 @@ class Dynamics(StrictAttributes):
                     f"q: its norm {math.hypot(*q):.3g} is beyond {FAR:g}; what a State holds is computed about the "
                     "world's origin and would have lost its digits there: move the origin to the robot"
                 )
-            energy = pin.computeKineticEnergy(self._model, self._scratch, q, v)
+            energy = self._algorithms.computeKineticEnergy(self._model, self._scratch, q, v)
             if not energy < ENERGETIC:
                 raise ArgumentError(
                     f"v: its kinetic energy {energy:.3g} J is beyond {ENERGETIC:g} J, where what a State holds would "
@@ -161,10 +161,10 @@ class Dynamics(StrictAttributes):
             and q.shape == self._nq
             and v.shape == a.shape == self._nv
             and q.dtype is v.dtype is a.dtype is FLOAT
-            and _is_normalized(self._model, q, UNIT_TOLERANCE)
+            and self._is_normalized(self._model, q, UNIT_TOLERANCE)
         ):
             q, v, a = self._boundary.examine(q=q, v=v, a=a)
-        tau: Array = _rnea(self._model, self._scratch, q, v, a)
+        tau: Array = self._rnea(self._model, self._scratch, q, v, a)
         if fext is not None:
             with _quiet():
                 tau -= self._generalized(q, fext)
@@ -194,14 +194,14 @@ class Dynamics(StrictAttributes):
             and q.shape == self._nq
             and v.shape == tau.shape == self._nv
             and q.dtype is v.dtype is tau.dtype is FLOAT
-            and _is_normalized(self._model, q, UNIT_TOLERANCE)
+            and self._is_normalized(self._model, q, UNIT_TOLERANCE)
         ):
             q, v, tau = self._boundary.examine(q=q, v=v, tau=tau)
         total = tau
         if fext is not None:
             with _quiet():
                 total = tau + self._generalized(q, fext)
-        a: Array = _aba(self._model, self._scratch, q, v, total)
+        a: Array = self._aba(self._model, self._scratch, q, v, total)
         if self._validate and not (is_approx(q, q) and is_approx(v, v) and is_approx(a, a)):
             self._boundary.refuse("aba", a, q=q, v=v, tau=tau)
         return a
@@ -219,10 +219,10 @@ class Dynamics(StrictAttributes):
             type(q) is ndarray
             and q.shape == self._nq
             and q.dtype is FLOAT
-            and _is_normalized(self._model, q, UNIT_TOLERANCE)
+            and self._is_normalized(self._model, q, UNIT_TOLERANCE)
         ):
             (q,) = self._boundary.examine(q=q)
-        M: Array = _crba(self._model, self._scratch, q)
+        M: Array = self._crba(self._model, self._scratch, q)
         if self._validate and not is_approx(q, self._unit, FAR):
             self._boundary.refuse("crba", M, q=q)
         return M
@@ -239,10 +239,10 @@ class Dynamics(StrictAttributes):
             and q.shape == self._nq
             and v.shape == self._nv
             and q.dtype is v.dtype is FLOAT
-            and _is_normalized(self._model, q, UNIT_TOLERANCE)
+            and self._is_normalized(self._model, q, UNIT_TOLERANCE)
         ):
             q, v = self._boundary.examine(q=q, v=v)
-        h: Array = _nle(self._model, self._scratch, q, v)
+        h: Array = self._nle(self._model, self._scratch, q, v)
         if self._validate and not (is_approx(q, q) and is_approx(v, v) and is_approx(h, h)):
             self._boundary.refuse("nle", h, q=q, v=v)
         return h
@@ -256,7 +256,7 @@ class Dynamics(StrictAttributes):
         """
         (q,) = self._boundary.check(q=q)
         return self._boundary.finite(
-            "gravity", pin.computeGeneralizedGravity(self._model, self._scratch, self._at_origin(q)), q=q
+            "gravity", self._algorithms.computeGeneralizedGravity(self._model, self._scratch, self._at_origin(q)), q=q
         )
 
     def coriolis(self, q: Numbers, v: Numbers) -> Array:
@@ -274,7 +274,10 @@ class Dynamics(StrictAttributes):
         """
         q, v = self._boundary.check(q=q, v=v)
         return self._boundary.finite(
-            "coriolis", pin.computeCoriolisMatrix(self._model, self._scratch, self._at_origin(q), v), q=q, v=v
+            "coriolis",
+            self._algorithms.computeCoriolisMatrix(self._model, self._scratch, self._at_origin(q), v),
+            q=q,
+            v=v,
         )
 
     def mass_inverse(self, q: Numbers) -> Array:
@@ -285,7 +288,7 @@ class Dynamics(StrictAttributes):
         """
         (q,) = self._boundary.check(q=q)
         return self._boundary.finite(
-            "mass_inverse", pin.computeMinverse(self._model, self._scratch, self._at_origin(q)), q=q
+            "mass_inverse", self._algorithms.computeMinverse(self._model, self._scratch, self._at_origin(q)), q=q
         )
 
     def joint_friction(self, v: Numbers) -> Array:
@@ -312,7 +315,7 @@ class Dynamics(StrictAttributes):
             v: (nv,) velocity [rad/s, m/s].
         """
         q, v = self._boundary.check(q=q, v=v)
-        pin.forwardKinematics(self._model, self._scratch, q, v)
+        self._algorithms.forwardKinematics(self._model, self._scratch, q, v)
         with _quiet():
             kinetic = self._live.kinetic.of(self._scratch, v)
         potential = pin.computePotentialEnergy(self._model, self._scratch)
@@ -332,7 +335,7 @@ class Dynamics(StrictAttributes):
         """
         frame = self._robot.frame_id(name)
         (q,) = self._boundary.check(q=q)
-        pin.forwardKinematics(self._model, self._scratch, q)
+        self._algorithms.forwardKinematics(self._model, self._scratch, q)
         placed = pin.updateFramePlacement(self._model, self._scratch, frame)
         self._boundary.finite("frame_placement", placed.translation, q=q)
         return Pose.of(placed.rotation, placed.translation)
@@ -351,7 +354,7 @@ class Dynamics(StrictAttributes):
         """
         frame, axes = self._robot.frame_id(name), frames.resolve(reference)
         (q,) = self._boundary.check(q=q)
-        J = pin.computeFrameJacobian(self._model, self._scratch, q, frame, axes)
+        J = self._algorithms.computeFrameJacobian(self._model, self._scratch, q, frame, axes)
         return self._boundary.finite("frame_jacobian", J.reshape(6, -1), q=q)
 
     def frame_velocity(
@@ -371,7 +374,7 @@ class Dynamics(StrictAttributes):
         """
         frame = self._robot.frame_id(name)
         q, v = self._boundary.check(q=q, v=v)
-        pin.forwardKinematics(self._model, self._scratch, q, v)
+        self._algorithms.forwardKinematics(self._model, self._scratch, q, v)
         return self._boundary.finite(
             "frame_velocity", frames.velocity(self._model, self._scratch, frame, reference), q=q, v=v
         )
@@ -394,7 +397,7 @@ class Dynamics(StrictAttributes):
         """
         frame = self._robot.frame_id(name)
         q, v = self._boundary.check(q=q, v=v)
-        pin.forwardKinematics(self._model, self._scratch, q, v, self._zero)
+        self._algorithms.forwardKinematics(self._model, self._scratch, q, v, self._zero)
         return self._boundary.finite(
             "frame_drift", frames.drift(self._model, self._scratch, frame, reference), q=q, v=v
         )
@@ -407,7 +410,9 @@ class Dynamics(StrictAttributes):
             q: (nq,) configuration.
         """
         (q,) = self._boundary.check(q=q)
-        return self._boundary.finite("center_of_mass", pin.centerOfMass(self._model, self._scratch, q, False), q=q)
+        return self._boundary.finite(
+            "center_of_mass", self._algorithms.centerOfMass(self._model, self._scratch, q, False), q=q
+        )
 
     def com_jacobian(self, q: Numbers) -> Array:
         """(3, nv) Jacobian of the centre of mass, world axes.
@@ -416,7 +421,7 @@ class Dynamics(StrictAttributes):
             q: (nq,) configuration.
         """
         (q,) = self._boundary.check(q=q)
-        J: Array = pin.jacobianCenterOfMass(self._model, self._scratch, self._at_origin(q), False)
+        J: Array = self._algorithms.jacobianCenterOfMass(self._model, self._scratch, self._at_origin(q), False)
         return self._boundary.finite("com_jacobian", J.reshape(3, -1), q=q)
 
     def centroidal_momentum(self, q: Numbers, v: Numbers) -> Array:
@@ -429,7 +434,7 @@ class Dynamics(StrictAttributes):
             v: (nv,) velocity [rad/s, m/s].
         """
         q, v = self._boundary.check(q=q, v=v)
-        momentum = pin.computeCentroidalMomentum(self._model, self._scratch, q, v).vector.copy()
+        momentum = self._algorithms.computeCentroidalMomentum(self._model, self._scratch, q, v).vector.copy()
         return self._boundary.finite("centroidal_momentum", momentum, q=q, v=v)
 
     # -- derivatives and parameters --------------------------------------------------------------------------
@@ -442,7 +447,7 @@ class Dynamics(StrictAttributes):
             a: (nv,) acceleration [rad/s^2, m/s^2].
         """
         q, v, a = self._boundary.check(q=q, v=v, a=a)
-        parts = pin.computeRNEADerivatives(self._model, self._scratch, self._at_origin(q), v, a)
+        parts = self._algorithms.computeRNEADerivatives(self._model, self._scratch, self._at_origin(q), v, a)
         return RneaDerivatives(*(self._boundary.finite("rnea_derivatives", x.copy(), q=q, v=v, a=a) for x in parts))
 
     def aba_derivatives(self, q: Numbers, v: Numbers, tau: Numbers) -> AbaDerivatives:
@@ -454,7 +459,7 @@ class Dynamics(StrictAttributes):
             tau: (nv,) generalized force [N m, N].
         """
         q, v, tau = self._boundary.check(q=q, v=v, tau=tau)
-        parts = pin.computeABADerivatives(self._model, self._scratch, self._at_origin(q), v, tau)
+        parts = self._algorithms.computeABADerivatives(self._model, self._scratch, self._at_origin(q), v, tau)
         return AbaDerivatives(*(self._boundary.finite("aba_derivatives", x.copy(), q=q, v=v, tau=tau) for x in parts))
 
     def regressor(self, q: Numbers, v: Numbers, a: Numbers, *, inertial: bool = False) -> Array:
@@ -475,7 +480,7 @@ class Dynamics(StrictAttributes):
             (nv, 13 nb), or (nv, 10 nb) with `inertial`, for nb bodies.
         """
         q, v, a = self._boundary.check(q=q, v=v, a=a)
-        Y = pin.computeJointTorqueRegressor(self._model, self._scratch, q, v, a)
+        Y = self._algorithms.computeJointTorqueRegressor(self._model, self._scratch, q, v, a)
         H = self._columns.regressor(Y, v, a, only_inertial=inertial)
         return self._boundary.finite("regressor", H, q=q, v=v, a=a)
 
@@ -510,7 +515,7 @@ class Dynamics(StrictAttributes):
         q, rest = self._robot.q_home, np.zeros(self._nv)
         states = [(q, v) for v in np.diag(rest + np.nan)] + [(x, rest) for x in q + np.diag(q + np.nan)]
         return not any(
-            is_approx(tau, tau) for tau in (_rnea(self._model, self._scratch, q, v, rest) for q, v in states)
+            is_approx(tau, tau) for tau in (self._rnea(self._model, self._scratch, q, v, rest) for q, v in states)
         )
 
     def _generalized(self, q: Array, fext: Forces) -> Array:
@@ -522,7 +527,7 @@ class Dynamics(StrictAttributes):
             frame = self._robot.frame_id(name)
             if self._validate:
                 force = check_wrench(f"fext[{name!r}]", force, "force [N], or (6,) force and torque [N, N m]")
-            J = pin.computeFrameJacobian(self._model, self._scratch, q, frame, pin.LOCAL_WORLD_ALIGNED)
+            J = self._algorithms.computeFrameJacobian(self._model, self._scratch, q, frame, pin.LOCAL_WORLD_ALIGNED)
             total += J.reshape(6, -1)[: len(force)].T @ force
         return total
 

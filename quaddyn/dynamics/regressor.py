@@ -17,6 +17,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..robot.bodies import Body, steiner
+from ..robot.configuration import simple_joints
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 
@@ -30,7 +31,8 @@ class BodyColumns:
 
     Attributes:
         bodies: how many bodies there are, the base included.
-        axes: index in v of each body's joint, -1 where it has not exactly one degree of freedom (the root, the world).
+        axes: index in v of each body's joint, -1 where it has not exactly one degree of freedom (the root, the world)
+            or mimics another, to whose friction and rotor inertia its own then belong.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -38,9 +40,10 @@ class BodyColumns:
         frames = [model.frames[model.getFrameId(body.name, pin.FrameType.BODY)] for body in robot.bodies]
         joints = [int(frame.parentJoint) for frame in frames]
         self.bodies = len(joints)
+        own = simple_joints(robot.bodies)
         self.axes: tuple[int, ...] = tuple(
-            int(model.joints[j].idx_v) if body.joint is not None and model.joints[j].nv == 1 else -1
-            for j, body in zip(joints, robot.bodies, strict=True)
+            robot.velocity_index(b.joint.name) if b.joint is not None and b.joint.name in own else -1
+            for b in robot.bodies
         )
         # A base bolted to the world (joint 0) moves nothing: Pinocchio has no columns for it, and ours stay zero.
         self._moved = np.array([k for k, j in enumerate(joints) if j], dtype=np.intp)

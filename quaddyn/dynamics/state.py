@@ -18,7 +18,7 @@ from .results import Energy
 
 # Looked up once: an attribute of the extension module costs as much as a comparison.
 _crba, _nle, _WORLD = pin.crba, pin.nonLinearEffects, pin.Convention.WORLD
-_jacobians, _com_jacobian, _kinematics = pin.computeJointJacobians, pin.jacobianCenterOfMass, pin.forwardKinematics
+_jacobians, _com_jacobian = pin.computeJointJacobians, pin.jacobianCenterOfMass
 _frame_placement = pin.updateFramePlacement
 
 
@@ -37,8 +37,10 @@ class Live:
         "data",
         "gravity",
         "h",
+        "kinematics",
         "kinetic",
         "known",
+        "local_jacobian",
         "memory",
         "outermost",
         "robot",
@@ -47,7 +49,8 @@ class Live:
     )
 
     def __init__(self, robot: Robot, checked: bool) -> None:
-        data = robot.model.createData()
+        data, use = robot.model.createData(), robot.algorithms
+        self.kinematics, self.local_jacobian = use.forwardKinematics, use.getFrameJacobian
         self.kinetic = KineticEnergy(robot.model, robot.armature)
         #: Whether every (q, v) has been examined.
         self.checked = checked
@@ -95,6 +98,43 @@ class Live:
         self.whole = self.centred = self.accelerated = self.tick
 
 
+class CoupledLive(Live):
+    """The same of a robot with joints that mimic others: Pinocchio's data is of all joints, the views are the robot's.
+
+    See `quaddyn.robot.coupling`.
+    """
+
+    __slots__ = ("coupling", "own")
+
+    def __init__(self, robot: Robot, checked: bool) -> None:
+        super().__init__(robot, checked)
+        assert robot.coupling is not None
+        self.coupling, self.memory, n = robot.coupling, None, robot.nv
+        self.own = np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros((3, n))
+        self.M, self.h, self.gravity, self.com_jacobian = map(_view, self.own)
+
+    def compute(self, q: Array, v: Array) -> None:
+        """As of `Live`."""
+        super().compute(self.coupling.configuration(q), self.coupling.velocity(v))
+        self.own[0][:] = self.coupling.inertia(self.data.M)
+        self.own[1][:] = self.coupling.force(self.data.nle)
+
+    def centre(self) -> None:
+        """As of `Live`."""
+        super().centre()
+        self.own[3][:] = self.coupling.columns(self.data.Jcom)
+
+    def complete(self, q: Array, v: Array) -> None:
+        """As of `Live`."""
+        if self.known != self.tick:
+            self.compute(q, v)
+        if self.centred != self.tick:
+            self.centre()
+        pin.computeAllTerms(self.robot.model, self.data, self.coupling.configuration(q), self.coupling.velocity(v))
+        self.own[2][:] = self.coupling.force(self.data.g)
+        self.whole = self.accelerated = self.tick
+
+
 class State:
     """Everything about the robot at one (q, v); made by `Dynamics.update` alone.
 
@@ -138,7 +178,7 @@ class State:
     def _accelerated(self) -> Live:
         live = self._read()
         if live.accelerated != live.tick:
-            _kinematics(live.robot.model, live.data, self._q, self._v, live.at_rest)
+            live.kinematics(live.robot.model, live.data, self._q, self._v, live.at_rest)
             live.accelerated = live.tick
         return live
 
@@ -247,6 +287,9 @@ class State:
         first, the columns of its rotation and then its origin (joints, 4, 3), world axes.
         """
         live = self._fresh()
+        if live.robot.coupling is not None:
+            names = ", ".join(live.robot.coupling.mimics)
+            raise ArgumentError(f"state: one column a joint, but {names} mimic others and move along with them")
         if live.known != live.tick:
             _jacobians(live.robot.model, live.data, self._q)
         if live.memory is not None:
@@ -299,7 +342,7 @@ class State:
             StaleStateError: the Dynamics was updated again.
         """
         live = self._read()
-        J: Array = pin.getFrameJacobian(
+        J: Array = live.local_jacobian(
             live.robot.model, live.data, live.robot.frame_id(name), frames.resolve(reference)
         )
         return _sealed(J.reshape(6, -1))  # the bindings hand a matrix of one column over as a vector

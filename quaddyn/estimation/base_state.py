@@ -69,8 +69,8 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "floor", "gravity_ra
         self.robot, self.dt, self.floor = robot, float(dt), bool(floor)
         self.gravity_rate, self.leg_rate, self.settling = float(gravity_rate), float(leg_rate), float(settling)
         self._model, self._data = robot.model, robot.model.createData()
-        q = pin.neutral(self._model)
-        pin.framesForwardKinematics(self._model, self._data, q)
+        q = np.array(robot.neutral)
+        robot.algorithms.framesForwardKinematics(self._model, self._data, q)
         # Root joint and IMU are both fixed to the base.
         self._imu = self._data.oMf[robot.frame_id(imu or robot.bodies[0].name)].copy()
         self._gravity = -np.array(robot.model.gravity.linear)
@@ -91,7 +91,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "floor", "gravity_ra
         robot = self.robot
         v = np.zeros(robot.nv) if v is None else v
         q = check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
-        check_unit(robot.model, q)
+        check_unit(robot, q)
         v = check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
         self._q, self._v = np.array(q), np.array(v)
         self._R = pin.Quaternion(*self._q[[6, 3, 4, 5]].tolist()).toRotationMatrix()
@@ -171,7 +171,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "floor", "gravity_ra
         if standing:
             q, v = self._q.copy(), self._v.copy()
             q[:7], v[:6] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0), 0.0
-            pin.forwardKinematics(model, data, q, v)
+            robot.algorithms.forwardKinematics(model, data, q, v)
         pull, shift, total = np.zeros(3), np.zeros(3), 0.0
         for foot in robot.feet:
             if foot not in standing:

@@ -58,6 +58,7 @@ class StackedRegressor:
     def __init__(self, robot: Robot, *, inertial: bool = False, columns: NDArray[np.intp] | None = None) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+        robot.require_independent("identification")
         self.robot = robot
         self._model, self._data = robot.model, robot.model.createData()
         of_bodies = BodyColumns(robot)
@@ -186,11 +187,8 @@ def check_samples(robot: Robot, **arrays: Array) -> None:
 
 
 def _check_unit(robot: Robot, q: Array) -> None:
-    for name, joint in zip(robot.model.names[1:], list(robot.model.joints)[1:], strict=True):
-        if joint.nq == joint.nv:
-            continue
-        size = 4 if joint.nv == 6 else 2
-        part = slice(joint.idx_q + joint.nq - size, joint.idx_q + joint.nq)
+    for name, first, size in robot.unit_parts:
+        part = slice(first, first + size)
         error = np.abs(np.linalg.norm(q[:, part], axis=1) - 1.0)
         if error.size and error.max() > UNIT_TOLERANCE:
             what, row = "quaternion (x, y, z, w)" if size == 4 else "(cos, sin)", int(error.argmax())

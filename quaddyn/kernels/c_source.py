@@ -117,6 +117,8 @@ def _entries(robot: Robot) -> list[str]:
     words = list(root.get(robot.root, []))
     for body in robot.bodies[1:]:
         assert body.joint is not None
+        if body.joint.mimic is not None:
+            continue
         first = robot.velocity_index(body.joint.name)
         place = f"{first}" if body.joint.nv == 1 else f"{first}-{first + body.joint.nv - 1}"
         words.append(f"{place} {body.joint.name}")

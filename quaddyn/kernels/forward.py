@@ -74,6 +74,29 @@ def factors(
     return x
 
 
+def by_elimination(graph: Graph, M: Sequence[Sequence[Expr]], b: Sequence[Expr]) -> Vector:
+    """``M^-1 b`` of any positive definite M (n, n), by ``M = L^T D L`` from the last entry on, zeros skipped."""
+    n, x, H = len(b), list(b), [list(row) for row in M]
+    inverse = [graph.zero] * n
+    for k in reversed(range(n)):
+        inverse[k] = 1.0 / H[k][k]
+        above = [j for j in range(k) if not H[k][j].is_zero]
+        share = {j: H[k][j] * inverse[k] for j in above}
+        for row in above:
+            for column in above:
+                if column <= row:
+                    H[row][column] = H[row][column] - share[row] * H[k][column]
+            x[row] = x[row] - share[row] * x[k]
+        for j in above:
+            H[k][j] = share[j]
+    for k in range(n):
+        x[k] = x[k] * inverse[k]
+        for j in range(k):
+            if not H[k][j].is_zero:
+                x[k] = x[k] - H[k][j] * x[j]
+    return x
+
+
 @dataclass(eq=False)
 class Articulated:
     """What a body with all that hangs from it resists accelerations with, about its origin in its axes.

@@ -15,7 +15,7 @@ INPUT: Final = "input"
 ADD: Final = "add"  # a + b, or a - b where b's reference is negative
 MUL: Final = "mul"
 DIV: Final = "div"
-SIN: Final = "sin"  # of an input plus a constant
+SIN: Final = "sin"  # of an input, or a multiple of one, plus a constant
 COS: Final = "cos"
 SIGN: Final = "sign"  # -1, 0 or 1
 
@@ -62,7 +62,12 @@ class Graph:
         return [self.input(i) for i in range(start, start + count)]
 
     def sin_cos(self, angle: Expr, offset: float = 0.0) -> tuple[Expr, Expr]:
-        """Sine and cosine of an input plus a constant angle [rad]; whole quarter turns become swaps and signs."""
+        """Sine and cosine of an input, or a multiple of one, plus a constant angle [rad].
+
+        Whole quarter turns become swaps and signs.
+        """
+        angle, more = self._constant_part(angle)
+        offset += more
         turns = offset / (0.5 * math.pi)
         quarter = round(turns)
         if abs(turns - quarter) < 1e-15:
@@ -78,6 +83,15 @@ class Graph:
         for _ in range(quarter % 4):
             s, c = c, -s
         return s, c
+
+    def _constant_part(self, x: Expr) -> tuple[Expr, float]:
+        """X as something plus a constant."""
+        i = x.ref >> 1
+        if self.op[i] == ADD:
+            for one, other in ((self.left[i], self.right[i]), (self.right[i], self.left[i])):
+                if self.op[one >> 1] == CONST:
+                    return Expr(self, other ^ (x.ref & 1)), self._number(one ^ (x.ref & 1))
+        return x, 0.0
 
     def sign(self, x: Expr) -> Expr:
         """-1, 0 or 1."""

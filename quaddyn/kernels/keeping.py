@@ -65,6 +65,8 @@ def model_key(robot: Robot) -> str:
                 float(j.damping).hex(),
                 float(j.friction).hex(),
             ]
+            if j.mimic is not None:
+                parts += [j.mimic.joint, float(j.mimic.multiplier).hex(), float(j.mimic.offset).hex()]
     return objects.digest(*parts)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..robot.configuration import simple_joints
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import native
@@ -344,11 +345,14 @@ class Framed:
 
 def standard_parameters(robot: Robot) -> Array:
     """(13 nb,) ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]`` per body, as ``Dynamics.parameters`` has them."""
-    rows = []
+    rows, joints = [], simple_joints(robot.bodies)
     for body in robot.bodies:
-        inertial, joint = body.inertial, body.joint
+        inertial = body.inertial
         L = inertial.inertia + inertial.mass * (inertial.com @ inertial.com * np.eye(3) - np.outer(*[inertial.com] * 2))
-        own = (joint.damping, joint.friction, joint.armature) if joint is not None and joint.nv == 1 else (0.0,) * 3
+        own = (0.0, 0.0, 0.0)
+        if body.joint is not None and body.joint.name in joints:
+            at = robot.velocity_index(body.joint.name)
+            own = (float(robot.damping[at]), float(robot.friction[at]), float(robot.armature[at]))
         rows.append([*L[np.triu_indices(3)], *(inertial.mass * inertial.com), inertial.mass, *own])
     return np.array(rows).ravel()
 

@@ -54,7 +54,7 @@ class Body:
         self.pointers = [f"%in{k}" for k in range(len(program.inputs))]
         self.targets = [f"%out{k}" for k in range(len(program.outputs))]
         self.starts: list[tuple[int, int, str]] = []  # first index, size, pointer
-        self.angles = frozenset(program.angles)
+        self.angles = program.turned
         start = 0
         for pointer, (_, size) in zip(self.pointers, program.inputs, strict=True):
             self.starts.append((start, size, pointer))
@@ -288,6 +288,9 @@ class Body:
             wide = Writer(w.element, max(2, 1 << (len(group) - 1).bit_length()))
             given = []
             for node, _ in group:
+                if node not in self.values and self.program.graph.op[node] != INPUT:  # a multiple of an input
+                    self._fetch(self.program.graph.right[node] >> 1, keep=())
+                    self._make(node, keep=())
                 self._fetch(node, keep=())
                 given.append(self.values.near[node])
             wide.lines, wide.count = w.lines, w.count
@@ -329,6 +332,7 @@ class Body:
         if group is not None:
             self.norms[group] = self.w.fma(x, x, self.norms.get(group) or self.w.literal(-1.0))
         if index in self.angles:
+            x = x if self.angles[index] <= 1.0 else self.w.op("fmul", x, self.w.literal(self.angles[index]))
             self.squares = self.w.fma(x, x, self.squares) if self.squares else self.w.op("fmul", x, x)
         elif group is None and (self.forgetful or index not in self.sources):
             self._look(x)

@@ -82,7 +82,7 @@ class Mechanism:
     Attributes:
         name: the robot's.
         links: the moving bodies.
-        nq, nv: sizes of q and v.
+        nq, nv: sizes of q and v of all joints, those that mimic others among them (see `Coordinates`).
         length: the unit of length [m] in which kernels compute.
         children: per link the indices of the links that hang from it.
     """
@@ -225,7 +225,7 @@ def mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
                 friction=raw.friction,
             )
         )
-    return Mechanism(robot.name, tuple(links), robot.nq, robot.nv)
+    return Mechanism(robot.name, tuple(links), robot.model.nq, robot.model.nv)
 
 
 def _clean(x: Array) -> Array:

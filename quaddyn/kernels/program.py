@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .factoring import factored, live, operands
-from .graph import ADD, CONST, COS, DIV, MUL, SIN, Expr, Graph
+from .graph import ADD, CONST, COS, DIV, INPUT, MUL, SIN, Expr, Graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,16 @@ class Program:
     @property
     def angles(self) -> tuple[int, ...]:
         """Inputs whose sine and cosine are taken."""
-        graph = self.graph
-        nodes = {graph.left[i] >> 1 for i in self.order if graph.op[i] in (SIN, COS)}
-        return tuple(sorted(graph.left[i] for i in nodes))
+        return tuple(sorted(self.turned))
+
+    @property
+    def turned(self) -> dict[int, float]:
+        """Inputs whose sine and cosine are taken, and the largest multiple of each of which they are."""
+        graph, out = self.graph, dict[int, float]()
+        for node in {graph.left[i] >> 1 for i in self.order if graph.op[i] in (SIN, COS)}:
+            source, scale = (node, 1.0) if graph.op[node] == INPUT else graph._multiple(2 * node)
+            out[graph.left[source]] = max(abs(scale), out.get(graph.left[source], 0.0))
+        return out
 
 
 def program(

@@ -8,11 +8,13 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
+from ..robot.configuration import simple_joints
 from ..robot.robot import Robot
+from .coordinates import Coordinates
 from .crba import crba
 from .derivatives import directional, tangents
 from .factoring import live
-from .forward import articulated, factors
+from .forward import articulated, by_elimination, factors
 from .graph import ADD, DIV, MUL, Expr, Graph, Vector
 from .kinematics import Place, drift, jacobian, place
 from .kinematics import loads as external
@@ -54,17 +56,17 @@ class Trace:
 
     @property
     def v(self) -> Vector:
-        """Velocity."""
-        return self.given["v"]
+        """Velocity of all joints."""
+        return self.coordinates.velocity(self.given["v"])
 
     @property
     def a(self) -> Vector:
-        """Acceleration."""
-        return self.given["a"]
+        """Acceleration of all joints."""
+        return self.coordinates.velocity(self.given["a"])
 
     @property
     def tau(self) -> Vector:
-        """Generalized force."""
+        """Generalized force of the robot's coordinates."""
         return self.given["tau"]
 
     @property
@@ -78,12 +80,22 @@ class Trace:
         return [self.graph.constant(0.0)] * n
 
     @cached_property
+    def coordinates(self) -> Coordinates:
+        """The robot's coordinates, which mimics make fewer than those of all joints."""
+        return Coordinates(self.graph, self.robot)
+
+    @cached_property
+    def q(self) -> Vector:
+        """Configuration of all joints."""
+        return self.coordinates.configuration(self.given["q"])
+
+    @cached_property
     def at(self) -> Joints:
         """The joints at q."""
-        return joints(self.graph, self.mechanism, self.given["q"])
+        return joints(self.graph, self.mechanism, self.q)
 
     def inverse_dynamics(self, v: Sequence[Expr], a: Sequence[Expr], *, loaded: bool = False) -> Vector:
-        """Tau (nv) with rotor inertia, and with friction and external forces where there are any."""
+        """Tau (nv) of all joints' v and a: with rotor inertia, and friction and external forces where there are any."""
         loads = None
         if loaded and self.options.forces:
             frames = [place(self.robot, self.mechanism, name) for name in self.options.forces]
@@ -91,14 +103,15 @@ class Trace:
         tau = rnea(self.graph, self.mechanism, self.at, v, a, self.parameters.inertia, loads)
         for k, x in self.rotors(a) + self.losses(v):
             tau[k] = tau[k] + x
-        return tau
+        return self.coordinates.force(tau)
 
     def mass_matrix(self) -> list[Vector]:
         """M (nv, nv)."""
-        return crba(self.graph, self.mechanism, self.at, self.parameters.inertia, self.diagonal())
+        M = crba(self.graph, self.mechanism, self.at, self.parameters.inertia, self.diagonal())
+        return self.coordinates.inertia(M)
 
     def diagonal(self) -> Vector:
-        """Rotor inertia by degree of freedom."""
+        """Rotor inertia by degree of freedom of all joints."""
         out = self.zeros(self.mechanism.nv)
         for k, x in self.rotors([self.graph.constant(1.0)] * self.mechanism.nv):
             out[k] = x
@@ -146,6 +159,8 @@ WAYS: Final = (factors, articulated)
 def _aba(t: Trace) -> Outputs:
     h = t.inverse_dynamics(t.v, t.zeros(t.mechanism.nv), loaded=True)
     left = [x - y for x, y in zip(t.tau, h, strict=True)]
+    if t.coordinates.coupled:  # no recursion sees forces across the tree
+        return _vector("a", by_elimination(t.graph, t.mass_matrix(), left))
     ways = [way(t.graph, t.mechanism, t.at, t.parameters.inertia, t.diagonal(), left) for way in WAYS]
     return _vector("a", min(ways, key=lambda results: _cost(t.graph, results)))
 
@@ -156,15 +171,17 @@ def _cost(graph: Graph, results: Vector) -> int:
 
 
 def _regressor(t: Trace) -> Outputs:
-    return _matrix("H", regressor(t.graph, t.mechanism, t.at, t.v, t.a, len(t.robot.bodies)))
+    own = simple_joints(t.robot.bodies)
+    rotors = [body.joint is not None and body.joint.name in own for body in t.robot.bodies]
+    return _matrix("H", t.coordinates.rows(regressor(t.graph, t.mechanism, t.at, t.v, t.a, rotors)))
 
 
 def _base_regressor(t: Trace) -> Outputs:
-    return _matrix("H", base_regressor(t.graph, t.mechanism, t.at, t.v, t.a))
+    return _matrix("H", t.coordinates.rows(base_regressor(t.graph, t.mechanism, t.at, t.v, t.a)))
 
 
 def _frame_jacobian(t: Trace) -> Outputs:
-    return _matrix("J", jacobian(t.graph, t.mechanism, t.at, t.where))
+    return _matrix("J", t.coordinates.columns(jacobian(t.graph, t.mechanism, t.at, t.where)))
 
 
 def _frame_drift(t: Trace) -> Outputs:
@@ -172,10 +189,10 @@ def _frame_drift(t: Trace) -> Outputs:
 
 
 def _rnea_derivatives(t: Trace) -> Outputs:
-    mech, n = t.mechanism, t.mechanism.nv
+    n, first = t.robot.nv, t.robot.nq
     tau = t.inverse_dynamics(t.v, t.a)
-    first = mech.nq
-    by_q = [directional(t.graph, tau, seeds) for seeds in tangents(t.graph, mech, t.given["q"])]
+    rates = t.coordinates.tangents(tangents(t.graph, t.mechanism, t.q))
+    by_q = [directional(t.graph, tau, seeds) for seeds in rates]
     by_v = [directional(t.graph, tau, {first + k: t.graph.constant(1.0)}) for k in range(n)]
     rows = [[column[i] for column in columns] for columns in (by_q, by_v) for i in range(n)] + t.mass_matrix()
     shapes = tuple((name, (n, n)) for name in ("dtau_dq", "dtau_dv", "dtau_da"))
@@ -237,24 +254,25 @@ def traced(what: str, robot: Robot, options: Options, frame: str | None = None) 
     """The program of an operation."""
     recipe, graph = RECIPES[what], Graph()
     mech = chosen_mechanism(robot, plain=recipe.plain)
-    sizes = {"q": mech.nq, "fext": 6 * len(options.forces), "parameters": len(layout(mech))}
+    sizes = {"q": robot.nq, "fext": 6 * len(options.forces), "parameters": len(layout(mech))}
     names = list(recipe.arguments)
     names += ["fext"] if recipe.loaded and options.forces else []
     names += ["parameters"] if recipe.inertial and options.runtime else []
-    arguments = [(name, sizes.get(name, mech.nv)) for name in names]
+    arguments = [(name, sizes.get(name, robot.nv)) for name in names]
     given, start = {}, 0
     for name, size in arguments:
         given[name] = graph.inputs(start, size)
         start += size
     own = at_run_time(graph, mech, given["parameters"]) if "parameters" in given else folded(graph, mech)
     where = place(robot, mech, frame) if frame is not None else None
-    outputs, results = recipe.trace(Trace(robot, mech, options, graph, given, own, where))
+    trace = Trace(robot, mech, options, graph, given, own, where)
+    outputs, results = recipe.trace(trace)
     name = what if frame is None else f"{what}:{frame}"
-    return program(name, graph, arguments, outputs, results, units(mech))
+    return program(name, graph, arguments, outputs, results, trace.coordinates.unit(units(mech)))
 
 
 def units(mechanism: Mechanism) -> list[tuple[int, ...]]:
-    """Entries of q that form a quaternion or a (cos, sin)."""
+    """Entries of a mechanism's q that form a quaternion or a (cos, sin)."""
     out: list[tuple[int, ...]] = []
     for link in mechanism.links:
         if link.kind == "continuous":

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..urdf.tree import Array
 from .graph import Expr, Graph, Vector, cross
-from .mechanism import PARAMETERS, SIZES, Mechanism, moved
+from .mechanism import PARAMETERS, Mechanism, moved
 from .parameters import inertial_layout, second_moments_of
 from .rnea import Joints, Motion, Wrench, joint_forces, motions, raised
 
@@ -67,11 +67,14 @@ def base_regressor(
 
 
 def regressor(
-    graph: Graph, mechanism: Mechanism, at: Joints, v: Sequence[Expr], a: Sequence[Expr], bodies: int
+    graph: Graph, mechanism: Mechanism, at: Joints, v: Sequence[Expr], a: Sequence[Expr], rotors: Sequence[bool]
 ) -> list[Vector]:
-    """(nv, 13 nb) by rows: ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]`` of each body of the robot, file frames."""
+    """(nv, 13 nb) by rows: ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]`` of each body of the robot, file frames.
+
+    Columns of friction and rotor inertia are zero for bodies that have none of their own, as `rotors` tells by body.
+    """
     zero = graph.constant(0.0)
-    out = [[zero] * mechanism.nv for _ in range(13 * bodies)]
+    out = [[zero] * mechanism.nv for _ in range(13 * len(rotors))]
     for i, (link, motion) in enumerate(zip(mechanism.links, motions(graph, mechanism, at, v, a), strict=True)):
         if link.source < 0:
             continue
@@ -80,7 +83,7 @@ def regressor(
             p = moved(second_moments_of(j), link.own.T, -link.own.T @ link.origin) * in_units(mechanism.length)
             p[np.abs(p) < 1e-15 * np.abs(p).max()] = 0.0
             out[13 * link.source + j] = _climb(graph, mechanism, at, i, _weighted(p, wrenches))
-        if SIZES[link.kind][1] == 1 and link.source > 0:
+        if rotors[link.source]:
             out[13 * link.source + PARAMETERS : 13 * (link.source + 1)] = _own(graph, mechanism, link.v, v, a)
     return [list(row) for row in zip(*out, strict=True)]
 

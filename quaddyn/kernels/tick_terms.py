@@ -17,6 +17,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import native
 from .c_source import CSource, c_source
+from .coordinates import Coordinates
 from .graph import Graph, Vector
 from .keeping import prepared
 from .kernels import Kernel
@@ -120,15 +121,15 @@ def _shapes(nv: int) -> dict[str, Shape]:
     }
 
 
-def terms_layout(mechanism: Mechanism, chains: Mapping[str, Sequence[int]], *, momentum: bool) -> TermsLayout:
-    """The layout for frames of these chains."""
+def terms_layout(mechanism: Mechanism, nv: int, chains: Mapping[str, Sequence[int]], *, momentum: bool) -> TermsLayout:
+    """The layout for frames of these chains, and nv entries of the robot's v."""
     roots = [link for link in mechanism.links if link.parent < 0]
     alone = len(roots) == 1 and roots[0].kind == "floating"
     left_out = {"com_jacobian", "com_drift"} if alone else set()
     left_out |= set() if momentum else {"momentum", "momentum_matrix", "momentum_drift"}
     end = 0
     starts: dict[str, int | None] = {}
-    for name, shape in _shapes(mechanism.nv).items():
+    for name, shape in _shapes(nv).items():
         starts[name] = None if name in left_out else end
         end += 0 if name in left_out else math.prod(shape)
     frames: dict[str, FrameLayout] = {}
@@ -136,7 +137,7 @@ def terms_layout(mechanism: Mechanism, chains: Mapping[str, Sequence[int]], *, m
         at = end
         frames[name] = FrameLayout(at, at + 9, at + 12, at + 18, at + 24, tuple(moving))
         end = at + 24 + 6 * len(moving)
-    return TermsLayout(mechanism.nv, **starts, frames=MappingProxyType(frames), size=end)  # type: ignore[arg-type]
+    return TermsLayout(nv, **starts, frames=MappingProxyType(frames), size=end)  # type: ignore[arg-type]
 
 
 class TickTerms:
@@ -255,28 +256,30 @@ def _checked(robot: Robot, frames: Sequence[str], momentum: bool) -> TermsLayout
     mechanism = chosen_mechanism(robot)
     if not any(link.inertia[0] for link in mechanism.links):
         raise ArgumentError(f"robot: nothing that moves of {robot.name!r} has mass, so it has no centre of mass")
-    chains: dict[str, list[int]] = {}
+    coordinates, chains = Coordinates(Graph(), robot), dict[str, list[int]]()
     for name in names:
         if name in chains:
             raise ArgumentError(f"frames: {name!r} is named twice; each frame once")
-        chains[name] = chain(mechanism, place(robot, mechanism, name).link)
-    return terms_layout(mechanism, chains, momentum=momentum)
+        chains[name] = coordinates.chain(chain(mechanism, place(robot, mechanism, name).link))
+    return terms_layout(mechanism, robot.nv, chains, momentum=momentum)
 
 
 def _traced(robot: Robot, layout: TermsLayout) -> Program:
     """The program that fills this layout."""
     graph, mechanism = Graph(), chosen_mechanism(robot)
-    q, v = graph.inputs(0, mechanism.nq), graph.inputs(mechanism.nq, mechanism.nv)
+    to = Coordinates(graph, robot)
+    q, v = to.configuration(graph.inputs(0, to.nq)), to.velocity(graph.inputs(to.nq, to.nv))
     sweep = Sweep(graph, mechanism, q, v, {name: place(robot, mechanism, name) for name in layout.frames})
-    results: list[Vector] = [*sweep.M, sweep.h, sweep.com(), sweep.com_velocity()]
+    results: list[Vector] = [*to.inertia(sweep.M), to.force(sweep.h), sweep.com(), sweep.com_velocity()]
     if layout.com_jacobian is not None:
-        results += [*sweep.com_jacobian(), sweep.com_drift()]
+        results += [*to.columns(sweep.com_jacobian()), sweep.com_drift()]
     if layout.momentum is not None:
         momentum, matrix, change = sweep.momentum()
-        results += [momentum, *matrix, change]
+        results += [momentum, *to.columns(matrix), change]
     for name in layout.frames:
         frame = sweep.frames[name]
-        results += [*frame.rotation, frame.origin, frame.velocity, frame.drift, *frame.jacobian]
+        jacobian = to.in_chain(frame.jacobian, chain(mechanism, place(robot, mechanism, name).link))
+        results += [*frame.rotation, frame.origin, frame.velocity, frame.drift, *jacobian]
     flat = [x for part in results for x in part]
-    inputs = (("q", mechanism.nq), ("v", mechanism.nv))
-    return program("tick_terms", graph, inputs, (("terms", (layout.size,)),), flat, units(mechanism))
+    inputs = (("q", to.nq), ("v", to.nv))
+    return program("tick_terms", graph, inputs, (("terms", (layout.size,)),), flat, to.unit(units(mechanism)))

@@ -184,7 +184,7 @@ class CapsuleModel(StrictAttributes, fixed=("robot", "capsules", "pairs", "left_
         """Ends of all capsules' segments at q: (capsules, 2, 3), world axes [m]."""
         q = check_vector("q", q, (self.robot.nq,), f"nq of {self.robot.name}")
         model, data = self.robot.model, self._data
-        pin.forwardKinematics(model, data, q)
+        self.robot.algorithms.forwardKinematics(model, data, q)
         places = [pin.updateFramePlacement(model, data, frame) for frame in dict.fromkeys(self._frames)]
         by_frame = dict(zip(dict.fromkeys(self._frames), places, strict=True))
         R = np.array([by_frame[f].rotation for f in self._frames])

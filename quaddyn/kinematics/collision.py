@@ -125,7 +125,7 @@ class CollisionModel(StrictAttributes, fixed=("robot", "links", "pairs", "left_o
 
     def _separations(self, q: Array) -> list[Separation]:
         scratch = self._scratch
-        pin.computeDistances(self.robot.model, self._data, self._geometry, scratch, q)
+        self.robot.algorithms.computeDistances(self.robot.model, self._data, self._geometry, scratch, q)
         nearest: dict[tuple[str, str], Separation] = {}
         for pair, found in zip(self._geometry.collisionPairs, scratch.distanceResults, strict=True):
             links = self._owners[pair.first], self._owners[pair.second]

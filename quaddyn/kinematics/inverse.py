@@ -100,7 +100,7 @@ def inverse_kinematics(
     if q0 is None:
         q0 = robot.q_home
     q0 = check_vector("q0", q0, (robot.nq,), f"nq of {robot.name}")
-    check_unit(robot.model, q0)
+    check_unit(robot, q0)
     tolerance, damping = number("tolerance", tolerance), number("damping", damping)
     for name, value in (("tolerance", tolerance), ("damping", damping)):
         if not (np.isfinite(value) and value > 0.0):
@@ -136,11 +136,13 @@ class _Problem:
         if not isinstance(targets, Mapping) or not targets:
             raise ArgumentError("targets: expected a mapping from frame name to position or placement, not empty")
         self.model, self.data = robot.model, robot.model.createData()
+        self.algorithms, self.nv = robot.algorithms, robot.nv
         self.targets = [(name, robot.frame_id(name), _target(name, value)) for name, value in targets.items()]
         if isinstance(joints, str):
             raise ArgumentTypeError(f"joints: expected names, got the one string {joints!r}")
         moving = np.zeros(robot.nv, dtype=np.bool_)
-        by_name = {body.joint.name: body.joint for body in robot.bodies[1:] if body.joint is not None}
+        joints_there = [body.joint for body in robot.bodies[1:] if body.joint is not None]
+        by_name = {joint.name: joint for joint in joints_there if joint.mimic is None}
         for name in robot.joint_names if joints is None else joints:
             v = robot.velocity_index(name)
             moving[v : v + by_name[name].nv] = True
@@ -180,7 +182,7 @@ class _Problem:
 
     def errors(self, q: Array) -> Array:
         """(m,) all errors, target by target."""
-        pin.framesForwardKinematics(self.model, self.data, q)
+        self.algorithms.framesForwardKinematics(self.model, self.data, q)
         return np.concatenate([self._error(frame, target) for _, frame, target in self.targets])
 
     def _error(self, frame: int, target: Array | pin.SE3) -> Array:
@@ -191,14 +193,14 @@ class _Problem:
 
     def jacobian(self, q: Array) -> Array:
         """(m, moving) derivative of `errors`; after `errors` at the same q."""
-        pin.computeJointJacobians(self.model, self.data, q)
+        self.algorithms.computeJointJacobians(self.model, self.data, q)
         rows = []
         for _, frame, target in self.targets:
             if isinstance(target, pin.SE3):
-                J = pin.getFrameJacobian(self.model, self.data, frame, pin.LOCAL)
+                J = self.algorithms.getFrameJacobian(self.model, self.data, frame, pin.LOCAL)
                 rows.append(pin.Jlog6(target.actInv(self.data.oMf[frame])) @ J)
             else:
-                rows.append(pin.getFrameJacobian(self.model, self.data, frame, pin.LOCAL_WORLD_ALIGNED)[:3])
+                rows.append(self.algorithms.getFrameJacobian(self.model, self.data, frame, pin.LOCAL_WORLD_ALIGNED)[:3])
         return np.asarray(np.vstack(rows)[:, self.moving])
 
     def norms(self, e: Array) -> dict[str, float]:
@@ -210,9 +212,9 @@ class _Problem:
         return out
 
     def step(self, q: Array, dx: Array) -> Array:
-        v = np.zeros(self.model.nv)
+        v = np.zeros(self.nv)
         v[self.moving] = dx
-        return self.within(pin.normalize(self.model, pin.integrate(self.model, q, v)))
+        return self.within(self.algorithms.normalize(self.model, self.algorithms.integrate(self.model, q, v)))
 
     def free(self, q: Array, gradient: Array) -> NDArray[np.bool_]:
         """Which coordinates may follow -gradient."""

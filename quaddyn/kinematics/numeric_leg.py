@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..robot.chain import Chain
@@ -80,7 +79,7 @@ class NumericLeg:
         return best
 
     def _refine(self, p: Array, start: Array) -> Array:
-        q = pin.neutral(self._robot.model)
+        q = np.array(self._robot.neutral)
         for joint, value in zip(self._joints, start, strict=True):
             put(q, self._robot.configuration_index(joint.name), joint, float(value))
         found = inverse_kinematics(

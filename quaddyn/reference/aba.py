@@ -24,6 +24,8 @@ def aba(at: Pose, v: Array, tau: Array, *, wrenches: Wrenches | None = None) -> 
         tau: (nv,) generalized forces.
         wrenches: per body, (6,) wrench on the robot in the body's frame.
     """
+    if at.model.coupled:  # a force on a body is felt across the tree: no recursion from leaf to root sees it
+        return forward_by_mass(at, v, tau, wrenches=wrenches)
     bodies, n = at.model.bodies, len(at.model.bodies)
     V = twists(at, v)
     c = [ad(V[i]) @ (body.S @ v[body.v]) for i, body in enumerate(bodies)]

@@ -18,11 +18,12 @@ def joint_motion(body: Body, q: Array) -> Array:
     """(4, 4) placement of a body's frame in its joint frame at the joint's own coordinates `q`."""
     zero, one = np.zeros(3), np.eye(3)
     if body.kind == "revolute":
-        return motion(rotation(body.axis, np.cos(q[0]), np.sin(q[0])), zero)
+        angle = body.gear * q[0] + body.bias
+        return motion(rotation(body.axis, np.cos(angle), np.sin(angle)), zero)
     if body.kind == "continuous":
         return motion(rotation(body.axis, q[0], q[1]), zero)
     if body.kind == "prismatic":
-        return motion(one, body.axis * q[0])
+        return motion(one, body.axis * (body.gear * q[0] + body.bias))
     if body.kind == "floating":
         return motion(quaternion_rotation(q[3:]), q[:3])
     R = plane(body.axis)
@@ -85,6 +86,8 @@ def random(model: Model, rng: np.random.Generator, *, beyond: float = 0.0, reach
     """
     q = neutral(model)
     for body in model.bodies:
+        if body.follows:
+            continue
         if body.kind in ("revolute", "prismatic"):
             far = np.pi if body.kind == "revolute" else reach
             low = body.lower if np.isfinite(body.lower) else max(-far, min(body.upper, far) - 2 * far)

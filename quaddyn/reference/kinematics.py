@@ -75,7 +75,7 @@ def body_jacobians(at: Pose) -> list[Array]:
         J_i = np.zeros((6, at.model.nv), dtype=at.dtype)
         if body.parent >= 0:
             J_i += X @ J[body.parent]
-        J_i[:, body.v] = body.S
+        J_i[:, body.v] += body.S
         J.append(J_i)
     return J
 

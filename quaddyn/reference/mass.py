@@ -35,11 +35,12 @@ def crba(at: Pose) -> Array:
         F = composite[i] @ body.S
         if body.parent >= 0:
             composite[body.parent] = composite[body.parent] + at.X[i].T @ composite[i] @ at.X[i]
-        M[body.v, body.v] = body.S.T @ F
+        M[body.v, body.v] += body.S.T @ F
         j = i
         while bodies[j].parent >= 0:
             F = at.X[j].T @ F
             j = bodies[j].parent
-            M[bodies[j].v, body.v] = bodies[j].S.T @ F
-            M[body.v, bodies[j].v] = M[bodies[j].v, body.v].T
+            shared = bodies[j].S.T @ F
+            M[bodies[j].v, body.v] += shared
+            M[body.v, bodies[j].v] += shared.T
     return np.asarray(M + np.diag(at.model.armature))

@@ -3,6 +3,9 @@
 Every joint has a constant motion subspace S in the frame of its body: ``V_body = X V_parent + S dq``.  In the order of
 Pinocchio's velocities a floating joint has ``S dq = (omega, v)`` for ``dq = (v, omega)``, a planar one
 ``dq = (v_x, v_y, omega)`` in the moving plane, so that no algorithm below knows of joint types.
+
+A joint that mimics another has the other's entries of q and v, and a subspace that its gear scales: two columns of a
+Jacobian then fall onto one, and what is summed over bodies is summed over all that move with an entry of v.
 """
 
 from __future__ import annotations
@@ -52,6 +55,8 @@ class Body:
         lower: lower position limit [rad or m].
         upper: upper position limit [rad or m].
         root: whether the joint is the root's and not the file's.
+        gear, bias: the joint is at ``gear * q + bias``.
+        follows: whether its coordinate is another joint's.
     """
 
     name: str | None
@@ -67,6 +72,9 @@ class Body:
     lower: float = -np.inf
     upper: float = np.inf
     root: bool = False
+    gear: float = 1.0
+    bias: float = 0.0
+    follows: bool = False
 
     @property
     def mass(self) -> float:
@@ -111,12 +119,17 @@ class Model:
     @cached_property
     def nq(self) -> int:
         """Size of a configuration."""
-        return sum(b.q.stop - b.q.start for b in self.bodies)
+        return sum(b.q.stop - b.q.start for b in self.bodies if not b.follows)
 
     @cached_property
     def nv(self) -> int:
         """Size of a velocity."""
-        return sum(b.v.stop - b.v.start for b in self.bodies)
+        return sum(b.v.stop - b.v.start for b in self.bodies if not b.follows)
+
+    @cached_property
+    def coupled(self) -> bool:
+        """Whether a joint follows another."""
+        return any(b.follows for b in self.bodies)
 
     @cached_property
     def support(self) -> tuple[tuple[int, ...], ...]:
@@ -175,19 +188,25 @@ def build(
     links, joints = _rooted(description, root)
     bodies: list[Body] = []
     inertias: list[Array] = []
+    own = {"free": [("root_joint", "floating")], "planar": [(name, kind) for name, kind, _ in SAGITTAL], "fixed": []}
+    slots: dict[str, tuple[slice, slice]] = {}
     nq = nv = 0
+    for mover, kind in [*own[root], *((j.name, j.type) for j in joints if j.type != "fixed" and j.leader is None)]:
+        slots[mover] = slice(nq, nq + SIZES[kind][0]), slice(nv, nv + SIZES[kind][1])
+        nq, nv = slots[mover][0].stop, slots[mover][1].stop
 
-    def grow(
-        name: str | None, joint: str, kind: str, parent: int, T: Array, axis: Array, limits: tuple[float, float] | None
-    ) -> int:
-        nonlocal nq, nv
-        n, m = SIZES[kind]
-        q, v, S = slice(nq, nq + n), slice(nv, nv + m), subspace(kind, axis)
-        lower, upper = limits or (-np.inf, np.inf)
-        G = np.zeros((6, 6))
-        bodies.append(Body(name, joint, kind, parent, T, axis, S, G, q, v, lower, upper, root=limits is None))
+    def grow(name: str | None, mover: str, kind: str, parent: int, T: Array, axis: Array, joint: Joint | None) -> int:
+        q, v = slots[mover if joint is None or joint.leader is None else joint.leader]
+        S, G = subspace(kind, axis), np.zeros((6, 6))
+        if joint is None:
+            bodies.append(Body(name, mover, kind, parent, T, axis, S, G, q, v, root=True))
+        else:
+            ends, follows = (joint.lower, joint.upper), joint.leader is not None
+            S = joint.gear * S
+            bodies.append(
+                Body(name, mover, kind, parent, T, axis, S, G, q, v, *ends, False, joint.gear, joint.bias, follows)
+            )
         inertias.append(G.copy())
-        nq, nv = nq + n, nv + m
         return len(bodies) - 1
 
     at, base = -1, links[0]
@@ -200,15 +219,16 @@ def build(
     joint_frames = {body.joint: (i, np.eye(4)) for i, body in enumerate(bodies)}
     place = {base.name: (at, np.eye(4))}
     bolted = np.zeros((6, 6))
-    losses: list[tuple[float, float]] = [(0.0, 0.0)] * nv
+    damping, friction = np.zeros(nv), np.zeros(nv)
     _carry(inertias, bolted, *place[base.name], base)
     for joint, link in zip(joints, links[1:], strict=True):
         at, T = place[joint.parent]
         T = T @ joint.T
         if joint.type != "fixed":
-            limits = (joint.lower, joint.upper)
-            at, T = grow(link.name, joint.name, joint.type, at, T, joint.axis, limits), np.eye(4)
-            losses += [(joint.damping, joint.friction)] * SIZES[joint.type][1]
+            at, T = grow(link.name, joint.name, joint.type, at, T, joint.axis, joint), np.eye(4)
+            # Powers: damping (gear v)^2 and friction |gear v|.
+            damping[bodies[at].v] += joint.damping * joint.gear**2
+            friction[bodies[at].v] += joint.friction * abs(joint.gear)
         joint_frames[joint.name] = place[link.name] = (at, T)
         _carry(inertias, bolted, at, T, link)
     extra = {
@@ -217,7 +237,6 @@ def build(
     }
     moving = tuple(replace(b, G=G) for b, G in zip(bodies, inertias, strict=True))
     known = {**joint_frames, **place, **extra}
-    damping, friction = np.array(losses).reshape(nv, 2).T
     weight = bolted if root == "fixed" else None
     return Model(description.name, moving, known, np.zeros(nv), damping, friction, np.array(gravity), weight)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 from xml.etree.ElementTree import Element, ParseError
@@ -26,7 +26,7 @@ JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "plan
 NO_LIMIT = 1e6
 
 #: What to do with a joint that mimics another.
-Mimic = Literal["refuse", "independent"]
+Mimic = Literal["follow", "independent", "refuse"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +49,8 @@ class Joint:
 
     `lower` and `upper` [rad or m] are infinite where the file gives no range.  `damping` [N m s/rad or N s/m] and
     Coulomb `friction` [N m or N] are zero where it gives none.
+
+    A joint with a `leader` is at ``gear * q + bias`` where the leader, which has none itself, is at q.
     """
 
     name: str
@@ -61,6 +63,9 @@ class Joint:
     upper: float
     damping: float
     friction: float
+    leader: str | None = None
+    gear: float = 1.0
+    bias: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +85,7 @@ def read(source: str | bytes | os.PathLike[str], *, mimic: Mimic = "refuse") -> 
 
     Args:
         source: URDF text or bytes, or the path of a file.
-        mimic: "refuse" raises on a joint that mimics another; "independent" lets it move on its own.
+        mimic: of a joint that mimics another: "follow" lets it, "independent" lets it move on its own, "refuse" raises.
 
     Raises:
         ModelError: no sound XML, or no URDF that this reader understands; the message names the element.
@@ -93,7 +98,7 @@ def read(source: str | bytes | os.PathLike[str], *, mimic: Mimic = "refuse") -> 
         raise ModelError(f"reference reader: the root element is <{robot.tag}>, not <robot>")
     links = [_link(e) for e in robot.findall("link")]
     joints = [_joint(e, mimic) for e in robot.findall("joint")]
-    return _arrange(robot.get("name", ""), links, joints)
+    return _arrange(robot.get("name", ""), links, _following(joints))
 
 
 def content(source: str | bytes | os.PathLike[str]) -> str | bytes:
@@ -133,6 +138,40 @@ def _arrange(name: str, links: list[Link], joints: list[Joint]) -> Description:
     return Description(name, (by_name[roots[0]], *(by_name[j.child] for j in ordered)), tuple(ordered))
 
 
+def _following(joints: list[Joint]) -> list[Joint]:
+    """Joints behind their leaders' leaders, and both without turns to lose: a leader's range lies inside all others."""
+    by_name = {j.name: j for j in joints}
+
+    def end(joint: Joint, seen: tuple[str, ...]) -> tuple[str, float, float]:
+        if joint.leader is None:
+            return joint.name, 1.0, 0.0
+        if joint.leader in seen or joint.leader not in by_name or not joint.gear:
+            raise ModelError(f"reference reader: joint {joint.name!r} cannot follow {joint.leader!r}")
+        name, gear, bias = end(by_name[joint.leader], (*seen, joint.leader))
+        return name, joint.gear * gear, joint.gear * bias + joint.bias
+
+    ends = {j.name: end(j, (j.name,)) for j in joints if j.leader is not None}
+    ranges = {j.name: (j.lower, j.upper) for j in joints}
+    for follower, (leader, gear, bias) in ends.items():
+        if not {by_name[leader].type, by_name[follower].type} <= {"revolute", "continuous", "prismatic"}:
+            raise ModelError(f"reference reader: joint {follower!r} cannot follow {leader!r}")
+        low, high = sorted((x - bias) / gear for x in ranges[follower])
+        lower, upper = ranges[leader]
+        if max(lower, low) < min(upper, high) or lower == upper:
+            ranges[leader] = max(lower, low), min(upper, high)
+    coupled = {*ends, *(leader for leader, _, _ in ends.values())}
+    out = []
+    for j in joints:
+        lower, upper = ranges[j.name]
+        kind = "revolute" if j.type == "continuous" and j.name in coupled else j.type
+        j = replace(j, type=kind, lower=lower, upper=upper)
+        if j.leader is not None:
+            leader, gear, bias = ends[j.name]
+            j = replace(j, leader=leader, gear=gear, bias=bias)
+        out.append(j)
+    return out
+
+
 def _link(element: Element) -> Link:
     inertial = element.find("inertial")
     bare = inertial is None and element.find("visual") is None and element.find("collision") is None
@@ -149,7 +188,8 @@ def _joint(element: Element, mimic: Mimic) -> Joint:
     name, kind = _word(element, "name"), _word(element, "type")
     if kind not in JOINT_TYPES:
         raise ModelError(f"reference reader: joint {name!r} has the unknown type {kind!r}")
-    if mimic == "refuse" and kind != "fixed" and element.find("mimic") is not None:
+    told = element.find("mimic") if kind != "fixed" and mimic != "independent" else None
+    if told is not None and mimic == "refuse":
         raise ModelError(f"reference reader: joint {name!r} mimics another, which is not modelled; see mimic=")
     parent, child = _word(_child(element, "parent"), "link"), _word(_child(element, "child"), "link")
     axis = np.array([1.0, 0.0, 0.0])
@@ -170,7 +210,12 @@ def _joint(element: Element, mimic: Mimic) -> Joint:
     dynamics = element.find("dynamics")
     if dynamics is not None and kind != "fixed":
         damping, friction = (float(_numbers(dynamics, k, 1, (0.0,))[0]) for k in ("damping", "friction"))
-    return Joint(name, kind, parent, child, _origin(element), axis, lower, upper, damping, friction)
+    leader, gear, bias = None, 1.0, 0.0
+    if told is not None:
+        leader = _word(told, "joint")
+        gear, bias = float(_numbers(told, "multiplier", 1, (1.0,))[0]), float(_numbers(told, "offset", 1, (0.0,))[0])
+    place = _origin(element)
+    return Joint(name, kind, parent, child, place, axis, lower, upper, damping, friction, leader, gear, bias)
 
 
 def _origin(element: Element) -> Array:

@@ -13,10 +13,10 @@ from ..errors import ArgumentError, UnknownNameError
 from . import configuration, derivatives, frames, momentum
 from .aba import aba
 from .algebra import Array
-from .coriolis import coriolis_by_bodies
+from .coriolis import coriolis_by_bodies, coriolis_closed_form
 from .kinematics import Pose, pose
 from .lie_group import forward_dynamics
-from .mass import crba
+from .mass import crba, mass_by_jacobians
 from .model import GRAVITY, Model, Root, build
 from .reader import Mimic, read
 from .regressor import parameters, regressor
@@ -48,7 +48,7 @@ class Reference:
         damping: (nv,) viscous friction [N m s/rad]; by default the file's.
         friction: (nv,) Coulomb friction [N m]; by default the file's.
         gravity: (3,) acceleration of free fall [m/s^2].
-        mimic: "refuse" a joint that mimics another, or let it move on its own ("independent").
+        mimic: "follow" lets a joint that mimics another do so, "independent" lets it move on its own, "refuse" raises.
 
     Raises:
         ModelError: the file cannot be read as a tree of links, or the root does not fit it.
@@ -65,7 +65,7 @@ class Reference:
         damping: Array | None = None,
         friction: Array | None = None,
         gravity: Array | tuple[float, ...] = GRAVITY,
-        mimic: Mimic = "refuse",
+        mimic: Mimic = "follow",
     ) -> None:
         if isinstance(source, Model):
             self.model = source
@@ -123,12 +123,16 @@ class Reference:
         return crba(self.at(q))
 
     def aba(self, q: Array, v: Array, tau: Array, *, fext: Forces | None = None) -> Array:
-        """(nv,) forward dynamics by articulated bodies."""
+        """(nv,) forward dynamics by articulated bodies, or by M where joints follow others."""
         at = self.at(q)
         return aba(at, v, tau, wrenches=self.wrenches(at, fext))
 
     def lie_group(self, q: Array, v: Array, tau: Array, *, fext: Forces | None = None) -> Array:
-        """(nv,) forward dynamics by source D's recursion."""
+        """(nv,) forward dynamics by source D's recursion; where joints follow others, by closed forms of M and h."""
+        if self.model.coupled:
+            at = self.at(q)
+            h = coriolis_closed_form(at, v) @ v + nle(at, np.zeros(self.nv), wrenches=self.wrenches(at, fext))
+            return np.asarray(np.linalg.solve(mass_by_jacobians(at), tau - h))
         return forward_dynamics(self.model, q, v, tau, wrenches=self.wrenches(self.at(q), fext))
 
     def nle(self, q: Array, v: Array) -> Array:

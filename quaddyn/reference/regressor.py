@@ -1,5 +1,7 @@
 """The joint torque regressor by unit parameters (source C, 2): column i is the inverse dynamics of delta_i = 1.
 
+Friction and rotors of joints that follow others count as those of the joints that they follow.
+
 Per body ``delta = [Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]``, inertia and first moments about the body's frame.
 """
 
@@ -34,7 +36,7 @@ def parameters(model: Model) -> Array:
     rows = [] if model.base is None else [_inertial(model.base), np.zeros(3)]
     for body in model.bodies:
         if body.name is not None:
-            one = not body.root and body.v.stop - body.v.start == 1
+            one = not (body.root or body.follows) and body.v.stop - body.v.start == 1
             joint = (x[body.v.start] if one else 0.0 for x in (model.damping, model.friction, model.armature))
             rows += [_inertial(body.G), np.array([*joint])]
     return np.concatenate(rows)
@@ -64,7 +66,7 @@ def regressor(at: Pose, v: Array, a: Array) -> Array:
         H = np.zeros((model.nv, COLUMNS))
         wrenches = np.stack([G @ A[i] - ad(V[i]).T @ (G @ V[i]) for G in units], axis=1)
         H[:, : len(INERTIAL)] = J[i].T @ wrenches
-        if not body.root and body.v.stop - body.v.start == 1:
+        if not (body.root or body.follows) and body.v.stop - body.v.start == 1:
             k = body.v.start
             H[k, len(INERTIAL) :] = v[k], np.sign(v[k]), a[k]
         blocks.append(H)

@@ -47,7 +47,7 @@ def rnea(
         F.append(F_i)
     tau = np.zeros(model.nv, dtype=np.result_type(at.dtype, v, a))
     for i, body in reversed(list(enumerate(model.bodies))):
-        tau[body.v] = body.S.T @ F[i]
+        tau[body.v] += body.S.T @ F[i]
         if body.parent >= 0:
             F[body.parent] = F[body.parent] + at.X[i].T @ F[i]
     return np.asarray(tau + model.armature * a)

@@ -58,7 +58,19 @@ def merge(tree: Tree) -> tuple[Body, ...]:
 
 
 def joint_places(bodies: Sequence[Body], root: str) -> dict[str, tuple[int, int]]:
-    """Of every moving joint by name: the indices in q and in v of its first coordinate."""
+    """Of every moving joint that mimics no other, by name: the indices in q and in v of its first coordinate."""
+    places = {}
+    q, v = ROOT_SIZES[root]
+    for body in bodies[1:]:
+        assert body.joint is not None
+        if body.joint.mimic is None:
+            places[body.joint.name] = (q, v)
+            q, v = q + body.joint.nq, v + body.joint.nv
+    return places
+
+
+def all_places(bodies: Sequence[Body], root: str) -> dict[str, tuple[int, int]]:
+    """As `joint_places`, in the coordinates of all joints, those that mimic others among them: Pinocchio's model's."""
     places = {}
     q, v = ROOT_SIZES[root]
     for body in bodies[1:]:

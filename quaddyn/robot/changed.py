@@ -14,7 +14,7 @@ import numpy as np
 from ..urdf.tree import Array, Inertial, frozen
 from . import guard
 from .bodies import merge
-from .model import add_feet, build
+from .model import add_feet, build, joint_losses
 from .robot import Robot
 
 #: Friction and rotor inertia of a joint, in the order of parameters.
@@ -53,9 +53,10 @@ def with_inertials(
     guard.judge_model(model, tree.file)
     report = robot.report
     told = {**report.provenance, **{f"{name}.{what}": said for name in losses for what in LOSSES}}
+    damping, friction, armature = joint_losses(model, robot.coupling)
     found = replace(
-        robot, tree=new, bodies=bodies, model=model, damping=frozen(model.damping),
-        friction=frozen(model.upperDryFrictionLimit), armature=frozen(model.armature),
+        robot, tree=new, bodies=bodies, model=model, damping=frozen(damping), friction=frozen(friction),
+        armature=frozen(armature),
         report=replace(report, provenance=told),
     )  # fmt: skip
     return replace(found, source=_document(found, inertials))

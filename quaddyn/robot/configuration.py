@@ -119,8 +119,9 @@ def joint_value(q: Array, index: int, joint: Joint) -> float:
 
 
 def simple_joints(bodies: Iterable[Body]) -> dict[str, Joint]:
-    """The 1-dof joints by name."""
-    return {b.joint.name: b.joint for b in bodies if b.joint is not None and b.joint.nv == 1}
+    """The 1-dof joints by name; those that mimic others are none."""
+    joints = [body.joint for body in bodies if body.joint is not None]
+    return {joint.name: joint for joint in joints if joint.nv == 1 and joint.mimic is None}
 
 
 def put_base(q: Array, root: str, position: ArrayLike | None, orientation: object) -> None:

@@ -9,8 +9,10 @@ import pinocchio as pin
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..urdf.tree import Array, Finding, Where
-from .bodies import Body, joint_places
-from .configuration import joint_value
+from .algorithms import Algorithms
+from .bodies import Body, all_places, joint_places
+from .configuration import joint_value, simple_joints
+from .coupling import coupling
 from .limbs import SIDES, Limb, directions
 from .robot import Foot, Leg
 from .stance import StanceProblem, check_bends, knee_offset, middle
@@ -21,6 +23,7 @@ STRAIGHT = 1e-6
 
 def home(
     model: pin.Model,
+    pinocchio: Algorithms,
     bodies: Sequence[Body],
     root: str,
     limbs: Mapping[str, Limb],
@@ -30,8 +33,14 @@ def home(
 ) -> Array:
     """(nq,) the stance of a robot with several legs, otherwise mid-range."""
     if len(limbs) < 2:
-        return middle(model, bodies, root)
-    q, residual, bends = StanceProblem(model, bodies, root, limbs).solve(bend=wishes)
+        return middle(model, pinocchio, bodies, root)
+    for limb in limbs.values():
+        for joint in limb.chain.joints:
+            if joint is not None and joint.mimic is not None:
+                reason = f"no stance is computed: joint {joint.name!r} of a leg mimics {joint.mimic.joint!r}"
+                findings.append(Finding("note", joint.where, reason, "pass q_home="))
+                return middle(model, pinocchio, bodies, root)
+    q, residual, bends = StanceProblem(model, pinocchio, bodies, root, limbs).solve(bend=wishes)
     where = Where(file, 0, "home stance")
     if root == "planar" and directions(tuple(limbs.values()))[0][0] == 0.0:
         reason = "the knees bend about x: the robot looks along y, and a planar root moves it sideways, in x and z"
@@ -50,12 +59,13 @@ def describe_legs(
     bodies: Sequence[Body], root: str, limbs: Mapping[str, Limb], feet: Mapping[str, Foot], q_home: Array
 ) -> dict[str, Leg]:
     """The `Leg` records; bend and knee sign as they are in `q_home`."""
-    places = joint_places(bodies, root)
+    coupled, places = coupling(bodies, root), all_places(bodies, root)
+    q_all = q_home if coupled is None else coupled.configuration(q_home)
     forward, left = directions(tuple(limbs.values()))
     legs = {}
     for name, limb in limbs.items():
         joints = tuple(j for j in limb.chain.joints if j is not None)
-        angles = np.array([joint_value(q_home, places[j.name][0], j) for j in joints])
+        angles = np.array([joint_value(q_all, places[j.name][0], j) for j in joints])
         side = SIDES.get(name[-1], "center") if len(limbs) > 1 else "center"
         knee = joints[limb.knee].name if limb.chain.n > 1 else None
         names = tuple(j.name for j in joints)
@@ -75,24 +85,31 @@ def _knee_sign(limb: Limb, angles: Array) -> int:
     return 1 if limb.chain.upper[limb.knee] >= -limb.chain.lower[limb.knee] else -1
 
 
-def given_home(model: pin.Model, bodies: Sequence[Body], root: str, q_home: Array, findings: list[Finding]) -> Array:
+def given_home(
+    model: pin.Model,
+    pinocchio: Algorithms,
+    bodies: Sequence[Body],
+    root: str,
+    q_home: Array,
+    findings: list[Finding],
+) -> Array:
     """The caller's home configuration, checked; a joint outside its limits is reported."""
+    nq = len(pinocchio.neutral(model))
     try:
         q = np.array(q_home, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(f"q_home: expected ({model.nq},) numbers, got {type(q_home).__name__}") from None
-    if q.shape != (model.nq,):
-        raise ArgumentError(f"q_home: expected ({model.nq},) numbers, got shape {q.shape}")
+        raise ArgumentTypeError(f"q_home: expected ({nq},) numbers, got {type(q_home).__name__}") from None
+    if q.shape != (nq,):
+        raise ArgumentError(f"q_home: expected ({nq},) numbers, got shape {q.shape}")
     if not np.isfinite(q).all():
         raise ArgumentError(f"q_home: entry {int(np.argmin(np.isfinite(q)))} is not finite")
     if root == "free" and abs(float(np.linalg.norm(q[3:7])) - 1.0) > 1e-6:
         raise ArgumentError(f"q_home: its quaternion q[3:7] has norm {np.linalg.norm(q[3:7]):.6g}, expected 1")
-    if not pin.isNormalized(model, q, 1e-6):
+    if not pinocchio.isNormalized(model, q, 1e-6):
         raise ArgumentError("q_home: the (cos, sin) pair of a continuous joint has a length other than 1")
     places = joint_places(bodies, root)
-    for body in bodies[1:]:
-        joint = body.joint
-        if joint is not None and joint.nq == 1:
+    for joint in simple_joints(bodies).values():
+        if joint.nq == 1:
             value = float(q[places[joint.name][0]])
             if not joint.limits.lower <= value <= joint.limits.upper:
                 reason = f"q_home has {value:.4g}, outside [{joint.limits.lower:.4g}, {joint.limits.upper:.4g}]"

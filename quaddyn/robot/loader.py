@@ -12,12 +12,15 @@ from ..urdf.meshes import MeshFinder
 from ..urdf.reader import parse
 from ..urdf.tree import Array, Limits, frozen
 from . import guard
+from .algorithms import algorithms
 from .arguments import several
 from .bodies import Body, joint_places, merge
+from .configuration import simple_joints
+from .coupling import couple, coupling, uncoupled
 from .home import describe_legs, given_home, home, wished_bends
 from .legs import choose_limbs, make_foot
 from .limbs import find_limbs, name_legs
-from .model import add_feet, build
+from .model import add_feet, build, joint_losses
 from .overrides import actuated_joints, override
 from .report import Finding, Report
 from .robot import Foot, Robot
@@ -41,6 +44,7 @@ def load(
     damping: float | Mapping[str, float] | None = None,
     friction: float | Mapping[str, float] | None = None,
     armature: float | Mapping[str, float] | None = None,
+    mimic: bool = True,
     strict: bool = False,
     repair: Collection[str] = (),
     allow_massless: bool = False,
@@ -63,6 +67,8 @@ def load(
         damping: viscous friction [N m s/rad], one value for all joints or by joint name.
         friction: Coulomb friction [N m], one value or by joint name.
         armature: rotor inertia seen at the joint [kg m^2], one value or by joint name.
+        mimic: joints with ``<mimic>`` follow the joints they name, whose coordinates alone are in q and v; False lets
+            every joint move on its own.
         strict: turn every warning into an error.
         repair: repairs to make, each reported: "inertia" (nearest physical composite inertia).
         allow_massless: accept moving bodies without mass where bodies further out carry mass.
@@ -87,6 +93,7 @@ def load(
     root = root or document.root or natural_root(tree, len(limbs), findings)
     rooted = attach_root(tree, root, findings)
     resolved, provenance = override(rooted, limits=limits, damping=damping, friction=friction, armature=armature)
+    resolved = (couple if mimic else uncoupled)(resolved, findings)
     if resolved is not tree:
         tree, bodies = resolved, merge(resolved)
         limbs = name_legs(find_limbs(bodies))
@@ -102,6 +109,8 @@ def load(
     model = build(tree, root, bodies if "inertia" in repair else None)
     add_feet(model, feet_found.values())
     checks = guard.judge_model(model, tree.file)
+    coupled = coupling(bodies, root)
+    pinocchio = algorithms(coupled)
     for name in limbs:
         if name in tree.link and limbs[name].contact.link.name != name:
             reason = f"link {name!r} shares its name with a foot; look-ups mean the foot"
@@ -109,17 +118,18 @@ def load(
     names = actuated_joints(bodies, actuated, findings)
     wishes = wished_bends(bend, limbs)
     if q_home is not None:
-        q = given_home(model, bodies, root, q_home, findings)
+        q = given_home(model, pinocchio, bodies, root, q_home, findings)
     else:
-        q = home(model, bodies, root, limbs, wishes, tree.file, findings)
+        q = home(model, pinocchio, bodies, root, limbs, wishes, tree.file, findings)
     findings.sort(key=lambda f: f.where.line)
     if strict:
         warnings = [f for f in findings if f.level == "warning"]
         if warnings:
             more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
             raise ModelError(f"{warnings[0].where}: {warnings[0].reason}; refused because strict=True{more}")
-    places = joint_places(bodies, root)
-    index = [places[joint][1] for joint in names]
+    viscous, coulomb, rotors = joint_losses(model, coupled)
+    lower, upper = _position_limits(bodies, root)
+    own = simple_joints(bodies)
     return Robot(
         name=tree.name,
         root=root,
@@ -128,25 +138,25 @@ def load(
         model=model,
         actuated=names,
         q_home=frozen(q),
-        lower=frozen(_unbounded(model.lowerPositionLimit, -1.0, bodies, places)),
-        upper=frozen(_unbounded(model.upperPositionLimit, 1.0, bodies, places)),
-        velocity_limits=frozen(model.upperVelocityLimit[index]),
-        effort_limits=frozen(model.upperEffortLimit[index]),
-        damping=frozen(model.damping),
-        friction=frozen(model.upperDryFrictionLimit),
-        armature=frozen(model.armature),
+        lower=frozen(lower),
+        upper=frozen(upper),
+        velocity_limits=frozen([own[name].limits.velocity for name in names]),
+        effort_limits=frozen([own[name].limits.effort for name in names]),
+        damping=frozen(viscous),
+        friction=frozen(coulomb),
+        armature=frozen(rotors),
         legs=describe_legs(bodies, root, limbs, feet_found, q),
         report=Report(tuple(findings), provenance, checks),
         source=document.data,
     )
 
 
-def _unbounded(limit: Array, sign: float, bodies: Sequence[Body], places: Mapping[str, tuple[int, int]]) -> Array:
-    """Position limits where only 1-dof joints with a range have finite ones."""
-    out = np.full(np.shape(limit), sign * np.inf)
-    for body in bodies[1:]:
-        assert body.joint is not None
-        if body.joint.nq == 1:
-            at = places[body.joint.name][0]
-            out[at] = limit[at]
-    return out
+def _position_limits(bodies: Sequence[Body], root: str) -> tuple[Array, Array]:
+    """(nq,) lower and upper, where only 1-dof joints with a range have finite ones."""
+    places = joint_places(bodies, root)
+    nq = ROOT_SIZES[root][0] + sum(b.joint.nq for b in bodies[1:] if b.joint is not None and b.joint.mimic is None)
+    lower, upper = np.full(nq, -np.inf), np.full(nq, np.inf)
+    for name, joint in simple_joints(bodies).items():
+        if joint.nq == 1:
+            lower[places[name][0]], upper[places[name][0]] = joint.limits.lower, joint.limits.upper
+    return lower, upper

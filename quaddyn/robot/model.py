@@ -15,6 +15,7 @@ import pinocchio as pin
 
 from ..urdf.tree import Array, Inertial, Joint, Pose, Tree
 from .bodies import Body
+from .coupling import Coupling
 from .robot import Foot
 
 _AXES = {(1.0, 0.0, 0.0): "X", (0.0, 1.0, 0.0): "Y", (0.0, 0.0, 1.0): "Z"}
@@ -118,6 +119,14 @@ def build(tree: Tree, root: str, repaired: Iterable[Body] | None = None) -> pin.
         joint_id, _, placement = at[body.name]
         model.inertias[joint_id] = placement.act(_inertia(body.inertial))
     return model
+
+
+def joint_losses(model: pin.Model, coupling: Coupling | None) -> tuple[Array, Array, Array]:
+    """(nv,) damping, Coulomb friction and rotor inertia as the independent joints feel them."""
+    damping, friction, armature = model.damping, model.upperDryFrictionLimit, model.armature
+    if coupling is None:
+        return damping, friction, armature
+    return coupling.diagonal(damping), coupling.diagonal(friction, power=1), coupling.diagonal(armature)
 
 
 def _inertia(inertial: Inertial | None) -> pin.Inertia:

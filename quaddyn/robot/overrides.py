@@ -12,6 +12,7 @@ from ..urdf.reader import NO_LIMIT
 from ..urdf.tree import Finding, Joint, Limits, Tree
 from .arguments import number, several
 from .bodies import Body
+from .configuration import simple_joints
 
 
 def override(
@@ -85,11 +86,16 @@ def _override_joint(
 
 def actuated_joints(bodies: Sequence[Body], chosen: Sequence[str] | None, findings: list[Finding]) -> tuple[str, ...]:
     """Names of the actuated joints: the caller's, or every 1-dof joint whose effort limit is not 0."""
-    joints = [b.joint for b in bodies[1:] if b.joint is not None and b.joint.nv == 1]
+    joints = list(simple_joints(bodies).values())
     names = [j.name for j in joints]
     if chosen is not None:
         chosen = several("actuated", chosen, "joint names")
+        mimics = {b.joint.name: b.joint.mimic for b in bodies if b.joint is not None}
         for name in chosen:
+            if (mimic := mimics.get(name)) is not None:
+                raise ArgumentError(
+                    f"actuated: joint {name!r} mimics {mimic.joint!r}; name that one, which drives both"
+                )
             if name not in names:
                 raise UnknownNameError("joint in actuated=", name, names)
         if len(set(chosen)) != len(tuple(chosen)):

@@ -11,11 +11,13 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import ArgumentError, UnknownNameError
+from ..errors import ArgumentError, ModelError, UnknownNameError
 from ..urdf.tree import Array, FrozenArrays, Tree, frozen
+from .algorithms import Algorithms, algorithms
 from .arguments import check_vector, number, several
 from .bodies import Body, joint_places
 from .configuration import Configuration, joint_values, parts, put, put_base, random_values, simple_joints
+from .coupling import Coupling, coupling
 from .report import Report
 
 
@@ -72,12 +74,16 @@ class Robot:
     Made by `quaddyn.load` alone.  Vectors are read-only.  Joint order is the model's (``joint_names``); torques
     are in ``actuated`` order; use `order` to map to a caller's own order.
 
+    Joints that mimic others (``<mimic>``) have no coordinates of their own: q, v and generalized forces are those of
+    the independent joints, whose damping, friction, armature and limits account for what follows them.
+
     Attributes:
         name: the robot's name in its file.
         root: "free" (base velocity in the base frame), "planar" (sagittal x, z, pitch) or "fixed".
         tree: the resolved `Tree` (limits, damping, friction, armature after overrides).
         bodies: composite joint bodies: fixed links merged into the body that carries them; ``bodies[0]`` is the base.
-        model: ``pin.Model`` built from `tree`; treat as frozen.
+        model: ``pin.Model`` built from `tree`; treat as frozen.  All joints move on their own in it: where some mimic
+            others, it takes ``coupling.configuration(q)`` and ``coupling.velocity(v)``.
         actuated: names of the actuated 1-dof joints, in torque order.
         q_home: (nq,) home configuration.
         lower, upper: (nq,) position limits in the order of q [rad or m]; infinite on the root and where the file gives
@@ -90,6 +96,9 @@ class Robot:
         legs: `Leg` by name.
         report: the guard's findings and the provenance of every resolved number.
         source: the URDF document itself (text if it was given as text), for readers that share no code with ours.
+        coupling: how joints that mimic others follow the independent ones; None where there are none.
+        algorithms: Pinocchio's functions, taking `model`, its data, and the robot's own q and v: the module
+            ``pinocchio`` itself where `coupling` is None.
     """
 
     name: str
@@ -109,6 +118,8 @@ class Robot:
     legs: Mapping[str, Leg]
     report: Report
     source: bytes | str
+    coupling: Coupling | None = field(init=False, repr=False)
+    algorithms: Algorithms = field(init=False, repr=False)
     _frame_ids: Mapping[str, int] = field(init=False, repr=False)
     _places: Mapping[str, tuple[int, int]] = field(init=False, repr=False)
     _actuated_index: NDArray[np.intp] = field(init=False, repr=False)
@@ -117,12 +128,12 @@ class Robot:
     @property
     def nq(self) -> int:
         """Size of a configuration q."""
-        return int(self.model.nq)
+        return int(self.model.nq) if self.coupling is None else len(self.coupling.q_index)
 
     @property
     def nv(self) -> int:
         """Size of a velocity v."""
-        return int(self.model.nv)
+        return int(self.model.nv) if self.coupling is None else len(self.coupling.v_index)
 
     @property
     def nu(self) -> int:
@@ -137,7 +148,7 @@ class Robot:
     # -- names -----------------------------------------------------------------------------------------------
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Moving joints of the file in model order (the root joint is not one of them)."""
+        """Moving joints of the file in model order, without the root's and those that mimic others."""
         return tuple(self._places)
 
     @property
@@ -168,7 +179,7 @@ class Robot:
         """Index in v (and tau of size nv) of a 1-dof joint.
 
         Raises:
-            UnknownNameError: no such joint.
+            UnknownNameError: no such joint, or one that mimics another.
         """
         return self._place(joint)[1]
 
@@ -184,7 +195,10 @@ class Robot:
         try:
             return self._places[joint]
         except (KeyError, TypeError):
-            raise UnknownNameError("joint", joint, self._places) from None
+            mimics = {} if self.coupling is None else self.coupling.mimics
+            leader = next((mimic.joint for name, mimic in mimics.items() if name == joint), None)
+            kind = "joint" if leader is None else f"independent joint (it mimics {leader!r})"
+            raise UnknownNameError(kind, joint, self._places) from None
 
     # -- configurations --------------------------------------------------------------------------------------
     @property
@@ -242,19 +256,20 @@ class Robot:
     @property
     def neutral(self) -> Array:
         """(nq,) Pinocchio's neutral configuration: joints at zero, the base at the origin, not turned."""
-        return frozen(pin.neutral(self.model))
+        return frozen(self.algorithms.neutral(self.model))
 
     def integrate(self, q: ArrayLike, v: ArrayLike, dt: float = 1.0) -> Array:
         """(nq,) where `q` is after moving with the velocity `v` (nv,) for `dt` [s] (``pin.integrate``)."""
-        return np.asarray(pin.integrate(self.model, self._q("q", q), number("dt", dt) * self._v("v", v)))
+        return np.asarray(self.algorithms.integrate(self.model, self._q("q", q), number("dt", dt) * self._v("v", v)))
 
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
         """(nv,) the velocity that goes from `q0` to `q1` in unit time (``pin.difference``)."""
-        return np.asarray(pin.difference(self.model, self._q("q0", q0), self._q("q1", q1)))
+        return np.asarray(self.algorithms.difference(self.model, self._q("q0", q0), self._q("q1", q1)))
 
     def interpolate(self, q0: ArrayLike, q1: ArrayLike, share: float) -> Array:
         """(nq,) on the shortest way from `q0` (share 0) to `q1` (share 1) (``pin.interpolate``)."""
-        return np.asarray(pin.interpolate(self.model, self._q("q0", q0), self._q("q1", q1), number("share", share)))
+        ends = self._q("q0", q0), self._q("q1", q1)
+        return np.asarray(self.algorithms.interpolate(self.model, *ends, number("share", share)))
 
     def random_configuration(self, seed: int | np.random.Generator) -> Array:
         """(nq,) uniform within the joints' limits, the base within 1 m of home along each axis and turned any way.
@@ -280,6 +295,48 @@ class Robot:
 
     def _v(self, name: str, value: ArrayLike) -> Array:
         return check_vector(name, value, (self.nv,), f"nv of {self.name}")
+
+    @property
+    def unit_parts(self) -> tuple[tuple[str, int, int], ...]:
+        """What of q has length 1: (joint, first entry, size) of each quaternion (4) and each (cos, sin) (2)."""
+        out = []
+        for name, joint in zip(self.model.names[1:], list(self.model.joints)[1:], strict=True):
+            # Floating joints end in a quaternion, continuous and planar ones in (cos, sin); others have no unit part.
+            if joint.nq != joint.nv:
+                size = 4 if joint.nv == 6 else 2
+                first = joint.idx_q + joint.nq - size
+                out.append((name, first if self.coupling is None else int(self.coupling.q_from[first]), size))
+        return tuple(out)
+
+    @property
+    def single(self) -> Mapping[int, tuple[int, int]]:
+        """Of every joint of one degree of freedom, a planar root's among them, by its entry of v.
+
+        The first of its entries of q, and how many it has: 2, (cos, sin), if it turns without end, else 1.
+        """
+        out: dict[int, tuple[int, int]] = {}
+        c = self.coupling
+        for joint in list(self.model.joints)[1:]:
+            v, q = int(joint.idx_v), int(joint.idx_q)
+            if joint.nv == 1 and (c is None or v in c.v_index):
+                out[v if c is None else int(c.v_from[v])] = q if c is None else int(c.q_from[q]), int(joint.nq)
+        return out
+
+    def require_independent(self, what: str) -> None:
+        """Refuse a robot some of whose joints mimic others.
+
+        Args:
+            what: that cannot work with them.
+
+        Raises:
+            ModelError: naming such a joint.
+        """
+        if self.coupling is not None:
+            name, mimic = next(iter(self.coupling.mimics.items()))
+            raise ModelError(
+                f"{what}: joint {name!r} of {self.name!r} mimics {mimic.joint!r}, which this does not know; "
+                "load the robot with mimic=False, so that every joint moves on its own, or make that joint fixed"
+            )
 
     # -- maps ------------------------------------------------------------------------------------------------
     @property
@@ -334,6 +391,8 @@ class Robot:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
         object.__setattr__(self, "legs", MappingProxyType(dict(self.legs)))
+        object.__setattr__(self, "coupling", coupling(self.bodies, self.root))
+        object.__setattr__(self, "algorithms", algorithms(self.coupling))
         found: dict[pin.FrameType, dict[str, int]] = {}
         for i, frame in enumerate(self.model.frames):
             found.setdefault(frame.type, {}).setdefault(frame.name, i)

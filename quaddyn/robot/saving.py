@@ -12,7 +12,6 @@ from ..errors import ArgumentError, QuaddynError
 from ..urdf.tree import Limits
 from .catalogue import CATALOGUE, find
 from .changed import LIMITS, LOSSES
-from .configuration import simple_joints
 from .loader import load
 from .model import add_feet, build
 from .robot import Foot, Robot
@@ -26,8 +25,7 @@ def to_record(robot: Robot) -> dict[str, Any]:
     It holds the URDF and what does not follow from its text alone: feet that meshes gave their radius, and whatever
     arguments of `load` have changed.
     """
-    joints = simple_joints(robot.bodies)
-    places = {name: robot.velocity_index(name) for name in joints}
+    joints = {b.joint.name: b.joint for b in robot.bodies if b.joint is not None and b.joint.nv == 1}
     plain = build(robot.tree, robot.root)
     add_feet(plain, (leg.foot for leg in robot.legs.values()))
     source = robot.source if isinstance(robot.source, str) else robot.source.decode("utf-8", "surrogateescape")
@@ -36,6 +34,7 @@ def to_record(robot: Robot) -> dict[str, Any]:
         "name": robot.name,
         "urdf": source,
         "root": robot.root,
+        "coupled": robot.coupling is not None,
         "repaired": any(a != b for a, b in zip(robot.model.inertias, plain.inertias, strict=True)),
         "actuated": list(robot.actuated),
         "q_home": robot.q_home.tolist(),
@@ -48,7 +47,7 @@ def to_record(robot: Robot) -> dict[str, Any]:
             name: {k: getattr(joint.limits, k) for k in LIMITS if np.isfinite(getattr(joint.limits, k))}
             for name, joint in joints.items()
         },
-        **{loss: {name: float(getattr(robot, loss)[at]) for name, at in places.items()} for loss in LOSSES},
+        **{loss: {name: getattr(joint, loss) for name, joint in joints.items()} for loss in LOSSES},
     }
 
 
@@ -81,6 +80,7 @@ def from_record(
         losses = {loss: {name: float(x) for name, x in record[loss].items()} for loss in LOSSES}
         options: dict[str, Any] = {
             "root": record["root"],
+            "mimic": bool(record.get("coupled", False)),  # earlier records are of joints that all move on their own
             "repair": ("inertia",) if record["repaired"] else (),
             "actuated": tuple(record["actuated"]),
             "q_home": np.array(record["q_home"], dtype=np.float64),

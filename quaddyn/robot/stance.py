@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..urdf.tree import Array
+from .algorithms import Algorithms
 from .bodies import Body, joint_places
-from .configuration import put
+from .configuration import put, simple_joints
 from .legs import limbs_of
 from .limbs import Limb, directions, trunk
 from .robot import Robot
@@ -213,7 +214,10 @@ def stance(robot: Robot, *, height: float | None = None, bend: Mapping[str, str]
         if not abs(height) < MAX_HEIGHT:
             raise ArgumentError(f"height: {height} m is not a height below {MAX_HEIGHT:g} m")
     check_bends(bend or {}, robot.legs)
-    problem = StanceProblem(robot.model, robot.bodies, robot.root, limbs_of(robot))
+    for leg in robot.legs.values():
+        for joint in leg.joints:
+            robot.configuration_index(joint)  # a stance needs legs whose joints move on their own
+    problem = StanceProblem(robot.model, robot.algorithms, robot.bodies, robot.root, limbs_of(robot))
     wanted = {name: leg.bend for name, leg in robot.legs.items()} | dict(bend or {})
     q, residual, _ = problem.solve(height=height, bend=wanted)
     if residual > 1e-6:
@@ -241,7 +245,15 @@ def check_bends(bends: Mapping[str, str], legs: Iterable[str]) -> None:
 class StanceProblem:
     """The stance of all legs of one robot together."""
 
-    def __init__(self, model: pin.Model, bodies: Sequence[Body], root: str, limbs: Mapping[str, Limb]) -> None:
+    def __init__(
+        self,
+        model: pin.Model,
+        pinocchio: Algorithms,
+        bodies: Sequence[Body],
+        root: str,
+        limbs: Mapping[str, Limb],
+    ) -> None:
+        self.pinocchio = pinocchio
         self.model, self.bodies, self.root, self.limbs = model, bodies, root, dict(limbs)
         self.forward, self.left = directions(tuple(self.limbs.values()))
         self.up = np.cross(self.forward, self.left)
@@ -299,7 +311,7 @@ class StanceProblem:
         return float(np.clip(np.mean(wishes), max(lows), max(max(lows), min(highs))))
 
     def _configuration(self, values: Mapping[str, Array], plane: float) -> Array:
-        q, places = middle(self.model, self.bodies, self.root), joint_places(self.bodies, self.root)
+        q, places = middle(self.model, self.pinocchio, self.bodies, self.root), joint_places(self.bodies, self.root)
         for name, q_leg in values.items():
             for joint, value in zip(self.limbs[name].chain.joints, q_leg, strict=True):
                 assert joint is not None
@@ -321,8 +333,8 @@ class StanceProblem:
     def _feet_and_com(self, q: Array) -> tuple[Array, Array]:
         model = self.model
         data = model.createData()
-        pin.framesForwardKinematics(model, data, q)
-        com = np.array(pin.centerOfMass(model, data, q))
+        self.pinocchio.framesForwardKinematics(model, data, q)
+        com = np.array(self.pinocchio.centerOfMass(model, data, q))
         frames = [model.getFrameId(name, pin.FrameType.OP_FRAME) for name in self.limbs]
         feet = np.array([data.oMf[frame].translation for frame in frames])
         if self.root != "fixed":
@@ -333,12 +345,11 @@ class StanceProblem:
         return to_trunk.apply(feet), to_trunk.apply(com)
 
 
-def middle(model: pin.Model, bodies: Sequence[Body], root: str) -> Array:
+def middle(model: pin.Model, pinocchio: Algorithms, bodies: Sequence[Body], root: str) -> Array:
     """(nq,) configuration with every 1-dof joint in the middle of its range (0 where that is unbounded)."""
-    q, places = np.array(pin.neutral(model)), joint_places(bodies, root)
-    for body in bodies[1:]:
-        joint = body.joint
-        if joint is None or joint.nq != 1:
+    q, places = np.array(pinocchio.neutral(model)), joint_places(bodies, root)
+    for joint in simple_joints(bodies).values():
+        if joint.nq != 1:
             continue
         low, high = joint.limits.lower, joint.limits.upper
         bounded = np.isfinite(low) and np.isfinite(high)

@@ -253,7 +253,7 @@ class MujocoInterface(SimulatedInterface, Observable, fixed=("model", "data", "b
             way.to_mujoco(q, np.zeros(robot.nv), data.qpos, data.qvel)
             self._mujoco.mj_kinematics(model, data)
             self._mujoco.mj_comPos(model, data)
-            pin.forwardKinematics(robot.model, pinned, q)
+            robot.algorithms.forwardKinematics(robot.model, pinned, q)
             base, R = data.xpos[body], data.xmat[body].reshape(3, 3)
             root = pin.updateFramePlacement(robot.model, pinned, robot.frame_id(robot.bodies[0].name))
             lengths, found = [1e-3], []

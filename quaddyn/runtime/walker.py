@@ -134,7 +134,7 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         upright = pin.Quaternion.FromTwoVectors(up, np.array([0.0, 0.0, 1.0]))
         q = robot.configuration(orientation=upright, joints=position)
         data = robot.model.createData()
-        pin.framesForwardKinematics(robot.model, data, q)
+        robot.algorithms.framesForwardKinematics(robot.model, data, q)
         soles = [data.oMf[robot.frame_id(foot)].translation[2] - robot.legs[foot].foot.radius for foot in robot.feet]
         q[2] -= min(soles)
         self.estimator.reset(q)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..compiling import IntVector, Matrix, Vector
 from ..errors import QuaddynError
+from ..robot.coupling import Coupling
 from ..urdf.tree import Array
 
 #: Kinds of joints.
@@ -27,16 +28,25 @@ INERTIA = 10
 class Bodies(NamedTuple):
     """A tree of n - 1 joints, each with the body that it carries; number 0 is the world.
 
+    The Jacobian has nr rows, one for each speed of each joint.  A joint that mimics another has the entries of q and v
+    of that one, and its row is of that one's speed, so that several rows may be of one entry of v.
+
     Attributes:
         kind: (n,) of each joint, `REVOLUTE` and what follows it.
         parent: (n,) the joint before each.
         q: (n,) first entry of q.
         v: (n,) first entry of v.
         size: (n,) number of entries of v.
+        row: (n,) first row of the Jacobian.
+        gear, bias: (n,) the joint is at ``gear * q + bias``.
+        coupled: whether joints mimic others.
+        own: (nr,) the entry of v whose row it is.
+        above: (nr,) the row before each, -1 at the root.
         placements: (n, 12) in the joint before: the rotation column by column, then the translation [m].
         axes: (n, 3) of rotation or translation, in the joint's frame.
         inertias: (n, 10) about the joint's origin in its axes, see `INERTIA`.
-        tree: (nv,) the degree of freedom before each, -1 at the root.
+        tree: (nv,) the degree of freedom before each, -1 at the root: M has entries between those in one line alone.
+            Where joints mimic others all are in one line.
         armature: (nv,) rotor inertia.
         gravity: (3,) [m/s^2].
     """
@@ -46,6 +56,12 @@ class Bodies(NamedTuple):
     q: IntVector
     v: IntVector
     size: IntVector
+    row: IntVector
+    gear: Vector
+    bias: Vector
+    coupled: bool
+    own: IntVector
+    above: IntVector
     placements: Matrix
     axes: Matrix
     inertias: Matrix
@@ -59,7 +75,7 @@ class Pushes(NamedTuple):
 
     Attributes:
         joints: (m,) that carry the points.
-        last: (m,) the last degree of freedom that moves each, -1 for none.
+        last: (m,) the last row of the Jacobian that moves each, -1 for none.
         points: (m, 3) in the joints' frames [m].
         wrenches: (m, 6) force and moment, world axes [N, N m].
     """
@@ -70,8 +86,13 @@ class Pushes(NamedTuple):
     wrenches: Matrix
 
 
-def bodies_of(model: pin.Model, armature: Array) -> Bodies:
+def bodies_of(model: pin.Model, armature: Array, coupling: Coupling | None = None) -> Bodies:
     """The tree of a Pinocchio model.
+
+    Args:
+        model: of all joints.
+        armature: (nv,).
+        coupling: how joints follow others.
 
     Raises:
         QuaddynError: a joint of another kind.
@@ -97,16 +118,32 @@ def bodies_of(model: pin.Model, armature: Array) -> Bodies:
     def integers(values: Iterable[int]) -> NDArray[np.int64]:
         return np.array(list(values), dtype=np.int64)
 
+    q, v = (np.array([max(at, 0) for at in each], dtype=np.int64) for each in (model.idx_qs, model.idx_vs))
+    gear, offset, row, above = np.ones(len(joints)), np.zeros(len(joints)), v, model.createData().parents_fromRow
+    own, tree = np.arange(model.nv, dtype=np.int64), integers(above)
+    if coupling is not None:
+        for i in range(1, len(joints)):
+            gear[i], offset[i] = coupling.q_scale[q[i]], coupling.q_offset[q[i]]
+        q, v, own = (
+            np.array(each, dtype=np.int64) for each in (coupling.q_from[q], coupling.v_from[v], coupling.v_from)
+        )
+        tree = np.arange(-1, len(coupling.v_index) - 1, dtype=np.int64)
     return Bodies(
         integers(kinds),
         integers(model.parents),
-        integers(max(joint.idx_q, 0) for joint in joints),
-        integers(max(joint.idx_v, 0) for joint in joints),
+        q,
+        v,
         integers(joint.nv for joint in joints),
+        row,
+        gear,
+        offset,
+        coupling is not None,
+        own,
+        integers(above),
         placements,
         axes,
         inertias,
-        integers(model.createData().parents_fromRow),
+        tree,
         armature.copy(),
         model.gravity.linear.copy(),
     )
@@ -129,7 +166,7 @@ def _axis(model: pin.Model, i: int, *, angular: bool) -> Array:
 
 
 def last_mover(model: pin.Model, joint: int) -> int:
-    """The last degree of freedom that moves what a joint carries, -1 for the world."""
+    """The last row of the Jacobian that moves what a joint carries, -1 for the world."""
     return int(model.joints[joint].idx_v + model.joints[joint].nv - 1) if joint else -1
 
 

@@ -81,7 +81,8 @@ class StepModel(NamedTuple):
         places: (s, 3) centres of the spheres in their joints' frames [m].
         radii: (s,) [m].
         joints: (s,) joint that carries each sphere.
-        last: (s,) the last degree of freedom that moves each sphere.
+        last: (s,) the last row of the Jacobian that moves each sphere.
+        ends: (s,) the last entry of v in line with those that move each sphere.
         clusters: (c,) spheres in turn that one joint carries: the number of the first after each cluster.
         around: (c, 4) a sphere around each cluster: centre in its joint's frame and radius [m].
         ground: the terrain.
@@ -102,6 +103,7 @@ class StepModel(NamedTuple):
     radii: Vector
     joints: IntVector
     last: IntVector
+    ends: IntVector
     clusters: IntVector
     around: Matrix
     ground: Ground
@@ -297,8 +299,8 @@ def find_contacts(model: StepModel, poses: Matrix, law: ContactLaw, state: StepS
 
 @compiled()
 def last_moving(model: StepModel, s: int) -> int:
-    """The last degree of freedom that moves a sphere, or that a stop (s < 0) is of."""
-    last: int = model.last[s] if s >= 0 else model.stops.v[-1 - s]
+    """The last entry of v in line with those that move a sphere, or that a stop (s < 0) is of."""
+    last: int = model.ends[s] if s >= 0 else model.stops.v[-1 - s]
     return last
 
 
@@ -320,7 +322,7 @@ def stop_rows(i: int, model: StepModel, v: Vector, motion: Motion, contacts: Con
 def contact_rows(i: int, model: StepModel, terms: Terms, v: Vector, motion: Motion, contacts: Contacts) -> None:
     """Frame of contact i, its rows of Y, its velocities before the step and without contacts, its rows of G."""
     parent, touching, T, Y = model.bodies.tree, contacts.touching, contacts.T, contacts.Y
-    J, o = terms.J, terms.origin
+    J, o, own, above = terms.J, terms.origin, model.bodies.own, model.bodies.above
     g, before, free, nv, r = contacts.g, contacts.before, motion.free, len(v), 3 * i
     s = touching.spheres[i]
     n, c, radius, last = touching.normals[i], contacts.centers[s], model.radii[s], model.last[s]
@@ -337,12 +339,12 @@ def contact_rows(i: int, model: StepModel, terms: Terms, v: Vector, motion: Moti
         z = J[d, 2] + J[d, 3] * py - J[d, 4] * px
         for a in range(r, r + 3):
             along = T[a, 0] * x + T[a, 1] * y + T[a, 2] * z
-            Y[a, d] = along
-            g[a] += along * free[d]
-            before[a] += along * v[d]
-        d = parent[d]
+            Y[a, own[d]] += along
+            g[a] += along * free[own[d]]
+            before[a] += along * v[own[d]]
+        d = above[d]
     for a in range(r, r + 3):
-        solve_transposed(motion.L, parent, Y[a], last)
+        solve_transposed(motion.L, parent, Y[a], model.ends[s])
 
 
 @compiled()

@@ -40,14 +40,16 @@ def mechanical_energy(bodies: Bodies, terms: Terms, v: Vector, correction: Vecto
         kinetic += v[i] * row
     for b in range(1, len(bodies.kind)):
         mass, x, y, z = whole[b, 0], whole[b, 1], whole[b, 2], whole[b, 3]
-        for i in range(bodies.v[b], bodies.v[b] + bodies.size[b]):  # the mass that moves with it: m v_o + omega x m c
+        for i in range(
+            bodies.row[b], bodies.row[b] + bodies.size[b]
+        ):  # the mass that moves with it: m v_o + omega x m c
             weight = (
                 gravity[0] * (mass * J[i, 0] + J[i, 4] * z - J[i, 5] * y)
                 + gravity[1] * (mass * J[i, 1] + J[i, 5] * x - J[i, 3] * z)
                 + gravity[2] * (mass * J[i, 2] + J[i, 3] * y - J[i, 4] * x)
             )
-            rising -= v[i] * weight
-            lifting -= correction[i] * weight
+            rising -= v[bodies.own[i]] * weight
+            lifting -= correction[bodies.own[i]] * weight
     for a in range(3):
         potential -= gravity[a] * (whole[0, 1 + a] + whole[0, 0] * origin[a])
     account[KINETIC], account[POTENTIAL], account[RISING], account[LIFTING] = kinetic, potential, rising, lifting

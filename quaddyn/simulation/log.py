@@ -198,8 +198,7 @@ def draw(
 
 def recorded_joints(robot: Robot) -> dict[str, Any]:
     """Names, units and places of a robot's joints, as a `Log` keeps them."""
-    model, slides = robot.model, {joint.name for joint in robot.tree.joints if joint.type == "prismatic"}
-    sizes = {int(joint.idx_v): joint.nq for joint in list(model.joints)[1:]}
-    rows = [(v, robot.configuration_index(n), sizes[v]) for n in robot.actuated for v in (robot.velocity_index(n),)]
+    single, slides = robot.single, {joint.name for joint in robot.tree.joints if joint.type == "prismatic"}
+    rows = [(v, *single[v]) for v in map(robot.velocity_index, robot.actuated)]
     units = tuple("m" if name in slides else "rad" for name in robot.actuated)
     return {"root": robot.root, "joints": robot.actuated, "units": units, "places": frozen(np.reshape(rows, (-1, 3)))}

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError, QuaddynError, UnknownNameError
 from ..robot.bodies import Body
+from ..robot.configuration import simple_joints
 from ..robot.model import PLANAR_ROOT, rotation_to
 from ..robot.robot import Robot
-from ..robot.root import ROOT_SIZES
 from ..urdf.tree import Array, Inertial
 from .actuators import Actuators
 from .spheres import Placed
@@ -76,6 +76,8 @@ class Coordinates:
         turning: floating and planar joints, whose linear velocities differ by a rotation.
         circles: (first entry in q, entry in qpos) of joints that are (cos, sin) for Pinocchio and an angle for MuJoCo.
         zero: (nqpos,) MuJoCo's coordinates of slides and hinges where Pinocchio's are zero; zero elsewhere.
+        mimics: (entry in q, in v, in qpos, in qvel, multiplier, offset) of joints that mimic others, which MuJoCo's
+            equality constraints keep where they belong.
     """
 
     q: NDArray[np.intp]
@@ -85,12 +87,16 @@ class Coordinates:
     turning: tuple[Turning, ...]
     circles: tuple[tuple[int, int], ...]
     zero: Array
+    mimics: tuple[tuple[int, int, int, int, float, float], ...] = ()
 
     def to_mujoco(self, q: Array, v: Array, qpos: Array, qvel: Array) -> None:
         """Write (q, v) into MuJoCo's `qpos` and `qvel`; angles of circles within (-pi, pi] of their zero."""
         qpos[self.qpos], qvel[self.qvel] = q[self.q] + self.zero[self.qpos], v[self.v]
         for cos, angle in self.circles:
             qpos[angle] = np.arctan2(q[cos + 1], q[cos]) + self.zero[angle]
+        for own_q, own_v, angle, speed, multiplier, offset in self.mimics:
+            qpos[angle] = multiplier * q[own_q] + offset + self.zero[angle]
+            qvel[speed] = multiplier * v[own_v]
         for t in self.turning:
             if t.size == 3:
                 x, y, z, w = q[t.q + 3 : t.q + 7]
@@ -160,6 +166,11 @@ def specification(robot: Robot, spheres: Iterable[Placed], actuators: Actuators,
             contype=ROBOT_BIT,
             conaffinity=TERRAIN_BIT,
         )
+    for name, mimic in ({} if robot.coupling is None else robot.coupling.mimics).items():
+        follows = spec.add_equality(type=mujoco.mjtEq.mjEQ_JOINT, name1=name, name2=mimic.joint)
+        polynomial = np.zeros(len(follows.data))
+        polynomial[:2] = mimic.offset, mimic.multiplier
+        follows.data = polynomial
     for name, limit in zip(robot.actuated, actuators.effort, strict=True):
         motor = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         motor.set_to_motor()
@@ -209,13 +220,25 @@ def compiled(spec: Any, robot: Robot, actuators: Actuators) -> tuple[Any, Coordi
         b = model.body(body_name(body)).id
         model.body_mass[b] = body.inertial.mass
         model.body_inertia[b] = _principal(body.inertial)[0]
+    followed = _followed(robot)
     for name, i in zip(robot.actuated, robot.actuated_index, strict=True):
         dof = model.joint(name).dofadr[0]
-        model.dof_armature[dof] = actuators.armature[i]
-        model.dof_damping[dof] = actuators.damping[i]
-        model.dof_frictionloss[dof] = actuators.friction[i]
+        model.dof_armature[dof] = actuators.armature[i] - followed[0][i]
+        model.dof_damping[dof] = actuators.damping[i] - followed[1][i]
+        model.dof_frictionloss[dof] = actuators.friction[i] - followed[2][i]
     mujoco.mj_setConst(model, mujoco.MjData(model))
     return model, coordinates(model, robot)
+
+
+def _followed(robot: Robot) -> tuple[Array, Array, Array]:
+    """(nv,) rotor inertia, damping and friction that joints owe to those which mimic them: MuJoCo adds them itself."""
+    out = np.zeros((3, robot.nv))
+    if robot.coupling is not None:
+        for name, joint in simple_joints(robot.bodies).items():
+            v = robot.velocity_index(name)
+            out[:, v] = robot.armature[v], robot.damping[v], robot.friction[v]
+            out[:, v] -= joint.armature, joint.damping, joint.friction
+    return out[0], out[1], out[2]
 
 
 def body_name(body: Body) -> str:
@@ -265,6 +288,8 @@ def _joint(mujoco: Any, made: Any, robot: Robot, body: Body, stops: bool) -> Non
     else:
         kind = kinds.mjJNT_SLIDE if joint.type == "prismatic" else kinds.mjJNT_HINGE
         one = made.add_joint(name=joint.name, type=kind, axis=joint.axis, **losses)
+        if joint.mimic is not None:
+            return  # its equality, and the stops of the joint that it follows
         q = robot.configuration_index(joint.name)
         ends = np.array([robot.lower[q], robot.upper[q]])
         if stops and joint.type != "continuous" and np.isfinite(ends).any():
@@ -318,12 +343,17 @@ def coordinates(
             at = place(prefix + name)
             same(q, i, at[0], 1)
             same(v, i, at[1], 1)
-    ours_q, ours_v = ROOT_SIZES[robot.root]
+    mimics = []
     for body in robot.bodies[1:]:
         joint = body.joint
         assert joint is not None
+        mimic = joint.mimic
+        own = joint.name if mimic is None else mimic.joint
+        ours_q, ours_v = robot.configuration_index(own), robot.velocity_index(own)
         qpos, qvel = place(prefix + (joint.name if joint.nv == 1 else f"{joint.name} x"))
-        if joint.type == "floating":
+        if mimic is not None:
+            mimics.append((ours_q, ours_v, qpos, qvel, mimic.multiplier, mimic.offset))
+        elif joint.type == "floating":
             floating(ours_q, ours_v, qpos, qvel)
         elif joint.type == "planar":
             same(q, ours_q, qpos, 2)
@@ -336,10 +366,11 @@ def coordinates(
                 circles.append((ours_q, qpos))
             else:
                 same(q, ours_q, qpos, 1)
-        ours_q, ours_v = ours_q + joint.nq, ours_v + joint.nv
     pairs = [np.array(p, dtype=np.intp).reshape(-1, 2).T for p in (q, v)]
     zero = np.zeros(model.nq) if zero is None else zero
-    return Coordinates(pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1], tuple(turning), tuple(circles), zero)
+    return Coordinates(
+        pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1], tuple(turning), tuple(circles), zero, tuple(mimics)
+    )
 
 
 def _wxyz(rotation: Array) -> Array:

@@ -39,7 +39,8 @@ class MujocoPlant(Plant, fixed=("model", "data")):
 
     Contacts are MuJoCo's soft ones (Todorov 2014, "Convex and analytically-invertible dynamics with contacts and
     constraints"): elliptic cones, as hard as the step allows by default.  Joint friction is MuJoCo's too: viscous
-    friction implicit, Coulomb's a soft constraint.
+    friction implicit, Coulomb's a soft constraint.  Joints that mimic others are MuJoCo's equality constraints, as hard
+    as contacts are: they yield a little, and q and v are those of the joints that they follow.
 
     Args:
         robot: any `Robot`: free, planar or fixed root, with or without feet.
@@ -104,6 +105,8 @@ class MujocoPlant(Plant, fixed=("model", "data")):
             geom.condim, geom.solref = 3, [soft, 1.0]
         for joint in spec.joints:
             joint.solref_limit, joint.solref_friction = [soft, 1.0], [soft, 1.0]
+        for equality in spec.equalities:
+            equality.solref = [soft, 1.0]
         spec.option.timestep, spec.option.impratio = self.dt, impratio
         spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
         spec.option.integrator = getattr(mujoco.mjtIntegrator, INTEGRATORS[integrator])

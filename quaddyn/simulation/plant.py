@@ -119,7 +119,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
         q = robot.q_home if q is None else q
         v = np.zeros(robot.nv) if v is None else v
         q = check_vector("q", q, (robot.nq,), f"nq of {robot.name}")
-        check_unit(robot.model, q)
+        check_unit(robot, q)
         v = check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
         self._q, self._v = frozen(q), frozen(v)
         self._tau = frozen(np.zeros(robot.nu))
@@ -195,7 +195,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
     def energy(self) -> float:
         """Mechanical energy, kinetic and potential (zero with the CoM in the plane z = 0) [J]."""
         data = self._energy_data
-        pin.forwardKinematics(self.robot.model, data, self._q, self._v)
+        self.robot.algorithms.forwardKinematics(self.robot.model, data, self._q, self._v)
         return self._kinetic.of(data, self._v) + float(pin.computePotentialEnergy(self.robot.model, data))
 
     # -- time ------------------------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def rollout(
         count = len(configurations)
         configurations = check_vector("q", configurations, (count, robot.nq), f"n, nq of {robot.name}")
         for each in configurations:
-            check_unit(robot.model, each)
+            check_unit(robot, each)
         velocities = floats("v", np.zeros(robot.nv) if v is None else v)
         if velocities.shape == (robot.nv,):
             velocities = np.tile(velocities, (count, 1))

@@ -7,11 +7,18 @@ from collections.abc import Callable
 import numpy as np
 import pinocchio as pin
 
+from ..robot.algorithms import Algorithms
 from ..urdf.tree import Array
 
 
 def rk4_step(
-    model: pin.Model, data: pin.Data, q: Array, v: Array, force: Callable[[Array], Array], dt: float
+    algorithms: Algorithms,
+    model: pin.Model,
+    data: pin.Data,
+    q: Array,
+    v: Array,
+    force: Callable[[Array], Array],
+    dt: float,
 ) -> tuple[Array, Array]:
     """State after one step of fourth order, rotations included.
 
@@ -20,6 +27,7 @@ def rk4_step(
     on Lie groups"), with A inverted instead of expanded.
 
     Args:
+        algorithms: of the robot.
         model: armature included.
         data: its workspace.
         q: (nq,).
@@ -33,11 +41,11 @@ def rk4_step(
     theta, rates, accelerations = np.zeros(len(v)), [], []
     velocity = v
     for share in (0.5, 0.5, 1.0, 0.0):
-        here = pin.integrate(model, q, theta)
-        A = pin.dIntegrate(model, q, theta, pin.ARG1)
+        here = algorithms.integrate(model, q, theta)
+        A = algorithms.dIntegrate(model, q, theta, pin.ARG1)
         rates.append(np.linalg.solve(A, velocity))
-        accelerations.append(pin.aba(model, data, here, velocity, force(here)).copy())
+        accelerations.append(algorithms.aba(model, data, here, velocity, force(here)).copy())
         theta, velocity = share * dt * rates[-1], v + share * dt * accelerations[-1]
     weights = dt * np.array([1.0, 2.0, 2.0, 1.0]) / 6.0
     moved: Array = weights @ np.array(rates)
-    return pin.integrate(model, q, moved), v + weights @ np.array(accelerations)
+    return algorithms.integrate(model, q, moved), v + weights @ np.array(accelerations)

@@ -235,7 +235,7 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
     def _sense(self, plant: Plant | Observable) -> Measurement:
         robot, model, data, rng, imu, encoders = self.robot, self._model, self._data, self._rng, self.imu, self.encoders
         q, v, time = plant.q, plant.v, plant.time
-        pin.forwardKinematics(model, data, q, v)
+        self.robot.algorithms.forwardKinematics(model, data, q, v)
         R = pin.updateFramePlacement(model, data, self._frame).rotation
         twist = pin.getFrameVelocity(model, data, self._frame, pin.LOCAL_WORLD_ALIGNED)
         acceleration = np.zeros(3)

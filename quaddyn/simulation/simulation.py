@@ -359,7 +359,7 @@ class Simulation(Plant):
         model = self._smooth_model
         data = model.createData()
         with np.errstate(all="ignore"):  # what overflows is noticed by its speed
-            q, free = rk4_step(model, data, memory.q.copy(), memory.v.copy(), force, dt)
+            q, free = rk4_step(self.robot.algorithms, model, data, memory.q.copy(), memory.v.copy(), force, dt)
             if self._motion.f.any():
                 free = free - self._brake(data, q, free)
         memory.q_there[:] = q
@@ -368,15 +368,18 @@ class Simulation(Plant):
 
     def _brake(self, data: pin.Data, q: Array, v: Array) -> Array:
         """``(M + dt f)^-1 dt f v``: what joint friction takes from v in a step."""
-        M = pin.crba(self._smooth_model, data, q)
+        M = self.robot.algorithms.crba(self._smooth_model, data, q)
         M = np.triu(M) + np.triu(M, 1).T
         return np.asarray(np.linalg.solve(M + np.diag(self.dt * self._motion.f), self.dt * self._motion.f * v))
 
     @cached_property
     def _smooth_model(self) -> pin.Model:
         """With the motors' inertia."""
-        model = self.robot.model.copy()
-        model.armature = self.actuators.armature.copy()
+        model, robot = self.robot.model.copy(), self.robot
+        if robot.coupling is None:
+            model.armature = self.actuators.armature.copy()
+        else:  # what motors add is at the joints that others follow
+            model.armature[robot.coupling.v_index] += self.actuators.armature - robot.armature
         return model
 
     def _solve(self, k: int) -> None:

@@ -176,7 +176,7 @@ def body_spheres(robot: Robot) -> dict[str, ContactSphere]:
         return {}
     model = robot.model
     data = model.createData()
-    pin.framesForwardKinematics(model, data, np.array(robot.q_home))
+    robot.algorithms.framesForwardKinematics(model, data, np.array(robot.q_home))
     out: dict[str, ContactSphere] = {}
     read = functools.cache(_vertices)  # legs share their files
     for index, body in enumerate(robot.bodies):

@@ -67,17 +67,19 @@ def step_model(
     integrator: str,
 ) -> contact_step.StepModel:
     """What stays from step to step; spheres by centre in their joint's frame, radius, joint and its last column."""
-    model = actuators.robot.model
+    model, coupling = actuators.robot.model, actuators.robot.coupling
     clusters, around = _clusters(spheres)
+    last = np.array([last_mover(model, s.joint) for s in spheres], dtype=np.int64)
     return contact_step.StepModel(
-        bodies_of(model, actuators.armature),
+        bodies_of(model, actuators.armature, coupling),
         actuators.robot.actuated_index,
         actuators.damping,
         actuators.friction,
         np.array([s.in_joint for s in spheres], dtype=np.float64).reshape(-1, 3),
         np.array([s.radius for s in spheres], dtype=np.float64),
         np.array([s.joint for s in spheres], dtype=np.int64),
-        np.array([last_mover(model, s.joint) for s in spheres], dtype=np.int64),
+        last,
+        last if coupling is None else np.where(last < 0, -1, actuators.robot.nv - 1),
         clusters,
         around,
         ground,

@@ -33,11 +33,11 @@ class Stops(NamedTuple):
 def stops_of(robot: Robot, *, wanted: bool = True) -> Stops:
     """All finite ends of a robot's joints; none unless they are `wanted`."""
     found = [
-        (joint.idx_q, joint.idx_v, side, ends[joint.idx_q])
-        for joint in list(robot.model.joints)[1:]
-        if wanted and joint.nq == joint.nv == 1
+        (q, v, side, ends[q])
+        for v, (q, entries) in robot.single.items()
+        if wanted and entries == 1
         for side, ends in ((1.0, robot.lower), (-1.0, robot.upper))
-        if np.isfinite(ends[joint.idx_q])
+        if np.isfinite(ends[q])
     ]
     table = np.array(found, dtype=np.float64).reshape(-1, 4)
     q, v = table[:, :2].astype(np.int64).T

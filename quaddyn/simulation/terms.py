@@ -26,7 +26,8 @@ class Terms(NamedTuple):
     Attributes:
         M: (nv, nv) inertia, its lower triangle; zero between limbs.
         h: (nv,) Coriolis, centrifugal and gravity terms.
-        J: (nv, 6) by each speed: velocity of the body's point at `origin`, and angular velocity.
+        J: (nr, 6) by each speed, at each joint that it moves: velocity of the body's point at `origin`, and angular
+            velocity.
         poses: (n, 12) of the joints: rotations column by column, and translations [m].
         origin: (3,) that spatial vectors are about [m].
         own: (n, 10) inertias of the bodies about `origin`.
@@ -50,11 +51,11 @@ class Terms(NamedTuple):
 
 def room_for_terms(bodies: Bodies) -> Terms:
     """For a tree."""
-    n, nv, whole = len(bodies.kind), len(bodies.tree), np.zeros
+    n, nv, nr, whole = len(bodies.kind), len(bodies.tree), len(bodies.own), np.zeros
     poses = whole((n, 12))
     poses[0, [0, 4, 8]] = 1.0
     return Terms(
-        whole((nv, nv)), whole(nv), whole((nv, 6)), poses, whole(3), whole((n, INERTIA)), whole((n, INERTIA)),
+        whole((nv, nv)), whole(nv), whole((nr, 6)), poses, whole(3), whole((n, INERTIA)), whole((n, INERTIA)),
         whole((n, 6)), whole((n, 6)), whole((n, 6)),
     )  # fmt: skip
 
@@ -64,15 +65,22 @@ def room_for_terms(bodies: Bodies) -> Terms:
 def place_joints(bodies: Bodies, q: Vector, terms: Terms) -> None:
     """Poses of the joints, `origin`, and the columns of the Jacobian."""
     poses, origin = terms.poses, terms.origin
-    before, moved = local(12), local(12)
+    before, moved, at = local(12), local(12), local(1)
     for i in range(1, len(bodies.kind)):
         _compose(poses[bodies.parent[i]], bodies.placements[i], before)
-        joint_placement(bodies.kind[i], bodies.axes[i], q[bodies.q[i] :], moved)
+        if bodies.gear[i] != 1.0 or bodies.bias[i] != 0.0:
+            at[0] = bodies.gear[i] * q[bodies.q[i]] + bodies.bias[i]
+            joint_placement(bodies.kind[i], bodies.axes[i], at, moved)
+        else:
+            joint_placement(bodies.kind[i], bodies.axes[i], q[bodies.q[i] :], moved)
         _compose(before, moved, poses[i])
         if i == 1:
             for a in range(3):
                 origin[a] = poses[1, 9 + a]
-        _columns(bodies.kind[i], bodies.axes[i], poses[i], origin, terms.J[bodies.v[i] :])
+        _columns(bodies.kind[i], bodies.axes[i], poses[i], origin, terms.J[bodies.row[i] :])
+        if bodies.gear[i] != 1.0:
+            for a in range(6):
+                terms.J[bodies.row[i], a] *= bodies.gear[i]
 
 
 @compiled()
@@ -134,6 +142,11 @@ def carried(pose: Vector, place: Vector, out: Vector) -> None:
 def joint_inertia(bodies: Bodies, terms: Terms) -> None:
     """M from the poses: composite bodies, from the leaves to the root."""
     n, M, J, own, whole, tree = len(bodies.kind), terms.M, terms.J, terms.own, terms.whole, bodies.tree
+    if bodies.coupled:
+        for d in range(len(tree)):
+            for j in range(d):
+                M[d, j] = 0.0
+            M[d, d] = bodies.armature[d]
     momentum = local(6)
     for e in range(INERTIA):
         whole[0, e] = 0.0
@@ -144,13 +157,31 @@ def joint_inertia(bodies: Bodies, terms: Terms) -> None:
     for i in range(n - 1, 0, -1):
         for e in range(INERTIA):
             whole[bodies.parent[i], e] += whole[i, e]
-        for d in range(bodies.v[i], bodies.v[i] + bodies.size[i]):
+        for d in range(bodies.row[i], bodies.row[i] + bodies.size[i]):
             _times(whole[i], J[d], momentum)
-            j = d
-            while j >= 0:
-                M[d, j] = _product(J[j], momentum)
-                j = tree[j]
-            M[d, d] += bodies.armature[d]
+            if bodies.coupled:
+                _add_inertia(bodies, d, J, momentum, M)
+            else:
+                j = d
+                while j >= 0:
+                    M[d, j] = _product(J[j], momentum)
+                    j = tree[j]
+                M[d, d] += bodies.armature[d]
+
+
+@compiled()
+def _add_inertia(bodies: Bodies, d: int, J: Matrix, momentum: Vector, M: Matrix) -> None:
+    """What row d of J and those above it add to M, where several rows are of one speed."""
+    b, j = bodies.own[d], d
+    while j >= 0:
+        a, x = bodies.own[j], _product(J[j], momentum)
+        if a == b:
+            M[a, a] += x if j == d else 2.0 * x
+        elif a > b:
+            M[a, b] += x
+        else:
+            M[b, a] += x
+        j = bodies.above[j]
 
 
 @compiled()
@@ -213,7 +244,10 @@ def _product(motion: Vector, force: Vector) -> float:
 def bias(bodies: Bodies, v: Vector, terms: Terms) -> None:
     """Bias h of v where the joints are: recursive Newton-Euler, gravity as an acceleration of the world."""
     J, V, A, F, own, n = terms.J, terms.velocities, terms.accelerations, terms.forces, terms.own, len(bodies.kind)
-    turn, inertial = local(6), local(6)
+    turn, inertial, speed = local(6), local(6), bodies.own
+    if bodies.coupled:
+        for d in range(len(terms.h)):
+            terms.h[d] = 0.0
     for a in range(6):
         V[0, a], A[0, a] = 0.0, 0.0
     for a in range(3):
@@ -222,9 +256,9 @@ def bias(bodies: Bodies, v: Vector, terms: Terms) -> None:
         b = bodies.parent[i]
         for a in range(6):
             turn[a] = 0.0
-        for d in range(bodies.v[i], bodies.v[i] + bodies.size[i]):
+        for d in range(bodies.row[i], bodies.row[i] + bodies.size[i]):
             for a in range(6):
-                turn[a] += J[d, a] * v[d]
+                turn[a] += J[d, a] * v[speed[d]]
         _motion_cross(V[b], turn, A[i])
         for a in range(6):
             V[i, a] = V[b, a] + turn[a]
@@ -235,8 +269,11 @@ def bias(bodies: Bodies, v: Vector, terms: Terms) -> None:
         for a in range(6):
             F[i, a] += inertial[a]
     for i in range(n - 1, 0, -1):
-        for d in range(bodies.v[i], bodies.v[i] + bodies.size[i]):
-            terms.h[d] = _product(J[d], F[i])
+        for d in range(bodies.row[i], bodies.row[i] + bodies.size[i]):
+            if bodies.coupled:
+                terms.h[speed[d]] += _product(J[d], F[i])
+            else:
+                terms.h[d] = _product(J[d], F[i])
         for a in range(6):
             F[bodies.parent[i], a] += F[i, a]
 
@@ -266,7 +303,7 @@ def _force_cross(a: Vector, f: Vector, out: Vector) -> None:
 @compiled()
 def push_forces(bodies: Bodies, terms: Terms, pushes: Pushes, out: Vector) -> None:
     """Generalized forces of pushes where the joints are, into `out` (nv,)."""
-    at, wrench, J, tree, origin = local(3), local(6), terms.J, bodies.tree, terms.origin
+    at, wrench, J, above, origin = local(3), local(6), terms.J, bodies.above, terms.origin
     for d in range(len(out)):
         out[d] = 0.0
     for i in range(len(pushes.joints)):
@@ -279,5 +316,5 @@ def push_forces(bodies: Bodies, terms: Terms, pushes: Pushes, out: Vector) -> No
         wrench[5] += x * f[1] - y * f[0]
         d = pushes.last[i]
         while d >= 0:
-            out[d] += _product(J[d], wrench)
-            d = tree[d]
+            out[bodies.own[d]] += _product(J[d], wrench)
+            d = above[d]

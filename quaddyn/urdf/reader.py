@@ -294,14 +294,11 @@ class _Reader(ElementReader):
         element = self.one(joint, "mimic")
         if element is None:
             return None
-        mimic = Mimic(
+        return Mimic(
             self.text(element, "joint"),
             self.number(element, "multiplier", default=1.0),
             self.number(element, "offset", default=0.0),
         )
-        reason = f"mimics {mimic.joint!r}; the coupling is not modelled, the joint moves on its own"
-        self.warn(element, reason, "couple it in your controller, or make it fixed")
-        return mimic
 
     # -- the whole -------------------------------------------------------------------------------------------
     def tree(self, root: Element) -> Tree:

@@ -209,7 +209,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Mimic:
-    """A <mimic>: this joint should follow ``multiplier * q[joint] + offset``."""
+    """A <mimic>: this joint is at ``multiplier * q[joint] + offset``."""
 
     joint: str
     multiplier: float

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, ArgumentTypeError
@@ -18,7 +17,7 @@ from ..urdf.tree import Array
 def configuration(name: str, robot: Robot, value: ArrayLike) -> Array:
     """(nq,) with unit quaternions."""
     q = vector(name, value, (robot.nq,))
-    if not pin.isNormalized(robot.model, q, 1e-3):
+    if not robot.algorithms.isNormalized(robot.model, q, 1e-3):
         raise ArgumentError(
             f"{name}: a quaternion (or the cosine and sine of a continuous joint) is not of unit length"
         )

@@ -73,7 +73,7 @@ class Figure:
 
     def _extent(self) -> tuple[Array, Array]:
         data = self.robot.model.createData()
-        pin.framesForwardKinematics(self.robot.model, data, np.array(self.robot.q_home))
+        self.robot.algorithms.framesForwardKinematics(self.robot.model, data, np.array(self.robot.q_home))
         points = [data.oMf[self.robot.frame_id(name)].translation for name in self.robot.feet]
         for body, joint, inside in zip(self.robot.bodies, self.joints, self._inside, strict=True):
             ends = np.array([inside.translation, inside.apply(body.inertial.com)])

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..robot.configuration import put
+from ..robot.configuration import put, simple_joints
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Joint
 from .viewer import Viewer
@@ -22,8 +22,7 @@ class JointSliders:
     def __init__(self, viewer: Viewer) -> None:
         self._viewer = viewer
         self._robot = robot = viewer.robot
-        joints = [body.joint for body in robot.bodies[1:] if body.joint is not None]
-        self._joints = {joint.name: joint for joint in joints if joint.nv == 1}
+        self._joints = simple_joints(robot.bodies)
         for name, joint in self._joints.items():
             low, high, value = _range(robot, joint)
             unit = "m" if joint.type == "prismatic" else "rad"

@@ -384,7 +384,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         """Every slot's pose (n, 10) at this instant; makes slots for markers that are new."""
         model, data, markers, scale = self.robot.model, self._data, self._markers, self.newtons_per_meter
         q = np.array(q)
-        pin.forwardKinematics(model, data, q)
+        self.robot.algorithms.forwardKinematics(model, data, q)
         ids = {name: self.robot.frame_id(name) for name in (*wrenches, *coned, *(around or ()))}
         for index in (*ids.values(), *self._frames.values(), *(i for i, _ in self._trails.values() if i is not None)):
             pin.updateFramePlacement(model, data, index)
@@ -424,9 +424,9 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         for name, index in self._frames.items():
             shown.update(markers.triad(name, pin.SE3ToXYZQUAT(data.oMf[index])))
         if v is None:
-            center = pin.centerOfMass(model, data, q, False).copy()
+            center = self.robot.algorithms.centerOfMass(model, data, q, False).copy()
         else:
-            center = pin.centerOfMass(model, data, q, v, False).copy()
+            center = self.robot.algorithms.centerOfMass(model, data, q, v, False).copy()
             above = np.array([0.0, 0.0, 0.0 if wanted is None else _ABOVE * self._figure.size])
             shown.update(markers.arrow("velocity", "com", center + above, _ARROW_TIME * data.vcom[0]))
         if wanted is not None:
@@ -455,7 +455,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         first = self._figure.ghost()
         whole = np.zeros((len(self._scene.slots), SLOT), dtype=np.float32)
         whole[: len(poses)] = poses
-        pin.forwardKinematics(self.robot.model, self._data, np.array(q))
+        self.robot.algorithms.forwardKinematics(self.robot.model, self._data, np.array(q))
         for i, joint in enumerate(self._figure.joints, first):
             whole[i, :7] = pin.SE3ToXYZQUAT(self._data.oMi[joint])
             whole[i, 7:] = 1.0

@@ -27,7 +27,6 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
-import pinocchio as pin
 
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError, ArgumentTypeError
@@ -215,8 +214,12 @@ class Ahead:
         if speed == 0.0:
             return np.zeros(rows)
         model, q, step = self._robot.model, np.array(s.q), STEP / speed
-        after = _jacobian(element, self._dynamics.update(pin.integrate(model, q, step * v), v), rows).copy()
-        before = _jacobian(element, self._dynamics.update(pin.integrate(model, q, -step * v), v), rows)
+        after = _jacobian(
+            element, self._dynamics.update(self._robot.algorithms.integrate(model, q, step * v), v), rows
+        ).copy()
+        before = _jacobian(
+            element, self._dynamics.update(self._robot.algorithms.integrate(model, q, -step * v), v), rows
+        )
         return np.asarray((after - before) @ v / (2.0 * step))
 
 

@@ -96,10 +96,8 @@ class References:
 
     def joints(self, velocities: Iterable[int]) -> int:
         """Like `index`, three entries per joint: its place in v, its place in q, and how many entries of q it has."""
-        model = self.robot.model
-        joint = {int(model.idx_vs[j]): j for j in range(1, model.njoints) if model.nvs[j] == 1}
-        found = [(int(i), joint[int(i)]) for i in velocities]
-        return self.index(each for i, j in found for each in (i, model.idx_qs[j], model.nqs[j]))
+        single = self.robot.single
+        return self.index(each for i in velocities for each in (int(i), *single[int(i)]))
 
 
 class Element(Block, fixed=("name", "robot", "labels")):

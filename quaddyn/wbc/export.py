@@ -128,12 +128,7 @@ def embed(controller: WholeBodyController) -> Embedded:
 
 def _units(robot: Robot) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     """As `Embedded.units`."""
-    found = []
-    for joint in list(robot.model.joints)[1:]:
-        if joint.nq != joint.nv:  # as of `quaddyn.dynamics.arguments.check_unit`
-            size = 4 if joint.nv == 6 else 2
-            found.append((joint.idx_q + joint.nq - size, size))
-    return np.array(found, dtype=np.int64).reshape(-1, 2)
+    return np.array([(first, size) for _, first, size in robot.unit_parts], dtype=np.int64).reshape(-1, 2)
 
 
 def _edges(solver: TickSolver) -> Array:

@@ -121,6 +121,14 @@ def check_elements(robot: Robot, elements: Sequence[Sequence[Element]]) -> dict[
     return by_name
 
 
+def _alike(one: Robot, other: Robot) -> bool:
+    """Whether joints mimic each other in the same way."""
+    a, b = one.coupling, other.coupling
+    if a is None or b is None:
+        return a is b
+    return np.array_equal(a.G, b.G) and np.array_equal(a.q_offset, b.q_offset)
+
+
 def check_robot(element: Element, robot: Robot) -> None:
     """Raise unless `element` is of `robot` or of one with the same model.
 
@@ -128,5 +136,5 @@ def check_robot(element: Element, robot: Robot) -> None:
         ArgumentError: it is of another one.
     """
     other = element.robot
-    if not (other is None or other is robot or other.model == robot.model):
+    if not (other is None or other is robot or (other.model == robot.model and _alike(other, robot))):
         raise ArgumentError(f"tasks: {element.name!r} is of {other.name!r}, not of the controller's {robot.name!r}")

@@ -142,7 +142,8 @@ def _chain(robot: Robot, frame: int) -> list[int]:
     """Velocities that move a frame, ascending."""
     model = robot.model
     supports = model.supports[model.frames[frame].parentJoint]
-    return sorted(model.idx_vs[j] + k for j in supports for k in range(model.nvs[j]))
+    entries = [model.idx_vs[j] + k for j in supports for k in range(model.nvs[j])]
+    return sorted(entries) if robot.coupling is None else robot.coupling.chain(entries)
 
 
 def _chains(robot: Robot, frames: Sequence[int]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
@@ -174,7 +175,9 @@ def _couplings(robot: Robot) -> np.ndarray:
     }
     out = np.zeros((robot.nu, 1 + robot.nv), dtype=np.int64)
     for row, v in zip(out, robot.actuated_index, strict=True):
-        where = sorted(w for w in joint if w in supports[int(v)] or int(v) in supports[w])
+        own = {int(v)} if robot.coupling is None else set(np.flatnonzero(robot.coupling.v_from == v).tolist())
+        where = sorted(w for w in joint if any(w in supports[u] or u in supports[w] for u in own))
+        where = where if robot.coupling is None else robot.coupling.chain(where)
         row[0], row[1 : 1 + len(where)] = len(where), where
     return out
 

@@ -50,7 +50,7 @@ def scales(robot: Robot) -> Scales:
 
 def _leg_length(robot: Robot, name: str) -> float:
     data = robot.model.createData()
-    pin.forwardKinematics(robot.model, data, pin.neutral(robot.model))
+    robot.algorithms.forwardKinematics(robot.model, data, robot.neutral)
     leg = robot.legs[name]
     joints = leg.joints[1:] if leg.n >= 3 else leg.joints
     points = [data.oMi[robot.model.getJointId(joint)].translation.copy() for joint in joints]

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pinocchio as pin
 
 from ..attributes import Setting, StrictAttributes
 from ..contact import Contact
@@ -177,7 +176,7 @@ class VelocityController(StrictAttributes, fixed=("robot", "tasks", "contacts"))
         v = solution.x
         return VelocityCommand(
             v=v,
-            q=np.asarray(pin.integrate(self.robot.model, state.q, self.dt * v)),
+            q=np.asarray(self.robot.algorithms.integrate(self.robot.model, state.q, self.dt * v)),
             residuals={name: wanted - jacobian @ v for name, jacobian, wanted in asked},
             ranks=tuple(level.rank for level in solution.levels),
             active=tuple(self.robot.actuated[i] for i in np.flatnonzero(solution.levels[0].active)),

@@ -120,6 +120,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
             if not isinstance(each, Obstacle):
                 raise ArgumentTypeError(f"obstacles[{key!r}]: expected an Obstacle, got {type(each).__name__}")
         robot, capsules = self.model.robot, self.model.capsules
+        robot.require_independent("CollisionLimits")
         known = {each.link for each in capsules}
         for link in links or ():
             if link not in known:
@@ -218,7 +219,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
     def _gaps(self, numbers: Array, q: Array, v: Array) -> tuple[Array, Array]:
         """(pairs, PARTS) each, infinite and 0 where a pair has no such part."""
         model, data = self.model.robot.model, self.model.robot.model.createData()
-        pin.forwardKinematics(model, data, q, v)
+        self.model.robot.algorithms.forwardKinematics(model, data, q, v)
         bodies = {each: i for i, each in enumerate(dict.fromkeys(x for x in self._bodies if x))}
         R, at, speeds = np.zeros((len(bodies), 3, 3)), np.zeros((len(bodies), 3)), np.zeros((len(bodies), 6))
         for body, i in bodies.items():

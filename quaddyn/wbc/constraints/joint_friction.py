@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...compiling import Vector, compiled
+from ...robot.configuration import simple_joints
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..block import Scalar
@@ -123,9 +124,9 @@ class JointFriction(Constraint):
 def _stiction_speeds(robot: Robot, length: float) -> Array:
     """(nv,) by kind of the joint."""
     out = np.full(robot.nv, STICTION_SPEED)
-    for body in robot.bodies:
-        if body.joint is not None and body.joint.type == "prismatic":
-            out[robot.velocity_index(body.joint.name)] *= length
+    for name, joint in simple_joints(robot.bodies).items():
+        if joint.type == "prismatic":
+            out[robot.velocity_index(name)] *= length
     return out
 
 

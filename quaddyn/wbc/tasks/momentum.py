@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pinocchio as pin
 
 from ...compiling import compiled
 from ...dynamics import State
@@ -72,13 +71,15 @@ class MomentumTask(Task):
 
     def jacobian(self, s: State) -> Array:
         """(6, nv) centroidal momentum matrix A_G."""
-        A: Array = pin.computeCentroidalMap(self.robot.model, self._data, s.q)
+        A: Array = self.robot.algorithms.computeCentroidalMap(self.robot.model, self._data, s.q)
         return A.reshape(6, -1).copy()
 
     def drift(self, s: State) -> Array:
         """(6,) ``dA_G/dt v`` [N, N m]."""
         model, zero = self.robot.model, np.zeros(self.robot.nv)
-        rate: Array = pin.computeCentroidalMomentumTimeVariation(model, self._data, s.q, s.v, zero).vector
+        rate: Array = self.robot.algorithms.computeCentroidalMomentumTimeVariation(
+            model, self._data, s.q, s.v, zero
+        ).vector
         return rate.copy()
 
     @classmethod

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import pinocchio as pin
 
 from ...compiling import compiled
 from ...dynamics import State
@@ -66,7 +65,7 @@ class PostureTask(Task, fixed=("index",)):
 
     def error(self, s: State) -> Array:
         """(rows,) [rad or m]."""
-        return np.asarray(pin.difference(self.robot.model, s.q, self._position)[self.index])
+        return np.asarray(self.robot.algorithms.difference(self.robot.model, s.q, self._position)[self.index])
 
     def velocity(self, s: State) -> Array:
         """(rows,) [rad/s or m/s]."""

@@ -1,0 +1,210 @@
+"""Joints that mimic others: their coordinates are those of the joints they follow.
+
+A joint with ``<mimic joint="j" multiplier="m" offset="o"/>`` is at ``m q_j + o``, so that it is no degree of freedom of
+its own.  With the coordinates q of the independent joints, those of all joints are ``q_all = G q + g`` and their
+velocities ``v_all = G v`` with a constant matrix G, in which every row has one entry.  Then energy, d'Alembert's
+principle and the chain rule say all the rest: ``M = G^T M_all G``, ``h = G^T h_all``, ``J = J_all G``,
+``dJ/dt v = dJ_all/dt v_all`` (Featherstone, *Rigid Body Dynamics Algorithms*, 2008, section 3.2: an explicit, constant
+constraint).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ModelError
+from ..urdf.tree import Array, Finding, FrozenArrays, Joint, Limits, Mimic, Tree, frozen
+from .bodies import Body
+from .root import ROOT_SIZES
+
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coupling(FrozenArrays):
+    """How the coordinates of all joints follow from those of the independent ones.
+
+    Attributes:
+        mimics: `Mimic` by the name of each joint that follows another; its own ``joint`` is independent.
+        q_from: (nq_all,) for each entry of q_all, the entry of q that it follows.
+        q_scale, q_offset: (nq_all,) ``q_all = q_scale * q[q_from] + q_offset``.
+        v_from: (nv_all,) for each entry of v_all, the entry of v that it follows.
+        v_scale: (nv_all,) ``v_all = v_scale * v[v_from]``.
+        q_index, v_index: (nq,), (nv,) where the entries of q and v themselves are in q_all and v_all.
+        G: (nv_all, nv) the same map as a matrix, ``v_all = G v``.
+    """
+
+    mimics: Mapping[str, Mimic]
+    q_from: Index
+    q_scale: Array
+    q_offset: Array
+    v_from: Index
+    v_scale: Array
+    q_index: Index
+    v_index: Index
+    G: Array
+
+    def configuration(self, q: Array) -> Array:
+        """(..., nq_all) the coordinates of all joints at q (..., nq)."""
+        return np.asarray(np.asarray(q)[..., self.q_from] * self.q_scale + self.q_offset)
+
+    def velocity(self, v: Array) -> Array:
+        """(..., nv_all) the velocities, or accelerations, of all joints at v (..., nv)."""
+        return np.asarray(np.asarray(v)[..., self.v_from] * self.v_scale)
+
+    def force(self, tau: Array) -> Array:
+        """(nv,) ``G^T tau``: generalized forces of the power of tau (nv_all,)."""
+        return np.asarray(self.columns(tau)[0])
+
+    def columns(self, J: Array) -> Array:
+        """(m, nv) ``J G``: what multiplies v as J (m, nv_all) multiplies v_all."""
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is noticed by who reads it
+            return np.asarray(J.reshape(-1, len(self.v_from)) @ self.G)
+
+    def square(self, M: Array) -> Array:
+        """(nv, nv) ``G^T M G`` of M (nv_all, nv_all)."""
+        return self.columns(self.columns(M).T).T
+
+    def inertia(self, M: Array) -> Array:
+        """(nv, nv) ``G^T M G`` of a symmetric M (nv_all, nv_all), exactly symmetric."""
+        out = self.square(M)
+        return np.asarray(0.5 * (out + out.T))
+
+    def chain(self, entries: Iterable[int]) -> list[int]:
+        """Entries of v that these entries of v_all follow, ascending."""
+        return sorted({int(self.v_from[k]) for k in entries})
+
+    def diagonal(self, x: Array, power: int = 2) -> Array:
+        """(nv,) coefficients x (nv_all,) of joints as seen by the independent ones: ``sum |scale|^power x``.
+
+        Rotor inertia and viscous friction, coefficients of ``v^2``, take power 2; Coulomb friction, of ``|v|``, 1.
+        """
+        return np.asarray(np.abs(self.G.T) ** power @ x)
+
+
+def coupling(bodies: Sequence[Body], root: str) -> Coupling | None:
+    """The `Coupling` of joints as `couple` leaves them; None where every joint is independent."""
+    joints = [body.joint for body in bodies[1:] if body.joint is not None]
+    mimics = {joint.name: joint.mimic for joint in joints if joint.mimic is not None}
+    if not mimics:
+        return None
+    nq, nv = ROOT_SIZES[root]
+    q_from, v_from = list(range(nq)), list(range(nv))
+    own: dict[str, tuple[int, int]] = {}
+    for joint in joints:
+        if joint.mimic is None:
+            own[joint.name] = nq, nv
+            nq, nv = nq + joint.nq, nv + joint.nv
+    scale, offset, speed = [1.0] * len(q_from), [0.0] * len(q_from), [1.0] * len(v_from)
+    for joint in joints:
+        mimic = joint.mimic
+        q, v = own[joint.name if mimic is None else mimic.joint]
+        q_from += range(q, q + joint.nq)
+        v_from += range(v, v + joint.nv)
+        scale += [1.0 if mimic is None else mimic.multiplier] * joint.nq
+        offset += [0.0 if mimic is None else mimic.offset] * joint.nq
+        speed += [1.0 if mimic is None else mimic.multiplier] * joint.nv
+    free = [True] * ROOT_SIZES[root][1] + [j.mimic is None for j in joints for _ in range(j.nv)]
+    free_q = [True] * ROOT_SIZES[root][0] + [j.mimic is None for j in joints for _ in range(j.nq)]
+    G = np.zeros((len(v_from), nv))
+    G[np.arange(len(v_from)), v_from] = speed
+    return Coupling(
+        mimics, _index(q_from), frozen(scale), frozen(offset), _index(v_from), frozen(speed),
+        _index(np.flatnonzero(free_q)), _index(np.flatnonzero(free)), frozen(G),
+    )  # fmt: skip
+
+
+def _index(values: object) -> Index:
+    out = np.array(values, dtype=np.intp)
+    out.flags.writeable = False
+    return out
+
+
+# -- resolving the file's words ------------------------------------------------------------------------------------
+def uncoupled(tree: Tree, findings: list[Finding]) -> Tree:
+    """The tree in which every joint moves on its own."""
+    if not (mimics := [joint for joint in tree.joints if joint.mimic is not None]):
+        return tree
+    names = ", ".join(joint.name for joint in mimics)
+    findings.append(Finding("note", mimics[0].where, f"mimic=False: {names} move on their own"))
+    return replace(tree, joints=tuple(replace(j, mimic=None) if j.mimic is not None else j for j in tree.joints))
+
+
+def couple(tree: Tree, findings: list[Finding]) -> Tree:
+    """The tree in which joints that mimic others follow independent ones directly, whose limits are narrowed.
+
+    A continuous joint that follows, or is followed, becomes a revolute one without limits: its angle counts turns.
+
+    Raises:
+        ModelError: a joint that cannot follow as its file says: itself, in a circle, a joint that does not exist or
+            does not move by one coordinate, or with multiplier 0.
+    """
+    if not any(joint.mimic is not None for joint in tree.joints):
+        return tree
+    joints = {joint.name: joint for joint in tree.joints}
+    mimics = {name: _resolved(joint, joints) for name, joint in joints.items() if joint.mimic is not None}
+    for name in {*mimics, *(mimic.joint for mimic in mimics.values())}:
+        if joints[name].type == "continuous":
+            limits = replace(joints[name].limits, lower=-np.inf, upper=np.inf)
+            joints[name] = replace(joints[name], type="revolute", limits=limits)
+    for name, mimic in mimics.items():
+        follower, leader = replace(joints[name], mimic=mimic), joints[mimic.joint]
+        joints[name] = follower
+        joints[mimic.joint] = replace(leader, limits=_narrowed(leader, follower, mimic, findings))
+        reason = f"joint {name!r} is at {mimic.multiplier:g} * {mimic.joint!r} + {mimic.offset:g}"
+        findings.append(Finding("note", follower.where, reason, "pass mimic=False to let it move on its own"))
+    return replace(tree, joints=tuple(joints[joint.name] for joint in tree.joints))
+
+
+def _resolved(joint: Joint, joints: Mapping[str, Joint]) -> Mimic:
+    """What a joint follows in the end, through joints that follow others themselves."""
+    if joint.nv != 1:
+        raise ModelError(
+            f"{joint.where}: a {joint.type} joint cannot mimic another; remove <mimic>, or pass mimic=False"
+        )
+    multiplier, offset, at, seen = 1.0, 0.0, joint, [joint.name]
+    while at.mimic is not None:
+        mimic = at.mimic
+        where = f"{at.where}: <mimic joint={mimic.joint!r}>"
+        if mimic.multiplier == 0.0:
+            raise ModelError(f"{where}: multiplier=0 would lock joint {at.name!r}; make it a fixed joint")
+        # at = multiplier * (m next + o) + offset
+        offset += multiplier * mimic.offset
+        multiplier *= mimic.multiplier
+        if mimic.joint not in joints:
+            raise ModelError(
+                f"{where}: joint {at.name!r} mimics a joint that does not exist; correct the name, or pass mimic=False"
+            )
+        if mimic.joint == at.name:
+            raise ModelError(f"{where}: joint {at.name!r} mimics itself; remove <mimic>, or pass mimic=False")
+        if mimic.joint in seen:
+            circle = " -> ".join((*seen[seen.index(mimic.joint) :], mimic.joint))
+            raise ModelError(f"{where}: joints mimic each other in a circle ({circle}); leave one of them without")
+        at = joints[mimic.joint]
+        seen.append(at.name)
+        if at.nv != 1:
+            raise ModelError(
+                f"{where}: joint {seen[-2]!r} mimics {at.name!r}, a {at.type} joint, which has no single coordinate; "
+                "follow a joint that has one, or pass mimic=False"
+            )
+    return Mimic(at.name, multiplier, offset)
+
+
+def _narrowed(leader: Joint, follower: Joint, mimic: Mimic, findings: list[Finding]) -> Limits:
+    """The limits of a joint that another one follows: inside those of both, position and velocity."""
+    own, other = leader.limits, follower.limits
+    ends = sorted((x - mimic.offset) / mimic.multiplier for x in (other.lower, other.upper))
+    velocity = min(own.velocity, other.velocity / abs(mimic.multiplier))
+    lower, upper = max(own.lower, ends[0]), min(own.upper, ends[1])
+    if not lower < upper and own.lower < own.upper:
+        reason = (
+            f"its range [{other.lower:.4g}, {other.upper:.4g}] would leave {leader.name!r}, which it follows by "
+            f"{mimic.multiplier:g} * q + {mimic.offset:g}, nothing of its [{own.lower:.4g}, {own.upper:.4g}]; left out"
+        )
+        findings.append(Finding("warning", follower.where, reason, "correct the range, or the multiplier's sign"))
+        return replace(own, velocity=velocity)
+    return replace(own, lower=lower, upper=upper, velocity=velocity)

@@ -1,0 +1,243 @@
+"""Joints that mimic others: the same machine in fewer coordinates, in every algorithm."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import quaddyn as qd
+from quaddyn.errors import ArgumentError, ModelError, UnknownNameError
+from quaddyn.kernels import TickTerms
+from quaddyn.robot.saving import from_record, to_record
+from quaddyn.simulation import bodies, terms
+
+#: Joint: type, parent, child, axis, and what it mimics (joint, multiplier, offset).
+JOINTS = {
+    "before": ("revolute", "base", "a", "0 0 1", ("z_leader", 0.7, 0.2)),  # comes before what it follows
+    "b": ("revolute", "a", "b", "0 1 0", None),
+    "slide": ("prismatic", "b", "c", "0.6 0.8 0", ("b", -0.15, 0.05)),
+    "chained": ("continuous", "c", "d", "1 0 0", ("slide", 2.5, -0.1)),
+    "endless": ("continuous", "base", "e", "0 1 0", None),
+    "z_leader": ("revolute", "e", "f", "1 1 0", None),
+    "z_mirror": ("revolute", "f", "g", "1 0 0", ("z_leader", -1.0, 0.4)),
+}
+
+
+def machine(joints: dict[str, tuple] = JOINTS) -> str:
+    """A tree of odd bodies whose joints mimic each other across branches."""
+    rng = np.random.default_rng(3)
+    parts = []
+    for link in ("base", *(joint[2] for joint in joints.values())):
+        mass, (x, y, z), com = rng.uniform(0.5, 2.0), rng.uniform(0.01, 0.02, 3), rng.uniform(-0.1, 0.1, 3)
+        inertia = f'ixx="{x}" iyy="{y}" izz="{z}" ixy="0.001" ixz="0.0005" iyz="-0.001"'
+        place = " ".join(map(str, com))
+        parts.append(
+            f'<link name="{link}"><inertial><origin xyz="{place}"/><mass value="{mass}"/>'
+            f"<inertia {inertia}/></inertial></link>"
+        )
+    for name, (kind, parent, child, axis, mimic) in joints.items():
+        xyz, rpy = (" ".join(map(str, rng.uniform(-size, size, 3))) for size in (0.3, 1.0))
+        ends = "" if kind == "continuous" else 'lower="-3" upper="3"'
+        follows = '<mimic joint="{}" multiplier="{}" offset="{}"/>'.format(*mimic) if mimic else ""
+        parts.append(
+            f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+            f'<origin xyz="{xyz}" rpy="{rpy}"/><axis xyz="{axis}"/><limit effort="10" velocity="5" {ends}/>'
+            f'<dynamics damping="{rng.uniform(0.1, 1)}" friction="{rng.uniform(0.1, 1)}"/>{follows}</joint>'
+        )
+    return f'<robot name="machine">{"".join(parts)}</robot>'
+
+
+@pytest.fixture(scope="module", params=["fixed", "free"])
+def robot(request: pytest.FixtureRequest) -> qd.Robot:
+    return qd.load(machine(), root=request.param, armature=0.1)
+
+
+@pytest.fixture(scope="module")
+def state(robot: qd.Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    return robot.random_configuration(4), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
+
+
+def all_joints(robot: qd.Robot) -> tuple[qd.Robot, np.ndarray]:
+    """The same machine with every joint on its own, and the map to its velocities, told joint by joint."""
+    loose = qd.load(machine(), root=robot.root, armature=0.1, mimic=False)
+    G = np.zeros((loose.nv, robot.nv))
+    root = loose.nv - len(JOINTS)
+    G[:root, :root] = np.eye(root)
+    chains = {
+        "before": ("z_leader", 0.7),
+        "slide": ("b", -0.15),
+        "chained": ("b", -0.375),
+        "z_mirror": ("z_leader", -1),
+    }
+    for name in JOINTS:
+        leader, scale = chains.get(name, (name, 1.0))
+        G[loose.velocity_index(name), robot.velocity_index(leader)] = scale
+    return loose, G
+
+
+def configuration(loose: qd.Robot, robot: qd.Robot, q: np.ndarray) -> np.ndarray:
+    """The loose machine's configuration, by the file's words."""
+    at = robot.decompose(q)
+    values = dict(at.joints)
+    values["before"] = 0.7 * values["z_leader"] + 0.2
+    values["slide"] = -0.15 * values["b"] + 0.05
+    values["chained"] = 2.5 * values["slide"] - 0.1
+    values["z_mirror"] = -values["z_leader"] + 0.4
+    return loose.configuration(position=at.position, orientation=at.orientation, joints=values)
+
+
+def test_coordinates_are_those_of_the_independent_joints(robot: qd.Robot) -> None:
+    assert robot.joint_names == robot.actuated == ("b", "endless", "z_leader")
+    assert robot.nv - {"fixed": 0, "free": 6}[robot.root] == 3
+    assert robot.model.nv == robot.nv + 4 and robot.algorithms is not pin
+    # Own range, and those of what follows: z_mirror's is the narrower one.
+    at = robot.configuration_index("z_leader")
+    assert (robot.lower[at], robot.upper[at]) == pytest.approx((-2.6, 3.0))
+    assert robot.velocity_limits[0] == pytest.approx(5.0) and robot.effort_limits[2] == 10.0
+    with pytest.raises(UnknownNameError, match=r"mimics 'b'"):
+        robot.velocity_index("chained")
+    with pytest.raises(ArgumentError, match=r"'slide' mimics 'b'"):
+        qd.load(machine(), actuated=["slide"])
+
+
+def test_dynamics_are_those_of_all_joints_under_the_map(robot: qd.Robot, state: tuple) -> None:
+    q, v, a = state
+    loose, G = all_joints(robot)
+    ours, theirs = qd.Dynamics(robot), qd.Dynamics(loose)
+    Q, V, A = configuration(loose, robot, q), G @ v, G @ a
+    np.testing.assert_allclose(ours.crba(q), G.T @ theirs.crba(Q) @ G, atol=1e-12)
+    np.testing.assert_allclose(ours.rnea(q, v, a), G.T @ theirs.rnea(Q, V, A), atol=1e-11)
+    np.testing.assert_allclose(ours.frame_jacobian(q, "d"), theirs.frame_jacobian(Q, "d") @ G, atol=1e-12)
+    np.testing.assert_allclose(ours.frame_drift(q, v, "g"), theirs.frame_drift(Q, V, "g"), atol=1e-11)
+    np.testing.assert_allclose(ours.joint_friction(v), G.T @ theirs.joint_friction(V), atol=1e-12)
+    assert ours.energy(q, v) == pytest.approx(theirs.energy(Q, V), abs=1e-11)
+
+
+def test_motion_agrees_with_finite_differences(robot: qd.Robot, state: tuple) -> None:
+    q, v, tau = state
+    dyn, step = qd.Dynamics(robot), 1e-6
+    a = dyn.aba(q, v, tau)
+    before, after = (robot.integrate(q, v, sign * step) for sign in (-1.0, 1.0))
+    C = dyn.coriolis(q, v)
+    np.testing.assert_allclose((dyn.crba(after) - dyn.crba(before)) / (2 * step), C + C.T, atol=1e-7)
+    J = (dyn.frame_jacobian(after, "d") - dyn.frame_jacobian(before, "d")) / (2 * step)
+    np.testing.assert_allclose(J @ v, dyn.frame_drift(q, v, "d"), atol=1e-7)
+    # Power: without friction and contacts, energy changes by v . tau.
+    ends = [sum(dyn.energy(robot.integrate(q, v + 0.5 * h * a, h), v + h * a)) for h in (-step, step)]
+    assert (ends[1] - ends[0]) / (2 * step) == pytest.approx(v @ tau, abs=1e-6)
+    rates = dyn.aba_derivatives(q, v, tau)
+    direction = np.random.default_rng(2).normal(size=robot.nv)
+    turned = [dyn.aba(robot.integrate(q, direction, h), v, tau) for h in (-step, step)]
+    np.testing.assert_allclose((turned[1] - turned[0]) / (2 * step), rates[0] @ direction, rtol=1e-5, atol=1e-5)
+
+
+def test_state_and_kernels_agree_with_the_reference(robot: qd.Robot) -> None:
+    report = qd.cross_check(robot, samples=2, tolerance=1e-10)
+    assert report.passed, str(report)
+
+
+def test_other_kernels_and_tick_terms_agree_with_dynamics(robot: qd.Robot, state: tuple) -> None:
+    q, v, a = state
+    dyn = qd.Dynamics(robot)
+    names = ("regressor", "rnea_derivatives", "frame_jacobian")
+    fast = qd.compile(robot, names, frames=("d",))
+    np.testing.assert_allclose(fast.regressor(q, v, a), dyn.regressor(q, v, a), atol=1e-11)
+    for x, y in zip(fast.rnea_derivatives(q, v, a), dyn.rnea_derivatives(q, v, a), strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-11)
+    np.testing.assert_allclose(fast.frame_jacobian(q, "d"), dyn.frame_jacobian(q, "d"), atol=1e-12)
+    terms, s = TickTerms(robot, ("d", "before"), momentum=True), dyn.update(q, v)
+    found = terms.layout.views(terms(q, v, np.zeros(terms.size)))
+    np.testing.assert_allclose(found["M"], s.M, atol=1e-12)
+    np.testing.assert_allclose(found["h"], s.h, atol=1e-11)
+    np.testing.assert_allclose(found["momentum_matrix"] @ v, s.centroidal_momentum, atol=1e-11)
+    for name in terms.frames:
+        J = np.zeros((6, robot.nv))
+        J[:, terms.layout.frames[name].chain] = found[f"{name}.jacobian"]
+        np.testing.assert_allclose(J, s.jacobian(name), atol=1e-12)
+        np.testing.assert_allclose(found[f"{name}.drift"], s.drift(name), atol=1e-11)
+
+
+def test_files_of_the_wild_load_reduced() -> None:
+    arm = qd.load("panda")
+    assert (arm.nv, arm.model.nv) == (8, 9) and dict(arm.coupling.mimics).keys() == {"panda_finger_joint2"}
+    fingers = [qd.Dynamics(arm).frame_placement(arm.configuration(joints={"panda_finger_joint1": x}), f).translation
+               for x in (0.0, 0.03) for f in ("panda_leftfinger", "panda_rightfinger")]  # fmt: skip
+    assert np.linalg.norm(fingers[3] - fingers[1]) == pytest.approx(np.linalg.norm(fingers[2] - fingers[0]))
+    assert qd.cross_check(arm, samples=1, tolerance=1e-10).passed
+
+
+def test_a_record_brings_the_same_robot_back(robot: qd.Robot) -> None:
+    back = from_record(to_record(robot))
+    for name in ("lower", "upper", "damping", "friction", "armature", "q_home"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(robot, name))
+    np.testing.assert_array_equal(back.coupling.G, robot.coupling.G)
+
+
+@pytest.mark.parametrize(
+    ("mimic", "says"),
+    [
+        (("b", 0.0, 0.0), "multiplier=0"),
+        (("z_mirror", 1.0, 0.0), "mimics itself"),
+        (("nobody", 1.0, 0.0), "does not exist"),
+        (("before", 1.0, 0.0), "in a circle"),
+        (("bolted", 1.0, 0.0), "a fixed joint, which has no single coordinate"),
+    ],
+)
+def test_what_cannot_follow_is_refused(mimic: tuple, says: str) -> None:
+    joints = dict(JOINTS)
+    joints["bolted"] = ("fixed", "base", "h", "0 0 1", None)
+    joints["before"] = (*JOINTS["before"][:4], ("z_mirror", 0.7, 0.2))
+    joints["z_mirror"] = (*JOINTS["z_mirror"][:4], mimic)
+    with pytest.raises(ModelError, match=says):
+        qd.load(machine(joints))
+    assert qd.load(machine(joints), mimic=False).nv == 7
+
+
+def test_ranges_that_contradict_each_other_are_reported() -> None:
+    text = machine().replace('<mimic joint="z_leader" multiplier="-1.0"', '<mimic joint="z_leader" multiplier="-1e-3"')
+    robot = qd.load(text.replace('offset="0.4"', 'offset="4"'))
+    assert any("would leave 'z_leader'" in str(w) for w in robot.report.warnings)
+    assert robot.upper[robot.configuration_index("z_leader")] == pytest.approx(3.0)
+
+
+def test_identification_refuses_and_names_the_joint(robot: qd.Robot) -> None:
+    from quaddyn.identification import base_parameters
+
+    with pytest.raises(ModelError, match=r"'before' of 'machine' mimics 'z_leader'"):
+        base_parameters(robot)
+
+
+def test_terms_and_contacts_of_the_embedded_plant_are_those_of_dynamics(robot: qd.Robot, state: tuple) -> None:
+    q, v, _ = state
+    dyn, tree = qd.Dynamics(robot), bodies.bodies_of(robot.model, robot.armature, robot.coupling)
+    found = terms.room_for_terms(tree)
+    terms.place_joints(tree, q, found)
+    terms.joint_inertia(tree, found)
+    terms.bias(tree, v, found)
+    np.testing.assert_allclose(np.tril(found.M), np.tril(dyn.crba(q)), atol=1e-13)
+    np.testing.assert_allclose(found.h, dyn.nle(q, v), atol=1e-12)
+    # A sphere that hits the ground: the impulse reaches the joints through the coupled Jacobian.
+    smooth = qd.load(machine(), root=robot.root, armature=0.1, damping=0.0, friction=0.0)
+    low = dyn.frame_placement(q, "d").translation[2] - 0.05
+    J = dyn.frame_jacobian(q, "d")
+    v = v - np.linalg.pinv(J[:3]) @ (J[:3] @ v + np.array([0.1, 0.0, 1.0]))
+    sphere = {"tip": qd.simulation.ContactSphere("d", 0.05)}
+    plant = qd.Simulation(smooth, dt=1e-3, floor=low - 1e-5, spheres=sphere, integrator="euler")
+    plant.reset(q, v)
+    plant.step(np.zeros(3))
+    (touching,) = plant.contacts
+    lever = pin.skew(np.array([0.0, 0.0, -0.05]))
+    force = (J[:3] - lever @ J[3:]).T @ touching.force
+    np.testing.assert_allclose(plant.v - v, 1e-3 * dyn.aba(q, v, force), atol=1e-10)
+
+
+def test_both_plants_move_alike(robot: qd.Robot, state: tuple) -> None:
+    plants = [kind(robot, dt=1e-3, floor=-np.inf) for kind in (qd.Simulation, qd.MujocoPlant)]
+    for plant in plants:
+        plant.reset(*state[:2])
+        for _ in range(50):
+            plant.step(np.array([1.0, -2.0, 0.5]))
+    assert np.abs(robot.difference(plants[0].q, plants[1].q)).max() < 2e-3
+    assert np.abs(plants[0].q - state[0]).max() > 0.02
