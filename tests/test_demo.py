@@ -16,9 +16,11 @@ from typer.testing import CliRunner
 import quaddyn as qd
 from quaddyn.cli import app
 from quaddyn.demo import DemoReport, Push, can_travel, driving, run, travel
+from quaddyn.demo.ground import parse_ground
 from quaddyn.demo.motion import Squat, Swing, contact_jacobian
 from quaddyn.demo.trace import KEPT, Trace
 from quaddyn.locomotion import Proportions
+from quaddyn.robot.configuration import turned
 from quaddyn.simulation import Simulation
 from quaddyn.viewer import Viewer
 
@@ -123,6 +125,47 @@ def test_a_quadruped_rises_goes_and_stops(name: str, plant: str, gait: str, push
         assert report.measured is not None
         assert report.measured[0] == pytest.approx(0.25 * np.sqrt(9.81 * 0.426), rel=0.15)
     assert texts == sorted(texts) and texts[-1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("ground", "blind"), [("slope=10,90", False), ("stairs=0.03,0.3", False), ("waves=0.03,0.8", True)]
+)
+def test_a_quadruped_goes_on_other_ground(ground: str, blind: bool) -> None:
+    report = travel(qd.load("go2"), ground=ground, blind=blind, seconds=5.0)
+    assert report.passed, {k: c for k, c in report.checks.items() if not c.passed}
+    assert report.measured is not None
+
+
+def test_grounds_are_read_by_name_and_numbers() -> None:
+    robot = qd.load("go2")
+    slope = parse_ground("slope=20,90", robot)
+    assert slope.terrain.height([0.0], [1.0])[0] == pytest.approx(np.tan(np.radians(20.0)))
+    assert slope.terrain.height([1.0], [0.0])[0] == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(
+        slope.tilt @ [0.0, 0.0, 1.0], [0.0, -np.sin(np.radians(20)), np.cos(np.radians(20))], atol=1e-12
+    )
+    q = turned(robot.q_home, slope.tilt)
+    feet = [qd.Dynamics(robot).frame_placement(q, foot).translation for foot in robot.feet]
+    radius = robot.legs["FL"].foot.radius
+    away = [foot @ slope.tilt[:, 2] - radius for foot in feet]
+    np.testing.assert_allclose(away, 0.0, atol=2e-3)
+    steps = parse_ground("stairs=0.05,0.3", robot).terrain
+    assert steps.height([0.0, 2.5, 10.0], [0.0, 0.0, 0.0]).tolist() == pytest.approx([0.0, 0.25, 0.25])
+    assert np.ptp(parse_ground("waves=0.05,0.6", robot).terrain.height(np.linspace(-2, 2, 99), np.zeros(99))) > 0.04
+    for text in (
+        "slope",
+        "slope=x",
+        "slope=60",
+        "slope=nan",
+        "slope=1,2,3",
+        "stairs=0.1",
+        "stairs=-0.1,0.3",
+        "waves=9,1",
+    ):
+        with pytest.raises(qd.ArgumentError, match="ground"):
+            travel(robot, ground=text)
+    with pytest.raises(qd.UnknownNameError, match="stairs"):
+        travel(robot, ground="stars=0.1,0.3")
 
 
 def test_a_velocity_that_was_never_measured_is_said() -> None:

@@ -16,7 +16,7 @@ from ..locomotion import LocomotionCommand, LocomotionController, Mode
 from ..simulation import Plant
 from ..urdf.tree import Array
 from .campaign import Record
-from .scene import Scene, heading, scene
+from .scene import Scene, scene
 from .trial import Trial
 from .worker_memory import generator, robot
 
@@ -69,7 +69,7 @@ def _loop(case: Trial, made: Scene, figures: _Figures, watch: Watch | None) -> R
         t = k * case.dt
         if not pushed and t >= case.push_time - 1e-9:
             pushed = True
-            way = heading(plant.q, controller.proportions) + case.push_direction
+            way = controller.proportions.yaw(plant.q) + case.push_direction
             force = plant.robot.mass * case.push / case.push_duration * np.array([math.cos(way), math.sin(way), 0.0])
             plant.push(known.bodies[0].name, force, duration=case.push_duration)
         q, v = np.array(plant.q), np.array(plant.v)
@@ -104,7 +104,7 @@ class _Figures:
         self._way, self._last = np.zeros(3), (np.zeros(3), 0.0)
         self._ticks = self._flagged = self._counted = 0
         self._share = self._squares = self._power = self._peak = 0.0
-        self._uphill = case.slope_direction + heading(made.plant.q, self.proportions)
+        self._uphill = case.slope_direction + self.proportions.yaw(made.plant.q)
         # Velocities are differences over the last `measured` seconds.
         self._from = round(case.seconds / case.dt) - round(case.measured / case.dt)
 
@@ -116,7 +116,7 @@ class _Figures:
             return
         plant = self.plant
         com = self._truth.center_of_mass(np.array(plant.q))
-        yaw = heading(plant.q, self.proportions)
+        yaw = self.proportions.yaw(plant.q)
         if self._ticks > self._from and self._counted:
             before, turned = self._last
             d, turn = com - before, math.remainder(yaw - turned, 2.0 * math.pi)

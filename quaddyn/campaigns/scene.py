@@ -18,9 +18,10 @@ from ..locomotion import Gait, LocomotionController, Proportions
 from ..locomotion.gait import gait_named
 from ..robot import Robot, with_payload
 from ..robot.changed import with_inertials
+from ..robot.configuration import turned
 from ..simulation import Actuators, Encoders, Imu, MujocoPlant, Plant, Sensors, Simulation
 from ..simulation.terrain import Box, Plane
-from ..urdf.tree import Array, frozen
+from ..urdf.tree import frozen
 from .trial import Trial
 
 PLANTS: Mapping[str, type[Simulation] | type[MujocoPlant]] = {"embedded": Simulation, "mujoco": MujocoPlant}
@@ -86,7 +87,7 @@ def scene(case: Trial, robot: Robot, rng: np.random.Generator) -> Scene:
     plant = kind(real, dt=case.dt, friction=case.friction, terrain=terrain, actuators=motors, **given[case.plant])
     q, v = np.array(robot.q_home), np.zeros(robot.nv)
     if case.slope:
-        q = tilted(q, case.slope, case.slope_direction + heading(q, p))
+        q = turned(q, Plane.slope(case.slope, heading=case.slope_direction + p.yaw(q)).tilt)
     plant.reset(q, v)
     sensors = estimator = None
     if case.estimated or case.delay or case.noise:
@@ -94,12 +95,6 @@ def scene(case: Trial, robot: Robot, rng: np.random.Generator) -> Scene:
         estimator = BaseEstimator(robot, dt=case.dt)
         estimator.reset(q, v)
     return Scene(robot, controller, plant, sensors, estimator, bool(case.step or case.strips or case.boxes))
-
-
-def heading(q: Array, p: Proportions) -> float:
-    """Where the trunk points, from the world's x axis [rad]."""
-    R = pin.Quaternion(np.array(q[3:7])).toRotationMatrix() @ p.heading
-    return math.atan2(R[1, 0], R[0, 0])
 
 
 def option_names() -> dict[str, list[str]]:
@@ -150,7 +145,7 @@ def burdened(robot: Robot, p: Proportions, case: Trial) -> Robot:
 
 def ground(case: Trial, p: Proportions, robot: Robot, rng: np.random.Generator) -> list[Plane | Box] | None:
     """The ground of a case; None for the level floor."""
-    yaw = heading(robot.q_home, p)
+    yaw = p.yaw(robot.q_home)
     if case.slope:
         return [Plane.slope(case.slope, heading=case.slope_direction + yaw)]
     if case.step:
@@ -194,15 +189,6 @@ def _boxes(height: float, p: Proportions, yaw: float, rng: np.random.Generator) 
         R = pin.exp3(np.array([0.0, 0.0, yaw]))
         out.append(Box(R @ center, np.array([*size, height]), pin.exp3(np.array([0.0, 0.0, turn]))))
     return out
-
-
-def tilted(q: Array, angle: float, direction: float) -> Array:
-    """A configuration on level ground, turned about the origin so that its feet stand on a slope."""
-    q = np.array(q)
-    R = pin.exp3(angle * np.array([math.sin(direction), -math.cos(direction), 0.0]))
-    base = pin.SE3(R, np.zeros(3)) * pin.SE3(pin.Quaternion(q[3:7]).toRotationMatrix(), q[:3])
-    q[:3], q[3:7] = base.translation, pin.Quaternion(base.rotation).coeffs()
-    return q
 
 
 def _sensors(robot: Robot, case: Trial, rng: np.random.Generator) -> Sensors:

@@ -70,6 +70,14 @@ def demo(
     velocity: Annotated[
         str | None, typer.Option(metavar="VX,VY,WZ", help="forward, leftward [m/s] and yaw rate [rad/s]")
     ] = None,
+    ground: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND=NUMBERS",
+            help="slope=DEGREES[,DIRECTION], stairs=RISE,TREAD or waves=HEIGHT,LENGTH [m]; default: a level floor",
+        ),
+    ] = None,
+    blind: Annotated[bool, typer.Option("--blind", help="the controller is not told of the ground")] = False,
     push: Annotated[
         list[str] | None, typer.Option(metavar="N@T", help="newtons to the left for 0.1 s at a time [s]; repeatable")
     ] = None,
@@ -118,8 +126,10 @@ def demo(
             raise ArgumentError(f"--gait: {machine.name} with root={machine.root!r} can {motion}, not {gait}")
     elif gait is not None and gait not in GAITS:
         raise UnknownNameError("gait", gait, (*GAITS, "squat", "swing"))
-    if not walks and (velocity is not None or push or drive or plant != "embedded"):
-        raise ArgumentError("--velocity, --push, --drive and --plant go with a quadruped's gait; name one with --gait")
+    if not walks and (velocity is not None or push or drive or ground is not None or plant != "embedded"):
+        raise ArgumentError(
+            "--velocity, --ground, --push, --drive and --plant go with a quadruped's gait; name one with --gait"
+        )
     if drive and headless:
         raise ArgumentError("--drive takes the keys of the live page, which --headless leaves out")
     if seconds is None:
@@ -145,6 +155,8 @@ def demo(
                     plant=plant,
                     velocity=wanted,
                     pushes=pushes,
+                    ground=ground,
+                    blind=blind,
                     seconds=seconds,
                     viewer=viewer,
                     realtime=not headless,

@@ -20,10 +20,14 @@ PUSH_TIME = 0.1
 UPSET = 12.0
 #: Largest miss of the commanded velocity, and share of ticks whose command may lack its certificate.
 MISS, FLAGGED = 0.15, 0.01
+#: Distance from the velocity that is steered for up to which a tick counts [sqrt(g l)].
+SETTLED = 1e-3
 #: Every so many ticks a state is kept for `round_trip`; of those the last so many.
 EVERY, SAMPLES = 50, 500
 #: Every so many ticks a foot's place in the air is kept.
 FLOWN = 5
+#: Normal of level ground.
+UP = np.array([0.0, 0.0, 1.0])
 STANDING = (Mode.STANDING, Mode.MOVING, Mode.RECOVERING)
 
 
@@ -36,18 +40,24 @@ class Journey:
         asked: (3,) velocity that is wanted; the journey is judged by what of it the gait can do, and ticks at other
             velocities do not count.
         trace: gets every tick.
+        up: (3,) normal of the ground; velocities are measured along it.
 
     Attributes:
         ticks: how many there were.
         rose: when it first stood [s], None before.
         flown: ways of the feet in the air from where they took off, (3,) points by foot [m].
-        heading: (3, 3) heading axes of the trunk in the world: x forward, y left, z up.
+        heading: (3, 3) heading axes of the trunk in the world: x forward, y left, both along the ground, z its normal.
     """
 
     def __init__(
-        self, controller: LocomotionController, plant: Plant, asked: Array, trace: Trace | None = None
+        self,
+        controller: LocomotionController,
+        plant: Plant,
+        asked: Array,
+        trace: Trace | None = None,
+        up: Array = UP,
     ) -> None:
-        self.controller, self.plant, self.asked, self.trace = controller, plant, asked, trace
+        self.controller, self.plant, self.asked, self.trace, self.up = controller, plant, asked, trace, up
         self.wanted, self.limit = controller.reach(asked), controller.limit(asked)
         self.robot = robot = controller.robot
         self.dynamics = Dynamics(robot)
@@ -102,9 +112,9 @@ class Journey:
         forces, tau = plant.contact_forces, plant.tau
         felt = np.array([forces[foot] for foot in robot.feet])
         R = s.placement(self._base).rotation @ self.controller.proportions.heading
-        forward = np.array([R[0, 0], R[1, 0], 0.0])
+        forward = R[:, 0] - (self.up @ R[:, 0]) * self.up
         forward /= max(float(np.linalg.norm(forward)), 1e-9)
-        self.heading = np.column_stack((forward, np.cross([0.0, 0.0, 1.0], forward), [0.0, 0.0, 1.0]))
+        self.heading = np.column_stack((forward, np.cross(self.up, forward), self.up))
         velocity = np.array([*(self.heading.T @ s.com_velocity)[:2], s.velocity(self._base)[5]])
 
         self._fallen += command.mode is Mode.FALLEN
@@ -118,8 +128,10 @@ class Journey:
         carried = float(felt[:, 2].sum()) / self._weight
         self._carried += carried
         self._deviation = max(self._deviation, abs(carried - 1.0))
-        outside = np.hypot(felt[:, 0], felt[:, 1]) - plant.friction * felt[:, 2]
-        self._outside = max(self._outside, float(outside.max()))
+        for contact in plant.contacts:
+            normal = float(contact.force @ contact.normal)
+            tangential = float(np.linalg.norm(contact.force - normal * contact.normal))
+            self._outside = max(self._outside, tangential - contact.friction * normal)
         self._keep_pace(command, velocity)
         self.flown = {foot: self.flown.get(foot, []) for foot in command.swings}
         if self.ticks % FLOWN == 0:
@@ -130,7 +142,7 @@ class Journey:
             load = s.M @ whole.acceleration + s.h
             for name, force in whole.forces.items():
                 J = s.jacobian(name)
-                lever = np.array([0.0, 0.0, -robot.legs[name].foot.radius])
+                lever = -robot.legs[name].foot.radius * self.controller.whole_body.contacts[name].normal
                 load -= J[:3].T @ force + J[3:].T @ np.cross(lever, force)
             self._physics = max(self._physics, float(np.abs(load[:6]).max()))
         if self.ticks % EVERY == 0:
@@ -147,13 +159,20 @@ class Journey:
         while len(self._recent) > ticks:
             self._recent.popleft()
         steady = command.mode is Mode.MOVING and clock.phase > 2.0 and self.plant.time >= self._counts_from
-        if not (steady and np.abs(command.velocity - self.wanted).max() < 1e-9):
+        if not (steady and np.abs(command.velocity - self._goal()).max() < SETTLED * controller.proportions.speed):
             self._cycle, self._cycles = np.zeros(3), 0
             return
         self._cycle, self._cycles = self._cycle + velocity, self._cycles + 1
         if self._cycles == ticks:
             self._steady.append(self._cycle / ticks)
             self._cycle, self._cycles = np.zeros(3), 0
+
+    def _goal(self) -> Array:
+        """The velocity that is wanted as it is steered for: horizontally, less where the ground rises or falls."""
+        ground = self.controller.ground
+        if ground is None:
+            return self.wanted
+        return np.array([*(ground.level(self.controller.course.yaw) @ self.wanted[:2]), self.wanted[2]])
 
     def text(self, command: LocomotionCommand) -> str:
         """For the page's corner: what it does, what touches the ground, how well it follows, and what holds it back."""

@@ -17,11 +17,12 @@ from ..errors import ArgumentError, UnknownNameError
 from ..kinematics import LegKinematics
 from ..locomotion import FEET, LocomotionCommand, LocomotionController, Proportions, commanded_velocity
 from ..robot import Robot
-from ..robot.configuration import put
+from ..robot.configuration import put, turned
 from ..simulation import MujocoPlant, Simulation
 from ..simulation.mujoco_model import import_mujoco
 from ..urdf.tree import Array
 from . import driving
+from .ground import parse_ground
 from .journey import Journey
 from .plot import check_output, check_plot, draw
 from .report import DemoReport
@@ -117,6 +118,8 @@ def travel(
     seconds: float = 8.0,
     dt: float = 2e-3,
     friction: float = 0.6,
+    ground: str | None = None,
+    blind: bool = False,
     viewer: Viewer | None = None,
     realtime: bool = False,
     drive: bool = False,
@@ -141,6 +144,8 @@ def travel(
         seconds: simulated time [s], at least 0.1.
         dt: control period [s]; the plant steps twice as often.
         friction: Coulomb's coefficient between feet and floor; the controller is not told.
+        ground: what to walk on, see `ground.KINDS`, such as "slope=10" or "stairs=0.05,0.3"; by default a level floor.
+        blind: whether the controller is not told of the ground.
         viewer: shows the motion, 30 frames per simulated second.
         realtime: wait for the wall clock wherever the simulation is ahead of it.
         drive: to be driven by keys, to the end of time or until an interrupt; needs a `viewer`.
@@ -150,7 +155,7 @@ def travel(
 
     Raises:
         ArgumentError: an option out of range, or a robot that cannot walk.
-        UnknownNameError: no such gait or plant.
+        UnknownNameError: no such gait, plant or ground.
         QuaddynError: `plot` without matplotlib, or "mujoco" without MuJoCo.
         DivergenceError: the simulation left the finite numbers.
     """
@@ -168,13 +173,15 @@ def travel(
     p = Proportions.of(robot)
     pace = 0.0 if drive else SPEED * p.speed
     wanted = commanded_velocity([pace, 0.0, 0.0] if velocity is None else list(velocity))
-    controller = LocomotionController(robot, dt=dt, gait=gait)
-    world = PLANTS[plant](robot, dt=0.5 * dt, friction=friction)
+    below = None if ground is None else parse_ground(ground, robot)
+    terrain, tilt = (None, np.eye(3)) if below is None else below
+    controller = LocomotionController(robot, dt=dt, gait=gait, terrain=None if blind else terrain)
+    world = PLANTS[plant](robot, dt=0.5 * dt, friction=friction, terrain=terrain)
     # All arguments are good.  What is compiled now says so: seconds on a fresh machine, then nothing.
     controller.warmup()
     if isinstance(world, Simulation):
         world.warmup()
-    world.reset(crouched(robot, CROUCH))
+    world.reset(turned(crouched(robot, CROUCH), tilt))
     if record is not None and viewer is None:
         from ..viewer import Viewer
 
@@ -183,7 +190,7 @@ def travel(
         viewer.show_trails(("com",), dots=DOTS)
     trace = None if plot is None else Trace(robot, robot.feet)
     waiting = list(pushes)
-    journey = Journey(controller, world, wanted, trace)
+    journey = Journey(controller, world, wanted, trace, up=tilt[:, 2])
     gains = driving.Gains(controller, viewer) if drive and viewer is not None else None
     shown, start, interrupted = -1, time.perf_counter(), False
     try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+import pinocchio as pin
 
 from ..dynamics import Dynamics
 from ..errors import ArgumentError, ArgumentTypeError
@@ -106,6 +108,11 @@ class Proportions:
             float(robot.velocity_limits[motors].min(initial=np.inf)),
             across > SIDEWAYS * length,
         )
+
+    def yaw(self, q: Array) -> float:
+        """Where the trunk points at q (nq,), from the world's x axis [rad]."""
+        forward = pin.Quaternion(np.array(q[3:7])).toRotationMatrix() @ self.heading[:, 0]
+        return math.atan2(forward[1], forward[0])
 
     @property
     def time(self) -> float:

@@ -204,3 +204,11 @@ def random_values(rng: np.random.Generator, joints: Mapping[str, Joint]) -> dict
         bounded = joint.type != "continuous" and np.isfinite(low) and np.isfinite(high) and low < high
         out[name] = float(rng.uniform(*((low, high) if bounded else (-most, most))))
     return out
+
+
+def turned(q: Array, R: Array) -> Array:
+    """(nq,) A configuration of a robot with a free root, turned about the world's origin by R (3, 3)."""
+    q = np.array(q)
+    q[3:7] = pin.Quaternion(R @ pin.Quaternion(q[3:7]).toRotationMatrix()).coeffs()
+    q[:3] = R @ q[:3]
+    return q

@@ -54,6 +54,15 @@ class Plane(FrozenArrays):
         nx, ny, nz = self.normal.tolist()
         return np.asarray((self.normal @ self.point - nx * x - ny * y) / nz)
 
+    @property
+    def tilt(self) -> Array:
+        """(3, 3) The smallest rotation that takes the vertical to the normal."""
+        x, y, z = self.normal.tolist()
+        if z <= -1.0 + 1e-12:  # upside down: half a turn about x
+            return np.diag([1.0, -1.0, -1.0])
+        K = np.array([[0.0, 0.0, x], [0.0, 0.0, y], [-x, -y, 0.0]])
+        return np.asarray(np.eye(3) + K + K @ K / (1.0 + z))
+
     @classmethod
     def floor(cls, height: float = 0.0, *, friction: float | None = None) -> Plane:
         """The horizontal plane at `height` [m]."""
@@ -217,16 +226,24 @@ Surface = Plane | Box | HeightField
 
 
 def stairs(
-    count: int, *, rise: float, run: float, start: float = 0.5, width: float = 4.0, friction: float | None = None
+    count: int,
+    *,
+    rise: float,
+    run: float,
+    start: float = 0.5,
+    width: float = 4.0,
+    heading: float = 0.0,
+    friction: float | None = None,
 ) -> tuple[Box, ...]:
-    """Steps that climb along x, each a box that stands on z = 0.
+    """Steps that climb away from the origin, each a box that stands on z = 0.
 
     Args:
         count: number of steps.
         rise: of each [m].
         run: depth of each [m].
-        start: x of the first edge [m].
-        width: along y, centred [m].
+        start: distance of the first edge from the origin [m].
+        width: across, centred [m].
+        heading: towards which they climb [rad] from the x axis.
         friction: Coulomb's coefficient, None for the plant's own.
 
     Raises:
@@ -234,13 +251,17 @@ def stairs(
     """
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
         raise ArgumentError(f"count: expected at least one step, got {count!r}")
-    rise, run, start, width = (
-        number(name, value) for name, value in (("rise", rise), ("run", run), ("start", start), ("width", width))
-    )
+    lengths = {"rise": rise, "run": run, "start": start, "width": width, "heading": heading}
+    rise, run, start, width, heading = (number(name, value) for name, value in lengths.items())
+    if not np.isfinite(heading):
+        raise ArgumentError(f"heading: expected a finite angle [rad], got {heading}")
+    c, s = np.cos(heading), np.sin(heading)
+    R = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
     return tuple(
         Box(
-            np.array([start + (i + 0.5) * run, 0.0, 0.5 * (i + 1) * rise]),
+            R @ (start + (i + 0.5) * run, 0.0, 0.5 * (i + 1) * rise),
             np.array([run, width, (i + 1) * rise]),
+            R,
             friction=friction,
         )
         for i in range(count)
