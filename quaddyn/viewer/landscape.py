@@ -40,6 +40,10 @@ class Landscape:
         """The ten numbers of each slot of the present terrain."""
         return self._poses
 
+    def height(self, x: float, y: float) -> float:
+        """Of the ground there [m]; 0 where there is none."""
+        return 0.0 if self._terrain is None else float(np.nan_to_num(self._terrain.height(x, y)))
+
     def show(self, terrain: Terrain) -> bool:
         """Makes the slots; whether this is another terrain than before."""
         if terrain is self._terrain:

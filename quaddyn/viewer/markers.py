@@ -108,7 +108,7 @@ class Markers:
         yield self._slot("point", name, "ball", lambda: shapes.sphere(1), _POINT), (*at, *_UPRIGHT, r, r, r)
 
     def center_of_mass(self, center: Array, floor: float = 0.0) -> Placed:
-        """A ball at `center`, a disc below it on the level floor [m], and a thread between them."""
+        """A ball at `center`, a disc below it on the ground at height `floor` [m], and a thread between them."""
         x, y, z = (float(c) for c in center)
         r = 0.03 * self._size
         yield self._slot("com", "center", "com ball", lambda: shapes.sphere(1), _COM), (x, y, z, *_UPRIGHT, r, r, r)

@@ -194,7 +194,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             v: (nv,) velocity: draws the centre of mass' velocity as an arrow, as long as the way in half a second.
             forces: {foot or frame name: (3,) force or (6,) force and moment}, on the robot, world axes [N, N m], drawn
                 from the frame's origin at `newtons_per_meter`; a zero force is not drawn.
-            com: draws the centre of mass and its projection on the ground, z = 0.
+            com: draws the centre of mass and the point of the ground below it.
             cones: draws the friction cone at every contact; without `contacts` at every frame in `forces`, at every
                 foot when there are none.
             friction: coefficient of the cones that are not a contact's, one for all or {name: coefficient}; the ground
@@ -434,7 +434,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             shown.update(markers.arrow("wanted", "com", center + above, _ARROW_TIME * wanted))
         self._center = center
         if com:
-            shown.update(markers.center_of_mass(center, self._landscape.floor or 0.0))
+            shown.update(markers.center_of_mass(center, self._landscape.height(*center[:2])))
         for name, (frame, way) in self._trails.items():
             here = center if frame is None else data.oMf[frame].translation.copy()
             if not way or np.linalg.norm(here - way[-1]) > 0.02 * self._figure.size:

@@ -2,6 +2,7 @@
 // The scene: packets (see scene.py) become three.js objects.
 
 const SLOT = 10;
+const SLACK = 0.15;  // how far the base may rise or sink before the camera goes along, in robot sizes
 const BACKGROUND = {light: [[0.86, 0.91, 0.96], [0.98, 0.98, 0.98]], dark: [[0.10, 0.12, 0.15], [0.17, 0.19, 0.22]]};
 
 class Stage {
@@ -141,7 +142,7 @@ class Stage {
     this.fit();
     controls.update();
     this.size = header.size;
-    this.follow = header.follow ? header.base.slice(0, 2) : null;
+    this.follow = header.follow ? header.base.slice(0, 3) : null;
     const shadow = this.sun.shadow.camera, reach = 2.5 * header.size;
     Object.assign(shadow, {left: -reach, right: reach, top: reach, bottom: -reach, near: 0.1, far: 12 * header.size});
     shadow.updateProjectionMatrix();
@@ -153,9 +154,9 @@ class Stage {
     if (this.first) this.camera(this.first);
   }
 
-  shine([x, y]) {  // the sun goes with the robot, so that its shadow map can stay small and sharp; so does the grid
-    this.sun.position.set(x - 2 * this.size, y - 3 * this.size, 5 * this.size);
-    this.sun.target.position.set(x, y, 0);
+  shine([x, y, z]) {  // the sun goes with the robot, so that its shadow map can stay small and sharp; so does the grid
+    this.sun.position.set(x - 2 * this.size, y - 3 * this.size, z + 5 * this.size);
+    this.sun.target.position.set(x, y, z);
     this.grid.position.set(CELL * Math.round(x / CELL), CELL * Math.round(y / CELL), 0);
   }
 
@@ -171,13 +172,15 @@ class Stage {
       outer.quaternion.set(x[3], x[4], x[5], x[6]);
       outer.scale.set(x[7], x[8], x[9]);
     });
-    const base = [poses[0], poses[1]];
+    const base = [poses[0], poses[1], poses[2]];
     this.shine(base);
     if (this.follow) {
       const dx = base[0] - this.follow[0], dy = base[1] - this.follow[1], {camera, controls} = this.viewer;
-      camera.position.x += dx; camera.position.z -= dy;
-      controls.target.x += dx; controls.target.z -= dy;
-      this.follow = base;
+      const up = base[2] - this.follow[2], slack = SLACK * this.size;  // a trunk that sways does not shake the picture
+      const dz = up - Math.min(Math.max(up, -slack), slack);
+      camera.position.x += dx; camera.position.y += dz; camera.position.z -= dy;
+      controls.target.x += dx; controls.target.y += dz; controls.target.z -= dy;
+      this.follow = [base[0], base[1], this.follow[2] + dz];
     }
     this.frames++;
     this.viewer.set_dirty();
