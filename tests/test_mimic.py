@@ -98,6 +98,8 @@ def test_coordinates_are_those_of_the_independent_joints(robot: qd.Robot) -> Non
     assert robot.velocity_limits[0] == pytest.approx(5.0) and robot.effort_limits[2] == 10.0
     with pytest.raises(UnknownNameError, match=r"mimics 'b'"):
         robot.velocity_index("chained")
+    with pytest.raises(UnknownNameError, match=r"mimics 'z_leader'"):
+        robot.configuration(joints={"z_leader": 0.1, "z_mirror": 0.3})
     with pytest.raises(ArgumentError, match=r"'slide' mimics 'b'"):
         qd.load(machine(), actuated=["slide"])
 

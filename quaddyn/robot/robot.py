@@ -240,6 +240,9 @@ class Robot:
         known = simple_joints(self.bodies)
         put_base(q, self.root, position, orientation)
         if joints is not None:
+            for name in self.coupling.mimics if self.coupling is not None else ():
+                if isinstance(joints, Mapping) and name in joints:
+                    self._place(name)  # which says what it mimics
             named = joint_values(joints, known, self.actuated if order is None else order)
             for name, value in named.items():
                 put(q, self._place(name)[0], known[name], value)
