@@ -508,6 +508,20 @@ def test_a_slope_of_20_degrees_is_walked_up_across_and_down(way: float) -> None:
     assert np.mean([c.ok for c in commands]) > 0.95
 
 
+def test_slow_legs_do_not_drag_the_robot_downhill() -> None:
+    """ANYmal C's swings meet the velocity limits of its joints there; the centre of mass must not pay for them."""
+    robot, angle = robot_of("anymal_c"), np.radians(15.0)
+    plant = Simulation(robot, dt=DT, friction=0.8, terrain=Plane.slope(angle, heading=np.pi))
+    controller = LocomotionController(robot, dt=DT)
+    plant.reset(on_slope(np.array(robot.q_home), angle, np.pi))
+    wanted = np.array([0.25 * controller.proportions.speed, 0.0, 0.0])
+    drive(plant, controller, 3.0, wanted)
+    before, seconds = place(plant)[0], round(controller.clock.period / DT) * DT
+    commands = drive(plant, controller, seconds, wanted)
+    assert np.linalg.norm(place(plant)[0] - before) / seconds == pytest.approx(wanted[0], rel=0.2)
+    assert all(c.ok for c in commands)
+
+
 def test_tilted_is_the_exponential_of_a_horizontal_vector() -> None:
     for a, b in ((0.0, 0.0), (0.1, -0.2), (1e-12, 0.0), (0.7, 1.1)):
         np.testing.assert_allclose(tilted(a, b), pin.exp3(np.array([a, b, 0.0])), atol=1e-12)

@@ -36,8 +36,10 @@ from .proportions import FEET, Proportions
 from .trunk import Trunk
 
 # Lengths in units of l, times in sqrt(l / g), speeds in sqrt(g l), accelerations in g.
-#: Natural frequency of feet in the air.
-FOOT_RATE = 8.0
+#: Natural frequency of feet in the air, and the weight of their accelerations against those of the centre of mass, 1.
+#: Whose joints are too slow or too weak for its swing comes late: what it loses is not taken from the centre of mass,
+#: whose error would ask for a longer and faster swing.
+FOOT_RATE, FOOT_WEIGHT = 8.0, 0.125
 #: Time constant of the filter on the velocity that places feet.
 FILTER = 0.2
 #: How far the robot may lag behind its course before the course waits, and how fast the course then gives way.
@@ -133,6 +135,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         Trunk.prepare(p, tasks)
         for foot in FEET:
             tasks[foot].gains((FOOT_RATE / unit) ** 2)
+            tasks[foot].weight = FOOT_WEIGHT
         self._legs = LegLimits(p)
         self._torque = next((item for item in tasks.values() if isinstance(item, TorqueLimits)), None)
         self._damping = JointPD(robot, dt=self.dt).kd
