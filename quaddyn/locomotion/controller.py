@@ -14,7 +14,7 @@ from ..attributes import StrictAttributes
 from ..compiling import quietly
 from ..control import JointPD
 from ..dynamics import State
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
@@ -34,6 +34,7 @@ from .modes import Mode, escaping, misplaced
 from .preview_kernel import landings, preview
 from .proportions import FEET, Proportions
 from .trunk import Trunk
+from .unknown_load import UnknownLoad
 
 # Lengths in units of l, times in sqrt(l / g), speeds in sqrt(g l), accelerations in g.
 #: Natural frequency of feet in the air, and the weight of their accelerations against those of the centre of mass, 1.
@@ -85,6 +86,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         terrain: the ground as far as it is known: heights [m] of arrays x and y [m], world, NaN where unknown; a
             function, or what has one, such as `quaddyn.estimation.ElevationMap` and `quaddyn.simulation.Terrain`.  Feet
             are then put where it is even (`FootholdMap`) and lifted over what is between.
+        payload: "estimated" to find mass that the robot's file does not know of from the torques, and to carry it
+            (`UnknownLoad`); None to trust the file.
         whole_body: instead of the default `WholeBodyController`, of the same robot and period; friction is then its
             own.  It must have the tasks "com", "base", "forces" and one for each foot by its name, and is given their
             references and gains.
@@ -116,6 +119,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         gait: str | Gait = "trot",
         friction: float = 0.4,
         terrain: Heights | None = None,
+        payload: str | None = None,
         whole_body: WholeBodyController | None = None,
     ) -> None:
         self.proportions = p = Proportions.of(robot)
@@ -142,6 +146,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._base = robot.bodies[0].name
         self.terrain = terrain
         self._grip = Grip(whole_body)
+        if payload not in (None, "estimated"):
+            raise UnknownNameError("payload", payload, ("estimated",))
+        self._load = None if payload is None else UnknownLoad(robot, p, self.dt)
         self._preview = Preview(p)
         self._footing = Footing(robot, p, self.dt)
         self._landing = Landing(p, whole_body)
@@ -154,6 +161,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self.mode = Mode.STANDING
         self.ground = None
         self._lie = False
+        if self._load is not None:
+            self._load.reset()
         self._filtered = (0.0, 0.0)
         self._tau = np.zeros(self.robot.nu)
 
@@ -241,6 +250,10 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         dt, p, omega = self.dt, self.proportions, self.proportions.frequency
         x, y, z = state.com.tolist()
         u, v, w = state.com_velocity.tolist()
+        load = self._load
+        if load is not None:
+            aside, across = load.shift(state)
+            x, y = x + aside, y + across
         R_base = state.placement(self._base).rotation
         R = R_base @ p.heading  # heading axes of the trunk in the world
         yaw = math.atan2(R[1, 0], R[0, 0])
@@ -259,6 +272,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if self.mode is Mode.FALLEN or self._falls(x, y, z, R):
             return self._fall(state, wanted)
         if self.mode in (Mode.AIRBORNE, Mode.LANDING):
+            if load is not None:
+                load.pause()
             return self._land(state, wanted, touching, feet, (x, y, z), (u, v, w), R_base, yaw)
         self._steer(within)
         if not self._footwork.patient(clock):
@@ -288,9 +303,14 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
                 tasks[foot].reference(swing.position, swing.velocity, swing.acceleration)
         self._trunk.guide(reference, course, ground, (x, y, z), (u, v, w), R_base, dt)
         command = self.whole_body.compute(state, carrying)
+        tau = command.tau
+        if load is not None:
+            load.update(state, self._tau)
+            tau = tau + load.torques(state, command.forces)
+        self._tau = self._within_limits(tau)
         flying = {FEET[i]: swing for i, swing in swings.items()}
         return LocomotionCommand(
-            self._within_limits(command.tau),
+            self._tau,
             self.mode,
             carrying,
             command,
@@ -300,6 +320,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             course.velocity.copy(),
             limit,
             flying,
+            0.0 if load is None else load.mass,
         )
 
     def _normals(self, ground: GroundPlane) -> list[tuple[float, float, float]]:
