@@ -1,12 +1,13 @@
 """Quadrupeds on slopes, in both plants: which angles they climb, descend and cross.
 
-Cells of robot, angle and way, some trials each (`quaddyn campaign slopes`).  ``--check`` exits with 1 where less than
-95 % of a cell's trials succeed.
+Cells of robot, angle and way, some trials each (`quaddyn campaign slopes`), beside what the controller says beforehand
+(`LocomotionController.slope_limit`).  ``--check`` exits with 1 where less than 95 % of a cell's trials succeed.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 import sys
 import time
@@ -15,9 +16,25 @@ from contextlib import nullcontext
 
 from quaddyn.campaigns import Failure, run, workers
 from quaddyn.campaigns.slopes import WAYS, Slopes
+from quaddyn.campaigns.trial import Trial
+from quaddyn.campaigns.worker_memory import robot
+from quaddyn.locomotion import LocomotionController
 
 ROBOTS = ("go2", "solo12", "anymal_c")
 BAR = 0.95
+
+
+@functools.cache
+def controller(name: str, gait: str) -> LocomotionController:
+    """Asked about slopes, never run."""
+    return LocomotionController(robot(name), gait=gait)
+
+
+def beforehand(case: Trial, gait: str) -> str:
+    """What the controller says of a slope before it is there."""
+    return controller(case.robot, gait).slope_limit(
+        case.slope, case.slope_direction, case.velocity, friction=case.friction
+    )
 
 
 def slopes(options: argparse.Namespace, pool: object) -> list[str]:
@@ -35,7 +52,7 @@ def slopes(options: argparse.Namespace, pool: object) -> list[str]:
     )
     cells: dict[tuple[str, float, str, str], list[str]] = defaultdict(list)
     named = {round(way, 3): name for name, way in WAYS.items()}
-    start, flagged = time.process_time(), 0.0
+    start, flagged, agreed = time.process_time(), 0.0, 0
     for case, record in run(campaign, pool, options.store).results:
         way = named[round(min(WAYS.values(), key=lambda w: abs(w - case.slope_direction)), 3)]
         said = record.error if isinstance(record, Failure) else record["reason"] or "ok"
@@ -50,12 +67,14 @@ def slopes(options: argparse.Namespace, pool: object) -> list[str]:
                     case.robot, case.plant, round(math.degrees(case.slope)), way, case.number, said, record, flush=True
                 )
         cells[case.robot, round(math.degrees(case.slope), 3), way, case.plant].append(said)
+        agreed += (said == "ok") == (beforehand(case, options.gait) == "")
     missed = []
-    for (robot, angle, way, plant), said in sorted(cells.items()):
+    for (name, angle, way, plant), said in sorted(cells.items()):
         good = said.count("ok")
         causes = "; ".join(each for each in said if each != "ok")
-        print(f"{robot:9s} {angle:4.0f} deg {way:7s} {plant:9s} {good:3d}/{len(said):<3d} {causes}", flush=True)
-        missed += [f"{robot} {angle:g} deg {way} {plant}"] if good < BAR * len(said) else []
+        print(f"{name:9s} {angle:4.0f} deg {way:7s} {plant:9s} {good:3d}/{len(said):<3d} {causes}", flush=True)
+        missed += [f"{name} {angle:g} deg {way} {plant}"] if good < BAR * len(said) else []
+    print(f"said beforehand rightly: {agreed} of {campaign.count()}")
     ran = campaign.count() * campaign.seconds
     print(
         f"{1e3 * (time.process_time() - start) / ran:.0f} ms of CPU for a second; flagged ticks at most {flagged:.2%}"

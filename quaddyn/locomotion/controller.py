@@ -33,6 +33,7 @@ from .leg_limits import LegLimits
 from .modes import Mode, escaping, misplaced
 from .preview_kernel import landings, preview
 from .proportions import FEET, Proportions
+from .slope_statics import SlopeStatics
 from .trunk import Trunk
 from .unknown_load import UnknownLoad
 
@@ -152,6 +153,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._preview = Preview(p)
         self._footing = Footing(robot, p, self.dt)
         self._landing = Landing(p, whole_body)
+        self._statics: SlopeStatics | None = None
         self.reset()
 
     # -- commands ------------------------------------------------------------------------------------------------
@@ -450,6 +452,39 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     def limit(self, velocity: Sequence[float] | Array) -> str:
         """What cuts a velocity down to `reach`, such as "stride of the gait"; "" where nothing does."""
         return self._legs.within(self._gait, commanded_velocity(velocity))[1]
+
+    def slope_limit(
+        self,
+        angle: float,
+        direction: float = 0.0,
+        velocity: Sequence[float] | Array = (0.0, 0.0, 0.0),
+        *,
+        friction: float | None = None,
+    ) -> str:
+        """What keeps the robot from a slope, such as "friction of the ground"; "" where nothing does.
+
+        Statics alone, see `SlopeStatics`: a robot may fall where they see nothing.
+
+        Args:
+            angle: of the slope [rad].
+            direction: uphill, from the robot's forward direction [rad].
+            velocity: to walk at, as far as it is within `reach`.
+            friction: Coulomb's coefficient of the ground; that of the controller by default.
+
+        Raises:
+            ArgumentError: an angle that is not in [0, pi / 2), a friction below 0, or a velocity that is none.
+        """
+        angle, direction = number("angle", angle), number("direction", direction)
+        friction = self.friction if friction is None else number("friction", friction)
+        if not (0.0 <= angle < 0.5 * math.pi and math.isfinite(direction) and friction >= 0.0):
+            raise ArgumentError(
+                "angle, direction, friction: expected a slope in [0, pi/2) rad, a finite direction and a friction of 0 "
+                f"or more, got {angle}, {direction}, {friction}"
+            )
+        if self._statics is None:
+            self._statics = SlopeStatics(self.robot, self.proportions)
+        limits = self.robot.effort_limits if self._torque is None else self._torque.limits
+        return self._statics.limit(self._gait, self.reach(velocity), angle, direction, friction, limits)
 
     def _steer(self, wanted: Array) -> None:
         """The course's velocity follows the command, which is within `reach`, as the robot can accelerate."""

@@ -1,0 +1,130 @@
+"""`SlopeStatics`: whether a robot can stand and walk on a slope at all, from statics alone."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pinocchio as pin
+
+from ..dynamics import Dynamics
+from ..kinematics import LegKinematics
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from .gait import Gait
+from .grip import FACE
+from .ground import STEEPEST, GroundPlane
+from .modes import escaping
+from .proportions import FEET, Proportions
+from .trunk import CROUCH
+
+#: What keeps a robot from a slope; of torque and reach the joint or the leg follows.
+STEEP, FRICTION, TOPPLES = "steeper than ground is believed to be", "friction of the ground", "topples where it stands"
+TORQUE, REACH = "torque of", "reach of"
+#: Instants of a cycle that are looked at.
+INSTANTS = 32
+#: Corrections of the base's place for what the legs weigh.
+CORRECTIONS = 3
+
+
+class SlopeStatics:
+    """The stance of locomotion on a slope, held still: trunk parallel to the ground, weight above the feet.
+
+    Three things have to hold.  *Friction*: a vertical weight is in the pyramid about the ground's normal.  *Place*: who
+    comes to the slope standing as at home, trunk parallel to it, has its weight between its feet, and so the time to
+    shift it.  *Legs*: for every set of feet that the gait stands on, in the middle and at both ends of their stance,
+    the legs reach the ground, and no motor needs more than its limit for an equal share of the weight on each of them.
+    Motion takes more: a robot may fall where this sees nothing.  Who only topples from where it stands may be saved by
+    a step, or by coming to the slope from level ground.
+
+    Args:
+        robot: a quadruped.
+        proportions: of the robot.
+    """
+
+    __slots__ = ("_dynamics", "_legs", "_p", "_robot")
+
+    def __init__(self, robot: Robot, proportions: Proportions) -> None:
+        self._robot, self._p = robot, proportions
+        self._dynamics = Dynamics(robot)
+        self._legs = {foot: LegKinematics(robot, foot) for foot in FEET}
+
+    def limit(self, gait: Gait, velocity: Array, angle: float, direction: float, friction: float, limits: Array) -> str:
+        """What keeps the robot from a slope, "" where nothing does.
+
+        Args:
+            gait: to walk with.
+            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; within reach.
+            angle: of the slope [rad].
+            direction: uphill, from the robot's forward direction [rad].
+            friction: Coulomb's coefficient of the ground.
+            limits: (nu,) of the motors [N m].
+        """
+        p, steep = self._p, math.tan(angle)
+        if steep > FACE * friction:
+            return FRICTION
+        if steep > STEEPEST:
+            return STEEP
+        uphill = steep * np.array([math.cos(direction), math.sin(direction)])
+        plane = GroundPlane(np.column_stack((p.stance, p.stance @ uphill)), 1.0)
+        x, y, z = plane.normal.tolist()
+        if escaping((p.height * x / z, p.height * y / z), p.stance, 1.0):
+            return TOPPLES
+        half = 0.5 * gait.duty * gait.period * p.time * velocity[:2]
+        worst, motor = 0.0, 0
+        for share in (0.0, -1.0, 1.0) if half.any() else (0.0,):
+            found = self._torques(gait, plane, share * half)
+            if isinstance(found, str):
+                return found
+            shares = (np.abs(found) / limits).max(axis=0)
+            if shares.max() > worst:
+                worst, motor = float(shares.max()), int(shares.argmax())
+        return f"{TORQUE} {self._robot.actuated[motor]}" if worst > 1.0 else ""
+
+    def _torques(self, gait: Gait, plane: GroundPlane, ahead: Array) -> Array | str:
+        """(sets, nu) of the motors for each set of feet that the gait stands on, or what is out of reach.
+
+        Args:
+            gait: to walk with.
+            plane: of the ground; it is taken to go through the origin, below the centre of mass.
+            ahead: (2,) of the feet from the middle of their stance, along the ground [m].
+        """
+        p, robot = self._p, self._robot
+        axes = plane.axes(0.0)
+        feet = np.zeros((4, 3))
+        feet[:, :2] = (p.stance * gait.spread + ahead) @ plane.level(0.0).T
+        feet[:, 2] = feet[:, :2] @ plane.slope
+        feet += p.radii[:, None] * axes[:, 2]
+        crouch = CROUCH * p.length * math.sqrt(1.0 - float(axes[2, 2]) ** 2)
+        com = np.array([0.0, 0.0, p.height - crouch])
+        R = axes @ p.heading.T
+        q, base = np.array(robot.q_home), com + axes @ p.offset
+        q[3:7] = pin.Quaternion(R).coeffs()
+        for _ in range(CORRECTIONS):
+            q[:3] = base
+            for foot, place in zip(FEET, feet, strict=True):
+                leg = self._legs[foot]
+                found = leg.inverse(R.T @ (place - base))
+                if not (found.reached and found.within_limits):
+                    return f"{REACH} {foot}"
+                for joint, value in zip(leg.joints, found.q.tolist(), strict=True):
+                    q[robot.configuration_index(joint)] = value
+            state = self._dynamics.update(q.copy(), np.zeros(robot.nv))
+            base = base + com - state.com
+        weight = np.array([0.0, 0.0, p.mass * p.gravity])
+        bear = {foot: state.jacobian(foot)[:3].T @ weight for foot in FEET}
+        out = []
+        for standing in stances(gait):
+            tau = state.gravity - sum((bear[foot] for foot in standing), np.zeros(robot.nv)) / len(standing)
+            out.append(tau[robot.actuated_index])
+        return np.array(out)
+
+
+def stances(gait: Gait) -> list[tuple[str, ...]]:
+    """The sets of feet that a gait stands on in a cycle."""
+    found: dict[tuple[str, ...], None] = {}
+    for k in range(INSTANTS):
+        phase = (k + 0.5) / INSTANTS
+        on = (foot for foot, offset in zip(FEET, gait.offsets, strict=True) if (phase - offset) % 1.0 < gait.duty)
+        found[tuple(on)] = None
+    return [each for each in found if each]
