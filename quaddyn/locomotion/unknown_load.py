@@ -18,6 +18,8 @@ from .proportions import Proportions
 LEAST, MOST, FAR = -0.3, 0.6, 0.3
 #: How many standard deviations a mass must be away from none.
 CERTAIN = 3.0
+#: Time between readings [sqrt(l/g)].
+READING = 0.04
 #: Memory of the estimator, and time constant with which what is counted on follows it [sqrt(l/g)].
 MEMORY, FOLLOWING = 8.0, 2.0
 #: Largest change of a foot's force for the sake of moments, as a share of the force.
@@ -42,22 +44,26 @@ class UnknownLoad:
         moment: (3,) mass times place in the axes of the root link [kg m].
     """
 
-    __slots__ = ("_base", "_estimator", "_index", "_p", "_share", "mass", "moment")
+    __slots__ = ("_base", "_estimator", "_every", "_index", "_p", "_share", "_tau", "_ticks", "mass", "moment")
 
     def __init__(self, robot: Robot, proportions: Proportions, dt: float) -> None:
         self._p, self._base, self._index = proportions, robot.bodies[0].name, robot.actuated_index
-        self._estimator = PayloadEstimator(robot, dt=dt, memory=MEMORY * proportions.time)
-        self._share = min(1.0, dt / (FOLLOWING * proportions.time))
+        self._every = max(1, round(READING * proportions.time / dt))
+        span = self._every * dt
+        self._estimator = PayloadEstimator(robot, dt=span, memory=MEMORY * proportions.time)
+        self._share = min(1.0, span / (FOLLOWING * proportions.time))
         self.reset()
 
     def reset(self) -> None:
         """Nothing is carried, as far as is known."""
         self._estimator.reset()
+        self._ticks, self._tau = 0, np.zeros(len(self._index))
         self.mass, self.moment = 0.0, np.zeros(3)
 
     def pause(self) -> None:
         """The next state does not follow one that was seen, or feet are not on the ground."""
         self._estimator.observer.reset()
+        self._ticks, self._tau = 0, np.zeros(len(self._index))
 
     def update(self, state: State, tau: Array) -> None:
         """One step further.
@@ -66,8 +72,13 @@ class UnknownLoad:
             state: now.
             tau: (nu,) torques since the last tick [N m].
         """
+        self._tau += tau
+        self._ticks += 1
+        if self._ticks < self._every and self._estimator.observer.started:
+            return
         p = self._p
-        found = self._estimator.update(state, tau)
+        found = self._estimator.update(state, self._tau / self._ticks)
+        self._ticks, self._tau = 0, np.zeros(len(self._index))
         mass, moment = 0.0, np.zeros(3)
         if abs(found.mass) > CERTAIN * float(found.deviation[0]):
             mass = min(max(found.mass, LEAST * p.mass), MOST * p.mass)
