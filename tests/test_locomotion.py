@@ -13,11 +13,11 @@ from sparing import others_slow
 from wild import Urdf, dog, leg_names
 
 import quaddyn as qd
-from quaddyn.campaigns.scene import tilted as on_slope
 from quaddyn.kinematics import LegKinematics
 from quaddyn.locomotion import LocomotionCommand, LocomotionController, Mode, Proportions
 from quaddyn.locomotion.ground import GroundPlane
 from quaddyn.locomotion.trunk import gripped, tilted
+from quaddyn.robot.configuration import turned
 from quaddyn.simulation import MujocoPlant, Plant, Simulation
 from quaddyn.simulation.terrain import Plane
 from quaddyn.wbc import PostureTask
@@ -491,9 +491,10 @@ def test_an_acceleration_that_friction_can_give_is_in_the_cone_about_the_normal(
 def test_a_slope_of_20_degrees_is_walked_up_across_and_down(way: float) -> None:
     """In the plane of the ground, at the commanded speed, with the trunk parallel to it."""
     robot = robot_of("solo12")
-    plant = Simulation(robot, dt=DT, friction=0.8, terrain=Plane.slope(np.radians(20.0), heading=way))
+    slope = Plane.slope(np.radians(20.0), heading=way)
+    plant = Simulation(robot, dt=DT, friction=0.8, terrain=slope)
     controller = LocomotionController(robot, dt=DT)
-    plant.reset(on_slope(np.array(robot.q_home), np.radians(20.0), way))
+    plant.reset(turned(np.array(robot.q_home), slope.tilt))
     wanted = np.array([0.25 * controller.proportions.speed, 0.0, 0.0])
     modes = {c.mode for c in drive(plant, controller, 3.0, wanted)}
     assert modes == {Mode.RISING, Mode.STANDING, Mode.MOVING}
@@ -510,10 +511,10 @@ def test_a_slope_of_20_degrees_is_walked_up_across_and_down(way: float) -> None:
 
 def test_slow_legs_do_not_drag_the_robot_downhill() -> None:
     """ANYmal C's swings meet the velocity limits of its joints there; the centre of mass must not pay for them."""
-    robot, angle = robot_of("anymal_c"), np.radians(15.0)
-    plant = Simulation(robot, dt=DT, friction=0.8, terrain=Plane.slope(angle, heading=np.pi))
+    robot, slope = robot_of("anymal_c"), Plane.slope(np.radians(15.0), heading=np.pi)
+    plant = Simulation(robot, dt=DT, friction=0.8, terrain=slope)
     controller = LocomotionController(robot, dt=DT)
-    plant.reset(on_slope(np.array(robot.q_home), angle, np.pi))
+    plant.reset(turned(np.array(robot.q_home), slope.tilt))
     wanted = np.array([0.25 * controller.proportions.speed, 0.0, 0.0])
     drive(plant, controller, 3.0, wanted)
     before, seconds = place(plant)[0], round(controller.clock.period / DT) * DT
