@@ -426,21 +426,37 @@ def test_without_any_shape_the_foot_is_a_point_beyond_the_centre_of_mass(dogs: C
         assert "centre of mass" in robot.report.provenance[f"{leg.name}.radius"]
 
 
-@pytest.mark.parametrize("scale", [(1.0, 1.0, 1.0), (0.001, 0.001, 0.001)])
+def mesh_file(kind: str, corners: np.ndarray) -> bytes:
+    """A mesh through these corners, each in at least one triangle."""
+    if kind == "obj":
+        lines = [*(f"v {x} {y} {z}" for x, y, z in corners), "f 1 2 3", "f 4 5 6", "f 6 7 8", ""]
+        return "\n".join(lines).encode()
+    triangles = corners[[[0, 1, 2], [3, 4, 5], [5, 6, 7]]]
+    if kind == "text stl":
+        lines = [f"vertex {x} {y} {z}" for x, y, z in triangles.reshape(-1, 3)]
+        loops = ("\n".join(["facet", "outer loop", *lines[i : i + 3], "endloop", "endfacet"]) for i in (0, 3, 6))
+        return "\n".join(["solid shank", *loops, "endsolid", ""]).encode()
+    facets = (np.vstack((np.zeros(3), t)).astype("<f4").tobytes() + b"\0\0" for t in triangles)
+    return bytes(80) + len(triangles).to_bytes(4, "little") + b"".join(facets)
+
+
+@pytest.mark.parametrize(
+    ("kind", "scale"), [("obj", 1.0), ("obj", 0.001), ("text stl", 1.0), ("binary stl", 1.0), ("binary stl", 0.001)]
+)
 def test_mesh_on_the_last_link_ends_in_the_foot(
-    scale: tuple[float, float, float], tmp_path: Path, dogs: Callable[[str], Urdf]
+    kind: str, scale: float, tmp_path: Path, dogs: Callable[[str], Urdf]
 ) -> None:
-    corners = [(x, y, z) for x in (-0.008, 0.008) for y in (-0.008, 0.008) for z in (0.0, -LENGTH)]
-    lines = [f"v {x / scale[0]} {y / scale[1]} {z / scale[2]}" for x, y, z in corners]
-    (tmp_path / "shank.obj").write_text("\n".join([*lines, "f 1 2 3", "f 4 5 6", "f 6 7 8", ""]))
+    corners = np.array([(x, y, z) for x in (-0.008, 0.008) for y in (-0.008, 0.008) for z in (0.0, -LENGTH)])
+    file = tmp_path / f"shank.{kind.split()[-1]}"
+    file.write_bytes(mesh_file(kind, corners / scale))
     urdf, shanks = footless(dogs("small_quadruped"))
     for shank in shanks:
-        urdf.add_shape(shank, "mesh", filename="shank.obj", scale=wild.words(scale))
+        urdf.add_shape(shank, "mesh", filename=file.name, scale=wild.words((scale, scale, scale)))
     (tmp_path / "dog.urdf").write_text(str(urdf))
     robot = qd.load(tmp_path / "dog.urdf")
     assert_stands(robot)
     for leg in robot.legs.values():
-        assert leg.foot.offset[2] - leg.foot.radius == pytest.approx(-LENGTH, abs=1e-9)
+        assert leg.foot.offset[2] - leg.foot.radius == pytest.approx(-LENGTH, abs=1e-7 if "binary" in kind else 1e-9)
 
 
 ROUND: dict[str, tuple[str, tuple[float, float, float], dict[str, str]]] = {
