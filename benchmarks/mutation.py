@@ -44,7 +44,11 @@ ROOMS = {
         "quaddyn/robot", ("surface_conventions", "robot_saving", "load_oddities", "guard", "load", "legs")
     ),
     "dynamics": Room("quaddyn/dynamics", ("traps_api", "dynamics")),
-    "kinematics": Room("quaddyn/kinematics", ("kinematics_inverse", "noticed", "two_link_leg", "capsules"), "not demo"),
+    "kinematics": Room(
+        "quaddyn/kinematics",
+        ("kinematics_inverse", "noticed", "two_link_leg", "capsules", "kinematics", "leg_command"),
+        "not demo",
+    ),
     "kernels": Room(
         "quaddyn/kernels", ("noticed", "kernels"), "kernel or quotient or textbook or traced_kin or graph or key"
     ),
