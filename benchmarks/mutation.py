@@ -43,7 +43,7 @@ ROOMS = {
     "robot": Room(
         "quaddyn/robot", ("surface_conventions", "robot_saving", "load_oddities", "guard", "load", "legs")
     ),
-    "dynamics": Room("quaddyn/dynamics", ("traps_api", "dynamics")),
+    "dynamics": Room("quaddyn/dynamics", ("traps_api", "dynamics", "kernels_export")),
     "kinematics": Room(
         "quaddyn/kinematics",
         ("kinematics_inverse", "noticed", "two_link_leg", "capsules", "kinematics", "leg_command"),
@@ -83,6 +83,9 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ),
     ("quaddyn/robot/arguments.py", "type(value) is np.ndarray", "core/ReplaceComparisonOperator_Is_Eq"): (
         "types are equal where they are the same"
+    ),
+    ("quaddyn/dynamics/dynamics.py", "np.full(robot.nq, robot.nq**-0.5)", "core/ReplaceBinaryOperator_Pow_Mod"): (
+        "arguments are examined the long way, with the same answer"
     ),
     ("quaddyn/robot/limbs.py", "for leaf in (i for i in range(1, len(bodies))", "core/NumberReplacer"): (
         "body 1 hangs from the base: a leaf there is a chain of one joint, which is no limb"
