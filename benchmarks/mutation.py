@@ -156,7 +156,7 @@ def judge(name: str, room: Room, sample: int, seed: int) -> float:
     modules = drawn(room, sample, rng)
     with tempfile.TemporaryDirectory() as place:
         copy, session, config = Path(place) / "copy", Path(place) / "session.sqlite", Path(place) / "config.toml"
-        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", "shared", "*.html"))
+        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", "shared"))
         plugin = "-p interpreting " if room.interpreted else ""
         only = f" -k '{room.only}'" if room.only else ""
         tests = " ".join(f"tests/test_{test}.py" for test in room.tests)
