@@ -46,7 +46,8 @@ ROOMS = {
     "dynamics": Room("quaddyn/dynamics", ("traps_api", "dynamics", "kernels_export")),
     "kinematics": Room(
         "quaddyn/kinematics",
-        ("kinematics_inverse", "noticed", "two_link_leg", "capsules", "kinematics", "leg_command"),
+        ("kinematics_inverse", "noticed", "two_link_leg", "capsules", "surface_conventions", "kinematics",
+         "leg_command"),
         "not demo",
     ),
     "kernels": Room(
@@ -59,21 +60,25 @@ ROOMS = {
     ),
     "wbc": Room("quaddyn/wbc", ("wbc_explain", "wbc_tick", "wbc_tasks", "wbc_traps", "joint_friction")),
     "contact": Room("quaddyn/contact", ("contact_set", "compliant", "contact_solvers", "noticed"), "not demo"),
-    "control": Room("quaddyn/control", ("control", "control_trunk")),
-    "locomotion": Room("quaddyn/locomotion", ("noticed", "locomotion_gait"), "not demo"),
-    "estimation": Room("quaddyn/estimation", ("estimation", "base_estimator")),
-    "simulation": Room("quaddyn/simulation", ("surface_logs", "simulation_sensors", "simulation_energy", "simulation")),
+    "control": Room("quaddyn/control", ("control", "control_trunk", "control_force", "control_impedance")),
+    "locomotion": Room("quaddyn/locomotion", ("noticed", "foothold_map", "landing", "locomotion_gait", "locomotion"), "not demo"),
+    "estimation": Room("quaddyn/estimation", ("elevation_map", "estimation", "base_estimator", "payload")),
+    "simulation": Room("quaddyn/simulation", ("surface_logs", "simulation_sensors", "simulation_energy", "rollouts",
+        "simulation", "simulation_compiled", "mujoco_plant", "plants")),
     "identification": Room(
-        "quaddyn/identification", ("surface_identification", "noticed", "identification_misuse", "identification_base"),
+        "quaddyn/identification", ("surface_identification", "noticed", "identification_misuse", "identification_base", "identification"),
         "not demo",
     ),
-    "runtime": Room("quaddyn/runtime", ("runtime_interfaces", "runtime_safety", "runtime_process", "runtime_loop")),
-    "campaigns": Room("quaddyn/campaigns", ("campaign_kinds", "campaign_statistics", "campaigns", "campaign_trials")),
+    "runtime": Room("quaddyn/runtime", ("runtime_interfaces", "runtime_safety", "runtime_udp", "runtime_ros2",
+        "runtime_operators", "runtime_unitree", "runtime_process", "runtime_log", "preflight", "runtime_loop")),
+    "campaigns": Room("quaddyn/campaigns", ("campaign_kinds", "campaign_statistics", "campaigns", "campaign_trials",
+        "campaigns_cli", "datasheet")),
     "reference": Room("quaddyn/reference", ("reference_reader", "reference")),
     "agreement": Room("quaddyn/agreement", ("agreement",), "mutant or table or opinion or state"),
     "viewer": Room("quaddyn/viewer", ("viewer_meshes", "hostile_files", "viewer")),
     "demo": Room("quaddyn/demo", ("noticed", "surface_commands", "demo"), "demo or velocity or never or plot"),
-    "cli": Room("quaddyn/cli", ("surface_cli", "exit_codes", "leg_command", "cli")),
+    "cli": Room("quaddyn/cli", ("surface_cli", "surface_commands", "exit_codes", "leg_command", "cli", "doctor",
+        "campaigns_cli", "runtime_log")),
 }  # fmt: skip
 
 #: Survivors that are no faults: (file, a part of the line, operator) and why nobody could tell.
@@ -86,6 +91,15 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ),
     ("quaddyn/dynamics/dynamics.py", "np.full(robot.nq, robot.nq**-0.5)", "core/ReplaceBinaryOperator_Pow_Mod"): (
         "arguments are examined the long way, with the same answer"
+    ),
+    ("quaddyn/kinematics/collision.py", "if a != b and parents", "core/ReplaceComparisonOperator_NotEq_Lt"): (
+        "shapes come in the order of their joints, so that a <= b"
+    ),
+    ("quaddyn/kinematics/capsule_model.py", "zip(self.pairs.tolist(), home.tolist()", "core/ReplaceTrueWithFalse"): (
+        "both have a row for each pair"
+    ),
+    ("quaddyn/kinematics/survey.py", "len(found) < ways.shape[1]", "core/ReplaceComparisonOperator_Lt_LtE"): (
+        "beside so many orthonormal directions no length is left"
     ),
     ("quaddyn/robot/limbs.py", "for leaf in (i for i in range(1, len(bodies))", "core/NumberReplacer"): (
         "body 1 hangs from the base: a leaf there is a chain of one joint, which is no limb"
