@@ -40,6 +40,14 @@ def test_heights_are_as_sure_as_the_map_says() -> None:
     assert error.std() < 0.006
 
 
+def test_an_uncertain_pose_makes_what_is_far_from_the_sensor_less_certain() -> None:
+    grid, points = ElevationMap((4.0, 4.0), cell=0.1), np.array([[0.3, 0.4, -0.5], [-0.3, 1.2, -0.5]])
+    grid.update(points, Pose.of(np.eye(3), [0.5, 0.2, 0.5]), noise=0.01, position_deviation=0.02, tilt_deviation=0.03)
+    found = np.sort(grid.deviations[np.isfinite(grid.heights)])
+    away = np.linalg.norm(points[:, :2], axis=1)
+    np.testing.assert_allclose(found, np.sqrt(0.01**2 + 0.02**2 + (0.03 * away) ** 2), rtol=1e-12)
+
+
 def test_heights_grow_less_certain_with_the_way() -> None:
     grid, points = ElevationMap((2.0, 2.0), drift=0.02), np.array([[0.3, 0.1, -0.5]])
     grid.update(points, Pose.of(np.eye(3), [0.0, 0.0, 0.5]), noise=0.01)
