@@ -1,25 +1,35 @@
 """The runtime at work: random fault schedules, and a robot that trots in another process in real time.
 
-    python benchmarks/runtime.py [--schedules 100000] [--seconds 20] [--replay 60] [--rate 500] [--check]
+    python benchmarks/runtime.py [--schedules 100000] [--minutes 0.3] [--replay 60] [--rate 500] [--check]
+    python benchmarks/runtime.py --schedules 0 --replay 0 --minutes 10 --check   # in real time, 24 minutes
+    python benchmarks/runtime.py --schedules 0 --minutes 0 --replay 600 --check  # a log of ten minutes
 
 First, schedules of random faults go through the safety layer: those of tests/runtime_faults.py in the readings of a
 trot, up to three at once, and random numbers in readings and commands; no torque may be beyond a limit at the reading
 that it was computed for, and what is not finite never reaches a motor.  Then a Go2 in a second process stands up and
-trots, without and with 2 ms latency, 1 ms jitter and 1 % loss, beside an idle loop: periods, latencies and overruns are
-those of this machine.  A controller is killed in mid-trot: the robot's side must be damped, and the log whole up to
-20 ms before.  A log of a simulated trot is replayed: all commands must be the same bit for bit.  With ``--check`` the
-exit code says whether torques, replay and kill were as they must be.
+trots, without and with 2 ms latency, 1 ms jitter and 1 % loss, beside an idle loop: periods, latencies, overruns and
+CPU time are those of this machine, best an idle one.  A controller is killed in mid-trot: the robot's side must be
+damped, and the log whole up to 20 ms before.  A log's disk, a small tmpfs, is filled up while the robot trots: the
+loop must go on as before, and the log be whole.  A log of a simulated trot is replayed: all commands must be the same
+bit for bit, and its file no larger than was reserved.  With ``--check`` the exit code says whether all of this was as
+it must be, and whether robots trotted all the time, with less than one overrun in a thousand ticks.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import platform
+import resource
+import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,6 +40,7 @@ from runtime_faults import DT, FAULTS, recorded_trot
 
 import quaddyn as qd
 from quaddyn.runtime import (
+    Histogram,
     LinkQuality,
     Loop,
     MotorCommand,
@@ -136,14 +147,33 @@ class Idle(Controller):
         return self._off
 
 
+class Persistent(Operator):
+    """Wants the robot to trot, also after it had to be damped: counts how often, and why."""
+
+    def __init__(self, velocity: tuple[float, float, float]) -> None:
+        super().__init__()
+        self.velocity, self.safety, self.stops = velocity, None, Counter[str]()
+        self.run(velocity)
+
+    def listen(self, now: float) -> None:
+        """Forget a fault, and stand up anew."""
+        fault = None if self.safety is None else self.safety.fault
+        if fault is not None:
+            self.stops[str(fault)] += 1
+            self.reset()
+            self.run(self.velocity)
+
+
 def loop_on(side: RobotInterface, dt: float, file: Path, *, idle: bool = False) -> tuple[Loop, Operator, Controller]:
     """A loop with all that belongs to it, on a robot in another process."""
-    robot, operator = side.robot, Operator()
+    robot, operator = side.robot, Operator() if idle else Persistent((0.3, 0.0, 0.0))
     controller: Controller = Idle(robot, dt) if idle else Walker(robot, dt=dt)
     recording = Recording(file, robot, controller=controller, seconds=10.0)
     # With a link between, measured torques answer commands of some ticks ago.
     safety = Safety(robot, dt=dt, limits=SafetyLimits(following=1e9, stale=0.05))
     real = RealTime(priority=50, lock_memory=True)
+    if isinstance(operator, Persistent):
+        operator.safety = safety
     # A machine that is busy with other things misses deadlines in bursts: here they are counted, not answered.
     loop = Loop(
         side, controller, operator=operator, safety=safety, real_time=real, recorder=recording, overrun="repeat"
@@ -151,28 +181,88 @@ def loop_on(side: RobotInterface, dt: float, file: Path, *, idle: bool = False) 
     return loop, operator, controller
 
 
-def real_time(name: str, seconds: float, dt: float, quality: LinkQuality, *, idle: bool = False) -> bool:
-    """A loop in this process, the robot in another one; whether it ended without a fault."""
+def histogram(times: Histogram) -> str:
+    """How many of a loop's times lie in ranges, in microseconds."""
+    edges = [0, 20, 50, 100, 200, 500, 1000, 2000, 5000, 20000]
+    shares = [int(times.counts[low:high].sum()) for low, high in pairwise(edges)] + [int(times.counts[20000:].sum())]
+    words = [f"below {high}: {n}" for high, n in zip(edges[1:], shares, strict=False)] + [f"beyond: {shares[-1]}"]
+    return ", ".join(words)
+
+
+def real_time(name: str, minutes: float, dt: float, quality: LinkQuality, *, idle: bool = False) -> bool:
+    """A loop in this process, the robot in another one; whether it kept time and trotted throughout."""
+    began, seconds = os.times(), 60.0 * minutes
     with RobotProcess("go2", dt=dt, quality=quality, watchdog=10, plant="mujoco", priority=60) as process:
         side, file = process.interface(), process.path.with_suffix(".qdlog")
         loop, operator, controller = loop_on(side, dt, file, idle=idle)
-        if not idle:
-            operator.run((0.3, 0.0, 0.0))
         report = loop.run(seconds)
-        status, believed = process.status(), controller.estimate
-        walked = "" if believed is None else f", {controller.status}, at x = {believed[0][0]:+.2f} m as it believes"
-        print(f"\n{name}: {1.0 / dt:g} Hz for {seconds:g} s{walked}\n{report}")
+        status, believed, found = process.status(), controller.estimate, report.statistics
+        stops = operator.stops if isinstance(operator, Persistent) else Counter[str]()
+        walked = "" if believed is None else f", {controller.status}, {np.hypot(*believed[0][:2]):.2f} m from the start"
+        print(f"\n{name}: {1.0 / dt:g} Hz for {minutes:g} min{walked}\n{report}")
+        for what in ("latency", "compute"):
+            print(f"{what} [us]: {histogram(getattr(found, what))}")
         print(f"robot's side: {status['late']:.0f} of {status['ticks']:.0f} periods late")
+        print(
+            "  stopped and stood up again: " + (", ".join(f"{n} times, {why}" for why, n in stops.items()) or "never")
+        )
         side.close()
         file.unlink()
-    return report.fault is None
+    ended = os.times()
+    # Compiling and warming up are in it; they are short beside minutes.
+    own, other = (sum(ended[k] - began[k] for k in of) / (ended.elapsed - began.elapsed) for of in ((0, 1), (2, 3)))
+    print(f"CPU: {100.0 * own:.0f} % of a processor for the loop, {100.0 * other:.0f} % for the robot", flush=True)
+    trotted = idle or (report.stage is Stage.RUN and not stops)
+    return trotted and report.fault is None and found.overruns <= 1e-3 * found.ticks
+
+
+def full_disk(seconds: float, dt: float) -> bool:
+    """A trot whose log lies on a tmpfs that is filled up in its midst; whether loop and log are as if it were not."""
+    with TemporaryDirectory() as folder:
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder], capture_output=True, text=True
+        )
+        if mounted.returncode:
+            print(f"\nfull disk: not tried, a tmpfs may not be mounted here: {mounted.stderr.strip()}")
+            return False
+        try:
+            return _filled(Path(folder), seconds, dt)
+        finally:
+            subprocess.run(["umount", folder], check=True)
+
+
+def _filled(disk: Path, seconds: float, dt: float) -> bool:
+    with RobotProcess("go2", dt=dt, watchdog=10, plant="mujoco", priority=60) as process:
+        side = process.interface()
+        loop, operator, _ = loop_on(side, dt, disk / "run.qdlog")
+        before = loop.run(seconds).statistics
+
+        def fill() -> None:
+            with contextlib.suppress(OSError), (disk / "filler").open("wb", buffering=0) as filler:
+                while filler.write(bytes(4096)):
+                    pass
+
+        filling = threading.Timer(0.2 * seconds, fill)
+        filling.start()
+        report = loop.run(seconds)
+        filling.join()
+        free, found = shutil.disk_usage(disk).free, report.statistics
+        log = load_recording(disk / "run.qdlog")
+        gaps = int((np.diff(log.records["last"]) != 1).sum())
+        print(f"\nfull disk: {found.overruns} overruns of {found.ticks} ticks, {before.overruns} before it was full")
+        print(
+            f"  {free} bytes free, the log has {len(log)} ticks to the last one, {gaps} gaps; {log.stages[-1].value!r}"
+        )
+        stops = sum(operator.stops.values()) if isinstance(operator, Persistent) else 0
+        whole = not gaps and log.records["last"][-1] == before.ticks + found.ticks and loop.recording_error is None
+        side.close()
+    return bool(whole and not free and not stops and found.overruns <= before.overruns + 1e-3 * found.ticks)
 
 
 def drive(path: str, file: str, dt: float) -> None:
     """What runs in the process that is killed: stand up and trot, for good."""
     side = SharedMemoryInterface(qd.load("go2"), path)
-    loop, operator, _ = loop_on(side, dt, Path(file))
-    operator.run((0.3, 0.0, 0.0))
+    loop, _, _ = loop_on(side, dt, Path(file))
     loop.run()
 
 
@@ -227,7 +317,7 @@ def replayed(seconds: float) -> bool:
             operator.run(rng.uniform(-1.0, 1.0, 3) * [0.3, 0.15, 0.5])
             fault = loop.run(min(left, 10.0)).fault
             left -= 10.0
-        log = load_recording(file)
+        size, log = file.stat().st_size, load_recording(file)
         began = time.process_time()
         again = log.replay()
     cost = 1e6 * (time.process_time() - began) / max(again.ticks, 1)
@@ -235,14 +325,22 @@ def replayed(seconds: float) -> bool:
         f"\nreplay of {len(log)} ticks ({fault or 'no fault'}): {again.ticks} computed again, "
         f"{again.differing} differ; {cost:.0f} us a tick"
     )
-    return again.identical and fault is None
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+    per_tick = log.records.dtype.itemsize
+    print(f"  the file has {size / 1e6:.1f} MB, {per_tick} bytes a tick; memory at most {most:.0f} MB")
+    return (
+        again.identical
+        and fault is None
+        and size - recording.capacity * per_tick < 1e6
+        and again.ticks > 0.9 * seconds / DT
+    )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schedules", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0, help="of the schedules")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each real-time run; 0 for none")
+    parser.add_argument("--minutes", type=float, default=0.3, help="of each trot in real time; 0 for none")
     parser.add_argument("--replay", type=float, default=60.0, help="length of the log that is replayed [s]; 0 for none")
     parser.add_argument("--rate", type=float, default=500.0, help="[Hz]")
     parser.add_argument("--check", action="store_true")
@@ -252,17 +350,22 @@ def main() -> int:
     if options.drive:
         drive(options.drive, options.log, 1.0 / options.rate)
         return 0
-    print(processor())
-    sound = schedules(options.schedules, options.seed)
+    print(f"{processor()}, load {os.getloadavg()[0]:.1f}")
+    verdicts: dict[str, bool] = {}
+    if options.schedules > 0:
+        verdicts["schedules"] = schedules(options.schedules, options.seed)
     if options.replay > 0.0:
-        sound = replayed(options.replay) and sound
-    if options.seconds > 0.0:
+        verdicts["replay"] = replayed(options.replay)
+    if options.minutes > 0.0:
         bad = LinkQuality(latency=2e-3, jitter=1e-3, loss=0.01)
-        dt = 1.0 / options.rate
-        real_time("idle", options.seconds, dt, LinkQuality(), idle=True)
-        real_time("trot", options.seconds, dt, LinkQuality())
-        real_time("trot over a bad link", options.seconds, dt, bad)
-        sound = killed(dt) and sound
+        dt, minutes = 1.0 / options.rate, options.minutes
+        verdicts["idle"] = real_time("idle", 0.2 * minutes, dt, LinkQuality(), idle=True)
+        verdicts["trot"] = real_time("trot", minutes, dt, LinkQuality())
+        verdicts["bad link"] = real_time("trot over a bad link", minutes, dt, bad)
+        verdicts["kill"] = killed(dt)
+        verdicts["full disk"] = full_disk(min(10.0, 60.0 * minutes), dt)
+    sound = all(verdicts.values())
+    print("\n" + ", ".join(f"{name}: {'as it must be' if good else 'NOT'}" for name, good in verdicts.items()))
     return int(options.check and not sound)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from ..robot import CATALOGUE, Robot, load
 from .app import PackagesOption, RobotArgument, RootOption, app
 from .console import progress, say
 
+if TYPE_CHECKING:
+    from ..runtime.c_files import SourceFiles
+
 
 @app.command()
 def codegen(
@@ -20,7 +23,8 @@ def codegen(
     what: Annotated[
         str,
         typer.Option(
-            help="operations, separated by commas: rnea, nle, gravity, crba, aba, ...; or: controller, safety"
+            help="operations, separated by commas: rnea, nle, gravity, crba, aba, ...; or one of: controller, "
+            "safety, estimator, interface, program"
         ),
     ] = "rnea",
     out: Annotated[Path, typer.Option(help="folder to write to; made if it is missing", file_okay=False)] = Path(),
@@ -30,7 +34,8 @@ def codegen(
     runtime: Annotated[bool, typer.Option(help="mass properties as an argument instead of constants")] = False,
     friction: Annotated[bool, typer.Option(help="joint friction is part of the dynamics")] = False,
     dt: Annotated[
-        float | None, typer.Option(help="period of a controller or safety layer [s]; 0.001 by default")
+        float | None,
+        typer.Option(help="period of a controller, safety layer, ... [s]; 0.001 by default"),
     ] = None,
     root: RootOption = None,
     package: PackagesOption = None,
@@ -39,21 +44,23 @@ def codegen(
 
     The functions allocate nothing, call nothing but sin and cos, and have no branches.  "controller" is the whole-body
     controller as it is by default, with an example, CMakeLists.txt and a README; see `quaddyn.wbc.export_c` for others.
-    "safety" is the safety layer with the robot's limits, to stand between it and the motors; see
-    `quaddyn.runtime.export_safety`.
+    "safety" is the safety layer with the robot's limits, to stand between it and the motors, "estimator" the state
+    estimate, "interface" the packets of a robot in another process or behind UDP; "program" is all of these, and an
+    example that drives such a robot.  See `quaddyn.runtime.export_safety` and the like.
     """
     from ..kernels import c_files
     from ..kernels.recipes import RECIPES
 
     robot = load(source, root=root, packages=package or ())
-    if what.strip() in ("controller", "safety"):
+    if what.strip() in WHOLE:
         if frame or force or single or runtime or friction:
             raise ArgumentError(f"--frame, --force, --float, --runtime, --friction: not of a {what.strip()}")
-        write = _controller if what.strip() == "controller" else _safety
-        write(robot, source, out, 1e-3 if dt is None else dt)
+        if what.strip() == "interface" and dt is not None:
+            raise ArgumentError("--dt: an interface has no period")
+        WHOLE[what.strip()](robot, source, out, 1e-3 if dt is None else dt)
         return
     if dt is not None:
-        raise ArgumentError("--dt: of a controller or safety layer alone")
+        raise ArgumentError("--dt: of a controller, safety layer, estimator or program alone")
     jobs: list[tuple[str, str | None]] = []
     for name in (x.strip() for x in what.split(",")):
         frames = frame or list(robot.feet)
@@ -100,10 +107,48 @@ def _safety(robot: Robot, source: str, out: Path, dt: float) -> None:
     """Write the safety layer of a robot, named like its controller."""
     from ..runtime import Safety, export_safety
 
-    written = export_safety(Safety(robot, dt=dt), out, name=_name(robot, source, "safety"))
+    _tell(export_safety(Safety(robot, dt=dt), out, name=_name(robot, source, "safety")), out)
+
+
+def _estimator(robot: Robot, source: str, out: Path, dt: float) -> None:
+    """Write the state estimate of a robot."""
+    from ..estimation import BaseEstimator
+    from ..runtime import export_estimator
+
+    _tell(export_estimator(BaseEstimator(robot, dt=dt), out, name=_name(robot, source, "estimator")), out)
+
+
+def _interface(robot: Robot, source: str, out: Path, dt: float) -> None:
+    """Write the packets of a robot."""
+    from ..runtime import export_interface
+
+    _tell(export_interface(robot, out, name=_name(robot, source, "interface")), out)
+
+
+def _program(robot: Robot, source: str, out: Path, dt: float) -> None:
+    """Write a program that drives a robot."""
+    from ..runtime import export_program
+    from ..wbc import WholeBodyController
+
+    name = identifier(source if source in CATALOGUE else robot.name).lstrip("_")
+    _tell(export_program(WholeBodyController(robot, dt=dt), out, name=name), out)
+    say(f"cc -std=c99 -O2 {out}/*.c -lm -o {name}_drive")
+
+
+def _tell(written: SourceFiles, out: Path) -> None:
     for file, text in written.files.items():
         say(f"{out / file}: {len(text) / 1000.0:.0f} kB")
 
 
 def _name(robot: Robot, source: str, what: str) -> str:
     return identifier(f"{source if source in CATALOGUE else robot.name}_{what}").lstrip("_")
+
+
+#: What is written whole, each by its own function.
+WHOLE = {
+    "controller": _controller,
+    "safety": _safety,
+    "estimator": _estimator,
+    "interface": _interface,
+    "program": _program,
+}

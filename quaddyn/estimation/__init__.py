@@ -5,6 +5,7 @@ from .contact_forces import ContactForceEstimator, ContactForces
 from .elevation_map import ElevationMap
 from .momentum_observer import MomentumObserver
 from .payload import Payload, PayloadEstimator
+from .sensor_noise import SensorNoise
 from .touchdown import TouchdownDetector
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "MomentumObserver",
     "Payload",
     "PayloadEstimator",
+    "SensorNoise",
     "TouchdownDetector",
 ]

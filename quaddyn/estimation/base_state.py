@@ -10,36 +10,44 @@ import pinocchio as pin
 from ..attributes import StrictAttributes
 from ..dynamics.arguments import check_unit
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import check_vector, number, several
+from ..kernels import TickTerms
+from ..robot.arguments import Numbers, check_vector, number, several
+from ..robot.configuration import rotation_of
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..urdf.tree import Array
+from . import invariant_filter as core
+from .sensor_noise import SensorNoise
 
 
-class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "floor", "gravity_rate", "leg_rate", "settling")):
-    """A complementary filter: the IMU is quick, standing feet and gravity are right in the long run.
+class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "floor", "model", "terms")):
+    """A contact-aided invariant extended Kalman filter, see `quaddyn.estimation.invariant_filter`.
 
-    *Attitude*: the gyroscope is integrated; the accelerometer, whose mean over some steps points up, pulls roll and
-    pitch, and the gyroscope's bias, with the rate `gravity_rate` (Mahony, Hamel, Pflimlin 2008, "Nonlinear
-    complementary filters on the special orthogonal group").  Yaw drifts: nothing here sees it.
-    *Velocity*: the accelerometer is integrated; each foot that stands says that the lowest point of its sphere is at
-    rest, ``v = -(omega x p + J qdot)``, and pulls with `leg_rate`, the more the longer it has stood (a foot that has
-    just landed may still slip; Bloesch et al. 2013, "State estimation for legged robots", weighs the same way).
-    *Position*: the velocity is integrated; each standing foot stays where it landed, `leg_rate` again.  On level
-    ground, `floor=True` says that it landed at height 0, and the height does not drift.
+    The IMU carries the estimate from reading to reading; each foot that stands says that the lowest point of its
+    sphere stays where it is.  Attitude but for yaw, velocity and the biases of gyroscope and accelerometer become
+    known; yaw and position drift, and the covariance says by how much, unless `see` tells them.
+
+    A foot that contradicts the others slips (`slipping`): it is left out, and counts again from where it is.
 
     Args:
         robot: any with a free root and feet.
         dt: between updates [s].
         imu: frame of the IMU; the root link by default.
-        gravity_rate: of the correction by gravity [1/s].
-        leg_rate: of the correction by standing feet [1/s].
-        settling: how long a foot stands until it counts in full [s].
-        floor: whether feet stand at height 0.
+        noise: of the sensors; a vendor's by default.
+        floor: whether feet stand at height 0, as on level ground: then the height does not drift.
+
+    Attributes:
+        robot: as given.
+        dt: as given [s].
+        noise: as given.
+        floor: as given.
+        model: what the compiled filter takes of all this.
+        memory: state and covariance of the compiled filter.
+        terms: kinematics of the feet, with the base at rest in the origin.
 
     Raises:
-        ArgumentTypeError: no robot.
-        ArgumentError: a robot without free root, or a number out of range.
+        ArgumentTypeError: no robot, or no `SensorNoise`.
+        ArgumentError: a robot without free root or feet, or a number out of range.
         UnknownNameError: no such frame.
     """
 
@@ -49,37 +57,56 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "floor", "gravity_ra
         *,
         dt: float = 1e-3,
         imu: str | None = None,
-        gravity_rate: float = 0.1,
-        leg_rate: float = 50.0,
-        settling: float = 0.02,
+        noise: SensorNoise | None = None,
         floor: bool = False,
     ) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
-        if robot.root != "free":
-            raise ArgumentError(f'robot: expected root="free", {robot.name!r} has root={robot.root!r}')
-        for name, value in (
-            ("dt", dt),
-            ("gravity_rate", gravity_rate),
-            ("leg_rate", leg_rate),
-            ("settling", settling),
-        ):
-            if not (np.isfinite(number(name, value)) and value > 0.0):
-                raise ArgumentError(f"{name}: expected a positive number, got {value}")
-        self.robot, self.dt, self.floor = robot, float(dt), bool(floor)
-        self.gravity_rate, self.leg_rate, self.settling = float(gravity_rate), float(leg_rate), float(settling)
-        self._model, self._data = robot.model, robot.model.createData()
-        q = np.array(robot.neutral)
-        robot.algorithms.framesForwardKinematics(self._model, self._data, q)
-        # Root joint and IMU are both fixed to the base.
-        self._imu = self._data.oMf[robot.frame_id(imu or robot.bodies[0].name)].copy()
-        self._gravity = -np.array(robot.model.gravity.linear)
-        self._joints = [(robot.configuration_index(n), robot.velocity_index(n)) for n in robot.actuated]
-        self._turning = JointPositions.actuated(robot).turning.tolist()
+        if robot.root != "free" or not robot.feet:
+            found = f"root={robot.root!r}" if robot.root != "free" else "no feet"
+            raise ArgumentError(f'robot: expected root="free" and feet, {robot.name!r} has {found}')
+        if not (np.isfinite(number("dt", dt)) and dt > 0.0):
+            raise ArgumentError(f"dt: expected a positive number, got {dt}")
+        noise = SensorNoise() if noise is None else noise
+        if not isinstance(noise, SensorNoise):
+            raise ArgumentTypeError(f"noise: expected a SensorNoise, got {type(noise).__name__}")
+        self.robot, self.dt, self.noise, self.floor = robot, float(dt), noise, bool(floor)
+        self.terms = TickTerms(robot, robot.feet)
+        self.model = self._model(imu or robot.bodies[0].name)
+        self._joints = JointPositions.actuated(robot)
+        self._rates = robot.actuated_index
+        self._neutral, self._moving = np.array(robot.neutral), np.zeros(robot.nv)
+        self._values = np.zeros(self.terms.size)
+        self._said = np.zeros(len(robot.feet), dtype=np.int64)
+        self.memory = memory_of(len(robot.feet))
+        self._estimate = core.estimate.bound(self.model, self.memory)
         self.reset(robot.q_home)
 
+    def _model(self, imu: str) -> core.FilterModel:
+        robot, layout = self.robot, self.terms.layout
+        data = robot.model.createData()
+        robot.algorithms.framesForwardKinematics(robot.model, data, np.array(robot.neutral))
+        mount = data.oMf[robot.frame_id(imu)]  # root joint and IMU are both fixed to the base
+        frames = [layout.frames[foot] for foot in robot.feet]
+        return core.FilterModel(
+            dt=self.dt,
+            gravity=np.array(robot.model.gravity.linear),
+            imu=np.ascontiguousarray(mount.rotation),
+            lever=np.array(mount.translation),
+            radius=np.array([robot.legs[foot].foot.radius for foot in robot.feet]),
+            origin=np.array([each.origin for each in frames], dtype=np.int64),
+            velocity=np.array([each.velocity for each in frames], dtype=np.int64),
+            jacobian=np.array([each.jacobian for each in frames], dtype=np.int64),
+            columns=np.array([len(each.chain) for each in frames], dtype=np.int64),
+            variance=self.noise.variances(),
+            doubt=self.noise.doubt(),
+            gate=self.noise.gate,
+            floor=self.floor,
+        )
+
+    # -- beginnings ----------------------------------------------------------------------------------------------
     def reset(self, q: Array, v: Array | None = None) -> None:
-        """Start from a state.
+        """Start from a state, about which there is the doubt of `SensorNoise`; where it is, is where it is.
 
         Args:
             q: (nq,) configuration.
@@ -94,17 +121,26 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "floor", "gravity_ra
         check_unit(robot, q)
         v = check_vector("v", v, (robot.nv,), f"nv of {robot.name}")
         self._q, self._v = np.array(q), np.array(v)
-        self._R = pin.Quaternion(*self._q[[6, 3, 4, 5]].tolist()).toRotationMatrix()
-        self._p, self._velocity = self._q[:3].copy(), self._R @ self._v[:3]
-        self._bias = np.zeros(3)
-        self._anchors: dict[str, Array] = {}
-        self._stood: dict[str, float] = {}
+        self._neutral[7:], self._moving[6:] = q[7:], v[6:]  # joints without encoders stay there
+        core.begin(self.model, self.memory, self._q, self._v)
 
-    @property
-    def gyro_bias(self) -> Array:
-        """(3,) of the gyroscope, base axes [rad/s]."""
-        return self._bias.copy()
+    def start(self, position: Array, accelerometer: Array) -> None:
+        """Start at rest above the origin, feet down at height 0, upright as gravity is felt.
 
+        Args:
+            position: (nu,) of the actuated joints [rad or m].
+            accelerometer: (3,) specific force, IMU axes, better the mean of some readings [m/s^2].
+
+        Raises:
+            ArgumentError: a wrong shape, or not finite.
+        """
+        robot = self.robot
+        position = check_vector("position", position, (robot.nu,), f"nu of {robot.name}")
+        accelerometer = check_vector("accelerometer", accelerometer, (3,), "x, y, z")
+        self._kinematics(position, np.zeros(robot.nu))
+        core.rest(self.model, self.memory, self._values, np.ascontiguousarray(accelerometer), self._q, self._v)
+
+    # -- readings ------------------------------------------------------------------------------------------------
     def update(
         self, position: Array, velocity: Array, gyro: Array, accelerometer: Array, standing: Iterable[str]
     ) -> tuple[Array, Array]:
@@ -124,86 +160,129 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "floor", "gravity_ra
             ArgumentError: a wrong shape, or not finite; the estimate is what it was.
             UnknownNameError: no such foot; the estimate is what it was.
         """
-        robot, dt = self.robot, self.dt
+        robot = self.robot
         position = check_vector("position", position, (robot.nu,), f"nu of {robot.name}")
         velocity = check_vector("velocity", velocity, (robot.nu,), f"nu of {robot.name}")
-        gyro = check_vector("gyro", gyro, (3,), "x, y, z")
-        accelerometer = check_vector("accelerometer", accelerometer, (3,), "x, y, z")
+        gyro = np.ascontiguousarray(check_vector("gyro", gyro, (3,), "x, y, z"))
+        accelerometer = np.ascontiguousarray(check_vector("accelerometer", accelerometer, (3,), "x, y, z"))
         feet = frozenset(several("standing", standing, "names of feet"))
         for foot in feet:
             if foot not in robot.legs:
                 raise UnknownNameError("foot", foot, robot.feet)
-        to_base = self._imu.rotation
-        turning, force = to_base @ gyro, to_base @ accelerometer
+        self._said[:] = [foot in feet for foot in robot.feet]
+        self._kinematics(position, velocity)
+        self._estimate(self._values, gyro, accelerometer, self._said)
+        return self.state()
 
-        up = self._R[2]  # the vertical in base axes
-        felt = force / max(float(np.linalg.norm(force)), 1e-9)
-        lean = _cross(felt, up)
-        self._bias -= 0.1 * self.gravity_rate * dt * lean
-        omega = turning - self._bias
-        self._R = self._R @ pin.exp3((omega + self.gravity_rate * lean) * dt)
-        # The IMU's own acceleration less what turning about the base's origin adds (the part of omega x r alone).
-        lever = self._imu.translation
-        force = force - _cross(omega, _cross(omega, lever))
-        acceleration = self._R @ force - self._gravity
-        before = self._velocity.copy()
-        self._velocity = self._velocity + dt * acceleration
-        self._p = self._p + 0.5 * dt * (before + self._velocity)
-        self._correct(position, velocity, omega, feet)
+    def _kinematics(self, position: Array, velocity: Array) -> None:
+        """Terms of the feet with the base at rest in the origin."""
+        q, v = self._neutral, self._moving
+        self._joints.put(q, position)
+        v[self._rates] = velocity
+        self._q[7:], self._v[6:] = q[7:], v[6:]
+        self.terms.compute(q, v, self._values)
 
-        q, v = self._q, self._v
-        q[:3] = self._p
-        q[3:7] = pin.Quaternion(self._R).normalized().coeffs()
-        v[:3], v[3:6] = self._R.T @ self._velocity, omega
-        return q.copy(), v.copy()
+    def state(self) -> tuple[Array, Array]:
+        """The estimate q (nq,) and v (nv,) as of the last reading."""
+        core.tell(self.model, self.memory, self._q, self._v)
+        return self._q.copy(), self._v.copy()
 
-    def _correct(self, position: Array, velocity: Array, omega: Array, standing: frozenset[str]) -> None:
-        """By the feet that stand."""
-        robot, model, data, dt = self.robot, self._model, self._data, self.dt
-        for angle, rate, (i, j), turns in zip(
-            position.tolist(), velocity.tolist(), self._joints, self._turning, strict=True
-        ):
-            if turns:
-                self._q[i], self._q[i + 1] = np.cos(angle), np.sin(angle)
-            else:
-                self._q[i] = angle
-            self._v[j] = rate
-        if standing:
-            q, v = self._q.copy(), self._v.copy()
-            q[:7], v[:6] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0), 0.0
-            robot.algorithms.forwardKinematics(model, data, q, v)
-        pull, shift, total = np.zeros(3), np.zeros(3), 0.0
-        for foot in robot.feet:
-            if foot not in standing:
-                self._stood[foot] = 0.0
-                self._anchors.pop(foot, None)
-                continue
-            frame = robot.frame_id(foot)
-            centre = pin.updateFramePlacement(model, data, frame).translation
-            twist = pin.getFrameVelocity(model, data, frame, pin.LOCAL_WORLD_ALIGNED)
-            lever = -robot.legs[foot].foot.radius * self._R[2]
-            lowest = centre + lever
-            rolling = twist.linear + _cross(twist.angular, lever)
-            measured = -self._R @ (rolling + _cross(omega, lowest))
-            place = self._R @ lowest
-            if foot not in self._anchors:
-                self._anchors[foot] = self._p + place
-                if self.floor:
-                    self._anchors[foot][2] = 0.0
-            # A rolling foot's lowest point moves along with the sphere's centre.
-            self._anchors[foot][:2] += dt * (self._R @ _cross(twist.angular + omega, -lever))[:2]
-            weight = min(1.0, self._stood.get(foot, 0.0) / self.settling)
-            self._stood[foot] = self._stood.get(foot, 0.0) + dt
-            pull += weight * (measured - self._velocity)
-            shift += weight * (self._anchors[foot] - place - self._p)
-            total += weight
-        if total > 0.0:
-            share = min(1.0, self.leg_rate * dt)
-            self._velocity = self._velocity + share / total * min(1.0, total) * pull
-            self._p = self._p + share / total * min(1.0, total) * shift
+    def see(
+        self,
+        position: Numbers | None = None,
+        orientation: object = None,
+        *,
+        position_noise: float = 0.01,
+        orientation_noise: float = 0.02,
+    ) -> tuple[Array, Array]:
+        """The base's pose as something else tells it: motion capture, cameras, satellites; at the last reading.
+
+        Args:
+            position: (3,) of the base, world axes [m].
+            orientation: of the base: quaternion x, y, z, w, or rotation matrix (3, 3).
+            position_noise: standard deviation by axis [m].
+            orientation_noise: standard deviation by axis [rad].
+
+        Returns:
+            As of `update`.
+
+        Raises:
+            ArgumentError: a wrong shape, not finite, or a standard deviation that is not positive.
+        """
+        f = self.memory
+        for name, value in (("position_noise", position_noise), ("orientation_noise", orientation_noise)):
+            if not (np.isfinite(number(name, value)) and value > 0.0):
+                raise ArgumentError(f"{name}: expected a positive standard deviation, got {value}")
+        seen = None if position is None else check_vector("position", position, (3,), "x, y, z")
+        if orientation is not None:
+            R = rotation_of("orientation", orientation)
+            core.correct_attitude(f, np.array(pin.log3(f.R @ R.T)), float(orientation_noise) ** 2)
+        if seen is not None:
+            core.correct_position(f, seen + f.R @ self.model.lever, float(position_noise) ** 2)
+        return self.state()
+
+    def ahead(self, accelerations: Iterable[Array]) -> tuple[Array, Array]:
+        """The state some periods after the last reading, for readings that come late; the estimate stays as it is.
+
+        Args:
+            accelerations: (nv,) of each period since, oldest first, such as `Command.acceleration` of the torques that
+                the motors were sent meanwhile: what the model says that they have led to.
+
+        Returns:
+            As of `update`.
+
+        Raises:
+            ArgumentError: a wrong shape, or not finite.
+        """
+        robot, (q, v) = self.robot, self.state()
+        for each in accelerations:
+            a = check_vector("accelerations", each, (robot.nv,), f"nv of {robot.name}")
+            v = v + self.dt * a
+            q = robot.algorithms.integrate(robot.model, q, self.dt * v)
+        return q, v
+
+    # -- what it knows -------------------------------------------------------------------------------------------
+    @property
+    def gyro_bias(self) -> Array:
+        """(3,) of the gyroscope, base axes [rad/s]."""
+        return self.memory.gyro_bias.copy()
+
+    @property
+    def accelerometer_bias(self) -> Array:
+        """(3,) of the accelerometer, base axes [m/s^2]."""
+        return self.memory.force_bias.copy()
+
+    @property
+    def covariance(self) -> Array:
+        """(15, 15) of the invariant errors of attitude, velocity, position and both biases.
+
+        With R, v and p of the IMU these are, to first order, ``phi`` in ``R_hat = exp(phi) R``, then
+        ``v_hat - exp(phi) v``, ``p_hat - exp(phi) p``, and estimated less true biases; world axes but for the biases.
+        """
+        return self.memory.P[: core.FEET, : core.FEET].copy()
+
+    @property
+    def slipping(self) -> tuple[str, ...]:
+        """Feet that contradicted the estimate at the last reading."""
+        return tuple(foot for foot, slips in zip(self.robot.feet, self.memory.slipping, strict=True) if slips)
 
 
-def _cross(a: Array, b: Array) -> Array:
-    """The vector product of two (3,) vectors; `numpy.cross` is made for many and takes ten times as long for one."""
-    (ax, ay, az), (bx, by, bz) = a.tolist(), b.tolist()
-    return np.array([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx])
+def memory_of(feet: int) -> core.FilterMemory:
+    """Memory of a filter for so many feet, all zero."""
+    n = core.FEET + 3 * feet
+    return core.FilterMemory(
+        R=np.zeros((3, 3)),
+        v=np.zeros(3),
+        p=np.zeros(3),
+        gyro_bias=np.zeros(3),
+        force_bias=np.zeros(3),
+        feet=np.zeros((feet, 3)),
+        standing=np.zeros(feet, dtype=np.int64),
+        stepped=np.zeros(feet, dtype=np.int64),
+        normal=np.array([0.0, 0.0, 1.0]),
+        slipping=np.zeros(feet, dtype=np.int64),
+        omega=np.zeros(3),
+        before=np.zeros(4),
+        P=np.zeros((n, n)),
+        work=np.zeros((5, n, 3)),
+    )

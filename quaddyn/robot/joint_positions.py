@@ -37,3 +37,12 @@ class JointPositions:
             at = self.at[self.turning]
             position[..., self.turning] = np.arctan2(q[..., at + 1], q[..., at])
         return position
+
+    def put(self, q: Array, position: Array) -> None:
+        """Write positions (n,) into a configuration q (nq,), in place."""
+        if not self.turning.any():
+            q[self.at] = position
+            return
+        plain, turning = ~self.turning, self.turning
+        q[self.at[plain]] = position[plain]
+        q[self.at[turning]], q[self.at[turning] + 1] = np.cos(position[turning]), np.sin(position[turning])

@@ -2,10 +2,12 @@
 
 from .clock import Clock, ManualClock, SystemClock
 from .controller import Controller
+from .estimator_export import export_estimator
 from .faults import Fault
 from .gamepad import GamepadOperator
 from .hanging import HangingRobot
 from .interface import RobotInterface
+from .interface_export import export_interface
 from .keyboard import KeyboardOperator
 from .link import LinkQuality
 from .loop import Loop, LoopReport, Overrun, Recorder, Tick
@@ -15,6 +17,7 @@ from .operator import Operator, Request
 from .packets import PacketError, Packets
 from .preflight import preflight
 from .preflight_report import Ask, Check, PreflightReport
+from .program_export import export_program
 from .realtime import RealTime
 from .recording import Recording
 from .robot_process import RobotProcess
@@ -77,6 +80,9 @@ __all__ = [
     "UdpInterface",
     "UnitreeInterface",
     "Walker",
+    "export_estimator",
+    "export_interface",
+    "export_program",
     "export_safety",
     "load_recording",
     "preflight",

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
-from dataclasses import dataclass
-from pathlib import Path
 
 from ..compiling.c99 import c_source
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentTypeError
 from ..kernels.c_source import identifier
-from ..version import __version__
 from ..wbc.export_data import StaticData
+from .c_files import SourceFiles, c_name, core_named, filled, strings
 from .faults import KINDS
 from .safety import Safety
 from .safety_core import guard
@@ -139,20 +136,7 @@ int NAME_joint(void)
 """
 
 
-@dataclass(frozen=True, slots=True)
-class SafetySource:
-    """What `safety_c` writes.
-
-    Attributes:
-        name: what files and functions begin with.
-        files: texts by name of the file.
-    """
-
-    name: str
-    files: dict[str, str]
-
-
-def export_safety(safety: Safety, folder: str | os.PathLike[str], *, name: str | None = None) -> SafetySource:
+def export_safety(safety: Safety, folder: str | os.PathLike[str], *, name: str | None = None) -> SourceFiles:
     """Write a safety layer as C99: its limits, its memory as after a reset, and a tick.
 
     Args:
@@ -168,22 +152,16 @@ def export_safety(safety: Safety, folder: str | os.PathLike[str], *, name: str |
         OSError: a file cannot be written.
     """
     source = safety_c(safety, name=name)
-    out = Path(folder)
-    out.mkdir(parents=True, exist_ok=True)
-    for file, text in source.files.items():
-        (out / file).write_text(text, encoding="ascii")
+    source.write(folder)
     return source
 
 
-def safety_c(safety: Safety, *, name: str | None = None) -> SafetySource:
+def safety_c(safety: Safety, *, name: str | None = None) -> SourceFiles:
     """`export_safety` without writing; the same arguments and errors."""
     if not isinstance(safety, Safety):
         raise ArgumentTypeError(f"safety: expected a Safety, got {type(safety).__name__}")
     robot = safety.robot
-    if name is None:
-        name = identifier(f"{robot.name}_safety").lstrip("_")
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,60}", name):
-        raise ArgumentError(f"name: expected up to 61 letters, digits and _, a letter first, got {name!r}")
+    name = c_name(name, f"{robot.name}_safety")
     fresh = Safety(robot, dt=safety.dt).memory
     limits, memory = StaticData(""), StaticData("never")
     parts = {
@@ -192,8 +170,8 @@ def safety_c(safety: Safety, *, name: str | None = None) -> SafetySource:
     }
     parts["DEFINITIONS"] = "\n\n".join([*limits.definitions, *memory.definitions])
     parts["CLEAR"] = "\n".join(f"    memset({each}, 0, sizeof {each});" for each in fresh._fields)
-    parts["JOINTS"] = ", ".join(_string(each) for each in robot.actuated)
-    parts["NAMES"] = ", ".join(_string(each) for each in ("none", *(KINDS[code][0] for code in sorted(KINDS))))
+    parts["JOINTS"] = strings(robot.actuated)
+    parts["NAMES"] = strings(("none", *(KINDS[code][0] for code in sorted(KINDS))))
     parts["ABOUT"] = ", ".join(
         ["0", *(str(int("{joint}" in KINDS[code][1] or "{sensor}" in KINDS[code][1])) for code in sorted(KINDS))]
     )
@@ -201,27 +179,11 @@ def safety_c(safety: Safety, *, name: str | None = None) -> SafetySource:
         f"    {name.upper()}_{identifier(KINDS[code][0]).upper()} = {code}," for code in sorted(KINDS)
     ).rstrip(",")
     parts |= {"NU_": str(robot.nu), "NF_": str(len(robot.feet)), "PERIOD_": repr(safety.dt), "ROBOT": robot.name}
-    parts |= {"UPPER": name.upper(), "NAME": name, "VERSION": __version__}
-    words = re.compile("|".join(sorted(parts, key=len, reverse=True)))
-    core = c_source([guard], f"{name}_core")
-
-    def filled(text: str) -> str:
-        """In one go: what is filled in may contain the same words."""
-        return words.sub(lambda found: parts[found[0]], text).encode("ascii", "backslashreplace").decode()
-
-    def own(text: str) -> str:
-        text = re.sub(r"\bruntime_safety_core_", f"{name}_core_", text)
-        return f"/* What a tick consists of. Written by quaddyn {__version__}; do not edit. */\n{text}"
-
+    core, about = c_source([guard], f"{name}_core"), "What a tick consists of."
     files = {
-        f"{name}.h": filled(_HEADER),
-        f"{name}.c": filled(_SOURCE),
-        f"{name}_core.h": own(core.header),
-        f"{name}_core.c": own(core.source),
+        f"{name}.h": filled(_HEADER, name, parts),
+        f"{name}.c": filled(_SOURCE, name, parts),
+        f"{name}_core.h": core_named(core.header, "runtime_safety_core", name, about),
+        f"{name}_core.c": core_named(core.source, "runtime_safety_core", name, about),
     }
-    return SafetySource(name, files)
-
-
-def _string(text: str) -> str:
-    quoted = text.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{quoted}"'
+    return SourceFiles(name, files)

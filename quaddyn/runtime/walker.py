@@ -124,20 +124,7 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         """Begin anew from a reading, to fold the legs first."""
         self.locomotion.reset()
         self._begin(measurement.position)
-        self._locate(measurement.accelerometer, measurement.position)
-
-    def _locate(self, felt: Array, position: Array) -> None:
-        """Let the estimate begin at rest, above the origin, upright as gravity is felt."""
-        robot = self.robot
-        mount = robot.model.frames[robot.frame_id(self._imu)].placement.rotation
-        up = mount @ felt / max(float(np.linalg.norm(felt)), 1e-9)
-        upright = pin.Quaternion.FromTwoVectors(up, np.array([0.0, 0.0, 1.0]))
-        q = robot.configuration(orientation=upright, joints=position)
-        data = robot.model.createData()
-        robot.algorithms.framesForwardKinematics(robot.model, data, q)
-        soles = [data.oMf[robot.frame_id(foot)].translation[2] - robot.legs[foot].foot.radius for foot in robot.feet]
-        q[2] -= min(soles)
-        self.estimator.reset(q)
+        self.estimator.start(measurement.position, measurement.accelerometer)
 
     def compute(
         self, measurement: Measurement, stage: Stage, velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -176,7 +163,7 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         if self._folding >= 1.0:
             self._felt = self._felt + m.accelerometer
         if self._folding >= 1.0 + RESTING:
-            self._locate(self._felt, m.position)
+            self.estimator.start(m.position, self._felt)
             self._rising = True
         return MotorCommand.follow(position, np.zeros(self.robot.nu), self._pd.kp, self._pd.kd)
 

@@ -1,0 +1,240 @@
+"""`export_estimator`: the state estimate as C99, to stand before an exported controller."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from ..compiling.c99 import c_source
+from ..errors import ArgumentTypeError
+from ..estimation import BaseEstimator
+from ..estimation.invariant_filter import begin, estimate, rest, tell
+from ..kernels import tick_terms_c
+from ..robot.joint_positions import JointPositions
+from ..wbc.export_data import StaticData
+from .c_files import SourceFiles, c_name, core_named, filled, strings
+
+_HEADER = """\
+/* NAME: where the base of ROBOT is and how it moves, from encoders, an IMU and standing feet. Written by quaddyn
+   VERSION; do not edit.
+
+   A contact-aided invariant extended Kalman filter; see quaddyn.estimation.BaseEstimator. SI units, radians;
+   joints in the order of NAME_joints. Static memory, no allocation, not thread-safe. */
+
+#ifndef UPPER_H
+#define UPPER_H
+
+#define UPPER_NQ NQ_
+#define UPPER_NV NV_
+#define UPPER_NU NU_
+#define UPPER_NF NF_
+#define UPPER_NX NX_
+#define UPPER_PERIOD PERIOD_
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Names of the joints that have encoders, and of the feet. */
+extern const char *const NAME_joints[UPPER_NU];
+extern const char *const NAME_feet[UPPER_NF];
+
+/* Start from a state. */
+void NAME_reset(const double q[UPPER_NQ], const double v[UPPER_NV]);
+
+/* Start at rest above the origin, upright as gravity is felt, the lowest foot on height 0; better with the mean of some
+   readings of the accelerometer [m/s^2]. */
+void NAME_start(const double position[UPPER_NU], const double accelerometer[3]);
+
+/* One reading, once per period: gyroscope [rad/s] and accelerometer [m/s^2] in the IMU's axes; which feet stand. */
+void NAME_update(const double position[UPPER_NU], const double velocity[UPPER_NU], const double gyro[3],
+    const double accelerometer[3], const unsigned char standing[UPPER_NF]);
+
+/* The estimate: joints as they were read, the base's velocity in its own axes. */
+void NAME_state(double q[UPPER_NQ], double v[UPPER_NV]);
+
+/* Whether a foot contradicted the estimate at the last reading. */
+int NAME_slips(int foot);
+
+/* (NX, NX) covariance of the errors of attitude, velocity, position, gyroscope's and accelerometer's bias and feet. */
+const double *NAME_covariance(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+"""
+
+_SOURCE = """\
+/* Memory and functions of NAME.h. Written by quaddyn VERSION; do not edit. */
+#include "NAME.h"
+
+#include <math.h>
+#include <stdint.h>
+
+#include "NAME_core.h"
+#include "NAME_terms.h"
+
+#if defined(__GNUC__)
+#define ALIGNED __attribute__((aligned(64)))
+#else
+#define ALIGNED
+#endif
+
+DEFINITIONS
+
+MODEL
+
+MEMORY
+
+const char *const NAME_joints[UPPER_NU] = {JOINTS};
+const char *const NAME_feet[UPPER_NF] = {FEET};
+
+/* Where joints are in q and v, and which turn without end: those are (cos, sin) in q. */
+static const int at[UPPER_NU] = {AT}, rate[UPPER_NU] = {RATE};
+static const unsigned char turning[UPPER_NU] = {TURNING};
+
+static double terms[TERMS_];
+static double configuration[UPPER_NQ] = {CONFIGURATION};
+static double motion[UPPER_NV];
+
+static Vector vector(const double *at_, int64_t n)
+{
+    return (Vector){(double *)at_, n};
+}
+
+/* Terms of the feet with the base at rest in the origin. */
+static void kinematics(const double *position, const double *velocity)
+{
+    static const double origin[7] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0};
+    for (int i = 0; i < 7; i++) {
+        configuration[i] = origin[i];
+    }
+    for (int i = 0; i < 6; i++) {
+        motion[i] = 0.0;
+    }
+    for (int i = 0; i < UPPER_NU; i++) {
+        if (turning[i]) {
+            configuration[at[i]] = cos(position[i]);
+            configuration[at[i] + 1] = sin(position[i]);
+        } else {
+            configuration[at[i]] = position[i];
+        }
+        motion[rate[i]] = velocity[i];
+    }
+    NAME_terms(configuration, motion, terms);
+}
+
+void NAME_reset(const double q[UPPER_NQ], const double v[UPPER_NV])
+{
+    for (int i = 7; i < UPPER_NQ; i++) {
+        configuration[i] = q[i];
+    }
+    for (int i = 6; i < UPPER_NV; i++) {
+        motion[i] = v[i];
+    }
+    NAME_core_begin(&model, &memory, vector(q, UPPER_NQ), vector(v, UPPER_NV));
+}
+
+void NAME_start(const double position[UPPER_NU], const double accelerometer[3])
+{
+    static const double still[UPPER_NU];
+    kinematics(position, still);
+    NAME_core_rest(&model, &memory, vector(terms, TERMS_), vector(accelerometer, 3), vector(configuration, UPPER_NQ),
+        vector(motion, UPPER_NV));
+}
+
+void NAME_update(const double position[UPPER_NU], const double velocity[UPPER_NU], const double gyro[3],
+    const double accelerometer[3], const unsigned char standing[UPPER_NF])
+{
+    int64_t said[UPPER_NF];
+    for (int i = 0; i < UPPER_NF; i++) {
+        said[i] = standing[i] != 0;
+    }
+    kinematics(position, velocity);
+    NAME_core_estimate(&model, &memory, vector(terms, TERMS_), vector(gyro, 3), vector(accelerometer, 3),
+        (IntVector){said, UPPER_NF});
+}
+
+void NAME_state(double q[UPPER_NQ], double v[UPPER_NV])
+{
+    for (int i = 7; i < UPPER_NQ; i++) {
+        q[i] = configuration[i];
+    }
+    for (int i = 6; i < UPPER_NV; i++) {
+        v[i] = motion[i];
+    }
+    NAME_core_tell(&model, &memory, vector(q, UPPER_NQ), vector(v, UPPER_NV));
+}
+
+int NAME_slips(int foot)
+{
+    return foot >= 0 && foot < UPPER_NF && memory.slipping.at[foot] != 0;
+}
+
+const double *NAME_covariance(void)
+{
+    return memory.P.at;
+}
+"""
+
+
+def export_estimator(
+    estimator: BaseEstimator, folder: str | os.PathLike[str], *, name: str | None = None
+) -> SourceFiles:
+    """Write a state estimate as C99: the robot's legs, the sensors' noise, and the filter in its present state.
+
+    Args:
+        estimator: better one that has not run yet, or after a `reset`.
+        folder: to write to; made if it is missing.
+        name: what files and functions begin with; ``ROBOT_estimator`` by default.
+
+    Returns:
+        What was written.
+
+    Raises:
+        ArgumentError: a name that is none to C.
+        OSError: a file cannot be written.
+    """
+    source = estimator_c(estimator, name=name)
+    source.write(folder)
+    return source
+
+
+def estimator_c(estimator: BaseEstimator, *, name: str | None = None) -> SourceFiles:
+    """`export_estimator` without writing; the same arguments and errors."""
+    if not isinstance(estimator, BaseEstimator):
+        raise ArgumentTypeError(f"estimator: expected a BaseEstimator, got {type(estimator).__name__}")
+    robot, joints = estimator.robot, JointPositions.actuated(estimator.robot)
+    name = c_name(name, f"{robot.name}_estimator")
+    model, memory = StaticData(""), StaticData("never")
+    state = estimator.memory._replace(work=np.zeros_like(estimator.memory.work))
+    terms = tick_terms_c(robot, robot.feet, name=f"{name}_terms")
+    parts = {
+        "MODEL": model.structure(estimator.model, "model", "FilterModel").replace("static ", "static const ", 1),
+        "MEMORY": memory.structure(state, "memory", "FilterMemory"),
+        "JOINTS": strings(robot.actuated),
+        "FEET": strings(robot.feet),
+        "RATE": ", ".join(map(str, robot.actuated_index.tolist())),
+        "TURNING": ", ".join(str(int(x)) for x in joints.turning),
+        "CONFIGURATION": ", ".join(map(repr, estimator.state()[0].tolist())),
+        "TERMS_": str(estimator.terms.size),
+        "NX_": str(len(state.P)),
+        "PERIOD_": repr(estimator.dt),
+        "ROBOT": robot.name,
+    }
+    parts |= {"{AT}": "{" + ", ".join(map(str, joints.at.tolist())) + "}"}
+    parts |= {"NQ_": str(robot.nq), "NV_": str(robot.nv), "NU_": str(robot.nu), "NF_": str(len(robot.feet))}
+    parts["DEFINITIONS"] = "\n\n".join([*model.definitions, *memory.definitions])
+    core, about = c_source([begin, rest, tell, estimate], f"{name}_core"), "The filter."
+    files = {
+        f"{name}.h": filled(_HEADER, name, parts),
+        f"{name}.c": filled(_SOURCE, name, parts),
+        f"{name}_core.h": core_named(core.header, "estimation_invariant_filter", name, about),
+        f"{name}_core.c": core_named(core.source, "estimation_invariant_filter", name, about),
+        f"{name}_terms.h": terms.header,
+        f"{name}_terms.c": terms.source,
+    }
+    return SourceFiles(name, files)

@@ -1,0 +1,289 @@
+"""`export_interface`: packets and shared memory as C99, for programs that drive a robot in another process."""
+
+from __future__ import annotations
+
+import os
+
+from ..errors import ArgumentTypeError
+from ..robot.robot import Robot
+from . import packets, shared_memory
+from .c_files import SourceFiles, c_name, filled, strings
+from .packets import Packets
+
+_HEADER = """\
+/* NAME: readings and commands of ROBOT as bytes, in shared memory or as datagrams. Written by quaddyn VERSION; do not
+   edit.
+
+   Numbers are little-endian, as on the machine that this is compiled for. SI units, radians; joints in the order of
+   NAME_joints, feet in that of NAME_feet. What a sensor does not exist for is NaN. Packets are C99; what maps shared
+   memory is POSIX. */
+
+#ifndef UPPER_H
+#define UPPER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define UPPER_NU NU_
+#define UPPER_NF NF_
+
+/* Kinds of packets. */
+enum { UPPER_READING = READING_, UPPER_COMMAND = COMMAND_ };
+
+typedef struct {
+    char magic[4];                        /* "QDRT" */
+    uint16_t version, kind, joints, feet; /* VERSION_, a kind, NU, NF */
+    uint32_t crc;                         /* CRC-32 of everything from number on */
+    uint64_t number;                      /* from 1, one more with every packet of its kind */
+    double time;    /* of a reading the robot's, of a command that of the reading it answers [s] */
+    uint64_t state; /* of a reading: 0 where the robot follows commands; otherwise it has damped its motors by itself,
+                       for the fault of this code, until a command asks for damping alone */
+} NAME_header;
+
+typedef struct {
+    NAME_header header;
+    double position[UPPER_NU];    /* [rad or m] */
+    double velocity[UPPER_NU];    /* [rad/s or m/s] */
+    double gyro[3];               /* IMU axes [rad/s] */
+    double accelerometer[3];      /* specific force, IMU axes [m/s^2] */
+    double torque[UPPER_NU];      /* [N m or N] */
+    double feet[UPPER_FEET];      /* [N] */
+    double temperature[UPPER_NU]; /* [degrees Celsius] */
+} NAME_reading;
+
+/* Every motor does tau + stiffness (position - q) + damping (velocity - v) until the next command. */
+typedef struct {
+    NAME_header header;
+    double tau[UPPER_NU], position[UPPER_NU], velocity[UPPER_NU], stiffness[UPPER_NU], damping[UPPER_NU];
+} NAME_command;
+
+/* A mapped file of the robot's process. */
+typedef struct {
+    void *map;
+    uint64_t written; /* number of the last command */
+} NAME_memory;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Names of the joints and of the feet. */
+extern const char *const NAME_joints[UPPER_NU];
+extern const char *const NAME_feet[UPPER_FEET];
+
+/* Fill in the header of a command: its number, one more than that of the last, and the time of what it answers. */
+void NAME_seal(NAME_command *command, uint64_t number, double time);
+
+/* Whether bytes, as of a datagram, are a whole reading of this robot. */
+int NAME_valid(const void *bytes, size_t size);
+
+/* Map the file of a robot's process: 0, or -1 where there is none of this robot; errno may say why. */
+int NAME_open(NAME_memory *memory, const char *path);
+
+/* Copy the newest reading: 1, or 0 where none has come yet. The same number as before: there is no newer one. */
+int NAME_read(const NAME_memory *memory, NAME_reading *reading);
+
+/* Seal a command and hand it over; time is that of the reading it answers. */
+void NAME_write(NAME_memory *memory, NAME_command *command, double time);
+
+/* Unmap the file. */
+void NAME_close(NAME_memory *memory);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+"""
+
+_SOURCE = """\
+/* Functions of NAME.h. Written by quaddyn VERSION; do not edit. */
+#define _POSIX_C_SOURCE 200809L
+
+#include "NAME.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Where things are in the file: see quaddyn.runtime.shared_memory. */
+enum { SLOTS = SLOTS_, NEWEST = NEWEST_, BEGIN = BEGIN_, HEAD = HEAD_, SIZE = SIZE_, TRIES = TRIES_, SIGNED = 16 };
+
+/* What the file begins with. */
+static const unsigned char head[HEAD] = {HEAD_BYTES};
+
+/* Structures have no gaps, or this does not compile. */
+typedef char reading_without_gaps[sizeof(NAME_reading) == READING_SIZE_ ? 1 : -1];
+typedef char command_without_gaps[sizeof(NAME_command) == COMMAND_SIZE_ ? 1 : -1];
+
+const char *const NAME_joints[UPPER_NU] = {JOINTS};
+const char *const NAME_feet[UPPER_FEET] = {FEET};
+
+/* CRC-32 as of zlib: reflected, polynomial 0x04C11DB7. */
+static uint32_t crc32(const unsigned char *bytes, size_t size)
+{
+    static uint32_t table[256];
+    if (table[1] == 0) {
+        for (uint32_t i = 0; i < 256; i++) {
+            uint32_t x = i;
+            for (int k = 0; k < 8; k++) {
+                x = x & 1 ? 0xEDB88320u ^ (x >> 1) : x >> 1;
+            }
+            table[i] = x;
+        }
+    }
+    uint32_t crc = 0xFFFFFFFFu;
+    for (size_t i = 0; i < size; i++) {
+        crc = table[(crc ^ bytes[i]) & 0xFF] ^ (crc >> 8);
+    }
+    return crc ^ 0xFFFFFFFFu;
+}
+
+void NAME_seal(NAME_command *command, uint64_t number, double time)
+{
+    NAME_header *header = &command->header;
+    memcpy(header->magic, "QDRT", 4);
+    header->version = VERSION_;
+    header->kind = UPPER_COMMAND;
+    header->joints = UPPER_NU;
+    header->feet = UPPER_NF;
+    header->number = number;
+    header->time = time;
+    header->state = 0;
+    header->crc = crc32((const unsigned char *)command + SIGNED, sizeof *command - SIGNED);
+}
+
+int NAME_valid(const void *bytes, size_t size)
+{
+    NAME_header header;
+    if (size != sizeof(NAME_reading)) {
+        return 0;
+    }
+    memcpy(&header, bytes, sizeof header);
+    return memcmp(header.magic, "QDRT", 4) == 0 && header.version == VERSION_ && header.kind == UPPER_READING
+        && header.joints == UPPER_NU && header.feet == UPPER_NF
+        && header.crc == crc32((const unsigned char *)bytes + SIGNED, size - SIGNED);
+}
+
+/* The newest number of a ring, 0 of readings and 1 of commands: one writer each, and readers trust the CRC alone. */
+static volatile uint64_t *newest(const NAME_memory *memory, int ring)
+{
+    return (volatile uint64_t *)((char *)memory->map + NEWEST) + ring;
+}
+
+int NAME_open(NAME_memory *memory, const char *path)
+{
+    struct stat found;
+    const int file = open(path, O_RDWR);
+    if (file < 0) {
+        return -1;
+    }
+    memory->map = MAP_FAILED;
+    if (fstat(file, &found) == 0 && found.st_size == SIZE) {
+        memory->map = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    }
+    close(file);
+    if (memory->map == MAP_FAILED) {
+        return -1;
+    }
+    if (memcmp(memory->map, head, HEAD) != 0) {
+        munmap(memory->map, SIZE);
+        return -1;
+    }
+    memory->written = *newest(memory, 1);
+    return 0;
+}
+
+int NAME_read(const NAME_memory *memory, NAME_reading *reading)
+{
+    for (int k = 0; k < TRIES; k++) {
+        const uint64_t number = *newest(memory, 0);
+        if (number == 0) {
+            return 0;
+        }
+        NAME_reading found;
+        memcpy(&found, (char *)memory->map + BEGIN + (number % SLOTS) * sizeof found, sizeof found);
+        if (NAME_valid(&found, sizeof found) && found.header.number == number) {
+            *reading = found;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+void NAME_write(NAME_memory *memory, NAME_command *command, double time)
+{
+    const uint64_t number = ++memory->written;
+    NAME_seal(command, number, time);
+    char *begin = (char *)memory->map + BEGIN + SLOTS * sizeof(NAME_reading);
+    memcpy(begin + (number % SLOTS) * sizeof *command, command, sizeof *command);
+#if defined(__GNUC__)
+    __sync_synchronize(); /* the packet before its number */
+#endif
+    *newest(memory, 1) = number;
+}
+
+void NAME_close(NAME_memory *memory)
+{
+    munmap(memory->map, SIZE);
+    memory->map = NULL;
+}
+"""
+
+
+def export_interface(robot: Robot, folder: str | os.PathLike[str], *, name: str | None = None) -> SourceFiles:
+    """Write as C99 how readings and commands of a robot look, and what shares them with another process.
+
+    Args:
+        robot: whose joints and feet these are.
+        folder: to write to; made if it is missing.
+        name: what files and functions begin with; ``ROBOT_interface`` by default.
+
+    Returns:
+        What was written.
+
+    Raises:
+        ArgumentError: a name that is none to C.
+        OSError: a file cannot be written.
+    """
+    source = interface_c(robot, name=name)
+    source.write(folder)
+    return source
+
+
+def interface_c(robot: Robot, *, name: str | None = None) -> SourceFiles:
+    """`export_interface` without writing; the same arguments and errors."""
+    if not isinstance(robot, Robot):
+        raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+    name = c_name(name, f"{robot.name}_interface")
+    nu, nf, layout = robot.nu, len(robot.feet), Packets(robot.nu, len(robot.feet))
+    slots, begin = shared_memory.SLOTS, shared_memory.BEGIN
+    head = shared_memory.HEAD.pack(shared_memory.MAGIC, shared_memory.VERSION, slots, nu, nf)
+    numbers = {
+        "NU_": nu,
+        "NF_": nf,
+        "READING_": packets.READING,
+        "COMMAND_": packets.COMMAND,
+        "VERSION_": packets.VERSION,
+        "SLOTS_": slots,
+        "NEWEST_": shared_memory.NEWEST,
+        "BEGIN_": begin,
+        "HEAD_": len(head),
+        "SIZE_": begin + slots * (layout.reading_size + layout.command_size),
+        "TRIES_": shared_memory.TRIES,
+        "READING_SIZE_": layout.reading_size,
+        "COMMAND_SIZE_": layout.command_size,
+    }
+    parts = {word: str(number) for word, number in numbers.items()}
+    parts |= {"JOINTS": strings(robot.actuated), "FEET}": strings(robot.feet) + "}", "ROBOT": robot.name}
+    parts["HEAD_BYTES"] = ", ".join(map(str, head))
+    header, source = _HEADER, _SOURCE
+    if nf:
+        header, source = header.replace("UPPER_FEET", "UPPER_NF"), source.replace("UPPER_FEET", "UPPER_NF")
+    else:  # C has no arrays of nothing
+        lines = [line for line in header.splitlines(keepends=True) if "UPPER_FEET" not in line]
+        header = "".join(lines).replace("joints and of the feet", "joints")
+        source = "".join(line for line in source.splitlines(keepends=True) if "UPPER_FEET" not in line)
+    return SourceFiles(name, {f"{name}.h": filled(header, name, parts), f"{name}.c": filled(source, name, parts)})

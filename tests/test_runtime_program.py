@@ -1,0 +1,136 @@
+"""Programs in C that drive a robot in another process: the same motion as the same controller in Python."""
+
+import subprocess
+import time
+
+import controller_in_c as cc
+import numpy as np
+import pinocchio as pin
+import pytest
+from typer.testing import CliRunner
+
+import quaddyn as qd
+from quaddyn.cli.app import app
+from quaddyn.estimation import BaseEstimator
+from quaddyn.runtime import (
+    MotorCommand,
+    PlantInterface,
+    RobotServer,
+    Safety,
+    SharedMemory,
+    SharedMemoryInterface,
+    export_estimator,
+    export_interface,
+    export_program,
+)
+from quaddyn.runtime.simulated import noisy_sensors
+from quaddyn.simulation import Simulation
+
+DT, SECONDS = 2e-3, 0.6
+
+
+@pytest.fixture(scope="module")
+def go2():
+    return qd.load("go2")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """Written by the command that users call, and built."""
+    folder = tmp_path_factory.mktemp("program")
+    done = CliRunner().invoke(app, ["codegen", "go2", "--what", "program", "--dt", str(DT), "--out", str(folder)])
+    assert done.exit_code == 0, done.output
+    return cc.compiled(folder, folder / "go2_drive", "-O0", program=folder / "main.c")
+
+
+class Scene:
+    """A plant behind shared memory, whose period passes when a command has come."""
+
+    def __init__(self, robot, path):
+        self.plant = Simulation(robot, dt=DT)
+        memory = SharedMemory(path, robot.nu, len(robot.feet), create=True)
+        self.server = RobotServer(PlantInterface(self.plant, sensors=noisy_sensors(robot)), memory, dt=DT)
+        self.memory, self.states, self.seen = memory, [], 0
+
+    def tick(self):
+        """Whether there was a command for it."""
+        found = self.memory.command()
+        if found is None or found[0] == self.seen:
+            return False
+        self.seen = found[0]
+        self.server.tick()
+        self.states.append(np.array(self.plant.q))
+        return True
+
+
+def in_python(robot, path):
+    """What main.c does."""
+    scene, side, safety = Scene(robot, path), SharedMemoryInterface(robot, path), Safety(robot, dt=DT)
+    estimator, wbc, dynamics = BaseEstimator(robot, dt=DT), qd.WholeBodyController(robot, dt=DT), qd.Dynamics(robot)
+    brake, begun = MotorCommand.damp(safety.allowed.brake), None
+    while begun is None or side.read().time - begun < SECONDS:
+        m = side.read()
+        command = brake
+        if begun is None:
+            begun = m.time if scene.states else None
+            estimator.start(m.position, m.accelerometer)
+        if begun is not None:
+            w = np.pi
+            angle = 0.1 * np.sin(w * (m.time - begun))
+            rate, change = 0.1 * w * np.cos(w * (m.time - begun)), -w * w * angle
+            R = pin.rpy.rpyToMatrix(0.0, angle, 0.0)
+            wbc.tasks.base.reference(R, [0.0, rate, 0.0], [0.0, change, 0.0])
+            q, v = estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, robot.feet)
+            command = MotorCommand.torques(wbc.compute(dynamics.update(q, v)).tau)
+        report = safety.examine(m, command)
+        assert report.fault is None
+        side.write(report.command)
+        assert scene.tick()
+    return np.array(scene.states)
+
+
+def in_c(robot, program, path):
+    """The states, and what the program says in the end."""
+    scene = Scene(robot, path)
+    driver = subprocess.Popen([str(program), str(path), str(SECONDS)], stdout=subprocess.PIPE, text=True)
+    try:
+        limit = time.monotonic() + 120.0
+        while driver.poll() is None and time.monotonic() < limit:
+            if not scene.tick():
+                time.sleep(2e-5)
+        said, _ = driver.communicate(timeout=60.0)
+    finally:
+        driver.kill()
+        driver.wait(60.0)
+    assert driver.returncode == 0, said
+    return np.array(scene.states), said
+
+
+def test_a_program_in_c_moves_a_robot_in_another_process_as_python_does(go2, program, tmp_path):
+    ours, (states, said) = in_python(go2, tmp_path / "python"), in_c(go2, program, tmp_path / "c")
+    count = len(ours)
+    assert count == round(SECONDS / DT) + 1 and "no fault" in said and " 0 unsolved" in said
+    pitch = [pin.rpy.matrixToRpy(pin.Quaternion(q[3:7].copy()).toRotationMatrix())[1] for q in states]
+    assert max(pitch) > 0.08  # it nods
+    np.testing.assert_allclose(states[:count], ours, atol=1e-5)
+
+
+def test_programs_are_refused_what_is_no_memory_of_their_robot(program, tmp_path):
+    (tmp_path / "else").write_bytes(bytes(4096))
+    SharedMemory(tmp_path / "arm", 6, 0, create=True).close()
+    for path in ("missing", "else", "arm"):
+        done = subprocess.run([str(program), str(tmp_path / path), "1"], capture_output=True, text=True)
+        assert done.returncode == 2 and "shared memory" in done.stderr
+
+
+def test_an_arm_has_an_interface_but_no_program(tmp_path):
+    arm = qd.load("ur5")
+    export_interface(arm, tmp_path, name="arm")
+    assert cc.compiled(tmp_path, tmp_path / "arm.so")
+    with pytest.raises(qd.ArgumentError, match="feet"):
+        export_program(qd.WholeBodyController(arm), tmp_path)
+    for wrong in ("1st", "a b", ""):
+        with pytest.raises(qd.ArgumentError, match="name"):
+            export_estimator(BaseEstimator(qd.load("go2")), tmp_path, name=wrong)
+    with pytest.raises(qd.ArgumentTypeError, match="robot"):
+        export_interface("ur5", tmp_path)
