@@ -9,10 +9,11 @@ trot, up to three at once, and random numbers in readings and commands; no torqu
 that it was computed for, and what is not finite never reaches a motor.  Then a Go2 in a second process stands up and
 trots, without and with 2 ms latency, 1 ms jitter and 1 % loss, beside an idle loop: periods, latencies, overruns and
 CPU time are those of this machine, best an idle one.  A controller is killed in mid-trot: the robot's side must be
-damped, and the log whole up to 20 ms before.  A log's disk, a small tmpfs, is filled up while the robot trots: the
-loop must go on as before, and the log be whole.  A log of a simulated trot is replayed: all commands must be the same
-bit for bit, and its file no larger than was reserved.  With ``--check`` the exit code says whether all of this was as
-it must be, and whether robots trotted all the time, with less than one overrun in a thousand ticks.
+damped, and the log whole up to 20 ms before.  A program in C stands and nods on such a robot, without Python.  A log's
+disk, a small tmpfs, is filled up while the robot trots: the loop must go on as before, and the log be whole.  A log of
+a simulated trot is replayed: all commands must be the same bit for bit, and its file no larger than was reserved.  With
+``--check`` the exit code says whether all of this was as it must be, and whether robots trotted all the time, with less
+than one overrun in a thousand ticks.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ from quaddyn.runtime import (
     SharedMemory,
     SharedMemoryInterface,
     Walker,
+    export_program,
     load_recording,
 )
 from quaddyn.runtime.controller import Controller
@@ -216,6 +218,34 @@ def real_time(name: str, minutes: float, dt: float, quality: LinkQuality, *, idl
     return trotted and report.fault is None and found.overruns <= 1e-3 * found.ticks
 
 
+def program_in_c(seconds: float, dt: float) -> bool:
+    """A controller without Python on a robot in another process; whether it drove it all the time."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        print("\nprogram in C: not tried, there is no compiler")
+        return False
+    with (
+        TemporaryDirectory() as folder,
+        RobotProcess("go2", dt=dt, watchdog=10, plant="mujoco", priority=60) as process,
+    ):
+        export_program(qd.WholeBodyController(process.robot, dt=dt), folder, name="go2")
+        program, sources = str(Path(folder) / "go2_drive"), sorted(map(str, Path(folder).glob("*.c")))
+        subprocess.run([compiler, "-std=c99", "-O2", *sources, "-lm", "-o", program], check=True)
+        # Priority as of the loop; where that is not permitted, without.
+        ranked = (
+            ["chrt", "-f", "50"]
+            if subprocess.run(["chrt", "-f", "50", "true"], capture_output=True).returncode == 0
+            else []
+        )
+        began = os.times()
+        done = subprocess.run([*ranked, program, str(process.path), str(seconds)], capture_output=True, text=True)
+        ended = os.times()
+        share = sum(ended[k] - began[k] for k in (2, 3)) / (ended.elapsed - began.elapsed)
+        print(f"\nprogram in C: {1.0 / dt:g} Hz for {seconds:g} s, {100.0 * share:.0f} % of a processor")
+        print(f"  {done.stdout.strip() or done.stderr.strip()}")
+    return done.returncode == 0 and " 0 unsolved" in done.stdout and "stopped 0 times" in done.stdout
+
+
 def full_disk(seconds: float, dt: float) -> bool:
     """A trot whose log lies on a tmpfs that is filled up in its midst; whether loop and log are as if it were not."""
     with TemporaryDirectory() as folder:
@@ -363,6 +393,7 @@ def main() -> int:
         verdicts["trot"] = real_time("trot", minutes, dt, LinkQuality())
         verdicts["bad link"] = real_time("trot over a bad link", minutes, dt, bad)
         verdicts["kill"] = killed(dt)
+        verdicts["program in C"] = program_in_c(min(10.0, 60.0 * minutes), dt)
         verdicts["full disk"] = full_disk(min(10.0, 60.0 * minutes), dt)
     sound = all(verdicts.values())
     print("\n" + ", ".join(f"{name}: {'as it must be' if good else 'NOT'}" for name, good in verdicts.items()))

@@ -82,7 +82,7 @@ int main(int count, char **arguments)
     UPPER_Memory memory;
     UPPER_Reading reading;
     UPPER_Command command;
-    double q[UPPER_WBC_NQ], v[UPPER_WBC_NV], before = 0.0, begun = 0.0, longest = 0.0;
+    double q[UPPER_WBC_NQ], v[UPPER_WBC_NV], before = 0.0, first = 0.0, begun = 0.0, longest = 0.0;
     int running = 0, fault = 0, stops = 0;
     long ticks = 0, unsolved = 0;
     uint64_t last = 0;
@@ -95,6 +95,7 @@ int main(int count, char **arguments)
     while (await(&memory, last, &reading)) {
         const double start = seconds();
         memset(&command, 0, sizeof command);
+        first = ticks ? first : reading.header.time;
         if (!running && reading.header.state == 0) {
             /* A command of damping has come through, or none was necessary: from here on the robot follows. */
             running = ticks > 0;
@@ -125,7 +126,7 @@ int main(int count, char **arguments)
         before = reading.header.time;
         last = reading.header.number;
         ticks++;
-        if (running && reading.header.time - begun >= length) {
+        if (reading.header.time - first >= length) {
             break;
         }
     }
