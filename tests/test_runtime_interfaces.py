@@ -8,6 +8,7 @@ import pinocchio as pin
 import pytest
 
 import quaddyn as qd
+from quaddyn.robot.joint_positions import JointPositions
 from quaddyn.runtime import MotorCommand, MujocoInterface, PlantInterface
 from quaddyn.simulation import Encoders, FootSensors, MujocoPlant, Sensors, Simulation
 
@@ -178,3 +179,12 @@ def test_sensors_of_feet_and_torques_are_noisy_where_asked(go2: qd.Robot) -> Non
         Sensors(go2, np.random.default_rng(0), feet=True)
     with pytest.raises(qd.ArgumentError, match="another robot"):
         PlantInterface(plant, sensors=Sensors(qd.load("a1"), np.random.default_rng(0)))
+
+
+def test_positions_go_into_a_configuration_and_come_out_again(wagon: qd.Robot) -> None:
+    joints, position = JointPositions.actuated(wagon), 0.3 * np.arange(1.0, wagon.nu + 1.0)
+    assert joints.turning.any() and not joints.turning.all()
+    q = np.array(wagon.q_home)
+    joints.put(q, position)
+    np.testing.assert_allclose(joints.of(q), position, atol=1e-12)
+    assert pin.isNormalized(wagon.model, q, 1e-12)
