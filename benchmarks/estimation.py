@@ -145,7 +145,7 @@ class Legs:
 
     def __init__(self, robot: qd.Robot) -> None:
         self.robot, self.terms = robot, TickTerms(robot, robot.feet)
-        self.q, self.v, self.out = pin.neutral(robot.model), np.zeros(robot.nv), np.zeros(self.terms.size)
+        self.q, self.v, self.out = np.array(robot.neutral), np.zeros(robot.nv), np.zeros(self.terms.size)
         self.at = [robot.configuration_index(name) for name in robot.actuated]
 
     def feet(self, m: Measurement, standing: list[str], R: np.ndarray, omega: np.ndarray) -> dict[str, np.ndarray]:
