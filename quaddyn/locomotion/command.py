@@ -30,6 +30,7 @@ class LocomotionCommand:
         velocity: (3,) that is steered for at this tick, on the way to `commanded`; seen from above.
         limit: what cut `asked` down to `commanded`, such as "stride of the gait"; "" where nothing did.
         swings: by foot in the air, its `Swing`.
+        felt: the feet that touch the ground, as given to `compute` or estimated; None where the schedule is trusted.
         load: that the robot is taken to carry beside its own mass [kg]; 0 where the controller does not look for one.
     """
 
@@ -43,6 +44,7 @@ class LocomotionCommand:
     velocity: Array
     limit: str
     swings: Mapping[str, Swing]
+    felt: tuple[str, ...] | None = None
     load: float = 0.0
 
     @property

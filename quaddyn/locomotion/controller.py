@@ -22,6 +22,7 @@ from ..wbc import TorqueLimits, WholeBodyController
 from .arguments import check_whole_body, named_feet
 from .command import FALLEN, NO_GROUND, LocomotionCommand
 from .course import Course, Preview, commanded_velocity
+from .felt_ground import FeltGround
 from .foothold_map import FootholdMap, Heights
 from .footing import Footing
 from .footwork import Footwork
@@ -89,6 +90,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             are then put where it is even (`FootholdMap`) and lifted over what is between.
         payload: "estimated" to find mass that the robot's file does not know of from the torques, and to carry it
             (`UnknownLoad`); None to trust the file.
+        touching: "estimated" to find out from the torques which feet touch, wherever `compute` is not told
+            (`FeltGround`): a foot that meets the ground early carries at once, and who misses it is waited for.
         whole_body: instead of the default `WholeBodyController`, of the same robot and period; friction is then its
             own.  It must have the tasks "com", "base", "forces" and one for each foot by its name, and is given their
             references and gains.
@@ -121,6 +124,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         friction: float = 0.4,
         terrain: Heights | None = None,
         payload: str | None = None,
+        touching: str | None = None,
         whole_body: WholeBodyController | None = None,
     ) -> None:
         self.proportions = p = Proportions.of(robot)
@@ -147,9 +151,11 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._base = robot.bodies[0].name
         self.terrain = terrain
         self._grip = Grip(whole_body)
-        if payload not in (None, "estimated"):
-            raise UnknownNameError("payload", payload, ("estimated",))
+        for option, value in (("payload", payload), ("touching", touching)):
+            if value not in (None, "estimated"):
+                raise UnknownNameError(option, value, ("estimated",))
         self._load = None if payload is None else UnknownLoad(robot, p, self.dt)
+        self._felt = None if touching is None else FeltGround(robot, p, self.dt)
         self._preview = Preview(p)
         self._footing = Footing(robot, p, self.dt)
         self._landing = Landing(p, whole_body)
@@ -165,6 +171,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._lie = False
         if self._load is not None:
             self._load.reset()
+        if self._felt is not None:
+            self._felt.reset()
         self._filtered = (0.0, 0.0)
         self._tau = np.zeros(self.robot.nu)
 
@@ -234,7 +242,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             velocity: wanted forward and leftward speed [m/s] and yaw rate [rad/s], in the heading frame: in the plane
                 of the ground, x along the robot's forward direction.  What is beyond `reach` is cut, and the command
                 says so.
-            touching: the feet that feel the ground, where that is measured or estimated; None trusts the schedule.
+            touching: the feet that feel the ground, where that is measured; None trusts the schedule, or the torques
+                where the controller was made with ``touching="estimated"``.
 
         Raises:
             ArgumentError: `velocity` is not three finite numbers, or `state` is of another robot.
@@ -276,6 +285,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if self.mode in (Mode.AIRBORNE, Mode.LANDING):
             if load is not None:
                 load.pause()
+            if self._felt is not None:
+                self._felt.reset()
             return self._land(state, wanted, touching, feet, (x, y, z), (u, v, w), R_base, yaw)
         self._steer(within)
         if not self._footwork.patient(clock):
@@ -285,7 +296,10 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if known is not None:
             known.advance(x, y, dt)
         normals = self._normals(ground)
-        carrying = self._footwork.place(clock, ground, feet, normals, touching, dt)
+        felt = touching
+        if felt is None and self._felt is not None:
+            felt = self._felt.update(state, self._tau, ground.normal)
+        carrying = self._footwork.place(clock, ground, feet, normals, felt, dt)
         self._grip.follow(normals)
         ground.advance(dt)
         level = ground.level(course.yaw).T
@@ -322,6 +336,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             course.velocity.copy(),
             limit,
             flying,
+            felt,
             0.0 if load is None else load.mass,
         )
 

@@ -1,0 +1,57 @@
+"""`FeltGround`: which feet of a walking robot touch the ground, from encoders, IMU and torques alone."""
+
+from __future__ import annotations
+
+from ..contact import ContactSet
+from ..dynamics import State
+from ..estimation import ContactForceEstimator, TouchdownDetector
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from .footing import DWELL, FORCE_TIME
+from .proportions import FEET, Proportions
+
+#: How long forces are estimated before they are believed [sqrt(l/g)].
+STARTING = 0.2
+
+
+class FeltGround:
+    """Forces at the feet (`quaddyn.estimation.ContactForceEstimator`), and whether they say that a foot touches.
+
+    All contacts are active in the estimate, as a touchdown out of turn is what is looked for; feet in the air get
+    nearly nothing.
+
+    Args:
+        robot: a quadruped.
+        proportions: of the robot.
+        dt: [s].
+    """
+
+    __slots__ = ("_detector", "_dt", "_estimator", "_starting", "_time")
+
+    def __init__(self, robot: Robot, proportions: Proportions, dt: float) -> None:
+        unit = proportions.time
+        self._dt, self._starting = dt, STARTING * unit
+        self._estimator = ContactForceEstimator(ContactSet.of_feet(robot, FEET), dt=dt, gain=1.0 / (FORCE_TIME * unit))
+        self._detector = TouchdownDetector(robot, dwell=DWELL * unit)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the motion."""
+        self._estimator.reset()
+        self._detector.reset()
+        self._time = 0.0
+
+    def update(self, state: State, tau: Array, normal: Array) -> tuple[str, ...] | None:
+        """The feet that touch; None as long as that is not known yet.
+
+        Args:
+            state: now.
+            tau: (nu,) torques since the last tick [N m].
+            normal: (3,) of the ground.
+        """
+        forces = self._estimator.update(state, tau).forces
+        self._time += self._dt
+        self._detector.update(self._time, forces, normal=normal)
+        if self._time < self._starting:
+            return None
+        return tuple(foot for foot in FEET if foot in self._detector.touching)
