@@ -34,6 +34,8 @@ def open_regular(path: str | os.PathLike[str], most: int | None = None) -> IO[by
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     try:
         status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise OSError(errno.EISDIR, "it is a folder; name a file in it", str(path))
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file; copy its content into one", str(path))
         if most is not None and status.st_size > most:

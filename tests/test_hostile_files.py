@@ -332,6 +332,11 @@ def endless(folder: Path, name: str) -> Path:
     return path
 
 
+def test_a_folder_is_called_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(qd.ModelError, match="it is a folder"):
+        qd.load(tmp_path)
+
+
 @pytest.mark.parametrize("make", [fifo, endless])
 def test_pipes_and_devices_are_refused_by_every_reader(
     arm: qd.Robot, make: Callable[[Path, str], Path], tmp_path: Path
