@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import hierarchy_problems as hp
 import numpy as np
 import numpy_hierarchy as oracle
 import pytest
 
-from quaddyn.hierarchy import HierarchySolver, Level, solve
+from quaddyn.compiling import interpreted
+from quaddyn.hierarchy import HierarchySolver, Level, least_violation, solve
 
 
 def both(levels: list[Level]) -> list[np.ndarray]:
@@ -118,3 +121,19 @@ def test_what_was_rounding_far_away_is_none_near_by() -> None:
     limits = Level([[1.0, 0.0]], [1e-4], C=np.eye(2), lower=[-1.0, -1.0], upper=[0.0, 1.0])
     for x in both([limits, Level([[0.0, 1e-7]], [1.0])]):
         np.testing.assert_allclose(x, [5e-5, 1.0], atol=1e-12)
+
+
+def test_least_violation_is_not_looked_for_where_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where rounding decides which rows are violated, Newton's method stays where it is without a whole step."""
+    shares, search = [], least_violation.search_line
+
+    def kept(*given: Any) -> float:
+        shares.append(search(*given))
+        return float(shares[-1])
+
+    rng = np.random.default_rng([12, hp.KINDS.index("infeasible")])
+    levels = [hp.problem("infeasible", rng) for _ in range(5)][-1]
+    monkeypatch.setattr(least_violation, "search_line", kept)
+    with interpreted():
+        assert solve(levels).verified
+    assert 10 <= len(shares) < least_violation.ROUNDS / 2

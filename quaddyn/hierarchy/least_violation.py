@@ -27,6 +27,8 @@ EVEN = 1e4
 NEAR = 1e-6
 #: A step of this share of x is none, nor is a violation of this share of the size of its terms.
 STILL = 1e-9
+#: A move of this share of x is lost in rounding.
+STUCK = 1e-13
 #: Rounds of Newton's method; of the line search, and the share of the slope that it may leave.
 ROUNDS, SEARCH, LEVEL = 60, 20, 1e-3
 
@@ -303,4 +305,6 @@ def find_least_violation(h: Hierarchy, guess: ByteMatrix, started: bool, reach: 
         h.solution.summary[ITERATIONS] += changes
         if changes == 0 and (t == 1.0 or norm(step, n) <= STILL * norm(x, n)):
             return True
+        if changes == 0 and t * norm(step, n) <= STUCK * norm(x, n):  # another round would be the same
+            return False
     return False
