@@ -352,6 +352,10 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         limits = self.robot.effort_limits if self._torque is None else self._torque.limits
         return np.minimum(np.maximum(tau, -limits), limits)
 
+    def _damped(self, state: State) -> Array:
+        """Torques that only take speed from the joints."""
+        return self._within_limits(-self._damping * state.v[self.robot.actuated_index])
+
     def __reduce__(self) -> NoReturn:
         raise ArgumentTypeError("a LocomotionController cannot be copied or pickled; make another")
 
@@ -387,7 +391,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         """Nothing but damping, which takes the violence out of a fall."""
         self.mode = Mode.FALLEN
         self._landing.end()
-        tau = self._within_limits(-self._damping * state.v[self.robot.actuated_index])
+        tau = self._damped(state)
         pressure, still = self.course.position.copy(), np.zeros(3)
         return LocomotionCommand(tau, self.mode, (), None, pressure, asked, still, still, FALLEN, {})
 
@@ -432,7 +436,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
                 self._landing.end()
                 self._trunk.go_to(p.height)
         command = self.whole_body.compute(state, carrying)
-        self._tau = self._within_limits(command.tau)
+        self._tau = self._within_limits(command.tau) if command.ok else self._damped(state)
         return LocomotionCommand(
             self._tau,
             self.mode,

@@ -71,7 +71,8 @@ class Footing:
         """Forget the motion; the robot is taken to stand."""
         self._before: tuple[float, Array] | None = None
         self._rate: float | None = None
-        self._push, self._none, self._missed = self._p.gravity, 0.0, 0.0
+        self._push: float | None = None
+        self._none = self._missed = 0.0
         self._estimator.reset()
         self._detector.reset()
         self._time = self._stood = 0.0
@@ -99,8 +100,7 @@ class Footing:
             return self._none >= max(2.0 * dt, LOST_ALL * p.time) or self._missed >= LOST_SOME * p.time
         if before is None:
             return False
-        self._push += dt / (PUSH_TIME * p.time + dt) * ((rate - before[0]) / dt + p.gravity - self._push)
-        if self._push > FALLING * p.gravity:
+        if self._pushed(rate, before[0], PUSH_TIME) > FALLING * p.gravity:
             return False
         way = feet - before[1]
         return math.sqrt(float((way * way).sum(axis=1).max())) > LOOSE * p.speed * dt
@@ -126,13 +126,24 @@ class Footing:
         if touching is not None:
             return tuple(foot for foot in FEET if foot in touching)
         forces, rate = self._estimator.update(state, tau).forces, float(state.com_velocity[2])
-        p, dt = self._p, self._dt
-        self._time += dt
-        if self._rate is not None:
-            self._push += dt / (FORCE_TIME * p.time + dt) * ((rate - self._rate) / dt + p.gravity - self._push)
+        self._time += self._dt
+        push = 0.0 if self._rate is None else self._pushed(rate, self._rate, FORCE_TIME)
         self._rate = rate
-        if self._push < FREE * p.gravity:  # nothing holds the centre of mass: whatever the legs feel is their own
+        if push < FREE * self._p.gravity:  # nothing holds the centre of mass: whatever the legs feel is their own
             self._detector.reset()
             return ()
         self._detector.update(self._time, forces)
         return tuple(foot for foot in FEET if foot in self._detector.touching)
+
+    def _pushed(self, rate: float, before: float, time: float) -> float:
+        """What the ground pushes, per mass [m/s^2]: filtered, but for what is measured first.
+
+        Args:
+            rate: vertical velocity of the centre of mass [m/s].
+            before: one tick earlier [m/s].
+            time: constant of the filter [sqrt(l/g)].
+        """
+        push = (rate - before) / self._dt + self._p.gravity
+        share = self._dt / (time * self._p.time + self._dt)
+        self._push = push if self._push is None else self._push + share * (push - self._push)
+        return self._push

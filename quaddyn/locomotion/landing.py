@@ -39,25 +39,28 @@ class Landing:
     that drifts, by ``v / omega``, where the point is that it comes to rest over (the capture point of Pratt et al.
     2006).  *From the first touchdown* on, who touches carries; the others reach on for the ground.  The centre of mass
     is stopped along a path of least jerk that begins with the height and the speed it has, and the trunk is levelled;
-    with every further foot the path begins anew, as one foot alone can neither stop nor turn the robot as is wanted.
+    with every further foot the path begins anew, as one foot alone can neither stop nor turn the robot as is wanted;
+    a foot that trembles on the ground is no further one.
 
     Args:
         proportions: of the robot.
         whole_body: the whole-body controller, whose tasks get the references.
     """
 
-    __slots__ = ("_carrying", "_p", "_settled", "_weights", "_whole_body")
+    __slots__ = ("_p", "_settled", "_touched", "_weights", "_whole_body")
 
     def __init__(self, proportions: Proportions, whole_body: WholeBodyController) -> None:
         self._p, self._whole_body = proportions, whole_body
-        self._carrying: tuple[str, ...] = ()
+        #: Feet that have touched since the robot was last in the air.
+        self._touched: set[str] = set()
         self._settled = 0.0
         #: Weights of the tasks "com" and "base" on the ground, while others hold.
         self._weights: tuple[Array, Array] | None = None
 
     def begin(self) -> None:
         """The ground has just been lost."""
-        self._carrying, self._settled = (), 0.0
+        self._settled = 0.0
+        self._touched.clear()
         tasks = self._whole_body.tasks
         if self._weights is None:
             self._weights = np.array(tasks["com"].weight), np.array(tasks["base"].weight)
@@ -82,6 +85,7 @@ class Landing:
 
     def hold_ready(self, places: Array, velocity: tuple[float, float, float]) -> None:
         """References of feet in free flight."""
+        self._touched.clear()
         tasks, fall = self._whole_body.tasks, np.array([0.0, 0.0, -self._p.gravity])
         tasks["base"].weight = LOOSE_BASE * self._p.length
         for place, foot in zip(places, FEET, strict=True):
@@ -120,10 +124,10 @@ class Landing:
         tasks = self._whole_body.tasks
         tasks["com"].weight = self._weights[0] if supports(carrying) else WEAK
         tasks["base"].weight = self._weights[1]
-        if set(carrying) - set(self._carrying):
+        if not self._touched.issuperset(carrying):
+            self._touched.update(carrying)
             course.position = ground.points[:, :2].mean(axis=0)
             trunk.stop(com[2] - level, rate, STOPPING * p.length, LOWEST * p.height)
-        self._carrying = carrying
         still = np.zeros(3)
         for i, foot in enumerate(FEET):
             place = feet[i].copy()
