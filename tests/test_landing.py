@@ -119,3 +119,37 @@ def test_with_sensors_one_foot_on_the_ground_is_too_little_and_three_are_enough(
 def test_three_feet_or_a_diagonal_stop_a_fall() -> None:
     assert supports(FEET) and supports(FEET[1:]) and supports(("FR", "RL")) and supports(("FL", "RR"))
     assert not any(supports(pair) for pair in (("FL", "FR"), ("FL", "RL"), ("RL", "RR"), ("FL",)))
+
+
+def test_feet_that_can_carry_nothing_are_noticed_before_the_legs_are_thrown() -> None:
+    robot = qd.load("solo8")  # no motor limits, and legs of two joints: feet that stand while they move are too much
+    plant, controller = Simulation(robot, dt=DT), LocomotionController(robot, dt=DT)
+    p = controller.proportions
+    plant.reset(lifted(robot, 0.15), np.zeros(robot.nv))
+    commands = drive(plant, controller, 3.0 * p.time, feel=False)
+    modes = list(dict.fromkeys(command.mode for command, _ in commands))
+    assert modes == [Mode.STANDING, Mode.AIRBORNE, Mode.LANDING, Mode.RISING]
+    assert commands[2][0].mode is Mode.AIRBORNE and attitude(plant) < 0.1
+
+
+def test_a_landing_that_cannot_be_served_is_damped_and_says_so() -> None:
+    robot = qd.load("solo8")
+    controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
+    v = np.random.default_rng(0).normal(size=robot.nv) * np.r_[np.full(6, 0.3), np.full(robot.nu, 30.0)]
+    state = dynamics.update(lifted(robot, 0.1, tilt=0.1, spread=0.2), v)
+    for touching in (*((),) * 3, *(FEET,) * 20):
+        command = controller.compute(state, touching=touching)
+    assert command.mode is Mode.LANDING and not command.ok and command.limit == NO_GROUND
+    assert command.whole_body is not None and np.abs(command.whole_body.tau).max() > 2.0 * np.abs(command.tau).max()
+    assert (command.tau * v[6:] < 0.0).all()
+
+
+def test_a_foot_that_trembles_does_not_begin_the_stop_anew() -> None:
+    robot = qd.load("go2")
+    controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
+    v = np.zeros(robot.nv)
+    v[2] = -0.3
+    state, found = dynamics.update(lifted(robot, 0.0), v), [(), (), (), FEET[:3]]
+    for touching in (*found, *(FEET[: 3 + k % 2] for k in range(round(1.5 * controller.proportions.time / DT)))):
+        command = controller.compute(state, touching=touching)
+    assert command.mode is Mode.RISING
