@@ -20,7 +20,8 @@ class LocomotionCommand:
     """What is asked of the motors, and why.
 
     Attributes:
-        tau: (nu,) torques of the actuated joints, cut at the motors' limits [N m].
+        tau: (nu,) torques of the actuated joints, cut at the motors' limits [N m]; damping alone when fallen, and in
+            the air or landing where whole-body control is not `ok`.
         mode: what the robot is doing.
         contacts: the feet that are to carry.
         whole_body: the whole-body controller's command with its certificate; None when fallen.

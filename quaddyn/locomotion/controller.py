@@ -75,8 +75,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     Nothing is known of the ground but where feet stand, a plane (`GroundPlane`); without `touching`, the gait's
     schedule is trusted.  On a slope the trunk is parallel to that plane and the centre of mass above the feet, friction
     pyramids stand on the plane (`Grip`), and who begins with its weight beside the middle of its feet shifts it first,
-    in the mode "rising".  A robot
-    that stands or rises and loses the ground, or that begins in the air, lands on its feet (`Footing`, `Landing`).
+    in the mode "rising".  A robot that stands or rises and loses the ground, or that begins in the air, lands on its
+    feet (`Footing`, `Landing`); where whole-body control cannot do what that asks of it, the motors only damp, and the
+    command is not `ok`.
     Nothing is tuned to a robot: every number above is a multiple of l, ``sqrt(l / g)`` and ``m g``.  What a robot
     cannot do, such as swing its legs faster than its joints turn, is not commanded (`reach`).
 
