@@ -132,6 +132,12 @@ def test_feet_that_can_carry_nothing_are_noticed_before_the_legs_are_thrown() ->
     assert commands[2][0].mode is Mode.AIRBORNE and attitude(plant) < 0.1
 
 
+def test_soft_ground_that_has_not_been_pressed_is_ground() -> None:
+    robot = qd.load("solo8")
+    plant, controller = MujocoPlant(robot, dt=DT), LocomotionController(robot, dt=DT)
+    assert {command.mode for command, _ in drive(plant, controller, 0.06, feel=False)} == {Mode.STANDING}
+
+
 def test_a_landing_that_cannot_be_served_is_damped_and_says_so() -> None:
     robot = qd.load("solo8")
     controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)

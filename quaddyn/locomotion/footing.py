@@ -98,7 +98,7 @@ class Footing:
             self._none = 0.0 if touching else self._none + dt
             self._missed = 0.0 if len(touching) >= ENOUGH else self._missed + dt
             return self._none >= max(2.0 * dt, LOST_ALL * p.time) or self._missed >= LOST_SOME * p.time
-        if before is None:
+        if before is None or self._stood <= 2.0 * dt:  # soft ground does not push before it is pressed
             return False
         if self._pushed(rate, before[0], PUSH_TIME) > FALLING * p.gravity:
             return False
