@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import quaddyn as qd
 from quaddyn.cli import app
-from quaddyn.runtime import HangingRobot, MotorCommand, preflight
+from quaddyn.runtime import Ask, HangingRobot, MotorCommand, preflight
 from quaddyn.simulation import Measurement
 
 
@@ -140,6 +140,20 @@ def test_an_imu_that_is_turned_or_wrong_is_found(
     found = {name: said for name, (passed, said, _) in checks.items() if passed is False}
     assert found and all(name.startswith(where) for name in found), found
     assert any(words in said for said in found.values()), found
+
+
+def test_a_reading_of_nothing_while_the_trunk_is_levelled_does_no_harm(leg: qd.Robot) -> None:
+    """As of a sensor that drops out for a moment: directions of no length."""
+    asked: list[Ask] = []
+    side = Wired(leg)
+    side._read = lambda m: replace(m, accelerometer=np.zeros(3)) if asked and asked.pop() is Ask.LEVEL else m
+
+    def ask(what: Ask) -> None:
+        side.obey(what)
+        asked[:] = [what]
+
+    checks = {check.name: check.passed for check in preflight(side, clock=side, ask=ask, share=0.5, joints=()).checks}
+    assert checks["IMU axes, nose down"] and checks["IMU axes, left down"]
 
 
 def test_a_reading_that_breaks_meanwhile_ends_in_damping_and_is_told(leg: qd.Robot) -> None:
