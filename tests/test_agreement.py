@@ -21,6 +21,7 @@ import quaddyn as qd
 from quaddyn.agreement import Agreement, cross_check
 from quaddyn.agreement.algorithms import ILL_CONDITIONED, Sample, compare
 from quaddyn.agreement.check import reading
+from quaddyn.agreement.report import SHOWN
 from quaddyn.agreement.third_opinion import third_opinion
 from quaddyn.dynamics import Dynamics
 from quaddyn.reference import Reference, aba, coriolis, derivatives, frames, kinematics, lie_group, momentum, rnea
@@ -469,6 +470,14 @@ def test_the_report_reads_as_a_table_and_as_json() -> None:
     assert str(failed).endswith("\nDOES NOT AGREE")
     data = json.loads(json.dumps(failed.to_json(), allow_nan=False))
     assert (data["passed"], data["deviations"][0]["name"]) == (False, "RR_hip_joint")
+
+
+def test_of_many_differences_the_first_are_shown_and_the_others_counted() -> None:
+    many = check(go2(), text().replace('<mass value="', '<mass value="1'), samples=1, derivatives=0)
+    shown = [line for line in str(many).splitlines() if line.startswith("DIFFERS")]
+    assert len(shown) == SHOWN and f"... and {len(many.deviations) - SHOWN} more differences" in str(many)
+    few = dataclasses.replace(many, deviations=many.deviations[:SHOWN])
+    assert "more differences" not in str(few)
 
 
 def test_progress_is_told_and_options_are_judged() -> None:
