@@ -76,7 +76,9 @@ ROOMS = {
     "campaigns": Room("quaddyn/campaigns", ("campaign_kinds", "campaign_statistics", "campaigns", "campaign_trials",
         "campaigns_cli", "datasheet")),
     "reference": Room("quaddyn/reference", ("reference_reader", "reference")),
-    "agreement": Room("quaddyn/agreement", ("agreement",), "mutant or table or opinion or state"),
+    "agreement": Room(
+        "quaddyn/agreement", ("agreement",), "mutant or table or opinion or state or unchanged or differences"
+    ),
     "viewer": Room("quaddyn/viewer", ("viewer_meshes", "hostile_files", "viewer")),
     "demo": Room("quaddyn/demo", ("noticed", "surface_commands", "demo"), "demo or velocity or never or plot"),
     "cli": Room("quaddyn/cli", ("surface_cli", "surface_commands", "exit_codes", "leg_command", "cli", "doctor",
