@@ -457,6 +457,7 @@ def test_mesh_on_the_last_link_ends_in_the_foot(
     assert_stands(robot)
     for leg in robot.legs.values():
         assert leg.foot.offset[2] - leg.foot.radius == pytest.approx(-LENGTH, abs=1e-7 if "binary" in kind else 1e-9)
+        assert "end of the last link's shape" in robot.report.provenance[f"{leg.name}.radius"]
 
 
 ROUND: dict[str, tuple[str, tuple[float, float, float], dict[str, str]]] = {
