@@ -95,6 +95,15 @@ def test_the_reach_of_go2_is_that_of_its_triangle() -> None:
     np.testing.assert_array_equal(survey(leg, samples=300).farthest, found.farthest)
 
 
+@pytest.mark.parametrize("name", ["go2", "bolt"])
+def test_the_curve_goes_forward_up_and_aside_at_right_angles(name: str) -> None:
+    robot = qd.load(name)
+    c = closed_curve(LegKinematics(robot, next(iter(robot.legs))), points=8)
+    centre = 0.5 * (c[0] + c[4])
+    axes = np.array([0.5 * (c[0] - c[4]), c[2] - c[6], (0.5 * (c[1] + c[5]) - centre) / 0.3])
+    np.testing.assert_allclose(axes @ axes.T, np.eye(3) * (axes[0] @ axes[0]), atol=1e-12)
+
+
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.slow] if n in LIKE_OTHERS else []) for n in LEGGED]
 )
