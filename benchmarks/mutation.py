@@ -96,6 +96,12 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("quaddyn/dynamics/dynamics.py", "np.full(robot.nq, robot.nq**-0.5)", "core/ReplaceBinaryOperator_Pow_Mod"): (
         "arguments are examined the long way, with the same answer"
     ),
+    ("quaddyn/agreement/bodies.py", "carrier = oracle.model.bodies[body].name", "core/AddNot"): (
+        "a link directly below a joint lies in the joint's frame: there is nothing to undo"
+    ),
+    ("quaddyn/hierarchy/workspace.py", "aligned(levels + 1, n + 1, given)", "core/ReplaceBinaryOperator_Add_Pow"): (
+        "the last row is there for wide loads alone, which other memory follows; Python, which checks indices, agrees"
+    ),
     ("quaddyn/kinematics/collision.py", "if a != b and parents", "core/ReplaceComparisonOperator_NotEq_Lt"): (
         "shapes come in the order of their joints, so that a <= b"
     ),
