@@ -150,18 +150,22 @@ class Idle(Controller):
 
 
 class Persistent(Operator):
-    """Wants the robot to trot, also after it had to be damped: counts how often, and why."""
+    """Wants the robot to trot, also after it had to be damped: counts how often and why, until it trots and later."""
 
     def __init__(self, velocity: tuple[float, float, float]) -> None:
         super().__init__()
-        self.velocity, self.safety, self.stops = velocity, None, Counter[str]()
+        self.velocity, self.loop, self.trotted = velocity, None, False
+        self.attempts, self.stops = Counter[str](), Counter[str]()
         self.run(velocity)
 
     def listen(self, now: float) -> None:
         """Forget a fault, and stand up anew."""
-        fault = None if self.safety is None else self.safety.fault
+        if self.loop is None:
+            return
+        self.trotted = self.trotted or self.loop.stage is Stage.RUN
+        fault = self.loop.safety.fault
         if fault is not None:
-            self.stops[str(fault)] += 1
+            (self.stops if self.trotted else self.attempts)[str(fault)] += 1
             self.reset()
             self.run(self.velocity)
 
@@ -174,12 +178,12 @@ def loop_on(side: RobotInterface, dt: float, file: Path, *, idle: bool = False) 
     # With a link between, measured torques answer commands of some ticks ago.
     safety = Safety(robot, dt=dt, limits=SafetyLimits(following=1e9, stale=0.05))
     real = RealTime(priority=50, lock_memory=True)
-    if isinstance(operator, Persistent):
-        operator.safety = safety
     # A machine that is busy with other things misses deadlines in bursts: here they are counted, not answered.
     loop = Loop(
         side, controller, operator=operator, safety=safety, real_time=real, recorder=recording, overrun="repeat"
     )
+    if isinstance(operator, Persistent):
+        operator.loop = loop
     return loop, operator, controller
 
 
@@ -199,15 +203,14 @@ def real_time(name: str, minutes: float, dt: float, quality: LinkQuality, *, idl
         loop, operator, controller = loop_on(side, dt, file, idle=idle)
         report = loop.run(seconds)
         status, believed, found = process.status(), controller.estimate, report.statistics
-        stops = operator.stops if isinstance(operator, Persistent) else Counter[str]()
+        attempts, stops = (getattr(operator, name, Counter[str]()) for name in ("attempts", "stops"))
         walked = "" if believed is None else f", {controller.status}, {np.hypot(*believed[0][:2]):.2f} m from the start"
         print(f"\n{name}: {1.0 / dt:g} Hz for {minutes:g} min{walked}\n{report}")
         for what in ("latency", "compute"):
             print(f"{what} [us]: {histogram(getattr(found, what))}")
         print(f"robot's side: {status['late']:.0f} of {status['ticks']:.0f} periods late")
-        print(
-            "  stopped and stood up again: " + (", ".join(f"{n} times, {why}" for why, n in stops.items()) or "never")
-        )
+        for what, whys in (("before it trotted", attempts), ("while it trotted", stops)):
+            print(f"  stopped {what}: " + (", ".join(f"{n} times, {why}" for why, n in whys.items()) or "never"))
         side.close()
         file.unlink()
     ended = os.times()
@@ -224,19 +227,16 @@ def program_in_c(seconds: float, dt: float) -> bool:
     if compiler is None:
         print("\nprogram in C: not tried, there is no compiler")
         return False
-    with (
-        TemporaryDirectory() as folder,
-        RobotProcess("go2", dt=dt, watchdog=10, plant="mujoco", priority=60) as process,
-    ):
-        export_program(qd.WholeBodyController(process.robot, dt=dt), folder, name="go2")
+    with TemporaryDirectory() as folder, contextlib.ExitStack() as undo:
+        export_program(qd.WholeBodyController(qd.load("go2"), dt=dt), folder, name="go2")
         program, sources = str(Path(folder) / "go2_drive"), sorted(map(str, Path(folder).glob("*.c")))
         subprocess.run([compiler, "-std=c99", "-O2", *sources, "-lm", "-o", program], check=True)
+        # The robot appears when the program is there: without commands it would lie down.
+        process = undo.enter_context(RobotProcess("go2", dt=dt, watchdog=10, plant="mujoco", priority=60))
         # Priority as of the loop; where that is not permitted, without.
-        ranked = (
-            ["chrt", "-f", "50"]
-            if subprocess.run(["chrt", "-f", "50", "true"], capture_output=True).returncode == 0
-            else []
-        )
+        ranked, chrt = [], shutil.which("chrt")
+        if chrt is not None and not subprocess.run([chrt, "-f", "50", "true"], capture_output=True).returncode:
+            ranked = [chrt, "-f", "50"]
         began = os.times()
         done = subprocess.run([*ranked, program, str(process.path), str(seconds)], capture_output=True, text=True)
         ended = os.times()
