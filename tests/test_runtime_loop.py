@@ -270,6 +270,8 @@ def test_parts_that_do_not_belong_together_are_refused(go2: qd.Robot) -> None:
         Operator(dead_man=0.0)
     with pytest.raises(qd.ArgumentError, match="velocity"):
         Operator().run((np.nan, 0.0, 0.0))
+    with pytest.raises(qd.ArgumentError, match="delay"):
+        Walker(go2, delay=0.5)
 
 
 def test_a_walker_gets_up_trots_and_lies_down_on_readings_alone(go2: qd.Robot) -> None:
@@ -280,9 +282,10 @@ def test_a_walker_gets_up_trots_and_lies_down_on_readings_alone(go2: qd.Robot) -
         encoders=Encoders(position_noise=3e-4, velocity_noise=0.05, torque_noise=0.2),
         imu=Imu(gyro_noise=0.01, accelerometer_noise=0.1),
         feet=FootSensors(noise=1.0),
+        delay=2.0 * DT,
     )
     side, operator = PlantInterface(plant, sensors=sensors), Operator()
-    walker = Walker(go2, dt=2.0 * DT)
+    walker = Walker(go2, dt=2.0 * DT, delay=2.0 * DT)
     loop = Loop(side, walker, operator=operator, clock=side)
     operator.run((0.4, 0.0, 0.0))
     report = loop.run(3.6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pinocchio as pin
 
 from ..control import JointPD
 from ..dynamics import Dynamics
+from ..errors import ArgumentError
 from ..estimation import BaseEstimator
 from ..kinematics import LegKinematics
 from ..locomotion import LocomotionController
@@ -26,6 +28,8 @@ from .stages import Stage
 CROUCH, FOLDING = 0.6, 1.0
 #: How long it then rests and feels for gravity, as a share of that.
 RESTING = 0.3
+#: Largest delay that is made up for [s]: what the model expects is not what happens for long.
+LATEST = 0.05
 #: Share of the robot's weight that says that a foot stands.
 STANDING = 0.05
 
@@ -41,6 +45,7 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         gait: to move with.
         friction: that is counted on.
         imu: frame of the IMU; the root link by default.
+        delay: age of readings when their commands reach the motors [s], made up for by `BaseEstimator.ahead`.
 
     Attributes:
         robot: as given.
@@ -53,14 +58,23 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
     """
 
     def __init__(
-        self, robot: Robot, *, dt: float = 2e-3, gait: str = "trot", friction: float = 0.4, imu: str | None = None
+        self,
+        robot: Robot,
+        *,
+        dt: float = 2e-3,
+        gait: str = "trot",
+        friction: float = 0.4,
+        imu: str | None = None,
+        delay: float = 0.0,
     ) -> None:
         self.robot, self.dt = robot, number("dt", dt)
         self.locomotion = LocomotionController(robot, dt=self.dt, gait=gait, friction=friction)
         self.estimator = BaseEstimator(robot, dt=self.dt, imu=imu)
-        self._options = {"dt": self.dt, "gait": gait, "friction": friction, "imu": imu}
+        if not 0.0 <= number("delay", delay) <= LATEST:
+            raise ArgumentError(f"delay: expected a time from 0 to {LATEST} s, got {delay}")
+        self._options = {"dt": self.dt, "gait": gait, "friction": friction, "imu": imu, "delay": delay}
+        self._expected = deque[Array](maxlen=round(delay / self.dt))
         self._dynamics, self._pd = Dynamics(robot), JointPD(robot, dt=self.dt)
-        self._imu = imu or robot.bodies[0].name
         self._joints = JointPositions.actuated(robot)
         self._crouch, self._weight = self._folded(), robot.mass * float(np.linalg.norm(robot.model.gravity.linear))
         self._status = ""
@@ -73,6 +87,7 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         self._standing: tuple[str, ...] = self.robot.feet
         self._done = False
         self._status, self._estimate = "", None
+        self._expected.clear()
 
     def _folded(self) -> Array:
         """(nu,) joints of a crouch: feet where they are at home, nearer to the trunk."""
@@ -143,8 +158,11 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         elif self.locomotion.mode in (Mode.LYING, Mode.LOWERING):
             self.locomotion.stand_up()
         wanted = velocity if stage is Stage.RUN else (0.0, 0.0, 0.0)
+        if self._expected.maxlen:
+            q, v = self.estimator.ahead(self._expected)
         command = self.locomotion.compute(self._dynamics.update(q, v), wanted, touching=touching)
         whole = command.whole_body
+        self._expected.append(np.zeros(self.robot.nv) if whole is None else whole.acceleration)
         self._estimate, self._status = (q, v), command.mode.value if whole is None else whole.status.outcome
         self._standing = command.contacts
         resting = Mode.LYING if stage is Stage.LIE_DOWN else Mode.STANDING
