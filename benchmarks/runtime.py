@@ -263,7 +263,7 @@ def full_disk(seconds: float, dt: float) -> bool:
         try:
             return _filled(Path(folder), seconds, dt)
         finally:
-            subprocess.run(["umount", folder], check=True)
+            subprocess.run(["umount", "--lazy", folder], check=True)  # the log may still be mapped
 
 
 def _filled(disk: Path, seconds: float, dt: float) -> bool:
