@@ -31,6 +31,7 @@ import quaddyn as qd
 from quaddyn.campaigns import scene
 from quaddyn.estimation import BaseEstimator, SensorNoise
 from quaddyn.kernels import TickTerms
+from quaddyn.robot.configuration import turned
 from quaddyn.simulation import Encoders, FootSensors, Imu, Measurement, MujocoPlant, Sensors, Simulation
 from quaddyn.simulation.sensors import Observable
 from quaddyn.simulation.terrain import Plane
@@ -111,7 +112,8 @@ def moved(robot: qd.Robot, plant: str, gait: str, slope: float, seconds: float) 
     controller = qd.LocomotionController(robot, dt=DT, gait=gait)
     terrain = [Plane.slope(slope)] if slope else None
     world = PLANTS[plant](robot, dt=DT, friction=0.8, terrain=terrain)
-    world.reset(scene.tilted(robot.q_home, slope, 0.0) if slope else np.array(robot.q_home), np.zeros(robot.nv))
+    start = turned(robot.q_home, Plane.slope(slope).tilt) if slope else np.array(robot.q_home)
+    world.reset(start, np.zeros(robot.nv))
     scale = math.sqrt(controller.proportions.length / 0.3)
     wanted = np.array([0.25, 0.0, 0.0] if slope else [0.3, 0.05, 0.2]) * [scale, scale, 1.0 / scale]
     dynamics, rows = qd.Dynamics(robot), []
