@@ -73,13 +73,19 @@ def test_feet_are_spheres_that_touch_the_ground_at_home(name: str) -> None:
 
 # -- the demo's own checks -----------------------------------------------------------------------------------------
 def sideways(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = Simulation.contact_forces.fget
-    assert honest is not None
-    push = np.array([1.0, 0.0, 0.0])
+    by_foot, by_point = Simulation.contact_forces.fget, Simulation.contacts.fget
+    assert by_foot is not None and by_point is not None
+
+    def pushed(force: np.ndarray) -> np.ndarray:
+        return np.asarray(force + 0.61 * abs(force[2]) * np.array([1.0, 0.0, 0.0]))
+
+    monkeypatch.setattr(
+        Simulation, "contact_forces", property(lambda self: {k: pushed(f) for k, f in by_foot(self).items()})
+    )
     monkeypatch.setattr(
         Simulation,
-        "contact_forces",
-        property(lambda self: {k: f + 0.61 * abs(f[2]) * push for k, f in honest(self).items()}),
+        "contacts",
+        property(lambda self: [dataclasses.replace(c, force=pushed(c.force)) for c in by_point(self)]),
     )
 
 

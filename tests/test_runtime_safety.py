@@ -53,6 +53,15 @@ def test_a_trot_goes_through_untouched(go2: qd.Robot, trot: Trot) -> None:
     assert all(r.feet.all() for r in reports)
 
 
+def test_a_robot_that_falls_when_it_is_first_heard_of_contradicts_nothing(go2: qd.Robot, trot: Trot) -> None:
+    weightless = np.array([0.3, 0.1, -0.05])
+    readings = [
+        (replace(m, accelerometer=weightless + 1e-3 * k) if k < 60 else m, tau)
+        for k, (m, tau) in enumerate(trot[:1000])
+    ]
+    assert all(report.fault is None for report in run(Safety(go2, dt=DT), readings))
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_named_and_answered_in_time(name: str, go2: qd.Robot, trot: Trot) -> None:
     fault = FAULTS[name]

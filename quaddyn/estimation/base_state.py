@@ -17,6 +17,7 @@ from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import invariant_filter as core
+from .filter_memory import FEET, FilterMemory, FilterModel
 from .sensor_noise import SensorNoise
 
 
@@ -82,13 +83,13 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "floor", "m
         self._estimate = core.estimate.bound(self.model, self.memory)
         self.reset(robot.q_home)
 
-    def _model(self, imu: str) -> core.FilterModel:
+    def _model(self, imu: str) -> FilterModel:
         robot, layout = self.robot, self.terms.layout
         data = robot.model.createData()
         robot.algorithms.framesForwardKinematics(robot.model, data, np.array(robot.neutral))
         mount = data.oMf[robot.frame_id(imu)]  # root joint and IMU are both fixed to the base
         frames = [layout.frames[foot] for foot in robot.feet]
-        return core.FilterModel(
+        return FilterModel(
             dt=self.dt,
             gravity=np.array(robot.model.gravity.linear),
             imu=np.ascontiguousarray(mount.rotation),
@@ -259,7 +260,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "floor", "m
         With R, v and p of the IMU these are, to first order, ``phi`` in ``R_hat = exp(phi) R``, then
         ``v_hat - exp(phi) v``, ``p_hat - exp(phi) p``, and estimated less true biases; world axes but for the biases.
         """
-        return self.memory.P[: core.FEET, : core.FEET].copy()
+        return self.memory.P[:FEET, :FEET].copy()
 
     @property
     def slipping(self) -> tuple[str, ...]:
@@ -267,10 +268,10 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "floor", "m
         return tuple(foot for foot, slips in zip(self.robot.feet, self.memory.slipping, strict=True) if slips)
 
 
-def memory_of(feet: int) -> core.FilterMemory:
+def memory_of(feet: int) -> FilterMemory:
     """Memory of a filter for so many feet, all zero."""
-    n = core.FEET + 3 * feet
-    return core.FilterMemory(
+    n = FEET + 3 * feet
+    return FilterMemory(
         R=np.zeros((3, 3)),
         v=np.zeros(3),
         p=np.zeros(3),

@@ -32,6 +32,9 @@ MOVING = 0.2
 FORGETTING, LEANING = 0.25, 1.0
 # Time constants of the low-passes on torques and on what corrects the vertical [s].
 SETTLING, WEIGHING = 0.1, 0.5
+# Weight of a reading that is trusted with the vertical at the beginning, within 10 % of 1 g, and how long one is
+# waited for [s].
+TRUSTED, FALLING = 0.8, 1.0
 # Of the earth [m/s^2].
 GRAVITY = 9.81
 # Readings further apart than this tell nothing about each other [periods].
@@ -87,7 +90,7 @@ class SafetyMemory(NamedTuple):
     asked: Vector  # (nu,) torque of the last command [N m]
     drift: Vector  # (nu,) by how much positions have gone elsewhere than velocities lead to [rad]
     lag: Vector  # (nu,) torque measured less torque asked for, low-passed [N m]
-    up: Vector  # (3,) the vertical in base axes
+    up: Vector  # (3,) the vertical in base axes; zero until it has been felt
     lean: Vector  # (3,) what corrects it, low-passed [rad/s]
     joints: IntMatrix  # (nu, 4) readings in a row
     counts: IntVector  # (5,)
@@ -201,10 +204,9 @@ def check_imu(lim: Allowed, r: Reading, m: SafetyMemory, elapsed: float, first: 
             lim.imu[i, 0] * r.accelerometer[0] + lim.imu[i, 1] * r.accelerometer[1] + lim.imu[i, 2] * r.accelerometer[2]
         )
     size = math.sqrt(felt[0] * felt[0] + felt[1] * felt[1] + felt[2] * felt[2])
-    if first:
-        for i in range(3):
-            m.up[i] = felt[i] / size if size > 0.0 else (1.0 if i == 2 else 0.0)
-    else:
+    # What falls or hits something feels no gravity: it counts the less, the further it is from 1 g.
+    weight = max(0.0, 1.0 - abs(size / GRAVITY - 1.0) / 0.5)
+    if not first:
         speed = 0.0
         for i in range(len(r.velocity)):
             speed = max(speed, abs(r.velocity[i]))
@@ -216,13 +218,16 @@ def check_imu(lim: Allowed, r: Reading, m: SafetyMemory, elapsed: float, first: 
             return found(m, FROZEN_GYRO, float(m.counts[SAME_GYRO]), float(lim.frozen))
         if m.counts[SAME_ACCELEROMETER] >= lim.frozen and speed > MOVING:
             return found(m, FROZEN_ACCELEROMETER, float(m.counts[SAME_ACCELEROMETER]), float(lim.frozen))
-    # The vertical turns as the base does, and what is felt pulls it (Mahony, Hamel, Pflimlin 2008).
     up = m.up
+    if up[0] == 0.0 and up[1] == 0.0 and up[2] == 0.0:  # not known yet: a robot may fall when it is first heard of
+        if weight < TRUSTED and float(m.counts[SEEN]) * lim.period < FALLING:
+            return NOTHING
+        for i in range(3):
+            up[i] = felt[i] / size if size > 0.0 else (1.0 if i == 2 else 0.0)
+    # The vertical turns as the base does, and what is felt pulls it (Mahony, Hamel, Pflimlin 2008).
     for i in range(3):
         j, k = (i + 1) % 3, (i + 2) % 3
         turn[i] = up[j] * omega[k] - up[k] * omega[j]
-    # What falls or hits something feels no gravity: it counts the less, the further it is from 1 g.
-    weight = max(0.0, 1.0 - abs(size / GRAVITY - 1.0) / 0.5)
     share = LEANING * elapsed
     settled = min(elapsed / WEIGHING, 1.0)
     norm = 0.0

@@ -1,0 +1,238 @@
+"""Corrections of the invariant filter by what standing feet measure, and feet that come and go."""
+
+from ..compiling import Matrix, Vector, compiled, local
+from .filter_memory import (
+    ACCELEROMETER_BIAS,
+    ATTITUDE,
+    ENCODER,
+    FEET,
+    GYRO,
+    GYRO_BIAS,
+    LEVEL,
+    POSITION,
+    RATE,
+    SHAPE,
+    SLIP,
+    VELOCITY,
+    FilterMemory,
+    FilterModel,
+)
+from .filter_propagation import rolling
+from .rotations import cross, exponentials, orthonormal, times
+
+
+@compiled(inline=False)
+def inverse(S: Matrix, out: Matrix) -> None:
+    """Of a symmetric matrix of three rows; what is singular gives zeros."""
+    for i in range(3):
+        cross(S[(i + 1) % 3], S[(i + 2) % 3], out[i])
+    determinant = S[0, 0] * out[0, 0] + S[0, 1] * out[0, 1] + S[0, 2] * out[0, 2]
+    scale = 1.0 / determinant if determinant > 0.0 else 0.0
+    for i in range(3):
+        for k in range(3):
+            out[i, k] *= scale
+
+
+@compiled(inline=False)
+def innovate(f: FilterMemory, a: int, A: Matrix, b: int, B: Matrix, noise: Matrix, z: Vector, S: Matrix) -> float:
+    """Squared Mahalanobis distance of an innovation ``z = A error[a:] + B error[b:] + noise``.
+
+    Args:
+        f: whose ``work[1]`` becomes P H^T; and S, here, the inverse of the innovation's covariance.
+        a: where the entries of the error begin that A is for.
+        A: (3, 3).
+        b: the same of B.
+        B: (3, 3).
+        noise: (3, 3) covariance.
+        z: (3,).
+        S: (3, 3) is written.
+    """
+    G, total = f.work[1], local(3, 3)
+    for i in range(len(f.P)):
+        for k in range(3):
+            s = 0.0
+            for j in range(3):
+                s += f.P[i, a + j] * A[k, j] + f.P[i, b + j] * B[k, j]
+            G[i, k] = s
+    for i in range(3):
+        for k in range(i + 1):
+            s = noise[i, k]
+            for j in range(3):
+                s += A[i, j] * G[a + j, k] + B[i, j] * G[b + j, k]
+            total[i, k] = s
+            total[k, i] = s
+    inverse(total, S)
+    distance = 0.0
+    for i in range(3):
+        for k in range(3):
+            distance += z[i] * S[i, k] * z[k]
+    return distance
+
+
+@compiled(inline=False)
+def correct(f: FilterMemory, z: Vector, S: Matrix, weight: float) -> None:
+    """Correct state and covariance by an innovation that `innovate` has just been called for.
+
+    A weight below 1 stands for noise that is so much larger than was thought.
+    """
+    G, K, n = f.work[1], f.work[2], len(f.P)
+    error = f.work[3]
+    for i in range(n):
+        s = 0.0
+        for k in range(3):
+            K[i, k] = weight * (G[i, 0] * S[0, k] + G[i, 1] * S[1, k] + G[i, 2] * S[2, k])
+            s += K[i, k] * z[k]
+        error[i, 0] = s
+    for i in range(n):
+        for j in range(i + 1):
+            x = f.P[i, j] - (K[i, 0] * G[j, 0] + K[i, 1] * G[j, 1] + K[i, 2] * G[j, 2])
+            f.P[i, j] = x
+            f.P[j, i] = x
+    # X = exp(-xi) X, and biases less their errors.
+    phi, E, J, rows = local(3), local(3, 3), local(3, 3), local(3, 3)
+    for i in range(3):
+        phi[i] = -error[ATTITUDE + i, 0]
+    exponentials(phi, E, J)
+    for i in range(3):
+        for k in range(3):
+            rows[i, k] = E[i, 0] * f.R[0, k] + E[i, 1] * f.R[1, k] + E[i, 2] * f.R[2, k]
+    orthonormal(rows, f.R)
+    move(f.v, error, VELOCITY, E, J)
+    move(f.p, error, POSITION, E, J)
+    for foot in range(len(f.standing)):
+        if f.standing[foot] != 0:
+            move(f.feet[foot], error, FEET + 3 * foot, E, J)
+    for i in range(3):
+        f.gyro_bias[i] -= error[GYRO_BIAS + i, 0]
+        f.force_bias[i] -= error[ACCELEROMETER_BIAS + i, 0]
+        f.omega[i] += error[GYRO_BIAS + i, 0]
+
+
+@compiled(inline=False)
+def move(x: Vector, error: Matrix, at: int, E: Matrix, J: Matrix) -> None:
+    """``x = E x - J xi``, a column of the state."""
+    before, xi = local(3), local(3)
+    for i in range(3):
+        before[i] = x[i]
+        xi[i] = error[at + i, 0]
+    for i in range(3):
+        x[i] = E[i, 0] * before[0] + E[i, 1] * before[1] + E[i, 2] * before[2]
+        x[i] -= J[i, 0] * xi[0] + J[i, 1] * xi[1] + J[i, 2] * xi[2]
+
+
+@compiled()
+def fill_diagonal(A: Matrix, x: float) -> None:
+    """``A = x I``."""
+    for i in range(3):
+        for k in range(3):
+            A[i, k] = x if i == k else 0.0
+
+
+@compiled(inline=False)
+def place_of(m: FilterModel, terms: Vector, foot: int, c: Vector) -> None:
+    """A foot's centre from the IMU, base axes."""
+    for i in range(3):
+        c[i] = terms[m.origin[foot] + i] - m.lever[i]
+
+
+@compiled(inline=False)
+def by_joints(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, variance: float, out: Matrix) -> None:
+    """``variance R J J^T R^T`` of a foot, world axes: what the joints' noise makes of its place or velocity."""
+    at, columns = m.jacobian[foot], m.columns[foot]
+    row = local(3)
+    fill_diagonal(out, 0.0)
+    for c in range(6, columns):
+        for i in range(3):
+            row[i] = 0.0
+            for k in range(3):
+                row[i] += f.R[i, k] * terms[at + k * columns + c]
+        for i in range(3):
+            for k in range(3):
+                out[i, k] += variance * row[i] * row[k]
+
+
+@compiled(inline=False)
+def look_at_place(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, z: Vector, S: Matrix) -> float:
+    """The innovation ``R c + p - d`` of a standing foot; its squared distance."""
+    c, noise, A, B = local(3), local(3, 3), local(3, 3), local(3, 3)
+    place_of(m, terms, foot, c)
+    times(f.R, c, z)
+    for i in range(3):
+        z[i] += f.p[i] - f.feet[foot, i]
+    by_joints(m, f, terms, foot, m.variance[ENCODER], noise)
+    for i in range(3):
+        noise[i, i] += m.variance[SHAPE]
+    fill_diagonal(A, 1.0)
+    fill_diagonal(B, -1.0)
+    return innovate(f, POSITION, A, FEET + 3 * foot, B, noise, z, S)
+
+
+@compiled(inline=False)
+def look_at_velocity(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, z: Vector, S: Matrix) -> float:
+    """The innovation ``v + R (omega x c + c') - u`` of a standing foot; its squared distance."""
+    c, x, y = local(3), local(3), local(3)
+    noise, A, B = local(3, 3), local(3, 3), local(3, 3)
+    place_of(m, terms, foot, c)
+    cross(f.omega, c, x)
+    for i in range(3):
+        x[i] += terms[m.velocity[foot] + i]
+    times(f.R, x, z)
+    rolling(m, f, terms, foot, x, y)
+    for i in range(3):
+        z[i] += f.v[i] - y[i]
+    by_joints(m, f, terms, foot, m.variance[RATE], noise)
+    # R [c]x, by which the gyroscope's bias and noise count.
+    for i in range(3):
+        cross(f.R[i], c, B[i])
+    for i in range(3):
+        for k in range(3):
+            outer = B[i, 0] * B[k, 0] + B[i, 1] * B[k, 1] + B[i, 2] * B[k, 2]
+            noise[i, k] += m.variance[GYRO] * outer
+        noise[i, i] += m.variance[SLIP]
+    fill_diagonal(A, 1.0)
+    return innovate(f, VELOCITY, A, GYRO_BIAS, B, noise, z, S)
+
+
+@compiled(inline=False)
+def forget(f: FilterMemory, foot: int) -> None:
+    """Let go of a foot's place."""
+    f.standing[foot] = 0
+    for i in range(FEET + 3 * foot, FEET + 3 * foot + 3):
+        for j in range(len(f.P)):
+            f.P[i, j] = 0.0
+            f.P[j, i] = 0.0
+
+
+@compiled(inline=False)
+def anchor(m: FilterModel, f: FilterMemory, terms: Vector, foot: int) -> None:
+    """A foot stands where it is: ``d = p + R c``, and so does its error."""
+    at = FEET + 3 * foot
+    c, z, noise, S, A, B = local(3), local(3), local(3, 3), local(3, 3), local(3, 3), local(3, 3)
+    place_of(m, terms, foot, c)
+    times(f.R, c, z)
+    for i in range(3):
+        f.feet[foot, i] = f.p[i] + z[i]
+        for j in range(len(f.P)):
+            f.P[at + i, j] = f.P[POSITION + i, j]
+    for i in range(3):
+        for j in range(len(f.P)):
+            f.P[j, at + i] = f.P[j, POSITION + i]
+    by_joints(m, f, terms, foot, m.variance[ENCODER], noise)
+    for i in range(3):
+        noise[i, i] += m.variance[SHAPE]
+        for k in range(3):
+            f.P[at + i, at + k] += noise[i, k]
+    f.standing[foot] = 1
+    f.stepped[foot] = 1
+    if m.floor:
+        # Only the height: the other rows measure nothing.
+        fill_diagonal(A, 0.0)
+        fill_diagonal(B, 0.0)
+        fill_diagonal(noise, 1.0)
+        A[2, 2] = 1.0
+        B[2, 0] = f.feet[foot, 1]
+        B[2, 1] = -f.feet[foot, 0]
+        noise[2, 2] = m.variance[LEVEL]
+        z[0], z[1], z[2] = 0.0, 0.0, f.feet[foot, 2] - m.radius[foot]
+        innovate(f, at, A, ATTITUDE, B, noise, z, S)
+        correct(f, z, S, 1.0)

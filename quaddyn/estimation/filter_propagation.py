@@ -1,0 +1,177 @@
+"""The invariant filter from reading to reading: state, covariance, and how feet roll."""
+
+import math
+
+from ..compiling import Matrix, Vector, compiled, local
+from .filter_memory import (
+    ACCELEROMETER_BIAS,
+    ATTITUDE,
+    CREEP,
+    FEET,
+    FORCE,
+    FORCE_WALK,
+    GYRO,
+    GYRO_BIAS,
+    GYRO_WALK,
+    POSITION,
+    VELOCITY,
+    FilterMemory,
+    FilterModel,
+    turn,
+)
+from .rotations import cross, times
+
+# What makes the plane of feet in a line a level one [m^2].
+FLAT = 1e-4
+
+
+@compiled(inline=False)
+def transition(f: FilterMemory, m: FilterModel) -> None:
+    """``P = Phi P`` with Phi the transition of the error over a period."""
+    n, dt = len(f.P), m.dt
+    column, by_gyro, by_force, shift = local(3), local(3), local(3), local(3)
+    for j in range(n):
+        # What the errors of both biases turn and accelerate, world axes.
+        for i in range(3):
+            column[i] = f.P[GYRO_BIAS + i, j]
+        times(f.R, column, by_gyro)
+        for i in range(3):
+            column[i] = f.P[ACCELEROMETER_BIAS + i, j]
+        times(f.R, column, by_force)
+        cross(f.p, by_gyro, shift)
+        for i in range(3):
+            f.P[POSITION + i, j] += dt * (f.P[VELOCITY + i, j] - shift[i])
+        for i in range(3):
+            column[i] = f.P[ATTITUDE + i, j]
+        cross(m.gravity, column, shift)
+        for i in range(3):
+            f.P[VELOCITY + i, j] += dt * (shift[i] - by_force[i])
+        cross(f.v, by_gyro, shift)
+        for i in range(3):
+            f.P[VELOCITY + i, j] -= dt * shift[i]
+            f.P[ATTITUDE + i, j] -= dt * by_gyro[i]
+        for foot in range(len(f.standing)):
+            if f.standing[foot] != 0:
+                cross(f.feet[foot], by_gyro, shift)
+                for i in range(3):
+                    f.P[FEET + 3 * foot + i, j] -= dt * shift[i]
+
+
+@compiled(inline=False)
+def transpose(P: Matrix) -> None:
+    """In place."""
+    for i in range(len(P)):
+        for j in range(i):
+            P[i, j], P[j, i] = P[j, i], P[i, j]
+
+
+@compiled(inline=False)
+def spread(f: FilterMemory, m: FilterModel) -> None:
+    """Add what the sensors' noise does to the error over a period."""
+    dt, P, N = m.dt, f.P, f.work[0]
+    # By a component of the gyroscope's noise in world axes: as by its bias, R being no matter for what is isotropic.
+    axis, shift = local(3), local(3)
+    for k in range(3):
+        for i in range(3):
+            axis[i] = 1.0 if i == k else 0.0
+            N[ATTITUDE + i, k] = axis[i]
+        cross(f.v, axis, shift)
+        for i in range(3):
+            N[VELOCITY + i, k] = shift[i]
+        cross(f.p, axis, shift)
+        for i in range(3):
+            N[POSITION + i, k] = shift[i]
+            N[GYRO_BIAS + i, k] = 0.0
+            N[ACCELEROMETER_BIAS + i, k] = 0.0
+        for foot in range(len(f.standing)):
+            cross(f.feet[foot], axis, shift)
+            for i in range(3):
+                N[FEET + 3 * foot + i, k] = shift[i] if f.standing[foot] != 0 else 0.0
+    turning = m.variance[GYRO] * dt * dt
+    for i in range(len(P)):
+        for j in range(i + 1):
+            x = turning * (N[i, 0] * N[j, 0] + N[i, 1] * N[j, 1] + N[i, 2] * N[j, 2])
+            P[i, j] += x
+            if j < i:
+                P[j, i] += x
+    for i in range(3):
+        P[VELOCITY + i, VELOCITY + i] += m.variance[FORCE] * dt * dt
+        P[GYRO_BIAS + i, GYRO_BIAS + i] += m.variance[GYRO_WALK] * dt
+        P[ACCELEROMETER_BIAS + i, ACCELEROMETER_BIAS + i] += m.variance[FORCE_WALK] * dt
+        for foot in range(len(f.standing)):
+            if f.standing[foot] != 0:
+                P[FEET + 3 * foot + i, FEET + 3 * foot + i] += m.variance[CREEP] * dt
+
+
+@compiled(inline=False)
+def propagate(m: FilterModel, f: FilterMemory, terms: Vector, gyro: Vector, accelerometer: Vector) -> None:
+    """State and covariance to the present reading, by the IMU; standing feet roll along."""
+    dt = m.dt
+    omega, force, phi, x, y = local(3), local(3), local(3), local(3), local(3)
+    times(m.imu, gyro, omega)
+    times(m.imu, accelerometer, force)
+    transition(f, m)
+    transpose(f.P)
+    transition(f, m)
+    spread(f, m)
+    for i in range(3):
+        # The mean of both ends is what has turned the robot in between.
+        mean = 0.5 * (omega[i] + f.before[i]) if f.before[3] != 0.0 else omega[i]
+        f.before[i] = omega[i]
+        f.omega[i] = omega[i] - f.gyro_bias[i]
+        phi[i] = dt * (mean - f.gyro_bias[i])
+        force[i] -= f.force_bias[i]
+    f.before[3] = 1.0
+    turn(f, phi)
+    times(f.R, force, x)
+    for i in range(3):
+        acceleration = x[i] + m.gravity[i]
+        f.p[i] += dt * (f.v[i] + 0.5 * dt * acceleration)
+        f.v[i] += dt * acceleration
+    for foot in range(len(f.standing)):
+        if f.standing[foot] != 0:
+            rolling(m, f, terms, foot, x, y)
+            for i in range(3):
+                f.feet[foot, i] += dt * y[i]
+
+
+@compiled(inline=False)
+def level(f: FilterMemory) -> None:
+    """The normal of the plane through the places of all feet, by least squares; vertical until three have stood."""
+    x, y, z, n = 0.0, 0.0, 0.0, 0.0
+    for foot in range(len(f.stepped)):
+        if f.stepped[foot] != 0:
+            x += f.feet[foot, 0]
+            y += f.feet[foot, 1]
+            z += f.feet[foot, 2]
+            n += 1.0
+    f.normal[0], f.normal[1], f.normal[2] = 0.0, 0.0, 1.0
+    if n < 3.0:
+        return
+    # Feet in a line say nothing across it: there the ground is level.
+    xx, xy, yy, xz, yz = FLAT, 0.0, FLAT, 0.0, 0.0
+    for foot in range(len(f.stepped)):
+        if f.stepped[foot] != 0:
+            a, b, c = f.feet[foot, 0] - x / n, f.feet[foot, 1] - y / n, f.feet[foot, 2] - z / n
+            xx += a * a
+            xy += a * b
+            yy += b * b
+            xz += a * c
+            yz += b * c
+    determinant = xx * yy - xy * xy
+    a, b = (yy * xz - xy * yz) / determinant, (xx * yz - xy * xz) / determinant
+    length = math.sqrt(1.0 + a * a + b * b)
+    f.normal[0], f.normal[1], f.normal[2] = -a / length, -b / length, 1.0 / length
+
+
+@compiled(inline=False)
+def rolling(m: FilterModel, f: FilterMemory, terms: Vector, foot: int, x: Vector, out: Vector) -> None:
+    """Velocity of the centre of a sphere that rolls on the ground, world axes; x is overwritten."""
+    at = m.velocity[foot] + 3
+    spin = local(3)
+    for i in range(3):
+        spin[i] = terms[at + i] + f.omega[i]
+    times(f.R, spin, x)
+    cross(x, f.normal, out)
+    for i in range(3):
+        out[i] *= m.radius[foot]
