@@ -6,21 +6,8 @@ import math
 
 from ..compiling import Vector, compiled
 from .bodies import Bodies, Pushes
-from .contact_step import (
-    CORRECTED,
-    REBOUND,
-    RESIDUAL,
-    SPEED,
-    TOLERANCE,
-    ContactLaw,
-    Contacts,
-    Motion,
-    StepModel,
-    StepState,
-    finish,
-    position_correction,
-    step,
-)
+from .contact_data import ContactLaw, Contacts, Motion, StepModel, StepState
+from .contact_step import CORRECTED, REBOUND, RESIDUAL, SPEED, TOLERANCE, finish, position_correction, step
 from .energy_account import FLIGHT_RISE, GROUND_RISE, KINETIC, LIFTING, POTENTIAL, RISING, SHARE, mechanical_energy
 from .motions import integrate
 from .step_memory import (

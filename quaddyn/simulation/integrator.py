@@ -12,7 +12,7 @@ from ..compiling import Matrix, Vector, compiled, entry
 from .actuators import Motors, delivered
 from .attempt import ROUNDS, allowed_error, attempt, clear, evaluate
 from .bodies import Bodies, Pushes
-from .contact_step import Contacts, Motion, StepModel
+from .contact_data import Contacts, Motion, StepModel
 from .energy_account import BROKEN_HEIGHT, BROKEN_SHARE, KINETIC
 from .pieces import Collected, collect, show
 from .step_memory import (

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..compiling import IntVector, Matrix, Vector, compiled
 from .collisions import Touching
-from .contact_step import Contacts, room_for_touching
+from .contact_data import Contacts, room_for_touching
 
 
 class Collected(NamedTuple):

@@ -18,7 +18,7 @@ from ..contact.solvers.compiled import solve
 from ..errors import ArgumentError
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
-from . import contact_step
+from . import contact_data
 from . import integrator as core
 from .actuators import Actuators
 from .bodies import Pushes, last_mover, no_pushes
@@ -174,7 +174,7 @@ class Simulation(Plant):
         self._sphere_of = tuple(sphere.name for sphere in movable)
         ground, stops = self.terrain.packed(self.friction), stops_of(robot, wanted=bool(joint_stops))
         self._step_model = step_model(self.actuators, movable, ground, stops, law, integrator)
-        self._terms, self._motion = room_for_terms(self._step_model.bodies), contact_step.room_for_motion(robot.nv)
+        self._terms, self._motion = room_for_terms(self._step_model.bodies), contact_data.room_for_motion(robot.nv)
         self._memory = memory(robot.nq, robot.nv, robot.nu)
         self._asked, self._unwanted = np.zeros((1, robot.nu)), np.zeros((0, robot.nq + robot.nv))
         self._no_pushes = self._pushing = no_pushes()
@@ -272,7 +272,7 @@ class Simulation(Plant):
     def _inner(self) -> tuple[Any, ...]:
         memory = self._memory
         outcome = tuple(memory.progress[[CONTACTS, STATUS, FLYING]].tolist()), float(memory.total[WORST])
-        contacts = tuple(each.copy() for each in contact_step.remembered(self._room))
+        contacts = tuple(each.copy() for each in contact_data.remembered(self._room))
         return memory.before.copy(), memory.work.copy(), outcome, contacts
 
     def _resume(self, inner: tuple[Any, ...]) -> None:
@@ -284,7 +284,7 @@ class Simulation(Plant):
         room = len(contacts[0])
         if room != len(self._room.keys):
             self._room, self._collected = self._rooms(room)
-        for to, kept in zip(contact_step.remembered(self._room), contacts, strict=True):
+        for to, kept in zip(contact_data.remembered(self._room), contacts, strict=True):
             to[:] = kept
 
     def _advance(self, tau: Array, wrenches: Mapping[str, Array]) -> Array:
@@ -451,15 +451,15 @@ class Simulation(Plant):
         return pushes
 
     # -- making ----------------------------------------------------------------------------------------------
-    def _rooms(self, n: int) -> tuple[contact_step.Contacts, Collected]:
+    def _rooms(self, n: int) -> tuple[contact_data.Contacts, Collected]:
         """Workspace for n contacts."""
-        return contact_step.room_for_contacts(n, len(self._step_model.radii), self.robot.nv), room_for_pieces(n)
+        return contact_data.room_for_contacts(n, len(self._step_model.radii), self.robot.nv), room_for_pieces(n)
 
     def _make_room(self, n: int) -> None:
         """Workspace for n contacts at least, with those that are there."""
         old, before = self._room, self._collected
         self._room, self._collected = new, after = self._rooms(max(2 * n, len(old.keys)))
-        for to, kept in zip(contact_step.remembered(new), contact_step.remembered(old), strict=True):
+        for to, kept in zip(contact_data.remembered(new), contact_data.remembered(old), strict=True):
             to[: len(kept)] = kept
         for to, kept in zip((*after.touching, *after[1:]), (*before.touching, *before[1:]), strict=True):
             to[: len(kept)] = kept

@@ -11,7 +11,7 @@ from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from . import contact_step
+from . import contact_data, contact_step
 from .actuators import Actuators
 from .bodies import bodies_of, last_mover
 from .collisions import Ground
@@ -33,7 +33,7 @@ GROUND_FREQUENCY, GROUND_DAMPING = 15.0, 1.0
 
 def contact_law(
     robot: Robot, contact: str, dt: float, stiffness: float | None, damping: float | None
-) -> contact_step.ContactLaw:
+) -> contact_data.ContactLaw:
     """Of the arguments of a `Simulation`.
 
     Raises:
@@ -51,7 +51,7 @@ def contact_law(
         c = 2.0 * GROUND_DAMPING * np.sqrt(share * k) if damping is None else number("damping", damping)
         if not 0.0 <= c < np.inf:
             raise ArgumentError(f"damping: expected a number, 0 or more [N s/m], got {damping}")
-    return contact_step.ContactLaw(
+    return contact_data.ContactLaw(
         dt, dt, APPROACH_SPEED * dt, SLOP, RECOVERY_SHARE, RECOVERY_SPEED, float(k), float(c), STICTION_SPEED,
         -1.0 if contact == "rigid" else contact_step.TOLERANCE,
         PASSIVE * float(robot.mass) * 9.81 if contact == "frictional" else math.inf,
@@ -63,14 +63,14 @@ def step_model(
     spheres: list[Placed],
     ground: Ground,
     stops: Stops,
-    law: contact_step.ContactLaw,
+    law: contact_data.ContactLaw,
     integrator: str,
-) -> contact_step.StepModel:
+) -> contact_data.StepModel:
     """What stays from step to step; spheres by centre in their joint's frame, radius, joint and its last column."""
     model, coupling = actuators.robot.model, actuators.robot.coupling
     clusters, around = _clusters(spheres)
     last = np.array([last_mover(model, s.joint) for s in spheres], dtype=np.int64)
-    return contact_step.StepModel(
+    return contact_data.StepModel(
         bodies_of(model, actuators.armature, coupling),
         actuators.robot.actuated_index,
         actuators.damping,
