@@ -7,13 +7,11 @@ import os
 import time as clock
 import weakref
 import webbrowser
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Any, NoReturn
 
 import numpy as np
-import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ..attributes import StrictAttributes
@@ -24,26 +22,21 @@ from ..robot.robot import Robot
 from ..simulation.plant import Plant
 from ..simulation.records import TouchingPoint
 from ..simulation.terrain import Surface, Terrain
-from ..urdf.tree import Array
-from . import checks
+from . import camera, checks
 from . import signals as plotted
 from .checks import vector
+from .drawing import Drawing
 from .figure import Figure, Missing
+from .instant import Instant
 from .landscape import Landscape
-from .markers import Markers, hull
 from .page import RecordedPage, framed
 from .recording import Recording
-from .scene import SLOT, Blob, Scene
+from .scene import Blob, Scene
 from .server import Server
 from .sliders import Slider
 
-#: Velocity arrows are as long as the way in this time [s].
-_ARROW_TIME = 0.5
-#: How far above the centre of mass velocities are compared, and how far apart from each other [robot's length].
-_ABOVE, _APART = 0.3, 0.06
 #: How often a held loop looks whether it may go on [s].
 _POLL = 0.005
-_NOTHING: Mapping[str, Array] = MappingProxyType({})
 
 
 class Viewer(StrictAttributes, fixed=("robot",)):
@@ -96,7 +89,6 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         positive("fps", fps)
         positive("max_frames", max_frames)
         self.robot = robot
-        self._data = robot.model.createData()
         self._scene = Scene()
         self._figure = Figure(self._scene, robot, meshes=meshes)
         size = self._figure.size
@@ -104,14 +96,11 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             weight = robot.mass * float(np.linalg.norm(robot.model.gravity.linear))
             newtons_per_meter = weight / (1.5 * size) if weight > 0 else 1.0
         self.newtons_per_meter = positive("newtons_per_meter", newtons_per_meter)
-        self._markers = Markers(self._scene, size)
         self._landscape = Landscape(self._scene, size)
+        self._drawing = Drawing(robot, self._scene, self._figure, self._landscape, self.newtons_per_meter)
         self._signals = plotted.Signals()
         self._channels: list[dict[str, str]] = []
         self._unserved: dict[str, float] = {}  # sliders
-        self._frames: dict[str, int] = {}
-        self._trails: dict[str, tuple[int | None, deque[Array]]] = {}
-        self._capsules: tuple[CapsuleModel, int] | None = None
         self._recording = Recording(fps, int(max_frames))
         self._server = Server(robot.name, port) if serve else None
         self._finalizer = weakref.finalize(self, Server.close, self._server) if self._server else None
@@ -119,8 +108,8 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         if terrain is not None:
             self.show_terrain(terrain)
         nothing = np.zeros(0, dtype=np.float32)
-        first_look = self._poses(robot.q_home, None, {}, True, (), 0.0, {})
-        self._home = self._base
+        first_look = self._drawing.poses(Instant(np.array(robot.q_home)))
+        self._home = self._drawing.base
         self.look()
         if self.missing and self._server:
             text = f"{len(self.missing)} mesh(es) missing:\n" + "\n".join(map(str, self.missing[:8]))
@@ -217,36 +206,32 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             UnknownNameError: a force or friction name that is no frame of the robot.
             ArgumentError: an argument has the wrong shape or a non-finite value, or `q` holds no unit quaternion.
         """
-        q = checks.configuration("q", self.robot, q)
-        shade = None if ghost is None else checks.configuration("ghost", self.robot, ghost)
+        instant = Instant.checked(
+            self.robot,
+            q,
+            v=v,
+            forces=forces,
+            com=com,
+            cones=cones,
+            friction=friction,
+            contacts=contacts,
+            support=support,
+            points=points,
+            curves=curves,
+            wanted=wanted,
+            ghost=ghost,
+        )
         torque = None if tau is None else vector("tau", tau, (self.robot.nu,))
         panels = plotted.checked(signals)
-        velocity = None if v is None else vector("v", v, (self.robot.nv,))
-        for what, value in (("forces", forces), ("friction", friction)):
-            if isinstance(value, Mapping):
-                for name in value:
-                    self.robot.frame_id(name)
-            elif what == "forces" and value is not None:
-                raise ArgumentTypeError(f"forces: expected a mapping of frame names, got {type(value).__name__}")
-        wrenches = {name: vector(f"forces[{name!r}]", f, (3,), (6,)) for name, f in (forces or {}).items()}
-        contacts = checks.contact_points(contacts)
-        coned = tuple(wrenches or self.robot.feet) if cones and not contacts else ()
         if time is not None and not np.isfinite(number("time", time)):
             raise ArgumentError(f"time: expected a finite number, got {time}")
-        balls = {name: vector(f"points[{name!r}]", p, (3,)) for name, p in (points or {}).items()}
-        ways = {name: checks.rows(f"curves[{name!r}]", c) for name, c in (curves or {}).items()}
-        goal = None if wanted is None else vector("wanted", wanted, (3,))
-        around = None
-        if support:
-            loaded = [name for name in self.robot.feet if name in wrenches and wrenches[name].any()]
-            around = tuple(loaded or self.robot.feet)
-        poses = self._poses(q, velocity, wrenches, com, coned, friction, balls, contacts, cones, around, ways, goal)
-        own = plotted.motion(self.robot, self._data, self._center, velocity is not None, goal)
-        own |= plotted.forces(self.robot, wrenches, contacts)
+        drawing = self._drawing
+        poses = drawing.poses(instant)
+        moving = instant.v is not None
+        own = plotted.motion(self.robot, drawing.data, drawing.center, moving, instant.wanted)
+        own |= plotted.forces(self.robot, instant.wrenches, instant.contacts)
         if torque is not None:
             own |= plotted.torques(self.robot, torque)
-        if shade is not None:
-            poses = self._shade(shade, poses)
         values = self._signals.values(own | panels)
         shown_at = self._recording.add(time, poses, text or "", values)
         self._send(poses, text or "", values, shown_at)
@@ -292,7 +277,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         Raises:
             UnknownNameError: no such frame.
         """
-        self._frames = {name: self.robot.frame_id(name) for name in checks.names(names)}
+        self._drawing.show_frames(checks.names(names))
 
     def show_trails(self, names: Iterable[str], *, dots: int = 60) -> None:
         """Draws the ways of these frames as dotted lines from the next `show` on; ``()`` draws none.
@@ -308,8 +293,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             ArgumentError: `dots` is not positive.
         """
         positive("dots", dots)
-        known = {name: None if name == "com" else self.robot.frame_id(name) for name in checks.names(names)}
-        self._trails = {name: (index, deque(maxlen=int(dots))) for name, index in known.items()}
+        self._drawing.show_trails(checks.names(names), int(dots))
 
     def show_capsules(self, model: CapsuleModel | None, *, nearest: int = 3) -> None:
         """Draws capsules from the next `show` on, and lines between those pairs that are nearest; None draws none.
@@ -325,7 +309,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             raise ArgumentTypeError(f"model: expected a CapsuleModel, got {type(model).__name__}")
         if model is not None and model.robot is not self.robot:
             raise ArgumentError(f"model: of {model.robot.name!r}, but this viewer shows {self.robot.name!r}")
-        self._capsules = None if model is None else (model, int(nearest))
+        self._drawing.capsules = None if model is None else (model, int(nearest))
 
     def look(
         self,
@@ -350,116 +334,16 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         Raises:
             ArgumentError: an argument is out of range.
         """
-        size = self._figure.size
+        figure = self._figure
         if target is None:
-            point, base = (self._figure.low + self._figure.high) / 2, self._home
+            point, base = (figure.low + figure.high) / 2, self._home
         else:
-            point, base = vector("target", target, (3,)), self._base
-        far = positive("distance", size / np.tan(np.deg2rad(fov) / 2) if distance is None else distance)
-        if not (np.isfinite(azimuth) and -90 <= elevation <= 90 and 0 < fov < 180):
-            raise ArgumentError("azimuth, elevation in [-90, 90], fov in (0, 180): expected degrees in range")
-        a, e = np.deg2rad(azimuth), np.deg2rad(elevation)
-        position = point + far * np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
-        lists = {"position": position.tolist(), "target": point.tolist(), "base": base.tolist()}
-        numbers = {"fov": fov, "follow": follow, "size": size, "newtons_per_meter": self.newtons_per_meter}
-        self._camera = Blob().packet({"kind": "camera", **lists, **numbers})
+            point, base = vector("target", target, (3,)), self._drawing.base
+        view = camera.placed(point, figure.size, distance, azimuth, elevation, fov)
+        scales = {"size": figure.size, "newtons_per_meter": self.newtons_per_meter}
+        self._camera = Blob().packet({"kind": "camera", "base": base.tolist(), "follow": follow, **view, **scales})
         if self._server is not None:
             self._server.state("camera", self._camera)
-
-    def _poses(
-        self,
-        q: Array,
-        v: Array | None,
-        wrenches: Mapping[str, Array],
-        com: bool,
-        coned: Iterable[str],
-        friction: float | Mapping[str, float],
-        points: Mapping[str, Array],
-        contacts: tuple[TouchingPoint, ...] = (),
-        cones: bool = False,
-        around: tuple[str, ...] | None = None,
-        curves: Mapping[str, Array] = _NOTHING,
-        wanted: Array | None = None,
-    ) -> NDArray[np.float32]:
-        """Every slot's pose (n, 10) at this instant; makes slots for markers that are new."""
-        model, data, markers, scale = self.robot.model, self._data, self._markers, self.newtons_per_meter
-        q = np.array(q)
-        self.robot.algorithms.forwardKinematics(model, data, q)
-        ids = {name: self.robot.frame_id(name) for name in (*wrenches, *coned, *(around or ()))}
-        for index in (*ids.values(), *self._frames.values(), *(i for i, _ in self._trails.values() if i is not None)):
-            pin.updateFramePlacement(model, data, index)
-        shown: dict[int, tuple[float, ...]] = {}
-        for name, wrench in wrenches.items():
-            at = data.oMf[ids[name]].translation
-            shown.update(markers.arrow("force", name, at, wrench[:3] / scale))
-            if len(wrench) == 6:
-                shown.update(markers.arrow("moment", name, at, wrench[3:] / (scale * self._figure.size)))
-        for name in coned:
-            mu = checks.friction_of(friction, name)
-            shown.update(markers.cone(name, data.oMf[ids[name]].translation, mu))
-        for i, contact in enumerate(contacts):
-            # The body touches here and there: its marks are shared by all of it.
-            name = f"{contact.sphere if contact.link is None else 'body'} {i}"
-            shown.update(markers.contact(name, contact.point))
-            shown.update(markers.arrow("force", name, contact.point, contact.force / scale))
-            if cones:
-                shown.update(markers.cone(name, contact.point, contact.friction, contact.normal))
-        if around is not None:
-            touched = [contact.point for contact in contacts]
-            if not touched:
-                radii = (self.robot.legs[name].foot.radius for name in around)
-                touched = [data.oMf[ids[n]].translation - (0.0, 0.0, r) for n, r in zip(around, radii, strict=True)]
-            shown.update(markers.polygon(hull(np.array(touched).reshape(-1, 3))))
-        for name, point in points.items():
-            shown.update(markers.point(name, point))
-        for name, curve in curves.items():
-            shown.update(markers.curve(name, curve))
-        if self._capsules is not None:
-            capsules, count = self._capsules
-            for i, (ends, capsule) in enumerate(zip(capsules.placed(q), capsules.capsules, strict=True)):
-                shown.update(markers.capsule(f"{capsule.link} {i}", ends, capsule.radius))
-            distances, between = capsules.nearest(q)
-            for i, pair in enumerate(np.argsort(distances)[:count].tolist()):
-                shown.update(markers.curve(f"pair {i}", between[pair]))
-        for name, index in self._frames.items():
-            shown.update(markers.triad(name, pin.SE3ToXYZQUAT(data.oMf[index])))
-        if v is None:
-            center = self.robot.algorithms.centerOfMass(model, data, q, False).copy()
-        else:
-            center = self.robot.algorithms.centerOfMass(model, data, q, v, False).copy()
-            above = np.array([0.0, 0.0, 0.0 if wanted is None else _ABOVE * self._figure.size])
-            shown.update(markers.arrow("velocity", "com", center + above, _ARROW_TIME * data.vcom[0]))
-        if wanted is not None:
-            above = np.array([0.0, 0.0, (_ABOVE + _APART) * self._figure.size])
-            shown.update(markers.arrow("wanted", "com", center + above, _ARROW_TIME * wanted))
-        self._center = center
-        if com:
-            shown.update(markers.center_of_mass(center, self._landscape.height(*center[:2])))
-        for name, (frame, way) in self._trails.items():
-            here = center if frame is None else data.oMf[frame].translation.copy()
-            if not way or np.linalg.norm(here - way[-1]) > 0.02 * self._figure.size:
-                way.append(here)
-            shown.update(markers.trail(name, way))
-        poses = np.zeros((len(self._scene.slots), SLOT), dtype=np.float32)
-        self._base = data.oMi[self._figure.joints[0]].translation.copy()
-        first, _ = self._figure.slots
-        for i, joint in enumerate(self._figure.joints, first):
-            poses[i, :7] = pin.SE3ToXYZQUAT(data.oMi[joint])
-            poses[i, 7:] = 1.0
-        for slot, numbers in (shown | self._landscape.poses).items():
-            poses[slot] = numbers
-        return poses
-
-    def _shade(self, q: Array, poses: NDArray[np.float32]) -> NDArray[np.float32]:
-        """With the ghost's slots, as long as they may be."""
-        first = self._figure.ghost()
-        whole = np.zeros((len(self._scene.slots), SLOT), dtype=np.float32)
-        whole[: len(poses)] = poses
-        self.robot.algorithms.forwardKinematics(self.robot.model, self._data, np.array(q))
-        for i, joint in enumerate(self._figure.joints, first):
-            whole[i, :7] = pin.SE3ToXYZQUAT(self._data.oMi[joint])
-            whole[i, 7:] = 1.0
-        return whole
 
     def _send(self, poses: NDArray[np.float32], text: str, values: NDArray[np.float32], time: float | None) -> None:
         packet, channels = self._scene.flush(), self._signals.flush()

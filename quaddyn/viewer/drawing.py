@@ -1,0 +1,181 @@
+"""`Drawing`: where everything that is shown of an instant stands, as poses of the scene's slots."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..kinematics.capsule_model import CapsuleModel
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from .figure import Figure
+from .instant import Instant
+from .landscape import Landscape
+from .markers import Markers, Placed, hull
+from .scene import SLOT, Scene
+
+#: Velocity arrows are as long as the way in this time [s].
+_ARROW_TIME = 0.5
+#: How far above the centre of mass velocities are compared, and how far apart from each other [robot's length].
+_ABOVE, _APART = 0.3, 0.06
+#: A dot of a trail is laid whenever the frame has moved so far [robot's length].
+_DOT = 0.02
+
+
+class Drawing:
+    """A robot and its markers.
+
+    Args:
+        robot: that is drawn.
+        scene: whose slots are posed.
+        figure: the robot's links.
+        landscape: what is around it.
+        newtons_per_meter: length scale of force arrows [N/m].
+
+    Attributes:
+        data: Pinocchio's, of the last instant.
+        center: (3,) centre of mass of the last instant, world [m].
+        base: (3,) where the first drawn joint then was, world [m].
+        capsules: a model to draw and how many pairs have a line, or None.
+    """
+
+    def __init__(
+        self, robot: Robot, scene: Scene, figure: Figure, landscape: Landscape, newtons_per_meter: float
+    ) -> None:
+        self.robot, self.data = robot, robot.model.createData()
+        self._ghost = robot.model.createData()
+        self._scene, self._figure, self._landscape = scene, figure, landscape
+        self._scale = newtons_per_meter
+        self._markers = Markers(scene, figure.size)
+        self._frames: dict[str, int] = {}
+        self._trails: dict[str, tuple[int | None, deque[Array]]] = {}
+        self.capsules: tuple[CapsuleModel, int] | None = None
+        self.center, self.base = np.zeros(3), np.zeros(3)
+
+    def show_frames(self, names: Iterable[str]) -> None:
+        """Draws a triad at these frames from now on.
+
+        Raises:
+            UnknownNameError: no such frame.
+        """
+        self._frames = {name: self.robot.frame_id(name) for name in names}
+
+    def show_trails(self, names: Iterable[str], dots: int) -> None:
+        """Draws the ways of these frames, or of "com", from now on, each with so many dots.
+
+        Raises:
+            UnknownNameError: no such frame.
+        """
+        known = {name: None if name == "com" else self.robot.frame_id(name) for name in names}
+        self._trails = {name: (index, deque(maxlen=dots)) for name, index in known.items()}
+
+    def poses(self, instant: Instant) -> NDArray[np.float32]:
+        """Every slot's pose (n, 10); makes slots for markers that are new."""
+        q = np.array(instant.q)
+        self.robot.algorithms.forwardKinematics(self.robot.model, self.data, q)
+        for name in (*instant.wrenches, *instant.cones, *(instant.around or ())):
+            self._place(self.robot.frame_id(name))
+        for index in (*self._frames.values(), *(i for i, _ in self._trails.values() if i is not None)):
+            self._place(index)
+        self.base = self.data.oMi[self._figure.joints[0]].translation.copy()
+        shown = dict(self._links(self.data, self._figure.slots[0]))
+        shown.update(self._forces(instant))
+        shown.update(self._contacts(instant))
+        shown.update(self._support(instant))
+        for name, point in instant.points.items():
+            shown.update(self._markers.point(name, point))
+        for name, curve in instant.curves.items():
+            shown.update(self._markers.curve(name, curve))
+        shown.update(self._bodies(q))
+        for name, index in self._frames.items():
+            shown.update(self._markers.triad(name, pin.SE3ToXYZQUAT(self.data.oMf[index])))
+        shown.update(self._motion(instant, q))
+        shown.update(self._ways())
+        if instant.ghost is not None:
+            first = self._figure.ghost()
+            self.robot.algorithms.forwardKinematics(self.robot.model, self._ghost, np.array(instant.ghost))
+            shown.update(self._links(self._ghost, first))
+        poses = np.zeros((len(self._scene.slots), SLOT), dtype=np.float32)
+        for slot, numbers in (shown | self._landscape.poses).items():
+            poses[slot] = numbers
+        return poses
+
+    def _place(self, index: int) -> None:
+        pin.updateFramePlacement(self.robot.model, self.data, index)
+
+    def _links(self, data: pin.Data, first: int) -> Placed:
+        """The links of a robot that stands as in `data`, whose slots begin at `first`."""
+        for slot, joint in enumerate(self._figure.joints, first):
+            yield slot, (*pin.SE3ToXYZQUAT(data.oMi[joint]), 1.0, 1.0, 1.0)
+
+    def _at(self, name: str) -> Array:
+        return np.asarray(self.data.oMf[self.robot.frame_id(name)].translation)
+
+    def _forces(self, instant: Instant) -> Placed:
+        """Forces and moments on frames, and the cones that stand there."""
+        for name, wrench in instant.wrenches.items():
+            at = self._at(name)
+            yield from self._markers.arrow("force", name, at, wrench[:3] / self._scale)
+            if len(wrench) == 6:
+                yield from self._markers.arrow("moment", name, at, wrench[3:] / (self._scale * self._figure.size))
+        for name, coefficient in instant.cones.items():
+            yield from self._markers.cone(name, self._at(name), coefficient)
+
+    def _contacts(self, instant: Instant) -> Placed:
+        """A plant's contacts: points, forces and cones."""
+        for i, contact in enumerate(instant.contacts):
+            # The body touches here and there: its marks are shared by all of it.
+            name = f"{contact.sphere if contact.link is None else 'body'} {i}"
+            yield from self._markers.contact(name, contact.point)
+            yield from self._markers.arrow("force", name, contact.point, contact.force / self._scale)
+            if instant.coned_contacts:
+                yield from self._markers.cone(name, contact.point, contact.friction, contact.normal)
+
+    def _support(self, instant: Instant) -> Placed:
+        """The support polygon, around the contacts or else below feet."""
+        if instant.around is None:
+            return
+        touched = [contact.point for contact in instant.contacts]
+        if not touched:
+            radii = [self.robot.legs[name].foot.radius for name in instant.around]
+            touched = [self._at(n) - (0.0, 0.0, r) for n, r in zip(instant.around, radii, strict=True)]
+        yield from self._markers.polygon(hull(np.array(touched).reshape(-1, 3)))
+
+    def _bodies(self, q: Array) -> Placed:
+        """Capsules, and lines between the nearest pairs of them."""
+        if self.capsules is None:
+            return
+        model, count = self.capsules
+        for i, (ends, capsule) in enumerate(zip(model.placed(q), model.capsules, strict=True)):
+            yield from self._markers.capsule(f"{capsule.link} {i}", ends, capsule.radius)
+        distances, between = model.nearest(q)
+        for i, pair in enumerate(np.argsort(distances)[:count].tolist()):
+            yield from self._markers.curve(f"pair {i}", between[pair])
+
+    def _motion(self, instant: Instant, q: Array) -> Placed:
+        """The centre of mass, its velocity and the one that is wanted."""
+        model, data, algorithms = self.robot.model, self.data, self.robot.algorithms
+        above = np.array([0.0, 0.0, _ABOVE * self._figure.size])
+        if instant.v is None:
+            self.center = algorithms.centerOfMass(model, data, q, False).copy()
+        else:
+            self.center = algorithms.centerOfMass(model, data, q, instant.v, False).copy()
+            at = self.center if instant.wanted is None else self.center + above
+            yield from self._markers.arrow("velocity", "com", at, _ARROW_TIME * data.vcom[0])
+        if instant.wanted is not None:
+            at = self.center + (1.0 + _APART / _ABOVE) * above
+            yield from self._markers.arrow("wanted", "com", at, _ARROW_TIME * instant.wanted)
+        if instant.com:
+            yield from self._markers.center_of_mass(self.center, self._landscape.height(*self.center[:2]))
+
+    def _ways(self) -> Placed:
+        """Trails of dots; one is laid where its frame has gone far enough."""
+        for name, (frame, way) in self._trails.items():
+            here = self.center if frame is None else self.data.oMf[frame].translation.copy()
+            if not way or np.linalg.norm(here - way[-1]) > _DOT * self._figure.size:
+                way.append(here)
+            yield from self._markers.trail(name, way)

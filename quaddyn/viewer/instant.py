@@ -1,0 +1,101 @@
+"""`Instant`: what is shown of one instant, looked at before anything is drawn of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from numpy.typing import ArrayLike
+
+from ..errors import ArgumentTypeError
+from ..robot.robot import Robot
+from ..simulation.records import TouchingPoint
+from ..urdf.tree import Array
+from . import checks
+from .checks import vector
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instant:
+    """Arguments of `Viewer.show` that are drawn, each of its shape, finite, and of frames that there are.
+
+    Attributes:
+        q: (nq,) configuration.
+        v: (nv,) velocity, or None.
+        wrenches: {frame: (3,) force or (6,) force and moment}, on the robot, world axes [N, N m].
+        com: whether the centre of mass is drawn.
+        cones: {frame: coefficient} of the friction cones that stand on level ground.
+        contacts: of a plant.
+        coned_contacts: whether the contacts have cones.
+        around: feet that the support polygon goes around where there are no contacts; None draws none.
+        points: {name: (3,)} [m].
+        curves: {name: (n, 3)} [m].
+        wanted: (3,) velocity of the centre of mass [m/s], or None.
+        ghost: (nq,) configuration of a reference, or None.
+    """
+
+    q: Array
+    v: Array | None = None
+    wrenches: Mapping[str, Array] = field(default_factory=dict)
+    com: bool = True
+    cones: Mapping[str, float] = field(default_factory=dict)
+    contacts: tuple[TouchingPoint, ...] = ()
+    coned_contacts: bool = False
+    around: tuple[str, ...] | None = None
+    points: Mapping[str, Array] = field(default_factory=dict)
+    curves: Mapping[str, Array] = field(default_factory=dict)
+    wanted: Array | None = None
+    ghost: Array | None = None
+
+    @classmethod
+    def checked(
+        cls,
+        robot: Robot,
+        q: ArrayLike,
+        *,
+        v: ArrayLike | None,
+        forces: Mapping[str, ArrayLike] | None,
+        com: bool,
+        cones: bool,
+        friction: float | Mapping[str, float],
+        contacts: Iterable[TouchingPoint],
+        support: bool,
+        points: Mapping[str, ArrayLike] | None,
+        curves: Mapping[str, ArrayLike] | None,
+        wanted: ArrayLike | None,
+        ghost: ArrayLike | None,
+    ) -> Self:
+        """From the arguments of `Viewer.show`, which says what they mean.
+
+        Raises:
+            UnknownNameError: a force or friction name that is no frame of the robot.
+            ArgumentError: a wrong shape, a non-finite value, or no unit quaternion.
+        """
+        for what, value in (("forces", forces), ("friction", friction)):
+            if isinstance(value, Mapping):
+                for name in value:
+                    robot.frame_id(name)
+            elif what == "forces" and value is not None:
+                raise ArgumentTypeError(f"forces: expected a mapping of frame names, got {type(value).__name__}")
+        wrenches = {name: vector(f"forces[{name!r}]", f, (3,), (6,)) for name, f in (forces or {}).items()}
+        touching = checks.contact_points(contacts)
+        coned = tuple(wrenches or robot.feet) if cones and not touching else ()
+        around = None
+        if support:
+            loaded = [name for name in robot.feet if name in wrenches and wrenches[name].any()]
+            around = tuple(loaded or robot.feet)
+        return cls(
+            q=checks.configuration("q", robot, q),
+            v=None if v is None else vector("v", v, (robot.nv,)),
+            wrenches=wrenches,
+            com=com,
+            cones={name: checks.friction_of(friction, name) for name in coned},
+            contacts=touching,
+            coned_contacts=cones,
+            around=around,
+            points={name: vector(f"points[{name!r}]", p, (3,)) for name, p in (points or {}).items()},
+            curves={name: checks.rows(f"curves[{name!r}]", c) for name, c in (curves or {}).items()},
+            wanted=None if wanted is None else vector("wanted", wanted, (3,)),
+            ghost=None if ghost is None else checks.configuration("ghost", robot, ghost),
+        )
