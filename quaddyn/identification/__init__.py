@@ -4,8 +4,9 @@ from .base import BaseParameters, RankCertificate, base_parameters
 from .data import load, save, stream
 from .excitation import FourierTrajectory, exciting_trajectory
 from .filtering import accelerations, smooth
-from .fit import Identification, Validation, identify, solve
+from .fit import identify, solve
 from .grouping import Grouping, group_by_rule
+from .identified import Identification, Validation
 from .samples import Extent, Samples, split
 from .streaming import Accumulator
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -197,3 +197,18 @@ class Measured:
                     out[k, start + 1] += radius * J[3]
                 start += size
         return out
+
+
+def parts_of(samples: Samples | Iterable[Samples]) -> Iterator[Samples]:
+    """The chunks of the data, which are one or several.
+
+    Raises:
+        ArgumentTypeError: something else.
+    """
+    wanted = "samples: expected Samples or an iterable of them, got "
+    if not isinstance(samples, Iterable | Samples):
+        raise ArgumentTypeError(f"{wanted}{type(samples).__name__}")
+    for part in (samples,) if isinstance(samples, Samples) else samples:
+        if not isinstance(part, Samples):
+            raise ArgumentTypeError(f"{wanted}{type(part).__name__}")
+        yield part
