@@ -42,12 +42,11 @@ def examine(which: Any, arguments: tuple[object, ...], *, records: bool = False)
 def _fits(what: str, x: object, kind: Kind) -> None:
     """Raise if a value is not of a kind."""
     if isinstance(kind, ArrayKind):
-        wanted = f"a C-contiguous array of {kind.dtype} of rank {kind.rank}"
         if type(x) is not np.ndarray:
-            raise ArgumentTypeError(f"{what}: expected {wanted}, got {type(x).__name__}")
+            raise ArgumentTypeError(f"{what}: expected {_wanted(kind)}, got {type(x).__name__}")
         if x.dtype != kind.dtype or x.ndim != kind.rank or not (x.flags.c_contiguous and x.flags.aligned):
             order = "" if x.flags.c_contiguous else ", not contiguous"
-            raise ArgumentTypeError(f"{what}: expected {wanted}, got {x.dtype} of shape {x.shape}{order}")
+            raise ArgumentTypeError(f"{what}: expected {_wanted(kind)}, got {x.dtype} of shape {x.shape}{order}")
     elif isinstance(kind, RecordKind):
         if type(x) is not kind.cls:
             raise ArgumentTypeError(f"{what}: expected {kind.name}, got {type(x).__name__}")
@@ -59,6 +58,11 @@ def _fits(what: str, x: object, kind: Kind) -> None:
             raise ArgumentTypeError(f"{what}: expected {wanted_type.__name__}, got {type(x).__name__}")
         if isinstance(x, int) and not -(2**63) <= x < 2**63:
             raise ArgumentTypeError(f"{what}: expected an int of 64 bits, got {x}")
+
+
+def _wanted(kind: ArrayKind) -> str:
+    """What an array must be."""
+    return f"a C-contiguous array of {kind.dtype} of rank {kind.rank}"
 
 
 def canonical(x: object, kind: Kind) -> Any:

@@ -40,7 +40,13 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-def builtin(name: str, address: int, holder: Any, flags: int, doc: str, kept: list[object]) -> Callable[..., Any]:
+@cache
+def _method(name: str, address: int, flags: int, doc: str) -> _MethodDef:
+    """What builtin functions of the same code share; it must outlive them all, and stays."""
+    return _MethodDef(name.encode(), address, flags, doc.encode())
+
+
+def builtin(name: str, address: int, holder: Any, flags: int, doc: str) -> Callable[..., Any]:
     """A builtin function of machine code.
 
     Args:
@@ -49,12 +55,10 @@ def builtin(name: str, address: int, holder: Any, flags: int, doc: str, kept: li
         holder: what the code gets for its `self`; lives as long as the function.
         flags: how it takes its arguments.
         doc: its docstring.
-        kept: takes what must live as long as the code.
     """
-    method = _MethodDef(name.encode(), address, flags, doc.encode())
+    method = _method(name, address, flags, doc)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    kept.append(method)
     out: Callable[..., Any] = make(ctypes.addressof(method), holder, None)
     return out
 
@@ -104,18 +108,18 @@ def layout_as_expected(dtype: np.dtype[Any]) -> bool:
     return True
 
 
-def connect(engine: Any, wrapper: Wrapper, holder: Callable[..., Any], kept: list[object]) -> Callable[..., Any]:
+def connect(engine: Any, wrapper: Wrapper, holder: Callable[..., Any]) -> Callable[..., Any]:
     """The entry of linked code as a function; `holder` is called with what does not fit."""
     functions = [function_address(name) for name in FUNCTIONS]
     types = (np.ndarray, np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.int8), None, float, int, bool)
     words = [*functions, *map(id, types), _items_offset(), *map(id, wrapper.classes)]
     fill(engine.get_global_value_address(f"{wrapper.name}.table"), words)
     address = engine.get_function_address(f"{wrapper.name}.python")
-    return builtin(wrapper.name, address, holder, _METH_FASTCALL, holder.__doc__ or "", kept)
+    return builtin(wrapper.name, address, holder, _METH_FASTCALL, holder.__doc__ or "")
 
 
 def connect_bound(
-    engine: Any, wrapper: Wrapper, holder: Callable[..., Any], records: Sequence[object], kept: list[object]
+    engine: Any, wrapper: Wrapper, holder: Callable[..., Any], records: Sequence[object]
 ) -> Callable[..., Any]:
     """The same, connected before, with its records read now: only the other arguments are passed.
 
@@ -126,7 +130,7 @@ def connect_bound(
     block = np.array(found, dtype=np.int64)
     held = (holder, block, *records, *leaves(records))
     address = engine.get_function_address(f"{wrapper.name}.bound")
-    return builtin(wrapper.name, address, held, _METH_FASTCALL, holder.__doc__ or "", kept)
+    return builtin(wrapper.name, address, held, _METH_FASTCALL, holder.__doc__ or "")
 
 
 def leaves(records: Sequence[object]) -> list[object]:

@@ -268,7 +268,7 @@ class Unit:
         refuse.__doc__ = which.__doc__
         call: Callable[..., Any] = refuse
         if builtin and readable():
-            call = connect(engine, wrapper, refuse, self.kept)
+            call = connect(engine, wrapper, refuse)
         return call
 
     def bound(self, which: Entry, records: tuple[Any, ...], call: Callable[..., Any]) -> Callable[..., Any]:
@@ -286,7 +286,7 @@ class Unit:
 
         if _interpreting or not readable():
             return complete
-        return connect_bound(self._engine, wrapper, complete, records, self.kept)
+        return connect_bound(self._engine, wrapper, complete, records)
 
     def key(self, target: str) -> str:
         """What the meaning of machine code follows from: any version of llvmlite can link it, so none is named."""

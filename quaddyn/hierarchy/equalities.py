@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..compiling import Matrix, Vector, compiled
-from ..compiling.lanes import dot, gemv, gemv_transposed
+from ..compiling.lanes import clear, copy_columns, dot, gemv, gemv_transposed
 from ..compiling.linalg import RowFactor, apply_reflectors, factor_rows, inverse_square, least_squares, norm
 from .problem import WORST_KKT
 from .workspace import FLOOR, KEPT, Hierarchy
@@ -90,8 +90,20 @@ def load_level(h: Hierarchy, k: int) -> int:
 
 
 @compiled()
+def reset_basis(h: Hierarchy) -> None:
+    """The identity for a basis: all is free."""
+    Q = h.work.basis
+    for i in range(h.n):
+        clear(Q[i], h.n)
+        Q[i, i] = 1.0
+
+
+@compiled()
 def project(M: Matrix, m: int, n: int, Q: Matrix, q: int, out: Matrix) -> None:
-    """``out = M Z``: m rows in the basis ``Z^T = Q[q:]``."""
+    """``out = M Z``: m rows in the basis ``Z^T = Q[q:]``, which is the identity as long as all is free."""
+    if q == 0:
+        copy_columns(out, M, n, m)
+        return
     for j in range(n - q):
         gemv(out[j], Q[q + j], M, n, m)
 
@@ -202,13 +214,11 @@ def solve_equalities(h: Hierarchy, first: int, last: int) -> None:
 
     Those before the first must have been solved.
     """
-    Q, x, ranks, kkt, summary, n = h.work.basis, h.solution.x, h.solution.ranks, h.solution.kkt, h.solution.summary, h.n
+    x, ranks, kkt, summary, n = h.solution.x, h.solution.ranks, h.solution.kkt, h.solution.summary, h.n
     if first == 0:
+        reset_basis(h)
         for i in range(n):
             x[i] = 0.0
-            for j in range(n):
-                Q[i, j] = 0.0
-            Q[i, i] = 1.0
         for k in range(h.levels + 1):
             h.work.J_count[k] = -1
             ranks[k] = 0.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..compiling import Matrix, Vector, compiled
 from ..compiling.kinds import WIDTH
-from ..compiling.lanes import gemv, gemv_add, reflect_columns, row_squares
+from ..compiling.lanes import copy_columns, gemv, gemv_add, reflect_columns, row_squares
 from ..compiling.linalg import column_reflector
 from .nearest import nearest
 from .problem import ITERATIONS
@@ -22,12 +22,15 @@ DECIDED = 1e-10
 
 
 @compiled(inline=False)
-def triangularize(M: Matrix, m: int, first: int, last: int, weight: float, W: Matrix, scratch: Vector) -> bool:
-    """Rows of a block: ``W[first:last, :last]``, ``|W w| = |M w|`` but for a factor; False if columns are dependent.
+def triangularize(
+    M: Matrix, m: int, free: int, first: int, last: int, weight: float, W: Matrix, scratch: Vector
+) -> bool:
+    """Rows of a block: ``W[first:last, free:last]``, ``|W w| = |M w|`` but for a factor; False if columns depend.
 
     Args:
         M: (>= last, >= m) columns of the level's rows; destroyed.
         m: number of rows.
+        free: first column that counts.
         first: first column of the block, which becomes a triangle; those before it are turned along.
         last: end of the block.
         weight: what the block's diagonal has for a mean in the end.
@@ -36,44 +39,45 @@ def triangularize(M: Matrix, m: int, first: int, last: int, weight: float, W: Ma
     """
     size = 0.0
     end = WIDTH * ((m + WIDTH - 1) // WIDTH)
-    for j in range(last):
+    for j in range(free, last):
         for i in range(m, end):
             M[j, i] = 0.0
     for k in range(first, last):
         half, landing = column_reflector(scratch, M[k], k - first, m)
         if not abs(landing) > 0.0:
             return False
-        reflect_columns(M, scratch, half, first, m)
+        reflect_columns(M[free:], scratch, half, first - free, m)
         reflect_columns(M[k + 1 :], scratch, half, last - k - 1, m)
         M[k, k - first] = landing
         size += abs(landing)
     f = weight * (last - first) / size
     for k in range(first, last):
-        for j in range(last):
+        for j in range(free, last):
             W[k, j] = f * M[j, k - first] if j < first or j >= k else 0.0
     return True
 
 
 @compiled(inline=False)
-def weigh_level(h: Hierarchy, k: int, q: int, r: int, weight: float) -> bool:
-    """Level k's r rows of W, the first in row q; False if it has lost its rank."""
+def weigh_level(h: Hierarchy, k: int, free: int, q: int, r: int, weight: float) -> bool:
+    """Level k's r rows of W, the first in row q, from column `free` on; False if it has lost its rank."""
     Q, J, J_z, m = h.work.basis, h.work.J[k], h.work.J_z, h.work.J_count[k]
-    for j in range(q + r):
+    for j in range(free, q + r):
         gemv(J_z[j], Q[j], J, h.n, m)
-    return triangularize(J_z, m, q, q + r, weight, h.work.guess.W, h.work.row_values)
+    return triangularize(J_z, m, free, q, q + r, weight, h.work.guess.W, h.work.row_values)
 
 
 @compiled(inline=False)
 def add_normals(h: Hierarchy, q: int, r: int, end: int) -> None:
-    """Columns q to q + r of G, with ``C Q = G W``; those of the rows of W up to `end` must be there.
+    """Columns q to q + r of G, with ``C_z = C Q^T = G W``; those of the rows of W up to `end` must be there.
 
     A limit that the levels above have decided has rounding for a normal: no step changes it, and it has none.
     """
-    Q, C, W, G, less = h.work.basis, h.work.C, h.work.guess.W, h.work.guess.G, h.work.guess.along
+    W, G, C_z, less = h.work.guess.W, h.work.guess.G, h.work.C_z, h.work.guess.along
     square, reach, length = h.work.guess.G_square, h.work.guess.reach, h.problem.C_length
     for c in range(q, q + r):
-        gemv(G[c], Q[c], C, h.n, h.p)
-    row_squares(square, G[q:], r, h.p)
+        gemv(C_z[c], h.work.basis[c], h.work.C, h.n, h.p)
+    copy_columns(G[q:], C_z[q:], r, h.p)
+    row_squares(square, C_z[q:], r, h.p)
     for i in range(h.p):
         reach[i] += square[i]
         least = DECIDED * length[i]
@@ -123,12 +127,13 @@ def move_to_guess(h: Hierarchy, first: int, q: int) -> None:
 def guess_active_set(h: Hierarchy, reach: float) -> int:
     """The first level that limits touch, or -1; x moved to the guess's point, sets and multipliers in `guess`.
 
-    All limits of that level and of those above it are kept by the point.  Level 0 with inequalities is left to
-    `find_least_violation`: its own do not limit it.
+    All limits of that level and of those above it are kept by the point; `C_z` has the columns of that level and those
+    below it.  Level 0 with inequalities is left to `find_least_violation`: its own do not limit it.
     """
     n, W, role, ranks, C_start = h.n, h.work.guess.W, h.work.role, h.solution.ranks, h.problem.C_start
     q = n - int(ranks[h.levels])
     end = q
+    free = int(ranks[0]) if C_start[1] > 0 else 0  # level 0 is no part of the sum
     weight = 1.0
     for i in range(h.p):
         h.work.guess.reach[i] = 0.0
@@ -146,7 +151,7 @@ def guess_active_set(h: Hierarchy, reach: float) -> int:
             break
         q -= r
         weight /= FAINT
-        if not weigh_level(h, first, q, r, weight):
+        if not weigh_level(h, first, free, q, r, weight):
             return -1
         add_normals(h, q, r, end)
         for i in range(h.p):

@@ -8,7 +8,7 @@ from ..compiling import ByteMatrix, ByteVector, compiled
 from ..compiling.lanes import gemv_add
 from ..compiling.linalg import norm
 from .active_set import iterate_active_set, try_working_set
-from .equalities import load_level, project, subtract_from
+from .equalities import load_level, project, reset_basis, subtract_from
 from .finish import finish_level
 from .problem import ACTIVE_SET, ENDED, INFEASIBLE, ITERATIONS, PATH, REACH, WARM, WORST_KKT, level_0_violation
 from .workspace import FIXED, KEPT, LATER, LIMIT, OWN, Hierarchy, Subproblem, Workspace, row_scaled, subproblem
@@ -43,15 +43,19 @@ def project_objective(h: Hierarchy, k: int, q: int, damping: float) -> int:
 
 
 @compiled(inline=False)
-def project_level(h: Hierarchy, k: int, q: int, damping: float) -> int:
-    """Level k from x in the freedom from q on: objective, inequalities, z = 0; the number of objective rows."""
+def project_level(h: Hierarchy, k: int, q: int, damping: float, projected: bool) -> int:
+    """Level k from x in the freedom from q on: objective, inequalities, z = 0; the number of objective rows.
+
+    `projected` says that `C_z` is there already.
+    """
     role, equal, z, C_z, at_start = h.work.role, h.work.equal, h.work.z, h.work.C_z, h.work.at_start
     load_level(h, k)
     m = project_objective(h, k, q, damping)
     if k < h.levels:
         for i in range(h.problem.C_start[k], h.problem.C_start[k + 1]):
             role[i] = FIXED if equal[i] != 0 else OWN
-    project(h.work.C, h.p, h.n, h.work.basis, q, C_z)
+    if not projected:
+        project(h.work.C, h.p, h.n, h.work.basis, q, C_z[q:])
     gemv_add(at_start, h.work.zero, h.solution.x, h.work.C, h.n, h.p)
     for j in range(h.n - q):
         z[j] = 0.0
@@ -156,7 +160,15 @@ def solve_row_scaled(level: Subproblem, s: Subproblem, work: Workspace, most: in
 
 @compiled(inline=False)
 def solve_level(
-    h: Hierarchy, k: int, q: int, found: bool, heaviest: float, guess: ByteMatrix, guessed: bool, most: int
+    h: Hierarchy,
+    k: int,
+    q: int,
+    found: bool,
+    projected: bool,
+    heaviest: float,
+    guess: ByteMatrix,
+    guessed: bool,
+    most: int,
 ) -> int:
     """Solve level k from x in the freedom from q on; the rank of the level.
 
@@ -168,6 +180,7 @@ def solve_level(
         q: where its freedom begins in the basis.
         found: whether `guess_active_set` has a working set; if the active set does not end then, ENDED says so and
             nothing else is done.
+        projected: whether it has left `C_z` there.
         heaviest: rows that press much less than this are no part of it; negative: all are.
         guess: (levels + 1, p) other working sets to try,
         guessed: if there are any.
@@ -176,7 +189,7 @@ def solve_level(
     n, p, summary, sides = h.n, h.p, h.solution.summary, h.solution.working[k]
     damping = h.settings.damping if k < h.levels else 0.0
     size = max(summary[REACH], norm(h.solution.x, n))
-    m = project_level(h, k, q, damping)
+    m = project_level(h, k, q, damping, projected)
     level = subproblem(h, k, n - q, m, n if damping > 0.0 else 0, size)
     scaled = row_scaled(h, level)
     done = False
@@ -228,7 +241,8 @@ def sweep_from(h: Hierarchy, first: int, found: bool, guess: ByteMatrix, guessed
     """Solve level by level from the first one that limits touch; whether a guess that was `found` led to the end.
 
     Args:
-        h: the hierarchy; x keeps the limits of all levels down to the first, the basis is that of the levels above it.
+        h: the hierarchy; x keeps the limits of all levels down to the first; the basis is that of the levels above it,
+            if they decide anything.
         first: level.
         found: whether `guess_active_set` found working sets to try.
         guess: (levels + 1, p) else, working sets to try,
@@ -245,12 +259,15 @@ def sweep_from(h: Hierarchy, first: int, found: bool, guess: ByteMatrix, guessed
     q = 0
     for k in range(first):
         q += int(ranks[k])
+    if q == 0:
+        reset_basis(h)
     for k in range(first, h.levels + 1):
         if is_decided(h, k, q):
             continue
         foremost = found and 0 < k == first and k < h.levels - 1
         mine = found and (k == 0 or first > 0 or not guessed)  # what level 0 violates says little of levels below
-        r = solve_level(h, k, q, mine, heaviest if foremost else -1.0, guess, guessed, patience)
+        projected = found and k == first and q > 0
+        r = solve_level(h, k, q, mine, projected, heaviest if foremost else -1.0, guess, guessed, patience)
         if found and summary[ENDED] == 0.0:
             return False
         ranks[k] = r
@@ -276,14 +293,11 @@ def flag_infeasible(h: Hierarchy) -> bool:
 
 @compiled()
 def start_over(h: Hierarchy) -> None:
-    """Back to x of the equalities alone, all freedom and the bounds as given."""
-    Q, role, work_lower, work_upper = h.work.basis, h.work.role, h.work.lower, h.work.upper
+    """Back to x of the equalities alone and the bounds as given."""
+    role, work_lower, work_upper = h.work.role, h.work.lower, h.work.upper
     h.solution.summary[WORST_KKT] = 0.0
     for i in range(h.n):
         h.solution.x[i] = h.work.x_equalities[i]
-        for j in range(h.n):
-            Q[i, j] = 0.0
-        Q[i, i] = 1.0
     for i in range(h.p):
         role[i] = LATER
         work_lower[i] = h.work.lower_given[i]

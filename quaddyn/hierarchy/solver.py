@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,19 @@ from ..errors import ArgumentError
 from .core import solve_buffers
 from .level import Array, Level, check_levels, check_options
 from .null_space import RANK_TOLERANCE
-from .problem import ENDED, PATH, REACH, Buffers, Problem, Settings, empty_solution, has_ended, iterations, worst_kkt
+from .problem import (
+    ENDED,
+    PATH,
+    REACH,
+    Buffers,
+    Problem,
+    Settings,
+    Solution,
+    empty_solution,
+    has_ended,
+    iterations,
+    worst_kkt,
+)
 from .solution import BOTH, HierarchySolution, LevelSolution, signed_violation
 from .workspace import VIOLATED, workspace
 
@@ -57,6 +70,7 @@ class HierarchySolver:
         self._other = self._solution._replace(working=np.zeros((K + 1, p), dtype=np.int8))
         self._options, self._settings = (RANK_TOLERANCE, 0.0, 500), Settings()
         self._work = workspace(n, max(m for m, _ in shapes), p, K)
+        self._calls: tuple[Callable[..., Any], ...] | None = None
         self._guessed = self._told = False
 
     def load(self, levels: Sequence[Level]) -> None:
@@ -134,15 +148,31 @@ class HierarchySolver:
         """
         options = (rank_tolerance, damping, max_iterations)
         if options != self._options:
-            self._options = options
+            self._options, self._calls = options, None
             self._settings = Settings(float(rank_tolerance), float(damping), int(max_iterations))
         solution, self._other = self._other, self._solution  # the last answer's working sets are the guess
         self._solution, self._told = solution, self._guessed
-        solve_buffers(
-            self.stacked, self._problem, self._settings, self._other.working, self._guessed, solution, self._work
-        )
+        self._prepared(solution)(self._other.working, self._guessed)
         self._guessed = bool(solution.summary[ENDED] == 1.0)
         return solution.x
+
+    def _prepared(self, solution: Solution) -> Callable[..., Any]:
+        """The compiled solver, to be told a guess alone; its answer goes into `solution`.
+
+        Where arrays lie is looked up once, from the second run with the same options on: it takes longer than a solve.
+        """
+        if self._calls is None:
+            self._calls = ()
+            return lambda *guess: solve_buffers(
+                self.stacked, self._problem, self._settings, *guess, solution, self._work
+            )
+        if not self._calls:
+            self._calls = tuple(
+                solve_buffers.bound(self.stacked, self._problem, self._settings, each, self._work)
+                for each in (self._other, solution)
+            )
+        self._calls = self._calls[::-1]  # two solutions take turns
+        return self._calls[0]
 
     def solve(
         self, *, rank_tolerance: float = RANK_TOLERANCE, damping: float = 0.0, max_iterations: int = 500

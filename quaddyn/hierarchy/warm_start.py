@@ -6,6 +6,7 @@ from ..compiling import ByteMatrix, compiled
 from ..compiling.lanes import gemv_add
 from ..compiling.linalg import norm
 from .active_set import try_working_set
+from .equalities import reset_basis
 from .finish import finish_level
 from .levels import flag_infeasible, is_decided, project_level, propose
 from .problem import PATH, REACH, WARM
@@ -49,7 +50,7 @@ def try_level(h: Hierarchy, k: int, q: int, guess: ByteMatrix) -> tuple[bool, in
         else:
             role[i] = LIMIT if sides[i] != 0 else LATER
     size = max(h.solution.summary[REACH], norm(h.solution.x, h.n))
-    m = project_level(h, k, q, 0.0)
+    m = project_level(h, k, q, 0.0, False)
     propose(h, sides, -1.0, h.solution.working[k])
     level = subproblem(h, k, h.n - q, m, 0, size)
     good, decided = try_working_set(level, h.work)
@@ -89,6 +90,8 @@ def try_warm_start(h: Hierarchy, guess: ByteMatrix) -> bool:
             continue
         if is_decided(h, k, q):
             continue
+        if q == 0:
+            reset_basis(h)
         good, r = try_level(h, k, q, guess)
         if not good:
             break

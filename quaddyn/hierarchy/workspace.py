@@ -30,7 +30,10 @@ FLOOR = 1e-4
 
 
 class GuessWork(NamedTuple):
-    """Memory of `guess_active_set`: minimize ``|u|^2``, ``lower <= at_start + G u <= upper``, for ``u = W y``."""
+    """Memory of `guess_active_set`: minimize ``|u|^2``, ``lower <= at_start + G u <= upper``, for ``u = W y``.
+
+    Its matrices are, by other names, those that factorizations work in (`workspace`).
+    """
 
     W: Matrix  # (n, n) triangle, level by level, of the weighted levels in the coordinates y of the basis
     G: Matrix  # (n, p) normals, C Q = G W
@@ -74,7 +77,7 @@ class Workspace(NamedTuple):
     residual: Vector  # (m,) J x - target at z = 0
     target: Vector  # (m,)
     j_norm: Vector  # (m,) reference lengths
-    C_z: Matrix  # (n, p) inequality rows C Z
+    C_z: Matrix  # (n, p) inequality rows C Q^T, of which those from the level's first free column on are C Z
     at_start: Vector  # (p,) C x at z = 0
     z: Vector  # (n,) where the active set has come to
     z_next: Vector  # (n,) the optimum of its working set
@@ -152,8 +155,8 @@ def subproblem(h: Hierarchy, k: int, d: int, m: int, damping_rows: int, size: fl
     """Level k as it lies in the workspace."""
     return Subproblem(
         d, m, h.p, damping_rows, h.settings.rank_tolerance, size, h.work.J_z, h.work.residual, h.work.target,
-        h.work.j_norm, h.work.C_z, h.work.at_start, h.work.lower, h.work.upper, h.problem.C_length, h.work.role,
-        h.solution.working[k], h.solution.multipliers[k],
+        h.work.j_norm, h.work.C_z[h.n - d :], h.work.at_start, h.work.lower, h.work.upper, h.problem.C_length,
+        h.work.role, h.solution.working[k], h.solution.multipliers[k],
     )  # fmt: skip
 
 
@@ -192,10 +195,11 @@ def workspace(n: int, rows: int, limits: int, levels: int) -> Workspace:
     H_length, H_rhs, at_z, at_next, wrong_sign = vectors(5, tall)
     G_square, reach, multipliers, guess_lower, guess_upper, price = vectors(6, tall)
     C, C_z, C_unit, H = (aligned(n + 1, tall) for _ in range(4))
-    # The guess is made before the first level is looked at: its normals and C_z share memory.
+    R, factor = aligned(n + 1, wide), row_factor(n + 1, m + WIDTH)
+    # While a guess is made nothing is factored: what a solve has touched already costs no further lines of the cache.
     guess = GuessWork(
-        aligned(n + 1, square), C_z, G_square, reach, aligned(n + 1, square), aligned(n + 1, square), integers(p),
-        integers(n), multipliers, guess_lower, guess_upper, price, normal, along, rate,
+        factor.triangle, H, G_square, reach, factor.reflectors, R, integers(p), integers(n), multipliers, guess_lower,
+        guess_upper, price, normal, along, rate,
     )  # fmt: skip
     return Workspace(
         basis=aligned(n + 1, square), basis_before=aligned(n + 1, square), x_equalities=x_equalities,
@@ -204,8 +208,8 @@ def workspace(n: int, rows: int, limits: int, levels: int) -> Workspace:
         equal=integers(p), role=integers(p), zero=zero, J_z=aligned(n + 1, wide), residual=residual, target=target,
         j_norm=j_norm, C_z=C_z, at_start=at_start, z=z, z_next=z_next, C_unit=C_unit, at_start_unit=at_start_unit,
         lower_unit=lower_unit, upper_unit=upper_unit, c_norm_unit=c_norm_unit, H=H, H_length=H_length, H_rhs=H_rhs,
-        R=aligned(n + 1, wide), R_length=R_length, R_rhs=R_rhs, held=integers(p), own=integers(p),
-        factor=row_factor(n + 1, m + WIDTH), y=y, gradient=gradient, pull=pull, row_values=row_values, at_z=at_z,
+        R=R, R_length=R_length, R_rhs=R_rhs, held=integers(p), own=integers(p),
+        factor=factor, y=y, gradient=gradient, pull=pull, row_values=row_values, at_z=at_z,
         at_next=at_next, wrong_sign=wrong_sign, let_go=integers(p), guess=guess, before=empty_solution(n, p, levels),
         best=empty_solution(n, p, levels),
     )  # fmt: skip

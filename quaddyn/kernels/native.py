@@ -36,7 +36,6 @@ class Native:
         batch: the same for many states; None where the program runs on one state at a time only.
         call: address of the Python entry, or 0.
         context: address of its table.
-        kept: what the Python entry points to.
     """
 
     engine: Any
@@ -44,7 +43,6 @@ class Native:
     batch: Any
     call: int
     context: int
-    kept: list[object]
 
 
 def load(code: bytes, machine: Machine, arguments: int) -> Native:
@@ -69,7 +67,6 @@ def load(code: bytes, machine: Machine, arguments: int) -> Native:
         ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *arrays)(batch) if batch else None,
         call,
         engine.get_global_value_address("context") if call else 0,
-        [],
     )
 
 
@@ -83,7 +80,7 @@ def quick(native: Native, slow: Callable[..., Any], name: str, dtype: np.dtype[A
     if table is None:
         return slow
     fill(native.context, [table[key] for key in CONTEXT])
-    return builtin(name, native.call, slow, _METH_FASTCALL_KEYWORDS, slow.__doc__ or "", native.kept)
+    return builtin(name, native.call, slow, _METH_FASTCALL_KEYWORDS, slow.__doc__ or "")
 
 
 def _addresses(dtype: np.dtype[Any]) -> dict[str, int] | None:
