@@ -35,6 +35,7 @@ from .modes import Mode, escaping, misplaced
 from .preview_kernel import landings, preview
 from .proportions import FEET, Proportions
 from .slope_statics import SlopeStatics
+from .swing import onward
 from .trunk import Trunk
 from .unknown_load import UnknownLoad
 
@@ -226,6 +227,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             self.whole_body.warmup()
             preview.ready()
             landings.ready()
+            onward.ready()
         return time.perf_counter() - start
 
     # -- one tick ------------------------------------------------------------------------------------------------
@@ -386,7 +388,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     def _falls(self, x: float, y: float, z: float, R: Array) -> bool:
         assert self.ground is not None
         low = z - self.ground.height(x, y) < FALLEN_HEIGHT * self.proportions.height
-        return (low and self.mode.upright) or float(R[:, 2] @ self.ground.normal) < FALLEN_TILT
+        a, b, c = R[:, 2].tolist()
+        d, e, f = self.ground.normal.tolist()
+        return (low and self.mode.upright) or a * d + b * e + c * f < FALLEN_TILT
 
     def _fall(self, state: State, asked: Array) -> LocomotionCommand:
         """Nothing but damping, which takes the violence out of a fall."""
@@ -512,11 +516,15 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         assert self.ground is not None
         goal: tuple[float, ...] = (0.0, 0.0, 0.0)
         if self.mode in (Mode.MOVING, Mode.RECOVERING) and clock.phase >= 0.0:
-            goal = (*(self.ground.level(self.course.yaw) @ wanted[:2]).tolist(), float(wanted[2]))
+            (ahead, across), (_, aside) = self.ground.level(self.course.yaw).tolist()
+            x, y, turn = wanted.tolist()
+            goal = ahead * x + across * y, aside * y, turn
         steps = ACCELERATION * p.gravity, ACCELERATION * p.gravity, YAW_ACCELERATION / p.time**2
-        now = self.course.velocity
-        for i, (value, to, step) in enumerate(zip(now.tolist(), goal, steps, strict=True)):
-            now[i] = value + min(max(to - value, -step * self.dt), step * self.dt)
+        now, dt = self.course.velocity, self.dt
+        now[:] = [
+            value + min(max(to - value, -step * dt), step * dt)
+            for value, to, step in zip(now.tolist(), goal, steps, strict=True)
+        ]
 
     def _keep_leash(self, error: tuple[float, float], yaw: float) -> None:
         """The course waits if the robot cannot follow."""
@@ -531,7 +539,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     def _decide(self, wanted: Array, error: tuple[float, float], feet: Array, stance: Array) -> None:
         """What to do from the next tick on."""
         clock, mode, p = self.clock, self.mode, self.proportions
-        still = not wanted.any()
+        still = not any(wanted.tolist())
         if mode is Mode.STANDING:
             if self._lie:
                 self.mode = Mode.LOWERING
@@ -545,7 +553,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
                 clock.start(lead=0.0)
                 self.mode = Mode.RECOVERING
         elif mode in (Mode.MOVING, Mode.RECOVERING):
-            settled = not self.course.velocity.any() and clock.phase >= 1.0
+            settled = clock.phase >= 1.0 and not any(self.course.velocity.tolist())
             if not clock.running:
                 self.mode = Mode.STANDING
             elif self._lie or (still and settled and max(map(abs, error)) < 0.5 * LEASH * p.length):

@@ -96,8 +96,13 @@ class GroundPlane:
         return np.array([[f, -rise * side * f * n], [0.0, n / f]])
 
     def _fit(self) -> Array:
-        d = self.points - 0.25 * np.add.reduce(self.points)
-        (xx, xy, xz), (_, yy, yz), _ = (d.T @ d).tolist()
+        points = self.points.tolist()
+        (ax, ay, az), (bx, by, bz), (cx, cy, cz), (dx, dy, dz) = points
+        mx, my, mz = 0.25 * (ax + bx + cx + dx), 0.25 * (ay + by + cy + dy), 0.25 * (az + bz + cz + dz)
+        xx = xy = xz = yy = yz = 0.0
+        for x, y, z in points:  # plain numbers: quicker than arrays of so few
+            x, y, z = x - mx, y - my, z - mz
+            xx, xy, xz, yy, yz = xx + x * x, xy + x * y, xz + x * z, yy + y * y, yz + y * z
         determinant = xx * yy - xy * xy
         if not determinant > 1e-3 * (xx + yy) ** 2:  # feet in a line span no plane
             return np.zeros(2)

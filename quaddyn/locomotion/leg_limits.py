@@ -25,13 +25,15 @@ class LegLimits:
         proportions: of the robot.
     """
 
-    __slots__ = ("_half_width", "_p", "_radius")
+    __slots__ = ("_answer", "_asked", "_half_width", "_p", "_radius")
 
     def __init__(self, proportions: Proportions) -> None:
         self._p = proportions
         stance = np.abs(proportions.stance)
         self._radius = float(np.hypot(*stance.max(axis=0)))
         self._half_width = float(stance[:, 1].min())
+        self._asked: tuple[Gait, list[float]] | None = None
+        self._answer: tuple[list[float], str] = [0.0, 0.0, 0.0], ""
 
     def within(self, gait: Gait, velocity: Array) -> tuple[Array, str]:
         """The part of a velocity that a gait can do, cut in all components alike, and what cuts it ("" for nothing).
@@ -40,10 +42,16 @@ class LegLimits:
             gait: to move with.
             velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.
         """
+        asked = gait, velocity.tolist()
+        if asked != self._asked:  # commands change seldom beside ticks
+            self._answer, self._asked = self._cut(gait, *asked[1]), asked
+        inside, limit = self._answer
+        return np.array(inside), limit
+
+    def _cut(self, gait: Gait, x: float, y: float, turn: float) -> tuple[list[float], str]:
         p = self._p
-        x, y, turn = velocity.tolist()
         if not gait.moves:
-            return np.zeros(3), GAIT_STANDS if x or y or turn else ""
+            return [0.0, 0.0, 0.0], GAIT_STANDS if x or y or turn else ""
         limit = ""
         if not p.sideways and (y or turn):
             y, turn, limit = 0.0, 0.0, STRAIGHT_LEGS
@@ -58,4 +66,4 @@ class LegLimits:
             (inwards / stance / max(abs(y), 1e-9), CROSSING),
         )
         cut, limit = min(cuts, key=lambda each: each[0])
-        return np.asarray(cut * np.array([x, y, turn])), limit
+        return [cut * x, cut * y, cut * turn], limit

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from ..compiling import Matrix, Vector, compiled, entry
 from ..urdf.tree import Array
 
 #: Share of the swing after which the target no longer moves: a shorter way would ask for too much acceleration.
@@ -11,6 +14,28 @@ SETTLED = 0.8
 #: Where the foot is highest, as a share of the swing.
 APEX = 0.45
 UPWARDS = (0.0, 0.0, 1.0)
+
+
+class Path(NamedTuple):
+    """Where a foot is on its way, and where that leads.
+
+    Attributes:
+        way: (3, 3) position, velocity and acceleration, a row each along x, y and z, without the lift.
+        lift: (3,) the same of the lift.
+        up: (3,) unit normal of the ground.
+        position: (3,) of the path, world [m].
+        velocity: (3,) [m/s].
+        acceleration: (3,) [m/s^2].
+        target: (3,) where it is to land, world [m].
+    """
+
+    way: Matrix
+    lift: Vector
+    up: Vector
+    position: Vector
+    velocity: Vector
+    acceleration: Vector
+    target: Vector
 
 
 class Swing:
@@ -46,10 +71,9 @@ class Swing:
 
     __slots__ = (
         "_duration",
-        "_lift",
+        "_onward",
+        "_path",
         "_sink",
-        "_up",
-        "_way",
         "acceleration",
         "clearance",
         "position",
@@ -73,10 +97,10 @@ class Swing:
         self.acceleration = np.zeros(3)
         self.start, self.target = np.array(position), np.array(position)
         self._duration, self.clearance, self._sink = duration, clearance, sink
-        self._up = float(up[0]), float(up[1]), float(up[2])
-        #: Position, velocity and acceleration: along x, y and z without the lift, and of the lift.
-        self._way = [(float(x), float(v), 0.0) for x, v in zip(position, velocity, strict=True)]
-        self._lift = (0.0, 0.0, 0.0)
+        way = np.column_stack((self.position, self.velocity, self.acceleration))
+        normal = np.array(up, dtype=np.float64)
+        self._path = Path(way, np.zeros(3), normal, self.position, self.velocity, self.acceleration, self.target)
+        self._onward = onward.bound(self._path)
         self.progress = 0.0
 
     def advance(
@@ -99,18 +123,10 @@ class Swing:
         if clearance is not None:
             self.clearance = clearance
         if self.progress < SETTLED:
-            self.target = np.array(target)
+            self.target[:] = target
         left = (1.0 - self.progress) * self._duration
         rising = (APEX - self.progress) * self._duration
-        if rising > 0.0:
-            self._lift = quintic(*self._lift, self.clearance, 0.0, rising, dt)
-        else:
-            self._lift = quintic(*self._lift, 0.0, -self._sink, left, dt)
-        for i, (goal, up) in enumerate(zip(self.target.tolist(), self._up, strict=True)):
-            way = self._way[i] = quintic(*self._way[i], goal, 0.0, left, dt)
-            self.position[i], self.velocity[i], self.acceleration[i] = (
-                a + up * b for a, b in zip(way, self._lift, strict=True)
-            )
+        self._onward(self.clearance, self._sink, rising, left, dt)
         self.progress += dt / self._duration
 
     def ahead(self, count: int = 12) -> Array:
@@ -121,10 +137,11 @@ class Swing:
             duration=self._duration,
             clearance=self.clearance,
             sink=self._sink,
-            up=self._up,
+            up=self._path.up,
         )
-        copy._way, copy._lift, copy.progress = list(self._way), self._lift, self.progress
-        copy.start, copy.target = self.start, self.target
+        for mine, its in zip(self._path, copy._path, strict=True):
+            its[...] = mine
+        copy.start, copy.progress = self.start, self.progress
         points = [copy.position.copy()]
         left = (1.0 - self.progress) * self._duration
         for _ in range(count if left > 0.0 else 0):
@@ -133,6 +150,7 @@ class Swing:
         return np.array(points)
 
 
+@compiled()
 def quintic(
     x: float, v: float, a: float, goal: float, speed: float, time: float, dt: float
 ) -> tuple[float, float, float]:
@@ -164,3 +182,26 @@ def quintic(
         v + a * dt + u2 / time * (3.0 * c3 + u * (4.0 * c4 + u * 5.0 * c5)),
         a + u / (time * time) * (6.0 * c3 + u * (12.0 * c4 + u * 20.0 * c5)),
     )
+
+
+@entry("the paths of feet in the air")
+def onward(path: Path, clearance: float, sink: float, rising: float, left: float, dt: float) -> None:
+    """Let `dt` pass on a foot's way.
+
+    Args:
+        path: is written, its target and normal aside.
+        clearance: height of the apex over the straight way [m].
+        sink: speed of the foot's descent at touchdown [m/s].
+        rising: time to the apex, 0 or less past it [s].
+        left: time to touchdown [s].
+        dt: [s].
+    """
+    x, v, a = path.lift[0], path.lift[1], path.lift[2]
+    goal, speed, time = (clearance, 0.0, rising) if rising > 0.0 else (0.0, -sink, left)
+    x, v, a = quintic(x, v, a, goal, speed, time, dt)
+    path.lift[0], path.lift[1], path.lift[2] = x, v, a
+    for i in range(3):
+        up = path.up[i]
+        b, c, d = quintic(path.way[i, 0], path.way[i, 1], path.way[i, 2], path.target[i], 0.0, left, dt)
+        path.way[i, 0], path.way[i, 1], path.way[i, 2] = b, c, d
+        path.position[i], path.velocity[i], path.acceleration[i] = b + up * x, c + up * v, d + up * a

@@ -31,7 +31,7 @@ import numpy as np
 
 from ..errors import QuaddynError
 from ..simulation.sensors import Measurement
-from ..urdf.tree import Array, frozen
+from ..urdf.tree import Array
 from .motor_command import MotorCommand
 
 MAGIC, VERSION, READING, COMMAND = b"QDRT", 2, 1, 2
@@ -87,7 +87,9 @@ class Packets:
         at, found = 0, dict[str, Array | None]()
         for name, size in (self._parts | self._optional).items():
             part = numbers[at : at + size]
-            found[name] = None if name in self._optional and np.isnan(part).all() else frozen(part)
+            # A sensor that is there reads a number first, as a rule: only then is all of it looked at.
+            missing = name in self._optional and (not size or (part[0] != part[0] and bool(np.isnan(part).all())))
+            found[name] = None if missing else part
             at += size
         return sequence, Measurement(time, **found), state  # type: ignore[arg-type]
 
@@ -98,10 +100,10 @@ class Packets:
             PacketError: it is none, of another robot, or damaged.
         """
         sequence, time, _, numbers = self._unpacked(COMMAND, data)
-        return sequence, time, MotorCommand(*(frozen(part) for part in numbers.reshape(5, self.nu)))
+        return sequence, time, MotorCommand(*numbers.reshape(5, self.nu))
 
     def _packed(self, kind: int, sequence: int, time: float, state: int, parts: list[Array]) -> bytes:
-        body = SIGNED.pack(sequence, time, state) + np.concatenate(parts).astype("<f8").tobytes()
+        body = SIGNED.pack(sequence, time, state) + np.concatenate(parts).astype("<f8", copy=False).tobytes()
         return struct.pack("<4sHHHHI", MAGIC, VERSION, kind, self.nu, self.nf, zlib.crc32(body)) + body
 
     def _unpacked(self, kind: int, data: bytes) -> tuple[int, float, int, Array]:
@@ -120,4 +122,6 @@ class Packets:
             )
         if zlib.crc32(data[16:]) != crc:
             raise PacketError("packet: damaged, its CRC is another one")
-        return sequence, time, state, np.frombuffer(data, dtype="<f8", offset=HEADER.size).astype(np.float64)
+        numbers = np.frombuffer(bytes(data), dtype="<f8", offset=HEADER.size).astype(np.float64, copy=False)
+        numbers.flags.writeable = False
+        return sequence, time, state, numbers

@@ -21,6 +21,7 @@ from ..robot.robot import Robot
 from ..robot.saving import to_record
 from ..version import __version__
 from .controller import Controller
+from .faults import Fault
 from .loop import Recorder, Tick
 from .motor_command import MotorCommand
 from .stages import Stage
@@ -29,6 +30,7 @@ MAGIC, VERSION = b"QDRLOG", 1
 #: Magic, version, bytes of the JSON text that follows, where records begin, bytes of a record, number of records.
 HEAD = struct.Struct("<6sHIIIQ")
 STAGES = tuple(Stage)
+PLACES = {stage: i for i, stage in enumerate(STAGES)}
 MOTOR = MotorCommand.__slots__
 #: Of a mapped file; records begin at a whole number of these.
 PAGE = 4096
@@ -121,39 +123,71 @@ class Recording(Recorder, StrictAttributes, fixed=("path", "robot", "capacity"))
         self._map[HEAD.size : HEAD.size + len(text)] = text
         self._records: Any = np.frombuffer(self._map, dtype=kind, count=self.capacity, offset=begin)
         self._records["number"] = 0  # also brings every page into memory
-        one = np.zeros(1, dtype=kind)
-        self._one, self._parts = one, {name: one[name] for name in kind.names or ()}
+        self._rows = np.frombuffer(self._map, np.uint8, self.capacity * kind.itemsize, begin).reshape(self.capacity, -1)
+        self._numbers = self._records["number"]
+        self._one = one = np.zeros(1, dtype=kind)
+        self._row = one.view(np.uint8)
+        # Numbers and words lie side by side: one copy for all of a kind.
+        at = {name: place for name, (_, place, *_) in (kind.fields or {}).items()}
+        self._floats = self._row[at["deadline"] : at["stage"]].view(np.float64)
+        self._words = self._row[at["stage"] : at["status"]].view(np.int16)
+        self._tick, self._last = one["tick"], one["last"]
+        sizes = about["sizes"]
+        self._none = {
+            name: np.full(size, np.nan)
+            for name, size in (("torque", sizes["nu"]), ("foot_forces", sizes["nf"]), ("temperature", sizes["nu"]))
+        }
+        self._unknown = np.full(sizes["nq"], np.nan), np.full(sizes["nv"], np.nan)
+        self._said: tuple[str, Fault | None] = "", None
         self._count = 0
 
     def record(self, tick: Tick) -> None:
         """Copy a tick into the ring."""
-        parts, m, request = self._parts, tick.measurement, tick.request
-        for name in ("position", "velocity", "gyro", "accelerometer", "torque", "foot_forces", "temperature"):
-            value = getattr(m, name)
-            parts[name][0] = np.nan if value is None else value
-        for name in MOTOR:
-            parts[f"wanted_{name}"][0] = getattr(tick.wanted, name)
-            parts[f"command_{name}"][0] = getattr(tick.command, name)
-        parts["q"][0], parts["v"][0] = (np.nan, np.nan) if tick.estimate is None else tick.estimate
-        parts["velocity_wanted"][0] = request.velocity
-        parts["tick"][0], parts["deadline"][0], parts["begun"][0] = tick.number, tick.deadline, tick.begun
-        parts["time"][0] = m.time
-        parts["stage"][0], parts["goal"][0] = STAGES.index(tick.stage), STAGES.index(request.goal)
-        parts["stop"][0], parts["reset"][0] = bool(request.stop), tick.reset
-        parts["status"][0] = tick.status.encode("ascii", "backslashreplace")
-        parts["fault"][0] = 0 if tick.fault is None else tick.fault.code
-        parts["reason"][0] = b"" if tick.fault is None else str(tick.fault).encode("ascii", "backslashreplace")
+        m, request, wanted, command, none = tick.measurement, tick.request, tick.wanted, tick.command, self._none
+        np.concatenate(
+            (
+                (tick.deadline, tick.begun, m.time),
+                m.position,
+                m.velocity,
+                m.gyro,
+                m.accelerometer,
+                none["torque"] if m.torque is None else m.torque,
+                none["foot_forces"] if m.foot_forces is None else m.foot_forces,
+                none["temperature"] if m.temperature is None else m.temperature,
+                request.velocity,
+                *(self._unknown if tick.estimate is None else tick.estimate),
+                wanted.tau,
+                wanted.position,
+                wanted.velocity,
+                wanted.stiffness,
+                wanted.damping,
+                command.tau,
+                command.position,
+                command.velocity,
+                command.stiffness,
+                command.damping,
+            ),
+            out=self._floats,
+        )
+        fault = tick.fault
+        code = 0 if fault is None else fault.code
+        self._words[:] = PLACES[tick.stage], PLACES[request.goal], bool(request.stop), tick.reset, code
+        self._tick[0] = tick.number
+        status, known = self._said
+        if tick.status != status or fault is not known:
+            self._one["status"] = tick.status.encode("ascii", "backslashreplace")
+            self._one["reason"] = b"" if fault is None else str(fault).encode("ascii", "backslashreplace")
+            self._said = tick.status, fault
+        at = self._count % self.capacity
         self._count += 1
-        parts["last"][0] = self._count
-        at = (self._count - 1) % self.capacity
-        place = self._records[at : at + 1]
-        place["number"] = 0
-        place[:] = self._one  # whose number is 0
-        place["number"] = self._count
+        self._last[0] = self._count
+        self._numbers[at] = 0
+        self._rows[at] = self._row  # whose number is 0
+        self._numbers[at] = self._count
 
     def close(self) -> None:
         """Unmap the file."""
-        del self._records
+        del self._records, self._rows, self._numbers
         self._map.close()
 
 

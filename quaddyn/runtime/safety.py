@@ -21,6 +21,7 @@ from .safety_limits import SafetyLimits
 
 #: Codes of what the layer does not find itself.
 OTHERS = (checks.CONTROLLER_FAILED, checks.CONTROLLER_LATE, checks.LINK_LOST, checks.STOPPED, checks.ROBOT_STOPPED)
+FLOAT, NO_SENSOR = np.dtype(np.float64), np.zeros(0)
 NOTES = ("torque", "torque rate", "velocity", "position", "gain", "lost foot")
 
 
@@ -154,8 +155,11 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
         reading = self._reading(measurement)
         asked = self._asked
         try:
-            for name in Asked._fields:
-                getattr(asked, name)[:] = getattr(command, name)
+            asked.tau[:] = command.tau
+            asked.position[:] = command.position
+            asked.velocity[:] = command.velocity
+            asked.stiffness[:] = command.stiffness
+            asked.damping[:] = command.damping
         except (ValueError, TypeError):
             asked.tau[:] = np.nan
         raised, what = self._raised
@@ -164,7 +168,7 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
             index, (value, allowed) = int(self.memory.latched[1]), self.memory.details.tolist()
             self._fault = Fault.of(code, index, value, allowed, self.robot, what=what, time=now)
         believed = self.memory.same_feet < self.allowed.frozen
-        given = MotorCommand(*(frozen(part) for part in asked))
+        given = MotorCommand(*frozen(asked))
         return SafetyReport(given, self._fault, believed if len(reading.feet) else believed[:0])
 
     def _reading(self, m: Measurement) -> Reading:
@@ -183,8 +187,10 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
 
 def _part(value: object, size: int, *, optional: bool = False) -> Array:
     """An array of a reading; NaN where it is none of this size."""
+    if type(value) is np.ndarray and value.dtype is FLOAT and value.shape == (size,) and value.flags.c_contiguous:
+        return value
     if value is None and optional:
-        return np.zeros(0)
+        return NO_SENSOR
     try:
         array = np.ascontiguousarray(value, dtype=np.float64)
     except (TypeError, ValueError):

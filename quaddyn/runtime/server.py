@@ -7,7 +7,6 @@ from collections.abc import Callable
 from ..attributes import StrictAttributes
 from ..errors import ArgumentError
 from ..robot.arguments import number
-from ..simulation.sensors import Measurement
 from . import safety_checks as checks
 from .clock import Clock, SystemClock
 from .faults import Fault
@@ -64,7 +63,8 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
         self._brake = MotorCommand.damp(self.safety.allowed.brake)
         self._command, self._seen, self._taken, self._silent = self._brake, 0, 0, 0
         self._readings = self._ticks = 0
-        self._publish(interface.now(), interface.read())
+        self._reading = interface.read()
+        self._publish(interface.now())
 
     @property
     def fault(self) -> Fault | None:
@@ -80,15 +80,15 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
         """One period: commands that have arrived, the motors, the motion, the reading that it ends in."""
         now = self.interface.now()
         self._receive(now)
-        measurement = self.interface.read()
-        report = self.safety.examine(measurement, self._command, now=now)
+        report = self.safety.examine(self._reading, self._command, now=now)
         self.interface.write(report.command)
         self.interface.sleep_until(now + self.dt)
         self._ticks += 1
         status = self.memory.status
         status[TICKS], status[COMMANDS], status[TIME] = self._ticks, self._taken, self.interface.now()
         status[SILENT], status[FAULT] = self._silent, self._state
-        self._publish(now + self.dt, self.interface.read())
+        self._reading = self.interface.read()
+        self._publish(now + self.dt)
 
     def serve(self, *, clock: Clock | None = None, going: Callable[[], bool] = lambda: True) -> None:
         """Tick in real time for as long as `going` says so."""
@@ -107,9 +107,9 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
     def _state(self) -> int:
         return checks.NOTHING if self.fault is None else self.fault.code
 
-    def _publish(self, now: float, measurement: Measurement) -> None:
+    def _publish(self, now: float) -> None:
         self._readings += 1
-        self._up.send(now, (self._readings, self.memory.packets.reading(self._readings, measurement, self._state)))
+        self._up.send(now, (self._readings, self.memory.packets.reading(self._readings, self._reading, self._state)))
         for sequence, packet in self._up.receive(now):
             self.memory.put_reading(packet, sequence)
 

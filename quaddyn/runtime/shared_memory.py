@@ -5,7 +5,9 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -86,13 +88,11 @@ class SharedMemory:
 
     def reading(self) -> tuple[int, Measurement, int] | None:
         """The newest reading with its number and the state of the robot's side, None if there is none."""
-        packet = self._take(0)
-        return None if packet is None else self.packets.read_reading(packet)
+        return self._take(0, self.packets.read_reading)
 
     def command(self) -> tuple[int, float, MotorCommand] | None:
         """The newest command with its number and time stamp, None if there is none."""
-        packet = self._take(1)
-        return None if packet is None else self.packets.read_command(packet)
+        return self._take(1, self.packets.read_command)
 
     def close(self) -> None:
         """Unmap the file; it stays."""
@@ -105,17 +105,18 @@ class SharedMemory:
         self._map[at : at + size] = packet
         self._newest[ring] = sequence
 
-    def _take(self, ring: int) -> bytes | None:
-        size, read = self._sizes[ring], (self.packets.read_reading, self.packets.read_command)[ring]
+    def _take(self, ring: int, read: Callable[[bytes], tuple[int, Any, Any]]) -> tuple[int, Any, Any] | None:
+        """The newest packet of a ring, as `read` finds it."""
+        size = self._sizes[ring]
         for _ in range(TRIES):
             sequence = int(self._newest[ring])
             if sequence == 0:
                 return None
             at = self._at[ring] + (sequence % SLOTS) * size
-            packet = bytes(self._map[at : at + size])
             try:
-                if read(packet)[0] == sequence:
-                    return packet
+                found = read(self._map[at : at + size])
+                if found[0] == sequence:
+                    return found
             except PacketError:
                 pass  # overwritten meanwhile
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import Any
 
@@ -162,7 +163,8 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
             q, v = self.estimator.ahead(self._expected)
         command = self.locomotion.compute(self._dynamics.update(q, v), wanted, touching=touching)
         whole = command.whole_body
-        self._expected.append(np.zeros(self.robot.nv) if whole is None else whole.acceleration)
+        if self._expected.maxlen:
+            self._expected.append(np.zeros(self.robot.nv) if whole is None else whole.acceleration)
         self._estimate, self._status = (q, v), command.mode.value if whole is None else whole.status.outcome
         self._standing = command.contacts
         resting = Mode.LYING if stage is Stage.LIE_DOWN else Mode.STANDING
@@ -187,10 +189,11 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
 
     def _touching(self, m: Measurement) -> tuple[str, ...] | None:
         """Feet that feel a part of the weight; None where feet feel nothing at all."""
-        if m.foot_forces is None or not np.isfinite(m.foot_forces).all():
+        forces = [] if m.foot_forces is None else m.foot_forces.tolist()
+        if m.foot_forces is None or not all(map(math.isfinite, forces)):
             return None
-        forces = zip(self.robot.feet, m.foot_forces.tolist(), strict=True)
-        return tuple(foot for foot, force in forces if force > STANDING * self._weight)
+        least = STANDING * self._weight
+        return tuple([foot for foot, force in zip(self.robot.feet, forces, strict=True) if force > least])
 
 
 def walker_of(robot: Robot, configuration: dict[str, Any]) -> Walker:

@@ -132,22 +132,23 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         return self._status
 
     def _touching(self) -> Iterator[TouchingPoint]:
-        wrench = np.zeros(6)
-        for i, contact in enumerate(self.data.contact[: self.data.ncon]):
+        wrench, found = np.zeros(6), self.data.contact
+        # Parts of all contacts at once: each look at one of them costs as much.
+        parts = zip(found.geom.tolist(), found.frame, found.pos, found.dist, found.friction, strict=True)
+        for i, ((first, second), axes, place, distance, friction) in enumerate(parts):
             self._mujoco.mj_contactForce(self.model, self.data, i, wrench)
-            if not wrench[:3].any():
+            if not any(wrench[:3].tolist()):
                 continue
             # The first axis of the contact's frame points from the first geom to the second, on which it acts.
-            first, second = contact.geom.tolist()
             sign = 1.0 if second in self._geoms else -1.0
-            frame = sign * contact.frame.reshape(3, 3)
+            frame = sign * axes.reshape(3, 3)
             name = self._geoms[second if sign > 0.0 else first]
             yield TouchingPoint(
                 name,
-                frozen(contact.pos - 0.5 * contact.dist * frame[0]),
+                frozen(place - 0.5 * distance * frame[0]),
                 frozen(frame[0]),
                 frozen(frame.T @ wrench[:3]),
-                float(contact.friction[0]),
+                float(friction[0]),
                 self._link_of[name],
             )
 

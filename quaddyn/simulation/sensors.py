@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
@@ -263,7 +264,7 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
         forces = None
         if self.feet is not None:
             felt = plant.contact_forces
-            forces = np.array([np.linalg.norm(felt.get(foot, 0.0)) for foot in robot.feet])
+            forces = np.array([math.hypot(*felt[foot].tolist()) if foot in felt else 0.0 for foot in robot.feet])
             forces = frozen(np.abs(forces + self.feet.noise * rng.standard_normal(len(forces))))
         return Measurement(
             time,

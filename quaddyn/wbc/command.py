@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import UnknownAttributeError
 from ..urdf.tree import Array
 from .certificate import Details, LevelReport, Outcome, Status, report
+from .data import Answer
 from .explanation import LINES, Loss, explain, losses_of
 from .inputs import Standing, TickInputs
 from .remarks import friction_remarks
@@ -136,11 +137,13 @@ class TickCommand(Command):
 
     Attributes:
         given: all that the tick started from.
+        answer: the parts of `values`.
     """
 
-    __slots__ = ("given", "outcome", "solver", "start", "values")
+    __slots__ = ("answer", "given", "outcome", "solver", "start", "values")
 
     given: TickInputs
+    answer: Answer
 
     def __init__(
         self, values: Array, outcome: int, start: tuple[Array, Array, Array | None, Standing], solver: TickSolver
@@ -165,15 +168,14 @@ def _levels(command: Command) -> tuple[LevelReport, ...]:
 
 
 def _forces(c: TickCommand) -> Mapping[str, Array]:
-    force, there = c.solver.views(c.values).force, zip(c.solver.names, c.given.settings, c.given.shares, strict=True)
+    force, there = c.answer.force, zip(c.solver.names, c.given.settings, c.given.shares, strict=True)
     return MappingProxyType(
         {name: force[i, : contact.rows] for i, (name, (contact, *_), (share, _)) in enumerate(there) if share > 0.0}
     )
 
 
 def _status(c: TickCommand) -> Status:
-    answer = c.solver.views(c.values)
-    return Status(OUTCOMES[c.outcome], float(answer.violation[0]), float(answer.kkt[0]))
+    return Status(OUTCOMES[c.outcome], float(c.answer.violation[0]), float(c.answer.kkt[0]))
 
 
 def _details(c: TickCommand) -> Details:
@@ -181,7 +183,7 @@ def _details(c: TickCommand) -> Details:
     problem = solver.problem(c.given)
     mass, actuated = solver.tables.model.mass, solver.robot.actuated_index
     x = np.concatenate((c.acceleration[actuated], *(f / mass for f in c.forces.values())))
-    ranks = solver.views(c.values).ranks[: len(problem.levels)]
+    ranks = c.answer.ranks[: len(problem.levels)]
     remarks = friction_remarks(solver.robot, solver.tables.model, c.given.numbers, c.given.v, c.friction)
     outside = solver.outside(c.given)
     return Details(problem, x, tuple(map(int, ranks)), solver.resolve, remarks, outside)
@@ -197,9 +199,10 @@ OUTCOMES: tuple[Outcome, ...] = ("solved", "infeasible", "inaccurate", "fallback
 
 Command.made = {"levels": _levels}
 TickCommand.made = Command.made | {
-    "acceleration": lambda c: c.solver.views(c.values).acceleration,
+    "answer": lambda c: c.solver.views(c.values),
+    "acceleration": lambda c: c.answer.acceleration,
     "forces": _forces,
-    "friction": lambda c: c.solver.views(c.values).friction,
+    "friction": lambda c: c.answer.friction,
     "status": _status,
     "details": _details,
     "given": lambda c: c.solver.recorded(c.values, *c.start),
