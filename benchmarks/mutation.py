@@ -4,29 +4,27 @@
     python benchmarks/mutation.py --list
 
 Of each room, a folder of the package, so many mutants are drawn, each with a seed that is printed: a line of the room
-first, so that long modules count for more, then a mutant of its module.  Each is judged by the room's own quick tests,
-cheapest first, up to the first that fails.  Prints the share that is killed, and each survivor with its place and what
-was changed.  Those that change nothing a user could see are left out: annotations, docstrings, and what `EQUIVALENT`
-lists with its reason.  Compiled functions run as Python where that is said.  Needs the extra "nightly".
+first, so that long modules count for more, then a mutant of its module.  Each is judged by the room's own quick tests:
+those that reach the changed line first, cheapest first, up to the first that fails (`mutation_judge.py`).  Prints each
+mutant with its place, what was changed and what noticed it, and the share that is killed.  Those that change nothing a
+user could see are left out: annotations, docstrings, and what `EQUIVALENT` lists with its reason.  Compiled functions
+run as Python where that is said.  Needs the extras "test" and "nightly".
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import os
 import random
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).resolve().parents[1]
-#: Times that a mutant's tests may take of what they take without one, and seconds at least.
-SLOWER, TIMEOUT = 8.0, 60.0
+from mutation_judge import ROOT, Copy, import_others
 
 
 class Room(NamedTuple):
@@ -53,7 +51,8 @@ ROOMS = {
     "kernels": Room(
         "quaddyn/kernels", ("noticed", "kernels"), "kernel or quotient or textbook or traced_kin or graph or key"
     ),
-    "compiling": Room("quaddyn/compiling", ("compiling_calls", "compiling_refusals", "compiling")),
+    "compiling": Room("quaddyn/compiling", ("compiling_calls", "compiling_refusals", "compiling", "compiling_objects",
+        "doctor")),
     "hierarchy": Room(
         "quaddyn/hierarchy",
         tuple(f"hierarchy{part}" for part in ("_compiled", "", "_solver", "_hostile", "_core", "_recorded")),
@@ -61,8 +60,8 @@ ROOMS = {
     "wbc": Room("quaddyn/wbc", ("wbc_explain", "wbc_tick", "wbc_tasks", "wbc_traps", "joint_friction")),
     "contact": Room("quaddyn/contact", ("contact_set", "compliant", "contact_solvers", "noticed"), "not demo"),
     "control": Room("quaddyn/control", ("control", "control_trunk", "control_force", "control_impedance")),
-    "locomotion": Room("quaddyn/locomotion", ("noticed", "foothold_map", "landing", "locomotion_gait",
-        "locomotion"), "not demo"),
+    "locomotion": Room("quaddyn/locomotion", ("noticed", "foothold_map", "landing", "locomotion_slopes",
+        "locomotion_gait", "locomotion_load", "locomotion_touch", "locomotion"), "not demo"),
     "estimation": Room("quaddyn/estimation", ("elevation_map", "estimation", "base_estimator", "payload")),
     "simulation": Room("quaddyn/simulation", ("surface_logs", "simulation_sensors", "simulation_energy", "rollouts",
         "simulation", "simulation_compiled", "mujoco_plant", "plants")),
@@ -79,39 +78,50 @@ ROOMS = {
     "agreement": Room(
         "quaddyn/agreement", ("agreement",), "mutant or table or opinion or state or unchanged or differences"
     ),
-    "viewer": Room("quaddyn/viewer", ("viewer_meshes", "hostile_files", "viewer")),
+    "viewer": Room("quaddyn/viewer", ("viewer_meshes", "hostile_files", "viewer", "page_browser", "viewer_browser")),
     "demo": Room("quaddyn/demo", ("noticed", "surface_commands", "demo"), "demo or velocity or never or plot"),
     "cli": Room("quaddyn/cli", ("surface_cli", "surface_commands", "exit_codes", "leg_command", "cli", "doctor",
         "campaigns_cli", "runtime_log")),
 }  # fmt: skip
 
-#: Survivors that are no faults: (file, a part of the line, operator) and why nobody could tell.
+#: Survivors that are no faults: (file or folder, a part of the line, that part as mutated) and why nobody could tell.
+#: Spaces do not count.
 EQUIVALENT: dict[tuple[str, str, str], str] = {
-    ("quaddyn/wbc/command.py", 'OUTCOMES[self.outcome] == "solved"', "core/ReplaceComparisonOperator_Eq_GtE"): (
+    ("quaddyn", "slots=True", "slots=False"): "memory alone",
+    ("quaddyn/control/torque.py", "*,", "/,"): "a function of the room's own, which it calls one way",
+    ("quaddyn/control/distribution.py", "len(set(feet)) != len(feet)", "len(set(feet)) is not len(feet)"): (
+        "integers up to 256 are one object each"
+    ),
+    ("quaddyn/kernels/llvm_writer.py", "self.count += 1", "self.count += 2"): "names of registers alone",
+    ("quaddyn/campaigns/running.py", "max(64,", "max( 63,"): "how many batches wait: time alone",
+    ("quaddyn/hierarchy/levels.py", "2 * n + 10", "2 | n + 10"): (
+        "rounds after which a guess is given up: the same answer, sooner or later"
+    ),
+    ("quaddyn/wbc/command.py", 'OUTCOMES[self.outcome] == "solved"', 'OUTCOMES[self.outcome] >= "solved"'): (
         "no other outcome comes after it in the alphabet"
     ),
-    ("quaddyn/robot/arguments.py", "type(value) is np.ndarray", "core/ReplaceComparisonOperator_Is_Eq"): (
+    ("quaddyn/robot/arguments.py", "type(value) is np.ndarray", "type(value) == np.ndarray"): (
         "types are equal where they are the same"
     ),
-    ("quaddyn/dynamics/dynamics.py", "np.full(robot.nq, robot.nq**-0.5)", "core/ReplaceBinaryOperator_Pow_Mod"): (
+    ("quaddyn/dynamics/dynamics.py", "robot.nq**-0.5", "robot.nq%-0.5"): (
         "arguments are examined the long way, with the same answer"
     ),
-    ("quaddyn/agreement/bodies.py", "carrier = oracle.model.bodies[body].name", "core/AddNot"): (
+    ("quaddyn/agreement/bodies.py", "!= carrier else", "!= carrier else"): (
         "a link directly below a joint lies in the joint's frame: there is nothing to undo"
     ),
-    ("quaddyn/hierarchy/workspace.py", "aligned(levels + 1, n + 1, given)", "core/ReplaceBinaryOperator_Add_Pow"): (
+    ("quaddyn/hierarchy/workspace.py", "aligned(levels + 1,", "aligned(levels ** 1,"): (
         "the last row is there for wide loads alone, which other memory follows; Python, which checks indices, agrees"
     ),
-    ("quaddyn/kinematics/collision.py", "if a != b and parents", "core/ReplaceComparisonOperator_NotEq_Lt"): (
+    ("quaddyn/kinematics/collision.py", "if a != b and parents", "if a < b and parents"): (
         "shapes come in the order of their joints, so that a <= b"
     ),
-    ("quaddyn/kinematics/capsule_model.py", "zip(self.pairs.tolist(), home.tolist()", "core/ReplaceTrueWithFalse"): (
+    ("quaddyn/kinematics/capsule_model.py", "home.tolist(), strict=True", "home.tolist(), strict=False"): (
         "both have a row for each pair"
     ),
-    ("quaddyn/kinematics/survey.py", "len(found) < ways.shape[1]", "core/ReplaceComparisonOperator_Lt_LtE"): (
+    ("quaddyn/kinematics/survey.py", "len(found) < ways.shape[1]", "len(found) <= ways.shape[1]"): (
         "beside so many orthonormal directions no length is left"
     ),
-    ("quaddyn/robot/limbs.py", "for leaf in (i for i in range(1, len(bodies))", "core/NumberReplacer"): (
+    ("quaddyn/robot/limbs.py", "for i in range(1, len(bodies))", "for i in range(2, len(bodies))"): (
         "body 1 hangs from the base: a leaf there is a chain of one joint, which is no limb"
     ),
 }
@@ -123,7 +133,10 @@ def main() -> int:
     parser.add_argument("rooms", nargs="*", default=list(ROOMS), help="rooms; default: all")
     parser.add_argument("--sample", type=int, default=30, help="mutants of each room")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--only", type=int, nargs="*", help="judge these of the sample alone, counted from 1")
+    parser.add_argument("--budget", type=float, default=120.0, help="seconds that the tests of one mutant may cost")
     parser.add_argument("--least", type=float, default=0.0, help="smallest share to be killed, such as 0.9")
+    parser.add_argument("--keep", type=Path, help="folder for copies, used again in a later run of the same tests")
     parser.add_argument("--list", action="store_true", help="print the rooms")
     options = parser.parse_args()
     if options.list:
@@ -132,7 +145,14 @@ def main() -> int:
         return 0
     if unknown := set(options.rooms) - set(ROOMS):
         parser.error(f"no such room: {', '.join(sorted(unknown))}")
-    shares = [judge(name, ROOMS[name], options.sample, options.seed) for name in options.rooms]
+    import_others()
+    shares = []
+    for name in options.rooms:
+        mutants = dict(enumerate(mutants_of(name, ROOMS[name], options.sample, options.seed), 1))
+        if options.only:
+            mutants = {k: mutants[k] for k in options.only}
+        with tempfile.TemporaryDirectory() if options.keep is None else nullcontext(options.keep) as place:
+            shares.append(judge(name, Path(place) / name, mutants, options.budget))
     return 0 if min(shares) >= options.least else 1
 
 
@@ -171,79 +191,90 @@ def place_of(mutation: Any) -> tuple[Any, ...]:
     return mutation.start_pos, mutation.operator_name, arguments, mutation.occurrence
 
 
-def judge(name: str, room: Room, sample: int, seed: int) -> float:
-    """The share of a room's mutants that are killed."""
+class Mutant(NamedTuple):
+    """A module with one fault: its text, the line that differs, and that line before and now."""
+
+    file: str
+    line: int
+    old: str
+    new: str
+    source: str
+
+    def __str__(self) -> str:
+        """Where it is and what was changed."""
+        return f"{self.file}:{self.line}: {self.old}  ->  {self.new}"
+
+    @property
+    def equivalent(self) -> str:
+        """Why nobody can tell; "" where that is not known."""
+        for (file, old, new), reason in EQUIVALENT.items():
+            was, now, old, new = ("".join(text.split()) for text in (self.old, self.new, old, new))
+            if self.file.startswith(file) and old in was and new in now and was != now:
+                return reason
+        return ""
+
+
+def mutants_of(name: str, room: Room, sample: int, seed: int) -> list[Mutant]:
+    """A room's sample, in the order in which it was drawn."""
+    from cosmic_ray.commands import init
+    from cosmic_ray.mutating import mutate_code
+    from cosmic_ray.plugins import get_operator
     from cosmic_ray.work_db import WorkDB, use_db
-    from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkResult
 
     rng = random.Random(f"{seed} {name}")
     modules = drawn(room, sample, rng)
-    with tempfile.TemporaryDirectory() as place:
-        copy, session, config = Path(place) / "copy", Path(place) / "session.sqlite", Path(place) / "config.toml"
-        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", "shared"))
-        plugin = "-p interpreting " if room.interpreted else ""
-        only = f" -k '{room.only}'" if room.only else ""
-        tests = " ".join(f"tests/test_{test}.py" for test in room.tests)
-        command = f"{sys.executable} -B -m pytest -x -q -n0 -p no:cacheprovider {plugin}{tests}{only}"
-        # Mutants' machine code is kept beside them, and not for the user.
-        folders = {"PYTHONPATH": f"{copy}{os.pathsep}{copy / 'tests'}", "QUADDYN_CACHE": f"{place}{os.sep}cache"}
-        aside = os.environ | folders
-        start = time.perf_counter()
-        healthy = subprocess.run(command, shell=True, cwd=copy, env=aside, capture_output=True, text=True)
-        if healthy.returncode:
-            raise SystemExit(f"{name}: the tests fail without a mutant:\n{healthy.stdout[-2000:]}")
-        timeout = max(TIMEOUT, SLOWER * (time.perf_counter() - start))
-        paths = ", ".join(f'"{each}"' for each in sorted(set(modules)))
-        config.write_text(
-            f"[cosmic-ray]\nmodule-path = [{paths}]\ntimeout = {timeout}\nexcluded-modules = []\n"
-            f'test-command = "{command}"\n[cosmic-ray.distributor]\nname = "local"\n'
-        )
+    by_module: dict[str, list[Any]] = {}
+    for module in dict.fromkeys(modules):
+        path = ROOT / module
+        spans, strings = annotations(path), docstrings(path)
+        with use_db(":memory:", WorkDB.Mode.create) as db:
+            init([path], db, {})
+            listed = sorted((item.mutations[0] for item in db.work_items), key=place_of)
+        by_module[module] = [
+            mutation
+            for mutation in listed
+            if not any(first <= mutation.start_pos < last for first, last in spans)
+            and not any(first <= mutation.start_pos[0] <= last for first, last in strings)
+        ]
+    kept = {}
+    for module in modules:
+        if by_module[module]:
+            mutation = rng.choice(by_module[module])
+            kept[module, *map(str, place_of(mutation))] = module, mutation
+    found = []
+    for module, mutation in kept.values():
+        was = (ROOT / module).read_text()
+        source = mutate_code(was, get_operator(mutation.operator_name)(**mutation.operator_args), mutation.occurrence)
+        try:
+            ast.parse(source)
+        except SyntaxError:  # such as another word for the star of a signature: that it fails says nothing of tests
+            continue
+        lines = zip(was.splitlines(), source.splitlines(), strict=False)
+        line, old, new = next((k, a.strip(), b.strip()) for k, (a, b) in enumerate(lines, 1) if a != b)
+        found.append(Mutant(module, line, old, new, source))
+    return found
 
-        def run(*words: str) -> None:
-            words = (sys.executable, "-m", "cosmic_ray.cli", *words)
-            subprocess.run(words, cwd=copy, env=aside, check=True, capture_output=True)
 
-        run("init", str(config), str(session))
-        with use_db(str(session), WorkDB.Mode.open) as db:
-            items = {item.job_id: item.mutations[0] for item in db.work_items}
-            by_module: dict[str, list[str]] = {module: [] for module in modules}
-            for module in by_module:
-                spans, strings = annotations(copy / module), docstrings(copy / module)
-                for job, mutation in sorted(items.items(), key=lambda item: place_of(item[1])):
-                    at = mutation.start_pos
-                    if str(mutation.module_path) == module and not any(a <= at < b for a, b in spans):
-                        if not any(first <= at[0] <= last for first, last in strings):
-                            by_module[module].append(job)
-            kept = {rng.choice(by_module[module]) for module in modules if by_module[module]}
-            for job in items:
-                if job not in kept:
-                    db.set_result(job, WorkResult(worker_outcome=WorkerOutcome.SKIPPED))
-        run("exec", str(config), str(session))
-        killed = equivalent = tried = 0
-        survivors = []
-        with use_db(str(session), WorkDB.Mode.open) as db:
-            for job, result in db.results:
-                if job not in kept:
-                    continue
-                mutation = items[job]
-                line = (copy / mutation.module_path).read_text().splitlines()[mutation.start_pos[0] - 1].strip()
-                where = (str(mutation.module_path), line, mutation.operator_name)
-                same = any(where[::2] == known[::2] and known[1] in line for known in EQUIVALENT)
-                if result.test_outcome == TestOutcome.SURVIVED and same:
-                    equivalent += 1
-                    continue
-                tried += 1
-                if result.test_outcome == TestOutcome.SURVIVED:
-                    changed = [x for x in (result.diff or "").splitlines() if x[:1] == "+" and x[:3] != "+++"]
-                    new = changed[0][1:].strip() if changed else mutation.operator_name
-                    survivors.append((where[0], mutation.start_pos[0], line, new))
-                else:
-                    killed += 1
+def judge(name: str, place: Path, mutants: Mapping[int, Mutant], budget: float) -> float:
+    """The share of a room's mutants that are killed."""
+    room = ROOMS[name]
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    tests = [f"tests/test_{test}.py" for test in room.tests]
+    copy = Copy(place, room.path, tests, room.only, room.interpreted)
+    start = time.perf_counter()
+    copy.prepare()
+    print(f"{name}: {len(copy.seconds)} tests hold without a mutant ({time.perf_counter() - start:.0f} s)", flush=True)
+    killed = equivalent = 0
+    for k, mutant in mutants.items():
+        verdict = copy.judge(mutant.file, mutant.line, mutant.source, budget)
+        reason = "" if verdict.killed else mutant.equivalent
+        killed += verdict.killed
+        equivalent += bool(reason)
+        said = f"killed by {verdict.by}" if verdict.killed else reason or f"SURVIVED {verdict.tests} tests"
+        print(f"  {k}, {verdict.seconds:.1f} s: {mutant}\n      {said}", flush=True)
+    tried = len(mutants) - equivalent
     share = killed / tried if tried else 1.0
-    print(f"{name}: {killed} of {tried} mutants killed ({share:.0%}); {equivalent} equivalent; seed {seed}")
-    for file, number, line, new in sorted(survivors):
-        print(f"  survived {file}:{number}: {line}  ->  {new}")
-    sys.stdout.flush()
+    print(f"{name}: {killed} of {tried} mutants killed ({share:.0%}); {equivalent} equivalent", flush=True)
     return share
 
 

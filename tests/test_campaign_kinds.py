@@ -11,9 +11,12 @@ import pytest
 import quaddyn as qd
 from quaddyn.campaigns import Failure, run
 from quaddyn.campaigns.agreement import AgreementCampaign
+from quaddyn.campaigns.campaign import digest
+from quaddyn.campaigns.gaits import DIRECTIONS, SPEED, YAW_RATE, Gaits
 from quaddyn.campaigns.identification import LogIdentification, gathered, merged
 from quaddyn.identification import Accumulator, Samples, base_parameters, save, solve
 from quaddyn.identification.regression import random_states
+from quaddyn.locomotion import Proportions
 
 
 def test_blocks_of_states_give_the_largest_error_of_each() -> None:
@@ -87,3 +90,16 @@ def test_a_log_that_changed_or_is_none_is_told(tmp_path: Path) -> None:
         Accumulator(qd.load("planar_3r")).load(b"nothing")
     with pytest.raises(qd.ArgumentError, match="another robot"):
         Accumulator(qd.load("planar_3r")).load(Accumulator(qd.load("ur5")).dump())
+
+
+def test_gaits_are_tried_in_every_direction_at_the_speed_asked_for() -> None:
+    campaign = Gaits(gaits=("trot",), speeds=(0.2, 0.3), directions=tuple(DIRECTIONS))
+    speed, turn = Proportions.of(qd.load("go2")).speed, YAW_RATE / SPEED
+    asked = {case.velocity for case in campaign.cases()}
+    expected = {(x * s * speed, y * s * speed, z * s * turn) for s in (0.2, 0.3) for x, y, z in DIRECTIONS.values()}
+    assert asked == expected and len(asked) == campaign.count() == 2 * len(DIRECTIONS)
+
+
+def test_digests_tell_parts_apart_and_stay_those_that_older_stores_know() -> None:
+    assert digest("ab", "c") != digest("a", "bc") and digest("a") == digest(b"a")
+    assert digest() == "cae66941d9efbd404e4d88758ea67670" and len(digest("a")) == 32

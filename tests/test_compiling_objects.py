@@ -2,6 +2,7 @@
 
 import os
 import stat
+import struct
 import subprocess
 import sys
 import textwrap
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import quaddyn
-from quaddyn.compiling import objects
+from quaddyn.compiling import objects, units
 from quaddyn.compiling.fingerprints import fingerprint, sources
 from quaddyn.compiling.units import Unit
 
@@ -257,3 +258,18 @@ def test_every_function_of_a_unit_is_in_its_fingerprint(module):
     unit = Unit.of(module)
     files = sources(Path(sys.modules[module].__file__))
     assert {Path(f.source.__code__.co_filename) for f in unit.functions()} <= files
+
+
+def test_what_was_shipped_is_found_first_and_only_in_a_folder_as_private_as_the_package(tmp_path, monkeypatch):
+    unit, shipped = Unit.of("quaddyn.contact.nothing"), tmp_path / "shipped"
+    monkeypatch.setattr(units, "SHIPPED", shipped)
+    monkeypatch.setattr(units, "PACKAGE", tmp_path)
+    monkeypatch.setattr(Unit, "key", lambda self, target: f"code-of-{target}")
+    Unit.every.pop("quaddyn.contact.nothing")
+    shipped.mkdir(mode=0o700)
+    objects.write(shipped / "code-of-here.bin", "code-of-here", struct.pack("<d", 1.5) + b"code")
+    found = unit.found("here")
+    assert (found.code, found.seconds, found.source) == (b"code", 1.5, "shipped")
+    assert found.place == str(shipped / "code-of-here.bin")
+    shipped.chmod(0o777)
+    assert unit.found("here") is None

@@ -219,6 +219,16 @@ def test_default_gains_scale_with_the_robot() -> None:
     assert (stiff.kp >= small.kp).all() and stiff.kp.mean() > 2.0 * small.kp.mean()
 
 
+@pytest.mark.parametrize("ratio", [0.5, 2.0])
+def test_default_gains_are_those_of_the_inertia_in_stance(ratio: float) -> None:
+    """With so short a period that it bounds nothing: kd = 2 ratio I w and, of as light a robot, kp = I w^2."""
+    robot, w = qd.load("ur5"), 2.0 * np.pi * 3.0
+    pd = JointPD(robot, damping_ratio=ratio, dt=1e-7)
+    inertia = qd.Dynamics(robot).crba(robot.q_home).diagonal()
+    np.testing.assert_allclose(pd.kd, 2.0 * ratio * inertia * w, rtol=1e-9)
+    np.testing.assert_allclose(pd.kp, inertia * w * w, rtol=1e-9)
+
+
 def test_pd_refuses_bad_gains_and_vectors_by_name() -> None:
     robot = qd.load("go2")
     for options in (

@@ -307,6 +307,18 @@ def test_the_storage_falls_by_what_the_dampers_take(
     assert abs(dV) <= rounding
 
 
+def test_with_a_shaped_inertia_the_storage_is_that_of_spring_and_shaped_mass() -> None:
+    robot = strong("two_link_leg", "fixed")
+    q, v = random_state(robot, 3)
+    s = qd.Dynamics(robot).update(q, v)
+    K, inertia = np.diag((500.0, 300.0)), np.array([[3.0, 0.5], [0.5, 2.0]])
+    impedance = CartesianImpedance(robot, "leg", rows=("x", "z"), stiffness=K, inertia=inertia)
+    target = s.placement("leg").translation + np.array([0.03, 0.0, -0.02])
+    speed = s.jacobian("leg")[[0, 2]] @ v
+    expected = 0.5 * np.array([0.03, -0.02]) @ K @ (0.03, -0.02) + 0.5 * speed @ inertia @ speed
+    assert impedance.storage(s, target) == pytest.approx(expected, rel=1e-12)
+
+
 ROBOTS: dict[tuple[str, str], qd.Robot] = {}
 
 

@@ -156,3 +156,19 @@ def test_scales_have_round_ticks() -> None:
     assert Scale(0.0, 1.0, 0.0, 10.0).ticks(5) == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
     assert Scale(0.0, 0.034, 0.0, 10.0).ticks(4) == pytest.approx([0.0, 0.01, 0.02, 0.03])
     assert "no push" in polar([Series("a", 0, [(0.0, 1.0), (90.0, None)])], "m/s")
+
+
+def test_a_scale_takes_its_ends_to_its_ends() -> None:
+    scale = Scale(2.0, 4.0, 10.0, 30.0)
+    assert [scale(x) for x in (2.0, 3.0, 4.0)] == [10.0, 20.0, 30.0]
+    assert Scale(-1.0, 1.0, 100.0, 0.0).ticks(4) == [-1.0, -0.5, 0.0, 0.5, 1.0]
+
+
+def test_what_a_data_sheet_claims_by_default() -> None:
+    """The docs say so: 95 % of the time with 95 % confidence, pushes from eight sides."""
+    sheet = DataSheet(robot=("go2",))
+    assert (sheet.probability, sheet.confidence, sheet.directions) == (0.95, 0.95, 8)
+    with pytest.raises(qd.ArgumentError, match="got none"):
+        DataSheet(robot=())
+    with pytest.raises(qd.ArgumentError, match="got go2, go2"):
+        DataSheet(robot=("go2", "go2"))

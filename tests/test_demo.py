@@ -19,6 +19,7 @@ from quaddyn.demo import DemoReport, Push, can_travel, driving, run, travel
 from quaddyn.demo.ground import parse_ground
 from quaddyn.demo.motion import Squat, Swing, contact_jacobian
 from quaddyn.demo.trace import KEPT, Trace
+from quaddyn.demo.travel import crouched
 from quaddyn.locomotion import Proportions
 from quaddyn.robot.configuration import turned
 from quaddyn.simulation import Simulation
@@ -35,6 +36,11 @@ def test_every_quadruped_stands_and_squats_untuned(name: str) -> None:
     low, high = report.base_height or (0.0, 0.0)
     assert high - low > 0.01  # it really squats
     assert report.weight_mean == pytest.approx(1.0, abs=1e-3)
+    # What is allowed, beside what follows from rounding, size of the step and depth of the squat.
+    allowed = {"mean vertical force against m g": 1e-3, "vertical force against m g, standing": 1e-3}
+    allowed |= {"force outside the friction cone": 1e-6, "slip of a foot": 1e-3, "contact law residual": 1e-8}
+    allowed |= {"steps with a saturated joint": 0, "steps with a stance foot in the air": 0}
+    assert {check: report.checks[check].bound for check in allowed} == allowed
 
 
 def test_a_slow_squat_goes_down_by_three_tenths() -> None:
@@ -168,6 +174,18 @@ def test_grounds_are_read_by_name_and_numbers() -> None:
         travel(robot, ground="stars=0.1,0.3")
 
 
+@pytest.mark.parametrize("name", ["go2", "anymal_c"])
+def test_a_crouched_robot_is_lower_over_the_same_footholds(name: str) -> None:
+    robot = qd.load(name)
+    dynamics, q = qd.Dynamics(robot), crouched(robot, 0.8)
+    base = robot.bodies[0].name
+    before, after = (dynamics.frame_placement(x, base).translation for x in (robot.q_home, q))
+    np.testing.assert_allclose(after, before * [1.0, 1.0, 0.8], atol=1e-9)
+    for foot in robot.feet:
+        home, there = (dynamics.frame_placement(x, foot).translation for x in (robot.q_home, q))
+        np.testing.assert_allclose(there, home, atol=1e-6)
+
+
 def test_a_velocity_that_was_never_measured_is_said() -> None:
     report = travel(qd.load("go2"), seconds=0.5)
     assert report.measured is None and report.unmeasured == ("velocity",)
@@ -195,7 +213,7 @@ def test_bad_travels_are_refused_by_name() -> None:
         travel(robot, seconds=0.5, velocity=(np.nan, 0.0, 0.0))
     with pytest.raises(qd.ArgumentError, match="push"):
         travel(robot, seconds=1.0, pushes=[Push(80.0, 10.0)])
-    for text in ("80", "80@-1", "x@2", "nan@1"):
+    for text in ("80", "80@-1", "x@2", "nan@1", "1@nan", "inf@1"):
         with pytest.raises(qd.ArgumentError, match="push"):
             Push.parse(text)
     assert not can_travel(qd.load("ur5")) and not can_travel(qd.load("go2", root="planar"))

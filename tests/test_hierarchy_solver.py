@@ -1,11 +1,14 @@
 """The strict solver with inequalities: optimal for an independent judge, strict, certified, calm when it is hard."""
 
+from types import SimpleNamespace
+
 import hierarchy_problems as hp
 import numpy as np
 import pytest
 
 from quaddyn.errors import ArgumentError
 from quaddyn.hierarchy import Level, prioritized, solve
+from quaddyn.hierarchy.finish import is_implied
 
 
 def certificate_error(levels, solution):
@@ -228,3 +231,24 @@ def test_options_out_of_range_are_refused():
         solve([level, Level(np.eye(3), np.zeros(3))])
     with pytest.raises(ArgumentError, match="warm"):
         solve([level, level], warm=solve([level]))
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize(
+    ("multiplier", "side", "free", "implied"),
+    [
+        (1e-13, 1, 1e-9, True),
+        (-1e-6, -1, 1e-9, True),
+        (1e-6, -1, 1e-9, False),  # pulls: it is no limit that presses
+        (1e-15, 1, 1e-9, False),  # presses by no more than rounding
+        (1e-9, 1, 1e-5, False),  # the levels below still move it
+        (1e-2, 1, 1e-9, False),  # presses hard: what is left of it is felt
+    ],
+)
+def test_a_light_limit_is_implied_where_levels_below_cannot_move_it_in_any_unit(
+    unit: float, multiplier: float, side: int, free: float, implied: bool
+) -> None:
+    row = unit * np.array([1.0, 0.0, free])
+    h = SimpleNamespace(n=3, work=SimpleNamespace(basis=np.eye(3), C=row[:, None]))
+    level = SimpleNamespace(multipliers=[multiplier / unit], sides=[side], c_norm=[np.linalg.norm(row)])
+    assert bool(is_implied(h, level, 0, 2, 1.0)) is implied

@@ -784,3 +784,23 @@ def test_consistent_fits_stay_valid_at_absurd_scales(size: float, weight: float,
     assert found.converged
     assert np.isfinite(found.covariance).all()
     assert np.isfinite(found.delta).all()
+
+
+@pytest.mark.parametrize(
+    ("moments", "sound"),
+    [
+        ((1e-10, 3e-10, 3e-10), True),  # a grain: small, but as round as others
+        ((1e-9, 0.5, 0.5), True),
+        ((1e-11, 0.5, 0.5), False),  # a rod
+        ((0.0, 0.5, 0.5), False),
+        ((0.0, 0.0, 0.0), False),  # a point
+    ],
+)
+def test_points_and_rods_alone_are_spread_out(moments: tuple[float, ...], sound: bool) -> None:
+    J = np.diag((*moments, 2.0))
+    spread = spread_out(J)
+    if sound:
+        np.testing.assert_array_equal(spread, J)
+    else:
+        assert np.linalg.eigvalsh(spread)[0] >= 2e-6
+        np.testing.assert_allclose(spread[:3, :3][J[:3, :3] == 0.5], 0.5)

@@ -159,3 +159,38 @@ def test_a_foot_that_trembles_does_not_begin_the_stop_anew() -> None:
     for touching in (*found, *(FEET[: 3 + k % 2] for k in range(round(1.5 * controller.proportions.time / DT)))):
         command = controller.compute(state, touching=touching)
     assert command.mode is Mode.RISING
+
+
+def test_feet_are_held_ready_below_the_centre_of_mass_and_ahead_of_it() -> None:
+    controller = LocomotionController(qd.load("go2"), dt=DT)
+    p, yaw = controller.proportions, 0.4
+    turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
+    places = controller._landing.places((0.3, -0.2, 1.0), (0.1, -0.05, -1.0), yaw)
+    np.testing.assert_allclose(places[:, 2] - p.radii, 1.0 - p.height, rtol=1e-12)
+    middle = np.array([0.3, -0.2]) + np.array([0.1, -0.05]) / p.frequency
+    np.testing.assert_allclose(places[:, :2], middle + p.stance @ turn.T, atol=1e-12)
+
+
+def test_ground_that_was_landed_on_is_learnt_as_fast_as_any() -> None:
+    robot = qd.load("go2")
+    controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
+    state, still = dynamics.update(lifted(robot, 0.0), np.zeros(robot.nv)), (FEET, (), (), (), FEET)
+    modes, times = [], []
+    for touching in still:
+        modes.append(controller.compute(state, touching=touching).mode)
+        times.append(controller.ground._time)
+    assert modes[-1] is Mode.LANDING and Mode.AIRBORNE in modes and times[-1] == times[0]
+
+
+def test_a_lean_is_taken_back_on_both_axes_alike() -> None:
+    robot = qd.load("go2")
+    controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
+    state = dynamics.update(np.array(robot.q_home), np.zeros(robot.nv))
+    controller.compute(state)
+    trunk = controller._trunk
+    trunk._lean = (0.02, 0.0, 0.0), (0.02, 0.0, 0.0)
+    trunk.go_to(controller.proportions.height)
+    for _ in range(5):
+        controller.compute(state)
+        along, aside = trunk.lean
+        assert along == aside and 0.0 < along[0] <= 0.02

@@ -20,7 +20,7 @@ from quaddyn.kernels.graph import Expr, Graph
 from quaddyn.kernels.keeping import model_key
 from quaddyn.kinematics import LegKinematics, inverse_kinematics
 from quaddyn.locomotion import LocomotionController, Mode
-from quaddyn.locomotion.controller import FALLEN_HEIGHT
+from quaddyn.locomotion.controller import FALLEN_HEIGHT, LEASH_TIME
 from quaddyn.locomotion.course import Course
 from quaddyn.robot import guard
 from quaddyn.simulation import Simulation
@@ -204,7 +204,8 @@ def test_the_course_waits_for_a_robot_that_is_turned_or_held_back() -> None:
     controller._keep_leash((0.07 * length, 0.0), 0.0)
     np.testing.assert_array_equal(course.position, before)
     controller._keep_leash((0.2 * length, 0.0), 0.0)
-    assert course.position[0] > before[0]
+    share = controller.dt / (LEASH_TIME * controller.proportions.time) * (1.0 - 0.08 / 0.2)
+    assert course.position[0] - before[0] == pytest.approx(share * 0.2 * length)
 
 
 # -- kernels -------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import quaddyn as qd
 from quaddyn.cli import app
 from quaddyn.runtime import Ask, HangingRobot, MotorCommand, preflight
+from quaddyn.runtime.preflight import _Preflight
 from quaddyn.simulation import Measurement
 
 
@@ -172,6 +173,22 @@ def test_the_command_looks_a_simulated_robot_over(tmp_path: Path) -> None:
     assert done.exit_code == (0 if told["passed"] else 1) and told["passed"], told
     assert not any("IMU" in check["name"] for check in told["checks"])  # bolted down
     assert CliRunner().invoke(app, ["preflight", "go2", "--udp", "here"]).exit_code != 0
+
+
+def test_a_joint_is_found_by_the_whole_motion_that_its_torque_makes(leg: qd.Robot) -> None:
+    """Also where another joint, which hangs on it, moves farther: the model tells what a torque on each would do."""
+    pre = _Preflight(leg, 2e-3, 0.5, None, leg.actuated)
+    position = np.zeros(leg.nu)  # stretched
+    inertia = qd.Dynamics(leg).crba(pre._posed(position))[6:, 6:]
+    farther = 0
+    for duration in (0.01, 0.3):
+        drag = 6.0 / duration**2 * inertia + 2.0 / duration * np.diag(pre._kd)
+        for i, moved in enumerate(-0.1 * np.linalg.inv(drag).T):
+            for asked in range(leg.nu):
+                if np.argmax(np.abs(moved)) != asked:
+                    farther += asked == i
+                    assert pre._pushed(asked, moved, position, duration) == (i, -1.0)
+    assert farther
 
 
 def test_what_cannot_hang_is_refused(leg: qd.Robot) -> None:

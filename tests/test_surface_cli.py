@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import sys
 import types
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 import quaddyn as qd
 from quaddyn.__main__ import main as start
 from quaddyn.agreement import cross_check
+from quaddyn.cli import tables
 from quaddyn.cli.app import main, robot_names
 from quaddyn.cli.tables import grouped
+from quaddyn.cli.verdict import Verdict
 
 
 def run(
@@ -161,3 +165,13 @@ def test_what_differs_most_is_named_first() -> None:
     assert frames == list(range(frames[0], len(quantities)))
     lines = str(agreement).splitlines()
     assert lines[1].startswith("DIFFERS") and "differs by inf" not in str(agreement)
+
+
+def test_in_a_narrow_terminal_names_stay_whole_and_words_wrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of either is left out."""
+    refusal = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+    said = StringIO()
+    monkeypatch.setattr(tables, "out", Console(width=60, file=said))
+    refused = Verdict("small_quadruped", None, refusal, None)
+    tables.print_summary([refused])
+    assert refused.source in said.getvalue() and all(word in said.getvalue() for word in refusal.split())

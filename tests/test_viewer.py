@@ -64,6 +64,7 @@ class Take:
     floor: float | None
     channels: list[tuple[str, str]]
     values: np.ndarray  # (frames, channels)
+    paints: list[tuple[str, dict]]  # slot and material of each mesh
 
     def signal(self, panel: str, name: str) -> np.ndarray:
         return self.values[:, self.channels.index((panel, name))]
@@ -86,7 +87,7 @@ def read(path: Path) -> Take:
     data = re.search(r'id="data">([^<]*)<', path.read_text(encoding="utf-8"))
     assert data is not None
     stream = gzip.decompress(base64.b64decode(data[1]))
-    slots, geometries, meshes, rest, at = [], [], [], {}, 0
+    slots, geometries, meshes, materials, paints, rest, at = [], [], [], [], [], {}, 0
     while at < len(stream):
         size = int.from_bytes(stream[at : at + 8], "little")
         header, array = unpack(stream[at + 8 : at + 8 + size])
@@ -98,7 +99,9 @@ def read(path: Path) -> Take:
         geometries += [
             np.array(g["origin"]) + g["step"] * array(g["grid"]).reshape(-1, 3) for g in header["geometries"]
         ]
+        materials += header["materials"]
         for m in header["meshes"]:
+            paints.append((slots[m["slot"]], materials[m["material"]]))
             T = np.array(m["matrix"]).reshape(4, 4).T
             meshes.append((m["slot"], geometries[m["geometry"]] @ T[:3, :3].T + T[:3, 3]))
     header, array = rest["animation"]
@@ -106,9 +109,8 @@ def read(path: Path) -> Take:
     channels = [(c["panel"], c["name"]) for c in rest["channels"][0]["channels"]]
     values = array(header["values"]).reshape(len(poses), -1)
     floor = rest["floor"][0]["height"]
-    return Take(
-        slots, meshes, array(header["times"]), poses, header["texts"], rest["camera"][0], floor, channels, values
-    )
+    times = array(header["times"])
+    return Take(slots, meshes, times, poses, header["texts"], rest["camera"][0], floor, channels, values, paints)
 
 
 @pytest.fixture(scope="module")
@@ -419,6 +421,7 @@ def test_triads_follow_their_frames(viewer: Viewer, go2: qd.Robot, tmp_path: Pat
     np.testing.assert_allclose(pin.Quaternion(x[6], *x[3:6]).toRotationMatrix(), placement.rotation, atol=1e-4)
     assert take.pose("Frames/base", 0)[7] > 0
     assert take.pose("Frames/FL", 1)[7] == 0
+    assert [paint["glow"] for slot, paint in take.paints if slot == "Frames/FL"] == [True] * 3, "also in the shade"
 
 
 def test_capsules_and_the_nearest_pair_are_drawn(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
@@ -932,6 +935,8 @@ def test_terrain_is_drawn_where_the_plants_have_it(viewer: Viewer, go2: qd.Robot
     np.testing.assert_allclose(found[4] @ slope.normal, 0.0, atol=1e-3)
     assert len(found[5]) < 201 * 102 and np.ptp(found[5][:, 0]) == pytest.approx(4.0, abs=1e-3), "thinned, all of it"
     assert take.floor == pytest.approx(-0.01)
+    for slot, paint in take.paints:
+        assert min(paint["color"]) >= 0.0 and max(paint["color"]) <= 1.0, slot
     viewer.show_terrain(())
     viewer.show(go2.q_home)
     take = read(viewer.record(tmp_path / "page.html"))

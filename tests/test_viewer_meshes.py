@@ -124,6 +124,18 @@ def test_collada_matrix_is_row_major(tmp_path: Path) -> None:
     np.testing.assert_allclose(extent(*parts), [[4, 6, 7], [5, 7, 8]], atol=2e-5)
 
 
+@pytest.mark.parametrize(
+    ("color", "factor", "opacity"), [("1 1 1 0.5", "0.6", 0.3), ("1 1 1", "0.6", 0.6), ("1 1 1 0", "1", 1.0)]
+)
+def test_a_collada_surface_is_as_opaque_as_both_of_its_numbers_say(
+    color: str, factor: str, opacity: float, tmp_path: Path
+) -> None:
+    said = f"<transparent><color>{color}</color></transparent><transparency><float>{factor}</float></transparency>"
+    data = dae().replace(b"</lambert>", said.encode() + b"</lambert>")
+    (part,) = read_mesh(write(tmp_path, "x.dae", data))
+    assert part.material is not None and part.material.color == pytest.approx((1.0, 0.0, 0.0, opacity))
+
+
 def test_materials_of_mesh_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "cube.mtl").write_text("newmtl red\nKd 1 0.5 0\nd 0.25\n")
     (part,) = read_mesh(write(tmp_path, "x.obj", obj()))
