@@ -1,19 +1,25 @@
 """The runtime at work: random fault schedules, and a robot that trots in another process in real time.
 
-    python benchmarks/runtime.py [--schedules 100000] [--minutes 0.3] [--replay 60] [--rate 500] [--check]
-    python benchmarks/runtime.py --schedules 0 --replay 0 --minutes 10 --check   # in real time, 24 minutes
-    python benchmarks/runtime.py --schedules 0 --minutes 0 --replay 600 --check  # a log of ten minutes
+    python benchmarks/runtime.py [--parts NAME ...] [--minutes 0.3] [--schedules 100000] [--rate 500] [--check]
+    python benchmarks/runtime.py --parts idle trot link kill c disk --minutes 10 --check  # on an idle machine, 26 min
 
-First, schedules of random faults go through the safety layer: those of tests/runtime_faults.py in the readings of a
-trot, up to three at once, and random numbers in readings and commands; no torque may be beyond a limit at the reading
-that it was computed for, and what is not finite never reaches a motor.  Then a Go2 in a second process stands up and
-trots, without and with 2 ms latency, 1 ms jitter and 1 % loss, beside an idle loop: periods, latencies, overruns and
-CPU time are those of this machine, best an idle one.  A controller is killed in mid-trot: the robot's side must be
-damped, and the log whole up to 20 ms before.  A program in C stands and nods on such a robot, without Python.  A log's
-disk, a small tmpfs, is filled up while the robot trots: the loop must go on as before, and the log be whole.  A log of
-a simulated trot is replayed: all commands must be the same bit for bit, and its file no larger than was reserved.  With
-``--check`` the exit code says whether all of this was as it must be, and whether robots trotted all the time, with less
-than one overrun in a thousand ticks.
+Parts, each of which can be left out; what they will take is said beforehand:
+
+- ``schedules``: random faults go through the safety layer: those of tests/runtime_faults.py in the readings of a trot,
+  up to three at once, and random numbers in readings and commands; no torque may be beyond a limit at the reading that
+  it was computed for, and what is not finite never reaches a motor.
+- ``idle``: a loop that commands nothing, on a Go2 in a second process in real time, a tenth of ``--minutes``.
+- ``trot``: it stands up and trots.  Its log is then replayed: all commands must be the same bit for bit, and its file
+  no larger than was reserved.
+- ``link``: the same with 2 ms latency, 1 ms jitter and 1 % loss each way, made up for by ``Walker(delay=...)``.
+- ``kill``: a controller is killed in mid-trot; the robot's side must be damped, the log whole up to 20 ms before.
+- ``c``: a program in C stands and nods on such a robot, without Python.
+- ``disk``: a log's disk, a small tmpfs, is filled up while the robot trots: the loop must go on as before, and the log
+  be whole.
+
+Periods, latencies, overruns and CPU time are those of this machine, best an idle one.  With ``--check`` the exit code
+says whether all of this was as it must be, and whether robots trotted all the time, with less than one overrun in a
+thousand ticks.
 """
 
 from __future__ import annotations
@@ -29,6 +35,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -46,7 +53,6 @@ from quaddyn.runtime import (
     Loop,
     MotorCommand,
     Operator,
-    PlantInterface,
     RealTime,
     Recording,
     RobotInterface,
@@ -60,7 +66,6 @@ from quaddyn.runtime import (
     load_recording,
 )
 from quaddyn.runtime.controller import Controller
-from quaddyn.runtime.simulated import noisy_sensors
 from quaddyn.runtime.stages import Stage
 from quaddyn.simulation import Measurement
 
@@ -149,6 +154,8 @@ class Idle(Controller):
         return self._off
 
 
+#: What can be asked for, in the order in which it runs.
+PARTS = ("schedules", "idle", "trot", "link", "kill", "c", "disk")
 #: How long a robot that is damped needs until it rests [s].
 RESTED = 2.5
 
@@ -174,11 +181,13 @@ class Persistent(Operator):
             self.run(self.velocity)
 
 
-def loop_on(side: RobotInterface, dt: float, file: Path, *, idle: bool = False) -> tuple[Loop, Operator, Controller]:
-    """A loop with all that belongs to it, on a robot in another process."""
+def loop_on(
+    side: RobotInterface, dt: float, file: Path, *, idle: bool = False, kept: float = 10.0, delay: float = 0.0
+) -> tuple[Loop, Operator, Controller]:
+    """A loop with all that belongs to it, on a robot in another process; its log goes back `kept` seconds."""
     robot, operator = side.robot, Operator() if idle else Persistent((0.3, 0.0, 0.0))
-    controller: Controller = Idle(robot, dt) if idle else Walker(robot, dt=dt)
-    recording = Recording(file, robot, controller=controller, seconds=10.0)
+    controller: Controller = Idle(robot, dt) if idle else Walker(robot, dt=dt, delay=delay)
+    recording = Recording(file, robot, controller=controller, seconds=kept)
     # With a link between, measured torques answer commands of some ticks ago.
     safety = Safety(robot, dt=dt, limits=SafetyLimits(following=1e9, stale=0.05))
     real = RealTime(priority=50, lock_memory=True)
@@ -199,12 +208,17 @@ def histogram(times: Histogram) -> str:
     return ", ".join(words)
 
 
-def real_time(name: str, minutes: float, dt: float, quality: LinkQuality, *, idle: bool = False) -> bool:
+def real_time(
+    name: str, minutes: float, dt: float, quality: LinkQuality, *, idle: bool = False, replay: bool = False
+) -> bool:
     """A loop in this process, the robot in another one; whether it kept time and trotted throughout."""
+    # A reading takes the link's mean delay to come, and its command as long to go.
+    delay = 2.0 * (quality.latency + 0.5 * quality.jitter) + dt if quality.latency else 0.0
     began, seconds = os.times(), 60.0 * minutes
     with RobotProcess("go2", dt=dt, quality=quality, watchdog=10, plant="mujoco", priority=60) as process:
         side, file = process.interface(), process.path.with_suffix(".qdlog")
-        loop, operator, controller = loop_on(side, dt, file, idle=idle)
+        kept = seconds + 10.0 if replay else 10.0
+        loop, operator, controller = loop_on(side, dt, file, idle=idle, kept=kept, delay=delay)
         time.sleep(RESTED)  # without commands the robot has lain down meanwhile
         report = loop.run(seconds)
         status, believed, found = process.status(), controller.estimate, report.statistics
@@ -217,13 +231,14 @@ def real_time(name: str, minutes: float, dt: float, quality: LinkQuality, *, idl
         for what, whys in (("before it trotted", attempts), ("while it trotted", stops)):
             print(f"  stopped {what}: " + (", ".join(f"{n} times, {why}" for why, n in whys.items()) or "never"))
         side.close()
-        file.unlink()
     ended = os.times()
     # Compiling and warming up are in it; they are short beside minutes.
     own, other = (sum(ended[k] - began[k] for k in of) / (ended.elapsed - began.elapsed) for of in ((0, 1), (2, 3)))
     print(f"CPU: {100.0 * own:.0f} % of a processor for the loop, {100.0 * other:.0f} % for the robot", flush=True)
     trotted = idle or (report.stage is Stage.RUN and not stops)
-    return trotted and report.fault is None and found.overruns <= 1e-3 * found.ticks
+    same = not replay or replayed(file, found.ticks)
+    file.unlink()
+    return same and trotted and report.fault is None and found.overruns <= 1e-3 * found.ticks
 
 
 def program_in_c(seconds: float, dt: float) -> bool:
@@ -338,45 +353,32 @@ def killed(dt: float, watchdog: int = 2, seconds: float = 5.0) -> bool:
     return bool(status["fault"]) and missing <= 0.02
 
 
-def replayed(seconds: float) -> bool:
-    """A trot of a simulated robot on noisy sensors, not in real time, and its replay; whether it is the same."""
-    robot = qd.load("go2")
-    side = PlantInterface(qd.Simulation(robot, dt=DT), sensors=noisy_sensors(robot))
-    walker, operator, rng = Walker(robot, dt=DT), Operator(), np.random.default_rng(0)
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "run.qdlog"
-        recording = Recording(file, robot, controller=walker, seconds=seconds + 10.0)
-        loop = Loop(side, walker, operator=operator, clock=side, recorder=recording)
-        left, fault = seconds, None
-        while left > 0.0 and fault is None:
-            operator.run(rng.uniform(-1.0, 1.0, 3) * [0.3, 0.15, 0.5])
-            fault = loop.run(min(left, 10.0)).fault
-            left -= 10.0
-        size, log = file.stat().st_size, load_recording(file)
-        began = time.process_time()
-        again = log.replay()
-    cost = 1e6 * (time.process_time() - began) / max(again.ticks, 1)
-    print(
-        f"\nreplay of {len(log)} ticks ({fault or 'no fault'}): {again.ticks} computed again, "
-        f"{again.differing} differ; {cost:.0f} us a tick"
-    )
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+def replayed(file: Path, ticks: int) -> bool:
+    """A log of so many ticks fed to its controller once more; whether all of it is there, and the same."""
+    size, log = file.stat().st_size, load_recording(file)
+    began, at = time.perf_counter(), time.process_time()
+    again = log.replay()
+    cost, took = 1e6 * (time.process_time() - at) / max(again.ticks, 1), time.perf_counter() - began
     per_tick = log.records.dtype.itemsize
-    print(f"  the file has {size / 1e6:.1f} MB, {per_tick} bytes a tick; memory at most {most:.0f} MB")
-    return (
-        again.identical
-        and fault is None
-        and size - recording.capacity * per_tick < 1e6
-        and again.ticks > 0.9 * seconds / DT
+    reserved = round(ticks + 10.0 / log.about["dt"]) * per_tick
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+    print(
+        f"replay of {len(log)} ticks: {again.ticks} computed again in {took:.0f} s, {again.differing} differ; "
+        f"{cost:.0f} us a tick"
     )
+    print(
+        f"  the file has {size / 1e6:.1f} MB, {per_tick} bytes a tick; memory at most {most:.0f} MB, log included",
+        flush=True,
+    )
+    return again.identical and len(log) == ticks and size - reserved < 0.1 * reserved + 1e6 and again.ticks > 0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS, metavar="NAME", help=", ".join(PARTS))
     parser.add_argument("--schedules", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0, help="of the schedules")
-    parser.add_argument("--minutes", type=float, default=0.3, help="of each trot in real time; 0 for none")
-    parser.add_argument("--replay", type=float, default=60.0, help="length of the log that is replayed [s]; 0 for none")
+    parser.add_argument("--minutes", type=float, default=0.3, help="of each trot in real time")
     parser.add_argument("--rate", type=float, default=500.0, help="[Hz]")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--drive", metavar="MEMORY", help=argparse.SUPPRESS)
@@ -385,24 +387,35 @@ def main() -> int:
     if options.drive:
         drive(options.drive, options.log, 1.0 / options.rate)
         return 0
-    print(f"{processor()}, load {os.getloadavg()[0]:.1f}")
-    verdicts: dict[str, bool] = {}
-    if options.schedules > 0:
-        verdicts["schedules"] = schedules(options.schedules, options.seed)
-    if options.replay > 0.0:
-        verdicts["replay"] = replayed(options.replay)
-    if options.minutes > 0.0:
-        bad = LinkQuality(latency=2e-3, jitter=1e-3, loss=0.01)
-        dt, minutes = 1.0 / options.rate, options.minutes
-        verdicts["idle"] = real_time("idle", 0.2 * minutes, dt, LinkQuality(), idle=True)
-        verdicts["trot"] = real_time("trot", minutes, dt, LinkQuality())
-        verdicts["bad link"] = real_time("trot over a bad link", minutes, dt, bad)
-        verdicts["kill"] = killed(dt)
-        verdicts["program in C"] = program_in_c(min(10.0, 60.0 * minutes), dt)
-        verdicts["full disk"] = full_disk(min(10.0, 60.0 * minutes), dt)
-    sound = all(verdicts.values())
+    bad = LinkQuality(latency=2e-3, jitter=1e-3, loss=0.01)
+    dt, minutes = 1.0 / options.rate, options.minutes
+    short = min(10.0, 60.0 * minutes)
+    # What each does, and about how long it takes [s]: beside the runs, a process starts and compiles.
+    parts: dict[str, tuple[Callable[[], bool], float]] = {
+        "schedules": (lambda: schedules(options.schedules, options.seed), 4e-3 * options.schedules),
+        "idle": (lambda: real_time("idle", 0.1 * minutes, dt, LinkQuality(), idle=True), 6.0 * minutes + 8.0),
+        "trot": (
+            lambda: real_time("trot", minutes, dt, LinkQuality(), replay=True),
+            60.0 * minutes * (1.0 + 8e-4 / dt) + 15.0,
+        ),
+        "link": (lambda: real_time("trot over a bad link", minutes, dt, bad), 60.0 * minutes + 10.0),
+        "kill": (lambda: killed(dt), 25.0),
+        "c": (lambda: program_in_c(short, dt), short + 15.0),
+        "disk": (lambda: full_disk(short, dt), 2.0 * short + 15.0),
+    }
+    chosen = [name for name in PARTS if name in options.parts]
+    whole = sum(parts[name][1] for name in chosen)
+    print(
+        f"{processor()}, load {os.getloadavg()[0]:.1f}; {len(chosen)} parts, about {whole / 60.0:.1f} min", flush=True
+    )
+    began, verdicts = time.monotonic(), dict[str, bool]()
+    for i, name in enumerate(chosen):
+        passed = time.monotonic() - began
+        about = parts[name][1] / 60.0
+        print(f"\n[{passed / 60.0:.1f} min] part {i + 1} of {len(chosen)}, {name}: about {about:.1f} min", flush=True)
+        verdicts[name] = parts[name][0]()
     print("\n" + ", ".join(f"{name}: {'as it must be' if good else 'NOT'}" for name, good in verdicts.items()))
-    return int(options.check and not sound)
+    return int(options.check and not all(verdicts.values()))
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ MISUSED: dict[tuple[str, ...], tuple[str, ...]] = {
     ("campaign", "resume"): ("absent.db",),
     ("campaign", "show"): ("absent.db",),
     ("campaign", "export"): ("absent.db", "--csv", "absent.csv"),
-    **{("log", name): ("absent.qdlog",) for name in ("show", "plot", "view", "mcap", "replay")},
+    **{("log", name): ("absent.qdlog",) for name in ("show", "plot", "view", "mcap", "replay", "motors")},
     ("log", "compare"): ("absent.qdlog", "absent.qdlog"),
     ("no such command",): (),
 }
@@ -231,7 +231,7 @@ def test_preflight_ends_with_1_where_something_failed_or_was_not_tried(monkeypat
 def test_a_robot_that_does_not_hang_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "UdpInterface", None)
     monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
-    assert ended(monkeypatch, "preflight", "go2", "--udp", "127.0.0.1:9") == 130
+    assert ended(monkeypatch, "preflight", "go2", "--udp", "127.0.0.1:9") == 3
 
 
 def test_log_compare_and_replay_end_with_1_where_something_differs(

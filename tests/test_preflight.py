@@ -143,11 +143,12 @@ def test_an_imu_that_is_turned_or_wrong_is_found(
     assert any(words in said for said in found.values()), found
 
 
-def test_a_reading_of_nothing_while_the_trunk_is_levelled_does_no_harm(leg: qd.Robot) -> None:
+@pytest.mark.parametrize("when", list(Ask))
+def test_a_reading_of_nothing_while_the_trunk_is_turned_does_no_harm(leg: qd.Robot, when: Ask) -> None:
     """As of a sensor that drops out for a moment: directions of no length."""
     asked: list[Ask] = []
     side = Wired(leg)
-    side._read = lambda m: replace(m, accelerometer=np.zeros(3)) if asked and asked.pop() is Ask.LEVEL else m
+    side._read = lambda m: replace(m, accelerometer=np.zeros(3)) if asked and asked.pop() is when else m
 
     def ask(what: Ask) -> None:
         side.obey(what)

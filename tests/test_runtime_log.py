@@ -217,3 +217,16 @@ def test_commands_of_the_log(run: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     assert quaddyn("plot", run, "--out", tmp_path / "log.png")[0] == 0
     assert (tmp_path / "log.png").stat().st_size > 10_000
+
+
+def test_a_recording_tells_how_late_its_motors_are(go2: qd.Robot, run: Path) -> None:
+    found = load_recording(run).actuators()
+    legs = [i for i, name in enumerate(go2.actuated) if "hip" not in name]
+    # A torque is measured with the reading after the command: a period late.
+    np.testing.assert_allclose(found.delay[legs], DT, rtol=0.1)
+    done = CliRunner().invoke(app, ["log", "motors", str(run), "--json"])
+    assert done.exit_code == 0
+    told = json.loads(done.stdout)
+    assert told["joints"] == list(go2.actuated) and told["delay"][legs[0]] == found.delay[legs[0]]
+    assert told["viscous"] == [None] * go2.nu
+    assert "delay [ms]" in CliRunner().invoke(app, ["log", "motors", str(run)]).stdout

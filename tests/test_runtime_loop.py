@@ -299,3 +299,30 @@ def test_a_walker_gets_up_trots_and_lies_down_on_readings_alone(go2: qd.Robot) -
     m = side.read()
     with pytest.raises(qd.ArgumentError, match="position"):
         walker.compute(replace(m, position=np.full(12, np.nan)), Stage.RUN)
+
+
+def test_readings_that_do_not_come_are_made_up_for(go2: qd.Robot) -> None:
+    walker, zero, rate = Walker(go2, dt=DT), np.zeros(12), 0.5
+    joints = go2.q_home[7:]
+
+    def yaw() -> float:
+        R = walker.estimator.memory.R
+        return float(np.arctan2(R[1, 0], R[0, 0]))
+
+    def read(time: float) -> float:
+        walker.compute(
+            Measurement(time, joints, zero, np.array([0.0, 0.0, rate]), np.array([0.0, 0.0, 9.81])), Stage.RUN
+        )
+        return yaw()
+
+    walker.reset(Measurement(0.0, joints, zero, np.zeros(3), np.array([0.0, 0.0, 9.81])))
+    first = read(1.0)
+    assert read(1.0) == first  # the same reading turns nothing, but the robot is believed to go on
+    q, _ = walker.estimate
+    assert 2.0 * np.arctan2(q[5], q[6]) > first
+    one = read(1.0 + DT) - first
+    assert one == pytest.approx(rate * DT, rel=0.2)
+    before = yaw()
+    assert read(1.0 + 4.0 * DT) - before == pytest.approx(3.0 * one, rel=0.1)  # two were lost
+    before = yaw()
+    assert read(9.0) - before == pytest.approx(one, rel=0.3)  # a clock that jumps is none to go by

@@ -17,7 +17,7 @@ from .console import check_writable, err, out, say, wait_for_interrupt
 
 log_app = typer.Typer(
     no_args_is_help=True,
-    help="Recordings of quaddyn.runtime.Recording: show, plot, view, replay, compare, convert.",
+    help="Recordings of quaddyn.runtime.Recording: show, plot, view, replay, compare, convert, fit motors.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(log_app, name="log")
@@ -149,3 +149,20 @@ def compare(file: FileArgument, other: FileArgument, as_json: JsonOption = False
             say(f"{name:<24} {gap:.3g}")
     if any(found.values()):
         raise typer.Exit(1)
+
+
+@log_app.command()
+def motors(file: FileArgument, as_json: JsonOption = False) -> None:
+    """Fit delay and torque-speed line of every motor to a recording, from torques as the motors measure them.
+
+    Friction needs the torques at the joints as well: see quaddyn.identification.fit_actuators.
+    """
+    from ..runtime import load_recording
+
+    found = load_recording(file).actuators()
+    if not as_json:
+        say(str(found))
+        return
+    table = {name: getattr(found, name).tolist() for name in found.__slots__ if name != "names"}
+    known = {name: [x if np.isfinite(x) else None for x in row] for name, row in table.items()}
+    out.print_json(json.dumps({"joints": list(found.names), **known}))

@@ -13,6 +13,9 @@ from ..robot import load
 from .app import PackagesOption, RobotArgument, app
 from .console import say
 
+#: Exit code where nothing was tried, since a person said no.
+DECLINED = 3
+
 
 @app.command()
 def preflight(
@@ -31,7 +34,8 @@ def preflight(
     """Look a robot over: limits, readings, order and signs by wiggling one joint at a time, gravity, IMU axes.
 
     Every line says what to look at on the real robot.  Without --udp the robot is a simulated one in a stand, to see
-    what comes.  Robots with another protocol: quaddyn.runtime.preflight(interface).  Exit code 1 if anything failed.
+    what comes.  Robots with another protocol: quaddyn.runtime.preflight(interface).  Exit code 1 if anything failed,
+    3 if the question whether the robot hangs free is answered with no.
     """
     from .. import runtime
 
@@ -44,9 +48,10 @@ def preflight(
         if not address or not port.isdecimal():
             raise ArgumentError(f"--udp: expected ADDRESS:PORT, got {udp!r}")
         if not yes:
-            typer.confirm(
-                f"Does {robot.name} hang free, its legs in the air, with the emergency stop at hand?", abort=True
-            )
+            hangs = f"Does {robot.name} hang free, its legs in the air, with the emergency stop at hand?"
+            if not typer.confirm(hangs):
+                say("nothing was tried")
+                raise typer.Exit(DECLINED)
         side = runtime.UdpInterface(robot, (address, int(port)), port=listen, bind=bind)
         try:
             report = runtime.preflight(side, share=share, ask=lambda what: say(f"now: {what.value}"))

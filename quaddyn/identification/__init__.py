@@ -1,5 +1,6 @@
 """From measured motion to parameters: base parameters, exciting motion, least squares, physically consistent fits."""
 
+from .actuators import ActuatorFit, fit_actuators
 from .base import BaseParameters, RankCertificate, base_parameters
 from .data import load, save, stream
 from .excitation import FourierTrajectory, exciting_trajectory
@@ -12,6 +13,7 @@ from .streaming import Accumulator
 
 __all__ = [
     "Accumulator",
+    "ActuatorFit",
     "BaseParameters",
     "Extent",
     "FourierTrajectory",
@@ -23,6 +25,7 @@ __all__ = [
     "accelerations",
     "base_parameters",
     "exciting_trajectory",
+    "fit_actuators",
     "group_by_rule",
     "identify",
     "load",

@@ -42,6 +42,8 @@ LEAN, PATIENCE = 0.25, 20.0
 FRESH, STILL, ONE_G, UPRIGHT = 0.9, 0.05, 0.5, 0.3
 #: What feet in the air may read, beside 5 % of the weight [N].
 UNLOADED = 2.0
+#: The vertical of a trunk that is level, its axes.
+UP = np.array([0.0, 0.0, 1.0])
 #: What may be between measured torques and gravity: a share of it, and of the effort limits.
 SHARE, FLOOR = 0.15, 0.03
 
@@ -178,7 +180,7 @@ class _Preflight(Controller):
         self._say("accelerometer at rest", one, f"{size:.2f} m/s^2, expected 9.81", "" if one else "are units m/s^2?")
         if not one:
             return False
-        angle = math.acos(float(np.clip(felt[2] / size, -1.0, 1.0)))
+        angle = between(felt / size, UP)
         axis = int(np.argmax(np.abs(felt)))
         points = f"{'+-'[int(felt[axis] < 0.0)]}{'xyz'[axis]}"
         return self._say(
@@ -305,23 +307,28 @@ class _Preflight(Controller):
         for what, axis in ((Ask.NOSE_DOWN, 0), (Ask.LEFT_DOWN, 1)):
             ask(what)
             m = yield self._loose
-            up = m.accelerometer / max(float(np.linalg.norm(m.accelerometer)), 1e-9)
-            carried, last, waited = up.copy(), m.time, 0.0
+            felt: Array | None = None
+            up: Array | None = None
+            carried: Array | None = None
+            last, waited = m.time, 0.0
             window: list[Array] = []
             while waited < PATIENCE:
                 m = yield self._loose
                 waited += self.dt
-                carried = carried + (m.time - last) * np.cross(carried, m.gyro - self._bias)
-                carried, last = carried / float(np.linalg.norm(carried)), m.time
-                window = [*window[-9:], m.accelerometer]
-                felt = np.mean(window, axis=0)
-                felt = felt / max(float(np.linalg.norm(felt)), 1e-9)
-                if math.acos(float(np.clip(felt @ up, -1.0, 1.0))) > LEAN:
+                sensed = direction(m.accelerometer)
+                if sensed is not None:  # a sensor that drops out for a moment says nothing
+                    window = [*window[-9:], sensed]
+                    felt = direction(np.mean(window, axis=0))
+                if up is None:
+                    up = carried = sensed
+                elif carried is not None:
+                    carried = direction(carried + (m.time - last) * np.cross(carried, m.gyro - self._bias))
+                last = m.time
+                if between(felt, up) > LEAN:
                     break
-            way = felt - up
-            seen = int(np.argmax(np.abs(way)))
-            angle = math.acos(float(np.clip(felt @ carried, -1.0, 1.0)))
             label = f"IMU axes, {what.name.lower().replace('_', ' ')}"
+            way = np.zeros(3) if felt is None or up is None else felt - up
+            seen, angle = int(np.argmax(np.abs(way))), between(felt, carried)
             if waited >= PATIENCE:
                 self._say(label, None, "the trunk was not leaned far enough", what.value)
             elif seen != axis or way[axis] > 0.0:
@@ -335,12 +342,20 @@ class _Preflight(Controller):
             ask(Ask.LEVEL)
             for _ in range(round(PATIENCE / self.dt)):
                 m = yield self._loose
-                felt = m.accelerometer / max(float(np.linalg.norm(m.accelerometer)), 1e-9)
-                if (
-                    math.acos(float(np.clip(felt[2], -1.0, 1.0))) < 0.5 * LEAN
-                    and np.linalg.norm(m.gyro - self._bias) < 2.0 * STILL
-                ):
+                felt, turning = direction(m.accelerometer), float(np.linalg.norm(m.gyro - self._bias))
+                if felt is not None and between(felt, UP) < 0.5 * LEAN and turning < 2.0 * STILL:
                     break
+
+
+def direction(x: Array) -> Array | None:
+    """(3,) of length 1; None of what has no length to speak of, as an accelerometer's in a fall or without power."""
+    length = float(np.linalg.norm(x))
+    return x / length if length > 1e-3 else None
+
+
+def between(x: Array | None, y: Array | None) -> float:
+    """Angle between two directions [rad]; 0 where one of them is not known."""
+    return 0.0 if x is None or y is None else math.acos(float(np.clip(x @ y, -1.0, 1.0)))
 
 
 class _UntilDone(Operator):

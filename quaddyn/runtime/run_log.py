@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import mmap
 import os
 from collections import Counter
 from collections.abc import Iterable
@@ -14,6 +16,8 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..files import open_regular
+from ..identification import ActuatorFit, fit_actuators
+from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..robot.saving import from_record
 from ..simulation.log import draw
@@ -25,6 +29,9 @@ from .recording import HEAD, MAGIC, MOTOR, STAGES, VERSION, record_type
 from .run_mcap import write
 from .stages import Stage
 from .walker import walker_of
+
+#: Parts of a reading: those of every robot, and those of some.
+READ, PERHAPS = ("position", "velocity", "gyro", "accelerometer"), ("torque", "foot_forces", "temperature")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +107,12 @@ class RunLog:
 
     def measurement(self, i: int) -> Measurement:
         """The reading of tick i."""
-        r, parts = self.records[i], dict[str, Array | None]()
-        for name in ("position", "velocity", "gyro", "accelerometer"):
-            parts[name] = frozen(r[name])
-        for name in ("torque", "foot_forces", "temperature"):
-            parts[name] = None if np.isnan(r[name]).all() else frozen(r[name])
-        return Measurement(float(r["time"]), **parts)  # type: ignore[arg-type]
+        return _measurement(self._columns, i)
+
+    @property
+    def _columns(self) -> dict[str, Any]:
+        """Every quantity by name: views, of which one tick is read faster than of a record."""
+        return {name: self.records[name] for name in self.records.dtype.names or ()}
 
     def state(self, i: int, robot: Robot) -> tuple[Array, Array | None]:
         """What the controller believed in at tick i: q (nq,) and v (nv,).
@@ -118,6 +125,27 @@ class RunLog:
             return np.array(r["q"]), np.array(r["v"])
         position = np.where(np.isfinite(r["position"]), r["position"], 0.0)
         return robot.configuration(joints=position), None
+
+    @property
+    def asked(self) -> Array:
+        """(n, nu) torques that the motors were asked for, springs and dampers at the reading included [N m]."""
+        r = self._columns
+        command = MotorCommand(*(np.array(r[f"command_{name}"]) for name in MOTOR))
+        turning = JointPositions.actuated(self.robot()).turning
+        return command.torque_at(r["position"], r["velocity"], turning)
+
+    def actuators(self) -> ActuatorFit:
+        """Delay and torque-speed line of the motors, of torques as they measure them, see `fit_actuators`.
+
+        Raises:
+            ArgumentError: the robot measures no torques, readings were not finite, or the log is too short.
+        """
+        r = self._columns
+        if np.isnan(r["torque"]).any():
+            raise ArgumentError("log: without torques of the motors, from which alone the actuators show")
+        return fit_actuators(
+            self.robot(), dt=self.about["dt"], asked=self.asked, velocity=r["velocity"], delivered=r["torque"]
+        )
 
     def __str__(self) -> str:
         r, about = self.records, self.about
@@ -150,7 +178,7 @@ class RunLog:
         Raises:
             ArgumentError: the log does not say of which kind the controller was, or does not go back to where it began.
         """
-        r = self.records
+        r = self._columns
         if controller is None:
             configuration = self.about["controller"]
             if configuration is None or configuration.get("kind") != "Walker":
@@ -162,12 +190,14 @@ class RunLog:
         controller.warmup()
         ticks = differing = 0
         largest, first = 0.0, None
-        for i in range(int(begins[0]), len(r)):
-            stage = STAGES[r["stage"][i]]
+        wanted = [(name, r[f"wanted_{name}"]) for name in MOTOR]
+        stages, resets = r["stage"].tolist(), r["reset"].tolist()
+        for i in range(int(begins[0]), len(stages)):
+            stage = STAGES[stages[i]]
             if not stage.controlled:
                 continue
-            measurement = self.measurement(i)
-            if r["reset"][i]:
+            measurement = _measurement(r, i)
+            if resets[i]:
                 controller.reset(measurement)
             x, y, turn = r["velocity_wanted"][i].tolist()
             try:
@@ -175,7 +205,7 @@ class RunLog:
             except Exception:  # what a loop answers with damping
                 command = MotorCommand.damp(r["wanted_damping"][i])
             ticks += 1
-            if any(getattr(command, n).tobytes() != r[f"wanted_{n}"][i].tobytes() for n in MOTOR):
+            if any([getattr(command, name).tobytes() != column[i].tobytes() for name, column in wanted]):
                 differing += 1
                 first = i if first is None else first
                 largest = max(largest, float(np.abs(command.tau - r["wanted_tau"][i]).max()))
@@ -232,6 +262,17 @@ class RunLog:
         return write(self.about, self.records, path)
 
 
+def _measurement(columns: dict[str, Any], i: int) -> Measurement:
+    """The reading of tick i."""
+    parts: dict[str, Array | None] = {name: frozen(columns[name][i]) for name in READ}
+    for name in PERHAPS:
+        part = frozen(columns[name][i])
+        # A sensor that is there reads a number first, as a rule: only then is all of it looked at.
+        missing = not len(part) or (math.isnan(part[0]) and bool(np.isnan(part).all()))
+        parts[name] = None if missing else part
+    return Measurement(float(columns["time"][i]), **parts)  # type: ignore[arg-type]
+
+
 def load_recording(path: str | os.PathLike[str]) -> RunLog:
     """Read a recording: all whole ticks, oldest first; also one whose process was killed, or still writes.
 
@@ -240,7 +281,9 @@ def load_recording(path: str | os.PathLike[str]) -> RunLog:
         OSError: it cannot be read.
     """
     with open_regular(path) as file:
-        data = file.read()
+        # Mapped: of a file of ten minutes, what is kept below is a copy already.
+        total = os.fstat(file.fileno()).st_size
+        data = mmap.mmap(file.fileno(), total, access=mmap.ACCESS_READ) if total else b""
     if len(data) < HEAD.size or data[:6] != MAGIC:
         raise ArgumentError(f"{path}: not a recording of a loop")
     _, version, length, begin, size, capacity = HEAD.unpack_from(data)
@@ -259,5 +302,9 @@ def load_recording(path: str | os.PathLike[str]) -> RunLog:
     if kind.itemsize != size or len(data) < begin + capacity * size:
         raise ArgumentError(f"{path}: cut short, or of another layout")
     records = np.frombuffer(data, dtype=kind, count=capacity, offset=begin)
-    whole = records[(records["number"] > 0) & (records["number"] == records["last"])]
-    return RunLog(about, whole[np.argsort(whole["number"])].copy())
+    numbers = np.array(records["number"])
+    whole = np.flatnonzero((numbers > 0) & (numbers == records["last"]))
+    whole = whole[np.argsort(numbers[whole])]
+    kept = records[whole]
+    same = (kept["number"] == numbers[whole]) & (kept["last"] == numbers[whole])  # a loop may write meanwhile
+    return RunLog(about, kept if same.all() else kept[same])

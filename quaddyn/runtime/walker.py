@@ -21,6 +21,7 @@ from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..simulation.sensors import Measurement
 from ..urdf.tree import Array
+from ..wbc import Command
 from .controller import Controller
 from .motor_command import MotorCommand
 from .stages import Stage
@@ -29,8 +30,11 @@ from .stages import Stage
 CROUCH, FOLDING = 0.6, 1.0
 #: How long it then rests and feels for gravity, as a share of that.
 RESTING = 0.3
-#: Largest delay that is made up for [s]: what the model expects is not what happens for long.
+#: Largest delay that is made up for, and longest gap between readings [s]: what the model expects is not what happens
+#: for long.
 LATEST = 0.05
+#: How many readings that do not come are made up for, one after the other.
+AWAITED = 5
 #: Share of the robot's weight that says that a foot stands.
 STANDING = 0.05
 
@@ -46,7 +50,8 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         gait: to move with.
         friction: that is counted on.
         imu: frame of the IMU; the root link by default.
-        delay: age of readings when their commands reach the motors [s], made up for by `BaseEstimator.ahead`.
+        delay: age of readings when their commands reach the motors [s], made up for by `BaseEstimator.ahead`; so are
+            readings that do not come, whichever it is.
 
     Attributes:
         robot: as given.
@@ -74,7 +79,8 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         if not 0.0 <= number("delay", delay) <= LATEST:
             raise ArgumentError(f"delay: expected a time from 0 to {LATEST} s, got {delay}")
         self._options = {"dt": self.dt, "gait": gait, "friction": friction, "imu": imu, "delay": delay}
-        self._expected = deque[Array](maxlen=round(delay / self.dt))
+        self._late = round(delay / self.dt)
+        self._sent = deque[Command | None](maxlen=self._late + AWAITED)
         self._dynamics, self._pd = Dynamics(robot), JointPD(robot, dt=self.dt)
         self._joints = JointPositions.actuated(robot)
         self._crouch, self._weight = self._folded(), robot.mass * float(np.linalg.norm(robot.model.gravity.linear))
@@ -88,7 +94,8 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         self._standing: tuple[str, ...] = self.robot.feet
         self._done = False
         self._status, self._estimate = "", None
-        self._expected.clear()
+        self._sent.clear()
+        self._read, self._repeated = math.nan, 0
 
     def _folded(self) -> Array:
         """(nu,) joints of a crouch: feet where they are at home, nearer to the trunk."""
@@ -151,20 +158,15 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
             self._done = False
             return self._fold(m)
         touching = self._touching(m)
-        q, v = self.estimator.update(
-            m.position, m.velocity, m.gyro, m.accelerometer, self._standing if touching is None else touching
-        )
+        q, v = self._believed(m, self._standing if touching is None else touching)
         if stage is Stage.LIE_DOWN:
             self.locomotion.lie_down()
         elif self.locomotion.mode in (Mode.LYING, Mode.LOWERING):
             self.locomotion.stand_up()
         wanted = velocity if stage is Stage.RUN else (0.0, 0.0, 0.0)
-        if self._expected.maxlen:
-            q, v = self.estimator.ahead(self._expected)
         command = self.locomotion.compute(self._dynamics.update(q, v), wanted, touching=touching)
         whole = command.whole_body
-        if self._expected.maxlen:
-            self._expected.append(np.zeros(self.robot.nv) if whole is None else whole.acceleration)
+        self._sent.append(whole)
         self._estimate, self._status = (q, v), command.mode.value if whole is None else whole.status.outcome
         self._standing = command.contacts
         resting = Mode.LYING if stage is Stage.LIE_DOWN else Mode.STANDING
@@ -172,6 +174,26 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         if stage is Stage.LIE_DOWN and self._done:
             self._rising = False
         return MotorCommand.torques(command.tau)
+
+    def _believed(self, m: Measurement, standing: tuple[str, ...]) -> tuple[Array, Array]:
+        """The state (q, v) in which the next command meets the robot.
+
+        A reading that came before is not taken for a new one: what the model expects goes on meanwhile.  One that
+        comes after others were lost stands for them, too.
+        """
+        passed = (m.time - self._read) / self.dt
+        periods = round(passed) if 0.0 <= passed * self.dt <= LATEST else 1
+        self._read = m.time
+        self._repeated = min(self._repeated + 1, AWAITED) if periods == 0 else 0
+        for _ in range(periods):
+            self.estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, standing)
+        q, v = self.estimator.state()
+        ahead = self._late + self._repeated
+        if ahead:
+            none = np.zeros(self.robot.nv)
+            sent = list(self._sent)[-ahead:]
+            q, v = self.estimator.ahead([none if each is None else each.acceleration for each in sent])
+        return q, v
 
     def _fold(self, m: Measurement) -> MotorCommand:
         """Joints on their way to the crouch; there, at rest, gravity says which way is up, and rising begins."""
@@ -184,7 +206,7 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
             self._felt = self._felt + m.accelerometer
         if self._folding >= 1.0 + RESTING:
             self.estimator.start(m.position, self._felt)
-            self._rising = True
+            self._rising, self._read = True, m.time
         return MotorCommand.follow(position, np.zeros(self.robot.nu), self._pd.kp, self._pd.kd)
 
     def _touching(self, m: Measurement) -> tuple[str, ...] | None:

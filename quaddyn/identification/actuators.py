@@ -1,0 +1,255 @@
+"""Actuator models from recorded motion: delay, friction, torque-speed line and backlash, joint by joint.
+
+What a motor is asked for arrives late, is cut at what the motor can give at its speed, and loses friction on the way to
+the joint:
+
+    delivered(t) = cut(asked(t - delay), velocity),     load = delivered - viscous v - coulomb sign(v).
+
+Least squares throughout.  The delay is the one that explains best what was delivered where nothing was cut; what was
+cut shows the torque-speed line, whose corner is searched; the rest is linear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..robot.arguments import number
+from ..robot.robot import Robot
+from ..simulation import Actuators
+from ..urdf.tree import Array, FrozenArrays, frozen
+
+#: Speeds below this share of a joint's largest count as rest, where friction may be anything up to Coulomb's.
+RESTING = 0.05
+#: Samples of a kind that it takes to say anything.
+FEWEST = 20
+#: How many standard deviations of the noise a torque is short of what was asked for when it was cut.
+SHORT = 5.0
+#: Share of the largest torque up to which next to nothing is cut, and how often samples that do not fit are left out.
+SMALL, CLIPPINGS = 0.3, 6
+#: Corners of the torque-speed line that are tried at a time, and times that the search is narrowed down.
+CORNERS, ROUNDS = 25, 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ActuatorFit(FrozenArrays):
+    """What motion shows of motors and gears, (nu,) each in torque order; NaN where it shows nothing.
+
+    Attributes:
+        names: of the joints.
+        delay: from a torque that is asked for to the one that is delivered [s].
+        viscous: friction in proportion to speed [N m s/rad or N s/m].
+        coulomb: friction against any motion [N m or N].
+        effort: largest torque [N m or N].
+        corner_speed: up to which it drives with that torque [rad/s or m/s].
+        no_load_speed: at which nothing drives any more [rad/s or m/s].
+        backlash: play between motor and joint, from stop to stop [rad or m].
+        noise: standard deviation of what is left unexplained of torques that were not cut [N m or N].
+    """
+
+    names: tuple[str, ...]
+    delay: Array
+    viscous: Array
+    coulomb: Array
+    effort: Array
+    corner_speed: Array
+    no_load_speed: Array
+    backlash: Array
+    noise: Array
+
+    def actuators(self, robot: Robot) -> Actuators:
+        """Motors of a plant; what was not seen is as in the robot's record.
+
+        Friction is taken to be all there is: load a robot whose record has none of its own, or it counts twice.
+
+        Raises:
+            ArgumentError: a robot with other joints.
+        """
+        if robot.actuated != self.names:
+            raise ArgumentError(f"robot: expected the joints {', '.join(self.names)}, {robot.name!r} has others")
+        known = np.isfinite(self.no_load_speed)
+        return Actuators(
+            robot,
+            effort=np.where(np.isfinite(self.effort), self.effort, robot.effort_limits),
+            corner_speed=np.where(known, self.corner_speed, np.inf),
+            no_load_speed=np.where(known, self.no_load_speed, np.inf),
+            viscous=np.nan_to_num(self.viscous),
+            coulomb=np.nan_to_num(self.coulomb),
+        )
+
+    def __str__(self) -> str:
+        heads = ("delay [ms]", "viscous", "Coulomb", "effort", "corner", "no load", "backlash", "noise")
+        parts = (1e3 * self.delay, self.viscous, self.coulomb, self.effort, self.corner_speed, self.no_load_speed)
+        table = np.column_stack((*parts, self.backlash, self.noise))
+        wide = max(map(len, self.names), default=0)
+        lines = [" " * wide + "".join(f"{head:>11}" for head in heads)]
+        for name, row in zip(self.names, table, strict=True):
+            lines.append(f"{name:<{wide}}" + "".join(f"{'-' if np.isnan(x) else f'{x:.3g}':>11}" for x in row))
+        return "\n".join(lines)
+
+
+def fit_actuators(
+    robot: Robot,
+    *,
+    dt: float,
+    asked: Array,
+    velocity: Array,
+    delivered: Array | None = None,
+    load: Array | None = None,
+    play: Array | None = None,
+    longest: float = 0.05,
+) -> ActuatorFit:
+    """Fit a model of every actuator to recorded motion.
+
+    Torques at the motors (`delivered`, from their currents) show delay and torque-speed line; torques at the joints
+    (`load`, as of `Dynamics.rnea` for a robot in a stand) show friction besides.  One of them is needed.
+
+    Args:
+        robot: whose motors they are.
+        dt: between samples [s].
+        asked: (N, nu) torques that were asked for [N m or N], at equal steps of time.
+        velocity: (N, nu) of the joints [rad/s or m/s].
+        delivered: (N, nu) torques that the motors gave [N m or N].
+        load: (N, nu) torques that moved the joints, without their friction [N m or N].
+        play: (N, nu) position of the motor, gear ratio included, less that of the joint [rad or m], where both are
+            measured: shows backlash.
+        longest: delay that is looked for [s].
+
+    Raises:
+        ArgumentError: an array of another shape or not finite, fewer than 100 samples, or no torques but those asked
+            for.
+    """
+    dt, longest, shape = number("dt", dt), number("longest", longest), np.shape(asked)
+    if not (0.0 < dt < np.inf and 0.0 <= longest < np.inf):
+        raise ArgumentError(f"dt, longest: expected a positive time and one that is not negative, got {dt}, {longest}")
+    if delivered is None and load is None:
+        raise ArgumentError("delivered, load: give one of them; what was asked for tells nothing alone")
+    if len(shape) != 2 or shape[1] != robot.nu or shape[0] < 100 or shape[0] * dt <= 4.0 * longest:
+        raise ArgumentError(
+            f"asked: expected shape (N, {robot.nu}) with 100 samples or more over more than four times the longest "
+            f"delay, got {shape}"
+        )
+    given = {"asked": asked, "velocity": velocity, "delivered": delivered, "load": load, "play": play}
+    for name, x in given.items():
+        if x is not None and (np.shape(x) != shape or not np.isfinite(x).all()):
+            raise ArgumentError(f"{name}: expected {shape} finite numbers, got shape {np.shape(x)}")
+    rows = [
+        _fit(dt, longest, *(None if x is None else np.array(x[:, j], dtype=np.float64) for x in given.values()))
+        for j in range(robot.nu)
+    ]
+    return ActuatorFit(robot.actuated, *(frozen(column) for column in np.reshape(rows, (robot.nu, 8)).T))
+
+
+def _fit(
+    dt: float,
+    longest: float,
+    asked: Array | None,
+    v: Array | None,
+    delivered: Array | None,
+    load: Array | None,
+    play: Array | None,
+) -> tuple[float, ...]:
+    """The numbers of `ActuatorFit` of one joint."""
+    assert asked is not None and v is not None
+    fastest = float(np.abs(v).max())
+    moving = np.abs(v) > RESTING * fastest
+    friction = np.column_stack((v, np.sign(v)))
+    y, losses = (load, friction) if delivered is None else (delivered, friction[:, :0])
+    assert y is not None
+    delay, cut, noise, lost = _delayed(dt, longest, asked, y, losses, moving)
+    viscous = coulomb = backlash = np.nan
+    if load is not None and moving.sum() >= FEWEST:
+        if delivered is not None:
+            lost = np.linalg.lstsq(friction[moving], (delivered - load)[moving], rcond=None)[0]
+        viscous, coulomb = max(float(lost[0]), 0.0), max(float(lost[1]), 0.0)
+    motor = y if not len(lost) or delivered is not None else y + friction @ lost
+    effort, corner, no_load = _line(motor, v, cut, noise)
+    if play is not None:
+        pushed = motor if load is None else load
+        sure = max(2.0 * noise, 0.2 * float(np.abs(pushed).max()))
+        forth, back = play[pushed > sure], play[pushed < -sure]
+        if min(len(forth), len(back)) >= FEWEST:
+            backlash = max(float(np.median(forth) - np.median(back)), 0.0)
+    return delay, viscous, coulomb, effort, corner, no_load, backlash, noise
+
+
+def _delayed(
+    dt: float, longest: float, asked: Array, y: Array, losses: Array, moving: np.ndarray
+) -> tuple[float, np.ndarray, float, Array]:
+    """Delay [s], which samples were cut, the noise, and what belongs to the losses."""
+    times, steps = dt * np.arange(len(asked)), int(longest / dt)
+    kept = [1.0]
+    seen = (times >= (steps + 1) * dt) & (moving if losses.shape[1] else True)
+
+    def explained(delay: float) -> tuple[float, Array, Array]:
+        """Standard deviation of what a delay leaves unexplained where nothing was cut, all of that, and the losses."""
+        late = np.interp(times - delay, times, asked)
+        gap, beta = late - y, np.zeros(losses.shape[1])
+        # What is asked for far below the largest torque is hardly ever cut: from there on, what fits is let in.
+        small = seen & (np.abs(late) <= SMALL * np.abs(y).max())
+        keep = small if small.sum() >= FEWEST else seen
+        if losses.shape[1]:
+            beta = np.linalg.lstsq(losses[keep], gap[keep], rcond=None)[0]
+        size = np.inf
+        for _ in range(CLIPPINGS):
+            off = gap - losses @ beta
+            if np.isinf(size):
+                size = float(np.quantile(np.abs(off[keep]), 0.3)) / 0.385  # of a normal distribution's
+            keep = seen & (np.abs(off) <= 3.0 * max(size, 1e-12))
+            if keep.sum() < FEWEST:
+                break
+            if losses.shape[1]:
+                beta = np.linalg.lstsq(losses[keep], gap[keep], rcond=None)[0]
+            size = float(np.sqrt(np.mean((gap - losses @ beta)[keep] ** 2))) / 0.987  # of what 3 deviations leave
+        # A delay that explains few samples well explains nothing.
+        kept[0] = float(keep.sum()) / max(seen.sum(), 1)
+        return size / max(kept[0], 1e-3), (gap - losses @ beta) * np.sign(late), beta
+
+    tried = [dt * k for k in range(steps + 1)]
+    sizes = [explained(delay)[0] for delay in tried]
+    best = int(np.argmin(sizes))
+    low, high = tried[max(best - 1, 0)], tried[min(best + 1, steps)]
+    for _ in range(ROUNDS):  # between samples, too
+        finer = np.linspace(low, high, 9)
+        at = int(np.argmin([explained(delay)[0] for delay in finer]))
+        low, high = finer[max(at - 1, 0)], finer[min(at + 1, 8)]
+    delay = float(finer[at])
+    if sizes[best] <= explained(delay)[0] * 1.02:
+        delay = tried[best]  # a whole number of samples explains as much
+    if not np.ptp(asked) > 0.0:
+        return np.nan, np.zeros(len(asked), dtype=bool), explained(0.0)[0], np.zeros(losses.shape[1])
+    noise, short, beta = explained(delay)
+    noise *= kept[0]
+    return delay, seen & (short > SHORT * noise), noise, beta
+
+
+def _line(motor: Array, v: Array, cut: np.ndarray, noise: float) -> tuple[float, float, float]:
+    """Effort, corner speed and no-load speed from samples that were cut; NaN where they do not show."""
+    # A ramp that is late for a tick is no cut: those come in company.
+    cut = cut & (np.roll(cut, 1) | np.roll(cut, -1))
+    driving = cut & (motor * v >= 0.0)
+    if driving.sum() < FEWEST:
+        return np.nan, np.nan, np.nan
+    y, speed = np.abs(motor[driving]), np.abs(v[driving])
+    flat = float(y.mean())
+    low, high = 0.0, float(speed.max())
+
+    def fitted(corner: float) -> tuple[float, Array]:
+        A = np.column_stack((np.ones(len(y)), np.maximum(speed - corner, 0.0)))
+        x = np.linalg.lstsq(A, y, rcond=None)[0]
+        return float(np.sum((y - A @ x) ** 2)), x
+
+    for _ in range(ROUNDS):
+        corners = np.linspace(low, high, CORNERS)
+        at = int(np.argmin([fitted(corner)[0] for corner in corners]))
+        low, high = float(corners[max(at - 1, 0)]), float(corners[min(at + 1, CORNERS - 1)])
+    corner = float(corners[at])
+    left, (effort, slope) = fitted(corner)
+    beyond = int((speed > corner).sum())
+    plain = float(np.sum((y - flat) ** 2))
+    # A line that falls has to explain more than a torque that is the same at all speeds, beyond what noise does.
+    if slope >= 0.0 or beyond < FEWEST or plain - left < 25.0 * max(noise, 1e-12) ** 2:
+        return flat, np.nan, np.nan
+    return float(effort), corner, corner - float(effort / slope)

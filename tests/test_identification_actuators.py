@@ -1,0 +1,98 @@
+"""Motors and gears from recorded motion: planted delays, friction, torque-speed lines and backlash are found again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.identification import ActuatorFit, fit_actuators
+from quaddyn.simulation import Actuators
+
+DT, N, LATE = 2e-3, 3000, 3
+#: Of the two joints.
+VISCOUS, COULOMB, EFFORT = np.array([0.3, 0.1]), np.array([0.5, 1.2]), np.array([20.0, 12.0])
+CORNER, NO_LOAD, PLAY = 8.0, 20.0, 0.02
+
+
+@pytest.fixture(scope="module")
+def leg() -> qd.Robot:
+    return qd.load("two_link_leg", root="fixed")
+
+
+@pytest.fixture(scope="module")
+def data(leg: qd.Robot) -> dict[str, np.ndarray]:
+    """What a stand with sensors at motors and joints would record, noise included."""
+    rng, t = np.random.default_rng(0), DT * np.arange(N)[:, None]
+    v = 7.0 * np.sin([3.0, 4.1] * t + [0.3, 1.1]) + 4.0 * np.sin([6.9, 9.4] * t)
+    asked = EFFORT * (1.2 * np.sin([9.3, 12.7] * t + 1.0) + 0.05 * rng.standard_normal((N, 2)).cumsum(axis=0) / 20.0)
+    motors = Actuators(leg, effort=EFFORT, corner_speed=CORNER, no_load_speed=NO_LOAD)
+    late = np.vstack((np.repeat(asked[:1], LATE, axis=0), asked[:-LATE]))
+    delivered = np.array([motors.deliver(tau, speed) for tau, speed in zip(late, v, strict=True)])
+    load = delivered - VISCOUS * v - COULOMB * np.sign(v)
+    noise = {"velocity": 0.05, "delivered": 0.15, "load": 0.2, "play": 1e-3}
+    clean = {"velocity": v, "delivered": delivered, "load": load, "play": 0.5 * PLAY * np.sign(load)}
+    noisy = {name: x + noise[name] * rng.standard_normal(x.shape) for name, x in clean.items()}
+    return {"asked": asked, **noisy}
+
+
+def check(found: ActuatorFit, tolerance: float) -> None:
+    np.testing.assert_allclose(found.delay, LATE * DT, atol=0.1 * DT)
+    np.testing.assert_allclose(found.viscous, VISCOUS, atol=tolerance)
+    np.testing.assert_allclose(found.coulomb, COULOMB, atol=5.0 * tolerance)
+    np.testing.assert_allclose(found.effort, EFFORT, rtol=0.02)
+    np.testing.assert_allclose(found.corner_speed, CORNER, rtol=0.05)
+    np.testing.assert_allclose(found.no_load_speed, NO_LOAD, rtol=0.05)
+
+
+def test_what_was_planted_is_found(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+    found = fit_actuators(leg, dt=DT, **data)
+    check(found, 0.01)
+    np.testing.assert_allclose(found.backlash, PLAY, rtol=0.02)
+    np.testing.assert_allclose(found.noise, 0.15, rtol=0.15)
+    motors = found.actuators(leg)
+    np.testing.assert_array_equal(motors.effort, found.effort)
+    np.testing.assert_array_equal(motors.damping[leg.actuated_index], found.viscous)
+    assert str(found).count("\n") == 2 and "0.02" in str(found)
+
+
+def test_either_torque_will_do(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+    parts = {name: x for name, x in data.items() if name not in ("delivered", "play")}
+    found = fit_actuators(leg, dt=DT, **parts)
+    check(found, 0.02)
+    assert np.isnan(found.backlash).all()
+    parts = {name: data[name] for name in ("asked", "velocity", "delivered")}
+    found = fit_actuators(leg, dt=DT, **parts)
+    assert np.isnan(found.viscous).all() and np.isnan(found.coulomb).all()
+    np.testing.assert_allclose(found.effort, EFFORT, rtol=0.02)
+
+
+def test_what_is_not_seen_is_not_told(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+    """Small torques on joints at rest."""
+    rng, asked = np.random.default_rng(1), 0.1 * data["asked"]
+    found = fit_actuators(
+        leg, dt=DT, asked=asked, velocity=np.zeros((N, 2)), delivered=asked + 0.01 * rng.standard_normal((N, 2))
+    )
+    np.testing.assert_allclose(found.delay, 0.0, atol=0.1 * DT)
+    for name in ("viscous", "coulomb", "effort", "corner_speed", "no_load_speed", "backlash"):
+        assert np.isnan(getattr(found, name)).all(), name
+    assert "-" in str(found) and np.isinf(found.actuators(leg).no_load_speed).all()
+    still = fit_actuators(leg, dt=DT, asked=np.zeros((N, 2)), velocity=np.zeros((N, 2)), delivered=np.zeros((N, 2)))
+    assert np.isnan(still.delay).all()
+
+
+def test_bad_data_are_refused(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+    some = {name: data[name] for name in ("asked", "velocity", "delivered")}
+    for name in some:
+        with pytest.raises(qd.ArgumentError, match=name):
+            fit_actuators(leg, dt=DT, **some | {name: np.full((N, 2), np.nan)})
+        with pytest.raises(qd.ArgumentError):
+            fit_actuators(leg, dt=DT, **some | {name: data[name][:, :1]})
+    with pytest.raises(qd.ArgumentError, match="delivered, load"):
+        fit_actuators(leg, dt=DT, asked=data["asked"], velocity=data["velocity"])
+    with pytest.raises(qd.ArgumentError, match="dt"):
+        fit_actuators(leg, dt=0.0, **some)
+    with pytest.raises(qd.ArgumentError, match="longest"):
+        fit_actuators(leg, dt=DT, longest=3.0, **some)
+    with pytest.raises(qd.ArgumentError, match="robot"):
+        fit_actuators(leg, dt=DT, **some).actuators(qd.load("go2"))
