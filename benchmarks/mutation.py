@@ -49,7 +49,7 @@ ROOMS = {
         "not demo",
     ),
     "kernels": Room(
-        "quaddyn/kernels", ("noticed", "kernels"), "kernel or quotient or textbook or traced_kin or graph or key"
+        "quaddyn/kernels", ("noticed", "kernels", "kernels_export", "tick_terms"), "not demo and not small_stacks"
     ),
     "compiling": Room("quaddyn/compiling", ("compiling_calls", "compiling_refusals", "compiling", "compiling_objects",
         "doctor")),

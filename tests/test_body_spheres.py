@@ -8,6 +8,7 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.simulation import Box, HeightField, Plane, body_spheres, collision_spheres
+from quaddyn.simulation.spheres import DIRECTIONS, OUTERMOST
 
 PLANTS = (qd.Simulation, qd.MujocoPlant)
 QUADRUPEDS = ("a1", "anymal_b", "anymal_c", "b1", "go1", "go2", "hyq", "laikago", "solo8", "solo12")
@@ -135,3 +136,10 @@ def test_clusters_leave_out_no_contact(ground: str) -> None:
         assert sides[0] == sides[1]
         touching += len(sides[0])
     assert touching > 100
+
+
+def test_outermost_points_are_looked_for_to_all_sides_alike() -> None:
+    """Faces, edges and corners of a cube; of those, the faces and corners alone where few are wanted."""
+    sides = {tuple(side) for side in DIRECTIONS.tolist()}
+    assert len(sides) == 26 and all(tuple(-x for x in side) in sides for side in sides) and (0.0,) * 3 not in sides
+    assert {int(np.abs(side).sum()) for side in OUTERMOST} == {1, 3} and len(OUTERMOST) == 6 + 8

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,12 @@ import pytest
 import quaddyn as qd
 from quaddyn.campaigns.campaign import Campaign
 from quaddyn.campaigns.disturbances import DISTURBANCES
-from quaddyn.campaigns.driving import drive
+from quaddyn.campaigns.driving import _Figures, drive
 from quaddyn.campaigns.gaits import Gaits
 from quaddyn.campaigns.plain import decode, encode, encode_record
 from quaddyn.campaigns.registry import find, names
 from quaddyn.campaigns.robustness import Robustness
-from quaddyn.campaigns.scene import burdened, scene
+from quaddyn.campaigns.scene import _sensors, burdened, scene
 from quaddyn.campaigns.sweep import Sweep
 from quaddyn.campaigns.trial import Trial
 from quaddyn.locomotion import Proportions
@@ -234,3 +235,31 @@ def test_a_replay_draws_the_ground_of_its_case_and_ends_with_the_reason() -> Non
     assert len(drawn.frames) == 16  # at 30 Hz, and the end
     assert record["reason"] == "slower than 70 % of the command"
     assert drawn.frames[-1]["text"] == "0.50 s, slower than 70 % of the command"
+
+
+def test_power_is_what_motors_give_and_never_what_they_take(go2: qd.Robot) -> None:
+    v, tau = np.zeros(go2.nv), np.zeros(go2.nu)
+    v[6:9], tau[:3] = (2.0, -1.0, 3.0), (4.0, 5.0, 0.5)
+    plant = SimpleNamespace(robot=go2, q=np.array(go2.q_home), v=v, tau=tau)
+    made = SimpleNamespace(plant=plant, controller=SimpleNamespace(proportions=Proportions.of(go2)))
+    figures = _Figures(Trial(robot="go2", seconds=0.1, measured=0.1, dt=2e-3), made)
+    for _ in range(4):
+        figures.add(0.0, SimpleNamespace(ok=True))
+    assert figures._power / figures._counted == pytest.approx(2.0 * 4.0 + 3.0 * 0.5) == figures._peak
+
+
+@pytest.mark.parametrize("size", [0.0, 2.0])
+def test_noise_of_every_sensor_grows_with_its_size(go2: qd.Robot, size: float) -> None:
+    def numbers(noise: float) -> dict[str, float]:
+        made = _sensors(go2, Trial(**SHORT, noise=noise), np.random.default_rng(0))
+        settings = (
+            *((made.imu, each.name) for each in dataclasses.fields(made.imu)),
+            (made.encoders, "position_noise"),
+        )
+        return {
+            name: getattr(of, name) for of, name in (*settings, (made.encoders, "velocity_noise")) if name != "frame"
+        }
+
+    one, other = numbers(1.0), numbers(size)
+    assert len(one) == 8 and min(one.values()) > 0.0
+    assert other == pytest.approx({name: size * value for name, value in one.items()})

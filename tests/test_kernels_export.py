@@ -218,3 +218,14 @@ def test_calls_beside_inaccessible_memory() -> None:
     done = subprocess.run([sys.executable, str(script), "--calls", "6000"], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no overrun" in done.stdout
+
+
+def test_the_banner_says_which_entries_are_whose() -> None:
+    inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    joints = (("first", "revolute"), ("table", "planar"), ("last", "continuous"))
+    links = "".join(f'<link name="l{k}">{inertial}</link>' for k in range(4))
+    for k, (name, kind) in enumerate(joints):
+        links += f'<joint name="{name}" type="{kind}"><parent link="l{k}"/><child link="l{k + 1}"/><axis xyz="0 0 1"/>'
+        links += '<limit lower="-1" upper="1" effort="1" velocity="1"/></joint>'
+    robot = qd.load(f'<robot name="tables">{links}</robot>', root="fixed")
+    assert "0 first, 1-3 table, 4 last." in qd.generate_c(robot, "rnea")

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import quaddyn as qd
 from quaddyn.cli import app
 from quaddyn.runtime import Ask, HangingRobot, MotorCommand, preflight
+from quaddyn.runtime.hanging import SOFT
 from quaddyn.runtime.preflight import _Preflight
 from quaddyn.simulation import Measurement
 
@@ -197,3 +198,17 @@ def test_what_cannot_hang_is_refused(leg: qd.Robot) -> None:
         preflight(HangingRobot(leg), share=0.0)
     with pytest.raises(qd.ArgumentError, match="planar"):
         HangingRobot(qd.load("go2", root="planar"))
+
+
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_both_stops_of_a_joint_push_back_and_damp_alike(leg: qd.Robot, side: float) -> None:
+    robot, asked = HangingRobot(leg), []
+    q, v = np.full(leg.nu, 1.6 * side), np.full(leg.nu, 0.5 * side)
+    robot.plant.reset(q, v)
+    robot.plant.step = lambda tau: asked.append(tau)  # type: ignore[method-assign]
+    robot.step()
+    robot.plant.reset(q, 0.0 * v)
+    robot.step()
+    moving, still = (tau - robot.asked() for tau in asked)
+    np.testing.assert_allclose(still, -side * robot._stop * 0.1)
+    np.testing.assert_allclose(moving, still - side * robot._stop * 2.0 * SOFT * 0.5)

@@ -119,9 +119,11 @@ def test_mcap_files_open_and_say_the_same(run: Path, tmp_path: Path) -> None:
         opened = reader.make_reader(file)
         messages = [(channel.topic, json.loads(m.data)) for _, channel, m in opened.iter_messages()]
         attached = {each.name: each.data for each in opened.iter_attachments()}
+        kinds = {each.name: each.media_type for each in opened.iter_attachments()}
     topics = {topic for topic, _ in messages}
     assert topics == {"/joint_states", "/joint_commands", "/wanted", "/imu", "/feet", "/base", "/tick"}
     assert b"<robot" in attached["robot.urdf"] and json.loads(attached["about.json"])["controller"]["kind"] == "Walker"
+    assert (kinds["robot.urdf"], kinds["about.json"]) == ("application/xml", "application/json")
     states = [content for topic, content in messages if topic == "/joint_states"]
     assert states[3]["position"] == short.records["position"][3].tolist()
 

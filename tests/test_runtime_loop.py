@@ -35,16 +35,18 @@ class Fake(RobotInterface):
 
     def __init__(self, robot: qd.Robot, clock: ManualClock) -> None:
         self.robot, self.clock, self.written, self.rng = robot, clock, [], np.random.default_rng(0)
-        self.broken = ""
+        self.broken, self.failed = "", 0
 
     def read(self) -> Measurement:
         if self.broken == "read":
+            self.failed += 1
             raise OSError("no route to robot")
         zero, noise = np.zeros(self.robot.nu), 1e-3 * self.rng.standard_normal((2, 3))
         return Measurement(self.clock.now(), self.robot.q_home[7:], zero, noise[0], noise[1] + [0.0, 0.0, 9.81])
 
     def write(self, command: MotorCommand) -> None:
         if self.broken == "write":
+            self.failed += 1
             raise OSError("no route to robot")
         self.written.append(command)
 
@@ -170,6 +172,16 @@ def test_overruns_decay_to_damping_and_come_back(go2: qd.Robot) -> None:
     assert scene.loop.run(0.1).fault.name == "controller late"
 
 
+def test_a_late_command_gives_way_to_damping_in_all_its_parts(go2: qd.Robot) -> None:
+    loop = Scene(go2, overrun="decay", decay=10).loop
+    loop._late, all_of = 4.0, np.ones(go2.nu)
+    given = MotorCommand(5.0 * all_of, 0.3 * all_of, 2.0 * all_of, 20.0 * all_of, 3.0 * all_of)
+    late = loop._decayed(given)
+    assert np.allclose(late.tau, 3.0) and np.allclose(late.stiffness, 12.0) and np.allclose(late.position, 0.3)
+    np.testing.assert_allclose(late.damping, 0.6 * 3.0 + 0.4 * loop._damp.damping)
+    np.testing.assert_allclose(late.damping * late.velocity, 0.6 * 3.0 * 2.0)
+
+
 def test_an_exception_of_the_controller_is_a_fault_with_its_words(go2: qd.Robot) -> None:
     scene = Scene(go2)
     scene.operator.run()
@@ -209,7 +221,7 @@ def test_a_robot_that_cannot_be_reached_is_a_fault(go2: qd.Robot) -> None:
         report = scene.loop.run(0.06)
         assert report.fault.name == name and 100.03 < report.fault.time < 100.05
         failures = report.statistics.read_failures, report.statistics.write_failures
-        assert failures[broken == "write"] > 10 and failures[broken != "write"] == 0
+        assert failures[broken == "write"] == scene.fake.failed > 10 and failures[broken != "write"] == 0
     with pytest.raises(OSError, match="no route"):  # before anything was written
         scene.fake.broken = "read"
         scene.loop.run(0.04)

@@ -7,7 +7,7 @@ import os
 import pytest
 
 import quaddyn as qd
-from quaddyn.runtime import GamepadOperator, KeyboardOperator, Stage
+from quaddyn.runtime import GamepadOperator, KeyboardOperator, Operator, Stage
 from quaddyn.runtime.gamepad import AXES, BUTTONS
 
 
@@ -100,3 +100,14 @@ def test_a_pad_that_is_unplugged_is_a_button_let_go() -> None:
     for wrong in ({"buttons": {"jump": 3}}, {"axes": {"up": 1}}, {"most": (1.0, 1.0, -1.0)}):
         with pytest.raises(qd.ArgumentError, match=next(iter(wrong))):
             GamepadOperator(pad, **wrong)
+
+
+@pytest.mark.parametrize("end", ["damp", "off", "stop", "reset", "silence"])
+def test_whoever_stops_wants_no_velocity_any_more(end: str) -> None:
+    operator = Operator(dead_man=1.0)
+    operator.run((0.3, -0.1, 0.2))
+    assert operator.poll(0.0).velocity == (0.3, -0.1, 0.2)
+    if end != "silence":
+        getattr(operator, end)()
+    request = operator.poll(1.5 if end == "silence" else 0.1)
+    assert request.stop if end == "stop" else request.goal is not Stage.RUN and request.velocity == (0.0, 0.0, 0.0)

@@ -106,6 +106,8 @@ def test_efforts_are_those_of_springs_too_in_the_controllers_order_and_within_li
     assert np.allclose(node.said[-1].data, 2.0)
     side.write(MotorCommand.follow(m.position + 100.0, zero, np.full(12, 1e300), zero, tau=zero))
     assert (np.abs(node.said[-1].data) <= go2.effort_limits[::-1]).all()
+    side.write(MotorCommand.follow(m.position + 1e10, zero - 1e10, np.full(12, 1e300), np.full(12, 1e300)))
+    assert node.said[-1].data == [0.0] * 12, "what cannot be computed is no torque"
     with pytest.raises(qd.ArgumentError, match="tau"):
         side.write(MotorCommand.torques(np.full(12, np.nan)))
     with pytest.raises(qd.UnknownNameError, match="nobody"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -59,3 +60,23 @@ def test_names_are_not_looked_up() -> None:
         UdpInterface(leg, ("robot.local", 9000))
     with pytest.raises(qd.ArgumentError, match="bind"):
         UdpInterface(leg, ("127.0.0.1", 9000), bind="everywhere")
+
+
+@pytest.mark.parametrize(
+    "stranger", [("127.0.0.1", 8999), ("127.0.0.1", 9001), ("127.0.0.0", 9000), ("127.0.0.2", 9000)]
+)
+def test_only_the_peers_own_address_and_port_count(stranger: tuple[str, int]) -> None:
+    leg, zero = qd.load("two_link_leg"), np.zeros(2)
+    side, peer = UdpInterface(leg, ("127.0.0.1", 9000)), ("127.0.0.1", 9000)
+    with side._socket:
+        data = Packets(2, len(leg.feet)).reading(1, Measurement(0.0, zero, zero, np.zeros(3), np.zeros(3)))
+        waiting = [(data, stranger), (data, peer)]
+
+        def recvfrom(size: int) -> tuple[bytes, tuple[str, int]]:
+            if not waiting:
+                raise BlockingIOError
+            return waiting.pop(0)
+
+        side._socket = SimpleNamespace(recvfrom=recvfrom, close=side._socket.close)  # type: ignore[assignment]
+        side._drain()
+        assert (side.refused, side._received, waiting) == (1, 1, [])
