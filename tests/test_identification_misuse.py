@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import quaddyn as qd
-from quaddyn.cli import app
+from quaddyn.cli import app, identifying
 from quaddyn.identification import Extent, Samples, base_parameters, identify, load, save
 from quaddyn.identification.regression import random_states
 
@@ -153,11 +153,17 @@ def test_the_command_judges_only_by_what_was_held_out(tmp_path: Path, arm: qd.Ro
     assert any("held out" in doubt for doubt in whole["doubts"]) and whole["hidden"]
 
 
-def test_the_command_names_parameters_that_stand_still_data_do_not_show(tmp_path: Path, arm: qd.Robot) -> None:
+@pytest.mark.parametrize("more", [-1, 0, 2])
+def test_the_command_names_parameters_that_stand_still_data_do_not_show(
+    tmp_path: Path, arm: qd.Robot, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    hidden = len(identify(arm, still(arm, 50)).hidden)
+    monkeypatch.setattr(identifying, "LISTED", hidden - more)
     save(tmp_path / "still.npz", arm, still(arm, 50))
     done = RUNNER.invoke(app, ["identify", str(tmp_path / "still.npz"), "--robot", "ur5"])
-    assert done.exit_code == 0
-    assert "kept from the file" in " ".join(done.output.split())
+    said = " ".join(done.output.split())
+    assert done.exit_code == 0 and "kept from the file" in said
+    assert "more, see --json" not in said if more <= 0 else f"and {more} more, see --json" in said
 
 
 # -- other units -------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from quaddyn.cli import app
 from quaddyn.runtime import Ask, HangingRobot, MotorCommand, preflight
 from quaddyn.runtime.hanging import SOFT
 from quaddyn.runtime.preflight import _Preflight
+from quaddyn.runtime.preflight_report import Check, PreflightReport
 from quaddyn.simulation import Measurement
 
 
@@ -212,3 +213,10 @@ def test_both_stops_of_a_joint_push_back_and_damp_alike(leg: qd.Robot, side: flo
     moving, still = (tau - robot.asked() for tau in asked)
     np.testing.assert_allclose(still, -side * robot._stop * 0.1)
     np.testing.assert_allclose(moving, still - side * robot._stop * 2.0 * SOFT * 0.5)
+
+
+def test_a_report_ends_with_how_many_checks_there_were() -> None:
+    good, bad, none = Check("one", True, "fine"), Check("two", False, "odd", "here"), Check("three", None, "not tried")
+    assert str(PreflightReport((good, bad))).splitlines()[-1] == "2 checks, 1 failed"
+    told = str(PreflightReport((good, bad, none)))
+    assert told.splitlines()[-1] == "3 checks, 1 failed, 1 not tried" and "look: here" in told
