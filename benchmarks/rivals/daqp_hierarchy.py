@@ -18,7 +18,7 @@ import numpy as np
 from quaddyn.hierarchy import HierarchySolver, Level
 
 from .environments import UnavailableError
-from .process import share_cpu
+from .process import CPUS, share_cpu
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
@@ -115,13 +115,19 @@ def compare(problems: Iterable[list[Level]], replays: int) -> Tally:
         for turn in range(replays + 1):
             share_cpu(number + turn, ())
             solver.forget()
-            t0 = clock()
-            solver.run()
-            t1 = clock()
-            x, _, flag, info = daqp.solve(H, f, A, upper, lower, sense, ends)
-            t2 = clock()
+            spent = [0.0, 0.0, 0.0]
+            # Who comes first on a processor finds its caches empty: each does so on every processor in turn.
+            first = turn // len(CPUS) % 2
+            for who in (first, 1 - first):
+                start = clock()
+                if who == 0:
+                    solver.run()
+                else:
+                    x, _, flag, info = daqp.solve(H, f, A, upper, lower, sense, ends)
+                spent[who] = clock() - start
+            spent[2] = info["setup_time"] + info["solve_time"]
             if turn:  # the first one is for the caches
-                least = np.minimum(least, (t1 - t0, t2 - t1, info["setup_time"] + info["solve_time"]))
+                least = np.minimum(least, spent)
         for times, value in zip((tally.ours, tally.theirs, tally.inside), least.tolist(), strict=True):
             times.append(value)
         tally.failed += flag < 0 or not np.isfinite(x).all()

@@ -56,6 +56,30 @@ def gemv_add(out: Vector, start: Vector, f: Vector, M: Matrix, n: int, m: int) -
         store8(s, out, i)
 
 
+@compiled(inline=False)
+def gemm(out: Matrix, F: Matrix, M: Matrix, d: int, n: int, m: int) -> None:
+    """``out[j, :m] = sum_c F[j, c] M[c, :m]`` for d rows of factors, over n columns."""
+    fours = d - d % 4  # four sums at a time: one alone waits for itself
+    for i in range(0, m, 8):
+        for j in range(0, fours, 4):
+            s0, s1, s2, s3 = splat8(0.0), splat8(0.0), splat8(0.0), splat8(0.0)
+            for c in range(n):
+                x = load8(M, c, i)
+                s0 += F[j, c] * x
+                s1 += F[j + 1, c] * x
+                s2 += F[j + 2, c] * x
+                s3 += F[j + 3, c] * x
+            store8(s0, out, j, i)
+            store8(s1, out, j + 1, i)
+            store8(s2, out, j + 2, i)
+            store8(s3, out, j + 3, i)
+        for j in range(fours, d):
+            s = splat8(0.0)
+            for c in range(n):
+                s += F[j, c] * load8(M, c, i)
+            store8(s, out, j, i)
+
+
 @compiled()
 def gemv_indexed(out: Vector, f: Vector, index: IntVector, M: Matrix, n: int, m: int) -> None:
     """``out[:m] = sum_c f[c] M[index[c], :m]`` over n columns of M."""

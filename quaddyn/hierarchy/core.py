@@ -38,7 +38,8 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import ByteMatrix, Vector, compiled, entry
+from ..compiling import WIDTH, ByteMatrix, Vector, compiled, entry
+from ..compiling.language import load8, store8
 from ..compiling.linalg import norm
 from .equalities import keeps_inequalities, load_bounds, load_inequalities, solve_equalities
 from .guess import guess_active_set
@@ -290,7 +291,7 @@ def solve_buffers(
     solution: Solution,
     work: Workspace,
 ) -> bool:
-    """`solve_verified` for the weighted rows of `HierarchySolver`; whether the answer is verified.
+    """`solve_verified` for the weighted rows of `HierarchySolver`; whether every active set was found.
 
     The problem takes the rows of A and b times the root of their weights, and all lengths; its C and bounds are those
     of the rows.  Other arguments as of `solve_hierarchy`.
@@ -298,10 +299,13 @@ def solve_buffers(
     A, b, n = problem.A, problem.b, problem.n
     for i in range(A.shape[0]):
         root = math.sqrt(rows.weights[i])
-        for j in range(n):
+        for j in range(0, n - 7, WIDTH):
+            store8(root * load8(rows.A, i, j), A, i, j)
+        for j in range(n - n % WIDTH, n):
             A[i, j] = root * rows.A[i, j]
         b[i] = root * rows.b[i]
         problem.A_length[i] = root * norm(rows.A[i], n)
     for i in range(rows.C.shape[0]):
         problem.C_length[i] = norm(rows.C[i], n)
-    return solve_verified(problem, settings, guess, guessed, solution, work)
+    solve_verified(problem, settings, guess, guessed, solution, work)
+    return has_ended(solution)

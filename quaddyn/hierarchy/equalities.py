@@ -9,8 +9,16 @@ from __future__ import annotations
 import math
 
 from ..compiling import Matrix, Vector, compiled
-from ..compiling.lanes import clear, copy_columns, dot, gemv, gemv_transposed
-from ..compiling.linalg import RowFactor, apply_reflectors, factor_rows, inverse_square, least_squares, norm
+from ..compiling.lanes import clear, copy_columns, dot, gemm, gemv, gemv_transposed
+from ..compiling.linalg import (
+    RowFactor,
+    apply_reflectors,
+    factor_rows,
+    inverse_square,
+    least_squares,
+    norm,
+    undo_reflectors,
+)
 from .problem import WORST_KKT
 from .workspace import FLOOR, KEPT, Hierarchy
 
@@ -103,9 +111,8 @@ def project(M: Matrix, m: int, n: int, Q: Matrix, q: int, out: Matrix) -> None:
     """``out = M Z``: m rows in the basis ``Z^T = Q[q:]``, which is the identity as long as all is free."""
     if q == 0:
         copy_columns(out, M, n, m)
-        return
-    for j in range(n - q):
-        gemv(out[j], Q[q + j], M, n, m)
+    else:
+        gemm(out, Q[q:], M, n - q, n, m)
 
 
 @compiled()
@@ -114,6 +121,15 @@ def subtract_from(target: Vector, M: Matrix, m: int, n: int, x: Vector, out: Vec
     gemv(out, x, M, n, m)
     for i in range(m):
         out[i] = target[i] - out[i]
+
+
+@compiled()
+def step_along(h: Hierarchy, q: int, d: int, step: Vector) -> None:
+    """Move x by a step in d directions of the basis from q on."""
+    x, move = h.solution.x, h.work.pull
+    gemv(move, step, h.work.basis[q:], d, h.n)
+    for i in range(h.n):
+        x[i] += move[i]
 
 
 @compiled()
@@ -178,20 +194,17 @@ def solve_equality_level(h: Hierarchy, k: int, q: int) -> int:
     subtract_from(target, J, m, n, x, rhs)
     for i in range(m):
         length[i] = given_length[i]
-    r, rows = d, m
+    r, rows, turned = d, m, False
     if damping > 0.0 or not decides_all(R, m, d, tolerance, length, rhs, y, gradient, h.work.factor):
         # The rank is that of the level itself; a damped step lives in its range.
         r = factor_rows(R, m, 0, d, length, tolerance, h.work.factor)
-        apply_reflectors(Q[q:], n, 0, r, d, h.work.factor.reflectors)
+        turned = r == d and damping == 0.0  # of a basis of which nothing is left: the step is turned back instead
+        if not turned:
+            apply_reflectors(Q[q:], n, 0, r, d, h.work.factor.reflectors)
         if damping > 0.0:
             append_damping(h, r, m, q)
             rows = m + r
         least_squares(R, rows, 0, r, length, rhs, y, h.work.factor)
-    for j in range(r):
-        step = y[j]
-        direction = Q[q + j]
-        for i in range(n):
-            x[i] += step * direction[i]
     # The certificate: the gradient vanishes in the range.
     gemv(left, y, R, r, rows)
     for i in range(rows):
@@ -200,6 +213,9 @@ def solve_equality_level(h: Hierarchy, k: int, q: int) -> int:
     square = 0.0
     for j in range(r):
         square += gradient[j] * gradient[j]
+    if turned:
+        undo_reflectors(y, r, d, h.work.factor.reflectors)
+    step_along(h, q, r, y)
     size = norm(x, n)
     unit = 1e-300
     for i in range(m):

@@ -11,6 +11,7 @@ from ..compiling import Vector, compiled
 from ..compiling.lanes import copy_columns, gemv_add, gemv_transposed
 from ..compiling.linalg import EPS, apply_reflectors, factor_rows, norm
 from .active_set import SIGN, gradient_scale, held_bound
+from .equalities import step_along
 from .problem import REACH, WORST_KKT
 from .workspace import FIXED, FLOOR, LIMIT, OWN, VIOLATED, Hierarchy, Subproblem, Workspace
 
@@ -207,7 +208,8 @@ def update_null_space(h: Hierarchy, s: Subproblem, q: int, decided: int, size: f
             for i in range(fixed):
                 R[j, m + i] = C_z[j, fixed_rows[i]]
         r = factor_rows(R, m + fixed, 0, s.d, length, s.tolerance, h.work.factor)
-    apply_reflectors(h.work.basis[q:], h.n, 0, r, s.d, h.work.factor.reflectors)
+    if r < s.d:  # else nothing of the basis is left to levels below
+        apply_reflectors(h.work.basis[q:], h.n, 0, r, s.d, h.work.factor.reflectors)
     for i in range(s.p):
         if s.role[i] == LIMIT and s.sides[i] != 0 and s.multipliers[i] != 0.0:
             if is_implied(h, s, i, q + r, scale):
@@ -230,12 +232,8 @@ def finish_level(
         level: the same with the inequalities as they are; the two differ if rows were
         scaled: to equal length.
     """
-    x, z, Q, summary = h.solution.x, h.work.z, h.work.basis, h.solution.summary
-    for j in range(solved.d):
-        step = z[j]
-        direction = Q[q + j]
-        for i in range(h.n):
-            x[i] += step * direction[i]
+    x, z, summary = h.solution.x, h.work.z, h.solution.summary
+    step_along(h, q, solved.d, z)
     size = max(summary[REACH], norm(x, h.n))
     scale = gradient_scale(solved, size)
     kkt = certify(solved, h.work, decided, size, scale)

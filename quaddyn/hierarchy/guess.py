@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from ..compiling import Matrix, Vector, compiled
 from ..compiling.kinds import WIDTH
-from ..compiling.lanes import copy_columns, gemv, gemv_add, reflect_columns, row_squares
+from ..compiling.lanes import copy_columns, gemm, gemv_add, reflect_columns, row_squares
 from ..compiling.linalg import column_reflector
+from .equalities import step_along
 from .nearest import nearest
 from .problem import ITERATIONS
 from .workspace import FIXED, LATER, LIMIT, Hierarchy
@@ -61,8 +62,7 @@ def triangularize(
 def weigh_level(h: Hierarchy, k: int, free: int, q: int, r: int, weight: float) -> bool:
     """Level k's r rows of W, the first in row q, from column `free` on; False if it has lost its rank."""
     Q, J, J_z, m = h.work.basis, h.work.J[k], h.work.J_z, h.work.J_count[k]
-    for j in range(free, q + r):
-        gemv(J_z[j], Q[j], J, h.n, m)
+    gemm(J_z[free:], Q[free:], J, q + r - free, h.n, m)
     return triangularize(J_z, m, free, q, q + r, weight, h.work.guess.W, h.work.row_values)
 
 
@@ -74,8 +74,7 @@ def add_normals(h: Hierarchy, q: int, r: int, end: int) -> None:
     """
     W, G, C_z, less = h.work.guess.W, h.work.guess.G, h.work.C_z, h.work.guess.along
     square, reach, length = h.work.guess.G_square, h.work.guess.reach, h.problem.C_length
-    for c in range(q, q + r):
-        gemv(C_z[c], h.work.basis[c], h.work.C, h.n, h.p)
+    gemm(C_z[q:], h.work.basis[q:], h.work.C, r, h.n, h.p)
     copy_columns(G[q:], C_z[q:], r, h.p)
     row_squares(square, C_z[q:], r, h.p)
     for i in range(h.p):
@@ -99,7 +98,7 @@ def add_normals(h: Hierarchy, q: int, r: int, end: int) -> None:
 @compiled()
 def move_to_guess(h: Hierarchy, first: int, q: int) -> None:
     """``x = x + Q^T y`` with ``W y = u``, block by block from the first level to the last."""
-    W, Q, u, y, x = h.work.guess.W, h.work.basis, h.work.z, h.work.z_next, h.solution.x
+    W, u, y = h.work.guess.W, h.work.z, h.work.z_next
     low = q
     for k in range(first, h.levels):
         r = int(h.solution.ranks[k])
@@ -116,11 +115,7 @@ def move_to_guess(h: Hierarchy, first: int, q: int) -> None:
         low += r
     for i in range(low, h.n):
         y[i] = u[i - q]
-    for j in range(q, h.n):
-        step = y[j]
-        direction = Q[j]
-        for i in range(h.n):
-            x[i] += step * direction[i]
+    step_along(h, q, h.n - q, y[q:])
 
 
 @compiled(inline=False)

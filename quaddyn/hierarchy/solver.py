@@ -13,7 +13,6 @@ from .core import solve_buffers
 from .level import Array, Level, check_levels, check_options
 from .null_space import RANK_TOLERANCE
 from .problem import (
-    ENDED,
     PATH,
     REACH,
     Buffers,
@@ -152,8 +151,7 @@ class HierarchySolver:
             self._settings = Settings(float(rank_tolerance), float(damping), int(max_iterations))
         solution, self._other = self._other, self._solution  # the last answer's working sets are the guess
         self._solution, self._told = solution, self._guessed
-        self._prepared(solution)(self._other.working, self._guessed)
-        self._guessed = bool(solution.summary[ENDED] == 1.0)
+        self._guessed = self._prepared(solution)(self._other.working, self._guessed)
         return solution.x
 
     def _prepared(self, solution: Solution) -> Callable[..., Any]:
