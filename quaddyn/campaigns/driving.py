@@ -12,7 +12,7 @@ import numpy as np
 from ..compiling import quietly
 from ..dynamics import Dynamics, State
 from ..errors import DivergenceError
-from ..locomotion import LocomotionCommand, LocomotionController, Mode
+from ..locomotion import LocomotionCommand, LocomotionController, Mode, heading_axes
 from ..simulation import Plant
 from ..urdf.tree import Array
 from .campaign import Record
@@ -104,7 +104,8 @@ class _Figures:
         self._way, self._last = np.zeros(3), (np.zeros(3), 0.0)
         self._ticks = self._flagged = self._counted = 0
         self._share = self._squares = self._power = self._peak = 0.0
-        self._uphill = case.slope_direction + self.proportions.yaw(made.plant.q)
+        uphill = case.slope_direction + self.proportions.yaw(made.plant.q)
+        self._slope = math.tan(case.slope) * math.cos(uphill), math.tan(case.slope) * math.sin(uphill)
         # Velocities are differences over the last `measured` seconds.
         self._from = round(case.seconds / case.dt) - round(case.measured / case.dt)
 
@@ -120,10 +121,9 @@ class _Figures:
         if self._ticks > self._from and self._counted:
             before, turned = self._last
             d, turn = com - before, math.remainder(yaw - turned, 2.0 * math.pi)
-            c, s = math.cos(turned), math.sin(turned)
-            x, y = c * d[0] + s * d[1], c * d[1] - s * d[0]
-            if self.case.slope:
-                x, y = self._along(x, y, turned)
+            rise, side = self._slope
+            d[2] = rise * d[0] + side * d[1]  # without the trunk's ups and downs
+            x, y, _ = heading_axes(turned, rise, side).T @ d
             self._way += [x, y, turn]
         self._last = com, yaw
         self._counted += 1
@@ -133,13 +133,6 @@ class _Figures:
         self._squares += float(tau @ tau) / len(tau)
         self._power += power
         self._peak = max(self._peak, power)
-
-    def _along(self, x: float, y: float, yaw: float) -> tuple[float, float]:
-        """A horizontal way forward and leftward, measured along the slope: leftward is normal to forward there."""
-        steep, up = math.tan(self.case.slope), self._uphill - yaw
-        ahead, left = steep * math.cos(up), steep * math.sin(up)  # rise forward and leftward
-        forward = math.hypot(1.0, ahead)
-        return (x + ahead * (ahead * x + left * y)) / forward, y * math.hypot(forward, left) / forward
 
     def cause(self, controller: LocomotionController) -> str:
         """Of a fall, in words that can be counted."""

@@ -8,7 +8,7 @@ from collections import deque
 import numpy as np
 
 from ..dynamics import Dynamics, State
-from ..locomotion import LIMIT, LocomotionCommand, LocomotionController, Mode
+from ..locomotion import LIMIT, LocomotionCommand, LocomotionController, Mode, heading_axes
 from ..simulation import Plant
 from ..urdf.tree import Array
 from .report import Check, DemoReport, cpu_name, round_trip, torque_ranges
@@ -46,7 +46,7 @@ class Journey:
         ticks: how many there were.
         rose: when it first stood [s], None before.
         flown: ways of the feet in the air from where they took off, (3,) points by foot [m].
-        heading: (3, 3) heading axes of the trunk in the world: x forward, y left, both along the ground, z its normal.
+        heading: (3, 3) `heading_axes` of the trunk on this ground.
     """
 
     def __init__(
@@ -111,10 +111,8 @@ class Journey:
         plant, robot = self.plant, self.robot
         forces, tau = plant.contact_forces, plant.tau
         felt = np.array([forces[foot] for foot in robot.feet])
-        R = s.placement(self._base).rotation @ self.controller.proportions.heading
-        forward = R[:, 0] - (self.up @ R[:, 0]) * self.up
-        forward /= max(float(np.linalg.norm(forward)), 1e-9)
-        self.heading = np.column_stack((forward, np.cross(self.up, forward), self.up))
+        x, y, z = self.up.tolist()
+        self.heading = heading_axes(self.controller.proportions.yaw(s.q), -x / z, -y / z)
         velocity = np.array([*(self.heading.T @ s.com_velocity)[:2], s.velocity(self._base)[5]])
 
         self._fallen += command.mode is Mode.FALLEN

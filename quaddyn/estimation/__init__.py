@@ -1,4 +1,4 @@
-"""Estimation: forces and touchdown without foot sensors, the base's motion, and the ground's height."""
+"""Estimation: forces, touchdown and slip without foot sensors, the base's motion, and the ground's height."""
 
 from .base_state import BaseEstimator
 from .contact_forces import ContactForceEstimator, ContactForces
@@ -6,6 +6,7 @@ from .elevation_map import ElevationMap
 from .momentum_observer import MomentumObserver
 from .payload import Payload, PayloadEstimator
 from .sensor_noise import SensorNoise
+from .slip import SlipDetector
 from .touchdown import TouchdownDetector
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "Payload",
     "PayloadEstimator",
     "SensorNoise",
+    "SlipDetector",
     "TouchdownDetector",
 ]

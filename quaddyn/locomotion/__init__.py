@@ -4,6 +4,7 @@ from .command import LIMIT, LocomotionCommand
 from .controller import LocomotionController
 from .course import commanded_velocity
 from .gait import GAITS, Clock, Gait
+from .ground import heading_axes
 from .modes import Mode
 from .proportions import FEET, Proportions
 from .swing import Swing
@@ -20,4 +21,5 @@ __all__ = [
     "Proportions",
     "Swing",
     "commanded_velocity",
+    "heading_axes",
 ]

@@ -33,6 +33,8 @@ class LocomotionCommand:
         swings: by foot in the air, its `Swing`.
         felt: the feet that touch the ground, as given to `compute` or estimated; None where the schedule is trusted.
         load: that the robot is taken to carry beside its own mass [kg]; 0 where the controller does not look for one.
+        slipping: the feet that slip; none where the controller does not look for it.
+        friction: Coulomb's coefficient that was counted on; 0 where no whole-body control was asked.
     """
 
     tau: Array
@@ -47,6 +49,8 @@ class LocomotionCommand:
     swings: Mapping[str, Swing]
     felt: tuple[str, ...] | None = None
     load: float = 0.0
+    slipping: tuple[str, ...] = ()
+    friction: float = 0.0
 
     @property
     def limited(self) -> bool:

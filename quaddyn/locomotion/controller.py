@@ -12,7 +12,6 @@ import numpy as np
 
 from ..attributes import StrictAttributes
 from ..compiling import quietly
-from ..control import JointPD
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import number
@@ -22,16 +21,18 @@ from ..wbc import TorqueLimits, WholeBodyController
 from .arguments import check_whole_body, named_feet
 from .command import FALLEN, NO_GROUND, LocomotionCommand
 from .course import Course, Preview, commanded_velocity
+from .felt_friction import FeltFriction
 from .felt_ground import FeltGround
 from .foothold_map import FootholdMap, Heights
 from .footing import Footing
 from .footwork import Footwork
 from .gait import LOADING, Clock, Gait, gait_named
-from .grip import Grip
+from .grip import FACE, Grip
 from .ground import GroundPlane
 from .landing import Landing
 from .leg_limits import LegLimits
 from .modes import Mode, escaping, misplaced
+from .motor_guard import MotorGuard
 from .preview_kernel import landings, preview
 from .proportions import FEET, Proportions
 from .slope_statics import SlopeStatics
@@ -40,6 +41,8 @@ from .trunk import Trunk
 from .unknown_load import UnknownLoad
 
 # Lengths in units of l, times in sqrt(l / g), speeds in sqrt(g l), accelerations in g.
+#: Coulomb's coefficient that is assumed on level ground, unless it is told.
+FRICTION = 0.4
 #: Natural frequency of feet in the air, and the weight of their accelerations against those of the centre of mass, 1.
 #: Whose joints are too slow or too weak for its swing comes late: what it loses is not taken from the centre of mass,
 #: whose error would ask for a longer and faster swing.
@@ -51,6 +54,8 @@ LEASH, LEASH_TIME = 0.08, 0.3
 YAW_LEASH = 0.2
 #: How fast the course changes its velocity and its yaw rate.
 ACCELERATION, YAW_ACCELERATION = 0.12, 0.1
+#: How much of what friction allows is used for that.
+GENTLE = 0.45
 #: Height of the centre of mass of who lies, of who must rise first, and below which nobody can walk, as shares of that
 #: at home.
 LYING_HEIGHT, LOW_HEIGHT, FALLEN_HEIGHT = 0.5, 0.95, 0.45
@@ -61,6 +66,8 @@ HIGH = 1.02
 LEAN, TOPPLING = 0.1, 0.9
 #: Steepest tilt of the trunk against the ground before it counts as a fall (cosine).
 FALLEN_TILT = 0.5
+#: Who slips gives in from this height and this tilt (cosine) on: legs that fight on such ground are hurled about.
+GIVING_IN, GIVING_IN_TILT = 0.75, 0.9
 #: Time constant of the slope of the ground.
 SLOPE_TIME = 2.0
 
@@ -87,6 +94,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         dt: control period [s].
         gait: to move with; "stand" steps only to recover.
         friction: Coulomb's coefficient assumed by the controller on level ground; choose it below the expected one.
+            "estimated" to count on 0.4, and on less as soon as a foot slips (`FeltFriction`); 0.4 may then be changed
+            by setting `friction`.
         terrain: the ground as far as it is known: heights [m] of arrays x and y [m], world, NaN where unknown; a
             function, or what has one, such as `quaddyn.estimation.ElevationMap` and `quaddyn.simulation.Terrain`.  Feet
             are then put where it is even (`FootholdMap`) and lifted over what is between.
@@ -123,7 +132,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         *,
         dt: float = 1e-3,
         gait: str | Gait = "trot",
-        friction: float = 0.4,
+        friction: float | str = FRICTION,
         terrain: Heights | None = None,
         payload: str | None = None,
         touching: str | None = None,
@@ -135,10 +144,13 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             raise ArgumentError(f"dt: expected a period in (0, 0.01] s, got {dt}")
         self._gait = gait_named(gait)
         unit = p.time
+        if isinstance(friction, str) and friction != "estimated":
+            raise UnknownNameError("friction", friction, ("estimated",))
+        told = FRICTION if isinstance(friction, str) else friction
         trot = self._gait if self._gait.moves else gait_named("trot")
         ramp = LOADING * trot.period * unit
         if whole_body is None:
-            whole_body = WholeBodyController(robot, dt=self.dt, friction=friction, ramp=ramp)
+            whole_body = WholeBodyController(robot, dt=self.dt, friction=told, ramp=ramp)
         else:
             check_whole_body(whole_body, robot, self.dt)
         self.whole_body = whole_body
@@ -148,8 +160,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             tasks[foot].gains((FOOT_RATE / unit) ** 2)
             tasks[foot].weight = FOOT_WEIGHT
         self._legs = LegLimits(p)
-        self._torque = next((item for item in tasks.values() if isinstance(item, TorqueLimits)), None)
-        self._damping = JointPD(robot, dt=self.dt).kd
+        torque = next((item for item in tasks.values() if isinstance(item, TorqueLimits)), None)
+        self._guard = MotorGuard(robot, p, self.dt, torque)
         self._base = robot.bodies[0].name
         self.terrain = terrain
         self._grip = Grip(whole_body)
@@ -157,7 +169,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             if value not in (None, "estimated"):
                 raise UnknownNameError(option, value, ("estimated",))
         self._load = None if payload is None else UnknownLoad(robot, p, self.dt)
-        self._felt = None if touching is None else FeltGround(robot, p, self.dt)
+        self._slips = FeltFriction(robot, p, self.dt) if isinstance(friction, str) else None
+        self._feels = touching is not None
+        self._felt = FeltGround(robot, p, self.dt) if self._feels or self._slips is not None else None
         self._preview = Preview(p)
         self._footing = Footing(robot, p, self.dt)
         self._landing = Landing(p, whole_body)
@@ -175,6 +189,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             self._load.reset()
         if self._felt is not None:
             self._felt.reset()
+        if self._slips is not None:
+            self._slips.reset()
+            self._grip.show(math.inf)
         self._filtered = (0.0, 0.0)
         self._tau = np.zeros(self.robot.nu)
 
@@ -300,10 +317,14 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             known.advance(x, y, dt)
         normals = self._normals(ground)
         felt = touching
-        if felt is None and self._felt is not None:
-            felt = self._felt.update(state, self._tau, ground.normal)
+        touches = self._touches(state, ground, felt)
+        if self._feels and felt is None:
+            felt = touches
         carrying = self._footwork.place(clock, ground, feet, normals, felt, dt)
         self._grip.follow(normals)
+        if self._slips is not None and self._felt is not None and touches is not None:
+            down = [foot for foot in carrying if foot in touches]
+            self._grip.show(self._slips.update(state, self._felt.forces, down, ground.normal))
         ground.advance(dt)
         level = ground.level(course.yaw).T
         stance = p.stance * clock.spread @ level
@@ -326,7 +347,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if load is not None:
             load.update(state, self._tau)
             tau = tau + load.torques(state, command.forces)
-        self._tau = self._within_limits(tau)
+        given_in = not command.ok and self._grip.slippery
+        self._tau = self._guard.damped(state) if given_in else self._guard.within(tau, state)
         flying = {FEET[i]: swing for i, swing in swings.items()}
         return LocomotionCommand(
             self._tau,
@@ -341,7 +363,16 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             flying,
             felt,
             0.0 if load is None else load.mass,
+            () if self._slips is None else self._slips.detector.slipping,
+            self._grip.friction,
         )
+
+    def _touches(self, state: State, ground: GroundPlane, told: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """The feet that touch: as told, or as the torques say where they are asked; None if nobody knows."""
+        if self._felt is None or (told is not None and self._slips is None):
+            return told
+        found = self._felt.update(state, self._tau, ground.normal)
+        return found if told is None else told
 
     def _normals(self, ground: GroundPlane) -> list[tuple[float, float, float]]:
         """Of the ground under each foot: where it is known, its own, else that of the plane of all."""
@@ -349,15 +380,6 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if self._map is None:
             return [(x, y, z)] * len(FEET)
         return [self._map.normal(a, b) or (x, y, z) for a, b, _ in ground.points.tolist()]
-
-    def _within_limits(self, tau: Array) -> Array:
-        """Cut at the motors' limits, which an infeasible tick of whole-body control may violate."""
-        limits = self.robot.effort_limits if self._torque is None else self._torque.limits
-        return np.minimum(np.maximum(tau, -limits), limits)
-
-    def _damped(self, state: State) -> Array:
-        """Torques that only take speed from the joints."""
-        return self._within_limits(-self._damping * state.v[self.robot.actuated_index])
 
     def __reduce__(self) -> NoReturn:
         raise ArgumentTypeError("a LocomotionController cannot be copied or pickled; make another")
@@ -387,16 +409,17 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
 
     def _falls(self, x: float, y: float, z: float, R: Array) -> bool:
         assert self.ground is not None
-        low = z - self.ground.height(x, y) < FALLEN_HEIGHT * self.proportions.height
+        slides = self._grip.slippery
+        low = z - self.ground.height(x, y) < (GIVING_IN if slides else FALLEN_HEIGHT) * self.proportions.height
         a, b, c = R[:, 2].tolist()
         d, e, f = self.ground.normal.tolist()
-        return (low and self.mode.upright) or a * d + b * e + c * f < FALLEN_TILT
+        return (low and self.mode.upright) or a * d + b * e + c * f < (GIVING_IN_TILT if slides else FALLEN_TILT)
 
     def _fall(self, state: State, asked: Array) -> LocomotionCommand:
         """Nothing but damping, which takes the violence out of a fall."""
         self.mode = Mode.FALLEN
         self._landing.end()
-        tau = self._damped(state)
+        tau = self._guard.damped(state)
         pressure, still = self.course.position.copy(), np.zeros(3)
         return LocomotionCommand(tau, self.mode, (), None, pressure, asked, still, still, FALLEN, {})
 
@@ -441,7 +464,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
                 self._landing.end()
                 self._trunk.go_to(p.height)
         command = self.whole_body.compute(state, carrying)
-        self._tau = self._within_limits(command.tau) if command.ok else self._damped(state)
+        self._tau = self._guard.within(command.tau, state) if command.ok else self._guard.damped(state)
         return LocomotionCommand(
             self._tau,
             self.mode,
@@ -507,8 +530,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             )
         if self._statics is None:
             self._statics = SlopeStatics(self.robot, self.proportions)
-        limits = self.robot.effort_limits if self._torque is None else self._torque.limits
-        return self._statics.limit(self._gait, self.reach(velocity), angle, direction, friction, limits)
+        return self._statics.limit(self._gait, self.reach(velocity), angle, direction, friction, self._guard.limits)
 
     def _steer(self, wanted: Array) -> None:
         """The course's velocity follows the command, which is within `reach`, as the robot can accelerate."""
@@ -519,7 +541,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             (ahead, across), (_, aside) = self.ground.level(self.course.yaw).tolist()
             x, y, turn = wanted.tolist()
             goal = ahead * x + across * y, aside * y, turn
-        steps = ACCELERATION * p.gravity, ACCELERATION * p.gravity, YAW_ACCELERATION / p.time**2
+        rush = min(ACCELERATION, GENTLE * FACE * self._grip.friction) * p.gravity
+        steps = rush, rush, YAW_ACCELERATION / p.time**2
         now, dt = self.course.velocity, self.dt
         now[:] = [
             value + min(max(to - value, -step * dt), step * dt)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..contact import ContactSet
 from ..dynamics import State
 from ..estimation import ContactForceEstimator, TouchdownDetector
@@ -24,9 +26,12 @@ class FeltGround:
         robot: a quadruped.
         proportions: of the robot.
         dt: [s].
+
+    Attributes:
+        forces: (3,) by foot, as last estimated, on the robot, world axes [N].
     """
 
-    __slots__ = ("_detector", "_dt", "_estimator", "_starting", "_time")
+    __slots__ = ("_detector", "_dt", "_estimator", "_starting", "_time", "forces")
 
     def __init__(self, robot: Robot, proportions: Proportions, dt: float) -> None:
         unit = proportions.time
@@ -40,6 +45,7 @@ class FeltGround:
         self._estimator.reset()
         self._detector.reset()
         self._time = 0.0
+        self.forces: Mapping[str, Array] = {}
 
     def update(self, state: State, tau: Array, normal: Array) -> tuple[str, ...] | None:
         """The feet that touch; None as long as that is not known yet.
@@ -49,7 +55,7 @@ class FeltGround:
             tau: (nu,) torques since the last tick [N m].
             normal: (3,) of the ground.
         """
-        forces = self._estimator.update(state, tau).forces
+        self.forces = forces = self._estimator.update(state, tau).forces
         self._time += self._dt
         self._detector.update(self._time, forces, normal=normal)
         if self._time < self._starting:

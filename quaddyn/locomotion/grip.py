@@ -13,10 +13,16 @@ from .proportions import FEET
 
 #: What a slope takes of the friction pyramid's faces, beside its own tangent, so that the robot can walk there.
 RESERVE = 0.2
+#: What a slope needs beside its tangent, as a share of it, of who slips there.
+SPARE = 0.05
+#: Share of the friction that is told from which on less is slippery.
+SLIPPERY = 0.6
 #: Share of Coulomb's coefficient that the middle of a face of the pyramid allows.
 FACE = math.sqrt(0.5)
 #: The normal is followed in steps of so much [rad], friction in such steps.
 TURN, CHANGE = 0.02, 0.02
+#: Below this coefficient steps are as much finer as it is smaller.
+FINE = 0.4
 
 
 class Grip:
@@ -32,11 +38,11 @@ class Grip:
         normal: (3,) unit, out of the ground: of all feet together.
     """
 
-    __slots__ = ("_normals", "_told", "_whole_body", "normal")
+    __slots__ = ("_normals", "_shown", "_told", "_whole_body", "normal")
 
     def __init__(self, whole_body: WholeBodyController) -> None:
         self._whole_body = whole_body
-        self._told = whole_body.friction
+        self._told, self._shown = whole_body.friction, math.inf
         self.normal: Array = np.array([0.0, 0.0, 1.0])
         self._normals = [(0.0, 0.0, 1.0)] * len(FEET)
 
@@ -49,7 +55,22 @@ class Grip:
     def told(self, value: float) -> None:
         self._whole_body.friction = value
         self._told = self._whole_body.friction
-        self._count(math.hypot(*self.normal[:2].tolist()) / float(self.normal[2]))
+        self._count(self._slope)
+
+    @property
+    def _slope(self) -> float:
+        return math.hypot(*self.normal[:2].tolist()) / float(self.normal[2])
+
+    def show(self, bound: float) -> None:
+        """Slips have shown that friction is no more than `bound`; inf where nothing has slipped."""
+        if bound != self._shown:
+            self._shown = bound
+            self._count(self._slope)
+
+    @property
+    def slippery(self) -> bool:
+        """Whether slips have shown much less friction than what is told."""
+        return self._shown < SLIPPERY * self._told
 
     @property
     def friction(self) -> float:
@@ -69,10 +90,11 @@ class Grip:
         if changed:
             total = np.array(self._normals).sum(axis=0)
             self.normal = total / np.linalg.norm(total)
-            self._count(math.hypot(*self.normal[:2].tolist()) / float(self.normal[2]))
+            self._count(self._slope)
 
     def _count(self, slope: float) -> None:
-        wanted = max(self._told, (slope + RESERVE) / FACE)
-        if wanted == self._told or abs(wanted - self._whole_body.friction) > CHANGE:
-            if wanted != self._whole_body.friction:
-                self._whole_body.friction = wanted
+        wanted = max(self._told, (slope + min(slope, RESERVE)) / FACE)
+        wanted = min(wanted, max(self._shown, (1.0 + SPARE) * slope / FACE))
+        now = self._whole_body.friction
+        if abs(wanted - now) > CHANGE * min(1.0, wanted / FINE) or (wanted == self._told != now):
+            self._whole_body.friction = wanted

@@ -67,20 +67,9 @@ class GroundPlane:
         return np.array([-a * n, -b * n, n])
 
     def axes(self, yaw: float) -> Array:
-        """(3, 3) columns forward, left and normal, in the world: forward is towards `yaw` [rad] seen from above."""
-        c, s = math.cos(yaw), math.sin(yaw)
+        """(3, 3) `heading_axes` on this plane."""
         a, b = self.slope.tolist()
-        rise, side = a * c + b * s, b * c - a * s  # forward and leftward
-        f = 1.0 / math.sqrt(1.0 + rise * rise)
-        n = 1.0 / math.sqrt(1.0 + a * a + b * b)
-        x, y = -rise * side * f * n, n / f  # of the leftward axis, along forward and left of the level
-        return np.array(
-            [
-                [c * f, x * c - y * s, -a * n],
-                [s * f, x * s + y * c, -b * n],
-                [rise * f, side * n * f, n],
-            ]
-        )
+        return heading_axes(yaw, a, b)
 
     def level(self, yaw: float) -> Array:
         """(2, 2) from lengths along the ground, forward and left, to those seen from above.
@@ -109,3 +98,29 @@ class GroundPlane:
         a, b = (yy * xz - xy * yz) / determinant, (xx * yz - xy * xz) / determinant
         steep = math.hypot(a, b)
         return np.array([a, b]) * min(1.0, STEEPEST / max(steep, 1e-12))
+
+
+def heading_axes(yaw: float, slope_x: float = 0.0, slope_y: float = 0.0) -> Array:
+    """Axes in which velocities along the ground are commanded and measured: columns forward, left and normal, world.
+
+    Args:
+        yaw: where forward points, seen from above [rad].
+        slope_x: rise of the ground along world x.
+        slope_y: rise of the ground along world y.
+
+    Returns:
+        (3, 3) rotation; forward and left lie in the ground.
+    """
+    c, s = math.cos(yaw), math.sin(yaw)
+    a, b = slope_x, slope_y
+    rise, side = a * c + b * s, b * c - a * s  # forward and leftward
+    f = 1.0 / math.sqrt(1.0 + rise * rise)
+    n = 1.0 / math.sqrt(1.0 + a * a + b * b)
+    x, y = -rise * side * f * n, n / f  # of the leftward axis, along forward and left of the level
+    return np.array(
+        [
+            [c * f, x * c - y * s, -a * n],
+            [s * f, x * s + y * c, -b * n],
+            [rise * f, side * n * f, n],
+        ]
+    )

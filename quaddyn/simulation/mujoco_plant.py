@@ -13,7 +13,7 @@ from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from .actuators import Actuators
-from .mujoco_model import add_terrain, body_name, compiled, import_mujoco, specification
+from .mujoco_model import TERRAIN_BIT, add_terrain, body_name, compiled, import_mujoco, specification
 from .plant import RUNAWAY_SPEED, Plant, keep
 from .records import TouchingPoint
 from .spheres import ContactSphere, located
@@ -151,6 +151,11 @@ class MujocoPlant(Plant, fixed=("model", "data")):
                 float(friction[0]),
                 self._link_of[name],
             )
+
+    def _apply_friction(self) -> None:
+        of_world = np.flatnonzero((self.model.geom_bodyid == 0) & (self.model.geom_contype == TERRAIN_BIT))
+        for geom, surface in zip(of_world, self.terrain.surfaces, strict=True):
+            self.model.geom_friction[geom, 0] = self.friction if surface.friction is None else surface.friction
 
     def _restart(self) -> None:
         self._mujoco.mj_resetData(self.model, self.data)

@@ -33,7 +33,7 @@ RUNAWAY_SPEED = 1e6
 LONGEST_STEP = 0.01
 
 
-class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actuators", "spheres")):
+class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "spheres")):
     """A robot in a world, advanced one step at a time by the torques of its motors.
 
     The state is Pinocchio's (q, v) whatever computes the motion: quaternions (x, y, z, w), the base's velocity in the
@@ -53,7 +53,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
     Attributes:
         robot: as given.
         dt: as given [s].
-        friction: as given.
+        friction: as given; may be set at any time, and counts from the next step on.
         terrain: the `Terrain`, floor included.
         actuators: as given.
         spheres: names of what can touch: the feet first, then those asked for by name.
@@ -86,9 +86,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
                 f"dt: expected a time step [s], more than 0 and at most {LONGEST_STEP:g}, got {dt}: within a longer "
                 "one legs swing and feet touch down unseen"
             )
-        self.robot, self.dt, self.friction = robot, dt, number("friction", friction)
-        if not 0.0 <= self.friction <= MAX_FRICTION:
-            raise ArgumentError(f"friction: expected a coefficient between 0 and {MAX_FRICTION:g}, got {friction}")
+        self.robot, self.dt, self._friction = robot, dt, _coefficient(friction)
         self.terrain = _terrain(robot, floor, terrain)
         if actuators is None:
             actuators = Actuators(robot)
@@ -136,6 +134,20 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "friction", "terrain", "actu
     def v(self) -> Array:
         """Velocity (nv,), read-only."""
         return self._v
+
+    @property
+    def friction(self) -> float:
+        """Coulomb's coefficient of surfaces without their own; may be set, and counts from the next step on."""
+        return self._friction
+
+    @friction.setter
+    def friction(self, value: float) -> None:
+        self._friction = _coefficient(value)
+        self._apply_friction()
+
+    @abstractmethod
+    def _apply_friction(self) -> None:
+        """The surfaces without a friction of their own have `friction` from now on."""
 
     @property
     def time(self) -> float:
@@ -432,6 +444,13 @@ def _table(rows: list[list[float]]) -> Array:
     for to, row in zip(out, rows, strict=True):
         to[: len(row)] = row
     return frozen(out)
+
+
+def _coefficient(friction: float) -> float:
+    value = number("friction", friction)
+    if not 0.0 <= value <= MAX_FRICTION:
+        raise ArgumentError(f"friction: expected a coefficient between 0 and {MAX_FRICTION:g}, got {friction}")
+    return value
 
 
 def _terrain(robot: Robot, floor: float | None, terrain: Terrain | Surface | Iterable[Surface] | None) -> Terrain:

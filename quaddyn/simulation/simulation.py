@@ -216,6 +216,10 @@ class Simulation(Plant):
                 forces[name] += self._room.world[i] / self.dt
         return forces
 
+    def _apply_friction(self) -> None:
+        for packed, now in zip(self._step_model.ground, self.terrain.packed(self.friction), strict=True):
+            packed[:] = now
+
     @property
     def residual(self) -> float:
         """Largest violation of the contact law in the last step, as a velocity [m/s]."""

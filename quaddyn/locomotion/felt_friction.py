@@ -1,0 +1,68 @@
+"""`FeltFriction`: how slippery the ground is, as far as feet that slipped have shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+
+from ..dynamics import State
+from ..estimation import SlipDetector
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from .proportions import Proportions
+
+#: Share of the friction that was shown which is counted on, and the least that ever is.
+SAFE, LEAST = 0.8, 0.03
+#: Time constants of what a slip shows, and of the trust that comes back [sqrt(l/g)].
+SHOWING, RECOVERY = 0.03, 12.0
+
+
+class FeltFriction:
+    """A bound on Coulomb's coefficient that slips lower at once, and time raises slowly.
+
+    Nothing is known before the first slip.  A slip that shows less than the bound lowers it; else it grows by a factor
+    e in `RECOVERY`: whoever is wrong about it slips again.
+
+    Args:
+        robot: a quadruped.
+        proportions: of the robot.
+        dt: [s].
+
+    Attributes:
+        detector: of the slips.
+        bound: on the coefficient; inf before anything has slipped.
+    """
+
+    __slots__ = ("_growth", "_share", "bound", "detector")
+
+    def __init__(self, robot: Robot, proportions: Proportions, dt: float) -> None:
+        self.detector = SlipDetector(robot, dt=dt, length=proportions.length)
+        self._share = dt / (SHOWING * proportions.time + dt)
+        self._growth = math.exp(dt / (RECOVERY * proportions.time))
+        self.reset()
+
+    def reset(self) -> None:
+        """Nothing has slipped."""
+        self.detector.reset()
+        self.bound = math.inf
+
+    def update(self, s: State, forces: Mapping[str, Array], touching: Collection[str], normal: Array) -> float:
+        """One step further.
+
+        Args:
+            s: the state now.
+            forces: (3,) by foot, on the robot, world axes, as estimated [N].
+            touching: the feet that touch and are to carry.
+            normal: (3,) of the ground.
+
+        Returns:
+            The bound.
+        """
+        self.detector.update(s, forces, touching, normal=normal)
+        shown = self.detector.friction
+        if shown is not None and SAFE * shown < self.bound:
+            start = min(self.bound, 1.0)
+            self.bound = start + self._share * (max(SAFE * shown, LEAST) - start)
+        else:
+            self.bound *= self._growth
+        return self.bound

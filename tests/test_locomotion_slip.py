@@ -1,0 +1,165 @@
+"""Feet that slip are noticed, and the ground is believed to be as slippery as they show."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.dynamics import State
+from quaddyn.estimation import SlipDetector
+from quaddyn.locomotion import LocomotionController, Mode, Proportions
+from quaddyn.locomotion.felt_friction import LEAST, RECOVERY, SAFE, FeltFriction
+from quaddyn.locomotion.grip import FACE, SPARE, Grip
+from quaddyn.locomotion.motor_guard import MotorGuard
+from quaddyn.robot import Robot
+from quaddyn.simulation import Plant
+from quaddyn.wbc import WholeBodyController
+
+DT = 2e-3
+UP = np.array([0.0, 0.0, 1.0])
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return qd.load("solo12")
+
+
+def sliding(robot: Robot, speed: float) -> State:
+    """At home, the whole robot moving forward over the ground."""
+    v = np.zeros(robot.nv)
+    v[0] = speed
+    return qd.Dynamics(robot).update(np.array(robot.q_home), v)
+
+
+def pressed(robot: Robot, ratio: float) -> dict[str, np.ndarray]:
+    force = 0.25 * robot.mass * 9.81 * np.array([-ratio, 0.0, 1.0])
+    return dict.fromkeys(robot.feet, force)
+
+
+def test_fast_points_of_contact_slip_and_show_the_friction(robot: Robot) -> None:
+    detector = SlipDetector(robot, dt=DT, length=0.3)
+    still, fast = sliding(robot, 0.02), sliding(robot, 0.5)
+    for _ in range(100):
+        assert detector.update(still, pressed(robot, 0.3), robot.feet) == ()
+    assert max(detector.probability.values()) < 0.01
+    assert detector.friction is None
+    first = next(k for k in range(1, 20) if detector.update(fast, pressed(robot, 0.07), robot.feet))
+    assert first * DT <= 0.01
+    for _ in range(20):
+        detector.update(fast, pressed(robot, 0.07), ("FL", "RR"))
+    assert detector.slipping == ("FL", "RR")
+    assert detector.probability["FR"] == 0.0  # in the air
+    assert detector.friction == pytest.approx(0.07, rel=0.05)
+    for _ in range(200):
+        detector.update(still, pressed(robot, 0.3), robot.feet)
+    assert detector.slipping == ()
+
+
+def test_a_foot_that_rolls_does_not_slip(robot: Robot) -> None:
+    detector, p = SlipDetector(robot, dt=DT, length=0.3), Proportions.of(robot)
+    v = np.zeros(robot.nv)
+    v[4] = 2.0  # pitches, and its feet roll without slip
+    v[0] = 2.0 * float(p.radii[0])
+    q = np.array(robot.q_home)
+    s = qd.Dynamics(robot).update(q, v)
+    base = s.placement(robot.bodies[0].name).translation
+    v[0] -= 2.0 * (s.placement("FL").translation[2] - base[2])
+    rolls = qd.Dynamics(robot).update(q, v)
+    assert np.linalg.norm(rolls.velocity("FL")[:2]) > 0.02
+    for _ in range(100):
+        assert detector.update(rolls, {}, ("FL",)) == ()
+    assert detector.probability["FL"] < 0.01
+
+
+def test_what_was_shown_is_bounded_and_fades_slowly(robot: Robot) -> None:
+    p = Proportions.of(robot)
+    felt, fast, still = FeltFriction(robot, p, DT), sliding(robot, 0.5), sliding(robot, 0.0)
+    assert felt.update(still, pressed(robot, 0.3), robot.feet, UP) == math.inf
+    for _ in range(100):
+        felt.update(fast, pressed(robot, 0.1), robot.feet, UP)
+    assert felt.bound == pytest.approx(SAFE * 0.1, rel=0.1)
+    for _ in range(100):
+        felt.update(fast, pressed(robot, 0.001), robot.feet, UP)
+    assert felt.bound == pytest.approx(LEAST, rel=0.1)
+    low, ticks = felt.bound, 200
+    for _ in range(ticks):
+        felt.update(still, pressed(robot, 0.0), (), UP)
+    assert felt.bound == pytest.approx(low * math.exp(ticks * DT / (RECOVERY * p.time)), rel=1e-6)
+    felt.reset()
+    assert felt.bound == math.inf
+
+
+def test_the_lower_of_told_and_shown_counts_but_for_what_a_slope_needs(robot: Robot) -> None:
+    whole = WholeBodyController(robot, dt=DT, friction=0.4)
+    grip = Grip(whole)
+    grip.show(0.08)
+    assert whole.friction == pytest.approx(0.08)
+    assert grip.slippery
+    grip.show(0.9)
+    assert whole.friction == 0.4
+    grip.told = 0.05  # also where no slope was ever felt
+    assert whole.friction == 0.05
+    tilted = (-math.sin(0.3), 0.0, math.cos(0.3))
+    grip.follow([tilted] * 4)
+    assert whole.friction > math.tan(0.3) / FACE
+    grip.show(0.03)
+    assert whole.friction == pytest.approx((1.0 + SPARE) * math.tan(0.3) / FACE, abs=0.02)
+
+
+def test_a_trot_survives_friction_that_falls_to_a_tenth_for_a_second(robot: Robot) -> None:
+    controller = LocomotionController(robot, dt=DT, friction="estimated")
+    plant, dynamics, p = qd.Simulation(robot, dt=DT), qd.Dynamics(robot), controller.proportions
+    fall, found, least = 600, None, 1.0
+    for k in range(1600):
+        if k in (fall, fall + 500):
+            plant.friction = 0.1 if k == fall else 0.6
+        command = controller.compute(dynamics.update(plant.q, plant.v), (0.25 * p.speed, 0.1 * p.speed, 0.3))
+        if k < fall:
+            assert command.slipping == ()
+            assert command.friction == 0.4
+        elif command.slipping and found is None:
+            found = k
+        least = min(least, command.friction)
+        plant.step(command.tau)
+    assert command.mode is Mode.MOVING
+    assert found is not None
+    assert (found - fall) * DT < 0.5 * p.time
+    assert 0.5 * SAFE * 0.1 < least < 0.12
+    assert command.friction > least
+
+
+def test_no_motor_adds_to_the_race_of_a_joint(robot: Robot) -> None:
+    guard, v = MotorGuard(robot, Proportions.of(robot), DT, None), np.zeros(robot.nv)
+    v[6], v[7] = 2.0 * guard.racing, -2.0 * guard.racing
+    state = qd.Dynamics(robot).update(np.array(robot.q_home), v)
+    tau = guard.within(np.array([1.0, -1.0, 1.0] * 4), state)
+    assert tau[0] < 0.0 < tau[1]
+    np.testing.assert_array_equal(tau[2:], np.array([1.0, -1.0, 1.0] * 4)[2:])
+
+
+@pytest.mark.parametrize("kind", [qd.Simulation, qd.MujocoPlant])
+def test_the_friction_of_a_plant_may_fall(robot: Robot, kind: type[Plant]) -> None:
+    if kind is qd.MujocoPlant:
+        pytest.importorskip("mujoco")
+    plant = kind(robot, dt=DT, friction=0.6)  # type: ignore[call-arg]
+    plant.reset(v=np.eye(robot.nv)[0])
+    for friction in (0.6, 0.1):
+        plant.friction = friction
+        for _ in range(3):
+            plant.step(np.zeros(robot.nu))
+        assert {contact.friction for contact in plant.contacts} == {friction}
+    with pytest.raises(qd.ArgumentError, match="friction"):
+        plant.friction = -1.0
+    assert plant.friction == 0.1
+
+
+def test_arguments(robot: Robot) -> None:
+    with pytest.raises(qd.UnknownNameError, match="friction"):
+        LocomotionController(robot, friction="guessed")
+    with pytest.raises(qd.ArgumentError, match="length"):
+        SlipDetector(robot, dt=DT, length=0.0)
+    with pytest.raises(qd.UnknownNameError, match="foot"):
+        SlipDetector(robot, dt=DT, length=0.3).update(sliding(robot, 0.0), {}, ("XX",))
