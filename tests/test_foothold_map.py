@@ -14,6 +14,9 @@ from quaddyn.simulation import MujocoPlant
 from quaddyn.simulation.terrain import Box, Plane, Terrain, stairs
 
 
+LEVEL = np.zeros(2)
+
+
 @functools.cache
 def proportions() -> Proportions:
     return Proportions.of(qd.load("go2"))
@@ -55,11 +58,20 @@ def test_of_unknown_ground_nothing_is_said() -> None:
 
 def test_a_foot_swings_over_what_is_between() -> None:
     start, end = np.array([-0.1, 0.0, 0.02]), np.array([0.1, 0.0, 0.02])
-    assert known(lambda x, y: 0.0 * x).clearance(start, end, 0.02, 0.03) == 0.03
+    assert known(lambda x, y: 0.0 * x).clearance(start, end, 0.02, 0.03, LEVEL) == 0.03
     wall = known(lambda x, y: np.where(np.abs(x) < 0.02, 0.1, 0.0))
-    assert 0.1 < wall.clearance(start, end, 0.02, 0.01) < 0.2
-    assert wall.clearance(start, end, 0.02, 0.19) >= 0.19
-    assert known(lambda x, y: np.nan * x).clearance(start, end, 0.02, 0.03) == 0.03
+    assert 0.1 < wall.clearance(start, end, 0.02, 0.01, LEVEL) < 0.2
+    assert wall.clearance(start, end, 0.02, 0.19, LEVEL) >= 0.19
+    assert known(lambda x, y: np.nan * x).clearance(start, end, 0.02, 0.03, LEVEL) == 0.03
+
+
+def test_on_a_slope_a_foot_swings_no_higher_than_on_level_ground() -> None:
+    slope = np.array([-0.4, 0.25])
+    hill = known(lambda x, y: slope[0] * x + slope[1] * y)
+    up = np.array([*-slope, 1.0]) / np.linalg.norm([*slope, 1.0])
+    for x in np.linspace(-0.05, 0.05, 11):
+        start, end = (np.array([a, 0.1, slope @ [a, 0.1]]) + 0.02 * up for a in (x, x + 0.08))
+        assert hill.clearance(start, end - 0.004 * up, 0.02, 0.03, slope) == 0.03
 
 
 def test_the_window_goes_with_the_robot_and_sees_changes() -> None:

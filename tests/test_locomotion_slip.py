@@ -145,12 +145,13 @@ def test_the_friction_of_a_plant_may_fall(robot: Robot, kind: type[Plant]) -> No
     if kind is qd.MujocoPlant:
         pytest.importorskip("mujoco")
     plant = kind(robot, dt=DT, friction=0.6)  # type: ignore[call-arg]
-    plant.reset(v=np.eye(robot.nv)[0])
     for friction in (0.6, 0.1):
         plant.friction = friction
-        for _ in range(3):
+        found = set()
+        for _ in range(60):  # it sinks to the ground
             plant.step(np.zeros(robot.nu))
-        assert {contact.friction for contact in plant.contacts} == {friction}
+            found |= {contact.friction for contact in plant.contacts}
+        assert found == {friction}
     with pytest.raises(qd.ArgumentError, match="friction"):
         plant.friction = -1.0
     assert plant.friction == 0.1

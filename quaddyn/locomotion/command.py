@@ -34,7 +34,7 @@ class LocomotionCommand:
         felt: the feet that touch the ground, as given to `compute` or estimated; None where the schedule is trusted.
         load: that the robot is taken to carry beside its own mass [kg]; 0 where the controller does not look for one.
         slipping: the feet that slip; none where the controller does not look for it.
-        friction: Coulomb's coefficient that was counted on; 0 where no whole-body control was asked.
+        friction: Coulomb's coefficient that was counted on; 0 when fallen.
     """
 
     tau: Array

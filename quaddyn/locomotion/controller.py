@@ -476,6 +476,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             np.zeros(3),
             NO_GROUND,
             {},
+            friction=self._grip.friction,
         )
 
     def reach(self, velocity: Sequence[float] | Array) -> Array:

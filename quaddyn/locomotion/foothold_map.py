@@ -180,14 +180,18 @@ class FootholdMap:
         n = 1.0 / math.sqrt(1.0 + slope_x * slope_x + slope_y * slope_y)
         return -slope_x * n, -slope_y * n, n
 
-    def clearance(self, start: Array, end: Array, radius: float, least: float) -> float:
+    def clearance(self, start: Array, end: Array, radius: float, least: float, slope: Array) -> float:
         """How high a foot has to swing from `start` to `end`, over the straight way between them [m].
+
+        What rises as the ground does on the whole is no step: near either end even a little of it would take a high
+        swing to pass over.
 
         Args:
             start: (3,) of the sphere's centre at lift-off, world [m].
             end: (3,) at touchdown.
             radius: of the foot's sphere [m].
             least: that it swings in any case [m].
+            slope: (2,) rise of the ground on the whole, along world x and y.
         """
         way = start + WAY[:, None] * (end - start)
         n, m = self._heights.shape
@@ -197,9 +201,11 @@ class FootholdMap:
         if not inside.any():
             return least
         i, j = i[inside], j[inside]
-        # A step shows half a cell before it: the highest of the neighbours counts.
-        around = [self._heights[i + a, j + b] for a in (-1, 0, 1) for b in (-1, 0, 1)]
-        top = np.fmax.reduce(around)
+        # A step shows half a cell before it: the highest of the neighbours counts, taken along the slope to the way.
+        rise, side = (self._cell * slope).tolist()
+        around = [self._heights[i + a, j + b] - (a * rise + b * side) for a in (-1, 0, 1) for b in (-1, 0, 1)]
+        top = np.fmax.reduce(around) + rise * ((way[inside, 0] - self._corner[0]) / self._cell - i)
+        top += side * ((way[inside, 1] - self._corner[1]) / self._cell - j)
         need = CLEAR * self._p.length + (top + radius - EVEN * self._p.length - way[inside, 2]) / LIFT[inside]
         need = need[np.isfinite(need)]
         return min(max(least, float(need.max(initial=0.0))), HIGHEST * self._p.length)

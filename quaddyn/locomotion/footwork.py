@@ -167,7 +167,7 @@ class Footwork:
             x, y, z, normal = spot
             end, high = np.array([x, y, z]) + r * normal, None
             if swing.progress < APEX:
-                high = known.clearance(swing.start, end, float(p.radii[i]), swing.clearance)
+                high = known.clearance(swing.start, end, float(p.radii[i]), swing.clearance, ground.slope)
             swing.advance(dt, end, clock.swing_time, high)
 
     def _within_reach(self, i: int, x: float, y: float, yaw: float, wide: float) -> tuple[float, float]:
