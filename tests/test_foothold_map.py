@@ -13,7 +13,6 @@ from quaddyn.locomotion.foothold_map import FootholdMap
 from quaddyn.simulation import MujocoPlant
 from quaddyn.simulation.terrain import Box, Plane, Terrain, stairs
 
-
 LEVEL = np.zeros(2)
 
 
