@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..errors import ArgumentError, UnknownNameError
-from ..estimation import BaseEstimator
+from ..estimation import BaseEstimator, SensorNoise
 from ..locomotion import Gait, LocomotionController, Proportions
 from ..locomotion.gait import gait_named
 from ..robot import Robot, with_payload
@@ -191,14 +191,18 @@ def _boxes(height: float, p: Proportions, yaw: float, rng: np.random.Generator) 
     return out
 
 
-def _sensors(robot: Robot, case: Trial, rng: np.random.Generator) -> Sensors:
-    noise = case.noise
-    encoders = Encoders(
+def encoders(noise: float = 1.0) -> Encoders:
+    """Encoders of trials, with so many times their noise."""
+    return Encoders(
         position_noise=noise * POSITION_NOISE,
         velocity_noise=noise * VELOCITY_NOISE,
         resolution=RESOLUTION if noise else 0.0,
     )
-    imu = Imu(
+
+
+def imu(noise: float = 1.0) -> Imu:
+    """The IMU of trials, with so many times its noise."""
+    return Imu(
         gyro_noise=noise * GYRO_NOISE,
         accelerometer_noise=noise * ACCELEROMETER_NOISE,
         gyro_bias=noise * GYRO_BIAS,
@@ -206,7 +210,24 @@ def _sensors(robot: Robot, case: Trial, rng: np.random.Generator) -> Sensors:
         gyro_walk=noise * GYRO_WALK,
         accelerometer_walk=noise * ACCELEROMETER_WALK,
     )
-    return Sensors(robot, rng, encoders=encoders, imu=imu, delay=case.delay)
+
+
+def sensor_noise() -> SensorNoise:
+    """What an estimate believes that knows the sensors of trials exactly."""
+    return SensorNoise(
+        position=POSITION_NOISE,
+        velocity=VELOCITY_NOISE,
+        gyro=GYRO_NOISE,
+        accelerometer=ACCELEROMETER_NOISE,
+        gyro_bias=GYRO_BIAS,
+        accelerometer_bias=ACCELEROMETER_BIAS,
+        gyro_walk=GYRO_WALK,
+        accelerometer_walk=ACCELEROMETER_WALK,
+    )
+
+
+def _sensors(robot: Robot, case: Trial, rng: np.random.Generator) -> Sensors:
+    return Sensors(robot, rng, encoders=encoders(case.noise), imu=imu(case.noise), delay=case.delay)
 
 
 def check_options(case: Trial) -> None:
