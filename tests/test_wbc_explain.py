@@ -55,3 +55,23 @@ def test_a_tick_that_loses_nothing_has_no_cause() -> None:
     robot = qd.load("go2")
     command = WholeBodyController(robot).compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)))
     assert command.explain().splitlines()[1:] == ["nothing was lost: tasks have what they wanted"]
+
+
+def test_a_robot_that_tips_is_told_which_foot_cannot_pull() -> None:
+    """A foot is lifted while the centre of mass is between the others' diagonal and it: the foot across would pull.
+
+    Its friction cone and its least normal force both forbid that: neither is to blame alone.
+    """
+    robot = qd.load("go2")
+    sim, dyn, wbc = qd.Simulation(robot), qd.Dynamics(robot), WholeBodyController(robot)
+    s = dyn.update(sim.q, sim.v)
+    wbc.tasks["com"].reference(s.com + np.array([0.02, 0.02, 0.0]))  # towards FL, which is lifted
+    command = wbc.compute(s, contacts=("FR", "RL", "RR"))
+    losses = [loss for loss in command.losses() if loss.owner in ("com", "base")]
+    assert losses and {loss.culprit for loss in losses} == {"RR, which cannot pull on the ground"}
+    assert max(abs(loss.without / loss.amount) for loss in losses) < 1e-6
+    assert "lost to RR, which cannot pull on the ground" in command.explain()
+    wbc = WholeBodyController(robot)
+    wbc.contacts["RR"].limit(5.0)
+    wbc.tasks["com"].reference(s.com + np.array([0.02, 0.02, 0.0]))
+    assert "lost to the RR normal force" in wbc.compute(s, contacts=("FR", "RL", "RR")).explain()  # alone to blame

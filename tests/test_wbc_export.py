@@ -11,6 +11,7 @@ import pytest
 from browser import require
 from sparing import others_slow
 from typer.testing import CliRunner
+from wbc_elements import check_that_every_kind_is_there
 
 import quaddyn as qd
 from quaddyn.cli import app
@@ -21,7 +22,9 @@ from quaddyn.wbc import (
     ComTask,
     FootTask,
     ForceTask,
+    FrameAxisTask,
     FrameOrientationTask,
+    FramePositionTask,
     FrameTask,
     JointAccelerationTask,
     LinearConstraint,
@@ -50,6 +53,10 @@ def everything(robot):
     levels = [
         [ComTask(robot), FrameOrientationTask(robot, robot.bodies[0].name, "base"), FootTask(robot, foot)],
         [FrameTask(robot, robot.feet[1], "a frame"), MomentumTask(robot)],
+        [
+            FrameAxisTask(robot, robot.bodies[0].name, "an axis", weight=0.1),
+            FramePositionTask(robot, robot.bodies[-1].name, "a point"),
+        ],
         [RelativeFrameTask(robot, robot.feet[2], robot.bodies[0].name), ForceTask(robot, contacts=robot.feet[:2])],
         [PostureTask(robot), JointAccelerationTask(robot, weight=0.1), ForceTask(robot, "rest")],
     ]
@@ -95,6 +102,14 @@ def test_every_kind_of_task_contact_and_constraint(tmp_path):
     tally = twins.live(TICKS // 10, 5)
     assert tally.different == 0, tally
     assert len(tally.outcomes) >= 2, tally
+    check_that_every_kind_is_there(twins.python.tasks.values(), "linear")  # whose rows are computed in Python
+    for direction in (np.zeros(3), np.full(3, 1e-160), np.full(3, 1e160)):
+        assert twins.c.set("an_axis_reference", direction, None, None) == 0
+        with pytest.raises(qd.ArgumentError, match="direction"):
+            twins.python.tasks["an axis"].reference(direction)
+    twins.refer("an axis", np.array([2.0, 0.2, 0.0]))
+    twins.tick(twins.robot.q_home, np.zeros(twins.robot.nv), None)
+    assert twins.tally.different == 0
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -33,8 +33,11 @@ from quaddyn.wbc import (
     RelativeFrameTask,
     TorqueLimits,
     TorqueRate,
+    constraints,
     default_constraints,
+    tasks,
 )
+from quaddyn.wbc.element import Element
 from quaddyn.wbc.tick import Rows, Tick
 
 #: Robots of every kind: legs of two and three joints, two feet, arms, roots that float, slide or stand still, joints
@@ -141,6 +144,21 @@ ELEMENTS: dict[str, Callable[[qd.Robot], Any]] = {
     "collision_limits": _collisions,
     "linear": _linear,
 }
+
+
+#: Each class of elements that the package exports, by name of its file; the two bases among them.
+EXPORTED: dict[str, type[Element]] = {
+    kind.__module__.rpartition(".")[2]: kind
+    for room in (tasks, constraints)
+    for kind in (getattr(room, name) for name in room.__all__)
+}
+
+
+def check_that_every_kind_is_there(elements: Iterable[Element], *besides: str) -> None:
+    """Of everything that is exported, files of these names aside."""
+    there = {type(each) for each in elements}
+    missing = {name for name, kind in EXPORTED.items() if kind not in there}
+    assert missing == {"task", "constraint", *besides}, missing
 
 
 class Heavy(Constraint):

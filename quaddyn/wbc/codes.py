@@ -4,14 +4,23 @@ To add a kind with compiled rows:
 
 1. give it a number here (saved ticks have these numbers: append, and do not renumber);
 2. write its file in `quaddyn.wbc.tasks` or `quaddyn.wbc.constraints`: the class with ``code``, ``refer`` and
-   ``layout`` (see `quaddyn.wbc.element.Element`), and a compiled function that writes its rows;
-   `tasks/frame_axis.py` is an example;
+   ``layout`` (see `quaddyn.wbc.element.Element`), its equation in the docstring, and a compiled function that writes
+   its rows; `tasks/frame_axis.py` is an example;
 3. call that function in `quaddyn.wbc.problem_rows.element_rows`; for a motion task, also the function that takes the
    present position for its reference, in `capture_reference`;
-4. export the class from `tasks/__init__.py` or `constraints/__init__.py`, and from `wbc/__init__.py`.
+4. if it does not take every finite reference as it is: a compiled function in its file that ``reference`` calls, and
+   that `quaddyn.wbc.embedded.divisor` calls for controllers in C; and a sentence about the position in
+   `quaddyn.wbc.export_api`, for the header;
+5. export the class from `tasks/__init__.py` or `constraints/__init__.py`, and from `wbc/__init__.py`;
+6. add one to ``ELEMENTS`` in `tests/wbc_elements.py`, under the name of its file, and to the controllers of
+   `tests/test_wbc_export.py` and `tests/tick_mutants.py`;
+7. draw it in `docs/_ext/element_pictures.py`, give it a row in `docs/tasks.md`, and tell of it in `CHANGELOG.md`.
 
-`tests/wbc_elements.py` lists one element of each kind; the tests of rows, of saved ticks and of explanations go
-through that list.
+Names follow each other: ``FeetDistanceTask`` is in ``tasks/feet_distance.py``, "feet_distance" in ``ELEMENTS``, and its
+picture is drawn by ``feet_distance_task``.
+
+What of this is forgotten fails in `tests/test_wbc_kinds.py`, `tests/test_docs.py`, or the tests of rows, which compare
+each of ``ELEMENTS`` with plain matrices and, if it is a motion, with finite differences.
 """
 
 # Motion tasks: their parameters begin with those of `quaddyn.wbc.tasks.motion.MotionParameters`.

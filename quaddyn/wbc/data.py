@@ -177,6 +177,8 @@ class Work(NamedTuple):
     J_other: Matrix  # (6, nv)
     found: Matrix  # (3, 6) error, velocity and drift of a task
     turn: Matrix  # (3, 3)
+    # Scratch of whoever runs: nothing stays in it when a function returns to `tick`.  A function that is called from
+    # another one takes rows that the caller does not: contact points 0 to 3, rows of an element 0 to 4, recovery 5, 6.
     vectors: Matrix  # (8, nv or more)
     segments: Matrix  # (capsules, 25) their ends, see `constraints.collision_rows`
     bias: Vector  # (nv,) forces of the equations of motion at a = 0: h, and friction of the joints
@@ -192,13 +194,18 @@ class Work(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What one tick leaves to the next: working sets, of problems without (0) and with (1) contacts as rows."""
+    """What one tick leaves to the next: working sets, of problems without (0) and with (1) contacts as rows.
 
-    good: IntVector  # (2,) whether the working sets led to an answer
+    A working set says of each limit whether its bound is held: -1 the lower one, 1 the upper one, 0 none.  `now` takes
+    those of the tick that is being solved; at its beginning they are still those of the tick before, and are moved to
+    `before`, from which the solver starts.  `..._full` are those of problems with contacts as rows.
+    """
+
+    good: IntVector  # (2,) whether the working sets led to an answer, so that the next tick may start from them
     warm: IntVector  # (3,) whether each solve of the last tick started from them; whether contacts were rows at once
     free: IntVector  # (1,) whether the levels leave freedom, which takes the minimum-norm solution
-    starts: IntMatrix  # (2, levels + 2) where levels' limits began
-    before: ByteVector
+    starts: IntMatrix  # (2, levels + 2) where levels' limits began: other ones, and the working sets do not fit
+    before: ByteVector  # (levels + 1, limits), flat
     now: ByteVector
     before_full: ByteVector
     now_full: ByteVector

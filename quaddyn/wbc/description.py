@@ -114,7 +114,7 @@ class Describer:
             A, lower, upper, weights = rows.C, rows.lower, rows.upper, rows.C_weight
         group = Group(
             element.name, names, unit, A[here, :n].copy(), lower[here].copy(), upper[here].copy(), A[here, n].copy(),
-            weights[here].copy(),
+            weights[here].copy(), contact,
         )  # fmt: skip
         return (bool(self._tables.model.items[i, LEVEL] != k), i), group
 

@@ -49,6 +49,13 @@ class Layout(NamedTuple):
     com: bool = False  # whether it reads terms of the centre of mass
     momentum: bool = False  # whether it reads terms of the momentum
 
+    def misplaced(self, first: int, second: int) -> str:
+        """What is wrong with an element's own two numbers, as "expected ..., got ..."; "" if nothing is."""
+        for found, valid in ((first, self.first), (second, self.second)):
+            if valid is not None and found not in valid:
+                return f"expected a reference from {valid.start} to {valid.stop - 1}, got {found}"
+        return ""
+
 
 class References:
     """Numbers for what elements refer to by name.

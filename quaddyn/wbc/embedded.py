@@ -12,10 +12,20 @@ from typing import NamedTuple
 
 from ..compiling import IntMatrix, IntVector, Matrix, Tensor, Vector, compiled
 from ..dynamics.arguments import ENERGETIC, FAR, UNIT_TOLERANCE
-from .codes import FORCE_TASK, FRAME, FRAME_ORIENTATION, JOINT_ACCELERATION, JOINT_FRICTION, POSTURE, RELATIVE_FRAME
+from .codes import (
+    FORCE_TASK,
+    FRAME,
+    FRAME_AXIS,
+    FRAME_ORIENTATION,
+    JOINT_ACCELERATION,
+    JOINT_FRICTION,
+    POSTURE,
+    RELATIVE_FRAME,
+)
 from .data import BILATERAL, Answer, TickData, answer_views
 from .problem_rows import CODE, FIRST, SIZE, START
 from .ramps import ContactRamps, normal_part, set_ramp, switch_contact
+from .tasks.frame_axis import length_of_direction
 from .tasks.motion import motion_parameters
 from .tasks.of_frame import orthonormal
 from .tick_core import FALLBACK, NOT_A_NUMBER, OVERFLOW, SOLVED, tick
@@ -188,24 +198,39 @@ def finite(x: Vector) -> bool:
 
 
 @compiled(inline=False)
+def divisor(code: int, position: Vector) -> float:
+    """What a wanted position of a kind of task is divided by: 1 for most; 0 if the kind refuses it.
+
+    As the methods `reference` of these kinds do, by the same functions.
+    """
+    W = position[:0]
+    if code == FRAME_AXIS:
+        return length_of_direction(position[0], position[1], position[2])
+    if code == FRAME_ORIENTATION:
+        W = position
+    elif code == FRAME or code == RELATIVE_FRAME:
+        W = position[3:]
+    if len(W) > 0 and not orthonormal(W[0], W[1], W[2], W[3], W[4], W[5], W[6], W[7], W[8]):
+        return 0.0
+    return 1.0
+
+
+@compiled(inline=False)
 def want_motion_of(e: Embedded, i: int, position: Vector, velocity: Vector, acceleration: Vector) -> bool:
     """Set what motion task i wants; whether it was taken.  Of what is not given positions stay, the others are zero."""
     table, code = e.data.model.items, e.data.model.items[i, CODE]
     if not (finite(position) and finite(velocity) and finite(acceleration)):
         return False
+    length = 1.0
     if len(position) > 0:
-        W = position[:0]
-        if code == FRAME_ORIENTATION:
-            W = position
-        elif code == FRAME or code == RELATIVE_FRAME:
-            W = position[3:]
-        if len(W) > 0 and not orthonormal(W[0], W[1], W[2], W[3], W[4], W[5], W[6], W[7], W[8]):
+        length = divisor(code, position)
+        if length == 0.0:
             return False
     p = motion_parameters(e.data.inputs.numbers[table[i, START] :], table[i, SIZE])
     if len(position) > 0:
         p.given[0] = 1.0
     for k in range(len(position)):
-        p.position[k] = position[k]
+        p.position[k] = position[k] / length
     for k in range(table[i, SIZE]):
         p.velocity[k] = velocity[k] if len(velocity) > 0 else 0.0
         p.acceleration[k] = acceleration[k] if len(acceleration) > 0 else 0.0

@@ -1,13 +1,15 @@
 """Which rows of a tick are not met, and which limit or task they conflict with.
 
 A row that is not met is explained by the one limit, or else the one task, whose removal reduces its residual most.
-This is found by solving again without each candidate, because a multiplier holds for infinitesimal changes only.  It
-takes one solve per candidate: it is meant for people, not for loops.
+This is found by solving again without each candidate, because a multiplier holds for infinitesimal changes only.  All
+limits of one contact together are a candidate too: its friction cone and its least normal force both keep it from
+pulling, so that neither alone makes a difference where a robot tips over it.  It takes one solve per candidate: it is
+meant for people, not for loops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,12 +17,19 @@ import numpy as np
 from ..urdf.tree import Array
 from .causes import likely_cause
 from .certificate import Details, Status, active_rows
-from .problem import Problem
+from .problem import Group, Problem
 
 #: A suspect is named when its removal gives back at least this share of what was lost.
 SHARE = 0.05
 #: Sentences about losses at most, where nothing else is asked for; and names in one.
 LINES, LISTED = 5, 3
+#: At the end of the names of rows that bound normal forces.
+NORMAL_FORCE = " normal force"
+#: What keeps a robot from tipping over a contact.
+CANNOT_PULL = "cannot pull on the ground"
+
+#: Groups of rows that are left out together, each by its level and its place there.
+Suspect = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +110,7 @@ def losses_of(details: Details, *, threshold: float = 1e-3, last: bool = False) 
         last: also rows of the last of three or more levels, which only fills the freedom that the others leave.
     """
     out: list[Loss] = []
-    cache: dict[tuple[int, int], Array] = {}
+    cache: dict[Suspect, Array] = {}
     levels = len(details.problem.levels)
     for level, index, row, amount in _lacking(details, threshold):
         if level == levels - 1 and levels > 2 and not last:
@@ -138,37 +147,46 @@ def _lack(y: Array, lower: Array, upper: Array) -> Array:
 
 
 def _blame(
-    details: Details, level: int, index: int, row: int, amount: float, cache: dict[tuple[int, int], Array]
+    details: Details, level: int, index: int, row: int, amount: float, cache: dict[Suspect, Array]
 ) -> tuple[str, float]:
-    """The suspect whose removal gives the row back most, limits before tasks."""
+    """The suspect whose removal gives the row back most, limits before tasks, one limit before several of a contact."""
     problem = details.problem
     group = problem.levels[level][index]
     for limits in (True, False):
-        best, name = abs(amount) * (1.0 - SHARE), ""
+        best, without, name = abs(amount) * (1.0 - SHARE), 0.0, ""
         for suspect in _suspects(details, level, index, limits=limits):
             if suspect not in cache:
                 cache[suspect] = details.resolve(problem.without(*suspect))
             y = group.A[row] @ cache[suspect]
             rest = abs(float(_lack(y, group.lower[row], group.upper[row])))
-            if rest < best:
-                best, name = rest, _title(problem, *suspect, details.x, limits=limits)
+            score = rest + (SHARE * abs(amount) if len(suspect) > 1 else 0.0)
+            if score < best:
+                best, without, name = score, rest, _title(problem, suspect, details.x, limits=limits)
         if name:
-            return name, best
+            return name, without
     return "", abs(amount)
 
 
-def _suspects(details: Details, level: int, index: int, *, limits: bool) -> Iterator[tuple[int, int]]:
+def _suspects(details: Details, level: int, index: int, *, limits: bool) -> Iterator[Suspect]:
+    """Each group alone; behind them, all groups with active limits of one contact."""
+    together: dict[str, Suspect] = {}
     for k in range(level + 1):
         for i, group in enumerate(details.problem.levels[k]):
             if (k, i) == (level, index):
                 continue
             if limits and active_rows(group, group.A @ details.x):
-                yield k, i
+                yield ((k, i),)
+                if group.contact:
+                    together[group.contact] = (*together.get(group.contact, ()), (k, i))
             elif not limits and group.wanted.any():
-                yield k, i
+                yield ((k, i),)
+    yield from (suspect for suspect in together.values() if len(suspect) > 1)
 
 
-def _title(problem: Problem, level: int, index: int, x: Array, *, limits: bool) -> str:
+def _title(problem: Problem, suspect: Suspect, x: Array, *, limits: bool) -> str:
+    if len(suspect) > 1:
+        return _title_of_contact([problem.levels[k][i] for k, i in suspect], x)
+    ((level, index),) = suspect
     group = problem.levels[level][index]
     if not limits:
         return f"the {group.owner} task" if level else f"the {group.owner} of level 0"
@@ -176,3 +194,15 @@ def _title(problem: Problem, level: int, index: int, x: Array, *, limits: bool) 
     if len(names) > 3:
         return f"the {group.owner} limits of {len(names)} rows"
     return "the " + " and the ".join(names)
+
+
+def _title_of_contact(groups: Sequence[Group], x: Array) -> str:
+    """Of all limits of one contact."""
+    contact = groups[0].contact
+    for group in groups:
+        for i in active_rows(group, group.A @ x):
+            value = float(group.A[i] @ x)
+            if group.names[i].endswith(NORMAL_FORCE) and value - group.lower[i] < group.upper[i] - value:
+                least = float(group.lower[i] + group.offset[i])
+                return f"{contact}, which " + (f"pushes with {least:.3g} N at least" if least > 0.0 else CANNOT_PULL)
+    return f"the limits of the {contact} contact force"

@@ -9,7 +9,7 @@ from ..compiling.c99_functions import comment
 from ..errors import ArgumentError
 from ..kernels.c_source import identifier
 from ..version import __version__
-from .codes import FRAME, FRAME_ORIENTATION, RELATIVE_FRAME
+from .codes import FRAME, FRAME_AXIS, FRAME_ORIENTATION, RELATIVE_FRAME
 from .command import OUTCOMES
 from .constraints import Constraint, JointFriction, TorqueLimits, TorqueRate
 from .controller import WholeBodyController
@@ -259,6 +259,8 @@ class Api:
 def _position_of(e: Task) -> str:
     if e.code == FRAME_ORIENTATION:
         return "The position is a rotation matrix, row by row."
+    if e.code == FRAME_AXIS:
+        return "The position is a direction of any length but zero."
     if e.code in (FRAME, RELATIVE_FRAME):
         return "The position is the origin, then the rotation matrix row by row."
     return "The position is a whole configuration." if e.size > 6 else ""

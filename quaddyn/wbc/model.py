@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import ArgumentError
 from ..robot.robot import Robot
 from .codes import CUSTOM
 from .constraints import ContactMotion, FrictionPyramid
@@ -131,11 +132,27 @@ def build_model(
         len(contacts) * cone_rows,
     )  # fmt: skip
     force_tasks = tuple(e for e in to.force_tasks if isinstance(e, ForceTask))
-    layouts = [e.layout(of._replace(rows=len(e.labels))) for _, e in flat if built_in(e)]
+    layouts = [_layout(e, of, item) for (_, e), item in zip(flat, items, strict=True) if built_in(e)]
     return Tables(
         model, tuple(to.frames), contact_frames, guides, force_tasks, custom,
         any(layout.momentum for layout in layouts), *most(layouts, of),
     )  # fmt: skip
+
+
+def _layout(e: Element, of: Counts, item: Sequence[int]) -> Layout:
+    """What an element takes.
+
+    Raises:
+        ArgumentError: that is not what it has: its kind describes itself wrongly, and compiled code, which checks no
+            index, would read what belongs to others.
+    """
+    layout = e.layout(of._replace(rows=len(e.labels)))
+    rows, numbers, wrong = len(e.labels), len(e.block), layout.misplaced(*item[-2:])
+    if (layout.rows, layout.numbers) != (rows, numbers):
+        wrong = f"expected {layout.rows} rows and {layout.numbers} numbers, got {rows} and {numbers}"
+    if wrong:
+        raise ArgumentError(f"{e.name}: {type(e).__name__}.layout does not fit the element: {wrong}")
+    return layout
 
 
 def _chain(robot: Robot, frame: int) -> list[int]:

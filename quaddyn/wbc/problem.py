@@ -23,6 +23,7 @@ class Group:
         lower, upper: (m,) bounds of ``A x``; equal where a value is wanted.
         offset: (m,) to be added to ``A x`` for the rows' own value.
         weights: (m,).
+        contact: the one that all its rows are about, "" for none.
     """
 
     owner: str
@@ -33,6 +34,7 @@ class Group:
     upper: Array
     offset: Array
     weights: Array
+    contact: str = ""
 
     @property
     def wanted(self) -> NDArray[np.bool_]:
@@ -86,14 +88,18 @@ class Problem:
             worst = max(worst, float(over.max(initial=0.0)))
         return worst
 
-    def without(self, level: int, group: int) -> Problem:
-        """The same problem without the rows of one group; the other groups keep their places."""
-        groups = [list(each) for each in self.levels]
-        none, gone = np.zeros(0), groups[level][group]
-        groups[level][group] = replace(
-            gone, names=(), A=np.zeros((0, self.n)), lower=none, upper=none, offset=none, weights=none
-        )
-        return Problem(groups, self.n)
+    def without(self, *groups: tuple[int, int]) -> Problem:
+        """The same problem without the rows of some groups; the other groups keep their places.
+
+        Args:
+            groups: of each its level, and its place there.
+        """
+        levels, none = [list(each) for each in self.levels], np.zeros(0)
+        for level, i in groups:
+            levels[level][i] = replace(
+                levels[level][i], names=(), A=np.zeros((0, self.n)), lower=none, upper=none, offset=none, weights=none
+            )
+        return Problem(levels, self.n)
 
 
 def _stacked(groups: Sequence[Group], n: int) -> LevelRows:

@@ -231,9 +231,9 @@ def _item(t: TickStart, i: int, layout: Layout) -> None:
         refuse(field, f"a level below {m.levels}", level)
     if not 0 <= start <= len(t.inputs.numbers) - layout.numbers:
         refuse(field, f"{layout.numbers} of {len(t.inputs.numbers)} numbers", f"those from {start} on")
-    for found, valid in ((first, layout.first), (second, layout.second)):
-        if valid is not None and found not in valid:
-            refuse(field, f"a reference from {valid.start} to {valid.stop - 1}", found)
+    wrong = layout.misplaced(first, second)
+    if wrong:
+        raise ArgumentError(f"{field}: {wrong}")
     if (layout.com and not m.floating and not len(t.terms.com_drift)) or (
         layout.momentum and not len(t.terms.momentum)
     ):

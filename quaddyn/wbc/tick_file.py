@@ -121,7 +121,9 @@ def save(command: TickCommand, memory: Memory, tick: int, path: str | os.PathLik
         "outcome": command.status.outcome,
         "remarks": command.details.remarks,
         "outside": command.outside,
-        "groups": [{"level": k, "owner": g.owner, "unit": g.unit, "names": g.names} for k, g in groups],
+        "groups": [
+            {"level": k, "owner": g.owner, "unit": g.unit, "names": g.names, "contact": g.contact} for k, g in groups
+        ],
     }
     arrays = {name: np.asarray(value) for name, value in flat(inputs).items()}
     arrays |= {f"answer.{name}": getattr(answer, name) for name in ANSWER}
@@ -233,9 +235,9 @@ def _problem(meta: Mapping[str, Any], arrays: Mapping[str, Array], count: int, n
         here = slice(start, start + len(group["names"]))
         start = here.stop
         names = tuple(map(str, group["names"]))
-        levels[group["level"]].append(
-            Group(str(group["owner"]), names, str(group["unit"]), *(rows[name][here] for name in ROWS))
-        )
+        about = (rows[name][here] for name in ROWS)
+        contact = str(group.get("contact", ""))  # which older files do not tell
+        levels[group["level"]].append(Group(str(group["owner"]), names, str(group["unit"]), *about, contact))
     return Problem(levels, n)
 
 

@@ -239,10 +239,13 @@ class Task(Element, fixed=("units", "size")):
         given = value if type(value) is np.ndarray and value.dtype is FLOAT else None
         if given is None:
             given = floats(f"{self.name}.reference: {what}", value)
+            if given.ndim == 0 and len(place) == 1:
+                given = given[np.newaxis]
         # one look: the sum of squares is finite only if every entry is (overflow aside, which is refused too)
         if given.shape != place.shape or not math.isfinite(np.vdot(given, given)):
             raise ArgumentError(
-                f"{self.name}.reference: {what}: expected {place.shape[0]} finite numbers, got {np.array2string(given)}"
+                f"{self.name}.reference: {what}: expected {len(place)} finite number{'s' * (len(place) != 1)}, "
+                f"got {np.array2string(given)}"
             )
         place[:] = given
 

@@ -1,0 +1,95 @@
+"""What a kind of element says of itself is so, and no step of adding one was forgotten (see `quaddyn.wbc.codes`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from wbc_elements import ELEMENTS, EXPORTED, ROBOTS
+
+import quaddyn as qd
+from quaddyn import wbc
+from quaddyn.wbc import ComTask, ContactMotion, PostureTask, Task, WholeBodyController, codes, tick_check
+from quaddyn.wbc.element import Counts, Layout
+
+#: Bases, and what has no rows or none in compiled code.
+BASES, ROWLESS = {"task", "constraint"}, {"joint_friction"}
+
+
+def test_every_exported_kind_has_a_number_of_its_own_and_every_number_a_kind() -> None:
+    numbers = {name: value for name, value in vars(codes).items() if name.isupper()}
+    assert len(set(numbers.values())) == len(numbers)
+    own = {name: kind for name, kind in EXPORTED.items() if name not in BASES}
+    silent = [name for name, kind in own.items() if "code" not in vars(kind) and kind is not wbc.LinearConstraint]
+    assert not silent, f"{silent}: a class without a code of its own is one of the user's"
+    compiled = [kind.code for kind in own.values() if kind.code != codes.CUSTOM]
+    assert sorted([*compiled, codes.CUSTOM]) == sorted(numbers.values())
+    assert set(tick_check.KINDS) == set(numbers.values())
+    assert all(tick_check.KINDS[kind.code] is kind for kind in own.values() if kind.code != codes.CUSTOM)
+    assert all(getattr(wbc, kind.__name__, None) is kind for kind in EXPORTED.values())
+
+
+def test_there_is_one_of_every_kind_to_be_tested() -> None:
+    assert set(ELEMENTS) | ROWLESS | BASES == set(EXPORTED)
+    for name, make in ELEMENTS.items():
+        assert type(make(ROBOTS["go2"]())) is EXPORTED[name]
+
+
+@pytest.mark.parametrize("kind", ELEMENTS)
+def test_a_tick_writes_the_rows_that_layout_tells_and_no_others(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    robot, told = ROBOTS["go2"](), list[Layout]()
+    element: Any = ELEMENTS[kind](robot)
+    layout = type(element).layout
+    monkeypatch.setattr(type(element), "layout", classmethod(lambda cls, of: told.append(layout(of)) or told[-1]))
+    motion = [] if kind == "contact_motion" else [ContactMotion(robot)]
+    below = PostureTask(robot, "below")
+    controller = WholeBodyController(robot, constraints=[*motion, element], tasks=[below], friction=0.5)
+    monkeypatch.undo()
+    s, wanted, limits = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)), 0, 0
+    if kind == "torque_rate":
+        controller.compute(s)  # there is no rate on the first tick
+    command = controller.compute(s, () if kind == "foot" else None)
+    for group in (g for level in command.details.problem.levels for g in level if g.owner == "element"):
+        wanted += int(np.count_nonzero(group.wanted))
+        limits += int(np.count_nonzero(~group.wanted))
+    assert wanted + limits > 0, "no branch in problem_rows.element_rows"
+    if element.code == codes.CUSTOM:
+        return
+    assert wanted <= told[-1].equalities and limits <= told[-1].limits
+    if isinstance(element, Task):
+        assert wanted == len(element.rows_used) and told[-1].equalities == len(element.labels)
+        assert told[-1].numbers == len(element.block)
+
+
+@pytest.mark.parametrize("kind", [name for name in ELEMENTS if issubclass(EXPORTED[name], Task)])
+def test_a_motion_task_without_a_reference_holds_what_it_finds(kind: str) -> None:
+    robot, rng = ROBOTS["go2"](), np.random.default_rng(0)
+    task: Task = ELEMENTS[kind](robot)
+    controller = WholeBodyController(robot, constraints=[ContactMotion(robot)], tasks=[task, PostureTask(robot)])
+    task.reference_position = None
+    q = robot.algorithms.integrate(robot.model, robot.q_home, 0.1 * rng.normal(size=robot.nv))
+    s = qd.Dynamics(robot).update(q, np.zeros(robot.nv))
+    controller.compute(s, ())
+    if task.size and task.stiffness.any():
+        assert task.reference_position is not None, "no branch in problem_rows.capture_reference"
+        np.testing.assert_allclose(task.reference_position, task.position(s), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"numbers": 21}, "3 rows and 21 numbers, got 3 and 22"),
+        ({"rows": 2}, "2 rows and 22 numbers, got 3 and 22"),
+        ({"first": range(1, 3)}, "a reference from 1 to 2, got 0"),
+    ],
+)
+def test_a_layout_that_does_not_fit_its_element_is_refused(wrong: dict[str, Any], words: str) -> None:
+    class Own(ComTask):
+        @classmethod
+        def layout(cls, of: Counts) -> Layout:
+            return super().layout(of)._replace(**wrong)
+
+    robot = ROBOTS["go2"]()
+    with pytest.raises(qd.ArgumentError, match=f"mine: Own.layout does not fit the element: expected {words}"):
+        WholeBodyController(robot, tasks=[Own(robot, "mine")])
