@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from wbc_elements import ELEMENTS, EXPORTED, ROBOTS
+from wbc_elements import ELEMENTS, EXPORTED, ROBOTS, any_contacts
 
 import quaddyn as qd
 from quaddyn import wbc
@@ -44,13 +44,14 @@ def test_a_tick_writes_the_rows_that_layout_tells_and_no_others(kind: str, monke
     monkeypatch.setattr(type(element), "layout", classmethod(lambda cls, of: told.append(layout(of)) or told[-1]))
     motion = [] if kind == "contact_motion" else [ContactMotion(robot)]
     below = PostureTask(robot, "below")
-    controller = WholeBodyController(robot, constraints=[*motion, element], tasks=[below], friction=0.5)
+    sole = any_contacts(robot, np.random.default_rng(0))[-1:]  # which some rows are about
+    controller = WholeBodyController(robot, constraints=[*motion, element], tasks=[below], contacts=sole)
     monkeypatch.undo()
     s, wanted, limits = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)), 0, 0
     if kind == "torque_rate":
         controller.compute(s)  # there is no rate on the first tick
     command = controller.compute(s, () if kind == "foot" else None)
-    for group in (g for level in command.details.problem.levels for g in level if g.owner == "element"):
+    for group in (g for level in command.details.problem.levels for g in level if g.owner == element.name):
         wanted += int(np.count_nonzero(group.wanted))
         limits += int(np.count_nonzero(~group.wanted))
     assert wanted + limits > 0, "no branch in problem_rows.element_rows"

@@ -235,9 +235,9 @@ def _problem(meta: Mapping[str, Any], arrays: Mapping[str, Array], count: int, n
         here = slice(start, start + len(group["names"]))
         start = here.stop
         names = tuple(map(str, group["names"]))
-        about = (rows[name][here] for name in ROWS)
+        about = {name: rows[name][here] for name in ROWS}
         contact = str(group.get("contact", ""))  # which older files do not tell
-        levels[group["level"]].append(Group(str(group["owner"]), names, str(group["unit"]), *about, contact))
+        levels[group["level"]].append(Group(str(group["owner"]), names, str(group["unit"]), **about, contact=contact))
     return Problem(levels, n)
 
 
