@@ -99,7 +99,7 @@ def test_c_gives_the_torques_of_python_bit_for_bit(name, tmp_path):
 
 def test_every_kind_of_task_contact_and_constraint(tmp_path):
     twins = cc.Twins("go2", tmp_path, *cc.SAME_BITS, make=everything)
-    tally = twins.live(TICKS // 10, 5)
+    tally = twins.live(TICKS // 10, 4)
     assert tally.different == 0, tally
     assert len(tally.outcomes) >= 2, tally
     check_that_every_kind_is_there(twins.python.tasks.values(), "linear")  # whose rows are computed in Python
