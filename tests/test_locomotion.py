@@ -80,6 +80,59 @@ def plant_of(kind: str, robot: qd.Robot, **options: float) -> Plant:
     return (Simulation if kind == "embedded" else MujocoPlant)(robot, dt=DT, **options)  # type: ignore[arg-type]
 
 
+# -- gaits with flight phases --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "gait", "kind", "speed"),
+    [
+        ("go2", "pronk", "embedded", 0.2),
+        ("solo12", "running_trot", "mujoco", 0.4),
+        pytest.param("solo8", "pronk", "embedded", 0.2, marks=pytest.mark.slow),
+        pytest.param("anymal_b", "pronk", "mujoco", 0.2, marks=pytest.mark.slow),
+        pytest.param("b1", "running_trot", "embedded", 0.5, marks=pytest.mark.slow),
+    ],
+)
+def test_gaits_with_flight_phases_leave_the_ground_and_follow_the_command(
+    name: str, gait: str, kind: str, speed: float
+) -> None:
+    robot = robot_of(name)
+    plant, controller = plant_of(kind, robot), LocomotionController(robot, dt=DT, gait=gait)
+    p, dynamics = controller.proportions, qd.Dynamics(robot)
+
+    def run(seconds: float, forward: float) -> tuple[float, np.ndarray]:
+        """Share of the ticks without a contact, and the base's places."""
+        air, places = 0, []
+        for _ in range(round(seconds / DT)):
+            command = controller.compute(dynamics.update(plant.q, plant.v), (forward, 0.0, 0.0))
+            plant.step(command.tau)
+            air += not plant.contacts
+            places.append(plant.q[:3].copy())
+        return air / len(places), np.array(places)
+
+    run(12.0 * p.time, speed * p.speed)
+    clock = controller.clock
+    air, places = run(2.0 * clock.period, speed * p.speed)
+    flight = 1.0 - clock.duty if gait == "pronk" else 1.0 - 2.0 * clock.duty
+    assert 0.4 * flight < air < 1.2 * flight
+    assert (places[-1] - places[0])[0] / (len(places) - 1) / DT == pytest.approx(speed * p.speed, rel=0.06)
+    jump = p.gravity * (flight * clock.period / (1.0 if gait == "pronk" else 2.0)) ** 2 / 8.0
+    assert np.ptp(places[:, 2]) > 0.9 * jump
+    run(14.0 * p.time, 0.0)
+    assert controller.mode is Mode.STANDING
+
+
+def test_a_robot_that_is_too_weak_to_jump_says_so() -> None:
+    robot = robot_of("go2")
+    weak = qd.load("go2", limits={joint: {"effort": 9.0} for joint in robot.actuated})
+    with pytest.raises(
+        qd.ArgumentError, match=r"gait: .* cannot do 'running_trot', .* 1\.6 times the weight: torque of"
+    ):
+        LocomotionController(weak, gait="running_trot")
+    controller = LocomotionController(weak, gait="trot")
+    with pytest.raises(qd.ArgumentError, match="running_trot"):
+        controller.gait = "running_trot"
+    assert controller.gait.name == "trot"
+
+
 # -- trot ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "kind", "velocity"),

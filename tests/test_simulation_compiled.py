@@ -268,8 +268,9 @@ def test_the_preview(seed: int) -> None:
         last,
     )  # fmt: skip
     travel = preview_kernel.Travel(rng.normal(size=2), float(rng.normal()), rng.normal(size=3), rng.normal(size=(4, 2)))
-    weights, out = rng.uniform(0.0, 0.02, 256), np.full(11, np.nan)
-    agree(preview_kernel.preview, falls, travel, rng.normal(size=(4, 2)), 0.004, weights, out)
+    stiffness, out = np.where(rng.uniform(size=9) < 0.3, 0.0, rng.uniform(0.0, 60.0, 9)), np.full(10, np.nan)
+    feet, onward = rng.normal(size=(4, 2)), rng.normal(size=2)
+    agree(preview_kernel.preview, falls, travel, feet, 0.004, 5.0, onward, stiffness, out)
     agree(preview_kernel.landings, travel, rng.uniform(-1.0, 1.0, 4), np.full((4, 2), np.nan))
 
 

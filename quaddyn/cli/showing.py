@@ -64,7 +64,9 @@ def demo(
     package: PackagesOption = None,
     gait: Annotated[
         str | None,
-        typer.Option(help="stand, crawl, walk, trot, pace or bound; squat or swing for the motions without steps"),
+        typer.Option(
+            help="stand, crawl, walk, trot, pace, bound, running_trot, pronk; squat or swing: the motions without steps"
+        ),
     ] = None,
     plant: Annotated[str, typer.Option(help="embedded or mujoco")] = "embedded",
     velocity: Annotated[

@@ -136,7 +136,7 @@ def travel(
 
     Args:
         robot: a quadruped with a free root.
-        gait: "stand", "crawl", "walk", "trot", "pace" or "bound".
+        gait: of `quaddyn.locomotion.GAITS`.
         plant: "embedded" or "mujoco".
         velocity: forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; a quarter of ``sqrt(g l)``
             forward by default, nothing with `drive`; the run is judged by what of it the gait can do.

@@ -26,7 +26,7 @@ from .felt_ground import FeltGround
 from .foothold_map import FootholdMap, Heights
 from .footing import Footing
 from .footwork import Footwork
-from .gait import LOADING, Clock, Gait, gait_named
+from .gait import Clock, Gait, gait_named
 from .grip import FACE, Grip
 from .ground import GroundPlane
 from .landing import Landing
@@ -37,6 +37,7 @@ from .preview_kernel import landings, preview
 from .proportions import FEET, Proportions
 from .slope_statics import SlopeStatics
 from .swing import onward
+from .thrust import LOADING
 from .trunk import Trunk
 from .unknown_load import UnknownLoad
 
@@ -92,7 +93,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     Args:
         robot: a quadruped with a free root.
         dt: control period [s].
-        gait: to move with; "stand" steps only to recover.
+        gait: to move with, of `GAITS` or your own; "stand" steps only to recover.
         friction: Coulomb's coefficient assumed by the controller on level ground; choose it below the expected one.
             "estimated" to count on 0.4, and on less as soon as a foot slips (`FeltFriction`); 0.4 may then be changed
             by setting `friction`.
@@ -117,7 +118,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         ground: as far as it is known; None before the first tick.
 
     Raises:
-        ArgumentError: a robot that cannot walk, or an option out of range.
+        ArgumentError: a robot that cannot walk, a gait that its motors are too weak for, or an option out of range.
         UnknownNameError: no such gait.
     """
 
@@ -143,6 +144,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if not 0.0 < self.dt <= 0.01:
             raise ArgumentError(f"dt: expected a period in (0, 0.01] s, got {dt}")
         self._gait = gait_named(gait)
+        self._statics: SlopeStatics | None = None
         unit = p.time
         if isinstance(friction, str) and friction != "estimated":
             raise UnknownNameError("friction", friction, ("estimated",))
@@ -175,7 +177,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._preview = Preview(p)
         self._footing = Footing(robot, p, self.dt)
         self._landing = Landing(p, whole_body)
-        self._statics: SlopeStatics | None = None
+        self._require(self._gait)
         self.reset()
 
     # -- commands ------------------------------------------------------------------------------------------------
@@ -202,7 +204,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
 
     @gait.setter
     def gait(self, gait: str | Gait) -> None:
-        self._gait = gait_named(gait)
+        gait = gait_named(gait)
+        self._require(gait)
+        self._gait = gait
         if self.ground is not None and self._gait.moves:
             self.clock.change(self._gait)
 
@@ -278,7 +282,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         wanted = commanded_velocity(velocity)
         within, limit = self._legs.within(self._gait, wanted)
         touching = None if touching is None else named_feet(touching)
-        dt, p, omega = self.dt, self.proportions, self.proportions.frequency
+        dt, p = self.dt, self.proportions
         x, y, z = state.com.tolist()
         u, v, w = state.com_velocity.tolist()
         load = self._load
@@ -330,6 +334,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         stance = p.stance * clock.spread @ level
         reference = self._preview.reference(clock, course, ground.points[:, :2], stance, self._trunk.lean)
         wanted_x, wanted_y = reference.divergent.tolist()
+        omega = reference.frequency
         error = x + a / omega - wanted_x, y + b / omega - wanted_y
         self._keep_leash(error, yaw)
         self._footwork.advance(clock, course, ground, known, reference, error, (x, y), (a, b), stance, yaw, dt)
@@ -529,9 +534,25 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
                 "angle, direction, friction: expected a slope in [0, pi/2) rad, a finite direction and a friction of 0 "
                 f"or more, got {angle}, {direction}, {friction}"
             )
+        return self._unable(self._gait, self.reach(velocity), angle, direction, friction)
+
+    def _unable(self, gait: Gait, velocity: Array, angle: float, direction: float, friction: float) -> str:
+        """What keeps the robot from a gait on a slope."""
         if self._statics is None:
             self._statics = SlopeStatics(self.robot, self.proportions)
-        return self._statics.limit(self._gait, self.reach(velocity), angle, direction, friction, self._guard.limits)
+        return self._statics.limit(gait, velocity, angle, direction, friction, self._guard.limits)
+
+    def _require(self, gait: Gait) -> None:
+        """Refuse to jump with motors that are too weak for it.
+
+        Raises:
+            ArgumentError: so it is.
+        """
+        if not gait.thrust.steady and (why := self._unable(gait, np.zeros(3), 0.0, 0.0, self.friction)):
+            raise ArgumentError(
+                f"gait: {self.robot.name!r} cannot do {gait.name!r}, which pushes off with "
+                f"{float(gait.thrust.push.max()):.1f} times the weight: {why}"
+            )
 
     def _steer(self, wanted: Array) -> None:
         """The course's velocity follows the command, which is within `reach`, as the robot can accelerate."""

@@ -11,14 +11,13 @@ import numpy as np
 from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..urdf.tree import Array
-from .gait import LOADING, Clock
-from .preview_kernel import Footfalls, Travel, landings, preview
+from .gait import Clock
+from .preview_kernel import INSTANTS, Footfalls, Travel, landings, preview
 from .proportions import Proportions
+from .thrust import LOADING
 
 #: How far the preview looks ahead, in time constants of the falling centre of mass; e^-5 of the rest is estimated.
 HORIZON = 5.0
-#: Instants looked at.
-INSTANTS = 256
 
 #: Place [m], velocity and acceleration of the centre of mass from where it goes to, along x and y.
 Lean = tuple[tuple[float, float, float], tuple[float, float, float]]
@@ -98,7 +97,10 @@ class ComReference:
     Attributes:
         pressure: (2,) the wanted centre of pressure, world [m].
         divergent: (2,) the wanted divergent component of motion ``c + cdot / omega``, world [m].
-        shares: (4,) of the weight on each foot.
+        shares: (4,) of the weight on each foot; 0 in flight.
+        frequency: omega now [1/s].
+        push: vertical force now, in weights.
+        rise: height now over its mean [m], its rate [m/s].
         open: how far `divergent` would move if all footholds to come moved by 1: the part of the future's weight, in
             (0, 1], that does not rest on the feet that stand now; 0 for who stands for good.
     """
@@ -107,6 +109,9 @@ class ComReference:
     divergent: Array
     shares: Array
     open: float
+    frequency: float
+    push: float = 1.0
+    rise: tuple[float, float] = (0.0, 0.0)
 
 
 class Preview:
@@ -122,28 +127,27 @@ class Preview:
     motion"; Lanari, Hutchinson 2014 call it the stable inversion).  The pressure to come is the mean of the footholds,
     weighted with the load that the gait gives to each; feet on the ground stay, later footholds follow the course.
     So a crawl leans away from the leg to be lifted next, a pace sways and a bound pitches its pressure to and fro,
-    out of one formula.  The integral is that of the polygon through `INSTANTS` samples; beyond them the pressure
-    follows the course.
+    out of one formula.
+
+    *With flight phases* (`Thrust`) the ground pushes with ``m (g + zddot)``, hence ``cddot = lambda (c - z)`` with
+    ``lambda = (g + zddot) / (h + rise)``, zero in flight.  With the solution of ``omegadot = omega^2 - lambda``
+    that stays positive, the divergent component still moves by itself, ``xidot = (lambda / omega) (xi - z)`` (Hopkins,
+    Hong, Leonessa 2014, "Humanoid locomotion on uneven terrain using the time-varying divergent component of motion"),
+    and the same condition decides it.
+
+    The pressure to come is a polygon through `INSTANTS` samples; beyond them it follows the course.
 
     Args:
         proportions: of the robot.
     """
 
     def __init__(self, proportions: Proportions) -> None:
-        omega = proportions.frequency
-        self.omega = omega
-        times = np.linspace(0.0, HORIZON / omega, INSTANTS)
-        self._step = float(times[1])
-        step = omega * self._step
-        # int_0^step e^-s ds for a line from 1 to 0, and from 0 to 1
-        mean = -np.expm1(-step) / step
-        fading, growing = 1.0 - mean, mean - np.exp(-step)
-        decay = np.exp(-omega * times)
-        self._weights = np.zeros(INSTANTS)
-        self._weights[:-1] += decay[:-1] * fading
-        self._weights[1:] += decay[:-1] * growing
-        self._rest, self._end = float(decay[-1]), float(times[-1])
-        self._out = np.empty(11)
+        self._gravity, self._height = proportions.gravity, proportions.height
+        self.omega = proportions.frequency
+        self._end = HORIZON / self.omega
+        self._step = self._end / (INSTANTS - 1)
+        self._steady = np.full(1, self.omega**2)
+        self._out = np.empty(10)
 
     def reference(
         self, clock: Clock, course: Course, feet: Array, stance: Array, lean: Lean | None = None
@@ -157,26 +161,29 @@ class Preview:
             stance: (4, 2) of the feet about the course, see `footprint`.
             lean: of the centre of mass from the middle of the feet, of who stands.
         """
+        omega = self.omega
         if not clock.running:
             middle = feet.mean(axis=0)
             if lean is not None:
                 (x, u, a), (y, v, b) = lean
-                omega = self.omega
                 pressure = middle + np.array([x - a / omega**2, y - b / omega**2])
                 divergent = middle + np.array([x + u / omega, y + v / omega])
-                return ComReference(pressure, divergent, np.full(4, 0.25), 0.0)
-            return ComReference(middle, middle, np.full(4, 0.25), 0.0)
-        out = self._out
+                return ComReference(pressure, divergent, np.full(4, 0.25), 0.0, omega)
+            return ComReference(middle, middle, np.full(4, 0.25), 0.0, omega)
+        out, stiffness, push, rise = self._out, self._steady, 1.0, (0.0, 0.0)
+        thrust = clock.thrust
+        if not thrust.steady:
+            unit = self._gravity * clock.period
+            push, rate, high = thrust.at(clock.phase)
+            rise = unit * clock.period * high, unit * rate
+            stiffness = self._gravity * thrust.push / (self._height + unit * clock.period * thrust.rise)
         falls = Footfalls(
             float(clock.phase), float(clock.period), float(clock.duty), LOADING, clock.offsets, clock.first, clock.last
         )
         travel = Travel(course.position, float(course.yaw), course.velocity, np.ascontiguousarray(stance))
-        preview(falls, travel, np.ascontiguousarray(feet), self._step, self._weights, out)
-        # Beyond the samples the pressure goes on as the course goes at their end.
-        onward = course.world_velocity(self._end) / self.omega
-        return ComReference(
-            out[0:2].copy(), out[2:4] + self._rest * (out[4:6] + onward), out[6:10].copy(), float(out[10]) + self._rest
-        )
+        velocity = course.world_velocity(self._end)
+        preview(falls, travel, np.ascontiguousarray(feet), self._step, omega, velocity, stiffness, out)
+        return ComReference(out[0:2].copy(), out[2:4].copy(), out[4:8].copy(), float(out[8]), float(out[9]), push, rise)
 
 
 def footholds(course: Course, times: Array, stance: Array) -> Array:

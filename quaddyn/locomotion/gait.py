@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError, UnknownNameError
 from ..robot.arguments import number, several
 from ..urdf.tree import Array
+from .thrust import LOADING, Thrust, thrust
+
+#: The shortest stance, as a share of the period: forces grow as its inverse.
+LEAST_DUTY = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +23,9 @@ class Gait:
     """A periodic footfall pattern (Hildebrand 1965, "Symmetrical gaits of horses").
 
     Attributes:
-        name: "stand", "crawl", "walk", "trot", "pace", "bound" or the caller's own.
+        name: of one of `GAITS`, or the caller's own.
         period: of one cycle, in units of ``sqrt(l / g)``; see `Proportions.time`.
-        duty: share of the period that each foot is on the ground, in [0.5, 1].
+        duty: share of the period that each foot is on the ground, in [0.3, 1].
         offsets: phase of each foot's touchdown in [0, 1), in the order FL, FR, RL, RR.
         spread: length and width of the footprint, as shares of those at home.  Gaits that stand on one side or one end
             have the other feet's weight fall that way, ``(c - z) g / h`` at a time, and friction limits how wide.
@@ -38,8 +42,8 @@ class Gait:
     def __post_init__(self) -> None:
         if not (np.isfinite(number("period", self.period)) and self.period > 0.0):
             raise ArgumentError(f"period: expected a positive number of sqrt(l/g), got {self.period}")
-        if not 0.5 <= number("duty", self.duty) <= 1.0:
-            raise ArgumentError(f"duty: expected a share of the period in [0.5, 1] (no flight phase), got {self.duty}")
+        if not LEAST_DUTY <= number("duty", self.duty) <= 1.0:
+            raise ArgumentError(f"duty: expected a share of the period in [{LEAST_DUTY}, 1], got {self.duty}")
         for field in ("offsets", "spread"):  # tuples whatever came, so that gaits compare by their numbers
             values = several(field, getattr(self, field), "numbers")
             object.__setattr__(self, field, tuple(number(field, value) for value in values))
@@ -55,6 +59,11 @@ class Gait:
         """Whether any foot ever leaves the ground."""
         return self.duty < 1.0
 
+    @property
+    def thrust(self) -> Thrust:
+        """Vertical force and motion over a cycle."""
+        return thrust(self.offsets, self.duty)
+
 
 #: Known gaits.  Periods keep the time in the air at about ``sqrt(l / g)``, what a leg of length l takes to swing.  The
 #: walk is one of diagonal couplets: three feet and diagonal pairs take turns, and never a pair of one side.
@@ -68,6 +77,8 @@ GAITS = MappingProxyType(
             Gait("trot", 2.2, 0.56, (0.0, 0.5, 0.5, 0.0)),
             Gait("pace", 1.8, 0.56, (0.0, 0.5, 0.0, 0.5), (1.0, 0.4), 0.45),
             Gait("bound", 1.8, 0.56, (0.0, 0.0, 0.5, 0.5), (0.35, 1.0), 0.4),
+            Gait("running_trot", 1.9, 0.38, (0.0, 0.5, 0.5, 0.0)),
+            Gait("pronk", 2.0, 0.5, (0.0, 0.0, 0.0, 0.0)),
         )
     }
 )
@@ -89,8 +100,8 @@ def gait_named(gait: str | Gait) -> Gait:
 #: How fast a gait turns into another, per cycle: phase of a foot against the cycle, and times on the ground and in the
 #: air, relative to those wanted.
 OFFSET_RATE, TIME_RATE = 0.25, 0.5
-#: Time over which a foot takes its load and gives it back, in cycles.
-LOADING = 0.06
+#: How much shorter than those of a trot stances may be while feet change their order, in cycles.
+SHORTER = 0.01
 
 
 class Clock:
@@ -103,7 +114,7 @@ class Clock:
     negative phase, so that the centre of mass has time to get under way.  *Stop*: whoever is in the air lands as
     planned, and stays.  *Change*: offsets and times move to those of the new gait at limited rates, each
     offset by the shorter way round, while the cycle goes on.  Gaits with a footprint of their own start as a trot and
-    change.
+    change.  Gaits with flight phases start as a trot, too, and stop as one.
 
     Args:
         gait: what to start with.
@@ -131,8 +142,8 @@ class Clock:
 
     # -- commands ------------------------------------------------------------------------------------------------
     def _begin(self) -> None:
-        # Whose footprint is narrower than the one that he stands on gets there at a trot.
-        gait = self.gait if self.gait.spread == (1.0, 1.0) else GAITS["trot"]
+        # Whose footprint is narrower than the one that he stands on gets there at a trot, and so does who flies.
+        gait = self.gait if self.gait.spread == (1.0, 1.0) and self.gait.thrust.steady else GAITS["trot"]
         self.phase, self.duty, self.period = -self.lead, gait.duty, gait.period * self.unit
         self.offsets = np.array(gait.offsets)
         self.spread = np.array(gait.spread)
@@ -155,10 +166,15 @@ class Clock:
             self.running, self._stopping = True, False
 
     def stop(self) -> None:
-        """Land the feet that are in the air, and lift no other."""
-        stance = np.floor(self.phase - self.offsets)
-        self.last = np.minimum(self.last, np.where(self.stance, stance - 1.0, stance))
+        """Land the feet that are in the air, and lift no other; from a gait with flight phases, once it is a trot."""
         self._stopping = True
+        self._end()
+
+    def _end(self) -> None:
+        """Set the last swings, unless all feet leave the ground at once."""
+        if self.thrust.steady:
+            stance = np.floor(self.phase - self.offsets)
+            self.last = np.minimum(self.last, np.where(self.stance, stance - 1.0, stance))
 
     def change(self, gait: str | Gait) -> None:
         """Change to another gait over the next cycles; while standing, from the next start on.
@@ -176,28 +192,37 @@ class Clock:
             return
         share = dt / self.period
         self.phase += share
-        gait = self.gait
-        if gait.moves:
+        gait = GAITS["trot"] if self._stopping and not self.gait.thrust.steady else self.gait
+        if gait.moves and (
+            self.phase >= 0.0 or gait.thrust.steady
+        ):  # who has lifted no foot yet cannot leave the ground
             self._blend(gait, share)
+        if self._stopping and self.last[0] == np.inf:
+            self._end()
         if self._stopping and bool((self.phase - self.offsets >= self.last + 1.0).all()):
             self.running = False
 
     def _blend(self, gait: Gait, share: float) -> None:
-        """Move towards a gait by a share of a cycle."""
-        # Slower than the cycle itself: no foot's phase ever runs backwards.
+        """Move towards a gait by a share of a cycle.
+
+        Slower than the cycle itself, so that no foot's phase ever runs backwards.  Stances are shortened for flight
+        phases last, and lengthened after them first: feet change their order on the ground.
+        """
+        trot, spread = GAITS["trot"], self.spread.tolist()
         turn = [goal - now for goal, now in zip(gait.offsets, self.offsets.tolist(), strict=True)]
-        if any(t != math.floor(t) for t in turn):
+        turn = [t - round(t) for t in turn]
+        there = np.allclose(turn, 0.0, atol=1e-9) and np.allclose(spread, gait.spread, atol=1e-9)
+        if not there and self.duty > trot.duty - SHORTER:
             most = OFFSET_RATE * share
-            self.offsets = self.offsets + [min(max(t - round(t), -most), most) for t in turn]
-        spread = self.spread.tolist()
-        if spread != list(gait.spread):
+            self.offsets = self.offsets + [min(max(t, -most), most) for t in turn]
             most = TIME_RATE * share
             steps = [min(max(goal - now, -most), most) for goal, now in zip(gait.spread, spread, strict=True)]
             self.spread = self.spread + steps
-        period = gait.period * self.unit
+        times = gait if there or gait.duty > trot.duty - SHORTER else trot
+        period = times.period * self.unit
         down, up = (
             now + min(max(wanted - now, -TIME_RATE * share * now), TIME_RATE * share * wanted)
-            for now, wanted in ((self.stance_time, gait.duty * period), (self.swing_time, (1.0 - gait.duty) * period))
+            for now, wanted in ((self.stance_time, times.duty * period), (self.swing_time, (1.0 - times.duty) * period))
         )
         self.period, self.duty = down + up, down / (down + up)
 
@@ -215,6 +240,11 @@ class Clock:
             stands = (n <= first or n <= x) and x < end
             out.append((stands, stands and x < end - LOADING))
         return out
+
+    @property
+    def thrust(self) -> Thrust:
+        """Vertical force and motion over a cycle, at present."""
+        return thrust(tuple(self.offsets.tolist()), self.duty)
 
     @property
     def stance(self) -> NDArray[np.bool_]:

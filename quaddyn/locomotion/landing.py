@@ -11,16 +11,13 @@ from ..wbc import WholeBodyController
 from .course import Course
 from .ground import GroundPlane
 from .proportions import FEET, Proportions
-from .trunk import Trunk
+from .trunk import LOOSE_BASE, Trunk
 
 #: Height of the centre of mass over the feet in the air, as a share of that at home, and how far feet are put where
 #: the robot goes, as a share of the way that its centre of mass needs to stop.
 READY_HEIGHT, AHEAD = 1.0, 1.0
 #: How far from its place under the body a foot is put at most [l].
 WITHIN = 0.3
-#: Weight of the trunk's attitude in the air, against that on the ground: there legs go where they will land, and the
-#: trunk gives way.
-LOOSE_BASE = 1e-3
 #: Weight of the centre of mass while the feet that touch can only turn the robot over: then attitude comes first.
 WEAK = 1e-3
 #: How far below the highest foot that touches others look for the ground [l].

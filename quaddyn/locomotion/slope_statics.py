@@ -23,6 +23,8 @@ STEEP, FRICTION, TOPPLES = "steeper than ground is believed to be", "friction of
 TORQUE, REACH = "torque of", "reach of"
 #: Instants of a cycle that are looked at.
 INSTANTS = 32
+#: What a motor may lack of the peak force of a gait with flight phases, as a share of its limit: it jumps less high.
+LACKING = 1.2
 #: Corrections of the base's place for what the legs weigh.
 CORRECTIONS = 3
 
@@ -33,7 +35,8 @@ class SlopeStatics:
     Three things have to hold.  *Friction*: a vertical weight is in the pyramid about the ground's normal.  *Place*: who
     comes to the slope standing as at home, trunk parallel to it, has its weight between its feet, and so the time to
     shift it.  *Legs*: for every set of feet that the gait stands on, in the middle and at both ends of their stance,
-    the legs reach the ground, and no motor needs more than its limit for an equal share of the weight on each of them.
+    the legs reach the ground, and no motor needs more than its limit for an equal share of the weight on each of them;
+    for gaits with flight phases, of the largest force with which they push off (`Thrust`).
     Motion takes more: a robot may fall where this sees nothing.  Who only topples from where it stands may be saved by
     a step, or by coming to the slope from level ground.
 
@@ -70,7 +73,9 @@ class SlopeStatics:
         x, y, z = plane.normal.tolist()
         if escaping((p.height * x / z, p.height * y / z), p.stance, 1.0):
             return TOPPLES
-        half = 0.5 * gait.duty * gait.period * p.time * velocity[:2]
+        steady = gait.thrust.steady
+        # At both ends of its stance who jumps pushes with little.
+        half = 0.5 * gait.duty * gait.period * p.time * velocity[:2] * float(steady)
         worst, motor = 0.0, 0
         for share in (0.0, -1.0, 1.0) if half.any() else (0.0,):
             found = self._torques(gait, plane, share * half)
@@ -79,7 +84,7 @@ class SlopeStatics:
             shares = (np.abs(found) / limits).max(axis=0)
             if shares.max() > worst:
                 worst, motor = float(shares.max()), int(shares.argmax())
-        return f"{TORQUE} {self._robot.actuated[motor]}" if worst > 1.0 else ""
+        return f"{TORQUE} {self._robot.actuated[motor]}" if worst > (1.0 if steady else LACKING) else ""
 
     def _torques(self, gait: Gait, plane: GroundPlane, ahead: Array) -> Array | str:
         """(sets, nu) of the motors for each set of feet that the gait stands on, or what is out of reach.
@@ -111,7 +116,7 @@ class SlopeStatics:
                     q[robot.configuration_index(joint)] = value
             state = self._dynamics.update(q.copy(), np.zeros(robot.nv))
             base = base + com - state.com
-        weight = np.array([0.0, 0.0, p.mass * p.gravity])
+        weight = np.array([0.0, 0.0, float(gait.thrust.push.max()) * p.mass * p.gravity])
         bear = {foot: state.jacobian(foot)[:3].T @ weight for foot in FEET}
         out = []
         for standing in stances(gait):

@@ -21,6 +21,8 @@ HEIGHT_RATE = 2.5
 #: Weights of height and attitude (per l) against the horizontal motion of the centre of mass, 1.  The two cannot be had
 #: together on two feet; the trunk gives way a little, for what the pendulum does decides about falling.
 HEIGHT_WEIGHT, BASE_WEIGHT = 2.0, 1.25
+#: Weight of attitude while nobody touches: there legs go where they will land, and the trunk gives way.
+LOOSE_BASE = 1e-3
 #: Feedback of the divergent component [omega].
 DIVERGENT_GAIN = 0.5
 #: Largest horizontal acceleration asked of the ground, as a share of what its friction pyramid allows in any direction.
@@ -42,9 +44,10 @@ class Trunk:
     """References of the tasks "com", "base" and "forces".
 
     *Across the ground* the centre of mass has no position to hold.  With e the error of its divergent component, the
-    centre of pressure ``z* + (1 + k / omega) e`` makes e decay at the rate k (Englsberger et al. 2015), hence
+    centre of pressure ``z* + (1 + k) e`` makes e decay at the rate k lambda / omega (Englsberger et al. 2015; lambda is
+    omega^2 but for gaits with flight phases, see `Preview`), hence
 
-        cddot = omega^2 (c - z*) - omega (omega + k) e,
+        cddot = lambda (c - z*) - lambda (1 + k) e,
 
     cut to what friction can give.  *Height* is over the plane of the feet, measured vertically: then the same holds on
     a slope, with the vertical acceleration that keeps the height.  The trunk is parallel to that plane and looks along
@@ -61,7 +64,7 @@ class Trunk:
         busy: whether it is on its way up, down, or over the middle of its feet.
     """
 
-    __slots__ = ("_grip", "_height", "_lean", "_left", "_p", "_tilt", "_trim", "_wanted", "_whole_body")
+    __slots__ = ("_grip", "_height", "_lean", "_left", "_p", "_tilt", "_trim", "_wanted", "_weight", "_whole_body")
 
     def __init__(
         self,
@@ -76,6 +79,7 @@ class Trunk:
         self._wanted, self._left = height, 0.0
         self._lean: Lean = (lean[0], 0.0, 0.0), (lean[1], 0.0, 0.0)
         self._trim, self._tilt = 0.0, (0.0, 0.0)
+        self._weight: Array | None = None  # of attitude on the ground, while in flight
 
     @staticmethod
     def prepare(proportions: Proportions, tasks: Mapping[str, Any]) -> None:
@@ -137,17 +141,20 @@ class Trunk:
             R_base: (3, 3) attitude of the base.
             dt: [s].
         """
-        p, omega = self._p, self._p.frequency
+        p, omega = self._p, reference.frequency
         x, y, z = com
         u, v, _ = velocity
         (zx, zy), (ex, ey) = reference.pressure.tolist(), reference.divergent.tolist()
-        gain = omega * omega * (1.0 + DIVERGENT_GAIN)
-        push_x = omega * omega * (x - zx) - gain * (x + u / omega - ex)
-        push_y = omega * omega * (y - zy) - gain * (y + v / omega - ey)
+        weight = reference.push * p.gravity  # what the ground pushes upwards, per mass
+        rise, rising = reference.rise
+        stiffness = weight / (p.height + rise)
+        gain = stiffness * (1.0 + DIVERGENT_GAIN)
+        push_x = stiffness * (x - zx) - gain * (x + u / omega - ex)
+        push_y = stiffness * (y - zy) - gain * (y + v / omega - ey)
         axes = ground.axes(course.yaw)
         slope_x, slope_y = ground.slope.tolist()
         push, (a, b, n) = PUSH * FACE * self._grip.friction, self._grip.normal.tolist()
-        cut = gripped(push_x, push_y, -a / n, -b / n, push, p.gravity)
+        cut = gripped(push_x, push_y, -a / n, -b / n, push, weight)
         push_x, push_y = cut * push_x, cut * push_y
         lift = slope_x * push_x + slope_y * push_y
 
@@ -159,13 +166,13 @@ class Trunk:
         height, rate, rush = self._height
         share, limit = dt / (TRIM_TIME * p.time), HEIGHT_TRIM * p.height
         crouch = CROUCH * p.length * math.sqrt(1.0 - float(axes[2, 2]) ** 2)
-        floor = ground.height(x, y) - crouch
+        floor = ground.height(x, y) - crouch + rise
         self._trim = min(max(self._trim + share * (floor + height - z), -limit), limit)
         tasks = self._whole_body.tasks
         tasks["com"].reference(
             np.array([x, y, floor + height + self._trim]),
-            np.array([u, v, rate + slope_x * u + slope_y * v]),
-            np.array([push_x, push_y, rush + lift]),
+            np.array([u, v, rate + rising + slope_x * u + slope_y * v]),
+            np.array([push_x, push_y, rush + weight - p.gravity + lift]),
         )
 
         R = axes @ p.heading.T
@@ -175,9 +182,18 @@ class Trunk:
         b = min(max(self._tilt[1] + share * lean_y, -TILT_TRIM), TILT_TRIM)
         self._tilt = a, b
         tasks["base"].reference(tilted(a, b) @ R, float(course.velocity[2]) * axes[:, 2])
-        weight = p.mass * np.array([push_x, push_y, p.gravity + lift])
+        self._loosen(not reference.shares.any())
+        force = p.mass * np.array([push_x, push_y, weight + lift])
         shares = zip(FEET, reference.shares.tolist(), strict=True)
-        tasks["forces"].reference({foot: part * weight for foot, part in shares if part > 0.0})
+        tasks["forces"].reference({foot: part * force for foot, part in shares if part > 0.0})
+
+    def _loosen(self, flies: bool) -> None:
+        """The trunk gives way in flight."""
+        base = self._whole_body.tasks["base"]
+        if flies and self._weight is None:
+            self._weight, base.weight = np.array(base.weight), LOOSE_BASE * self._p.length
+        elif not flies and self._weight is not None:
+            base.weight, self._weight = self._weight, None
 
 
 def gripped(x: float, y: float, slope_x: float, slope_y: float, friction: float, gravity: float) -> float:
