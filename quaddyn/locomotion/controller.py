@@ -118,7 +118,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         ground: as far as it is known; None before the first tick.
 
     Raises:
-        ArgumentError: a robot that cannot walk, a gait that its motors are too weak for, or an option out of range.
+        ArgumentError: a robot that cannot walk, a gait with flight phases that its motors are too weak or too slow for, or an option out of range.
         UnknownNameError: no such gait.
     """
 
@@ -543,12 +543,15 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         return self._statics.limit(gait, velocity, angle, direction, friction, self._guard.limits)
 
     def _require(self, gait: Gait) -> None:
-        """Refuse to jump with motors that are too weak for it.
+        """Refuse to jump with motors that are too weak or joints that are too slow for it.
 
         Raises:
             ArgumentError: so it is.
         """
-        if not gait.thrust.steady and (why := self._unable(gait, np.zeros(3), 0.0, 0.0, self.friction)):
+        if gait.thrust.steady:
+            return
+        why = self._legs.lifting(gait) or self._unable(gait, np.zeros(3), 0.0, 0.0, self.friction)
+        if why:
             raise ArgumentError(
                 f"gait: {self.robot.name!r} cannot do {gait.name!r}, which pushes off with "
                 f"{float(gait.thrust.push.max()):.1f} times the weight: {why}"

@@ -11,7 +11,7 @@ from .footwork import INWARDS
 from .gait import Gait
 from .proportions import Proportions
 
-#: Mean speed of a swinging foot against its hip, at most, in units of l times the slowest joint's velocity limit.
+#: Mean speed of a swinging foot against its hip, and that of a hip against feet that push off, at most, in units of l times the slowest joint's velocity limit.
 SWIFTNESS = 0.18
 #: What cuts a velocity.
 GAIT_STANDS, STRAIGHT_LEGS = "gait does not step", "legs cannot step aside"
@@ -34,6 +34,12 @@ class LegLimits:
         self._half_width = float(stance[:, 1].min())
         self._asked: tuple[Gait, list[float]] | None = None
         self._answer: tuple[list[float], str] = [0.0, 0.0, 0.0], ""
+
+    def lifting(self, gait: Gait) -> str:
+        """What keeps legs from pushing off as fast as a gait with flight phases rises, "" for nothing."""
+        p = self._p
+        rate = p.gravity * gait.period * p.time * float(gait.thrust.rate.max())
+        return JOINTS if rate > SWIFTNESS * p.length * p.joint_speed else ""
 
     def within(self, gait: Gait, velocity: Array) -> tuple[Array, str]:
         """The part of a velocity that a gait can do, cut in all components alike, and what cuts it ("" for nothing).
