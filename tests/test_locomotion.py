@@ -131,7 +131,7 @@ def test_a_robot_that_is_too_weak_to_jump_says_so() -> None:
     with pytest.raises(qd.ArgumentError, match="running_trot"):
         controller.gait = "running_trot"
     assert controller.gait.name == "trot"
-    with pytest.raises(qd.ArgumentError, match="cannot do 'pronk', .*: speed of the joints"):
+    with pytest.raises(qd.ArgumentError, match=r"cannot do 'pronk', .*: speed of the joints"):
         LocomotionController(robot_of("anymal_c"), gait="pronk")
 
 

@@ -11,7 +11,8 @@ from .footwork import INWARDS
 from .gait import Gait
 from .proportions import Proportions
 
-#: Mean speed of a swinging foot against its hip, and that of a hip against feet that push off, at most, in units of l times the slowest joint's velocity limit.
+#: Mean speed of a swinging foot against its hip, and that of a hip against feet that push off, at most, in units of l
+#: times the slowest joint's velocity limit.
 SWIFTNESS = 0.18
 #: What cuts a velocity.
 GAIT_STANDS, STRAIGHT_LEGS = "gait does not step", "legs cannot step aside"
