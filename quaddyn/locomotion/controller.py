@@ -118,8 +118,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         ground: as far as it is known; None before the first tick.
 
     Raises:
-        ArgumentError: a robot that cannot walk, a gait with flight phases that its motors are too weak or too slow for, or an option out
-            of range.
+        ArgumentError: a robot that cannot walk, a gait with flight phases that its motors are too weak or too slow for,
+            or an option out of range.
         UnknownNameError: no such gait.
     """
 
