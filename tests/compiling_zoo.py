@@ -32,7 +32,7 @@ from quaddyn.compiling import (
 )
 
 CASES = {}
-HALF, MANY = 0.5, 2**40
+HALF, MANY, LEAST = 0.5, 2**40, -(2**63)
 
 
 def floats(rng, size=None):
@@ -94,7 +94,7 @@ def bits(a: int, b: int) -> int:
 
 @case(lambda g: (ints(g), ints(g), ints(g)))
 def int_extremes(a: int, b: int, c: int) -> int:
-    return min(a, b, c) // 2 + max(a, b, c) // 2 + abs(c // 2) + min(a, 3) % 5 + abs(a < b)
+    return min(a, b, c) // 2 + max(a, b, c) // 2 + abs(c // 2) + min(a, 3) % 5 + abs(a < b) + max(c, LEAST) % 7
 
 
 @case(lambda g: (floats(g), floats(g), floats(g)))
