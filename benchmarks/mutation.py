@@ -79,7 +79,8 @@ ROOMS = {
         "quaddyn/agreement", ("agreement",), "mutant or table or opinion or state or unchanged or differences"
     ),
     "viewer": Room("quaddyn/viewer", ("viewer_meshes", "hostile_files", "viewer", "page_browser", "viewer_browser")),
-    "demo": Room("quaddyn/demo", ("noticed", "surface_commands", "demo"), "demo or velocity or never or plot"),
+    "demo": Room("quaddyn/demo", ("noticed", "leg_command", "surface_commands", "demo"),
+        "show_draws or demo or velocity or never or plot"),
     "cli": Room("quaddyn/cli", ("surface_cli", "surface_commands", "exit_codes", "leg_command", "cli", "doctor",
         "campaigns_cli", "runtime_log")),
 }  # fmt: skip
@@ -91,6 +92,10 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("quaddyn/control/torque.py", "*,", "/,"): "a function of the room's own, which it calls one way",
     ("quaddyn/control/distribution.py", "len(set(feet)) != len(feet)", "len(set(feet)) is not len(feet)"): (
         "integers up to 256 are one object each"
+    ),
+    ("quaddyn/demo/plot.py", "if k == 0 else None", "if k != 0 else None"): "both bounds look alike in the legend",
+    ("quaddyn/compiling/calling.py", "+ 16).value == number", "+ 16).value <= number"): (
+        "it tells interpreters that keep numbers elsewhere, of which there is none at hand"
     ),
     ("quaddyn/kernels/llvm_writer.py", "self.count += 1", "self.count += 2"): "names of registers alone",
     ("quaddyn/campaigns/running.py", "max(64,", "max( 63,"): "how many batches wait: time alone",

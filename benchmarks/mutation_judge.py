@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, NoReturn
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Seconds that a test may take, and times what it takes without a mutant; seconds of its whole file being imported.
-LEAST, SLOWER, START = 30.0, 10.0, 90.0
+LEAST, SLOWER, START = 60.0, 10.0, 120.0
 #: What a mutant's process finds imported: all but the package.
 IMPORTED = ("numpy", "pinocchio", "llvmlite.binding", "pytest", "typer", "rich.console", "meshcat",
             "tornado.web", "defusedxml.ElementTree", "mujoco")  # fmt: skip

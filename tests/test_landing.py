@@ -194,3 +194,14 @@ def test_a_lean_is_taken_back_on_both_axes_alike() -> None:
         controller.compute(state)
         along, aside = trunk.lean
         assert along == aside and 0.0 < along[0] <= 0.02
+
+
+@pytest.mark.parametrize(("share", "lost"), [(0.9, False), (1.1, True)])
+def test_without_sensors_ground_is_lost_where_a_robot_that_falls_moves_its_feet(share: float, lost: bool) -> None:
+    robot = qd.load("go2")
+    p, feet = Proportions.of(robot), np.zeros((4, 3))
+    footing = Footing(robot, p, DT)
+    assert not any(footing.lost(-p.gravity * DT * k, feet, None) for k in range(60))
+    moved = feet - np.array([[0.0], [share * 0.1 * p.speed * DT], [0.0], [0.0]])
+    moved[1, 1:] = 0.0
+    assert footing.lost(-p.gravity * DT * 60, moved, None) is lost
