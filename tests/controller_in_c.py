@@ -131,7 +131,7 @@ class Twins:
         self.python, self.dynamics = make(self.robot), qd.Dynamics(self.robot)
         self.c = InC(make(self.robot), folder, f"{name}_wbc", *flags)
         if exact:
-            solver, tick = self.python._solver, uncontracted()
+            solver, tick = self.python._assembly.solver, uncontracted()
             solver._tick = lambda q, v, values: tick(q, v, solver.data, values)
             solver._fill_terms = self.c.terms
         self.exact, self.tally = exact, Tally()

@@ -463,7 +463,7 @@ class Plain:
 def instant(wbc: qd.WholeBodyController, state: qd.State, before: Array | None) -> Tick:
     """The last tick of a controller as elements see it."""
     contacts, unit = wbc.contacts.values(), scales(wbc.robot)
-    ramps = wbc._schedule.ramps
+    ramps = wbc._assembly.schedule.ramps
     shares = list(zip(ramps.activation.tolist(), ramps.cap.tolist(), strict=True))
     return Tick.at(state, tuple(contacts), shares, wbc.dt, unit, before)
 

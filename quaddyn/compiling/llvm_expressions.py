@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from .kinds import BOOL, FLOAT, INT, LANES, WIDTH, ArrayKind, Kind, RecordKind, Scalar
+from .kinds import BOOL, FLOAT, INT, LANES, WIDTH, ArrayKind, Kind, RecordKind
 from .llvm_instructions import InstructionWriter, Values
 from .registers import (
     ITEMS,
@@ -158,27 +158,6 @@ class ExpressionWriter(InstructionWriter):
                 self.write_record(base, at, e.kind, self.value(e))
 
     # -- numbers ---------------------------------------------------------------------------------------------
-    def converted(self, have: Kind, want: Kind, values: Values) -> Values:
-        """A number as another kind."""
-        if have == want:
-            return values
-        x = values[0]
-        match (have, want):
-            case (Scalar("int"), Scalar("float")):
-                return (self.new(f"sitofp i64 {x} to double"),)
-            case (Scalar("bool"), Scalar("int")):
-                return (self.new(f"zext i1 {x} to i64"),)
-            case (Scalar("bool"), Scalar("float")):
-                return (self.new(f"uitofp i1 {x} to double"),)
-            case (Scalar("int"), Scalar("bool")):
-                return (self.new(f"icmp ne i64 {x}, 0"),)
-            case (Scalar("float"), Scalar("int")):
-                return (self.new(f"call i64 @llvm.fptosi.sat.i64.f64(double {x})"),)
-            case (Scalar("float"), Scalar("lanes")):
-                one = self.new(f"insertelement {VECTOR} poison, double {x}, i32 0")
-                return (self.new(f"shufflevector {VECTOR} {one}, {VECTOR} poison, <{WIDTH} x i32> zeroinitializer"),)
-        raise AssertionError((have, want))
-
     def binary(self, e: Binary) -> str:
         """An operation on two numbers."""
         x, y, t = self.value(e.left)[0], self.value(e.right)[0], SCALARS[e.kind]
@@ -189,15 +168,6 @@ class ExpressionWriter(InstructionWriter):
             return self.divided(e.op, x, int(y))
         name = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or"}[e.op]
         return self.new(f"{name} {t} {x}, {y}")
-
-    def divided(self, op: str, x: str, by: int) -> str:
-        """Floor division by a positive constant, or its remainder."""
-        rest = self.new(f"srem i64 {x}, {by}")
-        negative = self.new(f"icmp slt i64 {rest}, 0")
-        if op == "%":
-            return self.new(f"select i1 {negative}, i64 {self.new(f'add i64 {rest}, {by}')}, i64 {rest}")
-        down = self.new(f"sext i1 {negative} to i64")
-        return self.new(f"add i64 {self.new(f'sdiv i64 {x}, {by}')}, {down}")
 
     def compare(self, e: Compare) -> str:
         """All relations of a chain, no further than needed."""
@@ -264,10 +234,6 @@ class ExpressionWriter(InstructionWriter):
         return tuple(self.new(f"extractvalue {result(f.returns)} {out}, {k}") for k in range(len(types)))
 
     # -- arrays ----------------------------------------------------------------------------------------------
-    def moved(self, pointer: str, item: str, by: str) -> str:
-        """A pointer so many entries further on."""
-        return pointer if by == "0" else self.new(f"getelementptr inbounds {ITEMS[item][0]}, ptr {pointer}, i64 {by}")
-
     def offset(self, index: Sequence[Expression], sizes: Sequence[str]) -> str:
         """Entries before the place that leading indices name."""
         out = "0"

@@ -1,12 +1,12 @@
-"""Instructions and blocks of a function in LLVM IR, records in its memory, and lanes."""
+"""Instructions and blocks of a function in LLVM IR, records in its memory, lanes, numbers of other kinds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from .kinds import WIDTH, Kind, RecordKind
-from .registers import BOOL_VECTOR, INT_VECTOR, VECTOR, Callee, flat, parts, words
+from .kinds import WIDTH, Kind, RecordKind, Scalar
+from .registers import BOOL_VECTOR, INT_VECTOR, ITEMS, VECTOR, Callee, flat, parts, words
 from .syntax import Expression, Field, Function, Name
 from .variables import aliases, given
 
@@ -138,3 +138,38 @@ class InstructionWriter:
         after, before = self.new(f"icmp sge {t} {at}, {bounds[0]}"), self.new(f"icmp slt {t} {at}, {bounds[1]}")
         inside = self.new(f"and {BOOL_VECTOR} {after}, {before}")
         return self.new(f"select {BOOL_VECTOR} {inside}, {VECTOR} {x}, {VECTOR} zeroinitializer")
+
+    # -- numbers and pointers ----------------------------------------------------------------------------------
+    def converted(self, have: Kind, want: Kind, values: Values) -> Values:
+        """A number as another kind."""
+        if have == want:
+            return values
+        x = values[0]
+        match (have, want):
+            case (Scalar("int"), Scalar("float")):
+                return (self.new(f"sitofp i64 {x} to double"),)
+            case (Scalar("bool"), Scalar("int")):
+                return (self.new(f"zext i1 {x} to i64"),)
+            case (Scalar("bool"), Scalar("float")):
+                return (self.new(f"uitofp i1 {x} to double"),)
+            case (Scalar("int"), Scalar("bool")):
+                return (self.new(f"icmp ne i64 {x}, 0"),)
+            case (Scalar("float"), Scalar("int")):
+                return (self.new(f"call i64 @llvm.fptosi.sat.i64.f64(double {x})"),)
+            case (Scalar("float"), Scalar("lanes")):
+                one = self.new(f"insertelement {VECTOR} poison, double {x}, i32 0")
+                return (self.new(f"shufflevector {VECTOR} {one}, {VECTOR} poison, <{WIDTH} x i32> zeroinitializer"),)
+        raise AssertionError((have, want))
+
+    def divided(self, op: str, x: str, by: int) -> str:
+        """Floor division by a positive constant, or its remainder."""
+        rest = self.new(f"srem i64 {x}, {by}")
+        negative = self.new(f"icmp slt i64 {rest}, 0")
+        if op == "%":
+            return self.new(f"select i1 {negative}, i64 {self.new(f'add i64 {rest}, {by}')}, i64 {rest}")
+        down = self.new(f"sext i1 {negative} to i64")
+        return self.new(f"add i64 {self.new(f'sdiv i64 {x}, {by}')}, {down}")
+
+    def moved(self, pointer: str, item: str, by: str) -> str:
+        """A pointer so many entries further on."""
+        return pointer if by == "0" else self.new(f"getelementptr inbounds {ITEMS[item][0]}, ptr {pointer}, i64 {by}")

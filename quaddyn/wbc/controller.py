@@ -25,25 +25,18 @@ from ..attributes import StrictAttributes
 from ..compiling import quietly
 from ..contact import Contact
 from ..dynamics import State
-from ..errors import ArgumentError, ArgumentTypeError, ConcurrencyError, UnknownNameError
-from ..robot.arguments import number, several
+from ..errors import ArgumentError, ArgumentTypeError, ConcurrencyError
+from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
+from .assembly import Assembly
 from .command import Command, TickCommand
-from .constraints import LinearConstraint
-from .contacts import Changes, ContactSettings
+from .contacts import ContactSettings
 from .data import Memory
-from .defaults import default_constraints, default_tasks
 from .element import Element
 from .elements import Elements
-from .levels import Levels
-from .named import Named
-from .scales import scales
-from .schedule import ContactSchedule
-from .tasks import ForceTask
 from .tick_core import OVERFLOW
 from .tick_file import save
-from .tick_solver import TickSolver
 
 
 class _Last:
@@ -96,7 +89,7 @@ class WholeBodyController(StrictAttributes):
         contacts: `ContactSettings` of every contact by name.
         levels: names by level.
         numbers: every gain, reference and limit: of the motion tasks in the order of `tasks`
-            (`quaddyn.wbc.tasks.task.LAYOUT`), then of the others.
+            (`quaddyn.wbc.tasks.parameters.LAYOUT`), then of the others.
 
     Raises:
         ArgumentError: a number out of range, a name twice, or an element of another robot.
@@ -121,46 +114,17 @@ class WholeBodyController(StrictAttributes):
         self._robot, self._dt = robot, number("dt", dt)
         if not 0.0 < self._dt <= 0.1:
             raise ArgumentError(f"dt: expected a period in (0, 0.1] s, got {dt}")
-        self._contacts: Mapping[str, ContactSettings] = {}
-        self.friction, self.ramp = friction, ramp
+        self._friction, self.ramp = _coefficient(friction), ramp
         if not 0.0 <= number("rank_tolerance", rank_tolerance) < 1.0:
             raise ArgumentError(f"rank_tolerance: expected a share in [0, 1), got {rank_tolerance}")
         if not 0.0 <= number("damping", damping) < np.inf:
             raise ArgumentError(f"damping: expected a number >= 0, got {damping}")
-        self._options = {"rank_tolerance": float(rank_tolerance), "damping": float(damping)}
-
-        level_0: Sequence[Element] = default_constraints(robot, self._dt)
-        if constraints is not None:
-            level_0 = several("constraints", constraints, "constraints")
-        rest = default_tasks(robot) if tasks is None else several("tasks", tasks, "levels")
-        below = [list(level) if isinstance(level, Sequence) else [level] for level in rest]
-        self._levels = Levels(robot, [level_0, *below])
-        self._changes = Changes()
-        self._one_call = threading.Lock()
-        known = {
-            foot: ContactSettings(robot, Contact.of_foot(robot, foot), friction=self._friction, changes=self._changes)
-            for foot in robot.feet
-        }
-        for contact in several("contacts", contacts, "contacts"):
-            if not isinstance(contact, Contact):
-                raise ArgumentTypeError(f"contacts: expected quaddyn.contact.Contact, got {type(contact).__name__}")
-            known[contact.name] = ContactSettings(robot, contact, changes=self._changes)
-        self._default: tuple[str, ...] = () if robot.root == "fixed" else robot.feet
-        self._schedule = ContactSchedule(known, self._levels.guided(known), self._default, self._changes)
-        self._assemble(known)
-        self._start()
-
-    def _assemble(self, known: Mapping[str, ContactSettings]) -> None:
-        """Everything that follows from elements and contacts."""
-        levels = self._levels
-        self._contacts = Named("contact", known)
-        for element in levels.by_name.values():
-            if isinstance(element, ForceTask | LinearConstraint):
-                element.meet(known)
-        self._solver = TickSolver(
-            self.robot, levels, known, self._schedule.ramps, self._changes, scales=scales(self.robot), dt=self._dt,
-            **self._options,
+        self._assembly = Assembly(
+            robot, constraints, tasks, contacts, friction=self._friction, dt=self._dt,
+            rank_tolerance=float(rank_tolerance), damping=float(damping),
         )  # fmt: skip
+        self._one_call = threading.Lock()
+        self._start()
 
     # -- elements and contacts that come and go -----------------------------------------------------------------
     def add(self, element: Element, level: int) -> None:
@@ -173,13 +137,7 @@ class WholeBodyController(StrictAttributes):
         Raises:
             ArgumentError: there is no such level, or the name is taken.
         """
-        elements = [list(each) for each in self._levels.elements]
-        if type(level) is not int or not 0 <= level <= len(elements):
-            raise ArgumentError(f"level: expected 0 to {len(elements)}, got {level!r}")
-        if level == len(elements):
-            elements.append([])
-        elements[level].append(element)
-        self._change(elements)
+        self._assembly.add(element, level)
 
     def remove(self, name: str) -> None:
         """Take a task or a constraint away; between ticks.
@@ -187,17 +145,7 @@ class WholeBodyController(StrictAttributes):
         Raises:
             UnknownNameError: no such element.
         """
-        gone = self.tasks[name]
-        self._change([[e for e in level if e is not gone] for level in self._levels.elements])
-
-    def _change(self, elements: Sequence[Sequence[Element]]) -> None:
-        known = dict(self.contacts)
-        for each in (e for level in elements for e in level):
-            if isinstance(each, ForceTask | LinearConstraint):
-                each.check(known)
-        self._levels = self._levels.replaced(elements)
-        self._schedule.rewire(known, self._levels.guided(known), self._default)
-        self._assemble(known)
+        self._assembly.remove(name)
 
     def add_contact(self, contact: Contact) -> None:
         """Let the controller know a contact more, or another one in its place by name; between ticks.
@@ -205,10 +153,7 @@ class WholeBodyController(StrictAttributes):
         Raises:
             UnknownNameError: its frame does not exist.
         """
-        if not isinstance(contact, Contact):
-            raise ArgumentTypeError(f"contact: expected quaddyn.contact.Contact, got {type(contact).__name__}")
-        settings = ContactSettings(self.robot, contact, changes=self._changes)
-        self._change_contacts({**self.contacts, contact.name: settings})
+        self._assembly.add_contact(contact)
 
     def remove_contact(self, name: str) -> None:
         """Forget a contact; between ticks.
@@ -217,39 +162,28 @@ class WholeBodyController(StrictAttributes):
             UnknownNameError: no such contact.
             ArgumentError: an element is about it.
         """
-        if name not in self.contacts:
-            raise UnknownNameError("contact", name, self.contacts)
-        self._change_contacts({n: s for n, s in self.contacts.items() if n != name})
-
-    def _change_contacts(self, known: Mapping[str, ContactSettings]) -> None:
-        for each in self._levels.by_name.values():
-            if isinstance(each, ForceTask | LinearConstraint):
-                each.check(known)
-        self._changes.set()
-        self._default = tuple(foot for foot in self.robot.feet if foot in known and self.robot.root != "fixed")
-        self._schedule.rewire(known, self._levels.guided(known), self._default)
-        self._assemble(known)
+        self._assembly.remove_contact(name)
 
     # -- settings --------------------------------------------------------------------------------------------
     @property
     def tasks(self) -> Elements:
         """Every task and constraint by name."""
-        return self._levels.by_name
+        return self._assembly.levels.by_name
 
     @property
     def contacts(self) -> Mapping[str, ContactSettings]:
         """Settings of every contact by name."""
-        return self._contacts
+        return self._assembly.contacts
 
     @property
     def levels(self) -> tuple[tuple[str, ...], ...]:
         """Names of tasks and constraints by level."""
-        return tuple(tuple(e.name for e in level) for level in self._levels.elements)
+        return tuple(tuple(e.name for e in level) for level in self._assembly.levels.elements)
 
     @property
     def numbers(self) -> Array:
         """Every gain, reference and limit, see the class."""
-        return self._levels.numbers
+        return self._assembly.levels.numbers
 
     @property
     def robot(self) -> Robot:
@@ -280,22 +214,19 @@ class WholeBodyController(StrictAttributes):
 
     @friction.setter
     def friction(self, value: float) -> None:
-        mu = number("friction", value)
-        if not 0.0 <= mu <= 10.0:
-            raise ArgumentError(f"friction: expected a coefficient in [0, 10], got {value}")
-        self._friction = mu
+        self._friction = _coefficient(value)
         for settings in self.contacts.values():
-            settings.follow(mu)
+            settings.follow(self._friction)
 
     def reset(self) -> None:
         """Forget contacts, references and the last torque: the next tick is a first one."""
-        self._levels.forget()
+        self._assembly.levels.forget()
         self._start()
 
     def _start(self) -> None:
-        self._schedule.start()
+        self._assembly.schedule.start()
         self._last = _Last()
-        self._solver.forget()
+        self._assembly.solver.forget()
 
     def warmup(self, *, quiet: bool = False) -> float:
         """Make ready what is compiled at first use, before a loop has to wait for it.
@@ -311,13 +242,13 @@ class WholeBodyController(StrictAttributes):
         """
         start = time.perf_counter()
         with quietly() if quiet else nullcontext():
-            self._solver.ready()
+            self._assembly.solver.ready()
         return time.perf_counter() - start
 
     @property
     def shares(self) -> Mapping[str, float]:
         """The share of each contact: 0 apart, 1 made, in between on a ramp."""
-        schedule = self._schedule
+        schedule = self._assembly.schedule
         return dict(zip(schedule.names, schedule.ramps.activation.tolist(), strict=True))
 
     # -- one tick --------------------------------------------------------------------------------------------
@@ -356,15 +287,15 @@ class WholeBodyController(StrictAttributes):
     def _tick(self, state: State, contacts: Iterable[str] | None) -> Command:
         """One tick of this controller alone."""
         q, v = state.coordinates()
-        if self._levels.lost:
-            self._levels.check()
-        schedule = self._schedule
+        parts = self._assembly
+        if parts.levels.lost:
+            parts.levels.check()
+        schedule, solver, last = parts.schedule, parts.solver, self._last
         if not (
             schedule.settled
             and (contacts is schedule.asked or (type(contacts) is tuple and contacts == schedule.asked))
         ):
             self._switch(contacts)
-        solver, last = self._solver, self._last
         before = last.tau
         outcome, values = solver.solve(state, q, v, before)
         if outcome >= OVERFLOW:
@@ -394,8 +325,8 @@ class WholeBodyController(StrictAttributes):
         step = self._dt / self._ramp if self._ramp > 0.0 else np.inf
         command = self._last.command
         forces = None if step == np.inf or command is None else command.forces
-        scale = self._solver.scales
-        self._schedule.ask(contacts, step=step, weight=scale.mass * scale.gravity, forces=forces)
+        scale = self._assembly.solver.scales
+        self._assembly.schedule.ask(contacts, step=step, weight=scale.mass * scale.gravity, forces=forces)
 
     def __str__(self) -> str:
         levels = (f"level {k}: {', '.join(names)}" for k, names in enumerate(self.levels))
@@ -405,3 +336,11 @@ class WholeBodyController(StrictAttributes):
         raise ArgumentTypeError(
             "a WholeBodyController cannot be copied or pickled; make another, with copies of its tasks"
         )
+
+
+def _coefficient(friction: float) -> float:
+    """A coefficient of friction, checked."""
+    mu = number("friction", friction)
+    if not 0.0 <= mu <= 10.0:
+        raise ArgumentError(f"friction: expected a coefficient in [0, 10], got {friction}")
+    return mu

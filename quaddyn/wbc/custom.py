@@ -34,7 +34,8 @@ from ..robot.arguments import several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .constraints import Constraint
-from .tasks.task import Gain, Task, per_row
+from .tasks.parameters import Gain, per_row
+from .tasks.task import Task
 from .tick import Rows, Tick
 
 #: Length of v times the step by which a Jacobian is differenced [rad, m]: the truncation error is of the order of its

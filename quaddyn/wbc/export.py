@@ -74,7 +74,7 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
     """`export_c` without writing; the same arguments and errors."""
     if not isinstance(controller, WholeBodyController):
         raise ArgumentTypeError(f"controller: expected a WholeBodyController, got {type(controller).__name__}")
-    robot, solver = controller.robot, controller._solver
+    robot, solver = controller.robot, controller._assembly.solver
     if name is None:
         name = identifier(f"{robot.name}_wbc")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,60}", name):
@@ -84,7 +84,7 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
         raise ArgumentError(
             f"controller: {', '.join(map(repr, foreign))} cannot be exported; only the package's kinds can"
         )
-    controller._levels.check()
+    controller._assembly.levels.check()
     core = c_source(embedded.FUNCTIONS, f"{name}_core")
     terms = tick_terms_c(robot, solver.tables.frames, solver.tables.momentum, name=f"{name}_terms")
     record, data = embed(controller), StaticData("data_model")
@@ -106,7 +106,7 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
 
 def embed(controller: WholeBodyController) -> Embedded:
     """A controller as arrays of their own, at its first tick."""
-    robot, solver, schedule = controller.robot, controller._solver, controller._schedule
+    robot, solver, schedule = controller.robot, controller._assembly.solver, controller._assembly.schedule
     data, count, scale = solver.fresh(), len(schedule.names), solver.scales
     size = solver.room
     return Embedded(

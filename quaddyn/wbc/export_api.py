@@ -65,7 +65,7 @@ class Api:
         self.robot, self.record = controller.robot, record
         self.contacts = tuple(controller.contacts)
         self._controller = controller
-        elements = [e for level in controller._levels.elements for e in level]
+        elements = [e for level in controller._assembly.levels.elements for e in level]
         self._items = {e.name: i for i, e in enumerate(elements)}
         self._words = _words([*self._items], "tasks")
         self._contact_words = _words([*self.contacts], "contacts")
@@ -229,7 +229,7 @@ class Api:
             definitions: of its arrays.
             structure: definition of the structure that points to them.
         """
-        name, robot, default = self.name, self.robot, self._controller._default
+        name, robot, default = self.name, self.robot, self._controller._assembly.default
         standing = ", ".join("1" if contact in default else "0" for contact in self.contacts) or "0"
         helpers = (
             "static Vector vector(const double *at, int64_t n)\n{\n    return (Vector){(double *)at, n};\n}\n\n"

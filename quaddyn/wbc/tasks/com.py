@@ -17,7 +17,8 @@ from ..element import Counts, Layout
 from ..rows import Item, finish_equality, want_motion
 from .motion import desired, motion_parameters
 from .of_frame import XYZ
-from .task import Gain, Task, motion_layout, natural_gain
+from .parameters import Gain
+from .task import Task, motion_layout, natural_gain
 
 
 class ComTask(Task):

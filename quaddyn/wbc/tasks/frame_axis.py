@@ -21,7 +21,7 @@ from ..element import Counts, Layout, References
 from ..rows import Item, want_motion
 from .motion import desired, motion_parameters
 from .of_frame import TURNS, OfFrame
-from .task import Gain
+from .parameters import Gain
 
 AXES = ("x", "y", "z")
 

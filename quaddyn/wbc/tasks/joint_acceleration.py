@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ...robot.robot import Robot
 from ..codes import JOINT_ACCELERATION
+from .parameters import Gain
 from .posture import PostureTask
-from .task import Gain
 
 
 class JointAccelerationTask(PostureTask):

@@ -16,7 +16,8 @@ from ..element import Counts, Layout
 from ..rows import Item
 from .motion import motion_parameters, motion_rows
 from .of_frame import TURNS, XYZ
-from .task import Gain, Task, motion_layout, natural_gain
+from .parameters import Gain
+from .task import Task, motion_layout, natural_gain
 
 
 class MomentumTask(Task):

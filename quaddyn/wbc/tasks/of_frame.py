@@ -14,7 +14,8 @@ from ...robot.configuration import rotation_of
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..element import Counts, Layout, References
-from .task import Gain, Task, motion_layout, natural_gain
+from .parameters import Gain
+from .task import Task, motion_layout, natural_gain
 
 XYZ = ("x", "y", "z")
 TURNS = ("rx", "ry", "rz")

@@ -16,7 +16,8 @@ from ..data import Instant
 from ..element import Counts, Layout, References
 from ..rows import Item, want_joint
 from .motion import desired, motion_parameters
-from .task import Gain, Task, motion_layout, natural_gain
+from .parameters import Gain
+from .task import Task, motion_layout, natural_gain
 
 
 class PostureTask(Task, fixed=("index",)):

@@ -18,7 +18,8 @@ from ..element import Counts, Layout, References
 from ..rows import Item
 from .motion import motion_parameters, motion_rows, rotation_error
 from .of_frame import POSE_UNITS, TURNS, XYZ, turn_between
-from .task import Gain, Task, motion_layout, natural_gain
+from .parameters import Gain
+from .task import Task, motion_layout, natural_gain
 
 
 class RelativeFrameTask(Task, fixed=("frame", "other")):
