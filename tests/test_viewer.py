@@ -342,6 +342,7 @@ def test_contacts_show_their_points_forces_cones_and_the_polygon_around_them(go2
 def test_the_support_polygon_is_that_of_the_feet_that_carry(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     viewer.show(go2.q_home, support=True)
     viewer.show(go2.q_home, support=True, forces={"FL": [0, 0, 80], "RR": [0, 0, 80], "FR": [0, 0, 0]})
+    viewer.show(go2.q_home, support=True, cones=True, contacts=())  # in the air
     take = read(viewer.record(tmp_path / "page.html"))
     lengths = [[take.pose(f"Support/edge {i}", frame)[9] for i in range(4)] for frame in (0, 1)]
     data = go2.model.createData()
@@ -350,6 +351,8 @@ def test_the_support_polygon_is_that_of_the_feet_that_carry(viewer: Viewer, go2:
     around = sum(np.linalg.norm(at[a] - at[b]) for a, b in (("FL", "FR"), ("FR", "RR"), ("RR", "RL"), ("RL", "FL")))
     assert sum(lengths[0]) == pytest.approx(around, rel=1e-3)
     assert lengths[1] == pytest.approx([np.linalg.norm(at["FL"] - at["RR"]), 0.0, 0.0, 0.0], rel=1e-3)
+    assert not any(take.pose(f"Support/edge {i}", 2)[7:].any() for i in range(4))
+    assert not any(path.startswith("Cone") for path in take.world(2))
 
 
 def test_the_center_of_mass_stands_over_its_projection(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:

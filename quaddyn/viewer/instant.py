@@ -28,7 +28,7 @@ class Instant:
         cones: {frame: coefficient} of the friction cones that stand on level ground.
         contacts: of a plant.
         coned_contacts: whether the contacts have cones.
-        around: feet that the support polygon goes around where there are no contacts; None draws none.
+        around: feet that the support polygon goes around, none of them where it goes around contacts; None draws none.
         points: {name: (3,)} [m].
         curves: {name: (n, 3)} [m].
         wanted: (3,) velocity of the centre of mass [m/s], or None.
@@ -59,7 +59,7 @@ class Instant:
         com: bool,
         cones: bool,
         friction: float | Mapping[str, float],
-        contacts: Iterable[TouchingPoint],
+        contacts: Iterable[TouchingPoint] | None,
         support: bool,
         points: Mapping[str, ArrayLike] | None,
         curves: Mapping[str, ArrayLike] | None,
@@ -79,10 +79,12 @@ class Instant:
             elif what == "forces" and value is not None:
                 raise ArgumentTypeError(f"forces: expected a mapping of frame names, got {type(value).__name__}")
         wrenches = {name: vector(f"forces[{name!r}]", f, (3,), (6,)) for name, f in (forces or {}).items()}
-        touching = checks.contact_points(contacts)
-        coned = tuple(wrenches or robot.feet) if cones and not touching else ()
-        around = None
-        if support:
+        touching = checks.contact_points(contacts or ())
+        coned = tuple(wrenches or robot.feet) if cones and contacts is None else ()
+        around: tuple[str, ...] | None = None
+        if support and contacts is not None:
+            around = () if touching else None  # in the air nothing supports
+        elif support:
             loaded = [name for name in robot.feet if name in wrenches and wrenches[name].any()]
             around = tuple(loaded or robot.feet)
         return cls(

@@ -163,7 +163,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         com: bool = True,
         cones: bool = False,
         friction: float | Mapping[str, float] = 0.6,
-        contacts: Iterable[TouchingPoint] = (),
+        contacts: Iterable[TouchingPoint] | None = None,
         support: bool = False,
         points: Mapping[str, ArrayLike] | None = None,
         curves: Mapping[str, ArrayLike] | None = None,
@@ -188,8 +188,9 @@ class Viewer(StrictAttributes, fixed=("robot",)):
                 foot when there are none.
             friction: coefficient of the cones that are not a contact's, one for all or {name: coefficient}; the ground
                 is level there.
-            contacts: such as ``plant.contacts``: draws the points and, from there, the forces on the robot.
-            support: draws the support polygon: around the contacts, or else around the feet with a force, or else
+            contacts: such as ``plant.contacts``: draws the points and, from there, the forces on the robot; ``()`` of who
+                is in the air, None where they are not known.
+            support: draws the support polygon: around `contacts`; without them around the feet with a force, or else
                 around all feet.
             points: {any name: (3,)} drawn as balls, such as a target; world [m].
             curves: {any name: (n, 3)} drawn as lines through these points, such as a foot's way to come; world [m].
