@@ -188,8 +188,8 @@ class Viewer(StrictAttributes, fixed=("robot",)):
                 foot when there are none.
             friction: coefficient of the cones that are not a contact's, one for all or {name: coefficient}; the ground
                 is level there.
-            contacts: such as ``plant.contacts``: draws the points and, from there, the forces on the robot; ``()`` of who
-                is in the air, None where they are not known.
+            contacts: such as ``plant.contacts``: draws the points and, from there, the forces on the robot; ``()`` for
+                none, as in the air, and None where they are not known.
             support: draws the support polygon: around `contacts`; without them around the feet with a force, or else
                 around all feet.
             points: {any name: (3,)} drawn as balls, such as a target; world [m].
