@@ -61,13 +61,60 @@ def main() -> int:
     return 1 if options.check and missed else 0
 
 
+class Neighbours(cc.Twins):
+    """Beside the twins a third controller, in Python, to which every q and v are told off by an ulp at most.
+
+    What it differs by no order of rounding can be expected to avoid.
+    """
+
+    def __init__(self, *arguments, **options) -> None:
+        super().__init__(*arguments, **options)
+        self.third, self.near = qd.WholeBodyController(self.robot), qd.Dynamics(self.robot)
+        self.rng, self.apart = np.random.default_rng(7), 0.0
+
+    def reset(self):
+        """Forget, all three."""
+        super().reset()
+        self.third.reset()
+
+    def tick(self, q, v, contacts):
+        """Compare the third, too."""
+        command = super().tick(q, v, contacts)
+        state = self.near.update(*(x * (1.0 + 2.0**-52 * self.rng.integers(-1, 2, size=x.shape)) for x in (q, v)))
+        tau = self.third.compute(state, contacts).tau
+        if command.status.ok:
+            apart = np.abs(tau - command.tau).max() / max(1.0, np.abs(command.tau).max())
+            self.apart = max(self.apart, float(apart))
+        return command
+
+    def refuse(self, q, v, rng):
+        """States that are refused tell nothing here."""
+
+    def refer(self, name, *arguments):
+        """A reference, told to all three."""
+        super().refer(name, *arguments)
+        self.third.tasks[name].reference(*arguments)
+
+    def grease(self, name, share, damping, coulomb):
+        """Friction, told to all three."""
+        super().grease(name, share, damping, coulomb)
+        friction = self.third.tasks[name]
+        friction.share, friction.damping, friction.coulomb = share, damping, coulomb
+
+    def push(self, name, wanted):
+        """Forces, told to all three."""
+        super().push(name, wanted)
+        self.third.tasks[name].reference(wanted)
+
+
 def compare(name: str, folder: Path, ticks: int, seed: int) -> bool:
     """Agreement: uncontracted, and as either is by default."""
     exact = cc.Twins(name, folder / "exact", *cc.SAME_BITS).live(ticks, seed)
     print(f"{name}: uncontracted: {exact}", flush=True)
     few = min(ticks, 20_000)
-    usual = cc.Twins(name, folder / "usual", "-O3", "-march=native", exact=False).live(few, seed, calm=True)
-    print(f"{name}: contracted, calm: {usual}", flush=True)
+    usual = Neighbours(name, folder / "usual", "-O3", "-march=native", exact=False)
+    print(f"{name}: contracted, calm: {usual.live(few, seed, calm=True)}", flush=True)
+    print(f"{name}: Python with q and v off by an ulp: by {usual.apart:.1e} relative at most where solved", flush=True)
     return exact.different == 0
 
 
