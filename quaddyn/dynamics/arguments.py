@@ -28,14 +28,14 @@ ENERGETIC: Final = 1e50
 
 
 def check_unit(robot: Robot, q: Array) -> None:
-    """Raise unless every quaternion and every (cos, sin) of `q` has norm 1 to within `UNIT_TOLERANCE`.
+    """Raise unless every quaternion and every (cos, sin) of `q` has norm 1 to within `UNIT_TOLERANCE`, and loops close.
 
     Args:
         robot: the robot.
         q: (nq,) a finite configuration.
 
     Raises:
-        ArgumentError: naming the joint, its entries and their norm.
+        ArgumentError: naming the joint, its entries and their norm, or the loop.
     """
     for name, start, size in robot.unit_parts:
         stop = start + size
@@ -46,6 +46,8 @@ def check_unit(robot: Robot, q: Array) -> None:
                 f"q: the {what} of joint {name!r}, q[{start}:{stop}] = {q[start:stop]}, has norm {norm:.9g}, "
                 f"not 1 to within {UNIT_TOLERANCE:g}; divide it by its norm"
             )
+    if robot.coupling is not None:
+        robot.coupling.check(q)
 
 
 def overflow(what: str, arguments: Mapping[str, Array]) -> ArgumentError:

@@ -317,7 +317,7 @@ class Dynamics(StrictAttributes):
         q, v = self._boundary.check(q=q, v=v)
         self._algorithms.forwardKinematics(self._model, self._scratch, q, v)
         with _quiet():
-            kinetic = self._live.kinetic.of(self._scratch, v)
+            kinetic = self._live.kinetic.of(self._scratch, self._all_velocities(q, v))
         potential = pin.computePotentialEnergy(self._model, self._scratch)
         self._boundary.finite("energy", np.array([kinetic, potential]), q=q, v=v)
         return Energy(kinetic, potential)
@@ -494,6 +494,11 @@ class Dynamics(StrictAttributes):
             (13 nb,), or (10 nb,) with `inertial`.
         """
         return self._columns.parameters(self._robot, only_inertial=inertial)
+
+    def _all_velocities(self, q: Array, v: Array) -> Array:
+        """(nv_all,) velocities of all joints."""
+        coupling = self._robot.coupling
+        return v if coupling is None else coupling.at(q).velocity(v)
 
     def _at_origin(self, q: Array) -> Array:
         """Configuration with a free base moved to the world's origin, where digits are not lost.

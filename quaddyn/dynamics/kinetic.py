@@ -17,14 +17,19 @@ class KineticEnergy:
 
     Args:
         model: its bodies; copied.
-        armature: (nv,) [kg m^2].
+        armature: of all joints, or of the independent ones [kg m^2].
     """
 
     def __init__(self, model: Any, armature: Array) -> None:
-        self._bodies, self._armature = model.copy(), armature
+        self._bodies, self._armature = model.copy(), np.array(armature)
         self._bodies.armature = np.zeros(model.nv)
 
     def of(self, data: Any, v: Array) -> float:
-        """Of the velocities that `data` was brought to by forward kinematics, and of rotors at v (nv,) [J]."""
+        """Of the velocities that `data` was brought to by forward kinematics, and of rotors at v [J].
+
+        Args:
+            data: of the model.
+            v: velocities of the joints that `armature` is of.
+        """
         bodies: float = pin.computeKineticEnergy(self._bodies, data)
         return bodies + 0.5 * float((self._armature * v) @ v)

@@ -50,8 +50,8 @@ class Live:
 
     def __init__(self, robot: Robot, checked: bool) -> None:
         data, use = robot.model.createData(), robot.algorithms
-        self.kinematics, self.local_jacobian = use.forwardKinematics, use.getFrameJacobian
-        self.kinetic = KineticEnergy(robot.model, robot.armature)
+        self.kinematics, self.local_jacobian = use.forwardKinematics, pin.getFrameJacobian
+        self.kinetic = KineticEnergy(robot.model, robot.model.armature)
         #: Whether every (q, v) has been examined.
         self.checked = checked
         self.robot, self.data, self.tick = robot, data, 0
@@ -68,6 +68,10 @@ class Live:
         self.centroidal_momentum = _view(data.hg.vector)
         placements = _side_by_side(data)
         self.memory = None if placements is None else (data.J.reshape(6, -1).T, placements)
+
+    def rates(self, v: Array) -> Array:
+        """(nv_all,) velocities of all joints at v (nv,), where they are now."""
+        return v
 
     def compute(self, q: Array, v: Array) -> None:
         """What most ask for: placements, velocities, M, h, joint Jacobians and the centre of mass at (q, v)."""
@@ -99,30 +103,45 @@ class Live:
 
 
 class CoupledLive(Live):
-    """The same of a robot with joints that mimic others: Pinocchio's data is of all joints, the views are the robot's.
+    """The same of a robot some of whose joints are not independent: Pinocchio's data is of all, the views the robot's.
 
     See `quaddyn.robot.coupling`.
     """
 
-    __slots__ = ("coupling", "own")
+    __slots__ = ("coupling", "here", "own")
 
     def __init__(self, robot: Robot, checked: bool) -> None:
         super().__init__(robot, checked)
         assert robot.coupling is not None
         self.coupling, self.memory, n = robot.coupling, None, robot.nv
+        self.here = robot.coupling.at(robot.q_home)
         self.own = np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros((3, n))
         self.M, self.h, self.gravity, self.com_jacobian = map(_view, self.own)
+        self.local_jacobian = self._jacobian
+
+    def _jacobian(self, model: pin.Model, data: pin.Data, frame: int, reference: pin.ReferenceFrame) -> Array:
+        return self.here.columns(pin.getFrameJacobian(model, data, frame, reference))
+
+    def rates(self, v: Array) -> Array:
+        """As of `Live`."""
+        return self.here.velocity(v)
 
     def compute(self, q: Array, v: Array) -> None:
         """As of `Live`."""
-        super().compute(self.coupling.configuration(q), self.coupling.velocity(v))
-        self.own[0][:] = self.coupling.inertia(self.data.M)
-        self.own[1][:] = self.coupling.force(self.data.nle)
+        self.here = self.coupling.at(q)
+        self.own[0][:] = self.here.inertia(_crba(self.robot.model, self.data, self.here.q, _WORLD))
+        self._bias(v)
+        self.known = self.tick
+
+    def _bias(self, v: Array) -> None:
+        """h, and forces and accelerations of all bodies at ``a = 0``, where dependent joints accelerate."""
+        here = self.here
+        self.own[1][:] = here.force(pin.rnea(self.robot.model, self.data, here.q, here.velocity(v), here.drift(v)))
 
     def centre(self) -> None:
         """As of `Live`."""
         super().centre()
-        self.own[3][:] = self.coupling.columns(self.data.Jcom)
+        self.own[3][:] = self.here.columns(self.data.Jcom)
 
     def complete(self, q: Array, v: Array) -> None:
         """As of `Live`."""
@@ -130,9 +149,10 @@ class CoupledLive(Live):
             self.compute(q, v)
         if self.centred != self.tick:
             self.centre()
-        pin.computeAllTerms(self.robot.model, self.data, self.coupling.configuration(q), self.coupling.velocity(v))
-        self.own[2][:] = self.coupling.force(self.data.g)
-        self.whole = self.accelerated = self.tick
+        pin.computeAllTerms(self.robot.model, self.data, self.here.q, self.here.velocity(v))
+        self.own[2][:] = self.here.force(self.data.g)
+        self._bias(v)
+        self.whole, self.accelerated = self.tick, 0  # all terms were those of dependent joints without acceleration
 
 
 class State:
@@ -231,7 +251,7 @@ class State:
     def energy(self) -> Energy:
         """Kinetic and potential energy [J]; the latter is zero with all mass at the world's origin."""
         whole = self._whole()
-        return Energy(whole.kinetic.of(whole.data, self._v), whole.data.potential_energy)
+        return Energy(whole.kinetic.of(whole.data, whole.rates(self._v)), whole.data.potential_energy)
 
     # -- centre of mass --------------------------------------------------------------------------------------
     @property
@@ -288,8 +308,8 @@ class State:
         """
         live = self._fresh()
         if live.robot.coupling is not None:
-            names = ", ".join(live.robot.coupling.mimics)
-            raise ArgumentError(f"state: one column a joint, but {names} mimic others and move along with them")
+            names = ", ".join(live.robot.coupling.followers)
+            raise ArgumentError(f"state: one column a joint, but {names} move along with others")
         if live.known != live.tick:
             _jacobians(live.robot.model, live.data, self._q)
         if live.memory is not None:

@@ -24,7 +24,7 @@ class Coordinates:
     """
 
     def __init__(self, graph: Graph, robot: Robot) -> None:
-        self.graph, self._coupling = graph, robot.coupling
+        self.graph, self._coupling = graph, robot.mimicry("compiled kernels")
         self.coupled, self.nq, self.nv = robot.coupling is not None, robot.nq, robot.nv
 
     def configuration(self, q: Sequence[Expr]) -> Vector:

@@ -48,7 +48,7 @@ def _sources() -> str:
 
 def model_key(robot: Robot) -> str:
     """A key for all that a kernel may depend on: root, tree and numbers of the robot."""
-    parts: list[object] = [robot.root, robot.nq, robot.nv, robot.name]
+    parts: list[object] = [robot.root, robot.nq, robot.nv, robot.name, [loop.name for loop in robot.loops]]
     parts += [(leg.foot.name, leg.foot.frame, leg.foot.offset.tobytes()) for leg in robot.legs.values()]
     for link in robot.tree.joints:
         parts += [link.name, link.type, link.child]

@@ -136,13 +136,13 @@ class _Problem:
         if not isinstance(targets, Mapping) or not targets:
             raise ArgumentError("targets: expected a mapping from frame name to position or placement, not empty")
         self.model, self.data = robot.model, robot.model.createData()
-        self.algorithms, self.nv = robot.algorithms, robot.nv
+        self.algorithms, self.nv, self.coupling = robot.algorithms, robot.nv, robot.coupling
         self.targets = [(name, robot.frame_id(name), _target(name, value)) for name, value in targets.items()]
         if isinstance(joints, str):
             raise ArgumentTypeError(f"joints: expected names, got the one string {joints!r}")
         moving = np.zeros(robot.nv, dtype=np.bool_)
         joints_there = [body.joint for body in robot.bodies[1:] if body.joint is not None]
-        by_name = {joint.name: joint for joint in joints_there if joint.mimic is None}
+        by_name = {joint.name: joint for joint in joints_there if joint.independent}
         for name in robot.joint_names if joints is None else joints:
             v = robot.velocity_index(name)
             moving[v : v + by_name[name].nv] = True
@@ -197,11 +197,13 @@ class _Problem:
         rows = []
         for _, frame, target in self.targets:
             if isinstance(target, pin.SE3):
-                J = self.algorithms.getFrameJacobian(self.model, self.data, frame, pin.LOCAL)
+                J = pin.getFrameJacobian(self.model, self.data, frame, pin.LOCAL).reshape(6, -1)
                 rows.append(pin.Jlog6(target.actInv(self.data.oMf[frame])) @ J)
             else:
-                rows.append(self.algorithms.getFrameJacobian(self.model, self.data, frame, pin.LOCAL_WORLD_ALIGNED)[:3])
-        return np.asarray(np.vstack(rows)[:, self.moving])
+                J = pin.getFrameJacobian(self.model, self.data, frame, pin.LOCAL_WORLD_ALIGNED).reshape(6, -1)
+                rows.append(J[:3])
+        J = np.vstack(rows)
+        return np.asarray((J if self.coupling is None else self.coupling.at(q).columns(J))[:, self.moving])
 
     def norms(self, e: Array) -> dict[str, float]:
         out, i = {}, 0

@@ -1,4 +1,4 @@
-"""Pinocchio's algorithms in the coordinates of a robot whose joints may mimic others.
+"""Pinocchio's algorithms in the coordinates of a robot some of whose joints mimic others, or are moved by closed loops.
 
 ``robot.algorithms`` is Pinocchio itself where every joint is independent.  Otherwise it is a `Coupled`, whose functions
 have the names, arguments and results of Pinocchio's, in the robot's own q (nq,) and v (nv,); the model and its data
@@ -13,28 +13,40 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
+from ..errors import ModelError
 from ..urdf.tree import Array
 from .coupling import Coupling
+from .loops import Loops
 
 #: Pinocchio's module, or what stands for it.
 Algorithms = Any
 
 
-def algorithms(coupling: Coupling | None) -> Algorithms:
+def algorithms(coupling: Coupling | Loops | None) -> Algorithms:
     """Pinocchio's algorithms in the coordinates of the independent joints."""
     return pin if coupling is None else Coupled(coupling)
 
 
 class Coupled:
-    """Pinocchio's functions for a robot with joints that mimic others; see `quaddyn.robot.coupling`.
+    """Pinocchio's functions for a robot not all of whose joints are independent; see `quaddyn.robot.coupling`.
 
     Args:
         coupling: of the robot.
     """
 
-    def __init__(self, coupling: Coupling) -> None:
-        self._coupling = coupling
-        self._q, self._v = coupling.configuration, coupling.velocity
+    def __init__(self, coupling: Coupling | Loops) -> None:
+        self._coupling, self._at = coupling, coupling.at
+
+    # Configurations move joint by joint: what dependent joints do meanwhile does not matter to the independent ones.
+    def _q(self, model: Any, q: Array) -> Array:
+        out = np.array(pin.neutral(model))
+        out[self._coupling.q_index] = q
+        return out
+
+    def _v(self, model: Any, v: Array) -> Array:
+        out = np.zeros(model.nv)
+        out[self._coupling.v_index] = v
+        return out
 
     # -- configurations ---------------------------------------------------------------------------------------
     def neutral(self, model: Any) -> Array:
@@ -42,99 +54,108 @@ class Coupled:
         return np.asarray(pin.neutral(model)[self._coupling.q_index])
 
     def isNormalized(self, model: Any, q: Array, tolerance: float) -> bool:  # Pinocchio's name
-        """Whether quaternions and (cos, sin) pairs have unit length."""
-        return bool(pin.isNormalized(model, self._q(q), tolerance))
+        """Whether quaternions and (cos, sin) pairs have unit length, and all loops close."""
+        return bool(pin.isNormalized(model, self._q(model, q), tolerance) and np.isfinite(self._at(q).q).all())
 
     def normalize(self, model: Any, q: Array) -> Array:
         """(nq,) q with those of unit length."""
-        return np.asarray(pin.normalize(model, self._q(q))[self._coupling.q_index])
+        return np.asarray(pin.normalize(model, self._q(model, q))[self._coupling.q_index])
 
     def integrate(self, model: Any, q: Array, v: Array) -> Array:
         """(nq,) where v (nv,) leads from q in unit time."""
-        return np.asarray(pin.integrate(model, self._q(q), self._v(v))[self._coupling.q_index])
+        return np.asarray(pin.integrate(model, self._q(model, q), self._v(model, v))[self._coupling.q_index])
 
     def dIntegrate(self, model: Any, q: Array, v: Array, argument: Any) -> Array:
         """(nv, nv) derivative of `integrate`, which moves joints one by one, by one of its arguments."""
         index = self._coupling.v_index
-        return np.asarray(pin.dIntegrate(model, self._q(q), self._v(v), argument)[np.ix_(index, index)])
+        return np.asarray(pin.dIntegrate(model, self._q(model, q), self._v(model, v), argument)[np.ix_(index, index)])
 
     def difference(self, model: Any, q0: Array, q1: Array) -> Array:
         """(nv,) the velocity from q0 to q1 in unit time."""
-        return np.asarray(pin.difference(model, self._q(q0), self._q(q1))[self._coupling.v_index])
+        return np.asarray(pin.difference(model, self._q(model, q0), self._q(model, q1))[self._coupling.v_index])
 
     def interpolate(self, model: Any, q0: Array, q1: Array, share: float) -> Array:
         """(nq,) on the way from q0 to q1."""
-        return np.asarray(pin.interpolate(model, self._q(q0), self._q(q1), share)[self._coupling.q_index])
+        return np.asarray(pin.interpolate(model, self._q(model, q0), self._q(model, q1), share)[self._coupling.q_index])
 
     # -- kinematics -------------------------------------------------------------------------------------------
     def forwardKinematics(self, model: Any, data: Any, q: Array, *motion: Array) -> None:
         """Placements of all joints, and velocities and accelerations where v and a are given."""
-        pin.forwardKinematics(model, data, self._q(q), *map(self._v, motion))
+        here = self._at(q)
+        rates = [here.velocity(motion[0])] if motion else []
+        pin.forwardKinematics(model, data, here.q, *rates, *(here.acceleration(motion[0], a) for a in motion[1:]))
 
     def framesForwardKinematics(self, model: Any, data: Any, q: Array) -> None:
         """Placements of all joints and frames."""
-        pin.framesForwardKinematics(model, data, self._q(q))
+        pin.framesForwardKinematics(model, data, self._at(q).q)
 
     def computeJointJacobians(self, model: Any, data: Any, q: Array) -> None:
         """Into data, for all joints."""
-        pin.computeJointJacobians(model, data, self._q(q))
+        pin.computeJointJacobians(model, data, self._at(q).q)
 
     def computeFrameJacobian(self, model: Any, data: Any, q: Array, frame: int, reference: Any) -> Array:
         """(6, nv)."""
-        return self._coupling.columns(pin.computeFrameJacobian(model, data, self._q(q), frame, reference))
-
-    def getFrameJacobian(self, model: Any, data: Any, frame: int, reference: Any) -> Array:
-        """(6, nv), after `computeJointJacobians` and the frame's placement."""
-        return self._coupling.columns(pin.getFrameJacobian(model, data, frame, reference))
+        here = self._at(q)
+        return here.columns(pin.computeFrameJacobian(model, data, here.q, frame, reference))
 
     def centerOfMass(self, model: Any, data: Any, q: Array, *rest: Any) -> Array:
         """(3,); `rest` may be v, and whether subtrees are wanted."""
-        motion = [self._v(x) if isinstance(x, np.ndarray) else x for x in rest]
-        return np.asarray(pin.centerOfMass(model, data, self._q(q), *motion))
+        here = self._at(q)
+        motion = [here.velocity(x) if isinstance(x, np.ndarray) else x for x in rest]
+        return np.asarray(pin.centerOfMass(model, data, here.q, *motion))
 
-    def jacobianCenterOfMass(self, model: Any, data: Any, *rest: Any) -> Array:
-        """(3, nv); `rest` may be q, and whether subtrees are wanted."""
-        where = [self._q(x) if isinstance(x, np.ndarray) else x for x in rest]
-        return self._coupling.columns(pin.jacobianCenterOfMass(model, data, *where))
+    def jacobianCenterOfMass(self, model: Any, data: Any, q: Array, *rest: Any) -> Array:
+        """(3, nv); `rest` may be whether subtrees are wanted."""
+        here = self._at(q)
+        return here.columns(pin.jacobianCenterOfMass(model, data, here.q, *rest))
 
     def computeCentroidalMomentum(self, model: Any, data: Any, q: Array, v: Array) -> Any:
         """The momentum about the centre of mass."""
-        return pin.computeCentroidalMomentum(model, data, self._q(q), self._v(v))
+        here = self._at(q)
+        return pin.computeCentroidalMomentum(model, data, here.q, here.velocity(v))
 
     def computeCentroidalMap(self, model: Any, data: Any, q: Array) -> Array:
         """(6, nv)."""
-        return self._coupling.columns(pin.computeCentroidalMap(model, data, self._q(q)))
+        here = self._at(q)
+        return here.columns(pin.computeCentroidalMap(model, data, here.q))
 
     def computeCentroidalMomentumTimeVariation(self, model: Any, data: Any, q: Array, v: Array, a: Array) -> Any:
         """Its rate of change."""
-        return pin.computeCentroidalMomentumTimeVariation(model, data, self._q(q), self._v(v), self._v(a))
+        here = self._at(q)
+        motion = here.velocity(v), here.acceleration(v, a)
+        return pin.computeCentroidalMomentumTimeVariation(model, data, here.q, *motion)
 
     def computeKineticEnergy(self, model: Any, data: Any, *motion: Array) -> float:
         """[J]; of (q, v), or of what data was brought to."""
         if motion:
-            motion = self._q(motion[0]), self._v(motion[1])
+            here = self._at(motion[0])
+            motion = here.q, here.velocity(motion[1])
         return float(pin.computeKineticEnergy(model, data, *motion))
 
     def computeDistances(self, model: Any, data: Any, geometry: Any, scratch: Any, q: Array) -> Any:
         """Least distances of pairs of shapes."""
-        return pin.computeDistances(model, data, geometry, scratch, self._q(q))
+        return pin.computeDistances(model, data, geometry, scratch, self._at(q).q)
 
     # -- dynamics ---------------------------------------------------------------------------------------------
     def rnea(self, model: Any, data: Any, q: Array, v: Array, a: Array) -> Array:
         """(nv,) inverse dynamics."""
-        return self._coupling.force(pin.rnea(model, data, self._q(q), self._v(v), self._v(a)))
+        here = self._at(q)
+        return here.force(pin.rnea(model, data, here.q, here.velocity(v), here.acceleration(v, a)))
 
     def nonLinearEffects(self, model: Any, data: Any, q: Array, v: Array) -> Array:
         """(nv,) h."""
-        return self._coupling.force(pin.nonLinearEffects(model, data, self._q(q), self._v(v)))
+        here = self._at(q)
+        return here.force(pin.rnea(model, data, here.q, here.velocity(v), here.drift(v)))
 
     def computeGeneralizedGravity(self, model: Any, data: Any, q: Array) -> Array:
         """(nv,) g."""
-        return self._coupling.force(pin.computeGeneralizedGravity(model, data, self._q(q)))
+        here = self._at(q)
+        return here.force(pin.computeGeneralizedGravity(model, data, here.q))
 
     def crba(self, model: Any, data: Any, q: Array, convention: Any = pin.Convention.LOCAL) -> Array:
         """(nv, nv) M, both triangles."""
-        return self._coupling.inertia(pin.crba(model, data, self._q(q), convention))
+        here = self._at(q)
+        return here.inertia(pin.crba(model, data, here.q, convention))
 
     def aba(self, model: Any, data: Any, q: Array, v: Array, tau: Array) -> Array:
         """(nv,) forward dynamics, by M: articulated bodies would have to know forces across the tree."""
@@ -147,28 +168,47 @@ class Coupled:
         return np.asarray(0.5 * (inverse + inverse.T))
 
     def computeCoriolisMatrix(self, model: Any, data: Any, q: Array, v: Array) -> Array:
-        """(nv, nv) ``G^T C G``: as G is constant, ``dM/dt = C + C^T`` holds, and Christoffel's symbols carry over."""
-        return self._coupling.square(pin.computeCoriolisMatrix(model, data, self._q(q), self._v(v)))
+        """(nv, nv) ``G^T (C G + M dG/dt)``: ``dM/dt = C + C^T`` holds, and Christoffel's symbols carry over."""
+        here = self._at(q)
+        C = here.square(pin.computeCoriolisMatrix(model, data, here.q, here.velocity(v)).copy())
+        return C + here.columns((pin.crba(model, data, here.q, pin.Convention.LOCAL) @ here.rate(v)).T).T
 
     def computeRNEADerivatives(self, model: Any, data: Any, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
-        """Three (nv, nv): by q, v and a."""
-        parts = pin.computeRNEADerivatives(model, data, self._q(q), self._v(v), self._v(a))
-        by_q, by_v, by_a = map(self._coupling.square, parts)
+        """Three (nv, nv): by q, v and a.
+
+        Raises:
+            ModelError: the robot has closed loops, where they would need how G changes to second order.
+        """
+        self._refuse_loops("rnea_derivatives")
+        here = self._at(q)
+        parts = pin.computeRNEADerivatives(model, data, here.q, here.velocity(v), here.velocity(a))
+        by_q, by_v, by_a = map(here.square, parts)
         return by_q, by_v, by_a
 
     def computeABADerivatives(
         self, model: Any, data: Any, q: Array, v: Array, tau: Array
     ) -> tuple[Array, Array, Array]:
-        """Three (nv, nv): by q, v and tau, ``-M^-1`` times those of inverse dynamics (Carpentier and Mansard 2018)."""
+        """Three (nv, nv): by q, v and tau, ``-M^-1`` times those of inverse dynamics (Carpentier and Mansard 2018).
+
+        Raises:
+            ModelError: the robot has closed loops.
+        """
+        self._refuse_loops("aba_derivatives")
         a, inverse = self.aba(model, data, q, v, tau), self.computeMinverse(model, data, q)
         by_q, by_v, _ = self.computeRNEADerivatives(model, data, q, v, a)
         return -inverse @ by_q, -inverse @ by_v, inverse
 
     def computeJointTorqueRegressor(self, model: Any, data: Any, q: Array, v: Array, a: Array) -> Array:
         """(nv, 10 bodies)."""
-        Y = pin.computeJointTorqueRegressor(model, data, self._q(q), self._v(v), self._v(a))
-        return self._coupling.columns(Y.reshape(len(self._coupling.v_from), -1).T).T
+        here = self._at(q)
+        Y = pin.computeJointTorqueRegressor(model, data, here.q, here.velocity(v), here.acceleration(v, a))
+        return here.columns(Y.reshape(len(here.G), -1).T).T
 
     def computeAllTerms(self, model: Any, data: Any, q: Array, v: Array) -> None:
-        """Into data, for all joints."""
-        pin.computeAllTerms(model, data, self._q(q), self._v(v))
+        """Into data, for all joints, whose accelerations are 0."""
+        here = self._at(q)
+        pin.computeAllTerms(model, data, here.q, here.velocity(v))
+
+    def _refuse_loops(self, what: str) -> None:
+        if isinstance(self._coupling, Loops):
+            raise ModelError(f"{what}: not known for closed loops; load the robot with loops=False to leave them open")

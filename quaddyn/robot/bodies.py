@@ -58,12 +58,12 @@ def merge(tree: Tree) -> tuple[Body, ...]:
 
 
 def joint_places(bodies: Sequence[Body], root: str) -> dict[str, tuple[int, int]]:
-    """Of every moving joint that mimics no other, by name: the indices in q and in v of its first coordinate."""
+    """Of every independent moving joint, by name: the indices in q and in v of its first coordinate."""
     places = {}
     q, v = ROOT_SIZES[root]
     for body in bodies[1:]:
         assert body.joint is not None
-        if body.joint.mimic is None:
+        if body.joint.independent:
             places[body.joint.name] = (q, v)
             q, v = q + body.joint.nq, v + body.joint.nv
     return places

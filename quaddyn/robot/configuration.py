@@ -119,9 +119,9 @@ def joint_value(q: Array, index: int, joint: Joint) -> float:
 
 
 def simple_joints(bodies: Iterable[Body]) -> dict[str, Joint]:
-    """The 1-dof joints by name; those that mimic others are none."""
+    """The 1-dof joints by name; those that mimic others, or that loops move, are none."""
     joints = [body.joint for body in bodies if body.joint is not None]
-    return {joint.name: joint for joint in joints if joint.nv == 1 and joint.mimic is None}
+    return {joint.name: joint for joint in joints if joint.nv == 1 and joint.independent}
 
 
 def put_base(q: Array, root: str, position: ArrayLike | None, orientation: object) -> None:

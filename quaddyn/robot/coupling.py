@@ -24,6 +24,54 @@ from .root import ROOT_SIZES
 Index = NDArray[np.intp]
 
 
+class Tangent:
+    """Coordinates of all joints at some q, and their motions to first and second order.
+
+    ``v_all = G v`` and ``a_all = G a + drift(v)``.
+
+    Args:
+        q: (nq_all,) coordinates of all joints.
+        G: (nv_all, nv).
+    """
+
+    def __init__(self, q: Array, G: Array) -> None:
+        self.q, self.G = q, G
+
+    def velocity(self, v: Array) -> Array:
+        """(nv_all,) of all joints at v (nv,)."""
+        return np.asarray(self.G @ v)
+
+    def acceleration(self, v: Array, a: Array) -> Array:
+        """(nv_all,) of all joints at v and a (nv,)."""
+        return np.asarray(self.G @ a + self.drift(v))
+
+    def drift(self, v: Array) -> Array:
+        """(nv_all,) accelerations of all joints at v and ``a = 0``: ``dG/dt v``."""
+        return np.zeros(len(self.G))
+
+    def rate(self, v: Array) -> Array:
+        """(nv_all, nv) ``dG/dt`` at v."""
+        return np.zeros_like(self.G)
+
+    def force(self, tau: Array) -> Array:
+        """(nv,) ``G^T tau``: generalized forces of the power of tau (nv_all,)."""
+        return np.asarray(self.columns(tau)[0])
+
+    def columns(self, J: Array) -> Array:
+        """(m, nv) ``J G``: what multiplies v as J (m, nv_all) multiplies v_all."""
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is noticed by who reads it
+            return np.asarray(J.reshape(-1, len(self.G)) @ self.G)
+
+    def square(self, M: Array) -> Array:
+        """(nv, nv) ``G^T M G`` of M (nv_all, nv_all)."""
+        return self.columns(self.columns(M).T).T
+
+    def inertia(self, M: Array) -> Array:
+        """(nv, nv) ``G^T M G`` of a symmetric M (nv_all, nv_all), exactly symmetric."""
+        out = self.square(M)
+        return np.asarray(0.5 * (out + out.T))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Coupling(FrozenArrays):
     """How the coordinates of all joints follow from those of the independent ones.
@@ -52,31 +100,21 @@ class Coupling(FrozenArrays):
         """(..., nq_all) the coordinates of all joints at q (..., nq)."""
         return np.asarray(np.asarray(q)[..., self.q_from] * self.q_scale + self.q_offset)
 
-    def velocity(self, v: Array) -> Array:
-        """(..., nv_all) the velocities, or accelerations, of all joints at v (..., nv)."""
-        return np.asarray(np.asarray(v)[..., self.v_from] * self.v_scale)
+    def at(self, q: Array) -> Tangent:
+        """Coordinates of all joints at q (nq,), and their tangent."""
+        return Tangent(self.configuration(q), self.G)
 
-    def force(self, tau: Array) -> Array:
-        """(nv,) ``G^T tau``: generalized forces of the power of tau (nv_all,)."""
-        return np.asarray(self.columns(tau)[0])
-
-    def columns(self, J: Array) -> Array:
-        """(m, nv) ``J G``: what multiplies v as J (m, nv_all) multiplies v_all."""
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is noticed by who reads it
-            return np.asarray(J.reshape(-1, len(self.v_from)) @ self.G)
-
-    def square(self, M: Array) -> Array:
-        """(nv, nv) ``G^T M G`` of M (nv_all, nv_all)."""
-        return self.columns(self.columns(M).T).T
-
-    def inertia(self, M: Array) -> Array:
-        """(nv, nv) ``G^T M G`` of a symmetric M (nv_all, nv_all), exactly symmetric."""
-        out = self.square(M)
-        return np.asarray(0.5 * (out + out.T))
+    def check(self, q: Array) -> None:
+        """Every configuration can be: nothing to refuse."""
 
     def chain(self, entries: Iterable[int]) -> list[int]:
         """Entries of v that these entries of v_all follow, ascending."""
         return sorted({int(self.v_from[k]) for k in entries})
+
+    @property
+    def followers(self) -> dict[str, str]:
+        """What each joint that is not independent does, by its name, for messages."""
+        return {name: f"mimics {mimic.joint!r}" for name, mimic in self.mimics.items()}
 
     def diagonal(self, x: Array, power: int = 2) -> Array:
         """(nv,) coefficients x (nv_all,) of joints as seen by the independent ones: ``sum |scale|^power x``.
@@ -113,12 +151,13 @@ def coupling(bodies: Sequence[Body], root: str) -> Coupling | None:
     G = np.zeros((len(v_from), nv))
     G[np.arange(len(v_from)), v_from] = speed
     return Coupling(
-        mimics, _index(q_from), frozen(scale), frozen(offset), _index(v_from), frozen(speed),
-        _index(np.flatnonzero(free_q)), _index(np.flatnonzero(free)), frozen(G),
+        mimics, index_of(q_from), frozen(scale), frozen(offset), index_of(v_from), frozen(speed),
+        index_of(np.flatnonzero(free_q)), index_of(np.flatnonzero(free)), frozen(G),
     )  # fmt: skip
 
 
-def _index(values: object) -> Index:
+def index_of(values: object) -> Index:
+    """Read-only indices."""
     out = np.array(values, dtype=np.intp)
     out.flags.writeable = False
     return out

@@ -12,7 +12,6 @@ from ..urdf.tree import Array, Finding, Where
 from .algorithms import Algorithms
 from .bodies import Body, all_places, joint_places
 from .configuration import joint_value, simple_joints
-from .coupling import coupling
 from .limbs import SIDES, Limb, directions
 from .robot import Foot, Leg
 from .stance import StanceProblem, check_bends, knee_offset, middle
@@ -56,11 +55,10 @@ def home(
 
 
 def describe_legs(
-    bodies: Sequence[Body], root: str, limbs: Mapping[str, Limb], feet: Mapping[str, Foot], q_home: Array
+    bodies: Sequence[Body], root: str, limbs: Mapping[str, Limb], feet: Mapping[str, Foot], q_all: Array
 ) -> dict[str, Leg]:
-    """The `Leg` records; bend and knee sign as they are in `q_home`."""
-    coupled, places = coupling(bodies, root), all_places(bodies, root)
-    q_all = q_home if coupled is None else coupled.configuration(q_home)
+    """The `Leg` records; bend and knee sign as they are where all joints are at `q_all`."""
+    places = all_places(bodies, root)
     forward, left = directions(tuple(limbs.values()))
     legs = {}
     for name, limb in limbs.items():

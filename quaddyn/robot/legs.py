@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..urdf.tree import frozen
+from ..urdf.tree import Loop, frozen
 from ..urdf.values import RESERVED
 from .bodies import Body
 from .contact import Contact, find_contact, on_link
@@ -21,9 +21,10 @@ def choose_limbs(
     found: Mapping[str, Limb],
     legs: Mapping[str, Sequence[str]] | None,
     feet: Mapping[str, str | Foot] | None,
+    loops: Sequence[Loop] = (),
 ) -> dict[str, Limb]:
     """The legs by name: as `found`, or as the caller says."""
-    limbs = dict(found) if legs is None else _given_limbs(bodies, legs)
+    limbs = dict(found) if legs is None else _given_limbs(bodies, legs, loops)
     if feet is not None and not isinstance(feet, Mapping):
         raise ArgumentTypeError(f"feet: expected a mapping from leg to link name or Foot, got {type(feet).__name__}")
     for name, foot in (feet or {}).items():
@@ -49,9 +50,9 @@ def choose_limbs(
     return limbs
 
 
-def _given_limbs(bodies: Sequence[Body], legs: Mapping[str, Sequence[str]]) -> dict[str, Limb]:
+def _given_limbs(bodies: Sequence[Body], legs: Mapping[str, Sequence[str]], loops: Sequence[Loop]) -> dict[str, Limb]:
     index = {b.joint.name: i for i, b in enumerate(bodies) if b.joint is not None and b.joint.nv == 1}
-    detected = {limb.indices[-1]: limb.contact for limb in find_limbs(bodies)}
+    detected = {limb.indices[-1]: limb.contact for limb in find_limbs(bodies, loops)}
     if not isinstance(legs, Mapping):
         raise ArgumentTypeError(f"legs: expected a mapping from leg to joint names, got {type(legs).__name__}")
     out: dict[str, Limb] = {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..urdf.tree import Array, Pose
+from ..urdf.tree import Array, Loop, Pose
 from .bodies import Body
 from .chain import Chain
 from .contact import Contact, find_contact
@@ -22,6 +22,9 @@ MAX_LONE_LEG = 4
 MAX_SPINE = 3
 #: The longest leg of a quadruped is at most this many times as long as the shortest.
 MAX_UNLIKE = 2.5
+
+#: A body that reaches less than this share of its length beyond where it closes a loop has no foot.
+END_OF_DRIVE = 0.3
 
 SIDES = {"L": "left", "R": "right"}
 
@@ -50,13 +53,19 @@ class Limb:
     alone: bool
 
 
-def find_limbs(bodies: Sequence[Body]) -> list[Limb]:
-    """Every terminal chain of 2 to 7 one-dof joints that hangs from a branching body or from the base."""
+def find_limbs(bodies: Sequence[Body], loops: Sequence[Loop] = ()) -> list[Limb]:
+    """Every terminal chain of 2 to 7 one-dof joints that hangs from a branching body or from the base.
+
+    What closes `loops` without a foot of its own, such as the rod that bends a knee, is no part of a limb.
+    """
     children: list[list[int]] = [[] for _ in bodies]
     depth = [0] * len(bodies)
     for i, body in enumerate(bodies[1:], start=1):
         children[body.parent].append(i)
         depth[i] = depth[body.parent] + 1
+    for loop in loops:
+        for link, placement in ((loop.link_a, loop.placement_a), (loop.link_b, loop.placement_b)):
+            _without_drive(bodies, children, link, placement)
     for i, below in enumerate(children):  # rotors beside the next link of a leg are parts of its drive
         children[i] = [j for j in below if children[j] or not _spins(bodies[j])] or below
     limbs = []
@@ -70,7 +79,23 @@ def find_limbs(bodies: Sequence[Body]) -> list[Limb]:
             contact = find_contact(bodies[leaf])
             if len(run) > MIN_JOINTS or not _rolls(bodies[leaf], contact):
                 limbs.append(make_limb(bodies, tuple(reversed(run)), contact))
+    if len(limbs) == 1 and loops:  # what drives it by loops is a part of it
+        limbs = [replace(limbs[0], alone=limbs[0].chain.n == sum(map(len, children)))]
     return limbs
+
+
+def _without_drive(bodies: Sequence[Body], children: list[list[int]], link: str, placement: Pose) -> None:
+    """Leave out the bodies that end where a loop is closed, from there on inwards."""
+    found = [(i, pose) for i, body in enumerate(bodies) for x, pose in body.links if x.name == link]
+    for i, pose in found:
+        point = pose.apply(placement.translation)
+        while i > 0 and not children[i]:
+            beyond = float(np.linalg.norm(find_contact(bodies[i]).centre - point))
+            if beyond > END_OF_DRIVE * float(np.linalg.norm(point)):
+                break
+            point = bodies[i].placement.translation
+            children[bodies[i].parent].remove(i)
+            i = bodies[i].parent
 
 
 def make_limb(bodies: Sequence[Body], indices: tuple[int, ...], contact: Contact) -> Limb:

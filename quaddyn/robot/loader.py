@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from . import guard
 from .algorithms import algorithms
 from .arguments import several
 from .bodies import Body, joint_places, merge
+from .closing import closed
 from .configuration import simple_joints
 from .coupling import couple, coupling, uncoupled
 from .home import describe_legs, given_home, home, wished_bends
@@ -45,6 +47,7 @@ def load(
     friction: float | Mapping[str, float] | None = None,
     armature: float | Mapping[str, float] | None = None,
     mimic: bool = True,
+    loops: bool = True,
     strict: bool = False,
     repair: Collection[str] = (),
     allow_massless: bool = False,
@@ -69,6 +72,8 @@ def load(
         armature: rotor inertia seen at the joint [kg m^2], one value or by joint name.
         mimic: joints with ``<mimic>`` follow the joints they name, whose coordinates alone are in q and v; False lets
             every joint move on its own.
+        loops: loops that the file closes (``<loop_joint>``, ``<drake:ball_constraint>``) move their dependent joints;
+            False leaves them open.  `Robot.close` closes others.
         strict: turn every warning into an error.
         repair: repairs to make, each reported: "inertia" (nearest physical composite inertia).
         allow_massless: accept moving bodies without mass where bodies further out carry mass.
@@ -88,15 +93,16 @@ def load(
     document = read_source(source, several("packages", packages, "folders"))
     tree = parse(document.data, file=document.name, meshes=MeshFinder(document.folder, document.packages))
     findings = list(tree.findings)
+    tree, ties = replace(tree, loops=()), tree.loops if loops else ()
     bodies = merge(tree)
-    limbs = name_legs(find_limbs(bodies))
+    limbs = name_legs(find_limbs(bodies, ties))
     root = root or document.root or natural_root(tree, len(limbs), findings)
     rooted = attach_root(tree, root, findings)
     resolved, provenance = override(rooted, limits=limits, damping=damping, friction=friction, armature=armature)
     resolved = (couple if mimic else uncoupled)(resolved, findings)
     if resolved is not tree:
         tree, bodies = resolved, merge(resolved)
-        limbs = name_legs(find_limbs(bodies))
+        limbs = name_legs(find_limbs(bodies, ties))
     if "inertia" in repair:
         bodies, repaired = guard.repair_inertia(bodies)
         findings += repaired
@@ -104,7 +110,7 @@ def load(
     findings += guard.judge_limits(bodies)
     nv = sum(b.joint.nv for b in bodies if b.joint is not None) + ROOT_SIZES[root][1]
     guard.judge_size(nv, tree.file)
-    limbs = choose_limbs(bodies, limbs, legs, feet)
+    limbs = choose_limbs(bodies, limbs, legs, feet, ties)
     feet_found = {name: make_foot(name, limb, (feet or {}).get(name), provenance) for name, limb in limbs.items()}
     model = build(tree, root, bodies if "inertia" in repair else None)
     add_feet(model, feet_found.values())
@@ -117,20 +123,16 @@ def load(
             findings.append(Finding("warning", tree.link[name].where, reason, "rename the link or name legs by legs="))
     names = actuated_joints(bodies, actuated, findings)
     wishes = wished_bends(bend, limbs)
-    if q_home is not None:
+    if q_home is not None and not ties:
         q = given_home(model, pinocchio, bodies, root, q_home, findings)
     else:
         q = home(model, pinocchio, bodies, root, limbs, wishes, tree.file, findings)
-    findings.sort(key=lambda f: f.where.line)
-    if strict:
-        warnings = [f for f in findings if f.level == "warning"]
-        if warnings:
-            more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
-            raise ModelError(f"{warnings[0].where}: {warnings[0].reason}; refused because strict=True{more}")
     viscous, coulomb, rotors = joint_losses(model, coupled)
+    findings.sort(key=lambda f: f.where.line)
     lower, upper = _position_limits(bodies, root)
+    q_all = q if coupled is None else coupled.configuration(q)
     own = simple_joints(bodies)
-    return Robot(
+    robot = Robot(
         name=tree.name,
         root=root,
         tree=tree,
@@ -145,16 +147,22 @@ def load(
         damping=frozen(viscous),
         friction=frozen(coulomb),
         armature=frozen(rotors),
-        legs=describe_legs(bodies, root, limbs, feet_found, q),
+        legs=describe_legs(bodies, root, limbs, feet_found, q_all),
         report=Report(tuple(findings), provenance, checks),
         source=document.data,
     )
+    if ties:
+        robot = closed(robot, ties, q_home=q_home)
+    if strict and (warnings := robot.report.warnings):
+        more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
+        raise ModelError(f"{warnings[0].where}: {warnings[0].reason}; refused because strict=True{more}")
+    return robot
 
 
 def _position_limits(bodies: Sequence[Body], root: str) -> tuple[Array, Array]:
     """(nq,) lower and upper, where only 1-dof joints with a range have finite ones."""
     places = joint_places(bodies, root)
-    nq = ROOT_SIZES[root][0] + sum(b.joint.nq for b in bodies[1:] if b.joint is not None and b.joint.mimic is None)
+    nq = ROOT_SIZES[root][0] + sum(b.joint.nq for b in bodies[1:] if b.joint is not None and b.joint.independent)
     lower, upper = np.full(nq, -np.inf), np.full(nq, np.inf)
     for name, joint in simple_joints(bodies).items():
         if joint.nq == 1:

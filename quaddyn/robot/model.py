@@ -16,6 +16,7 @@ import pinocchio as pin
 from ..urdf.tree import Array, Inertial, Joint, Pose, Tree
 from .bodies import Body
 from .coupling import Coupling
+from .loops import Loops
 from .robot import Foot
 
 _AXES = {(1.0, 0.0, 0.0): "X", (0.0, 1.0, 0.0): "Y", (0.0, 0.0, 1.0): "Z"}
@@ -121,11 +122,16 @@ def build(tree: Tree, root: str, repaired: Iterable[Body] | None = None) -> pin.
     return model
 
 
-def joint_losses(model: pin.Model, coupling: Coupling | None) -> tuple[Array, Array, Array]:
-    """(nv,) damping, Coulomb friction and rotor inertia as the independent joints feel them."""
+def joint_losses(model: pin.Model, coupling: Coupling | Loops | None) -> tuple[Array, Array, Array]:
+    """(nv,) damping, Coulomb friction and rotor inertia as the independent joints feel them.
+
+    Rotors that closed loops move are felt by way of M alone, and friction of such joints is left out.
+    """
     damping, friction, armature = model.damping, model.upperDryFrictionLimit, model.armature
     if coupling is None:
         return damping, friction, armature
+    if isinstance(coupling, Loops):
+        return damping[coupling.v_index], friction[coupling.v_index], armature[coupling.v_index]
     return coupling.diagonal(damping), coupling.diagonal(friction, power=1), coupling.diagonal(armature)
 
 

@@ -12,12 +12,13 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ArgumentError, ModelError, UnknownNameError
-from ..urdf.tree import Array, FrozenArrays, Tree, frozen
+from ..urdf.tree import Array, FrozenArrays, Loop, Tree, frozen
 from .algorithms import Algorithms, algorithms
 from .arguments import check_vector, number, several
 from .bodies import Body, joint_places
 from .configuration import Configuration, joint_values, parts, put, put_base, random_values, simple_joints
 from .coupling import Coupling, coupling
+from .loops import Loops, closed_loops
 from .report import Report
 
 
@@ -74,16 +75,17 @@ class Robot:
     Made by `quaddyn.load` alone.  Vectors are read-only.  Joint order is the model's (``joint_names``); torques
     are in ``actuated`` order; use `order` to map to a caller's own order.
 
-    Joints that mimic others (``<mimic>``) have no coordinates of their own: q, v and generalized forces are those of
-    the independent joints, whose damping, friction, armature and limits account for what follows them.
+    Joints that mimic others (``<mimic>``), or that closed loops move, have no coordinates of their own: q, v and
+    generalized forces are those of the independent joints, whose damping, friction, armature and limits account for
+    what mimics them.  Loops leave armature and inertia of what they move in M, as neither is constant there.
 
     Attributes:
         name: the robot's name in its file.
         root: "free" (base velocity in the base frame), "planar" (sagittal x, z, pitch) or "fixed".
         tree: the resolved `Tree` (limits, damping, friction, armature after overrides).
         bodies: composite joint bodies: fixed links merged into the body that carries them; ``bodies[0]`` is the base.
-        model: ``pin.Model`` built from `tree`; treat as frozen.  All joints move on their own in it: where some mimic
-            others, it takes ``coupling.configuration(q)`` and ``coupling.velocity(v)``.
+        model: ``pin.Model`` built from `tree`; treat as frozen.  All joints move on their own in it: where some follow
+            others, it takes ``at.q`` and ``at.velocity(v)`` of ``at = coupling.at(q)``.
         actuated: names of the actuated 1-dof joints, in torque order.
         q_home: (nq,) home configuration.
         lower, upper: (nq,) position limits in the order of q [rad or m]; infinite on the root and where the file gives
@@ -96,7 +98,8 @@ class Robot:
         legs: `Leg` by name.
         report: the guard's findings and the provenance of every resolved number.
         source: the URDF document itself (text if it was given as text), for readers that share no code with ours.
-        coupling: how joints that mimic others follow the independent ones; None where there are none.
+        coupling: how joints follow the independent ones that mimic these (`Coupling`), or that closed loops tie to them
+            (`Loops`); None where all are independent.
         algorithms: Pinocchio's functions, taking `model`, its data, and the robot's own q and v: the module
             ``pinocchio`` itself where `coupling` is None.
     """
@@ -118,7 +121,7 @@ class Robot:
     legs: Mapping[str, Leg]
     report: Report
     source: bytes | str
-    coupling: Coupling | None = field(init=False, repr=False)
+    coupling: Coupling | Loops | None = field(init=False, repr=False)
     algorithms: Algorithms = field(init=False, repr=False)
     _frame_ids: Mapping[str, int] = field(init=False, repr=False)
     _places: Mapping[str, tuple[int, int]] = field(init=False, repr=False)
@@ -148,7 +151,7 @@ class Robot:
     # -- names -----------------------------------------------------------------------------------------------
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Moving joints of the file in model order, without the root's and those that mimic others."""
+        """Moving joints of the file in model order, without the root's and those that mimic others or loops move."""
         return tuple(self._places)
 
     @property
@@ -179,7 +182,7 @@ class Robot:
         """Index in v (and tau of size nv) of a 1-dof joint.
 
         Raises:
-            UnknownNameError: no such joint, or one that mimics another.
+            UnknownNameError: no such joint, or one that is not independent.
         """
         return self._place(joint)[1]
 
@@ -195,9 +198,8 @@ class Robot:
         try:
             return self._places[joint]
         except (KeyError, TypeError):
-            mimics = {} if self.coupling is None else self.coupling.mimics
-            leader = next((mimic.joint for name, mimic in mimics.items() if name == joint), None)
-            kind = "joint" if leader is None else f"independent joint (it mimics {leader!r})"
+            why = None if self.coupling is None else self.coupling.followers.get(str(joint))
+            kind = "joint" if why is None else f"independent joint (it {why})"
             raise UnknownNameError(kind, joint, self._places) from None
 
     # -- configurations --------------------------------------------------------------------------------------
@@ -240,9 +242,9 @@ class Robot:
         known = simple_joints(self.bodies)
         put_base(q, self.root, position, orientation)
         if joints is not None:
-            for name in self.coupling.mimics if self.coupling is not None else ():
+            for name in self.coupling.followers if self.coupling is not None else ():
                 if isinstance(joints, Mapping) and name in joints:
-                    self._place(name)  # which says what it mimics
+                    self._place(name)  # which says what it follows
             named = joint_values(joints, known, self.actuated if order is None else order)
             for name, value in named.items():
                 put(q, self._place(name)[0], known[name], value)
@@ -325,8 +327,41 @@ class Robot:
                 out[v if c is None else int(c.v_from[v])] = q if c is None else int(c.q_from[q]), int(joint.nq)
         return out
 
+    def close(
+        self,
+        frame_a: str | tuple[str, ArrayLike],
+        frame_b: str | tuple[str, ArrayLike],
+        kind: str = "point",
+        *,
+        axis: ArrayLike | None = None,
+        name: str | None = None,
+        dependent: Iterable[str] = (),
+    ) -> Robot:
+        """A robot in which two frames stay together, so that some joints follow the others.
+
+        q, v and generalized forces of the new robot are those of its independent joints; home is as near to this one's
+        as the loop allows.  ``source`` says it with a ``<loop_joint>``, which `load` reads.
+
+        Args:
+            frame_a: name of a frame, or (name, (3,) a point in its axes [m]).
+            frame_b: the same on another body.
+            kind: "point" (the points stay together: a ball joint), "revolute" (the axes, too) or "weld" (the frames).
+            axis: (3,) of a "revolute" loop, with the same coordinates in both frames.
+            name: of the loop, for messages.
+            dependent: joints that shall follow; by default first those without a motor, then those that belong to no
+                leg, of several those that the loop moves most.
+
+        Raises:
+            ModelError: the loop does not close, is singular at home, or its rank is unclear there.
+            UnknownNameError: no such frame or joint.
+            ArgumentError: another kind, or an axis without a revolute loop.
+        """
+        closing = type(self).closing
+        assert closing is not None
+        return closing(self, frame_a, frame_b, kind, axis, name, dependent)
+
     def require_independent(self, what: str) -> None:
-        """Refuse a robot some of whose joints mimic others.
+        """Refuse a robot some of whose joints mimic others, or are moved by closed loops.
 
         Args:
             what: that cannot work with them.
@@ -334,12 +369,43 @@ class Robot:
         Raises:
             ModelError: naming such a joint.
         """
+        self.require_open(what)
         if self.coupling is not None:
-            name, mimic = next(iter(self.coupling.mimics.items()))
+            name, why = next(iter(self.coupling.followers.items()))
             raise ModelError(
-                f"{what}: joint {name!r} of {self.name!r} mimics {mimic.joint!r}, which this does not know; "
+                f"{what}: joint {name!r} of {self.name!r} {why}, which this does not know; "
                 "load the robot with mimic=False, so that every joint moves on its own, or make that joint fixed"
             )
+
+    def require_open(self, what: str) -> None:
+        """Refuse a robot with closed loops.
+
+        Args:
+            what: that cannot work with them.
+
+        Raises:
+            ModelError: naming a joint that a loop moves.
+        """
+        if isinstance(self.coupling, Loops):
+            name, why = next(iter(self.coupling.followers.items()))
+            raise ModelError(
+                f"{what}: joint {name!r} of {self.name!r} {why}, which this does not know; "
+                "load the robot with loops=False, so that every joint moves on its own"
+            )
+
+    def mimicry(self, what: str) -> Coupling | None:
+        """How joints mimic others, for what knows no closed loops.
+
+        Raises:
+            ModelError: as of `require_open`.
+        """
+        self.require_open(what)
+        return None if isinstance(self.coupling, Loops) else self.coupling
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """The closed loops; `Robot.coupling` says how joints move under them."""
+        return self.coupling.loops if isinstance(self.coupling, Loops) else ()
 
     # -- maps ------------------------------------------------------------------------------------------------
     @property
@@ -394,7 +460,8 @@ class Robot:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
         object.__setattr__(self, "legs", MappingProxyType(dict(self.legs)))
-        object.__setattr__(self, "coupling", coupling(self.bodies, self.root))
+        closes = closed_loops(self.model, self.tree, self.q_home) if self.tree.loops else None
+        object.__setattr__(self, "coupling", closes or coupling(self.bodies, self.root))
         object.__setattr__(self, "algorithms", algorithms(self.coupling))
         found: dict[pin.FrameType, dict[str, int]] = {}
         for i, frame in enumerate(self.model.frames):
@@ -420,6 +487,9 @@ class Robot:
         for name, value in state.items():
             object.__setattr__(self, name, value)
         self._seal()
+
+    #: What closes a loop; set by the package, since stances are computed further up.
+    closing: ClassVar[Callable[..., Robot] | None] = None
 
     #: What a notebook shows of a robot; set by the package, since drawing is done rooms further up.
     picture: ClassVar[Callable[[Robot], str] | None] = None

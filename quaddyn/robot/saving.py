@@ -34,7 +34,8 @@ def to_record(robot: Robot) -> dict[str, Any]:
         "name": robot.name,
         "urdf": source,
         "root": robot.root,
-        "coupled": robot.coupling is not None,
+        "coupled": any(joint.mimic is not None for joint in robot.tree.joints),
+        "closed": bool(robot.loops),
         "repaired": any(a != b for a, b in zip(robot.model.inertias, plain.inertias, strict=True)),
         "actuated": list(robot.actuated),
         "q_home": robot.q_home.tolist(),
@@ -81,6 +82,7 @@ def from_record(
         options: dict[str, Any] = {
             "root": record["root"],
             "mimic": bool(record.get("coupled", False)),  # earlier records are of joints that all move on their own
+            "loops": bool(record.get("closed", False)),
             "repair": ("inertia",) if record["repaired"] else (),
             "actuated": tuple(record["actuated"]),
             "q_home": np.array(record["q_home"], dtype=np.float64),

@@ -138,7 +138,7 @@ def specification(robot: Robot, spheres: Iterable[Placed], actuators: Actuators,
     Bodies, joints and actuators carry the file's names, spheres their own.  The numbers are the record's but for
     inertias that MuJoCo's compiler would refuse and what the motors add to the joints, which `compiled` puts right.
     """
-    mujoco = import_mujoco()
+    coupling, mujoco = robot.mimicry("MujocoPlant"), import_mujoco()
     spec = mujoco.MjSpec()
     spec.modelname = robot.name
     spec.compiler.inertiafromgeom = False
@@ -166,7 +166,7 @@ def specification(robot: Robot, spheres: Iterable[Placed], actuators: Actuators,
             contype=ROBOT_BIT,
             conaffinity=TERRAIN_BIT,
         )
-    for name, mimic in ({} if robot.coupling is None else robot.coupling.mimics).items():
+    for name, mimic in ({} if coupling is None else coupling.mimics).items():
         follows = spec.add_equality(type=mujoco.mjtEq.mjEQ_JOINT, name1=name, name2=mimic.joint)
         polynomial = np.zeros(len(follows.data))
         polynomial[:2] = mimic.offset, mimic.multiplier

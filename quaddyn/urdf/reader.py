@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from ..errors import ModelError
+from .loops import read_loops
 from .meshes import MeshFinder
 from .tree import (
     JOINT_TYPES,
@@ -325,8 +326,14 @@ class _Reader(ElementReader):
             self.warn(element, f"filename={uri!r}{more}: {problem}", advice)
         ordered_links, ordered_joints = self.connect(links, joints)
         name = root.attrib.get("name") or "robot"
+        loops = read_loops(self, root, rotation_from_rpy)
+        for loop in loops:
+            for link in (loop.link_a, loop.link_b):
+                if link not in links:
+                    reason, advice = f"link {link!r} does not exist", "correct the name"
+                    raise ModelError(f"{loop.where}: {reason}; {advice}")
         findings = tuple(sorted(self.findings, key=lambda f: f.where.line))
-        return Tree(name, self.file, ordered_links, ordered_joints, findings)
+        return Tree(name, self.file, ordered_links, ordered_joints, findings, tuple(loops))
 
     def unique(self, items: Iterable[tuple[T, Element]], kind: str) -> dict[str, tuple[T, Element]]:
         out: dict[str, tuple[T, Element]] = {}
@@ -351,7 +358,7 @@ class _Reader(ElementReader):
                     raise self.refuse(element, f"its {role} link {link!r} does not exist", "correct the name")
             if joint.child in parent_of:
                 reason = f"link {joint.child!r} already hangs from joint {parent_of[joint.child]!r}: a closed loop"
-                raise self.refuse(element, reason, "a URDF is a tree: cut the loop")
+                raise self.refuse(element, reason, "a URDF is a tree: cut the loop and close it by <loop_joint>")
             parent_of[joint.child] = joint.name
             below[joint.parent].append(joint)
         roots = [name for name in links if name not in parent_of]

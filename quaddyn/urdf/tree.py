@@ -221,7 +221,8 @@ class Joint(FrozenArrays):
     """A joint from link `parent` to link `child`; `axis` is a unit vector in the joint frame.
 
     `damping` [N m s/rad or N s/m], `friction` (Coulomb) [N m or N], `armature` (rotor inertia seen at the
-    joint) [kg m^2 or kg].
+    joint) [kg m^2 or kg].  `loop` is the name of the closed loop that moves it, None for all other joints,
+    and `at_home` where it is at home.
     """
 
     name: str
@@ -236,6 +237,13 @@ class Joint(FrozenArrays):
     armature: float
     mimic: Mimic | None
     where: Where
+    loop: str | None = None
+    at_home: float = 0.0
+
+    @property
+    def independent(self) -> bool:
+        """Whether it has coordinates of its own: it mimics no other joint, and no closed loop moves it."""
+        return self.mimic is None and self.loop is None
 
     @property
     def nq(self) -> int:
@@ -248,11 +256,34 @@ class Joint(FrozenArrays):
         return JOINT_NV[self.type]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop(FrozenArrays):
+    """What closes a kinematic loop of the tree: two frames that stay together.
+
+    Attributes:
+        name: of the loop.
+        kind: "point" (origins coincide: a ball joint), "revolute" (z axes, too) or "weld" (the whole frames).
+        link_a, link_b: the links that carry frames A and B.
+        placement_a, placement_b: the frames in them.
+        dependent: joints that its author names as dependent; empty to have them chosen.
+        where: file, line and element.
+    """
+
+    name: str
+    kind: str
+    link_a: str
+    link_b: str
+    placement_a: Pose
+    placement_b: Pose
+    dependent: tuple[str, ...]
+    where: Where
+
+
 @dataclass(frozen=True, eq=False)
 class Tree:
     """A kinematic tree: `links[0]` is the root; ``joints[i].child`` is ``links[i + 1].name``.
 
-    `findings` are the oddities met while reading.
+    `findings` are the oddities met while reading.  `loops` close what the joints leave open.
     """
 
     name: str
@@ -260,6 +291,7 @@ class Tree:
     links: tuple[Link, ...]
     joints: tuple[Joint, ...]
     findings: tuple[Finding, ...] = ()
+    loops: tuple[Loop, ...] = ()
 
     @property
     def root(self) -> Link:

@@ -19,9 +19,10 @@ _SPACE = re.compile(r"[ \t\r\n]+")
 
 # What each element may hold; anything else is reported, because a misspelt name would otherwise lose data.
 _KNOWN_CHILDREN = {
-    "robot": {"link", "joint", "material", "transmission", "gazebo"},
+    "robot": {"link", "joint", "material", "transmission", "gazebo", "loop_joint", "drake:ball_constraint"},
     "link": {"inertial", "visual", "collision", "contact"},  # the last one is Bullet's
     "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "calibration", "safety_controller"},
+    "loop_joint": {"link1", "link2", "axis"},
     "inertial": {"origin", "mass", "inertia"},
     "visual": {"origin", "geometry", "material"},
     "collision": {"origin", "geometry"},
@@ -38,6 +39,9 @@ _KNOWN_ATTRIBUTES = {
     "parent": {"link"},
     "child": {"link"},
     "joint": {"name", "type", "dont_collapse"},  # the last one is a widespread hint to other importers
+    "loop_joint": {"name", "type", "dependent"},
+    "link1": {"link", "xyz", "rpy"},
+    "link2": {"link", "xyz", "rpy"},
     "mesh": {"filename", "scale"},
     "box": {"size"},
     "sphere": {"radius"},

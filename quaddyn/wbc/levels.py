@@ -123,7 +123,7 @@ def check_elements(robot: Robot, elements: Sequence[Sequence[Element]]) -> dict[
 
 def _alike(one: Robot, other: Robot) -> bool:
     """Whether joints mimic each other in the same way."""
-    a, b = one.coupling, other.coupling
+    a, b = (robot.mimicry("whole-body control") for robot in (one, other))
     if a is None or b is None:
         return a is b
     return np.array_equal(a.G, b.G) and np.array_equal(a.q_offset, b.q_offset)

@@ -1,0 +1,280 @@
+"""From a robot with open branches and the loops that close them to one whose loops are closed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from xml.etree.ElementTree import Element, SubElement, tostring  # to write
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike
+
+from ..errors import ArgumentError, ModelError, UnknownNameError
+from ..urdf.loops import turn_to
+from ..urdf.reader import parse
+from ..urdf.tree import Array, Finding, Joint, Loop, Pose, Tree, Where, frozen
+from .arguments import check_vector, several
+from .bodies import merge
+from .home import describe_legs, given_home
+from .legs import limbs_of
+from .loop_assembly import Assembly, Judged, judge
+from .loop_ranges import ranges
+from .loops import Cut, Loops, branches, closures_of, cuts
+from .model import add_feet, build, joint_losses
+from .robot import Robot
+
+#: What the file calls each kind of loop.
+TAGS = MappingProxyType({"point": "spherical", "revolute": "revolute", "weld": "fixed"})
+
+
+def closed(robot: Robot, loops: Sequence[Loop], *, q_home: ArrayLike | None = None) -> Robot:
+    """A robot in which loops move the dependent joints.
+
+    Args:
+        robot: with joints that move on their own; loops that it has already stay.
+        loops: to be closed besides.
+        q_home: (nq,) home of the closed robot, on the branch that its legs, motors or zero coordinates lead to.
+
+    Raises:
+        ModelError: a loop that does not close, is singular at home, or whose rank is unclear there.
+    """
+    _refuse_ends(robot, loops)
+    _refuse_mimics(robot, loops)
+    findings: list[Finding] = []
+    q_all = robot.q_home if robot.coupling is None else robot.coupling.configuration(robot.q_home)
+    tree, q_all = _straightened(robot, loops, q_all)
+    model = _model(robot, tree)
+    found = cuts(model, tree.loops)
+    for cut in found:
+        _refuse_shape(model, cut, tree)
+    assembly = Assembly(model, found, q_all, tree.joint, robot.actuated, _of_legs(robot))
+    judged = judge(assembly)
+    joints = {}
+    for name, joint in tree.joint.items():
+        if name in judged.followers:
+            loop = judged.followers[name]
+            if joint.damping or joint.friction:
+                reason = f"damping and friction of {name!r}, which loop {loop!r} moves, are left out"
+                findings.append(
+                    Finding("warning", joint.where, reason, "give them to the joints that move on their own")
+                )
+            at = float(judged.q_all[model.joints[model.getJointId(name)].idx_q])
+            joint = replace(joint, loop=loop, at_home=at, damping=0.0, friction=0.0)
+        joints[name] = joint
+    order, numbers = closures_of(model, found, judged.q_all, judged.followers, joints)
+    coupling = Loops([cut.loop for cut in order], judged.followers, numbers)
+    q = judged.q_all[coupling.q_index]
+    joints |= ranges(model, coupling, q, joints, findings)
+    tree = replace(tree, joints=tuple(joints[joint.name] for joint in tree.joints))
+    findings += _said(tree, judged)
+    robot = _assembled(robot, tree, coupling, q, findings, judged, model)
+    return _described(robot if q_home is None else _at_home(robot, q_home))
+
+
+def closed_frames(
+    robot: Robot,
+    frame_a: str | tuple[str, ArrayLike],
+    frame_b: str | tuple[str, ArrayLike],
+    kind: str,
+    axis: ArrayLike | None,
+    name: str | None,
+    dependent: Iterable[str],
+) -> Robot:
+    """As `Robot.close`."""
+    if kind not in TAGS:
+        raise ArgumentError(f"kind={kind!r}: expected one of {', '.join(TAGS)}")
+    if (axis is None) is (kind == "revolute"):
+        raise ArgumentError(f"axis: {'needed' if axis is None else 'of no meaning'} for kind={kind!r}")
+    taken = {loop.name for loop in robot.tree.loops}
+    if left := [loop.name for loop in parse(robot.source).loops if loop.name not in taken]:
+        raise ArgumentError(f"close: loops=False left {left[0]!r} of the file open; load it with its loops closed")
+    name = f"loop_{len(taken) + 1}" if name is None else name
+    if name in taken:
+        raise ArgumentError(f"name: {name!r} is a loop of this robot already")
+    names = several("dependent", dependent, "joint names")
+    for joint in names:
+        if joint not in robot.tree.joint:
+            raise UnknownNameError("joint in dependent=", joint, robot.tree.joint)
+    tag = Element("loop_joint", {"name": name, "type": TAGS[kind]})
+    if names:
+        tag.set("dependent", " ".join(names))
+    ends = []
+    for number, (argument, frame) in enumerate((("frame_a", frame_a), ("frame_b", frame_b)), start=1):
+        link, at = _on_link(robot, argument, frame)
+        ends.append((link, at))
+        SubElement(tag, f"link{number}", {"link": link, "xyz": _words(at), "rpy": "0 0 0"})
+    turn = np.eye(3)
+    if axis is not None:
+        along = check_vector("axis", axis, (3,), "in both frames alike")
+        if not np.linalg.norm(along) > 0.0:
+            raise ArgumentError("axis: its length is 0")
+        SubElement(tag, "axis", {"xyz": _words(along)})
+        turn = turn_to(along / np.linalg.norm(along))
+    (link_a, at_a), (link_b, at_b) = ends
+    where = Where("<close>", 0, f'<loop_joint name="{name}">')
+    loop = Loop(name, kind, link_a, link_b, Pose.of(turn, at_a), Pose.of(turn, at_b), names, where)
+    return replace(closed(robot, [loop]), source=_inserted(robot.source, tostring(tag, encoding="unicode")))
+
+
+def _on_link(robot: Robot, argument: str, frame: str | tuple[str, ArrayLike]) -> tuple[str, Array]:
+    """The link that a frame belongs to, and where in it."""
+    name, offset = (frame, (0.0, 0.0, 0.0)) if isinstance(frame, str) else frame
+    point = check_vector(f"{argument}[1]", offset, (3,), "in the frame [m]")
+    robot.frame_id(name)
+    if name in robot.legs:
+        foot = robot.legs[name].foot
+        return foot.frame, foot.offset + point
+    return robot.tree.joint[name].child if name in robot.tree.joint else name, point
+
+
+def _words(values: Array) -> str:
+    return " ".join(repr(x) for x in values.tolist())
+
+
+def _inserted(source: str | bytes, tag: str) -> str | bytes:
+    """The document with one more element at its end."""
+    if isinstance(source, bytes):
+        end = source.rfind(b"</robot")
+        return source[:end] + tag.encode() + b"\n" + source[end:]
+    end = source.rfind("</robot")
+    return f"{source[:end]}{tag}\n{source[end:]}"
+
+
+def _assembled(
+    robot: Robot, tree: Tree, coupling: Loops, q: Array, findings: Sequence[Finding], judged: Judged, model: pin.Model
+) -> Robot:
+    """The robot of the closed tree."""
+    own = [joint for joint in tree.joints if joint.nv and joint.independent]
+    damping, friction, armature = joint_losses(model, coupling)
+    actuated = tuple(name for name in robot.actuated if tree.joint[name].independent)
+    lower, upper = (_limits_of(own, q, side) for side in ("lower", "upper"))
+    report = replace(
+        robot.report,
+        findings=tuple(sorted((*robot.report.findings, *findings), key=lambda f: f.where.line)),
+        checks={**robot.report.checks, "loop closure at home [m]": judged.residual},
+    )
+    return replace(
+        robot, tree=tree, bodies=merge(tree), model=model, actuated=actuated, q_home=frozen(q),
+        lower=lower, upper=upper,
+        velocity_limits=frozen([tree.joint[name].limits.velocity for name in actuated]),
+        effort_limits=frozen([tree.joint[name].limits.effort for name in actuated]),
+        damping=frozen(damping), friction=frozen(friction), armature=frozen(armature), report=report,
+    )  # fmt: skip
+
+
+def _at_home(robot: Robot, q_home: ArrayLike) -> Robot:
+    """The robot with another home on the branch of the present one."""
+    coupling, model, findings = robot.coupling, robot.model, list[Finding]()
+    assert coupling is not None
+    q = given_home(model, robot.algorithms, robot.bodies, robot.root, np.asarray(q_home), findings)
+    coupling.check(q)
+    q_all = coupling.configuration(q)
+    joints = [
+        j if j.loop is None else replace(j, at_home=float(q_all[model.joints[model.getJointId(j.name)].idx_q]))
+        for j in robot.tree.joints
+    ]
+    tree = replace(robot.tree, joints=tuple(joints))
+    report = replace(robot.report, findings=(*robot.report.findings, *findings))
+    return replace(robot, tree=tree, bodies=merge(tree), q_home=frozen(q), report=report)
+
+
+def _described(robot: Robot) -> Robot:
+    """The robot with its legs as they are at home."""
+    feet = {name: leg.foot for name, leg in robot.legs.items()}
+    assert robot.coupling is not None
+    q_all = robot.coupling.configuration(robot.q_home)
+    return replace(robot, legs=describe_legs(robot.bodies, robot.root, limbs_of(robot), feet, q_all))
+
+
+# -- refusals --------------------------------------------------------------------------------------------------------
+def _refuse_ends(robot: Robot, loops: Sequence[Loop]) -> None:
+    for loop in loops:
+        for link in (loop.link_a, loop.link_b):
+            if link not in robot.tree.link:
+                raise ModelError(
+                    f"{loop.where}: loop {loop.name!r} ends at {link!r}, which the {robot.root} root replaces; pass "
+                    "root='fixed', or leave the loop open by loops=False"
+                )
+
+
+def _refuse_mimics(robot: Robot, loops: Sequence[Loop]) -> None:
+    for joint in robot.tree.joints:
+        if joint.mimic is not None:
+            raise ModelError(
+                f"{loops[0].where}: loop {loops[0].name!r} in a robot whose joint {joint.name!r} mimics "
+                f"{joint.mimic.joint!r}; load it with mimic=False, or leave the loop open by loops=False"
+            )
+
+
+def _refuse_shape(model: pin.Model, cut: Cut, tree: Tree) -> None:
+    loop = cut.loop
+    a, b, _ = branches(model, cut)
+    if not a and not b:
+        raise ModelError(
+            f"{loop.where}: loop {loop.name!r} joins {loop.link_a!r} and {loop.link_b!r}, between which nothing moves; "
+            "remove it"
+        )
+    for joint in (*a, *b):
+        name = model.names[joint]
+        if name not in tree.joint or tree.joint[name].nv != 1:
+            what = "the root" if name not in tree.joint else f"{name!r}, a {tree.joint[name].type} joint,"
+            raise ModelError(
+                f"{loop.where}: loop {loop.name!r} runs through {what} which is none of one degree of freedom; "
+                "cut it there, or leave the loop open by loops=False"
+            )
+
+
+# -- parts -----------------------------------------------------------------------------------------------------------
+def _straightened(robot: Robot, loops: Sequence[Loop], q_all: Array) -> tuple[Tree, Array]:
+    """The tree with all loops, its joints free, those on loops counting turns; and its home."""
+    tree = replace(robot.tree, loops=(*robot.tree.loops, *loops))
+    model = robot.model
+    on_loops = {
+        model.names[joint] for cut in cuts(model, tree.loops) for side in branches(model, cut)[:2] for joint in side
+    }
+    joints, q = [], [*q_all[: model.nq - sum(j.nq for j in tree.joints)]]
+    for joint in tree.joints:
+        if joint.nq == 0:
+            joints.append(joint)
+            continue
+        at = model.joints[model.getJointId(joint.name)].idx_q
+        here = q_all[at : at + joint.nq].tolist()
+        if joint.name in on_loops and joint.type == "continuous":
+            here = [float(np.arctan2(here[1], here[0]))]
+            joint = replace(joint, type="revolute", limits=replace(joint.limits, lower=-np.inf, upper=np.inf))
+        joints.append(replace(joint, loop=None))
+        q += here
+    return replace(tree, joints=tuple(joints)), np.array(q)
+
+
+def _model(robot: Robot, tree: Tree) -> pin.Model:
+    """Of the tree, with the robot's own inertias."""
+    model = build(tree, robot.root, robot.bodies)
+    add_feet(model, [leg.foot for leg in robot.legs.values()])
+    return model
+
+
+def _of_legs(robot: Robot) -> set[str]:
+    return {joint for leg in robot.legs.values() for joint in leg.joints}
+
+
+def _limits_of(own: Sequence[Joint], q: Array, side: str) -> Array:
+    values = [[getattr(j.limits, side)] if j.nq == 1 else [np.inf if side == "upper" else -np.inf] * j.nq for j in own]
+    root = len(q) - sum(map(len, values))
+    return frozen([*[np.inf if side == "upper" else -np.inf] * root, *(x for each in values for x in each)])
+
+
+def _said(tree: Tree, judged: Judged) -> list[Finding]:
+    out = []
+    for group in judged.groups:
+        for cut in group.cuts:
+            loop = cut.loop
+            follow, lead = ", ".join(group.dependent), ", ".join(group.independent)
+            reason = (
+                f"loop {loop.name!r} ({loop.kind}) closes {loop.link_a!r} and {loop.link_b!r}: {follow} follow {lead}; "
+                f"rank {group.rank} of {group.rows} constraints"
+            )
+            out.append(Finding("note", loop.where, reason, "pass loops=False to leave it open"))
+    return out

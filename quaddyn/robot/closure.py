@@ -1,0 +1,309 @@
+"""Closing kinematic loops: coordinates, velocities and accelerations of dependent joints from the independent ones.
+
+The tree is cut at one place of every loop.  There two frames, A and B, have to stay together: ``e = p_B - p_A = 0``,
+and, for directions u fixed to A and w fixed to B that stay perpendicular, ``u . w = 0``.  With the coordinates x of a
+loop's joints, y of them independent and z dependent, e(x) = 0 makes z a function of y, the one that leads continuously
+from home to y along a straight line:
+
+    K = de/dx = [K_y K_z],   dz/dt = -K_z^+ K_y dy/dt,   d2z/dt2 = -K_z^+ (K_y d2y/dt2 + dK/dt dx/dt)
+
+K_z has full column rank and often more rows than columns (a planar loop in space), which agree with each other.
+
+All of this is in the axes of the body that the loop's branches start from, as what moves that body moves the loop as a
+whole.  Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, sections 3.2 and 8.2 to 8.4; the line from home to
+y is followed as in Allgower and Georg, *Numerical Continuation Methods*, 1990, chapter 2: along the tangent, then by
+Newton's method, in steps that are halved where it does not contract.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..compiling import Matrix, Vector, compiled, entry
+from .loop_geometry import bias, dependents_of, linearize, place, rows_of
+from .loop_numbers import Closing, Closures
+
+#: Farthest that a joint moves in a step of the continuation [rad, or shares of the loop's size].
+REACH = 0.2
+#: Largest correction after a step that is taken for the same branch, in the same units.
+LEAP = 0.1
+#: Newton's method ends with a correction of less than this; it converges quadratically.
+SMALL = 1e-8
+#: Residual of a closed loop, as a share of its size.
+CLOSED = 1e-13
+#: A pivot of K_z below this share of the largest makes the loop singular.
+SINGULAR = 1e-7
+#: Corrections at a step, and steps, at most.
+CORRECTIONS, STEPS = 12, 4000
+
+
+# -- what Python calls -----------------------------------------------------------------------------------------------
+@entry("closed loops")
+def close_loops(closures: Closures, work: Closing, q: Vector, q_all: Vector, G: Matrix) -> int:
+    """q_all (nq_all,) and ``v_all = G v`` (nv_all, nv) at q; a loop that does not close, or -1 where all do."""
+    return close_all(closures, work, q, q_all, G)
+
+
+@entry("closed loops")
+def loop_drift(closures: Closures, work: Closing, q_all: Vector, v_all: Vector, out: Vector) -> None:
+    """Accelerations `out` (nv_all,) of all joints where those of the independent ones are 0."""
+    drift_all(closures, work, q_all, v_all, out)
+
+
+@entry("closed loops")
+def loop_residual(closures: Closures, work: Closing, group: int, x: Vector, K: Matrix, e: Vector) -> None:
+    """K and e of one group at coordinates x (n,) of all loops' joints; entries of other groups stay."""
+    place(closures, work, group, x)
+    rows = linearize(closures, work, group)
+    for r in range(rows):
+        e[r] = work.e[r]
+        for c in range(closures.joints[group], closures.joints[group + 1]):
+            K[r, c] = work.K[r, c]
+
+
+# -- what compiled code calls ----------------------------------------------------------------------------------------
+@compiled(inline=False)
+def close_all(closures: Closures, work: Closing, q: Vector, q_all: Vector, G: Matrix) -> int:
+    """See `close_loops`."""
+    for i in range(len(q_all)):
+        q_all[i] = 0.0
+    for i in range(len(closures.q_index)):
+        q_all[closures.q_index[i]] = q[i]
+    for i in range(G.shape[0]):
+        for j in range(G.shape[1]):
+            G[i, j] = 0.0
+    for j in range(len(closures.v_index)):
+        G[closures.v_index[j], j] = 1.0
+    failed = -1
+    for g in range(len(closures.size)):
+        if not _follow(closures, work, g, q_all):
+            failed = closures.loops[g]
+        for i in range(closures.joints[g], closures.joints[g + 1]):
+            if closures.own[i] < 0:
+                q_all[closures.q[i]] = work.x[i]
+        _columns(closures, work, g, G)
+    return failed
+
+
+@compiled(inline=False)
+def drift_all(closures: Closures, work: Closing, q_all: Vector, v_all: Vector, out: Vector) -> None:
+    """See `loop_drift`."""
+    for i in range(len(out)):
+        out[i] = 0.0
+    for g in range(len(closures.size)):
+        for i in range(closures.joints[g], closures.joints[g + 1]):
+            work.x[i] = q_all[closures.q[i]]
+            work.rate[i] = v_all[closures.v[i]]
+        place(closures, work, g, work.x)
+        linearize(closures, work, g)
+        _factor(closures, work, g)
+        bias(closures, work, g)
+        _solve(closures, work, g)
+        for i in range(closures.joints[g], closures.joints[g + 1]):
+            if closures.own[i] < 0:
+                out[closures.v[i]] = -work.correction[closures.column[i]]
+
+
+# -- continuation ----------------------------------------------------------------------------------------------------
+@compiled(inline=False)
+def _follow(closures: Closures, work: Closing, g: int, q_all: Vector) -> bool:
+    """Bring a group from home to the independent coordinates in q_all; False, and NaN, where that cannot be."""
+    begin, end = closures.joints[g], closures.joints[g + 1]
+    x, done, share, steps = work.x, 0.0, 1.0, 0
+    for i in range(begin, end):
+        x[i] = closures.home[i]
+    place(closures, work, g, x)
+    linearize(closures, work, g)
+    well = _factor(closures, work, g)
+    while well and done < 1.0:
+        fastest = _rates(closures, work, g, q_all)
+        step = share * (REACH / fastest if fastest > REACH else 1.0)
+        if done + step > 1.0 - 1e-12:
+            step = 1.0 - done
+        for i in range(begin, end):
+            work.before[i] = x[i]
+            x[i] += step * work.rate[i]
+            if closures.own[i] >= 0 and done + step >= 1.0:
+                x[i] = q_all[closures.q[i]]  # to the last bit
+        _keep(closures, work, g)
+        if _correct(closures, work, g) and _same_branch(closures, work, g):
+            done += step
+            share = min(1.0, 2.0 * share)
+        else:
+            share *= 0.5
+            for i in range(begin, end):
+                x[i] = work.before[i]
+            place(closures, work, g, x)
+            linearize(closures, work, g)
+            well = _factor(closures, work, g) and share > 1e-5
+        steps += 1
+        if steps > STEPS:
+            well = False
+    if not well:
+        for i in range(begin, end):
+            x[i] = math.nan
+    return well
+
+
+@compiled()
+def _rates(closures: Closures, work: Closing, g: int, q_all: Vector) -> float:
+    """Rates along the line from home to the wanted coordinates, per whole line; how fast the fastest joint is."""
+    begin, end, fastest = closures.joints[g], closures.joints[g + 1], 0.0
+    rows = rows_of(closures, g)
+    for r in range(rows):
+        work.right[r] = 0.0
+    for i in range(begin, end):
+        if closures.own[i] >= 0:
+            work.rate[i] = q_all[closures.q[i]] - closures.home[i]
+            for r in range(rows):
+                work.right[r] += work.K[r, i] * work.rate[i]
+    _solve(closures, work, g)
+    for i in range(begin, end):
+        if closures.own[i] < 0:
+            work.rate[i] = -work.correction[closures.column[i]]
+        fastest = max(fastest, abs(work.rate[i]) * _measure(closures, g, i))
+    return fastest
+
+
+@compiled()
+def _measure(closures: Closures, g: int, i: int) -> float:
+    """What a joint's coordinate is multiplied by to be compared with angles."""
+    return 1.0 / closures.size[g] if closures.slides[i] == 1 else 1.0
+
+
+@compiled(inline=False)
+def _correct(closures: Closures, work: Closing, g: int) -> bool:
+    """Newton's method on the dependent joints; whether it ended near where it began, with the loop closed."""
+    begin, end, before, ended = closures.joints[g], closures.joints[g + 1], 2.0 * LEAP, False
+    for _ in range(CORRECTIONS):
+        place(closures, work, g, work.x)
+        rows = linearize(closures, work, g)
+        if not _factor(closures, work, g):
+            return False
+        worst = 0.0
+        for r in range(rows):
+            work.right[r] = work.e[r]
+            worst = max(worst, abs(work.e[r]))
+        if ended:
+            return worst <= CLOSED
+        _solve(closures, work, g)
+        largest = 0.0
+        for i in range(begin, end):
+            if closures.own[i] < 0:
+                largest = max(largest, abs(work.correction[closures.column[i]]) * _measure(closures, g, i))
+        if not largest <= 0.5 * before:
+            return False
+        for i in range(begin, end):
+            if closures.own[i] < 0:
+                work.x[i] -= work.correction[closures.column[i]]
+        before, ended = largest, largest <= SMALL
+    return False
+
+
+@compiled()
+def _keep(closures: Closures, work: Closing, g: int) -> None:
+    """Remember K_z."""
+    for r in range(rows_of(closures, g)):
+        for c in range(dependents_of(closures, g)):
+            work.last[r, c] = work.Kz[r, c]
+
+
+@compiled(inline=False)
+def _same_branch(closures: Closures, work: Closing, g: int) -> bool:
+    """Whether ``det(K_z_before^T K_z) > 0``: branches meet where K_z is singular, and change the sign there."""
+    n, rows, sign = dependents_of(closures, g), rows_of(closures, g), 1.0
+    square = work.Q  # factored again before it is needed
+    for a in range(n):
+        for b in range(n):
+            total = 0.0
+            for r in range(rows):
+                total += work.last[r, a] * work.Kz[r, b]
+            work.correction[b] = total
+        for b in range(n):
+            square[a, b] = work.correction[b]
+    for k in range(n):
+        best = k
+        for a in range(k, n):
+            if abs(square[a, k]) > abs(square[best, k]):
+                best = a
+        if best != k:
+            sign = -sign
+            for b in range(n):
+                square[k, b], square[best, b] = square[best, b], square[k, b]
+        if square[k, k] < 0.0:
+            sign = -sign
+        for a in range(k + 1, n):
+            factor = square[a, k] / square[k, k]
+            for b in range(k, n):
+                square[a, b] -= factor * square[k, b]
+    _factor(closures, work, g)
+    return sign > 0.0
+
+
+# -- linear algebra --------------------------------------------------------------------------------------------------
+@compiled(inline=False)
+def _factor(closures: Closures, work: Closing, g: int) -> bool:
+    """``K_z = Q R`` by Householder's reflectors; whether its columns are independent."""
+    n, rows, Q, largest, least = dependents_of(closures, g), rows_of(closures, g), work.Q, 0.0, 1e300
+    for i in range(closures.joints[g], closures.joints[g + 1]):
+        if closures.own[i] < 0:
+            for r in range(rows):
+                work.Kz[r, closures.column[i]] = work.K[r, i]
+                Q[r, closures.column[i]] = work.K[r, i]
+    for k in range(n):
+        whole, length = 0.0, 0.0
+        for r in range(rows):
+            whole += work.Kz[r, k] * work.Kz[r, k]
+        for r in range(k, rows):
+            length += Q[r, k] * Q[r, k]
+        whole, length = math.sqrt(whole), math.sqrt(length)
+        largest, least = max(largest, length), min(least, length / whole if whole > 0.0 else 0.0)
+        pivot = -length if Q[k, k] >= 0.0 else length
+        work.pivots[k] = pivot
+        Q[k, k] -= pivot
+        square = 0.0
+        for r in range(k, rows):
+            square += Q[r, k] * Q[r, k]
+        if square > 0.0:
+            for c in range(k + 1, n):
+                along = 0.0
+                for r in range(k, rows):
+                    along += Q[r, k] * Q[r, c]
+                along *= 2.0 / square
+                for r in range(k, rows):
+                    Q[r, c] -= along * Q[r, k]
+    return least > SINGULAR
+
+
+@compiled(inline=False)
+def _solve(closures: Closures, work: Closing, g: int) -> None:
+    """``correction = K_z^+ right``; `right` is lost."""
+    n, rows, Q, b = dependents_of(closures, g), rows_of(closures, g), work.Q, work.right
+    for k in range(n):
+        square, along = 0.0, 0.0
+        for r in range(k, rows):
+            square += Q[r, k] * Q[r, k]
+            along += Q[r, k] * b[r]
+        if square > 0.0:
+            along *= 2.0 / square
+            for r in range(k, rows):
+                b[r] -= along * Q[r, k]
+    for k in range(n - 1, -1, -1):
+        total = b[k]
+        for c in range(k + 1, n):
+            total -= Q[k, c] * work.correction[c]
+        work.correction[k] = total / work.pivots[k]
+
+
+@compiled(inline=False)
+def _columns(closures: Closures, work: Closing, g: int, G: Matrix) -> None:
+    """Rows of G of a group's dependent joints, where K_z is factored."""
+    begin, end, rows = closures.joints[g], closures.joints[g + 1], rows_of(closures, g)
+    for i in range(begin, end):
+        if closures.own[i] >= 0:
+            for r in range(rows):
+                work.right[r] = work.K[r, i]
+            _solve(closures, work, g)
+            for j in range(begin, end):
+                if closures.own[j] < 0:
+                    G[closures.v[j], closures.own[i]] = -work.correction[closures.column[j]]

@@ -1,0 +1,294 @@
+"""Where loops close near home, how many joints they take, and which: the judgement that comes before anything moves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..errors import ModelError
+from ..urdf.tree import Array, Joint
+from .closure import loop_residual
+from .loop_numbers import room_for_closing
+from .loops import Cut, closures_of
+
+Mask = NDArray[np.bool_]
+
+#: Iterations of Gauss and Newton's method, the longest of its steps, and the residual at its end (of the loop's size).
+ITERATIONS, STEP, CLOSED = 200, 0.3, 1e-13
+#: Residual at zero coordinates up to which a file was drawn with closed loops.
+DRAWN = 1e-6
+#: Steps from there to the wanted home.
+WAY = 60
+#: Singular values of K, as shares of the largest: those above count, those below do not, in between it is unclear.
+COUNTS, VANISHES = 1e-4, 1e-7
+#: A column of K is independent of others where more than this share of it is left besides them.
+DISTINCT = 1e-3
+#: Disturbances of home, and how many are tried.
+NEAR, TRIES = 0.05, 6
+
+
+class Assembly:
+    """What is known of loops before they are closed.
+
+    Args:
+        model: of all joints.
+        found: the loops.
+        q_all: (nq_all,) home of the open tree.
+        joints: of the tree, by name.
+        actuated: names of joints with motors.
+        legs: names of joints of legs.
+    """
+
+    def __init__(
+        self,
+        model: pin.Model,
+        found: Sequence[Cut],
+        q_all: Array,
+        joints: Mapping[str, Joint],
+        actuated: Collection[str],
+        legs: Collection[str],
+    ) -> None:
+        self.q_all = q_all
+        self.cuts, self.numbers = closures_of(model, found, q_all, (), joints)
+        self.work = room_for_closing(self.numbers)
+        by_q = {model.joints[i].idx_q: model.names[i] for i in range(1, model.njoints)}
+        self.names = [by_q[int(at)] for at in self.numbers.q]
+        self.joints, self.actuated, self.legs = joints, actuated, legs
+
+    def linear(self, g: int, x: Array) -> tuple[Array, Array]:
+        """K by the group's joints, lengths as shares of the loop's size, and e."""
+        c = self.numbers
+        rows = self.rows(g)
+        K, e = np.zeros((rows, len(c.q))), np.zeros(rows)
+        loop_residual(c, self.work, g, np.ascontiguousarray(x), K, e)
+        return K[:, self.members(g)] * self.scale(g), e
+
+    def members(self, g: int) -> slice:
+        """The group's joints."""
+        return slice(int(self.numbers.joints[g]), int(self.numbers.joints[g + 1]))
+
+    def rows(self, g: int) -> int:
+        """Its constraints."""
+        return int(self.numbers.rows[self.numbers.loops[g] : self.numbers.loops[g + 1]].sum())
+
+    def scale(self, g: int) -> Array:
+        """Per joint of the group, what its coordinate counts in."""
+        return np.where(self.numbers.slides[self.members(g)] == 1, self.numbers.size[g], 1.0)
+
+    def solve(self, g: int, x: Array, free: Mask) -> tuple[Array, float]:
+        """Coordinates at which the group is closed, near x, and the residual; only `free` joints move."""
+        x = x.copy()
+        part = x[self.members(g)]  # a view
+        best, closed = np.inf, False
+        for _ in range(ITERATIONS):
+            K, e = self.linear(g, x)
+            size = float(np.abs(e).max())
+            best = min(best, size)
+            if closed or not np.isfinite(size):
+                return x, size
+            closed = size <= CLOSED  # and once more, to the last digit
+            move = -np.linalg.pinv(K[:, free], rcond=1e-9) @ e
+            move *= min(1.0, STEP / max(float(np.abs(move).max()), 1e-300))
+            part[free] += move * self.scale(g)[free]
+        return x, best
+
+
+@dataclass(frozen=True)
+class JudgedGroup:
+    """Loops that share joints: the names of those that follow and lead, the rank, and the number of constraints."""
+
+    cuts: tuple[Cut, ...]
+    dependent: tuple[str, ...]
+    independent: tuple[str, ...]
+    rank: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The loops' home (nq_all,), `followers` (the loop by dependent joint), and the largest `residual` there [m]."""
+
+    q_all: Array
+    followers: Mapping[str, str]
+    groups: tuple[JudgedGroup, ...]
+    residual: float
+
+
+def judge(assembly: Assembly) -> Judged:
+    """Find home, and the dependent joints.
+
+    Raises:
+        ModelError: a loop that does not close, is singular at home, or whose rank is unclear there.
+    """
+    c = assembly.numbers
+    x, found, worst = np.ascontiguousarray(c.home.copy()), [], 0.0
+    followers: dict[str, str] = {}
+    for g in range(len(c.size)):
+        cuts = tuple(assembly.cuts[c.loops[g] : c.loops[g + 1]])
+        x, residual = _home(assembly, g, x, cuts)
+        worst = max(worst, residual * float(c.size[g]))
+        names = assembly.names[assembly.members(g)]
+        rank = _rank(assembly, g, x, cuts)
+        K, _ = assembly.linear(g, x)
+        chosen = _chosen(assembly, names, K, rank, cuts)
+        followers |= dict.fromkeys(chosen, cuts[0].loop.name)
+        others = tuple(name for name in names if name not in chosen)
+        found.append(JudgedGroup(cuts, tuple(chosen), others, rank, assembly.rows(g)))
+    q_all = assembly.q_all.copy()
+    q_all[c.q] = x
+    return Judged(q_all, followers, tuple(found), worst)
+
+
+def _home(assembly: Assembly, g: int, x: Array, cuts: Sequence[Cut]) -> tuple[Array, float]:
+    """Closed coordinates as near to home as can be, on the branch that the file is drawn on if it closes at zero."""
+    names = assembly.names[assembly.members(g)]
+    everything = np.ones(len(names), dtype=np.bool_)
+    on_legs = np.array([name in assembly.legs for name in names])
+    driven = np.array([name in assembly.actuated for name in names])
+    tries = [~on_legs] if on_legs.any() else []
+    tries += [~driven] if driven.any() and not driven.all() else []
+    zero = x.copy()
+    zero[assembly.members(g)] = 0.0
+    best = np.inf
+    _, e = assembly.linear(g, zero)
+    if np.abs(e).max() < DRAWN and _aligned(assembly, g, zero, cuts):
+        start, residual = assembly.solve(g, zero, everything)
+        if residual <= CLOSED and not _is_singular(assembly, g, start):
+            for free in tries:
+                reached = _walk(assembly, g, start, x, free)
+                if reached is not None:
+                    return reached
+            return start, residual
+    for begin in (x, zero):
+        for free in (*tries, everything):
+            there, residual = assembly.solve(g, begin, free)
+            if residual <= CLOSED and _aligned(assembly, g, there, cuts):
+                return there, residual
+            best = min(best, residual)
+    loop = cuts[0].loop
+    raise ModelError(
+        f"{loop.where}: loop {loop.name!r} does not close: the frames on {loop.link_a!r} and {loop.link_b!r} stay "
+        f"{best * float(assembly.numbers.size[g]):.3g} m (or rad) apart near home; correct them, or "
+        "leave the loop open by loops=False"
+    )
+
+
+def _walk(assembly: Assembly, g: int, start: Array, wanted: Array, free: Mask) -> tuple[Array, float] | None:
+    """Bring the joints that are not free from where the loop is closed to where they are wanted, the others along."""
+    at, x, held = assembly.members(g), start.copy(), ~free
+    residual = np.inf
+    for k in range(1, WAY + 1):
+        before = x.copy()
+        x[at][held] = start[at][held] + k / WAY * (wanted[at][held] - start[at][held])
+        x, residual = assembly.solve(g, x, free)
+        if residual > CLOSED or np.abs(x[at] - before[at]).max() > 0.5:
+            return None
+    return x, residual
+
+
+def _aligned(assembly: Assembly, g: int, x: Array, cuts: Sequence[Cut]) -> bool:
+    """Whether axes that shall be parallel point the same way: e vanishes also where they are opposite."""
+    assembly.linear(g, x)
+    poses, c = assembly.work.poses, assembly.numbers
+    for k, cut in enumerate(cuts):
+        m = int(c.loops[g]) + k
+        ends = []
+        for side in range(2):
+            joint, frame = int(c.sides[m, side]), c.frames[2 * m + side, :9].reshape(3, 3).T
+            ends.append(frame if joint < 0 else poses[joint, :9].reshape(3, 3).T @ frame)
+        along = np.diag(ends[0].T @ ends[1])
+        if {"point": False, "revolute": along[2] < 0.0, "weld": bool((along < 0.0).any())}[cut.loop.kind]:
+            return False
+    return True
+
+
+def _rank(assembly: Assembly, g: int, x: Array, cuts: Sequence[Cut]) -> int:
+    """The rank of K at home, which must be clear, and that of all closed configurations near by."""
+    loop, n = cuts[0].loop, len(assembly.names[assembly.members(g)])
+    here = _values(assembly, g, x)
+    rng, near = np.random.default_rng(0), []
+    everything = np.ones(n, dtype=np.bool_)
+    for _ in range(TRIES):
+        there = x.copy()
+        there[assembly.members(g)] += NEAR * rng.normal(size=n) * assembly.scale(g)
+        there, residual = assembly.solve(g, there, everything)
+        if residual <= CLOSED:
+            near.append(_values(assembly, g, there))
+    ranks = [int((values > COUNTS).sum()) for values in near]
+    rank = int((here > COUNTS).sum())
+    if not near or max(ranks) == n:
+        raise ModelError(f"{loop.where}: loop {loop.name!r} leaves none of its joints free to move; make them fixed")
+    if rank < max(ranks):
+        raise ModelError(
+            f"{loop.where}: loop {loop.name!r} is singular at home: its constraints have rank {rank} there and "
+            f"{max(ranks)} near by, so that more than one motion leads on; pass another q_home="
+        )
+    unclear = here[(here > VANISHES) & (here <= COUNTS)]
+    if len(unclear):
+        raise ModelError(
+            f"{loop.where}: the rank of loop {loop.name!r} is unclear at home: a singular value of its constraints is "
+            f"{unclear[0]:.2g} of the largest; correct frames that are nearly in line, or pass another q_home="
+        )
+    return rank
+
+
+def _values(assembly: Assembly, g: int, x: Array) -> Array:
+    """Singular values of K as shares of the largest."""
+    values = np.linalg.svd(assembly.linear(g, x)[0], compute_uv=False)
+    return np.asarray(values / max(float(values[0]), 1e-300))
+
+
+def _is_singular(assembly: Assembly, g: int, x: Array) -> bool:
+    """Whether the rank is higher in the neighbourhood."""
+    rng = np.random.default_rng(1)
+    there = x.copy()
+    there[assembly.members(g)] += NEAR * rng.normal(size=len(assembly.scale(g))) * assembly.scale(g)
+    there, residual = assembly.solve(g, there, np.ones(len(assembly.scale(g)), dtype=np.bool_))
+    ranks = [int((_values(assembly, g, at) > 1e-3).sum()) for at in (x, there)]
+    return bool(residual <= CLOSED and ranks[0] < ranks[1])
+
+
+def _chosen(assembly: Assembly, names: Sequence[str], K: Array, rank: int, cuts: Sequence[Cut]) -> list[str]:
+    """Dependent joints: those that the loops name, or first those without a motor, then those of no leg."""
+    loop = cuts[0].loop
+    given = list(dict.fromkeys(name for cut in cuts for name in cut.loop.dependent))
+    if given:
+        if strange := [name for name in given if name not in names]:
+            raise ModelError(
+                f"{loop.where}: dependent={strange[0]!r} is no joint of loop {loop.name!r}; its joints: "
+                f"{', '.join(names)}"
+            )
+        found = _independent(K, [[names.index(name) for name in given]], rank)
+        if len(given) != rank or len(found) != rank:
+            raise ModelError(
+                f"{loop.where}: dependent: loop {loop.name!r} moves {rank} of its joints, which {', '.join(given)} "
+                f"cannot be; its joints: {', '.join(names)}"
+            )
+        return [name for name in names if name in given]
+    order = [
+        [k for k, name in enumerate(names) if name not in assembly.actuated],
+        [k for k, name in enumerate(names) if name in assembly.actuated and name not in assembly.legs],
+        [k for k, name in enumerate(names) if name in assembly.actuated and name in assembly.legs],
+    ]
+    found = _independent(K, order, rank)
+    return [name for k, name in enumerate(names) if k in found]
+
+
+def _independent(K: Array, classes: Iterable[Iterable[int]], rank: int) -> list[int]:
+    """Up to `rank` columns of K that are independent, one class after the other, the longest remainder first."""
+    rest, found = K.copy(), list[int]()
+    for each in classes:
+        left = list(each)
+        while left and len(found) < rank:
+            k = max(left, key=lambda j: float(np.linalg.norm(rest[:, j])))
+            length = float(np.linalg.norm(rest[:, k]))
+            if length <= DISTINCT * float(np.linalg.norm(K[:, k])):
+                break
+            rest -= np.outer(rest[:, k], rest[:, k] @ rest) / length**2
+            found.append(k)
+            left.remove(k)
+    return found

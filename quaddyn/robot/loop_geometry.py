@@ -1,0 +1,231 @@
+"""Geometry of kinematic loops, compiled: where their joints and cut frames are, K and e there, and dK/dt dx/dt.
+
+In the axes of the body that a group of loops starts from; see `quaddyn.robot.closure`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..compiling import Matrix, Vector, compiled, local
+from .loop_numbers import Closing, Closures
+
+
+# -- sizes -----------------------------------------------------------------------------------------------------------
+@compiled()
+def rows_of(closures: Closures, g: int) -> int:
+    """Constraints of a group."""
+    total = 0
+    for m in range(closures.loops[g], closures.loops[g + 1]):
+        total += closures.rows[m]
+    return total
+
+
+@compiled()
+def dependents_of(closures: Closures, g: int) -> int:
+    """Dependent joints of a group."""
+    total = 0
+    for i in range(closures.joints[g], closures.joints[g + 1]):
+        if closures.own[i] < 0:
+            total += 1
+    return total
+
+
+# -- kinematics ------------------------------------------------------------------------------------------------------
+@compiled(inline=False)
+def place(closures: Closures, work: Closing, g: int, x: Vector) -> None:
+    """Poses of a group's joints at x."""
+    pose, moved = local(12), local(12)
+    for i in range(closures.joints[g], closures.joints[g + 1]):
+        if closures.parent[i] < 0:
+            for a in range(12):
+                pose[a] = closures.placements[i, a]
+        else:
+            compose(work.poses[closures.parent[i]], closures.placements[i], pose)
+        _joint(closures.slides[i], closures.axes[i], x[i], moved)
+        compose(pose, moved, work.poses[i])
+
+
+@compiled()
+def _joint(slides: int, axis: Vector, x: float, out: Vector) -> None:
+    """Placement of what a joint carries: Rodrigues' rotation, or a translation."""
+    for a in range(12):
+        out[a] = 0.0
+    out[0], out[4], out[8] = 1.0, 1.0, 1.0
+    if slides == 1:
+        for a in range(3):
+            out[9 + a] = axis[a] * x
+    else:
+        s, c = math.sin(x), math.cos(x)
+        for a in range(3):
+            for b in range(3):
+                out[3 * b + a] = (1.0 - c) * axis[a] * axis[b] + (c if a == b else 0.0)
+        out[5] += s * axis[0]
+        out[7] -= s * axis[0]
+        out[6] += s * axis[1]
+        out[2] -= s * axis[1]
+        out[1] += s * axis[2]
+        out[3] -= s * axis[2]
+
+
+@compiled()
+def compose(a: Vector, b: Vector, out: Vector) -> None:
+    """``out = a b`` of placements; `out` is another array."""
+    for k in range(4):
+        x, y, z = b[3 * k], b[3 * k + 1], b[3 * k + 2]
+        for r in range(3):
+            out[3 * k + r] = a[r] * x + a[3 + r] * y + a[6 + r] * z
+    for r in range(3):
+        out[9 + r] += a[9 + r]
+
+
+# -- constraints -----------------------------------------------------------------------------------------------------
+@compiled()
+def _ends(closures: Closures, work: Closing, loop: int) -> None:
+    """Frames A and B of a loop."""
+    for side in range(2):
+        joint = closures.sides[loop, side]
+        if joint < 0:
+            for a in range(12):
+                work.ends[side, a] = closures.frames[2 * loop + side, a]
+        else:
+            compose(work.poses[joint], closures.frames[2 * loop + side], work.ends[side])
+
+
+@compiled()
+def _pair(row: int, ends: Matrix, u: Vector, w: Vector) -> None:
+    """The directions u of A and w of B that row 3, 4 or 5 keeps perpendicular: x and z, y and z, y and x."""
+    of_a, of_b = (0 if row == 3 else 3), (0 if row == 5 else 6)
+    for a in range(3):
+        u[a], w[a] = ends[0, of_a + a], ends[1, of_b + a]
+
+
+@compiled()
+def _cross(a: Vector, b: Vector, out: Vector) -> None:
+    """``a x b``."""
+    out[0], out[1], out[2] = a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+@compiled()
+def _axis(closures: Closures, work: Closing, i: int, out: Vector) -> None:
+    """Of a joint."""
+    pose, axis = work.poses[i], closures.axes[i]
+    for a in range(3):
+        out[a] = pose[a] * axis[0] + pose[3 + a] * axis[1] + pose[6 + a] * axis[2]
+
+
+@compiled(inline=False)
+def linearize(closures: Closures, work: Closing, g: int) -> int:
+    """K and e of a group where its joints are placed; how many rows they have.  Lengths count as shares of its size."""
+    begin, end, scale, top = closures.joints[g], closures.joints[g + 1], 1.0 / closures.size[g], 0
+    u, w, normal, axis, arm, turned = local(3), local(3), local(3), local(3), local(3), local(3)
+    for m in range(closures.loops[g], closures.loops[g + 1]):
+        _ends(closures, work, m)
+        for r in range(top, top + closures.rows[m]):
+            for c in range(begin, end):
+                work.K[r, c] = 0.0
+        for a in range(3):
+            work.e[top + a] = scale * (work.ends[1, 9 + a] - work.ends[0, 9 + a])
+        for side in range(2):
+            sign, i = (1.0 if side == 1 else -1.0), closures.sides[m, side]
+            while i >= 0:
+                _axis(closures, work, i, axis)
+                for a in range(3):
+                    arm[a] = work.ends[side, 9 + a] - work.poses[i, 9 + a]
+                _cross(axis, arm, turned)
+                for a in range(3):
+                    work.K[top + a, i] += sign * scale * (axis[a] if closures.slides[i] == 1 else turned[a])
+                i = closures.parent[i]
+        for row in range(3, closures.rows[m]):
+            _pair(row, work.ends, u, w)
+            _cross(w, u, normal)
+            work.e[top + row] = u[0] * w[0] + u[1] * w[1] + u[2] * w[2]
+            for side in range(2):
+                sign, i = (1.0 if side == 1 else -1.0), closures.sides[m, side]
+                while i >= 0:
+                    if closures.slides[i] == 0:
+                        _axis(closures, work, i, axis)
+                        work.K[top + row, i] += sign * (axis[0] * normal[0] + axis[1] * normal[1] + axis[2] * normal[2])
+                    i = closures.parent[i]
+        top += closures.rows[m]
+    return top
+
+
+# -- motion ----------------------------------------------------------------------------------------------------------
+@compiled()
+def _carry(motion: Vector, arm: Vector, out: Vector) -> None:
+    """Velocity and acceleration of a point of a body that is `arm` from where the body's motion is known."""
+    v, w, alpha, swept, turned = local(3), local(3), local(3), local(3), local(3)
+    for a in range(3):
+        w[a], alpha[a] = motion[6 + a], motion[9 + a]
+    _cross(w, arm, v)
+    _cross(w, v, swept)
+    _cross(alpha, arm, turned)
+    for a in range(3):
+        out[a] = motion[a] + v[a]
+        out[3 + a] = motion[3 + a] + turned[a] + swept[a]
+
+
+@compiled(inline=False)
+def _move(closures: Closures, work: Closing, g: int) -> None:
+    """Motions of a group's joints at the velocities `rate` and without accelerations of theirs."""
+    axis, arm, turned, still = local(3), local(3), local(3), local(12)
+    for a in range(12):
+        still[a] = 0.0
+    for i in range(closures.joints[g], closures.joints[g + 1]):
+        p, out = closures.parent[i], work.motions[i]
+        before = still
+        if p >= 0:
+            before = work.motions[p]
+        for a in range(3):
+            arm[a] = work.poses[i, 9 + a] - (work.poses[p, 9 + a] if p >= 0 else 0.0)
+        _carry(before, arm, out)
+        _axis(closures, work, i, axis)
+        for a in range(3):
+            axis[a] *= work.rate[i]
+            arm[a] = before[6 + a]
+        _cross(arm, axis, turned)
+        for a in range(3):
+            out[6 + a], out[9 + a] = before[6 + a], before[9 + a]
+            if closures.slides[i] == 1:
+                out[a] += axis[a]
+                out[3 + a] += 2.0 * turned[a]
+            else:
+                out[6 + a] += axis[a]
+                out[9 + a] += turned[a]
+
+
+@compiled(inline=False)
+def bias(closures: Closures, work: Closing, g: int) -> None:
+    """``dK/dt dx/dt`` of a group at the velocities `rate`, into `right`."""
+    scale, top = 1.0 / closures.size[g], 0
+    u, w, arm = local(3), local(3), local(3)
+    ends, of_u, of_w, first, second = local(2, 12), local(3), local(3), local(3), local(3)
+    _move(closures, work, g)
+    for m in range(closures.loops[g], closures.loops[g + 1]):
+        _ends(closures, work, m)
+        for side in range(2):
+            i = closures.sides[m, side]
+            for a in range(12):
+                ends[side, a] = 0.0
+            if i >= 0:
+                for a in range(3):
+                    arm[a] = work.ends[side, 9 + a] - work.poses[i, 9 + a]
+                    ends[side, 6 + a], ends[side, 9 + a] = work.motions[i, 6 + a], work.motions[i, 9 + a]
+                _carry(work.motions[i], arm, ends[side])
+        for a in range(3):
+            work.right[top + a] = scale * (ends[1, 3 + a] - ends[0, 3 + a])
+        for row in range(3, closures.rows[m]):
+            _pair(row, work.ends, u, w)
+            _cross(ends[0, 6:9], u, of_u)
+            _cross(ends[1, 6:9], w, of_w)
+            total = 0.0
+            _cross(w, u, first)
+            for a in range(3):
+                total += (ends[1, 9 + a] - ends[0, 9 + a]) * first[a]
+            _cross(of_w, u, first)
+            _cross(w, of_u, second)
+            for a in range(3):
+                total += (ends[1, 6 + a] - ends[0, 6 + a]) * (first[a] + second[a])
+            work.right[top + row] = total
+        top += closures.rows[m]

@@ -1,0 +1,97 @@
+"""How far independent joints of closed loops may go: where the loops close, within the limits of all joints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+
+from ..urdf.tree import Array, Finding, Joint, Limits
+from .loops import Loops
+
+#: Samples of the way from home to an end of a joint's range, and halvings where a loop stops closing.
+SAMPLES, HALVINGS = 24, 12
+#: Share of a range that stays free where it ends because a loop cannot close beyond: there G grows without bound.
+MARGIN = 0.02
+#: Joints without a range are tried this far on each side of home [rad], lengths in loop sizes.
+FAR = 2.0 * np.pi
+
+
+def ranges(
+    model: pin.Model, coupling: Loops, q: Array, joints: Mapping[str, Joint], findings: list[Finding]
+) -> dict[str, Joint]:
+    """The independent joints of loops, their limits narrowed to where the loops close within those of all joints."""
+    c, out = coupling.closures, {}
+    names = {model.joints[i].idx_q: model.names[i] for i in range(1, model.njoints)}
+    for g in range(len(c.size)):
+        group = range(c.joints[g], c.joints[g + 1])
+        bounds = _Bounds(coupling, [(int(c.q[i]), joints[names[int(c.q[i])]].limits) for i in group if c.own[i] < 0], q)
+        leaders = [(int(coupling.q_from[c.q[i]]), joints[names[int(c.q[i])]]) for i in group if c.own[i] >= 0]
+        reach = np.array([_width(q[at], joint.limits, c.size[g], joint.type) for at, joint in leaders]).reshape(-1, 2)
+        corners = np.stack(np.meshgrid(*[(-1.0, 0.0, 1.0)] * len(leaders), indexing="ij"), -1).reshape(-1, len(leaders))
+        if len(leaders) == 1:
+            shares = np.array([[bounds.share(leaders, reach, np.array([[side]])) for side in (-1.0, 1.0)]])
+        else:
+            corners = corners[np.abs(corners).sum(axis=1) > 0]
+            shares = np.full((len(leaders), 2), bounds.share(leaders, reach, corners))
+        for (at, joint), (below, above), (left, right) in zip(leaders, reach, shares, strict=True):
+            lower = joint.limits.lower if left == 1.0 else float(q[at] - left * below)
+            upper = joint.limits.upper if right == 1.0 else float(q[at] + right * above)
+            if min(left, right) < 1.0:
+                was = f"[{joint.limits.lower:.4g}, {joint.limits.upper:.4g}]"
+                reason = f"range {was} becomes [{lower:.4g}, {upper:.4g}], where its loop closes within all limits"
+                findings.append(Finding("note", joint.where, reason))
+            out[joint.name] = replace(joint, limits=replace(joint.limits, lower=lower, upper=upper))
+    return out
+
+
+class _Bounds:
+    """Whether loops close, and their dependent joints are within their limits, along rays from home."""
+
+    def __init__(self, coupling: Loops, limits: list[tuple[int, Limits]], q: Array) -> None:
+        home = coupling.configuration(q)
+        self.coupling, self.q = coupling, q
+        # What home breaks is no limit; the guard reports it.
+        self.limits = [(at, of) for at, of in limits if of.lower <= home[at] <= of.upper]
+
+    def share(self, leaders: Sequence[tuple[int, Joint]], reach: Array, rays: Array) -> float:
+        """How much of the way from home all rays may go together."""
+        good, bad, jammed = 0.0, None, False
+        for k in range(1, SAMPLES + 1):
+            state = self.judged(leaders, reach, rays, k / SAMPLES)
+            if state != "well":
+                bad, jammed = k / SAMPLES, state == "open"
+                break
+            good = k / SAMPLES
+        if bad is None:
+            return 1.0
+        for _ in range(HALVINGS):
+            middle = 0.5 * (good + bad)
+            state = self.judged(leaders, reach, rays, middle)
+            if state == "well":
+                good = middle
+            else:
+                bad, jammed = middle, state == "open"
+        return good * (1.0 - MARGIN) if jammed else good
+
+    def judged(self, leaders: Sequence[tuple[int, Joint]], reach: Array, rays: Array, share: float) -> str:
+        """What the first ray is that goes wrong, "open" or "outside"; otherwise "well"."""
+        for ray in rays:
+            q = self.q.copy()
+            for (at, _), (below, above), side in zip(leaders, reach, ray, strict=True):
+                q[at] += share * (above if side > 0.0 else below) * side
+            q_all = self.coupling.configuration(q)
+            if not np.isfinite(q_all).all():
+                return "open"
+            if not all(of.lower <= q_all[at] <= of.upper for at, of in self.limits):
+                return "outside"
+        return "well"
+
+
+def _width(home: float, limits: Limits, size: float, kind: str) -> tuple[float, float]:
+    far = FAR if kind != "prismatic" else 4.0 * size
+    ends = home - limits.lower, limits.upper - home
+    below, above = (max(x, 0.0) if np.isfinite(x) else far for x in ends)
+    return below, above

@@ -1,0 +1,269 @@
+"""Closed kinematic loops as a coupling: coordinates of all joints as a function of those of the independent ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from ..errors import ArgumentError
+from ..urdf.tree import Array, Joint, Loop, Tree
+from .closure import close_loops, loop_drift, loop_residual
+from .coupling import Index, Tangent, index_of
+from .loop_numbers import Closing, Closures, room_for_closing
+
+#: Rows of each kind of loop.
+ROWS = {"point": 3, "revolute": 5, "weld": 6}
+
+
+class Loops:
+    """How the coordinates of all joints follow from those of the independent ones, where loops move the others.
+
+    ``q_all = gamma(q)`` on the branch of home, ``v_all = G(q) v`` and ``a_all = G a + g(q, v)`` (Featherstone, *Rigid
+    Body Dynamics Algorithms*, 2008, section 3.2: an explicit constraint).
+
+    Attributes:
+        loops: of the tree.
+        followers: what each dependent joint does, by its name, for messages.
+        closures: the loops as numbers.
+        q_from, v_from: (nq_all,), (nv_all,) the entry of q or v that is one of q_all or v_all; -1 for dependent ones.
+        q_index, v_index: (nq,), (nv,) where the entries of q and v themselves are in q_all and v_all.
+    """
+
+    def __init__(self, loops: Sequence[Loop], followers: Mapping[str, str], closures: Closures) -> None:
+        self.loops, self.closures = tuple(loops), closures
+        self.followers = {name: f"is moved by loop {loop!r}" for name, loop in followers.items()}
+        self.q_index, self.v_index = index_of(closures.q_index), index_of(closures.v_index)
+        sizes = [len(at) + int((closures.own < 0).sum()) for at in (self.q_index, self.v_index)]
+        self.q_from, self.v_from = (_inverse(at, n) for at, n in zip((self.q_index, self.v_index), sizes, strict=True))
+        self._last: tuple[bytes, Tangent] = b"", Tangent(np.zeros(0), np.zeros((0, 0)))
+        self._reach = _reaches(closures)
+
+    def at(self, q: Array) -> Tangent:
+        """Coordinates of all joints at q (nq,), and their tangent; NaN where a loop does not close."""
+        key = np.asarray(q, dtype=np.float64).tobytes()
+        last = self._last  # replaced as a whole: threads see one or the other
+        if last[0] == key:
+            return last[1]
+        found = self._close(np.ascontiguousarray(q, dtype=np.float64))[0]
+        self._last = key, found
+        return found
+
+    def configuration(self, q: Array) -> Array:
+        """(..., nq_all) the coordinates of all joints at q (..., nq)."""
+        q = np.asarray(q, dtype=np.float64)
+        if q.ndim == 1:
+            return self.at(q).q
+        rows = [self._close(np.ascontiguousarray(row))[0].q for row in q.reshape(-1, q.shape[-1])]
+        return np.array(rows).reshape(*q.shape[:-1], len(self.q_from))
+
+    def check(self, q: Array) -> None:
+        """Refuse a configuration at which a loop does not close.
+
+        Raises:
+            ArgumentError: naming the loop and the independent joints' values.
+        """
+        failed = self._close(np.ascontiguousarray(q, dtype=np.float64))[1]
+        if failed >= 0:
+            raise ArgumentError(
+                f"q: loop {self.loops[failed].name!r} does not close there, or not on the branch of home: no motion of "
+                "its joints leads from home to q; keep the independent joints within robot.lower and robot.upper"
+            )
+
+    def chain(self, entries: Iterable[int]) -> list[int]:
+        """Entries of v that these entries of v_all follow, ascending."""
+        return sorted({k for entry in entries for k in self._reach[int(entry)]})
+
+    def residual(self, q_all: Array) -> float:
+        """How far the loops are from closed where all joints are at q_all (nq_all,) [m, rad]."""
+        work, c = room_for_closing(self.closures), self.closures
+        K, e = np.zeros((int(c.rows.sum()), len(c.q))), np.zeros(int(c.rows.sum()))
+        worst = 0.0
+        for g, size in enumerate(c.size):
+            e[:] = 0.0
+            loop_residual(c, work, g, np.ascontiguousarray(q_all[c.q]), K, e)
+            worst = max(worst, float(np.abs(e).max()) * max(float(size), 1.0))
+        return worst
+
+    def _close(self, q: Array) -> tuple[Tangent, int]:
+        c, work = self.closures, room_for_closing(self.closures)
+        q_all, G = np.empty(len(self.q_from)), np.empty((len(self.v_from), len(self.v_index)))
+        failed = close_loops(c, work, q, q_all, G)
+        return LoopTangent(q_all, G, c, work), failed
+
+
+class LoopTangent(Tangent):
+    """The tangent of loops at a configuration."""
+
+    def __init__(self, q: Array, G: Array, closures: Closures, work: Closing) -> None:
+        super().__init__(q, G)
+        self._closures, self._room = closures, work
+
+    def drift(self, v: Array) -> Array:
+        """As of `Tangent`."""
+        out, v_all = np.empty(len(self.G)), self.velocity(v)
+        loop_drift(self._closures, room_for_closing(self._closures), self.q, v_all, out)
+        return out
+
+    def rate(self, v: Array) -> Array:
+        """As of `Tangent`: by polarization, as the drift is a square of v."""
+        columns = [0.25 * (self.drift(v + e) - self.drift(v - e)) for e in np.eye(len(v))]
+        return np.stack(columns, axis=1)
+
+
+def _inverse(index: Index, size: int) -> Index:
+    out = np.full(size, -1, dtype=np.intp)
+    out[index] = np.arange(len(index))
+    return index_of(out)
+
+
+def _reaches(c: Closures) -> list[tuple[int, ...]]:
+    """Per entry of v_all the entries of v that move it."""
+    out: list[tuple[int, ...]] = [
+        (int(k),) for k in _inverse(index_of(c.v_index), len(c.v_index) + int((c.own < 0).sum()))
+    ]
+    for g in range(len(c.size)):
+        group = range(c.joints[g], c.joints[g + 1])
+        movers = tuple(int(c.own[i]) for i in group if c.own[i] >= 0)
+        for i in group:
+            if c.own[i] < 0:
+                out[int(c.v[i])] = movers
+    return out
+
+
+# -- making ----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Cut:
+    """Where a loop is cut: by side, the number of the joint that carries the frame, and (12,) its placement there."""
+
+    loop: Loop
+    joints: tuple[int, int]
+    placements: tuple[Array, Array]
+
+
+def cuts(model: pin.Model, loops: Iterable[Loop]) -> list[Cut]:
+    """The loops in a model's numbers."""
+    out = []
+    for loop in loops:
+        frames = [model.frames[model.getFrameId(link, pin.FrameType.BODY)] for link in (loop.link_a, loop.link_b)]
+        placed = [
+            frame.placement * pin.SE3(at.rotation.copy(), at.translation.copy())
+            for frame, at in zip(frames, (loop.placement_a, loop.placement_b), strict=True)
+        ]
+        a, b = (int(frame.parentJoint) for frame in frames)
+        out.append(Cut(loop, (a, b), (_twelve(placed[0]), _twelve(placed[1]))))
+    return out
+
+
+def branches(model: pin.Model, cut: Cut) -> tuple[list[int], list[int], int]:
+    """Joints of both sides of a loop, outermost first, and the joint whose body they start from."""
+    a, b = (_ancestors(model, joint) for joint in cut.joints)
+    base = next(joint for joint in a if joint in set(b))
+    return a[: a.index(base)], b[: b.index(base)], base
+
+
+def groups(model: pin.Model, found: Sequence[Cut]) -> list[tuple[list[Cut], list[int], int]]:
+    """Loops that share joints: the loops, their joints parents first, and the joint whose body they start from."""
+    left = [([cut], {*branches(model, cut)[0], *branches(model, cut)[1]}) for cut in found]
+    joined: list[tuple[list[Cut], set[int]]] = []
+    for of, joints in left:
+        for other in [each for each in joined if each[1] & joints]:
+            joined.remove(other)
+            of, joints = other[0] + of, other[1] | joints
+        joined.append((of, joints))
+    out = []
+    for of, joints in joined:
+        trail = [joint for joint in _ancestors(model, min(joints)) if joint not in joints]
+        # Every joint between the group's base and its ends counts, also one that two loops have before they part.
+        base = next(b for b in trail if all(b in _ancestors(model, j) for j in joints))
+        between = {k for j in joints for k in _ancestors(model, j)[: _ancestors(model, j).index(base)]}
+        out.append((sorted(of, key=found.index), sorted(between), base))
+    return out
+
+
+def closures_of(
+    model: pin.Model, found: Sequence[Cut], home: Array, dependent: Iterable[str], joints: Mapping[str, Joint]
+) -> tuple[list[Cut], Closures]:
+    """The loops as numbers, and in the order in which these have them.
+
+    Args:
+        model: of all joints.
+        found: the loops.
+        home: (nq_all,) where they are closed.
+        dependent: names of the joints that follow.
+        joints: of the tree, by name.
+    """
+    names, following = list(model.names), set(dependent)
+    free_q = np.ones(model.nq, dtype=np.bool_)
+    free_v = np.ones(model.nv, dtype=np.bool_)
+    for name in following:
+        joint = model.joints[names.index(name)]
+        free_q[joint.idx_q], free_v[joint.idx_v] = False, False
+    own_v = np.cumsum(free_v) - 1
+    order: list[Cut] = []
+    starts, loop_starts, sizes, numbers = [0], [0], [], []
+    rows: list[list[float]] = []
+    axes, sides, frames = [], [], []
+    for of, group, base in groups(model, found):
+        order += of
+        local = {joint: starts[-1] + k for k, joint in enumerate(group)} | {base: -1}
+        counts = [0, 0]
+        places = []
+        for joint in group:
+            j, name = model.joints[joint], names[joint]
+            follows = name in following
+            numbers.append((
+                j.idx_q, j.idx_v, -1 if follows else own_v[j.idx_v], counts[follows],
+                local[int(model.parents[joint])], int(joints[name].type == "prismatic"),
+            ))  # fmt: skip
+            counts[follows] += 1
+            places.append(model.jointPlacements[joint])
+            rows.append(_twelve(places[-1]).tolist())
+            axes.append(joints[name].axis)
+        for cut in of:
+            sides.append([local[joint] for joint in cut.joints])
+            frames += list(cut.placements)
+        lengths = [float(np.linalg.norm(at[9:])) for cut in of for at in cut.placements]
+        lengths += [float(np.linalg.norm(p.translation)) for p, joint in zip(places, group, strict=True)]
+        sizes.append(max(max(lengths), 1e-6))
+        starts.append(starts[-1] + len(group))
+        loop_starts.append(loop_starts[-1] + len(of))
+    columns = np.array(numbers, dtype=np.int64).reshape(-1, 6).T.copy()
+    q, v, own, column, parent, slides = (_integers(x) for x in columns)
+    return order, Closures(
+        _integers(starts), _integers(loop_starts), np.array(sizes), q, v, own, column, parent, slides,
+        np.array(rows).reshape(-1, 12), np.array(axes).reshape(-1, 3), np.ascontiguousarray(home[q]),
+        np.array(sides, dtype=np.int64).reshape(-1, 2), np.array(frames).reshape(-1, 12),
+        _integers([ROWS[cut.loop.kind] for cut in order]),
+        _integers(np.flatnonzero(free_q)), _integers(np.flatnonzero(free_v)),
+    )  # fmt: skip
+
+
+def closed_loops(model: pin.Model, tree: Tree, q_home: Array) -> Loops:
+    """The coupling of a tree whose loops are closed."""
+    followers = {joint.name: joint.loop for joint in tree.joints if joint.loop is not None}
+    q_all = np.full(model.nq, np.nan)
+    for joint in tree.joints:
+        if joint.loop is not None:
+            q_all[model.joints[model.getJointId(joint.name)].idx_q] = joint.at_home
+    q_all[np.isnan(q_all)] = q_home
+    order, numbers = closures_of(model, cuts(model, tree.loops), q_all, followers, tree.joint)
+    return Loops([cut.loop for cut in order], followers, numbers)
+
+
+def _integers(values: object) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.array(values, dtype=np.int64)
+
+
+def _twelve(at: pin.SE3) -> Array:
+    return np.array([*at.rotation.ravel(order="F"), *at.translation])
+
+
+def _ancestors(model: pin.Model, joint: int) -> list[int]:
+    """A joint and all before it, the world (0) last."""
+    out = [joint]
+    while out[-1]:
+        out.append(int(model.parents[out[-1]]))
+    return out

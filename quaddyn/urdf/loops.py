@@ -1,0 +1,89 @@
+"""What closes kinematic loops in a URDF, beyond its specification: tags that other tools read and write.
+
+- ``<loop_joint name="..." type="spherical|revolute|fixed">`` with ``<link1 link="..." xyz="..." rpy="..."/>``,
+  ``<link2 .../>`` and, of a revolute joint, ``<axis xyz="..."/>`` in both frames alike (Isaac Sim, earlier Drake).  Our
+  own attribute ``dependent`` names the joints that shall follow.
+- ``<drake:ball_constraint>`` with bodies A and B and points of theirs (Drake).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from .tree import Array, Loop, Pose, frozen
+from .values import ElementReader
+from .xml import Element
+
+#: Kinds of loops by the joint type that the tag names.
+KINDS = {"spherical": "point", "ball": "point", "revolute": "revolute", "continuous": "revolute", "fixed": "weld"}
+DRAKE = "drake:ball_constraint"
+
+
+def read_loops(reader: ElementReader, root: Element, rotation: Callable[..., Array]) -> list[Loop]:
+    """The loops of a document, in its order.
+
+    Args:
+        reader: collects the findings.
+        root: the <robot>.
+        rotation: of roll, pitch and yaw.
+
+    Raises:
+        ModelError: a tag that does not say what it closes.
+    """
+    out: list[Loop] = []
+    for element in root:
+        if element.tag == "loop_joint":
+            out.append(_loop_joint(reader, element, rotation))
+        elif element.tag.rsplit("}")[-1] in ("ball_constraint", DRAKE):
+            out.append(_ball(reader, element, f"ball_constraint_{len(out) + 1}"))
+        if out and any(out[-1].name == other.name for other in out[:-1]):
+            raise reader.refuse(element, "a second loop of this name", "names must be unique")
+    return out
+
+
+def _loop_joint(reader: ElementReader, element: Element, rotation: Callable[..., Array]) -> Loop:
+    reader.known(element)
+    name, told = reader.name(element), reader.text(element, "type")
+    if told not in KINDS:
+        raise reader.refuse(element, f"type={told!r} closes no loop", f"use one of {', '.join(KINDS)}")
+    turn = np.eye(3)
+    axis = reader.one(element, "axis")
+    if KINDS[told] == "revolute":
+        xyz = np.array((1.0, 0.0, 0.0) if axis is None else reader.vector(axis, "xyz", 3, bound=1e3))
+        if not np.linalg.norm(xyz) > 1e-3:
+            raise reader.refuse(element, "an <axis> of length 0", "give a unit vector")
+        turn = turn_to(xyz / np.linalg.norm(xyz))
+    ends = []
+    for tag in ("link1", "link2"):
+        end = reader.required(element, tag)
+        xyz_here = reader.vector(end, "xyz", 3, default=(0.0, 0.0, 0.0))
+        rpy = reader.vector(end, "rpy", 3, default=(0.0, 0.0, 0.0), bound=1e4)
+        ends.append((reader.text(end, "link"), Pose.of(rotation(*rpy) @ turn, xyz_here)))
+    (link_a, at_a), (link_b, at_b) = ends
+    dependent = tuple(element.attrib.get("dependent", "").split())
+    return Loop(name, KINDS[told], link_a, link_b, at_a, at_b, dependent, element.where)
+
+
+def _ball(reader: ElementReader, element: Element, name: str) -> Loop:
+    links, places = [], []
+    for body, point in (("body_A", "p_AP"), ("body_B", "p_BQ")):
+        found = {child.tag.rsplit("_constraint_")[-1]: child for child in element}
+        if body not in found or point not in found:
+            raise reader.refuse(element, f"no {body} or no {point} in it", "Drake's documentation requires both")
+        links.append(reader.text(found[body], "name"))
+        places.append(Pose.of(np.eye(3), reader.vector(found[point], "value", 3)))
+    return Loop(name, "point", links[0], links[1], places[0], places[1], (), element.where)
+
+
+def turn_to(axis: Array) -> Array:
+    """(3, 3) the shortest rotation that turns z into a unit axis."""
+    x, y, z = (float(a) for a in axis)
+    angle = math.atan2(math.hypot(x, y), z)
+    if math.hypot(x, y) == 0.0:
+        return frozen(np.eye(3) if z > 0.0 else np.diag([1.0, -1.0, -1.0]))
+    n = np.array([-y, x, 0.0]) / math.hypot(x, y)
+    V = np.array([[0.0, 0.0, n[1]], [0.0, 0.0, -n[0]], [-n[1], n[0], 0.0]])
+    return frozen(np.eye(3) + math.sin(angle) * V + (1.0 - math.cos(angle)) * V @ V)

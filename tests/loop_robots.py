@@ -1,0 +1,86 @@
+"""Robots with closed loops: a leg whose knee a four-bar linkage bends, an ankle that two motors move in parallel."""
+
+from __future__ import annotations
+
+
+def link(name: str, mass: float, com: str, size: str = "0.0004 0.0005 0.0002", shape: str = "") -> str:
+    """A link; `size` is its moments of inertia."""
+    xx, yy, zz = size.split()
+    return (
+        f'<link name="{name}"><inertial><origin xyz="{com}"/><mass value="{mass}"/><inertia ixx="{xx}" iyy="{yy}" '
+        f'izz="{zz}" ixy="0" ixz="{0.1 * float(zz)}" iyz="0"/></inertial>{shape}</link>'
+    )
+
+
+def joint(
+    name: str, parent: str, child: str, xyz: str, axis: str, effort: float = 40.0, ends: str = "-2 2", more: str = ""
+) -> str:
+    """A revolute joint."""
+    low, high = ends.split()
+    return (
+        f'<joint name="{name}" type="revolute"><parent link="{parent}"/><child link="{child}"/><origin xyz="{xyz}"/>'
+        f'<axis xyz="{axis}"/><limit lower="{low}" upper="{high}" effort="{effort}" velocity="20"/>{more}</joint>'
+    )
+
+
+def loop(name: str, kind: str, one: str, two: str, more: str = "", inside: str = "") -> str:
+    """A tag that closes a loop; ends are "link x y z"."""
+    ends = []
+    for number, end in ((1, one), (2, two)):
+        where, xyz = end.split(maxsplit=1)
+        ends.append(f'<link{number} link="{where}" xyz="{xyz}" rpy="0 0 0"/>')
+    return f'<loop_joint name="{name}" type="{kind}"{more}>{"".join(ends)}{inside}</loop_joint>'
+
+
+FOOT = '<collision><origin xyz="0 0 -0.2"/><geometry><sphere radius="0.02"/></geometry></collision>'
+
+
+def knee(prefix: str = "", *, rod: float = 0.19, tag: str | None = None, more: str = "") -> str:
+    """Thigh, shank, and the crank and the rod that bend the knee; the thigh hangs from the link "hip"."""
+    p = prefix
+    tag = loop(f"{p}knee_loop", "spherical", f"{p}rod 0 0 {-rod}", f"{p}shank -0.035 0.02 0.01") if tag is None else tag
+    return "".join((
+        link(f"{p}thigh", 1.0, "0.005 0.01 -0.09", "0.004 0.0042 0.0006"),
+        link(f"{p}crank", 0.1, "-0.02 0 0", "0.00005 0.00006 0.00006"),
+        link(f"{p}rod", 0.08, f"0 0 {-rod / 2}", "0.0003 0.0003 0.00002"),
+        link(f"{p}shank", 0.3, "0 0.004 -0.09", "0.002 0.002 0.0001", FOOT),
+        joint(f"{p}hip_pitch", f"{p}hip", f"{p}thigh", "0 0 0", "0 1 0"),
+        joint(f"{p}knee_motor", f"{p}thigh", f"{p}crank", "0 0.02 0", "0 1 0", more=more),
+        joint(f"{p}rod_pin", f"{p}crank", f"{p}rod", "-0.04 0 0", "0 1 0", 0.0, "-3 3"),
+        joint(f"{p}knee", f"{p}thigh", f"{p}shank", "0 0 -0.2", "0 1 0", 0.0, "-1.2 1.2"),
+        tag,
+    ))  # fmt: skip
+
+
+def knee_leg(**options: object) -> str:
+    """A leg of abduction, hip and knee, with the knee's motor at the hip."""
+    return (
+        '<robot name="knee_leg">'
+        + link("base", 3.0, "0 0 0.02", "0.02 0.03 0.03")
+        + link("hip", 0.5, "0.01 0 0")
+        + joint("abduction", "base", "hip", "0.1 0.05 0", "1 0 0", ends="-0.8 0.8")
+        + knee(**options)  # type: ignore[arg-type]
+        + "</robot>"
+    )
+
+
+def ankle() -> str:
+    """A shank whose foot two motors move, each by a crank and a rod: two axes at one end, a ball at the other."""
+    parts = [
+        link("shank", 2.0, "0 0 0.15", "0.02 0.02 0.003"),
+        link("cross", 0.05, "0 0 0", "0.00001 0.00001 0.00001"),
+        link("foot", 0.6, "0.03 0 -0.03", "0.0006 0.002 0.002"),
+        joint("ankle_pitch", "shank", "cross", "0 0 0", "0 1 0", 0.0, "-0.7 0.7"),
+        joint("ankle_roll", "cross", "foot", "0 0 0", "1 0 0", 0.0, "-0.5 0.5"),
+    ]
+    for side, y in (("left", 0.04), ("right", -0.04)):
+        parts += [
+            link(f"{side}_crank", 0.15, "-0.02 0 0", "0.00005 0.00006 0.00006"),
+            link(f"{side}_yoke", 0.01, "0 0 0", "0.000001 0.000001 0.000001"),
+            link(f"{side}_rod", 0.1, "0 0 -0.12", "0.0006 0.0006 0.00002"),
+            joint(f"{side}_motor", "shank", f"{side}_crank", f"-0.03 {y} 0.25", "0 1 0", ends="-1 1"),
+            joint(f"{side}_yaw", f"{side}_crank", f"{side}_yoke", "-0.05 0 0", "0 1 0", 0.0),
+            joint(f"{side}_tilt", f"{side}_yoke", f"{side}_rod", "0 0 0", "1 0 0", 0.0),
+            loop(f"{side}_ball", "spherical", f"{side}_rod 0 0 -0.25", f"foot -0.08 {y} 0"),
+        ]
+    return f'<robot name="ankle">{"".join(parts)}</robot>'

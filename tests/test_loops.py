@@ -1,0 +1,238 @@
+"""Closed loops: the same machine in the coordinates of its independent joints."""
+
+from __future__ import annotations
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+from loop_robots import ankle, joint, knee_leg, link, loop
+
+import quaddyn as qd
+from quaddyn.errors import ArgumentError, ModelError, UnknownNameError
+from quaddyn.robot.saving import from_record, to_record
+
+STEP = 1e-6
+
+
+@pytest.fixture(scope="module", params=["knee", "ankle", "floating"])
+def robot(request: pytest.FixtureRequest) -> qd.Robot:
+    if request.param == "ankle":
+        return qd.load(ankle(), armature=0.01)
+    return qd.load(knee_leg(), root="free" if request.param == "floating" else "fixed", armature=0.01)
+
+
+@pytest.fixture(scope="module")
+def state(robot: qd.Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    return robot.random_configuration(4), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
+
+
+def open_state(robot: qd.Robot, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> tuple[qd.Robot, tuple]:
+    """The same machine with all loops open, and where it is: by the loops' own map."""
+    loose = qd.load(robot.source, root=robot.root, loops=False, armature=0.01)
+    at = robot.coupling.at(q)
+    return loose, (at.q, at.velocity(v), at.acceleration(v, a))
+
+
+def gaps(robot: qd.Robot, q: np.ndarray) -> list[float]:
+    """How far apart the frames of loops are, by the robot's own kinematics [m]."""
+    dyn, out = qd.Dynamics(robot), []
+    for each in robot.loops:
+        a, b = dyn.frame_placement(q, each.link_a), dyn.frame_placement(q, each.link_b)
+        out.append(np.linalg.norm(a.apply(each.placement_a.translation) - b.apply(each.placement_b.translation)))
+    return out
+
+
+def test_loops_stay_closed_everywhere(robot: qd.Robot) -> None:
+    rng = np.random.default_rng(2)
+    assert max(max(gaps(robot, robot.random_configuration(rng))) for _ in range(200)) <= 1e-13
+
+
+def test_the_map_and_its_drift_agree_with_finite_differences(robot: qd.Robot, state: tuple) -> None:
+    q, v, _ = state
+    ends = [robot.coupling.at(robot.integrate(q, v, side * STEP)) for side in (-1.0, 1.0)]
+    here, n = robot.coupling.at(q), len(robot.coupling.followers)
+    follow = [i for i, k in enumerate(robot.coupling.v_from) if k < 0]
+    q_follow = [i for i, k in enumerate(robot.coupling.q_from) if k < 0]
+    assert len(follow) == len(q_follow) == n
+    np.testing.assert_allclose((ends[1].q - ends[0].q)[q_follow] / (2 * STEP), here.velocity(v)[follow], atol=1e-8)
+    rates = (ends[1].velocity(v) - ends[0].velocity(v)) / (2 * STEP)
+    np.testing.assert_allclose(rates, here.drift(v), atol=1e-7)
+    np.testing.assert_allclose((ends[1].G - ends[0].G) / (2 * STEP), here.rate(v), atol=1e-7)
+
+
+def test_dynamics_satisfy_lagranges_equations_of_the_open_tree(robot: qd.Robot, state: tuple) -> None:
+    """``M a + h = tau + K^T lambda`` with any force along the rows of K, which does no work on the closed loop."""
+    q, v, a = state
+    loose, (Q, V, A) = open_state(robot, q, v, a)
+    ours, theirs = qd.Dynamics(robot), qd.Dynamics(loose)
+    Q = np.asarray(Q)
+    rows = []
+    for each in robot.loops:
+        for frame, at, sign in ((each.link_a, each.placement_a, -1.0), (each.link_b, each.placement_b, 1.0)):
+            J, placed = theirs.frame_jacobian(Q, frame), theirs.frame_placement(Q, frame)
+            arm = placed.rotation @ at.translation
+            lever = np.array([[0, -arm[2], arm[1]], [arm[2], 0, -arm[0]], [-arm[1], arm[0], 0]])
+            part = sign * (J[:3] - lever @ J[3:])
+            rows = [*rows, part] if sign < 0.0 else [*rows[:-1], rows[-1] + part]
+    K = np.vstack(rows)
+    np.testing.assert_allclose(K @ V, 0.0, atol=1e-12)
+    tau = np.zeros(loose.nv)
+    tau[robot.coupling.v_index] = ours.rnea(q, v, a)
+    wrong = theirs.rnea(Q, V, A) - tau
+    multipliers, *_ = np.linalg.lstsq(K.T, wrong, rcond=None)
+    np.testing.assert_allclose(K.T @ multipliers, wrong, atol=1e-11)
+    np.testing.assert_allclose(ours.aba(q, v, ours.rnea(q, v, a)), a, atol=1e-10)
+
+
+def test_motion_agrees_with_finite_differences(robot: qd.Robot, state: tuple) -> None:
+    q, v, tau = state
+    dyn = qd.Dynamics(robot)
+    a, C = dyn.aba(q, v, tau), dyn.coriolis(q, v)
+    before, after = (robot.integrate(q, v, side * STEP) for side in (-1.0, 1.0))
+    np.testing.assert_allclose((dyn.crba(after) - dyn.crba(before)) / (2 * STEP), C + C.T, atol=1e-7)
+    np.testing.assert_allclose(C @ v + dyn.gravity(q), dyn.nle(q, v), atol=1e-12)
+    frame = robot.loops[0].link_b
+    J = (dyn.frame_jacobian(after, frame) - dyn.frame_jacobian(before, frame)) / (2 * STEP)
+    np.testing.assert_allclose(J @ v, dyn.frame_drift(q, v, frame), atol=1e-7)
+    # Power: without friction and contacts, energy changes by v . tau.
+    ends = [sum(dyn.energy(robot.integrate(q, v + 0.5 * h * a, h), v + h * a)) for h in (-STEP, STEP)]
+    assert (ends[1] - ends[0]) / (2 * STEP) == pytest.approx(v @ tau, abs=1e-6)
+
+
+def test_the_state_is_that_of_the_stateless_calls(robot: qd.Robot, state: tuple) -> None:
+    q, v, _ = state
+    dyn = qd.Dynamics(robot)
+    s, frame, other = dyn.update(q, v), robot.loops[0].link_b, qd.Dynamics(robot)
+    np.testing.assert_allclose(s.com_drift @ s.com_drift, other.update(q, v).com_drift @ s.com_drift, atol=1e-12)
+    np.testing.assert_allclose(s.drift(frame), dyn.frame_drift(q, v, frame), atol=1e-12)
+    assert s.energy == pytest.approx(dyn.energy(q, v), abs=1e-13)  # and after it:
+    np.testing.assert_allclose(s.drift(frame), dyn.frame_drift(q, v, frame), atol=1e-12)
+    np.testing.assert_allclose(s.gravity, dyn.gravity(q), atol=1e-12)
+    np.testing.assert_allclose(s.jacobian(frame), dyn.frame_jacobian(q, frame), atol=1e-12)
+    h = 1e-5
+    ends = [other.update(robot.integrate(q, v, side * h), v).com_velocity for side in (-1.0, 1.0)]
+    np.testing.assert_allclose((ends[1] - ends[0]) / (2 * h), s.com_drift, atol=1e-7)
+
+
+def test_the_report_says_what_was_found() -> None:
+    leg = qd.load(knee_leg())
+    assert leg.joint_names == leg.actuated == ("abduction", "hip_pitch", "knee_motor")
+    assert dict(leg.coupling.followers).keys() == {"rod_pin", "knee"} and leg.model.nv == 5
+    assert "loop 'knee_loop' (point) closes 'rod' and 'shank': knee, rod_pin follow knee_motor" in str(leg.report)
+    assert leg.legs["leg"].joints == ("abduction", "hip_pitch", "knee")
+    with pytest.raises(UnknownNameError, match=r"moved by loop 'knee_loop'"):
+        leg.velocity_index("knee")
+    with pytest.raises(ArgumentError, match=r"loop 'knee_loop' does not close there"):
+        qd.Dynamics(leg).crba(leg.configuration(joints={"knee_motor": 1.6}))
+    upper = leg.upper[leg.configuration_index("knee_motor")]
+    assert 0.3 < upper < 1.0  # where the linkage or the knee's own limit ends it
+    at = leg.configuration(joints={"knee_motor": upper})
+    assert np.abs(leg.coupling.configuration(at)[leg.model.joints[leg.model.getJointId("knee")].idx_q]) < 1.2 + 1e-9
+
+
+def test_closing_frames_is_what_the_tag_says(robot: qd.Robot, state: tuple) -> None:
+    q, v, a = state
+    bare = re.sub("<loop_joint.*?</loop_joint>", "", robot.source)
+    again = qd.load(bare, root=robot.root, armature=0.01)
+    for each in robot.loops:  # of two that share joints the first alone leaves other joints free
+        ends = ((each.link_a, each.placement_a.translation), (each.link_b, each.placement_b.translation))
+        again = again.close(*ends, name=each.name)
+    assert again.joint_names == robot.joint_names
+    np.testing.assert_allclose(qd.Dynamics(again).rnea(q, v, a), qd.Dynamics(robot).rnea(q, v, a), atol=1e-10)
+    assert [x.name for x in qd.load(again.source).loops] == [x.name for x in robot.loops]
+    with pytest.raises(ArgumentError, match="loops=False left"):
+        qd.load(robot.source, loops=False).close(*ends)
+    with pytest.raises(ArgumentError, match="kind='screw'"):
+        again.close(*ends, kind="screw")
+
+
+def test_records_and_pickles_bring_the_same_robot_back(robot: qd.Robot, state: tuple) -> None:
+    q, v, a = state
+    wanted = qd.Dynamics(robot).rnea(q, v, a)
+    for back in (from_record(to_record(robot)), pickle.loads(pickle.dumps(robot))):
+        np.testing.assert_allclose(back.q_home, robot.q_home, atol=1e-12)
+        np.testing.assert_allclose(back.upper, robot.upper, atol=1e-12)
+        np.testing.assert_allclose(qd.Dynamics(back).rnea(q, v, a), wanted, atol=1e-10)
+
+
+SQUARE = {"a": "0 0 0", "b": "0 0 0.2", "c": "0.3 0 0"}
+
+
+def four_bar(
+    kind: str = "spherical", end: str = "b_link 0.3 0 0", where: str = "c_link 0 0 0.2", more: str = ""
+) -> str:
+    """Two uprights on a base, and a bar on one of them: a parallelogram of 0.3 m and 0.2 m."""
+    return (
+        '<robot name="four_bar">'
+        + "".join(link(name, 1.0, "0.1 0 0.05") for name in ("base", "a_link", "b_link", "c_link"))
+        + joint("a", "base", "a_link", SQUARE["a"], "0 1 0")
+        + joint("b", "a_link", "b_link", SQUARE["b"], "0 1 0", 0.0)
+        + joint("c", "base", "c_link", SQUARE["c"], "0 1 0", 0.0)
+        + loop("bar", kind, where, end, more, '<axis xyz="0 1 0"/>' if kind == "revolute" else "")
+        + "</robot>"
+    )
+
+
+@pytest.mark.parametrize("kind", ["spherical", "revolute"])
+def test_redundant_constraints_of_a_planar_loop_do_not_matter(kind: str) -> None:
+    robot = qd.load(four_bar(kind))
+    assert robot.joint_names == ("a",) and robot.coupling.residual(robot.coupling.configuration(robot.q_home)) < 1e-15
+    q = np.array([0.7])  # a parallelogram: the bar stays level, both uprights turn alike
+    np.testing.assert_allclose(robot.coupling.configuration(q), [0.7, -0.7, 0.7], atol=1e-14)
+    np.testing.assert_allclose(robot.coupling.at(q).G[:, 0], [1.0, -1.0, 1.0], atol=1e-13)
+
+
+def test_dependent_joints_can_be_chosen() -> None:
+    robot = qd.load(four_bar(more=' dependent="a b"'), actuated=["a", "c"])
+    assert robot.joint_names == robot.actuated == ("c",)
+    with pytest.raises(ModelError, match=r"'nobody' is no joint of loop 'bar'; its joints: a, b, c"):
+        qd.load(four_bar(more=' dependent="nobody a"'))
+    with pytest.raises(ModelError, match=r"moves 2 of its joints, which a cannot be"):
+        qd.load(four_bar(more=' dependent="a"'))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (four_bar(end="b_link 0.9 0 0"), r"loop 'bar' does not close: .* m \(or rad\) apart near home"),
+        (four_bar("fixed"), r"leaves none of its joints free"),
+        (four_bar(end="base 0 0 0", where="base 0 0 0.1"), r"between which nothing moves"),
+        (four_bar(end="nothing 0 0 0"), r"link 'nothing' does not exist"),
+        (four_bar("screw"), r"type='screw' closes no loop"),
+        # Both uprights and the bar in line: at home the parallelogram may also fold.
+        (four_bar().replace(SQUARE["b"], "0.2 0 0").replace("0 0 0.2", "0.2 0 0"), r"singular at home: .* rank 1 .* 2"),
+    ],
+)
+def test_what_cannot_be_closed_is_refused(text: str, says: str) -> None:
+    with pytest.raises(ModelError, match=says):
+        qd.load(text)
+    if "nothing" not in text and "screw" not in text:
+        assert qd.load(text, loops=False).nv == 3
+
+
+def test_drakes_tag_is_read() -> None:
+    tag = (
+        '<drake:ball_constraint><drake:ball_constraint_body_A name="c_link"/><drake:ball_constraint_body_B '
+        'name="b_link"/><drake:ball_constraint_p_AP value="0 0 0.2"/><drake:ball_constraint_p_BQ value="0.3 0 0"/>'
+        "</drake:ball_constraint>"
+    )
+    text = four_bar()
+    start, end = text.index("<loop_joint"), text.index("</loop_joint>") + len("</loop_joint>")
+    text = (text[:start] + tag + text[end:]).replace("<robot ", '<robot xmlns:drake="http://drake.mit.edu" ')
+    assert [each.kind for each in qd.load(text).loops] == ["point"]
+
+
+def test_what_knows_no_loops_refuses_by_name(robot: qd.Robot, state: tuple) -> None:
+    q, v, a = state
+    for use in (
+        lambda: qd.compile(robot, ("rnea",)),
+        lambda: qd.WholeBodyController(robot),
+        lambda: qd.MujocoPlant(robot),
+        lambda: qd.Dynamics(robot).rnea_derivatives(q, v, a),
+        lambda: qd.Dynamics(robot).aba_derivatives(q, v, a),
+    ):
+        with pytest.raises(ModelError, match="loop"):
+            use()
