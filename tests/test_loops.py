@@ -225,6 +225,16 @@ def test_drakes_tag_is_read() -> None:
     assert [each.kind for each in qd.load(text).loops] == ["point"]
 
 
+def test_everything_agrees_with_multipliers_on_the_open_tree(robot: qd.Robot) -> None:
+    report = qd.cross_check(robot, samples=3, tolerance=1e-10)
+    assert report.passed, str(report)
+
+
+def test_the_reference_sees_a_loop_that_is_closed_elsewhere(robot: qd.Robot) -> None:
+    text = re.sub(r'(<link2 link="\w+" xyz="-?0.)0', r"\g<1>1", robot.source)
+    assert text != robot.source and not qd.cross_check(robot, samples=1, tolerance=1e-10, source=text).passed
+
+
 def test_what_knows_no_loops_refuses_by_name(robot: qd.Robot, state: tuple) -> None:
     q, v, a = state
     for use in (

@@ -11,7 +11,7 @@ from ..dynamics import Dynamics, State
 from ..dynamics.compiled import Interpreted
 from ..dynamics.frames import Reference as Axes
 from ..kernels import Kernels
-from ..reference import Reference
+from ..reference import ClosedReference, Reference
 from ..urdf.tree import Array
 
 #: Algorithms that solve with M: no method can be closer to another than rounding times the condition number of M.
@@ -21,6 +21,9 @@ ILL_CONDITIONED = frozenset({"aba", "mass_inverse", "aba_derivatives", "aba (Lie
 #: that cancel have no relative error of their own.
 SHARE = 1e-3
 
+
+#: What is compared with.
+Oracle = Reference | ClosedReference
 
 #: The coordinates in which frames are compared.
 AXES: tuple[Axes, ...] = ("local_world_aligned", "local", "world")
@@ -58,7 +61,7 @@ class Sizes:
     length: float = 1.0
 
 
-def natural_sizes(oracle: Reference, at: Sample) -> Sizes:
+def natural_sizes(oracle: Oracle, at: Sample) -> Sizes:
     """`Sizes` at a state."""
     mass, M, fast = sum(body.mass for body in oracle.model.bodies), oracle.crba(at.q), float(np.abs(at.v).max())
     inertia = float(np.abs(M).max())
@@ -91,7 +94,7 @@ class Errors(dict[str, float]):
 STATE = "update (State)"
 
 
-def compare(dynamics: Dynamics, oracle: Reference, at: Sample, *, derivatives: bool) -> dict[str, float]:
+def compare(dynamics: Dynamics, oracle: Oracle, at: Sample, *, derivatives: bool) -> dict[str, float]:
     """The relative error of every algorithm at one state.
 
     Args:
@@ -107,7 +110,7 @@ def compare(dynamics: Dynamics, oracle: Reference, at: Sample, *, derivatives: b
     _whole_robot(out, dynamics, oracle, at, sizes, state)
     for name in at.fext:
         _frame(out, dynamics, oracle, at, sizes, state, name)
-    if derivatives:
+    if derivatives and isinstance(oracle, Reference):
         ours, theirs = dynamics.rnea_derivatives(at.q, at.v, at.a), oracle.rnea_derivatives(at.q, at.v, at.a)
         for x, y in zip(ours, theirs, strict=True):
             out.add("rnea_derivatives", x, y, sizes.force)
@@ -117,7 +120,7 @@ def compare(dynamics: Dynamics, oracle: Reference, at: Sample, *, derivatives: b
     return dict(out)
 
 
-def compare_kernels(fast: Kernels | Interpreted, oracle: Reference, at: Sample) -> dict[str, float]:
+def compare_kernels(fast: Kernels | Interpreted, oracle: Oracle, at: Sample) -> dict[str, float]:
     """The relative error of compiled `rnea`, `crba` and `aba` at one state, without external forces."""
     out, sizes = Errors(), natural_sizes(oracle, at)
     q, v, a, tau = at.q, at.v, at.a, at.tau
@@ -127,9 +130,7 @@ def compare_kernels(fast: Kernels | Interpreted, oracle: Reference, at: Sample) 
     return dict(out)
 
 
-def _inverse_dynamics(
-    out: Errors, dynamics: Dynamics, oracle: Reference, at: Sample, sizes: Sizes, state: State
-) -> None:
+def _inverse_dynamics(out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: Sizes, state: State) -> None:
     q, v, a = at.q, at.v, at.a
     M, h, g = oracle.crba(q), oracle.nle(q, v), oracle.gravity(q)
     out.add("rnea", dynamics.rnea(q, v, a, fext=at.fext), oracle.rnea(q, v, a, fext=at.fext), sizes.force)
@@ -143,7 +144,7 @@ def _inverse_dynamics(
     out.add("joint_friction", dynamics.joint_friction(v), oracle.joint_friction(v))
 
 
-def _parameters(out: Errors, dynamics: Dynamics, oracle: Reference, at: Sample, sizes: Sizes) -> None:
+def _parameters(out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: Sizes) -> None:
     q, v, a = at.q, at.v, at.a
     H, delta = oracle.regressor(q, v, a), oracle.parameters()
     of_bodies = H.reshape(oracle.nv, -1, 13)[:, :, :10].reshape(oracle.nv, -1)
@@ -155,14 +156,14 @@ def _parameters(out: Errors, dynamics: Dynamics, oracle: Reference, at: Sample, 
     out.add("regressor @ parameters", ours @ own, H @ delta, sizes.force)
 
 
-def _forward_dynamics(out: Errors, dynamics: Dynamics, oracle: Reference, at: Sample) -> None:
+def _forward_dynamics(out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample) -> None:
     a = dynamics.aba(at.q, at.v, at.tau, fext=at.fext)
     out.add("aba", a, oracle.aba(at.q, at.v, at.tau, fext=at.fext))
     out.add("aba (Lie group)", a, oracle.lie_group(at.q, at.v, at.tau, fext=at.fext))
     out.add("mass_inverse", dynamics.mass_inverse(at.q), oracle.mass_inverse(at.q))
 
 
-def _whole_robot(out: Errors, dynamics: Dynamics, oracle: Reference, at: Sample, sizes: Sizes, state: State) -> None:
+def _whole_robot(out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: Sizes, state: State) -> None:
     q, v = at.q, at.v
     com, J, momentum = oracle.center_of_mass(q), oracle.com_jacobian(q), oracle.centroidal_momentum(q, v)
     out.add("center_of_mass", dynamics.center_of_mass(q), com, sizes.length)
@@ -178,9 +179,7 @@ def _whole_robot(out: Errors, dynamics: Dynamics, oracle: Reference, at: Sample,
         out.add(STATE, in_state, energy, sizes.force)
 
 
-def _frame(
-    out: Errors, dynamics: Dynamics, oracle: Reference, at: Sample, sizes: Sizes, state: State, name: str
-) -> None:
+def _frame(out: Errors, dynamics: Dynamics, oracle: Oracle, at: Sample, sizes: Sizes, state: State, name: str) -> None:
     q, v = at.q, at.v
     T = oracle.frame_placement(q, name)
     out.add("frame_placement", dynamics.frame_placement(q, name).homogeneous, T, sizes.length)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal, cast
 
 import numpy as np
 
 from ..dynamics import Dynamics, compile
 from ..errors import ArgumentError
-from ..reference import Reference
+from ..reference import ClosedReference, Reference
+from ..reference.loop_reader import read_loops
+from ..robot.closing import opened
+from ..robot.loops import Loops
 from ..robot.robot import Robot
-from .algorithms import ILL_CONDITIONED, Sample, compare, compare_kernels
+from .algorithms import ILL_CONDITIONED, Oracle, Sample, compare, compare_kernels
 from .bodies import STRUCTURE, deviations, resolved
 from .report import Agreement, Deviation, State, ThirdOpinion
 from .third_opinion import third_opinion
@@ -53,7 +57,7 @@ def cross_check(
         conditioned: forward dynamics may deviate by this many ``eps cond(M)`` where that is more.
         beyond: how far outside its range a joint may be, as a share of the range.
         derivatives: in how many of the states the derivatives of `rnea` and `aba` are compared too, which are the slow
-            ones (nv complex steps each); by default in all.
+            ones (nv complex steps each); by default in all, and with closed loops in none.
         mujoco: ask MuJoCo's importer, where it is installed, for a third opinion on M.
         kernels: also compare compiled `rnea`, `crba` and `aba` (`quaddyn.compile`), which takes seconds, once.
         progress: called with the share done.
@@ -68,10 +72,14 @@ def cross_check(
     if samples < 1:
         raise ArgumentError(f"samples: expected at least 1, got {samples}")
     text = robot.source if source is None else source
-    oracle = reading(robot, text) if reference is None else reference
-    found = deviations(robot, oracle, tolerance)
+    loosened = opened(robot) if robot.loops else robot
+    tree = reading(loosened, text) if reference is None else reference
+    if robot.loops:
+        tree = _tied(tree, robot)
+    found = deviations(loosened, tree, tolerance)
     if any(d.quantity in STRUCTURE for d in found):
         return _other_structure(robot, found, seed)
+    oracle = _closed(robot, tree, text) if robot.loops else tree
     dynamics, rng = Dynamics(robot), np.random.default_rng(seed)
     fast = compile(robot, ("rnea", "crba", "aba")) if kernels else None
     errors: dict[str, list[float]] = {}
@@ -79,10 +87,12 @@ def cross_check(
     conditions = []
     worst: State | None = None
     for k in range(samples):
-        sample = draw(robot, oracle, rng, beyond if k % 2 else 0.0)
+        sample = draw(robot, oracle, rng, beyond if k % 2 and not robot.loops else 0.0)
         conditions.append(float(np.linalg.cond(oracle.crba(sample.q))))
         loose = max(tolerance, conditioned * EPS * conditions[-1])
-        found_here = compare(dynamics, oracle, sample, derivatives=derivatives is None or k < derivatives)
+        found_here = compare(
+            dynamics, oracle, sample, derivatives=not robot.loops and (derivatives is None or k < derivatives)
+        )
         if fast is not None:
             found_here |= compare_kernels(fast, oracle, sample)
         for name, error in found_here.items():
@@ -106,7 +116,7 @@ def cross_check(
         ratios={name: float(np.max(np.divide(x, limits[name]))) for name, x in errors.items()},
         condition=(float(np.median(conditions)), float(np.max(conditions))),
         deviations=found,
-        third=third_opinion(oracle, text, rng, tolerance) if mujoco else ThirdOpinion("not asked"),
+        third=third_opinion(tree, text, rng, tolerance) if mujoco else ThirdOpinion("not asked"),
         worst=worst,
     )
 
@@ -118,10 +128,39 @@ def reading(robot: Robot, source: Source) -> Reference:
     """
     feet = {name: (leg.foot.frame, np.array(leg.foot.offset)) for name, leg in robot.legs.items()}
     mimic: Literal["follow", "independent"] = "independent" if robot.coupling is None else "follow"
-    return resolved(robot, Reference(source, root=_root(robot), frames=feet, mimic=mimic))
+    # Joints of closed loops count their turns, wherever they are.
+    counting = [joint.name for joint in robot.tree.joints if joint.type == "revolute"]
+    return resolved(robot, Reference(source, root=_root(robot), frames=feet, mimic=mimic, counting=counting))
 
 
-def draw(robot: Robot, oracle: Reference, rng: np.random.Generator, beyond: float) -> Sample:
+def _tied(tree: Reference, robot: Robot) -> Reference:
+    """The reference's tree with what the robot's report says of loops: narrower ranges, and friction left out."""
+    damping, friction, bodies = tree.model.damping.copy(), tree.model.friction.copy(), list(tree.model.bodies)
+    for i, body in enumerate(bodies):
+        if body.root:
+            continue
+        joint = robot.tree.joint[body.joint]
+        if f"{joint.name}.range" in robot.report.provenance:
+            bodies[i] = replace(body, lower=joint.limits.lower, upper=joint.limits.upper)
+        if joint.loop is not None:
+            damping[body.v] = friction[body.v] = 0.0
+    model = replace(tree.model, bodies=tuple(bodies))
+    return Reference(model, armature=tree.model.armature, damping=damping, friction=friction)
+
+
+def _closed(robot: Robot, tree: Reference, source: Source) -> ClosedReference:
+    """The reference's own reading of loops, and what it cannot know: where home is, and which joints follow."""
+    coupling, model = robot.coupling, robot.model
+    assert isinstance(coupling, Loops)
+    q_all = coupling.configuration(robot.q_home)
+    joints = {model.names[i]: model.joints[i].idx_q for i in range(1, model.njoints)}
+    on_loops = {name for name, at in joints.items() if at in coupling.closures.q}
+    ranges = {name: (robot.tree.joint[name].limits.lower, robot.tree.joint[name].limits.upper) for name in on_loops}
+    home = {name: float(q_all[joints[name]]) for name in on_loops}
+    return ClosedReference(tree, read_loops(source), home, tuple(coupling.followers), ranges)
+
+
+def draw(robot: Robot, oracle: Oracle, rng: np.random.Generator, beyond: float) -> Sample:
     """A random state with forces of some share of the robot's weight on three frames."""
     q = oracle.random(rng, beyond=beyond)
     v, a, b = rng.normal(size=(3, oracle.nv)) * np.array([[2.0], [10.0], [10.0]])

@@ -481,7 +481,7 @@ class Dynamics(StrictAttributes):
         """
         q, v, a = self._boundary.check(q=q, v=v, a=a)
         Y = self._algorithms.computeJointTorqueRegressor(self._model, self._scratch, q, v, a)
-        H = self._columns.regressor(Y, v, a, only_inertial=inertial)
+        H = self._columns.regressor(Y, q, v, a, only_inertial=inertial)
         return self._boundary.finite("regressor", H, q=q, v=v, a=a)
 
     def parameters(self, *, inertial: bool = False) -> Array:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..robot.bodies import Body, steiner
 from ..robot.configuration import simple_joints
+from ..robot.loops import Loops
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 
@@ -32,7 +33,8 @@ class BodyColumns:
     Attributes:
         bodies: how many bodies there are, the base included.
         axes: index in v of each body's joint, -1 where it has not exactly one degree of freedom (the root, the world)
-            or mimics another, to whose friction and rotor inertia its own then belong.
+            or mimics another, to whose friction and rotor inertia its own then belong, or is moved by a closed loop.
+        rotors: by body whose joint a closed loop moves, the entry of v_all of its rotor.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -45,6 +47,14 @@ class BodyColumns:
             robot.velocity_index(b.joint.name) if b.joint is not None and b.joint.name in own else -1
             for b in robot.bodies
         )
+        loops = robot.coupling if isinstance(robot.coupling, Loops) else None
+        followers = () if loops is None else loops.followers
+        self._loops = loops
+        self.rotors: tuple[tuple[int, int], ...] = tuple(
+            (k, int(model.joints[model.getJointId(b.joint.name)].idx_v))
+            for k, b in enumerate(robot.bodies)
+            if b.joint is not None and b.joint.name in followers
+        )
         # A base bolted to the world (joint 0) moves nothing: Pinocchio has no columns for it, and ours stay zero.
         self._moved = np.array([k for k, j in enumerate(joints) if j], dtype=np.intp)
         self._from = np.array([10 * (j - 1) + p for j in joints if j for p in FROM_PINOCCHIO], dtype=np.intp)
@@ -54,11 +64,12 @@ class BodyColumns:
         self._turned = np.array([k for k, axis in enumerate(self.axes) if axis >= 0], dtype=np.intp)
         self._axes = np.array([axis for axis in self.axes if axis >= 0], dtype=np.intp)
 
-    def regressor(self, inertial: Array, v: Array, a: Array, *, only_inertial: bool) -> Array:
+    def regressor(self, inertial: Array, q: Array, v: Array, a: Array, *, only_inertial: bool) -> Array:
         """H in our column order, from Pinocchio's joint torque regressor.
 
         Args:
             inertial: (nv, 10 (njoints - 1)) Pinocchio's regressor at (q, v, a).
+            q: (nq,) configuration.
             v: (nv,) velocity.
             a: (nv,) acceleration.
             only_inertial: leave the friction and rotor columns out.
@@ -75,15 +86,23 @@ class BodyColumns:
         if not only_inertial:
             own = v[self._axes], np.sign(v[self._axes]), a[self._axes]
             H[self._axes, self._turned, INERTIAL:] = np.stack(own, axis=-1)
+            if self._loops is not None:
+                here = self._loops.at(q)
+                acceleration = here.acceleration(v, a)
+                for k, rotor in self.rotors:
+                    H[:, k, ALL - 1] = here.G[rotor] * acceleration[rotor]
         return H.reshape(nv, -1)
 
     def parameters(self, robot: Robot, *, only_inertial: bool) -> Array:
         """The vector delta, (10 nb,) or (13 nb,), of `robot` as loaded."""
         rows: list[NDArray[np.float64]] = []
-        for body, axis in zip(robot.bodies, self.axes, strict=True):
+        moved = {k: float(robot.model.armature[rotor]) for k, rotor in self.rotors}
+        for k, (body, axis) in enumerate(zip(robot.bodies, self.axes, strict=True)):
             rows.append(inertial_parameters(body))
             if not only_inertial:
-                joint = (robot.damping[axis], robot.friction[axis], robot.armature[axis]) if axis >= 0 else (0.0,) * 3
+                joint = (0.0, 0.0, moved.get(k, 0.0))
+                if axis >= 0:
+                    joint = (float(robot.damping[axis]), float(robot.friction[axis]), float(robot.armature[axis]))
                 rows.append(np.array(joint))
         return np.concatenate(rows)
 

@@ -69,7 +69,7 @@ class StackedRegressor:
         size = 10 * (robot.model.njoints - 1)
         T = np.zeros((size, width * of_bodies.bodies)).reshape(size, of_bodies.bodies, width)
         rest = np.zeros(size)
-        T[:, :, :INERTIAL] = of_bodies.regressor(np.eye(size), rest, rest, only_inertial=True).reshape(
+        T[:, :, :INERTIAL] = of_bodies.regressor(np.eye(size), rest, rest, rest, only_inertial=True).reshape(
             size, -1, INERTIAL
         )
         self._T = T.reshape(size, -1)[:, wanted]

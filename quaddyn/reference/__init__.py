@@ -4,8 +4,9 @@ It shares no code with Pinocchio nor with any other room here.  Speed does not m
 book does.
 """
 
+from .closed import ClosedReference
 from .model import Body, Model, build
 from .reader import Description, read
 from .reference import Reference
 
-__all__ = ["Body", "Description", "Model", "Reference", "build", "read"]
+__all__ = ["Body", "ClosedReference", "Description", "Model", "Reference", "build", "read"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -80,12 +81,15 @@ class Description:
     joints: tuple[Joint, ...]
 
 
-def read(source: str | bytes | os.PathLike[str], *, mimic: Mimic = "refuse") -> Description:
+def read(
+    source: str | bytes | os.PathLike[str], *, mimic: Mimic = "refuse", counting: Collection[str] = ()
+) -> Description:
     """Read a URDF.
 
     Args:
         source: URDF text or bytes, or the path of a file.
         mimic: of a joint that mimics another: "follow" lets it, "independent" lets it move on its own, "refuse" raises.
+        counting: joints whose turns count although they are continuous, as those of closed loops.
 
     Raises:
         ModelError: no sound XML, or no URDF that this reader understands; the message names the element.
@@ -98,6 +102,7 @@ def read(source: str | bytes | os.PathLike[str], *, mimic: Mimic = "refuse") -> 
         raise ModelError(f"reference reader: the root element is <{robot.tag}>, not <robot>")
     links = [_link(e) for e in robot.findall("link")]
     joints = [_joint(e, mimic) for e in robot.findall("joint")]
+    joints = [replace(j, type="revolute") if j.type == "continuous" and j.name in counting else j for j in joints]
     return _arrange(robot.get("name", ""), links, _following(joints))
 
 
@@ -175,27 +180,27 @@ def _following(joints: list[Joint]) -> list[Joint]:
 def _link(element: Element) -> Link:
     inertial = element.find("inertial")
     bare = inertial is None and element.find("visual") is None and element.find("collision") is None
-    name = _word(element, "name")
+    name = word(element, "name")
     if inertial is None:
         return Link(name, 0.0, np.zeros(3), np.zeros((3, 3)), bare)
     T, mass, i = _origin(inertial), _child(inertial, "mass"), _child(inertial, "inertia")
-    xx, xy, xz, yy, yz, zz = (_numbers(i, k, 1)[0] for k in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
+    xx, xy, xz, yy, yz, zz = (numbers(i, k, 1)[0] for k in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
     R, own = T[:3, :3], np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    return Link(name, float(_numbers(mass, "value", 1)[0]), T[:3, 3], R @ own @ R.T, bare)
+    return Link(name, float(numbers(mass, "value", 1)[0]), T[:3, 3], R @ own @ R.T, bare)
 
 
 def _joint(element: Element, mimic: Mimic) -> Joint:
-    name, kind = _word(element, "name"), _word(element, "type")
+    name, kind = word(element, "name"), word(element, "type")
     if kind not in JOINT_TYPES:
         raise ModelError(f"reference reader: joint {name!r} has the unknown type {kind!r}")
     told = element.find("mimic") if kind != "fixed" and mimic != "independent" else None
     if told is not None and mimic == "refuse":
         raise ModelError(f"reference reader: joint {name!r} mimics another, which is not modelled; see mimic=")
-    parent, child = _word(_child(element, "parent"), "link"), _word(_child(element, "child"), "link")
+    parent, child = word(_child(element, "parent"), "link"), word(_child(element, "child"), "link")
     axis = np.array([1.0, 0.0, 0.0])
     given = element.find("axis")
     if given is not None and kind not in ("fixed", "floating"):
-        axis = _numbers(given, "xyz", 3, (1.0, 0.0, 0.0))
+        axis = numbers(given, "xyz", 3, (1.0, 0.0, 0.0))
         length = math.hypot(*axis)
         if not length > 0.0:
             raise ModelError(f"reference reader: joint {name!r} has an axis of length {length}")
@@ -203,17 +208,17 @@ def _joint(element: Element, mimic: Mimic) -> Joint:
     lower, upper = -math.inf, math.inf
     limit = element.find("limit")
     if kind in ("revolute", "prismatic") and limit is not None and ("lower" in limit.attrib or "upper" in limit.attrib):
-        lower, upper = (float(_numbers(limit, k, 1, (0.0,))[0]) for k in ("lower", "upper"))
+        lower, upper = (float(numbers(limit, k, 1, (0.0,))[0]) for k in ("lower", "upper"))
         lower = lower if abs(lower) < NO_LIMIT else -math.inf
         upper = upper if abs(upper) < NO_LIMIT else math.inf
     damping = friction = 0.0
     dynamics = element.find("dynamics")
     if dynamics is not None and kind != "fixed":
-        damping, friction = (float(_numbers(dynamics, k, 1, (0.0,))[0]) for k in ("damping", "friction"))
+        damping, friction = (float(numbers(dynamics, k, 1, (0.0,))[0]) for k in ("damping", "friction"))
     leader, gear, bias = None, 1.0, 0.0
     if told is not None:
-        leader = _word(told, "joint")
-        gear, bias = float(_numbers(told, "multiplier", 1, (1.0,))[0]), float(_numbers(told, "offset", 1, (0.0,))[0])
+        leader = word(told, "joint")
+        gear, bias = float(numbers(told, "multiplier", 1, (1.0,))[0]), float(numbers(told, "offset", 1, (0.0,))[0])
     place = _origin(element)
     return Joint(name, kind, parent, child, place, axis, lower, upper, damping, friction, leader, gear, bias)
 
@@ -223,8 +228,8 @@ def _origin(element: Element) -> Array:
     origin = element.find("origin")
     if origin is None:
         return np.eye(4)
-    rpy = _numbers(origin, "rpy", 3, (0.0, 0.0, 0.0))
-    return motion(roll_pitch_yaw(rpy), _numbers(origin, "xyz", 3, (0.0, 0.0, 0.0)))
+    rpy = numbers(origin, "rpy", 3, (0.0, 0.0, 0.0))
+    return motion(roll_pitch_yaw(rpy), numbers(origin, "xyz", 3, (0.0, 0.0, 0.0)))
 
 
 def _child(element: Element, tag: str) -> Element:
@@ -234,14 +239,15 @@ def _child(element: Element, tag: str) -> Element:
     return found
 
 
-def _word(element: Element, attribute: str) -> str:
+def word(element: Element, attribute: str) -> str:
+    """An attribute that must be there."""
     value = element.get(attribute)
     if not value:
         raise ModelError(f"reference reader: <{element.tag}> has no attribute {attribute!r}")
     return value
 
 
-def _numbers(element: Element, attribute: str, n: int, default: tuple[float, ...] | None = None) -> Array:
+def numbers(element: Element, attribute: str, n: int, default: tuple[float, ...] | None = None) -> Array:
     """(n,) the finite numbers of an attribute."""
     text = element.get(attribute)
     if text is None and default is not None:

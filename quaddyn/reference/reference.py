@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -49,6 +49,7 @@ class Reference:
         friction: (nv,) Coulomb friction [N m]; by default the file's.
         gravity: (3,) acceleration of free fall [m/s^2].
         mimic: "follow" lets a joint that mimics another do so, "independent" lets it move on its own, "refuse" raises.
+        counting: continuous joints whose turns count, as those of closed loops.
 
     Raises:
         ModelError: the file cannot be read as a tree of links, or the root does not fit it.
@@ -66,11 +67,12 @@ class Reference:
         friction: Array | None = None,
         gravity: Array | tuple[float, ...] = GRAVITY,
         mimic: Mimic = "follow",
+        counting: Collection[str] = (),
     ) -> None:
         if isinstance(source, Model):
             self.model = source
         else:
-            self.model = build(read(source, mimic=mimic), root, frames=frames, gravity=gravity)
+            self.model = build(read(source, mimic=mimic, counting=counting), root, frames=frames, gravity=gravity)
         self.model = replace(
             self.model,
             armature=self._chosen("armature", armature, self.model.armature),

@@ -142,6 +142,18 @@ def _inserted(source: str | bytes, tag: str) -> str | bytes:
     return f"{source[:end]}{tag}\n{source[end:]}"
 
 
+def opened(robot: Robot) -> Robot:
+    """A robot with its loops cut, every joint on its own: home and ranges are those of the closed one."""
+    assert robot.coupling is not None
+    tree = replace(robot.tree, joints=tuple(replace(j, loop=None) for j in robot.tree.joints), loops=())
+    q, model, own = robot.coupling.configuration(robot.q_home), robot.model, [j for j in tree.joints if j.nv]
+    lower, upper = (_limits_of(own, q, side) for side in ("lower", "upper"))
+    return replace(
+        robot, tree=tree, bodies=merge(tree), q_home=frozen(q), lower=lower, upper=upper,
+        damping=frozen(model.damping), friction=frozen(model.upperDryFrictionLimit), armature=frozen(model.armature),
+    )  # fmt: skip
+
+
 def _assembled(
     robot: Robot, tree: Tree, coupling: Loops, q: Array, findings: Sequence[Finding], judged: Judged, model: pin.Model
 ) -> Robot:
@@ -153,6 +165,10 @@ def _assembled(
     report = replace(
         robot.report,
         findings=tuple(sorted((*robot.report.findings, *findings), key=lambda f: f.where.line)),
+        provenance={
+            **robot.report.provenance,
+            **{f"{name}.range": "where its loops close" for group in judged.groups for name in group.independent},
+        },
         checks={**robot.report.checks, "loop closure at home [m]": judged.residual},
     )
     return replace(
