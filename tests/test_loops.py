@@ -12,6 +12,7 @@ from loop_robots import ankle, joint, knee_leg, link, loop
 import quaddyn as qd
 from quaddyn.errors import ArgumentError, ModelError, UnknownNameError
 from quaddyn.robot.saving import from_record, to_record
+from quaddyn.simulation import bodies, terms
 
 STEP = 1e-6
 
@@ -233,6 +234,52 @@ def test_everything_agrees_with_multipliers_on_the_open_tree(robot: qd.Robot) ->
 def test_the_reference_sees_a_loop_that_is_closed_elsewhere(robot: qd.Robot) -> None:
     text = re.sub(r'(<link2 link="\w+" xyz="-?0.)0', r"\g<1>1", robot.source)
     assert text != robot.source and not qd.cross_check(robot, samples=1, tolerance=1e-10, source=text).passed
+
+
+def test_terms_of_the_embedded_plant_are_those_of_dynamics(robot: qd.Robot, state: tuple) -> None:
+    q, v, _ = state
+    dyn, tree = qd.Dynamics(robot), bodies.bodies_of(robot.model, robot.armature, robot.coupling)
+    found = terms.room_for_terms(tree)
+    terms.place_joints(tree, q, found)
+    terms.joint_inertia(tree, found)
+    terms.bias(tree, v, found)
+    np.testing.assert_allclose(np.tril(found.M), np.tril(dyn.crba(q)), atol=1e-12)
+    np.testing.assert_allclose(found.h, dyn.nle(q, v), atol=1e-12)
+
+
+def test_the_embedded_plant_moves_as_forward_dynamics_says(robot: qd.Robot, state: tuple) -> None:
+    q, v, _ = state
+    dyn, plant = qd.Dynamics(robot), qd.Simulation(robot, dt=1e-4, floor=-np.inf, integrator="euler")
+    plant.reset(q, 0.3 * v)
+    tau, (at, speed) = np.linspace(0.2, -0.1, robot.nu), (q, 0.3 * v)
+    start = plant.energy
+    assert start == pytest.approx(sum(dyn.energy(q, 0.3 * v)), abs=1e-12)
+    for _ in range(50):
+        for _ in range(10):
+            plant.step(tau)
+        h, half = 1e-3, robot.integrate(at, speed, 5e-4)  # the midpoint rule
+        middle = speed + 0.5 * h * dyn.aba(at, speed, robot.expand(tau))
+        speed, at = speed + h * dyn.aba(half, middle, robot.expand(tau)), robot.integrate(at, middle, h)
+    assert np.abs(robot.difference(at, plant.q)).max() < 1e-4 < 0.005 < np.abs(robot.difference(q, at)).max()
+    assert max(gaps(robot, plant.q)) <= 1e-13
+    assert abs(plant.energy - start) > 1e-6
+
+
+def test_pushes_and_contacts_reach_the_motors_through_the_loop() -> None:
+    leg = qd.load(knee_leg())
+    q, rest = leg.configuration(joints={"knee_motor": -0.5, "hip_pitch": 0.2}), np.zeros(leg.nv)
+    dyn = qd.Dynamics(leg)
+    foot = dyn.frame_placement(q, "leg").translation
+    plant = qd.Simulation(leg, dt=1e-3, floor=float(foot[2]) - 0.02 - 1e-5, integrator="euler")
+    v = np.linalg.pinv(dyn.frame_jacobian(q, "leg")[:3]) @ np.array([0.0, 0.0, -0.5])
+    plant.reset(q, v)
+    plant.step(np.zeros(3), external={"rod": np.array([3.0, 0.0, 0.0])})
+    (touching,) = plant.contacts
+    lever = np.array([[0.0, 0.02, 0.0], [-0.02, 0.0, 0.0], [0.0, 0.0, 0.0]])  # of the point below the sphere's centre
+    J = dyn.frame_jacobian(q, "leg")
+    force = (J[:3] - lever @ J[3:]).T @ touching.force + dyn.frame_jacobian(q, "rod")[0] * 3.0
+    np.testing.assert_allclose(plant.v - v, 1e-3 * dyn.aba(q, v, force), atol=1e-9)
+    assert np.abs(rest - plant.v).max() > 0.0
 
 
 def test_what_knows_no_loops_refuses_by_name(robot: qd.Robot, state: tuple) -> None:

@@ -89,3 +89,13 @@ def room_for_closing(closures: Closures) -> Closing:
         zeros(n), zeros(n), zeros(n), zeros((n, 12)), zeros((n, 12)), zeros((2, 12)), zeros((m, n)), zeros(m),
         zeros((m, n)), zeros((m, n)), zeros((m, n)), zeros(n), zeros(m), zeros(n),
     )  # fmt: skip
+
+
+def no_closures() -> Closures:
+    """Of a robot without loops."""
+    none, start, rows = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros((0, 12))
+    nothing = np.zeros(0)
+    return Closures(
+        start, start, nothing, none, none, none, none, none, none, rows, np.zeros((0, 3)), nothing,
+        np.zeros((0, 2), dtype=np.int64), rows, none, none, none,
+    )  # fmt: skip

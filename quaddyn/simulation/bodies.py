@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 from ..compiling import IntVector, Matrix, Vector
 from ..errors import QuaddynError
 from ..robot.coupling import Coupling
+from ..robot.loop_numbers import Closures, no_closures
+from ..robot.loops import Loops
 from ..urdf.tree import Array
+
+IntArray = NDArray[np.int64]
 
 #: Kinds of joints.
 REVOLUTE, CONTINUOUS, PRISMATIC, PLANAR, FREE = range(5)
@@ -29,7 +33,8 @@ class Bodies(NamedTuple):
     """A tree of n - 1 joints, each with the body that it carries; number 0 is the world.
 
     The Jacobian has nr rows, one for each speed of each joint.  A joint that mimics another has the entries of q and v
-    of that one, and its row is of that one's speed, so that several rows may be of one entry of v.
+    of that one, and its row is of that one's speed, so that several rows may be of one entry of v.  A joint that closed
+    loops move has a row for each entry of v that moves it.
 
     Attributes:
         kind: (n,) of each joint, `REVOLUTE` and what follows it.
@@ -39,16 +44,19 @@ class Bodies(NamedTuple):
         size: (n,) number of entries of v.
         row: (n,) first row of the Jacobian.
         gear, bias: (n,) the joint is at ``gear * q + bias``.
-        coupled: whether joints mimic others.
+        coupled: whether joints mimic others, or loops move them.
         own: (nr,) the entry of v whose row it is.
         above: (nr,) the row before each, -1 at the root.
         placements: (n, 12) in the joint before: the rotation column by column, then the translation [m].
         axes: (n, 3) of rotation or translation, in the joint's frame.
         inertias: (n, 10) about the joint's origin in its axes, see `INERTIA`.
         tree: (nv,) the degree of freedom before each, -1 at the root: M has entries between those in one line alone.
-            Where joints mimic others all are in one line.
+            Where joints mimic others, or loops move them, all are in one line.
         armature: (nv,) rotor inertia.
         gravity: (3,) [m/s^2].
+        closures: the closed loops.
+        follows_q, follows_v: (n,) entries of q_all and v_all of joints that loops move, -1 for others.
+        rotors: (n,) rotor inertia of joints that loops move.
     """
 
     kind: IntVector
@@ -68,6 +76,10 @@ class Bodies(NamedTuple):
     tree: IntVector
     armature: Vector
     gravity: Vector
+    closures: Closures
+    follows_q: IntVector
+    follows_v: IntVector
+    rotors: Vector
 
 
 class Pushes(NamedTuple):
@@ -86,7 +98,7 @@ class Pushes(NamedTuple):
     wrenches: Matrix
 
 
-def bodies_of(model: pin.Model, armature: Array, coupling: Coupling | None = None) -> Bodies:
+def bodies_of(model: pin.Model, armature: Array, coupling: Coupling | Loops | None = None) -> Bodies:
     """The tree of a Pinocchio model.
 
     Args:
@@ -121,7 +133,13 @@ def bodies_of(model: pin.Model, armature: Array, coupling: Coupling | None = Non
     q, v = (np.array([max(at, 0) for at in each], dtype=np.int64) for each in (model.idx_qs, model.idx_vs))
     gear, offset, row, above = np.ones(len(joints)), np.zeros(len(joints)), v, model.createData().parents_fromRow
     own, tree = np.arange(model.nv, dtype=np.int64), integers(above)
-    if coupling is not None:
+    sizes = integers(joint.nv for joint in joints)
+    follows, rotors = np.full((2, len(joints)), -1, dtype=np.int64), np.zeros(len(joints))
+    if isinstance(coupling, Loops):
+        q, v, row, own, above = _rows(model, coupling, q, v, sizes, follows)
+        rotors[follows[1] >= 0] = model.armature[follows[1][follows[1] >= 0]]
+        tree = np.arange(-1, len(coupling.v_index) - 1, dtype=np.int64)
+    elif coupling is not None:
         for i in range(1, len(joints)):
             gear[i], offset[i] = coupling.q_scale[q[i]], coupling.q_offset[q[i]]
         q, v, own = (
@@ -133,7 +151,7 @@ def bodies_of(model: pin.Model, armature: Array, coupling: Coupling | None = Non
         integers(model.parents),
         q,
         v,
-        integers(joint.nv for joint in joints),
+        sizes,
         row,
         gear,
         offset,
@@ -146,7 +164,37 @@ def bodies_of(model: pin.Model, armature: Array, coupling: Coupling | None = Non
         tree,
         armature.copy(),
         model.gravity.linear.copy(),
+        coupling.closures if isinstance(coupling, Loops) else no_closures(),
+        follows[0],
+        follows[1],
+        rotors,
     )
+
+
+def _rows(
+    model: pin.Model, loops: Loops, q: IntArray, v: IntArray, sizes: IntArray, follows: IntArray
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
+    """Entries of q and v of each joint, its first row, whose entry of v each row is of, and the row before each.
+
+    A joint that loops move has the entries of the first that moves it, and as many rows as there are that do: `sizes`
+    and `follows` are filled in.
+    """
+    first, own, above = np.zeros(len(sizes), dtype=np.int64), list[int](), list[int]()
+    q_own, v_own = np.zeros_like(first), np.zeros_like(first)
+    for i in range(1, len(sizes)):
+        movers = [int(loops.v_from[v[i] + k]) for k in range(sizes[i])]
+        q_own[i], v_own[i] = loops.q_from[q[i]], movers[0]
+        if movers[0] < 0:
+            follows[:, i] = q[i], v[i]
+            movers = loops.chain([int(v[i])])
+            sizes[i], v_own[i] = len(movers), movers[0]
+            q_own[i] = loops.q_from[q[next(j for j in range(1, len(v)) if loops.v_from[v[j]] == movers[0])]]
+        first[i] = len(own)
+        before = int(model.parents[i])
+        above += [int(first[before] + sizes[before]) - 1 if before else -1]
+        above += range(len(own), len(own) + len(movers) - 1)
+        own += movers
+    return q_own, v_own, first, np.array(own, dtype=np.int64), np.array(above, dtype=np.int64)
 
 
 def _kind(name: str) -> int:
@@ -165,9 +213,9 @@ def _axis(model: pin.Model, i: int, *, angular: bool) -> Array:
     return np.asarray(column[3:] if angular else column[:3])
 
 
-def last_mover(model: pin.Model, joint: int) -> int:
+def last_mover(bodies: Bodies, joint: int) -> int:
     """The last row of the Jacobian that moves what a joint carries, -1 for the world."""
-    return int(model.joints[joint].idx_v + model.joints[joint].nv - 1) if joint else -1
+    return int(bodies.row[joint] + bodies.size[joint] - 1) if joint else -1
 
 
 def no_pushes(count: int = 0) -> Pushes:

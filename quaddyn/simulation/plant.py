@@ -98,7 +98,11 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         self._spheres = placed(robot, spheres)
         self.spheres = tuple(sphere.name for sphere in self._spheres if sphere.link is None)
         self._link_of = {sphere.name: sphere.link for sphere in self._spheres}
-        self._kinetic, self._energy_data = KineticEnergy(robot.model, actuators.armature), robot.model.createData()
+        rotors = actuators.armature
+        if robot.loops and robot.coupling is not None:  # those that loops move turn, too
+            rotors = np.array(robot.model.armature)
+            rotors[robot.coupling.v_index] = actuators.armature
+        self._kinetic, self._energy_data = KineticEnergy(robot.model, rotors), robot.model.createData()
         self._nothing = frozen(np.zeros(robot.nv))
         self._one_step = threading.Lock()
 
@@ -208,7 +212,10 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         """Mechanical energy, kinetic and potential (zero with the CoM in the plane z = 0) [J]."""
         data = self._energy_data
         self.robot.algorithms.forwardKinematics(self.robot.model, data, self._q, self._v)
-        return self._kinetic.of(data, self._v) + float(pin.computePotentialEnergy(self.robot.model, data))
+        v, coupling = self._v, self.robot.coupling
+        if self.robot.loops and coupling is not None:
+            v = coupling.at(self._q).velocity(v)
+        return self._kinetic.of(data, v) + float(pin.computePotentialEnergy(self.robot.model, data))
 
     # -- time ------------------------------------------------------------------------------------------------
     def step(self, tau: Numbers, *, external: Mapping[str, Numbers] | None = None) -> None:

@@ -382,7 +382,7 @@ class Simulation(Plant):
         model, robot = self.robot.model.copy(), self.robot
         if robot.coupling is None:
             model.armature = self.actuators.armature.copy()
-        else:  # what motors add is at the joints that others follow
+        else:  # what motors add is at the independent joints
             model.armature[robot.coupling.v_index] += self.actuators.armature - robot.armature
         return model
 
@@ -447,9 +447,9 @@ class Simulation(Plant):
         pushes = no_pushes(len(wrenches))
         for i, (name, wrench) in enumerate(wrenches.items()):
             if name not in self._places:
-                model, frame = self.robot.model, self.robot.model.frames[self.robot.frame_id(name)]
-                joint = frame.parentJoint
-                self._places[name] = joint, last_mover(model, joint), frame.placement.translation.copy()
+                frame = self.robot.model.frames[self.robot.frame_id(name)]
+                last = last_mover(self._step_model.bodies, frame.parentJoint)
+                self._places[name] = frame.parentJoint, last, frame.placement.translation.copy()
             pushes.joints[i], pushes.last[i], pushes.points[i] = self._places[name]
             pushes.wrenches[i] = wrench
         return pushes

@@ -67,11 +67,11 @@ def step_model(
     integrator: str,
 ) -> contact_data.StepModel:
     """What stays from step to step; spheres by centre in their joint's frame, radius, joint and its last column."""
-    model, coupling = actuators.robot.model, actuators.robot.mimicry("Simulation")
-    clusters, around = _clusters(spheres)
-    last = np.array([last_mover(model, s.joint) for s in spheres], dtype=np.int64)
+    model, coupling = actuators.robot.model, actuators.robot.coupling
+    bodies, (clusters, around) = bodies_of(model, actuators.armature, coupling), _clusters(spheres)
+    last = np.array([last_mover(bodies, s.joint) for s in spheres], dtype=np.int64)
     return contact_data.StepModel(
-        bodies_of(model, actuators.armature, coupling),
+        bodies,
         actuators.robot.actuated_index,
         actuators.damping,
         actuators.friction,

@@ -15,7 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiling import Matrix, Vector, compiled, local
+from ..compiling import IntVector, Matrix, Vector, compiled, local
+from ..robot.closure import close_all, drift_all
+from ..robot.loop_numbers import Closing, room_for_closing
 from .bodies import FREE, INERTIA, PLANAR, PRISMATIC, Bodies, Pushes
 from .motions import joint_placement
 
@@ -35,6 +37,10 @@ class Terms(NamedTuple):
         velocities: (n, 6) work.
         accelerations: (n, 6) work.
         forces: (n, 6) work.
+        q_all, v_all, drift: coordinates of all joints, their velocities, and their accelerations where those of the
+            independent ones are 0; empty without closed loops.
+        G: (nv_all, nv) ``v_all = G v``, empty without closed loops.
+        closing: work.
     """
 
     M: Matrix
@@ -47,6 +53,11 @@ class Terms(NamedTuple):
     velocities: Matrix
     accelerations: Matrix
     forces: Matrix
+    q_all: Vector
+    v_all: Vector
+    drift: Vector
+    G: Matrix
+    closing: Closing
 
 
 def room_for_terms(bodies: Bodies) -> Terms:
@@ -54,9 +65,12 @@ def room_for_terms(bodies: Bodies) -> Terms:
     n, nv, nr, whole = len(bodies.kind), len(bodies.tree), len(bodies.own), np.zeros
     poses = whole((n, 12))
     poses[0, [0, 4, 8]] = 1.0
+    followers = int((bodies.follows_q >= 0).sum())
+    nq_all, nv_all = len(bodies.closures.q_index) + followers, len(bodies.closures.v_index) + followers
     return Terms(
         whole((nv, nv)), whole(nv), whole((nr, 6)), poses, whole(3), whole((n, INERTIA)), whole((n, INERTIA)),
         whole((n, 6)), whole((n, 6)), whole((n, 6)),
+        whole(nq_all), whole(nv_all), whole(nv_all), whole((nv_all, nv)), room_for_closing(bodies.closures),
     )  # fmt: skip
 
 
@@ -66,9 +80,14 @@ def place_joints(bodies: Bodies, q: Vector, terms: Terms) -> None:
     """Poses of the joints, `origin`, and the columns of the Jacobian."""
     poses, origin = terms.poses, terms.origin
     before, moved, at = local(12), local(12), local(1)
+    if len(terms.q_all) > 0:
+        close_all(bodies.closures, terms.closing, q, terms.q_all, terms.G)
     for i in range(1, len(bodies.kind)):
         _compose(poses[bodies.parent[i]], bodies.placements[i], before)
-        if bodies.gear[i] != 1.0 or bodies.bias[i] != 0.0:
+        if bodies.follows_q[i] >= 0:
+            at[0] = terms.q_all[bodies.follows_q[i]]
+            joint_placement(bodies.kind[i], bodies.axes[i], at, moved)
+        elif bodies.gear[i] != 1.0 or bodies.bias[i] != 0.0:
             at[0] = bodies.gear[i] * q[bodies.q[i]] + bodies.bias[i]
             joint_placement(bodies.kind[i], bodies.axes[i], at, moved)
         else:
@@ -81,6 +100,19 @@ def place_joints(bodies: Bodies, q: Vector, terms: Terms) -> None:
         if bodies.gear[i] != 1.0:
             for a in range(6):
                 terms.J[bodies.row[i], a] *= bodies.gear[i]
+        if bodies.follows_v[i] >= 0:
+            _share(terms.G[bodies.follows_v[i]], bodies.own, bodies.row[i], bodies.size[i], terms.J)
+
+
+@compiled()
+def _share(rates: Vector, own: IntVector, row: int, size: int, J: Matrix) -> None:
+    """Rows of J of a joint that loops move, from the first, which is by its own speed, to as many as move it."""
+    alone = local(6)
+    for a in range(6):
+        alone[a] = J[row, a]
+    for d in range(row, row + size):
+        for a in range(6):
+            J[d, a] = rates[own[d]] * alone[a]
 
 
 @compiled()
@@ -147,6 +179,12 @@ def joint_inertia(bodies: Bodies, terms: Terms) -> None:
             for j in range(d):
                 M[d, j] = 0.0
             M[d, d] = bodies.armature[d]
+        for i in range(1, n):
+            if bodies.follows_v[i] >= 0:
+                rates = terms.G[bodies.follows_v[i]]
+                for d in range(len(tree)):
+                    for j in range(d + 1):
+                        M[d, j] += bodies.rotors[i] * rates[d] * rates[j]
     momentum = local(6)
     for e in range(INERTIA):
         whole[0, e] = 0.0
@@ -248,6 +286,8 @@ def bias(bodies: Bodies, v: Vector, terms: Terms) -> None:
     if bodies.coupled:
         for d in range(len(terms.h)):
             terms.h[d] = 0.0
+    if len(terms.q_all) > 0:
+        _accelerate(bodies, v, terms)
     for a in range(6):
         V[0, a], A[0, a] = 0.0, 0.0
     for a in range(3):
@@ -260,6 +300,8 @@ def bias(bodies: Bodies, v: Vector, terms: Terms) -> None:
             for a in range(6):
                 turn[a] += J[d, a] * v[speed[d]]
         _motion_cross(V[b], turn, A[i])
+        if bodies.follows_v[i] >= 0:
+            _add_drift(bodies, i, terms, A[i])
         for a in range(6):
             V[i, a] = V[b, a] + turn[a]
             A[i, a] += A[b, a]
@@ -276,6 +318,31 @@ def bias(bodies: Bodies, v: Vector, terms: Terms) -> None:
                 terms.h[d] = _product(J[d], F[i])
         for a in range(6):
             F[bodies.parent[i], a] += F[i, a]
+
+
+@compiled(inline=False)
+def _accelerate(bodies: Bodies, v: Vector, terms: Terms) -> None:
+    """Drift of all joints at v, and what the rotors of those that loops move feel of it, into h."""
+    for i in range(len(terms.v_all)):
+        total = 0.0
+        for d in range(len(v)):
+            total += terms.G[i, d] * v[d]
+        terms.v_all[i] = total
+    drift_all(bodies.closures, terms.closing, terms.q_all, terms.v_all, terms.drift)
+    for i in range(1, len(bodies.kind)):
+        at = bodies.follows_v[i]
+        if at >= 0:
+            for d in range(len(v)):
+                terms.h[d] += terms.G[at, d] * bodies.rotors[i] * terms.drift[at]
+
+
+@compiled()
+def _add_drift(bodies: Bodies, i: int, terms: Terms, out: Vector) -> None:
+    """Acceleration of a joint that loops move where those of the independent ones are 0."""
+    own = local(1, 6)
+    _columns(bodies.kind[i], bodies.axes[i], terms.poses[i], terms.origin, own)
+    for a in range(6):
+        out[a] += own[0, a] * terms.drift[bodies.follows_v[i]]
 
 
 @compiled()
