@@ -186,6 +186,29 @@ def test_redundant_constraints_of_a_planar_loop_do_not_matter(kind: str) -> None
     np.testing.assert_allclose(robot.coupling.at(q).G[:, 0], [1.0, -1.0, 1.0], atol=1e-13)
 
 
+#: The second upright at the end of the bar.
+HANGS = '<parent link="b_link"/><child link="c_link"/><origin xyz="0.3 0 0"/>'
+CHAIN = four_bar("fixed", "d_link 0 0 0", "base 0.3 0 0").replace(
+    "</robot>", link("d_link", 0.2, "0 0 0.01") + joint("d", "c_link", "d_link", "0 0 -0.2", "0 1 0", 0.0) + "</robot>"
+)
+
+
+@pytest.mark.parametrize("kind", ["revolute", "weld"])
+def test_every_kind_of_loop_is_the_same_parallelogram(kind: str) -> None:
+    text = four_bar("revolute")
+    if kind == "weld":  # base, a, b, c and d in one chain, whose end is the base again
+        text = CHAIN.replace('<parent link="base"/><child link="c_link"/><origin xyz="0.3 0 0"/>', HANGS)
+    robot = qd.load(text, actuated=["a"])
+    at = robot.coupling.at(np.array([0.4]))
+    wanted = {"a": 0.4, "b": -0.4, "c": 0.4, "d": -0.4}
+    values = [wanted[name] for name in robot.model.names[1:]]
+    np.testing.assert_allclose(at.q, values, atol=1e-13)
+    np.testing.assert_allclose(at.drift(np.array([2.0])), 0.0, atol=1e-12)
+    ours, theirs = both_plants(robot, np.array([0.4]), np.zeros(1), 5e-4, 0.05)
+    assert np.abs(ours.q - theirs.q).max() < 1e-4 < 1e-3 < np.abs(ours.q - 0.4).max()
+    assert qd.cross_check(robot, samples=1, tolerance=1e-10).passed
+
+
 def test_dependent_joints_can_be_chosen() -> None:
     robot = qd.load(four_bar(more=' dependent="a b"'), actuated=["a", "c"])
     assert robot.joint_names == robot.actuated == ("c",)
@@ -265,6 +288,25 @@ def test_the_embedded_plant_moves_as_forward_dynamics_says(robot: qd.Robot, stat
     assert abs(plant.energy - start) > 1e-6
 
 
+def both_plants(robot: qd.Robot, q: np.ndarray, v: np.ndarray, dt: float, time: float) -> list[qd.simulation.Plant]:
+    """The embedded plant, and MuJoCo with constraints that are as hard as the step allows, after some time."""
+    plants: list[qd.simulation.Plant] = [kind(robot, dt=dt, floor=-np.inf) for kind in (qd.Simulation, qd.MujocoPlant)]
+    for plant in plants:
+        plant.reset(q, v)
+        for _ in range(round(time / dt)):
+            plant.step(np.linspace(0.3, -0.2, robot.nu))
+    return plants
+
+
+def test_mujocos_constraints_come_to_the_same_as_they_harden(robot: qd.Robot, state: tuple) -> None:
+    q, v, _ = state
+    far = []
+    for dt in (1e-3, 2.5e-4):
+        ours, theirs = both_plants(robot, q, 0.3 * v, dt, 0.05)
+        far.append(np.abs(robot.difference(ours.q, theirs.q)).max())
+    assert far[1] < 0.5 * far[0] < 1e-3
+
+
 def test_pushes_and_contacts_reach_the_motors_through_the_loop() -> None:
     leg = qd.load(knee_leg())
     q, rest = leg.configuration(joints={"knee_motor": -0.5, "hip_pitch": 0.2}), np.zeros(leg.nv)
@@ -287,7 +329,6 @@ def test_what_knows_no_loops_refuses_by_name(robot: qd.Robot, state: tuple) -> N
     for use in (
         lambda: qd.compile(robot, ("rnea",)),
         lambda: qd.WholeBodyController(robot),
-        lambda: qd.MujocoPlant(robot),
         lambda: qd.Dynamics(robot).rnea_derivatives(q, v, a),
         lambda: qd.Dynamics(robot).aba_derivatives(q, v, a),
     ):

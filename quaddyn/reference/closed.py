@@ -129,12 +129,13 @@ class ClosedReference:
         return Q
 
     def map(self, Q: Array) -> Array:
-        """G (nv of the tree, nv) with ``V = G v``: the normal equations, which complex steps pass through."""
+        """G (nv of the tree, nv) with ``V = G v``: the normal equations, which complex steps pass through, refined."""
         K = self.constraints(Q)[0]
-        z, y = K[:, self._z], K[:, self._y]
+        z = K[:, self._z]
         G = np.zeros((self.tree.nv, self.nv), dtype=K.dtype)
         G[self._y, np.arange(self.nv)] = 1.0
-        G[self._z] = -np.linalg.solve(z.T @ z, z.T @ y)
+        for _ in range(3):
+            G[self._z] -= np.linalg.solve(z.T @ z, z.T @ (K @ G))
         return G
 
     def motion(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:

@@ -149,8 +149,7 @@ def _home(assembly: Assembly, g: int, x: Array, cuts: Sequence[Cut]) -> tuple[Ar
     everything = np.ones(len(names), dtype=np.bool_)
     on_legs = np.array([name in assembly.legs for name in names])
     driven = np.array([name in assembly.actuated for name in names])
-    tries = [~on_legs] if on_legs.any() else []
-    tries += [~driven] if driven.any() and not driven.all() else []
+    tries = [~held for held in (on_legs, driven) if held.any() and not held.all()]
     zero = x.copy()
     zero[assembly.members(g)] = 0.0
     best = np.inf

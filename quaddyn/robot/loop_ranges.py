@@ -14,7 +14,7 @@ from .loops import Loops
 #: Samples of the way from home to an end of a joint's range, and halvings where a loop stops closing.
 SAMPLES, HALVINGS = 24, 12
 #: Share of a range that stays free where it ends because a loop cannot close beyond: there G grows without bound.
-MARGIN = 0.02
+MARGIN = 0.05
 #: Joints without a range are tried this far on each side of home [rad], lengths in loop sizes.
 FAR = 2.0 * np.pi
 

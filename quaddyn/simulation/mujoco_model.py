@@ -11,16 +11,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..errors import ModelError, QuaddynError, UnknownNameError
 from ..robot.bodies import Body
 from ..robot.configuration import simple_joints
+from ..robot.coupling import Coupling
+from ..robot.loops import Loops
 from ..robot.model import PLANAR_ROOT, rotation_to
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Inertial
 from .actuators import Actuators
+from .mujoco_loops import Followers, add_loops, wxyz
 from .spheres import Placed
 from .terrain import Box, Plane, Terrain
 
@@ -78,6 +80,7 @@ class Coordinates:
         zero: (nqpos,) MuJoCo's coordinates of slides and hinges where Pinocchio's are zero; zero elsewhere.
         mimics: (entry in q, in v, in qpos, in qvel, multiplier, offset) of joints that mimic others, which MuJoCo's
             equality constraints keep where they belong.
+        followers: the same of joints that closed loops move.
     """
 
     q: NDArray[np.intp]
@@ -88,6 +91,7 @@ class Coordinates:
     circles: tuple[tuple[int, int], ...]
     zero: Array
     mimics: tuple[tuple[int, int, int, int, float, float], ...] = ()
+    followers: Followers | None = None
 
     def to_mujoco(self, q: Array, v: Array, qpos: Array, qvel: Array) -> None:
         """Write (q, v) into MuJoCo's `qpos` and `qvel`; angles of circles within (-pi, pi] of their zero."""
@@ -97,6 +101,8 @@ class Coordinates:
         for own_q, own_v, angle, speed, multiplier, offset in self.mimics:
             qpos[angle] = multiplier * q[own_q] + offset + self.zero[angle]
             qvel[speed] = multiplier * v[own_v]
+        if self.followers is not None:
+            self.followers.to_mujoco(q, v, qpos, qvel, self.zero)
         for t in self.turning:
             if t.size == 3:
                 x, y, z, w = q[t.q + 3 : t.q + 7]
@@ -138,7 +144,7 @@ def specification(robot: Robot, spheres: Iterable[Placed], actuators: Actuators,
     Bodies, joints and actuators carry the file's names, spheres their own.  The numbers are the record's but for
     inertias that MuJoCo's compiler would refuse and what the motors add to the joints, which `compiled` puts right.
     """
-    coupling, mujoco = robot.mimicry("MujocoPlant"), import_mujoco()
+    mujoco = import_mujoco()
     spec = mujoco.MjSpec()
     spec.modelname = robot.name
     spec.compiler.inertiafromgeom = False
@@ -148,9 +154,7 @@ def specification(robot: Robot, spheres: Iterable[Placed], actuators: Actuators,
     bodies: list[Any] = []
     for i, body in enumerate(robot.bodies):
         parent = spec.worldbody if body.parent < 0 else bodies[body.parent]
-        made = parent.add_body(
-            name=body_name(body), pos=body.placement.translation, quat=_wxyz(body.placement.rotation)
-        )
+        made = parent.add_body(name=body_name(body), pos=body.placement.translation, quat=wxyz(body.placement.rotation))
         bodies.append(made)
         _inertial(made, body.inertial)
         if i == 0:
@@ -166,7 +170,8 @@ def specification(robot: Robot, spheres: Iterable[Placed], actuators: Actuators,
             contype=ROBOT_BIT,
             conaffinity=TERRAIN_BIT,
         )
-    for name, mimic in ({} if coupling is None else coupling.mimics).items():
+    add_loops(mujoco, spec, bodies, robot)
+    for name, mimic in (robot.coupling.mimics if isinstance(robot.coupling, Coupling) else {}).items():
         follows = spec.add_equality(type=mujoco.mjtEq.mjEQ_JOINT, name1=name, name2=mimic.joint)
         polynomial = np.zeros(len(follows.data))
         polynomial[:2] = mimic.offset, mimic.multiplier
@@ -190,14 +195,14 @@ def add_terrain(spec: Any, terrain: Terrain, friction: float) -> None:
                 "type": kinds.mjGEOM_PLANE,
                 "size": [0.0, 0.0, 1.0],
                 "pos": surface.point,
-                "quat": _wxyz(rotation_to(surface.normal)),
+                "quat": wxyz(rotation_to(surface.normal)),
             }
         elif isinstance(surface, Box):
             shape = {
                 "type": kinds.mjGEOM_BOX,
                 "size": 0.5 * surface.size,
                 "pos": surface.center,
-                "quat": _wxyz(surface.rotation),
+                "quat": wxyz(surface.rotation),
             }
         else:
             low, span = float(surface.heights.min()), max(float(np.ptp(surface.heights)), FLAT)
@@ -249,7 +254,7 @@ def body_name(body: Body) -> str:
 def _inertial(made: Any, inertial: Inertial) -> None:
     moments, axes = _principal(inertial)
     made.explicitinertial = True
-    made.mass, made.ipos, made.iquat = max(inertial.mass, LEAST_MASS), inertial.com, _wxyz(axes)
+    made.mass, made.ipos, made.iquat = max(inertial.mass, LEAST_MASS), inertial.com, wxyz(axes)
     # Any moments that the compiler takes; `compiled` puts in those of points, rods and dummy bodies.
     made.inertia = np.full(3, max(float(moments.max()), LEAST_MASS))
 
@@ -288,7 +293,7 @@ def _joint(mujoco: Any, made: Any, robot: Robot, body: Body, stops: bool) -> Non
     else:
         kind = kinds.mjJNT_SLIDE if joint.type == "prismatic" else kinds.mjJNT_HINGE
         one = made.add_joint(name=joint.name, type=kind, axis=joint.axis, **losses)
-        if joint.mimic is not None:
+        if not joint.independent:
             return  # its equality, and the stops of the joint that it follows
         q = robot.configuration_index(joint.name)
         ends = np.array([robot.lower[q], robot.upper[q]])
@@ -343,10 +348,14 @@ def coordinates(
             at = place(prefix + name)
             same(q, i, at[0], 1)
             same(v, i, at[1], 1)
-    mimics = []
+    mimics, followers = [], []
     for body in robot.bodies[1:]:
         joint = body.joint
         assert joint is not None
+        if joint.loop is not None:
+            at = robot.model.joints[robot.model.getJointId(joint.name)]
+            followers.append((int(at.idx_q), int(at.idx_v), *place(prefix + joint.name)))
+            continue
         mimic = joint.mimic
         own = joint.name if mimic is None else mimic.joint
         ours_q, ours_v = robot.configuration_index(own), robot.velocity_index(own)
@@ -369,10 +378,6 @@ def coordinates(
     pairs = [np.array(p, dtype=np.intp).reshape(-1, 2).T for p in (q, v)]
     zero = np.zeros(model.nq) if zero is None else zero
     return Coordinates(
-        pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1], tuple(turning), tuple(circles), zero, tuple(mimics)
-    )
-
-
-def _wxyz(rotation: Array) -> Array:
-    x, y, z, w = pin.Quaternion(np.array(rotation)).coeffs()
-    return np.array([w, x, y, z])
+        pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1], tuple(turning), tuple(circles), zero, tuple(mimics),
+        Followers(robot.coupling, followers) if isinstance(robot.coupling, Loops) else None,
+    )  # fmt: skip

@@ -40,7 +40,8 @@ class MujocoPlant(Plant, fixed=("model", "data")):
     Contacts are MuJoCo's soft ones (Todorov 2014, "Convex and analytically-invertible dynamics with contacts and
     constraints"): elliptic cones, as hard as the step allows by default.  Joint friction is MuJoCo's too: viscous
     friction implicit, Coulomb's a soft constraint.  Joints that mimic others are MuJoCo's equality constraints, as hard
-    as contacts are: they yield a little, and q and v are those of the joints that they follow.
+    as contacts are: they yield a little, and q and v are those of the joints that they follow.  So are closed loops, of
+    which q and v are those of the independent joints.
 
     Args:
         robot: any `Robot`: free, planar or fixed root, with or without feet.
