@@ -12,14 +12,12 @@ def link(name: str, mass: float, com: str, size: str = "0.0004 0.0005 0.0002", s
     )
 
 
-def joint(
-    name: str, parent: str, child: str, xyz: str, axis: str, effort: float = 40.0, ends: str = "-2 2", more: str = ""
-) -> str:
+def joint(name: str, parent: str, child: str, xyz: str, axis: str, effort: float = 40.0, ends: str = "-2 2") -> str:
     """A revolute joint."""
     low, high = ends.split()
     return (
         f'<joint name="{name}" type="revolute"><parent link="{parent}"/><child link="{child}"/><origin xyz="{xyz}"/>'
-        f'<axis xyz="{axis}"/><limit lower="{low}" upper="{high}" effort="{effort}" velocity="20"/>{more}</joint>'
+        f'<axis xyz="{axis}"/><limit lower="{low}" upper="{high}" effort="{effort}" velocity="20"/></joint>'
     )
 
 
@@ -35,33 +33,45 @@ def loop(name: str, kind: str, one: str, two: str, more: str = "", inside: str =
 FOOT = '<collision><origin xyz="0 0 -0.2"/><geometry><sphere radius="0.02"/></geometry></collision>'
 
 
-def knee(prefix: str = "", *, rod: float = 0.19, tag: str | None = None, more: str = "") -> str:
+def knee(prefix: str = "", *, motor: float = 40.0, torque: float = 0.0) -> str:
     """Thigh, shank, and the crank and the rod that bend the knee; the thigh hangs from the link "hip"."""
-    p = prefix
-    tag = loop(f"{p}knee_loop", "spherical", f"{p}rod 0 0 {-rod}", f"{p}shank -0.035 0.02 0.01") if tag is None else tag
+    p, rod = prefix, 0.19
     return "".join((
         link(f"{p}thigh", 1.0, "0.005 0.01 -0.09", "0.004 0.0042 0.0006"),
         link(f"{p}crank", 0.1, "-0.02 0 0", "0.00005 0.00006 0.00006"),
         link(f"{p}rod", 0.08, f"0 0 {-rod / 2}", "0.0003 0.0003 0.00002"),
         link(f"{p}shank", 0.3, "0 0.004 -0.09", "0.002 0.002 0.0001", FOOT),
         joint(f"{p}hip_pitch", f"{p}hip", f"{p}thigh", "0 0 0", "0 1 0"),
-        joint(f"{p}knee_motor", f"{p}thigh", f"{p}crank", "0 0.02 0", "0 1 0", more=more),
+        joint(f"{p}knee_motor", f"{p}thigh", f"{p}crank", "0 0.02 0", "0 1 0", motor),
         joint(f"{p}rod_pin", f"{p}crank", f"{p}rod", "-0.04 0 0", "0 1 0", 0.0, "-3 3"),
-        joint(f"{p}knee", f"{p}thigh", f"{p}shank", "0 0 -0.2", "0 1 0", 0.0, "-1.2 1.2"),
-        tag,
+        joint(f"{p}knee", f"{p}thigh", f"{p}shank", "0 0 -0.2", "0 1 0", torque, "-1.2 1.2"),
+        loop(f"{p}knee_loop", "spherical", f"{p}rod 0 0 {-rod}", f"{p}shank -0.035 0.02 0.01"),
     ))  # fmt: skip
 
 
-def knee_leg(**options: object) -> str:
+def knee_leg() -> str:
     """A leg of abduction, hip and knee, with the knee's motor at the hip."""
     return (
         '<robot name="knee_leg">'
         + link("base", 3.0, "0 0 0.02", "0.02 0.03 0.03")
         + link("hip", 0.5, "0.01 0 0")
         + joint("abduction", "base", "hip", "0.1 0.05 0", "1 0 0", ends="-0.8 0.8")
-        + knee(**options)  # type: ignore[arg-type]
+        + knee()
         + "</robot>"
     )
+
+
+def quadruped() -> str:
+    """Four such legs, whose knees are the independent joints: torques are those at the knees."""
+    parts = [link("base", 8.0, "0 0 0", "0.05 0.15 0.18")]
+    for name, (x, y) in {"FL": (1, 1), "FR": (1, -1), "RL": (-1, 1), "RR": (-1, -1)}.items():
+        leg = knee(f"{name}_", motor=0.0, torque=40.0)
+        parts += [
+            link(f"{name}_hip", 0.5, "0 0 0"),
+            joint(f"{name}_abduction", "base", f"{name}_hip", f"{0.19 * x} {0.15 * y} 0", "1 0 0", ends="-0.8 0.8"),
+            leg,
+        ]
+    return f'<robot name="quadruped">{"".join(parts)}</robot>'
 
 
 def ankle() -> str:

@@ -7,10 +7,12 @@ import re
 
 import numpy as np
 import pytest
-from loop_robots import ankle, joint, knee_leg, link, loop
+from loop_robots import ankle, joint, knee_leg, link, loop, quadruped
 
 import quaddyn as qd
 from quaddyn.errors import ArgumentError, ModelError, UnknownNameError
+from quaddyn.identification import base_parameters
+from quaddyn.kernels import TickTerms
 from quaddyn.robot.saving import from_record, to_record
 from quaddyn.simulation import bodies, terms
 
@@ -307,6 +309,12 @@ def test_mujocos_constraints_come_to_the_same_as_they_harden(robot: qd.Robot, st
     assert far[1] < 0.5 * far[0] < 1e-3
 
 
+def under(J: np.ndarray) -> np.ndarray:
+    """Jacobian of the point that is the foot's radius below the centre whose Jacobian is J."""
+    lever = np.array([[0.0, 0.02, 0.0], [-0.02, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    return np.asarray(J[:3] - lever @ J[3:])
+
+
 def test_pushes_and_contacts_reach_the_motors_through_the_loop() -> None:
     leg = qd.load(knee_leg())
     q, rest = leg.configuration(joints={"knee_motor": -0.5, "hip_pitch": 0.2}), np.zeros(leg.nv)
@@ -317,18 +325,34 @@ def test_pushes_and_contacts_reach_the_motors_through_the_loop() -> None:
     plant.reset(q, v)
     plant.step(np.zeros(3), external={"rod": np.array([3.0, 0.0, 0.0])})
     (touching,) = plant.contacts
-    lever = np.array([[0.0, 0.02, 0.0], [-0.02, 0.0, 0.0], [0.0, 0.0, 0.0]])  # of the point below the sphere's centre
-    J = dyn.frame_jacobian(q, "leg")
-    force = (J[:3] - lever @ J[3:]).T @ touching.force + dyn.frame_jacobian(q, "rod")[0] * 3.0
+    force = under(dyn.frame_jacobian(q, "leg")).T @ touching.force + dyn.frame_jacobian(q, "rod")[0] * 3.0
     np.testing.assert_allclose(plant.v - v, 1e-3 * dyn.aba(q, v, force), atol=1e-9)
     assert np.abs(rest - plant.v).max() > 0.0
+
+
+def test_whole_body_control_works_on_the_independent_joints() -> None:
+    robot = qd.load(quadruped())
+    assert robot.actuated[:3] == robot.legs["FL"].joints == ("FL_abduction", "FL_hip_pitch", "FL_knee")
+    rng, wbc, dyn = np.random.default_rng(3), qd.WholeBodyController(robot), qd.Dynamics(robot)
+    s = dyn.update(robot.q_home, 0.05 * rng.normal(size=robot.nv))
+    command = wbc.compute(s, contacts=robot.feet)
+    assert command.ok, str(command.status)
+    on_feet = sum(under(s.jacobian(foot)).T @ command.forces[foot][:3] for foot in robot.feet)
+    moved = dyn.rnea(s.q, s.v, command.acceleration)
+    np.testing.assert_allclose(moved, robot.expand(command.tau) + on_feet, atol=1e-9)
+    # What the crank's motor would have to give: the same power.
+    at = robot.coupling.at(s.q)
+    knee, crank = robot.velocity_index("FL_knee"), robot.model.joints[robot.model.getJointId("FL_knee_motor")].idx_v
+    motor = command.tau[2] / at.G[crank, knee]
+    assert motor * at.velocity(s.v)[crank] == pytest.approx(command.tau[2] * s.v[knee])
 
 
 def test_what_knows_no_loops_refuses_by_name(robot: qd.Robot, state: tuple) -> None:
     q, v, a = state
     for use in (
         lambda: qd.compile(robot, ("rnea",)),
-        lambda: qd.WholeBodyController(robot),
+        lambda: TickTerms(robot, ()),
+        lambda: base_parameters(robot),
         lambda: qd.Dynamics(robot).rnea_derivatives(q, v, a),
         lambda: qd.Dynamics(robot).aba_derivatives(q, v, a),
     ):

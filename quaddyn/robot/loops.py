@@ -72,6 +72,10 @@ class Loops:
                 "its joints leads from home to q; keep the independent joints within robot.lower and robot.upper"
             )
 
+    def alike(self, other: Loops) -> bool:
+        """Whether all numbers are the same."""
+        return all(np.array_equal(a, b) for a, b in zip(self.closures, other.closures, strict=True))
+
     def chain(self, entries: Iterable[int]) -> list[int]:
         """Entries of v that these entries of v_all follow, ascending."""
         return sorted({k for entry in entries for k in self._reach[int(entry)]})

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..compiling import IntVector
-from ..kernels import TickTerms
+from ..dynamics.state_terms import AnyTerms
 from ..robot.robot import Robot
 from . import tick_core
 from .contacts import ContactSettings
@@ -41,7 +41,7 @@ class Describer:
     """
 
     def __init__(
-        self, robot: Robot, tables: Tables, elements: Sequence[Element], names: Sequence[str], terms: TickTerms
+        self, robot: Robot, tables: Tables, elements: Sequence[Element], names: Sequence[str], terms: AnyTerms
     ) -> None:
         self._robot, self._tables, self._elements, self._names = robot, tables, tuple(elements), tuple(names)
         self._terms = terms

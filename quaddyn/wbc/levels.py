@@ -8,6 +8,8 @@ from functools import partial
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError
+from ..robot.coupling import Coupling
+from ..robot.loops import Loops
 from ..robot.robot import Robot
 from .constraints import Constraint
 from .contacts import ContactSettings, foot_contact
@@ -122,11 +124,13 @@ def check_elements(robot: Robot, elements: Sequence[Sequence[Element]]) -> dict[
 
 
 def _alike(one: Robot, other: Robot) -> bool:
-    """Whether joints mimic each other in the same way."""
-    a, b = (robot.mimicry("whole-body control") for robot in (one, other))
+    """Whether joints follow each other in the same way."""
+    a, b = one.coupling, other.coupling
     if a is None or b is None:
         return a is b
-    return np.array_equal(a.G, b.G) and np.array_equal(a.q_offset, b.q_offset)
+    if isinstance(a, Coupling) and isinstance(b, Coupling):
+        return np.array_equal(a.G, b.G) and np.array_equal(a.q_offset, b.q_offset)
+    return isinstance(a, Loops) and isinstance(b, Loops) and a.alike(b)
 
 
 def check_robot(element: Element, robot: Robot) -> None:

@@ -192,7 +192,7 @@ def _couplings(robot: Robot) -> np.ndarray:
     }
     out = np.zeros((robot.nu, 1 + robot.nv), dtype=np.int64)
     for row, v in zip(out, robot.actuated_index, strict=True):
-        own = {int(v)} if robot.coupling is None else set(np.flatnonzero(robot.coupling.v_from == v).tolist())
+        own = {int(v)} if robot.coupling is None else {w for w in joint if int(v) in robot.coupling.chain([w])}
         where = sorted(w for w in joint if any(w in supports[u] or u in supports[w] for u in own))
         where = where if robot.coupling is None else robot.coupling.chain(where)
         row[0], row[1 : 1 + len(where)] = len(where), where

@@ -10,9 +10,9 @@ from numpy import empty
 
 from ..compiling import WIDTH
 from ..dynamics import State
+from ..dynamics.state_terms import tick_terms
 from ..errors import ArgumentError
 from ..hierarchy import Level, solve
-from ..kernels import TickTerms
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import tick_core
@@ -99,7 +99,7 @@ class TickSolver:
             robot, levels, contacts, scales=scales, dt=dt, rank_tolerance=rank_tolerance, damping=damping
         )
         self.resolve = Resolve(self.tables.model.rank_tolerance, self.tables.model.damping)
-        self._terms = TickTerms(robot, self.tables.frames, momentum=self.tables.momentum)
+        self._terms = tick_terms(robot, self.tables.frames, self.tables.momentum)
         self._fill_terms = self._terms.compute
         self.nu = robot.nu
         self._rated = any(isinstance(e, TorqueRate) for e in levels.by_name.values())

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..compiling import WIDTH
+from ..dynamics.state_terms import AnyTerms
 from ..hierarchy.problem import SUMMARY
 from ..hierarchy.workspace import workspace
-from ..kernels import TickTerms
 from ..urdf.tree import Array
 from .codes import COLLISION_LIMITS
 from .constraints.collision_rows import SEGMENT
@@ -25,7 +25,7 @@ def _ints(*shape: int) -> Any:
     return np.zeros(shape, dtype=np.int64)
 
 
-def make_terms(terms: TickTerms, frames: tuple[str, ...]) -> Terms:
+def make_terms(terms: AnyTerms, frames: tuple[str, ...]) -> Terms:
     """Views of a new vector of terms."""
     layout = terms.layout
     values = np.zeros(layout.size)
