@@ -77,6 +77,6 @@ class StateTerms:
 AnyTerms = TickTerms | StateTerms
 
 
-def tick_terms(robot: Robot, frames: Sequence[str], momentum: bool = False) -> AnyTerms:
+def terms_of_tick(robot: Robot, frames: Sequence[str], momentum: bool = False) -> AnyTerms:
     """The terms of a tick: a kernel, or, with closed loops, a `State`'s."""
     return StateTerms(robot, frames, momentum) if robot.loops else TickTerms(robot, frames, momentum)
