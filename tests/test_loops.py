@@ -66,6 +66,10 @@ def test_the_map_and_its_drift_agree_with_finite_differences(robot: qd.Robot, st
     np.testing.assert_allclose((ends[1].G - ends[0].G) / (2 * STEP), here.rate(v), atol=1e-7)
 
 
+def test_neutral_is_where_loops_close(robot: qd.Robot) -> None:
+    assert max(gaps(robot, robot.neutral)) <= 1e-13
+
+
 def test_dynamics_satisfy_lagranges_equations_of_the_open_tree(robot: qd.Robot, state: tuple) -> None:
     """``M a + h = tau + K^T lambda`` with any force along the rows of K, which does no work on the closed loop."""
     q, v, a = state

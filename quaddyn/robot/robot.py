@@ -260,8 +260,15 @@ class Robot:
 
     @property
     def neutral(self) -> Array:
-        """(nq,) Pinocchio's neutral configuration: joints at zero, the base at the origin, not turned."""
-        return frozen(self.algorithms.neutral(self.model))
+        """(nq,) Pinocchio's neutral configuration: joints at zero, the base at the origin, not turned.
+
+        Joints on closed loops, which may not close at zero, are at home.
+        """
+        q = np.array(self.algorithms.neutral(self.model))
+        if isinstance(self.coupling, Loops):
+            leaders = self.coupling.q_from[self.coupling.closures.q]
+            q[leaders[leaders >= 0]] = self.q_home[leaders[leaders >= 0]]
+        return frozen(q)
 
     def integrate(self, q: ArrayLike, v: ArrayLike, dt: float = 1.0) -> Array:
         """(nq,) where `q` is after moving with the velocity `v` (nv,) for `dt` [s] (``pin.integrate``)."""
