@@ -169,7 +169,7 @@ def _assembled(
             **robot.report.provenance,
             **{f"{name}.range": "where its loops close" for group in judged.groups for name in group.independent},
         },
-        checks={**robot.report.checks, "loop closure at home [m]": judged.residual},
+        checks={**robot.report.checks, "loop closure at home (m)": judged.residual},
     )
     return replace(
         robot, tree=tree, bodies=merge(tree), model=model, actuated=actuated, q_home=frozen(q),
