@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Literal, cast
 
@@ -73,7 +73,7 @@ def cross_check(
         raise ArgumentError(f"samples: expected at least 1, got {samples}")
     text = robot.source if source is None else source
     loosened = opened(robot) if robot.loops else robot
-    tree = reading(loosened, text) if reference is None else reference
+    tree = reading(loosened, text, _on_loops(robot)) if reference is None else reference
     if robot.loops:
         tree = _tied(tree, robot)
     found = deviations(loosened, tree, tolerance)
@@ -121,16 +121,22 @@ def cross_check(
     )
 
 
-def reading(robot: Robot, source: Source) -> Reference:
+def reading(robot: Robot, source: Source, counting: Collection[str] = ()) -> Reference:
     """The reference's own reading of `source`, with what the robot knows better than any file.
 
     These are the armature, damping and friction that were given as arguments, and where in its link each foot is.
     """
     feet = {name: (leg.foot.frame, np.array(leg.foot.offset)) for name, leg in robot.legs.items()}
     mimic: Literal["follow", "independent"] = "independent" if robot.coupling is None else "follow"
-    # Joints of closed loops count their turns, wherever they are.
-    counting = [joint.name for joint in robot.tree.joints if joint.type == "revolute"]
     return resolved(robot, Reference(source, root=_root(robot), frames=feet, mimic=mimic, counting=counting))
+
+
+def _on_loops(robot: Robot) -> set[str]:
+    """Names of the joints of closed loops, whose turns count wherever they are."""
+    if not isinstance(robot.coupling, Loops):
+        return set()
+    at = set(robot.coupling.closures.q.tolist())
+    return {robot.model.names[i] for i in range(1, robot.model.njoints) if robot.model.joints[i].idx_q in at}
 
 
 def _tied(tree: Reference, robot: Robot) -> Reference:
@@ -154,7 +160,7 @@ def _closed(robot: Robot, tree: Reference, source: Source) -> ClosedReference:
     assert isinstance(coupling, Loops)
     q_all = coupling.configuration(robot.q_home)
     joints = {model.names[i]: model.joints[i].idx_q for i in range(1, model.njoints)}
-    on_loops = {name for name, at in joints.items() if at in coupling.closures.q}
+    on_loops = _on_loops(robot)
     ranges = {name: (robot.tree.joint[name].limits.lower, robot.tree.joint[name].limits.upper) for name in on_loops}
     home = {name: float(q_all[joints[name]]) for name in on_loops}
     return ClosedReference(tree, read_loops(source), home, tuple(coupling.followers), ranges)
