@@ -17,7 +17,7 @@ from .dynamics import Dynamics
 
 
 class StateTerms:
-    """What `TickTerms` computes, laid out in the same way, some ten times as slowly.
+    """What `TickTerms` computes, laid out in the same way, and far more slowly.
 
     Args:
         robot: with closed loops.
