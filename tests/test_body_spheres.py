@@ -124,7 +124,7 @@ def test_clusters_leave_out_no_contact(ground: str) -> None:
     singly = qd.Simulation(robot, dt=2e-3, terrain=GROUNDS[ground], spheres=shuffled)
     rng = np.random.default_rng(4)
     touching = 0
-    for _ in range(40):
+    for _ in range(15):
         q = pin.integrate(robot.model, np.array(robot.q_home), rng.uniform(-1.0, 1.0, robot.nv))
         q[2] = rng.uniform(0.0, 0.3)
         sides = []
@@ -135,7 +135,7 @@ def test_clusters_leave_out_no_contact(ground: str) -> None:
             sides.append({(names[near.spheres[i]].removeprefix("each "), near.gaps[i]) for i in range(sim._k)})
         assert sides[0] == sides[1]
         touching += len(sides[0])
-    assert touching > 100
+    assert touching > 40
 
 
 def test_outermost_points_are_looked_for_to_all_sides_alike() -> None:

@@ -287,7 +287,7 @@ def test_without_ffmpeg_the_browser_films_it(recorded: Path, tmp_path: Path, mon
     require("chromium")
     monkeypatch.setattr(quaddyn.viewer.video, "_ffmpeg", lambda: None)
     path = tmp_path / "film.webm"
-    assert film(recorded, path, fps=5.0, size=(320, 240)) == "browser"
+    assert film(recorded, path, fps=2.0, size=(320, 240)) == "browser"
     assert path.read_bytes()[:4] == b"\x1a\x45\xdf\xa3" and path.stat().st_size > 3000  # Matroska's mark, and pictures
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(qd.QuaddynError, match="browser"):

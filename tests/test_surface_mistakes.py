@@ -276,11 +276,10 @@ def test_a_misspelt_attribute_raises_and_lists_near_matches(
 def test_what_was_settled_by_the_constructor_cannot_be_changed_without_effect(
     robot: qd.Robot, wbc: WholeBodyController
 ) -> None:
-    """Was: a plant's friction, a task's frame, a controller's tasks could be assigned, and nothing came of it."""
+    """Was: a plant's period, a task's frame, a controller's tasks could be assigned, and nothing came of it."""
     sim = qd.Simulation(robot)
     axis = FrameAxisTask(robot, robot.feet[0])
     for owner, name, value in (
-        (sim, "friction", 0.1),
         (sim, "dt", 0.01),
         (axis, "axis", "z"),
         (axis, "frame", "FR"),

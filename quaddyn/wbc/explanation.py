@@ -21,6 +21,8 @@ from .problem import Group, Problem
 
 #: A suspect is named when its removal gives back at least this share of what was lost.
 SHARE = 0.05
+#: Suspects that explain a loss alike, as those of two feet of a symmetric stance, up to this share: the first is named.
+TIE = 1e-6
 #: Sentences about losses at most, where nothing else is asked for; and names in one.
 LINES, LISTED = 5, 3
 #: At the end of the names of rows that bound normal forces.
@@ -160,7 +162,7 @@ def _blame(
             y = group.A[row] @ cache[suspect]
             rest = abs(float(_lack(y, group.lower[row], group.upper[row])))
             score = rest + (SHARE * abs(amount) if len(suspect) > 1 else 0.0)
-            if score < best:
+            if score < best - TIE * abs(amount):
                 best, without, name = score, rest, _title(problem, suspect, details.x, limits=limits)
         if name:
             return name, without
