@@ -1,9 +1,10 @@
 """Quadrupeds trot in both plants, and are pushed, loaded, put on ice, steps and slopes: how often does it end well?
 
-``--fleet`` runs eight robots with forward, sideways and turning commands (`quaddyn campaign gaits`); ``--trials N``
-runs N seeded trials of each disturbance on one robot (`quaddyn campaign robustness`); ``--endurance S`` is one long
-trot, ``--cost`` the time of a tick.  A trial succeeds when the robot is upright 24 sqrt(l/g) (5 s for a Go2) after the
-disturbance and reaches 70 % of the commanded speed.  ``--check`` exits with 1 where a bar is missed.
+``--fleet`` runs eight robots with forward, sideways and turning commands (`quaddyn campaign gaits`), at a trot or with
+``--gait pronk``, which a robot may refuse as too weak or too slow; ``--trials N`` runs N seeded trials of each
+disturbance on one robot (`quaddyn campaign robustness`); ``--endurance S`` is one long trot, ``--cost`` the time of a
+tick.  A trial succeeds when the robot is upright 24 sqrt(l/g) (5 s for a Go2) after the disturbance and reaches 70 % of
+the commanded speed.  ``--check`` exits with 1 where a bar is missed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from quaddyn.campaigns.gaits import Gaits
 from quaddyn.campaigns.robustness import Robustness
 from quaddyn.campaigns.tally import Tally
 from quaddyn.campaigns.trials import SPEED, cruise
-from quaddyn.locomotion import LocomotionController
+from quaddyn.locomotion import GAITS, LocomotionController
 from quaddyn.simulation import Simulation
 
 #: Disturbances of the acceptance; `DISTURBANCES` has more.
@@ -98,11 +99,11 @@ def endurance(name: str, seconds: float, dt: float) -> list[str]:
 
 def fleet(options: argparse.Namespace, pool: object) -> list[str]:
     """Every robot with every command; which missed theirs."""
-    print(f"trot for {options.seconds:g} s, controller at {1 / options.dt:.0f} Hz, true state")
+    print(f"{options.gait} for {options.seconds:g} s, controller at {1 / options.dt:.0f} Hz, true state")
     campaign = Gaits(
         robot=tuple(options.robots.split(",")),
-        gaits=("trot",),
-        speeds=(SPEED,),
+        gaits=(options.gait,),
+        speeds=(options.speed,),
         directions=("forward", "sideways", "turning"),
         plants=tuple(options.plants.split(",")),
         seconds=options.seconds,
@@ -113,6 +114,9 @@ def fleet(options: argparse.Namespace, pool: object) -> list[str]:
         wanted = [round(x, 3) for x in case.velocity]
         if isinstance(record, Failure):
             said, verdict = "", record.error
+            if "cannot do" in verdict:
+                print(f"{case.robot:9s} {case.plant:8s} refused: {verdict}", flush=True)
+                continue
         else:
             got = [None if record[name] is None else round(record[name], 3) for name in ("vx", "vy", "wz")]
             said = f"wanted {wanted} got {got}, flagged {record['flagged']:.2%}, "
@@ -165,6 +169,8 @@ def main() -> int:
     )
     parser.add_argument("--store", default=None, help="file of all runs, gone on with if it is there")
     parser.add_argument("--fleet", action="store_true")
+    parser.add_argument("--gait", default="trot", choices=[name for name, gait in GAITS.items() if gait.moves])
+    parser.add_argument("--speed", type=float, default=SPEED, help="of the fleet, in sqrt(g l)")
     parser.add_argument("--robots", default=",".join(FLEET))
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--cost", action="store_true")

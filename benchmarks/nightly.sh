@@ -27,6 +27,10 @@ QUADDYN_SLOW=1 "$python" -m pytest -n auto -m "slow or not slow" --cov
 "$python" benchmarks/bench_kernels.py --check
 "$python" benchmarks/kernel_stress.py --check
 "$python" benchmarks/locomotion.py --fleet --check
+"$python" benchmarks/locomotion.py --fleet --gait running_trot --speed 0.4 --check
+"$python" benchmarks/locomotion.py --fleet --gait pronk --speed 0.15 --check
+"$python" benchmarks/slips.py --check
+"$python" benchmarks/loops.py --check
 "$python" benchmarks/airborne.py --check
 "$python" benchmarks/airborne.py --felt --check
 "$python" benchmarks/locomotion.py --trials 100 --check

@@ -120,6 +120,31 @@ def test_gaits_with_flight_phases_leave_the_ground_and_follow_the_command(
     assert controller.mode is Mode.STANDING
 
 
+def test_who_is_reset_or_falls_in_flight_has_its_weights_again() -> None:
+    robot = robot_of("go2")
+    controller, dynamics = LocomotionController(robot, dt=DT, gait="pronk"), qd.Dynamics(robot)
+    base = controller.whole_body.tasks["base"]
+    before = np.array(base.weight)
+    over = np.array(robot.q_home)
+    over[3:7] = 1.0, 0.0, 0.0, 0.0  # on its back
+
+    def fly() -> None:
+        plant = qd.Simulation(robot, dt=DT)
+        while np.array_equal(base.weight, before) and plant.time < 3.0:
+            plant.step(controller.compute(dynamics.update(plant.q, plant.v), (0.2, 0.0, 0.0)).tau)
+        assert (base.weight < 0.1 * before).all()
+
+    fly()
+    controller.reset()
+    np.testing.assert_array_equal(base.weight, before)
+    fly()
+    assert controller.compute(dynamics.update(over, np.zeros(robot.nv))).mode is Mode.FALLEN
+    np.testing.assert_array_equal(base.weight, before)
+    controller.stand_up()
+    controller.compute(dynamics.update(np.array(robot.q_home), np.zeros(robot.nv)))
+    np.testing.assert_array_equal(base.weight, before)
+
+
 def test_a_robot_that_is_too_weak_to_jump_says_so() -> None:
     robot = robot_of("go2")
     weak = qd.load("go2", limits={joint: {"effort": 9.0} for joint in robot.actuated})

@@ -91,8 +91,8 @@ def test_gaits_with_flight_phases_push_with_the_weight_on_average_and_repeat(nam
     assert thrust.at(2.25) == pytest.approx((thrust.push[n // 4], thrust.rate[n // 4], thrust.rise[n // 4]))
 
 
-@pytest.mark.parametrize("name", ["running_trot", "pronk"])
-def test_who_flies_starts_and_stops_as_a_trot(name: str) -> None:
+@pytest.mark.parametrize(("name", "end"), [("running_trot", "stop"), ("pronk", "stop"), ("pronk", "stand")])
+def test_who_flies_starts_and_stops_as_a_trot(name: str, end: str) -> None:
     clock = Clock(name, 0.2)
     clock.start()
     while clock.phase < 0.0:
@@ -100,7 +100,10 @@ def test_who_flies_starts_and_stops_as_a_trot(name: str) -> None:
         clock.advance(1e-3)
     run(clock, 8.0 * clock.period)
     assert clock.thrust.flies
-    clock.stop()
+    if end == "stop":
+        clock.stop()
+    else:
+        clock.change(end)
     assert clock.running and np.isinf(clock.last).all()
     assert run(clock, 8.0 * clock.period)[-1].all() and not clock.running
     assert clock.thrust.steady and clock.duty > 0.5
@@ -122,8 +125,13 @@ def test_no_swing_is_cut_short_by_start_or_stop(name: str) -> None:
         np.testing.assert_allclose(lengths, clock.swing_time, atol=2.1e-3)
 
 
-@pytest.mark.parametrize("first", MOVING)
-@pytest.mark.parametrize("second", MOVING)
+PAIRS = [(first, second) for first in MOVING for second in MOVING]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    others_slow(PAIRS, [(first, MOVING[i - step]) for i, first in enumerate(MOVING) for step in (1, 2)]),
+)
 def test_a_change_of_gait_keeps_every_swing_whole_and_arrives(first: str, second: str) -> None:
     clock = Clock(first, 0.2)
     clock.start()

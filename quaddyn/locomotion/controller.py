@@ -178,6 +178,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._preview = Preview(p)
         self._footing = Footing(robot, p, self.dt)
         self._landing = Landing(p, whole_body)
+        self._trunk = Trunk(p, whole_body, self._grip, p.height)
         self._require(self._gait)
         self.reset()
 
@@ -185,6 +186,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     def reset(self) -> None:
         """Forget everything: the next tick is a first one."""
         self.whole_body.reset()
+        self._trunk.end()
         self.mode = Mode.STANDING
         self.ground = None
         self._lie = False
@@ -404,7 +406,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         aside = math.hypot(*lean) > LEAN * p.length and not escaping(lean, feet, TOPPLING)
         low, high = height < LOW_HEIGHT * p.height, height > HIGH * p.height
         start = height if low or high else p.height
-        self._trunk: Trunk = Trunk(p, self.whole_body, self._grip, start, lean if aside else (0.0, 0.0))
+        self._trunk.end()
+        self._trunk = Trunk(p, self.whole_body, self._grip, start, lean if aside else (0.0, 0.0))
         self.mode = Mode.RISING if low or aside else Mode.STANDING
         if low or aside or high:
             self._trunk.go_to(p.height)
@@ -425,6 +428,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         """Nothing but damping, which takes the violence out of a fall."""
         self.mode = Mode.FALLEN
         self._landing.end()
+        self._trunk.end()
         tau = self._guard.damped(state)
         pressure, still = self.course.position.copy(), np.zeros(3)
         return LocomotionCommand(tau, self.mode, (), None, pressure, asked, still, still, FALLEN, {})

@@ -192,10 +192,10 @@ class Clock:
             return
         share = dt / self.period
         self.phase += share
-        gait = GAITS["trot"] if self._stopping and not self.gait.thrust.steady else self.gait
-        if gait.moves and (
-            self.phase >= 0.0 or gait.thrust.steady
-        ):  # who has lifted no foot yet cannot leave the ground
+        landing = self._stopping and (self.last[0] == np.inf or not self.gait.thrust.steady)
+        gait = GAITS["trot"] if landing else self.gait
+        ready = self.phase >= 0.0 or gait.thrust.steady  # who has lifted no foot yet cannot leave the ground
+        if gait.moves and ready:
             self._blend(gait, share)
         if self._stopping and self.last[0] == np.inf:
             self._end()

@@ -182,18 +182,24 @@ class Trunk:
         b = min(max(self._tilt[1] + share * lean_y, -TILT_TRIM), TILT_TRIM)
         self._tilt = a, b
         tasks["base"].reference(tilted(a, b) @ R, float(course.velocity[2]) * axes[:, 2])
-        self._loosen(not reference.shares.any())
+        if reference.shares.any():
+            self.end()
+        else:
+            self._give_way()
         force = p.mass * np.array([push_x, push_y, weight + lift])
         shares = zip(FEET, reference.shares.tolist(), strict=True)
         tasks["forces"].reference({foot: part * force for foot, part in shares if part > 0.0})
 
-    def _loosen(self, flies: bool) -> None:
+    def end(self) -> None:
+        """The task "base" has the weight again that it had before the flight."""
+        if self._weight is not None:
+            self._whole_body.tasks["base"].weight, self._weight = self._weight, None
+
+    def _give_way(self) -> None:
         """The trunk gives way in flight."""
-        base = self._whole_body.tasks["base"]
-        if flies and self._weight is None:
+        if self._weight is None:
+            base = self._whole_body.tasks["base"]
             self._weight, base.weight = np.array(base.weight), LOOSE_BASE * self._p.length
-        elif not flies and self._weight is not None:
-            base.weight, self._weight = self._weight, None
 
 
 def gripped(x: float, y: float, slope_x: float, slope_y: float, friction: float, gravity: float) -> float:
