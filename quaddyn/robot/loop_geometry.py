@@ -48,24 +48,22 @@ def place(closures: Closures, work: Closing, g: int, x: Vector) -> None:
 
 @compiled()
 def _joint(slides: int, axis: Vector, x: float, out: Vector) -> None:
-    """Placement of what a joint carries: Rodrigues' rotation, or a translation."""
-    for a in range(12):
-        out[a] = 0.0
-    out[0], out[4], out[8] = 1.0, 1.0, 1.0
+    """Placement of what a joint carries: a rotation, or a translation."""
+    for a in range(3):
+        out[9 + a] = axis[a] * x if slides == 1 else 0.0
     if slides == 1:
-        for a in range(3):
-            out[9 + a] = axis[a] * x
+        turn(axis, 1.0, 0.0, out)
     else:
-        s, c = math.sin(x), math.cos(x)
-        for a in range(3):
-            for b in range(3):
-                out[3 * b + a] = (1.0 - c) * axis[a] * axis[b] + (c if a == b else 0.0)
-        out[5] += s * axis[0]
-        out[7] -= s * axis[0]
-        out[6] += s * axis[1]
-        out[2] -= s * axis[1]
-        out[1] += s * axis[2]
-        out[3] -= s * axis[2]
+        turn(axis, math.cos(x), math.sin(x), out)
+
+
+@compiled()
+def turn(axis: Vector, c: float, s: float, out: Vector) -> None:
+    """Rotation about a unit axis by an angle of this cosine and sine (Rodrigues), column by column."""
+    x, y, z, t = axis[0], axis[1], axis[2], 1.0 - c
+    out[0], out[1], out[2] = c + t * x * x, t * x * y + s * z, t * x * z - s * y
+    out[3], out[4], out[5] = t * x * y - s * z, c + t * y * y, t * y * z + s * x
+    out[6], out[7], out[8] = t * x * z + s * y, t * y * z - s * x, c + t * z * z
 
 
 @compiled()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from ..compiling import Vector, compiled, local
+from ..robot.loop_geometry import turn
 from .bodies import CONTINUOUS, FREE, PLANAR, PRISMATIC, REVOLUTE, Bodies
 
 #: Angle below which the exponential map is a series [rad].
@@ -32,10 +33,7 @@ def joint_placement(kind: int, axis: Vector, q: Vector, out: Vector) -> None:
         out[9], out[10], out[11] = q[0], q[1], q[2]
         _quaternion_rotation(q[3:], out)
         return
-    t = 1.0 - c
-    out[0], out[1], out[2] = c + t * x * x, t * x * y + s * z, t * x * z - s * y
-    out[3], out[4], out[5] = t * x * y - s * z, c + t * y * y, t * y * z + s * x
-    out[6], out[7], out[8] = t * x * z + s * y, t * y * z - s * x, c + t * z * z
+    turn(axis, c, s, out)
 
 
 @compiled()

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..compiling import IntVector, Matrix, Vector, compiled, local
 from ..robot.closure import close_all, drift_all
+from ..robot.loop_geometry import compose
 from ..robot.loop_numbers import Closing, room_for_closing
 from .bodies import FREE, INERTIA, PLANAR, PRISMATIC, Bodies, Pushes
 from .motions import joint_placement
@@ -83,7 +84,7 @@ def place_joints(bodies: Bodies, q: Vector, terms: Terms) -> None:
     if len(terms.q_all) > 0:
         close_all(bodies.closures, terms.closing, q, terms.q_all, terms.G)
     for i in range(1, len(bodies.kind)):
-        _compose(poses[bodies.parent[i]], bodies.placements[i], before)
+        compose(poses[bodies.parent[i]], bodies.placements[i], before)
         if bodies.follows_q[i] >= 0:
             at[0] = terms.q_all[bodies.follows_q[i]]
             joint_placement(bodies.kind[i], bodies.axes[i], at, moved)
@@ -92,7 +93,7 @@ def place_joints(bodies: Bodies, q: Vector, terms: Terms) -> None:
             joint_placement(bodies.kind[i], bodies.axes[i], at, moved)
         else:
             joint_placement(bodies.kind[i], bodies.axes[i], q[bodies.q[i] :], moved)
-        _compose(before, moved, poses[i])
+        compose(before, moved, poses[i])
         if i == 1:
             for a in range(3):
                 origin[a] = poses[1, 9 + a]
@@ -113,17 +114,6 @@ def _share(rates: Vector, own: IntVector, row: int, size: int, J: Matrix) -> Non
     for d in range(row, row + size):
         for a in range(6):
             J[d, a] = rates[own[d]] * alone[a]
-
-
-@compiled()
-def _compose(a: Vector, b: Vector, out: Vector) -> None:
-    """``out = a b`` of placements; `out` is another array."""
-    for k in range(4):
-        x, y, z = b[3 * k], b[3 * k + 1], b[3 * k + 2]
-        for r in range(3):
-            out[3 * k + r] = a[r] * x + a[3 + r] * y + a[6 + r] * z
-    for r in range(3):
-        out[9 + r] += a[9 + r]
 
 
 @compiled()
