@@ -39,6 +39,8 @@ TRUSTED, FALLING = 0.8, 1.0
 GRAVITY = 9.81
 # Readings further apart than this tell nothing about each other [periods].
 APART = 8.0
+# From rest to its speed limit no joint gets sooner [s]; with the speed limit it bounds accelerations.
+REACHING = 0.01
 
 
 class Allowed(NamedTuple):
@@ -53,7 +55,7 @@ class Allowed(NamedTuple):
     stiffness: Vector  # largest gain [N m/rad]
     damping: Vector  # largest gain [N m s/rad]
     brake: Vector  # damping that a fault ends in [N m s/rad]
-    jump: Vector  # difference between a position and the one that the velocity leads to [rad]
+    jump: Vector  # difference between a position and the one that velocities lead to [rad]
     turning: IntVector  # whether a joint turns without end
     imu: Matrix  # (3, 3) from IMU axes to the base's
     power: float  # that the motors give in all [W]
@@ -164,6 +166,19 @@ def check_reading(lim: Allowed, r: Reading, m: SafetyMemory, elapsed: float) -> 
     return code, index
 
 
+@compiled()
+def unexplained(apart: float, change: float, speed: float, elapsed: float, period: float) -> float:
+    """What remains of a difference between a motion and its velocity's integral where readings were lost in between.
+
+    Over a time h the trapezoidal rule errs by at most ``|change| h / 2`` where the velocity goes from one reading to
+    the other in one direction, however suddenly, as in a landing, and by ``a h^2 / 4`` more where an acceleration of
+    up to a takes it elsewhere and back.  Of that, readings of every period would have left ``period / h``.
+    """
+    lost = max(elapsed - period, 0.0)
+    error = lost * (0.5 * abs(change) + speed * min(0.25 * elapsed / REACHING, 1.0))
+    return apart - min(max(apart, -error), error)
+
+
 @compiled(inline=False)
 def check_joints_against_before(lim: Allowed, r: Reading, m: SafetyMemory, elapsed: float) -> tuple[int, int]:
     """Encoders that jump, stick, or contradict their velocities."""
@@ -178,13 +193,13 @@ def check_joints_against_before(lim: Allowed, r: Reading, m: SafetyMemory, elaps
         if lim.turning[i] != 0:
             moved = wrapped(moved)
         apart = moved - 0.5 * (r.velocity[i] + m.velocity[i]) * elapsed
-        # Between two readings velocities may have been anything that motors can do.
-        allowed = lim.jump[i] + 0.25 * lim.speed[i] * max(elapsed - lim.period, 0.0)
-        if near and abs(apart) > allowed and code == NOTHING:
-            code, index = found(m, JUMP, apart, allowed), i
-        m.drift[i] = (m.drift[i] + (apart if near else 0.0)) * math.exp(-elapsed / FORGETTING)
-        if abs(m.drift[i]) > allowed and code == NOTHING:
-            code, index = found(m, CONTRADICTION, m.drift[i], allowed), i
+        # Readings that were lost count for the joint: a sum of their errors would be a fault that is none.
+        apart = unexplained(apart, r.velocity[i] - m.velocity[i], lim.speed[i], elapsed, lim.period) if near else 0.0
+        if abs(apart) > lim.jump[i] and code == NOTHING:
+            code, index = found(m, JUMP, apart, lim.jump[i]), i
+        m.drift[i] = (m.drift[i] + apart) * math.exp(-elapsed / FORGETTING)
+        if abs(m.drift[i]) > lim.jump[i] and code == NOTHING:
+            code, index = found(m, CONTRADICTION, m.drift[i], lim.jump[i]), i
         same = r.position[i] == m.position[i] and r.velocity[i] == m.velocity[i]
         m.joints[i, SAME] = m.joints[i, SAME] + 1 if same else 0
         others = (total - abs(r.velocity[i])) / max(n - 1, 1)

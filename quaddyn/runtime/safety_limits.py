@@ -35,7 +35,7 @@ class SafetyLimits:
         temperature: of a motor [degrees Celsius].
         tilt: largest angle between the base's vertical axis and the vertical [rad].
         overtravel: how far a joint may be beyond its position limits [rad or m].
-        jump: how far a position may be from where its velocity leads within a period [rad or m].
+        jump: how far a position may be from where velocities lead, within a period and in sum [rad or m].
         drift: rate at which gyroscope and accelerometer may disagree about the vertical [rad/s].
         following: how far measured torques may stay off what is asked for, as a share of the effort limits.
         stale: how long a reading may be the last one [s].
