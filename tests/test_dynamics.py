@@ -13,6 +13,7 @@ from random_trees import random_robot, random_states
 
 import quaddyn as qd
 from quaddyn.dynamics import UNIT_TOLERANCE, Dynamics, State
+from quaddyn.dynamics.state import _side_by_side
 
 LIMIT = '<limit lower="-1" upper="1" velocity="5" effort="50"/>'
 SLIDE = f'type="prismatic"><parent link="{{}}"/><child link="{{}}"/><axis xyz="1 0 0"/>{LIMIT}</joint>'
@@ -260,6 +261,7 @@ def test_origins_are_where_the_placements_are():
     robot = dynamics_of("go2 free").robot
     dynamics, v = qd.Dynamics(robot), np.zeros(robot.nv)
     names, s = robot.frame_names, dynamics.update(robot.q_home, v)
+    assert _side_by_side(robot.model.createData()) is not None  # all of them are read in one go
     origins = s.origins(names)
     np.testing.assert_array_equal(origins, [s.placement(name).translation for name in names])
     assert not origins.flags.writeable and s.origins(()).shape == (0, 3)

@@ -15,6 +15,7 @@ from oracle import CHAIN, EVERYTHING, inertial, tree
 from quaddyn.errors import ModelError
 from quaddyn.reference import Reference, build, read
 from quaddyn.reference.algebra import Ad, ad, exp, inverse, log, quaternion_rotation, rotation_quaternion, skew
+from quaddyn.reference.model import plane
 from quaddyn.robot.catalogue import find
 
 twists = arrays(float, 6, elements=st.floats(-3.0, 3.0))
@@ -181,6 +182,15 @@ def test_a_link_that_is_not_the_world_moves_with_the_root() -> None:
 def test_a_moving_root_does_not_carry_the_world_along() -> None:
     with pytest.raises(ModelError, match="world"):
         Reference(FLOATS.format("world", "revolute", "world"), root="free")
+
+
+@pytest.mark.parametrize("normal", [(0.0, 0.0, 1.0), (0.0, 0.0, -1.0), (1.0, 0.0, 0.0), (0.6, 0.0, -0.8)])
+def test_the_plane_of_a_planar_joint_is_turned_as_little_as_needed(normal: tuple[float, float, float]) -> None:
+    R = plane(np.array(normal))
+    np.testing.assert_allclose(R.T @ R, np.eye(3), atol=1e-15)
+    np.testing.assert_allclose(R[:, 2], normal, atol=1e-15)
+    assert np.linalg.det(R) == pytest.approx(1.0)
+    assert np.trace(R) == pytest.approx(1.0 + 2.0 * normal[2])  # of the least rotation that takes z there
 
 
 def test_a_planar_root_moves_where_gravity_acts() -> None:

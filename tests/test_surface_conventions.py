@@ -236,3 +236,11 @@ def test_a_folded_quadruped_comes_near_itself() -> None:
     crossed = robot.configuration(joints={"FL_hip_joint": -0.9, "FR_hip_joint": 0.9})
     assert model.distance(crossed) < model.distance(robot.q_home)
     assert set(model.left_out).isdisjoint(model.pairs)
+
+
+def test_which_links_can_collide_does_not_depend_on_their_order() -> None:
+    robot = qd.load("go2")
+    model = CollisionModel(robot)
+    backward = CollisionModel(robot, links=model.links[::-1])
+    assert {frozenset(pair) for pair in backward.pairs} == {frozenset(pair) for pair in model.pairs}
+    assert {frozenset(pair) for pair in backward.left_out} == {frozenset(pair) for pair in model.left_out}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 from pathlib import Path
 
@@ -97,6 +98,10 @@ def test_what_was_found_prints_on_one_screen(found: Identification) -> None:
     assert len(lines) <= 24 and max(map(len, lines)) <= 120
     assert "mass [kg]" in lines[3] and "Coulomb" in lines[3] and "residual" in lines[1] and "200 samples" in lines[0]
     assert float(lines[-1].split()[-1]) == pytest.approx(0.01, rel=0.02)  # rotor inertia
+    wrong = dataclasses.replace(found, delta=-found.delta)
+    first, second, third, *others = wrong.inconsistent
+    says = f"not physical: {first}, {second}, {third} and {len(others)} more"
+    assert others and str(wrong).splitlines()[0].endswith(says)
 
 
 def test_a_fit_that_is_not_physical_becomes_no_robot(true: qd.Robot, tmp_path: Path) -> None:

@@ -132,6 +132,8 @@ def test_lists_other_floats_and_strided_arrays_are_understood_or_refused_by_name
             assert np.isfinite(value).all()
             if label in exact:
                 assert np.array_equal(value, truth), label
+    wide = getattr(dyn, call)(*(x.astype(np.longdouble) for x in arguments))
+    assert np.array_equal(wide.M if call == "update" else wide, truth)
 
 
 def test_quaternion_that_is_not_of_unit_length_is_refused(dyn: qd.Dynamics) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +18,7 @@ from hypothesis import strategies as st
 import quaddyn as qd
 from quaddyn.urdf import MeshFinder, parse
 from quaddyn.urdf.reader import rotation_from_rpy
-from quaddyn.urdf.tree import Box, Capsule, Cylinder, Mesh, Pose, Sphere
+from quaddyn.urdf.tree import JOINT_NQ, JOINT_NV, Box, Capsule, Cylinder, Mesh, Pose, Sphere
 
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
 
@@ -45,6 +48,48 @@ def test_a_joint_is_read_number_by_number() -> None:
     assert (joint.limits.lower, joint.limits.upper, joint.limits.effort, joint.limits.velocity) == (-1, 2, 3, 4)
     assert (joint.damping, joint.friction, joint.armature) == (0.1, 0.2, 0.3)
     assert (joint.nq, joint.nv) == (1, 1)
+
+
+def records(value: object) -> Iterator[object]:
+    """Every record in what was read, itself included."""
+    if isinstance(value, tuple):
+        for each in value:
+            yield from records(each)
+    elif dataclasses.is_dataclass(value):
+        yield value
+        for field in dataclasses.fields(value):
+            yield from records(getattr(value, field.name))
+
+
+def test_nothing_that_was_read_can_be_changed() -> None:
+    shapes = ('<sphere radius="1"/>', '<box size="1 1 1"/>', '<cylinder radius="1" length="1"/>',
+              '<capsule radius="1" length="1"/>', '<mesh filename="none.stl"/>')  # fmt: skip
+    links = INERTIAL + "".join(f"<visual><geometry>{shape}</geometry></visual>" for shape in shapes)
+    other = (
+        f'<link name="hand">{INERTIAL}</link><joint name="wrist" type="revolute"><parent link="arm"/>'
+        '<child link="hand"/><axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="1" velocity="1"/>'
+        '<mimic joint="hinge"/></joint>'
+    )
+    found = list(records(parse(pendulum(link=links, extra=other))))
+    assert {type(each).__name__ for each in found} >= {
+        "Tree", "Link", "Joint", "Limits", "Mimic", "Geometry", "Pose", "Inertial", "Where", "Finding",
+        "Sphere", "Box", "Cylinder", "Capsule", "Mesh",
+    }  # fmt: skip
+    for each in found:
+        for field in dataclasses.fields(each):  # type: ignore[arg-type]
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(each, field.name, None)
+            value = getattr(each, field.name)
+            assert not isinstance(value, np.ndarray) or not value.flags.writeable
+
+
+def test_joints_have_the_coordinates_that_pinocchio_gives_them() -> None:
+    models = {
+        "revolute": pin.JointModelRX(), "continuous": pin.JointModelRUBX(), "prismatic": pin.JointModelPX(),
+        "floating": pin.JointModelFreeFlyer(), "planar": pin.JointModelPlanar(),
+    }  # fmt: skip
+    sizes = {kind: (JOINT_NQ[kind], JOINT_NV[kind]) for kind in JOINT_NQ}
+    assert sizes == {"fixed": (0, 0)} | {kind: (model.nq, model.nv) for kind, model in models.items()}
 
 
 def test_inertia_is_turned_into_the_links_axes() -> None:
