@@ -132,6 +132,23 @@ def test_a_broken_account_is_flagged() -> None:
     assert sim.ok and sim.work == Work()
 
 
+def test_contacts_that_no_solver_masters_are_posed_once_for_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    stick, asked = Simulation._stick, list[int]()
+
+    def answer(sim: Simulation, k: int) -> tuple[float, str]:
+        asked.append(k)
+        return stick(sim, k)[0], status
+
+    monkeypatch.setattr(Simulation, "_stick", answer)
+    for status in ("inaccurate", "solved"):
+        sim = thrown("go2", 0, height=0.0, contact="rigid")
+        for _ in range(3):
+            asked.clear()
+            sim.step(np.zeros(12))
+            # of the whole step, and of the one piece that it then consists of: no further rounds, no halves
+            assert len(asked) == 2 if status == "inaccurate" else len(asked) > 2
+
+
 def test_slow_motion_is_not_refined() -> None:
     robot = robot_of("go2")
     pd = JointPD(robot)
