@@ -204,8 +204,10 @@ def test_what_cannot_be_is_refused_before_any_run(make: Callable[[], object], me
 
 
 def test_campaigns_are_registered_and_their_options_travel() -> None:
-    for name in ("datasheet", "gaits", "robustness", "sweep"):
+    for name in ("agreement", "datasheet", "gaits", "robustness", "sweep"):
         kind: type[Campaign[Any]] = find(name)
+        with pytest.raises(TypeError, match="positional"):  # the order of options means nothing
+            kind(())  # type: ignore[call-arg]
         assert name in names() and kind.name == name
         assert decode(kind, encode(kind())) == kind() and json.loads(encode(kind()))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import browser
@@ -14,8 +16,8 @@ from quaddyn.campaigns import run, workers
 from quaddyn.campaigns import trials as campaign_trials
 from quaddyn.campaigns.campaign import Record
 from quaddyn.campaigns.datasheet import DataSheet, Sheet, measure
-from quaddyn.campaigns.sheet_charts import Scale, Series, polar
-from quaddyn.campaigns.sheet_page import page
+from quaddyn.campaigns.sheet_charts import BOTTOM, HEIGHT, TOP, Scale, Series, Shares, polar, success
+from quaddyn.campaigns.sheet_page import _gait_table, page
 from quaddyn.campaigns.store import Store
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.worker_memory import generator
@@ -80,6 +82,12 @@ def test_gaits_are_measured_at_several_speeds(sheet: Sheet) -> None:
     assert [p.trials for p in trot] == [3] * 6 and trot[0].successes == 3 and trot[0].cost is not None
     assert trot[0].cost == pytest.approx(0.3 / (trot[0].commanded + 0.1)) and trot[-1].reached is None
     assert all(p.successes == 0 and p.cost is None for p in crawl)
+
+
+def test_gaits_are_named_with_their_robot_where_there_are_several(sheet: Sheet) -> None:
+    for robots in (sheet.robots, sheet.robots[:1]):
+        rows = re.findall("<th scope='row'>(.*?)</th>", _gait_table(replace(sheet, robots=robots), ["trot"]))
+        assert rows == ([f"{m.facts.title}, trot" for m in robots] if len(robots) > 1 else ["trot"])
 
 
 def test_it_goes_on_from_its_store_and_comes_to_the_same(sheet: Sheet, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,6 +164,12 @@ def test_scales_have_round_ticks() -> None:
     assert Scale(0.0, 1.0, 0.0, 10.0).ticks(5) == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
     assert Scale(0.0, 0.034, 0.0, 10.0).ticks(4) == pytest.approx([0.0, 0.01, 0.02, 0.03])
     assert "no push" in polar([Series("a", 0, [(0.0, 1.0), (90.0, None)])], "m/s")
+
+
+def test_shares_are_drawn_from_the_bottom_to_the_top() -> None:
+    drawn = success([Shares("", 0, [(0.0, 0.0, 0.0, 0.5), (1.0, 0.5, 0.0, 1.0), (2.0, 1.0, 0.5, 1.0)], None)], "x")
+    bottom, top = HEIGHT - BOTTOM, TOP
+    assert [float(y) for y in re.findall(r'cy="([-.\d]+)"', drawn)] == [bottom, (bottom + top) / 2, top]
 
 
 def test_a_scale_takes_its_ends_to_its_ends() -> None:
