@@ -20,6 +20,7 @@ from wild import Urdf
 import quaddyn as qd
 from quaddyn.agreement import Agreement, cross_check
 from quaddyn.agreement.algorithms import ILL_CONDITIONED, Sample, compare
+from quaddyn.agreement.bodies import _words
 from quaddyn.agreement.check import reading
 from quaddyn.agreement.report import SHOWN
 from quaddyn.agreement.third_opinion import third_opinion
@@ -478,6 +479,11 @@ def test_of_many_differences_the_first_are_shown_and_the_others_counted() -> Non
     assert len(shown) == SHOWN and f"... and {len(many.deviations) - SHOWN} more differences" in str(many)
     few = dataclasses.replace(many, deviations=many.deviations[:SHOWN])
     assert "more differences" not in str(few)
+
+
+def test_differences_of_matrices_are_told_in_one_line() -> None:
+    assert _words(np.arange(4.0).reshape(2, 2)) == "[[0. 1.] [2. 3.]]"
+    assert _words(np.full((6, 6), 1.0 / 3.0)) == f"[{' '.join(['[' + ' '.join(['0.333333'] * 6) + ']'] * 6)}]"
 
 
 def test_progress_is_told_and_options_are_judged() -> None:

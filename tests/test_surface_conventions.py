@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import math
 import pickle
-from collections.abc import Callable
+import pkgutil
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -244,3 +247,29 @@ def test_which_links_can_collide_does_not_depend_on_their_order() -> None:
     backward = CollisionModel(robot, links=model.links[::-1])
     assert {frozenset(pair) for pair in backward.pairs} == {frozenset(pair) for pair in model.pairs}
     assert {frozenset(pair) for pair in backward.left_out} == {frozenset(pair) for pair in model.left_out}
+
+
+def public() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Functions, classes and their methods of every room, by name."""
+    rooms = [info.name for info in pkgutil.walk_packages(qd.__path__, "quaddyn.") if info.ispkg]
+    for room in map(importlib.import_module, ["quaddyn", *rooms]):
+        for name in getattr(room, "__all__", ()):
+            value = getattr(room, name)
+            if callable(value):
+                yield f"{room.__name__}.{name}", value
+            methods = vars(value).items() if inspect.isclass(value) else ()
+            for method, f in methods:
+                if inspect.isfunction(f) and not method.startswith("_"):
+                    yield f"{room.__name__}.{name}.{method}", f
+
+
+def test_every_argument_may_be_given_by_its_name() -> None:
+    unnamed = set()
+    for name, f in public():
+        try:
+            parameters = inspect.signature(f).parameters.values()
+        except ValueError:  # of enumerations and the like
+            continue
+        unnamed |= {name for p in parameters if p.kind is p.POSITIONAL_ONLY}
+    # Whatever else it is given is the function's.
+    assert unnamed == {"quaddyn.campaigns.Cluster.submit"}
