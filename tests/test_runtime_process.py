@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,7 @@ from quaddyn.runtime import (
 )
 from quaddyn.runtime.link import Link
 from quaddyn.runtime.safety_checks import LINK_LOST
+from quaddyn.runtime.server import FAULT, SILENCES
 from quaddyn.simulation import Measurement, Simulation
 
 DT = 2e-3
@@ -127,7 +129,7 @@ def test_a_link_is_as_bad_as_it_is_told_and_the_same_again() -> None:
 
 
 def test_commands_that_come_late_or_twice_do_not_count_as_new(go2: qd.Robot, memory: SharedMemory) -> None:
-    server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=3)
+    server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=3, resume=0.0)
     side = SharedMemoryInterface(go2, memory.path)
     for _ in range(10):
         server.tick()  # nobody has said anything yet, which is no reason to complain
@@ -152,6 +154,44 @@ def test_commands_that_come_late_or_twice_do_not_count_as_new(go2: qd.Robot, mem
     server.tick()
     assert np.allclose(server.interface.command.tau, 1.0)
     side.close()
+
+
+def test_a_short_silence_damps_the_motors_and_is_over_with_the_next_command(
+    go2: qd.Robot, memory: SharedMemory
+) -> None:
+    server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT, watchdog=2, resume=0.012)
+    side, hold = SharedMemoryInterface(go2, memory.path), Hold(go2)
+    hold.reset(side.read())
+    for silent in (1, 2, 6, 7):  # 12 ms are 6 periods
+        for _ in range(5):
+            side.write(hold.compute(side.read(), Stage.RUN))
+            server.tick()
+        assert not server.waiting and server.interface.command.stiffness.all()
+        for _ in range(silent):
+            server.tick()
+        given = server.interface.command
+        damped = not (given.tau.any() or given.stiffness.any()) and bool((given.damping > 0.0).all())
+        assert damped == (silent >= 2) == bool(memory.status[FAULT]) and server.waiting == (silent in (2, 6))
+        side.read()
+        assert side.stopped == ("link lost" if silent == 7 else "")
+    assert memory.status[SILENCES] == 3
+    side.write(hold.compute(side.read(), Stage.RUN))
+    server.tick()
+    assert server.fault.name == "link lost" and not server.interface.command.stiffness.any()
+    side.close()
+    with pytest.raises(qd.ArgumentError, match="resume"):
+        RobotServer(server.interface, memory, dt=DT, resume=np.inf)
+
+
+def test_what_is_wrong_is_found_in_a_silence_too(go2: qd.Robot, memory: SharedMemory) -> None:
+    server = RobotServer(PlantInterface(Simulation(go2, dt=DT)), memory, dt=DT)
+    memory.write_command(0.0, MotorCommand.torques(np.ones(12)))
+    for _ in range(5):
+        server.tick()
+    assert server.waiting
+    server._reading = replace(server._reading, time=server._reading.time + DT, position=np.full(12, np.nan))
+    server.tick()
+    assert server.fault.name == "reading not a number" and not server.waiting
 
 
 def test_what_the_other_process_asks_for_does_not_get_around_the_limits(go2: qd.Robot, memory: SharedMemory) -> None:
@@ -214,7 +254,7 @@ def test_a_run_after_a_pause_begins_with_damping_and_the_robot_follows_again(
         report = loop.run(0.05)
         assert report.stage is Stage.RUN and report.fault is None and hold.resets == 1
     assert server.interface.command.stiffness.any()
-    for _ in range(20):  # nobody says anything
+    for _ in range(30):  # nobody says anything
         server.tick()
     assert server.fault.name == "link lost" and not server.interface.command.stiffness.any()
     side.read()
@@ -274,11 +314,14 @@ def test_a_controller_that_is_killed_leaves_a_damped_robot_within_two_periods(
         server.tick()  # may take what it said last
         if server.silent == 0:
             server.tick()
-        assert server.silent == 1 and server.fault is None
+        assert server.silent == 1 and not server.waiting
         server.tick()
         given = server.interface.command
-        assert server.silent == 2 and server.fault.name == "link lost"
+        assert server.silent == 2 and server.waiting
         assert not given.tau.any() and not given.stiffness.any() and (given.damping > 0.0).all()
+        for _ in range(14):
+            server.tick()
+        assert server.fault.name == "link lost"  # 30 ms later, for good
     finally:
         process.kill()
         process.wait(60.0)

@@ -18,7 +18,7 @@ from ..robot.robot import Robot
 from ..simulation import MujocoPlant, Simulation
 from .link import LinkQuality
 from .realtime import RealTime
-from .server import COMMANDS, FAULT, LATE, SILENT, TICKS, TIME, RobotServer
+from .server import COMMANDS, FAULT, LATE, SILENCES, SILENT, TICKS, TIME, RobotServer
 from .shared_memory import SharedMemory, SharedMemoryInterface
 from .simulated import PlantInterface, noisy_sensors
 
@@ -37,7 +37,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         source: a catalogue name or a URDF file.
         plant: "simulation" or "mujoco".
         dt: period of readings and commands, and step of the plant [s].
-        watchdog: as of `RobotServer`.
+        watchdog, resume: as of `RobotServer`.
         quality: of the link.
         noise: whether sensors are noisy.
         seed: of all noise and of the link.
@@ -59,6 +59,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         plant: str = "simulation",
         dt: float = 2e-3,
         watchdog: int = 2,
+        resume: float = 0.03,
         quality: LinkQuality | None = None,
         noise: bool = True,
         seed: int = 0,
@@ -74,7 +75,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         self.path = Path(name)
         link = {part: getattr(quality, part) for part in quality.__slots__}
         options = {"source": source, "plant": plant, "dt": dt, "watchdog": watchdog, "noise": noise, "seed": seed}
-        options["priority"] = priority
+        options |= {"resume": resume, "priority": priority}
         what = json.dumps({**options, "quality": link, "path": name})
         self._process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, what], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
@@ -96,9 +97,15 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         return SharedMemoryInterface(self.robot, self.path)
 
     def status(self) -> dict[str, float]:
-        """What the process says of itself: periods, commands taken, code of the fault for which motors are damped."""
+        """What the process says of itself, by name.
+
+        ``ticks`` it has run, ``late`` ones among them, ``time`` of the robot [s], ``commands`` taken, periods that it
+        has been ``silent`` for since, how many ``silences`` its watchdog has noticed, and the code of the ``fault`` for
+        which motors are damped: that of a lost link also while a silence has not become a fault yet.
+        """
         memory = SharedMemory(self.path, self.robot.nu, len(self.robot.feet))
-        names = {"ticks": TICKS, "commands": COMMANDS, "silent": SILENT, "late": LATE, "time": TIME, "fault": FAULT}
+        names = {"ticks": TICKS, "commands": COMMANDS, "silent": SILENT, "silences": SILENCES, "late": LATE}
+        names |= {"time": TIME, "fault": FAULT}
         found = {name: float(memory.status[at]) for name, at in names.items()}
         memory.close()
         return found
@@ -136,6 +143,7 @@ def main(options: dict[str, Any]) -> None:
         memory,
         dt=dt,
         watchdog=int(options["watchdog"]),
+        resume=float(options["resume"]),
         quality=LinkQuality(**options["quality"]),
         seed=seed,
     )

@@ -81,6 +81,7 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
         if not self.dt > 0.0:
             raise ArgumentError(f"dt: expected a positive period [s], got {dt}")
         self.allowed = limits.allowed(robot, self.dt, imu)
+        self._damp = MotorCommand.damp(self.allowed.brake)
         self._asked = Asked(*(np.zeros(robot.nu) for _ in range(5)))
         self.reset()
 
@@ -138,14 +139,15 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
         if self._raised[0] == checks.NOTHING:
             self._raised = code, what
 
-    def examine(self, measurement: Measurement, command: MotorCommand, *, now: float = 0.0) -> SafetyReport:
+    def examine(self, measurement: Measurement, command: MotorCommand | None, *, now: float = 0.0) -> SafetyReport:
         """One tick; once per period, with the newest reading and the command that it led to.
 
         What has another shape than the robot is a fault, too: nothing here raises.
 
         Args:
             measurement: the newest reading; the same time stamp as at the last tick means that there is no newer one.
-            command: what the controller asks for.
+            command: what the controller asks for; None where nothing has come: motors are damped at this tick, and no
+                fault is latched for it.
             now: the caller's time, for the fault's [s].
         """
         fresh = bool(measurement.time != self._time)
@@ -154,15 +156,18 @@ class Safety(StrictAttributes, fixed=("robot", "dt", "limits", "allowed")):
             self._time = measurement.time
         reading = self._reading(measurement)
         asked = self._asked
+        wanted = self._damp if command is None else command
         try:
-            asked.tau[:] = command.tau
-            asked.position[:] = command.position
-            asked.velocity[:] = command.velocity
-            asked.stiffness[:] = command.stiffness
-            asked.damping[:] = command.damping
+            asked.tau[:] = wanted.tau
+            asked.position[:] = wanted.position
+            asked.velocity[:] = wanted.velocity
+            asked.stiffness[:] = wanted.stiffness
+            asked.damping[:] = wanted.damping
         except (ValueError, TypeError):
             asked.tau[:] = np.nan
         raised, what = self._raised
+        if command is None and raised == checks.NOTHING:
+            raised = checks.UNCOMMANDED
         code = guard(self.allowed, reading, asked, self.memory, fresh, float(elapsed), raised)
         if code != checks.NOTHING and self._fault is None:
             index, (value, allowed) = int(self.memory.latched[1]), self.memory.details.tolist()

@@ -18,6 +18,8 @@ POSITION, SPEED, TORQUE, NOT_FOLLOWING, TEMPERATURE, POWER = 14, 15, 16, 17, 18,
 COMMAND = 20
 # Raised by others, after those above.
 ROBOT_STOPPED = 21
+# What is said where no command has come; no fault.
+UNCOMMANDED = -1
 
 # Columns of `SafetyMemory.joints`: readings in a row.
 FAST, STRONG, HOT, SAME = 0, 1, 2, 3

@@ -13,6 +13,7 @@ from .safety_checks import (
     CUT_TORQUE,
     NOTHING,
     STALE,
+    UNCOMMANDED,
     WAITED,
     Allowed,
     Reading,
@@ -119,7 +120,8 @@ def guard(lim: Allowed, r: Reading, asked: Asked, m: SafetyMemory, fresh: bool, 
         m: from tick to tick.
         fresh: whether the reading is another one than at the last tick.
         elapsed: between this reading and the one before it [s].
-        raised: the code of what others have found, such as that the controller failed; 0 for nothing.
+        raised: the code of what others have found, such as that the controller failed; 0 for nothing, `UNCOMMANDED`
+            where no command has come: motors are damped at this tick, and nothing is latched.
 
     Returns:
         The code of the fault that is latched, 0 for none.
@@ -134,13 +136,13 @@ def guard(lim: Allowed, r: Reading, asked: Asked, m: SafetyMemory, fresh: bool, 
         if code == NOTHING and fresh:
             code, index = check_reading(lim, r, m, max(elapsed, 0.0))
         # Sensors first: a controller that fails on a bad reading is not what has to be looked for.
-        if code == NOTHING:
+        if code == NOTHING and raised != UNCOMMANDED:
             code = raised
         if code == NOTHING:
             code, index = check_command(asked, m)
         m.latched[0] = code
         m.latched[1] = index
-    if m.latched[0] == NOTHING:
+    if m.latched[0] == NOTHING and raised != UNCOMMANDED:
         limit(lim, r, asked, m)
     else:
         brake(lim, r, asked, m)

@@ -62,7 +62,8 @@ extern const char *const NAME_joints[UPPER_NU];
 void NAME_reset(void);
 
 /* One tick: the code of the fault that is latched, 0 for none. fresh: whether the reading is another one than at the
-   last tick; elapsed: between this one and the one before [s]; raised: a code that others have found, or 0. */
+   last tick; elapsed: between this one and the one before [s]; raised: a code that others have found, 0 for none,
+   -1 where no command has come: motors are damped at this tick, and nothing is latched. */
 int NAME_tick(const NAME_reading *reading, NAME_command *command, bool fresh, double elapsed, int raised);
 
 /* The fault in words, and number of the joint that it is about, -1 for none. */

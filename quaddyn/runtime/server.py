@@ -18,14 +18,17 @@ from .shared_memory import SharedMemory
 from .simulated import SimulatedInterface
 
 #: Entries of `SharedMemory.status`.
-TICKS, COMMANDS, SILENT, LATE, TIME, FAULT = range(6)
+TICKS, COMMANDS, SILENT, LATE, TIME, FAULT, SILENCES = range(7)
 
 
 class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
     """Plays a simulated robot for another process: takes commands, steps, hands out readings, once per period.
 
     A safety layer of its own stands before the motors, so that nothing that the other process writes gets around the
-    limits, and a watchdog counts periods without a new command: after `watchdog` of them it is a fault, "link lost".
+    limits, and a watchdog counts periods without a new command: after `watchdog` of them the motors are damped.  The
+    next command is followed again, as long as none was missing for more than `resume`: a machine that stalls for
+    moments need not bring the robot down.  Beyond that it is a fault, "link lost".
+
     Any fault damps the motors, whatever commands ask for, and every reading says so, until a command asks for damping
     alone, or for nothing at all; then the layer begins anew.  What is still wrong is found again at once.
 
@@ -34,6 +37,8 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
         memory: where readings go and commands come from.
         dt: period [s].
         watchdog: periods without a new command before the motors are damped.
+        resume: how long commands may be missing before that is a fault [s]; 0: at once.  By default as long as a Go2
+            that is damped in mid-trot sinks by 4 mm.
         quality: of the link in both directions; a perfect one by default.
         seed: of the link.
 
@@ -48,6 +53,7 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
         *,
         dt: float,
         watchdog: int = 2,
+        resume: float = 0.03,
         quality: LinkQuality | None = None,
         seed: int = 0,
     ) -> None:
@@ -55,14 +61,16 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
             raise ArgumentError(f"dt: expected a positive period [s], got {dt}")
         if not watchdog >= 1:
             raise ArgumentError(f"watchdog: expected 1 period or more, got {watchdog}")
-        self.interface, self.memory, self.dt, self._watchdog = interface, memory, float(dt), int(watchdog)
+        if not 0.0 <= number("resume", resume) < float("inf"):
+            raise ArgumentError(f"resume: expected a time, 0 or more [s], got {resume}")
+        self.interface, self.memory, self.dt = interface, memory, float(dt)
+        self._watchdog, self._patience = int(watchdog), int(resume / dt + 1e-9)
         quality = LinkQuality() if quality is None else quality
         self._up, self._down = Link[tuple[int, bytes]](quality, seed), Link[tuple[int, MotorCommand]](quality, seed + 1)
         # What is asked of a link with latency is late, and measured torques with it: limits are what counts here.
         self.safety = Safety(interface.robot, dt=self.dt, limits=SafetyLimits(following=1e9, stale=1.0))
-        self._brake = MotorCommand.damp(self.safety.allowed.brake)
-        self._command, self._seen, self._taken, self._silent = self._brake, 0, 0, 0
-        self._readings = self._ticks = 0
+        self._command = MotorCommand.damp(self.safety.allowed.brake)
+        self._seen = self._taken = self._silent = self._silences = self._readings = self._ticks = 0
         self._reading = interface.read()
         self._publish(interface.now())
 
@@ -76,17 +84,23 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
         """Periods since the last new command."""
         return self._silent
 
+    @property
+    def waiting(self) -> bool:
+        """Whether motors are damped since commands are missing, and follow again as soon as one comes."""
+        return self.fault is None and self._silent >= self._watchdog
+
     def tick(self) -> None:
         """One period: commands that have arrived, the motors, the motion, the reading that it ends in."""
         now = self.interface.now()
         self._receive(now)
-        report = self.safety.examine(self._reading, self._command, now=now)
+        report = self.safety.examine(self._reading, None if self.waiting else self._command, now=now)
         self.interface.write(report.command)
         self.interface.sleep_until(now + self.dt)
         self._ticks += 1
         status = self.memory.status
         status[TICKS], status[COMMANDS], status[TIME] = self._ticks, self._taken, self.interface.now()
-        status[SILENT], status[FAULT] = self._silent, self._state
+        status[SILENT], status[SILENCES] = self._silent, self._silences
+        status[FAULT] = checks.LINK_LOST if self.waiting else self._state
         self._reading = self.interface.read()
         self._publish(now + self.dt)
 
@@ -126,5 +140,6 @@ class RobotServer(StrictAttributes, fixed=("interface", "memory", "dt")):
                 self.safety.reset()
         elif self._taken:
             self._silent += 1
-            if self._silent >= self._watchdog:
+            self._silences += int(self._silent == self._watchdog)
+            if self._silent >= self._watchdog and self._silent > self._patience:
                 self.safety.raise_fault(checks.LINK_LOST, f"no new one for {self._silent} periods")
