@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import quaddyn as qd
-from quaddyn.cli import app
+from quaddyn.cli import app, doctor
 from quaddyn.compiling import machine, shipping, units
 from quaddyn.compiling.units import Unit
 from quaddyn.errors import CompileError
@@ -115,3 +117,16 @@ def test_where_nothing_can_be_compiled_it_says_so(cache: Path, monkeypatch: pyte
     monkeypatch.setattr(machine, "portable", refuse)
     report = asked(code=1)
     assert "pdp11" in report["problems"][0] and report["processor"]["target"] == ""
+
+
+def test_only_what_is_not_there_is_yellow(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = StringIO()
+    monkeypatch.setattr(doctor, "out", Console(file=said, force_terminal=True, color_system="standard", width=200))
+    monkeypatch.setattr(doctor, "say", lambda *_: None)
+    states = ("compiled", "kept", "shipped", "not yet")
+    parts = [doctor.UnitState(f"part {state}", "m", state, "", None, None) for state in states]
+    processor = {"cpu": "c", "triple": "t", "target": "x", "kernels": ""}
+    doctor._print(doctor.Health({}, processor, {"folder": None, "reason": None}, parts, [], []))
+    found = {state: f"\x1b[{color}m{state}" in said.getvalue() for state in states for color in (33,)}
+    assert found == {"compiled": False, "kept": False, "shipped": False, "not yet": True}
+    assert all(f"\x1b[32m{state}" in said.getvalue() for state in states[:3])

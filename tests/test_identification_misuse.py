@@ -166,6 +166,15 @@ def test_the_command_names_parameters_that_stand_still_data_do_not_show(
     assert "more, see --json" not in said if more <= 0 else f"and {more} more, see --json" in said
 
 
+def test_the_command_counts_what_is_less_certain_than_it_is_large(tmp_path: Path, arm: qd.Robot) -> None:
+    save(tmp_path / "still.npz", arm, still(arm, 50))
+    words = ["identify", str(tmp_path / "still.npz"), "--robot", "ur5"]
+    said = " ".join(RUNNER.invoke(app, words).output.split())
+    found = json.loads(RUNNER.invoke(app, [*words, "--json"]).stdout)["base_parameters"]
+    vague = [each for each in found if each["deviation"] is None or each["deviation"] > abs(each["value"])]
+    assert 0 < len(vague) < len(found) and f"{len(vague)} of them less certain" in said
+
+
 # -- other units -------------------------------------------------------------------------------------------------
 def test_degrees_are_doubted(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
     degrees = 180.0 / np.pi

@@ -15,7 +15,7 @@ import quaddyn as qd
 from quaddyn.__main__ import main as start
 from quaddyn.agreement import cross_check
 from quaddyn.cli import tables
-from quaddyn.cli.app import main, robot_names
+from quaddyn.cli.app import main, robot_names, tell
 from quaddyn.cli.tables import grouped
 from quaddyn.cli.verdict import Verdict
 
@@ -175,3 +175,12 @@ def test_in_a_narrow_terminal_names_stay_whole_and_words_wrap(monkeypatch: pytes
     refused = Verdict("small_quadruped", None, refusal, None)
     tables.print_summary([refused])
     assert refused.source in said.getvalue() and all(word in said.getvalue() for word in refusal.split())
+
+
+def test_of_an_error_only_the_word_is_coloured(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = StringIO()
+    console = Console(file=said, force_terminal=True, color_system="standard", width=40)
+    monkeypatch.setitem(tell.__globals__, "err", console)
+    tell(qd.ArgumentError("q: expected 19 numbers from 'here', got [1.5, None] of http://x/y, that is all"))
+    message = "q: expected 19 numbers from 'here', got [1.5, None] of http://x/y, that is all"
+    assert said.getvalue() == f"\x1b[1;31merror:\x1b[0m {message}\n"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from quaddyn.viewer import MeshError, shapes
 from quaddyn.viewer.image import Neighbours
+from quaddyn.viewer.landscape import FINEST, height_field
 from quaddyn.viewer.mesh import read_mesh
 from quaddyn.viewer.parts import Part, fan
 
@@ -247,3 +248,12 @@ def test_a_fan_uses_every_corner_of_every_polygon(counts: list[int]) -> None:
     starts = np.cumsum(counts) - counts
     expected = {int(s) + i for s, n in zip(starts, counts, strict=True) if n > 2 for i in range(n)}
     assert set(corners.reshape(-1).tolist()) == expected
+
+
+def test_a_large_height_field_is_drawn_coarser_up_to_its_edges() -> None:
+    rows, columns = 2 * FINEST + 7, FINEST + 1
+    part = height_field(np.zeros((rows, columns)), np.array([0.1, 0.2]))
+    x, y = (np.unique(part.origin[axis] + part.step * part.grid[:, axis]) for axis in (0, 1))
+    assert len(x) == 137 and len(y) == columns  # every third row and the last one, every column
+    assert (x[0], y[0]) == (0.0, 0.0)
+    np.testing.assert_allclose((x[1], x[-1], y[-1]), (0.3, 0.1 * (rows - 1), 0.2 * (columns - 1)), atol=1e-3)
