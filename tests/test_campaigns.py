@@ -15,6 +15,7 @@ from campaign_examples import Throw, Throws, Together
 
 from quaddyn import campaigns
 from quaddyn.campaigns import Failure, Progress, Store, run
+from quaddyn.campaigns.cluster import tls
 from quaddyn.campaigns.plain import decode, decode_record, encode, encode_record
 from quaddyn.errors import ArgumentError, ArgumentTypeError, CampaignError, StoreError
 
@@ -231,3 +232,12 @@ def test_an_executor_that_cannot_take_more_is_explained() -> None:
     pool.shutdown()
     with pytest.raises(CampaignError, match="What is done is kept"):
         run(Throws(3), pool)
+
+
+def test_security_is_made_of_the_files_that_are_given() -> None:
+    pytest.importorskip("distributed")
+    assert tls(None, None, None) is None
+    for files in (("ca.pem", None, None), ("ca.pem", "own.pem", Path("own.key"))):
+        made = tls(*files)
+        assert made.require_encryption is True
+        assert (made.tls_ca_file, made.tls_client_cert, made.tls_client_key) == tuple(f and str(f) for f in files)
