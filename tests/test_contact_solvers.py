@@ -18,8 +18,10 @@ from quaddyn.contact.solvers import (
     ImpactSolver,
     RigidSolver,
     project,
+    project_all,
     residual,
 )
+from quaddyn.contact.solvers.cone_programs import ConePrograms
 from quaddyn.contact.solvers.frictional import Method
 
 METHODS: tuple[Method, ...] = ("newton", "admm", "pgs")
@@ -334,3 +336,15 @@ def test_an_impact_never_creates_energy(seed: int, contacts: int, mu: float, e: 
     flat = impact.solution.impulses.ravel()
     assert flat @ (0.5 * (G_ @ flat) + g) == pytest.approx(impact.work, abs=1e-9)
     assert impact.work <= 1e-8 and 0.0 <= impact.restitution <= e
+
+
+def test_a_spectrum_that_admm_cannot_work_with_takes_no_iteration() -> None:
+    programs, free = ConePrograms(1e-8, 100), np.array([0.0, 0.0, -1.0])
+    impulses, iterations = programs.admm(np.zeros((3, 3)), free, np.full(1, 0.5), None)
+    assert impulses.tolist() == [[0.0, 0.0, 0.0]] and iterations == 0
+
+
+def test_projections_onto_cones_are_those_of_each_point() -> None:
+    points = np.array([[3.0, 4.0, 0.0], [0.3, 0.4, 2.0], [0.0, 0.0, -1.0], [3.0, -4.0, 1.0]])
+    onto = [[1.5, 2.0, 2.5], [0.3, 0.4, 2.0], [0.0, 0.0, 0.0], [0.84, -1.12, 2.8]]
+    np.testing.assert_allclose(project_all(points, np.array([1.0, 0.5, 0.5, 0.5])), onto, atol=1e-15)
