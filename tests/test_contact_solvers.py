@@ -348,3 +348,10 @@ def test_projections_onto_cones_are_those_of_each_point() -> None:
     points = np.array([[3.0, 4.0, 0.0], [0.3, 0.4, 2.0], [0.0, 0.0, -1.0], [3.0, -4.0, 1.0]])
     onto = [[1.5, 2.0, 2.5], [0.3, 0.4, 2.0], [0.0, 0.0, 0.0], [0.84, -1.12, 2.8]]
     np.testing.assert_allclose(project_all(points, np.array([1.0, 0.5, 0.5, 0.5])), onto, atol=1e-15)
+
+
+def test_one_coefficient_of_friction_is_that_of_every_contact() -> None:
+    rng = np.random.default_rng(0)
+    J, v = rng.normal(size=(6, 5)), rng.normal(size=5)
+    one, each = (ContactProblem.from_jacobian(J, np.eye(5), v, friction) for friction in (0.5, np.full(2, 0.5)))
+    assert one.friction.tolist() == each.friction.tolist() == [0.5, 0.5]

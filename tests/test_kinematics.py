@@ -566,7 +566,7 @@ def test_the_base_frame_is_that_of_the_root_link_and_names_go_by_the_trunk():
 
 # -- legs without a closed form --------------------------------------------------------------------------------------
 @functools.cache
-def odd_leg():
+def odd_leg(roll="0.02 0.03 0"):
     """Pitch, roll, pitch: the hip bends before it abducts."""
 
     def joint(i, xyz, axis):
@@ -580,7 +580,7 @@ def odd_leg():
     text = (
         '<robot name="odd"><link name="l0"/>'
         + joint(1, "0.1 0 0", "0 1 0")
-        + joint(2, "0.02 0.03 0", "1 0 0")
+        + joint(2, roll, "1 0 0")
         + joint(3, "0 0.01 -0.2", "0 1 0")
         + '<link name="foot"/><joint name="tip" type="fixed"><parent link="l3"/><child link="foot"/>'
         '<origin xyz="0 0 -0.2"/></joint></robot>'
@@ -604,6 +604,14 @@ def test_a_leg_that_fits_no_closed_form_says_so_and_is_solved_with_the_same_name
         leg.inverse([0.1, 0.04, -0.6], strict=True)
     with pytest.raises(qd.ArgumentError, match="angle"):
         leg.inverse([0.1, 0.04, -0.3], angle=0.0)
+
+
+def test_a_leg_that_is_straight_at_home_bends_to_either_side():
+    leg = odd_leg("0 0.03 0")
+    assert leg.closed_form is False
+    for bent in (1.0, -1.0):
+        found = leg.inverse(leg.forward([0.3, 0.2, bent]), knee="forward" if bent > 0.0 else "backward")
+        assert found.reached and found.q[2] * bent > 0.0
 
 
 # -- wrong arguments -------------------------------------------------------------------------------------------------
