@@ -131,10 +131,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("quaddyn/agreement/bodies.py", "!= carrier else", "!= carrier else"): (
         "a link directly below a joint lies in the joint's frame: there is nothing to undo"
     ),
-    ("quaddyn/hierarchy/workspace.py", "aligned(levels + 1,", "aligned(levels ** 1,"): (
-        "the last row is there for wide loads alone, which other memory follows; Python, which checks indices, agrees"
-    ),
-    ("quaddyn/hierarchy/workspace.py", "J=aligned(levels + 1,", "J=aligned(levels * 1,"): "as above",
     ("quaddyn/kinematics/collision.py", "distanceResults, strict=True", "distanceResults, strict=False"): (
         "one for each pair"
     ),

@@ -22,6 +22,7 @@ from quaddyn.campaigns.store import Store
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.worker_memory import generator
 from quaddyn.cli import app
+from quaddyn.cli.sheets import QUICK
 
 
 def easy(case: Trial, watch: object = None) -> Record:
@@ -176,6 +177,11 @@ def test_a_scale_takes_its_ends_to_its_ends() -> None:
     scale = Scale(2.0, 4.0, 10.0, 30.0)
     assert [scale(x) for x in (2.0, 3.0, 4.0)] == [10.0, 20.0, 30.0]
     assert Scale(-1.0, 1.0, 100.0, 0.0).ticks(4) == [-1.0, -0.5, 0.0, 0.5, 1.0]
+
+
+def test_a_quick_sheet_pushes_from_four_sides() -> None:
+    cells = DataSheet(robot=("go2",), **QUICK).cells("go2")
+    assert [cell.name for cell in cells if cell.name.startswith("push")] == [f"push {a}" for a in (0, 90, 180, 270)]
 
 
 def test_what_a_data_sheet_claims_by_default() -> None:
