@@ -86,6 +86,17 @@ def test_records_are_read_field_by_field(way: str) -> None:
             call()
 
 
+@pytest.mark.skipif(not units_module.readable(), reason="an interpreter whose objects machine code cannot read")
+def test_what_fits_is_not_examined_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = Numbers(3, np.arange(5.0), np.array([1, 4]))
+    for each in Unit.of(__name__).entries:
+        monkeypatch.setattr(each, "_call", None)
+    assert total(numbers, 2.0) == 11.0
+    monkeypatch.setattr(units_module, "examine", lambda *_: pytest.fail("looked at by Python"))
+    assert total(numbers, 2.0) == 11.0 and successor(1) == 2
+    assert scaled(np.ones(1), Factors(2.0, 3, True, numbers), 4) == 2.0 + 3.0 + 1.0 + 3.0 + 1.0 + 4.0
+
+
 def test_bound_records_are_given_once(way: str) -> None:
     x = np.arange(5.0)
     numbers = Numbers(3, x, np.array([1, 4]))
