@@ -50,7 +50,8 @@ ROOMS = {
         "not demo",
     ),
     "kernels": Room(
-        "quaddyn/kernels", ("noticed", "kernels", "kernels_export", "tick_terms"), "not demo and not small_stacks"
+        "quaddyn/kernels", ("noticed", "mimic", "kernels", "kernels_export", "tick_terms"),
+        "not demo and not small_stacks",
     ),
     "compiling": Room("quaddyn/compiling", ("compiling_calls", "compiling_refusals", "compiling", "compiling_objects",
         "doctor")),
@@ -113,6 +114,10 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("quaddyn/demo/plot.py", "if k == 0 else None", "if k != 0 else None"): "both bounds look alike in the legend",
     ("quaddyn/compiling/calling.py", "+ 16).value == number", "+ 16).value <= number"): (
         "it tells interpreters that keep numbers elsewhere, of which there is none at hand"
+    ),
+    ("quaddyn/kernels/llvm_body.py", "self.home.get(i, -1)", "self.home.get(i, ~1)"): "no part has either number",
+    ("quaddyn/kernels/llvm_body.py", "if self.lanes > 1 else range(size)", "if self.lanes >= 1 else range(size)"): (
+        "windows of one lane are all entries"
     ),
     ("quaddyn/kernels/llvm_writer.py", "self.count += 1", "self.count += 2"): "names of registers alone",
     ("quaddyn/campaigns/running.py", "max(64,", "max( 63,"): "how many batches wait: time alone",
