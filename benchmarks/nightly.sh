@@ -31,6 +31,7 @@ QUADDYN_SLOW=1 "$python" -m pytest -n auto -m "slow or not slow" --cov
 "$python" benchmarks/locomotion.py --fleet --gait pronk --speed 0.15 --check
 "$python" benchmarks/slips.py --check
 "$python" benchmarks/loops.py --check
+"$python" benchmarks/parameter_bands.py --ticks 30000 --check
 "$python" benchmarks/airborne.py --check
 "$python" benchmarks/airborne.py --felt --check
 "$python" benchmarks/locomotion.py --trials 100 --check

@@ -11,7 +11,7 @@ import pytest
 from browser import require
 from sparing import others_slow
 from typer.testing import CliRunner
-from wbc_elements import check_that_every_kind_is_there
+from wbc_elements import IN_PYTHON, check_that_every_kind_is_there
 
 import quaddyn as qd
 from quaddyn.cli import app
@@ -102,7 +102,7 @@ def test_every_kind_of_task_contact_and_constraint(tmp_path):
     tally = twins.live(TICKS // 10, 4)
     assert tally.different == 0, tally
     assert len(tally.outcomes) >= 2, tally
-    check_that_every_kind_is_there(twins.python.tasks.values(), "linear")  # whose rows are computed in Python
+    check_that_every_kind_is_there(twins.python.tasks.values(), *IN_PYTHON)
     for direction in (np.zeros(3), np.full(3, 1e-160), np.full(3, 1e160)):
         assert twins.c.set("an_axis_reference", direction, None, None) == 0
         with pytest.raises(qd.ArgumentError, match="direction"):

@@ -29,8 +29,10 @@ from quaddyn.wbc import (
     LinearConstraint,
     MomentumTask,
     NormalForce,
+    PayloadBand,
     PostureTask,
     RelativeFrameTask,
+    RobustLimits,
     TorqueLimits,
     TorqueRate,
     constraints,
@@ -102,6 +104,12 @@ def _linear(robot: qd.Robot) -> LinearConstraint:
     )  # fmt: skip
 
 
+def _robust(robot: qd.Robot) -> RobustLimits:
+    """Limits that hold with anything up to a fifth of the robot's mass, a little off its root."""
+    band = PayloadBand((0.0, 0.2 * robot.mass), (0.0, 0.0, 0.0), (0.02, 0.0, 0.02), gyration=0.01)
+    return RobustLimits(robot, band, friction=0.9, torque=0.01, name="element")
+
+
 def _collisions(robot: qd.Robot) -> CollisionLimits:
     """Links of any shape, one made up here where there are none, against obstacles all around."""
     every = [link for body in robot.bodies for link, _ in body.links if link.collisions]
@@ -143,8 +151,12 @@ ELEMENTS: dict[str, Callable[[qd.Robot], Any]] = {
     "joint_bounds": lambda r: JointBounds(r, 1e-3, name="element"),
     "collision_limits": _collisions,
     "linear": _linear,
+    "robust_limits": _robust,
 }
 
+
+#: The package's own whose rows are computed in Python.
+IN_PYTHON = {"linear", "robust_limits"}
 
 #: Each class of elements that the package exports, by name of its file; the two bases among them.
 EXPORTED: dict[str, type[Element]] = {

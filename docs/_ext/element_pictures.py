@@ -392,6 +392,22 @@ def torque_rate(ax: Axes) -> None:
 
 
 @picture
+def robust_limits(ax: Axes) -> None:
+    """A foot's force that stays in the cone whatever is carried."""
+    mu, normal = 0.6, np.linspace(0.0, 100.0, 2)
+    ax.fill_betweenx(normal, -mu * normal, mu * normal, color=GHOST, alpha=0.3, lw=0, label="friction cone")
+    ax.fill_betweenx(normal, -0.8 * mu * normal, 0.8 * mu * normal, color=GOAL, alpha=0.2, lw=0, label="at the least")
+    changes = np.array([[0.0, 0.0], [6.0, 14.0], [9.0, 30.0], [3.0, 34.0], [-2.0, 20.0]])
+    force = np.array([14.0, 52.0])
+    around = force + changes[[0, 1, 2, 3, 4, 0]]
+    ax.fill(*around.T, color=FORCE, alpha=0.25, lw=0)
+    ax.plot(*(force + changes[1:]).T, "o", color=FORCE, ms=5, label="f + P w, a vertex each")
+    ax.plot(*force, "o", color=MOTION, label="f")
+    ax.set(xlabel="tangential force [N]", ylabel="normal force [N]", xlim=(-60, 60), ylim=(0, 100))
+    ax.legend(frameon=False, loc="lower left")
+
+
+@picture
 def joint_bounds(ax: Axes) -> None:
     """States from which a joint can stop in time."""
     low, high, v_max, a_max = -1.0, 1.0, 6.0, 40.0

@@ -11,6 +11,7 @@ from .constraints import (
     JointFriction,
     LinearConstraint,
     NormalForce,
+    RobustLimits,
     TorqueLimits,
     TorqueRate,
 )
@@ -21,6 +22,7 @@ from .defaults import default_constraints, default_tasks
 from .elements import Elements
 from .explanation import Loss
 from .export import ControllerSource, controller_c, export_c
+from .payload_band import PayloadBand
 from .tasks import (
     ComTask,
     FootTask,
@@ -64,9 +66,11 @@ __all__ = [
     "Loss",
     "MomentumTask",
     "NormalForce",
+    "PayloadBand",
     "PostureTask",
     "RelativeFrameTask",
     "Replay",
+    "RobustLimits",
     "Status",
     "Task",
     "TickRecord",

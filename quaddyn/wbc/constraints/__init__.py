@@ -8,6 +8,7 @@ from .joint_bounds import JointBounds
 from .joint_friction import JointFriction
 from .linear import LinearConstraint
 from .normal_force import NormalForce
+from .robust_limits import RobustLimits
 from .torque_limits import TorqueLimits
 from .torque_rate import TorqueRate
 
@@ -20,6 +21,7 @@ __all__ = [
     "JointFriction",
     "LinearConstraint",
     "NormalForce",
+    "RobustLimits",
     "TorqueLimits",
     "TorqueRate",
 ]

@@ -1,0 +1,185 @@
+"""`RobustLimits`: torque and friction limits that hold for every payload of a band."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...contact import pyramid
+from ...contact.geometry import cross_matrix
+from ...errors import ArgumentError, ArgumentTypeError
+from ...robot.arguments import number
+from ...robot.robot import Robot
+from ...urdf.tree import Array
+from ..contacts import ContactFrame
+from ..payload_band import PayloadBand
+from ..scales import scales
+from ..tick import Rows, Tick
+from .constraint import Constraint
+
+
+class RobustLimits(Constraint):
+    r"""Torques and contact forces stay within their limits, whatever payload of a band the robot carries.
+
+    The accelerations a are to be those that the tick decides on.  A payload k that the model does not have needs for
+    them the wrench
+
+    .. math::
+
+        w_k(a) = m_k \begin{pmatrix} 1 \\ [r_k]_\times \end{pmatrix} (\ddot p_k(a) - g)
+
+    at its link, which contacts and motors provide together: contact forces change by :math:`\Delta f = P\, w_k`, the
+    least ones that balance the rows without a motor, :math:`J_u^T \Delta f = J_{l,u}^T w_k`, and torques by
+    :math:`\Delta \tau = T\, w_k = J_{l,a}^T w_k - J_a^T \Delta f`.  For each vertex k of the band, each motor i and
+    each face d of a friction pyramid,
+
+    .. math::
+
+        |\tau_i + (T w_k(a))_i| \le \tau_{max,i} - \epsilon_i - \rho\,|T^\omega_i|, \qquad
+        d \cdot (f + P w_k(a)) \le -\rho\,|d\, P^\omega|
+
+    with friction at the least of its band, and :math:`\epsilon` the band of the motors' torques.  As w is linear in
+    mass and mass times centre, what holds at the vertices holds for all payloads in between: a controller that keeps
+    the motion by feedback then finds forces and torques within their limits.  :math:`\rho = m (e^2 + s^2)(|\omega|^2 +
+    \alpha_{max})` bounds the moments of what is not linear, the square of the centre's distance e from the middle of
+    its box, and the payload's own radius of gyration s.
+
+    Where the contacts cannot balance a payload (a trot's two feet, for the moment about the line between them), what is
+    left over moves the robot.
+
+    Rows are computed with NumPy, all vertices at once: `benchmarks/parameter_bands.py` prints what they cost.
+
+    Source: Del Prete, Mansard 2016, "Robustness to joint-torque-tracking errors in task-space inverse dynamics",
+    section IV, for the form; there the uncertainty is that of torques.
+
+    Args:
+        robot: the robot.
+        payload: the band; None for none.
+        friction: least share of each contact's coefficient that the ground may have.
+        torque: (nu,) or scalar, by how much the torque at a joint may differ from that which was commanded [N m]: the
+            band of its friction, and of the motor's constant.
+        limits: (nu,) or scalar [N m]; ``robot.effort_limits`` by default.
+        turning: angular acceleration of the link that is reserved for [rad/s^2]; ``g / l`` by default, l the leg's
+            length.
+        faces: of the friction pyramids.
+        name: by which the controller knows it.
+
+    Raises:
+        ArgumentError: a share outside [0, 1], negative numbers, shapes that do not fit.
+        UnknownNameError: no such link.
+    """
+
+    unit = "N m"
+
+    def __init__(
+        self,
+        robot: Robot,
+        payload: PayloadBand | None = None,
+        *,
+        friction: float = 1.0,
+        torque: ArrayLike = 0.0,
+        limits: ArrayLike | None = None,
+        turning: float | None = None,
+        faces: int = 4,
+        name: str = "robust",
+    ) -> None:
+        super().__init__(name, robot=robot)
+        if payload is not None and not isinstance(payload, PayloadBand):
+            raise ArgumentTypeError(f"payload: expected a PayloadBand, got {type(payload).__name__}")
+        share = number("friction", friction)
+        if not 0.0 <= share <= 1.0:
+            raise ArgumentError(f"friction: expected a share in [0, 1], got {friction}")
+        unit = scales(robot)
+        self._share, self._faces, self.payload = share, faces, payload
+        self._turning = unit.gravity / unit.length if turning is None else number("turning", turning)
+        if not 0.0 <= self._turning < np.inf:
+            raise ArgumentError(f"turning: expected a finite number >= 0, got {turning}")
+        bound = _per_motor(robot, "limits", robot.effort_limits if limits is None else limits)
+        self._limits = np.maximum(bound - _per_motor(robot, "torque", torque), 0.0)
+        self._passive = np.setdiff1d(np.arange(robot.nv), robot.actuated_index)
+        band = PayloadBand((0.0, 0.0), np.zeros(3), np.zeros(3)) if payload is None else payload
+        self._link, self._spread = band.link or robot.bodies[0].name, band.spread
+        robot.frame_id(self._link)
+        self._mass, self._centre = band.vertices()
+        self._with = tuple(
+            f" with {m:.3g} kg at ({', '.join(f'{x:.3g}' for x in c)})" if m != 0.0 else ""
+            for m, c in zip(self._mass.tolist(), self._centre.tolist(), strict=True)
+        )
+        self._names = tuple(f"{joint} torque limit{each}" for each in self._with for joint in robot.actuated)
+        self._weights = np.full(len(self._names), 1.0 / (unit.mass * unit.length))
+        self._cones: dict[str, tuple[object, Array, tuple[str, ...]]] = {}
+
+    def rows(self, tick: Tick) -> list[Rows]:
+        """Of every vertex, those of all motors, and those of the pyramids of all contacts that push."""
+        s, pushing = tick.state, list[ContactFrame]()
+        Jf, share = np.zeros((tick.nf, tick.robot.nv)), np.zeros((tick.nf, 1))
+        for contact in tick.contacts:
+            if contact.settings.role != "compliant":
+                Jf[contact.columns], share[contact.columns] = contact.jacobian, contact.share
+                pushing += [contact] if contact.settings.contact.unilateral else []
+        J, passive, driven = s.jacobian(self._link), self._passive, tick.robot.actuated_index
+        # Least forces over their share: contacts that are only just made take little.
+        P = share * (np.linalg.pinv((share * Jf)[:, passive].T) @ J[:, passive].T)
+        T = J[:, driven].T - Jf[:, driven].T @ P
+        omega = s.velocity(self._link)[3:]
+        reserve = self._spread * (float(omega @ omega) + self._turning)
+        W, w = self._wrenches(tick)
+        room = np.maximum(self._limits - reserve * np.linalg.norm(T[:, 3:], axis=1), 0.0)
+        there, k = (w @ T.T).ravel(), len(W)
+        rows = [
+            Rows(
+                self._names, "N m", -np.tile(room, k) - there, np.tile(room, k) - there, weights=self._weights,
+                acceleration=(T @ W).reshape(len(there), -1), torque=np.tile(np.eye(len(T)), (k, 1)),
+            )
+        ]  # fmt: skip
+        for contact in pushing:
+            C, names = self._cone(contact)
+            D = C @ P[contact.columns]
+            upper = -(w @ D.T + reserve * np.linalg.norm(D[:, 3:], axis=1)).ravel()
+            rows.append(
+                Rows(
+                    names, "N", np.full(len(upper), -np.inf), upper, acceleration=(D @ W).reshape(len(upper), -1),
+                    force=np.tile(tick.force_rows(contact, C), (k, 1)),
+                    weights=np.full(len(upper), 1.0 / tick.scales.mass),
+                )
+            )  # fmt: skip
+        return rows
+
+    def _wrenches(self, tick: Tick) -> tuple[Array, Array]:
+        """(k, 6, nv) and (k, 6): what each vertex needs at the link's origin, ``W a + w``."""
+        s, m = tick.state, self._mass[:, None, None]
+        omega, r = s.velocity(self._link)[3:], self._centre @ s.placement(self._link).rotation.T
+        B = np.zeros((len(r), 3, 6))  # acceleration of the payload from that of the link's origin
+        B[:, :, :3] = np.eye(3)
+        B[:, :, 3:] = [-cross_matrix(each) for each in r]
+        across = cross_matrix(omega)
+        still = B @ s.drift(self._link) + r @ (across @ across).T - tick.robot.model.gravity.linear
+        lift = m * B.transpose(0, 2, 1)
+        return lift @ (B @ s.jacobian(self._link)), (lift @ still[:, :, None])[:, :, 0]
+
+    def _cone(self, contact: ContactFrame) -> tuple[Array, tuple[str, ...]]:
+        """A contact's pyramid at the least friction, and the names of its rows for all vertices."""
+        now, known = contact.settings.contact, self._cones.get(contact.name)
+        if known is None or known[0] is not now:
+            least = replace(now, friction=self._share * now.friction)
+            C = pyramid(
+                least,
+                faces=4 if now.kind == "surface" else self._faces,
+                axes=np.eye(3) if now.kind == "surface" else None,
+            )
+            names = tuple(f"{contact.name} friction cone{each}" for each in self._with for _ in C)
+            known = self._cones[contact.name] = now, C, names
+        C = known[1]
+        if now.kind == "surface":  # its cone turns with the frame
+            C = C @ np.kron(np.eye(2), contact.rotation.T)
+        return C, known[2]
+
+
+def _per_motor(robot: Robot, what: str, given: ArrayLike) -> Array:
+    """(nu,) numbers that are not negative."""
+    values = np.asarray(given, dtype=np.float64)
+    if values.shape not in ((), (robot.nu,)) or not (values >= 0.0).all():
+        raise ArgumentError(f"{what}: expected a number or {robot.nu} of them, not negative, got {given!r}")
+    return np.broadcast_to(values, (robot.nu,))

@@ -1,0 +1,129 @@
+"""`RobustLimits`: what a payload of the band needs is within the limits, by Pinocchio's equations of motion."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import quaddyn as qd
+from quaddyn.contact import pyramid
+from quaddyn.urdf.tree import Array
+from quaddyn.wbc import Command, PayloadBand, RobustLimits, WholeBodyController
+
+FRICTION = 0.8
+
+
+@pytest.fixture(scope="module")
+def robot() -> qd.Robot:
+    return qd.load("go2")
+
+
+def band_of(robot: qd.Robot) -> PayloadBand:
+    return PayloadBand((0.1 * robot.mass, 0.4 * robot.mass), (-0.05, -0.04, 0.0), (0.05, 0.04, 0.06), gyration=0.02)
+
+
+def controller(robot: qd.Robot, limits: RobustLimits | None) -> WholeBodyController:
+    wbc = WholeBodyController(robot, ramp=0.0)
+    if limits is not None:
+        wbc.add(limits, level=0)
+    return wbc
+
+
+def excess(
+    wbc: WholeBodyController, q: Array, v: Array, command: Command, stance: tuple[str, ...], load: pin.Inertia
+) -> float:
+    """By how much, in shares of the limits, what the payload needs is beyond them; forces change least."""
+    robot = wbc.robot
+    loaded, extra = robot.model.copy(), []
+    loaded.inertias[1] = robot.model.inertias[1] + load
+    for model in (robot.model, loaded):
+        extra.append(pin.rnea(model, model.createData(), q, v, command.acceleration))
+    s, driven = qd.Dynamics(robot).update(q, v), robot.actuated_index
+    passive = np.setdiff1d(np.arange(robot.nv), driven)
+    J, needed = [], extra[1] - extra[0]
+    for foot in stance:
+        contact = wbc.contacts[foot].contact
+        whole = s.jacobian(contact.frame)
+        J.append(whole[:3] + contact.radius * pin.skew(contact.normal) @ whole[3:])
+    stacked = np.vstack(J)
+    change = np.linalg.lstsq(stacked[:, passive].T, needed[passive], rcond=None)[0].reshape(-1, 3)
+    torque = command.tau + needed[driven] - stacked[:, driven].T @ change.ravel()
+    worst = float((np.abs(torque) / robot.effort_limits).max()) - 1.0
+    for foot, more in zip(stance, change, strict=True):
+        contact = wbc.contacts[foot].contact
+        cone = pyramid(contact)  # the ground's, of which the controller counts on a share
+        cone[:-1] += (1.0 - FRICTION) * (cone[:-1] @ contact.normal)[:, None] * -contact.normal
+        worst = max(worst, float((cone @ (command.forces[foot] + more)).max()) / (9.81 * robot.mass))
+    return worst
+
+
+def test_what_any_payload_of_the_band_needs_is_within_the_limits(robot: qd.Robot) -> None:
+    rng, band = np.random.default_rng(3), band_of(robot)
+    both = [controller(robot, RobustLimits(robot, band, friction=FRICTION)), controller(robot, None)]
+    dyn, worst = qd.Dynamics(robot), [list[float](), list[float]()]
+    for tick in range(30):
+        stance = robot.feet if tick % 2 else robot.feet[1:]
+        turn = np.r_[0.0, 0.0, 0.0, rng.normal(0.0, 0.1, robot.nv - 3)]
+        q, v = robot.integrate(robot.q_home, turn), rng.normal(0.0, 0.3, robot.nv)
+        push = rng.normal(0.0, 5.0, 3) + np.array((0.0, 0.0, 15.0))
+        load = pin.Inertia(rng.uniform(*band.mass), rng.uniform(band.low, band.high), np.zeros((3, 3)))
+        load.inertia = load.mass * band.gyration**2 * np.eye(3)
+        for wbc, found in zip(both, worst, strict=True):
+            wbc.reset()
+            wbc.tasks["com"].reference(dyn.update(q, v).com, np.zeros(3), push)
+            command = wbc.compute(dyn.update(q, v), contacts=stance)
+            assert command.status.outcome == "solved"
+            found.append(excess(wbc, q, v, command, stance, load))
+    assert max(worst[0]) < 1e-7
+    assert sum(x > 1e-3 for x in worst[1]) > 10  # the limits were needed
+
+
+def test_a_band_of_nothing_changes_nothing(robot: qd.Robot) -> None:
+    s = qd.Dynamics(robot).update(robot.q_home, np.full(robot.nv, 0.1))
+    plain, nothing = (controller(robot, x).compute(s, robot.feet) for x in (None, RobustLimits(robot)))
+    np.testing.assert_allclose(nothing.tau, plain.tau, atol=1e-9)
+
+
+def test_bands_of_torque_and_friction_narrow_the_limits(robot: qd.Robot) -> None:
+    limits = RobustLimits(robot, friction=0.5, torque=0.25 * robot.effort_limits)
+    wbc, dyn = controller(robot, limits), qd.Dynamics(robot)
+    s = dyn.update(robot.q_home, np.zeros(robot.nv))
+    wbc.tasks["com"].reference(s.com, np.zeros(3), [50.0, 0.0, 50.0])
+    command = wbc.compute(s, robot.feet)
+    assert np.isclose(np.abs(command.tau / robot.effort_limits).max(), 0.75)
+    steepest = max(np.hypot(f[0], f[1]) / f[2] for f in command.forces.values())
+    assert steepest <= 0.5 * wbc.contacts[robot.feet[0]].friction + 1e-9
+
+
+def test_what_cannot_be_carried_is_said(robot: qd.Robot) -> None:
+    band = PayloadBand((0.0, 300.0), (0.0, 0.0, 0.1), (0.0, 0.0, 0.1))
+    wbc = controller(robot, RobustLimits(robot, band))
+    command = wbc.compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)), robot.feet)
+    assert command.ok and "com z" in command.explain() and "robust" in command.explain()
+    assert any("torque limit with 300 kg at (0, 0, 0.1)" in row for row in command.levels[0].active)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda r: PayloadBand((2.0, 1.0), np.zeros(3), np.zeros(3)), "mass: expected the least first"),
+        (lambda r: PayloadBand((0.0, 1.0), (0.0, 0.1, 0.0), np.zeros(3)), "low, high: expected no entry of low above"),
+        (lambda r: PayloadBand((0.0, np.nan), np.zeros(3), np.zeros(3)), "mass"),
+        (lambda r: PayloadBand((0.0, 1.0), np.zeros(2), np.zeros(3)), "low"),
+        (lambda r: PayloadBand((0.0, 1.0), np.zeros(3), np.zeros(3), gyration=-1.0), "gyration"),
+        (lambda r: RobustLimits(r, friction=1.5), "friction: expected a share"),
+        (lambda r: RobustLimits(r, torque=-1.0), "torque: expected a number or 12"),
+        (lambda r: RobustLimits(r, turning=np.inf), "turning"),
+        (lambda r: RobustLimits(r, PayloadBand((0.0, 1.0), np.zeros(3), np.zeros(3), link="tail")), "tail"),
+    ],
+)
+def test_bands_that_are_none_are_refused(robot: qd.Robot, wrong: object, words: str) -> None:
+    with pytest.raises(qd.QuaddynError, match=words):
+        wrong(robot)  # type: ignore[operator]
+
+
+def test_a_band_is_the_hull_of_its_vertices() -> None:
+    masses, centres = PayloadBand((0.0, 2.0), (0.0, 0.0, 0.1), (0.1, 0.0, 0.2)).vertices()
+    assert masses.tolist() == [0.0, 2.0, 2.0, 2.0, 2.0]
+    assert {tuple(c) for c in centres[1:]} == {(0.0, 0.0, 0.1), (0.0, 0.0, 0.2), (0.1, 0.0, 0.1), (0.1, 0.0, 0.2)}
