@@ -24,6 +24,7 @@ from quaddyn.wbc import (
     WholeBodyController,
     default_constraints,
 )
+from quaddyn.wbc.constraints.joint_bounds import plain_acceleration
 
 
 def test_warmup_leaves_no_trace() -> None:
@@ -291,3 +292,12 @@ def test_a_pose_is_wanted_by_its_origin_and_its_rotation() -> None:
         task.pose_reference(pose.translation, np.ones((3, 3)))
     with pytest.raises(qd.ArgumentError, match="12 finite"):
         task.pose_reference(pose.translation[:2], pose.rotation)
+
+
+@pytest.mark.parametrize(("room", "v"), [(0.05, 1.0), (0.015, 1.0), (0.001, 1.0), (0.001, 2.0), (0.02, -1.0)])
+def test_the_plain_bound_takes_a_joint_to_its_limit_and_not_beyond(room: float, v: float) -> None:
+    """Also where it turns before the horizon: ``-v^2 / (2 room)``."""
+    h = 0.02
+    a = plain_acceleration(room, v, h)
+    times = [h, *([-v / a] if 0.0 < -v / a < h else [])]
+    assert max(v * t + 0.5 * a * t * t for t in times) == pytest.approx(room, rel=1e-12)
