@@ -456,7 +456,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         carrying = self._footing.found(state, self._tau, touching)
         if not carrying:
             self.mode = Mode.AIRBORNE
-            self._landing.hold_ready(self._landing.places(com, velocity, yaw), velocity)
+            self._landing.hold_ready(self._landing.places(com, velocity, yaw), velocity, self._trunk)
             reference = None
         else:
             if self.mode is Mode.AIRBORNE:

@@ -102,6 +102,8 @@ def gait_named(gait: str | Gait) -> Gait:
 OFFSET_RATE, TIME_RATE = 0.25, 0.5
 #: How much shorter than those of a trot stances may be while feet change their order, in cycles.
 SHORTER = 0.01
+#: What counts as having arrived at another gait: rounding of a phase, and a share of the footprint.
+EXACT, CLOSE = 1e-9, 1e-5
 
 
 class Clock:
@@ -211,7 +213,8 @@ class Clock:
         trot, spread = GAITS["trot"], self.spread.tolist()
         turn = [goal - now for goal, now in zip(gait.offsets, self.offsets.tolist(), strict=True)]
         turn = [t - round(t) for t in turn]
-        there = np.allclose(turn, 0.0, atol=1e-9) and np.allclose(spread, gait.spread, atol=1e-9)
+        wide = all([abs(now - to) <= EXACT + CLOSE * to for now, to in zip(spread, gait.spread, strict=True)])
+        there = wide and all([abs(t) <= EXACT for t in turn])
         if not there and self.duty > trot.duty - SHORTER:
             most = OFFSET_RATE * share
             self.offsets = self.offsets + [min(max(t, -most), most) for t in turn]

@@ -11,7 +11,7 @@ from ..wbc import WholeBodyController
 from .course import Course
 from .ground import GroundPlane
 from .proportions import FEET, Proportions
-from .trunk import LOOSE_BASE, Trunk
+from .trunk import Trunk
 
 #: Height of the centre of mass over the feet in the air, as a share of that at home, and how far feet are put where
 #: the robot goes, as a share of the way that its centre of mass needs to stop.
@@ -44,29 +44,27 @@ class Landing:
         whole_body: the whole-body controller, whose tasks get the references.
     """
 
-    __slots__ = ("_p", "_settled", "_touched", "_weights", "_whole_body")
+    __slots__ = ("_p", "_settled", "_touched", "_weight", "_whole_body")
 
     def __init__(self, proportions: Proportions, whole_body: WholeBodyController) -> None:
         self._p, self._whole_body = proportions, whole_body
         #: Feet that have touched since the robot was last in the air.
         self._touched: set[str] = set()
         self._settled = 0.0
-        #: Weights of the tasks "com" and "base" on the ground, while others hold.
-        self._weights: tuple[Array, Array] | None = None
+        #: Weight of the task "com" on the ground, while another holds.
+        self._weight: Array | None = None
 
     def begin(self) -> None:
         """The ground has just been lost."""
         self._settled = 0.0
         self._touched.clear()
-        tasks = self._whole_body.tasks
-        if self._weights is None:
-            self._weights = np.array(tasks["com"].weight), np.array(tasks["base"].weight)
+        if self._weight is None:
+            self._weight = np.array(self._whole_body.tasks["com"].weight)
 
     def end(self) -> None:
-        """The robot stands, or has fallen: the tasks have their weights again."""
-        if self._weights is not None:
-            self._whole_body.tasks["com"].weight, self._whole_body.tasks["base"].weight = self._weights
-            self._weights = None
+        """The robot stands, or has fallen: the centre of mass has its weight again."""
+        if self._weight is not None:
+            self._whole_body.tasks["com"].weight, self._weight = self._weight, None
 
     def places(self, com: tuple[float, float, float], velocity: tuple[float, float, float], yaw: float) -> Array:
         """(4, 3) where feet are held, world [m]."""
@@ -80,11 +78,11 @@ class Landing:
         out[:, 2] = com[2] - READY_HEIGHT * p.height + p.radii
         return out
 
-    def hold_ready(self, places: Array, velocity: tuple[float, float, float]) -> None:
-        """References of feet in free flight."""
+    def hold_ready(self, places: Array, velocity: tuple[float, float, float], trunk: Trunk) -> None:
+        """References of feet in free flight, to which the trunk gives way."""
         self._touched.clear()
         tasks, fall = self._whole_body.tasks, np.array([0.0, 0.0, -self._p.gravity])
-        tasks["base"].weight = LOOSE_BASE * self._p.length
+        trunk.give_way()
         for place, foot in zip(places, FEET, strict=True):
             tasks[foot].reference(place, np.array(velocity), fall)
 
@@ -117,10 +115,9 @@ class Landing:
         level = float(bottoms[down].mean())
         ground.points[:, :2] = feet[:, :2]
         ground.points[:, 2] = level
-        assert self._weights is not None
+        assert self._weight is not None
         tasks = self._whole_body.tasks
-        tasks["com"].weight = self._weights[0] if supports(carrying) else WEAK
-        tasks["base"].weight = self._weights[1]
+        tasks["com"].weight = self._weight if supports(carrying) else WEAK
         if not self._touched.issuperset(carrying):
             self._touched.update(carrying)
             course.position = ground.points[:, :2].mean(axis=0)

@@ -185,18 +185,18 @@ class Trunk:
         if reference.shares.any():
             self.end()
         else:
-            self._give_way()
+            self.give_way()
         force = p.mass * np.array([push_x, push_y, weight + lift])
         shares = zip(FEET, reference.shares.tolist(), strict=True)
         tasks["forces"].reference({foot: part * force for foot, part in shares if part > 0.0})
 
     def end(self) -> None:
-        """The task "base" has the weight again that it had before the flight."""
+        """The task "base" has the weight again that it had before it gave way; `guide` does so where feet carry."""
         if self._weight is not None:
             self._whole_body.tasks["base"].weight, self._weight = self._weight, None
 
-    def _give_way(self) -> None:
-        """The trunk gives way in flight."""
+    def give_way(self) -> None:
+        """The attitude gives way to the legs, in flight, until `end`."""
         if self._weight is None:
             base = self._whole_body.tasks["base"]
             self._weight, base.weight = np.array(base.weight), LOOSE_BASE * self._p.length
