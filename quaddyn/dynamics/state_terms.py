@@ -1,4 +1,4 @@
-"""The terms of a control tick from a `State`, for robots that no kernel is generated for: those with closed loops."""
+"""The terms of a control tick from a `State`, for robots that no kernel is generated for: those with loops in space."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ..kernels.kinematics import place
 from ..kernels.recipes import chosen_mechanism
 from ..kernels.tick_terms import TermsLayout, TickTerms, terms_layout
 from ..kernels.tick_trace import chain
+from ..robot.loops import Loops
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .dynamics import Dynamics
@@ -20,7 +21,7 @@ class StateTerms:
     """What `TickTerms` computes, laid out in the same way, and far more slowly.
 
     Args:
-        robot: with closed loops.
+        robot: with closed loops, of which not all close in closed form.
         frames: names out of ``robot.frame_names``, each once.
         momentum: whether centroidal momentum belongs to the terms.
 
@@ -78,5 +79,6 @@ AnyTerms = TickTerms | StateTerms
 
 
 def terms_of_tick(robot: Robot, frames: Sequence[str], momentum: bool = False) -> AnyTerms:
-    """The terms of a tick: a kernel, or, with closed loops, a `State`'s."""
-    return StateTerms(robot, frames, momentum) if robot.loops else TickTerms(robot, frames, momentum)
+    """The terms of a tick: a kernel, or, with loops that do not close in closed form, a `State`'s."""
+    spatial = isinstance(robot.coupling, Loops) and robot.coupling.spatial is not None
+    return StateTerms(robot, frames, momentum) if spatial else TickTerms(robot, frames, momentum)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..robot.robot import Robot
 from ..version import __version__
-from .graph import CONST, COS, DIV, INPUT, MUL, SIGN, SIN
+from .graph import CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT
 from .program import Program
 
 _ALGORITHMS = {
@@ -117,7 +117,7 @@ def _entries(robot: Robot) -> list[str]:
     words = list(root.get(robot.root, []))
     for body in robot.bodies[1:]:
         assert body.joint is not None
-        if body.joint.mimic is not None:
+        if not body.joint.independent:
             continue
         first = robot.velocity_index(body.joint.name)
         place = f"{first}" if body.joint.nv == 1 else f"{first}-{first + body.joint.nv - 1}"
@@ -171,6 +171,8 @@ def _body(program: Program, element: str) -> list[str]:
         elif op == SIGN:
             x = get(left)
             text = f"({element})(({x} > 0) - ({x} < 0))"
+        elif op == SQRT:
+            text = f"sqrt{suffix}({get(left)})"
         elif op == MUL:
             text = f"{get(left)} * {get(right)}"
         elif op == DIV:

@@ -1,53 +1,126 @@
-"""Between a robot's coordinates and those of all joints of its mechanism, where joints mimic others.
+"""Between a robot's coordinates and those of all joints of its mechanism, where joints mimic others or loops move them.
 
-Programs are traced over all joints; their inputs and results are the robot's.  See `quaddyn.robot.coupling`.
+Programs are traced over all joints; their inputs and results are the robot's: ``v_all = G v``, ``a_all = G a + drift``
+and the transposes.  G is constant under mimics (`quaddyn.robot.coupling`); planar loops close in closed form (`Linkage`).
 """
 
 from __future__ import annotations
 
+import cmath
+import math
 from collections.abc import Iterable, Sequence
 
+from ..robot.coupling import Coupling
+from ..robot.loops import Loops
+from ..robot.planar_loops import PlanarLoop
 from ..robot.robot import Robot
-from .graph import Expr, Graph, Vector
+from .graph import Expr, Graph, Vector, total
+from .linkage import Linkage
+from .mechanism import SIZES, Link, Mechanism
+from .plane import Planar
+
+#: By entry of v_all the entries of v that move it, and how fast.
+Rows = list[list[tuple[int, Expr]]]
+
+
+def movers(robot: Robot, moving: Iterable[int]) -> list[int]:
+    """Entries of v that move what these entries of v_all move, ascending.
+
+    Raises:
+        ModelError: a loop that does not close in closed form.
+    """
+    robot.require_planar("compiled kernels")
+    return sorted(moving) if robot.coupling is None else robot.coupling.chain(moving)
 
 
 class Coordinates:
-    """The maps ``q_all = G q + g``, ``v_all = G v`` and their transposes over expressions; identities without mimics.
+    """All joints at some q, and the maps between their velocities and forces and those of the robot's coordinates.
 
     Args:
         graph: records the operations.
         robot: the robot.
+        mechanism: of it.
+        q: (nq,) of the robot.
 
     Attributes:
-        coupled: whether joints mimic others.
-        nq, nv: of the robot.
+        coupled: whether some joints follow others.
+        nv: of the robot.
+        q: of all joints of the mechanism.
+        ranges: entries of the robot's q that must lie between two numbers for loops to close, and these.
+
+    Raises:
+        ModelError: a loop that does not close in closed form.
     """
 
-    def __init__(self, graph: Graph, robot: Robot) -> None:
-        self.graph, self._coupling = graph, robot.mimicry("compiled kernels")
-        self.coupled, self.nq, self.nv = robot.coupling is not None, robot.nq, robot.nv
+    def __init__(self, graph: Graph, robot: Robot, mechanism: Mechanism, q: Sequence[Expr]) -> None:
+        robot.require_planar("compiled kernels")
+        self.graph, self.robot, self.nv = graph, robot, robot.nv
+        self.coupled, self.q = robot.coupling is not None, list(q)
+        self.ranges: list[tuple[int, float, float]] = []
+        self._rows: Rows = []
+        #: By entry of q_all the entry of q that it is or follows, -1 where a loop moves it.
+        self._q_from: list[int] = list(range(robot.nq))
+        self._linkages: list[_Closed] = []
+        if isinstance(robot.coupling, Coupling):
+            self._mimic(robot.coupling, q)
+        elif robot.coupling is not None:
+            self._close(robot.coupling, mechanism, q)
 
-    def configuration(self, q: Sequence[Expr]) -> Vector:
-        """q_all of q."""
-        if self._coupling is None:
-            return list(q)
-        c = self._coupling
-        rows = zip(c.q_from.tolist(), c.q_scale.tolist(), c.q_offset.tolist(), strict=True)
-        return [q[i] * scale + offset for i, scale, offset in rows]
+    def _mimic(self, c: Coupling, q: Sequence[Expr]) -> None:
+        self._q_from = c.q_from.tolist()
+        maps = zip(self._q_from, c.q_scale.tolist(), c.q_offset.tolist(), strict=True)
+        self.q = [q[i] * scale + offset for i, scale, offset in maps]
+        rows = zip(c.v_from.tolist(), c.v_scale.tolist(), strict=True)
+        self._rows = [[(i, self.graph.constant(scale))] for i, scale in rows]
+
+    def _close(self, loops: Loops, mechanism: Mechanism, q: Sequence[Expr]) -> None:
+        links = {link.v: link for link in mechanism.links if SIZES[link.kind][1] == 1}
+        self._rows = [[(int(i), self.graph.one)] if i >= 0 else [] for i in loops.v_from]
+        turns: dict[int, Planar] = {}  # by entry of v_all, of joints that follow
+        for loop in loops.planar:
+            assert loop is not None
+            closed = _Closed(self.graph, loops, loop, links, q)
+            self._linkages.append(closed)
+            self.ranges += closed.ranges
+            for entry, turn, row in closed.following():
+                turns[entry], self._rows[entry] = turn, row
+        own, self.q, self._q_from = iter(range(len(q))), [], []
+        for link in mechanism.links:
+            if (turn := turns.get(link.v)) is not None:
+                self.q += [turn.x, turn.y]
+                self._q_from += [-1, -1]
+            else:
+                entries = [next(own) for _ in range(SIZES[link.kind][0])]
+                self.q += [q[i] for i in entries]
+                self._q_from += entries
 
     def velocity(self, v: Sequence[Expr]) -> Vector:
         """v_all of v."""
-        if self._coupling is None:
+        if not self.coupled:
             return list(v)
-        return [v[i] * scale for i, scale in self._rows()]
+        return [total((v[i] * x for i, x in row), self.graph.zero) for row in self._rows]
+
+    def acceleration(self, v: Sequence[Expr], a: Sequence[Expr]) -> Vector:
+        """a_all of v and a."""
+        moved = self.velocity(a)
+        return [x + y for x, y in zip(moved, self.drift(v), strict=True)] if self._linkages else moved
+
+    def drift(self, v: Sequence[Expr]) -> Vector:
+        """a_all at ``a = 0``."""
+        out = [self.graph.zero] * (len(self._rows) or self.nv)
+        for closed in self._linkages:
+            for entry, x in closed.drift(v):
+                out[entry] = x
+        return out
 
     def force(self, tau: Sequence[Expr]) -> Vector:
         """``G^T tau``; also a row of a matrix times G."""
-        if self._coupling is None:
+        if not self.coupled:
             return list(tau)
         out = [self.graph.zero] * self.nv
-        for (i, scale), x in zip(self._rows(), tau, strict=True):
-            out[i] = out[i] + x * scale
+        for row, x in zip(self._rows, tau, strict=True):
+            for i, scale in row:
+                out[i] = out[i] + x * scale
         return out
 
     def columns(self, J: Iterable[Sequence[Expr]]) -> list[Vector]:
@@ -56,7 +129,7 @@ class Coordinates:
 
     def rows(self, H: Sequence[Sequence[Expr]]) -> list[Vector]:
         """``G^T H`` by rows."""
-        if self._coupling is None:
+        if not self.coupled:
             return [list(row) for row in H]
         columns = [self.force(column) for column in zip(*H, strict=True)]
         return [list(row) for row in zip(*columns, strict=True)]
@@ -69,36 +142,68 @@ class Coordinates:
                 row[:i] = [out[j][i] for j in range(i)]
         return out
 
-    def chain(self, moving: Iterable[int]) -> list[int]:
-        """Entries of v that move what these entries of v_all move, ascending."""
-        return sorted(moving) if self._coupling is None else self._coupling.chain(moving)
-
     def in_chain(self, J: Iterable[Sequence[Expr]], moving: Sequence[int]) -> list[Vector]:
-        """By rows ``J G`` over `chain`, of a J over the entries `moving` of v_all."""
-        if self._coupling is None:
+        """By rows ``J G`` over `movers`, of a J over the entries `moving` of v_all."""
+        if not self.coupled:
             return [list(row) for row in J]
-        kept, all_rows, out = self.chain(moving), self._rows(), []
+        kept, out = movers(self.robot, moving), []
         for row in J:
             sums = dict.fromkeys(kept, self.graph.zero)
             for k, x in zip(moving, row, strict=True):
-                i, scale = all_rows[k]
-                sums[i] = sums[i] + x * scale
+                for i, scale in self._rows[k]:
+                    sums[i] = sums[i] + x * scale
             out.append([sums[i] for i in kept])
         return out
 
     def tangents(self, rates: Sequence[dict[int, Expr]]) -> list[dict[int, Expr]]:
         """Per entry of v the rates of the entries of q, of those per entry of v_all of the entries of q_all."""
-        if self._coupling is None:
+        if self.robot.coupling is None:
             return list(rates)
-        c = self._coupling
-        return [{int(c.q_from[i]): x for i, x in rates[int(k)].items()} for k in c.v_index]
+        return [{self._q_from[i]: x for i, x in rates[int(k)].items()} for k in self.robot.coupling.v_index]
 
     def unit(self, parts: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
         """Entries of q of entries of q_all that form a quaternion or a (cos, sin)."""
-        if self._coupling is None:
-            return [tuple(part) for part in parts]
-        return [tuple(int(self._coupling.q_from[i]) for i in part) for part in parts]
+        return [tuple(self._q_from[i] for i in part) for part in parts]
 
-    def _rows(self) -> list[tuple[int, float]]:
-        assert self._coupling is not None
-        return list(zip(self._coupling.v_from.tolist(), self._coupling.v_scale.tolist(), strict=True))
+
+class _Closed:
+    """A planar loop's linkage between entries of v and of v_all."""
+
+    def __init__(
+        self, graph: Graph, loops: Loops, loop: PlanarLoop, links: dict[int, Link], q: Sequence[Expr]
+    ) -> None:
+        c, self.graph, self.loop = loops.closures, graph, loop
+        entries = [int(c.v[i]) if i >= 0 else -1 for i in loop.joints]
+        angles = [float(c.home[i]) + links[int(c.v[i])].turn[2] if i >= 0 else 0.0 for i in loop.joints]
+        turned: dict[int, tuple[Planar, complex]] = {}
+        self.ranges: list[tuple[int, float, float]] = []
+        #: By pivot that does not follow, its entry of v.
+        self._own: dict[int, int] = {}
+        for k, i in enumerate(loop.joints):
+            if k in loop.corners:
+                continue
+            at, sense = int(loops.q_from[c.q[i]]), loop.senses[k]
+            s, cosine = graph.sin_cos(q[at], links[entries[k]].turn[2])
+            turned[k] = Planar(cosine, s * float(sense)), cmath.rect(1.0, -sense * angles[k])
+            self._own[k] = int(c.own[i])
+            if math.isfinite(max(map(abs, loop.ends))):
+                self.ranges.append((at, *loop.ends))
+        self._corners = [(entries[k], loop.senses[k]) for k in loop.corners]
+        first, second, third = (cmath.rect(1.0, loop.senses[k] * angles[k]) for k in loop.corners)
+        self._linkage = Linkage(graph, loop, turned, (first, second, third))
+
+    def following(self) -> list[tuple[int, Planar, list[tuple[int, Expr]]]]:
+        """By joint that follows its entry of v_all, (cos, sin) of it, and its row of G."""
+        out = []
+        for corner, (entry, sense) in enumerate(self._corners):
+            if entry >= 0:
+                turn, ratios = self._linkage.turns[corner], self._linkage.ratios
+                row = [(own, float(sense * self.loop.senses[k]) * ratios[k][corner]) for k, own in self._own.items()]
+                out.append((entry, turn if sense > 0 else turn.conjugate, row))
+        return out
+
+    def drift(self, v: Sequence[Expr]) -> list[tuple[int, Expr]]:
+        """By joint that follows its entry of v_all, and its acceleration where v does not change."""
+        rates = {k: v[own] * float(self.loop.senses[k]) for k, own in self._own.items()}
+        values = zip(self._corners, self._linkage.drift(rates), strict=True)
+        return [(entry, x * float(sense)) for (entry, sense), x in values if entry >= 0]

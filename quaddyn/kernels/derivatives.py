@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from .factoring import live
-from .graph import ADD, COS, DIV, INPUT, MUL, SIN, Expr, Graph, Vector
+from .graph import ADD, COS, DIV, INPUT, MUL, SIN, SQRT, Expr, Graph, Vector
 from .mechanism import SIZES, TURNING, Mechanism
 
 
@@ -36,6 +36,9 @@ def directional(graph: Graph, results: Sequence[Expr], seeds: Mapping[int, Expr]
         elif op == DIV:
             if left >> 1 in rate or right >> 1 in rate:
                 rate[i] = (of(left) - value(2 * i) * of(right)) / value(right)
+        elif op == SQRT:
+            if left >> 1 in rate:
+                rate[i] = of(left) * (0.5 / value(2 * i))
         elif op in (SIN, COS) and left >> 1 in rate:
             s, c = graph.sin_cos(value(left & ~1), graph.value[i])
             rate[i] = c * of(left & ~1) if op == SIN else -(s * of(left & ~1))

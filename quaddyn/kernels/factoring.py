@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, Expr, Graph
+from .graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT, Expr, Graph
 
 
 def live(graph: Graph, outputs: Sequence[Expr]) -> tuple[list[int], dict[int, int]]:
@@ -32,7 +32,7 @@ def operands(graph: Graph, i: int) -> tuple[int, ...]:
     op = graph.op[i]
     if op in (ADD, MUL, DIV):
         return graph.left[i], graph.right[i]
-    return (graph.left[i],) if op in (SIN, COS, SIGN) else ()
+    return (graph.left[i],) if op in (SIN, COS, SIGN, SQRT) else ()
 
 
 def factored(graph: Graph, outputs: Sequence[Expr]) -> tuple[Graph, list[Expr]]:
@@ -77,6 +77,8 @@ class _Factoring:
         if op in (SIN, COS, SIGN):
             ref = self.translate(old.left[i])
             return 2 * new._node(op, ref & ~1, 0, old.value[i]) + (ref & 1 if op != COS else 0)
+        if op == SQRT:
+            return new.sqrt(Expr(new, self.translate(old.left[i]))).ref
         if op == MUL:
             return new.mul(self.translate(old.left[i]), self.translate(old.right[i]))
         if op == DIV:

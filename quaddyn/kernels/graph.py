@@ -18,6 +18,7 @@ DIV: Final = "div"
 SIN: Final = "sin"  # of an input, or a multiple of one, plus a constant
 COS: Final = "cos"
 SIGN: Final = "sign"  # -1, 0 or 1
+SQRT: Final = "sqrt"  # of what is not negative: anywhere else a kernel refuses its arguments
 
 Number = float | int
 
@@ -96,6 +97,11 @@ class Graph:
     def sign(self, x: Expr) -> Expr:
         """-1, 0 or 1."""
         return Expr(self, 2 * self._node(SIGN, x.ref & ~1, 0) + (x.ref & 1))
+
+    def sqrt(self, x: Expr) -> Expr:
+        """The square root."""
+        number = x.number
+        return self.constant(math.sqrt(number)) if number is not None else Expr(self, 2 * self._node(SQRT, x.ref, 0))
 
     # -- arithmetic ------------------------------------------------------------------------------------------
     def add(self, a: int, b: int) -> int:

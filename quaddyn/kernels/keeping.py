@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..compiling import machine, objects
+from ..robot.loops import Loops
 from ..robot.robot import Robot
 from . import native
 from .llvm_writer import Target
@@ -48,7 +49,7 @@ def _sources() -> str:
 
 def model_key(robot: Robot) -> str:
     """A key for all that a kernel may depend on: root, tree and numbers of the robot."""
-    parts: list[object] = [robot.root, robot.nq, robot.nv, robot.name, [loop.name for loop in robot.loops]]
+    parts: list[object] = [robot.root, robot.nq, robot.nv, robot.name]
     parts += [(leg.foot.name, leg.foot.frame, leg.foot.offset.tobytes()) for leg in robot.legs.values()]
     for link in robot.tree.joints:
         parts += [link.name, link.type, link.child]
@@ -67,6 +68,8 @@ def model_key(robot: Robot) -> str:
             ]
             if j.mimic is not None:
                 parts += [j.mimic.joint, float(j.mimic.multiplier).hex(), float(j.mimic.offset).hex()]
+    if isinstance(robot.coupling, Loops):
+        parts += [x.tobytes() for x in robot.coupling.closures]
     return objects.digest(*parts)
 
 

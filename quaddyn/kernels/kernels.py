@@ -350,7 +350,9 @@ def standard_parameters(robot: Robot) -> Array:
         inertial = body.inertial
         L = inertial.inertia + inertial.mass * (inertial.com @ inertial.com * np.eye(3) - np.outer(*[inertial.com] * 2))
         own = (0.0, 0.0, 0.0)
-        if body.joint is not None and body.joint.name in joints:
+        if body.joint is not None and body.joint.loop is not None:
+            own = (0.0, 0.0, body.joint.armature)
+        elif body.joint is not None and body.joint.name in joints:
             at = robot.velocity_index(body.joint.name)
             own = (float(robot.damping[at]), float(robot.friction[at]), float(robot.armature[at]))
         rows.append([*L[np.triu_indices(3)], *(inertial.mass * inertial.com), inertial.mass, *own])

@@ -122,12 +122,14 @@ def reach(graph: Graph, mechanism: Mechanism, at: Joints, frame: Place) -> tuple
     return J, arm
 
 
-def drift(graph: Graph, mechanism: Mechanism, at: Joints, v: Sequence[Expr], frame: Place) -> Vector:
-    """(6,) classical acceleration of the frame's origin at zero a, and angular acceleration, world axes."""
+def acceleration(
+    graph: Graph, mechanism: Mechanism, at: Joints, v: Sequence[Expr], a: Sequence[Expr], frame: Place
+) -> Vector:
+    """(6,) classical acceleration of the frame's origin, and angular acceleration, world axes."""
     zero = graph.constant(0.0)
     if frame.link < 0:
         return [zero] * 6
-    motion = motions(graph, mechanism, at, v, [zero] * mechanism.nv, gravity=0.0)[frame.link]
+    motion = motions(graph, mechanism, at, v, a, gravity=0.0)[frame.link]
     point = [graph.constant(float(x)) for x in frame.point]
     linear = [x * mechanism.length for x in plus(motion.a, times(motion.U, point))]
     chain = lineage(mechanism, frame.link)

@@ -2,7 +2,7 @@
 
 Sums and products are fused where a product has one reader, and nothing is reassociated.  The code also looks at its
 data on the way and returns whether anything was wrong: an entry that is not finite, an angle too large to reduce, a
-pair or quaternion off unit norm.
+pair or quaternion off unit norm, the root of a negative number, an input out of its range.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 
 from .factoring import operands
-from .graph import CONST, COS, DIV, INPUT, MUL, SIGN, SIN
+from .graph import CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT
 from .llvm_values import Values
 from .llvm_writer import LARGEST_ANGLE, UNIT, Target, Writer
 from .program import Program
@@ -55,6 +55,7 @@ class Body:
         self.targets = [f"%out{k}" for k in range(len(program.outputs))]
         self.starts: list[tuple[int, int, str]] = []  # first index, size, pointer
         self.angles = program.turned
+        self.ranges = {k: (low, high) for k, low, high in program.ranges}
         start = 0
         for pointer, (_, size) in zip(self.pointers, program.inputs, strict=True):
             self.starts.append((start, size, pointer))
@@ -83,6 +84,7 @@ class Body:
         self.sums: list[str] = []
         self.squares = ""
         self.norms: dict[tuple[int, ...], str] = {}
+        self.outside: list[str] = []
         self.seen: set[int] = set()  # inputs that were looked at
         self.looked: set[int] = set()  # results that were looked at
 
@@ -268,6 +270,10 @@ class Body:
             return w.op("fdiv", get(left), get(right))
         if op == SIGN:
             return w.sign(get(left))
+        if op == SQRT:
+            root = w.sqrt(get(left))
+            self._look(root)
+            return root
         if right >> 1 in fused:
             a, b = graph.left[right >> 1], graph.right[right >> 1]
             return w.fma(get(a ^ (right & 1)), get(b), get(left))
@@ -331,6 +337,10 @@ class Body:
         group = next((g for g in self.program.units if index in g), None)
         if group is not None:
             self.norms[group] = self.w.fma(x, x, self.norms.get(group) or self.w.literal(-1.0))
+        if index in self.ranges:
+            t = self.w.type
+            for side, end in zip(("ult", "ugt"), self.ranges[index], strict=True):
+                self.outside.append(self.w.new(f"fcmp {side} {t} {x}, {self.w.literal(end)}"))
         if index in self.angles:
             x = x if self.angles[index] <= 1.0 else self.w.op("fmul", x, self.w.literal(self.angles[index]))
             self.squares = self.w.fma(x, x, self.squares) if self.squares else self.w.op("fmul", x, x)
@@ -349,6 +359,8 @@ class Body:
             size = w.new(f"call {t} @llvm.fabs.{w.suffix}({t} {norm})")
             off = w.new(f"fcmp ugt {t} {size}, {w.literal(UNIT[e])}")
             bad = w.new(f"or {w.bool_type} {bad}, {off}")
+        for out in self.outside:
+            bad = w.new(f"or {w.bool_type} {bad}, {out}")
         if self.squares:  # of all angles together
             off = w.new(f"fcmp ugt {t} {self.squares}, {w.literal(LARGEST_ANGLE[e] ** 2)}")
             bad = w.new(f"or {w.bool_type} {bad}, {off}")

@@ -34,7 +34,7 @@ def _declarations(target: Target) -> str:
         w = Writer(target.element, lanes)
         t = w.type
         out.append(f"declare {t} @llvm.fma.{w.suffix}({t}, {t}, {t})")
-        out.append(f"declare {t} @llvm.fabs.{w.suffix}({t})")
+        out += [f"declare {t} @llvm.{name}.{w.suffix}({t})" for name in ("fabs", "sqrt")]
         if lanes > 1:
             out.append(f"declare {t} @llvm.masked.load.{w.suffix}.p0(ptr, i32, {w.bool_type}, {t})")
             out.append(f"declare void @llvm.masked.store.{w.suffix}.p0({t}, ptr, i32, {w.bool_type})")

@@ -184,6 +184,10 @@ class Writer:
         bits = self.new(f"bitcast {t} {x} to {it}")
         return self.new(f"bitcast {it} {self.new(f'xor {it} {bits}, {bit}')} to {t}")
 
+    def sqrt(self, x: str) -> str:
+        """The square root."""
+        return self.new(f"call {self.type} @llvm.sqrt.{self.suffix}({self.type} {x})")
+
     def sign(self, x: str) -> str:
         """-1, 0 or 1."""
         t, b = self.type, self.bool_type

@@ -30,9 +30,11 @@ GRAVITY: Final = 9.81
 #: is not one: taking it for one would cost the agreement to 1e-12.
 SNAP: Final = 1e-13
 
-TURNING: Final = ("revolute", "continuous")
+TURNING: Final = ("revolute", "continuous", "driven")
 #: Entries of q and v by kind.
-SIZES: Final = {"revolute": (1, 1), "continuous": (2, 1), "prismatic": (1, 1), "planar": (4, 3), "floating": (7, 6)}
+SIZES: Final = {
+    "revolute": (1, 1), "continuous": (2, 1), "driven": (2, 1), "prismatic": (1, 1), "planar": (4, 3), "floating": (7, 6)
+}  # fmt: skip
 #: The ten inertial parameters of a moving body: m, h, and K by rows of its upper triangle.
 TRIANGLE: Final = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 PARAMETERS: Final = 10
@@ -44,7 +46,8 @@ class Link(FrozenArrays):
 
     Attributes:
         name: the link directly below the joint; None for the two massless steps of a planar root.
-        kind: the joint's type.
+        kind: the joint's type; "driven" is one that a closed loop turns, whose q are cosine and sine of its angle plus
+            beta.
         parent: index of the parent, -1 for the world.
         source: index in ``robot.bodies``, -1 for a massless step.
         q, v: its first entry of q and of v.
@@ -82,7 +85,7 @@ class Mechanism:
     Attributes:
         name: the robot's.
         links: the moving bodies.
-        nq, nv: sizes of q and v of all joints, those that mimic others among them (see `Coordinates`).
+        nq, nv: sizes of q and v of all joints, those that follow others among them (see `Coordinates`).
         length: the unit of length [m] in which kernels compute.
         children: per link the indices of the links that hang from it.
     """
@@ -225,7 +228,8 @@ def mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
                 friction=raw.friction,
             )
         )
-    return Mechanism(robot.name, tuple(links), robot.model.nq, robot.model.nv)
+    sizes = [sum(SIZES[link.kind][k] for link in links) for k in (0, 1)]
+    return Mechanism(robot.name, tuple(links), *sizes)
 
 
 def _clean(x: Array) -> Array:
@@ -258,13 +262,14 @@ def _raw_links(robot: Robot) -> list[_Raw]:
     for i, body in enumerate(robot.bodies[1:], start=1):
         joint = body.joint
         assert joint is not None
-        nq, nv = SIZES[joint.type]
+        kind = "driven" if joint.loop is not None and joint.type == "revolute" else joint.type
+        nq, nv = SIZES[kind]
         own = (joint.armature, joint.damping, joint.friction) if nv == 1 else (0.0, 0.0, 0.0)
         pose = body.placement
         raws.append(
             _Raw(
                 body.name,
-                joint.type,
+                kind,
                 place[body.parent],
                 i,
                 q,

@@ -17,6 +17,7 @@ NAMES = ("m", "hx", "hy", "hz", "Kxx", "Kxy", "Kxz", "Kyy", "Kyz", "Kzz")
 KEPT = {
     "revolute": (1, 2, 4, 5, 6, 7, 8),
     "continuous": (1, 2, 4, 5, 6, 7, 8),
+    "driven": (1, 2, 4, 5, 6, 7, 8),
     "prismatic": (0, 1, 2, 3),
     "planar": (0, 1, 2, 3, 4, 5, 6, 7, 8),
     "floating": tuple(range(PARAMETERS)),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .factoring import factored, live, operands
-from .graph import ADD, CONST, COS, DIV, INPUT, MUL, SIN, Expr, Graph
+from .graph import ADD, CONST, COS, DIV, INPUT, MUL, SIN, SQRT, Expr, Graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,7 @@ class Operations:
         sincos: pairs of sine and cosine.
         fused: pairs of a multiplication and an addition that the compiled code does as one (already in mul and add).
         instructions: arithmetic instructions of the compiled code, those of sine and cosine left out.
+        sqrt: square roots, which only closed loops take.
     """
 
     mul: int
@@ -28,10 +29,12 @@ class Operations:
     sincos: int
     fused: int
     instructions: int
+    sqrt: int = 0
 
     def __str__(self) -> str:
         return (
-            f"{self.mul} mul, {self.add} add, {self.div} div, {self.neg} neg, {self.sincos} sincos; "
+            f"{self.mul} mul, {self.add} add, {self.div} div, {self.neg} neg, {self.sincos} sincos"
+            f"{f', {self.sqrt} sqrt' if self.sqrt else ''}; "
             f"{self.instructions} instructions ({self.fused} fused multiply-adds)"
         )
 
@@ -47,6 +50,7 @@ class Program:
         results: one expression per entry of the outputs, row by row.
         angles: inputs whose sine and cosine are taken.
         units: groups of inputs whose squares must sum to one.
+        ranges: inputs that must lie between two numbers, and these.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Program:
     graph: Graph
     results: tuple[Expr, ...]
     units: tuple[tuple[int, ...], ...]
+    ranges: tuple[tuple[int, float, float], ...]
     order: tuple[int, ...]
     fused: frozenset[int]
     operations: Operations
@@ -81,6 +86,7 @@ def program(
     outputs: Sequence[tuple[str, tuple[int, ...]]],
     results: Sequence[Expr],
     units: Sequence[Sequence[int]] = (),
+    ranges: Sequence[tuple[int, float, float]] = (),
 ) -> Program:
     """Factor, order and count what `results` need."""
     graph, out = factored(*factored(graph, results))  # a factor taken out may be shared in turn
@@ -92,6 +98,7 @@ def program(
         graph,
         tuple(out),
         tuple(map(tuple, units)),
+        tuple(ranges),
         tuple(order),
         frozenset(fused),
         counted(graph, out, order, fused),
@@ -134,9 +141,9 @@ def _turned_late(graph: Graph, order: Sequence[int]) -> list[int]:
 def counted(graph: Graph, results: Sequence[Expr], order: Sequence[int], fused: set[int]) -> Operations:
     """Counts of the code of `order`."""
     kinds = [graph.op[i] for i in order]
-    mul, add, div = kinds.count(MUL), kinds.count(ADD), kinds.count(DIV)
+    mul, add, div, sqrt = (kinds.count(op) for op in (MUL, ADD, DIV, SQRT))
     turned = {(graph.left[i], graph.value[i]) for i in order if graph.op[i] in (SIN, COS)}
     add += sum(1 for _, offset in turned if offset)
     neg = len({r.ref for r in results if r.ref & 1 and graph.op[r.ref >> 1] not in (CONST,)})
     neg += sum(1 for i in order if graph.op[i] in (SIN,) and graph.left[i] & 1)
-    return Operations(mul, add, div, neg, len(turned), len(fused), mul + add + div + neg - len(fused))
+    return Operations(mul, add, div, neg, len(turned), len(fused), mul + add + div + sqrt + neg - len(fused), sqrt)

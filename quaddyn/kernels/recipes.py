@@ -16,7 +16,7 @@ from .derivatives import directional, tangents
 from .factoring import live
 from .forward import articulated, by_elimination, factors
 from .graph import ADD, DIV, MUL, Expr, Graph, Vector
-from .kinematics import Place, drift, jacobian, place
+from .kinematics import Place, acceleration, jacobian, place
 from .kinematics import loads as external
 from .mechanism import SIZES, Mechanism, in_unit, mechanism, usual_length
 from .parameters import Parameters, at_run_time, folded, layout
@@ -62,7 +62,12 @@ class Trace:
     @property
     def a(self) -> Vector:
         """Acceleration of all joints."""
-        return self.coordinates.velocity(self.given["a"])
+        return self.coordinates.acceleration(self.given["v"], self.given["a"])
+
+    @property
+    def rest(self) -> Vector:
+        """Acceleration of all joints where those of the robot's coordinates are zero."""
+        return self.coordinates.drift(self.given["v"])
 
     @property
     def tau(self) -> Vector:
@@ -81,13 +86,13 @@ class Trace:
 
     @cached_property
     def coordinates(self) -> Coordinates:
-        """The robot's coordinates, which mimics make fewer than those of all joints."""
-        return Coordinates(self.graph, self.robot)
+        """The robot's coordinates, fewer than those of all joints where some follow others."""
+        return Coordinates(self.graph, self.robot, self.mechanism, self.given["q"])
 
-    @cached_property
+    @property
     def q(self) -> Vector:
         """Configuration of all joints."""
-        return self.coordinates.configuration(self.given["q"])
+        return self.coordinates.q
 
     @cached_property
     def at(self) -> Joints:
@@ -138,7 +143,7 @@ def _rnea(t: Trace) -> Outputs:
 
 
 def _nle(t: Trace) -> Outputs:
-    return _vector("h", t.inverse_dynamics(t.v, t.zeros(t.mechanism.nv)))
+    return _vector("h", t.inverse_dynamics(t.v, t.rest))
 
 
 def _gravity(t: Trace) -> Outputs:
@@ -157,7 +162,7 @@ WAYS: Final = (factors, articulated)
 
 
 def _aba(t: Trace) -> Outputs:
-    h = t.inverse_dynamics(t.v, t.zeros(t.mechanism.nv), loaded=True)
+    h = t.inverse_dynamics(t.v, t.rest, loaded=True)
     left = [x - y for x, y in zip(t.tau, h, strict=True)]
     if t.coordinates.coupled:  # no recursion sees forces across the tree
         return _vector("a", by_elimination(t.graph, t.mass_matrix(), left))
@@ -171,9 +176,10 @@ def _cost(graph: Graph, results: Vector) -> int:
 
 
 def _regressor(t: Trace) -> Outputs:
-    own = simple_joints(t.robot.bodies)
-    rotors = [body.joint is not None and body.joint.name in own for body in t.robot.bodies]
-    return _matrix("H", t.coordinates.rows(regressor(t.graph, t.mechanism, t.at, t.v, t.a, rotors)))
+    joints, own = [body.joint for body in t.robot.bodies], simple_joints(t.robot.bodies)
+    losses = [joint is not None and joint.name in own for joint in joints]
+    rotors = [joint is not None and (joint.name in own or joint.loop is not None) for joint in joints]
+    return _matrix("H", t.coordinates.rows(regressor(t.graph, t.mechanism, t.at, t.v, t.a, losses, rotors)))
 
 
 def _base_regressor(t: Trace) -> Outputs:
@@ -185,7 +191,7 @@ def _frame_jacobian(t: Trace) -> Outputs:
 
 
 def _frame_drift(t: Trace) -> Outputs:
-    return _vector("drift", drift(t.graph, t.mechanism, t.at, t.v, t.where))
+    return _vector("drift", acceleration(t.graph, t.mechanism, t.at, t.v, t.rest, t.where))
 
 
 def _rnea_derivatives(t: Trace) -> Outputs:
@@ -268,7 +274,8 @@ def traced(what: str, robot: Robot, options: Options, frame: str | None = None) 
     trace = Trace(robot, mech, options, graph, given, own, where)
     outputs, results = recipe.trace(trace)
     name = what if frame is None else f"{what}:{frame}"
-    return program(name, graph, arguments, outputs, results, trace.coordinates.unit(units(mech)))
+    to = trace.coordinates
+    return program(name, graph, arguments, outputs, results, to.unit(units(mech)), to.ranges)
 
 
 def units(mechanism: Mechanism) -> list[tuple[int, ...]]:

@@ -67,11 +67,18 @@ def base_regressor(
 
 
 def regressor(
-    graph: Graph, mechanism: Mechanism, at: Joints, v: Sequence[Expr], a: Sequence[Expr], rotors: Sequence[bool]
+    graph: Graph,
+    mechanism: Mechanism,
+    at: Joints,
+    v: Sequence[Expr],
+    a: Sequence[Expr],
+    losses: Sequence[bool],
+    rotors: Sequence[bool],
 ) -> list[Vector]:
     """(nv, 13 nb) by rows: ``[Lxx Lxy Lxz Lyy Lyz Lzz lx ly lz m fv fc Ia]`` of each body of the robot, file frames.
 
-    Columns of friction and rotor inertia are zero for bodies that have none of their own, as `rotors` tells by body.
+    Columns of friction and rotor inertia are zero for bodies whose joint has none of its own, as `losses` and `rotors`
+    tell by body.
     """
     zero = graph.constant(0.0)
     out = [[zero] * mechanism.nv for _ in range(13 * len(rotors))]
@@ -83,8 +90,11 @@ def regressor(
             p = moved(second_moments_of(j), link.own.T, -link.own.T @ link.origin) * in_units(mechanism.length)
             p[np.abs(p) < 1e-15 * np.abs(p).max()] = 0.0
             out[13 * link.source + j] = _climb(graph, mechanism, at, i, _weighted(p, wrenches))
+        first, own = 13 * link.source + PARAMETERS, _own(graph, mechanism, link.v, v, a) if rotors[link.source] else []
+        if losses[link.source]:
+            out[first : first + 2] = own[:2]
         if rotors[link.source]:
-            out[13 * link.source + PARAMETERS : 13 * (link.source + 1)] = _own(graph, mechanism, link.v, v, a)
+            out[first + 2] = own[2]
     return [list(row) for row in zip(*out, strict=True)]
 
 

@@ -60,6 +60,8 @@ def rotation(graph: Graph, link: Link, q: Sequence[Expr]) -> Rotation:
     if link.kind == "revolute":
         s_, c_ = graph.sin_cos(q[link.q], beta)
         turns.append(("z", c_, s_))
+    elif link.kind == "driven":
+        turns.append(("z", q[link.q], q[link.q + 1]))
     elif beta and link.kind != "prismatic":
         c, s = _cos_sin(beta)
         turns.append(("z", graph.constant(c), graph.constant(s)))

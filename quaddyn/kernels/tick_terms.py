@@ -17,7 +17,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import native
 from .c_source import CSource, c_source
-from .coordinates import Coordinates
+from .coordinates import Coordinates, movers
 from .graph import Graph, Vector
 from .keeping import prepared
 from .kernels import Kernel
@@ -256,20 +256,21 @@ def _checked(robot: Robot, frames: Sequence[str], momentum: bool) -> TermsLayout
     mechanism = chosen_mechanism(robot)
     if not any(link.inertia[0] for link in mechanism.links):
         raise ArgumentError(f"robot: nothing that moves of {robot.name!r} has mass, so it has no centre of mass")
-    coordinates, chains = Coordinates(Graph(), robot), dict[str, list[int]]()
+    robot.require_planar("compiled kernels")
+    chains = dict[str, list[int]]()
     for name in names:
         if name in chains:
             raise ArgumentError(f"frames: {name!r} is named twice; each frame once")
-        chains[name] = coordinates.chain(chain(mechanism, place(robot, mechanism, name).link))
+        chains[name] = movers(robot, chain(mechanism, place(robot, mechanism, name).link))
     return terms_layout(mechanism, robot.nv, chains, momentum=momentum)
 
 
 def _traced(robot: Robot, layout: TermsLayout) -> Program:
     """The program that fills this layout."""
     graph, mechanism = Graph(), chosen_mechanism(robot)
-    to = Coordinates(graph, robot)
-    q, v = to.configuration(graph.inputs(0, to.nq)), to.velocity(graph.inputs(to.nq, to.nv))
-    sweep = Sweep(graph, mechanism, q, v, {name: place(robot, mechanism, name) for name in layout.frames})
+    to, given = Coordinates(graph, robot, mechanism, graph.inputs(0, robot.nq)), graph.inputs(robot.nq, robot.nv)
+    places = {name: place(robot, mechanism, name) for name in layout.frames}
+    sweep = Sweep(graph, mechanism, to.q, to.velocity(given), to.drift(given), places)
     results: list[Vector] = [*to.inertia(sweep.M), to.force(sweep.h), sweep.com(), sweep.com_velocity()]
     if layout.com_jacobian is not None:
         results += [*to.columns(sweep.com_jacobian()), sweep.com_drift()]
@@ -281,5 +282,5 @@ def _traced(robot: Robot, layout: TermsLayout) -> Program:
         jacobian = to.in_chain(frame.jacobian, chain(mechanism, place(robot, mechanism, name).link))
         results += [*frame.rotation, frame.origin, frame.velocity, frame.drift, *jacobian]
     flat = [x for part in results for x in part]
-    inputs = (("q", to.nq), ("v", to.nv))
-    return program("tick_terms", graph, inputs, (("terms", (layout.size,)),), flat, to.unit(units(mechanism)))
+    inputs, outputs = (("q", robot.nq), ("v", robot.nv)), (("terms", (layout.size,)),)
+    return program("tick_terms", graph, inputs, outputs, flat, to.unit(units(mechanism)), to.ranges)

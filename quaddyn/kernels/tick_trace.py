@@ -62,6 +62,7 @@ class Sweep:
         mechanism: the robot.
         q: nq expressions.
         v: nv expressions.
+        rest: nv expressions, accelerations of all joints where those of the robot's coordinates are zero.
         frames: by name.
 
     Attributes:
@@ -72,12 +73,17 @@ class Sweep:
     """
 
     def __init__(
-        self, graph: Graph, mechanism: Mechanism, q: Sequence[Expr], v: Sequence[Expr], frames: Mapping[str, Place]
+        self,
+        graph: Graph,
+        mechanism: Mechanism,
+        q: Sequence[Expr],
+        v: Sequence[Expr],
+        rest: Sequence[Expr],
+        frames: Mapping[str, Place],
     ) -> None:
-        self.graph, self.mechanism, self.v = graph, mechanism, list(v)
+        self.graph, self.mechanism, self.v, self.rest = graph, mechanism, list(v), list(rest)
         self.at, self.parameters = joints(graph, mechanism, q), folded(graph, mechanism)
         zero, n = graph.constant(0.0), mechanism.nv
-        self.rest = [zero] * n
         self.M = [[zero] * n for _ in range(n)]
         self.h = [zero] * n
         self.frames: dict[str, FrameTerms] = {}
@@ -131,6 +137,7 @@ class Sweep:
                 self._momenta[column] = k, here  # the last one is the root
         if SIZES[link.kind][1] == 1:
             self.M[link.v][link.v] = self.M[link.v][link.v] + armature
+            self.h[link.v] = self.h[link.v] + armature * self.rest[link.v]
 
     def _find_frames(self, i: int, axes: Matrix, motion: Motion) -> None:
         """The frames that link i carries."""

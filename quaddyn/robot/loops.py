@@ -13,6 +13,7 @@ from ..urdf.tree import Array, Joint, Loop, Tree
 from .closure import close_loops, loop_drift, loop_residual
 from .coupling import Index, Tangent, index_of
 from .loop_numbers import Closing, Closures, room_for_closing
+from .planar_loops import PlanarLoop, planar_loop
 
 #: Rows of each kind of loop.
 ROWS = {"point": 3, "revolute": 5, "weld": 6}
@@ -28,6 +29,7 @@ class Loops:
         loops: of the tree.
         followers: what each dependent joint does, by its name, for messages.
         closures: the loops as numbers.
+        planar: by group of joints, the loop where it is one of parallel axes that closes in closed form.
         q_from, v_from: (nq_all,), (nv_all,) the entry of q or v that is one of q_all or v_all; -1 for dependent ones.
         q_index, v_index: (nq,), (nv,) where the entries of q and v themselves are in q_all and v_all.
     """
@@ -40,6 +42,7 @@ class Loops:
         self.q_from, self.v_from = (_inverse(at, n) for at, n in zip((self.q_index, self.v_index), sizes, strict=True))
         self._last: tuple[bytes, Tangent] = b"", Tangent(np.zeros(0), np.zeros((0, 0)))
         self._reach = _reaches(closures)
+        self.planar: tuple[PlanarLoop | None, ...] = tuple(planar_loop(closures, g) for g in range(len(closures.size)))
 
     def at(self, q: Array) -> Tangent:
         """Coordinates of all joints at q (nq,), and their tangent; NaN where a loop does not close."""
@@ -71,6 +74,11 @@ class Loops:
                 f"q: loop {self.loops[failed].name!r} does not close there, or not on the branch of home: no motion of "
                 "its joints leads from home to q; keep the independent joints within robot.lower and robot.upper"
             )
+
+    @property
+    def spatial(self) -> Loop | None:
+        """A loop that does not close in closed form."""
+        return next((self.loops[self.closures.loops[g]] for g, x in enumerate(self.planar) if x is None), None)
 
     def alike(self, other: Loops) -> bool:
         """Whether all numbers are the same."""

@@ -400,14 +400,20 @@ class Robot:
                 "load the robot with loops=False, so that every joint moves on its own"
             )
 
-    def mimicry(self, what: str) -> Coupling | None:
-        """How joints mimic others, for what knows no closed loops.
+    def require_planar(self, what: str) -> None:
+        """Refuse a robot with closed loops other than planar ones (`PlanarLoop`).
+
+        Args:
+            what: that cannot work with them.
 
         Raises:
-            ModelError: as of `require_open`.
+            ModelError: naming such a loop.
         """
-        self.require_open(what)
-        return None if isinstance(self.coupling, Loops) else self.coupling
+        if isinstance(self.coupling, Loops) and (loop := self.coupling.spatial) is not None:
+            raise ModelError(
+                f"{what}: loop {loop.name!r} of {self.name!r} is not a planar one of three pivots that follow, which "
+                "alone close in closed form; load the robot with loops=False, so that every joint moves on its own"
+            )
 
     @property
     def loops(self) -> tuple[Loop, ...]:

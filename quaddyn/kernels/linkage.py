@@ -1,0 +1,115 @@
+"""`Linkage`: a planar loop in closed form over expressions: turns of the pivots that follow, their rates, their drift.
+
+The corners of the triangle (see `quaddyn.robot.planar_loops`) are U0 = 0, U1 and U2, its sides S0, S1, S2 where their
+first bar is as at home.  The law of cosines gives U2: with ``g = (|S2|^2 - |S1|^2 - |S0|^2) / 2`` and
+``h = +-sqrt(|S0|^2 |S1|^2 - g^2)``, twice the area, ``U2 - U1 = U1 (g + i h) / |S0|^2``.
+
+Around the loop turning rates add up to zero, and so do their moments: ``sum w_k = 0``, ``sum w_k P_k = 0`` over the
+pivots P_k.  A unit rate of one pivot hence makes the corners turn at minus its barycentric coordinates in the triangle.
+Where the others do not accelerate, the corners do so with ``sum a_k = 0``, ``sum a_k U_k = i sum W_b^2 d_b`` over the
+bars d_b and their rates W_b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..robot.planar_loops import PlanarLoop
+from .graph import Expr, Graph, total
+from .plane import Planar
+
+
+class Linkage:
+    """A planar loop at some angles of its independent joints.
+
+    Args:
+        graph: records the operations.
+        loop: the loop.
+        turned: by pivot that does not follow, a unit vector and a constant one, whose product is the turn from home of
+            the bar behind it against the one before.
+        onto: by corner (0, 1, 2), a constant unit vector to be turned.
+
+    Attributes:
+        turns: by corner, this vector turned as the bar behind the corner is against the one before.
+        ratios: by pivot that does not follow, what each corner turns at its unit rate.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        loop: PlanarLoop,
+        turned: Mapping[int, tuple[Planar, complex]],
+        onto: tuple[complex, complex, complex],
+    ) -> None:
+        self.graph, self.loop = graph, loop
+        one, self._count = Planar.of(graph, 1.0), len(loop.joints)
+        sides: list[Planar] = []
+        last: list[tuple[Planar, complex]] = []  # how the last bar of a side is turned against its first
+        #: By pivot: its side, where it is on it, and how the bar behind it is turned, in the axes of the side.
+        self._placed: dict[int, tuple[int, Planar, tuple[Planar, complex]]] = {}
+        for corner in range(3):
+            turn, constant, at = one, 1.0 + 0.0j, Planar.of(graph, 0.0)
+            for place in loop.side(corner):
+                k = place % self._count
+                if k in turned:
+                    turn, constant = turn * turned[k][0], constant * turned[k][1]
+                self._placed[k] = corner, at, (turn, constant)
+                at = at + turn * (constant * loop.bars[k])
+            sides.append(at)
+            last.append((turn, constant))
+        S0, S1, S2 = sides
+        squares = [side.dot(side) for side in sides]
+        g = 0.5 * (squares[2] - squares[1] - squares[0])
+        self._area = graph.sqrt(squares[0] * squares[1] - g * g) * float(loop.mirrored)
+        bend, along = Planar(g, self._area), S0.scaled(1.0 / squares[0])
+        self._corners = [Planar.of(graph, 0.0), S0, S0 + along * bend]
+        # Turns of the first bars of sides 1 and 2: what the sides are now over what they are at home.
+        first, second = _over(S1, squares[1]), -_over(S2, squares[2])
+        rest = Planar(squares[0] + g, self._area)
+        self._sides = [one, along * (bend * first), along * (rest * second)]
+        onwards = Planar(g + squares[1], -self._area)
+        (z0, k0), (z1, k1), (z2, k2) = last
+        self.turns = (
+            (along * z2 * (rest * (second * (k2 * onto[0].conjugate())))).conjugate,
+            along * z0.conjugate * (bend * (first * (k0.conjugate() * onto[1]))),
+            onwards * (second * first.conjugate * (k1.conjugate() * onto[2])) * z1.conjugate,
+        )
+        self._inverse = 1.0 / self._area
+        self.ratios = {k: self._ratio(k) for k in turned}
+
+    def _ratio(self, k: int) -> tuple[Expr, Expr, Expr]:
+        side, at, _ = self._placed[k]
+        at = at if side == 0 else self._corners[side] + self._sides[side] * at
+        _, U1, U2 = self._corners
+        first, second = U2.cross(at) * self._inverse, at.cross(U1) * self._inverse
+        return -(1.0 + first + second), first, second
+
+    def drift(self, rates: Mapping[int, Expr]) -> tuple[Expr, Expr, Expr]:
+        """Accelerations of the corners where the other pivots turn at these rates and do not accelerate.
+
+        Args:
+            rates: by pivot that does not follow.
+        """
+        graph, loop = self.graph, self.loop
+        of_corner = [total((rates[k] * self.ratios[k][c] for k in rates), graph.zero) for c in range(3)]
+        rate, pulled = graph.zero, Planar.of(graph, 0.0)
+        for corner in range(3):
+            for place in loop.side(corner):
+                k = place % self._count
+                if k in rates:
+                    rate = rate + rates[k]
+                elif corner > 0:  # all counts against the first bar of side 0
+                    rate = rate + of_corner[corner]
+                _, _, turn = self._placed[k]
+                bar = self._sides[corner] * (turn[0] * (turn[1] * loop.bars[k]))
+                if len(loop.side(corner)) == 1:
+                    bar = self._corners[(corner + 1) % 3] + -self._corners[corner]
+                pulled = pulled + bar.scaled(rate * rate)
+        _, U1, U2 = self._corners
+        first, second = -pulled.dot(U2) * self._inverse, U1.dot(pulled) * self._inverse
+        return -(first + second), first, second
+
+
+def _over(side: Planar, square: Expr) -> Planar:
+    """``1 / side``."""
+    return side.conjugate.scaled(1.0 / square)

@@ -1,0 +1,150 @@
+"""`PlanarLoop`: a loop of parallel axes in which three pivots follow all others, such as a four-bar or a five-bar linkage.
+
+At given angles of the other pivots the bars between two of the three are one stiff side, so that the three are the
+corners of a triangle of known sides.  It has two mirror images, which meet only where it is flat and the loop singular:
+the one of home is the one that continuous motion keeps.
+
+Source: McCarthy and Soh, *Geometric Design of Linkages*, 2011, chapter 2 (the four-bar by its diagonal).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..urdf.tree import Array
+from .closure import loop_residual
+from .loop_numbers import Closures, room_for_closing
+
+#: How parallel axes are that count as parallel [rad]; how long a bar must be, as a share of the loop's size.
+PARALLEL, LONG = 1e-10, 1e-7
+
+
+@dataclass(frozen=True, slots=True)
+class PlanarLoop:
+    """Pivots around a loop, in the order in which one meets them, and the bars between them.
+
+    Attributes:
+        joints: per pivot its joint, as an index of `Closures`; -1 where the tree is cut.
+        senses: per pivot 1 where its joint turns the bar behind it against the one before it, -1 the other way about.
+        bars: per pivot the bar behind it, to the next one, where all joints are at home: x + i y in the loop's plane,
+            as a share of the loop's size.
+        corners: the three that follow, as indices of `joints`; where another pivot is between two of them, then it is
+            so between the first and the second.
+        mirrored: 1 where the corners lie counterclockwise at home, -1 where they lie clockwise.
+        ends: of the independent joint, where the loop is flat on either side of home; infinite where there is none,
+            and with several independent joints.
+    """
+
+    joints: tuple[int, ...]
+    senses: tuple[int, ...]
+    bars: tuple[complex, ...]
+    corners: tuple[int, int, int]
+    mirrored: int
+    ends: tuple[float, float]
+
+    def side(self, corner: int) -> range:
+        """Pivots from one of the corners (0, 1, 2) to before the next, counted on beyond the last."""
+        first, last = self.corners[corner], self.corners[(corner + 1) % 3]
+        return range(first, last if last > first else last + len(self.joints))
+
+
+def planar_loop(closures: Closures, group: int) -> PlanarLoop | None:
+    """The loop of a group of joints, if it is a planar one of three pivots that follow."""
+    c, joints = closures, range(int(closures.joints[group]), int(closures.joints[group + 1]))
+    loops = range(int(c.loops[group]), int(c.loops[group + 1]))
+    if len(loops) != 1 or any(c.slides[i] for i in joints):
+        return None
+    (loop,) = loops
+    poses, end = _at_home(c, group)
+    axes = {i: poses[i, :9].reshape(3, 3).T @ c.axes[i] for i in joints}
+    sides = [_chain(c, int(joint)) for joint in c.sides[loop]]
+    normal = axes[joints[0]]
+    every = [*axes.values(), *([end[6:9]] if c.rows[loop] == 5 else [])]
+    if any(np.linalg.norm(np.cross(normal, axis)) > PARALLEL for axis in every):
+        return None
+
+    across = np.cross(normal, np.eye(3)[int(np.argmin(np.abs(normal)))])
+    across /= np.linalg.norm(across)
+    along = np.cross(across, normal)
+
+    def flat(point: Array) -> complex:
+        return complex(point @ along, point @ across) / float(c.size[group])
+
+    # Out along one side, over the cut, and back along the other.
+    around = sides[0][::-1] + ([-1] if c.rows[loop] < 6 else []) + sides[1]
+    turns = [1] * len(sides[0]) + ([1] if c.rows[loop] < 6 else []) + [-1] * len(sides[1])
+    senses = [t if i < 0 else t * round(float(axes[i] @ normal)) for i, t in zip(around, turns, strict=True)]
+    points = [flat(end[9:] if i < 0 else poses[i, 9:]) for i in around]
+    bars = [b - a for a, b in zip(points, points[1:] + points[:1], strict=True)]
+    following = [k for k, i in enumerate(around) if i < 0 or c.own[i] < 0]
+    if len(following) != 3:
+        return None
+    # The longest chain of other pivots lies between the first two.
+    gaps = [(following[(k + 1) % 3] - following[k]) % len(around) for k in range(3)]
+    first = int(np.argmax(gaps))
+    corners = following[first], following[(first + 1) % 3], following[(first + 2) % 3]
+    base, third = points[corners[1]] - points[corners[0]], points[corners[2]] - points[corners[1]]
+    if min(abs(base), abs(third), abs(base + third)) < LONG:
+        return None
+    start = bars[corners[0]] / abs(bars[corners[0]]) if bars[corners[0]] else 1.0
+    bars = [_clean(bar / start) for bar in bars]  # that bar along x: a number less
+    found = PlanarLoop(
+        tuple(around), tuple(senses), tuple(bars), corners, 1 if _cross(base, third) > 0.0 else -1, (-math.inf, math.inf)
+    )
+    return PlanarLoop(found.joints, found.senses, found.bars, corners, found.mirrored, _flat_at(c, found))
+
+
+def _flat_at(c: Closures, loop: PlanarLoop) -> tuple[float, float]:
+    """As `PlanarLoop.ends`: the square of the side with the pivot is ``A + B cos(t)``, between those of the others."""
+    places = [k % len(loop.joints) for k in loop.side(0)]
+    if len(loop.joints) != 4 or len(places) != 2:
+        return -math.inf, math.inf
+    a, b = (loop.bars[k] for k in places)
+    others = [abs(loop.bars[loop.corners[k]]) for k in (1, 2)]
+    A, B = abs(a) ** 2 + abs(b) ** 2, 2.0 * abs(a) * abs(b)
+    if B == 0.0:
+        return -math.inf, math.inf
+    least, most = (((others[0] + sign * others[1]) ** 2 - A) / B for sign in (-1.0, 1.0))
+    home = math.atan2((b / a).imag, (b / a).real)
+    near, far = (math.acos(most) if most < 1.0 else None), (math.acos(least) if least > -1.0 else None)
+    # |t| >= near, |t| <= far; without the first the loop passes t = 0, without the second t = pi.
+    if near is None and far is None:
+        return -math.inf, math.inf
+    if near is None:
+        assert far is not None
+        low, high = -far, far
+    else:
+        low, high = near, (2.0 * math.pi - near if far is None else far)
+        if home < 0.0:
+            low, high = -high, -low
+    joint, sense = loop.joints[places[1]], loop.senses[places[1]]
+    ends = sorted(float(c.home[joint]) + sense * (t - home) for t in (low, high))
+    return ends[0], ends[1]
+
+
+def _cross(a: complex, b: complex) -> float:
+    return (a.conjugate() * b).imag
+
+
+def _clean(x: complex) -> complex:
+    """`x` without parts that are rounding beside the loop's size."""
+    return complex(*(0.0 if abs(part) < 1e-16 else part for part in (x.real, x.imag)))
+
+
+def _chain(c: Closures, joint: int) -> list[int]:
+    """Joints from this one inwards."""
+    out = []
+    while joint >= 0:
+        out.append(joint)
+        joint = int(c.parent[joint])
+    return out
+
+
+def _at_home(c: Closures, group: int) -> tuple[Array, Array]:
+    """(n, 12) placements of a group's joints in the body that it starts from, and (12,) that of the last loop's end."""
+    work, rows = room_for_closing(c), int(c.rows.sum())
+    loop_residual(c, work, group, c.home, np.zeros((rows, len(c.q))), np.zeros(rows))
+    return work.poses, work.ends[0]
