@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 
 def link(name: str, mass: float, com: str, size: str = "0.0004 0.0005 0.0002", shape: str = "") -> str:
     """A link; `size` is its moments of inertia."""
@@ -94,3 +96,53 @@ def ankle() -> str:
             loop(f"{side}_ball", "spherical", f"{side}_rod 0 0 -0.25", f"foot -0.08 {y} 0"),
         ]
     return f'<robot name="ankle">{"".join(parts)}</robot>'
+
+
+def planar(seed: int, pivots: int = 4, follow: tuple[int, int] = (0, 2), *, closed_by: str = "spherical") -> str:
+    """A linkage of parallel axes with random bars, somewhere in space on a body that swings; every frame is turned.
+
+    All its joints but those of `follow` are independent: four pivots make a four-bar linkage, five a parallel leg.
+    """
+    rng = np.random.default_rng(seed)
+    turn, area = np.linalg.qr(rng.normal(size=(3, 3)))[0], 0.0
+    while abs(area) < 0.01:  # the triangle of the pivots that follow
+        points = rng.uniform(-0.3, 0.3, size=(pivots, 2))
+        a, b = (points[k] - points[-1] for k in follow)
+        area = float(a[0] * b[1] - a[1] * b[0])
+
+    def pose(k: int) -> np.ndarray:
+        T = np.eye(4)
+        T[:3, :3] = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        T[:3, :3] *= np.linalg.det(T[:3, :3])
+        T[:3, 3] = turn @ [*points[k], rng.uniform(-0.1, 0.1)]
+        return T
+
+    def words(T: np.ndarray) -> str:
+        R = T[:3, :3]
+        rpy = np.arctan2(R[2, 1], R[2, 2]), -np.arcsin(R[2, 0]), np.arctan2(R[1, 0], R[0, 0])
+        return f'xyz="{" ".join(map(repr, T[:3, 3].tolist()))}" rpy="{" ".join(repr(float(x)) for x in rpy)}"'
+
+    parts = [link("base", 1.0, "0 0 0"), link("mount", 1.0, "0.05 0.02 -0.03", "0.004 0.005 0.003")]
+    parts.append(joint("swing", "base", "mount", "0.1 0 0.2", "0.6 0 0.8"))
+    # The cut is at the last pivot: joint 0 begins the other side, the others follow one another.
+    body, at = {-1: "mount"}, {-1: np.eye(4)}
+    for k in range(pivots - 1):
+        before, body[k], at[k] = k - 1 if k > 1 else -1, f"bar{k}", pose(k)
+        axis = rng.choice([-1.0, 1.0]) * at[k][:3, :3].T @ turn[:, 2]
+        com = " ".join(map(str, rng.uniform(-0.1, 0.1, 3)))
+        parts.append(link(f"bar{k}", float(rng.uniform(0.2, 1.0)), com, "0.002 0.0025 0.0015"))
+        end = f'<axis xyz="{" ".join(map(repr, axis.tolist()))}"/><limit lower="-2" upper="2" effort="5" velocity="9"/>'
+        parts.append(
+            f'<joint name="pin{k}" type="revolute"><parent link="{body[before]}"/><child link="{body[k]}"/>'
+            f"<origin {words(np.linalg.inv(at[before]) @ at[k])}/>{end}</joint>"
+        )
+    ends, cut = [], pose(pivots - 1)
+    for number, k in enumerate((0, pivots - 2), start=1):
+        ends.append(f'<link{number} link="bar{k}" {words(np.linalg.inv(at[k]) @ cut)}/>')
+    axis = " ".join(map(repr, (cut[:3, :3].T @ turn[:, 2]).tolist()))
+    inside = f'<axis xyz="{axis}"/>' if closed_by == "revolute" else ""
+    parts.append(
+        f'<loop_joint name="cut" type="{closed_by}" dependent="pin{follow[0]} pin{follow[1]}">'
+        f"{''.join(ends)}{inside}</loop_joint>"
+    )
+    return f'<robot name="planar_{seed}_{pivots}">{"".join(parts)}</robot>'

@@ -22,7 +22,7 @@ from sparing import others_slow
 import quaddyn as qd
 from quaddyn.compiling import calling, machine, objects
 from quaddyn.kernels import forward, keeping, kernels, llvm_body, llvm_ir, native, recipes
-from quaddyn.kernels.graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, Graph
+from quaddyn.kernels.graph import ADD, CONST, COS, DIV, INPUT, MUL, SIGN, SIN, SQRT, Graph
 from quaddyn.kernels.llvm_writer import LARGEST_ANGLE
 from quaddyn.kernels.mechanism import Mechanism, angles, grouped, mechanism, turn_matrix
 from quaddyn.kernels.program import Program, program
@@ -62,6 +62,8 @@ def evaluate(program: Program, *inputs: np.ndarray) -> np.ndarray:
             values[i] = columns[left]
         elif op == SIGN:
             values[i] = np.sign(get(left))
+        elif op == SQRT:
+            values[i] = np.sqrt(get(left))
         elif op in (SIN, COS):
             values[i] = (np.sin if op == SIN else np.cos)(get(left) + graph.value[i])
         else:

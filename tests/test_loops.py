@@ -12,7 +12,6 @@ from loop_robots import ankle, joint, knee_leg, link, loop, quadruped
 import quaddyn as qd
 from quaddyn.errors import ArgumentError, ModelError, UnknownNameError
 from quaddyn.identification import base_parameters
-from quaddyn.kernels import TickTerms
 from quaddyn.robot.saving import from_record, to_record
 from quaddyn.simulation import bodies, terms
 
@@ -354,8 +353,6 @@ def test_whole_body_control_works_on_the_independent_joints() -> None:
 def test_what_knows_no_loops_refuses_by_name(robot: qd.Robot, state: tuple) -> None:
     q, v, a = state
     for use in (
-        lambda: qd.compile(robot, ("rnea",)),
-        lambda: TickTerms(robot, ()),
         lambda: base_parameters(robot),
         lambda: qd.Dynamics(robot).rnea_derivatives(q, v, a),
         lambda: qd.Dynamics(robot).aba_derivatives(q, v, a),

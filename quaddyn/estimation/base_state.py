@@ -71,6 +71,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "floor", "m
         noise = SensorNoise() if noise is None else noise
         if not isinstance(noise, SensorNoise):
             raise ArgumentTypeError(f"noise: expected a SensorNoise, got {type(noise).__name__}")
+        robot.require_open("BaseEstimator")
         self.robot, self.dt, self.noise, self.floor = robot, float(dt), noise, bool(floor)
         self.terms = TickTerms(robot, robot.feet)
         self.model = self._model(imu or robot.bodies[0].name)

@@ -1,7 +1,7 @@
 """Between a robot's coordinates and those of all joints of its mechanism, where joints mimic others or loops move them.
 
 Programs are traced over all joints; their inputs and results are the robot's: ``v_all = G v``, ``a_all = G a + drift``
-and the transposes.  G is constant under mimics (`quaddyn.robot.coupling`); planar loops close in closed form (`Linkage`).
+and the transposes.  G is constant under mimics (`quaddyn.robot.coupling`); planar loops have a closed form (`Linkage`).
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Coordinates:
                 turns[entry], self._rows[entry] = turn, row
         own, self.q, self._q_from = iter(range(len(q))), [], []
         for link in mechanism.links:
-            if (turn := turns.get(link.v)) is not None:
-                self.q += [turn.x, turn.y]
+            if link.v in turns:
+                self.q += [turns[link.v].x, turns[link.v].y]
                 self._q_from += [-1, -1]
             else:
                 entries = [next(own) for _ in range(SIZES[link.kind][0])]
@@ -169,9 +169,7 @@ class Coordinates:
 class _Closed:
     """A planar loop's linkage between entries of v and of v_all."""
 
-    def __init__(
-        self, graph: Graph, loops: Loops, loop: PlanarLoop, links: dict[int, Link], q: Sequence[Expr]
-    ) -> None:
+    def __init__(self, graph: Graph, loops: Loops, loop: PlanarLoop, links: dict[int, Link], q: Sequence[Expr]) -> None:
         c, self.graph, self.loop = loops.closures, graph, loop
         entries = [int(c.v[i]) if i >= 0 else -1 for i in loop.joints]
         angles = [float(c.home[i]) + links[int(c.v[i])].turn[2] if i >= 0 else 0.0 for i in loop.joints]

@@ -47,6 +47,8 @@ class Operation:
         self.name, self.robot, self.interface, self.dtype = name, robot, interface, dtype
         self.defaults: dict[str, Floats] = {}
         self.forces: tuple[str, ...] = ()
+        #: Raises where a loop does not close.
+        self.closes: Callable[[Array], None] | None = None
 
     def __call__(self, *arguments: object, out: object = None, threads: int = 1, **named: object) -> Any:
         """Run on any arguments; see `describe`."""
@@ -173,6 +175,9 @@ class Operation:
                 )
             if name == "q":
                 self._examine_configuration(np.atleast_2d(x), UNIT[element], LARGEST_ANGLE[element], x.ndim == 1)
+                if self.closes is not None:
+                    for row in np.atleast_2d(x).astype(np.float64):
+                        self.closes(row)
         for y in results:
             if not np.isfinite(y).all():
                 sizes = ", ".join(
@@ -211,9 +216,9 @@ class Operation:
 class Kernel(Operation):
     """A compiled operation."""
 
-    def __init__(self, name: str, robot: str, interface: Interface, code: Native, dtype: np.dtype[Any]) -> None:
-        super().__init__(name, robot, interface, dtype)
-        self.code = code
+    def __init__(self, name: str, robot: Robot, interface: Interface, code: Native, dtype: np.dtype[Any]) -> None:
+        super().__init__(name, robot.name, interface, dtype)
+        self.code, self.closes = code, robot.coupling.check if robot.loops and robot.coupling is not None else None
         self.__doc__ = describe(name, interface)
 
     def _run(self, arrays: list[Floats], results: list[Floats], n: int, single: bool, threads: int) -> None:
@@ -365,4 +370,4 @@ def build(robot: Robot, name: str, options: Options, dtype: np.dtype[Any], frame
     interface, code = prepared(
         robot, element, (name, options, frame), lambda: traced(name, robot, options, frame), module
     )
-    return Kernel(name, robot.name, interface, code, dtype)
+    return Kernel(name, robot, interface, code, dtype)

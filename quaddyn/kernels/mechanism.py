@@ -33,8 +33,13 @@ SNAP: Final = 1e-13
 TURNING: Final = ("revolute", "continuous", "driven")
 #: Entries of q and v by kind.
 SIZES: Final = {
-    "revolute": (1, 1), "continuous": (2, 1), "driven": (2, 1), "prismatic": (1, 1), "planar": (4, 3), "floating": (7, 6)
-}  # fmt: skip
+    "revolute": (1, 1),
+    "continuous": (2, 1),
+    "driven": (2, 1),
+    "prismatic": (1, 1),
+    "planar": (4, 3),
+    "floating": (7, 6),
+}
 #: The ten inertial parameters of a moving body: m, h, and K by rows of its upper triangle.
 TRIANGLE: Final = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 PARAMETERS: Final = 10

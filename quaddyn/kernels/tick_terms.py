@@ -175,7 +175,7 @@ class TickTerms:
             robot, "double", ("tick_terms", self.frames, momentum), lambda: _traced(robot, self.layout), module
         )
         self.operations = interface.operations
-        slow = _Examined(Kernel("tick_terms", robot.name, interface, code, np.dtype(np.float64)))
+        slow = _Examined(Kernel("tick_terms", robot, interface, code, np.dtype(np.float64)))
         self.compute = native.quick(code, slow, "tick_terms", np.dtype(np.float64))
         self.address: int = ctypes.cast(code.one, ctypes.c_void_p).value or 0
 

@@ -40,19 +40,21 @@ class Loops:
         self.q_index, self.v_index = index_of(closures.q_index), index_of(closures.v_index)
         sizes = [len(at) + int((closures.own < 0).sum()) for at in (self.q_index, self.v_index)]
         self.q_from, self.v_from = (_inverse(at, n) for at, n in zip((self.q_index, self.v_index), sizes, strict=True))
-        self._last: tuple[bytes, Tangent] = b"", Tangent(np.zeros(0), np.zeros((0, 0)))
+        self._last: tuple[bytes, Tangent, int] = b"", Tangent(np.zeros(0), np.zeros((0, 0))), -1
         self._reach = _reaches(closures)
         self.planar: tuple[PlanarLoop | None, ...] = tuple(planar_loop(closures, g) for g in range(len(closures.size)))
 
     def at(self, q: Array) -> Tangent:
         """Coordinates of all joints at q (nq,), and their tangent; NaN where a loop does not close."""
-        key = np.asarray(q, dtype=np.float64).tobytes()
-        last = self._last  # replaced as a whole: threads see one or the other
-        if last[0] == key:
-            return last[1]
-        found = self._close(np.ascontiguousarray(q, dtype=np.float64))[0]
-        self._last = key, found
-        return found
+        return self._found(q)[0]
+
+    def _found(self, q: Array) -> tuple[Tangent, int]:
+        """As `at`, and a loop that does not close, or -1; the last q is kept."""
+        q = np.ascontiguousarray(q, dtype=np.float64)
+        key, last = q.tobytes(), self._last  # replaced as a whole: threads see one or the other
+        if last[0] != key:
+            last = self._last = key, *self._close(q)
+        return last[1], last[2]
 
     def configuration(self, q: Array) -> Array:
         """(..., nq_all) the coordinates of all joints at q (..., nq)."""
@@ -68,7 +70,7 @@ class Loops:
         Raises:
             ArgumentError: naming the loop and the independent joints' values.
         """
-        failed = self._close(np.ascontiguousarray(q, dtype=np.float64))[1]
+        failed = self._found(q)[1]
         if failed >= 0:
             raise ArgumentError(
                 f"q: loop {self.loops[failed].name!r} does not close there, or not on the branch of home: no motion of "

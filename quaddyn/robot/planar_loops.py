@@ -1,4 +1,4 @@
-"""`PlanarLoop`: a loop of parallel axes in which three pivots follow all others, such as a four-bar or a five-bar linkage.
+"""`PlanarLoop`: a loop of parallel axes in which three pivots follow all others: a four-bar or a five-bar linkage.
 
 At given angles of the other pivots the bars between two of the three are one stiff side, so that the three are the
 corners of a triangle of known sides.  It has two mirror images, which meet only where it is flat and the loop singular:
@@ -10,7 +10,7 @@ Source: McCarthy and Soh, *Geometric Design of Linkages*, 2011, chapter 2 (the f
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -91,10 +91,9 @@ def planar_loop(closures: Closures, group: int) -> PlanarLoop | None:
         return None
     start = bars[corners[0]] / abs(bars[corners[0]]) if bars[corners[0]] else 1.0
     bars = [_clean(bar / start) for bar in bars]  # that bar along x: a number less
-    found = PlanarLoop(
-        tuple(around), tuple(senses), tuple(bars), corners, 1 if _cross(base, third) > 0.0 else -1, (-math.inf, math.inf)
-    )
-    return PlanarLoop(found.joints, found.senses, found.bars, corners, found.mirrored, _flat_at(c, found))
+    mirrored = 1 if _cross(base, third) > 0.0 else -1
+    found = PlanarLoop(tuple(around), tuple(senses), tuple(bars), corners, mirrored, (-math.inf, math.inf))
+    return replace(found, ends=_flat_at(c, found))
 
 
 def _flat_at(c: Closures, loop: PlanarLoop) -> tuple[float, float]:
