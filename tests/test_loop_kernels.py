@@ -119,6 +119,17 @@ def test_where_no_loop_closes_kernels_refuse(leg: qd.Robot) -> None:
     assert np.isfinite(fast.rnea(q, rest, rest)).all()
 
 
+def test_a_parallelogram_ends_where_it_is_flat() -> None:
+    robot = qd.load(four_bar())  # which rounding alone keeps from turning all around
+    np.testing.assert_allclose(robot.coupling.planar[0].ends, (-0.5 * np.pi, 0.5 * np.pi), atol=1e-7)
+    fast = qd.compile(robot, ("gravity",))
+    assert np.isfinite(fast.gravity(np.array([1.56]))).all()
+    for angle in (1.6, -1.6, 3.1):
+        for use in (fast.gravity, qd.Dynamics(robot).gravity):
+            with pytest.raises(ArgumentError, match="loop 'bar' does not close there"):
+                use(np.array([angle]))
+
+
 def test_loops_in_space_are_left_to_dynamics() -> None:
     robot = qd.load(ankle())
     assert isinstance(terms_of_tick(robot, ("foot",)), StateTerms)

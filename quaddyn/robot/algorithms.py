@@ -55,7 +55,7 @@ class Coupled:
 
     def isNormalized(self, model: Any, q: Array, tolerance: float) -> bool:  # Pinocchio's name
         """Whether quaternions and (cos, sin) pairs have unit length, and all loops close."""
-        return bool(pin.isNormalized(model, self._q(model, q), tolerance) and np.isfinite(self._at(q).q).all())
+        return bool(pin.isNormalized(model, self._q(model, q), tolerance) and self._coupling.closes(q))
 
     def normalize(self, model: Any, q: Array) -> Array:
         """(nq,) q with those of unit length."""

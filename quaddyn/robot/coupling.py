@@ -104,6 +104,10 @@ class Coupling(FrozenArrays):
         """Coordinates of all joints at q (nq,), and their tangent."""
         return Tangent(self.configuration(q), self.G)
 
+    def closes(self, q: Array) -> bool:
+        """Every configuration can be."""
+        return True
+
     def check(self, q: Array) -> None:
         """Every configuration can be: nothing to refuse."""
 

@@ -15,6 +15,8 @@ from .coupling import Index, Tangent, index_of
 from .loop_numbers import Closing, Closures, room_for_closing
 from .planar_loops import PlanarLoop, planar_loop
 
+#: How far from where a loop is flat it closes for sure [rad].
+CLEAR = 1e-3
 #: Rows of each kind of loop.
 ROWS = {"point": 3, "revolute": 5, "weld": 6}
 
@@ -43,6 +45,7 @@ class Loops:
         self._last: tuple[bytes, Tangent, int] = b"", Tangent(np.zeros(0), np.zeros((0, 0))), -1
         self._reach = _reaches(closures)
         self.planar: tuple[PlanarLoop | None, ...] = tuple(planar_loop(closures, g) for g in range(len(closures.size)))
+        self._clear = _clear_of_ends(closures, self.planar)
 
     def at(self, q: Array) -> Tangent:
         """Coordinates of all joints at q (nq,), and their tangent; NaN where a loop does not close."""
@@ -64,17 +67,25 @@ class Loops:
         rows = [self._close(np.ascontiguousarray(row))[0].q for row in q.reshape(-1, q.shape[-1])]
         return np.array(rows).reshape(*q.shape[:-1], len(self.q_from))
 
+    def closes(self, q: Array) -> bool:
+        """Whether all loops close at q (nq,), on the branch of home."""
+        if self._clear is not None:
+            index, low, high = self._clear
+            angles = np.asarray(q, dtype=np.float64)[index]
+            if ((low < angles) & (angles < high)).all():
+                return True
+        return self._found(q)[1] < 0
+
     def check(self, q: Array) -> None:
         """Refuse a configuration at which a loop does not close.
 
         Raises:
             ArgumentError: naming the loop and the independent joints' values.
         """
-        failed = self._found(q)[1]
-        if failed >= 0:
+        if not self.closes(q):
             raise ArgumentError(
-                f"q: loop {self.loops[failed].name!r} does not close there, or not on the branch of home: no motion of "
-                "its joints leads from home to q; keep the independent joints within robot.lower and robot.upper"
+                f"q: loop {self.loops[self._found(q)[1]].name!r} does not close there, or not on the branch of home: no "
+                "motion of its joints leads from home to q; keep the independent joints within robot.lower and robot.upper"
             )
 
     @property
@@ -125,6 +136,18 @@ class LoopTangent(Tangent):
         """As of `Tangent`: by polarization, as the drift is a square of v."""
         columns = [0.25 * (self.drift(v + e) - self.drift(v - e)) for e in np.eye(len(v))]
         return np.stack(columns, axis=1)
+
+
+def _clear_of_ends(c: Closures, planar: Sequence[PlanarLoop | None]) -> tuple[Index, Array, Array] | None:
+    """Entries of q, and between what every loop closes for sure; None where that is not known of all loops."""
+    found: list[tuple[int, float, float]] = []
+    for loop in planar:
+        if loop is None or loop.independent < 0:
+            return None
+        low, high = loop.ends
+        found.append((int(np.flatnonzero(c.q_index == c.q[loop.independent])[0]), low + CLEAR, high - CLEAR))
+    index, lows, highs = zip(*found, strict=True)
+    return index_of(index), np.array(lows), np.array(highs)
 
 
 def _inverse(index: Index, size: int) -> Index:

@@ -20,6 +20,8 @@ from .loop_numbers import Closures, room_for_closing
 
 #: How parallel axes are that count as parallel [rad]; how long a bar must be, as a share of the loop's size.
 PARALLEL, LONG = 1e-10, 1e-7
+#: How near to flat a loop that can turn all around may come (a cosine): a parallelogram is flat up to rounding.
+TOUCHES = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,12 @@ class PlanarLoop:
     corners: tuple[int, int, int]
     mirrored: int
     ends: tuple[float, float]
+
+    @property
+    def independent(self) -> int:
+        """The joint that all others follow; -1 where there are several such, so that `ends` does not tell all."""
+        free = [i for k, i in enumerate(self.joints) if k not in self.corners]
+        return free[0] if len(free) == 1 else -1
 
     def side(self, corner: int) -> range:
         """Pivots from one of the corners (0, 1, 2) to before the next, counted on beyond the last."""
@@ -98,9 +106,9 @@ def planar_loop(closures: Closures, group: int) -> PlanarLoop | None:
 
 def _flat_at(c: Closures, loop: PlanarLoop) -> tuple[float, float]:
     """As `PlanarLoop.ends`: the square of the side with the pivot is ``A + B cos(t)``, between those of the others."""
-    places = [k % len(loop.joints) for k in loop.side(0)]
-    if len(loop.joints) != 4 or len(places) != 2:
+    if loop.independent < 0:
         return -math.inf, math.inf
+    places = [k % len(loop.joints) for k in loop.side(0)]
     a, b = (loop.bars[k] for k in places)
     others = [abs(loop.bars[loop.corners[k]]) for k in (1, 2)]
     A, B = abs(a) ** 2 + abs(b) ** 2, 2.0 * abs(a) * abs(b)
@@ -108,7 +116,8 @@ def _flat_at(c: Closures, loop: PlanarLoop) -> tuple[float, float]:
         return -math.inf, math.inf
     least, most = (((others[0] + sign * others[1]) ** 2 - A) / B for sign in (-1.0, 1.0))
     home = math.atan2((b / a).imag, (b / a).real)
-    near, far = (math.acos(most) if most < 1.0 else None), (math.acos(least) if least > -1.0 else None)
+    near = math.acos(min(most, 1.0)) if most < 1.0 + TOUCHES else None
+    far = math.acos(max(least, -1.0)) if least > -1.0 - TOUCHES else None
     # |t| >= near, |t| <= far; without the first the loop passes t = 0, without the second t = pi.
     if near is None and far is None:
         return -math.inf, math.inf
@@ -119,8 +128,8 @@ def _flat_at(c: Closures, loop: PlanarLoop) -> tuple[float, float]:
         low, high = near, (2.0 * math.pi - near if far is None else far)
         if home < 0.0:
             low, high = -high, -low
-    joint, sense = loop.joints[places[1]], loop.senses[places[1]]
-    ends = sorted(float(c.home[joint]) + sense * (t - home) for t in (low, high))
+    sense = loop.senses[places[1]]
+    ends = sorted(float(c.home[loop.independent]) + sense * (t - home) for t in (low, high))
     return ends[0], ends[1]
 
 
