@@ -83,9 +83,10 @@ class Loops:
             ArgumentError: naming the loop and the independent joints' values.
         """
         if not self.closes(q):
+            loop = self.loops[self._found(q)[1]]
             raise ArgumentError(
-                f"q: loop {self.loops[self._found(q)[1]].name!r} does not close there, or not on the branch of home: no "
-                "motion of its joints leads from home to q; keep the independent joints within robot.lower and robot.upper"
+                f"q: loop {loop.name!r} does not close there, or not on the branch of home: no motion of its joints "
+                "leads from home to q; keep the independent joints within robot.lower and robot.upper"
             )
 
     @property
