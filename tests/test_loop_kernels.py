@@ -84,6 +84,8 @@ def test_machine_code_agrees_with_dynamics(leg: qd.Robot) -> None:
     close_to(fast.regressor(q0, v0, a0), dyn.regressor(q0, v0, a0), "regressor")
     close_to(fast.frame_jacobian(q0, "rod"), dyn.frame_jacobian(q0, "rod"), "frame_jacobian")
     close_to(fast.frame_drift(q0, v0, "rod"), dyn.frame_drift(q0, v0, "rod"), "frame_drift")
+    report = qd.cross_check(leg, samples=2, tolerance=1e-10, kernels=True)  # with multipliers on the open tree
+    assert report.passed and "crba (compiled)" in report.errors, str(report)
     assert fast.operations["rnea"].sqrt == 1 and "1 sqrt" in str(fast.operations["rnea"])
     # Derivatives, which `Dynamics` has none of: central differences.
     by_q, by_v, by_a = fast.rnea_derivatives(q0, v0, a0)
