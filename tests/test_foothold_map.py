@@ -10,6 +10,8 @@ import pytest
 import quaddyn as qd
 from quaddyn.locomotion import LocomotionController, Mode, Proportions
 from quaddyn.locomotion.foothold_map import FootholdMap
+from quaddyn.locomotion.ground import GroundPlane
+from quaddyn.locomotion.swing import ONWARDS_FIRST, STRAIGHT, UPWARDS_FIRST, Swing
 from quaddyn.simulation import MujocoPlant
 from quaddyn.simulation.terrain import Box, Plane, Terrain, stairs
 
@@ -62,6 +64,47 @@ def test_a_foot_swings_over_what_is_between() -> None:
     assert 0.1 < wall.clearance(start, end, 0.02, 0.01, LEVEL) < 0.2
     assert wall.clearance(start, end, 0.02, 0.19, LEVEL) >= 0.19
     assert known(lambda x, y: np.nan * x).clearance(start, end, 0.02, 0.03, LEVEL) == 0.03
+
+
+def test_over_an_edge_a_foot_goes_first_where_there_is_room() -> None:
+    """With the timing that is chosen the sphere clears the step, and the swing is no higher than straight ahead."""
+    length, radius = proportions().length, 0.02
+    for rise in (0.25 * length, -0.25 * length):
+        step = known(lambda x, y, rise=rise: np.where(x > 0.0, rise, 0.0))
+        start = np.array([-0.06 if rise > 0.0 else -0.3, 0.0, radius])
+        end = np.array([0.3 if rise > 0.0 else 0.06, 0.0, radius + rise])
+        timing = step.timing(start, end, radius, 0.06, LEVEL)
+        high = step.clearance(start, end, radius, 0.06, LEVEL, timing)
+        assert timing in (UPWARDS_FIRST if rise > 0.0 else ONWARDS_FIRST)
+        assert high < step.clearance(start, end, radius, 0.06, LEVEL)
+        swing = Swing(start, np.zeros(3), duration=0.2, clearance=high, sink=0.1)
+        swing.timing = timing
+        while swing.progress < 1.0 - 1e-9:
+            swing.advance(1e-3, end)
+            x, _, z = swing.position
+            beside, above = -np.sign(rise) * x, z - max(rise, 0.0)  # of the upper level
+            assert np.hypot(max(beside, 0.0), max(above, 0.0)) > 0.9 * radius
+            assert z > min(rise, 0.0) + 0.9 * radius
+        np.testing.assert_allclose(swing.position, end, atol=1e-3)
+    assert known(lambda x, y: 0.0 * x).timing(start, end, radius, 0.06, LEVEL) is STRAIGHT
+
+
+def test_the_plane_of_known_ground_follows_feet_on_their_way() -> None:
+    """Without steps in height or slope; and the trunk goes down for a foot that stands deeper than the others."""
+    plane = GroundPlane(np.array([[0.2, 0.1, 0.0], [0.2, -0.1, 0.0], [-0.2, 0.1, 0.0], [-0.2, -0.1, 0.0]]), 0.4)
+    dt, before, height = 1e-3, plane.slope.copy(), 0.0
+    for k in range(3000):
+        share = min(1.0, k / 200)
+        plane.coming[0] = (0.2, 0.1, -0.08 * share)
+        plane.follow(dt, 0.15, 0.05, 0.01)
+        low = plane.height(0.0, 0.0) - plane.dip
+        assert np.abs(plane.slope - before).max() < 0.01 and low - height == pytest.approx(plane.climb * dt, abs=1e-12)
+        assert abs(plane.climb) < 1.0
+        before, height = plane.slope.copy(), low
+    assert plane.height(0.0, 0.0) == pytest.approx(-0.02, abs=1e-6) and plane.dip == pytest.approx(0.01, abs=1e-6)
+    np.testing.assert_allclose(plane.slope, [-0.1, -0.2], atol=1e-6)
+    plane.advance(dt)
+    assert plane.dip == plane.climb == 0.0
 
 
 def test_on_a_slope_a_foot_swings_no_higher_than_on_level_ground() -> None:

@@ -52,6 +52,9 @@ FOOT_RATE, FOOT_WEIGHT = 8.0, 0.125
 FILTER = 0.2
 #: How far the robot may lag behind its course before the course waits, and how fast the course then gives way.
 LEASH, LEASH_TIME = 0.08, 0.3
+#: Time constant in which the course's velocity makes up for a leash that keeps giving way, the share of the wanted
+#: speed that it lets pass (from twice that on, it makes up for all), and the largest that it makes up for.
+DRIFT_TIME, LEAST_DRIFT, MOST_DRIFT = 4.0, 0.05, 0.5
 YAW_LEASH = 0.2
 #: How fast the course changes its velocity and its yaw rate.
 ACCELERATION, YAW_ACCELERATION = 0.12, 0.1
@@ -69,8 +72,10 @@ LEAN, TOPPLING = 0.1, 0.9
 FALLEN_TILT = 0.5
 #: Who slips gives in from this height and this tilt (cosine) on: legs that fight on such ground are hurled about.
 GIVING_IN, GIVING_IN_TILT = 0.75, 0.9
-#: Time constant of the slope of the ground.
-SLOPE_TIME = 2.0
+#: Time constant of the slope of the ground; of ground that is known, of its slope and of its height.
+SLOPE_TIME, KNOWN_SLOPE_TIME, LEVEL_TIME = 2.0, 0.75, 0.25
+#: How far below the plane of all feet one may stand on ground that is known before the trunk goes down for it [l].
+SLACK = 0.05
 
 
 class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions", "whole_body")):
@@ -197,7 +202,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if self._slips is not None:
             self._slips.reset()
             self._grip.show(math.inf)
-        self._filtered = (0.0, 0.0)
+        self._filtered = self._drift = (0.0, 0.0)
         self._tau = np.zeros(self.robot.nu)
 
     @property
@@ -332,7 +337,10 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if self._slips is not None and self._felt is not None and touches is not None:
             down = [foot for foot in carrying if foot in touches]
             self._grip.show(self._slips.update(state, self._felt.forces, down, ground.normal))
-        ground.advance(dt)
+        if known is None:
+            ground.advance(dt)
+        else:
+            ground.follow(dt, KNOWN_SLOPE_TIME * p.time, LEVEL_TIME * p.time, SLACK * p.length)
         level = ground.level(course.yaw).T
         stance = p.stance * clock.spread @ level
         reference = self._preview.reference(clock, course, ground.points[:, :2], stance, self._trunk.lean)
@@ -399,7 +407,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self.course = Course(self.ground.points[:, :2].mean(axis=0), yaw)
         self.clock = Clock(self._gait if self._gait.moves else "trot", p.time)
         self._footwork = Footwork(p)
-        self._filtered = velocity
+        self._filtered, self._drift = velocity, (0.0, 0.0)
         height = com[2] - self.ground.height(com[0], com[1])
         middle = self.course.position.tolist()
         lean = com[0] - middle[0], com[1] - middle[1]
@@ -569,7 +577,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         goal: tuple[float, ...] = (0.0, 0.0, 0.0)
         if self.mode in (Mode.MOVING, Mode.RECOVERING) and clock.phase >= 0.0:
             (ahead, across), (_, aside) = self.ground.level(self.course.yaw).tolist()
-            x, y, turn = wanted.tolist()
+            x, y, turn = self._made_up(wanted)
             goal = ahead * x + across * y, aside * y, turn
         rush = min(ACCELERATION, GENTLE * FACE * self._grip.friction) * p.gravity
         steps = rush, rush, YAW_ACCELERATION / p.time**2
@@ -579,13 +587,30 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             for value, to, step in zip(now.tolist(), goal, steps, strict=True)
         ]
 
+    def _made_up(self, wanted: Array) -> list[float]:
+        """The velocity for the course whose leash gives way all the time, so that the robot's is the wanted one."""
+        (u, v), yaw = self._drift, self.course.yaw
+        x, y, turn = wanted.tolist()
+        speed, fast = math.hypot(x, y), math.hypot(u, v)
+        if fast <= LEAST_DRIFT * speed or not speed:
+            return [x, y, turn]
+        share = min(1.0, fast / (LEAST_DRIFT * speed) - 1.0, MOST_DRIFT * speed / fast)
+        c, s = share * math.cos(yaw), share * math.sin(yaw)
+        made_up: list[float]
+        made_up = self._legs.within(self._gait, np.array([x - c * u - s * v, y + s * u - c * v, turn]))[0].tolist()
+        return made_up
+
     def _keep_leash(self, error: tuple[float, float], yaw: float) -> None:
         """The course waits if the robot cannot follow."""
         p, course = self.proportions, self.course
         away, slack = math.hypot(*error), LEASH * p.length
-        if away > slack:
-            share = min(1.0, self.dt / (LEASH_TIME * p.time)) * (1.0 - slack / away)
-            course.position += (share * error[0], share * error[1])
+        share = max(0.0, 1.0 - slack / max(away, 1e-12)) * min(1.0, self.dt / (LEASH_TIME * p.time))
+        x, y = share * error[0], share * error[1]
+        if share:
+            course.position += (x, y)
+        u, v = self._drift
+        fresh = self.dt / (DRIFT_TIME * p.time)
+        self._drift = u + (x / self.dt - u) * fresh, v + (y / self.dt - v) * fresh
         turn = math.remainder(course.yaw - yaw, 2.0 * math.pi)
         course.yaw -= turn - min(max(turn, -YAW_LEASH), YAW_LEASH)
 

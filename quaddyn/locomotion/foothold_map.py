@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from ..errors import ArgumentError, ArgumentTypeError
 from ..urdf.tree import Array
 from .proportions import Proportions
-from .swing import APEX
+from .swing import APEX, ONWARDS_FIRST, STRAIGHT, UPWARDS_FIRST, Timing
 
 # Lengths in units of l, times in sqrt(l / g).
 #: Side of a cell, and half the side of the window of cells about the robot.
@@ -20,7 +20,7 @@ CELL, HALF = 0.04, 1.6
 #: How far the robot goes, and how long it waits, until the window is read again.
 MOVED, AGE = 0.3, 3.0
 #: Half the side of the patch that a foot wants to be a plane, in cells.
-PATCH = 2
+PATCH = 3
 #: How far from where it is wanted a foot may be put, in cells.
 AROUND = 6
 #: Slope, distance from a plane and deviation from the wanted place that cost 1.
@@ -28,11 +28,13 @@ STEEP, ROUGH, ASIDE = 0.7, 0.012, 0.15
 #: A place that costs less is good enough to take it as wanted.
 GOOD = 0.3
 #: How far above the ground the sphere of a swinging foot passes, and how high it swings at most.
-CLEAR, HIGHEST = 0.05, 0.5
+CLEAR, HIGHEST = 0.05, 0.35
 #: What counts as even, when heights are compared with the way of a foot.
 EVEN = 0.02
-#: When a swing is compared with the ground below, as shares of its time.
-TIMES = np.linspace(0.1, 0.9, 9)
+#: When a swing is compared with the ground below, as shares of its time; near its ends feet are where they stand.
+TIMES = np.linspace(0.15, 0.85, 15)
+#: How far beside its path the sphere of a foot may be.
+ASTRAY = 0.03
 
 
 def _progress(share: Array) -> Array:
@@ -40,8 +42,16 @@ def _progress(share: Array) -> Array:
     return np.asarray(share**3 * (10.0 - 15.0 * share + 6.0 * share**2))
 
 
-#: Shares of the way over the ground, and of the lift, at `TIMES`; see `Swing`.
-WAY = _progress(TIMES)
+#: Shares of the ways over the ground, and of the lift, at `TIMES`; see `Swing`.
+WAYS = {
+    timing: np.column_stack(
+        [
+            _progress(np.clip((TIMES - begin) / (end - begin), 0.0, 1.0))
+            for begin, end in ((timing.lift_off, timing.over),) * 2 + ((timing.rise, timing.level),)
+        ]
+    )
+    for timing in (STRAIGHT, *UPWARDS_FIRST, *ONWARDS_FIRST)
+}
 LIFT = np.where(
     TIMES < APEX, _progress(TIMES / APEX), 1.0 - _progress(np.clip((TIMES - APEX) / (1.0 - APEX), 0.0, 1.0))
 )
@@ -77,7 +87,7 @@ class FootholdMap:
         ArgumentError: heights of another shape than what was asked for.
     """
 
-    __slots__ = ("_age", "_ask", "_cell", "_corner", "_cost", "_heights", "_p", "_place", "_slopes")
+    __slots__ = ("_age", "_ask", "_cell", "_corner", "_cost", "_heights", "_p", "_place", "_slopes", "_tops")
 
     def __init__(self, terrain: Heights, proportions: Proportions) -> None:
         ask = terrain if callable(terrain) else getattr(terrain, "height", None)
@@ -94,6 +104,7 @@ class FootholdMap:
         self._corner = 0.0, 0.0
         self._heights = self._cost = np.zeros((0, 0))
         self._slopes = np.zeros((0, 0, 2))
+        self._tops: dict[int, Array] = {}
 
     def advance(self, x: float, y: float, dt: float) -> None:
         """The robot is at (x, y) [m], `dt` later [s]: read the ground about it, when it is time to."""
@@ -133,6 +144,7 @@ class FootholdMap:
         )
         rough = np.abs(patches - plane).max(axis=(2, 3))
         self._heights = heights
+        self._tops.clear()
         self._slopes = np.stack((slope_x, slope_y), axis=-1)
         cost = (slope_x**2 + slope_y**2) / STEEP**2 + (rough / (ROUGH * length)) ** 2
         self._cost = np.where(np.isfinite(cost), cost, np.inf)
@@ -180,7 +192,32 @@ class FootholdMap:
         n = 1.0 / math.sqrt(1.0 + slope_x * slope_x + slope_y * slope_y)
         return -slope_x * n, -slope_y * n, n
 
-    def clearance(self, start: Array, end: Array, radius: float, least: float, slope: Array) -> float:
+    def _highest(self, k: int) -> Array:
+        """Of the cells about each, up to k away along both axes [m]."""
+        if k not in self._tops:
+            n, m = self._heights.shape
+            padded = np.pad(self._heights, k, constant_values=np.nan)
+            rows = np.fmax.reduce([padded[a : a + n] for a in range(2 * k + 1)])
+            self._tops[k] = np.fmax.reduce([rows[:, b : b + m] for b in range(2 * k + 1)])
+        return self._tops[k]
+
+    def timing(self, start: Array, end: Array, radius: float, least: float, slope: Array) -> Timing:
+        """When to go over the ground and when up or down, so that a foot is at no time very fast; see `clearance`."""
+        if self.clearance(start, end, radius, least, slope) <= least:
+            return STRAIGHT
+        x, y, z = (end - start).tolist()
+        far, rest = math.hypot(x, y), 1.0 - APEX if z < 0.0 else APEX
+
+        def speed(timing: Timing) -> float:
+            high = self.clearance(start, end, radius, least, slope, timing)
+            way, height = timing.over - timing.lift_off, timing.level - timing.rise
+            return float(far / way + abs(z) / height + high / rest)
+
+        return min((STRAIGHT, *(UPWARDS_FIRST if z > 0.0 else ONWARDS_FIRST)), key=speed)
+
+    def clearance(
+        self, start: Array, end: Array, radius: float, least: float, slope: Array, timing: Timing = STRAIGHT
+    ) -> float:
         """How high a foot has to swing from `start` to `end`, over the straight way between them [m].
 
         What rises as the ground does on the whole is no step: near either end even a little of it would take a high
@@ -192,20 +229,25 @@ class FootholdMap:
             radius: of the foot's sphere [m].
             least: that it swings in any case [m].
             slope: (2,) rise of the ground on the whole, along world x and y.
+            timing: of the swing.
         """
-        way = start + WAY[:, None] * (end - start)
+        way = start + WAYS[timing] * (end - start)
         n, m = self._heights.shape
         i = np.rint((way[:, 0] - self._corner[0]) / self._cell).astype(int)
         j = np.rint((way[:, 1] - self._corner[1]) / self._cell).astype(int)
-        inside = (i >= 1) & (i < n - 1) & (j >= 1) & (j < m - 1)
+        k = math.ceil((radius + ASTRAY * self._p.length) / self._cell)
+        inside = (i >= k) & (i < n - k) & (j >= k) & (j < m - k)
         if not inside.any():
             return least
         i, j = i[inside], j[inside]
-        # A step shows half a cell before it: the highest of the neighbours counts, taken along the slope to the way.
+        # The highest of the cells that the sphere may touch counts, but for what the slope makes of it.
         rise, side = (self._cell * slope).tolist()
-        around = [self._heights[i + a, j + b] - (a * rise + b * side) for a in (-1, 0, 1) for b in (-1, 0, 1)]
-        top = np.fmax.reduce(around) + rise * ((way[inside, 0] - self._corner[0]) / self._cell - i)
+        top = (
+            self._highest(k)[i, j]
+            - k * (abs(rise) + abs(side))
+            + rise * ((way[inside, 0] - self._corner[0]) / self._cell - i)
+        )
         top += side * ((way[inside, 1] - self._corner[1]) / self._cell - j)
         need = CLEAR * self._p.length + (top + radius - EVEN * self._p.length - way[inside, 2]) / LIFT[inside]
         need = need[np.isfinite(need)]
-        return min(max(least, float(need.max(initial=0.0))), HIGHEST * self._p.length)
+        return max(least, min(float(need.max(initial=0.0)), HIGHEST * self._p.length))

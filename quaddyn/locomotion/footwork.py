@@ -9,11 +9,11 @@ import numpy as np
 
 from ..urdf.tree import Array
 from .course import ComReference, Course, footholds
-from .foothold_map import FootholdMap
+from .foothold_map import EVEN, FootholdMap
 from .gait import Clock
 from .ground import GroundPlane
 from .proportions import FEET, Proportions
-from .swing import APEX, Swing
+from .swing import APEX, UPWARDS_FIRST, Swing
 
 #: How high a foot is lifted [l], how fast it sinks at touchdown [sqrt(g l)], and how far below the ground it aims [l].
 CLEARANCE, SINK, PRESS = 0.15, 0.15, 0.01
@@ -22,6 +22,10 @@ CLEARANCE, SINK, PRESS = 0.15, 0.15, 0.01
 SPARED, LEAST_CLEARANCE = 0.3, 0.06
 #: Share of the swing from which on feeling the ground is a touchdown; before, it is a stumble.
 DESCENDING = 0.6
+#: How much sooner than the foot the trunk is where a known foothold wants it.
+AHEAD = 2.0
+#: Share of the swing until which it is open when a foot goes over the ground and when up or down.
+SHAPED = UPWARDS_FIRST[0].lift_off
 #: Longest wait for feet that miss the ground when it is due, as a share of the swing.
 PATIENCE = 0.3
 #: How far from its place under the body a foot may be put: along and outwards [l], and inwards as a share of half the
@@ -81,7 +85,7 @@ class Footwork:
         Returns:
             The feet that are to carry.
         """
-        p, late, carrying = self._p, False, []
+        p, late, carrying, held = self._p, False, [], self.late
         for i, (stands, loaded) in enumerate(clock.standing()):
             foot = FEET[i]
             swing = self.swings.get(i)
@@ -102,7 +106,8 @@ class Footwork:
                 if swing is None:
                     # From the tick of the touchdown on: one tick over the old foothold is a stride's error.
                     ground.points[i] = feet[i] - p.radii[i] * np.array(normals[i])
-                    if loaded:
+                    ground.coming.pop(i, None)
+                    if loaded or held:  # nobody gives a load back while the foot that is to take it misses the ground
                         carrying.append(foot)
                 elif stands:
                     late = True
@@ -166,9 +171,17 @@ class Footwork:
                 continue
             x, y, z, normal = spot
             end, high = np.array([x, y, z]) + r * normal, None
+            if swing.progress > APEX and abs(float(normal @ (end - swing.target))) > EVEN * p.length:
+                end = swing.target  # the foot is on its way down, and does not change over to another step
+                x, y, z = (end - r * normal).tolist()
             if swing.progress < APEX:
-                high = known.clearance(swing.start, end, float(p.radii[i]), swing.clearance, ground.slope)
+                least, radius = clearance(ground) * p.length, float(p.radii[i])
+                if swing.progress <= SHAPED:
+                    swing.timing = known.timing(swing.start, end, radius, least, ground.slope)
+                high = known.clearance(swing.start, end, radius, least, ground.slope, swing.timing)
             swing.advance(dt, end, clock.swing_time, high)
+            share, (px, py, pz) = min(AHEAD * swing.progress, 1.0), ground.points[i].tolist()
+            ground.coming[i] = px + share * (x - px), py + share * (y - py), pz + share * (z - pz)
 
     def _within_reach(self, i: int, x: float, y: float, yaw: float, wide: float) -> tuple[float, float]:
         """The place (x, y) from the body, or the nearest one where the leg can follow and crosses no other.

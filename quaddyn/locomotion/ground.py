@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -22,16 +23,26 @@ class GroundPlane:
         points: (4, 3) where the feet touch the ground, world [m].
         time: time constant of the slope [s].
 
+    Where the ground is known, a foot in the air counts with a place between its last foothold and the coming one
+    (`coming`), and height and slope follow smoothly: the trunk is on its way before the foot is there.
+
     Attributes:
         points: (4, 3) last footholds, world [m].
+        coming: (3,) by number of the foot, instead of its last foothold, world [m].
         slope: (2,) rise of the ground along world x and y.
+        dip: how much lower than over a plane the trunk is to be for the lowest foot, where the ground is known [m].
+        climb: how fast the plane less `dip` rises in the middle of the feet there [m/s].
+        tilting: (2,) how fast `slope` changes there [1/s].
     """
 
-    __slots__ = ("_time", "points", "slope")
+    __slots__ = ("_level", "_middle", "_time", "climb", "coming", "dip", "points", "slope", "tilting")
 
     def __init__(self, points: Array, time: float) -> None:
         self.points = np.array(points)
         self._time = time
+        self.coming: dict[int, tuple[float, float, float]] = {}
+        self._level: float | None = None  # of the middle of the feet, where it is not just the mean of theirs
+        self._middle, self.climb, self.dip, self.tilting = (0.0, 0.0), 0.0, 0.0, (0.0, 0.0)
         self.slope = self._fit()
 
     @classmethod
@@ -51,12 +62,37 @@ class GroundPlane:
         """Let `dt` pass [s]."""
         share = min(1.0, dt / self._time)
         self.slope = self.slope + share * (self._fit() - self.slope)
+        self._level, self.climb, self.dip, self.tilting = None, 0.0, 0.0, (0.0, 0.0)
+
+    def follow(self, dt: float, slope_time: float, level_time: float, slack: float) -> None:
+        """Let `dt` pass on ground that is known.
+
+        Args:
+            dt: [s].
+            slope_time: time constant of the slope [s].
+            level_time: that of the height, and of `dip` [s].
+            slack: how far below the plane a foot may stand before the trunk goes down for it [m].
+        """
+        places, (a, b) = self._places(), self.slope.tolist()
+        mx, my, mz = (0.25 * sum(each) for each in zip(*places, strict=True))
+        turn = self._fit() - self.slope
+        self.slope = self.slope + min(1.0, dt / slope_time) * turn
+        self.tilting = float(turn[0]) / slope_time, float(turn[1]) / slope_time
+        lowest = max(mz + a * (x - mx) + b * (y - my) - z for x, y, z in places)
+        if self._level is None:
+            self._level, self._middle = mz, (mx, my)
+        (x, y), self._middle = self._middle, (mx, my)
+        level = self._level + a * (mx - x) + b * (my - y)
+        up, down, share = mz - level, max(0.0, lowest - slack) - self.dip, min(1.0, dt / level_time)
+        self.climb = (up - down) / level_time
+        self._level, self.dip = level + share * up, self.dip + share * down
 
     def height(self, x: float, y: float) -> float:
         """Of the plane at a point (x, y) [m]."""
-        (ax, ay, az), (bx, by, bz), (cx, cy, cz), (dx, dy, dz) = self.points.tolist()
+        (ax, ay, az), (bx, by, bz), (cx, cy, cz), (dx, dy, dz) = self._places()
         mx, my, mz = 0.25 * (ax + bx + cx + dx), 0.25 * (ay + by + cy + dy), 0.25 * (az + bz + cz + dz)
         slope_x, slope_y = self.slope.tolist()
+        mz = mz if self._level is None else self._level
         return float(mz + slope_x * (x - mx) + slope_y * (y - my))
 
     @property
@@ -84,8 +120,14 @@ class GroundPlane:
         n = 1.0 / math.sqrt(1.0 + a * a + b * b)
         return np.array([[f, -rise * side * f * n], [0.0, n / f]])
 
+    def _places(self) -> list[Any]:
+        points: list[Any] = self.points.tolist()
+        for i, place in self.coming.items():
+            points[i] = place
+        return points
+
     def _fit(self) -> Array:
-        points = self.points.tolist()
+        points = self._places()
         (ax, ay, az), (bx, by, bz), (cx, cy, cz), (dx, dy, dz) = points
         mx, my, mz = 0.25 * (ax + bx + cx + dx), 0.25 * (ay + by + cy + dy), 0.25 * (az + bz + cz + dz)
         xx = xy = xz = yy = yz = 0.0

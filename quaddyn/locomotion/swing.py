@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,8 @@ from ..urdf.tree import Array
 SETTLED = 0.8
 #: Where the foot is highest, as a share of the swing.
 APEX = 0.45
+#: How much faster a foot sinks for every share of the swing that it is late, and at most, as multiples.
+HURRY, FASTEST = 10.0, 4.0
 UPWARDS = (0.0, 0.0, 1.0)
 
 
@@ -38,6 +41,29 @@ class Path(NamedTuple):
     target: Vector
 
 
+class Timing(NamedTuple):
+    """When a foot goes its way, as shares of the swing: over the ground, and up or down to where it lands.
+
+    Attributes:
+        lift_off: when the way over the ground begins.
+        over: when it ends; `SETTLED` or later.
+        rise: when the foot begins to change its height to that of the target.
+        level: when it has got there.
+    """
+
+    lift_off: float
+    over: float
+    rise: float
+    level: float
+
+
+#: Straight from foothold to foothold.
+STRAIGHT = Timing(0.0, 1.0, 0.0, 1.0)
+#: Up first and then over an edge, over an edge first and then down: a little, and as much as can be.
+UPWARDS_FIRST = Timing(0.08, 1.0, 0.0, 0.75), Timing(0.15, 1.0, 0.0, 0.5)
+ONWARDS_FIRST = Timing(0.0, 0.92, 0.2, 1.0), Timing(0.0, 0.85, 0.45, 1.0)
+
+
 class Swing:
     """The path of one foot from lift-off to touchdown: the way over the ground, and the lift away from it.
 
@@ -48,7 +74,9 @@ class Swing:
     of the ground, is two quintics: to the apex, and from there to the ground, where the foot arrives sinking at a small
     speed.
 
-    *Late*: past its time the foot sinks on at this speed, straight down, until it meets the ground.  *Early*: whoever
+    Where an edge is between, the way over the ground and the change of height take their own times (`Timing`).
+
+    *Late*: past its time the foot sinks on, straight down and ever faster, until it meets the ground.  *Early*: whoever
     feels the ground ends the swing; on the way down that is a touchdown, before the apex a stumble.
 
     Args:
@@ -67,6 +95,7 @@ class Swing:
         progress: share of the duration that has passed; beyond 1 when late.
         start: (3,) where it began, world [m].
         target: (3,) as last given, world [m].
+        timing: of the ways over the ground and up or down; may be set while both are yet to begin or go on.
     """
 
     __slots__ = (
@@ -80,6 +109,7 @@ class Swing:
         "progress",
         "start",
         "target",
+        "timing",
         "velocity",
     )
 
@@ -102,6 +132,7 @@ class Swing:
         self._path = Path(way, np.zeros(3), normal, self.position, self.velocity, self.acceleration, self.target)
         self._onward = onward.bound(self._path)
         self.progress = 0.0
+        self.timing = STRAIGHT
 
     def advance(
         self,
@@ -124,10 +155,14 @@ class Swing:
             self.clearance = clearance
         if self.progress < SETTLED:
             self.target[:] = target
-        left = (1.0 - self.progress) * self._duration
-        rising = (APEX - self.progress) * self._duration
-        self._onward(self.clearance, self._sink, rising, left, dt)
-        self.progress += dt / self._duration
+        now, duration, timing = self.progress, self._duration, self.timing
+        left, rising = (1.0 - now) * duration, (APEX - now) * duration
+        # A part of the way that has not begun goes nowhere: the foot is at rest there, and so is its target.
+        over = (timing.over - now) * duration if now >= timing.lift_off else math.inf
+        level = (timing.level - now) * duration if now >= timing.rise else math.inf
+        sink = self._sink * min(1.0 + HURRY * max(0.0, now - 1.0), FASTEST)
+        self._onward(self.clearance, sink, rising, left, over, level, dt)
+        self.progress += dt / duration
 
     def ahead(self, count: int = 12) -> Array:
         """(count + 1, 3) the rest of the way if the target stays [m]; (1, 3) here, when late."""
@@ -141,7 +176,7 @@ class Swing:
         )
         for mine, its in zip(self._path, copy._path, strict=True):
             its[...] = mine
-        copy.start, copy.progress = self.start, self.progress
+        copy.start, copy.progress, copy.timing = self.start, self.progress, self.timing
         points = [copy.position.copy()]
         left = (1.0 - self.progress) * self._duration
         for _ in range(count if left > 0.0 else 0):
@@ -185,7 +220,9 @@ def quintic(
 
 
 @entry("the paths of feet in the air")
-def onward(path: Path, clearance: float, sink: float, rising: float, left: float, dt: float) -> None:
+def onward(
+    path: Path, clearance: float, sink: float, rising: float, left: float, over: float, level: float, dt: float
+) -> None:
     """Let `dt` pass on a foot's way.
 
     Args:
@@ -194,6 +231,8 @@ def onward(path: Path, clearance: float, sink: float, rising: float, left: float
         sink: speed of the foot's descent at touchdown [m/s].
         rising: time to the apex, 0 or less past it [s].
         left: time to touchdown [s].
+        over: until the way over the ground ends, infinite before it begins [s].
+        level: until the foot has the height of the target, infinite before it begins to change it [s].
         dt: [s].
     """
     x, v, a = path.lift[0], path.lift[1], path.lift[2]
@@ -202,6 +241,9 @@ def onward(path: Path, clearance: float, sink: float, rising: float, left: float
     path.lift[0], path.lift[1], path.lift[2] = x, v, a
     for i in range(3):
         up = path.up[i]
-        b, c, d = quintic(path.way[i, 0], path.way[i, 1], path.way[i, 2], path.target[i], 0.0, left, dt)
-        path.way[i, 0], path.way[i, 1], path.way[i, 2] = b, c, d
+        b, c, d = path.way[i, 0], path.way[i, 1], path.way[i, 2]
+        until = over if i < 2 else level
+        if until < math.inf:
+            b, c, d = quintic(b, c, d, path.target[i], 0.0, until, dt)
+            path.way[i, 0], path.way[i, 1], path.way[i, 2] = b, c, d
         path.position[i], path.velocity[i], path.acceleration[i] = b + up * x, c + up * v, d + up * a

@@ -166,12 +166,12 @@ class Trunk:
         height, rate, rush = self._height
         share, limit = dt / (TRIM_TIME * p.time), HEIGHT_TRIM * p.height
         crouch = CROUCH * p.length * math.sqrt(1.0 - float(axes[2, 2]) ** 2)
-        floor = ground.height(x, y) - crouch + rise
+        floor = ground.height(x, y) - ground.dip - crouch + rise
         self._trim = min(max(self._trim + share * (floor + height - z), -limit), limit)
         tasks = self._whole_body.tasks
         tasks["com"].reference(
             np.array([x, y, floor + height + self._trim]),
-            np.array([u, v, rate + rising + slope_x * u + slope_y * v]),
+            np.array([u, v, rate + rising + slope_x * u + slope_y * v + ground.climb]),
             np.array([push_x, push_y, rush + weight - p.gravity + lift]),
         )
 
@@ -181,7 +181,10 @@ class Trunk:
         a = min(max(self._tilt[0] + share * lean_x, -TILT_TRIM), TILT_TRIM)
         b = min(max(self._tilt[1] + share * lean_y, -TILT_TRIM), TILT_TRIM)
         self._tilt = a, b
-        tasks["base"].reference(tilted(a, b) @ R, float(course.velocity[2]) * axes[:, 2])
+        (tilt_x, tilt_y), flat = ground.tilting, float(axes[2, 2]) ** 2
+        tasks["base"].reference(
+            tilted(a, b) @ R, float(course.velocity[2]) * axes[:, 2] + np.array([flat * tilt_y, -flat * tilt_x, 0.0])
+        )
         if reference.shares.any():
             self.end()
         else:
