@@ -21,6 +21,8 @@ from .workspace import KEPT, LATER, GuessWork, Hierarchy
 
 #: What is added to the diagonal of the normal equations, as a share of its largest entry.
 STEADY = 1e-12
+#: Share of that entry beyond which what is left of a diagonal entry comes from rows.
+DECIDED = 1e-8
 #: By how much lengths of rows may differ.
 EVEN = 1e4
 #: Rows of the guess may be kept by this share of the size of their terms, for rounding.
@@ -135,6 +137,16 @@ def newton_step(h: Hierarchy, gradient: Vector, step: Vector) -> bool:
 
 
 @compiled()
+def decides_step(h: Hierarchy) -> bool:
+    """Whether no direction is left to what `newton_step` has added to the diagonal."""
+    H, R, most, least = h.work.guess.W, h.work.guess.J, 0.0, math.inf
+    for j in range(h.n):
+        most = max(most, H[j, j])
+        least = min(least, R[j, j])
+    return least * least > DECIDED * most
+
+
+@compiled()
 def slope_at(h: Hierarchy, t: float, flat: float, bend: float) -> tuple[float, float]:
     """Slope of level 0 at a share of the step, and how fast it grows; of its equalities it is ``flat + t bend``."""
     at, move = h.work.at_z, h.work.at_next
@@ -235,7 +247,7 @@ def step_down(h: Hierarchy) -> bool:
 def is_plausible(h: Hierarchy, guess: ByteMatrix, reach: float) -> bool:
     """Whether the rows of level 0 that the guess takes to be violated are so where their squares are least.
 
-    `find_least_violation` can go on from there.
+    If that is at one point alone, the others must not be violated there.  `find_least_violation` can go on from there.
     """
     n, p, step, sides = h.n, h.problem.C_start[1], h.work.z_next, h.work.guess.sides
     start_newton(h, reach)
@@ -246,13 +258,17 @@ def is_plausible(h: Hierarchy, guess: ByteMatrix, reach: float) -> bool:
         clear(h.work.residual, load_level(h, 0))
         clear(h.work.at_next, h.p)
         return False
-    size = reach + norm(step, n)
+    size, unique = reach + norm(step, n), decides_step(h)
     for i in range(p):
-        bound = h.work.upper[i] if sides[i] > 0 else h.work.lower[i]
+        if h.work.equal[i] != 0:
+            continue
+        value, room = h.work.at_z[i] + h.work.at_next[i], NEAR * h.problem.C_length[i] * size
         if sides[i] != 0:
-            inside = sides[i] * (bound - h.work.at_z[i] - h.work.at_next[i])
-            if inside > NEAR * (h.problem.C_length[i] * size + abs(bound)):
+            bound = h.work.upper[i] if sides[i] > 0 else h.work.lower[i]
+            if sides[i] * (bound - value) > room + NEAR * abs(bound):
                 return False
+        elif unique and abs(excess(h, i, value)) > room + NEAR * abs(value):
+            return False
     return True
 
 
