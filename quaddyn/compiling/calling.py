@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .kinds import BOOL, FLOAT, INT, ArrayKind, Kind, RecordKind
-from .wrapper import FUNCTIONS, Wrapper
+from .wrapper import FUNCTIONS, TABLE, Wrapper
 
 _METH_FASTCALL = 0x80
 
@@ -113,7 +113,7 @@ def connect(engine: Any, wrapper: Wrapper, holder: Callable[..., Any]) -> Callab
     functions = [function_address(name) for name in FUNCTIONS]
     types = (np.ndarray, np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.int8), None, float, int, bool)
     words = [*functions, *map(id, types), _items_offset(), *map(id, wrapper.classes)]
-    fill(engine.get_global_value_address(f"{wrapper.name}.table"), words)
+    fill(engine.get_global_value_address(TABLE), words)
     address = engine.get_function_address(f"{wrapper.name}.python")
     return builtin(wrapper.name, address, holder, _METH_FASTCALL, holder.__doc__ or "")
 

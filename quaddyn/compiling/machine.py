@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 #: Cost of a function that is inlined at most, in LLVM's measure.
-_INLINING = 100
+_INLINING = 40
 
 #: LLVM is not made for several threads at once.
 lock = threading.Lock()

@@ -20,6 +20,23 @@ _DIGEST = 32
 MOST_BYTES = 1 << 28
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A unit's machine code.
+
+    Attributes:
+        code: relocatable.
+        seconds: that it took to make; 0 for what was shipped.
+        source: "compiled", "kept" or "shipped".
+        place: file, or "" if it is nowhere.
+    """
+
+    code: bytes
+    seconds: float
+    source: str
+    place: str
+
+
 def digest(*parts: object) -> str:
     """A hash of `parts`."""
     h = hashlib.sha256()

@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -65,11 +65,17 @@ def read(target: Any, symbol: str) -> Function:
 @lru_cache(maxsize=64)
 def _definitions(lines: tuple[str, ...]) -> dict[int, ast.FunctionDef]:
     """Functions of a file by their first line, decorators included, as `__code__.co_firstlineno` counts."""
-    return {
-        each.decorator_list[0].lineno if each.decorator_list else each.lineno: each
-        for each in ast.walk(ast.parse("".join(lines)))
-        if isinstance(each, ast.FunctionDef)
-    }
+    found = _functions(ast.parse("".join(lines)))
+    return {each.decorator_list[0].lineno if each.decorator_list else each.lineno: each for each in found}
+
+
+def _functions(node: ast.AST) -> Iterator[ast.FunctionDef]:
+    """All functions that are defined in a node: only statements have statements in them."""
+    for each in ast.iter_child_nodes(node):
+        if isinstance(each, ast.FunctionDef):
+            yield each
+        if isinstance(each, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield from _functions(each)
 
 
 class _Reader:
@@ -89,9 +95,7 @@ class _Reader:
         self.loops = 0
         self.leaving: list[set[str]] = []  # variables with a value, wherever the innermost loop is left
         self.expressions = Expressions(function.__globals__, self.kinds, signature_of, self.fail)
-        self.expressions.bound = frozenset(
-            each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
-        )
+        self.expressions.bound = frozenset(function.__code__.co_varnames)
 
     def fail(self, node: ast.AST, reason: str) -> NoReturn:
         """Refuse a node."""

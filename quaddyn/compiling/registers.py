@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import cache
 
 from .kinds import BOOL, FLOAT, INT, LANES, WIDTH, ArrayKind, Kind, RecordKind, Scalar
 
@@ -75,6 +76,7 @@ def result(kind: Kind) -> str:
     return "void" if not types else types[0] if len(types) == 1 else "{" + ", ".join(types) + "}"
 
 
+@cache
 def words(kind: Kind) -> int:
     """How many words of memory a value takes."""
     return sum(WIDTH if t == VECTOR else 1 for t in flat(kind))

@@ -7,9 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any
 
 from .kinds import Kind
+
+
+@cache
+def _field_names(cls: type[Any]) -> tuple[str, ...]:
+    """Of a dataclass."""
+    return tuple(each.name for each in fields(cls))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,8 +33,8 @@ class Expression:
 
     def operands_in_order(self) -> Iterator[Expression]:
         """What it is computed from, as Python looks at it."""
-        for each in fields(self):
-            value = getattr(self, each.name)
+        for name in _field_names(type(self)):
+            value = getattr(self, name)
             if isinstance(value, Expression):
                 yield value
             elif isinstance(value, tuple):

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,11 +29,12 @@ from .fingerprints import fingerprint
 from .kinds import BOOL, FLOAT, INT, NOTHING, RecordKind
 from .llvm import FunctionWriter
 from .machine import PORTABLE, link, llvm_version, object_code, portable
+from .objects import Found
 from .programs import reachable, symbol
 from .registers import EPILOGUE, Callee
 from .signatures import Options, refuse, signature_of
 from .syntax import Function
-from .wrapper import Wrapper
+from .wrapper import Wrapper, records_in
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -150,23 +152,6 @@ class Origin:
     source: str
     place: str
     seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A unit's machine code.
-
-    Attributes:
-        code: relocatable.
-        seconds: that it took to make; 0 for what was shipped.
-        source: "compiled", "kept" or "shipped".
-        place: file, or "" if it is nowhere.
-    """
-
-    code: bytes
-    seconds: float
-    source: str
-    place: str
 
 
 class Unit:
@@ -307,7 +292,13 @@ class Unit:
         for name, kind in parameters:
             if not from_python(kind):
                 refuse(which, 0, f"parameter {name!r}: Python cannot hand over {kind}; take numbers, arrays or records")
-        return Wrapper(which.__name__, symbol(which), parameters, returns, release=which.release)
+        return Wrapper(which.__name__, symbol(which), parameters, returns, release=which.release, records=self.records)
+
+    @cached_property
+    def records(self) -> list[RecordKind]:
+        """All that its entries take, in an order that stays."""
+        signatures = [signature_of(each) for each in self.entries]
+        return records_in([kind for each in signatures if each is not None for _, kind in each[0]])
 
     # -- its text ----------------------------------------------------------------------------------------------
     def functions(self) -> list[Function]:
@@ -327,7 +318,8 @@ class Unit:
             return Callee(symbol(target), tuple(kind for _, kind in signature[0]), signature[1])
 
         parts = [FunctionWriter(f, callee, contract=contract).text() for f in self.functions()]
-        parts += [self.wrapper(each).text() for each in self.entries]
+        wrappers = [self.wrapper(each) for each in self.entries]
+        parts += [wrappers[0].shared_text(), *(each.text() for each in wrappers)]
         text = "\n\n".join([*parts, EPILOGUE]) + "\n"
         return re.sub(r"[^\x00-\x7f]", lambda found: f".u{ord(found[0]):x}", text)  # LLVM's names are ASCII
 

@@ -3,7 +3,8 @@
 Arrays are read as compiled extensions read them, at the offsets of ``PyArrayObject_fields``, which NumPy's binary
 interface fixes (its headers inline them into every extension).  Whatever does not fit exactly is handed to a Python
 function, which says what is wrong.  A record may hold hundreds of arrays: each class of records, and each kind of array
-in them, is read by a function of its own, which says whether it fits.
+in them, is read by a function of its own, which says whether it fits.  All entries of a unit share these functions and
+the table of addresses that they look things up in.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ FUNCTIONS = (
     "PyObject_Vectorcall", "Py_IncRef",
 )  # fmt: skip
 OBJECTS = ("ndarray", "float", "int", "byte", "None", "PyFloat", "PyLong", "PyBool")
+#: Name of the table.
+TABLE = "python.table"
 #: Where a tuple holds its items: a number, another one from one version of Python to another, so that code is for all.
 NUMBERS = ("items",)
 
@@ -35,16 +38,24 @@ class Wrapper:
         parameters: (name, kind).
         returns: float, int, bool or nothing.
         release: whether other Python threads may run meanwhile.
+        records: all that the entries of the unit take, as `records_in` has them.
     """
 
     def __init__(
-        self, name: str, symbol: str, parameters: Sequence[tuple[str, Kind]], returns: Kind, *, release: bool
+        self,
+        name: str,
+        symbol: str,
+        parameters: Sequence[tuple[str, Kind]],
+        returns: Kind,
+        *,
+        release: bool,
+        records: Sequence[RecordKind],
     ) -> None:
         self.name, self.symbol, self.parameters, self.returns, self.release = name, symbol, parameters, returns, release
         self.lines: list[str] = []
         self.count = 0
-        self.records = _records([k for _, k in parameters])
-        self.classes = [kind.cls for kind in self.records]
+        self.records = records
+        self.classes = [kind.cls for kind in records]
 
     @property
     def table(self) -> str:
@@ -52,17 +63,22 @@ class Wrapper:
         return f"[{len(self._names())} x ptr]"
 
     def text(self) -> str:
-        """All definitions and the table."""
-        self.lines = [f"@{self.name}.table = global {self.table} zeroinitializer, align 8"]
+        """The definitions of this entry."""
+        self.lines = []
         self._direct()
+        self._python(bound=False)
+        if any(isinstance(kind, RecordKind) for _, kind in self.parameters):
+            self._python(bound=True)
+        return "\n".join(self.lines)
+
+    def shared_text(self) -> str:
+        """What all entries of the unit share: the table, and the functions that read records and arrays in them."""
+        self.lines = [f"@{TABLE} = global {self.table} zeroinitializer, align 8"]
         fields = [field for record in self.records for _, field in record.fields]
         for kind in dict.fromkeys(field for field in fields if isinstance(field, ArrayKind)):
             self._reader(kind)
         for record in self.records:
             self._reader(record)
-        self._python(bound=False)
-        if self.classes:
-            self._python(bound=True)
         return "\n".join(self.lines)
 
     # -- registers from memory ---------------------------------------------------------------------------------
@@ -168,7 +184,7 @@ class Wrapper:
 
     def _reader_name(self, kind: ArrayKind | RecordKind) -> str:
         what = f"{kind.item}.{kind.rank}" if isinstance(kind, ArrayKind) else f"record.{self.classes.index(kind.cls)}"
-        return f"{self.name}.reads.{what}"
+        return f"python.reads.{what}"
 
     def _read(self, x: str, kind: Kind, to: str) -> None:
         """Write the registers of an object in a record to memory; on to `slow` if it does not fit."""
@@ -238,7 +254,7 @@ class Wrapper:
         return [*FUNCTIONS, *OBJECTS, *NUMBERS, *self.classes]
 
     def _slot(self, name: str | type) -> str:
-        return f"getelementptr ({self.table}, ptr @{self.name}.table, i64 0, i64 {self._names().index(name)})"
+        return f"getelementptr ({self.table}, ptr @{TABLE}, i64 0, i64 {self._names().index(name)})"
 
     def _address(self, name: str | type) -> str:
         return self._new(f"load ptr, ptr {self._slot(name)}, align 8")
@@ -264,12 +280,12 @@ class Wrapper:
         self.lines.append("  " + text)
 
 
-def _records(kinds: Sequence[Kind]) -> list[RecordKind]:
+def records_in(kinds: Sequence[Kind]) -> list[RecordKind]:
     """All records among kinds and in them, each once."""
     out: dict[type, RecordKind] = {}
     for kind in kinds:
         if isinstance(kind, RecordKind):
             out[kind.cls] = kind
-            for inner in _records([k for _, k in kind.fields]):
+            for inner in records_in([k for _, k in kind.fields]):
                 out[inner.cls] = inner
     return list(out.values())

@@ -7,6 +7,7 @@ from collections import deque
 
 import numpy as np
 
+from ..contact.geometry import cross_matrix
 from ..dynamics import Dynamics, State
 from ..locomotion import LIMIT, LocomotionCommand, LocomotionController, Mode, heading_axes
 from ..simulation import Plant
@@ -141,7 +142,7 @@ class Journey:
             for name, force in whole.forces.items():
                 J = s.jacobian(name)
                 lever = -robot.legs[name].foot.radius * self.controller.whole_body.contacts[name].normal
-                load -= J[:3].T @ force + J[3:].T @ np.cross(lever, force)
+                load -= J[:3].T @ force + J[3:].T @ (cross_matrix(lever) @ force)
             self._physics = max(self._physics, float(np.abs(load[:6]).max()))
         if self.ticks % EVERY == 0:
             self._samples.append((s.q.copy(), s.v.copy(), tau, forces))
