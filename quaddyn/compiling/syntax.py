@@ -6,17 +6,10 @@ Operands have the kinds that their operation wants: conversions are nodes of the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
-from functools import cache
+from dataclasses import dataclass
 from typing import Any
 
 from .kinds import Kind
-
-
-@cache
-def _field_names(cls: type[Any]) -> tuple[str, ...]:
-    """Of a dataclass."""
-    return tuple(each.name for each in fields(cls))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +26,7 @@ class Expression:
 
     def operands_in_order(self) -> Iterator[Expression]:
         """What it is computed from, as Python looks at it."""
-        for name in _field_names(type(self)):
+        for name in self.__dataclass_fields__:
             value = getattr(self, name)
             if isinstance(value, Expression):
                 yield value
