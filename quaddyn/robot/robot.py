@@ -19,6 +19,7 @@ from .bodies import Body, joint_places
 from .configuration import Configuration, joint_values, parts, put, put_base, random_values, simple_joints
 from .coupling import Coupling, coupling
 from .loops import Loops, closed_loops
+from .motors import Motors
 from .report import Report
 
 
@@ -414,6 +415,15 @@ class Robot:
                 f"{what}: loop {loop.name!r} of {self.name!r} is not a planar one of three pivots that follow, which "
                 "alone close in closed form; load the robot with loops=False, so that every joint moves on its own"
             )
+
+    @property
+    def motors(self) -> Motors:
+        """The motors behind the actuated joints: torques and speeds of one as those of the other; made when asked for.
+
+        Raises:
+            ModelError: as of `Motors`.
+        """
+        return Motors(self)
 
     @property
     def loops(self) -> tuple[Loop, ...]:

@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import ModelError
 from .loops import read_loops
 from .meshes import MeshFinder
+from .transmissions import read_transmissions
 from .tree import (
     JOINT_TYPES,
     Array,
@@ -332,8 +333,9 @@ class _Reader(ElementReader):
                 if link not in links:
                     reason, advice = f"link {link!r} does not exist", "correct the name"
                     raise ModelError(f"{loop.where}: {reason}; {advice}")
+        transmissions = read_transmissions(self, root)
         findings = tuple(sorted(self.findings, key=lambda f: f.where.line))
-        return Tree(name, self.file, ordered_links, ordered_joints, findings, tuple(loops))
+        return Tree(name, self.file, ordered_links, ordered_joints, findings, tuple(loops), transmissions)
 
     def unique(self, items: Iterable[tuple[T, Element]], kind: str) -> dict[str, tuple[T, Element]]:
         out: dict[str, tuple[T, Element]] = {}

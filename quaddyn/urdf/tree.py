@@ -279,11 +279,20 @@ class Loop(FrozenArrays):
     where: Where
 
 
+@dataclass(frozen=True, slots=True)
+class Transmission:
+    """A motor at `joint`, which turns `reduction` times as fast as the joint; the other way about where negative."""
+
+    joint: str
+    reduction: float
+
+
 @dataclass(frozen=True, eq=False)
 class Tree:
     """A kinematic tree: `links[0]` is the root; ``joints[i].child`` is ``links[i + 1].name``.
 
     `findings` are the oddities met while reading.  `loops` close what the joints leave open.
+    `transmissions` say where motors are.
     """
 
     name: str
@@ -292,6 +301,7 @@ class Tree:
     joints: tuple[Joint, ...]
     findings: tuple[Finding, ...] = ()
     loops: tuple[Loop, ...] = ()
+    transmissions: tuple[Transmission, ...] = ()
 
     @property
     def root(self) -> Link:

@@ -18,6 +18,7 @@ from .tree import Where
 MAX_BYTES = 16 * 1024 * 1024
 MAX_NESTING = 64  # a URDF needs 7; extensions such as <gazebo> nest deeper
 MAX_ELEMENTS = 200_000
+MAX_TEXT = 64  # characters of an element's text that are kept: a number
 MAX_WORDS = 400  # characters of a file's own words that a message repeats
 
 
@@ -27,13 +28,14 @@ def clipped(words: str, most: int = MAX_WORDS) -> str:
 
 
 class Element:
-    """One XML element: `tag`, `attrib`, `children`, the `line` it starts on, and `where` for messages."""
+    """One XML element: `tag`, `attrib`, `children`, the `line` it starts on, `where`, and how its `text` begins."""
 
-    __slots__ = ("attrib", "children", "file", "line", "parent", "tag")
+    __slots__ = ("attrib", "children", "file", "line", "parent", "tag", "text")
 
     def __init__(self, tag: str, attrib: dict[str, str], line: int, parent: Element | None, file: str) -> None:
         self.tag, self.attrib, self.line, self.parent, self.file = tag, attrib, line, parent, file
         self.children: list[Element] = []
+        self.text = ""
 
     def __iter__(self) -> Iterator[Element]:
         return iter(self.children)
@@ -90,6 +92,10 @@ class _Builder:
         else:
             parent.children.append(element)
         self.open.append(element)
+
+    def data(self, text: str) -> None:
+        if len(self.open[-1].text) < MAX_TEXT:
+            self.open[-1].text += text[:MAX_TEXT]
 
     def end(self, tag: str) -> None:
         self.open.pop()

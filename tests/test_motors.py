@@ -1,0 +1,80 @@
+"""Motors: torques and speeds through gears, joints that mimic others, and four-bar linkages."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from loop_robots import joint, knee, knee_leg, link, planar
+
+import quaddyn as qd
+from quaddyn.errors import ArgumentError, ModelError
+
+
+def transmission(name: str, reduction: str = "", place: str = "actuator") -> str:
+    gear = f"<mechanicalReduction>{reduction}</mechanicalReduction>" if reduction else ""
+    parts = {"joint": f'<joint name="{name}">{gear * (place == "joint")}</joint>'}
+    parts["actuator"] = f'<actuator name="m">{gear * (place == "actuator")}</actuator>'
+    return f'<transmission name="t_{name}"><type>x</type>{parts["joint"]}{parts["actuator"]}</transmission>'
+
+
+def with_tags(text: str, *tags: str) -> str:
+    return text.replace("</robot>", "".join(tags) + "</robot>")
+
+
+def test_without_transmissions_motors_are_the_actuated_joints() -> None:
+    leg = qd.load(knee_leg())
+    tau, v = np.array([1.0, -2.0, 3.0]), np.array([0.1, 0.2, 0.3])
+    assert leg.motors.joints == leg.actuated
+    np.testing.assert_allclose(leg.motors.to_motors(leg.q_home, tau), tau)
+    np.testing.assert_allclose(leg.motors.speeds(leg.q_home, v), v)
+
+
+def test_a_motor_behind_a_four_bar_knee_and_gears() -> None:
+    tags = transmission("knee_motor", "-9.5"), transmission("hip_pitch", " 6 ", "joint"), transmission("abduction")
+    text = knee_leg().replace(knee(), knee(motor=0.0, torque=40.0))  # the knee is the independent joint
+    leg = qd.load(with_tags(text, *tags))
+    motors, q = leg.motors, leg.configuration(joints={"knee": 0.2, "hip_pitch": 0.1})
+    assert leg.actuated[2] == "knee" and motors.joints == ("abduction", "hip_pitch", "knee_motor")
+    assert motors.reductions.tolist() == [1.0, 6.0, -9.5]
+    rng = np.random.default_rng(0)
+    tau, v = rng.normal(size=3), rng.normal(size=3)
+    at = leg.motors.to_motors(q, tau)
+    np.testing.assert_allclose(motors.to_joints(q, at), tau, atol=1e-12)
+    assert at @ motors.speeds(q, v) == pytest.approx(tau @ v)  # power
+    step = 1e-6
+    crank = leg.model.joints[leg.model.getJointId("knee_motor")].idx_q
+    ends = [leg.coupling.configuration(leg.integrate(q, side * step * v))[crank] for side in (-1.0, 1.0)]
+    assert motors.speeds(q, v)[2] == pytest.approx(-9.5 * (ends[1] - ends[0]) / (2 * step), rel=1e-6)
+    assert "knee_motor 1:-9.5" in repr(motors)
+    with pytest.raises(ArgumentError, match="loop 'knee_loop' does not close"):
+        motors.to_joints(leg.configuration(joints={"knee": -1.5}), at)
+
+
+def chain() -> str:
+    """Two joints, the second of which mimics the first by a belt, and whose motor is at the second."""
+    second = joint("second", "a", "b", "0 0 -0.2", "0 1 0", 5.0).replace(
+        "</joint>", '<mimic joint="first" multiplier="-2"/></joint>'
+    )
+    first = joint("first", "base", "a", "0 0 0", "0 1 0", 5.0)
+    links = "".join(link(name, 1.0, "0 0 -0.1") for name in ("base", "a", "b"))
+    return with_tags(f'<robot name="belt">{links}{first}{second}</robot>', transmission("second", "3"))
+
+
+def test_a_motor_at_a_joint_that_mimics_another() -> None:
+    motors = qd.load(chain(), actuated=["first"]).motors
+    assert motors.joints == ("second",)
+    np.testing.assert_allclose(motors.to_joints(np.zeros(1), np.ones(1)), [-6.0])
+    np.testing.assert_allclose(motors.speeds(np.zeros(1), np.ones(1)), [-6.0])
+
+
+def test_a_motor_that_also_moves_what_has_none_is_refused() -> None:
+    legs = qd.load(with_tags(planar(1, 5, (2, 3)), transmission("pin2")), actuated=["swing", "pin0"])
+    with pytest.raises(ModelError, match="motor of joint 'pin2' also moves 'pin1', which has none"):
+        _ = legs.motors
+
+
+def test_transmissions_that_make_no_sense_are_left_out() -> None:
+    tags = transmission("hip_pitch", "fast"), transmission("abduction", "2"), transmission("abduction", "3")
+    leg = qd.load(with_tags(knee_leg(), *tags, "<transmission><joint/></transmission>", "<transmission/>"))
+    assert leg.motors.reductions.tolist() == [2.0, 1.0, 1.0]
+    assert "'fast' is no reduction" in str(leg.report) and "a second reduction of joint 'abduction'" in str(leg.report)
