@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
+import pinocchio as pin
 
 from ..errors import ArgumentError, ModelError
-from ..urdf.tree import Array, frozen
+from ..urdf.tree import Array, Transmission, frozen
 from .arguments import check_vector
-
-if TYPE_CHECKING:
-    from .robot import Robot
+from .coupling import Coupling, Index
+from .loops import Loops
 
 
 class Motors:
@@ -22,8 +22,14 @@ class Motors:
     of `Tangent.G` of these joints and the reductions N, motors turn at ``N G_m v``, and from equal power the torques of
     ``robot.actuated`` are ``(N G_m)^T tau_m``.  Friction and rotors are left out: these belong to the dynamics.
 
+    Made by `Robot.motors`.
+
     Args:
-        robot: the robot.
+        model: of all joints.
+        coupling: of the robot.
+        transmissions: of its file.
+        actuated: (nu,) names of the actuated joints.
+        index: (nu,) their entries of v.
 
     Attributes:
         joints: (nu,) names of the joints that the motors turn.
@@ -33,23 +39,31 @@ class Motors:
         ModelError: a motor on a linkage that also moves a joint without a motor, whose torque the motor would change.
     """
 
-    def __init__(self, robot: Robot) -> None:
-        self._robot, coupling = robot, robot.coupling
-        told = {each.joint: each.reduction for each in robot.tree.transmissions}
-        entries = {robot.model.names[i]: int(robot.model.joints[i].idx_v) for i in range(1, robot.model.njoints)}
-        behind = [] if coupling is None else [name for name in coupling.followers if name in told]
-        joints: list[str] = []
-        for name, own in zip(robot.actuated, robot.actuated_index.tolist(), strict=True):
-            for other in behind if coupling is not None and name not in told else ():
-                movers = coupling.chain([entries[other]]) if coupling is not None else []
-                if own in movers and other not in joints:
-                    if left := set(movers) - set(robot.actuated_index.tolist()):
-                        free = next(x for x in robot.joint_names if robot.velocity_index(x) in left)
+    def __init__(
+        self,
+        model: pin.Model,
+        coupling: Coupling | Loops | None,
+        transmissions: Sequence[Transmission],
+        actuated: Sequence[str],
+        index: Index,
+    ) -> None:
+        self._coupling, self._index = coupling, index
+        self._nq, self._nv = (
+            (model.nq, model.nv) if coupling is None else (len(coupling.q_index), len(coupling.v_index))
+        )
+        told = {each.joint: each.reduction for each in transmissions}
+        entries = {model.names[i]: int(model.joints[i].idx_v) for i in range(1, model.njoints)}
+        joints = list(actuated)
+        for other in () if coupling is None else [name for name in coupling.followers if name in told]:
+            movers = coupling.chain([entries[other]])
+            for k, own in enumerate(index.tolist()):
+                if own in movers and joints[k] == actuated[k] and actuated[k] not in told:
+                    if left := set(movers) - set(index.tolist()):
+                        names = {entry: name for name, entry in entries.items()}
+                        free = names[int(coupling.v_index[min(left)])]
                         raise ModelError(f"motors: the motor of joint {other!r} also moves {free!r}, which has none")
-                    joints.append(other)
+                    joints[k] = other
                     break
-            else:
-                joints.append(name)
         self.joints: tuple[str, ...] = tuple(joints)
         self.reductions: Array = frozen([told.get(name, 1.0) for name in joints])
         self._rows = np.array([entries[name] for name in joints], dtype=np.intp)
@@ -64,7 +78,7 @@ class Motors:
         Raises:
             ArgumentError: a wrong shape, or a linkage at a dead point, where its motor does not move the joint.
         """
-        tau, map_ = check_vector("tau", tau, (self._robot.nu,), "the actuated joints"), self._map(q)
+        tau, map_ = check_vector("tau", tau, (len(self.joints),), "the actuated joints"), self._map(q)
         try:
             found = np.linalg.solve(map_.T, tau)
         except np.linalg.LinAlgError:
@@ -80,23 +94,22 @@ class Motors:
             q: (nq,) configuration.
             tau: (nu,) torques of the motors [N m].
         """
-        return np.asarray(self._map(q).T @ check_vector("tau", tau, (self._robot.nu,), "the motors"))
+        return np.asarray(self._map(q).T @ check_vector("tau", tau, (len(self.joints),), "the motors"))
 
     def speeds(self, q: Array, v: Array) -> Array:
         """(nu,) of the motors [rad/s] at q (nq,) and v (nv,)."""
-        v = check_vector("v", v, (self._robot.nv,), "the robot")
-        return np.asarray(self._map(q) @ v[self._robot.actuated_index])
+        v = check_vector("v", v, (self._nv,), "the robot")
+        return np.asarray(self._map(q) @ v[self._index])
 
     def _map(self, q: Array) -> Array:
         """(nu, nu) speeds of the motors at unit speeds of the actuated joints."""
-        robot = self._robot
-        q = check_vector("q", q, (robot.nq,), "the robot")
-        if robot.coupling is None:
+        q = check_vector("q", q, (self._nq,), "the robot")
+        if self._coupling is None:
             return np.diag(self.reductions)
-        robot.coupling.check(q)
-        G = robot.coupling.at(q).G[np.ix_(self._rows, robot.actuated_index)]
+        self._coupling.check(q)
+        G = self._coupling.at(q).G[np.ix_(self._rows, self._index)]
         return np.asarray(self.reductions[:, None] * G)
 
     def __repr__(self) -> str:
         gears = zip(self.joints, self.reductions.tolist(), strict=True)
-        return f"Motors({self._robot.name!r}: {', '.join(f'{name} 1:{reduction:g}' for name, reduction in gears)})"
+        return f"Motors({', '.join(f'{name} 1:{reduction:g}' for name, reduction in gears)})"

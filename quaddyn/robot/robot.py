@@ -423,7 +423,7 @@ class Robot:
         Raises:
             ModelError: as of `Motors`.
         """
-        return Motors(self)
+        return Motors(self.model, self.coupling, self.tree.transmissions, self.actuated, self.actuated_index)
 
     @property
     def loops(self) -> tuple[Loop, ...]:
