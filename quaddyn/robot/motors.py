@@ -48,22 +48,13 @@ class Motors:
         index: Index,
     ) -> None:
         self._coupling, self._index = coupling, index
-        self._nq, self._nv = (
-            (model.nq, model.nv) if coupling is None else (len(coupling.q_index), len(coupling.v_index))
-        )
+        self._nq: int = model.nq if coupling is None else len(coupling.q_index)
+        self._nv: int = model.nv if coupling is None else len(coupling.v_index)
         told = {each.joint: each.reduction for each in transmissions}
         entries = {model.names[i]: int(model.joints[i].idx_v) for i in range(1, model.njoints)}
         joints = list(actuated)
-        for other in () if coupling is None else [name for name in coupling.followers if name in told]:
-            movers = coupling.chain([entries[other]])
-            for k, own in enumerate(index.tolist()):
-                if own in movers and joints[k] == actuated[k] and actuated[k] not in told:
-                    if left := set(movers) - set(index.tolist()):
-                        names = {entry: name for name, entry in entries.items()}
-                        free = names[int(coupling.v_index[min(left)])]
-                        raise ModelError(f"motors: the motor of joint {other!r} also moves {free!r}, which has none")
-                    joints[k] = other
-                    break
+        if coupling is not None:
+            _move_to_followers(joints, entries, coupling, told, index)
         self.joints: tuple[str, ...] = tuple(joints)
         self.reductions: Array = frozen([told.get(name, 1.0) for name in joints])
         self._rows = np.array([entries[name] for name in joints], dtype=np.intp)
@@ -113,3 +104,19 @@ class Motors:
     def __repr__(self) -> str:
         gears = zip(self.joints, self.reductions.tolist(), strict=True)
         return f"Motors({', '.join(f'{name} 1:{reduction:g}' for name, reduction in gears)})"
+
+
+def _move_to_followers(
+    joints: list[str], entries: dict[str, int], coupling: Coupling | Loops, told: dict[str, float], index: Index
+) -> None:
+    """Replace joints without a transmission by those that follow them and have one."""
+    names, driven, taken = {entry: name for name, entry in entries.items()}, index.tolist(), set[int]()
+    for other in [name for name in coupling.followers if name in told]:
+        movers = coupling.chain([entries[other]])
+        places = [k for k, own in enumerate(driven) if own in movers and k not in taken and joints[k] not in told]
+        if places:
+            if left := set(movers) - set(driven):
+                free = names[int(coupling.v_index[min(left)])]
+                raise ModelError(f"motors: the motor of joint {other!r} also moves {free!r}, which has none")
+            joints[places[0]] = other
+            taken.add(places[0])
