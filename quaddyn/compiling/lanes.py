@@ -27,7 +27,15 @@ def gemv(out: Vector, f: Vector, M: Matrix, n: int, m: int) -> None:
         store8(s1, out, i + 8)
         store8(s2, out, i + 16)
         store8(s3, out, i + 24)
-    for i in range(wide, m, 8):
+    two = wide + 16 * ((m + 7 - wide) // 16)
+    for i in range(wide, two, 16):
+        s0, s1 = splat8(0.0), splat8(0.0)
+        for c in range(n):
+            s0 += f[c] * load8(M, c, i)
+            s1 += f[c] * load8(M, c, i + 8)
+        store8(s0, out, i)
+        store8(s1, out, i + 8)
+    for i in range(two, m, 8):
         s = splat8(0.0)
         for c in range(n):
             s += f[c] * load8(M, c, i)
@@ -49,7 +57,15 @@ def gemv_add(out: Vector, start: Vector, f: Vector, M: Matrix, n: int, m: int) -
         store8(s1, out, i + 8)
         store8(s2, out, i + 16)
         store8(s3, out, i + 24)
-    for i in range(wide, m, 8):
+    two = wide + 16 * ((m + 7 - wide) // 16)
+    for i in range(wide, two, 16):
+        s0, s1 = load8(start, i), load8(start, i + 8)
+        for c in range(n):
+            s0 += f[c] * load8(M, c, i)
+            s1 += f[c] * load8(M, c, i + 8)
+        store8(s0, out, i)
+        store8(s1, out, i + 8)
+    for i in range(two, m, 8):
         s = load8(start, i)
         for c in range(n):
             s += f[c] * load8(M, c, i)
@@ -59,7 +75,7 @@ def gemv_add(out: Vector, start: Vector, f: Vector, M: Matrix, n: int, m: int) -
 @compiled(inline=False)
 def gemm(out: Matrix, F: Matrix, M: Matrix, d: int, n: int, m: int) -> None:
     """``out[j, :m] = sum_c F[j, c] M[c, :m]`` for d rows of factors, over n columns."""
-    fours = d - d % 4  # four sums at a time: one alone waits for itself
+    fours, twos = d - d % 4, d - d % 2  # four sums at a time: one alone waits for itself
     for i in range(0, m, 8):
         for j in range(0, fours, 4):
             s0, s1, s2, s3 = splat8(0.0), splat8(0.0), splat8(0.0), splat8(0.0)
@@ -73,7 +89,15 @@ def gemm(out: Matrix, F: Matrix, M: Matrix, d: int, n: int, m: int) -> None:
             store8(s1, out, j + 1, i)
             store8(s2, out, j + 2, i)
             store8(s3, out, j + 3, i)
-        for j in range(fours, d):
+        for j in range(fours, twos, 2):
+            s0, s1 = splat8(0.0), splat8(0.0)
+            for c in range(n):
+                x = load8(M, c, i)
+                s0 += F[j, c] * x
+                s1 += F[j + 1, c] * x
+            store8(s0, out, j, i)
+            store8(s1, out, j + 1, i)
+        for j in range(twos, d):
             s = splat8(0.0)
             for c in range(n):
                 s += F[j, c] * load8(M, c, i)
@@ -83,7 +107,15 @@ def gemm(out: Matrix, F: Matrix, M: Matrix, d: int, n: int, m: int) -> None:
 @compiled()
 def gemv_indexed(out: Vector, f: Vector, index: IntVector, M: Matrix, n: int, m: int) -> None:
     """``out[:m] = sum_c f[c] M[index[c], :m]`` over n columns of M."""
-    for i in range(0, m, 8):
+    two = 16 * ((m + 7) // 16)  # two sums at a time: one alone waits for itself
+    for i in range(0, two, 16):
+        s0, s1 = splat8(0.0), splat8(0.0)
+        for c in range(n):
+            s0 += f[c] * load8(M, index[c], i)
+            s1 += f[c] * load8(M, index[c], i + 8)
+        store8(s0, out, i)
+        store8(s1, out, i + 8)
+    for i in range(two, m, 8):
         s = splat8(0.0)
         for c in range(n):
             s += f[c] * load8(M, index[c], i)
@@ -197,7 +229,17 @@ def reflect_rows(M: Matrix, v: Vector, n: int, m: int) -> None:
             store8(load8(M, c, i + 8) + v[c] * s1, M, c, i + 8)
             store8(load8(M, c, i + 16) + v[c] * s2, M, c, i + 16)
             store8(load8(M, c, i + 24) + v[c] * s3, M, c, i + 24)
-    for i in range(wide, m, 8):
+    two = wide + 16 * ((m + 7 - wide) // 16)
+    for i in range(wide, two, 16):
+        s0, s1 = splat8(0.0), splat8(0.0)
+        for c in range(n):
+            s0 += v[c] * load8(M, c, i)
+            s1 += v[c] * load8(M, c, i + 8)
+        s0, s1 = -2.0 * s0, -2.0 * s1
+        for c in range(n):
+            store8(load8(M, c, i) + v[c] * s0, M, c, i)
+            store8(load8(M, c, i + 8) + v[c] * s1, M, c, i + 8)
+    for i in range(two, m, 8):
         s = splat8(0.0)
         for c in range(n):
             s += v[c] * load8(M, c, i)

@@ -275,7 +275,7 @@ class WholeBodyController(StrictAttributes):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self._robot:
             raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
-        if not self._one_call.acquire(blocking=False):
+        if not self._one_call.acquire(False):
             raise ConcurrencyError(
                 "compute: another call of this controller is under way; use one controller per thread"
             )

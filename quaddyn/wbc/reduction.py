@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import Matrix, Vector, compiled
-from ..compiling.lanes import axpy, clear, gemv, gemv_indexed, reflect_rows, row_squares, scale
+from ..compiling import Matrix, compiled
+from ..compiling.lanes import axpy, clear, copy_columns, gemm, gemv, gemv_indexed, reflect_rows, row_squares, scale
 from .data import FORCE, MOTION, NOTHING, Contacts, Model, Points, Terms, Work
 from .limbs import reduce_limb
 
@@ -298,12 +298,12 @@ def null_space(r: int, n: int, tolerance: float, work: Work) -> int:
 
 
 @compiled(inline=False)
-def project_rows(rows: Matrix, count: int, n: int, d: int, X: Matrix, spare: Vector) -> None:
-    """Rows over u, their constants behind them, as rows over the directions that `null_space` left."""
-    for i in range(count):
-        row = rows[i]
-        scale(spare, row, 1.0, n + 1)
-        gemv(row, spare, X, n, d + 1)
+def project_rows(rows: Matrix, count: int, n: int, d: int, X: Matrix, spare: Matrix) -> None:
+    """Rows over u as rows over the directions that `null_space` left; `spare` has room for four."""
+    for i in range(0, count, 4):
+        some = min(4, count - i)
+        copy_columns(spare, rows[i:], some, n)
+        gemm(rows[i:], spare, X, some, n, d + 1)
 
 
 @compiled()

@@ -183,7 +183,7 @@ def eliminated(data: TickData) -> int:
 @compiled()
 def project(data: TickData, n: int, d: int) -> None:
     """All rows over the directions that are left."""
-    rows, spare, X = data.rows, data.work.spare[3], data.work.null
+    rows, spare, X = data.rows, data.work.spare, data.work.null
     m, p = rows.count[0], rows.count[1]
     project_rows(rows.A, m, n, d, X, spare)
     project_rows(rows.C, p, n, d, X, spare)

@@ -162,7 +162,12 @@ class TickSolver:
         """
         if self._seen != self._changes.shares:
             self._read_contacts()
-        self._read_inputs(before)
+        if self._rated:
+            write_before(self.data.inputs, before)
+        for task, known in self._written:
+            if task.references is not known:  # never changed, but replaced
+                self._read_references()
+                break
         if self.tables.custom:
             self._ask(state, before)
         self._fill_terms(q, v, self._views.values)
@@ -195,16 +200,13 @@ class TickSolver:
         write_shares(self._contacts, activation, cap)
         self._seen = self._changes.shares
 
-    def _read_inputs(self, before: Array | None) -> None:
-        inputs = self.data.inputs
-        if self._rated:
-            write_before(inputs, before)
-        for i, (task, known) in enumerate(self._written):
-            if task.references is not known:  # never changed, but replaced
-                self._written[i] = task, task.references
-                write_force_references(inputs, i, task, task.references, self.names)
-                references = tuple([{} if each is None else each for _, each in self._written])
-                self.standing = self.standing._replace(force_references=references)
+    def _read_references(self) -> None:
+        """The references of all force tasks after a change."""
+        references = tuple([task.references for task, _ in self._written])
+        self._written = [(task, wanted) for (task, _), wanted in zip(self._written, references, strict=True)]
+        for i, (task, wanted) in enumerate(zip(self.tables.force_tasks, references, strict=True)):
+            write_force_references(self.data.inputs, i, task, wanted, self.names)
+        self.standing = self.standing._replace(force_references=references)
 
     def _ask(self, state: State, before: Array | None) -> None:
         """Rows that elements compute in Python."""
@@ -220,7 +222,9 @@ class TickSolver:
             layout.append((i, rows.size, rows.acceleration is None, rows.force is None, rows.torque is None))
         if total > self._room:
             self._make_room(total)
-            self._read_inputs(before)
+            if self._rated:
+                write_before(self.data.inputs, before)
+            self._read_references()
         anew = self._layout is None or self._layout != (there, layout)
         self._layout = None  # until all is written
         write_custom_rows(self.data.inputs, parts, self.tables, there, nv, nu, anew=anew)
