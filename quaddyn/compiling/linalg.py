@@ -287,15 +287,17 @@ def cholesky(H: Matrix, R: Matrix, n: int, shift: float) -> bool:
 
 
 @compiled()
-def inverse_square(T: Matrix, r: int, column: Vector) -> float:
-    """``|T^-1|^2`` (Frobenius) of an upper triangle, ``T[j, i]`` being row i of column j; `column` (r,) is scratch."""
+def inverse_square(T: Matrix, r: int, column: Vector, inverse: Vector) -> float:
+    """``|T^-1|^2`` (Frobenius) of an upper triangle, ``T[j, i]`` being row i of column j; others are scratch (r,)."""
     square = 0.0
+    for j in range(r):
+        inverse[j] = 1.0 / T[j, j]
     for c in range(r):
         for i in range(c):
             column[i] = 0.0
         column[c] = 1.0
         for j in range(c, -1, -1):
-            f = column[j] / T[j, j]
+            f = column[j] * inverse[j]
             square += f * f
             for i in range(j):
                 column[i] -= f * T[j, i]

@@ -147,7 +147,7 @@ def decides_all(
     for i in range(m):
         longest = max(longest, length[i])
     least_squares(R, m, 0, d, length, rhs, y, f)
-    square = inverse_square(f.triangle, d, scratch)
+    square = inverse_square(f.triangle, d, scratch, f.triangle[d + 1])
     return 1.0 > max(SURE, math.sqrt(m) * tolerance) * longest * math.sqrt(square)
 
 

@@ -35,7 +35,8 @@ def finish_equality(rows: RowBuffer, n: int, wanted: float, length: float, weigh
     """The row over the unknowns that lies in A, its constant behind it, becomes an equality."""
     m, w = rows.count[0], weight_of(rows, weight)
     A = rows.A[m]
-    scale(A, A, w, n + 1)
+    if w != 1.0:
+        scale(A, A, w, n + 1)
     rows.b[m] = w * wanted - A[n]
     rows.A_length[m] = w * length
     rows.A_weight[m] = weight
@@ -52,7 +53,8 @@ def finish_limit(
     """The row over the unknowns that lies in C, its constant behind it, becomes a limit."""
     p, w = rows.count[1], weight_of(rows, weight)
     C = rows.C[p]
-    scale(C, C, w, n + 1)
+    if w != 1.0:
+        scale(C, C, w, n + 1)
     rows.lower[p] = w * lower - C[n]
     rows.upper[p] = w * upper - C[n]
     rows.C_length[p] = w * length

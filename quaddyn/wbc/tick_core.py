@@ -54,8 +54,9 @@ def tick(q: Vector, v: Vector, data: TickData, values: Vector) -> int:
     hold_references(t)
     unset = False
     for i in range(len(data.inputs.numbers)):
-        answer.numbers[i] = data.inputs.numbers[i]
-        unset = unset or data.inputs.numbers[i] != data.inputs.numbers[i]
+        x = data.inputs.numbers[i]
+        answer.numbers[i] = x
+        unset |= x != x
     if unset or not sound_rows(data):
         return NOT_A_NUMBER
     joint_friction(t)
