@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..compiling import WIDTH
+from ..compiling.linalg import aligned
 from ..dynamics.state_terms import AnyTerms
 from ..hierarchy.problem import SUMMARY
 from ..hierarchy.workspace import workspace
@@ -72,7 +73,7 @@ def make_rows(tables: Tables, n: int, custom: int) -> RowBuffer:
     m, p, wide = tables.most_rows + custom + 1, tables.most_limits + custom + 1, stride(n + 1)
     K = tables.model.levels
     return RowBuffer(
-        np.zeros((m, wide)), np.zeros(m), np.zeros(m), np.zeros(m), _ints(m, 3), np.zeros((p, wide)), np.zeros(p),
+        aligned(m, wide), np.zeros(m), np.zeros(m), np.zeros(m), _ints(m, 3), aligned(p, wide), np.zeros(p),
         np.zeros(p), np.zeros(p), np.zeros(p), _ints(p, 3), _ints(2), _ints(K + 2), _ints(K + 2), _ints(1),
     )  # fmt: skip
 
@@ -83,36 +84,36 @@ def make_work(tables: Tables, contacts: int, n: int, nv: int, nu: int, custom: i
     m, p, K = tables.most_rows + custom + 1, tables.most_limits + custom + 1, tables.model.levels + 1
     capsules = tables.model.items[tables.model.items[:, CODE] == COLLISION_LIMITS, SIZE]
     return Work(
-        acceleration=np.zeros((nv, wide)),
-        torque=np.zeros((nu, wide)),
+        acceleration=aligned(nv, wide),
+        torque=aligned(nu, wide),
         acceleration_length=np.zeros(nv),
         torque_length=np.zeros(nu),
         force=_ints(contacts),
         joint=_ints(nv),
-        base=np.zeros((free, stride(free + 1))),
-        right=np.zeros((free, wide)),
-        limb=np.zeros((contacts, LIMB, stride(free + 1))),
+        base=aligned(free, stride(free + 1)),
+        right=aligned(free, wide),
+        limb=aligned(contacts, LIMB, stride(free + 1)),
         limb_free=np.zeros((contacts, LIMB, LIMB)),
         limb_left=np.zeros((contacts, LIMB, LIMB)),
         limb_inverse=np.zeros((contacts, LIMB, LIMB)),
         limb_work=np.zeros((3, LIMB, LIMB)),
         limb_unknown=_ints(contacts),
-        left=np.zeros((wide, nf)),
+        left=aligned(wide, nf),
         left_value=np.zeros(nf),
-        null=np.zeros((wide, wide)),
-        reflectors=np.zeros((nf, wide + WIDTH)),
-        spare=np.zeros((4, max(wide, nf, stride(nv)))),
+        null=aligned(wide, wide),
+        reflectors=aligned(nf, wide + WIDTH),
+        spare=aligned(4, max(wide, nf, stride(nv))),
         order=_ints(max(nf, nv)),
         J=np.zeros((6, stride(nv))),
         J_other=np.zeros((6, max(6, stride(nv)))),
         found=np.zeros((3, 6)),
         turn=np.zeros((3, 3)),
-        vectors=np.zeros((8, max(24, stride(nv)))),
+        vectors=aligned(8, max(24, stride(nv))),
         segments=np.zeros((max([1, *capsules.tolist()]), SEGMENT)),
-        bias=np.zeros(stride(nv)),
+        bias=aligned(stride(nv)),
         everything=np.arange(nv, dtype=np.int64),
-        u=np.zeros(wide + WIDTH),
-        unknowns=np.zeros(wide + WIDTH),
+        u=aligned(wide + WIDTH),
+        unknowns=aligned(wide + WIDTH),
         row_values=np.zeros(max(m, p)),
         ranks=np.zeros(K + 1),
         kkt=np.zeros(K + 1),
