@@ -147,8 +147,11 @@ def decides_all(
     for i in range(m):
         longest = max(longest, length[i])
     least_squares(R, m, 0, d, length, rhs, y, f)
-    square = inverse_square(f.triangle, d, scratch, f.triangle[d + 1])
-    return 1.0 > max(SURE, math.sqrt(m) * tolerance) * longest * math.sqrt(square)
+    bound = max(SURE, math.sqrt(m) * tolerance) * longest
+    for k in range(d):
+        if not abs(f.triangle[k, k]) > bound:  # the least singular value is at most that
+            return False
+    return 1.0 > bound * math.sqrt(inverse_square(f.triangle, d, scratch, f.triangle[d + 1]))
 
 
 @compiled()
