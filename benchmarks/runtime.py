@@ -161,10 +161,10 @@ class Idle(Controller):
         return self._off
 
 
-#: What can be asked for, in the order in which it runs.
 #: Periods for which the robot's side goes on with the last command but in ``kill``, which is about its default of 2:
 #: many machines stall for a few milliseconds several times a second, and damping in mid-stride is a push.
 PATIENT = 10
+#: What can be asked for, in the order in which it runs.
 PARTS = ("schedules", "idle", "trot", "link", "kill", "c", "disk")
 #: How long a robot that is damped needs until it rests [s].
 RESTED = 2.5

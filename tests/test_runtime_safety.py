@@ -78,6 +78,20 @@ def test_joints_do_not_contradict_themselves_where_readings_are_lost(go2: qd.Rob
         k += 1 if rng.random() < 0.9 else int(rng.integers(2, 8))
 
 
+def test_joints_that_are_hit_again_and_again_do_not_contradict_themselves(go2: qd.Robot) -> None:
+    """Joints are turned back fifty times a second, each time just after a reading, by impacts of one direction."""
+    k = np.arange(1000)
+    ramp = -5.0 + 100.0 / 81.0 * (k % 10)  # comes back to where it was
+    moved = np.where(k % 10 == 0, -5.0, ramp - 50.0 / 81.0)  # within the period before
+    velocity, position = (np.tile(x[:, None], (1, 12)) for x in (ramp, DT * np.cumsum(moved)))
+    position += 0.5 * (go2.lower_position_limits + go2.upper_position_limits) - position.mean(axis=0)
+    safety, off, rng = Safety(go2, dt=DT), MotorCommand.torques(np.zeros(12)), np.random.default_rng(0)
+    for at, q, v in zip((DT * k).tolist(), position, velocity, strict=True):
+        noise = 1e-3 * rng.standard_normal(3)
+        m = Measurement(at, q, v + rng.normal(0.0, 0.02, 12), noise, np.array([0.0, 0.0, 9.81]) + noise)
+        assert safety.examine(m, off).fault is None, at
+
+
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if "integrated velocity" in fault.by])
 def test_an_encoder_that_contradicts_itself_is_found_where_readings_are_lost(
     name: str, go2: qd.Robot, trot: Trot

@@ -170,14 +170,14 @@ def check_reading(lim: Allowed, r: Reading, m: SafetyMemory, elapsed: float) -> 
 
 @compiled()
 def unexplained(apart: float, change: float, speed: float, elapsed: float, period: float) -> float:
-    """What remains of a difference between a motion and its velocity's integral where readings were lost in between.
+    """What remains of a difference between a motion and its velocity's integral over the time h between two readings.
 
-    Over a time h the trapezoidal rule errs by at most ``|change| h / 2`` where the velocity goes from one reading to
-    the other in one direction, however suddenly, as in a landing, and by ``a h^2 / 4`` more where an acceleration of
-    up to a takes it elsewhere and back.  Of that, readings of every period would have left ``period / h``.
+    The trapezoidal rule errs by at most ``|change| h / 2`` where the velocity goes from one reading to the other in one
+    direction, however suddenly, as in a landing; and where readings were lost in between by ``a h^2 / 4`` more, as an
+    acceleration of up to a may have taken it elsewhere and back.
     """
     lost = max(elapsed - period, 0.0)
-    error = lost * (0.5 * abs(change) + speed * min(0.25 * elapsed / REACHING, 1.0))
+    error = 0.5 * abs(change) * elapsed + speed * lost * min(0.25 * elapsed / REACHING, 1.0)
     return apart - min(max(apart, -error), error)
 
 
@@ -195,7 +195,7 @@ def check_joints_against_before(lim: Allowed, r: Reading, m: SafetyMemory, elaps
         if lim.turning[i] != 0:
             moved = wrapped(moved)
         apart = moved - 0.5 * (r.velocity[i] + m.velocity[i]) * elapsed
-        # Readings that were lost count for the joint: a sum of their errors would be a fault that is none.
+        # What the rule may be wrong by counts for the joint: a sum of its errors would be a fault that is none.
         apart = unexplained(apart, r.velocity[i] - m.velocity[i], lim.speed[i], elapsed, lim.period) if near else 0.0
         if abs(apart) > lim.jump[i] and code == NOTHING:
             code, index = found(m, JUMP, apart, lim.jump[i]), i
