@@ -162,6 +162,22 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
         assert name in (str(result.exception) if isinstance(result.exception, ArgumentError) else result.output)
 
 
+FIRST_WORKER = """
+import signal
+from quaddyn.campaigns.processes import workers
+if __name__ == "__main__":
+    with workers(1) as executor:
+        print(signal.SIGINT in executor.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result())
+"""
+
+
+def test_the_first_worker_of_a_process_does_not_see_ctrl_c(tmp_path: Path) -> None:
+    script = tmp_path / "first.py"
+    script.write_text(FIRST_WORKER)
+    told = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True)
+    assert told.stdout == "True\n"
+
+
 INTERRUPTED = """
 import sys
 sys.path.insert(0, {tests!r})

@@ -10,6 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, TypeVar
@@ -186,6 +187,7 @@ def _one_thread_each() -> Iterator[None]:
 @contextlib.contextmanager
 def interrupts_blocked() -> Iterator[None]:
     """Processes and threads that start inside do not see Ctrl-C: it is for the client alone, which then ends them."""
+    resource_tracker.ensure_running()  # as it starts it unblocks interrupts, else for the first process, too
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
