@@ -74,7 +74,7 @@ class GroundPlane:
             slack: how far below the plane a foot may stand before the trunk goes down for it [m].
         """
         places, (a, b) = self._places(), self.slope.tolist()
-        mx, my, mz = (0.25 * sum(each) for each in zip(*places, strict=True))
+        mx, my, mz = _middle(places)
         turn = self._fit() - self.slope
         self.slope = self.slope + min(1.0, dt / slope_time) * turn
         self.tilting = float(turn[0]) / slope_time, float(turn[1]) / slope_time
@@ -89,8 +89,7 @@ class GroundPlane:
 
     def height(self, x: float, y: float) -> float:
         """Of the plane at a point (x, y) [m]."""
-        (ax, ay, az), (bx, by, bz), (cx, cy, cz), (dx, dy, dz) = self._places()
-        mx, my, mz = 0.25 * (ax + bx + cx + dx), 0.25 * (ay + by + cy + dy), 0.25 * (az + bz + cz + dz)
+        mx, my, mz = _middle(self._places())
         slope_x, slope_y = self.slope.tolist()
         mz = mz if self._level is None else self._level
         return float(mz + slope_x * (x - mx) + slope_y * (y - my))
@@ -128,8 +127,7 @@ class GroundPlane:
 
     def _fit(self) -> Array:
         points = self._places()
-        (ax, ay, az), (bx, by, bz), (cx, cy, cz), (dx, dy, dz) = points
-        mx, my, mz = 0.25 * (ax + bx + cx + dx), 0.25 * (ay + by + cy + dy), 0.25 * (az + bz + cz + dz)
+        mx, my, mz = _middle(points)
         xx = xy = xz = yy = yz = 0.0
         for x, y, z in points:  # plain numbers: quicker than arrays of so few
             x, y, z = x - mx, y - my, z - mz
@@ -166,3 +164,8 @@ def heading_axes(yaw: float, slope_x: float = 0.0, slope_y: float = 0.0) -> Arra
             [rise * f, side * n * f, n],
         ]
     )
+
+
+def _middle(points: list[Any]) -> tuple[float, float, float]:
+    (ax, ay, az), (bx, by, bz), (cx, cy, cz), (dx, dy, dz) = points
+    return 0.25 * (ax + bx + cx + dx), 0.25 * (ay + by + cy + dy), 0.25 * (az + bz + cz + dz)

@@ -8,10 +8,12 @@ multiplied by the leg length.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
 from ...robot.arguments import number
 from ...robot.robot import Robot
+from ...urdf.tree import Array
 from ..element import Element
 from ..tick import Rows, Tick
 
@@ -56,3 +58,11 @@ def tolerance(what: str, value: float) -> float:
     if not 0.0 <= given < 1.0:
         raise ArgumentError(f"{what}: expected a share in [0, 1), got {value}")
     return given
+
+
+def per_motor(robot: Robot, what: str, given: ArrayLike) -> Array:
+    """(nu,) numbers that are not negative, unless they are not that; infinite where there is no bound."""
+    values = np.asarray(given, dtype=np.float64)
+    if values.shape not in ((), (robot.nu,)) or not (values >= 0.0).all():
+        raise ArgumentError(f"{what}: expected a number or {robot.nu} of them, not negative, got {given!r}")
+    return np.broadcast_to(values, (robot.nu,))

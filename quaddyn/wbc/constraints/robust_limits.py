@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...contact import pyramid
+from ...contact import Contact
 from ...contact.geometry import cross_matrix
 from ...errors import ArgumentError, ArgumentTypeError
 from ...robot.arguments import number
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from ..contacts import ContactFrame
+from ..contacts import ContactFrame, ContactSettings
 from ..payload_band import PayloadBand
 from ..scales import scales
 from ..tick import Rows, Tick
-from .constraint import Constraint
+from .constraint import Constraint, per_motor
 
 
 class RobustLimits(Constraint):
@@ -96,8 +94,8 @@ class RobustLimits(Constraint):
         self._turning = unit.gravity / unit.length if turning is None else number("turning", turning)
         if not 0.0 <= self._turning < np.inf:
             raise ArgumentError(f"turning: expected a finite number >= 0, got {turning}")
-        bound = _per_motor(robot, "limits", robot.effort_limits if limits is None else limits)
-        self._limits = np.maximum(bound - _per_motor(robot, "torque", torque), 0.0)
+        bound = per_motor(robot, "limits", robot.effort_limits if limits is None else limits)
+        self._limits = np.maximum(bound - per_motor(robot, "torque", torque), 0.0)
         self._passive = np.setdiff1d(np.arange(robot.nv), robot.actuated_index)
         band = PayloadBand((0.0, 0.0), np.zeros(3), np.zeros(3)) if payload is None else payload
         self._link, self._spread = band.link or robot.bodies[0].name, band.spread
@@ -109,7 +107,8 @@ class RobustLimits(Constraint):
         )
         self._names = tuple(f"{joint} torque limit{each}" for each in self._with for joint in robot.actuated)
         self._weights = np.full(len(self._names), 1.0 / (unit.mass * unit.length))
-        self._cones: dict[str, tuple[object, Array, tuple[str, ...]]] = {}
+        #: Of each contact as it was, the same at the least friction.
+        self._least: dict[str, tuple[Contact, ContactSettings]] = {}
 
     def rows(self, tick: Tick) -> list[Rows]:
         """Of every vertex, those of all motors, and those of the pyramids of all contacts that push."""
@@ -135,7 +134,7 @@ class RobustLimits(Constraint):
             )
         ]  # fmt: skip
         for contact in pushing:
-            C, names = self._cone(contact)
+            C, names = self._cone(contact, tick.robot)
             D = C @ P[contact.columns]
             upper = -(w @ D.T + reserve * np.linalg.norm(D[:, 3:], axis=1)).ravel()
             rows.append(
@@ -159,27 +158,11 @@ class RobustLimits(Constraint):
         lift = m * B.transpose(0, 2, 1)
         return lift @ (B @ s.jacobian(self._link)), (lift @ still[:, :, None])[:, :, 0]
 
-    def _cone(self, contact: ContactFrame) -> tuple[Array, tuple[str, ...]]:
+    def _cone(self, contact: ContactFrame, robot: Robot) -> tuple[Array, tuple[str, ...]]:
         """A contact's pyramid at the least friction, and the names of its rows for all vertices."""
-        now, known = contact.settings.contact, self._cones.get(contact.name)
+        now, known = contact.settings.contact, self._least.get(contact.name)
         if known is None or known[0] is not now:
-            least = replace(now, friction=self._share * now.friction)
-            C = pyramid(
-                least,
-                faces=4 if now.kind == "surface" else self._faces,
-                axes=np.eye(3) if now.kind == "surface" else None,
-            )
-            names = tuple(f"{contact.name} friction cone{each}" for each in self._with for _ in C)
-            known = self._cones[contact.name] = now, C, names
-        C = known[1]
-        if now.kind == "surface":  # its cone turns with the frame
-            C = C @ np.kron(np.eye(2), contact.rotation.T)
-        return C, known[2]
-
-
-def _per_motor(robot: Robot, what: str, given: ArrayLike) -> Array:
-    """(nu,) numbers that are not negative."""
-    values = np.asarray(given, dtype=np.float64)
-    if values.shape not in ((), (robot.nu,)) or not (values >= 0.0).all():
-        raise ArgumentError(f"{what}: expected a number or {robot.nu} of them, not negative, got {given!r}")
-    return np.broadcast_to(values, (robot.nu,))
+            known = now, ContactSettings(robot, now, friction=self._share * now.friction)
+            self._least[contact.name] = known
+        C = known[1].faces(self._faces, contact.rotation)
+        return C, tuple(f"{contact.name} friction cone{each}" for each in self._with for _ in C)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...compiling import compiled
-from ...errors import ArgumentError
 from ...robot.arguments import positive
 from ...robot.robot import Robot
 from ...urdf.tree import Array
@@ -14,7 +11,7 @@ from ..codes import TORQUE_LIMITS
 from ..data import Instant
 from ..element import Counts, Layout
 from ..rows import Item, bound_torque
-from .constraint import Constraint
+from .constraint import Constraint, per_motor
 
 #: Limits from here on are what files write for "none" [N m].
 NO_LIMIT = 1e17
@@ -47,10 +44,8 @@ class TorqueLimits(Constraint):
         self, robot: Robot, *, limits: Array | float | None = None, share: float = 1.0, name: str = "torque"
     ) -> None:
         super().__init__(name, robot.nu, robot=robot)
-        bound = np.asarray(robot.effort_limits if limits is None else limits, dtype=np.float64)
-        if bound.shape not in ((), (robot.nu,)) or not (bound >= 0.0).all():
-            raise ArgumentError(f"limits: expected a number or {robot.nu} of them, not negative, got {limits}")
-        self.limits = np.broadcast_to(bound, (robot.nu,)) * positive("share", share, zero=True)
+        bound = per_motor(robot, "limits", robot.effort_limits if limits is None else limits)
+        self.limits = bound * positive("share", share, zero=True)
         self._names = tuple(f"{joint} torque limit" for joint in robot.actuated)
 
     @classmethod
