@@ -37,7 +37,9 @@ class Room(NamedTuple):
 
 
 ROOMS = {
-    "urdf": Room("quaddyn/urdf", ("urdf", "load_oddities", "noticed", "traps"), "not demo and not small_stacks"),
+    "urdf": Room(
+        "quaddyn/urdf", ("urdf_words", "urdf", "load_oddities", "noticed", "traps"), "not demo and not small_stacks"
+    ),
     "robot": Room(
         "quaddyn/robot", ("surface_sources", "surface_conventions", "robot_saving", "load_oddities", "guard", "mimic",
         "loops", "load", "legs")
@@ -79,8 +81,8 @@ ROOMS = {
     "runtime": Room("quaddyn/runtime", ("runtime_interfaces", "runtime_safety", "runtime_udp", "runtime_ros2",
         "runtime_operators", "runtime_unitree", "runtime_process", "runtime_log", "preflight", "runtime_program",
         "runtime_loop")),
-    "campaigns": Room("quaddyn/campaigns", ("campaign_kinds", "campaign_statistics", "campaigns", "campaign_trials",
-        "campaigns_cli", "datasheet")),
+    "campaigns": Room("quaddyn/campaigns", ("campaign_kinds", "campaign_drawn", "campaign_statistics", "campaigns",
+        "campaign_trials", "campaigns_cli", "datasheet")),
     "reference": Room("quaddyn/reference", ("reference_reader", "reference", "mimic", "loops")),
     "agreement": Room(
         "quaddyn/agreement", ("agreement",), "mutant or table or opinion or state or unchanged or differences"
@@ -88,9 +90,12 @@ ROOMS = {
     "viewer": Room("quaddyn/viewer", ("viewer_meshes", "hostile_files", "viewer", "page_browser", "viewer_browser")),
     "demo": Room("quaddyn/demo", ("noticed", "leg_command", "surface_commands", "demo"),
         "show_draws or demo or velocity or never or plot"),
-    "cli": Room("quaddyn/cli", ("surface_cli", "surface_commands", "exit_codes", "leg_command", "cli", "doctor",
-        "campaigns_cli", "runtime_log")),
+    "cli": Room("quaddyn/cli", ("printed", "surface_cli", "cli_hands_on", "surface_commands", "exit_codes",
+        "leg_command", "cli", "doctor", "campaigns_cli", "runtime_log")),
 }  # fmt: skip
+
+#: Tests of every room beside its own.
+COMMON = ("records",)
 
 #: Survivors that are no faults: (file or folder, a part of the line, that part as mutated) and why nobody could tell.
 #: Spaces do not count.
@@ -283,7 +288,7 @@ def judge(name: str, place: Path, mutants: Mapping[int, Mutant], budget: float) 
     """The share of a room's mutants that are killed."""
     room = ROOMS[name]
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    tests = [f"tests/test_{test}.py" for test in room.tests]
+    tests = [f"tests/test_{test}.py" for test in (*room.tests, *COMMON)]
     copy = Copy(place, room.path, tests, room.only, room.interpreted)
     start = time.perf_counter()
     copy.prepare()

@@ -14,9 +14,10 @@ from quaddyn.campaigns.agreement import AgreementCampaign
 from quaddyn.campaigns.campaign import digest
 from quaddyn.campaigns.gaits import DIRECTIONS, SPEED, YAW_RATE, Gaits
 from quaddyn.campaigns.identification import LogIdentification, gathered, merged
-from quaddyn.identification import Accumulator, Samples, base_parameters, save, solve
+from quaddyn.identification import Accumulator, Samples, save, solve
 from quaddyn.identification.regression import random_states
 from quaddyn.locomotion import Proportions
+from quaddyn.reference import Reference
 
 
 def test_blocks_of_states_give_the_largest_error_of_each() -> None:
@@ -38,11 +39,12 @@ def test_blocks_of_states_give_the_largest_error_of_each() -> None:
 
 def logs(robot: qd.Robot, folder: Path, count: int) -> tuple[list[str], list[Samples]]:
     """Noisy logs of different length."""
-    rng, base = np.random.default_rng(0), base_parameters(robot)
+    rng, oracle = np.random.default_rng(0), Reference(robot.source, root=robot.root)
     names, all_samples = [], []
     for i in range(count):
         q, v, a = random_states(robot, 40 + 7 * i, rng)
-        tau = base.regressor()(q, v, a) @ base.of(qd.Dynamics(robot).parameters()) + 1e-2 * rng.standard_normal(v.shape)
+        tau = np.array([oracle.rnea(*x) + oracle.joint_friction(x[1]) for x in zip(q, v, a, strict=True)])
+        tau += 1e-2 * rng.standard_normal(v.shape)
         samples = Samples(q, v, a, tau[:, robot.actuated_index], {}, "frame")
         path = folder / f"log {i}.npz"
         save(path, robot, samples)

@@ -134,7 +134,7 @@ def identify(
     if not as_json:
         _print(found, judged)
         for doubt in doubts(found, judged, extent):
-            err.print(f"[yellow]doubtful:[/] {escape(doubt)}")
+            err.print(f"[yellow]doubtful:[/] {escape(doubt)}", highlight=False)
     if target is not None:
         if target.suffix.lower() == ".urdf":
             found.save_urdf(target)
@@ -223,8 +223,9 @@ def _print(found: Identification, judged: Validation | None) -> None:
     if found.hidden:
         more = f" and {len(found.hidden) - LISTED} more, see --json" if len(found.hidden) > LISTED else ""
         listed = "; ".join(found.hidden[:LISTED])
-        say(f"kept from the file, since these data do not show them: {escape(listed)}{more}")
+        say(f"kept from the file, since these data do not show them: {listed}{more}")
     if found.inconsistent:
-        err.print(f"[yellow]not physical:[/] {escape(', '.join(found.inconsistent))}; try --method consistent")
+        wrong = escape(", ".join(found.inconsistent))
+        err.print(f"[yellow]not physical:[/] {wrong}; try --method consistent", highlight=False)
     if not found.converged:
         err.print("[red]the fit did not converge[/]")

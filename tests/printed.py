@@ -1,0 +1,69 @@
+"""Long outputs, word for word: compared with what was read and kept in ``tests/printed``."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from io import StringIO
+from pathlib import Path
+from types import ModuleType
+from unittest import mock
+
+from rich.console import Console
+from rich.text import Text
+
+KEPT = Path(__file__).resolve().parent / "printed"
+
+
+def same_as_kept(name: str, text: str) -> None:
+    """Compare with ``tests/printed/NAME.txt``.
+
+    With QUADDYN_PRINTED=write in the environment the file is written anew: read what changed before it is committed.
+    """
+    path = KEPT / f"{name}.txt"
+    lines = [line.rstrip() for line in text.splitlines()]
+    if os.environ.get("QUADDYN_PRINTED") == "write":
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert lines == path.read_text(encoding="utf-8").splitlines()
+
+
+def rounded(text: str, digits: int = 6) -> str:
+    """Text whose decimal numbers are rounded: the last digits are a matter of the machine."""
+    number = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|-?\d+e[+-]?\d+")
+    return number.sub(lambda found: f"{float(found[0]) + 0.0:.{digits}g}", text)
+
+
+@contextmanager
+def terminal(*modules: ModuleType, width: int = 100) -> Iterator[Callable[[], str]]:
+    """Terminals in place of the modules' `out` and `err`; yields what returns their text, `marked`."""
+    said = StringIO()
+    console = Console(file=said, force_terminal=True, color_system="standard", width=width, emoji=False)
+    with ExitStack() as stack:
+        for module in modules:
+            for name in ("out", "err"):
+                if hasattr(module, name):
+                    stack.enter_context(mock.patch.object(module, name, console))
+        yield lambda: "\n".join(map(marked, said.getvalue().splitlines()))
+
+
+def marked(line: str) -> str:
+    """A line of a terminal with its styles in braces; blanks between two words of one style are of that style, too."""
+    text, console = Text.from_ansi(line), Console()
+    runs: list[tuple[str, str]] = []
+    for part in re.split(r"(\s+)", text.plain):
+        at = sum(len(words) for _, words in runs)
+        if not part.strip():
+            runs.append(("", part))
+            continue
+        for offset, letter in enumerate(part):
+            style = str(text.get_style_at_offset(console, at + offset)).removeprefix("none")
+            if runs and runs[-1][0] == style and runs[-1][1].strip():
+                runs[-1] = (style, runs[-1][1] + letter)
+            elif len(runs) > 1 and style and runs[-2][0] == style and not runs[-1][1].strip():
+                (_, before), (_, blanks) = runs[-2:]
+                runs[-2:] = [(style, before + blanks + letter)]
+            else:
+                runs.append((style, letter))
+    return "".join(f"{{{style}: {words}}}" if style else words for style, words in runs)

@@ -1,0 +1,674 @@
+"""What campaigns draw, figure for figure, what a data sheet's page says of it, and what stores and clusters say."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import html
+import math
+import sqlite3
+import warnings
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from campaign_examples import Throws
+from printed import rounded, same_as_kept
+
+import quaddyn as qd
+from quaddyn.campaigns import Failure, Progress, Store, Tally, driving, processes, run, running, store
+from quaddyn.campaigns import trials as campaign_trials
+from quaddyn.campaigns.cells import MOVING, cells, curves
+from quaddyn.campaigns.cluster import Cluster, InsecureClusterWarning, _warn
+from quaddyn.campaigns.datasheet import (
+    Bound,
+    DataSheet,
+    Facts,
+    FailedCase,
+    Measured,
+    Point,
+    Sheet,
+    _failed,
+    _point,
+    facts,
+)
+from quaddyn.campaigns.deaths import WorkerDied, deaths
+from quaddyn.campaigns.disturbances import DISTURBANCES
+from quaddyn.campaigns.driving import _Figures, drive
+from quaddyn.campaigns.exporting import _as, _kinds, _one
+from quaddyn.campaigns.gaits import Gaits
+from quaddyn.campaigns.robustness import Robustness
+from quaddyn.campaigns.scene import ground, scene, sensor_noise
+from quaddyn.campaigns.sheet_page import page
+from quaddyn.campaigns.sheet_words import NOTES, STYLE
+from quaddyn.campaigns.slopes import Slopes
+from quaddyn.campaigns.store import Row
+from quaddyn.campaigns.sweep import Sweep
+from quaddyn.campaigns.threshold import Threshold, search
+from quaddyn.campaigns.trial import Trial
+from quaddyn.campaigns.worker_memory import generator
+from quaddyn.errors import CampaignError
+from quaddyn.locomotion import GAITS, LocomotionController, Proportions
+from quaddyn.robot.payload import with_payload
+from quaddyn.simulation import Simulation
+
+
+@pytest.fixture(scope="module")
+def go2() -> qd.Robot:
+    return qd.load("go2")
+
+
+@pytest.fixture(scope="module")
+def p(go2: qd.Robot) -> Proportions:
+    return Proportions.of(go2)
+
+
+def changed(case: Trial) -> str:
+    """What of a trial differs from one in which nothing happens."""
+    plain = Trial(robot=case.robot)
+    pairs = ((f.name, getattr(case, f.name)) for f in dataclasses.fields(case))
+    return rounded(", ".join(f"{name}={value!r}" for name, value in pairs if value != getattr(plain, name)))
+
+
+# -- what is drawn -------------------------------------------------------------------------------------------------
+def test_cases_are_drawn_as_they_always_were() -> None:
+    """Stores of other versions hold these cases: what is drawn anew would be compared with what it is not."""
+    lines = []
+    campaigns: tuple[Any, ...] = (
+        Robustness(robot="go2", trials=2, plants=("embedded",), disturbances=tuple(DISTURBANCES)),
+        Gaits(robot=("go2",), gaits=("trot", "pace"), speeds=(0.1, 0.3), directions=("forward", "sideways", "turning")),
+        Slopes(robot=("go2",), trials=2, angles=(15.0,), plants=("embedded",)),
+        Sweep(values=(0.2, 0.8), trials=2),
+    )
+    for campaign in campaigns:
+        found = list(campaign.cases())
+        lines += [f"{campaign.name}, {len(found)} of {campaign.count()}", *map(changed, found)]
+    same_as_kept("cases", "\n".join(lines))
+
+
+def test_cells_of_a_data_sheet_are_what_they_always_were() -> None:
+    lines = []
+    for cell in cells("go2", plant="embedded", dt=2e-3, seed=0, directions=3):
+        lines.append(f"{cell.name}: {cell.title} [{cell.unit}], {cell.harder} is harder")
+        lines.append(rounded(", ".join(map(repr, cell.values)), 5))
+        lines += [changed(cell.trial(level, number)) for level, number in ((0, 0), (len(cell.values) - 1, 3))]
+    for gait, levels in curves("go2", plant="mujoco", dt=2e-3, seed=1).items():
+        lines += [f"{gait}: {[len(trials) for trials in levels]}", changed(levels[0][0]), changed(levels[-1][2])]
+    same_as_kept("cells", "\n".join(lines))
+
+
+def test_names_of_bounds_choose_cells_and_curves() -> None:
+    sheet = DataSheet(robot=("go2",), bounds=("speed trot", "friction"))
+    assert [cell.name for cell in sheet.cells("go2")] == ["friction", "speed trot"]
+    assert list(sheet.curves("go2")) == ["trot"] and len(list(sheet.cases())) == 18
+    assert sheet.count() is None and sheet.robots == ("go2",)
+
+
+def test_grounds_are_laid_as_they_always_were(go2: qd.Robot, p: Proportions) -> None:
+    assert ground(Trial(robot="go2"), p, go2, generator(0)) is None
+    lines = []
+    for change in ({"slope": 0.2, "slope_direction": 1.0}, {"step": 0.05, "step_distance": 0.7}, {"strips": 0.04},
+                   {"boxes": 0.03}):  # fmt: skip
+        laid = ground(Trial(robot="go2", **change), p, go2, generator(0)) or []  # type: ignore[arg-type]
+        lines.append(f"{change}: {len(laid)}")
+        for each in laid[:5]:
+            names = ("point", "normal") if hasattr(each, "normal") else ("center", "size", "rotation")
+            numbers = np.concatenate([np.ravel(getattr(each, name)) for name in names])
+            lines.append(", ".join(f"{x + 0.0:.5f}" for x in numbers + 0.0))
+    same_as_kept("grounds", "\n".join(lines).replace("-0.00000", "0.00000"))
+
+
+@pytest.mark.parametrize(
+    ("change", "feels", "told"),
+    [
+        ({}, False, False),
+        ({"estimated": True}, False, True),
+        ({"delay": 4e-3}, False, True),
+        ({"noise": 1.0}, False, True),
+        ({"step": 0.01, "step_distance": 0.5}, True, False),
+        ({"strips": 0.01}, True, False),
+        ({"boxes": 0.01}, True, False),
+        ({"slope": 0.1}, False, False),
+    ],
+)
+def test_scenes_have_what_their_cases_need(change: dict[str, Any], feels: bool, told: bool, go2: qd.Robot) -> None:
+    made = scene(Trial(robot="go2", dt=4e-3, **change), go2, generator(0))
+    assert made.feels is feels and (made.sensors is not None) is told is (made.estimator is not None)
+    assert made.plant.dt == made.controller.dt == 4e-3 and made.robot is go2
+
+
+def test_a_weak_robot_is_weak_and_a_loaded_one_loaded(go2: qd.Robot, p: Proportions) -> None:
+    made = scene(Trial(robot="go2", strength=0.5, friction=0.3), go2, generator(0))
+    assert made.plant.friction == 0.3
+    for _ in range(3):
+        made.plant.step(np.full(go2.nu, 1e3))
+    np.testing.assert_allclose(made.plant.tau, 0.5 * go2.effort_limits)
+    loaded = scene(Trial(robot="go2", payload=2.0), go2, generator(0)).plant.robot
+    expected = with_payload(
+        go2, 2.0, p.heading @ ((0.0, 0.0, 0.1 * p.length) - p.offset), size=0.1 * math.sqrt(10) * p.length
+    )
+    np.testing.assert_allclose(loaded.bodies[0].inertial.inertia, expected.bodies[0].inertial.inertia, rtol=1e-12)
+    np.testing.assert_allclose(loaded.bodies[0].inertial.com, expected.bodies[0].inertial.com, atol=1e-12)
+
+
+def test_sensors_are_those_of_consumer_parts(go2: qd.Robot) -> None:
+    made = scene(Trial(robot="go2", noise=1.0, delay=4e-3), go2, generator(0)).sensors
+    assert made is not None
+    lines = [rounded(repr(part), 5) for part in (made.encoders, made.imu, made.delay, sensor_noise())]
+    same_as_kept("sensors", "\n".join(lines))
+    silent = scene(Trial(robot="go2", estimated=True), go2, generator(0)).sensors
+    assert silent is not None and silent.encoders.resolution == 0.0
+
+
+# -- what a run is told and what is kept of it ---------------------------------------------------------------------
+def test_a_run_is_pushed_once_and_commanded_from_its_start(go2: qd.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+    pushes, told = [], []
+    push, compute = Simulation.push, LocomotionController.compute
+
+    def pushed(self: Simulation, frame: str, force: np.ndarray, **options: Any) -> object:
+        pushes.append((round(self.time, 9), frame, np.array(force), options))
+        return push(self, frame, force, **options)
+
+    def computed(self: LocomotionController, state: Any, velocity: Any, **options: Any) -> Any:
+        told.append((tuple(velocity), options["touching"]))
+        return compute(self, state, velocity, **options)
+
+    monkeypatch.setattr(Simulation, "push", pushed)
+    monkeypatch.setattr(LocomotionController, "compute", computed)
+    dt, velocity = 4e-3, (0.1, 0.05, 0.2)
+    case = Trial(robot="go2", dt=dt, seconds=0.4, measured=0.2, velocity=velocity, push=0.2, push_direction=0.5,
+                 push_time=0.2, push_duration=0.05, step=0.01, step_distance=2.0)  # fmt: skip
+    drive(case)
+    ((at, frame, force, options),) = pushes
+    assert (at, frame, options) == (0.2, go2.bodies[0].name, {"duration": 0.05})
+    np.testing.assert_allclose(np.linalg.norm(force), go2.mass * 0.2 / 0.05, rtol=1e-12)
+    assert force[2] == 0.0 and math.atan2(force[1], force[0]) == pytest.approx(0.5, abs=0.05)
+    begun = [k for k, (wanted, _) in enumerate(told) if wanted != (0.0, 0.0, 0.0)]
+    assert begun == list(range(76, 100)) and told[-1][0] == velocity and len(told) == 100  # beyond 0.3 s
+    assert told[0][1] is None and all(sorted(feet) == sorted(go2.feet) for _, feet in told[5:70])
+
+
+class Walk:
+    """A plant that goes straight on, and turns, as told; its torques are constant."""
+
+    def __init__(
+        self, robot: qd.Robot, velocity: tuple[float, float, float], slope: tuple[float, float], dt: float
+    ) -> None:
+        self.robot, self.velocity, self.slope, self.dt = robot, velocity, slope, dt
+        self.v, self.tau = np.zeros(robot.nv), np.full(robot.nu, 2.0)
+        self.v[6] = 3.0
+        self.yaw, self.q = 0.3, np.array(robot.q_home)
+        self.advance(0.0)
+
+    def advance(self, dt: float | None = None) -> None:
+        dt = self.dt if dt is None else dt
+        x, y, turn = self.velocity
+        c, s = math.cos(self.yaw), math.sin(self.yaw)
+        self.q[:2] += dt * np.array([c * x - s * y, s * x + c * y])
+        self.q[2] += 0.01 * math.sin(50.0 * self.q[0])  # ups and downs that do not count
+        self.yaw += dt * turn
+        self.q[3:7] = pin.Quaternion(pin.rpy.rpyToMatrix(0.0, 0.0, self.yaw)).coeffs()
+
+
+def walked(go2: qd.Robot, case: Trial, velocity: tuple[float, float, float], flagged: int = 0) -> tuple[_Figures, Walk]:
+    plant = Walk(go2, velocity, (0.0, 0.0), case.dt)
+    made: Any = SimpleNamespace(plant=plant, controller=SimpleNamespace(proportions=Proportions.of(go2)))
+    figures = _Figures(case, made)
+    for k in range(round(case.seconds / case.dt)):
+        plant.advance()
+        figures.add(k * case.dt, SimpleNamespace(ok=k >= flagged))  # type: ignore[arg-type]
+    return figures, plant
+
+
+def test_figures_of_a_walk_are_those_of_the_walk(go2: qd.Robot) -> None:
+    case = Trial(robot="go2", dt=2e-3, seconds=0.2, measured=0.1, velocity=(0.5, 0.2, 0.3), miss=0.05, unit_speed=2.0)
+    figures, _ = walked(go2, case, (0.5, 0.2, 0.3), flagged=3)
+    found: Any = figures.record(None, None)
+    p = Proportions.of(go2)
+    assert found["success"] is True and found["reason"] is None and found["fell"] is None
+    # The middle of the turn between two ticks, which the heading of the first of them is not.
+    assert (found["vx"], found["vy"], found["wz"]) == pytest.approx((0.5, 0.2, 0.3), abs=2e-3)
+    assert found["flagged"] == 0.03 and found["torque_rms"] == pytest.approx(2.0)
+    assert found["torque"] == pytest.approx(2.0 / go2.effort_limits.min())
+    assert found["power"] == pytest.approx(6.0) == found["power_peak"]
+    speed = math.hypot(found["vx"], found["vy"])
+    assert found["cost"] == pytest.approx(6.0 / (go2.mass * p.gravity * speed))
+    assert figures._counted == 51 and figures._ticks == 100
+    wanted = np.array([0.25, 0.1, 0.3])
+    got = np.array([found["vx"] / 2.0, found["vy"] / 2.0, found["wz"]])
+    assert found["progress"] == pytest.approx(got @ wanted / (wanted @ wanted))
+    assert found["miss"] == pytest.approx(np.abs(got - wanted).max())
+
+
+def test_velocities_on_a_slope_are_along_the_ground(go2: qd.Robot) -> None:
+    flat = {"robot": "go2", "dt": 2e-3, "seconds": 0.1, "measured": 0.1, "velocity": (0.5, 0.0, 0.0)}
+    for way, factor in ((0.0, 1.0 / math.cos(0.4)), (0.5 * math.pi, 1.0)):
+        case = Trial(**flat, slope=0.4, slope_direction=way)  # type: ignore[arg-type]
+        found: Any = walked(go2, case, (0.5, 0.0, 0.0))[0].record(None, None)
+        assert found["vx"] == pytest.approx(0.5 * factor, rel=1e-6) and found["vy"] == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("velocity", "change", "reason"),
+    [
+        ((0.36, 0.0, 0.0), {}, None),
+        ((0.34, 0.0, 0.0), {}, "slower than 70 % of the command"),
+        ((0.36, 0.0, 0.0), {"progress": 0.8}, "slower than 80 % of the command"),
+        ((0.5, 0.0, 0.09), {"miss": 0.1}, None),
+        ((0.5, 0.0, 0.11), {"miss": 0.1}, "misses the command by more than 10 %"),
+        ((0.5, 0.0, 0.11), {"miss": 0.1, "unit_turn": 2.0}, None),
+        ((0.5, -0.11, 0.0), {"miss": 0.1}, "misses the command by more than 10 %"),
+        ((0.5, -0.11, 0.0), {"miss": 0.1, "unit_speed": 2.0}, None),
+    ],
+)
+def test_a_run_is_judged_by_its_velocity(
+    velocity: tuple[float, float, float], change: dict[str, Any], reason: str | None, go2: qd.Robot
+) -> None:
+    case = Trial(robot="go2", dt=2e-3, seconds=0.1, measured=0.1, velocity=(0.5, 0.0, 0.0), **change)
+    figures, _ = walked(go2, case, velocity)
+    found = figures.record(None, None)
+    assert (found["reason"], found["success"]) == (reason, reason is None)
+    fell = figures.record(1.5, "sank")
+    assert fell == dict.fromkeys(found, None) | {"success": False, "reason": "sank", "fell": 1.5, "flagged": 0.0}
+    still = Trial(robot="go2", dt=2e-3, seconds=0.1, measured=0.1)
+    nothing = walked(go2, still, (0.0, 0.0, 0.0))[0].record(None, None)
+    assert nothing["success"] is True and nothing["progress"] is nothing["miss"] is nothing["cost"] is None
+
+
+@pytest.mark.parametrize(
+    ("roll", "pitch", "height", "words"),
+    [
+        (0.1, 0.0, 0.3, "sank, 3 feet due on the ground"),
+        (0.1, 0.0, 0.6, "rolled over, 3 feet due on the ground"),
+        (0.1, 0.2, 0.6, "pitched over, 3 feet due on the ground"),
+        (0.7, 0.1, 0.3, "rolled over, 3 feet due on the ground"),
+        (0.1, -0.7, 0.3, "pitched over, 3 feet due on the ground"),
+    ],
+)
+@pytest.mark.parametrize("known", [None, 0.2])
+def test_a_fall_has_the_cause_that_it_looks_like(
+    roll: float, pitch: float, height: float, words: str, known: float | None, go2: qd.Robot, p: Proportions
+) -> None:
+    q = np.array(go2.q_home)
+    q[3:7] = pin.Quaternion(pin.rpy.rpyToMatrix(roll, pitch, 0.4)).coeffs()
+    com = qd.Dynamics(go2).center_of_mass(q)
+    q[2] += height * p.height - com[2] + (known or 0.0)
+    plant = SimpleNamespace(robot=go2, q=q, v=np.zeros(go2.nv))
+    below = None if known is None else SimpleNamespace(height=lambda x, y: known)
+    stance = np.array([True, True, False, True])
+    controller: Any = SimpleNamespace(proportions=p, robot=go2, ground=below, clock=SimpleNamespace(stance=stance))
+    made: Any = SimpleNamespace(plant=plant, controller=controller)
+    assert _Figures(Trial(robot="go2"), made).cause(controller) == words
+
+
+def test_a_plant_that_diverges_and_a_robot_that_falls_end_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def burst(*_: object) -> Any:
+        raise qd.DivergenceError("state: not finite", 0.5, None, None)
+
+    monkeypatch.setattr(driving, "_loop", burst)
+    record = drive(Trial(robot="go2"))
+    assert (record["success"], record["reason"], record["fell"]) == (False, "the plant diverged", 0.0)
+
+
+# -- searches ------------------------------------------------------------------------------------------------------
+def asks(outcome: Callable[[int, int], bool], levels: int, **options: Any) -> Iterator[str]:
+    task = search(levels, **options)
+    try:
+        ask = next(task)
+        while True:
+            went = [outcome(ask.level, k) for k in ask.trials]
+            yield f"  level {ask.level}: {ask.trials[0]} to {ask.trials[-1]}, {sum(went)} of {len(went)}"
+            ask = task.send(went)
+    except StopIteration as end:
+        found: Threshold = end.value
+        counts = ", ".join(f"{level}: {good}/{all_}" for level, (good, all_) in found.counts.items())
+        yield (
+            f"  level {found.level}, {found.successes} of {found.trials}, top {found.top}, upper {found.upper:.4f}, "
+            f"exceptions {found.exceptions}, inversions {found.inversions}; {counts}"
+        )
+
+
+def test_searches_ask_for_what_they_always_asked_for() -> None:
+    """Stores of other versions hold these trials; a search that asks for others cannot go on with them."""
+    curves: dict[str, tuple[Callable[[int, int], bool], dict[str, Any]]] = {
+        "steep": (lambda level, k: level <= 13, {}),
+        "always": (lambda level, k: True, {}),
+        "never": (lambda level, k: False, {}),
+        "at the easiest alone": (lambda level, k: level == 0, {}),
+        "one in twenty fails": (lambda level, k: k % 20 != 19, {}),
+        "one in fifty fails": (lambda level, k: k % 50 != 30, {}),
+        "one in ten fails from level 5 on": (lambda level, k: level < 5 or k % 10 != 9, {"checks": 3}),
+        "a hole": (lambda level, k: not 2 <= level <= 4 or k % 2 == 0, {"checks": 4}),
+        "a quick one": (lambda level, k: level <= 5, {"probability": 0.8, "pilot": 6, "checks": 1}),
+        "a long pilot": (lambda level, k: level <= 5, {"pilot": 20, "confidence": 0.8}),
+        "nothing checked": (lambda level, k: level <= 5, {"pilot": 1, "checks": 0}),
+    }
+    lines = []
+    for name, (outcome, options) in curves.items():
+        lines += [f"{name} {options}", *asks(outcome, 24, **options)]
+    lines += ["one level", *asks(lambda level, k: True, 1), "two levels", *asks(lambda level, k: level < 1, 2)]
+    same_as_kept("searches", "\n".join(lines))
+
+
+# -- the page ------------------------------------------------------------------------------------------------------
+def measured(name: str, factor: float) -> Measured:
+    known = Facts(source=name, name="<dog>", mass=15.0 * factor, degrees=18, length=0.4, height=0.3, speed=2.0 * factor,
+                  reach={"FL": (0.1, 0.41234), "FR": (0.1, 0.4)},
+                  joints=(("hip<1>", -1.0, 1.23456, 30.0, 23.7),
+                          ("wheel", -math.inf, math.inf, math.inf, 5.0)))  # fmt: skip
+
+    def bound(
+        name: str, values: tuple[float, ...], level: int | None, title: str = "", failed: int = 0, **more: Any
+    ) -> Bound:
+        given: dict[str, Any] = {
+            "level": level, "successes": 59, "trials": 59, "probability": 0.95, "confidence": 0.95, "top": False,
+            "counts": {k: (12 - 3 * k, 12) for k in range(len(values))}, "upper": 1.0, "exceptions": (),
+            "inversions": 0,
+        }  # fmt: skip
+        cases = tuple(
+            FailedCase(k + 1, values[-1], "fell <over>" if k else "slow", None if k % 2 else 1.256, f"seed = {k}")
+            for k in range(failed)
+        )
+        harder = "larger" if values[-1] > values[0] else "smaller"
+        return Bound(name, title or f"the {name}", "m/s", harder, values, Threshold(**given | more), cases)
+
+    bounds = (
+        bound("push 0", (0.0, 0.5, 1.0), 1, "largest push", failed=42),
+        bound("push 120", (0.0, 0.5, 1.0), None, "largest push", upper=0.2),
+        bound("push 240", (0.0, 0.5, 1.0), 2, "largest push", top=True, successes=90, trials=92),
+        bound("friction", (0.6, 0.4, 0.2), 2, top=True, inversions=1),
+        bound("slope", (0.0, 0.1), 1, inversions=2, failed=1),
+        bound("step", (0.0, 0.1), None, successes=3, trials=7),
+        bound("payload", (0.0, 0.1, 0.2, 0.3), 2, exceptions=(0, 1)),
+        bound("delay", (0.0, 0.01), 1),
+        bound("strength", (1.0, 0.5), 1),
+        bound("speed trot", (0.1, 0.9), 1),
+        bound("speed walk", (0.1, 0.5), None),
+    )
+    good = Point(0.3, 3, 3, 0.29, 0.0456, 0.51, 40.0, 80.0, 0.456, 7.89)
+    trot = (Point(0.1, 3, 3, 0.1, 0.02, 0.8, 30.0, 60.0, 0.3, 5.0), good, Point(0.6, 0, 3, *[None] * 7))
+    none = (Point(0.1, 0, 3, *[None] * 7),)
+    return Measured(
+        known, bounds[: 11 if factor == 1.0 else 5], {"trot": trot, "walk": none} if factor == 1.0 else {"trot": trot}
+    )
+
+
+def sheet(*robots: Measured, **changes: Any) -> Sheet:
+    campaign = DataSheet(robot=tuple(m.facts.source for m in robots), plant="mujoco", seed=7)
+    versions = {"quaddyn": "0.1", "Python": "3.12"}
+    given: dict[str, Any] = {
+        "trials": 12345,
+        "seconds": 6789.6,
+        "store": "my<1>.db",
+        "processors": ("znver3", "skylake"),
+    }
+    return Sheet(campaign=campaign, robots=robots, versions=versions, **given | changes)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_page_of_a_data_sheet(count: int) -> None:
+    text = page(sheet(*(measured(("go2", "dog.urdf")[i], 1.0 + i) for i in range(count))))
+    assert STYLE in text
+    for name, note in NOTES:
+        assert f"<dt>{html.escape(name)}</dt><dd>{html.escape(note)}</dd>" in text
+    body = text.replace(STYLE, "").partition("<dl>")[0] + text.partition("</dl>")[2]
+    same_as_kept(f"page_{count}", body.replace("><", ">\n<"))
+
+
+def test_a_page_without_store_or_gaits_or_pushes_says_so() -> None:
+    bare = dataclasses.replace(measured("go2", 1.0), gaits={}, bounds=measured("go2", 1.0).bounds[3:5])
+    text = page(sheet(bare, store=None, processors=()))
+    assert "They were not kept; with <code>--store FILE</code>" in text and "on this machine" in text
+    assert "<h2>Gaits" not in text and "<figure>" not in text and "quaddyn replay" not in text
+
+
+def row(case: Trial, result: Any, number: int = 1) -> Row:
+    return Row(number, case, result, 0.5, 0.0, "w", "v", "m")
+
+
+def test_points_are_means_of_what_succeeded_and_peaks_are_peaks() -> None:
+    case = Trial(robot="go2", velocity=(0.4, 0.0, 0.0))
+    names = ("vx", "miss", "cost", "power", "power_peak", "torque", "torque_rms")
+
+    def result(value: float, success: bool = True) -> dict[str, Any]:
+        return {"success": success, **dict.fromkeys(names, value)}
+
+    one = result(3.0) | {"cost": None}
+    rows = [row(case, result(1.0)), row(case, one), row(case, result(9.0, success=False)), row(case, Failure("x"))]
+    assert _point(rows) == Point(0.4, 2, 4, 2.0, 2.0, 1.0, 2.0, 3.0, 3.0, 2.0)
+    assert _point(rows[2:]) == Point(0.4, 0, 2, *[None] * 7)
+
+
+def test_failed_cases_say_what_was_different() -> None:
+    case = Trial(robot="go2", push=0.123456, velocity=(0.25, 0.0, -0.5), gait="walk", seed=0, number=12)
+    told = "gait = walk, velocity = (0.25, 0, -0.5), push = 0.1235, seed = 0, number = 12"
+    fell = {"success": False, "reason": "sank", "fell": 2.5}
+    assert _failed(row(case, fell, 17), 3.0) == FailedCase(17, 3.0, "sank", 2.5, told)
+    assert _failed(row(case, fell | {"fell": None}), 3.0).fell is None
+    assert _failed(row(case, Failure("ValueError: x\nmore")), 3.0) == FailedCase(1, 3.0, "ValueError: x", None, told)
+
+
+def test_facts_are_those_of_the_robot(go2: qd.Robot, p: Proportions) -> None:
+    found = facts("go2")
+    assert (found.source, found.name, found.mass, found.degrees, found.title) == ("go2", go2.name, go2.mass, 18, "go2")
+    assert (found.length, found.height, found.speed) == (p.length, p.height, p.speed)
+    assert list(found.reach) == ["FL", "FR", "RL", "RR"]
+    for near, far in found.reach.values():
+        assert 0.05 < near < 0.2 < 0.4 < far < 0.45
+    assert [joint[0] for joint in found.joints] == list(go2.actuated)
+    np.testing.assert_array_equal([joint[1] for joint in found.joints], go2.lower_position_limits)
+    np.testing.assert_array_equal([joint[2] for joint in found.joints], go2.upper_position_limits)
+    np.testing.assert_array_equal([joint[3] for joint in found.joints], go2.velocity_limits)
+    np.testing.assert_array_equal([joint[4] for joint in found.joints], go2.effort_limits)
+    assert dataclasses.replace(found, source="a/dog.urdf").title == go2.name
+
+
+# -- stores, tallies, progress -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("error", "free", "said"),
+    [
+        ("database is locked", 1 << 30, "another process writes to it"),
+        ("database table is busy", 1 << 30, "another process writes to it"),
+        ("database or disk is full", 1 << 30, "no space left on its disk; what was committed is kept: make room"),
+        ("disk I/O error", (1 << 16) - 1, "no space left on its disk"),
+        ("disk I/O error", 1 << 16, "damaged, or no store of a campaign (disk I/O error)"),
+        ("database disk image is malformed", 0, "damaged, or no store of a campaign (database disk image"),
+        ("file is not a database", 0, "damaged, or no store of a campaign (file is not"),
+        ("something else", 0, "something else"),
+    ],
+)
+def test_errors_of_a_store_are_told_in_words(error: str, free: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store.shutil, "disk_usage", lambda place: SimpleNamespace(free=free))
+    with pytest.raises(qd.QuaddynError) as caught, store._explained("runs.db"):
+        raise sqlite3.OperationalError(error)
+    assert str(caught.value).startswith(f"runs.db: {said}")
+    monkeypatch.setattr(store.shutil, "disk_usage", lambda place: (_ for _ in ()).throw(OSError()))
+    assert store._no_space("runs.db") is False
+
+
+def test_what_is_added_is_made_safe_after_a_fifth_of_a_second(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(store.time, "monotonic", lambda: clock.now)
+    path, campaign = tmp_path / "runs.db", Throws(3)
+
+    def safe() -> int:
+        with Store.read(path, Throws) as there:
+            return len(there)
+
+    with Store.open(path, campaign) as kept:
+        assert kept._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert kept._connection.execute("PRAGMA synchronous").fetchone() == (2,)
+        kept.add_poison("one", "its worker died", "SIGKILL")
+        clock.now += 0.1
+        kept.add_poison("two", "its worker died", "SIGKILL")
+        kept.commit(now=False)
+        assert (safe(), len(kept), "one" in kept, "none" in kept) == (0, 2, True, False)
+        clock.now += 0.09
+        kept.commit(now=False)
+        assert safe() == 0
+        clock.now += 0.02
+        kept.commit(now=False)
+        assert safe() == 2
+        kept.add_poison("three", "its worker died", "SIGKILL")
+        kept.commit()
+        assert safe() == 3
+        kept.add_poison("four", "its worker died", "SIGKILL")
+    assert safe() == 4
+
+
+def test_a_store_of_another_format_is_refused(tmp_path: Any) -> None:
+    path = tmp_path / "runs.db"
+    run(Throws(2), store=path)
+    with Store.read(path, Throws) as there:
+        (worker,) = {row.worker for row in there.rows()}
+        assert worker.rpartition(":")[2].isdecimal() and all(row.seconds >= 0.0 for row in there.rows())
+        with pytest.raises(qd.QuaddynError, match=r"runs\.db#3: no such case; it holds 2, numbered from 1$"):
+            there.row(3)
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE about SET format = 2")
+    for use in (lambda: Store.read(path, Throws), lambda: Store.open(path, Throws(2))):
+        with pytest.raises(qd.QuaddynError) as caught:
+            use()
+        assert str(caught.value) == f"{path} is written in format 2; this version reads format 1"
+
+
+def test_a_tally_keeps_the_first_five_of_each_and_puts_the_most_frequent_first() -> None:
+    case, campaign = Trial(robot="go2"), Robustness()
+    results = (
+        [{"success": True}] * 2 + [{"success": False, "reason": "a"}] * 2 + [{"success": False, "reason": "b"}] * 7
+    )
+    results += [{"success": False, "reason": None}]
+    failures = [
+        Failure("E: 1 and -2.5e-3\nmore"),
+        Failure("F"),
+        Failure("E: 7 and 8"),
+        Failure("x", True),
+        Failure("y", True),
+    ]
+    rows = [row(case, result, number) for number, result in enumerate([*results, *failures], 1)]
+    found = Tally.of(campaign, rows)
+    assert (found.successes, found.poison, found.total) == (2, 2, 17)
+    assert list(found.failures.items()) == [("b", 7), ("a", 2), ("failed", 1)]
+    assert list(found.errors.items()) == [("E: … and …", 2), ("F", 1)]
+    assert found.examples == {
+        "a": (3, 4), "b": (5, 6, 7, 8, 9), "failed": (12,), "E: … and …": (13, 15), "F": (14,), "poison": (16, 17),
+    }  # fmt: skip
+
+
+def test_progress_is_told_ten_times_a_second_with_rate_and_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, told = SimpleNamespace(now=50.0), []
+    monkeypatch.setattr(running.time, "monotonic", lambda: clock.now)
+    task = running._Drive(Throws(1), running._Here(), None, told.append, 100)  # type: ignore[arg-type]
+    task.ran, task.skipped, task.failures = 20, 30, 4
+    clock.now += 0.09
+    task._tell()
+    assert told == []
+    clock.now += 3.91
+    task._tell()
+    clock.now += 0.05
+    task._tell()
+    assert told == [Progress(50, 100, 5.0, 10.0, 4)]
+    task._tell(last=True)
+    assert told[1].rate == pytest.approx(20 / 4.05) and len(told) == 2
+    task._total = None
+    task._tell(last=True)
+    assert told[2].remaining is None
+    task._total, task.ran = 100, 0
+    task._tell(last=True)
+    assert told[3][2:] == (0.0, None, 4)
+
+
+def test_workers_are_kept_busy_and_a_broken_executor_is_told_in_words() -> None:
+    for executor, most in ((running._Here(), 1), (SimpleNamespace(slots=20), 80), (SimpleNamespace(slots=2), 64),
+                           (SimpleNamespace(_max_workers=30), 120)):  # fmt: skip
+        assert running._enough(executor) == most  # type: ignore[arg-type]
+    own = CampaignError("mine")
+    assert running._broken(own) is own
+    for error, words in (
+        (
+            running.BrokenExecutor("x"),
+            "the executor's workers died, and it cannot replace them; quaddyn.campaigns.workers does",
+        ),
+        (OSError("x"), "the connection to the executor's workers is lost (OSError)"),
+        (running.CancelledError("x"), "the connection to the executor's workers is lost (CancelledError)"),
+        (ValueError("x"), "a worker cannot run the campaign: ValueError: x"),
+    ):
+        assert str(running._broken(error)) == f"{words}. What is done is kept; run it again to go on"
+
+
+def test_columns_of_a_table_have_one_kind_each(tmp_path: Any) -> None:
+    with Store.open(":memory:", Throws(4)) as kept:
+        run(Throws(4), store=kept)
+        kinds = _kinds(kept)
+        assert kinds["number"] is int and kinds["record.x"] is float and kinds["record.success"] is bool
+        assert kinds["case.what"] is str and kinds["error"] is str  # which nothing fills
+    assert _one({int, float}) is float and _one({int, bool}) is str and _one({bool}) is bool and _one(set()) is str
+    assert _as(float, 3) == 3.0 and type(_as(float, 3)) is float and _as(str, True) == "True"
+
+
+# -- workers -------------------------------------------------------------------------------------------------------
+def test_deaths_are_counted_by_who_tells_of_them() -> None:
+    killed = type("KilledWorker", (Exception,), {"__module__": "distributed.scheduler"})
+    other = type("KilledWorker", (Exception,), {"__module__": "elsewhere"})
+    assert [deaths(error) for error in (WorkerDied(), killed(), other(), ValueError())] == [1, 3, None, None]
+
+
+def test_processes_start_with_one_thread_of_linear_algebra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("BLIS_NUM_THREADS", raising=False)
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+    with processes._one_thread_each():
+        assert [processes.os.environ[name] for name in names] == ["1"] * 4
+    assert processes.os.environ["OMP_NUM_THREADS"] == "7" and "BLIS_NUM_THREADS" not in processes.os.environ
+    made: list[int] = []
+    monkeypatch.setattr(processes, "Workers", made.append)
+    monkeypatch.setattr(processes.os, "sched_getaffinity", lambda pid: {1, 5, 7} if pid == 0 else set())
+    processes.workers()
+    processes.workers(2)
+    assert made == [3, 2]
+
+
+@pytest.mark.parametrize("count", [0, -1, True, 1.0, "2"])
+def test_a_count_of_workers_is_a_positive_whole_number(count: Any) -> None:
+    with pytest.raises(qd.ArgumentError, match=f"count: expected a positive number of processes, got {count!r}"):
+        processes.Workers(count)
+
+
+@pytest.mark.parametrize(
+    ("address", "open_to_all"),
+    [
+        ("tcp://127.0.0.1:8786", False), ("tcp://[::1]:8786", False), ("tcp://localhost:8786", False),
+        ("tls://10.0.0.1:8786", False), ("tcp://10.0.0.1:8786", True), ("tcp://scheduler:8786", True),
+        ("tcp://[2001:db8::1]:8786", True),
+    ],
+)  # fmt: skip
+def test_a_scheduler_on_the_network_without_tls_is_warned_of(address: str, open_to_all: bool) -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        _warn(address)
+    assert [w.category for w in told] == [InsecureClusterWarning] * open_to_all
+    if told:
+        assert str(told[0].message).startswith(f"{address} is neither on this machine's loopback nor protected by TLS")
+
+
+def test_a_cluster_counts_its_workers_every_two_seconds_and_replaces_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, threads, scaled = SimpleNamespace(now=10.0), {"a": 2, "b": 3}, []
+    monkeypatch.setattr("time.monotonic", lambda: clock.now)
+    client = SimpleNamespace(nthreads=lambda: threads)
+    there = Cluster(client)
+    assert there.slots == 5
+    threads.clear()
+    clock.now += 1.9
+    assert there.slots == 5
+    clock.now += 0.2
+    assert there.slots == 1  # they may come back
+    own = Cluster(client, SimpleNamespace(workers={"a": 1, "b": 2, "c": 3}, scale=scaled.append))
+    assert own.slots == 1 and scaled == [3]
+
+
+def test_every_gait_that_moves_has_a_speed_to_be_measured() -> None:
+    assert set(MOVING) == {name for name, gait in GAITS.items() if gait.moves} and "stand" not in MOVING
+    assert campaign_trials.SPEED == 0.25

@@ -1,0 +1,418 @@
+"""What commands hand on of their options, and what they say of the answers: the parts behind them are played here."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from test_printed import agreement, demo_report, surveys
+from typer.testing import CliRunner
+
+import quaddyn as qd
+from quaddyn.cli import app, campaigning, logs, showing
+from quaddyn.cli import console as cli_console
+from quaddyn.cli.sheets import QUICK
+
+ROBOT = "two_link_leg"
+
+
+def told(*words: object, code: int = 0) -> str:
+    result = CliRunner().invoke(app, list(map(str, words)), env={"COLUMNS": "150"})
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+def error_of(*words: object) -> str:
+    result = CliRunner().invoke(app, list(map(str, words)))
+    assert isinstance(result.exception, qd.QuaddynError), result.output
+    return str(result.exception)
+
+
+class FakeViewer:
+    """A viewer that keeps what it is told."""
+
+    made: ClassVar[list[FakeViewer]] = []
+
+    def __init__(self, robot: Any, **options: Any) -> None:
+        self.robot, self.options, self.calls = robot, options, []
+        self.missing, self.url = ("a [mesh]",), "http://here/"
+        FakeViewer.made.append(self)
+
+    def __enter__(self) -> FakeViewer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.calls.append("closed")
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *arguments, **options: self.calls.append((name, arguments, options))
+
+
+@pytest.fixture
+def viewer(monkeypatch: pytest.MonkeyPatch) -> list[FakeViewer]:
+    """The viewers that were made; who waits for an interrupt does so no longer."""
+    FakeViewer.made = []
+    monkeypatch.setattr("quaddyn.viewer.Viewer", FakeViewer)
+    monkeypatch.setattr("quaddyn.viewer.JointSliders", lambda viewer: SimpleNamespace(follow="follow"))
+
+    def wait(meanwhile: Any = None) -> None:
+        FakeViewer.made[-1].calls.append(("waits", meanwhile))
+
+    for module in (showing, logs, campaigning):
+        monkeypatch.setattr(module, "wait_for_interrupt", wait)
+    return FakeViewer.made
+
+
+def people(monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
+    for module in (showing, campaigning):
+        monkeypatch.setattr(module, "is_terminal", lambda stream: there)
+
+
+# -- view, leg, demo -----------------------------------------------------------------------------------------------
+def test_a_robot_is_shown_live_or_written(viewer: list[FakeViewer], tmp_path: Path) -> None:
+    text = told("view", ROBOT, "--port", "1234")
+    (live,) = viewer
+    assert live.options == {"open_browser": True, "port": 1234} and "two_link_leg at http://here/; Ctrl-C ends" in text
+    (name, (q,), options), waits, closed = live.calls
+    assert (name, options, waits, closed) == ("show", {"com": True}, ("waits", "follow"), "closed")
+    np.testing.assert_array_equal(q, live.robot.q_home)
+    page = tmp_path / "page.html"
+    assert told("view", ROBOT, "--frames", "--root", "fixed", "--record", page) == f"wrote {page}\n"
+    written = viewer[1]
+    assert written.options == {"open_browser": False, "port": 0} and written.robot.root == "fixed"
+    frames, _, record, _ = written.calls
+    assert frames == ("show_frames", ((written.robot.tree.root.name, *written.robot.feet),), {})
+    assert record == ("record", (page,), {})
+
+
+@pytest.fixture
+def legs(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[Any]]:
+    """What is asked of the survey of legs and of their show."""
+    surveyed: list[Any] = []
+    shown: list[Any] = []
+    found = surveys()[0]
+
+    def survey(leg: Any, **options: Any) -> Any:
+        surveyed.append((leg.name, options))
+        return found
+
+    monkeypatch.setattr("quaddyn.kinematics.survey", survey)
+    monkeypatch.setattr("quaddyn.demo.leg.show_branches", lambda leg, viewer, **o: shown.append((leg.name, o)))
+    return surveyed, shown
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_leg_is_measured_and_shown(
+    there: bool, legs: tuple[list[Any], list[Any]], viewer: list[FakeViewer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people(monkeypatch, there)
+    surveyed, shown = legs
+    text = told("leg", "small_quadruped", "--leg", "FR")
+    assert surveyed == [("FR", {"samples": 1000, "seed": 0})]
+    ((name, options),) = shown
+    options.pop("progress")
+    assert (name, options) == ("FR", {"seconds": 12.0, "realtime": True})
+    assert viewer[0].options == {"serve": True, "open_browser": there, "port": 0}
+    assert ("waits", None) in viewer[0].calls if there else ("waits", None) not in viewer[0].calls
+    assert ("the view stays open; Ctrl-C ends" in text) is there and "leg FR follows a target: http://here/" in text
+
+
+def test_the_show_of_a_leg_is_written(
+    legs: tuple[list[Any], list[Any]], viewer: list[FakeViewer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    people(monkeypatch, True)
+    surveyed, shown = legs
+    page = tmp_path / "leg.html"
+    text = told("leg", "small_quadruped", "--record", page, "--seconds", "3", "--samples", "7", "--seed", "5")
+    assert [name for name, _ in surveyed] == ["FL", "FR", "RL", "RR"]
+    assert surveyed[0][1] == {"samples": 7, "seed": 5}
+    assert viewer[0].options == {"serve": False, "open_browser": False, "port": 0} and shown[0][0] == "FL"
+    assert shown[0][1]["realtime"] is False and shown[0][1]["seconds"] == 3.0 and f"wrote {page}" in text
+    assert ("record", (page,), {"title": f"{viewer[0].robot.name}, leg FL"}) in viewer[0].calls
+    assert ("waits", None) not in viewer[0].calls
+    assert json.loads(told("leg", "small_quadruped", "--json"))["legs"] and len(viewer) == 1
+    assert json.loads(told("leg", "small_quadruped", "--json", "--record", page))["legs"] and len(viewer) == 2
+
+
+@pytest.fixture
+def demo(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What the demo's jobs are asked to do."""
+    asked: list[Any] = []
+
+    def job(name: str) -> Any:
+        def do(robot: Any, *, progress: Any, **options: Any) -> Any:
+            asked.append((name, options))
+            return demo_report(robot=robot.name)
+
+        return do
+
+    for name in ("travel", "run"):
+        monkeypatch.setattr(f"quaddyn.demo.{name}", job(name))
+    monkeypatch.setattr("quaddyn.agreement.cross_check", lambda robot, **o: asked.append(("check", o)) or agreement())
+    return asked
+
+
+def test_the_demo_does_what_it_is_asked_for(
+    demo: list[Any], viewer: list[FakeViewer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    people(monkeypatch, False)
+    told("demo", "--robot", "small_quadruped", "--headless", "--json")
+    (name, options), (_, checked) = demo
+    assert (name, viewer) == ("travel", [])
+    assert options == {
+        "gait": "trot", "plant": "embedded", "velocity": None, "pushes": [], "ground": None, "blind": False,
+        "seconds": 8.0, "viewer": None, "realtime": False, "drive": False, "record": None, "plot": None,
+    }  # fmt: skip
+    checked.pop("progress")
+    assert checked == {"samples": 3, "derivatives": False}
+    demo.clear()
+    page = tmp_path / "page.html"
+    text = told("demo", "--robot", "small_quadruped", "--gait", "walk", "--velocity", "0.1,-0.2,0.3", "--push", "8@1",
+                "--push=-5@2.5", "--ground", "slope=5", "--blind", "--drive", "--port", "77",
+                "--record", page)  # fmt: skip
+    options = demo[0][1]
+    assert viewer[0].options == {"open_browser": False, "port": 77}
+    assert options.pop("viewer") is viewer[0]
+    pushes = [(push.force, push.time) if hasattr(push, "force") else tuple(push)[:2] for push in options.pop("pushes")]
+    assert sorted(pushes) in ([(-5.0, 2.5), (8.0, 1.0)], [(1.0, 8.0), (2.5, -5.0)])
+    assert options == {
+        "gait": "walk", "plant": "embedded", "velocity": [0.1, -0.2, 0.3], "ground": "slope=5", "blind": True,
+        "seconds": 3600.0, "realtime": True, "drive": True, "record": page, "plot": None,
+    }  # fmt: skip
+    assert "live view: http://here/" in text and f"wrote {page}" in text and "the view stays open" not in text
+    demo.clear()
+    people(monkeypatch, True)
+    text = told("demo", "--robot", "small_quadruped", "--gait", "squat", "--seconds", "1.5")
+    options = demo[0][1]
+    assert options.pop("viewer") is viewer[1] and demo[0][0] == "run"
+    assert options == {"seconds": 1.5, "realtime": True, "record": None, "plot": None}
+    assert viewer[1].options["open_browser"] is True and "the view stays open; Ctrl-C ends" in text
+    assert ("waits", None) in viewer[1].calls
+    demo.clear()
+    told("demo", "--robot", "small_quadruped", "--drive")
+    assert ("waits", None) not in viewer[2].calls
+
+
+def test_the_demo_swings_what_cannot_walk(demo: list[Any]) -> None:
+    told("demo", "--robot", ROBOT, "--headless", "--json")
+    assert demo[0][0] == "run" and demo[0][1]["realtime"] is False
+    said = error_of("demo", "--robot", ROBOT, "--headless", "--gait", "squat")
+    assert said == "--gait: two_link_leg with root='fixed' can swing, not squat"
+    together = "--velocity, --ground, --push, --drive and --plant go with a quadruped's gait; name one with --gait"
+    for words in (
+        ("--velocity", "0,0,0"),
+        ("--ground", "slope=1"),
+        ("--push", "8@1"),
+        ("--drive",),
+        ("--plant", "mujoco"),
+    ):
+        assert error_of("demo", "--robot", ROBOT, *words) == together
+    headless = "--drive takes the keys of the live page, which --headless leaves out"
+    assert error_of("demo", "--robot", "small_quadruped", "--headless", "--drive") == headless
+    for wrong in ("1,2", "1,2,3,4", "1,2,x", "1,2,inf", ""):
+        expected = f"--velocity: expected 3 finite numbers with commas between, got {wrong!r}"
+        assert error_of("demo", "--robot", "small_quadruped", "--headless", "--velocity", wrong) == expected
+
+
+def test_a_demo_that_was_interrupted_or_filmed(
+    demo: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    filmed: list[Any] = []
+    monkeypatch.setattr("quaddyn.viewer.check_video", lambda path: filmed.append(path))
+
+    def film(page: Path, video: Path, *, progress: Any) -> None:
+        filmed.append((page, video, page.parent.is_dir()))
+
+    monkeypatch.setattr("quaddyn.viewer.film", film)
+    video = tmp_path / "walk.mp4"
+    text = told("demo", "--robot", "small_quadruped", "--headless", "--video", video)
+    page = demo[0][1]["record"]
+    assert filmed == [video, (page, video, True)] and not page.parent.exists() and f"wrote {video}" in text
+    own = tmp_path / "own.html"
+    told("demo", "--robot", "small_quadruped", "--headless", "--video", video, "--record", own)
+    assert filmed[-1] == (own, video, True)
+    monkeypatch.setattr("quaddyn.demo.travel", lambda robot, **o: demo_report(interrupted=True))
+    assert CliRunner().invoke(app, ["demo", "--robot", "small_quadruped", "--headless"]).exit_code == -130
+
+
+# -- replay and logs -----------------------------------------------------------------------------------------------
+def solved(**changes: Any) -> Any:
+    status = SimpleNamespace(outcome="solved", violation=0.0, kkt=1e-9)
+    command = SimpleNamespace(
+        status=status, tau=np.array([1.0, -2.0]), forces={"FL": np.array([1.0, 2.0, 3.0])},
+        explain=lambda last=False, lines=5: f"explained last={last}\nlines={lines}",
+    )  # fmt: skip
+    record = SimpleNamespace(robot="dog", tick=3, joints=("a", "b"), same_code=True, shares={"FL": 1.0})
+    given = {"record": record, "command": command, "identical": True, "difference": 0.0, "rounding": True}
+    return SimpleNamespace(**given | changes)
+
+
+def test_a_tick_of_a_file_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    again = solved()
+    monkeypatch.setattr("quaddyn.wbc.replay", lambda file: again)
+    text = told("replay", "tick.npz")
+    assert "explained last=False\nlines=5" in text and text.endswith("the answer of then, bit for bit\n")
+    assert "last=True" in told("replay", "tick.npz", "--last")
+    again = solved(identical=False, difference=1.23456e-13)
+    again.record.same_code = False
+    end = "the answer of then, but for 1.23e-13 N m; it was saved by other sources\n"
+    assert told("replay", "tick.npz").endswith(end)
+    again.rounding = False
+    assert told("replay", "tick.npz", code=1).endswith(end)
+    again.command.status.kkt = math.inf
+    assert json.loads(told("replay", "tick.npz", "--json", "--last", code=1)) == {
+        "robot": "dog", "tick": 3, "identical": False, "rounding": False, "difference": 1.23456e-13, "same_code": False,
+        "outcome": "solved", "violation": 0.0, "kkt": None, "tau": {"a": 1.0, "b": -2.0},
+        "forces": {"FL": [1.0, 2.0, 3.0]},
+        "explanation": ["explained last=True", "lines=None"],
+    }  # fmt: skip
+    assert json.loads(told("replay", "t#x", "--json", code=1))["tick"] == 3
+    assert error_of("replay", "tick.npz", "--record", tmp_path / "x.html").startswith("--record goes with a case of a")
+    (tmp_path / "odd#1").touch()
+    assert json.loads(told("replay", tmp_path / "odd#1", "--json", code=1))["tick"] == 3
+
+
+class FakeLog(SimpleNamespace):
+    def __len__(self) -> int:
+        return len(self.stages)
+
+    def __str__(self) -> str:
+        return "dog, some ticks"
+
+
+def recording(ticks: int = 10, dt: float = 0.01) -> FakeLog:
+    stages = [SimpleNamespace(value="rise" if i < 4 else "run") for i in range(ticks)]
+    robot = SimpleNamespace(nq=1)
+    return FakeLog(
+        name="dog", about={"dt": dt, "robot": "<robot/>"}, stages=stages, statuses=("solved",), faults=(),
+        robot=lambda *a, **k: robot, state=lambda i, machine: (float(i), -float(i)),
+        records={
+            "begun": 5.0 + dt * np.arange(ticks),
+            "status": np.array([b"solved"] * ticks),
+            "reason": np.array([b""] * (ticks - 1) + [b"fell"]),
+            "command_tau": np.array([[float(i), np.nan] for i in range(ticks)]),
+        },
+    )  # fmt: skip
+
+
+def test_a_recording_is_played(viewer: list[FakeViewer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    log = recording()
+    monkeypatch.setattr("quaddyn.runtime.load_recording", lambda file: log)
+    (tmp_path / "run").touch()
+    page = tmp_path / "page.html"
+    assert told("log", "view", tmp_path / "run", "--record", page).endswith(f"wrote {page}\n")
+    first, *rest, record, closed = viewer[0].calls
+    assert viewer[0].options == {"open_browser": False, "fps": 30.0, "port": 0}
+    assert [call[1][0] for call in (first, *rest)] == [0.0, 3.0, 6.0, 9.0], "thirty pictures a second"
+    assert first[2]["text"] == "rise | solved" and rest[-1][2]["text"] == "run | solved | fell"
+    assert (first[2]["time"], first[2]["v"]) == (0.0, 0.0) and rest[0][2]["time"] == pytest.approx(0.03)
+    assert rest[0][2]["tau"].tolist() == [3.0, 0.0]
+    assert record == ("record", (page,), {"title": "dog, run"}) and closed == "closed"
+    log = recording(2, 0.1)
+    assert "dog at http://here/; Ctrl-C ends" in told("log", "view", tmp_path / "run", "--port", "5")
+    assert viewer[1].options == {"open_browser": True, "fps": 30.0, "port": 5}
+    ((_, go_on), _) = viewer[1].calls
+    viewer[1].calls.clear()
+    for _ in range(3):
+        go_on()
+    assert [name for name, *_ in viewer[1].calls] == ["hold", "clear", "show", "hold", "show", "hold", "clear", "show"]
+    log = recording(0)
+    assert error_of("log", "view", tmp_path / "run") == f"{tmp_path / 'run'}: holds no tick"
+
+
+def test_recordings_are_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    log = recording()
+    monkeypatch.setattr("quaddyn.runtime.load_recording", lambda file: log)
+    file = tmp_path / "run"
+    file.touch()
+    assert told("log", "show", file) == "dog, some ticks\n"
+    assert json.loads(told("log", "show", file, "--json")) == {
+        "dt": 0.01, "robot": "dog", "ticks": 10, "stages": {"rise": 4, "run": 6}, "statuses": ["solved"], "faults": [],
+    }  # fmt: skip
+    log.plot = lambda to: f"{to}!"
+    log.to_mcap = lambda to: f"{to}?"
+    monkeypatch.chdir(tmp_path)
+    assert told("log", "plot", file) == "wrote log.png!\n" and told("log", "mcap", file) == "wrote log.mcap?\n"
+    log.compare = lambda other: {"position": 0.0, "a": 0.0}
+    assert told("log", "compare", file, file) == f"{'position':<24} 0\n{'a':<24} 0\n"
+    log.compare = lambda other: {"position": 0.0, "a": 1.23456e-7}
+    assert told("log", "compare", file, file, code=1).splitlines()[1] == f"{'a':<24} 1.23e-07"
+    assert json.loads(told("log", "compare", file, file, "--json", code=1)) == {"position": 0.0, "a": 1.23456e-7}
+    log.replay = lambda: SimpleNamespace(ticks=7, differing=0, largest=0.0, first=None, identical=True)
+    assert told("log", "replay", file) == "7 ticks computed again: all the same bit for bit\n"
+    log.replay = lambda: SimpleNamespace(ticks=7, differing=2, largest=0.012345, first=4, identical=False)
+    said = "7 ticks computed again: 2 of them differ, from tick 4, torques by up to 0.0123 N m\n"
+    assert told("log", "replay", file, code=1) == said
+    assert json.loads(told("log", "replay", file, "--json", code=1)) == {
+        "ticks": 7, "differing": 2, "largest": 0.012345, "first": 4, "identical": False,
+    }  # fmt: skip
+
+
+# -- campaigns and data sheets -------------------------------------------------------------------------------------
+@pytest.mark.filterwarnings("default")
+def test_executors_are_those_of_the_options(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made: list[Any] = []
+
+    class Pool:
+        def __init__(self, name: str) -> None:
+            made.append(name)
+
+        def __enter__(self) -> None:
+            made.append("begun")
+
+        def __exit__(self, *_: object) -> None:
+            made.append("ended")
+
+    def cluster(address: str, *, security: Any) -> Any:
+        warnings.warn("open to [all]", UserWarning, stacklevel=2)
+        return Pool(f"{address} {security}")
+
+    monkeypatch.setattr("quaddyn.campaigns.workers", lambda count: Pool(f"workers {count}"))
+    monkeypatch.setattr("quaddyn.campaigns.cluster", cluster)
+    for workers, dask in ((0, None), (3, None), (None, None), (None, "tcp://x")):
+        with campaigning.executor(workers, dask, "tls") as found:
+            assert (found is None) is (workers == 0)
+    names = ("workers 3", "workers None", "tcp://x tls")
+    assert made == [word for name in names for word in (name, "begun", "ended")]
+    assert capsys.readouterr().err == "warning: open to [all]\n"
+
+
+def test_a_data_sheet_is_measured_as_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[Any] = []
+
+    def measure(campaign: Any, pool: Any, store: str, *, progress: Any) -> Any:
+        progress(SimpleNamespace(found=1, total=2, trials=3))
+        asked.append((campaign, pool, store))
+        return SimpleNamespace(trials=12345, seconds=6789.4)
+
+    monkeypatch.setattr("quaddyn.campaigns.datasheet.measure", measure)
+    monkeypatch.setattr("quaddyn.campaigns.sheet_page.page", lambda sheet: "the page \u00b0")
+    monkeypatch.chdir(tmp_path)
+    said = "wrote go2.html: 12,345 trials, 6,789 s of CPU time; trials kept in go2.db\n"
+    assert told("datasheet", "go2", "--workers", "0") == said
+    campaign, pool, store = asked.pop()
+    assert (campaign.robot, campaign.plant, campaign.seed, campaign.bounds) == (("go2",), "embedded", 0, ())
+    assert (pool, store) == (None, "go2.db") and campaign.probability == 0.95
+    assert (tmp_path / "go2.html").read_text(encoding="utf-8") == "the page \u00b0"
+    told("datasheet", "a/b/dog.urdf", "--against", "go2", "--against", "a1", "--quick", "--bounds", "push",
+         "--bounds", "step",
+         "--plant", "mujoco", "--seed", "4", "--workers", "0", "--store", "my.db")  # fmt: skip
+    campaign, _, store = asked.pop()
+    assert campaign.robot == ("a/b/dog.urdf", "go2", "a1") and campaign.bounds == ("push", "step")
+    assert (campaign.plant, campaign.seed, store) == ("mujoco", 4, "my.db") and (tmp_path / "dog.html").exists()
+    assert {name: getattr(campaign, name) for name in QUICK} == QUICK
+    told("datasheet", "go2", "--workers", "0", "--out", "sheet.htm")
+    assert asked.pop()[2] == "sheet.db" and (tmp_path / "sheet.htm").exists()
+
+
+def test_results_go_to_stdout_and_progress_to_stderr() -> None:
+    assert cli_console.err.stderr and not cli_console.out.stderr
+    assert not cli_console.err._emoji and not cli_console.out._emoji

@@ -1,0 +1,629 @@
+"""What the command prints, word for word, colour for colour, wide and narrow; and every option that it takes."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import typer
+from printed import same_as_kept, terminal
+from typer.testing import CliRunner
+
+import quaddyn as qd
+from quaddyn.agreement.report import Agreement, Deviation, State, ThirdOpinion
+from quaddyn.campaigns import Progress, Tally
+from quaddyn.cli import app, campaigning, codegen, console, control, doctor, identifying, robots, tables
+from quaddyn.cli.app import robot_names
+from quaddyn.cli.verdict import Verdict
+from quaddyn.demo.report import Check, DemoReport, TorqueRange
+from quaddyn.kinematics.survey import Branch, LegSurvey
+from quaddyn.robot.report import Report
+from quaddyn.urdf.tree import Finding, Where
+
+WIDTHS = (100, 56)
+
+
+def printed(name: str, show: Any, *arguments: object, modules: tuple[ModuleType, ...] = (tables, console)) -> None:
+    """What a function prints in a wide and in a narrow terminal."""
+    parts = []
+    for width in WIDTHS:
+        with terminal(*modules, width=width) as said:
+            show(*arguments)
+            parts.append(f"-- {width} columns\n{said()}")
+    same_as_kept(name, "\n".join(parts))
+
+
+def test_the_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[dict[str, object]] = [
+        {
+            "name": "small_dog",
+            "kind": "quadruped",
+            "root": "free",
+            "dof": 18,
+            "mass": 12.345,
+            "legs": {"FL": 3, "FR": 3},
+        },
+        {"name": "odd", "kind": "biped", "root": "free", "dof": 7, "mass": 1.0, "legs": {"L": 6, "R": 5}},
+        {"name": "arm", "kind": "arm", "root": "fixed", "dof": 6, "mass": 18.0, "legs": {}},
+    ]
+    printed("robots", tables.print_robots, rows)
+
+
+WHERE = Where("dog.urdf", 12, '<link name="a">')
+
+
+class Dog(SimpleNamespace):
+    def __str__(self) -> str:
+        return "Robot('[dog]'): 2 links"
+
+
+def dog() -> Any:
+    legs = {
+        "FL": SimpleNamespace(name="FL", joints=("hip", "knee"), knee="knee", bend="backward",
+                              foot=SimpleNamespace(frame="FL_foot", radius=0.0212345)),
+        "FR": SimpleNamespace(name="FR", joints=("slide",), knee=None, bend="straight",
+                              foot=SimpleNamespace(frame="FR_foot", radius=0.02)),
+    }  # fmt: skip
+    findings = tuple(
+        [Finding("warning", WHERE, "odd [x]", "mend it"), Finding("note", Where("", 0, ""), "assumed")]
+        + [Finding("warning", Where("dog.urdf", 20 + i, f'<link name="l{i}">' if i else ""), "same") for i in range(9)]
+    )
+    report = Report(findings, {"FL.radius": "the file", "FR.radius": "a guess"}, {"RNEA(ABA) error": 1.25e-12})
+    return Dog(name="[dog]", root="free", report=report, legs=legs, bodies=())
+
+
+def agreement(**changes: Any) -> Agreement:
+    errors = {"rnea": 1e-12, "crba": 3e-11, "aba": 2e-10}
+    given: dict[str, Any] = {
+        "robot": "dog",
+        "root": "free",
+        "samples": 3,
+        "seed": 1,
+        "errors": errors,
+        "medians": {name: 0.5 * error for name, error in errors.items()},
+        "tolerances": dict.fromkeys(errors, 1e-9),
+        "ratios": {"rnea": 0.001, "crba": 0.03, "aba": 0.2},
+        "condition": (10.0, 20.0),
+        "deviations": (),
+        "third": ThirdOpinion("agrees", 1e-9),
+        "worst": State("aba", 0.2, *(np.zeros(1) for _ in range(4)), {}),
+    }
+    return Agreement(**given | changes)
+
+
+def judged() -> list[Verdict]:
+    differs = agreement(deviations=(Deviation("a", "mass", "1", "2", 0.5),))
+    return [
+        Verdict("two_link_leg", dog(), "", None),
+        Verdict("small_quadruped", dog(), "", agreement()),
+        Verdict("broken", None, "dog.urdf:3: <link>: [no] mass; give it one", None),
+        Verdict("other", dog(), "", differs),
+        Verdict("unread", dog(), "the reference's reader: [bad]", None),
+    ]
+
+
+def test_verdicts_of_several_robots() -> None:
+    printed("verdicts", tables.print_summary, judged())
+    assert [v.passed for v in judged()] == [True, True, False, False, False]
+
+
+def test_a_report_of_one_robot() -> None:
+    def all_of_them() -> None:
+        for verdict in judged()[1:]:
+            tables.print_report(verdict)
+
+    printed("report", all_of_them)
+    same_as_kept("report_json", json.dumps([v.to_json() for v in judged()], indent=1))
+
+
+def demo_report(**changes: Any) -> DemoReport:
+    given: dict[str, Any] = {
+        "robot": "[dog]",
+        "motion": "trot",
+        "seconds": 8.0,
+        "steps": 8000,
+        "cpu": "a processor",
+        "steps_per_second": 12345.6,
+        "plant_steps_per_second": 54321.0,
+        "torques": {"hip": TorqueRange(-1.234, 5.678, 23.7), "knee": TorqueRange(-9.0, 1.0, math.inf)},
+        "normal_force": (1.23, 99.87),
+        "weight": 151.2,
+        "weight_mean": 1.00012,
+        "weight_deviation": 0.0567,
+        "base_height": (0.2991, 0.3129),
+        "energy_change": 12.3456,
+        "work": {"actuators": 20.5, "contacts": -8.123456},
+        "checks": {"slip of a foot": Check(0.00123, 0.005, True, "m"), "share": Check(0.5, 1.0, True, "1")},
+        "asked": (9.0, 0.0, 0.1),
+        "velocity": (0.8, 0.0, 0.1),
+        "limit": "stride of the gait",
+        "measured": (0.79, 0.01, 0.09),
+    }
+    return DemoReport(**given | changes)
+
+
+NOTHING = {
+    "normal_force": None, "weight_mean": None, "weight_deviation": None, "base_height": None, "work": {},
+    "asked": None, "velocity": None, "limit": "", "measured": None,
+}  # fmt: skip
+
+
+def test_the_table_of_the_demo() -> None:
+    differs = agreement(ratios={"rnea": 0.1, "crba": 2.0, "aba": 0.2}, deviations=judged()[3].agreement.deviations)  # type: ignore[union-attr]
+    failed = {"bad": Check(math.nan, 1.0, False, "N m")}
+
+    def all_of_them() -> None:
+        tables.print_demo(demo_report(), agreement())
+        tables.print_demo(demo_report(limit="", measured=None), agreement())
+        tables.print_demo(demo_report(motion="swing", checks=failed, **NOTHING), agreement())
+        tables.print_demo(demo_report(motion="swing", **NOTHING), differs)
+
+    printed("demo", all_of_them)
+    reports = [demo_report(), demo_report(motion="swing", **NOTHING)]
+    same_as_kept("demo_json", json.dumps([tables.demo_json(report) for report in reports], indent=1))
+
+
+def surveys() -> list[LegSurvey]:
+    branches = (Branch("backward", "below", True, 0.98765, 0.5), Branch("forward", None, False, 1.0, 0.0))
+    common: dict[str, Any] = {"hip": np.array([1.0, 0.0, 0.0]), "nearest": np.array([1.0, 0.0, -0.1]), "seed": 3}
+    return [
+        LegSurvey(leg="FL", joints=("hip", "slide"), held=("toe", "[tip]"), closed_form=True, branches=branches,
+                  segments=np.array([0.1, 0.21234]), lower=np.array([-1.0, -math.inf]), upper=np.array([1.5, math.inf]),
+                  farthest=np.array([1.3, 0.0, -0.4]), samples=1000, reached=990, error=1.25e-9, seconds=2.345e-6,
+                  **common),
+        LegSurvey(leg="[FR]", joints=("slide",), held=(), closed_form=False, branches=branches[:1],
+                  segments=np.array([0.3]), lower=np.array([-math.inf]), upper=np.array([0.2]),
+                  farthest=np.array([1.0, -0.0001, -0.3]), samples=5, reached=5, error=0.0, seconds=1e-3, **common),
+    ]  # fmt: skip
+
+
+def test_the_tables_of_legs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quaddyn.demo.report.cpu_name", lambda: "a processor")
+    body = SimpleNamespace(joint=SimpleNamespace(name="slide", type="prismatic"))
+    turning = SimpleNamespace(joint=SimpleNamespace(name="hip", type="revolute"))
+    robot: Any = SimpleNamespace(name="[dog]", bodies=(SimpleNamespace(joint=None), body, turning))
+
+    def all_of_them() -> None:
+        tables.print_legs(robot, surveys())
+        tables.print_legs(robot, surveys()[1:])
+
+    printed("legs", all_of_them)
+    same_as_kept("legs_json", json.dumps(tables.legs_json(robot, surveys()), indent=1))
+
+
+@pytest.mark.parametrize("forces", [{}, {"FL": np.array([1.0, -2.0, 30.5555]), "[FR]": np.arange(6.0)}])
+def test_a_tick_that_is_solved_again(forces: dict[str, Any]) -> None:
+    record = SimpleNamespace(robot="[dog]", tick=17, joints=("hip", "[knee]"), shares={"FL": 0.456, "[FR]": 1.0})
+    again = SimpleNamespace(record=record, command=SimpleNamespace(forces=forces, tau=np.array([1.23456, -20.0])))
+    printed(f"tick_{len(forces)}", control._print, again, modules=(control, console))
+
+
+def test_the_tally_of_a_campaign() -> None:
+    tally = Tally(
+        successes=1234,
+        failures={"too far": 20, "a long reason that goes on and on until it no longer fits into a line": 1},
+        errors={"ValueError: [x] …": 3},
+        poison=2,
+        examples={"too far": (1, 2, 3, 4, 5), "ValueError: [x] …": (7,), "poison": (8, 9)},
+    )
+    empty = Tally(0, {}, {}, 0, {})
+
+    def all_of_them() -> None:
+        campaigning._print(tally, "my runs.db")
+        campaigning._print(tally, "")
+        campaigning._print(Tally(5, {}, {}, 0, {}), "runs.db")
+        campaigning._print(empty, "runs.db")
+
+    printed("tally", all_of_them, modules=(campaigning, console))
+
+
+def health(**changes: Any) -> doctor.Health:
+    state = doctor.UnitState
+    given: dict[str, Any] = {
+        "versions": {"quaddyn": "0.1", "mujoco": "not installed: pip install 'quaddyn[mujoco]'"},
+        "processor": {"cpu": "znver3", "triple": "x86_64", "target": "x86-64-v3", "kernels": "vectors of 256 bits"},
+        "cache": {"folder": "/a/cache", "used": True, "reason": ""},
+        "units": [
+            state("solver", "m", "kept", "/p", 20480, 1.26),
+            state("[other]", "m", "not yet", "", None, None),
+            state("third", "m", "shipped", "/p", 1536, None),
+        ],
+        "kernels": [
+            {"robot": "go2", "what": "rnea", "file": "f", "size": 1024},
+            {"robot": "a1", "what": "aba", "file": "f", "size": 2048},
+            {"robot": "go2", "what": "aba", "file": "f", "size": 512},
+        ],
+        "problems": [],
+    }
+    return doctor.Health(**given | changes)
+
+
+def test_what_the_doctor_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "SHIPPED", Path("/shipped"))
+    nothing = {"cpu": "c", "triple": "t", "target": "", "kernels": ""}
+    bad = health(
+        processor=nothing, cache={"folder": None, "used": False, "reason": "it is [open]"}, kernels=[], units=[],
+        problems=["one [bad] thing", "another"],
+    )  # fmt: skip
+
+    def all_of_them() -> None:
+        doctor._print(health())
+        doctor._print(bad)
+
+    printed("doctor", all_of_them, modules=(doctor, console))
+
+
+def fit(**changes: Any) -> Any:
+    """An identification of two joints on a stand, as the tables ask for it."""
+
+    def inertial(mass: float, *com: float) -> Any:
+        return SimpleNamespace(mass=mass, com=np.array(com))
+
+    joints = {name: SimpleNamespace(damping=0.1, friction=0.2, armature=0.0) for name in ("hip", "knee")}
+    bodies = [
+        SimpleNamespace(name=name, joint=joint, inertial=inertial(2.0, 0.0, 0.0, 0.0))
+        for name, joint in (("base", None), ("thigh", joints["hip"]), ("shank", joints["knee"]))
+    ]
+    robot = SimpleNamespace(
+        name="[dog]", root="fixed", bodies=bodies, actuated=("hip", "knee"), velocity_index={"hip": 0, "knee": 1}.get,
+        tree=SimpleNamespace(joint=joints),
+    )  # fmt: skip
+    own = {
+        "base": inertial(1.0, 0.0, 0.0, 0.0),
+        "thigh": inertial(1.23456, 0.1, 0.0, -0.05),
+        "shank": inertial(0.5, 0, 0, 1),
+    }
+    given = {
+        "base": SimpleNamespace(robot=robot, size=12, certificate="rank 12, certified"),
+        "samples": 1200,
+        "method": "weighted",
+        "noise": np.array([0.0123456, 1.0]),
+        "inertials": own,
+        "losses": {"hip": np.array([0.12345, 0.3, 0.01]), "knee": np.array([0.0, 0.1, 0.02])},
+        "deviation": np.array([0.1, 2.0, 1.0]),
+        "beta": np.array([-1.0, 1.0, 1.0]),
+        "shown": 10,
+        "condition": 123.456,
+        "hidden": tuple(f"m{i}[x]" for i in range(8)),
+        "inconsistent": ("thigh", "[shank]"),
+        "converged": False,
+    }
+    return SimpleNamespace(**given | changes)
+
+
+def validation(error: list[float], signal: list[float]) -> Any:
+    return SimpleNamespace(error=np.array(error), signal=np.array(signal), samples=300)
+
+
+def test_what_was_identified() -> None:
+    well = fit(losses={}, hidden=("one",), inconsistent=(), converged=True)
+    free = fit(hidden=(), noise=np.array([1.0, 2.0, 3.0]))
+    free.base.robot.root = "free"
+
+    def all_of_them() -> None:
+        identifying._print(fit(), validation([0.5, 2.34567], [10.0, 20.0]))
+        identifying._print(well, None)
+        identifying._print(free, None)
+
+    printed("identified", all_of_them, modules=(identifying, console))
+
+
+def test_what_speaks_against_data() -> None:
+    extent: Any = SimpleNamespace(doubts=lambda: ("odd",))
+    found = fit()
+    assert identifying.doubts(found, None, extent) == ["odd", "no sample was held out to judge the fit by"]
+    assert identifying.doubts(found, validation([0.49, 0.5], [1.0, 1.0]), extent) == ["odd"]
+    one, two = (validation([0.51, share], [1.0, 1.0]) for share in (0.5, 0.51))
+    tail = "units, signs, or the order of joints?"
+    assert identifying.doubts(found, one, extent)[1:] == [f"more than 50% is not explained of hip: {tail}"]
+    assert identifying.doubts(found, two, extent)[1:] == [f"more than 50% is not explained of hip, knee: {tail}"]
+    # What is hardly there cannot be explained, and need not be.
+    for signal, said in ((0.019, []), (0.021, [f"more than 50% is not explained of knee: {tail}"])):
+        assert identifying.doubts(found, validation([0.0, 1.0], [1.0, signal]), extent)[1:] == said
+    found.base.robot.actuated = ()
+    for count, names in (
+        (6, "root 0, root 1, root 2, root 3, root 4, root 5"),
+        (7, "root 0, root 1, root 2, root 3, root 4, root 5 ..."),
+    ):
+        said = identifying.doubts(found, validation([1.0] * count, [1.0] * count), extent)
+        assert said[1:] == [f"more than 50% is not explained of {names}: {tail}"]
+
+
+# -- options -------------------------------------------------------------------------------------------------------
+def described(words: tuple[str, ...], command: Any) -> list[str]:
+    """Every parameter of a command, and of those below it: names, range, default, and whether it is needed."""
+    out = []
+    for p in command.params:
+        if p.name in ("help", "install_completion", "show_completion"):
+            continue
+        of = p if hasattr(p, "min") else p.type  # as the version of typer has it
+        limits = [f"{name}={getattr(of, name)}" for name in ("min", "max") if getattr(of, name, None) is not None]
+        flags = [name for name in ("required", "multiple", "is_flag") if getattr(p, name, False)]
+        names = ", ".join((*p.opts, *p.secondary_opts))
+        told = " ".join([*limits, *flags])
+        default = p.default if not callable(p.default) and "Sentinel" not in type(p.default).__name__ else None
+        default = None if default in ((), []) or default is False else getattr(default, "value", default)
+        own = re.search(r"\[default: (.*)\]", getattr(p, "help", None) or "")  # of a campaign's field
+        default = own[1] if own else default
+        known = [each for each in (told, "" if default is None else f"default {default}") if each]
+        out.append(f"{' '.join(words)}: {names}" + (f" ({', '.join(known)})" if known else ""))
+    for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
+        out += described((*words, name), command.get_command(None, name))
+    return out
+
+
+def test_options_have_the_names_ranges_and_defaults_that_people_know() -> None:
+    same_as_kept("options", "\n".join(described(("quaddyn",), typer.main.get_command(app))))
+
+
+# -- progress ------------------------------------------------------------------------------------------------------
+class Display:
+    """A display of progress that keeps what it is told."""
+
+    made: ClassVar[list[Display]] = []
+
+    def __init__(self, *columns: Any, console: Any, transient: bool, disable: bool = False) -> None:
+        self.told: list[Any] = [transient, disable]
+        Display.made.append(self)
+
+    def add_task(self, title: str, **fields: Any) -> int:
+        self.told.append((title, fields))
+        return 7
+
+    def update(self, task: int, **fields: Any) -> None:
+        self.told.append((task, fields))
+
+    def start(self) -> None:
+        self.told.append("start")
+
+    def stop(self) -> None:
+        self.told.append("stop")
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_progress_is_shown_from_the_first_step_on_and_goes_away(quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "Progress", Display)
+    with console.bar("working", quiet=quiet) as tick:
+        tick(0.25)
+    assert Display.made.pop().told == [
+        True,
+        quiet,
+        ("working", {"total": 1.0}),
+        "start",
+        (7, {"completed": 0.25}),
+        "stop",
+    ]
+    with pytest.raises(ZeroDivisionError), console.count("cases", quiet=quiet) as tell:
+        tell(Progress(10, 1200, 3.14159, 3725.4, 0))
+        tell(Progress(10, None, 3.0, None, 0))
+        raise ZeroDivisionError
+    none = {"total": None, "of": "?", "rate": "", "left": ""}
+    first = {"completed": 10, "total": 1200, "of": "1,200", "rate": "3.14/s", "left": "1:02:05 left"}
+    second = {"completed": 10, "total": None, "of": "?", "rate": "3/s", "left": ""}
+    expected = [True, quiet, ("cases", none), "start", (7, first), "start", (7, second), "stop"]
+    assert Display.made.pop().told == expected
+
+
+def test_items_are_handed_on_in_their_order() -> None:
+    with terminal(console):
+        assert list(console.progress([3, 1, 2], "title")) == [3, 1, 2]
+
+
+def test_who_waits_looks_around_thirty_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(console.time, "sleep", sleep)
+    seen: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        console.wait_for_interrupt(lambda: seen.append(1))
+    assert slept == [1.0 / 30.0] * 3 and seen == [1, 1, 1]
+    slept.clear()
+    with pytest.raises(KeyboardInterrupt):
+        console.wait_for_interrupt()
+    assert slept == [1.0] * 3
+
+
+def test_a_terminal_is_open_and_somebody_sits_there() -> None:
+    def stream(closed: bool, person: bool) -> Any:
+        return SimpleNamespace(closed=closed, isatty=lambda: person)
+
+    found = [console.is_terminal(stream(closed, person)) for closed in (False, True) for person in (False, True)]
+    assert found == [False, True, False, False] and console.is_terminal(None) is False
+
+
+def test_pages_are_written_where_they_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    console.check_writable(None)
+    console.check_writable(tmp_path / "new.html")
+    monkeypatch.setattr(console.os, "access", lambda path, how: how != console.os.W_OK)
+    with pytest.raises(typer.BadParameter, match="no permission"):
+        console.check_writable(tmp_path / "new.html")
+
+
+# -- single commands -----------------------------------------------------------------------------------------------
+def said(*words: object) -> str:
+    result = CliRunner().invoke(app, list(map(str, words)), env={"COLUMNS": "100"})
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_check_hands_on_what_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+
+    def judge(name: str, **options: Any) -> Verdict:
+        told.append((name, options))
+        return Verdict(name, dog(), "", None)
+
+    def compare(loaded: Verdict, **options: Any) -> Verdict:
+        told.append(options)
+        return loaded
+
+    monkeypatch.setattr(robots, "judge", judge)
+    monkeypatch.setattr(robots, "compare", compare)
+    given: dict[str, Any] = {
+        "root": None,
+        "packages": [],
+        "strict": False,
+        "damping": None,
+        "friction": None,
+        "armature": None,
+    }
+    said("check", "go2")
+    assert told == [("go2", given), {"samples": 5, "seed": 0, "source": None}]
+    told.clear()
+    said("check", "go2", "--root", "fixed", "--strict", "--damping", "1", "--friction", "2", "--armature", "3",
+         "--seed",
+         "4", "--samples", "2", "--package", "/a", "--package", "/b")  # fmt: skip
+    more = {
+        "root": "fixed",
+        "packages": [Path("/a"), Path("/b")],
+        "strict": True,
+        "damping": 1.0,
+        "friction": 2.0,
+        "armature": 3.0,
+    }
+    assert told == [("go2", more), {"samples": 2, "seed": 4, "source": None}]
+    told.clear()
+    said("check", "go2", "--samples", "0")
+    assert told == [("go2", given)]
+
+
+def test_names_are_completed_from_their_beginning() -> None:
+    assert robot_names("") == list(qd.CATALOGUE) and robot_names("go") == [n for n in qd.CATALOGUE if n[:2] == "go"]
+
+
+def test_c_files_are_named_and_counted(tmp_path: Path) -> None:
+    lines = said("codegen", "two_link_leg", "--what", "rnea, crba", "--out", tmp_path / "a" / "b").splitlines()
+    sources = sorted(path.name for path in (tmp_path / "a" / "b").iterdir())
+    names = [source.removesuffix(".c") for source in sources if source.endswith(".c")]
+    assert sources == sorted(f"{name}.{kind}" for name in names for kind in "ch") and len(names) == 2
+    for line, name in zip(sorted(lines), names, strict=True):
+        place, _, counts = line.partition(".c, .h: ")
+        assert place == str(tmp_path / "a" / "b" / name)
+        assert f"Operations: {counts}" in (tmp_path / "a" / "b" / f"{name}.c").read_text()
+    for words, message in (
+        (("--what", "controller", "--float"), "--frame, --force, --float, --runtime, --friction: not of a controller"),
+        (("--what", "interface", "--dt", "0.1"), "--dt: an interface has no period"),
+        (("--what", "rnea", "--dt", "0.1"), "--dt: of a controller, safety layer, estimator or program alone"),
+        (("--what", "rnea", "--frame", "foot"), "--frame: of rnea, none is about a frame; a force acts where"),
+    ):
+        done = CliRunner().invoke(app, ["codegen", "two_link_leg", "--out", str(tmp_path), *words])
+        assert str(done.exception).startswith(message), done.output
+
+
+@pytest.mark.parametrize("what", ["controller", "safety", "estimator", "interface", "program"])
+@pytest.mark.parametrize("words", [(), ("--dt", "0.002")])
+def test_what_is_written_whole_is_told_its_name_and_period(
+    what: str, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if what == "interface" and words:
+        pytest.skip("it has no period")
+    made: list[Any] = []
+
+    def export(*arguments: Any, name: str) -> Any:
+        made.append((getattr(arguments[0], "dt", None), arguments[1], name))
+        files = {"one.c": "x" * 1600, "one.h": "x" * 400}
+        return SimpleNamespace(files=files, memory={"constant": 1499, "set": 2500, "zero": 900})
+
+    monkeypatch.setattr("quaddyn.wbc.export_c", export)
+    for name in ("safety", "estimator", "interface", "program"):
+        monkeypatch.setattr(f"quaddyn.runtime.export_{name}", export)
+    lines = said("codegen", "small_quadruped", "--what", f" {what} ", "--out", tmp_path, *words).splitlines()
+    ((dt, out, name),) = made
+    assert out == tmp_path and dt == (None if what == "interface" else 0.002 if words else 0.001)
+    suffix = {"controller": "_wbc", "program": ""}.get(what, f"_{what}")
+    assert name == f"small_quadruped{suffix}"
+    assert lines[:2] == [f"{tmp_path}/one.c: 2 kB", f"{tmp_path}/one.h: 0 kB"]
+    ends = {
+        "controller": ["memory: 1 kB constant, 2 kB set, 1 kB zero at the start"],
+        "program": [f"cc -std=c99 -O2 {tmp_path}/*.c -lm -o small_quadruped_drive"],
+    }
+    assert lines[2:] == ends.get(what, [])
+    assert set(codegen.WHOLE) == {"controller", "safety", "estimator", "interface", "program"}
+
+
+def test_an_excitation_is_as_long_and_as_fine_as_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def motion(robot: qd.Robot, *, progress: Any, **options: Any) -> Any:
+        asked.append({**options, "root": robot.root})
+
+        def at(t: np.ndarray) -> list[np.ndarray]:
+            return [np.outer(t, np.ones(n)) for n in (robot.nq, robot.nv, robot.nv)]
+
+        return SimpleNamespace(at=at, initial_condition=1234.5, condition=12.345)
+
+    monkeypatch.setattr("quaddyn.identification.exciting_trajectory", motion)
+    out = tmp_path / "x.csv"
+    text = said("excite", "two_link_leg", "--out", out)
+    assert asked.pop() == {"period": 10.0, "harmonics": 5, "iterations": 300, "seed": 0, "root": "fixed"}
+    assert text == f"condition number 1.23e+03 -> 12.3; wrote 1000 samples to {out}\n"
+    table = np.loadtxt(out, delimiter=",", skiprows=1)
+    assert out.read_text().splitlines()[0] == "t,q 0,q 1,v 0,v 1,a 0,a 1"
+    np.testing.assert_allclose(table, np.outer(0.01 * np.arange(1000), np.ones(7)), atol=1e-9)
+
+    def unwanted(*_: object, **__: object) -> None:
+        raise AssertionError("loaded")
+
+    for period, rate, well in ((10.0, 1e5, True), (10.1, 1e5, False)):
+        done = CliRunner().invoke(app, ["excite", "two_link_leg", "--out", str(tmp_path / "none" / "x.csv"),
+                                        "--rate", str(rate),
+                                        "--period", str(period)])  # fmt: skip
+        assert done.exit_code == 2  # nowhere to write
+        monkeypatch.setattr(identifying, "load", unwanted)
+        done = CliRunner().invoke(
+            app, ["excite", "arm", "--out", str(out), "--rate", str(rate), "--period", str(period)]
+        )
+        assert ("are more than 1,000,000" in str(done.exception)) is not well
+
+
+def test_a_preflight_is_told_address_port_and_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    class Side:
+        def __init__(self, robot: qd.Robot, peer: tuple[str, int], **options: Any) -> None:
+            made.append((robot.name, peer, options))
+
+        def close(self) -> None:
+            made.append("closed")
+
+    def preflight(side: Any, *, share: float, ask: Any, clock: Any = None) -> Any:
+        made.append((type(side).__name__, share))
+        return SimpleNamespace(passed=True, checks=())
+
+    monkeypatch.setattr("quaddyn.runtime.UdpInterface", Side)
+    monkeypatch.setattr("quaddyn.runtime.preflight", preflight)
+    said(
+        "preflight",
+        "two_link_leg",
+        "--udp",
+        "10.0.0.2:9000",
+        "--yes",
+        "--listen",
+        "9001",
+        "--bind",
+        "0.0.0.0",
+        "--share",
+        "0.1",
+    )
+    expected = [("two_link_leg", ("10.0.0.2", 9000), {"port": 9001, "bind": "0.0.0.0"}), ("Side", 0.1), "closed"]
+    assert made == expected
+    made.clear()
+    said("preflight", "two_link_leg", "--udp", "[::1]:9000", "--yes")
+    assert made[0][1:] == (("[::1]", 9000), {"port": 0, "bind": "127.0.0.1"}) and made[1] == ("Side", 0.2)
+    for wrong in ("here", ":9000", "here:", "here:port"):
+        done = CliRunner().invoke(app, ["preflight", "two_link_leg", "--udp", wrong, "--yes"])
+        assert str(done.exception) == f"--udp: expected ADDRESS:PORT, got {wrong!r}"
+    made.clear()
+    assert json.loads(said("preflight", "two_link_leg", "--json")) == {"passed": True, "checks": []}
+    assert made == [("HangingRobot", 0.2)]

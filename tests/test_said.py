@@ -1,0 +1,138 @@
+"""Objects that are printed: what they say of themselves, word for word."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from printed import rounded, same_as_kept
+from test_printed import agreement
+
+import quaddyn as qd
+from quaddyn.agreement.report import SHOWN, Deviation, ThirdOpinion
+from quaddyn.identification.actuators import ActuatorFit
+from quaddyn.identification.base import RankCertificate
+from quaddyn.identification.identified import SCREEN, Identification
+from quaddyn.robot.report import Report
+from quaddyn.runtime import Stage
+from quaddyn.runtime.faults import KINDS, Fault
+from quaddyn.runtime.loop import LoopReport
+from quaddyn.runtime.preflight_report import Check, PreflightReport
+from quaddyn.runtime.statistics import LoopStatistics
+from quaddyn.urdf.tree import Finding, Where
+from quaddyn.wbc import ComTask, FrameTask, PostureTask
+from quaddyn.wbc.certificate import Status
+from quaddyn.wbc.explanation import Loss
+
+
+def several(name: str, *things: object) -> None:
+    same_as_kept(name, "\n".join(f"-- {k}\n{thing}" for k, thing in enumerate(things)))
+
+
+def test_agreement_lists_what_differs_and_marks_what_fails() -> None:
+    differs = tuple(Deviation(f"link {i}", "mass", "1", "2", 0.5) for i in range(SHOWN + 2))
+    missing = Deviation("hip", "frame", "there", "missing", math.inf)
+    several(
+        "said_agreement",
+        agreement(),
+        agreement(deviations=differs, third=ThirdOpinion("not asked")),
+        agreement(deviations=(missing, *differs[: SHOWN - 1]), third=ThirdOpinion("refused: no such file")),
+        agreement(ratios={"rnea": 1.0, "crba": 1.01, "aba": math.nan}, third=ThirdOpinion("disagrees", 0.5)),
+    )
+    assert not agreement(third=ThirdOpinion("disagrees", 0.5)).passed and agreement(ratios={"rnea": 1.0}).passed
+
+
+def test_reports_of_files_and_preflights() -> None:
+    finding = Finding("warning", Where("dog.urdf", 3, "<link>"), "odd", "mend it")
+    checks = (
+        Check("limits", True, "all there"),
+        Check("sign of hip", False, "turned", "the hip"),
+        Check("IMU", None, "-"),
+    )
+    several(
+        "said_reports",
+        Report((), {"mass": "the file"}, {"RNEA(ABA) error": 1.25e-12}),
+        Report((finding,), {}, {}),
+        PreflightReport(checks),
+        PreflightReport(checks[:1]),
+    )
+    assert [PreflightReport(some).passed for some in (checks, checks[:2], checks[:1], checks[::2])] == [
+        False,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_statistics_and_faults_of_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = qd.load("two_link_leg")
+    statistics = LoopStatistics.empty()
+    for k in range(1000):
+        statistics.period.add(1e-3 + 1e-6 * (k % 10))
+        statistics.latency.add(5e-5 if k else 2.5e-3)
+    statistics.ticks, statistics.overruns, statistics.missed = 1000, 3, 4
+    faults = [
+        Fault.of(code, index, 1.2345, 1.0, robot, what="said", time=0.5) for code in sorted(KINDS) for index in (-1, 1)
+    ]
+    several(
+        "said_loop",
+        LoopReport(statistics, Stage.DAMP, faults[0], ("one line", "another")),
+        LoopReport(LoopStatistics.empty(), Stage.RUN, None, ()),
+        *(f"{fault.code} {fault.joint}: {fault}" for fault in faults),
+    )
+
+
+def test_what_was_lost_and_how_sure_it_is() -> None:
+    several(
+        "said_losses",
+        Status("solved", 1.23e-9, 4.56e-12),
+        Loss("com x", 1, -1.23456, 2.0, "m/s^2", "", 0.0, "com"),
+        Loss("com x", 1, -1.23456, 2.0, "m/s^2", "the FL friction cone", 0.0123, "com"),
+        Loss("com x", 1, -1.23456, 2.0, "m/s^2", "the FL friction cone", 0.0124, "com"),
+        RankCertificate(10, 12, np.ones(12), 1e6, np.array([]), 1e-12, 30, 0, 1e-9),
+        RankCertificate(12, 12, np.ones(12), math.inf, np.array([1e-8, 1e-5]), 1e-12, 30, 7, 1e-9),
+    )
+
+
+def test_robots_and_controllers_in_one_line() -> None:
+    robot = qd.load("small_quadruped")
+    arm = qd.load("two_link_leg")
+    dyn = qd.Dynamics(arm, validate=False)
+    state = dyn.update(arm.q_home, np.zeros(arm.nv))
+    fresh = repr(state)
+    dyn.update(arm.q_home, np.zeros(arm.nv))
+    tasks = ComTask(robot), PostureTask(robot), FrameTask(robot, robot.bodies[0].name, name="base")
+    wbc = qd.WholeBodyController(robot)
+    walking = qd.LocomotionController(robot, gait="stand")
+    several(
+        "said_objects", robot, arm, arm.motors, dyn, fresh, repr(state), wbc, *tasks, *wbc.contacts.values(), walking
+    )
+
+
+@pytest.mark.parametrize("inertial", [False, True])
+def test_fits_of_bodies_and_of_motors(inertial: bool) -> None:
+    def body(name: str, joint: Any) -> Any:
+        return SimpleNamespace(name=name, joint=joint, inertial=SimpleNamespace(mass=2.0))
+
+    joints = [SimpleNamespace(name=f"joint{i}", nv=1) for i in range(SCREEN + 1)]
+    bodies = [body("base", None), *(body(f"a body with a long name {i}", joint) for i, joint in enumerate(joints))]
+    robot = SimpleNamespace(
+        name="dog", root="fixed", bodies=bodies, actuated=("joint0",), velocity_index=lambda name: 0
+    )
+    width = 10 if inertial else 13
+    rows = np.zeros((len(bodies), width))
+    rows[:, 0], rows[:, 1], rows[:, 4:6], rows[:, 6], rows[:, 9] = 2.0, 0.1, 0.1, 0.1, 0.1
+    rows[:, 10:] = (0.12345, 0.2, 0.01) if not inertial else ()
+    base: Any = SimpleNamespace(robot=robot, size=20, inertial=inertial, names=["m body"] * rows.size)
+    fit = Identification(
+        base=base, method="weighted", beta=np.zeros(20),
+        covariance=np.eye(20), delta=rows.ravel(), noise=np.array([0.1, 0.2]), samples=100, shown=18, condition=123.456,
+        converged=not inertial, iterations=1, hidden=("a", "b") if inertial else (),
+    )  # fmt: skip
+    numbers = np.array([1.23456, math.nan])
+    motors = ActuatorFit(("hip", "long_knee"), 1e-3 * numbers, *(numbers[::-1] + k for k in range(7)))
+    several(f"said_fits_{inertial}", fit, motors)
+    assert rounded("1.00000000001 -0.0 2e-3") == "1 0 0.002"

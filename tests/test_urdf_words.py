@@ -1,0 +1,513 @@
+"""What the reader says of a file, word for word, and every number at which it begins to say it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_urdf import INERTIAL, pendulum
+
+import quaddyn as qd
+from quaddyn.urdf import MeshFinder, parse
+from quaddyn.urdf.loops import turn_to
+from quaddyn.urdf.reader import rotation_from_rpy
+from quaddyn.urdf.srdf import disabled_collisions
+from quaddyn.urdf.tree import Box, Capsule, Cylinder, Finding, Mesh, Sphere, Tree, Where
+from quaddyn.urdf.xml import clipped, read_xml
+
+AXIS = '<axis xyz="0 1 0"/>'
+LIMIT = '<limit lower="-1" upper="2" effort="3" velocity="4"/>'
+HINGE = '<text>:1: <joint name="hinge">'
+ARM = '<text>:1: <link name="arm">'
+VISUAL = f"{ARM}<visual>"
+DUMMY, SPECIFIED = "a dummy link needs no <inertial>", "the specification requires it"
+
+
+def limit(numbers: str) -> str:
+    return pendulum(f"{AXIS}<limit {numbers}/>")
+
+
+def shape(text: str, tag: str = "visual") -> str:
+    return pendulum(link=f"{INERTIAL}<{tag}><geometry>{text}</geometry></{tag}>")
+
+
+def moments(x: float, y: float, z: float) -> str:
+    own = INERTIAL.replace('ixx="1"', f'ixx="{x!r}"').replace('iyy="1"', f'iyy="{y!r}"')
+    return pendulum(link=own.replace('izz="1"', f'izz="{z!r}"'))
+
+
+def origin(numbers: str) -> str:
+    return pendulum(f"<origin {numbers}/>{AXIS}{LIMIT}")
+
+
+def tag(text: str) -> str:
+    return pendulum(extra=text)
+
+
+def loop(inner: str, kind: str = "spherical", name: str = "l") -> str:
+    return tag(f'<loop_joint name="{name}" type="{kind}">{inner}</loop_joint>')
+
+
+ENDS = '<link1 link="base"/><link2 link="arm" xyz="1 2 3"/>'
+MASSLESS = pendulum(link=INERTIAL.replace('mass value="1"', 'mass value="0"'))
+BALL = '<ball_constraint_body_A name="base"/><ball_constraint_p_AP value="0 0 1"/>'
+
+FINDINGS = [
+    (pendulum(), []),
+    (pendulum(link=f"{INERTIAL}<inertail/>"),
+     [f"{ARM}<inertail>: unknown element <inertail> in <link> is ignored; is it misspelt?"]),
+    (pendulum(f'<axis xyz="0 1 0" unit="m"/>{LIMIT}'),
+     [f"{HINGE}<axis>: unknown attribute unit='m' is ignored; is it misspelt?"]),
+    (tag('<macro xmlns="http://ros.org/xacro"/>'),
+     ["<text>:1: <{http://ros.org/xacro}macro>: <{http://ros.org/xacro}macro> is a macro that was not expanded; "
+      "ignored; run xacro first"]),
+    (tag('<macro xmlns="http://elsewhere.org"/>'), []),
+    (pendulum(f"{AXIS}{AXIS}{LIMIT}"), [f"{HINGE}<axis>: <axis> stands twice, word for word; remove one"]),
+    (MASSLESS, [f"{ARM}<inertial>: mass 0 (principal moments 1, 1, 1); {DUMMY}"]),
+    (moments(0.0, 0.0, 0.0), [f"{ARM}<inertial>: a point mass of 1 kg: all moments of inertia are 0"]),
+    (moments(1.0, 1.0, -1.0),
+     [f"{ARM}<inertial>: the inertia is not positive semi-definite (principal moments -1, 1, 1)"]),
+    (moments(1.0, 1.0, 3.0),
+     [f"{ARM}<inertial>: the inertia breaks the triangle inequality (principal moments 1, 1, 3)"]),
+    (moments(-1.1e-9, 1.0, 1.0),
+     [f"{ARM}<inertial>: the inertia is not positive semi-definite (principal moments -1.1e-09, 1, 1)"]),
+    (moments(-0.9e-9, 1.0, 1.0), []),
+    (moments(-1.8e-9, 2.0, 2.0), []),
+    (moments(0.5, 0.5, 1.0 + 1.1e-9),
+     [f"{ARM}<inertial>: the inertia breaks the triangle inequality (principal moments 0.5, 0.5, 1)"]),
+    (moments(0.5, 0.5, 1.0 + 0.9e-9), []),
+    (shape('<sphere radius="1"/><sphere radius="1"/>'),
+     [f"{VISUAL}<geometry><sphere>: <sphere> stands twice, word for word; remove one"]),
+    (shape('<mesh filename="a.stl"/>'),
+     [f"{VISUAL}<geometry><mesh>: filename='a.stl': no such file in the package roots; the dynamics do not need them, "
+      "the viewer will mark their place"]),
+    (shape('<mesh filename="p/a.stl"/><odd/>'),
+     [f"{VISUAL}<geometry><odd>: unknown element <odd> in <geometry> is ignored; is it misspelt?",
+      f"{VISUAL}<geometry><mesh>: filename='p/a.stl': no such file in the package roots; the dynamics do not need "
+      "them, the viewer will mark their place"]),
+    (pendulum('<dynamics damping="1"/>', kind="floating"),
+     [f"{HINGE}<dynamics>: damping and friction of a floating joint are not modelled; ignored; remove them"]),
+    (pendulum(f'{AXIS}<dynamics damping="1"/>', kind="planar"),
+     [f"{HINGE}<dynamics>: damping and friction of a planar joint are not modelled; ignored; remove them"]),
+    (pendulum('<dynamics damping="1"/>', kind="fixed"), []),
+    (pendulum(f'<axis xyz="0 1.0011 0"/>{LIMIT}'),
+     [f"{HINGE}<axis>: xyz='0 1.0011 0': length 1.0011; normalized; give a unit vector"]),
+    (pendulum(f'<axis xyz="0 1.0009 0"/>{LIMIT}'), []),
+    (pendulum(f'<axis xyz="0 0.001 0"/>{LIMIT}'),
+     [f"{HINGE}<axis>: xyz='0 0.001 0': length 0.001; normalized; give a unit vector"]),
+    (pendulum(AXIS), [f"{HINGE}: a revolute joint without <limit>; taken as unlimited; {SPECIFIED}"]),
+    (pendulum(AXIS, kind="prismatic"),
+     [f"{HINGE}: a prismatic joint without <limit>; taken as unlimited; {SPECIFIED}"]),
+    (pendulum(AXIS, kind="continuous"), []),
+    (limit('lower="-1" upper="2" effort="0" velocity="0"'),
+     [f"{HINGE}<limit>: effort and velocity are both 0: an exporter's blank; taken as unlimited; fill them in"]),
+    (limit('lower="-1" upper="2" effort="3" velocity="0"'),
+     [f"{HINGE}<limit>: velocity=0 would forbid motion; taken as unlimited; fill it in"]),
+    (limit('lower="-1" upper="2" effort="0" velocity="4"'), []),
+    (limit('lower="-1" upper="2"'),
+     [f"{HINGE}<limit>: no velocity limit; taken as unlimited; {SPECIFIED}",
+      f"{HINGE}<limit>: no effort limit; taken as unlimited; {SPECIFIED}"]),
+    (limit('effort="3" velocity="4"'),
+     [f"{HINGE}<limit>: neither lower nor upper: the specification's default (0, 0) would lock the joint; taken as "
+      "unlimited; give both"]),
+    (limit('lower="-1" effort="3" velocity="4"'),
+     [f"{HINGE}<limit>: lower without upper, which is 0 by the specification; give both"]),
+    (limit('upper="1" effort="3" velocity="4"'),
+     [f"{HINGE}<limit>: upper without lower, which is 0 by the specification; give both"]),
+    (limit('lower="1" upper="1" effort="3" velocity="4"'),
+     [f"{HINGE}<limit>: lower = upper = 1: the joint is locked; use a fixed joint"]),
+    (tag('<transmission><joint name="hinge"/><actuator><mechanicalReduction>x</mechanicalReduction></actuator>'
+         "</transmission>"),
+     ["<text>:1: <transmission><actuator><mechanicalReduction>: 'x' is no reduction; left out; write a number other "
+      "than 0"]),
+    (tag('<transmission><joint name="hinge"/></transmission><transmission name="t"><joint name="hinge">'
+         "<mechanicalReduction>2</mechanicalReduction></joint></transmission>"),
+     ['<text>:1: <transmission name="t">: '
+      "a second reduction of joint 'hinge'; left out; keep the one that is meant"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "said"), FINDINGS)
+def test_a_finding_says_where_what_and_what_to_do(text: str, said: list[str]) -> None:
+    assert [str(finding) for finding in parse(text).findings] == [f"warning: {each}" for each in said]
+
+
+REFUSALS = [
+    ("<robot", "not well-formed XML: unclosed token: line 1, column 0; check it with an XML editor"),
+    ("", "not well-formed XML: no element found: line 1, column 0; check it with an XML editor"),
+    ("<a\0/>", "a NUL character at 2; XML text has none"),
+    ('<robot name="\ud800"/>', "the text is not valid Unicode (surrogates not allowed at 13)"),
+    ("<!DOCTYPE robot><robot/>", "document types, entities and external references are refused (DTDForbidden); remove "
+     "the <!DOCTYPE ...> part"),
+    ("<sdf/>", ":1: <sdf>: the root element must be <robot>, not <sdf>; is this a URDF?"),
+    ("<robot/>", "no <link> in it; is this a URDF (expand a .xacro first)?"),
+    (pendulum(f'<axis xyz="0 1 0"/><axis xyz="0 0 1"/>{LIMIT}'),
+     f"{HINGE}<axis>: a second, different <axis> in <joint>; keep the one that is meant"),
+    (pendulum().replace('<parent link="base"/>', ""),
+     f"{HINGE}: <parent> is missing; the URDF specification requires it"),
+    (pendulum().replace('<child link="arm"/>', "<child/>"),
+     f"{HINGE}<child>: attribute 'link' is missing; the URDF specification requires it"),
+    (pendulum(f'<axis xyz="0 1"/>{LIMIT}'), f"{HINGE}<axis>: xyz='0 1': expected 3 number(s), got 2; correct it"),
+    (pendulum(f'<axis xyz=""/>{LIMIT}'), f"{HINGE}<axis>: xyz='': expected 3 number(s), got 0; correct it"),
+    (limit('lower=" " upper="2" effort="3" velocity="4"'),
+     f"{HINGE}<limit>: lower=' ': expected 1 number(s), got 0; correct it"),
+    (pendulum(f'<axis xyz="0 x 0"/>{LIMIT}'),
+     f"{HINGE}<axis>: xyz='0 x 0': 'x' is not a finite decimal number; correct it"),
+    (origin('xyz="0 0 1000.1"'), f"{HINGE}<origin>: xyz='0 0 1000.1': beyond 1000; check the unit"),
+    (origin('rpy="0 0 1e999"'), f"{HINGE}<origin>: rpy='0 0 1e999': beyond 10000; correct it"),
+    (pendulum().replace('name="arm"', 'name=""', 1),
+     "<text>:1: <link name=\"\">: name='' is empty, too long or has control characters; rename it"),
+    (pendulum().replace('name="arm"', 'name="universe"', 1),
+     "<text>:1: <link name=\"universe\">: the name 'universe' is reserved for the root of the model; rename it"),
+    (pendulum(link=INERTIAL.replace('mass value="1"', 'mass value="-1"')),
+     f"{ARM}<inertial><mass>: value=-1: a negative mass; correct the sign"),
+    (shape('<sphere radius="1"/><sphere radius="2"/>'),
+     f"{VISUAL}<geometry><sphere>: a second shape in one <geometry> of <visual>; use one per element"),
+    (shape("<cone/>", "collision"),
+     f"{ARM}<collision><geometry>: <geometry> of <collision> holds no known shape; use box, cylinder, sphere, capsule "
+     "or mesh"),
+    (shape('<sphere radius="0"/>'), f"{VISUAL}<geometry><sphere>: radius=0: a size must be positive; correct it"),
+    (shape('<cylinder radius="1" length="-1"/>'),
+     f"{VISUAL}<geometry><cylinder>: length=-1: a size must be positive; correct it"),
+    (shape('<box size="1 0 1"/>'), f"{VISUAL}<geometry><box>: size='1 0 1': sizes must be positive; correct it"),
+    (shape('<mesh filename=" "/>'),
+     f"{VISUAL}<geometry><mesh>: filename is empty; name a mesh file or remove the element"),
+    (shape('<mesh filename="a.stl" scale="1 0 1"/>'),
+     f"{VISUAL}<geometry><mesh>: scale='1 0 1': a scale of 0 flattens the mesh; correct it"),
+    (pendulum(kind="hinge"), f"{HINGE}: type='hinge' is no URDF joint type; use one of revolute, continuous, "
+     "prismatic, fixed, floating, planar"),
+    (pendulum(f'{AXIS}{LIMIT}<dynamics friction="-0.5"/>'),
+     f"{HINGE}<dynamics>: friction=-0.5: negative, it would create energy; correct the sign"),
+    (pendulum(f'<axis xyz="0 0.00099 0"/>{LIMIT}'),
+     f"{HINGE}<axis>: xyz='0 0.00099 0': an axis of length 0.00099; give a unit vector"),
+    (limit('lower="2" upper="1" effort="3" velocity="4"'),
+     f"{HINGE}<limit>: lower=2 is above upper=1; exchange them"),
+    (limit('lower="1e6" upper="1e7" effort="3" velocity="4"'),
+     f"{HINGE}<limit>: lower=1e+06, upper=1e+07: a range that the joint can never be in; correct it"),
+    (limit('lower="-1e7" upper="-1e6" effort="3" velocity="4"'),
+     f"{HINGE}<limit>: lower=-1e+07, upper=-1e+06: a range that the joint can never be in; correct it"),
+    (limit('lower="-1" upper="2" effort="-3" velocity="4"'),
+     f"{HINGE}<limit>: effort=-3: a limit is a magnitude; correct the sign"),
+    (tag('<link name="arm"/>'),
+     f"{ARM}: a second link of this name (first on line 1); names must be unique"),
+    (pendulum().replace('child link="arm"', 'child link="ram"'),
+     f"{HINGE}: its child link 'ram' does not exist; correct the name"),
+    (pendulum().replace('parent link="base"', 'parent link="bas"'),
+     f"{HINGE}: its parent link 'bas' does not exist; correct the name"),
+    (tag('<joint name="again" type="fixed"><parent link="base"/><child link="arm"/></joint>'),
+     "<text>:1: <joint name=\"again\">: link 'arm' already hangs from joint 'hinge': a closed loop; a URDF is a tree: "
+     "cut the loop and close it by <loop_joint>"),
+    (tag("".join(f'<link name="{n}"/>' for n in "cdefg")),
+     "6 root links (base, c, d, e, f); a URDF has exactly one link that is no joint's child"),
+    (pendulum().replace('parent link="base"', 'parent link="arm"').replace('<link name="base"/>', ""),
+     "no root link: the joints form a cycle; a URDF has exactly one link that is no joint's child"),
+    (tag('<link name="c"/><joint name="round" type="fixed"><parent link="c"/><child link="c"/></joint>'),
+     '<text>:1: <link name="c">: not connected to the root: its joints form a cycle; cut the cycle'),
+    (loop(ENDS, "screw"), "<text>:1: <loop_joint name=\"l\">: type='screw' closes no loop; use one of spherical, ball, "
+     "revolute, continuous, fixed"),
+    (loop(f'{ENDS}<axis xyz="0 0.001 0"/>', "revolute"),
+     '<text>:1: <loop_joint name="l">: an <axis> of length 0; give a unit vector'),
+    (loop('<link1 link="base"/>'), '<text>:1: <loop_joint name="l">: <link2> is missing; the URDF specification '
+     "requires it"),
+    (loop(ENDS.replace("arm", "ram")),
+     "<text>:1: <loop_joint name=\"l\">: link 'ram' does not exist; correct the name"),
+    (loop(ENDS).replace("</robot>", f'<loop_joint name="l" type="fixed">{ENDS}</loop_joint></robot>'),
+     '<text>:1: <loop_joint name="l">: a second loop of this name; names must be unique'),
+    (tag(f'<ball_constraint>{BALL}</ball_constraint>'), "<text>:1: <ball_constraint>: no body_B or no p_BQ in it; "
+     "Drake's documentation requires both"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "said"), REFUSALS)
+def test_a_refusal_says_where_what_and_what_to_do(text: str, said: str) -> None:
+    with pytest.raises(qd.ModelError) as caught:
+        parse(text)
+    whole = said if said.startswith("<text>") else f"<text>{said}" if said.startswith(":") else f"<text>: {said}"
+    assert str(caught.value) == whole
+
+
+def test_places_without_a_line_or_an_element_and_findings_without_advice_say_no_more() -> None:
+    assert str(Where("a.urdf", 0, "")) == "a.urdf" and str(Where("a.urdf", 7, "")) == "a.urdf:7"
+    assert str(Where("a.urdf", 0, "<link>")) == "a.urdf: <link>"
+    assert str(Finding("note", Where("a.urdf", 7, "<link>"), "odd")) == "note: a.urdf:7: <link>: odd"
+
+
+@pytest.mark.parametrize(
+    ("inside", "beyond"),
+    [
+        (origin('xyz="1000 -1000 0"'), origin('xyz="-1000.1 0 0"')),
+        (origin('rpy="10000 -10000 0"'), origin('rpy="0 -10000.1 0"')),
+        (pendulum(link=INERTIAL.replace('mass value="1"', 'mass value="1e6"')),
+         pendulum(link=INERTIAL.replace('mass value="1"', 'mass value="1000001"'))),
+        (pendulum(f'{AXIS}{LIMIT}<dynamics damping="1e6"/>'), pendulum(f'{AXIS}{LIMIT}<dynamics damping="1000001"/>')),
+        (shape('<sphere radius="1e3"/>'), shape('<sphere radius="1000.1"/>')),
+        (shape('<box size="1e3 1e3 1e3"/>'), shape('<box size="1 1 1000.1"/>')),
+        (shape('<mesh filename="a" scale="1e6 -1e6 1"/>'), shape('<mesh filename="a" scale="1000001 1 1"/>')),
+        (tag('<material name="m"><color rgba="255 0 0 1"/></material>'),
+         tag('<material name="m"><color rgba="255.1 0 0 1"/></material>')),
+        (loop(ENDS + '<axis xyz="0 0.0011 0"/>', "revolute"), loop(ENDS + '<axis xyz="0 1000.1 0"/>', "revolute")),
+        (loop('<link1 link="base" rpy="1e4 0 0"/><link2 link="arm"/>'),
+         loop('<link1 link="base" rpy="10000.1 0 0"/><link2 link="arm"/>')),
+        (pendulum().replace('"arm"', f'"{"a" * 256}"'), pendulum().replace('"arm"', f'"{"a" * 257}"')),
+        (pendulum().replace('"arm"', '"a b~\u00e9"'), pendulum().replace('"arm"', '"a\x7fb"')),
+        (pendulum().replace('"arm"', '"a b"'), pendulum().replace('"arm"', '"a&#9;b"')),
+    ],
+)  # fmt: skip
+def test_bounds_are_where_they_are_and_include_themselves(inside: str, beyond: str) -> None:
+    parse(inside)
+    with pytest.raises(qd.ModelError, match=r"beyond|control characters"):
+        parse(beyond)
+
+
+def limits(text: str) -> tuple[float, float, float, float]:
+    found = parse(text).joint["hinge"].limits
+    return found.lower, found.upper, found.velocity, found.effort
+
+
+def test_what_is_as_large_as_a_million_is_no_limit() -> None:
+    most = "1.7976931348623157e308"
+    for big in ("1e6", most):
+        assert limits(limit(f'lower="-{big}" upper="{big}" effort="{big}" velocity="{big}"')) == (
+            -math.inf, math.inf, math.inf, math.inf,
+        )  # fmt: skip
+    assert limits(limit('lower="-999999" upper="999999" effort="999998" velocity="999997"')) == (
+        -999999.0, 999999.0, 999997.0, 999998.0,
+    )  # fmt: skip
+    assert limits(limit('lower="-1e6" upper="-999999" effort="3" velocity="4"'))[:2] == (-math.inf, -999999.0)
+    assert limits(limit('lower="999999" upper="1e6" effort="3" velocity="4"'))[:2] == (999999.0, math.inf)
+
+
+def test_blanks_take_only_what_they_blank() -> None:
+    assert limits(limit('lower="-1" upper="2" effort="0" velocity="0"')) == (-1.0, 2.0, math.inf, math.inf)
+    assert limits(limit('lower="-1" upper="2" effort="3" velocity="0"')) == (-1.0, 2.0, math.inf, 3.0)
+    assert limits(limit('lower="-1" upper="2" effort="0" velocity="4"')) == (-1.0, 2.0, 4.0, 0.0)
+    assert limits(limit('effort="3" velocity="4"')) == (-math.inf, math.inf, 4.0, 3.0)
+    assert limits(limit('lower="-1" effort="3" velocity="4"')) == (-1.0, 0.0, 4.0, 3.0)
+    wheel = pendulum(f'{AXIS}<limit lower="-1" upper="1" effort="3" velocity="4"/>', kind="continuous")
+    assert limits(wheel) == (-math.inf, math.inf, 4.0, 3.0)
+    assert limits(pendulum(AXIS)) == limits(pendulum(AXIS, kind="continuous")) == (-math.inf, *[math.inf] * 3)
+
+
+def test_what_a_file_leaves_out_has_the_defaults_of_the_specification() -> None:
+    joint = parse(pendulum(f'{LIMIT}<mimic joint="hinge"/>')).joint["hinge"]
+    assert joint.axis.tolist() == parse(pendulum(f"<axis/>{LIMIT}")).joint["hinge"].axis.tolist() == [1.0, 0.0, 0.0]
+    assert joint.mimic is not None and (joint.mimic.multiplier, joint.mimic.offset) == (1.0, 0.0)
+    assert (joint.damping, joint.friction, joint.armature, joint.at_home, joint.loop) == (0.0, 0.0, 0.0, 0.0, None)
+    assert joint.placement.homogeneous.tolist() == np.eye(4).tolist()
+    assert not joint.independent and parse(pendulum()).joint["hinge"].independent
+    turned = parse(origin('rpy="0 0 1"')).joint["hinge"].placement
+    moved = parse(origin('xyz="0 0 1"')).joint["hinge"].placement
+    assert turned.translation.tolist() == [0.0, 0.0, 0.0] and moved.rotation.tolist() == np.eye(3).tolist()
+    np.testing.assert_array_equal(turned.rotation, rotation_from_rpy(0.0, 0.0, 1.0))
+    fixed = parse(pendulum('<axis xyz="0 0 0"/><mimic joint="x"/><limit effort="-1"/>', kind="fixed")).joint["hinge"]
+    assert fixed.mimic is None and fixed.limits.effort == math.inf
+    tree = parse(pendulum().replace(' name="pendulum"', ""))
+    assert tree.name == "robot" and tree.root.name == "base" and tree.root.inertial is None
+    assert [j.name for j in tree.children["base"]] == ["hinge"] and tree.children["arm"] == ()
+    assert tree.parent_joint["arm"].name == "hinge"
+
+
+def colours(material: str, known: str = "", tag: str = "visual") -> object:
+    link = f'{INERTIAL}<{tag}><geometry><sphere radius="1"/></geometry>{material}</{tag}>'
+    found = parse(pendulum(link=link, extra=known)).link["arm"]
+    (one,) = found.visuals or found.collisions
+    return one.rgba
+
+
+def test_colours_are_those_of_the_element_else_of_the_material_of_its_name() -> None:
+    red, blue = '<color rgba="1 0 0 0.5"/>', '<color rgba="0 0 1 1"/>'
+    known = f'<material name="m">{blue}</material>'
+    assert colours(f'<material name="m">{red}</material>', known) == (1.0, 0.0, 0.0, 0.5)
+    assert colours('<material name="m"/>', known) == (0.0, 0.0, 1.0, 1.0)
+    assert colours('<material name="n"/>', known) is colours("", known) is None
+    assert colours('<material name="m"><color/></material>') == (0.5, 0.5, 0.5, 1.0)
+    assert colours('<material name="m"/>', known, "collision") is None
+
+
+def test_shapes_of_both_kinds_are_kept_apart_and_in_their_places() -> None:
+    both = (
+        '<visual><origin xyz="1 2 3"/><geometry><box size="1 2 3"/></geometry></visual>'
+        '<collision><origin xyz="3 2 1"/><geometry><capsule radius="1" length="2"/></geometry></collision>'
+    )
+    link = parse(pendulum(link=INERTIAL + both)).link["arm"]
+    assert [v.shape for v in link.visuals] == [Box((1.0, 2.0, 3.0))]
+    assert [c.shape for c in link.collisions] == [Capsule(1.0, 2.0)]
+    assert link.visuals[0].placement.translation.tolist() == [1.0, 2.0, 3.0]
+    assert link.collisions[0].placement.translation.tolist() == [3.0, 2.0, 1.0]
+    assert Cylinder(1.0, 2.0) != Cylinder(2.0, 1.0) and Sphere(1.0) == Sphere(1.0)
+    assert Mesh("a", None, (1.0, 1.0, 1.0)).root is None
+
+
+def chain(count: int) -> str:
+    links = "".join(f'<link name="l{i}"/>' for i in range(count + 1))
+    joints = "".join(
+        f'<joint name="j{i}" type="fixed"><parent link="l{i}"/><child link="l{i + 1}"/></joint>' for i in range(count)
+    )
+    return f'<robot name="r">{links}{joints}</robot>'
+
+
+def star(count: int) -> str:
+    links = "".join(f'<link name="l{i}"/>' for i in range(count))
+    joints = "".join(
+        f'<joint name="j{i}" type="fixed"><parent link="l0"/><child link="l{i}"/></joint>' for i in range(1, count)
+    )
+    return f'<robot name="r">{links}{joints}</robot>'
+
+
+@pytest.mark.parametrize(
+    ("make", "most", "said"),
+    [
+        (chain, 128, '<text>:1: <joint name="j128">: deeper than 128 joints; shorten the chain'),
+        (star, 2000, "<text>: 2001 links; at most 2000 are read"),
+        (lambda n: pendulum(link=INERTIAL + '<visual><geometry><sphere radius="1"/></geometry></visual>' * n), 20_000,
+         "<text>: 20001 <visual> and <collision> elements; at most 20000 are read"),
+    ],
+)  # fmt: skip
+def test_files_as_large_as_is_told_are_read_and_larger_ones_are_not(make, most: int, said: str) -> None:
+    assert isinstance(parse(make(most)), Tree)
+    with pytest.raises(qd.ModelError) as caught:
+        parse(make(most + 1))
+    assert str(caught.value) == said
+
+
+def test_elements_are_read_up_to_their_bounds() -> None:
+    assert len(read_xml("<a>" * 63 + "<b/>" + "</a>" * 63, "f").all("a")) == 1
+    with pytest.raises(qd.ModelError, match=r"<b>: elements nested deeper than 64; flatten the file$"):
+        read_xml("<a>" * 64 + "<b/>" + "</a>" * 64, "f")
+    assert len(read_xml(f"<r>{'<a/>' * 199_999}</r>", "f").children) == 199_999
+    with pytest.raises(qd.ModelError, match=r"f:1: <a>: more than 200000 elements; split the file$"):
+        read_xml(f"<r>{'<a/>' * 200_000}</r>", "f")
+
+
+def test_documents_are_read_up_to_sixteen_megabytes() -> None:
+    most = 16 * 1024 * 1024
+    assert read_xml(b"<r/>" + b" " * (most - 4), "f").tag == "r"
+    for text in (b"<r/>" + b" " * (most - 3), "<r/>" + " " * (most - 3)):
+        with pytest.raises(qd.ModelError) as caught:
+            read_xml(text, "f")
+        assert str(caught.value) == (
+            "f: 16777217 bytes; at most 16777216 are read; meshes belong into files of their own"
+        )
+
+
+def test_of_texts_the_beginning_is_kept_and_long_words_are_shortened() -> None:
+    (short, long) = read_xml(f"<r><a>12&amp;3</a><a>{'x' * 200}</a></r>", "f")
+    assert short.text == "12&3" and long.text == "x" * 64
+    pieces = "".join(f"{'y' * 40}<!-- -->" for _ in range(3))
+    assert read_xml(f"<r>{pieces}</r>", "f").text == "y" * 80
+    assert clipped("x" * 400) == "x" * 400
+    assert clipped("a" * 200 + "b" * 101 + "c" * 100) == f"{'a' * 200} ... {'c' * 100}"
+    assert clipped("abcdefghi", 8) == "abcd ... hi"
+
+
+def test_elements_are_the_same_where_all_of_them_is() -> None:
+    one, *others = read_xml(
+        '<r><a x="1" y="2"><b/><c/></a><a y="2" x="1"> <b/>t<c/></a><a x="1" y="2"><b/><d/></a><a x="1" y="2"><b/></a>'
+        '<a x="1"><b/><c/></a><b x="1" y="2"><b/><c/></b></r>',
+        "f",
+    )
+    assert [one.same(other) for other in others] == [True, False, False, False, False]
+
+
+def test_findings_stand_in_the_order_of_the_lines() -> None:
+    text = pendulum(f'<axis xyz="0 2 0"/>{LIMIT}', extra="\n<odd/>").replace("<link", "\n<link", 1)
+    assert [finding.where.line for finding in parse(text).findings] == [2, 3]
+
+
+@pytest.mark.parametrize("axis", [(0, 0, 1), (0, 0, -1), (1, 0, 0), (0, -1, 0), (0.6, 0, -0.8), (-0.48, 0.6, 0.64)])
+def test_z_is_turned_to_an_axis_on_the_shortest_way(axis: tuple[float, float, float]) -> None:
+    R = turn_to(np.array(axis, dtype=float))
+    np.testing.assert_allclose(R[:, 2], axis, atol=1e-15)
+    np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-15)
+    assert np.linalg.det(R) == pytest.approx(1.0)
+    assert np.trace(R) == pytest.approx(1.0 + 2.0 * axis[2])  # the angle is that between z and the axis
+    assert not R.flags.writeable
+
+
+def test_loops_are_read_with_their_frames() -> None:
+    (one,) = parse(loop(ENDS)).loops
+    assert (one.kind, one.link_a, one.link_b, one.dependent) == ("point", "base", "arm", ())
+    assert one.placement_a.homogeneous.tolist() == np.eye(4).tolist()
+    assert one.placement_b.translation.tolist() == [1.0, 2.0, 3.0]
+    (default,) = parse(loop(ENDS, "revolute")).loops
+    assert default.kind == "revolute" and default.placement_a.rotation[:, 2] == pytest.approx([1.0, 0.0, 0.0])
+    ends = ENDS.replace('link="arm"', 'link="arm" rpy="0 0 1"')
+    (turned,) = parse(loop(ends + '<axis xyz="0 3 0"/>', "continuous")).loops
+    assert turned.placement_a.rotation[:, 2] == pytest.approx([0.0, 1.0, 0.0])
+    assert turned.placement_b.rotation[:, 2] == pytest.approx(rotation_from_rpy(0.0, 0.0, 1.0)[:, 1])
+    (weld,) = parse(loop(ENDS, "fixed").replace('type="fixed"', 'type="fixed" dependent=" a  b "')).loops
+    assert weld.kind == "weld" and weld.dependent == ("a", "b")
+    ball = BALL + '<ball_constraint_body_B name="arm"/><ball_constraint_p_BQ value="1 0 0"/>'
+    first, second = parse(tag(f"<ball_constraint>{ball}</ball_constraint>" * 2)).loops
+    assert (first.name, second.name) == ("ball_constraint_1", "ball_constraint_2")
+    assert (first.link_a, first.link_b, first.kind) == ("base", "arm", "point")
+    assert first.placement_a.translation.tolist() == [0.0, 0.0, 1.0]
+    assert first.placement_b.translation.tolist() == [1.0, 0.0, 0.0]
+
+
+def transmissions(*texts: str) -> list[tuple[str, float]]:
+    tags = "".join(f"<transmission>{text}</transmission>" for text in texts)
+    return [(each.joint, each.reduction) for each in parse(tag(tags)).transmissions]
+
+
+def test_transmissions_of_one_joint_and_one_motor_are_read() -> None:
+    def gear(value: str) -> str:
+        return f"<mechanicalReduction>{value}</mechanicalReduction>"
+
+    joint = '<joint name="hinge"/>'
+    assert transmissions(f"{joint}<actuator>{gear('5')}</actuator>") == [("hinge", 5.0)]
+    assert transmissions(f'<joint name="hinge">{gear("-2")}</joint><actuator>{gear("5")}</actuator>') == [
+        ("hinge", 5.0)
+    ]
+    assert transmissions(f"{joint}{gear('1e-3')}") == [("hinge", 1e-3)]
+    assert transmissions(joint) == [("hinge", 1.0)]
+    for odd in ("0", "x", "inf", "nan"):
+        assert transmissions(f"{joint}{gear(odd)}", f"{joint}{gear('3')}") == [("hinge", 3.0)]
+    assert transmissions("<joint/>", joint * 2, f"{joint}<actuator/><actuator/>", "<actuator/>") == []
+    assert transmissions(f"{joint}{gear('2')}", f"{joint}{gear('2')}") == [("hinge", 2.0)]
+
+
+def test_pairs_of_an_srdf_are_read_in_their_order(tmp_path: Path) -> None:
+    text = '<robot name="r"><disable_collisions link1="a" link2="b" reason="Never"/><group/>{}</robot>'
+    pairs = text.format('<disable_collisions link1="b" link2="c"/>')
+    file = tmp_path / "r.srdf"
+    file.write_text(pairs)
+    assert disabled_collisions(pairs) == disabled_collisions(file) == disabled_collisions(f"\n{pairs}")
+    assert disabled_collisions(pairs) == (("a", "b", "Never"), ("b", "c", ""))
+    with pytest.raises(qd.ModelError) as caught:
+        disabled_collisions(text.format('<disable_collisions link1="b"/>'))
+    assert str(caught.value) == "<text>:1: <disable_collisions>: expected link1 and link2, got {'link1': 'b'}"
+    file.write_text("<group/>")
+    with pytest.raises(qd.ModelError) as caught:
+        disabled_collisions(file)
+    assert str(caught.value) == f"{file}: expected <robot>, got <group>; is this an SRDF?"
+
+
+def test_names_of_meshes_are_looked_for_up_to_their_bounds(tmp_path: Path) -> None:
+    finder = MeshFinder(tmp_path, [])
+    (tmp_path / "a.stl").touch()
+    here = (tmp_path / "a.stl", tmp_path, "")
+    no_file = (None, None, "not a file name")
+    none = (None, None, "no such file in the package roots")
+    assert finder.find("a.stl") == finder.find("./" * 64 + "a.stl") == finder.find(str(here[0])) == here
+    assert finder.find("./" * 65 + "a.stl") == finder.find("a.stl\0") == finder.find("x" * 4097) == no_file
+    assert finder.find("x" * 4096) == (None, None, "cannot be opened: File name too long") or (
+        finder.find("x" * 4096) == none
+    )
+    assert finder.find(".") == none and finder.find("..")[2] == "outside the package roots, not opened"
+    assert finder.find("package:///a.stl") == finder.find("http://a.stl") == finder.find("file://a.stl") == none
+    assert finder.find(f"file://{here[0]}") == here
+    assert finder.find(f"package://{tmp_path.name}/a.stl") == finder.find(f"model://{tmp_path.name}/a.stl") == here
+    folder = tmp_path / "deep" / "er"
+    folder.mkdir(parents=True)
+    other = MeshFinder(folder, [tmp_path])
+    assert other.roots == (tmp_path, folder) and MeshFinder(None, []).roots == ()
+    assert other.find("../../a.stl")[2] == "" and MeshFinder(folder, []).find("../../a.stl")[2] == (
+        "outside the package roots, not opened"
+    )
+    assert MeshFinder(folder, []).find("package://deep/../a.stl")[2] == "outside the package roots, not opened"
+    (folder / "link.stl").symlink_to("own.stl")
+    (folder / "own.stl").touch()
+    assert other.find("link.stl") == (folder / "own.stl", tmp_path, "")
