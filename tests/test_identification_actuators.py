@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import quaddyn as qd
 from quaddyn.identification import ActuatorFit, fit_actuators
-from quaddyn.simulation import Actuators
+from quaddyn.simulation import Actuators, MujocoPlant, Plant, Simulation
 
 DT, N, LATE = 2e-3, 3000, 3
 #: Of the two joints.
@@ -50,8 +52,10 @@ def test_what_was_planted_is_found(leg: qd.Robot, data: dict[str, np.ndarray]) -
     check(found, 0.01)
     np.testing.assert_allclose(found.backlash, PLAY, rtol=0.02)
     np.testing.assert_allclose(found.noise, 0.15, rtol=0.15)
-    motors = found.actuators(leg)
+    motors = found.actuators(leg, rotor_inertia=0.01)
     np.testing.assert_array_equal(motors.effort, found.effort)
+    np.testing.assert_array_equal(motors.backlash, found.backlash)
+    np.testing.assert_array_equal(motors.delay, found.delay)
     np.testing.assert_array_equal(motors.damping[leg.actuated_index], found.viscous)
     assert str(found).count("\n") == 2 and "0.02" in str(found)
 
@@ -96,3 +100,65 @@ def test_bad_data_are_refused(leg: qd.Robot, data: dict[str, np.ndarray]) -> Non
         fit_actuators(leg, dt=DT, longest=3.0, **some)
     with pytest.raises(qd.ArgumentError, match="robot"):
         fit_actuators(leg, dt=DT, **some).actuators(qd.load("go2"))
+
+
+# -- round trip ----------------------------------------------------------------------------------------------------
+ROTOR = 0.03
+PLANTED = {
+    "delay": [0.004, 0.0065], "viscous": VISCOUS, "coulomb": COULOMB, "effort": [40.0, 14.0], "corner_speed": 4.0,
+    "no_load_speed": 9.0, "backlash": [PLAY, 1.5 * PLAY],
+}  # fmt: skip
+
+
+def recorded(plant: Plant, asked: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    """Four seconds of servos that shake a hanging leg, or of given torques."""
+    out: dict[str, list[Any]] = {name: [] for name in ("asked", "q", "velocity", "delivered", "play")}
+    hanging = np.array([-0.5 * np.pi, 0.0])
+    plant.reset(hanging)
+    for k in range(4000):
+        t, ahead, faster = plant.time, *(plant.play or (0.0, 0.0))
+        goal = hanging + 0.8 * np.sin([3.1 * t, 4.3 * t]) + 0.2 * np.sin([11.0 * t, 13.0 * t])
+        tau = [60.0, 25.0] * (goal - plant.q - ahead) - [3.0, 1.0] * (plant.v + faster)
+        tau = tau + [12.0, 6.0] * np.sin([17.0 * t, 23.0 * t]) if asked is None else asked[k]
+        out["q"].append(plant.q)
+        out["velocity"].append(plant.v)
+        plant.step(tau)
+        out["asked"].append(tau)
+        out["delivered"].append(plant.tau)
+        out["play"].append(ahead)
+    return {name: np.array(rows) for name, rows in out.items()}
+
+
+@pytest.mark.parametrize("kind", [Simulation, MujocoPlant])
+def test_a_plant_with_the_motors_that_were_fitted_moves_as_the_one_that_was_recorded(kind: type[Any]) -> None:
+    leg, dt, rng = qd.load("two_link_leg", root="fixed", armature=ROTOR), 1e-3, np.random.default_rng(1)
+    log = recorded(kind(leg, dt=dt, actuators=Actuators(leg, **PLANTED)))
+    q, dyn = log.pop("q"), qd.Dynamics(leg)
+    v = log["velocity"]
+    a = np.diff(v, axis=0, append=v[-1:]) / dt
+    clean = {**log, "load": np.array([dyn.rnea(*state) for state in zip(q, v, a, strict=True)])}
+    noise = {"asked": 0.0, "velocity": 0.01, "delivered": 0.1, "load": 0.2, "play": 1e-3}
+    noisy = {name: x + noise[name] * rng.standard_normal(x.shape) for name, x in clean.items()}
+    found = fit_actuators(leg, dt=dt, **noisy)
+    for name, value in PLANTED.items():
+        np.testing.assert_allclose(getattr(found, name), value, rtol=0.15, err_msg=name)
+    again = recorded(kind(leg, dt=dt, actuators=found.actuators(leg)), log["asked"])["q"]
+    assert np.ptp(q, axis=0).min() > 1.9
+    assert np.abs(again - q).max() < 0.025
+    # Neither part is idle: without it the same torques lead somewhere else.
+    for name in ("delay", "backlash"):
+        other = Actuators(leg, **{**PLANTED, name: 0.0})
+        assert np.abs(recorded(kind(leg, dt=dt, actuators=other), log["asked"])["q"] - q).max() > 0.03, name
+
+
+def test_a_period_of_the_loop_is_no_delay_of_its_motors(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+    found = fit_actuators(leg, dt=DT, asked=data["asked"], velocity=data["velocity"], delivered=data["delivered"])
+    np.testing.assert_allclose(found.actuators(leg, period=DT).delay, (LATE - 1) * DT, atol=0.1 * DT)
+
+
+def test_noise_is_no_backlash(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+    play = 1e-3 * np.random.default_rng(3).standard_normal((N, 2))
+    found = fit_actuators(leg, dt=DT, **data | {"play": play})
+    np.testing.assert_array_equal(found.backlash, 0.0)
+    with pytest.raises(qd.ArgumentError, match="rotor_inertia"):
+        fit_actuators(leg, dt=DT, **data).actuators(leg)

@@ -29,6 +29,8 @@ FEWEST = 20
 SHORT = 5.0
 #: Share of the largest torque up to which next to nothing is cut, and how often samples that do not fit are left out.
 SMALL, CLIPPINGS = 0.3, 6
+#: Backlash of fewer standard deviations is none; that of a median is so many times that of a mean.
+PLAY, MEDIAN = 5.0, 1.2533
 #: Corners of the torque-speed line that are tried at a time, and times that the search is narrowed down.
 CORNERS, ROUNDS = 25, 4
 
@@ -59,13 +61,19 @@ class ActuatorFit(FrozenArrays):
     backlash: Array
     noise: Array
 
-    def actuators(self, robot: Robot) -> Actuators:
+    def actuators(self, robot: Robot, *, rotor_inertia: Array | float = 0.0, period: float = 0.0) -> Actuators:
         """Motors of a plant; what was not seen is as in the robot's record.
 
         Friction is taken to be all there is: load a robot whose record has none of its own, or it counts twice.
 
+        Args:
+            robot: whose motors they are.
+            rotor_inertia: as of `Actuators`; gears with backlash need some, here or in the robot's record.
+            period: taken off the delay [s].  The log of a loop has a torque with the reading after it, a period later
+                than it acted.
+
         Raises:
-            ArgumentError: a robot with other joints.
+            ArgumentError: a robot with other joints, or backlash without inertia on the motor's side.
         """
         if robot.actuated != self.names:
             raise ArgumentError(f"robot: expected the joints {', '.join(self.names)}, {robot.name!r} has others")
@@ -77,6 +85,9 @@ class ActuatorFit(FrozenArrays):
             no_load_speed=np.where(known, self.no_load_speed, np.inf),
             viscous=np.nan_to_num(self.viscous),
             coulomb=np.nan_to_num(self.coulomb),
+            rotor_inertia=rotor_inertia,
+            delay=np.maximum(np.nan_to_num(self.delay) - number("period", period), 0.0),
+            backlash=np.nan_to_num(self.backlash),
         )
 
     def __str__(self) -> str:
@@ -112,7 +123,8 @@ def fit_actuators(
         asked: (N, nu) torques that were asked for [N m or N], at equal steps of time.
         velocity: (N, nu) of the joints [rad/s or m/s].
         delivered: (N, nu) torques that the motors gave [N m or N].
-        load: (N, nu) torques that moved the joints, without their friction [N m or N].
+        load: (N, nu) torques that moved the joints and rotors, without their friction [N m or N]: of `Dynamics.rnea`,
+            where the robot's record has the rotors' inertia as armature.
         play: (N, nu) position of the motor, gear ratio included, less that of the joint [rad or m], where both are
             measured: shows backlash.
         longest: delay that is looked for [s].
@@ -168,10 +180,13 @@ def _fit(
     effort, corner, no_load = _line(motor, v, cut, noise)
     if play is not None:
         pushed = motor if load is None else load
-        sure = max(2.0 * noise, 0.2 * float(np.abs(pushed).max()))
+        # Not of the largest: where teeth meet there are peaks.
+        sure = max(2.0 * noise, 0.2 * float(np.quantile(np.abs(pushed), 0.95)))
         forth, back = play[pushed > sure], play[pushed < -sure]
         if min(len(forth), len(back)) >= FEWEST:
-            backlash = max(float(np.median(forth) - np.median(back)), 0.0)
+            backlash = float(np.median(forth) - np.median(back))
+            doubt = PLAY * np.hypot(*(MEDIAN * part.std() / np.sqrt(len(part)) for part in (forth, back)))
+            backlash = backlash if backlash > doubt else 0.0
     return delay, viscous, coulomb, effort, corner, no_load, backlash, noise
 
 

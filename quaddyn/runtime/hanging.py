@@ -56,6 +56,10 @@ class _Hung(Observable):
     def contact_forces(self) -> dict[str, Array]:
         return {}
 
+    @property
+    def play(self) -> tuple[Array, Array] | None:
+        return self.plant.play
+
 
 class HangingRobot(SimulatedInterface, fixed=("plant",)):
     """A robot whose trunk is held in the air, with joint stops; pass it as the loop's clock, too.

@@ -137,6 +137,9 @@ class RunLog:
     def actuators(self) -> ActuatorFit:
         """Delay and torque-speed line of the motors, of torques as they measure them, see `fit_actuators`.
 
+        The delay is that from a reading to the one that has the torque it led to, of which a period is the loop's own:
+        ``log.actuators().actuators(robot, period=log.about["dt"])`` are the motors for a plant in the same loop.
+
         Raises:
             ArgumentError: the robot measures no torques, readings were not finite, or the log is too short.
         """

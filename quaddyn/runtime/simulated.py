@@ -37,7 +37,7 @@ class SimulatedInterface(RobotInterface, Clock, fixed=("robot", "sensors")):
     """A simulator as a robot, whose time passes while the loop waits: pass it as the loop's clock, too.
 
     Motors follow the last command at every step of the simulator, as motor boards do: stiffness and damping act on
-    the true joints at its rate.
+    the true positions of the motors at its rate.
 
     Args:
         robot: that is simulated.
@@ -87,8 +87,9 @@ class SimulatedInterface(RobotInterface, Clock, fixed=("robot", "sensors")):
 
     def asked(self) -> Array:
         """The torque (nu,) that the last command asks for in the present state [N m]."""
-        position = self._joints.of(self.world.q)
-        velocity = self.world.v[self.robot.actuated_index]
+        position, velocity = self._joints.of(self.world.q), self.world.v[self.robot.actuated_index]
+        if (play := self.world.play) is not None:
+            position, velocity = position + play[0], velocity + play[1]
         return self._command.torque_at(position, velocity, self._joints.turning)
 
     def now(self) -> float:

@@ -7,28 +7,29 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..attributes import StrictAttributes
-from ..compiling import ByteVector, IntVector, Vector, compiled, entry
+from ..compiling import ByteVector, Vector, compiled, entry
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_vector
+from ..robot.configuration import simple_joints
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 
 #: Width of a limit without a corner, and least share of a torque that is more than none.
 SHARP = 1e-9
+#: Longest delay [s]; a plant keeps the torques of as long.
+LONGEST_DELAY = 1.0
 
 
 class Motors(NamedTuple):
-    """`Actuators` for compiled code.
+    """The torque-speed lines of `Actuators` for compiled code.
 
     Attributes:
-        actuated: (nu,) degrees of freedom.
         effort: (nu,) largest torque [N m or N].
         no_load: (nu,) speed at which no torque drives any more [rad/s or m/s].
         fall: (nu,) how much less the corner speed is [rad/s or m/s].
         limited: (nu,) whether there is such a speed.
     """
 
-    actuated: IntVector
     effort: Vector
     no_load: Vector
     fall: Vector
@@ -36,12 +37,12 @@ class Motors(NamedTuple):
 
 
 @compiled()
-def delivered(motors: Motors, tau: Vector, v: Vector, out: Vector) -> None:
-    """The torques that reach the joints, into `out` (nu,), of those asked for at velocity v (nv,)."""
+def delivered(motors: Motors, tau: Vector, turning: Vector, out: Vector) -> None:
+    """The torques that motors give, into `out` (nu,), of those that arrive while they turn at these speeds (nu,)."""
     for j in range(len(out)):
         given = min(max(tau[j], -motors.effort[j]), motors.effort[j])
         if motors.limited[j]:
-            speed = v[motors.actuated[j]]
+            speed = turning[j]
             share = min((motors.no_load[j] - abs(speed)) / motors.fall[j], 1.0)
             most = motors.effort[j] * max(share, SHARP) if share > 0.0 else 0.0  # inf stays inf, but for nothing
             if given * speed > 0.0:
@@ -50,22 +51,35 @@ def delivered(motors: Motors, tau: Vector, v: Vector, out: Vector) -> None:
 
 
 @entry("motors")
-def deliver(motors: Motors, tau: Vector, v: Vector, out: Vector) -> None:
+def deliver(motors: Motors, tau: Vector, turning: Vector, out: Vector) -> None:
     """`delivered`."""
-    delivered(motors, tau, v, out)
+    delivered(motors, tau, turning, out)
 
 
 class Actuators(
     StrictAttributes,
-    fixed=("robot", "effort", "no_load_speed", "corner_speed", "damping", "friction", "armature", "motors"),
-):
+    fixed=(
+        "robot", "effort", "no_load_speed", "corner_speed", "delay", "backlash", "damping", "friction", "armature",
+        "viscous", "coulomb", "rotor", "motors",
+    ),
+):  # fmt: skip
     """Motors with gears at the actuated joints.
 
     A motor delivers any torque up to its effort limit at low speed.  Beyond the corner speed its own voltage eats up
     what drives it, and the torque that it can give *in the direction of motion* falls linearly, to nothing at the
     no-load speed (the line of a DC motor at constant voltage); braking keeps the full torque.
 
+    A torque takes effect `delay` after it was asked for, before that there is none; where the delay is no whole number
+    of a plant's steps, the mean over the step is the right one.
+
     Friction and rotor inertia come on top of what the robot's record says of its joints.
+
+    A gear with backlash lets its motor turn by so much before it moves the joint, from stop to stop.  Motor and joint
+    are then two masses with a gap, whose teeth are rigid and meet without bouncing (Nordin and Gutman 2002,
+    "Controlling mechanical systems with backlash: a survey", without their elastic shaft).  Rotor inertia, the record's
+    armature of the joint and the friction given here are on the motor's side of the gap; the record's friction is on
+    the joint's.  Encoders sit on the motors, as in most legged robots: `Sensors` read where the motor is, gear ratio
+    divided out, and a plant's ``q`` is where the joint is.  Plants begin in the middle of the gaps.
 
     Args:
         robot: any robot.
@@ -75,16 +89,21 @@ class Actuators(
         viscous: friction in proportion to speed [N m s/rad or N s/m].
         coulomb: friction against any motion [N m or N].
         rotor_inertia: of the rotor, seen at the joint (times the gear ratio squared) [kg m^2 or kg].
+        delay: from a torque that is asked for to the one that acts, 1 s at most [s].
+        backlash: of the gear, seen at the joint, from stop to stop [rad or m]; only with inertia on the motor's side.
 
     Each is a number for all joints or (nu,) in torque order.
 
     Attributes:
-        effort, corner_speed, no_load_speed: (nu,) read-only.
+        effort, corner_speed, no_load_speed, delay, backlash: (nu,) read-only.
         damping, friction, armature: (nv,) of the robot's joints with those of the motors, read-only.
-        motors: the same for compiled code.
+        viscous, coulomb: (nu,) of the motors alone, read-only.
+        rotor: (nu,) inertia on the motor's side, the record's armature included, read-only.
+        motors: torque-speed lines for compiled code.
 
     Raises:
-        ArgumentError: a value that is negative, NaN or of another shape, or a corner beyond the no-load speed.
+        ArgumentError: a value that is negative, NaN or of another shape, a corner beyond the no-load speed, a delay
+            that is too long, or backlash without inertia on the motor's side.
     """
 
     def __init__(
@@ -97,6 +116,8 @@ class Actuators(
         viscous: Array | float = 0.0,
         coulomb: Array | float = 0.0,
         rotor_inertia: Array | float = 0.0,
+        delay: Array | float = 0.0,
+        backlash: Array | float = 0.0,
     ) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
@@ -108,29 +129,42 @@ class Actuators(
             self.corner_speed = _each("corner_speed", corner_speed, nu, bounded=False)
             if (self.corner_speed > self.no_load_speed).any():
                 raise ArgumentError(f"corner_speed: {corner_speed} is beyond the no-load speed {no_load_speed}")
-        index, added = robot.actuated_index, []
+        self.delay = _each("delay", delay, nu, bounded=True)
+        if (self.delay > LONGEST_DELAY).any():
+            raise ArgumentError(f"delay: expected {LONGEST_DELAY:g} s at most, got {delay}; is it in seconds?")
+        index, added, of_motors = robot.actuated_index, [], []
         for name, value, own in (
             ("viscous", viscous, robot.damping),
             ("coulomb", coulomb, robot.friction),
             ("rotor_inertia", rotor_inertia, robot.armature),
         ):
-            total = own.copy()
-            total[index] += _each(name, value, nu, bounded=True)
+            total, each = own.copy(), _each(name, value, nu, bounded=True)
+            total[index] += each
             added.append(frozen(total))
+            of_motors.append(each)
         self.damping, self.friction, self.armature = added
+        self.viscous, self.coulomb, inertia = of_motors
+        joints = simple_joints(robot.bodies)
+        self.rotor = frozen(inertia + np.array([joints[name].armature for name in robot.actuated]))
+        self.backlash = _each("backlash", backlash, nu, bounded=True)
+        wanting = (self.backlash > 0.0) & (self.rotor == 0.0)
+        massless = [name for name, bad in zip(robot.actuated, wanting, strict=True) if bad]
+        if massless:
+            raise ArgumentError(
+                f"backlash: needs inertia on the motor's side, of which {', '.join(massless)} "
+                f"{'has' if len(massless) == 1 else 'have'} none; give rotor_inertia"
+            )
         limited = np.isfinite(self.no_load_speed)
         no_load = np.where(limited, self.no_load_speed, 1.0)
         fall = np.where(limited, np.maximum(no_load - self.corner_speed, SHARP), 1.0)
-        self.motors = Motors(
-            np.array(index, dtype=np.int64), np.array(self.effort), no_load, fall, limited.astype(np.int8)
-        )
+        self.motors = Motors(np.array(self.effort), no_load, fall, limited.astype(np.int8))
 
     def deliver(self, tau: Array, v: Array) -> Array:
-        """The torques that reach the joints.
+        """The torques that motors give of those that arrive.
 
         Args:
-            tau: (nu,) asked for [N m].
-            v: (nv,) velocity.
+            tau: (nu,) asked for, `delay` ago [N m].
+            v: (nv,) velocity; motors turn as their joints do.
 
         Returns:
             (nu,) [N m].
@@ -141,7 +175,7 @@ class Actuators(
         out = np.empty(self.robot.nu)
         tau = check_vector("tau", tau, out.shape, f"nu of {self.robot.name}")
         v = check_vector("v", v, (self.robot.nv,), f"nv of {self.robot.name}")
-        deliver(self.motors, np.ascontiguousarray(tau), np.ascontiguousarray(v), out)
+        deliver(self.motors, np.ascontiguousarray(tau), v[self.robot.actuated_index], out)
         return out
 
 

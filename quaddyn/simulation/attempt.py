@@ -93,7 +93,7 @@ def attempt(
     p, v, report, closing = memory.progress, memory.v_here, motion.report, 0.5 * h
     law = law_of(model.law, h) if rounds > 0 else model.law
     q = memory.middle if rounds > 0 else memory.q_here
-    state = StepState(q, v, memory.foreseen, memory.tau, memory.external)
+    state = StepState(q, v, memory.foreseen, memory.tau, memory.external, memory.drives)
     while True:
         if p[ANSWERED] == 0:
             if p[TURN] == 0:

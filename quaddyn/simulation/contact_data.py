@@ -12,6 +12,7 @@ from ..contact.solvers.compiled import Workspace as SolverWorkspace
 from ..contact.solvers.compiled import workspace as solver_workspace
 from .bodies import Bodies
 from .collisions import Ground, Touching
+from .drives import Drives
 from .stops import Stops
 
 
@@ -51,8 +52,6 @@ class StepModel(NamedTuple):
     Attributes:
         bodies: the robot's.
         actuated: (nu,) degrees of freedom that have a motor.
-        damping: (nv,) viscous friction of the joints.
-        friction: (nv,) Coulomb friction of the joints.
         places: (s, 3) centres of the spheres in their joints' frames [m].
         radii: (s,) [m].
         joints: (s,) joint that carries each sphere.
@@ -72,8 +71,6 @@ class StepModel(NamedTuple):
 
     bodies: Bodies
     actuated: IntVector
-    damping: Vector
-    friction: Vector
     places: Matrix
     radii: Vector
     joints: IntVector
@@ -100,6 +97,7 @@ class StepState(NamedTuple):
         before: (nv,) velocity one step earlier.
         tau: (nu,) torques of the motors.
         external: (nv,) generalized forces of pushes.
+        drives: how they come to the joints, whose friction is there, too.
     """
 
     q: Vector
@@ -107,6 +105,7 @@ class StepState(NamedTuple):
     before: Vector
     tau: Vector
     external: Vector
+    drives: Drives
 
 
 class Motion(NamedTuple):

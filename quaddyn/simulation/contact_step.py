@@ -19,6 +19,7 @@ from ..compiling import Matrix, Vector, compiled, local, matrix
 from ..contact.solvers.compiled import copy, rounds_for, solve, velocities
 from .collisions import collide_some, within_reach
 from .contact_data import ContactLaw, Contacts, Motion, StepModel, StepState
+from .drives import engage
 from .sparse_inertia import factorize, solve_all_transposed, solve_lower, solve_transposed
 from .stops import near_stops
 from .terms import Terms, carried
@@ -40,14 +41,17 @@ def free_velocity(
 ) -> bool:
     """Velocity at the end of a step without contacts, joint friction, and the factor of the inertia.
 
-    ``(M + dt f)(free - v) = dt (S^T tau + external - h - f v)``.  f is dry friction over a speed that is foreseen;
-    where that was too low, so that friction would be more than Coulomb's, once more with the speed that came out, up
-    to so many `corrections`: none where contacts will change that speed.
+    ``(M + dt f)(free - v) = dt (S^T tau + external - h - f v)``, with M of the robot and of rotors behind a gap that
+    move with their joints.  f is dry friction over a speed that is foreseen; where that was too low, so that friction
+    would be more than Coulomb's, once more with the speed that came out, up to so many `corrections`: none where
+    contacts will change that speed.
     False where M is not positive definite.
     """
     M, h, v, L, f, free = terms.M, terms.h, state.v, motion.L, motion.f, motion.free
-    damping, friction, actuated, parent = model.damping, model.friction, model.actuated, model.bodies.tree
+    drives, actuated, parent = state.drives, model.actuated, model.bodies.tree
+    damping, friction, rotors = drives.damping, drives.friction, drives.carried
     stiction, nv = model.law.stiction, len(v)
+    engage(drives, state.tau, v, state.before, dt)
     for i in range(nv):
         f[i] = damping[i] + friction[i] / max(abs(2.0 * v[i] - state.before[i]), stiction)
     for turn in range(corrections + 1):
@@ -55,9 +59,9 @@ def free_velocity(
             free[i] = state.external[i] - h[i] - f[i] * v[i]
             for j in range(i):
                 L[i, j] = M[i, j]
-            L[i, i] = M[i, i] + dt * f[i]
+            L[i, i] = M[i, i] + rotors[i] + dt * f[i]
         for j in range(len(actuated)):
-            free[actuated[j]] += state.tau[j]
+            free[actuated[j]] += drives.torque[j]
         if not factorize(L, parent, L):
             return False
         for i in range(nv):
@@ -333,7 +337,7 @@ def finish(
     Returns:
         The largest speed, NaN if there is one.
     """
-    v, work, actuated = state.v, motion.work, model.actuated
+    v, work, actuated, drives = state.v, motion.work, model.actuated, state.drives
     for a in range(3):
         work[a] = 0.0
     for j in range(len(v)):
@@ -348,7 +352,10 @@ def finish(
         if not abs(after[j]) <= largest and largest == largest:  # NaN stays
             largest = abs(after[j])
     for j in range(len(actuated)):
-        work[0] += 0.5 * dt * state.tau[j] * (v[actuated[j]] + after[actuated[j]])
+        work[0] += 0.5 * dt * drives.torque[j] * (v[actuated[j]] + after[actuated[j]])
+    for each in range(len(drives.loose)):  # rotors that go along, which are no part of the robot's energy
+        i = actuated[drives.loose[each]]
+        work[0] -= 0.5 * drives.carried[i] * (after[i] * after[i] - v[i] * v[i])
     return largest
 
 

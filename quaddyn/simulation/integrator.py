@@ -9,10 +9,11 @@ impulses that the compiled solver did not find.  It is called again with them an
 from __future__ import annotations
 
 from ..compiling import Matrix, Vector, compiled, entry
-from .actuators import Motors, delivered
+from .actuators import Motors
 from .attempt import ROUNDS, allowed_error, attempt, clear, evaluate
 from .bodies import Bodies, Pushes
 from .contact_data import Contacts, Motion, StepModel
+from .drives import begin, follow, settle, supply
 from .energy_account import BROKEN_HEIGHT, BROKEN_SHARE, KINETIC
 from .pieces import Collected, collect, show
 from .step_memory import (
@@ -64,6 +65,7 @@ def begin_step(memory: Memory) -> None:
     _copy(memory.v, memory.v_here)
     _copy(memory.before, memory.v_before)
     _copy(memory.start, memory.here)
+    begin(memory.drives)
 
 
 @compiled(inline=False)
@@ -107,6 +109,7 @@ def refine(
         _copy(memory.v_there, memory.v_here)
         _copy(memory.q_there, memory.q_here)
         _copy(memory.there, memory.here)
+        follow(memory.drives, memory.v_here, h)
     if p[TAKEN] > 1:
         p[CONTACTS], p[STATUS] = show(collected, contacts)
     return DONE
@@ -153,6 +156,7 @@ def advance(
             clear(total)
         else:
             _copy(memory.piece, total)
+            follow(memory.drives, memory.v_there, dt)
     if p[PHASE] == REFINED:
         said = refine(model, pushes, terms, memory, motion, contacts, collected)
         if said != DONE:
@@ -170,6 +174,7 @@ def advance(
     _copy(memory.v, memory.before)
     _copy(memory.v_there, memory.v)
     _copy(memory.q_there, memory.q)
+    settle(memory.drives, memory.tau)
     p[EVALUATED] = 1
     return DONE
 
@@ -214,7 +219,7 @@ def run(
     nq = len(memory.q)
     while p[STEPS] < len(torques):
         if p[PHASE] == BEGIN:
-            delivered(motors, torques[p[STEPS]], memory.v, memory.tau)
+            supply(motors, memory.drives, torques[p[STEPS]], memory.v, memory.tau)
         said: int = advance(model, pushes, terms, memory, motion, contacts, collected)
         if said != DONE:
             return said

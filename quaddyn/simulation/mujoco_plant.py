@@ -13,6 +13,7 @@ from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from .actuators import Actuators
+from .drives import end_step, start_step
 from .mujoco_model import TERRAIN_BIT, add_terrain, body_name, compiled, import_mujoco, specification
 from .plant import RUNAWAY_SPEED, Plant, keep
 from .records import TouchingPoint
@@ -97,8 +98,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         for name, value in (("time_constant", soft), ("impratio", number("impratio", impratio))):
             if not (np.isfinite(value) and value > 0.0):
                 raise ArgumentError(f"{name}: expected a positive number, got {value}")
-        if integrator not in INTEGRATORS:
-            raise ArgumentError(f"integrator: expected one of {', '.join(INTEGRATORS)}, got {integrator!r}")
+        self._check_integrator(integrator, INTEGRATORS)
         self._mujoco = mujoco = import_mujoco()
         spec = specification(robot, self._spheres, self.actuators, joint_stops=bool(joint_stops))
         add_terrain(spec, self.terrain, self.friction)
@@ -118,6 +118,16 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         self.data: Any = mujoco.MjData(self.model)
         self._geoms = {self.model.geom(sphere.name).id: sphere.name for sphere in self._spheres}
         self._carriers: dict[str, tuple[int, Array]] = {}
+        motors = [robot.actuated[j] for j in self._drives.loose]
+        self._loose_motors = np.array([self.model.actuator(name).id for name in motors], dtype=np.intp)
+        self._loose_dofs = np.array([self.model.joint(name).dofadr[0] for name in motors], dtype=np.intp)
+        # What MuJoCo has there less than the record: of joints that mimic them.
+        at, dofs = robot.actuated_index[self._drives.loose], self._loose_dofs
+        self._followed = (
+            self.model.dof_armature[dofs] - self.actuators.armature[at],
+            self.model.dof_damping[dofs] - self.actuators.damping[at],
+            self.model.dof_frictionloss[dofs] - self.actuators.friction[at],
+        )
         self.reset()
 
     @property
@@ -176,9 +186,12 @@ class MujocoPlant(Plant, fixed=("model", "data")):
 
     def _advance(self, tau: Array, wrenches: Mapping[str, Array]) -> Array:
         mujoco, model, data = self._mujoco, self.model, self.data
-        tau = self.actuators.deliver(tau, self._v)
+        asked, tau = np.ascontiguousarray(tau), np.empty(self.robot.nu)
+        start_step(self.actuators.motors, self._drives, asked, self._v, self.dt, tau)
         data.ctrl[:] = tau
         data.qfrc_applied[:] = 0.0
+        if len(self._loose_dofs):
+            self._let_loose()
         if wrenches:
             self._apply(wrenches)
         wild = np.abs(self._v).max(initial=0.0) > FAST or np.abs(tau).max(initial=0.0) > STRONG
@@ -190,6 +203,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
             raise self._diverged()
         q, v = np.empty(self.robot.nq), np.empty(self.robot.nv)
         self._coordinates.from_mujoco(data.qpos, data.qvel, q, v)
+        end_step(self._drives, tau, self._v, v, self.dt)
         q.flags.writeable = v.flags.writeable = False
         status = "free"
         if data.ncon:
@@ -199,6 +213,17 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         keep(self, "_contacts", None)
         keep(self, "_status", status)
         return tau
+
+    def _let_loose(self) -> None:
+        """Motors whose gears have backlash: joints with them or without, and what they do there as a force."""
+        drives, model, dofs = self._drives, self.model, self._loose_dofs
+        at = drives.actuated[drives.loose]
+        armature, damping, friction = self._followed
+        model.dof_armature[dofs] = drives.armature[at] + drives.carried[at] + armature
+        model.dof_damping[dofs] = drives.damping[at] + damping
+        model.dof_frictionloss[dofs] = drives.friction[at] + friction
+        self.data.ctrl[self._loose_motors] = 0.0
+        self.data.qfrc_applied[dofs] = drives.torque[drives.loose]
 
     def _apply(self, wrenches: Mapping[str, Array]) -> None:
         """Forces and moments at frames, into ``qfrc_applied``."""

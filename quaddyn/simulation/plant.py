@@ -20,6 +20,7 @@ from ..robot.arguments import Numbers, check_vector, check_wrench, number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from .actuators import Actuators
+from .drives import drives_of, remembered, restart
 from .log import Log, recorded_joints
 from .records import Checkpoint, Push, TouchingPoint
 from .spheres import ContactSphere, placed
@@ -98,10 +99,11 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         self._spheres = placed(robot, spheres)
         self.spheres = tuple(sphere.name for sphere in self._spheres if sphere.link is None)
         self._link_of = {sphere.name: sphere.link for sphere in self._spheres}
-        rotors = actuators.armature
+        self._drives = drives_of(actuators, dt)
+        rotors = self._drives.armature
         if robot.loops and robot.coupling is not None:  # those that loops move turn, too
             rotors = np.array(robot.model.armature)
-            rotors[robot.coupling.v_index] = actuators.armature
+            rotors[robot.coupling.v_index] = self._drives.armature
         self._kinetic, self._energy_data = KineticEnergy(robot.model, rotors), robot.model.createData()
         self._nothing = frozen(np.zeros(robot.nv))
         self._one_step = threading.Lock()
@@ -127,6 +129,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         self._tau = frozen(np.zeros(robot.nu))
         self._steps = 0
         self._pushes: tuple[Push, ...] = ()
+        restart(self._drives, self._v)
         self._restart()
 
     @property
@@ -162,6 +165,19 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
     def tau(self) -> Array:
         """Torques that the motors delivered in the last step (nu,) [N m], read-only."""
         return self._tau
+
+    @property
+    def play(self) -> tuple[Array, Array] | None:
+        """By how much motors are ahead of their joints within their gears' backlash, and how much faster they turn.
+
+        (nu,) each [rad or m, rad/s or m/s]; None where no gear has any.
+        """
+        drives = self._drives
+        if not len(drives.loose):
+            return None
+        faster = np.zeros(self.robot.nu)
+        faster[drives.loose] = (drives.speed - self._v[drives.actuated])[drives.loose]
+        return frozen(drives.offset), frozen(faster)
 
     @property
     def contact_forces(self) -> dict[str, Array]:
@@ -215,7 +231,10 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         v, coupling = self._v, self.robot.coupling
         if self.robot.loops and coupling is not None:
             v = coupling.at(self._q).velocity(v)
-        return self._kinetic.of(data, v) + float(pin.computePotentialEnergy(self.robot.model, data))
+        energy = self._kinetic.of(data, v) + float(pin.computePotentialEnergy(self.robot.model, data))
+        for j in self._drives.loose:
+            energy += 0.5 * float(self._drives.rotor[j] * self._drives.speed[j] ** 2)
+        return energy
 
     # -- time ------------------------------------------------------------------------------------------------
     def step(self, tau: Numbers, *, external: Mapping[str, Numbers] | None = None) -> None:
@@ -362,6 +381,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             self._steps,
             self._pushes,
             self._inner(),
+            tuple(each.copy() for each in remembered(self._drives)),
         )
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -375,12 +395,15 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         c = checkpoint
         touching = tuple(self._link_of)
         own = (type(self).__name__, self.robot.name, touching, self.dt, len(self._q), len(self._v), len(self._tau))
-        if (c.kind, c.robot, c.spheres, c.dt, len(c.q), len(c.v), len(c.tau)) != own:
+        motors, theirs = remembered(self._drives), (c.kind, c.robot, c.spheres, c.dt, len(c.q), len(c.v), len(c.tau))
+        if theirs != own or [np.shape(each) for each in c.drives] != [each.shape for each in motors]:
             raise ArgumentError(
                 f"checkpoint: of a {c.kind} of {c.robot!r} with {len(c.spheres)} spheres and dt = {c.dt:g}, not of "
                 "this plant"
             )
         self._q, self._v, self._tau, self._steps, self._pushes = c.q, c.v, c.tau, c.steps, c.pushes
+        for to, kept in zip(motors, c.drives, strict=True):
+            to[:] = kept
         self._resume(c.inner)
 
     def __reduce__(self) -> NoReturn:
@@ -390,6 +413,12 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         )
 
     # -- what a plant is made of -------------------------------------------------------------------------------
+    def _check_integrator(self, integrator: str, known: Iterable[str]) -> None:
+        if integrator not in known:
+            raise ArgumentError(f"integrator: expected one of {', '.join(known)}, got {integrator!r}")
+        if integrator == "rk4" and self.actuators.backlash.any():
+            raise ArgumentError("integrator: 'rk4' takes no motors with backlash, whose teeth meet within a step")
+
     @abstractmethod
     def _restart(self) -> None:
         """Take over ``_q`` and ``_v``, and forget what happened before."""

@@ -52,3 +52,4 @@ class Checkpoint(FrozenArrays):
     steps: int
     pushes: tuple[Push, ...]
     inner: tuple[Any, ...]
+    drives: tuple[Any, ...] = ()

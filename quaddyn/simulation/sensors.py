@@ -52,13 +52,20 @@ class Observable(ABC):
     def contact_forces(self) -> Mapping[str, Array]:
         """(3,) by foot, on the robot, world axes [N]."""
 
+    @property
+    def play(self) -> tuple[Array, Array] | None:
+        """(nu,) by how much motors are ahead of their joints, and how much faster they turn; None: not at all."""
+        return None
+
 
 Observable.register(Plant)  # type: ignore[type-abstract]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoders:
-    """Joint sensors; standard deviations are per reading, for all joints.
+    """Joint sensors, on the motors: where gears have backlash they read motors, see `Actuators`.
+
+    Standard deviations are per reading, for all joints.
 
     Attributes:
         position_noise: [rad or m].
@@ -246,10 +253,13 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
             self._gyro_bias = self._gyro_bias + imu.gyro_walk * root * rng.standard_normal(3)
             self._accelerometer_bias = self._accelerometer_bias + imu.accelerometer_walk * root * rng.standard_normal(3)
         self._before = time, twist.linear.copy()
-        position = self._joints.of(q) + encoders.position_noise * rng.standard_normal(robot.nu)
+        true, turning, play = self._joints.of(q), v[robot.actuated_index], plant.play
+        if play is not None:
+            true, turning = true + play[0], turning + play[1]
+        position = true + encoders.position_noise * rng.standard_normal(robot.nu)
         if encoders.resolution:
             position = encoders.resolution * np.round(position / encoders.resolution)
-        velocity = v[robot.actuated_index] + encoders.velocity_noise * rng.standard_normal(robot.nu)
+        velocity = turning + encoders.velocity_noise * rng.standard_normal(robot.nu)
         gyro = R.T @ twist.angular + self._gyro_bias + imu.gyro_noise * rng.standard_normal(3)
         accelerometer = (
             R.T @ (acceleration - model.gravity.linear)

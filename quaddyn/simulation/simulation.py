@@ -62,7 +62,7 @@ class Work:
     """Work done on the robot since the last reset [J], each force times the mean of the velocities around the step.
 
     Attributes:
-        actuators: by the torques that the motors delivered.
+        actuators: by the torques that the motors delivered; of gears with backlash, by their teeth on the joints.
         joints: by viscous and Coulomb friction in the joints, and by their stops.
         contacts: by the ground; never positive but for what a compliant ground had stored.
         pushes: by external forces.
@@ -164,18 +164,18 @@ class Simulation(Plant):
         super().__init__(
             robot, dt=dt, friction=friction, floor=floor, terrain=terrain, spheres=spheres, actuators=actuators
         )
-        for name, value, known in (("contact", contact, LAWS), ("integrator", integrator, INTEGRATORS)):
-            if value not in known:
-                raise ArgumentError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+        if contact not in LAWS:
+            raise ArgumentError(f"contact: expected one of {', '.join(LAWS)}, got {contact!r}")
+        self._check_integrator(integrator, INTEGRATORS)
         self._contact, self._integrator = contact, integrator
         law = contact_law(robot, contact, self.dt, stiffness, damping)
         self._rigid, self._frictional = RigidSolver(tolerance=TOLERANCE), FrictionalSolver(tolerance=TOLERANCE)
         movable = [sphere for sphere in self._spheres if sphere.joint]  # what is bolted to the world touches nothing
         self._sphere_of = tuple(sphere.name for sphere in movable)
         ground, stops = self.terrain.packed(self.friction), stops_of(robot, wanted=bool(joint_stops))
-        self._step_model = step_model(self.actuators, movable, ground, stops, law, integrator)
+        self._step_model = step_model(robot, self._drives, movable, ground, stops, law, integrator)
         self._terms, self._motion = room_for_terms(self._step_model.bodies), contact_data.room_for_motion(robot.nv)
-        self._memory = memory(robot.nq, robot.nv, robot.nu)
+        self._memory = memory(robot.nq, robot.nv, self._drives)
         self._asked, self._unwanted = np.zeros((1, robot.nu)), np.zeros((0, robot.nq + robot.nv))
         self._no_pushes = self._pushing = no_pushes()
         self._places: dict[str, tuple[int, int, Array]] = {}
@@ -318,7 +318,7 @@ class Simulation(Plant):
             taken, poor, self._steps = taken + count, poor + int(progress[POOR]), self._steps + count
             self._take_over()
         if taken:
-            self._tau = frozen(self.actuators.deliver(torques[taken - 1], self._memory.before))
+            self._tau = frozen(self._drives.given)
         if not going:
             self._forget_contacts()
             states[taken:] = np.concatenate((self._q, self._v))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiling import IntVector, Vector
+from .drives import Drives
 
 #: What `run` says: all steps are taken; the impulses of `CONTACTS` contacts are wanted; so is room for `NEEDED`
 #: contacts; so is the motion of a smooth step; the motion has diverged.
@@ -56,6 +57,7 @@ class Memory(NamedTuple):
         moving: (nv,) that moves the positions.
         q_there: (nq,) at the end of the piece.
         v_there: (nv,) there.
+        drives: the motors, from the torques that are asked for to the joints.
     """
 
     q: Vector
@@ -81,12 +83,13 @@ class Memory(NamedTuple):
     moving: Vector
     q_there: Vector
     v_there: Vector
+    drives: Drives
 
 
-def memory(nq: int, nv: int, nu: int) -> Memory:
-    """For a robot of these sizes."""
+def memory(nq: int, nv: int, drives: Drives) -> Memory:
+    """For a robot of these sizes and motors."""
     x = np.zeros
     return Memory(
-        x(nq), x(nv), x(nv), x(6), x(15, dtype=np.int64), x(nu), x(nv), x(4), x(4), x(4), x(9), x(9), x(16), x(nq),
-        x(nv), x(nv), x(nq), x(nv), x(nv), x(nv), x(nv), x(nq), x(nv),
+        x(nq), x(nv), x(nv), x(6), x(15, dtype=np.int64), x(len(drives.actuated)), x(nv), x(4), x(4), x(4),
+        x(9), x(9), x(16), x(nq), x(nv), x(nv), x(nq), x(nv), x(nv), x(nv), x(nv), x(nq), x(nv), drives,
     )  # fmt: skip

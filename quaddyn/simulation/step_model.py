@@ -12,9 +12,9 @@ from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from . import contact_data, contact_step
-from .actuators import Actuators
 from .bodies import bodies_of, last_mover
 from .collisions import Ground
+from .drives import Drives
 from .plant import RUNAWAY_SPEED
 from .spheres import Placed
 from .stops import Stops
@@ -59,7 +59,8 @@ def contact_law(
 
 
 def step_model(
-    actuators: Actuators,
+    robot: Robot,
+    drives: Drives,
     spheres: list[Placed],
     ground: Ground,
     stops: Stops,
@@ -67,19 +68,17 @@ def step_model(
     integrator: str,
 ) -> contact_data.StepModel:
     """What stays from step to step; spheres by centre in their joint's frame, radius, joint and its last column."""
-    model, coupling = actuators.robot.model, actuators.robot.coupling
-    bodies, (clusters, around) = bodies_of(model, actuators.armature, coupling), _clusters(spheres)
+    model, coupling = robot.model, robot.coupling
+    bodies, (clusters, around) = bodies_of(model, drives.armature, coupling), _clusters(spheres)
     last = np.array([last_mover(bodies, s.joint) for s in spheres], dtype=np.int64)
     return contact_data.StepModel(
         bodies,
-        actuators.robot.actuated_index,
-        actuators.damping,
-        actuators.friction,
+        drives.actuated,
         np.array([s.in_joint for s in spheres], dtype=np.float64).reshape(-1, 3),
         np.array([s.radius for s in spheres], dtype=np.float64),
         np.array([s.joint for s in spheres], dtype=np.int64),
         last,
-        last if coupling is None else np.where(last < 0, -1, actuators.robot.nv - 1),
+        last if coupling is None else np.where(last < 0, -1, robot.nv - 1),
         clusters,
         around,
         ground,
@@ -87,8 +86,8 @@ def step_model(
         law,
         integrator == "adaptive",
         integrator == "rk4",
-        actuators.robot.root == "free",
-        float(actuators.robot.mass) * float(np.linalg.norm(model.gravity.linear)),
+        robot.root == "free",
+        float(robot.mass) * float(np.linalg.norm(model.gravity.linear)),
         RUNAWAY_SPEED,
     )
 

@@ -1,0 +1,147 @@
+"""Motors between commands and joints: delays and backlash in both plants."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.simulation import Actuators, MujocoPlant, Plant, Sensors, Simulation, rollout
+
+PLANTS = [Simulation, MujocoPlant]
+DT, GAP = 1e-3, 0.05
+#: Of the motor, and of the wheel that it turns.
+ROTOR, WHEEL = 0.5, 2.0
+
+
+TEXT = f"""<robot name="wheel"><link name="base"/><link name="wheel"><inertial><mass value="1"/>
+    <inertia ixx="1" iyy="1" izz="{WHEEL}" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    <joint name="axle" type="revolute"><parent link="base"/><child link="wheel"/><axis xyz="0 0 1"/>
+    <limit effort="99" velocity="99" lower="-9" upper="9"/></joint></robot>"""
+
+
+@pytest.fixture(scope="module")
+def wheel() -> qd.Robot:
+    return qd.load(TEXT, root="fixed")
+
+
+@pytest.fixture(scope="module")
+def leg() -> qd.Robot:
+    return qd.load("two_link_leg", root="fixed")
+
+
+def loose(robot: qd.Robot, **more: Any) -> Actuators:
+    return Actuators(robot, rotor_inertia=ROTOR, backlash=GAP, **more)
+
+
+def rattle(plant: Plant, steps: int) -> bytes:
+    """States and torques under a torque that goes to and fro."""
+    seen = []
+    for _ in range(steps):
+        plant.step(2.0 * np.sin([40.0 * plant.time, 55.0 * plant.time])[: plant.robot.nu])
+        seen += [plant.q.tobytes(), plant.v.tobytes(), plant.tau.tobytes(), np.array(plant.play or ()).tobytes()]
+    return b"".join(seen)
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_torques_come_late(kind: type[Any], wheel: qd.Robot) -> None:
+    plant = kind(wheel, dt=DT, actuators=Actuators(wheel, delay=2.25 * DT, effort=3.0))
+    given = []
+    for asked in (4.0, 4.0, 4.0, 1.0, 1.0, 1.0, 1.0):
+        plant.step(np.array([asked]))
+        given.append(plant.tau[0])
+    np.testing.assert_allclose(given, [0.0, 0.0, 3.0, 3.0, 3.0, 1.75, 1.0])  # cut when they arrive
+    plant.reset()
+    plant.step(np.array([4.0]))
+    assert plant.tau[0] == 0.0
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_a_motor_crosses_its_gap_before_it_moves_the_joint(kind: type[Any], wheel: qd.Robot) -> None:
+    torque = 4.0
+    plant = kind(wheel, dt=DT, actuators=loose(wheel))
+    crossing = np.sqrt(GAP * ROTOR / torque)  # half the gap, from its middle
+    for _ in range(int(crossing / DT) - 1):
+        plant.step(np.array([torque]))
+    assert plant.q[0] == 0.0 and plant.v[0] == 0.0
+    offset, faster = plant.play
+    np.testing.assert_allclose(faster[0], torque / ROTOR * plant.time)
+    np.testing.assert_allclose(offset[0], 0.5 * torque / ROTOR * plant.time**2, rtol=0.02)
+    assert plant.energy == pytest.approx(0.5 * ROTOR * faster[0] ** 2)
+    while plant.time < 2.0 * crossing:
+        plant.step(np.array([torque]))
+    # No torque is lost: the momentum of both is its impulse, and teeth keep touching.
+    assert (ROTOR + WHEEL) * plant.v[0] == pytest.approx(torque * plant.time, rel=2e-3)
+    np.testing.assert_allclose(plant.play, [[0.5 * GAP], [0.0]], atol=1e-9)
+    read = Sensors(wheel, np.random.default_rng(0)).read(plant)
+    assert read.position[0] == plant.q[0] + plant.play[0][0]  # the encoder is on the motor
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_motion_is_lost_when_a_motor_turns_back(kind: type[Any]) -> None:
+    """A position servo that goes slowly to and fro; dry friction of its own holds the wheel."""
+    rough = qd.load(TEXT, root="fixed", friction=8.0)
+    plant = kind(rough, dt=DT, actuators=loose(rough, viscous=1.0))
+    motor, joint = [], []
+    for k in range(4000):
+        position, velocity = plant.q + plant.play[0], plant.v + plant.play[1]
+        goal = 0.2 * np.sin(np.pi * k * DT)
+        plant.step(400.0 * (goal - position) - 20.0 * velocity)
+        if k > 2000:
+            motor.append(position[0])
+            joint.append(plant.q[0])
+    assert np.ptp(motor) - np.ptp(joint) == pytest.approx(GAP, rel=0.05)
+    assert np.abs(np.array(motor) - joint).max() < 0.5 * GAP * 1.01
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_plants_remember_their_motors(kind: type[Any], leg: qd.Robot) -> None:
+    motors = Actuators(leg, rotor_inertia=0.01, backlash=[0.02, 0.0], delay=[0.0, 0.0033], coulomb=0.1)
+    plant = kind(leg, dt=DT, actuators=motors)
+    rattle(plant, 100)
+    saved = plant.checkpoint()
+    first = rattle(plant, 100)
+    plant.restore(saved)
+    assert rattle(plant, 100) == first
+    other = kind(leg, dt=DT, actuators=motors)
+    other.restore(pickle.loads(pickle.dumps(saved)))
+    assert rattle(other, 100) == first
+    with pytest.raises(qd.ArgumentError, match="checkpoint"):
+        kind(leg, dt=DT).restore(saved)
+
+
+def test_rollouts_are_steps(leg: qd.Robot) -> None:
+    motors = Actuators(leg, rotor_inertia=0.01, backlash=0.02, delay=0.0033)
+    torques = np.random.default_rng(0).normal(size=(60, 2))
+    one, other = (Simulation(leg, dt=DT, actuators=motors) for _ in range(2))
+    for tau in torques:
+        one.step(tau)
+    found = rollout(other, torques)
+    np.testing.assert_array_equal(found.q[0, -1], one.q)
+    np.testing.assert_array_equal(other.tau, one.tau)
+    np.testing.assert_array_equal(other.play, one.play)
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_both_plants_have_the_same_motors(kind: type[Any], leg: qd.Robot) -> None:
+    """Behind a gap as small as nothing, a motor is one without: rotor, friction, line and all."""
+    motors = {"rotor_inertia": 0.02, "viscous": 0.05, "coulomb": 0.1, "corner_speed": 2.0, "no_load_speed": 9.0}
+    states = []
+    for gap in (0.0, 1e-6):
+        plant = kind(leg, dt=DT, actuators=Actuators(leg, backlash=gap, **motors))
+        rattle(plant, 500)
+        states.append(plant.q)
+    np.testing.assert_allclose(states[1], states[0], atol=2e-3)
+
+
+def test_motors_that_cannot_be_are_refused(leg: qd.Robot) -> None:
+    with pytest.raises(qd.ArgumentError, match=f"backlash.*{leg.actuated[1]} has none; give rotor_inertia"):
+        Actuators(leg, backlash=[0.0, 0.01])
+    with pytest.raises(qd.ArgumentError, match=r"delay.*seconds"):
+        Actuators(leg, delay=5.0)
+    for kind in PLANTS:
+        with pytest.raises(qd.ArgumentError, match="backlash"):
+            kind(leg, actuators=loose(leg), integrator="rk4")
