@@ -150,6 +150,12 @@ def wanted_force(task: ForceTask, contact: ContactFrame) -> Array:
     return out
 
 
+def as_force(contact: ContactFrame) -> Array:
+    """(size,) one, and of moments one over the mean of the surface's half sizes."""
+    half = contact.settings.contact.half_size
+    return np.ones(3) if half is None else np.append(np.ones(3), np.full(3, 1.0 / half.mean()))
+
+
 def force_task(task: ForceTask, tick: Tick) -> list[Rows]:
     out = []
     for contact in tick.contacts:
@@ -158,7 +164,7 @@ def force_task(task: ForceTask, tick: Tick) -> list[Rows]:
         wanted = wanted_force(task, contact)
         if contact.settings.role != "compliant":
             names = tuple(f"{contact.name} force {axis}" for axis in AXES[: contact.size])
-            block, weights = tick.force_rows(contact, np.eye(contact.size)), np.full(contact.size, task.weight)
+            block, weights = tick.force_rows(contact, np.eye(contact.size)), task.weight * as_force(contact)
             out.append(Rows(names, "N", wanted, wanted, force=block, weights=weights))
         elif contact.name in task.wanted:
             n, w, stiffness = contact.settings.normal, task.bandwidth, contact.settings.contact.stiffness
@@ -191,7 +197,11 @@ def friction_pyramid(cone: FrictionPyramid, tick: Tick) -> list[Rows]:
             continue
         block = tick.force_rows(contact, contact.settings.faces(cone.faces, contact.rotation))
         m = len(block)
-        names, weights = (f"{contact.name} friction cone",) * m, np.full(m, 1.0 / tick.scales.mass)
+        keeps = ("friction cone",) * m
+        if contact.settings.contact.kind == "surface":
+            side = (*2 * ("friction cone",), *2 * ("centre of pressure",), *4 * ("turning friction",))
+            keeps = ("normal force", *side, *side)[-m:]
+        names, weights = tuple(f"{contact.name} {each}" for each in keeps), np.full(m, 1.0 / tick.scales.mass)
         out.append(Rows(names, "N", np.full(m, -np.inf), np.zeros(m), force=block, weights=weights))
     return out
 
@@ -205,7 +215,7 @@ def normal_force(_: NormalForce, tick: Tick) -> list[Rows]:
         cap = min(settings.maximum, contact.cap)
         if settings.contact.unilateral:
             low, block = np.array([min(settings.minimum * contact.share, cap)]), np.zeros((1, contact.size))
-            block[0, :3] = settings.normal
+            block[0, :3] = settings.contact.axes_at(contact.rotation)[2]
             names, high = (f"{contact.name} normal force",), np.array([cap])
         elif cap < np.inf:  # a grip fades in and out on every axis
             block, high = np.eye(contact.size), np.full(contact.size, cap)

@@ -7,6 +7,7 @@ from .contact_set import ContactSet
 from .events import ContactEvent, ContactEvents
 from .inverse_dynamics import InverseDynamics, inverse_dynamics
 from .point import contact_jacobian
+from .sole_stance import stance_on_soles
 from .support import support_margin, support_polygon
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "friction_share",
     "inverse_dynamics",
     "pyramid",
+    "stance_on_soles",
     "support_margin",
     "support_polygon",
 ]

@@ -39,14 +39,15 @@ def pyramid(contact: Contact, *, faces: int = FACES, inner: bool = True, axes: A
 
     A surface, about its centre, has the exact cone of wrenches that pyramids of four faces at its corners can make:
     pressure inside the rectangle and the yaw torque that friction leaves (Caron, Pham and Nakamura 2015, "Stability of
-    surface contacts for humanoid robots", prop. 1).
+    surface contacts for humanoid robots", prop. 1).  Its rows: -f_n, and then twice two for friction along the axes,
+    two for the pressure and four for the moment about the normal, moments over the half sizes, so that all are forces.
 
     Args:
         contact: normal, friction and size.
         faces: n, 3 or more; 4 for a surface.
         inner: the pyramid inside the cone rather than outside.
-        axes: (3, 3) rows t1, t2, n in world axes; ``contact.axes`` by default.  For a surface they have to be those of
-            its frame, ``s.placement(contact.frame).rotation.T``.
+        axes: (3, 3) rows t1, t2, n in world axes; ``contact.axes`` by default.  For a surface they have to be its own,
+            ``contact.axes_at(s.placement(contact.frame).rotation)``.
 
     Returns:
         (n + 1, 3) for a unilateral point, whose last row is ``-f_n <= 0``; (17, 6) for a surface; no rows for a
@@ -73,13 +74,14 @@ def pyramid(contact: Contact, *, faces: int = FACES, inner: bool = True, axes: A
         rows += [
             (sign, 0.0, -mu, 0.0, 0.0, 0.0),
             (0.0, sign, -mu, 0.0, 0.0, 0.0),
-            (0.0, 0.0, -Y, sign, 0.0, 0.0),
-            (0.0, 0.0, -X, 0.0, sign, 0.0),
+            (0.0, 0.0, -1.0, sign / Y, 0.0, 0.0),
+            (0.0, 0.0, -1.0, 0.0, sign / X, 0.0),
         ]
         # sign tau_z <= mu (X + Y) f_z - |Y f_x + sign mu tau_x| - |X f_y + sign mu tau_y|
         for a in (1.0, -1.0):
             for b in (1.0, -1.0):
-                rows.append((a * Y, b * X, -mu * (X + Y), a * sign * mu, b * sign * mu, sign))
+                row = (a * Y, b * X, -mu * (X + Y), a * sign * mu, b * sign * mu, sign)
+                rows.append(tuple(x / (X + Y) for x in row))
     turn = np.kron(np.eye(2), axes)
     return np.asarray(np.array(rows) @ turn)
 

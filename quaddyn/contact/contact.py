@@ -8,15 +8,18 @@ from typing import Literal, get_args
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import number
+from ..robot.arguments import number, several
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, frozen
+from .soles import find_sole
 from .solvers.problem import MAX_FRICTION
 
 Kind = Literal["point", "surface"]
 
 #: Faces of a friction pyramid by default, and the fewest that make one.
 FACES, FEWEST_FACES = 4, 3
+#: Half of the shortest side of a surface [m].
+LEAST_SIZE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -24,8 +27,8 @@ class Contact(FrozenArrays):
     """A point or a rectangular surface of a robot that may touch the world.
 
     A point is the lowest point, against the normal, of a sphere around `offset`; its force has three components.  A
-    surface is the rectangle ``|x| <= half_size[0], |y| <= half_size[1]`` around `offset` in the plane of the frame's x
-    and y axes; it takes a wrench of six.
+    surface is the rectangle ``|x| <= half_size[0], |y| <= half_size[1]`` around `offset`, in the plane of the frame's x
+    and y axes or of those of `rotation`; it takes a wrench of six, and what it touches is on the side of -z.
 
     Attributes:
         name: what it is called in a `ContactSet`.
@@ -34,7 +37,8 @@ class Contact(FrozenArrays):
         offset: (3,) centre of the sphere or of the rectangle, in the frame [m].
         radius: of the sphere [m]; 0 for a bare point, and for surfaces.
         half_size: (2,) of the rectangle [m]; None for points.
-        normal: (3,) out of the ground, world axes; made a unit vector.
+        rotation: (3, 3) the rectangle's axes in the frame; None for the frame's own, and for points.
+        normal: (3,) out of the ground, world axes; made a unit vector.  The cone of a surface turns with the frame.
         friction: Coulomb's coefficient mu, 0 to 10.
         unilateral: whether it can only push; False for a foot that is clamped or magnetic.
         force_only: whether it exerts a force without a condition on its motion, such as a hand that pushes.
@@ -51,6 +55,7 @@ class Contact(FrozenArrays):
     offset: Array = field(default_factory=lambda: np.zeros(3))
     radius: float = 0.0
     half_size: Array | None = None
+    rotation: Array | None = None
     normal: Array = field(default_factory=lambda: np.array((0.0, 0.0, 1.0)))
     friction: float = 0.6
     unilateral: bool = True
@@ -79,12 +84,14 @@ class Contact(FrozenArrays):
             if vector.shape != (size,) or not np.isfinite(vector).all():
                 raise ArgumentError(f"{name}: expected {size} finite numbers, got {value!r}")
             object.__setattr__(self, name, vector)
+        if self.rotation is not None:
+            object.__setattr__(self, "rotation", self._checked_rotation())
         length = float(np.linalg.norm(self.normal))
         if not 1e-100 < length < 1e100:
             raise ArgumentError(f"normal: expected a direction, got {self.normal}")
         object.__setattr__(self, "normal", frozen(self.normal / length))
-        if self.half_size is not None and not (self.half_size > 0.0).all():
-            raise ArgumentError(f"half_size: expected positive lengths [m], got {self.half_size}")
+        if self.half_size is not None and not (self.half_size >= LEAST_SIZE).all():
+            raise ArgumentError(f"half_size: expected lengths of at least {LEAST_SIZE:g} m, got {self.half_size}")
         bounds = {"radius": np.inf, "friction": MAX_FRICTION, "damping": np.inf, "stiffness": np.inf}
         for name, high in bounds.items():
             value = getattr(self, name)
@@ -99,6 +106,17 @@ class Contact(FrozenArrays):
         if self.kind == "surface" and self.radius:
             raise ArgumentError(f"radius: a surface has none, got {self.radius}")
 
+    def _checked_rotation(self) -> Array:
+        if self.kind == "point":
+            raise ArgumentError(f"rotation: a point has none, got that of {self.name!r}")
+        try:
+            R = frozen(self.rotation)
+        except (TypeError, ValueError):
+            raise ArgumentTypeError(f"rotation: expected a matrix (3, 3), got {self.rotation!r}") from None
+        if R.shape != (3, 3) or not (np.abs(R @ R.T - np.eye(3)) < 1e-6).all() or np.linalg.det(R) < 0.0:
+            raise ArgumentError(f"rotation: expected a rotation matrix (3, 3), got {self.rotation!r}")
+        return R
+
     @classmethod
     def of_foot(cls, robot: Robot, foot: str, **options: object) -> Contact:
         """The sphere of a foot, named after it; `options` as the attributes.
@@ -111,6 +129,24 @@ class Contact(FrozenArrays):
         known = {"name": foot, "frame": foot, "radius": robot.legs[foot].foot.radius}
         return cls(**(known | options))  # type: ignore[arg-type]
 
+    @classmethod
+    def of_sole(cls, robot: Robot, foot: str, **options: object) -> Contact:
+        """The flat underside of a foot, named after it; `options` as the attributes.
+
+        It is the largest rectangle, along axes of the foot's frame, within the lowest points of the shapes on its body
+        (collision shapes, or else visual ones): boxes, cylinders, capsules, spheres at the corners, STL and OBJ meshes.
+        Those axes are taken for up and forward that are nearest to it while all joints are at zero (``robot.neutral``).
+        Soles at an angle to the frame, or of shapes that are not read, take `offset`, `rotation` and `half_size` from
+        `Contact` itself.
+
+        Raises:
+            UnknownNameError: no such foot.
+            ArgumentError: these points span no area that one could stand on.
+        """
+        sole = find_sole(robot, foot)
+        known = {"name": foot, "frame": foot, "kind": "surface", "offset": sole.offset, "rotation": sole.rotation}
+        return cls(**(known | {"half_size": sole.half_size} | options))  # type: ignore[arg-type]
+
     @property
     def rows(self) -> int:
         """Components of its force: 3 for a point, 6 for a surface."""
@@ -121,13 +157,20 @@ class Contact(FrozenArrays):
         """(3, 3) contact frame: rows t1, t2 (tangents) and n in world axes; the identity on level ground."""
         return contact_axes(self.normal)
 
+    def axes_at(self, rotation: Array) -> Array:
+        """(3, 3) rows t1, t2, n in world axes: a point's `axes`; a surface's turn with its frame's `rotation`."""
+        if self.half_size is None:
+            return self.axes
+        return np.asarray(rotation.T if self.rotation is None else (rotation @ self.rotation).T)
+
     @property
     def corners(self) -> Array:
         """(m, 3) points that carry the force, in the frame [m]: the sphere's centre, or the rectangle's corners."""
         if self.half_size is None:
             return self.offset[None]
         x, y = self.half_size
-        return np.asarray(self.offset + np.array([(x, y, 0.0), (x, -y, 0.0), (-x, -y, 0.0), (-x, y, 0.0)]))
+        corners = np.array([(x, y, 0.0), (x, -y, 0.0), (-x, -y, 0.0), (-x, y, 0.0)])
+        return np.asarray(self.offset + corners @ self.axes_at(np.eye(3)))
 
 
 def contact_axes(normal: Array) -> Array:
@@ -139,3 +182,21 @@ def contact_axes(normal: Array) -> Array:
     t1 = seed - normal * (normal @ seed)
     t1 /= np.linalg.norm(t1)
     return np.array((t1, np.cross(normal, t1), normal))
+
+
+def surfaces(what: str, contacts: object) -> tuple[Contact, ...]:
+    """Contacts of kind "surface" from the argument `what`.
+
+    Raises:
+        ArgumentTypeError: something else than contacts.
+        ArgumentError: points among them, or two of one name.
+    """
+    found = several(what, contacts, "contacts of kind 'surface'")
+    for contact in found:
+        if not isinstance(contact, Contact):
+            raise ArgumentTypeError(f"{what}: expected contacts of kind 'surface', got {type(contact).__name__}")
+        if contact.kind != "surface":
+            raise ArgumentError(f"{what}: expected contacts of kind 'surface', got {contact.name!r}, a point")
+    if len({contact.name for contact in found}) < len(found):
+        raise ArgumentError(f"{what}: every name once, got {[contact.name for contact in found]}")
+    return tuple(found)

@@ -15,6 +15,7 @@ from ..urdf.tree import Array
 from .cones import cone_margin, pyramid
 from .contact import FACES, Contact
 from .geometry import cross_matrix, drift, jacobian, lever, levers
+from .pressure import pressure_point
 from .solvers.compliant import CompliantSolver
 from .solvers.problem import ContactProblem
 from .support import support_polygon
@@ -184,7 +185,7 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         self._check(s)
         blocks = []
         for c in self:
-            axes = s.placement(c.frame).rotation.T if c.kind == "surface" else None
+            axes = c.axes_at(s.placement(c.frame).rotation)
             blocks.append(pyramid(c, faces=4 if c.kind == "surface" else faces, inner=inner, axes=axes))
         out = np.zeros((sum(len(b) for b in blocks), self.rows))
         row = 0
@@ -210,7 +211,7 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
         return out
 
     def center_of_pressure(self, s: State, name: str, wrench: Array) -> Array | None:
-        """Where a surface's pressure acts (Sardain and Bessonnet 2004), world axes [m].
+        """Where a surface's pressure acts (`quaddyn.contact.pressure`), world axes [m].
 
         Args:
             s: the state.
@@ -227,11 +228,7 @@ class ContactSet(StrictAttributes, fixed=("robot",)):
             raise ArgumentError(f"name: expected a surface, got {name!r}, a point")
         wrench = check_vector("wrench", wrench, (6,), "force before moment")
         T = s.placement(contact.frame)
-        force, moment = T.rotation.T @ wrench[:3], T.rotation.T @ wrench[3:]
-        if not force[2] > 0.0:
-            return None
-        local = contact.offset + np.array((-moment[1] / force[2], moment[0] / force[2], 0.0))
-        return np.asarray(T.translation + T.rotation @ local)
+        return pressure_point(T.translation + T.rotation @ contact.offset, contact.axes_at(T.rotation)[2], wrench)
 
     def support_polygon(self, s: State) -> Array:
         """(m, 2) convex hull of the active unilateral contacts, seen from above, counter-clockwise [m]."""

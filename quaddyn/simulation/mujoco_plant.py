@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..contact import Contact
 from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..robot.robot import Robot
@@ -54,6 +55,8 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         spheres: where else than at its feet the robot can touch something, by name, such as `collision_spheres`; None:
             `body_spheres`, with which a robot that falls comes to lie; {}: its feet alone.
         actuators: the motors; by default they are perfect within the robot's effort limits.
+        soles: surfaces, such as `Contact.of_sole` of each foot: their corners touch, and by default nothing else of
+            these bodies; forces are those on a sole as a whole.
         joint_stops: the joints' position limits hold, softly.
         time_constant: of the contacts' and stops' springs, critically damped (MuJoCo's solref) [s]; twice `dt` by
             default, the least that MuJoCo takes.
@@ -86,14 +89,16 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         terrain: Terrain | Surface | Iterable[Surface] | None = None,
         spheres: Mapping[str, ContactSphere] | None = None,
         actuators: Actuators | None = None,
+        soles: Iterable[Contact] = (),
         joint_stops: bool = False,
         time_constant: float | None = None,
         impratio: float = 100.0,
         integrator: str = "euler",
     ) -> None:
         super().__init__(
-            robot, dt=dt, friction=friction, floor=floor, terrain=terrain, spheres=spheres, actuators=actuators
-        )
+            robot, dt=dt, friction=friction, floor=floor, terrain=terrain, spheres=spheres, actuators=actuators,
+            soles=soles,
+        )  # fmt: skip
         soft = 2.0 * self.dt if time_constant is None else number("time_constant", time_constant)
         for name, value in (("time_constant", soft), ("impratio", number("impratio", impratio))):
             if not (np.isfinite(value) and value > 0.0):
@@ -116,7 +121,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
         self.model, self._coordinates = compiled(spec, robot, self.actuators)
         self.data: Any = mujoco.MjData(self.model)
-        self._geoms = {self.model.geom(sphere.name).id: sphere.name for sphere in self._spheres}
+        self._geoms = {self.model.geom(sphere.name).id: sphere.part for sphere in self._spheres}
         self._carriers: dict[str, tuple[int, Array]] = {}
         motors = [robot.actuated[j] for j in self._drives.loose]
         self._loose_motors = np.array([self.model.actuator(name).id for name in motors], dtype=np.intp)

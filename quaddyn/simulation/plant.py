@@ -12,6 +12,7 @@ import pinocchio as pin
 from eigenpy import is_approx  # Pinocchio's own array layer
 
 from ..attributes import StrictAttributes
+from ..contact import Contact
 from ..contact.solvers import MAX_FRICTION
 from ..dynamics.arguments import check_unit
 from ..dynamics.kinetic import KineticEnergy
@@ -50,6 +51,8 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         spheres: where else than at its feet the robot can touch something, by name; None: `body_spheres`, with which
             a robot that falls comes to lie; {}: its feet alone.
         actuators: the motors; by default they are perfect within the robot's effort limits.
+        soles: surfaces, such as `Contact.of_sole` of each foot: their corners touch, and by default nothing else of
+            these bodies; forces are those on a sole as a whole.
 
     Attributes:
         robot: as given.
@@ -78,6 +81,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         terrain: Terrain | Surface | Iterable[Surface] | None,
         spheres: Mapping[str, ContactSphere] | None,
         actuators: Actuators | None,
+        soles: Iterable[Contact] = (),
     ) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
@@ -96,9 +100,9 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         elif actuators.robot is not robot:
             raise ArgumentError(f"actuators: they were made for another robot, {actuators.robot.name!r}")
         self.actuators = actuators
-        self._spheres = placed(robot, spheres)
-        self.spheres = tuple(sphere.name for sphere in self._spheres if sphere.link is None)
-        self._link_of = {sphere.name: sphere.link for sphere in self._spheres}
+        self._spheres = placed(robot, spheres, soles)
+        self.spheres = tuple(dict.fromkeys(sphere.part for sphere in self._spheres if sphere.link is None))
+        self._link_of = {sphere.part: sphere.link for sphere in self._spheres}
         self._drives = drives_of(actuators, dt)
         rotors = self._drives.armature
         if robot.loops and robot.coupling is not None:  # those that loops move turn, too
@@ -373,7 +377,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         return Checkpoint(
             type(self).__name__,
             self.robot.name,
-            tuple(self._link_of),
+            tuple(sphere.name for sphere in self._spheres),
             self.dt,
             self._q,
             self._v,
@@ -393,7 +397,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         if not isinstance(checkpoint, Checkpoint):
             raise ArgumentTypeError(f"checkpoint: expected a Checkpoint, got {type(checkpoint).__name__}")
         c = checkpoint
-        touching = tuple(self._link_of)
+        touching = tuple(sphere.name for sphere in self._spheres)
         own = (type(self).__name__, self.robot.name, touching, self.dt, len(self._q), len(self._v), len(self._tau))
         motors, theirs = remembered(self._drives), (c.kind, c.robot, c.spheres, c.dt, len(c.q), len(c.v), len(c.tau))
         if theirs != own or [np.shape(each) for each in c.drives] != [each.shape for each in motors]:

@@ -13,7 +13,7 @@ class TouchingPoint(FrozenArrays):
     """A contact at the end of the last step.
 
     Attributes:
-        sphere: name of what touches: a foot, one of ``spheres``, or a link's name with a number.
+        sphere: name of what touches: a foot or sole, one of ``spheres``, or a link's name with a number.
         link: that touches, where it is none of these but a part of the body; else None.
         point: (3,) on the ground, at the start of the step, world axes [m].
         normal: (3,) from the ground towards the robot.

@@ -13,6 +13,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..compiling import quietly
+from ..contact import Contact
 from ..contact.solvers import ContactProblem, FrictionalSolver, RigidSolver
 from ..contact.solvers.compiled import solve
 from ..errors import ArgumentError
@@ -126,6 +127,8 @@ class Simulation(Plant):
         spheres: where else than at its feet the robot can touch something, by name, such as `collision_spheres`; None:
             `body_spheres`, with which a robot that falls comes to lie; {}: its feet alone.
         actuators: the motors; by default they are perfect within the robot's effort limits.
+        soles: surfaces, such as `Contact.of_sole` of each foot: their corners touch, and by default nothing else of
+            these bodies; forces are those on a sole as a whole.
         integrator: "adaptive", the above; "euler": no step is taken again; "rk4": neither, and steps out of reach of
             the ground by a fourth-order Runge-Kutta method on the configuration manifold, joint friction split off and
             implicit.
@@ -156,14 +159,16 @@ class Simulation(Plant):
         terrain: Terrain | Surface | Iterable[Surface] | None = None,
         spheres: Mapping[str, ContactSphere] | None = None,
         actuators: Actuators | None = None,
+        soles: Iterable[Contact] = (),
         integrator: str = "adaptive",
         stiffness: float | None = None,
         damping: float | None = None,
         joint_stops: bool = False,
     ) -> None:
         super().__init__(
-            robot, dt=dt, friction=friction, floor=floor, terrain=terrain, spheres=spheres, actuators=actuators
-        )
+            robot, dt=dt, friction=friction, floor=floor, terrain=terrain, spheres=spheres, actuators=actuators,
+            soles=soles,
+        )  # fmt: skip
         if contact not in LAWS:
             raise ArgumentError(f"contact: expected one of {', '.join(LAWS)}, got {contact!r}")
         self._check_integrator(integrator, INTEGRATORS)
@@ -171,7 +176,7 @@ class Simulation(Plant):
         law = contact_law(robot, contact, self.dt, stiffness, damping)
         self._rigid, self._frictional = RigidSolver(tolerance=TOLERANCE), FrictionalSolver(tolerance=TOLERANCE)
         movable = [sphere for sphere in self._spheres if sphere.joint]  # what is bolted to the world touches nothing
-        self._sphere_of = tuple(sphere.name for sphere in movable)
+        self._sphere_of = tuple(sphere.part for sphere in movable)
         ground, stops = self.terrain.packed(self.friction), stops_of(robot, wanted=bool(joint_stops))
         self._step_model = step_model(robot, self._drives, movable, ground, stops, law, integrator)
         self._terms, self._motion = room_for_terms(self._step_model.bodies), contact_data.room_for_motion(robot.nv)

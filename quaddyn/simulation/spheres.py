@@ -1,4 +1,4 @@
-"""`ContactSphere`: where a robot may touch the world: its feet, and by default what it can fall on."""
+"""`ContactSphere`: where a robot may touch the world: feet, corners of soles, and by default what it can fall on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
+from ..contact import Contact
+from ..contact.contact import surfaces
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import number, several
 from ..robot.bodies import Body
@@ -66,6 +68,7 @@ class Placed(FrozenArrays):
 
     Attributes:
         name: its own.
+        part: name that its contacts are reported under: the sphere's, or that of the sole whose corner it is.
         link: that it stands for among others, by default; None for a foot and for what was asked for by name.
         body: index in ``robot.bodies``.
         in_body: (3,) centre in its axes [m].
@@ -75,6 +78,7 @@ class Placed(FrozenArrays):
     """
 
     name: str
+    part: str
     link: str | None
     body: int
     in_body: Array
@@ -83,29 +87,42 @@ class Placed(FrozenArrays):
     radius: float
 
 
-def placed(robot: Robot, spheres: Mapping[str, ContactSphere] | None) -> tuple[Placed, ...]:
+def placed(
+    robot: Robot, spheres: Mapping[str, ContactSphere] | None, soles: Iterable[Contact] = ()
+) -> tuple[Placed, ...]:
     """The feet, and then `spheres`, or else `body_spheres`, each with its body.
+
+    A sole is its four corners, and stands for the foot, and for all that touches by default, on the same body.
 
     Raises:
         UnknownNameError: a frame that the robot does not have.
-        ArgumentError: the name of a foot, or no `ContactSphere`.
+        ArgumentError: the name of a foot, no `ContactSphere`, or a sole that is no surface.
     """
+    flat = surfaces("soles", soles)
+    corners = [(c, i, located(robot, c.frame, corner)) for c in flat for i, corner in enumerate(c.corners)]
+    shod = {place[0] for _, _, place in corners}
     if spheres is not None and not isinstance(spheres, Mapping):
         raise ArgumentTypeError(f"spheres: expected a mapping of names, got {type(spheres).__name__}")
     wanted = {leg.foot.name: ContactSphere(leg.foot.name, leg.foot.radius) for leg in robot.legs.values()}
+    wanted = {foot: x for foot, x in wanted.items() if located(robot, foot, x.offset)[0] not in shod}
+    taken = {*wanted, *(c.name for c in flat), *(f"{c.name} {i}" for c, i, _ in corners)}
     for name, sphere in (spheres or {}).items():
         if not isinstance(sphere, ContactSphere):
             raise ArgumentTypeError(f"spheres[{name!r}]: expected a ContactSphere, got {type(sphere).__name__}")
         if not (isinstance(name, str) and name):
             raise ArgumentTypeError(f"spheres: expected names, got {name!r}")
-        if name in wanted:
+        if name in taken:
             raise ArgumentError(f"spheres: {name!r} is the name of a foot")
         wanted[name] = sphere
     by_default = body_spheres(robot) if spheres is None else {}
     links = {name: sphere.frame for name, sphere in by_default.items()}
-    return tuple(
-        Placed(name, links.get(name), *located(robot, sphere.frame, sphere.offset), sphere.radius)
+    round_ones = [
+        Placed(name, name, links.get(name), *located(robot, sphere.frame, sphere.offset), sphere.radius)
         for name, sphere in (wanted | by_default).items()
+    ]
+    return (
+        *(Placed(f"{c.name} {i}", c.name, None, *place, 0.0) for c, i, place in corners),
+        *(each for each in round_ones if each.link is None or each.body not in shod),
     )
 
 

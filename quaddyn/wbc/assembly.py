@@ -8,7 +8,6 @@ from ..contact import Contact
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import several
 from ..robot.robot import Robot
-from .constraints import LinearConstraint
 from .contacts import Changes, ContactSettings
 from .defaults import default_constraints, default_tasks
 from .element import Element
@@ -16,7 +15,6 @@ from .levels import Levels
 from .named import Named
 from .scales import scales
 from .schedule import ContactSchedule
-from .tasks import ForceTask
 from .tick_solver import TickSolver
 
 
@@ -77,8 +75,7 @@ class Assembly:
         """Everything that follows from elements and contacts."""
         self.contacts: Mapping[str, ContactSettings] = Named("contact", known)
         for element in self.levels.by_name.values():
-            if isinstance(element, ForceTask | LinearConstraint):
-                element.meet(known)
+            element.meet(known)
         ramps, scale = self.schedule.ramps, scales(self._robot)
         self.solver = TickSolver(self._robot, self.levels, known, ramps, self._changes, scales=scale, **self._options)
 
@@ -132,7 +129,6 @@ class Assembly:
 
 
 def _check(elements: Iterable[Element], known: Mapping[str, ContactSettings]) -> None:
-    """Raise where an element names a contact that is not known."""
+    """Raise where an element cannot be about these contacts."""
     for each in elements:
-        if isinstance(each, ForceTask | LinearConstraint):
-            each.check(known)
+        each.check(known)

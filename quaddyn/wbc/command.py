@@ -34,16 +34,18 @@ class Command:
         status: `Status`.
         details: `Details`, the problem behind the command.
         friction: (nu,) what of the torques joint friction takes [N m], see `quaddyn.wbc.JointFriction`.
+        pressure: by surface that presses, (3,) its centre of pressure, world axes [m].
         levels: `LevelReport` of each level.
     """
 
-    __slots__ = ("acceleration", "details", "forces", "friction", "levels", "status", "tau")
+    __slots__ = ("acceleration", "details", "forces", "friction", "levels", "pressure", "status", "tau")
 
     acceleration: Array
     details: Details
     forces: Mapping[str, Array]
     friction: Array
     levels: tuple[LevelReport, ...]
+    pressure: Mapping[str, Array]
     status: Status
     tau: Array
 
@@ -52,10 +54,10 @@ class Command:
 
     def __init__(
         self, tau: Array, acceleration: Array, forces: Mapping[str, Array], status: Status, details: Details,
-        friction: Array,
+        friction: Array, pressure: Mapping[str, Array],
     ) -> None:  # fmt: skip
         self.tau, self.acceleration, self.forces, self.status = tau, acceleration, forces, status
-        self.details, self.friction = details, friction
+        self.details, self.friction, self.pressure = details, friction, pressure
 
     if not TYPE_CHECKING:  # where there is a __getattr__, a type checker takes every name for known
 
@@ -119,7 +121,7 @@ class Command:
     def __reduce__(self) -> tuple[object, ...]:
         return _restored, (
             self.tau.copy(), self.acceleration.copy(), dict(self.forces), self.status, self.details,
-            self.friction.copy(),
+            self.friction.copy(), dict(self.pressure),
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -190,9 +192,10 @@ def _details(c: TickCommand) -> Details:
 
 
 def _restored(
-    tau: Array, acceleration: Array, forces: dict[str, Array], status: Status, details: Details, friction: Array
-) -> Command:
-    return Command(tau, acceleration, MappingProxyType(forces), status, details, friction)
+    tau: Array, acceleration: Array, forces: dict[str, Array], status: Status, details: Details, friction: Array,
+    pressure: dict[str, Array],
+) -> Command:  # fmt: skip
+    return Command(tau, acceleration, MappingProxyType(forces), status, details, friction, MappingProxyType(pressure))
 
 
 OUTCOMES: tuple[Outcome, ...] = ("solved", "infeasible", "inaccurate", "fallback")
@@ -203,6 +206,7 @@ TickCommand.made = Command.made | {
     "acceleration": lambda c: c.answer.acceleration,
     "forces": _forces,
     "friction": lambda c: c.answer.friction,
+    "pressure": lambda c: MappingProxyType(c.solver.pressure(c.given, c.forces)),
     "status": _status,
     "details": _details,
     "given": lambda c: c.solver.recorded(c.values, *c.start),

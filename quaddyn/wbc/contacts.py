@@ -187,7 +187,7 @@ class ContactSettings(StrictAttributes):
     def faces(self, faces: int, rotation: Array) -> Array:
         """(m, size) rows of `quaddyn.contact.pyramid`, without the normal force's own."""
         if self._contact.kind == "surface":
-            rows = pyramid(self._contact, faces=4, axes=rotation.T)
+            rows = pyramid(self._contact, faces=4, axes=self._contact.axes_at(rotation))
             return rows[1:] if self._contact.friction > 0.0 else rows
         if faces not in self._faces:
             rows = pyramid(self._contact, faces=faces)

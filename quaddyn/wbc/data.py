@@ -90,8 +90,10 @@ class Contacts(NamedTuple):
     height: Vector  # of compliant ground along the normal [m]
     stiffness: Vector  # [N/m]
     damping: Vector  # [N s/m]
+    arm: Vector  # of a surface, mean of its half sizes [m]: moments over it count as forces; 1 of a point
     normal: Matrix  # (contacts, 3)
     offset: Matrix  # (contacts, 3) in the frame [m]
+    face: Matrix  # (contacts, 3) normal of a surface, in the frame
     cone: Tensor  # (contacts, rows, 6): cone @ force <= 0
 
 

@@ -9,7 +9,7 @@ are valid.  Controllers are built with both; saved ticks are checked with the se
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from ..robot.robot import Robot
@@ -131,6 +131,17 @@ class Element(Block, fixed=("name", "robot", "labels")):
     def layout(cls, of: Counts) -> Layout:
         """What an element of this kind takes; of kinds with rows in Python, nothing that compiled code reads."""
         return Layout(of.rows, 0)
+
+    def check(self, known: Mapping[str, ContactSettings]) -> None:
+        """That it may `meet` the contacts of a controller, by name; nothing by default.
+
+        Raises:
+            UnknownNameError: it is about one that is not among them.
+        """
+
+    def meet(self, known: Mapping[str, ContactSettings]) -> None:
+        """Refer to the contacts of a controller from now on; raises as `check`."""
+        self.check(known)
 
     def forget(self) -> None:
         """References that were given or found; nothing by default."""

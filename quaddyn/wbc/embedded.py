@@ -24,7 +24,7 @@ from .codes import (
 )
 from .data import BILATERAL, Answer, TickData, answer_views
 from .problem_rows import CODE, FIRST, SIZE, START
-from .ramps import ContactRamps, normal_part, set_ramp, switch_contact
+from .ramps import ContactRamps, carried, set_ramp, switch_contact
 from .tasks.frame_axis import length_of_direction
 from .tasks.motion import motion_parameters
 from .tasks.of_frame import orthonormal
@@ -105,8 +105,8 @@ def advance_contacts(e: Embedded) -> None:
     load, at_once = e.weight / max(1, count), e.step == math.inf or e.asked[0] == 0
     force = embedded_answer(e, e.last).force
     for c in range(len(contacts.size)):
-        normal = normal_part(force[c], contacts.normal[c])
-        made = switch_contact(ramps, c, e.wanted[c] != 0, at_once, e.step, load, normal)
+        there = carried(force[c], contacts.normal[c], contacts.pushes[c] != 0 and contacts.surface[c] == 0)
+        made = switch_contact(ramps, c, e.wanted[c] != 0, at_once, e.step, load, there)
         if made and e.asked[0] != 0 and contacts.guide[c] >= 0 and contacts.role[c] <= BILATERAL:
             forget(e, contacts.guide[c])
         contacts.share[c] = ramps.activation[c]

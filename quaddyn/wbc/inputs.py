@@ -79,7 +79,8 @@ def write_contact(to: Contacts, c: int, s: ContactSettings, tables: Tables) -> N
     to.pushes[c], to.surface[c], to.rows[c] = contact.unilateral, contact.kind == "surface", len(cone)
     to.radius[c], to.least[c], to.largest[c] = contact.radius, s.minimum, s.maximum
     to.height[c], to.stiffness[c], to.damping[c] = s.height, contact.stiffness or 0.0, contact.damping
-    to.normal[c], to.offset[c] = contact.normal, contact.offset
+    to.arm[c] = 1.0 if contact.half_size is None else contact.half_size.mean()
+    to.normal[c], to.offset[c], to.face[c] = contact.normal, contact.offset, contact.axes_at(np.eye(3))[2]
     to.cone[c] = 0.0
     to.cone[c, : len(cone), : s.size] = cone
 

@@ -90,7 +90,9 @@ def switch_contact(
 
 
 @compiled()
-def normal_part(force: Vector, normal: Vector) -> float:
-    """A force (3 or more,) along a normal (3,)."""
+def carried(force: Vector, normal: Vector, along: bool) -> float:
+    """What a contact carries: its force's part along the normal (3,), or, where that does not bound it, its length."""
     part: float = force[0] * normal[0] + force[1] * normal[1] + force[2] * normal[2]
-    return part
+    if along:
+        return part
+    return math.sqrt(force[0] * force[0] + force[1] * force[1] + force[2] * force[2])

@@ -12,7 +12,7 @@ import numpy as np
 from ..urdf.tree import Array
 from .contacts import Changes, ContactSettings
 from .named import known_names
-from .ramps import make_ramps, normal_part, set_ramp, switch_contact
+from .ramps import carried, make_ramps, set_ramp, switch_contact
 from .tasks import FootTask
 
 #: How many sets of contacts are kept in mind.
@@ -95,8 +95,9 @@ class ContactSchedule:
         load = weight / max(1, len(wanted))
         for c, name, settings, task in self._each:
             on, force = name in wanted, None if forces is None else forces.get(name)
-            normal = 0.0 if at_once or force is None else float(normal_part(force, settings.normal))
-            made = switch_contact(ramps, c, on, at_once, step, load, normal)
+            point = settings.contact.unilateral and settings.contact.kind == "point"
+            there = 0.0 if at_once or force is None else float(carried(force, settings.normal, point))
+            made = switch_contact(ramps, c, on, at_once, step, load, there)
             self.settled &= at_once or bool(ramps.activation[c] == on)
             if made and self._started and task is not None and settings.held:
                 task.forget()

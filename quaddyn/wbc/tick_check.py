@@ -133,13 +133,14 @@ def _shapes(t: TickStart) -> None:
         "model.items": (len(m.items), 6), "terms.M": (nv, nv), "terms.h": (nv,),
         "terms.com": (3,), "terms.com_velocity": (3,), "terms.com_jacobian": (moving, nv), "terms.com_drift": (moving,),
         "terms.momentum": (momentum,), "terms.momentum_matrix": (momentum, nv), "terms.momentum_drift": (momentum,),
-        "contacts.normal": (nc, 3), "contacts.offset": (nc, 3), "contacts.cone": (nc, c.cone.shape[1], 6),
+        **{f"contacts.{name}": (nc, 3) for name in ("normal", "offset", "face")},
+        "contacts.cone": (nc, c.cone.shape[1], 6),
         "inputs.started": (1,), "inputs.torque_before": (nu,),
         "inputs.force_references": (len(inputs.force_references), nc, 8),
         "inputs.custom_rows": (len(inputs.custom_rows), CUSTOM_HEAD + nv + 6 * nc + nu),
         "memory.good": (2,), "memory.free": (1,), "memory.starts": (2, m.levels + 2),
     }  # fmt: skip
-    shapes |= {f"contacts.{name}": (nc,) for name in c._fields if name not in ("normal", "offset", "cone")}
+    shapes |= {f"contacts.{name}": (nc,) for name in c._fields if name not in ("normal", "offset", "face", "cone")}
     for field, shape in shapes.items():
         found = np.shape(_field(t, field))
         if found != shape:
@@ -160,8 +161,10 @@ def _ranges(t: TickStart) -> None:
         "contacts.frame": (0, frames - 1), "contacts.guide": (-1, len(m.items) - 1), "contacts.pushes": (0, 1),
         "contacts.surface": (0, 1), "contacts.rows": (0, c.cone.shape[1]), "contacts.radius": FINITE,
         "contacts.least": (0.0, LARGEST), "contacts.largest": (0.0, np.inf), "contacts.height": FINITE,
-        "contacts.stiffness": (0.0, LARGEST), "contacts.damping": (0.0, LARGEST), "contacts.normal": FINITE,
-        "contacts.offset": FINITE, "contacts.cone": FINITE, "inputs.numbers": NUMBER, "inputs.started": (0, 1),
+        "contacts.stiffness": (0.0, LARGEST), "contacts.damping": (0.0, LARGEST), "contacts.arm": POSITIVE,
+        "contacts.normal": FINITE,
+        "contacts.offset": FINITE, "contacts.face": FINITE, "contacts.cone": FINITE,
+        "inputs.numbers": NUMBER, "inputs.started": (0, 1),
         "inputs.torque_before": NUMBER, "inputs.force_references": FINITE, "memory.good": (0, 2),
         "memory.now": (-1, 1), "memory.now_full": (-1, 1),
     }  # fmt: skip

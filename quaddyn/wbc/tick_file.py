@@ -27,12 +27,13 @@ from . import tick_core
 from .certificate import Details, Status
 from .command import OUTCOMES, Command, TickCommand
 from .data import Memory
+from .pressure import pressures
 from .problem import Group, Problem
 from .tick_check import TickStart, check, refuse
 from .tick_solver import Resolve
 from .tick_start import again, array_of, before, flat, start_of
 
-FORMAT = 7
+FORMAT = 8
 
 #: Bytes of a file's arrays at most.
 MOST_BYTES = 1 << 26
@@ -57,6 +58,7 @@ class TickRecord:
         problem: the levels, with names.
         command: the answer.
         inputs: what compiled code starts from.
+        every_contact: names of all contacts, those without a share too.
         same_code: whether it was written by the sources that are here now.
     """
 
@@ -70,6 +72,7 @@ class TickRecord:
     problem: Problem
     command: Command
     inputs: TickStart
+    every_contact: tuple[str, ...]
     same_code: bool
 
 
@@ -205,10 +208,9 @@ def _record(meta: dict[str, Any], arrays: Mapping[str, Array]) -> TickRecord:
         q=start.q,
         v=start.v,
         problem=problem,
-        command=_command(
-            start, tuple(there), answer, OUTCOMES.index(outcome), problem, meta["remarks"], meta["outside"]
-        ),
+        command=_command(start, names, answer, OUTCOMES.index(outcome), problem, meta["remarks"], meta["outside"]),
         inputs=start,
+        every_contact=names,
         same_code=meta["code"] == _code(),
     )
 
@@ -243,7 +245,7 @@ def _problem(meta: Mapping[str, Any], arrays: Mapping[str, Array], count: int, n
 
 def _command(
     start: TickStart,
-    there: tuple[str, ...],
+    names: Sequence[str],
     answer: Any,
     outcome: int,
     problem: Problem,
@@ -253,8 +255,7 @@ def _command(
     """An answer as a command."""
     torque, acceleration, force, ranks, violation, kkt, friction = answer[:7]
     model, contacts = start.model, start.contacts
-    present = np.flatnonzero(contacts.share > 0.0).tolist()
-    forces = {name: force[i, : contacts.size[i]] for name, i in zip(there, present, strict=True)}
+    forces = {name: force[i, : contacts.size[i]] for i, name in enumerate(names) if contacts.share[i] > 0.0}
     x = np.concatenate((acceleration[model.actuated], *(f / model.mass for f in forces.values())))
 
     if not np.isfinite(ranks).all():
@@ -263,7 +264,8 @@ def _command(
     resolve = Resolve(model.rank_tolerance, model.damping)
     said = tuple(map(str, remarks)), tuple(map(str, outside))
     details = Details(problem, x, tuple(map(int, ranks[: model.levels])), resolve, *said)
-    return Command(torque, acceleration, forces, status, details, friction)
+    pressure = pressures(start.terms, contacts, names, forces)
+    return Command(torque, acceleration, forces, status, details, friction, pressure)
 
 
 # -- again ---------------------------------------------------------------------------------------------------------
@@ -284,7 +286,7 @@ def replay(path: str | os.PathLike[str]) -> Replay:
         raise ArgumentError(f"{path}: {error}") from None
     then = record.command
     said = then.details.remarks, then.details.outside
-    now = _command(record.inputs, tuple(record.contacts), answer, outcome, record.problem, *said)
+    now = _command(record.inputs, record.every_contact, answer, outcome, record.problem, *said)
     pairs = [(now.tau, then.tau), (now.acceleration, then.acceleration)]
     pairs += [(now.forces[name], force) for name, force in then.forces.items()]
     identical = all(a.tobytes() == b.tobytes() for a, b in pairs)

@@ -32,6 +32,7 @@ from .inputs import (
 )
 from .levels import Levels
 from .model import build_model
+from .pressure import pressures
 from .problem import Problem
 from .problem_rows import START
 from .ramps import ContactRamps
@@ -248,6 +249,11 @@ class TickSolver:
         elements = [e for level in self.levels.elements for e in level]
         items = zip(elements, self.tables.model.items[:, START].tolist(), strict=True)
         return tuple(name for e, at in items for name in e.outside(given.numbers[at:], given.q, given.v))
+
+    def pressure(self, given: TickInputs, forces: Mapping[str, Array]) -> dict[str, Array]:
+        """Centres of pressure of the surfaces that press, at a tick that is over, world axes [m]."""
+        data = self.inputs(given)
+        return pressures(data.terms, data.contacts, self.names, forces)
 
     def inputs(self, given: TickInputs) -> TickData:
         """What compiled code was given for a tick that is over, anew; its memory is that of a first tick."""

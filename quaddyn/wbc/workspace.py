@@ -47,8 +47,8 @@ def make_terms(terms: AnyTerms, frames: tuple[str, ...]) -> Terms:
 def make_contacts(count: int, faces: int) -> Contacts:
     """Of so many contacts."""
     parts: list[Any] = [np.zeros(count), np.zeros(count), *(_ints(count) for _ in range(7))]
-    parts += [np.zeros(count) for _ in range(6)]
-    parts += [np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, max(SURFACE, faces + 1), 6))]
+    parts += [np.zeros(count) for _ in range(7)]
+    parts += [*(np.zeros((count, 3)) for _ in range(3)), np.zeros((count, max(SURFACE, faces + 1), 6))]
     return Contacts(*parts)
 
 

@@ -4,6 +4,7 @@ from .collision_limits import CollisionLimits
 from .constraint import Constraint
 from .contact_motion import ContactMotion
 from .friction_pyramid import FrictionPyramid
+from .held_object import HeldObject
 from .joint_bounds import JointBounds
 from .joint_friction import JointFriction
 from .linear import LinearConstraint
@@ -17,6 +18,7 @@ __all__ = [
     "Constraint",
     "ContactMotion",
     "FrictionPyramid",
+    "HeldObject",
     "JointBounds",
     "JointFriction",
     "LinearConstraint",

@@ -13,6 +13,12 @@ from ..element import Counts, Layout
 from ..rows import Item, bound_force
 from .constraint import Constraint
 
+#: Rows of a surface's cone are numbered from here on, beyond those of any pyramid.
+SOLE = 1 << 20
+#: What each of them keeps, in the order of `quaddyn.contact.pyramid`; how many there are, with the normal force's own.
+KEEPS = ("normal force", *(2 * (2 * ("friction cone",) + 2 * ("centre of pressure",) + 4 * ("turning friction",))))
+SOLE_ROWS = 17
+
 
 class FrictionPyramid(Constraint):
     r"""Forces of unilateral contacts stay in a pyramid *inside* Coulomb's cone, about each contact's own normal.
@@ -54,7 +60,7 @@ class FrictionPyramid(Constraint):
 
     def row_name(self, contact: str, row: int) -> str:
         """Name of a row, for explanations."""
-        return f"{contact} friction cone"
+        return f"{contact} friction cone" if row < SOLE else f"{contact} {KEEPS[row - SOLE]}"
 
 
 @compiled(inline=False)
@@ -73,4 +79,5 @@ def friction_pyramid_rows(item: Item, t: Instant) -> None:
                 R = frame_of(t.terms, t.model, contacts.frame[c]).rotation
                 rotated(R, cone, face)
                 rotated(R, cone[3:], face[3:])
-            bound_force(t, c, face, -math.inf, 0.0, 1.0 / t.model.mass, item.number, o)
+            row = o if contacts.surface[c] == 0 else SOLE + SOLE_ROWS - contacts.rows[c] + o
+            bound_force(t, c, face, -math.inf, 0.0, 1.0 / t.model.mass, item.number, row)

@@ -6,7 +6,8 @@ import math
 
 from ...compiling import compiled
 from ..codes import NORMAL_FORCE
-from ..data import COMPLIANT, Instant
+from ..contact_points import rotated
+from ..data import COMPLIANT, Instant, frame_of
 from ..element import Counts, Layout
 from ..rows import Item, bound_force
 from .constraint import Constraint
@@ -22,7 +23,8 @@ class NormalForce(Constraint):
 
         s\, f_{min} \le n \cdot f \le \min\left(f_{max},\; F \frac{s}{1 - s}\right)
 
-    with s the share of the contact, 1 once it is made, and F the weight over the number of contacts.
+    with s the share of the contact, 1 once it is made, and F the weight over the number of contacts; n is the contact's
+    normal, and of a surface that of the surface itself.
 
     While a contact is made or broken the least force counts in proportion to its share, and the largest is its cap: see
     `quaddyn.wbc.ramps.ContactRamps`.
@@ -58,8 +60,11 @@ def normal_force_rows(item: Item, t: Instant) -> None:
         for i in range(6):
             axis[i] = 0.0
         if contacts.pushes[c] != 0:
-            for i in range(3):
-                axis[i] = contacts.normal[c, i]
+            if contacts.surface[c] != 0:
+                rotated(frame_of(t.terms, t.model, contacts.frame[c]).rotation, contacts.face[c], axis)
+            else:
+                for i in range(3):
+                    axis[i] = contacts.normal[c, i]
             least = min(contacts.least[c] * contacts.share[c], cap)
             bound_force(t, c, axis, least, cap, 1.0 / t.model.mass, item.number, 0)
         elif cap < math.inf:  # a grip fades in and out on every axis

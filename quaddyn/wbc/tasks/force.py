@@ -32,7 +32,8 @@ class ForceTask(Element, fixed=("contacts",)):
 
         f_c = f_c^\star
 
-    Rows are ``f = f*`` per component, world axes.  On a compliant contact, whose force is not chosen, the rows make the
+    Rows are ``f = f*`` per component, world axes; moments of a surface count over the mean of its half sizes, as forces
+    at its edge, so that small ones keep the pressure in its middle.  On a compliant contact, whose force is not chosen, the rows make the
     contact point move along the normal such that the force comes to its reference:
     ``a_n = -bandwidth^2 (f*_n - f_n) / stiffness - 2 bandwidth v_n``.
 
@@ -172,7 +173,7 @@ def force_rows(item: Item, t: Instant) -> None:
         reference = about[2:]
         if contacts.role[c] != COMPLIANT:
             for i in range(contacts.size[c]):
-                want_force(t, c, i, reference[i], weight, item.number, i)
+                want_force(t, c, i, reference[i], weight if i < 3 else weight / contacts.arm[c], item.number, i)
         elif about[1] != 0.0:
             compliant_force_row(item, t, c, bandwidth)
 

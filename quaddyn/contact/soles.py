@@ -1,0 +1,130 @@
+"""`find_sole`: the flat underside of a foot, from the shapes in the robot's file."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..robot.meshes import vertices
+from ..robot.model import body_joint
+from ..robot.robot import Robot
+from ..urdf.tree import Array, Box, Cylinder, Mesh, Pose, Shape, Sphere
+from .support import support_polygon
+
+#: What lies at most this share of the foot's extent above its lowest point is part of the sole.
+FLAT = 2e-3
+#: A sole is at least this share of the foot's extent wide.
+NARROWEST = 0.1
+#: Places along a sole at which its rectangle may begin and end, besides the corners of its outline.
+PLACES = 65
+#: Points around the rim of a cylinder.
+RIM = 16
+
+
+class Sole(NamedTuple):
+    """The rectangle of a sole, in the frame of its foot.
+
+    Attributes:
+        offset: (3,) its centre [m].
+        rotation: (3, 3) its axes: forward, to the left, and up.
+        half_size: (2,) [m].
+    """
+
+    offset: Array
+    rotation: Array
+    half_size: Array
+
+
+def find_sole(robot: Robot, foot: str) -> Sole:
+    """The sole of a foot, see `Contact.of_sole`.
+
+    Raises:
+        UnknownNameError: no such foot.
+        ArgumentError: the lowest points of its shapes span no area that one could stand on.
+    """
+    if not isinstance(robot, Robot):
+        raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
+    if foot not in robot.legs:
+        raise UnknownNameError("foot", foot, robot.feet)
+    axes = _upright(robot, foot)
+    points = _points(robot, foot, axes[:, 2]) @ axes
+    extent = float(np.ptp(points, axis=0).max()) if len(points) else 0.0
+    lowest = points[points[:, 2] <= points[:, 2].min() + FLAT * extent] if len(points) else points
+    outline = support_polygon(lowest[:, :2])
+    low, high = _rectangle(outline) if len(outline) > 2 else (np.zeros(2), np.zeros(2))
+    if not (high - low).min() > NARROWEST * extent:
+        wide, long = 1e3 * np.sort(high - low)
+        raise ArgumentError(
+            f"foot: {foot!r} of {robot.name!r} has no flat sole that its file tells of: the lowest points of the "
+            f"shapes of {robot.legs[foot].foot.frame!r} span {long:.1f} x {wide:.1f} mm; "
+            "make a Contact of kind 'surface' with offset and half_size"
+        )
+    centre = np.array([*(low + high) / 2.0, lowest[:, 2].min()])
+    return Sole(axes @ centre, axes, (high - low) / 2.0)
+
+
+def _upright(robot: Robot, foot: str) -> Array:
+    """(3, 3) axes in the foot's frame, each along one of its own: forward, to the left and up with joints at zero."""
+    data = robot.model.createData()
+    robot.algorithms.framesForwardKinematics(robot.model, data, np.array(robot.neutral))
+    R = data.oMf[robot.frame_id(foot)].rotation
+    axes = np.vstack((np.eye(3), -np.eye(3)))
+    up = axes[np.argmax(axes @ R[2])]
+    level = axes[np.abs(axes @ up) < 0.5]
+    ahead = level[np.argmax(level @ R[0])]
+    return np.column_stack((ahead, np.cross(up, ahead), up))
+
+
+def _points(robot: Robot, foot: str, up: Array) -> Array:
+    """(n, 3) points of the foot's body that the hull of its shapes has at the bottom, in the foot's frame [m]."""
+    model = robot.model
+    frame = model.frames[robot.frame_id(foot)]
+    body = next(b for b in robot.bodies if body_joint(model, b) == frame.parentJoint)
+    own = model.frames[model.getFrameId(body.name, pin.FrameType.BODY)].placement
+    to_foot = frame.placement.actInv(own)
+    out = [np.zeros((0, 3))]
+    for kind in ("collisions", "visuals"):
+        for link, pose in body.links:
+            for geometry in getattr(link, kind):
+                placed: Pose = pose @ geometry.placement
+                R = to_foot.rotation @ placed.rotation
+                points = _lowest(geometry.shape, R.T @ up)
+                out.append(to_foot.translation + to_foot.rotation @ placed.translation + points @ R.T)
+        if len(out) > 1:
+            break
+    return np.vstack(out)
+
+
+def _lowest(shape: Shape, up: Array) -> Array:
+    """(n, 3) points whose hull has the underside of a shape, in its own axes [m]; none of a mesh that is not read."""
+    if isinstance(shape, Sphere):
+        return -shape.radius * up[None]
+    if isinstance(shape, Box):
+        return np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)]) * shape.size
+    if isinstance(shape, Mesh):
+        points = None if shape.path is None else vertices(shape.path)
+        return np.zeros((0, 3)) if points is None else points * np.array(shape.scale)
+    ends = np.array([[0.0, 0.0, -0.5 * shape.length], [0.0, 0.0, 0.5 * shape.length]])
+    if isinstance(shape, Cylinder):
+        angles = 2.0 * np.pi * np.arange(RIM) / RIM
+        rim = shape.radius * np.column_stack((np.cos(angles), np.sin(angles), np.zeros(RIM)))
+        return np.vstack([end + rim for end in ends])
+    return ends - shape.radius * up
+
+
+def _rectangle(outline: Array) -> tuple[Array, Array]:
+    """Lower and upper corner of the largest rectangle along the axes in a convex polygon (h, 2), counter-clockwise."""
+    x = np.unique(np.concatenate((outline[:, 0], np.linspace(outline[:, 0].min(), outline[:, 0].max(), PLACES))))
+    start, along = outline, np.roll(outline, -1, axis=0) - outline
+    low, high = np.full(len(x), -np.inf), np.full(len(x), np.inf)
+    for (px, py), (dx, dy) in zip(start, along, strict=True):
+        if dx != 0.0:
+            edge = py + dy / dx * (x - px)
+            low, high = (np.maximum(low, edge), high) if dx > 0.0 else (low, np.minimum(high, edge))
+    bottom, top = np.maximum.outer(low, low), np.minimum.outer(high, high)
+    area = np.maximum(top - bottom, 0.0) * np.subtract.outer(x, x)
+    j, i = np.unravel_index(int(np.argmax(area)), area.shape)
+    return np.array([x[i], bottom[i, j]]), np.array([x[j], top[i, j]])

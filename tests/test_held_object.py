@@ -1,0 +1,238 @@
+"""Objects that hands hold: their equations of motion, forces that squeeze, refusals; against rnea and MuJoCo."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from flat_feet import two_arms
+
+import quaddyn as qd
+from quaddyn.contact import Contact
+from quaddyn.robot import with_payload
+from quaddyn.simulation.mujoco_loops import wxyz
+from quaddyn.simulation.mujoco_model import compiled, import_mujoco, specification
+from quaddyn.wbc import ForceTask, FrameTask, HeldObject, PostureTask, default_constraints
+
+MASS, INERTIA = 3.0, np.diag([0.02, 0.03, 0.04])
+PALMS = {  # z of each palm points from the object into the hand
+    "left": np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]]),
+    "right": np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]),
+}
+
+
+@pytest.fixture(scope="module")
+def robot() -> qd.Robot:
+    return qd.load(two_arms(), root="fixed")
+
+
+def holding(robot: qd.Robot) -> np.ndarray:
+    """Elbows bent, palms facing each other at 0.3 m."""
+    names, joints = ("yaw", "pitch", "elbow", "turn", "wrist", "palm"), {}
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        angles = (-0.16 * sign, 0.6, -1.2, 0.0, 0.6, 0.16 * sign)
+        joints |= {f"{side}_{name}_joint": angle for name, angle in zip(names, angles, strict=True)}
+    return robot.configuration(joints=joints)
+
+
+def palms(unilateral: bool, **options: Any) -> list[Contact]:
+    return [
+        Contact(
+            name=side, frame=f"{side}_palm", kind="surface", half_size=(0.04, 0.03), offset=(0.1, 0.0, 0.0),
+            rotation=PALMS[side], force_only=True, unilateral=unilateral, **options,
+        )
+        for side in PALMS
+    ]  # fmt: skip
+
+
+def controller(robot: qd.Robot, com: np.ndarray, *, unilateral: bool, **options: Any) -> qd.WholeBodyController:
+    held = HeldObject(robot, ("left", "right"), "left_palm", MASS, com=com, inertia=INERTIA)
+    first = [FrameTask(robot, "left_palm", "hand")]
+    return qd.WholeBodyController(
+        robot, constraints=[*default_constraints(robot, 1e-3), held], contacts=palms(unilateral, **options),
+        tasks=[first, [ForceTask(robot, "squeeze", contacts=("left", "right"))], [PostureTask(robot)]], ramp=0.05,
+    )  # fmt: skip
+
+
+def middle(robot: qd.Robot, s: qd.State) -> np.ndarray:
+    """Of the palms' contact points, in the left palm's axes."""
+    ends = [s.placement(f"{side}_palm").apply(np.array([0.1, 0.0, 0.0])) for side in PALMS]
+    return s.placement("left_palm").inverse().apply(0.5 * (ends[0] + ends[1]))
+
+
+def test_torques_are_those_of_the_robot_with_the_object_in_one_hand_and_pushed_by_the_other(robot: qd.Robot) -> None:
+    rng, dyn = np.random.default_rng(0), qd.Dynamics(robot)
+    q = robot.integrate(holding(robot), 0.2 * rng.normal(size=robot.nv))
+    v = 0.5 * rng.normal(size=robot.nv)
+    s = dyn.update(q, v)
+    com = middle(robot, s)
+    wbc = controller(robot, com, unilateral=False)
+    wbc.tasks["hand"].reference(acceleration=rng.normal(size=6))
+    held, squeeze = wbc.tasks["object"], wbc.tasks["squeeze"]
+    squeeze.reference(held.squeeze(s, 40.0))
+    command = wbc.compute(s, ("left", "right"))
+    assert command.ok, command.explain()
+    # the object's mass as a part of the left palm, its inertia by Euler's equation; the right hand's force acts at both
+    loaded, f = qd.Dynamics(with_payload(robot, MASS, com, link="left_palm")), command.forces
+    a, T = command.acceleration, s.placement("left_palm")
+    point = s.placement("right_palm").apply(np.array([0.1, 0.0, 0.0]))
+    spin, inertia = s.velocity("left_palm")[3:], T.rotation @ INERTIA @ T.rotation.T
+    turn = s.jacobian("left_palm")[3:] @ a + s.drift("left_palm")[3:]
+    there, here = f["right"].copy(), -f["right"].copy()
+    there[3:] += np.cross(point - s.placement("right_palm").translation, there[:3])
+    here[3:] += np.cross(point - T.translation, here[:3])
+    here[3:] -= inertia @ turn + np.cross(spin, inertia @ spin)
+    tau = loaded.rnea(q, v, a, fext={"right_palm": there, "left_palm": here})
+    np.testing.assert_allclose(command.tau, tau, atol=1e-8)
+    # the right hand does not move along the object: as the left one with it, but for the velocity that is damped
+    lever = point - T.translation
+    J, J0 = s.jacobian("right_palm"), s.jacobian("left_palm")
+    w, w0 = s.velocity("right_palm")[3:], s.velocity("left_palm")[3:]
+    np.testing.assert_allclose(
+        (J @ a + s.drift("right_palm"))[3:] - (J0 @ a + s.drift("left_palm"))[3:], -held.damping * (w - w0), atol=1e-7
+    )
+    own = point - s.placement("right_palm").translation
+
+    def speed(frame: str, arm: np.ndarray) -> np.ndarray:
+        return s.velocity(frame)[:3] + np.cross(s.velocity(frame)[3:], arm)
+
+    def rate(frame: str, arm: np.ndarray) -> np.ndarray:
+        x, o = s.jacobian(frame) @ a + s.drift(frame), s.velocity(frame)[3:]
+        return x[:3] + np.cross(x[3:], arm) + np.cross(o, np.cross(o, arm))
+
+    gap = rate("right_palm", own) - rate("left_palm", lever)
+    np.testing.assert_allclose(gap, -held.damping * (speed("right_palm", own) - speed("left_palm", lever)), atol=1e-6)
+
+
+def test_the_force_task_decides_what_squeezes_and_nothing_else(robot: qd.Robot) -> None:
+    s = qd.Dynamics(robot).update(holding(robot), np.zeros(robot.nv))
+    com = middle(robot, s)
+    found = {}
+    for force in (0.0, 30.0, 60.0):
+        wbc = controller(robot, com, unilateral=False)
+        wbc.tasks["squeeze"].reference(wbc.tasks["object"].squeeze(s, force))
+        command = wbc.compute(s, ("left", "right"))
+        assert command.ok
+        found[force] = command
+        total = command.forces["left"][:3] + command.forces["right"][:3]
+        np.testing.assert_allclose(total, (0.0, 0.0, -MASS * 9.81), atol=1e-6)
+        np.testing.assert_allclose(command.acceleration, found[0.0].acceleration, atol=1e-6)
+        apart = command.forces["left"] - found[0.0].forces["left"]
+        np.testing.assert_allclose(apart, (0.0, force, 0.0, 0.0, 0.0, 0.0), atol=1e-6)
+
+
+def test_dry_palms_squeeze_as_hard_as_friction_needs(robot: qd.Robot) -> None:
+    s = qd.Dynamics(robot).update(holding(robot), np.zeros(robot.nv))
+    wbc = controller(robot, middle(robot, s), unilateral=True, friction=0.5)
+    command = wbc.compute(s, ("left", "right"))
+    assert command.ok
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        f = command.forces[side]
+        assert f[2] == pytest.approx(-0.5 * MASS * 9.81, abs=1e-6)
+        assert sign * f[1] == pytest.approx(abs(f[2]) / (0.5 / np.sqrt(2.0)), rel=1e-6)  # at the edge of its pyramid
+        assert side in command.pressure
+    slippery = controller(robot, middle(robot, s), unilateral=True, friction=0.0).compute(s, ("left", "right"))
+    assert slippery.ok and "hand z" in slippery.explain()  # the hands fall with what they cannot hold
+    J, lever = s.jacobian("left_palm"), s.placement("left_palm").rotation @ middle(robot, s)
+    falling = (J[:3] @ slippery.acceleration) + np.cross(J[3:] @ slippery.acceleration, lever)
+    np.testing.assert_allclose(falling, (0.0, 0.0, -9.81), atol=1e-6)
+
+
+def test_an_object_is_taken_and_let_go_continuously(robot: qd.Robot) -> None:
+    s = qd.Dynamics(robot).update(holding(robot), np.zeros(robot.nv))
+    wbc = controller(robot, middle(robot, s), unilateral=False)
+    wbc.tasks["posture"].reference(s.q)  # hands rest before they take it
+    torques = []
+    for tick in range(200):
+        command = wbc.compute(s, ("left", "right") if 20 <= tick < 120 else ())
+        assert command.ok, (tick, command.explain())
+        torques.append(command.tau)
+    steps, whole = np.abs(np.diff(torques, axis=0)), np.abs(torques[100] - torques[0])
+    assert steps.max() < 0.2 * whole.max() and whole.max() > 5.0
+    np.testing.assert_allclose(torques[-1], torques[0], atol=1e-6)
+
+
+def test_what_cannot_hold_is_refused(robot: qd.Robot) -> None:
+    level_0 = default_constraints(robot, 1e-3)
+
+    def made(*contacts: Contact) -> None:
+        held = HeldObject(robot, ("left", "right"), "left_palm", MASS)
+        qd.WholeBodyController(robot, constraints=[*level_0, held], contacts=contacts)
+
+    left, right = palms(False)
+    with pytest.raises(qd.UnknownNameError, match="right"):
+        made(left)
+    fixed = Contact(name="right", frame="right_palm", kind="surface", half_size=(0.04, 0.03))
+    with pytest.raises(qd.ArgumentError, match=r"'right' of 'object'.*force_only"):
+        made(left, fixed)
+    wbc = qd.WholeBodyController(robot, contacts=[left, right])
+    wbc.add(HeldObject(robot, ("left", "right"), "left_palm", MASS), level=0)
+    with pytest.raises(qd.UnknownNameError, match="right"):
+        wbc.remove_contact("right")
+    with pytest.raises(qd.ArgumentError, match="force_only"):
+        wbc.add_contact(fixed)
+    for options, word in (
+        ({"mass": -1.0}, "mass"), ({"contacts": ()}, "contacts"), ({"contacts": ("left", "left")}, "contacts"),
+        ({"inertia": np.diag([1.0, 1.0, 3.0])}, "inertia"), ({"inertia": np.eye(2)}, "inertia"),
+        ({"com": (0.0, np.nan, 0.0)}, "com"), ({"damping": -1.0}, "damping"),
+    ):  # fmt: skip
+        given: dict[str, Any] = {"contacts": ("left", "right"), "frame": "left_palm", "mass": MASS} | options
+        with pytest.raises(qd.ArgumentError, match=word):
+            HeldObject(robot, **given)
+    with pytest.raises(qd.UnknownNameError):
+        HeldObject(robot, ("left",), "no palm", MASS)
+    s = qd.Dynamics(robot).update(holding(robot), np.zeros(robot.nv))
+    alone = HeldObject(robot, ("left",), "left_palm", MASS)
+    with pytest.raises(qd.ArgumentError, match="not in a controller"):
+        alone.squeeze(s, 1.0)
+    qd.WholeBodyController(robot, constraints=[*level_0, alone], contacts=[left])
+    with pytest.raises(qd.ArgumentError, match="several places"):
+        alone.squeeze(s, 1.0)
+
+
+def test_mujoco_moves_the_object_and_feels_the_squeeze(robot: qd.Robot) -> None:
+    """The object is a free body there, welded to both palms."""
+    mujoco = import_mujoco()
+    dyn, q = qd.Dynamics(robot), holding(robot)
+    s = dyn.update(q, np.zeros(robot.nv))
+    com = middle(robot, s)
+    spec = specification(robot, (), qd.simulation.Actuators(robot), joint_stops=False)
+    T = s.placement("left_palm")
+    crate = spec.worldbody.add_body(name="crate", pos=T.apply(com), quat=wxyz(T.rotation))
+    crate.add_freejoint(name="crate")
+    crate.explicitinertial, crate.mass, crate.inertia, crate.ipos = True, MASS, np.diag(INERTIA), np.zeros(3)
+    for side in PALMS:
+        palm = s.placement(f"{side}_palm")
+        weld = spec.add_equality(type=mujoco.mjtEq.mjEQ_WELD, name1=f"{side}_palm", name2="crate")
+        weld.objtype = mujoco.mjtObj.mjOBJ_BODY
+        data = np.zeros(len(weld.data))
+        data[3:6] = palm.inverse().apply(T.apply(com))
+        data[6:10], data[10] = wxyz(palm.rotation.T @ T.rotation), 1.0
+        weld.data, weld.solref = data, [0.002, 1.0]
+    spec.option.timestep, spec.option.tolerance = 0.001, 1e-12
+    model, coordinates = compiled(spec, robot, qd.simulation.Actuators(robot))
+    data = mujoco.MjData(model)
+    coordinates.to_mujoco(q, np.zeros(robot.nv), data.qpos, data.qvel)
+    wbc = controller(robot, com, unilateral=True, friction=0.6)
+    held, hand = wbc.tasks["object"], wbc.tasks["hand"]
+    hand.gains(400.0)
+    start, qn, vn = s.placement("left_palm"), np.empty(robot.nq), np.empty(robot.nv)
+    for tick in range(500):
+        coordinates.from_mujoco(data.qpos, data.qvel, qn, vn)
+        s = dyn.update(qn, vn)
+        share = min(tick / 300.0, 1.0)
+        lift = (3.0 - 2.0 * share) * share**2 * np.array([0.02, 0.03, 0.05])
+        hand.pose_reference(start.translation + lift, start.rotation)
+        wbc.tasks["squeeze"].reference(held.squeeze(s, 50.0))
+        command = wbc.compute(s, ("left", "right"))
+        assert command.ok, (tick, command.explain())
+        data.ctrl[:] = command.tau
+        mujoco.mj_step(model, data)
+    np.testing.assert_allclose(s.placement("left_palm").translation, start.translation + lift, atol=2e-3)
+    np.testing.assert_allclose(data.body("crate").xpos, s.placement("left_palm").apply(com), atol=1e-3)
+    rows = data.efc_force[data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY].reshape(2, 6)
+    felt = 0.5 * abs(rows[0, 1] - rows[1, 1])
+    commanded = 0.5 * (command.forces["left"][1] - command.forces["right"][1])
+    assert commanded == pytest.approx(50.0, rel=0.05)
+    assert felt == pytest.approx(commanded, rel=0.05)

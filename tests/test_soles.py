@@ -1,0 +1,207 @@
+"""Flat feet: soles from files, their cones and pressure in whole-body control, standing on them in both plants."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flat_feet import BOX, biped
+
+import quaddyn as qd
+from quaddyn.contact import Contact, ContactSet, stance_on_soles
+
+SPHERES = "".join(
+    f'<collision><origin xyz="{x} {y} -0.06"/><geometry><sphere radius="0.005"/></geometry></collision>'
+    for x, y in ((-0.07, 0.04), (-0.07, -0.04), (0.13, 0.05), (0.13, -0.05))
+)
+SHAPE = '<collision><origin xyz="0.03 0 -0.05" rpy="{}"/><geometry>{}</geometry></collision>'
+CYLINDER = SHAPE.format("0 0 0", '<cylinder radius="0.08" length="0.03"/>')
+BALL = SHAPE.format("0 0 0", '<sphere radius="0.03"/>')
+BAR = SHAPE.format("0 1.5708 0", '<capsule radius="0.02" length="0.2"/>')
+TURNED = '<collision><origin xyz="0 -0.05 0.03"/><geometry><box size="0.1 0.03 0.2"/></geometry></collision>'
+
+
+@pytest.fixture(scope="module")
+def robot() -> qd.Robot:
+    return qd.load(biped())
+
+
+def soles_of(robot: qd.Robot) -> list[Contact]:
+    return [Contact.of_sole(robot, foot) for foot in robot.feet]
+
+
+def box_mesh(folder: Path) -> str:
+    """The box with its edges broken, so that its lowest points are those of a smaller rectangle."""
+    rings = ((-0.065, 0.9), (-0.055, 1.0))
+    corners = [(x * s, y * s, z) for z, s in rings for x in (-0.1, 0.1) for y in (-0.05, 0.05)]
+    path = folder / "sole.obj"
+    path.write_text("".join(f"v {x + 0.03} {y} {z}\n" for x, y, z in corners) + "f 1 2 3\nf 5 6 7\n")
+    return '<collision><geometry><mesh filename="sole.obj"/></geometry></collision>'
+
+
+# -- from the file -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("shapes", "centre", "half"),
+    [
+        (BOX.format(rpy="0 0 0"), (0.03, 0.0, -0.065), (0.1, 0.05)),
+        (BOX.format(rpy="3.141592653589793 0 0"), (0.03, 0.0, -0.065), (0.1, 0.05)),
+        (SPHERES, (0.03, 0.0, -0.065), (0.1, 0.04)),
+        ("mesh", (0.03, 0.0, -0.065), (0.09, 0.045)),
+        (CYLINDER, (0.03, 0.0, -0.065), (0.08 / np.sqrt(2), 0.08 / np.sqrt(2))),
+    ],
+    ids=["box", "box upside down", "four spheres", "mesh", "cylinder"],
+)
+def test_a_sole_is_the_largest_rectangle_at_the_bottom(
+    shapes: str, centre: tuple[float, ...], half: tuple[float, ...], tmp_path: Path
+) -> None:
+    file = tmp_path / "biped.urdf"
+    file.write_text(biped(box_mesh(tmp_path) if shapes == "mesh" else shapes))
+    robot = qd.load(file)
+    for foot in robot.feet:
+        sole = Contact.of_sole(robot, foot, friction=0.4)
+        assert (sole.name, sole.frame, sole.kind, sole.friction) == (foot, foot, "surface", 0.4)
+        np.testing.assert_array_equal(sole.rotation, np.eye(3))
+        np.testing.assert_allclose(sole.offset + robot.legs[foot].foot.offset, centre, atol=1e-9)
+        np.testing.assert_allclose(sole.half_size, half, atol=1e-9)
+
+
+@pytest.mark.parametrize("shapes", [BALL, BAR, ""], ids=["ball", "bar", "none"])
+def test_feet_without_a_flat_sole_are_refused_in_a_sentence(shapes: str) -> None:
+    robot = qd.load(biped(shapes))
+    with pytest.raises(qd.ArgumentError, match=r"no flat sole.*half_size"):
+        Contact.of_sole(robot, "L")
+    with pytest.raises(qd.UnknownNameError, match="foot"):
+        Contact.of_sole(robot, "left")
+
+
+def test_what_is_no_surface_is_refused(robot: qd.Robot) -> None:
+    with pytest.raises(qd.ArgumentError, match="rotation: a point has none"):
+        Contact(name="c", frame="L", rotation=np.eye(3))
+    for wrong in (np.zeros((3, 3)), -np.eye(3), np.eye(2), np.full((3, 3), np.nan)):
+        with pytest.raises(qd.ArgumentError, match="rotation: expected"):
+            Contact(name="c", frame="L", kind="surface", half_size=(0.1, 0.1), rotation=wrong)
+    with pytest.raises(qd.ArgumentTypeError, match="rotation"):
+        Contact(name="c", frame="L", kind="surface", half_size=(0.1, 0.1), rotation="up")  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentError, match="half_size: expected lengths of at least"):
+        Contact(name="c", frame="L", kind="surface", half_size=(0.1, 1e-9))
+    sole = Contact.of_sole(robot, "L")
+    for plant in (qd.Simulation, qd.MujocoPlant):
+        with pytest.raises(qd.ArgumentError, match="soles: expected contacts of kind 'surface'"):
+            plant(robot, soles=[Contact.of_foot(robot, "L")])
+        with pytest.raises(qd.ArgumentError, match="soles: every name once"):
+            plant(robot, soles=[sole, sole])
+        with pytest.raises(qd.ArgumentTypeError, match="soles"):
+            plant(robot, soles=[robot])
+    with pytest.raises(qd.ArgumentError, match="one at least"):
+        stance_on_soles(robot, [])
+    with pytest.raises(qd.ArgumentError, match="cannot stand flat"):
+        stance_on_soles(robot, [sole], height=3.0)
+    with pytest.raises(qd.ArgumentError, match="free root"):
+        stance_on_soles(qd.load(biped(), root="fixed"), [sole])
+
+
+# -- axes ----------------------------------------------------------------------------------------------------------
+def test_which_way_the_axes_of_the_foots_link_point_makes_no_difference(robot: qd.Robot) -> None:
+    other = qd.load(biped(TURNED, turned=True))
+    commands = []
+    for each in (robot, other):
+        soles = soles_of(each)
+        q = stance_on_soles(each, soles)
+        dyn, contacts = qd.Dynamics(each), ContactSet(each, soles)
+        s = dyn.update(q, np.zeros(each.nv))
+        wbc = qd.WholeBodyController(each, contacts=soles)
+        wbc.tasks.com.reference(s.com, acceleration=np.array([2.5, -1.0, 0.5]))
+        command = wbc.compute(s)
+        assert command.ok
+        commands.append((command, q, contacts.pyramid(s), contacts.support_polygon(s)))
+    (one, q, A, area), (two, r, B, ground) = commands
+    np.testing.assert_allclose(r, q, atol=1e-9)
+    np.testing.assert_allclose(B, A, atol=1e-9)
+    np.testing.assert_allclose(ground, area, atol=1e-9)
+    np.testing.assert_allclose(two.tau, one.tau, atol=1e-6)
+    for foot in robot.feet:
+        np.testing.assert_allclose(two.forces[foot], one.forces[foot], atol=1e-6)
+        np.testing.assert_allclose(two.pressure[foot], one.pressure[foot], atol=1e-8)
+
+
+def test_pressure_reaches_the_edge_and_explain_says_so(robot: qd.Robot) -> None:
+    soles = soles_of(robot)
+    s = qd.Dynamics(robot).update(stance_on_soles(robot, soles), np.zeros(robot.nv))
+    wbc = qd.WholeBodyController(robot, contacts=soles, friction=1.0)
+    wbc.tasks.com.reference(s.com, acceleration=np.array([-6.0, 0.0, 0.0]))
+    command = wbc.compute(s)
+    assert command.ok
+    assert "centre of pressure" in command.explain()
+    assert min(room for name, room in command.margins.items() if "centre of pressure" in name) > -1e-6
+    contacts = ContactSet(robot, soles)
+    for sole in soles:
+        local = command.pressure[sole.name] - contacts.positions(s)[sole.name]
+        np.testing.assert_allclose(local[0], 0.1, atol=1e-6)  # the front edge: weight moves back as the body does
+        assert abs(local[1]) <= 0.05 + 1e-9 and abs(local[2]) < 1e-9
+        np.testing.assert_allclose(
+            command.pressure[sole.name],
+            contacts.center_of_pressure(s, sole.name, command.forces[sole.name]),
+            atol=1e-12,
+        )
+    assert set(pickle.loads(pickle.dumps(command)).pressure) == {"L", "R"} and set(copy.copy(command).pressure) == {
+        "L",
+        "R",
+    }
+
+
+# -- plants --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("plant", [qd.Simulation, qd.MujocoPlant])
+def test_a_biped_stands_shifts_its_weight_and_squats(robot: qd.Robot, plant: type[qd.Simulation]) -> None:
+    soles = soles_of(robot)
+    sim = plant(robot, soles=soles)
+    sim.reset(stance_on_soles(robot, soles))
+    assert sim.spheres[:2] == ("L", "R")
+    dyn, wbc, contacts = qd.Dynamics(robot), qd.WholeBodyController(robot, contacts=soles), ContactSet(robot, soles)
+    start = np.array(dyn.update(sim.q, sim.v).com)
+    weight, loads, before = robot.mass * 9.81, [], np.zeros(3)
+    for way in (np.array([0.0, 0.04, 0.0]), np.array([0.0, 0.0, -0.08])):
+        for tick in range(500):
+            t, step = min(tick / 400.0, 1.0), way - before
+            speed, rate = 6.0 * (t - t**2) / 0.4, (6.0 - 12.0 * t) / 0.4**2 if t < 1.0 else 0.0
+            wanted = start + before + (3.0 - 2.0 * t) * t**2 * step
+            wbc.tasks.com.reference(wanted, velocity=speed * step, acceleration=rate * step)
+            command = wbc.compute(dyn.update(sim.q, sim.v))
+            assert command.ok and sim.ok, (tick, command.status, sim.status)
+            sim.step(command.tau)
+        s = dyn.update(sim.q, sim.v)
+        np.testing.assert_allclose(s.com, start + way, atol=2e-3)
+        forces = sim.contact_forces
+        assert set(forces) >= {"L", "R"} and not sim.body_forces
+        assert sum(forces.values())[2] == pytest.approx(weight, rel=0.01)
+        assert len({point.sphere for point in sim.contacts}) == 2 and len(sim.contacts) >= 6
+        for foot in robot.feet:  # of the ground, and of the controller
+            points = [(p.point, p.force[2]) for p in sim.contacts if p.sphere == foot]
+            felt = sum(f * x for x, f in points) / sum(f for _, f in points)
+            np.testing.assert_allclose(felt, command.pressure[foot], atol=5e-3)
+            inside = contacts[foot].axes_at(s.placement(foot).rotation) @ (felt - contacts.positions(s)[foot])
+            assert (np.abs(inside[:2]) <= contacts[foot].half_size).all()
+            loads.append(forces[foot][2])
+        before = way
+    assert loads[0] > 1.5 * loads[1]  # most of the weight was on the left
+
+
+def test_plants_with_soles_go_on_from_checkpoints_of_their_own_kind(robot: qd.Robot) -> None:
+    soles = soles_of(robot)
+    flat, round_one = qd.Simulation(robot, soles=soles), qd.Simulation(robot)
+    flat.reset(stance_on_soles(robot, soles))
+    for _ in range(3):
+        flat.step(np.zeros(robot.nu))
+    there = flat.checkpoint()
+    flat.step(np.zeros(robot.nu))
+    q = flat.q
+    flat.restore(there)
+    flat.step(np.zeros(robot.nu))
+    np.testing.assert_array_equal(flat.q, q)
+    with pytest.raises(qd.ArgumentError, match="not of this plant"):
+        round_one.restore(there)
+    assert round_one.spheres == ("L", "R")
+    with pytest.raises(qd.ArgumentError, match="spheres"):
+        qd.Simulation(robot, soles=soles, spheres={"L": qd.simulation.ContactSphere("pelvis", 0.1)})
