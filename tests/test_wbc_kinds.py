@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from wbc_elements import ELEMENTS, EXPORTED, IN_PYTHON, ROBOTS, any_contacts
+from wbc_elements import ELEMENTS, EXPORTED, IN_PYTHON, ROBOTS, contacts_for
 
 import quaddyn as qd
 from quaddyn import wbc
@@ -44,8 +44,10 @@ def test_a_tick_writes_the_rows_that_layout_tells_and_no_others(kind: str, monke
     monkeypatch.setattr(type(element), "layout", classmethod(lambda cls, of: told.append(layout(of)) or told[-1]))
     motion = [] if kind == "contact_motion" else [ContactMotion(robot)]
     below = PostureTask(robot, "below")
-    sole = any_contacts(robot, np.random.default_rng(0))[-1:]  # which some rows are about
-    controller = WholeBodyController(robot, constraints=[*motion, element], tasks=[below], contacts=sole)
+    contacts = contacts_for(kind, robot, np.random.default_rng(0))
+    if kind != "held_object":
+        contacts = contacts[-1:]  # the sole, which some rows are about
+    controller = WholeBodyController(robot, constraints=[*motion, element], tasks=[below], contacts=contacts)
     monkeypatch.undo()
     s, wanted, limits = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)), 0, 0
     if kind == "torque_rate":

@@ -11,7 +11,7 @@ import pinocchio as pin
 import pytest
 from finite_differences import derivative, second_derivative
 from plain_wbc import AXES, assert_same_rows, plain
-from wbc_elements import ELEMENTS, EXPORTED, ROBOTS, any_contacts, state
+from wbc_elements import ELEMENTS, EXPORTED, ROBOTS, any_contacts, contacts_for, state
 
 import quaddyn as qd
 from quaddyn.contact import Contact
@@ -44,7 +44,7 @@ def test_rows_are_those_of_plain_matrices(kind: str, robot_name: str) -> None:
     motion = [] if isinstance(element, ContactMotion) else [ContactMotion(robot)]
     rest = JointAccelerationTask(robot, "rest")
     wbc = WholeBodyController(
-        robot, constraints=motion, tasks=[element, [], rest], contacts=any_contacts(robot, rng), ramp=0.004
+        robot, constraints=motion, tasks=[element, [], rest], contacts=contacts_for(kind, robot, rng), ramp=0.004
     )
     names, count, before = tuple(wbc.contacts), 0, None
     for k in range(9):

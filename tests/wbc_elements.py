@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -24,6 +25,7 @@ from quaddyn.wbc import (
     FramePositionTask,
     FrameTask,
     FrictionPyramid,
+    HeldObject,
     JointAccelerationTask,
     JointBounds,
     LinearConstraint,
@@ -88,6 +90,14 @@ def any_contacts(robot: qd.Robot, rng: np.random.Generator) -> list[Contact]:
     return out
 
 
+def contacts_for(kind: str, robot: qd.Robot, rng: np.random.Generator) -> list[Contact]:
+    """`any_contacts`, those that hold an object against nothing else."""
+    found = any_contacts(robot, rng)
+    if kind != "held_object":
+        return found
+    return [replace(c, force_only=True, stiffness=None) if c.name in (ends(robot)[0], "sole") else c for c in found]
+
+
 def state(robot: qd.Robot, rng: np.random.Generator, spread: float = 0.3) -> tuple[Any, Any]:
     """Any state around home."""
     q = robot.algorithms.integrate(robot.model, robot.q_home, spread * rng.normal(size=robot.nv))
@@ -130,6 +140,12 @@ def _collisions(robot: qd.Robot) -> CollisionLimits:
     return limits
 
 
+def _held(robot: qd.Robot) -> HeldObject:
+    """Something that the last body carries and a foot holds, too."""
+    hands, inertia = ("sole", ends(robot)[0]), np.diag([0.01, 0.02, 0.015])
+    return HeldObject(robot, hands, robot.bodies[-1].name, 2.0, com=(0.1, 0.2, -0.1), inertia=inertia, name="element")
+
+
 #: Each element that there is, by name of the file that has it.
 ELEMENTS: dict[str, Callable[[qd.Robot], Any]] = {
     "com": lambda r: ComTask(r, "element"),
@@ -152,11 +168,12 @@ ELEMENTS: dict[str, Callable[[qd.Robot], Any]] = {
     "collision_limits": _collisions,
     "linear": _linear,
     "robust_limits": _robust,
+    "held_object": _held,
 }
 
 
 #: The package's own whose rows are computed in Python.
-IN_PYTHON = {"linear", "robust_limits"}
+IN_PYTHON = {"linear", "robust_limits", "held_object"}
 
 #: Each class of elements that the package exports, by name of its file; the two bases among them.
 EXPORTED: dict[str, type[Element]] = {

@@ -408,6 +408,23 @@ def robust_limits(ax: Axes) -> None:
 
 
 @picture
+def held_object(ax: Axes) -> None:
+    """What two palms hold: its weight shared, and squeezed besides."""
+    ax.add_patch(Polygon([(-0.1, -0.06), (0.1, -0.06), (0.1, 0.06), (-0.1, 0.06)], color=GHOST, lw=0))
+    for side in (-1.0, 1.0):
+        palm = [(side * x, y) for x, y in ((0.1, -0.045), (0.118, -0.045), (0.118, 0.045), (0.1, 0.045))]
+        ax.add_patch(Polygon(palm, color=ROBOT, lw=0))
+        ax.plot([side * 0.118, side * 0.2], [0.0, 0.03], color=ROBOT, lw=8, solid_capstyle="round")
+        arrow(ax, np.array([side * 0.1, 0.0]), np.array([side * 0.03, 0.0]), GOAL, "squeeze" if side > 0.0 else "")
+        arrow(
+            ax, np.array([side * 0.1, 0.0]), np.array([side * 0.03, 0.05]), FORCE, "on the object" if side > 0.0 else ""
+        )
+    arrow(ax, np.zeros(2), np.array([0.0, -0.1]), MOTION, "m g")
+    ax.set(xlim=(-0.24, 0.24), ylim=(-0.13, 0.1), aspect="equal")
+    ax.axis("off")
+
+
+@picture
 def joint_bounds(ax: Axes) -> None:
     """States from which a joint can stop in time."""
     low, high, v_max, a_max = -1.0, 1.0, 6.0, 40.0

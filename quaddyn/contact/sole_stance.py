@@ -31,8 +31,8 @@ def stance_on_soles(robot: Robot, soles: Iterable[Contact], *, height: float | N
     Args:
         robot: with a free root.
         soles: surfaces, such as `Contact.of_sole` of each foot.
-        height: distance from the ground to the base frame's origin [m]; by default 92 % of that with all joints at zero,
-            or as much lower as it takes for the legs not to be stretched.
+        height: distance from the ground to the base frame's origin [m]; by default 92 % of that with all joints at
+            zero, or as much lower as it takes for the legs not to be stretched.
 
     Returns:
         (nq,) q.
@@ -61,7 +61,7 @@ def stance_on_soles(robot: Robot, soles: Iterable[Contact], *, height: float | N
 
 
 def _start(robot: Robot, feet: Sequence[Contact]) -> tuple[Array, list[Array], Array, float]:
-    """Where a search begins: q, of each frame its rotation, of each sole its place (2,), and the height of all at zero."""
+    """Where a search begins: q, rotations of the frames, places of the soles (n, 2), and the height at zero."""
     model, neutral, q = robot.model, np.array(robot.neutral), np.array(robot.q_home)
     data = model.createData()
     robot.algorithms.framesForwardKinematics(model, data, neutral)

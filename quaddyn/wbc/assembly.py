@@ -131,4 +131,5 @@ class Assembly:
 def _check(elements: Iterable[Element], known: Mapping[str, ContactSettings]) -> None:
     """Raise where an element cannot be about these contacts."""
     for each in elements:
-        each.check(known)
+        if isinstance(each, Element):  # what is none is refused with the levels
+            each.check(known)

@@ -33,8 +33,8 @@ class ForceTask(Element, fixed=("contacts",)):
         f_c = f_c^\star
 
     Rows are ``f = f*`` per component, world axes; moments of a surface count over the mean of its half sizes, as forces
-    at its edge, so that small ones keep the pressure in its middle.  On a compliant contact, whose force is not chosen, the rows make the
-    contact point move along the normal such that the force comes to its reference:
+    at its edge, so that small ones keep the pressure in its middle.  On a compliant contact, whose force is not chosen,
+    the rows make the contact point move along the normal such that the force comes to its reference:
     ``a_n = -bandwidth^2 (f*_n - f_n) / stiffness - 2 bandwidth v_n``.
 
     Args:
