@@ -19,7 +19,7 @@ from campaign_examples import Throws
 from printed import rounded, same_as_kept
 
 import quaddyn as qd
-from quaddyn.campaigns import Failure, Progress, Store, Tally, driving, processes, run, running, store
+from quaddyn.campaigns import Failure, Progress, Store, Tally, cluster, driving, processes, run, running, store
 from quaddyn.campaigns import trials as campaign_trials
 from quaddyn.campaigns.cells import MOVING, cells, curves
 from quaddyn.campaigns.cluster import Cluster, InsecureClusterWarning, _warn
@@ -667,6 +667,31 @@ def test_a_cluster_counts_its_workers_every_two_seconds_and_replaces_its_own(mon
     assert there.slots == 1  # they may come back
     own = Cluster(client, SimpleNamespace(workers={"a": 1, "b": 2, "c": 3}, scale=scaled.append))
     assert own.slots == 1 and scaled == [3]
+
+
+def test_a_cluster_of_this_machine_is_of_single_workers_on_its_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    dask = pytest.importorskip("dask")
+    made: list[Any] = []
+
+    def local(**options: Any) -> Any:
+        names = ("allowed-failures", "worker-saturation", "http.routes")
+        settings = [dask.config.get(f"distributed.scheduler.{name}") for name in names]
+        made.append((options, settings, dask.config.get("distributed.worker.http.routes")))
+        return SimpleNamespace(workers={"a": 1})
+
+    fake = SimpleNamespace(LocalCluster=local, Client=lambda *a, **options: SimpleNamespace(options=options))
+    monkeypatch.setitem(cluster.__globals__, "_dask", lambda: fake)
+    there = cluster("local:3")
+    ((options, settings, routes),) = made
+    assert settings == [2, 1.0, []] and routes == [], "the third death is the last"
+    addresses = {name: "127.0.0.1:0" for name in ("dashboard_address", "worker_dashboard_address")}
+    expected = {"n_workers": 3, "threads_per_worker": 1, "host": "127.0.0.1", **addresses, "silence_logs": 50}
+    assert options == expected and there.client.options == {"set_as_default": False} and there._count == 1
+    for address in ("local:", "local:0", "local:-1", "local:x"):
+        with pytest.raises(qd.ArgumentError, match="address: expected local:N with the number of workers N"):
+            cluster(address)
+    with pytest.raises(qd.ArgumentError, match="expected tcp://HOST:PORT, tls://HOST:PORT or local:N, got 'http://x'"):
+        cluster("http://x")
 
 
 def test_every_gait_that_moves_has_a_speed_to_be_measured() -> None:

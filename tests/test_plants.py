@@ -33,6 +33,7 @@ from quaddyn.simulation import (
     stairs,
 )
 from quaddyn.simulation.collisions import Touching, collide
+from quaddyn.simulation.simulation import MOST_CONTACTS
 
 G = 9.81
 PLANTS = [Simulation, MujocoPlant]
@@ -297,6 +298,28 @@ def test_a_hundred_spheres_end_in_an_honest_status() -> None:
         assert (sim.status == "inaccurate") == (sim.residual > 1e-8)
         assert np.isfinite(sim.q).all() and all(np.isfinite(c.force).all() for c in sim.contacts)
     assert len(sim.contacts) > 3
+
+
+def test_more_contacts_than_a_step_takes_are_refused_and_change_nothing() -> None:
+    def plate(count: int) -> Simulation:
+        rng = np.random.default_rng(7)
+        points = np.column_stack([rng.uniform(-0.2, 0.2, (count, 2)), np.full(count, -0.05)])
+        sim = Simulation(block(), spheres={f"{i}": ContactSphere("base", 0.0, at) for i, at in enumerate(points)})
+        q = sim.robot.q_home.copy()
+        q[2] = 0.05
+        sim.reset(q)
+        return sim
+
+    sim = plate(MOST_CONTACTS + 1)
+    start = sim.checkpoint()
+    for _ in range(2):
+        with pytest.raises(qd.ArgumentError, match=f"spheres: {MOST_CONTACTS + 1} contacts at t = 0 s; a step takes"):
+            sim.step(np.zeros(0))
+        assert sim.time == 0.0 and np.array_equal(sim.q, start.q) and not sim.contacts
+    sim.reset(sim.q + np.array([0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]))
+    for _ in range(3):
+        sim.step(np.zeros(0))
+    assert sim.v[2] == pytest.approx(-3e-3 * G) and len(plate(MOST_CONTACTS)._room.keys) == MOST_CONTACTS
 
 
 # -- contact laws --------------------------------------------------------------------------------------------------

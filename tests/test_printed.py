@@ -521,6 +521,23 @@ def test_c_files_are_named_and_counted(tmp_path: Path) -> None:
         assert str(done.exception).startswith(message), done.output
 
 
+def test_c_files_are_of_the_kind_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    def c_files(robot: qd.Robot, name: str, **options: Any) -> Any:
+        made.append((name, options))
+        return SimpleNamespace(name=f"{name}_{len(made)}", header="", source="/* Operations: 1 add */")
+
+    monkeypatch.setattr("quaddyn.kernels.c_files", c_files)
+    double = {"dtype": "float64", "parameters": "folded", "friction": False, "frame": None, "forces": ()}
+    said("codegen", "small_quadruped", "--out", tmp_path)
+    said("codegen", "small_quadruped", "--out", tmp_path, "--what", "frame_drift,rnea", "--float", "--runtime",
+         "--friction", "--force", "FL", "--force", "FR")  # fmt: skip
+    single = {"dtype": "float32", "parameters": "runtime", "friction": True, "frame": None, "forces": ("FL", "FR")}
+    feet = [("frame_drift", {**single, "frame": foot}) for foot in ("FL", "FR", "RL", "RR")]
+    assert made == [("rnea", double), *feet, ("rnea", single)]
+
+
 @pytest.mark.parametrize("what", ["controller", "safety", "estimator", "interface", "program"])
 @pytest.mark.parametrize("words", [(), ("--dt", "0.002")])
 def test_what_is_written_whole_is_told_its_name_and_period(

@@ -479,10 +479,11 @@ def test_pairs_of_an_srdf_are_read_in_their_order(tmp_path: Path) -> None:
     with pytest.raises(qd.ModelError) as caught:
         disabled_collisions(text.format('<disable_collisions link1="b"/>'))
     assert str(caught.value) == "<text>:1: <disable_collisions>: expected link1 and link2, got {'link1': 'b'}"
-    file.write_text("<group/>")
-    with pytest.raises(qd.ModelError) as caught:
-        disabled_collisions(file)
-    assert str(caught.value) == f"{file}: expected <robot>, got <group>; is this an SRDF?"
+    for tag in ("group", "sdf"):
+        file.write_text(f"<{tag}/>")
+        with pytest.raises(qd.ModelError) as caught:
+            disabled_collisions(file)
+        assert str(caught.value) == f"{file}: expected <robot>, got <{tag}>; is this an SRDF?"
 
 
 def test_names_of_meshes_are_looked_for_up_to_their_bounds(tmp_path: Path) -> None:

@@ -54,7 +54,9 @@ from .terrain import Surface, Terrain
 INTEGRATORS = ("adaptive", "euler", "rk4")
 LAWS = ("frictional", "rigid", "compliant")
 
-#: Contacts that there is room for at first, at most.
+#: Contacts that a step takes at once: one matrix couples them all, and its cost grows with their cube.
+MOST_CONTACTS = 200
+#: Contacts of all pieces of a step that there is room for at first, at most.
 MUCH_ROOM = 512
 
 
@@ -145,7 +147,8 @@ class Simulation(Plant):
         spheres: names of what can touch: the feet first, then those asked for by name.
 
     Raises:
-        ArgumentError: an argument is not what it must be.
+        ArgumentError: an argument is not what it must be; in a step also where the robot touches something in more
+            than `MOST_CONTACTS` points at once.
     """
 
     def __init__(
@@ -461,13 +464,25 @@ class Simulation(Plant):
 
     # -- making ----------------------------------------------------------------------------------------------
     def _rooms(self, n: int) -> tuple[contact_data.Contacts, Collected]:
-        """Workspace for n contacts."""
-        return contact_data.room_for_contacts(n, len(self._step_model.radii), self.robot.nv), room_for_pieces(n)
+        """Workspace for n contacts in the pieces of a step, as many of them at once as it takes."""
+        return contact_data.room_for_contacts(
+            min(n, MOST_CONTACTS), len(self._step_model.radii), self.robot.nv
+        ), room_for_pieces(n)
 
     def _make_room(self, n: int) -> None:
-        """Workspace for n contacts at least, with those that are there."""
+        """Workspace for n contacts at least, with those that are there.
+
+        Raises:
+            ArgumentError: more than a step takes at once.
+        """
         old, before = self._room, self._collected
-        self._room, self._collected = new, after = self._rooms(max(2 * n, len(old.keys)))
+        if n > MOST_CONTACTS and n != len(before.keys):  # which would be those of all pieces
+            self._restart()
+            raise ArgumentError(
+                f"spheres: {n} contacts at t = {self.time:.6g} s; a step takes {MOST_CONTACTS} at once: "
+                "give fewer spheres"
+            )
+        self._room, self._collected = new, after = self._rooms(max(2 * n, len(before.keys)))
         for to, kept in zip(contact_data.remembered(new), contact_data.remembered(old), strict=True):
             to[: len(kept)] = kept
         for to, kept in zip((*after.touching, *after[1:]), (*before.touching, *before[1:]), strict=True):
