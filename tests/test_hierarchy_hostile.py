@@ -10,7 +10,7 @@ import numpy_hierarchy as oracle
 import pytest
 
 from quaddyn.compiling import interpreted
-from quaddyn.hierarchy import HierarchySolver, Level, least_violation, solve
+from quaddyn.hierarchy import HierarchySolver, Level, active_set, finish, least_violation, solve
 
 
 def both(levels: list[Level]) -> list[np.ndarray]:
@@ -114,6 +114,47 @@ def test_a_limit_that_is_pressed_on_from_within_is_let_go_however_little(flat: f
         assert answer.verified
         assert answer.x[1] == pytest.approx(600.0) and answer.x[2] == pytest.approx(600.0)
         assert answer.levels[1].residual @ answer.levels[1].residual == pytest.approx(best, rel=1e-9)
+
+
+def wedge(seed: int, inward: float = 0.0) -> tuple[list[Level], np.ndarray]:
+    """Two limits parallel to within 1e-8, a target far beyond where they meet, and where that is.
+
+    A third limit passes through it, across; the target is on its inner side by `inward`.
+    """
+    rng = np.random.default_rng([13, seed])
+    Q, vertex = np.linalg.qr(rng.normal(size=(5, 5)))[0], rng.normal(size=5)
+    C = np.vstack((Q[0], Q[0] + 1e-8 * Q[1], Q[2]))
+    b, target = C @ vertex, vertex - 1e3 * Q[1] - inward * Q[2]
+    limits = Level(C=C, lower=[-np.inf, b[1], -np.inf], upper=[b[0], np.inf, b[2]])
+    return [limits, Level(np.eye(5), target)], vertex - inward * Q[2]
+
+
+def test_multipliers_whose_last_digit_is_more_than_what_may_be_left_of_the_gradient() -> None:
+    """Limits that nearly depend on each other press 1e8 times as much as what they balance."""
+    for seed in range(8):
+        levels, best = wedge(seed, inward=1.0)
+        answer = solve(levels)
+        assert answer.verified
+        np.testing.assert_allclose(answer.x, best, atol=1e-4)  # of 1e3, across directions parallel to within 1e-8
+
+
+def test_a_wrong_sign_does_not_hide_beneath_large_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
+    certify, found = finish.certify, []
+
+    def kept(*given: Any) -> float:
+        found.append(certify(*given))
+        return float(found[-1])
+
+    levels, _ = wedge(0, inward=1e-5)
+    solver = HierarchySolver(5, [(0, 3), (5, 0)])
+    solver.load(levels)
+    solver.memory = np.array([[0, 0, 0], [1, -1, 1], [1, -1, 1]], dtype=np.int8)
+    monkeypatch.setattr(finish, "certify", kept)
+    monkeypatch.setattr(active_set, "worst_sign", lambda *_: -1)  # the third limit stays held
+    monkeypatch.setattr(active_set, "find_overlooked", lambda s, work, decided, size: (-1, decided))
+    with interpreted():
+        solver.solve()
+    assert found[0] > 1e-9
 
 
 def test_what_was_rounding_far_away_is_none_near_by() -> None:

@@ -9,23 +9,24 @@ import math
 
 from ..compiling import Vector, compiled
 from ..compiling.lanes import copy_columns, gemv_add, gemv_transposed
-from ..compiling.linalg import EPS, apply_reflectors, factor_rows, norm
+from ..compiling.linalg import EPS, apply_reflectors, factor_rows, norm, row_multipliers
 from .active_set import SIGN, gradient_scale, held_bound
 from .equalities import step_along
-from .problem import REACH, WORST_KKT
+from .problem import REACH, VERIFIED, WORST_KKT
 from .workspace import FIXED, FLOOR, LIMIT, OWN, VIOLATED, Hierarchy, Subproblem, Workspace
 
 #: A limit is held for good where its multiplier exceeds this share of the gradient's scale.
 TIED = 1e-8
 #: A limit pressed on lightly is none for the levels below if what is decided already implies it, to within this.
 IMPLIED, ROUNDING = 1e-7, 1e-12
+#: Share of the terms of the multipliers' pull that is rounding.
+LAST_DIGIT = 4.0 * EPS
 
 
-@compiled()
-def project_gradient(gradient: Vector, d: int, decided: int, work: Workspace) -> tuple[float, float]:
-    """Squared lengths of a gradient in the decided directions and in the others; turns it into their basis."""
+@compiled(inline=False)
+def turn_gradient(gradient: Vector, d: int, decided: int, work: Workspace) -> None:
+    """Turn a gradient into the basis of the decided directions, which come first, and of the others."""
     V = work.factor.reflectors
-    inside = 0.0
     for k in range(decided):
         v, rest = V[k, k:], gradient[k:]
         s = 0.0
@@ -34,11 +35,50 @@ def project_gradient(gradient: Vector, d: int, decided: int, work: Workspace) ->
         s *= 2.0
         for j in range(d - k):
             rest[j] -= s * v[j]
-        inside += rest[0] * rest[0]
-    outside = 0.0
-    for k in range(decided, d):
-        outside += gradient[k] * gradient[k]
-    return inside, outside
+
+
+@compiled()
+def square_between(x: Vector, first: int, last: int) -> float:
+    """Squared length of ``x[first:last]``."""
+    s = 0.0
+    for k in range(first, last):
+        s += x[k] * x[k]
+    return s
+
+
+@compiled(inline=False)
+def sum_gradient(s: Subproblem, work: Workspace, pressing: Vector) -> None:
+    """In `gradient`, that of the residuals in `row_values` and of inequalities that press so much."""
+    gradient, pull = work.gradient, work.pull
+    gemv_transposed(gradient, s.J_z, work.row_values, s.d, s.m)
+    gemv_transposed(pull, s.C_z, pressing, s.d, s.p)
+    for j in range(s.d):
+        gradient[j] += pull[j]
+
+
+@compiled(inline=False)
+def left_beneath_multipliers(s: Subproblem, work: Workspace, decided: int) -> float:
+    """What is left of the gradient where the multipliers' last digits are as large as that, or more.
+
+    In the directions of the limits held, the first ones of `gradient`, what is left corrects the multipliers: counted
+    is by how much one has the wrong sign then.  In the others that are decided limits have no share: counted is the
+    gradient without them.
+    """
+    pressing, correction, wrong = work.at_z, work.H_rhs, 0.0
+    count = 0
+    for i in range(s.p):
+        if s.role[i] == LIMIT:
+            pressing[i] = 0.0
+            if s.sides[i] != 0:
+                correction[count] = 0.0
+                count += 1
+    row_multipliers(work.H, work.fixed[0], work.factor, work.gradient, correction)
+    for k in range(count):
+        i = work.held[k]
+        wrong = max(wrong, -(s.multipliers[i] + correction[k]) * s.sides[i] * s.c_norm[i])
+    sum_gradient(s, work, pressing)
+    turn_gradient(work.gradient, s.d, decided, work)
+    return max(wrong, math.sqrt(square_between(work.gradient, work.fixed[0], decided)))
 
 
 @compiled(inline=False)
@@ -47,7 +87,9 @@ def certify(s: Subproblem, work: Workspace, decided: int, size: float, scale: fl
 
     Stationarity of the gradient with the multipliers, in the directions that the level decided; limits that are said
     to press and are not reached; limits that are violated.  The unit is what the gradient's terms are, not how large
-    they might be: an error must not hide behind a large x alone.  Where the level decided nothing, a slope beyond what
+    they might be: an error must not hide behind a large x alone.  Nor behind large multipliers: limits that nearly
+    depend on each other balance the gradient by multipliers many times its size; where what is left is less than their
+    last digits, it is taken apart (`left_beneath_multipliers`).  Where the level decided nothing, a slope beyond what
     the tolerance of rank explains counts as what it could save, over a way as long as x, of what the level lacks: what
     is nearly flat goes far.
 
@@ -58,12 +100,12 @@ def certify(s: Subproblem, work: Workspace, decided: int, size: float, scale: fl
         size: of x at z.
         scale: what the gradient's terms can sum up to, `gradient_scale`.
     """
-    z, at, left, gradient, pull, pressing = work.z, work.at_next, work.row_values, work.gradient, work.pull, work.at_z
+    z, at, left, pressing = work.z, work.at_next, work.row_values, work.at_z
     j_norm, c_norm, multipliers, sides = s.j_norm, s.c_norm, s.multipliers, s.sides
     unit = FLOOR * scale
-    # Squared residual; longest row; residuals times lengths, and as they are; multipliers of limits that are not
-    # reached; violation of limits.
-    lack, longest, small, tall, false, trespass = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    # Squared residual; longest row; residuals times lengths, and as they are; multipliers of limits times lengths, of
+    # all and of those that are not reached; violation of limits.
+    lack, longest, small, tall, pushed, false, trespass = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     gemv_add(left, s.residual, z, s.J_z, s.d, s.m)
     for i in range(s.m):
         unit += j_norm[i] * (2.0 * abs(s.target[i]) + abs(left[i]))
@@ -76,6 +118,7 @@ def certify(s: Subproblem, work: Workspace, decided: int, size: float, scale: fl
         pressing[i] = multipliers[i]
         if s.role[i] == LIMIT:
             terms = c_norm[i] * size
+            pushed += abs(multipliers[i]) * c_norm[i]
             bound = s.upper[i] if at[i] > s.upper[i] else s.lower[i]
             over = max(at[i] - s.upper[i], s.lower[i] - at[i])
             if over > VIOLATED * terms and over > VIOLATED * (terms + abs(bound)):
@@ -91,15 +134,16 @@ def certify(s: Subproblem, work: Workspace, decided: int, size: float, scale: fl
             lack += slack * slack
             small += c_norm[i] * slack
             tall += slack
-    gemv_transposed(gradient, s.J_z, left, s.d, s.m)
-    gemv_transposed(pull, s.C_z, pressing, s.d, s.p)
-    for j in range(s.d):
-        gradient[j] += pull[j]
-    inside, outside = project_gradient(gradient, s.d, decided, work)
+    sum_gradient(s, work, pressing)
+    turn_gradient(work.gradient, s.d, decided, work)
+    inside, outside = square_between(work.gradient, 0, decided), square_between(work.gradient, decided, s.d)
     explained = 2.0 * (max(s.tolerance, 8.0 * EPS) * small + 16.0 * EPS * longest * tall)
     slope = math.sqrt(outside) - explained
     missed = 2.0 * size * slope / max(lack, 1e-300) if slope > 0.0 else 0.0
-    return max(max(math.sqrt(inside), false) / unit, trespass, missed)
+    uneven = math.sqrt(inside)
+    if VERIFIED * unit < uneven <= LAST_DIGIT * pushed:
+        uneven = left_beneath_multipliers(s, work, decided)
+    return max(max(uneven, false) / unit, trespass, missed)
 
 
 @compiled()

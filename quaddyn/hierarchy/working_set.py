@@ -82,6 +82,7 @@ def solve_working_set(s: Subproblem, work: Workspace) -> int:
     if held > 0:
         fixed = factor_rows(H, held, 0, d, work.H_length, INDEPENDENT, work.factor)
         least_squares(H, held, 0, fixed, work.H_length, H_rhs, y, work.factor)
+    work.fixed[0] = fixed
     rows = gather_objective(s, work)
     if fixed > 0:
         apply_reflectors(R, rows, 0, fixed, d, V)

@@ -94,6 +94,7 @@ class Workspace(NamedTuple):
     R_length: Vector  # (m,)
     R_rhs: Vector  # (m,)
     held: IntVector  # (p,) which inequalities are the rows of H
+    fixed: IntVector  # (1,) directions that they decide, the first ones of the reflectors
     own: IntVector  # (p,) which are the last rows of R
     factor: RowFactor  # reflectors, pivots and scratch
     y: Vector  # (n,) solution in the basis of the reflectors
@@ -208,7 +209,7 @@ def workspace(n: int, rows: int, limits: int, levels: int) -> Workspace:
         equal=integers(p), role=integers(p), zero=zero, J_z=aligned(n + 1, wide), residual=residual, target=target,
         j_norm=j_norm, C_z=C_z, at_start=at_start, z=z, z_next=z_next, C_unit=C_unit, at_start_unit=at_start_unit,
         lower_unit=lower_unit, upper_unit=upper_unit, c_norm_unit=c_norm_unit, H=H, H_length=H_length, H_rhs=H_rhs,
-        R=R, R_length=R_length, R_rhs=R_rhs, held=integers(p), own=integers(p),
+        R=R, R_length=R_length, R_rhs=R_rhs, held=integers(p), fixed=integers(1), own=integers(p),
         factor=factor, y=y, gradient=gradient, pull=pull, row_values=row_values, at_z=at_z,
         at_next=at_next, wrong_sign=wrong_sign, let_go=integers(p), guess=guess, before=empty_solution(n, p, levels),
         best=empty_solution(n, p, levels),

@@ -163,14 +163,14 @@ class TickSolver:
         """
         if self._seen != self._changes.shares:
             self._read_contacts()
+        if self.tables.custom:  # first, as its rows may need other memory, into which all else is then written
+            self._ask(state, before)
         if self._rated:
             write_before(self.data.inputs, before)
         for task, known in self._written:
             if task.references is not known:  # never changed, but replaced
                 self._read_references()
                 break
-        if self.tables.custom:
-            self._ask(state, before)
         self._fill_terms(q, v, self._views.values)
         if self._tick is None:
             self.ready()
@@ -223,9 +223,6 @@ class TickSolver:
             layout.append((i, rows.size, rows.acceleration is None, rows.force is None, rows.torque is None))
         if total > self._room:
             self._make_room(total)
-            if self._rated:
-                write_before(self.data.inputs, before)
-            self._read_references()
         anew = self._layout is None or self._layout != (there, layout)
         self._layout = None  # until all is written
         write_custom_rows(self.data.inputs, parts, self.tables, there, nv, nu, anew=anew)
