@@ -162,3 +162,22 @@ def test_noise_is_no_backlash(leg: qd.Robot, data: dict[str, np.ndarray]) -> Non
     np.testing.assert_array_equal(found.backlash, 0.0)
     with pytest.raises(qd.ArgumentError, match="rotor_inertia"):
         fit_actuators(leg, dt=DT, **data).actuators(leg)
+
+
+def test_torques_that_are_short_for_another_reason_show_no_limit(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
+    """Readings that stand still for three samples now and then, while motors give all that they are asked for."""
+    rng, asked = np.random.default_rng(2), 0.5 * data["asked"]
+    delivered = np.vstack((np.repeat(asked[:1], LATE, axis=0), asked[:-LATE]))
+    delivered = delivered + 0.05 * rng.standard_normal((N, 2))
+    new = np.ones(N, dtype=bool)
+    for k in rng.integers(100, N - 10, 60):
+        delivered[k : k + 3], new[k : k + 3] = 0.3 * delivered[k], False
+    for counted in (None, new):
+        found = fit_actuators(leg, dt=DT, asked=asked, velocity=data["velocity"], delivered=delivered, counted=counted)
+        np.testing.assert_allclose(found.delay, LATE * DT, atol=0.1 * DT)
+        assert np.isnan(found.effort).all() and np.isnan(found.no_load_speed).all()
+    np.testing.assert_allclose(found.noise, 0.05, rtol=0.05)
+    few = fit_actuators(leg, dt=DT, **data, counted=np.arange(N) < 10)
+    assert np.isnan(few.delay).all()
+    with pytest.raises(qd.ArgumentError, match="counted"):
+        fit_actuators(leg, dt=DT, **data, counted=np.ones(N))  # type: ignore[arg-type]

@@ -34,6 +34,7 @@ from quaddyn.runtime import (
     Stage,
 )
 from quaddyn.runtime.link import Link
+from quaddyn.runtime.robot_process import PLANTS, plant_of
 from quaddyn.runtime.safety_checks import LINK_LOST
 from quaddyn.runtime.server import FAULT, SILENCES
 from quaddyn.simulation import Measurement, Simulation
@@ -325,6 +326,16 @@ def test_a_controller_that_is_killed_leaves_a_damped_robot_within_two_periods(
     finally:
         process.kill()
         process.wait(60.0)
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_a_robot_that_sinks_without_commands_can_be_taken_over(go2: qd.Robot, plant: str) -> None:
+    side, safety = PlantInterface(plant_of(go2, plant, DT)), Safety(go2, dt=DT)
+    damped = MotorCommand.damp(np.full(12, 2.0))
+    for _ in range(600):
+        side.write(safety.examine(side.read(), damped).command)
+        side.step()
+    assert side.plant.q[2] < 0.1 and safety.fault is None
 
 
 def test_a_process_plays_the_robot_in_real_time_and_ends() -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import ArgumentError
 from ..robot.arguments import number
@@ -31,6 +32,8 @@ SHORT = 5.0
 SMALL, CLIPPINGS = 0.3, 6
 #: Backlash of fewer standard deviations is none; that of a median is so many times that of a mean.
 PLAY, MEDIAN = 5.0, 1.2533
+#: Samples beyond a limit, as a share of those that were cut at it, with which it is none.
+EXCEEDED = 0.1
 #: Corners of the torque-speed line that are tried at a time, and times that the search is narrowed down.
 CORNERS, ROUNDS = 25, 4
 
@@ -110,6 +113,7 @@ def fit_actuators(
     delivered: Array | None = None,
     load: Array | None = None,
     play: Array | None = None,
+    counted: NDArray[np.bool_] | None = None,
     longest: float = 0.05,
 ) -> ActuatorFit:
     """Fit a model of every actuator to recorded motion.
@@ -127,11 +131,12 @@ def fit_actuators(
             where the robot's record has the rotors' inertia as armature.
         play: (N, nu) position of the motor, gear ratio included, less that of the joint [rad or m], where both are
             measured: shows backlash.
+        counted: (N,) which samples count; the others only keep time, such as those of readings that were lost.
         longest: delay that is looked for [s].
 
     Raises:
         ArgumentError: an array of another shape or not finite, fewer than 100 samples, or no torques but those asked
-            for.
+            for.  Where fewer than 20 samples count, everything is NaN.
     """
     dt, longest, shape = number("dt", dt), number("longest", longest), np.shape(asked)
     if not (0.0 < dt < np.inf and 0.0 <= longest < np.inf):
@@ -147,8 +152,13 @@ def fit_actuators(
     for name, x in given.items():
         if x is not None and (np.shape(x) != shape or not np.isfinite(x).all()):
             raise ArgumentError(f"{name}: expected {shape} finite numbers, got shape {np.shape(x)}")
+    counted = np.ones(shape[0], dtype=bool) if counted is None else np.asarray(counted)
+    if counted.shape != shape[:1] or counted.dtype != np.bool_:
+        raise ArgumentError(f"counted: expected {shape[0]} truth values, got {counted.dtype} of shape {counted.shape}")
     rows = [
-        _fit(dt, longest, *(None if x is None else np.array(x[:, j], dtype=np.float64) for x in given.values()))
+        _fit(
+            dt, longest, counted, *(None if x is None else np.array(x[:, j], dtype=np.float64) for x in given.values())
+        )
         for j in range(robot.nu)
     ]
     return ActuatorFit(robot.actuated, *(frozen(column) for column in np.reshape(rows, (robot.nu, 8)).T))
@@ -157,6 +167,7 @@ def fit_actuators(
 def _fit(
     dt: float,
     longest: float,
+    counted: NDArray[np.bool_],
     asked: Array | None,
     v: Array | None,
     delivered: Array | None,
@@ -165,24 +176,26 @@ def _fit(
 ) -> tuple[float, ...]:
     """The numbers of `ActuatorFit` of one joint."""
     assert asked is not None and v is not None
-    fastest = float(np.abs(v).max())
-    moving = np.abs(v) > RESTING * fastest
+    if counted.sum() < FEWEST:
+        return (np.nan,) * 8
+    fastest = float(np.abs(v[counted]).max())
+    moving = counted & (np.abs(v) > RESTING * fastest)
     friction = np.column_stack((v, np.sign(v)))
     y, losses = (load, friction) if delivered is None else (delivered, friction[:, :0])
     assert y is not None
-    delay, cut, noise, lost = _delayed(dt, longest, asked, y, losses, moving)
+    delay, cut, noise, lost = _delayed(dt, longest, asked, y, losses, moving if losses.shape[1] else counted)
     viscous = coulomb = backlash = np.nan
     if load is not None and moving.sum() >= FEWEST:
         if delivered is not None:
             lost = np.linalg.lstsq(friction[moving], (delivered - load)[moving], rcond=None)[0]
         viscous, coulomb = max(float(lost[0]), 0.0), max(float(lost[1]), 0.0)
     motor = y if not len(lost) or delivered is not None else y + friction @ lost
-    effort, corner, no_load = _line(motor, v, cut, noise)
+    effort, corner, no_load = _line(motor, v, cut, counted, noise)
     if play is not None:
         pushed = motor if load is None else load
         # Not of the largest: where teeth meet there are peaks.
-        sure = max(2.0 * noise, 0.2 * float(np.quantile(np.abs(pushed), 0.95)))
-        forth, back = play[pushed > sure], play[pushed < -sure]
+        sure = max(2.0 * noise, 0.2 * float(np.quantile(np.abs(pushed[counted]), 0.95)))
+        forth, back = play[counted & (pushed > sure)], play[counted & (pushed < -sure)]
         if min(len(forth), len(back)) >= FEWEST:
             backlash = float(np.median(forth) - np.median(back))
             doubt = PLAY * np.hypot(*(MEDIAN * part.std() / np.sqrt(len(part)) for part in (forth, back)))
@@ -191,19 +204,19 @@ def _fit(
 
 
 def _delayed(
-    dt: float, longest: float, asked: Array, y: Array, losses: Array, moving: np.ndarray
-) -> tuple[float, np.ndarray, float, Array]:
-    """Delay [s], which samples were cut, the noise, and what belongs to the losses."""
+    dt: float, longest: float, asked: Array, y: Array, losses: Array, counted: NDArray[np.bool_]
+) -> tuple[float, NDArray[np.bool_], float, Array]:
+    """Delay [s], which samples were cut, the noise, and what belongs to the losses, of the samples that count."""
     times, steps = dt * np.arange(len(asked)), int(longest / dt)
     kept = [1.0]
-    seen = (times >= (steps + 1) * dt) & (moving if losses.shape[1] else True)
+    seen = (times >= (steps + 1) * dt) & counted
 
     def explained(delay: float) -> tuple[float, Array, Array]:
         """Standard deviation of what a delay leaves unexplained where nothing was cut, all of that, and the losses."""
         late = np.interp(times - delay, times, asked)
         gap, beta = late - y, np.zeros(losses.shape[1])
         # What is asked for far below the largest torque is hardly ever cut: from there on, what fits is let in.
-        small = seen & (np.abs(late) <= SMALL * np.abs(y).max())
+        small = seen & (np.abs(late) <= SMALL * np.abs(y[seen]).max(initial=0.0))
         keep = small if small.sum() >= FEWEST else seen
         if losses.shape[1]:
             beta = np.linalg.lstsq(losses[keep], gap[keep], rcond=None)[0]
@@ -240,8 +253,14 @@ def _delayed(
     return delay, seen & (short > SHORT * noise), noise, beta
 
 
-def _line(motor: Array, v: Array, cut: np.ndarray, noise: float) -> tuple[float, float, float]:
-    """Effort, corner speed and no-load speed from samples that were cut; NaN where they do not show."""
+def _line(
+    motor: Array, v: Array, cut: NDArray[np.bool_], counted: NDArray[np.bool_], noise: float
+) -> tuple[float, float, float]:
+    """Effort, corner speed and no-load speed from samples that were cut; NaN where they do not show.
+
+    What other samples go beyond is no limit: torques that were short for another reason, such as a command that was
+    lost, are told by that.
+    """
     # A ramp that is late for a tick is no cut: those come in company.
     cut = cut & (np.roll(cut, 1) | np.roll(cut, -1))
     driving = cut & (motor * v >= 0.0)
@@ -265,6 +284,10 @@ def _line(motor: Array, v: Array, cut: np.ndarray, noise: float) -> tuple[float,
     beyond = int((speed > corner).sum())
     plain = float(np.sum((y - flat) ** 2))
     # A line that falls has to explain more than a torque that is the same at all speeds, beyond what noise does.
+    found = float(effort), corner, corner - float(effort / slope)
     if slope >= 0.0 or beyond < FEWEST or plain - left < 25.0 * max(noise, 1e-12) ** 2:
-        return flat, np.nan, np.nan
-    return float(effort), corner, corner - float(effort / slope)
+        effort, corner, slope, found = flat, high, 0.0, (flat, np.nan, np.nan)
+    forward = counted & (motor * v >= 0.0)
+    most = effort + slope * np.maximum(np.abs(v[forward]) - corner, 0.0)
+    over = int((np.abs(motor[forward]) > most + SHORT * noise).sum())
+    return found if over <= EXCEEDED * driving.sum() else (np.nan, np.nan, np.nan)

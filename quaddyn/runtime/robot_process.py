@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..attributes import StrictAttributes
 from ..errors import ArgumentError, QuaddynError
 from ..robot.loader import load
 from ..robot.robot import Robot
-from ..simulation import MujocoPlant, Simulation
+from ..simulation import MujocoPlant, Plant, Simulation
 from .link import LinkQuality
 from .realtime import RealTime
 from .server import COMMANDS, FAULT, LATE, SILENCES, SILENT, TICKS, TIME, RobotServer
@@ -35,7 +36,9 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
 
     Args:
         source: a catalogue name or a URDF file.
-        plant: "simulation" or "mujoco".
+        plant: "mujoco" or "simulation"; by default "mujoco" where it is installed.  A robot that lies on the ground, as
+            it does until it gets commands, touches it in dozens of places, for which "simulation" needs many times
+            longer than real time.
         dt: period of readings and commands, and step of the plant [s].
         watchdog, resume: as of `RobotServer`.
         quality: of the link.
@@ -56,7 +59,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         self,
         source: str,
         *,
-        plant: str = "simulation",
+        plant: str | None = None,
         dt: float = 2e-3,
         watchdog: int = 2,
         resume: float = 0.03,
@@ -65,6 +68,8 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         seed: int = 0,
         priority: int | None = None,
     ) -> None:
+        if plant is None:
+            plant = "mujoco" if find_spec("mujoco") else "simulation"
         if plant not in PLANTS:
             raise ArgumentError(f"plant: expected one of {', '.join(PLANTS)}, got {plant!r}")
         self.robot: Robot = load(source, root="free")
@@ -130,12 +135,15 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         self.close()
 
 
+def plant_of(robot: Robot, name: str, dt: float) -> Plant:
+    """One of `PLANTS`; with joint stops, since without commands a robot sinks until its joints are at theirs."""
+    return (Simulation if name == "simulation" else MujocoPlant)(robot, dt=dt, joint_stops=True)
+
+
 def main(options: dict[str, Any]) -> None:
     """What runs in the process."""
     robot, dt, seed = load(options["source"], root="free"), float(options["dt"]), int(options["seed"])
-    plant = Simulation(robot, dt=dt) if options["plant"] == "simulation" else MujocoPlant(
-        robot, dt=dt, joint_stops=True
-    )  # fmt: skip
+    plant = plant_of(robot, options["plant"], dt)
     sensors = noisy_sensors(robot, seed) if options["noise"] else None
     memory = SharedMemory(options["path"], robot.nu, len(robot.feet), create=True)
     server = RobotServer(

@@ -139,6 +139,8 @@ class RunLog:
 
         The delay is that from a reading to the one that has the torque it led to, of which a period is the loop's own:
         ``log.actuators().actuators(robot, period=log.about["dt"])`` are the motors for a plant in the same loop.
+        Only ticks with a new reading count, and only those that a controller had a say in: damping follows the joint
+        more closely than readings tell.
 
         Raises:
             ArgumentError: the robot measures no torques, readings were not finite, or the log is too short.
@@ -146,8 +148,15 @@ class RunLog:
         r = self._columns
         if np.isnan(r["torque"]).any():
             raise ArgumentError("log: without torques of the motors, from which alone the actuators show")
+        controlled = np.array([stage.controlled for stage in STAGES])[r["stage"]]
+        counted = controlled & (np.diff(r["time"], prepend=-np.inf) > 0.0)
         return fit_actuators(
-            self.robot(), dt=self.about["dt"], asked=self.asked, velocity=r["velocity"], delivered=r["torque"]
+            self.robot(),
+            dt=self.about["dt"],
+            asked=self.asked,
+            velocity=r["velocity"],
+            delivered=r["torque"],
+            counted=counted,
         )
 
     def __str__(self) -> str:
