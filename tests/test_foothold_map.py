@@ -8,9 +8,14 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
+from quaddyn.kinematics import LegKinematics
 from quaddyn.locomotion import LocomotionController, Mode, Proportions
+from quaddyn.locomotion.course import Course
+from quaddyn.locomotion.foothold_kernel import PATCH, fit_planes
 from quaddyn.locomotion.foothold_map import FootholdMap
+from quaddyn.locomotion.gait import Clock
 from quaddyn.locomotion.ground import GroundPlane
+from quaddyn.locomotion.stretch import FULL, Stretch
 from quaddyn.locomotion.swing import ONWARDS_FIRST, STRAIGHT, UPWARDS_FIRST, Swing
 from quaddyn.simulation import MujocoPlant
 from quaddyn.simulation.terrain import Box, Plane, Terrain, stairs
@@ -90,13 +95,13 @@ def test_over_an_edge_a_foot_goes_first_where_there_is_room() -> None:
 
 
 def test_the_plane_of_known_ground_follows_feet_on_their_way() -> None:
-    """Without steps in height or slope; and the trunk goes down for a foot that stands deeper than the others."""
+    """Without steps in height or slope; and the trunk goes down as far as it is told."""
     plane = GroundPlane(np.array([[0.2, 0.1, 0.0], [0.2, -0.1, 0.0], [-0.2, 0.1, 0.0], [-0.2, -0.1, 0.0]]), 0.4)
     dt, before, height = 1e-3, plane.slope.copy(), 0.0
     for k in range(3000):
         share = min(1.0, k / 200)
         plane.coming[0] = (0.2, 0.1, -0.08 * share)
-        plane.follow(dt, 0.15, 0.05, 0.01)
+        plane.follow(dt, 0.15, 0.05, 0.2, 0.01)
         low = plane.height(0.0, 0.0) - plane.dip
         assert np.abs(plane.slope - before).max() < 0.01 and low - height == pytest.approx(plane.climb * dt, abs=1e-12)
         assert abs(plane.climb) < 1.0
@@ -165,3 +170,42 @@ def test_stairs_that_are_known_are_climbed() -> None:
         plant.step(command.tau)
     assert controller.mode is Mode.MOVING and np.mean(ok) > 0.97
     assert plant.q[2] > 3.0 * rise + 0.7 * p.height
+
+
+def test_planes_are_those_of_least_squares() -> None:
+    rng, cell, steep, rough = np.random.default_rng(3), 0.05, 0.7, 0.02
+    heights = rng.normal(size=(15, 13))
+    heights[2, 3] = np.nan
+    slopes, cost = np.empty((15, 13, 2)), np.empty((15, 13))
+    fit_planes(heights, slopes, cost, cell, steep, rough)
+    x, y = (cell * a.ravel() for a in np.mgrid[-PATCH : PATCH + 1, -PATCH : PATCH + 1])
+    A = np.column_stack((np.ones_like(x), x, y))
+    for i, j in np.ndindex(*heights.shape):
+        patch = heights[max(i - PATCH, 0) : i + PATCH + 1, max(j - PATCH, 0) : j + PATCH + 1].ravel()
+        if len(patch) < len(x) or np.isnan(patch).any():
+            assert cost[i, j] == np.inf and np.isnan(slopes[i, j]).all()
+            continue
+        plane = np.linalg.lstsq(A, patch)[0]
+        np.testing.assert_allclose(slopes[i, j], plane[1:], atol=1e-12)
+        far = np.abs(patch - A @ plane).max()
+        assert cost[i, j] == pytest.approx(plane[1:] @ plane[1:] / steep**2 + (far / rough) ** 2)
+    assert np.isfinite(cost).sum() > 30
+
+
+def test_the_trunk_goes_down_for_feet_out_of_reach() -> None:
+    """By as much as brings the hip within the reach of the leg, which ends where the knee stops."""
+    robot = qd.load("go2")
+    p, leg = proportions(), LegKinematics(robot, "FL")
+    stretch, feet = Stretch(robot, p), np.column_stack((p.stance, np.zeros(4)))
+    straight = leg.forward([0.0, 0.6, leg.upper[2]]) - leg.hip
+    assert stretch.reach[0] == pytest.approx(np.linalg.norm(straight), rel=1e-3)
+    course, clock = Course(np.zeros(2), 0.0), Clock("trot", p.time)
+    plane = GroundPlane(feet, 1.0)
+    assert stretch.dip(clock, course, plane, {}, (0.0, 0.0)) == 0.0
+    feet[0, 0] -= 0.5 * p.length
+    plane.points = feet
+    plane.slope = np.zeros(2)
+    deep = stretch.dip(clock, course, plane, {}, (0.0, 0.0))
+    hip = p.hips[0] + [0.0, 0.0, p.height - deep]
+    assert 0.0 < deep < 0.25 * p.height
+    assert np.linalg.norm(hip - feet[0] - [0.0, 0.0, p.radii[0]]) == pytest.approx(FULL * stretch.reach[0])

@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.locomotion import LocomotionController
+from quaddyn.locomotion import LocomotionController, Mode
+from quaddyn.locomotion.felt_friction import SAFE
 from quaddyn.locomotion.gait import GAITS
-from quaddyn.locomotion.slope_statics import SlopeStatics, stances
+from quaddyn.locomotion.grip import Grip
+from quaddyn.locomotion.slope_statics import SlopeStatics, finished, stances
+from quaddyn.locomotion.slope_verdict import SlopeVerdict
+from quaddyn.robot.configuration import turned
+from quaddyn.simulation.terrain import Plane
+from quaddyn.wbc import WholeBodyController
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +75,77 @@ def test_sets_of_feet_that_a_gait_stands_on() -> None:
 def test_slopes_that_are_none_are_refused(controller: LocomotionController, wrong: dict[str, float]) -> None:
     with pytest.raises(qd.ArgumentError):
         controller.slope_limit(**{"angle": 0.1, **wrong})
+
+
+def tilted(grip: Grip, rise: float) -> None:
+    """Ground that rises forward."""
+    size = np.hypot(1.0, rise)
+    grip.follow([(-rise / size, 0.0, 1.0 / size)] * 4)
+
+
+def verdict_on(controller: LocomotionController, *, sure: float | None = None) -> tuple[SlopeVerdict, Grip]:
+    robot, p = controller.robot, controller.proportions
+    grip = Grip(WholeBodyController(robot))
+    if sure is not None:
+        grip.told = sure
+    return SlopeVerdict(SlopeStatics(robot, p), p.speed), grip
+
+
+def test_friction_that_is_known_stops_and_that_is_assumed_does_not(controller: LocomotionController) -> None:
+    trot, ahead, limits = GAITS["trot"], np.array([0.3, 0.0, 0.0]), np.full(controller.robot.nu, 1e3)
+    verdict, grip = verdict_on(controller)
+    assert verdict.within(trot, ahead, grip, 0.0, limits)[0] is ahead  # level
+    tilted(grip, 0.35)
+    assert verdict.within(trot, ahead, grip, 0.0, limits)[1] == ""
+    grip.show(SAFE * 0.4)
+    cut, said = verdict.within(trot, ahead, grip, 0.0, limits)
+    assert said == "friction of the ground" and not cut.any()
+    grip.show(SAFE * 0.6)  # not enough for who has slipped
+    assert verdict.within(trot, ahead, grip, 0.0, limits)[1] != ""
+    grip.show(SAFE * 0.8)
+    assert verdict.within(trot, ahead, grip, 0.0, limits)[1] == ""
+    grip.told = 0.4
+    assert verdict.within(trot, ahead, grip, 0.0, limits)[1] == "friction of the ground"
+    still = np.zeros(3)
+    assert verdict.within(trot, still, grip, 0.0, limits) == (still, "")
+    tilted(grip, 0.25)
+    assert verdict.within(trot, ahead, grip, 0.0, limits)[1] == ""
+
+
+def test_motors_too_weak_for_the_ends_of_strides_allow_shorter_ones(controller: LocomotionController) -> None:
+    """In the background, a leg a tick, and the same as is said at once."""
+    robot, trot, ahead, uphill = controller.robot, GAITS["trot"], np.array([0.6, 0.0, 0.0]), np.array([0.3, 0.0])
+    statics = SlopeStatics(robot, controller.proportions)
+
+    def able(share: float, strength: float) -> bool:
+        return not finished(statics.legs(trot, share * ahead, uphill, strength * robot.effort_limits))
+
+    strength = next(s for s in np.geomspace(1.0, 0.05, 200) if not able(1.0, s))
+    assert able(0.25, strength)
+    verdict, grip = verdict_on(controller)
+    tilted(grip, 0.3)
+    shares = []
+    for _ in range(300):
+        cut, said = verdict.within(trot, ahead, grip, 0.0, strength * robot.effort_limits)
+        shares.append(cut[0] / ahead[0])
+    assert shares[0] == 1.0 and shares[-1] < 1.0 and said.startswith("torque of ")
+    assert able(shares[-1], strength) and not able(shares[-1] + 0.25, strength)
+    cut, said = verdict.within(trot, ahead, grip, 0.0, strength * robot.effort_limits)  # nothing left to find out
+    assert cut[0] == shares[-1] * ahead[0]
+    tilted(grip, 0.02)
+    assert verdict.within(trot, ahead, grip, 0.0, strength * robot.effort_limits)[0] is ahead
+
+
+def test_a_robot_on_a_slope_that_is_told_to_be_too_slippery_stands_and_says_so() -> None:
+    robot = qd.load("solo12")
+    controller, dynamics = LocomotionController(robot, dt=2e-3, friction=0.4), qd.Dynamics(robot)
+    ground, p = Plane.slope(np.radians(19.0)), controller.proportions
+    plant = qd.Simulation(robot, dt=2e-3, friction=0.8, terrain=[ground])
+    plant.reset(turned(np.array(robot.q_home), ground.tilt), np.zeros(robot.nv))
+    for k in range(700):
+        wanted = 0.25 * p.speed if k > 150 else 0.0
+        command = controller.compute(dynamics.update(np.array(plant.q), np.array(plant.v)), (wanted, 0.0, 0.0))
+        plant.step(command.tau)
+    assert command.mode is Mode.STANDING and command.limited
+    assert command.limit == "friction of the ground" and not command.commanded.any()
+    assert "friction of the ground" in str(command)

@@ -13,7 +13,7 @@ import numpy as np
 from ..attributes import StrictAttributes
 from ..compiling import quietly
 from ..dynamics import State
-from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError, QuaddynError, UnknownNameError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
@@ -23,6 +23,7 @@ from .command import FALLEN, NO_GROUND, LocomotionCommand
 from .course import Course, Preview, commanded_velocity
 from .felt_friction import FeltFriction
 from .felt_ground import FeltGround
+from .foothold_kernel import fit_planes
 from .foothold_map import FootholdMap, Heights
 from .footing import Footing
 from .footwork import Footwork
@@ -36,6 +37,8 @@ from .motor_guard import MotorGuard
 from .preview_kernel import landings, preview
 from .proportions import FEET, Proportions
 from .slope_statics import SlopeStatics
+from .slope_verdict import SlopeVerdict
+from .stretch import Stretch
 from .swing import onward
 from .thrust import LOADING
 from .trunk import Trunk
@@ -72,10 +75,9 @@ LEAN, TOPPLING = 0.1, 0.9
 FALLEN_TILT = 0.5
 #: Who slips gives in from this height and this tilt (cosine) on: legs that fight on such ground are hurled about.
 GIVING_IN, GIVING_IN_TILT = 0.75, 0.9
-#: Time constant of the slope of the ground; of ground that is known, of its slope and of its height.
-SLOPE_TIME, KNOWN_SLOPE_TIME, LEVEL_TIME = 2.0, 0.75, 0.25
-#: How far below the plane of all feet one may stand on ground that is known before the trunk goes down for it [l].
-SLACK = 0.05
+#: Time constant of the slope of the ground; of ground that is known, of its slope and of its height, and in which a
+#: trunk that is low for its legs comes up again: on stairs the next step wants it low as well.
+SLOPE_TIME, KNOWN_SLOPE_TIME, LEVEL_TIME, RISE_TIME = 2.0, 0.75, 0.25, 2.0
 
 
 class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions", "whole_body")):
@@ -99,9 +101,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         robot: a quadruped with a free root.
         dt: control period [s].
         gait: to move with, of `GAITS` or your own; "stand" steps only to recover.
-        friction: Coulomb's coefficient assumed by the controller on level ground; choose it below the expected one.
-            "estimated" to count on 0.4, and on less as soon as a foot slips (`FeltFriction`); 0.4 may then be changed
-            by setting `friction`.
+        friction: Coulomb's coefficient of the ground; choose it below the expected one.  Slopes that ask for more are
+            not walked on (`SlopeVerdict`).  None to assume 0.4, and on slopes what it takes to walk there.
+            "estimated" to assume the same, and to count on less as soon as a foot slips (`FeltFriction`).
         terrain: the ground as far as it is known: heights [m] of arrays x and y [m], world, NaN where unknown; a
             function, or what has one, such as `quaddyn.estimation.ElevationMap` and `quaddyn.simulation.Terrain`.  Feet
             are then put where it is even (`FootholdMap`) and lifted over what is between.
@@ -139,7 +141,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         *,
         dt: float = 1e-3,
         gait: str | Gait = "trot",
-        friction: float | str = FRICTION,
+        friction: float | str | None = None,
         terrain: Heights | None = None,
         payload: str | None = None,
         touching: str | None = None,
@@ -150,13 +152,14 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if not 0.0 < self.dt <= 0.01:
             raise ArgumentError(f"dt: expected a period in (0, 0.01] s, got {dt}")
         self._gait = gait_named(gait)
-        self._statics: SlopeStatics | None = None
+        self._statics = _statics(robot, p)
         unit = p.time
         if isinstance(friction, str) and friction != "estimated":
             raise UnknownNameError("friction", friction, ("estimated",))
-        told = FRICTION if isinstance(friction, str) else friction
+        told = FRICTION if friction is None or isinstance(friction, str) else friction
         trot = self._gait if self._gait.moves else gait_named("trot")
         ramp = LOADING * trot.period * unit
+        ours = whole_body is None
         if whole_body is None:
             whole_body = WholeBodyController(robot, dt=self.dt, friction=told, ramp=ramp)
         else:
@@ -172,7 +175,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._guard = MotorGuard(robot, p, self.dt, torque)
         self._base = robot.bodies[0].name
         self.terrain = terrain
-        self._grip = Grip(whole_body)
+        self._grip = Grip(whole_body, sure=ours and friction is not None and not isinstance(friction, str))
         for option, value in (("payload", payload), ("touching", touching)):
             if value not in (None, "estimated"):
                 raise UnknownNameError(option, value, ("estimated",))
@@ -183,6 +186,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._preview = Preview(p)
         self._footing = Footing(robot, p, self.dt)
         self._landing = Landing(p, whole_body)
+        quick = self._statics is not None and self._statics.quick
+        self._slope = SlopeVerdict(self._statics if quick else None, p.speed)
+        self._stretch = Stretch(robot, p)
         self._trunk = Trunk(p, whole_body, self._grip, p.height)
         self._require(self._gait)
         self.reset()
@@ -202,6 +208,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if self._slips is not None:
             self._slips.reset()
             self._grip.show(math.inf)
+        self._slope.reset()
         self._filtered = self._drift = (0.0, 0.0)
         self._tau = np.zeros(self.robot.nu)
 
@@ -257,6 +264,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             preview.ready()
             landings.ready()
             onward.ready()
+            fit_planes.ready()
         return time.perf_counter() - start
 
     # -- one tick ------------------------------------------------------------------------------------------------
@@ -320,6 +328,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             if self._felt is not None:
                 self._felt.reset()
             return self._land(state, wanted, touching, feet, (x, y, z), (u, v, w), R_base, yaw)
+        within, steep = self._slope.within(self._gait, within, self._grip, yaw, self._guard.limits)
+        limit = steep or limit
         self._steer(within)
         if not self._footwork.patient(clock):
             clock.advance(dt)
@@ -340,7 +350,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if known is None:
             ground.advance(dt)
         else:
-            ground.follow(dt, KNOWN_SLOPE_TIME * p.time, LEVEL_TIME * p.time, SLACK * p.length)
+            deep = self._stretch.dip(clock, course, ground, self._footwork.swings, (x, y))
+            ground.follow(dt, KNOWN_SLOPE_TIME * p.time, LEVEL_TIME * p.time, RISE_TIME * p.time, deep)
         level = ground.level(course.yaw).T
         stance = p.stance * clock.spread @ level
         reference = self._preview.reference(clock, course, ground.points[:, :2], stance, self._trunk.lean)
@@ -551,9 +562,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
 
     def _unable(self, gait: Gait, velocity: Array, angle: float, direction: float, friction: float) -> str:
         """What keeps the robot from a gait on a slope."""
-        if self._statics is None:
-            self._statics = SlopeStatics(self.robot, self.proportions)
-        return self._statics.limit(gait, velocity, angle, direction, friction, self._guard.limits)
+        statics = self._statics or SlopeStatics(self.robot, self.proportions)
+        return statics.limit(gait, velocity, angle, direction, friction, self._guard.limits)
 
     def _require(self, gait: Gait) -> None:
         """Refuse to jump with motors that are too weak or joints that are too slow for it.
@@ -642,3 +652,11 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
                 self.mode = Mode.MOVING
         elif not self._trunk.busy:
             self.mode = Mode.STANDING if mode is Mode.RISING else Mode.LYING
+
+
+def _statics(robot: Robot, proportions: Proportions) -> SlopeStatics | None:
+    """None for legs whose kinematics are refused, as of joints that follow others."""
+    try:
+        return SlopeStatics(robot, proportions)
+    except QuaddynError:
+        return None

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..urdf.tree import Array
+from .foothold_kernel import fit_planes, lift_over
 from .proportions import Proportions
 from .swing import APEX, ONWARDS_FIRST, STRAIGHT, UPWARDS_FIRST, Timing
 
@@ -19,8 +19,6 @@ from .swing import APEX, ONWARDS_FIRST, STRAIGHT, UPWARDS_FIRST, Timing
 CELL, HALF = 0.04, 1.6
 #: How far the robot goes, and how long it waits, until the window is read again.
 MOVED, AGE = 0.3, 3.0
-#: Half the side of the patch that a foot wants to be a plane, in cells.
-PATCH = 3
 #: How far from where it is wanted a foot may be put, in cells.
 AROUND = 6
 #: Slope, distance from a plane and deviation from the wanted place that cost 1.
@@ -34,7 +32,7 @@ EVEN = 0.02
 #: When a swing is compared with the ground below, as shares of its time; near its ends feet are where they stand.
 TIMES = np.linspace(0.15, 0.85, 15)
 #: How far beside its path the sphere of a foot may be.
-ASTRAY = 0.03
+ASTRAY = 0.07
 
 
 def _progress(share: Array) -> Array:
@@ -87,7 +85,7 @@ class FootholdMap:
         ArgumentError: heights of another shape than what was asked for.
     """
 
-    __slots__ = ("_age", "_ask", "_cell", "_corner", "_cost", "_heights", "_p", "_place", "_slopes", "_tops")
+    __slots__ = ("_age", "_ask", "_cell", "_corner", "_cost", "_heights", "_p", "_place", "_slopes")
 
     def __init__(self, terrain: Heights, proportions: Proportions) -> None:
         ask = terrain if callable(terrain) else getattr(terrain, "height", None)
@@ -104,7 +102,6 @@ class FootholdMap:
         self._corner = 0.0, 0.0
         self._heights = self._cost = np.zeros((0, 0))
         self._slopes = np.zeros((0, 0, 2))
-        self._tops: dict[int, Array] = {}
 
     def advance(self, x: float, y: float, dt: float) -> None:
         """The robot is at (x, y) [m], `dt` later [s]: read the ground about it, when it is time to."""
@@ -128,26 +125,9 @@ class FootholdMap:
         self._corner = first[0] * cell, first[1] * cell
 
     def _read(self, heights: Array) -> None:
-        length, cell = self._p.length, self._cell
-        offsets = np.arange(-PATCH, PATCH + 1) * cell
-        padded = np.pad(heights, PATCH, constant_values=np.nan)
-        patches = sliding_window_view(padded, (2 * PATCH + 1, 2 * PATCH + 1))
-        count = 2 * PATCH + 1
-        spread = count * float(offsets @ offsets)
-        mean = patches.mean(axis=(2, 3))
-        slope_x = np.einsum("ijkl,k->ij", patches, offsets) / spread
-        slope_y = np.einsum("ijkl,l->ij", patches, offsets) / spread
-        plane = (
-            mean[..., None, None]
-            + slope_x[..., None, None] * offsets[:, None]
-            + slope_y[..., None, None] * offsets[None, :]
-        )
-        rough = np.abs(patches - plane).max(axis=(2, 3))
-        self._heights = heights
-        self._tops.clear()
-        self._slopes = np.stack((slope_x, slope_y), axis=-1)
-        cost = (slope_x**2 + slope_y**2) / STEEP**2 + (rough / (ROUGH * length)) ** 2
-        self._cost = np.where(np.isfinite(cost), cost, np.inf)
+        self._heights = np.array(heights, order="C")
+        self._slopes, self._cost = np.empty((*heights.shape, 2)), np.empty(heights.shape)
+        fit_planes(self._heights, self._slopes, self._cost, self._cell, STEEP, ROUGH * self._p.length)
 
     def _index(self, x: float, y: float) -> tuple[int, int] | None:
         """Of the cell at a point, with `AROUND` cells on all sides of it."""
@@ -192,15 +172,6 @@ class FootholdMap:
         n = 1.0 / math.sqrt(1.0 + slope_x * slope_x + slope_y * slope_y)
         return -slope_x * n, -slope_y * n, n
 
-    def _highest(self, k: int) -> Array:
-        """Of the cells about each, up to k away along both axes [m]."""
-        if k not in self._tops:
-            n, m = self._heights.shape
-            padded = np.pad(self._heights, k, constant_values=np.nan)
-            rows = np.fmax.reduce([padded[a : a + n] for a in range(2 * k + 1)])
-            self._tops[k] = np.fmax.reduce([rows[:, b : b + m] for b in range(2 * k + 1)])
-        return self._tops[k]
-
     def timing(self, start: Array, end: Array, radius: float, least: float, slope: Array) -> Timing:
         """When to go over the ground and when up or down, so that a foot is at no time very fast; see `clearance`."""
         if self.clearance(start, end, radius, least, slope) <= least:
@@ -231,23 +202,10 @@ class FootholdMap:
             slope: (2,) rise of the ground on the whole, along world x and y.
             timing: of the swing.
         """
-        way = start + WAYS[timing] * (end - start)
-        n, m = self._heights.shape
-        i = np.rint((way[:, 0] - self._corner[0]) / self._cell).astype(int)
-        j = np.rint((way[:, 1] - self._corner[1]) / self._cell).astype(int)
-        k = math.ceil((radius + ASTRAY * self._p.length) / self._cell)
-        inside = (i >= k) & (i < n - k) & (j >= k) & (j < m - k)
-        if not inside.any():
-            return least
-        i, j = i[inside], j[inside]
-        # The highest of the cells that the sphere may touch counts, but for what the slope makes of it.
-        rise, side = (self._cell * slope).tolist()
-        top = (
-            self._highest(k)[i, j]
-            - k * (abs(rise) + abs(side))
-            + rise * ((way[inside, 0] - self._corner[0]) / self._cell - i)
-        )
-        top += side * ((way[inside, 1] - self._corner[1]) / self._cell - j)
-        need = CLEAR * self._p.length + (top + radius - EVEN * self._p.length - way[inside, 2]) / LIFT[inside]
-        need = need[np.isfinite(need)]
-        return max(least, min(float(need.max(initial=0.0)), HIGHEST * self._p.length))
+        length, steep = self._p.length, math.hypot(*slope.tolist())
+        wide = radius + ASTRAY * length
+        # On a plane, what is wider than a sphere stands higher.
+        slack = EVEN * length + math.hypot(radius, steep * wide) - math.hypot(radius, steep * radius)
+        place = *self._corner, self._cell
+        lift: float = lift_over(self._heights, *place, start, end, WAYS[timing], LIFT, radius, wide, slack)
+        return max(least, min(CLEAR * length + lift, HIGHEST * length))

@@ -265,6 +265,16 @@ class Clock:
         return np.array(out)
 
     @property
+    def leaving(self) -> list[float]:
+        """Time until each foot that stands lifts [s]; 0 in the air, and of who stays."""
+        out = []
+        for offset, first, last in zip(self.offsets.tolist(), self.first.tolist(), self.last.tolist(), strict=True):
+            x = self.phase - offset
+            n = min(max(math.floor(x), first), last + 1.0)
+            out.append(max(0.0, n + self.duty - x) * self.period if n <= last else 0.0)
+        return out
+
+    @property
     def swing(self) -> Array:
         """(4,) how far each swing has come, from 0 to 1; 0 on the ground."""
         x = self.phase - self.offsets

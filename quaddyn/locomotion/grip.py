@@ -9,6 +9,7 @@ import numpy as np
 
 from ..urdf.tree import Array
 from ..wbc import WholeBodyController
+from .felt_friction import SAFE
 from .proportions import FEET
 
 #: What a slope takes of the friction pyramid's faces, beside its own tangent, so that the robot can walk there.
@@ -32,34 +33,45 @@ class Grip:
     any less the robot would slide whatever it did, and ground on which it stands has shown that it has more.
 
     Args:
-        whole_body: the whole-body controller, whose contacts are set.
+        whole_body: the whole-body controller, whose contacts are set; its friction is what is told.
+        sure: whether that is what the ground has, instead of an assumption.
 
     Attributes:
         normal: (3,) unit, out of the ground: of all feet together.
     """
 
-    __slots__ = ("_normals", "_shown", "_told", "_whole_body", "normal")
+    __slots__ = ("_normals", "_shown", "_sure", "_told", "_whole_body", "normal")
 
-    def __init__(self, whole_body: WholeBodyController) -> None:
+    def __init__(self, whole_body: WholeBodyController, *, sure: bool = False) -> None:
         self._whole_body = whole_body
-        self._told, self._shown = whole_body.friction, math.inf
+        self._told, self._shown, self._sure = whole_body.friction, math.inf, sure
         self.normal: Array = np.array([0.0, 0.0, 1.0])
         self._normals = [(0.0, 0.0, 1.0)] * len(FEET)
 
     @property
     def told(self) -> float:
-        """Coulomb's coefficient that is assumed on level ground; may be set."""
+        """Coulomb's coefficient that is assumed on level ground; may be set, and is then what the ground has."""
         return self._told
 
     @told.setter
     def told(self, value: float) -> None:
         self._whole_body.friction = value
-        self._told = self._whole_body.friction
+        self._told, self._sure = self._whole_body.friction, True
         self._count(self._slope)
 
     @property
     def _slope(self) -> float:
         return math.hypot(*self.normal[:2].tolist()) / float(self.normal[2])
+
+    @property
+    def known(self) -> float:
+        """Coulomb's coefficient, where it was told as that of the ground; inf where it is only assumed."""
+        return self._told if self._sure else math.inf
+
+    @property
+    def shown(self) -> float:
+        """Coulomb's coefficient that slips have shown; inf where nothing has slipped."""
+        return self._shown / SAFE
 
     def show(self, bound: float) -> None:
         """Slips have shown that friction is no more than `bound`; inf where nothing has slipped."""

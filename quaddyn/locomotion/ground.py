@@ -30,7 +30,7 @@ class GroundPlane:
         points: (4, 3) last footholds, world [m].
         coming: (3,) by number of the foot, instead of its last foothold, world [m].
         slope: (2,) rise of the ground along world x and y.
-        dip: how much lower than over a plane the trunk is to be for the lowest foot, where the ground is known [m].
+        dip: how much lower than over a plane the trunk is to be, where the ground is known [m]; see `Stretch`.
         climb: how fast the plane less `dip` rises in the middle of the feet there [m/s].
         tilting: (2,) how fast `slope` changes there [1/s].
     """
@@ -64,32 +64,33 @@ class GroundPlane:
         self.slope = self.slope + share * (self._fit() - self.slope)
         self._level, self.climb, self.dip, self.tilting = None, 0.0, 0.0, (0.0, 0.0)
 
-    def follow(self, dt: float, slope_time: float, level_time: float, slack: float) -> None:
+    def follow(self, dt: float, slope_time: float, level_time: float, rise_time: float, deep: float) -> None:
         """Let `dt` pass on ground that is known.
 
         Args:
             dt: [s].
             slope_time: time constant of the slope [s].
-            level_time: that of the height, and of `dip` [s].
-            slack: how far below the plane a foot may stand before the trunk goes down for it [m].
+            level_time: that of the height, and of `dip` as it grows [s].
+            rise_time: that of `dip` as it shrinks [s].
+            deep: what `dip` goes to [m].
         """
-        places, (a, b) = self._places(), self.slope.tolist()
+        places, (a, b) = self.places(), self.slope.tolist()
         mx, my, mz = _middle(places)
         turn = self._fit() - self.slope
         self.slope = self.slope + min(1.0, dt / slope_time) * turn
         self.tilting = float(turn[0]) / slope_time, float(turn[1]) / slope_time
-        lowest = max(mz + a * (x - mx) + b * (y - my) - z for x, y, z in places)
         if self._level is None:
             self._level, self._middle = mz, (mx, my)
         (x, y), self._middle = self._middle, (mx, my)
         level = self._level + a * (mx - x) + b * (my - y)
-        up, down, share = mz - level, max(0.0, lowest - slack) - self.dip, min(1.0, dt / level_time)
-        self.climb = (up - down) / level_time
-        self._level, self.dip = level + share * up, self.dip + share * down
+        up, down = mz - level, deep - self.dip
+        lowering = level_time if down > 0.0 else rise_time
+        self.climb = up / level_time - down / lowering
+        self._level, self.dip = level + min(1.0, dt / level_time) * up, self.dip + min(1.0, dt / lowering) * down
 
     def height(self, x: float, y: float) -> float:
         """Of the plane at a point (x, y) [m]."""
-        mx, my, mz = _middle(self._places())
+        mx, my, mz = _middle(self.places())
         slope_x, slope_y = self.slope.tolist()
         mz = mz if self._level is None else self._level
         return float(mz + slope_x * (x - mx) + slope_y * (y - my))
@@ -119,14 +120,15 @@ class GroundPlane:
         n = 1.0 / math.sqrt(1.0 + a * a + b * b)
         return np.array([[f, -rise * side * f * n], [0.0, n / f]])
 
-    def _places(self) -> list[Any]:
+    def places(self) -> list[Any]:
+        """Of each foot, x, y and z of its last foothold, or of what stands for the coming one [m]."""
         points: list[Any] = self.points.tolist()
         for i, place in self.coming.items():
             points[i] = place
         return points
 
     def _fit(self) -> Array:
-        points = self._places()
+        points = self.places()
         mx, my, mz = _middle(points)
         xx = xy = xz = yy = yz = 0.0
         for x, y, z in points:  # plain numbers: quicker than arrays of so few

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Generator
 
 import numpy as np
 import pinocchio as pin
 
 from ..dynamics import Dynamics
 from ..kinematics import LegKinematics
+from ..robot.configuration import put, simple_joints
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .gait import Gait
@@ -16,7 +18,7 @@ from .grip import FACE
 from .ground import STEEPEST, GroundPlane
 from .modes import escaping
 from .proportions import FEET, Proportions
-from .trunk import CROUCH
+from .trunk import crouch
 
 #: What keeps a robot from a slope; of torque and reach the joint or the leg follows.
 STEEP, FRICTION, TOPPLES = "steeper than ground is believed to be", "friction of the ground", "topples where it stands"
@@ -27,6 +29,9 @@ INSTANTS = 32
 LACKING = 1.2
 #: Corrections of the base's place for what the legs weigh.
 CORRECTIONS = 3
+
+#: An answer that is worked out in short parts, between which it yields.
+Parts = Generator[None, None, str]
 
 
 class SlopeStatics:
@@ -43,14 +48,22 @@ class SlopeStatics:
     Args:
         robot: a quadruped.
         proportions: of the robot.
+
+    Attributes:
+        quick: whether all legs have a closed form, so that every part of `legs` is short.
     """
 
-    __slots__ = ("_dynamics", "_legs", "_p", "_robot")
+    __slots__ = ("_dynamics", "_legs", "_p", "_places", "_robot", "quick")
 
     def __init__(self, robot: Robot, proportions: Proportions) -> None:
         self._robot, self._p = robot, proportions
-        self._dynamics = Dynamics(robot)
+        self._dynamics, known = Dynamics(robot), simple_joints(robot.bodies)
         self._legs = {foot: LegKinematics(robot, foot) for foot in FEET}
+        self._places = {
+            foot: [(robot.configuration_index(joint), known[joint]) for joint in leg.joints]
+            for foot, leg in self._legs.items()
+        }
+        self.quick = all(leg.closed_form for leg in self._legs.values())
 
     def limit(self, gait: Gait, velocity: Array, angle: float, direction: float, friction: float, limits: Array) -> str:
         """What keeps the robot from a slope, "" where nothing does.
@@ -69,16 +82,27 @@ class SlopeStatics:
         if steep > STEEPEST:
             return STEEP
         uphill = steep * np.array([math.cos(direction), math.sin(direction)])
-        plane = GroundPlane(np.column_stack((p.stance, p.stance @ uphill)), 1.0)
-        x, y, z = plane.normal.tolist()
+        x, y, z = self._plane(uphill).normal.tolist()
         if escaping((p.height * x / z, p.height * y / z), p.stance, 1.0):
             return TOPPLES
+        return finished(self.legs(gait, velocity, uphill, limits))
+
+    def legs(self, gait: Gait, velocity: Array, uphill: Array, limits: Array) -> Parts:
+        """What motors lack or legs do not reach on a slope, "" for nothing; in parts of a leg each.
+
+        Args:
+            gait: to walk with.
+            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; within reach.
+            uphill: (2,) rise of the slope forward and leftward.
+            limits: (nu,) of the motors [N m].
+        """
+        p, plane = self._p, self._plane(uphill)
         steady = gait.thrust.steady
         # At both ends of its stance who jumps pushes with little.
         half = 0.5 * gait.duty * gait.period * p.time * velocity[:2] * float(steady)
         worst, motor = 0.0, 0
         for share in (0.0, -1.0, 1.0) if half.any() else (0.0,):
-            found = self._torques(gait, plane, share * half)
+            found = yield from self._torques(gait, plane, share * half)
             if isinstance(found, str):
                 return found
             shares = (np.abs(found) / limits).max(axis=0)
@@ -86,7 +110,11 @@ class SlopeStatics:
                 worst, motor = float(shares.max()), int(shares.argmax())
         return f"{TORQUE} {self._robot.actuated[motor]}" if worst > (1.0 if steady else LACKING) else ""
 
-    def _torques(self, gait: Gait, plane: GroundPlane, ahead: Array) -> Array | str:
+    def _plane(self, uphill: Array) -> GroundPlane:
+        """Through the feet at home, below the centre of mass; heading axes."""
+        return GroundPlane(np.column_stack((self._p.stance, self._p.stance @ uphill)), 1.0)
+
+    def _torques(self, gait: Gait, plane: GroundPlane, ahead: Array) -> Generator[None, None, Array | str]:
         """(sets, nu) of the motors for each set of feet that the gait stands on, or what is out of reach.
 
         Args:
@@ -100,22 +128,22 @@ class SlopeStatics:
         feet[:, :2] = (p.stance * gait.spread + ahead) @ plane.level(0.0).T
         feet[:, 2] = feet[:, :2] @ plane.slope
         feet += p.radii[:, None] * axes[:, 2]
-        crouch = CROUCH * p.length * math.sqrt(1.0 - float(axes[2, 2]) ** 2)
-        com = np.array([0.0, 0.0, p.height - crouch])
+        com = np.array([0.0, 0.0, p.height - crouch(p, axes)])
         R = axes @ p.heading.T
         q, base = np.array(robot.q_home), com + axes @ p.offset
         q[3:7] = pin.Quaternion(R).coeffs()
         for _ in range(CORRECTIONS):
             q[:3] = base
             for foot, place in zip(FEET, feet, strict=True):
-                leg = self._legs[foot]
-                found = leg.inverse(R.T @ (place - base))
+                yield
+                found = self._legs[foot].inverse(R.T @ (place - base))
                 if not (found.reached and found.within_limits):
                     return f"{REACH} {foot}"
-                for joint, value in zip(leg.joints, found.q.tolist(), strict=True):
-                    q[robot.configuration_index(joint)] = value
+                for (index, joint), value in zip(self._places[foot], found.q.tolist(), strict=True):
+                    put(q, index, joint, value)
             state = self._dynamics.update(q.copy(), np.zeros(robot.nv))
             base = base + com - state.com
+        # Nobody else updates the dynamics before the state is read: no part ends here.
         weight = np.array([0.0, 0.0, float(gait.thrust.push.max()) * p.mass * p.gravity])
         bear = {foot: state.jacobian(foot)[:3].T @ weight for foot in FEET}
         out = []
@@ -123,6 +151,16 @@ class SlopeStatics:
             tau = state.gravity - sum((bear[foot] for foot in standing), np.zeros(robot.nv)) / len(standing)
             out.append(tau[robot.actuated_index])
         return np.array(out)
+
+
+def finished(parts: Parts) -> str:
+    """The answer, at once."""
+    while True:
+        try:
+            next(parts)
+        except StopIteration as end:
+            answer: str = end.value
+            return answer
 
 
 def stances(gait: Gait) -> list[tuple[str, ...]]:

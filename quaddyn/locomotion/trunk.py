@@ -165,8 +165,7 @@ class Trunk:
             self._left -= dt
         height, rate, rush = self._height
         share, limit = dt / (TRIM_TIME * p.time), HEIGHT_TRIM * p.height
-        crouch = CROUCH * p.length * math.sqrt(1.0 - float(axes[2, 2]) ** 2)
-        floor = ground.height(x, y) - ground.dip - crouch + rise
+        floor = ground.height(x, y) - ground.dip - crouch(p, axes) + rise
         self._trim = min(max(self._trim + share * (floor + height - z), -limit), limit)
         tasks = self._whole_body.tasks
         tasks["com"].reference(
@@ -203,6 +202,11 @@ class Trunk:
         if self._weight is None:
             base = self._whole_body.tasks["base"]
             self._weight, base.weight = np.array(base.weight), LOOSE_BASE * self._p.length
+
+
+def crouch(proportions: Proportions, axes: Array) -> float:
+    """How much lower the trunk is on a slope, whose `heading_axes` (3, 3) these are [m]."""
+    return CROUCH * proportions.length * math.sqrt(1.0 - float(axes[2, 2]) ** 2)
 
 
 def gripped(x: float, y: float, slope_x: float, slope_y: float, friction: float, gravity: float) -> float:

@@ -48,7 +48,7 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         robot: a quadruped with a free root.
         dt: control period [s].
         gait: to move with.
-        friction: that is counted on.
+        friction: of `LocomotionController`.
         imu: frame of the IMU; the root link by default.
         delay: age of readings when their commands reach the motors [s], made up for by `BaseEstimator.ahead`; so are
             readings that do not come, whichever it is.
@@ -69,7 +69,7 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         *,
         dt: float = 2e-3,
         gait: str = "trot",
-        friction: float = 0.4,
+        friction: float | None = None,
         imu: str | None = None,
         delay: float = 0.0,
     ) -> None:

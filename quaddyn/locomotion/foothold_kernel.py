@@ -1,0 +1,98 @@
+"""The compiled reading of a `FootholdMap`."""
+
+from __future__ import annotations
+
+import math
+
+from ..compiling import Matrix, Tensor, Vector, entry
+
+#: Half the side of the patch that a foot wants to be a plane, in cells.
+PATCH = 3
+
+
+@entry("footholds on ground that is known")
+def fit_planes(heights: Matrix, slopes: Tensor, cost: Matrix, cell: float, steep: float, rough: float) -> None:
+    """Fit a plane to the patch about every cell; see `FootholdMap`.
+
+    Args:
+        heights: (n, m) of the ground, NaN where unknown [m].
+        slopes: (n, m, 2) rise of the planes along x and y; is set, NaN where the patch is not all known.
+        cost: (n, m) of a foothold; is set, inf where the patch is not all known.
+        cell: side of a cell [m].
+        steep: slope that costs 1.
+        rough: distance from the plane that costs 1 [m].
+    """
+    n, m, side = heights.shape[0], heights.shape[1], 2 * PATCH + 1
+    spread = side * PATCH * (PATCH + 1) * side // 3  # the sum of k^2 over the patch
+    for i in range(n):
+        for j in range(m):
+            slopes[i, j, 0], slopes[i, j, 1], cost[i, j] = math.nan, math.nan, math.inf
+            if PATCH <= i < n - PATCH and PATCH <= j < m - PATCH:
+                here, total, along, across = heights[i, j], 0.0, 0.0, 0.0
+                for a in range(-PATCH, PATCH + 1):
+                    row = 0.0
+                    for b in range(-PATCH, PATCH + 1):
+                        h = heights[i + a, j + b] - here
+                        row += h
+                        across += b * h
+                    total += row
+                    along += a * row
+                mean, along, across, far = total / (side * side), along / spread, across / spread, 0.0
+                for a in range(-PATCH, PATCH + 1):
+                    start, odd = here + mean + a * along, 0.0
+                    for b in range(-PATCH, PATCH + 1):
+                        odd = max(odd, abs(heights[i + a, j + b] - (start + b * across)))
+                    far = max(far, odd)
+                x, y, off = along / cell, across / cell, far / rough
+                total = (x * x + y * y) / (steep * steep) + off * off
+                slopes[i, j, 0], slopes[i, j, 1] = x, y
+                if math.isfinite(total):
+                    cost[i, j] = total
+
+
+@entry("footholds on ground that is known")
+def lift_over(
+    heights: Matrix,
+    from_x: float,
+    from_y: float,
+    cell: float,
+    start: Vector,
+    end: Vector,
+    ways: Matrix,
+    lifts: Vector,
+    radius: float,
+    reach: float,
+    slack: float,
+) -> float:
+    """How high a foot must be lifted so that its sphere touches the ground nowhere on its way; -inf of unknown ground.
+
+    The sphere is as wide as `reach`, so that a foot may be beside its path: an ellipsoid of revolution.
+
+    Args:
+        heights: (n, m) of the ground, NaN where unknown [m].
+        from_x: where the first of them is, along x [m].
+        from_y: along y [m].
+        cell: distance between them [m].
+        start: (3,) of the sphere's centre at lift-off, world [m].
+        end: (3,) at touchdown.
+        ways: (k, 3) shares of the way from start to end, along x, y and z, at the instants looked at.
+        lifts: (k,) shares of the lift then.
+        radius: of the foot's sphere [m].
+        reach: half the width that it is given [m].
+        slack: how far it may be in the ground [m].
+    """
+    n, m, most = heights.shape[0], heights.shape[1], -math.inf
+    for k in range(len(lifts)):
+        x = (start[0] + ways[k, 0] * (end[0] - start[0]) - from_x) / cell
+        y = (start[1] + ways[k, 1] * (end[1] - start[1]) - from_y) / cell
+        z, around = start[2] + ways[k, 2] * (end[2] - start[2]), reach / cell
+        top = -math.inf
+        for i in range(max(math.floor(x - around) + 1, 0), min(math.floor(x + around) + 1, n)):
+            for j in range(max(math.floor(y - around) + 1, 0), min(math.floor(y + around) + 1, m)):
+                share = ((i - x) * (i - x) + (j - y) * (j - y)) / (around * around)
+                if share < 1.0:
+                    high = heights[i, j] + radius * math.sqrt(1.0 - share)
+                    if high > top:
+                        top = high
+        most = max(most, (top - slack - z) / lifts[k])
+    return most
