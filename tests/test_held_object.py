@@ -13,7 +13,7 @@ from quaddyn.contact import Contact
 from quaddyn.robot import with_payload
 from quaddyn.simulation.mujoco_loops import wxyz
 from quaddyn.simulation.mujoco_model import compiled, import_mujoco, specification
-from quaddyn.wbc import ForceTask, FrameTask, HeldObject, PostureTask, default_constraints
+from quaddyn.wbc import ForceTask, FrameTask, HeldObject, PostureTask, controller_c, default_constraints
 
 MASS, INERTIA = 3.0, np.diag([0.02, 0.03, 0.04])
 PALMS = {  # z of each palm points from the object into the hand
@@ -182,6 +182,8 @@ def test_what_cannot_hold_is_refused(robot: qd.Robot) -> None:
             HeldObject(robot, **given)
     with pytest.raises(qd.UnknownNameError):
         HeldObject(robot, ("left",), "no palm", MASS)
+    with pytest.raises(qd.ArgumentError, match="'object' cannot be exported"):
+        controller_c(wbc)
     s = qd.Dynamics(robot).update(holding(robot), np.zeros(robot.nv))
     alone = HeldObject(robot, ("left",), "left_palm", MASS)
     with pytest.raises(qd.ArgumentError, match="not in a controller"):

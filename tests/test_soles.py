@@ -12,6 +12,7 @@ from flat_feet import BOX, biped
 
 import quaddyn as qd
 from quaddyn.contact import Contact, ContactSet, stance_on_soles
+from quaddyn.wbc import FrameOrientationTask, replay
 
 SPHERES = "".join(
     f'<collision><origin xyz="{x} {y} -0.06"/><geometry><sphere radius="0.005"/></geometry></collision>'
@@ -186,6 +187,48 @@ def test_a_biped_stands_shifts_its_weight_and_squats(robot: qd.Robot, plant: typ
             loads.append(forces[foot][2])
         before = way
     assert loads[0] > 1.5 * loads[1]  # most of the weight was on the left
+
+
+def test_a_biped_lifts_one_sole_and_sets_it_down(robot: qd.Robot) -> None:
+    soles = soles_of(robot)
+    sim = qd.Simulation(robot, soles=soles)
+    sim.reset(stance_on_soles(robot, soles))
+    dyn, wbc = qd.Dynamics(robot), qd.WholeBodyController(robot, contacts=soles)
+    s = dyn.update(sim.q, sim.v)
+    start, foot = np.array(s.com), s.placement("R")
+    level = FrameOrientationTask(robot, "R", "right sole")  # a foot's own task is about its place alone
+    level.reference(foot.rotation)
+    wbc.add(level, level=1)
+    wbc.tasks.com.gains(100.0)
+    for tick in range(1700):
+        aside = float(np.clip(min(tick, 1700 - tick) / 500.0, 0.0, 1.0))
+        wbc.tasks.com.reference(start + np.array([0.0, 0.1 * (3.0 - 2.0 * aside) * aside**2, 0.0]))
+        up = 700 <= tick < 1200
+        if up:
+            lift = 0.04 * np.sin(np.pi * np.clip((tick - 760) / 440.0, 0.0, 1.0)) ** 2
+            wbc.tasks["R"].reference(foot.translation + np.array([0.0, 0.0, lift]))
+        command = wbc.compute(dyn.update(sim.q, sim.v), ("L",) if up else robot.feet)
+        assert command.ok and sim.ok, (tick, command.explain())
+        sim.step(command.tau)
+        if tick == 980:
+            assert set(command.pressure) == {"L"} and not sim.contact_forces["R"].any()
+            assert dyn.update(sim.q, sim.v).placement("R").translation[2] > foot.translation[2] + 0.012
+    assert sim.contact_forces["R"][2] > 0.3 * robot.mass * 9.81
+    np.testing.assert_allclose(dyn.update(sim.q, sim.v).placement("R").rotation, foot.rotation, atol=0.02)
+
+
+def test_saved_ticks_and_viewers_have_the_pressure(robot: qd.Robot, tmp_path: Path) -> None:
+    soles = soles_of(robot)
+    s = qd.Dynamics(robot).update(stance_on_soles(robot, soles), np.zeros(robot.nv))
+    wbc = qd.WholeBodyController(robot, contacts=soles)
+    command = wbc.compute(s)
+    wbc.save_tick(tmp_path / "tick.npz")
+    again = replay(tmp_path / "tick.npz")
+    assert again.identical and set(again.command.pressure) == {"L", "R"}
+    for foot, place in command.pressure.items():
+        np.testing.assert_allclose(again.command.pressure[foot], place, atol=1e-12)
+    viewer = qd.Viewer(robot, serve=False)
+    viewer.show(s.q, forces=command.forces, points=command.pressure, support=True)
 
 
 def test_plants_with_soles_go_on_from_checkpoints_of_their_own_kind(robot: qd.Robot) -> None:

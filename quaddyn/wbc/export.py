@@ -82,7 +82,7 @@ def controller_c(controller: WholeBodyController, *, name: str | None = None) ->
     foreign = [each.name for _, each in solver.tables.custom]
     if foreign:
         raise ArgumentError(
-            f"controller: {', '.join(map(repr, foreign))} cannot be exported; only the package's kinds can"
+            f"controller: {', '.join(map(repr, foreign))} cannot be exported; only kinds with compiled rows can"
         )
     controller._assembly.levels.check()
     core = c_source(embedded.FUNCTIONS, f"{name}_core")
