@@ -24,7 +24,7 @@ def preflight(
         str | None,
         typer.Option(metavar="ADDRESS:PORT", help="a robot that speaks quaddyn's packets; default: a simulated one"),
     ] = None,
-    listen: Annotated[int, typer.Option(min=0, max=65535, help="port for its readings; 0: a free one")] = 0,
+    listen: Annotated[int, typer.Option(min=0, max=65535, help="port to which it sends readings; 0: a free one")] = 0,
     bind: Annotated[str, typer.Option(help="address to listen at")] = "127.0.0.1",
     share: Annotated[float, typer.Option(help="largest torque to wiggle with, as a share of the effort limits")] = 0.2,
     yes: Annotated[bool, typer.Option("--yes", help="do not ask whether the robot hangs free")] = False,

@@ -82,7 +82,12 @@ class UdpInterface(RobotInterface, StrictAttributes, fixed=("robot", "peer")):
             select.select([self._socket], [], [], self._patience)
             self._drain()
         if self._newest is None:
-            raise QuaddynError(f"UDP: no reading has come from {self.peer[0]}:{self.peer[1]} yet")
+            (peer, theirs), (here, port) = self.peer, self._socket.getsockname()
+            others = f"; {self.refused} datagrams were refused: of others, or no packets of it" if self.refused else ""
+            raise QuaddynError(
+                f"UDP: no reading has come from {peer}:{theirs} yet; does {self.robot.name} send them to "
+                f"{here}:{port}?{others}"
+            )
         return self._newest
 
     @property
