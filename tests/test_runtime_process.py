@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -37,7 +38,7 @@ from quaddyn.runtime.link import Link
 from quaddyn.runtime.robot_process import PLANTS, plant_of
 from quaddyn.runtime.safety_checks import LINK_LOST
 from quaddyn.runtime.server import FAULT, SILENCES
-from quaddyn.simulation import Measurement, Simulation
+from quaddyn.simulation import Actuators, Measurement, Simulation
 
 DT = 2e-3
 
@@ -328,6 +329,25 @@ def test_a_controller_that_is_killed_leaves_a_damped_robot_within_two_periods(
         process.wait(60.0)
 
 
+def test_motors_of_a_process_are_those_that_were_given(go2: qd.Robot) -> None:
+    motors = Actuators(
+        go2,
+        effort=9.0,
+        corner_speed=2.0,
+        no_load_speed=5.0,
+        viscous=0.1,
+        coulomb=0.2,
+        rotor_inertia=0.01,
+        delay=0.004,
+        backlash=0.01,
+    )
+    there = plant_of(qd.load("go2"), "simulation", DT, json.loads(json.dumps(motors.arguments))).actuators
+    assert there.arguments == motors.arguments
+    np.testing.assert_array_equal(there.rotor, motors.rotor)
+    free = Actuators(go2, effort=np.inf).arguments
+    assert Actuators(go2, **json.loads(json.dumps(free))).arguments == free
+
+
 @pytest.mark.parametrize("plant", PLANTS)
 def test_a_robot_that_sinks_without_commands_can_be_taken_over(go2: qd.Robot, plant: str) -> None:
     side, safety = PlantInterface(plant_of(go2, plant, DT)), Safety(go2, dt=DT)
@@ -339,7 +359,8 @@ def test_a_robot_that_sinks_without_commands_can_be_taken_over(go2: qd.Robot, pl
 
 
 def test_a_process_plays_the_robot_in_real_time_and_ends() -> None:
-    with RobotProcess("go2", dt=0.01, quality=LinkQuality(latency=0.01), seed=1) as process:
+    late = Actuators(qd.load("go2"), delay=0.004, no_load_speed=np.inf)
+    with RobotProcess("go2", dt=0.01, actuators=late, quality=LinkQuality(latency=0.01), seed=1) as process:
         side = process.interface()
         first = side.read()
         limit = time.monotonic() + 60.0
@@ -352,3 +373,5 @@ def test_a_process_plays_the_robot_in_real_time_and_ends() -> None:
     assert not path.exists()
     with pytest.raises(qd.ArgumentError, match="plant"):
         RobotProcess("go2", plant="gazebo")
+    with pytest.raises(qd.ArgumentError, match="actuators"):
+        RobotProcess("solo12", actuators=late)

@@ -8,15 +8,16 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ..attributes import StrictAttributes
-from ..errors import ArgumentError, QuaddynError
+from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
 from ..robot.loader import load
 from ..robot.robot import Robot
-from ..simulation import MujocoPlant, Plant, Simulation
+from ..simulation import Actuators, MujocoPlant, Plant, Simulation
 from .link import LinkQuality
 from .realtime import RealTime
 from .server import COMMANDS, FAULT, LATE, SILENCES, SILENT, TICKS, TIME, RobotServer
@@ -40,6 +41,8 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
             it does until it gets commands, touches it in dozens of places, for which "simulation" needs many times
             longer than real time.
         dt: period of readings and commands, and step of the plant [s].
+        actuators: the motors, of a robot with the same joints, such as `ActuatorFit.actuators` of the real one's log;
+            by default they are perfect within the robot's effort limits.
         watchdog, resume: as of `RobotServer`.
         quality: of the link.
         noise: whether sensors are noisy.
@@ -61,6 +64,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         *,
         plant: str | None = None,
         dt: float = 2e-3,
+        actuators: Actuators | None = None,
         watchdog: int = 2,
         resume: float = 0.03,
         quality: LinkQuality | None = None,
@@ -72,7 +76,12 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
             plant = "mujoco" if find_spec("mujoco") else "simulation"
         if plant not in PLANTS:
             raise ArgumentError(f"plant: expected one of {', '.join(PLANTS)}, got {plant!r}")
+        if actuators is not None and not isinstance(actuators, Actuators):
+            raise ArgumentTypeError(f"actuators: expected Actuators, got {type(actuators).__name__}")
         self.robot: Robot = load(source, root="free")
+        if actuators is not None and actuators.robot.actuated != self.robot.actuated:
+            raise ArgumentError(f"actuators: of {actuators.robot.name!r}, with other joints than {self.robot.name!r}")
+        motors = None if actuators is None else actuators.arguments
         quality = LinkQuality() if quality is None else quality
         folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         handle, name = tempfile.mkstemp(prefix="quaddyn-", suffix=".ring", dir=folder)
@@ -80,7 +89,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         self.path = Path(name)
         link = {part: getattr(quality, part) for part in quality.__slots__}
         options = {"source": source, "plant": plant, "dt": dt, "watchdog": watchdog, "noise": noise, "seed": seed}
-        options |= {"resume": resume, "priority": priority}
+        options |= {"resume": resume, "priority": priority, "motors": motors}
         what = json.dumps({**options, "quality": link, "path": name})
         self._process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, what], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
@@ -135,15 +144,16 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         self.close()
 
 
-def plant_of(robot: Robot, name: str, dt: float) -> Plant:
+def plant_of(robot: Robot, name: str, dt: float, motors: Mapping[str, Any] | None = None) -> Plant:
     """One of `PLANTS`; with joint stops, since without commands a robot sinks until its joints are at theirs."""
-    return (Simulation if name == "simulation" else MujocoPlant)(robot, dt=dt, joint_stops=True)
+    kind = Simulation if name == "simulation" else MujocoPlant
+    return kind(robot, dt=dt, actuators=Actuators(robot, **(motors or {})), joint_stops=True)
 
 
 def main(options: dict[str, Any]) -> None:
     """What runs in the process."""
     robot, dt, seed = load(options["source"], root="free"), float(options["dt"]), int(options["seed"])
-    plant = plant_of(robot, options["plant"], dt)
+    plant = plant_of(robot, options["plant"], dt, options["motors"])
     sensors = noisy_sensors(robot, seed) if options["noise"] else None
     memory = SharedMemory(options["path"], robot.nu, len(robot.feet), create=True)
     server = RobotServer(

@@ -60,7 +60,7 @@ class Actuators(
     StrictAttributes,
     fixed=(
         "robot", "effort", "no_load_speed", "corner_speed", "delay", "backlash", "damping", "friction", "armature",
-        "viscous", "coulomb", "rotor", "motors",
+        "viscous", "coulomb", "rotor_inertia", "rotor", "motors",
     ),
 ):  # fmt: skip
     """Motors with gears at the actuated joints.
@@ -97,7 +97,7 @@ class Actuators(
     Attributes:
         effort, corner_speed, no_load_speed, delay, backlash: (nu,) read-only.
         damping, friction, armature: (nv,) of the robot's joints with those of the motors, read-only.
-        viscous, coulomb: (nu,) of the motors alone, read-only.
+        viscous, coulomb, rotor_inertia: (nu,) of the motors alone, read-only.
         rotor: (nu,) inertia on the motor's side, the record's armature included, read-only.
         motors: torque-speed lines for compiled code.
 
@@ -143,9 +143,9 @@ class Actuators(
             added.append(frozen(total))
             of_motors.append(each)
         self.damping, self.friction, self.armature = added
-        self.viscous, self.coulomb, inertia = of_motors
+        self.viscous, self.coulomb, self.rotor_inertia = of_motors
         joints = simple_joints(robot.bodies)
-        self.rotor = frozen(inertia + np.array([joints[name].armature for name in robot.actuated]))
+        self.rotor = frozen(self.rotor_inertia + np.array([joints[name].armature for name in robot.actuated]))
         self.backlash = _each("backlash", backlash, nu, bounded=True)
         wanting = (self.backlash > 0.0) & (self.rotor == 0.0)
         massless = [name for name, bad in zip(robot.actuated, wanting, strict=True) if bad]
@@ -158,6 +158,12 @@ class Actuators(
         no_load = np.where(limited, self.no_load_speed, 1.0)
         fall = np.where(limited, np.maximum(no_load - self.corner_speed, SHARP), 1.0)
         self.motors = Motors(np.array(self.effort), no_load, fall, limited.astype(np.int8))
+
+    @property
+    def arguments(self) -> dict[str, list[float]]:
+        """What makes the same motors for another robot with the same joints: ``Actuators(other, **arguments)``."""
+        names = ("effort", "corner_speed", "no_load_speed", "viscous", "coulomb", "rotor_inertia", "delay", "backlash")
+        return {name: getattr(self, name).tolist() for name in names}
 
     def deliver(self, tau: Array, v: Array) -> Array:
         """The torques that motors give of those that arrive.
