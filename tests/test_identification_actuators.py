@@ -154,6 +154,7 @@ def test_a_plant_with_the_motors_that_were_fitted_moves_as_the_one_that_was_reco
 def test_a_period_of_the_loop_is_no_delay_of_its_motors(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:
     found = fit_actuators(leg, dt=DT, asked=data["asked"], velocity=data["velocity"], delivered=data["delivered"])
     np.testing.assert_allclose(found.actuators(leg, period=DT).delay, (LATE - 1) * DT, atol=0.1 * DT)
+    np.testing.assert_array_equal(found.actuators(leg, delay=0.0).delay, 0.0)
 
 
 def test_noise_is_no_backlash(leg: qd.Robot, data: dict[str, np.ndarray]) -> None:

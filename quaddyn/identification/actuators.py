@@ -64,7 +64,14 @@ class ActuatorFit(FrozenArrays):
     backlash: Array
     noise: Array
 
-    def actuators(self, robot: Robot, *, rotor_inertia: Array | float = 0.0, period: float = 0.0) -> Actuators:
+    def actuators(
+        self,
+        robot: Robot,
+        *,
+        rotor_inertia: Array | float = 0.0,
+        delay: Array | float | None = None,
+        period: float = 0.0,
+    ) -> Actuators:
         """Motors of a plant; what was not seen is as in the robot's record.
 
         Friction is taken to be all there is: load a robot whose record has none of its own, or it counts twice.
@@ -72,6 +79,7 @@ class ActuatorFit(FrozenArrays):
         Args:
             robot: whose motors they are.
             rotor_inertia: as of `Actuators`; gears with backlash need some, here or in the robot's record.
+            delay: of the motors, instead of the one that was found [s]: 0 where it is the way's to them and back.
             period: taken off the delay [s].  The log of a loop has a torque with the reading after it, a period later
                 than it acted.
 
@@ -89,7 +97,7 @@ class ActuatorFit(FrozenArrays):
             viscous=np.nan_to_num(self.viscous),
             coulomb=np.nan_to_num(self.coulomb),
             rotor_inertia=rotor_inertia,
-            delay=np.maximum(np.nan_to_num(self.delay) - number("period", period), 0.0),
+            delay=np.maximum(np.nan_to_num(self.delay) - number("period", period), 0.0) if delay is None else delay,
             backlash=np.nan_to_num(self.backlash),
         )
 

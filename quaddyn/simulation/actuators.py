@@ -70,7 +70,8 @@ class Actuators(
     no-load speed (the line of a DC motor at constant voltage); braking keeps the full torque.
 
     A torque takes effect `delay` after it was asked for, before that there is none; where the delay is no whole number
-    of a plant's steps, the mean over the step is the right one.
+    of a plant's steps, the mean over the step is the right one.  This is the drive's own delay: where springs and
+    dampers make up a torque, they are late, too.
 
     Friction and rotor inertia come on top of what the robot's record says of its joints.
 
