@@ -19,7 +19,19 @@ from quaddyn.compiling import Entry, interpreted
 from quaddyn.compiling.units import Unit
 from quaddyn.contact.solvers import compiled as solver
 from quaddyn.locomotion import preview_kernel
-from quaddyn.simulation import Box, HeightField, Plane, bodies, collisions, integrator, motions, step_memory, terms
+from quaddyn.simulation import (
+    Actuators,
+    Box,
+    HeightField,
+    Plane,
+    bodies,
+    collisions,
+    drives,
+    integrator,
+    motions,
+    step_memory,
+    terms,
+)
 from quaddyn.simulation.terrain import Terrain
 
 #: Largest difference, as a share of the largest number of an array, or of 1.
@@ -188,6 +200,19 @@ def test_steps_into_a_joint_stop() -> None:
         assert integrator.run(*call(sim)) == step_memory.DONE
         held += bool(sim._room.impulses[: 3 * sim._k].any())
     assert held
+
+
+def test_steps_of_late_and_loose_motors() -> None:
+    leg, rng = qd.load("two_link_leg", root="fixed"), np.random.default_rng(6)
+    motors = Actuators(leg, rotor_inertia=0.1, backlash=[0.02, 0.0], delay=[0.0, 2.5e-3], viscous=0.1, coulomb=0.2)
+    sim = Simulation(leg, actuators=motors)
+    for _ in range(4):
+        sim.reset(leg.q_home, rng.normal(size=2))
+        arguments = (*call(sim, 20)[:-3], 5.0 * rng.normal(size=(20, 2)), np.zeros((20, leg.nq + leg.nv)), False)
+        assert agree(integrator.run, *arguments) == step_memory.DONE
+        sim._drives.offset[:], sim._drives.speed[:] = 0.01 * rng.choice([-1.0, 1.0], 2), 3.0 * rng.normal(size=2)
+        agree(drives.start_step, motors.motors, sim._drives, rng.normal(size=2), sim.v, sim.dt, np.zeros(2))
+        agree(drives.end_step, sim._drives, np.zeros(2), sim.v, rng.normal(size=2), sim.dt)
 
 
 def test_a_step_without_room_says_so() -> None:
