@@ -65,9 +65,9 @@ class TupleKind:
         return f"tuple of {', '.join(map(str, self.items))}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RecordKind:
-    """A named tuple.
+    """A named tuple; `record_kind` has one for each class.
 
     Attributes:
         name: of the class.

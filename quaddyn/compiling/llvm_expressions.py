@@ -89,10 +89,10 @@ class ExpressionWriter(InstructionWriter):
             case View():
                 return self.view(e)
             case Size():
-                return (self.value(e.array)[1 + e.axis],)
+                return (self.array(e.array, 1 + e.axis, 2 + e.axis)[0],)
             case Carve():
                 assert isinstance(e.kind, ArrayKind)
-                pointer = self.value(e.array)[0]
+                pointer = self.array(e.array, 0, 1)[0]
                 at = self.value(e.at)[0]
                 return (self.moved(pointer, e.kind.item, at), *(self.value(each)[0] for each in e.sizes))
             case Local():
@@ -124,11 +124,15 @@ class ExpressionWriter(InstructionWriter):
     def field(self, e: Field) -> Values:
         """One value of a tuple or a record; of a record nothing else is read."""
         if isinstance(e.record.kind, RecordKind):
-            base, at = self.located(e.record)
-            return self.read_record(base, at + sum(words(k) for k in parts(e.record.kind)[: e.index]), e.kind)
+            return self.read_record(*self.field_at(e), e.kind)
         items = parts(e.record.kind)
         start = sum(len(flat(k)) for k in items[: e.index])
         return self.value(e.record)[start : start + len(flat(e.kind))]
+
+    def field_at(self, e: Field) -> tuple[str, int]:
+        """Where a value of a record lies: an address, and words beyond it."""
+        base, at = self.located(e.record)
+        return base, at + sum(words(k) for k in parts(e.record.kind)[: e.index])
 
     def handed(self, e: Expression) -> Values:
         """Registers in which a value is passed to a function: of a record, its address."""
@@ -234,6 +238,21 @@ class ExpressionWriter(InstructionWriter):
         return tuple(self.new(f"extractvalue {result(f.returns)} {out}, {k}") for k in range(len(types)))
 
     # -- arrays ----------------------------------------------------------------------------------------------
+    def array(self, e: Expression, first: int, last: int) -> Values:
+        """Registers of an array from one to before another: where it begins, then its sizes; nothing else is read."""
+        types = flat(e.kind)[first:last]
+        if isinstance(e, Name) and e.name not in self.unchanged:
+            return tuple(self.new(f"load {t}, ptr %v.{e.name}.{first + k}") for k, t in enumerate(types))
+        if isinstance(e, Field) and isinstance(e.record.kind, RecordKind):
+            base, at = self.field_at(e)
+            return self.read_words(base, at + first, types)
+        return self.value(e)[first:last]
+
+    def strides(self, e: Expression) -> tuple[str, list[str]]:
+        """Where an array begins, and its sizes; the first, which no place in it depends on, is left out."""
+        count = len(flat(e.kind))
+        return self.array(e, 0, 1)[0], ["", *self.array(e, 2, count)]
+
     def offset(self, index: Sequence[Expression], sizes: Sequence[str]) -> str:
         """Entries before the place that leading indices name."""
         out = "0"
@@ -249,7 +268,7 @@ class ExpressionWriter(InstructionWriter):
     def entry(self, e: Element) -> tuple[str, str]:
         """Where an entry is, and the item of its array."""
         assert isinstance(e.array.kind, ArrayKind)
-        pointer, *sizes = self.value(e.array)
+        pointer, sizes = self.strides(e.array)
         return self.moved(pointer, e.array.kind.item, self.offset(e.index, sizes)), e.array.kind.item
 
     def view(self, e: View) -> Values:
@@ -286,7 +305,7 @@ class ExpressionWriter(InstructionWriter):
         if name in ("load8", "store8"):
             place = e.arguments[1:] if name == "store8" else e.arguments
             lanes = self.value(e.arguments[0])[0] if name == "store8" else ""
-            pointer, *sizes = self.value(place[0])
+            pointer, sizes = self.strides(place[0])
             pointer = self.moved(pointer, "float", self.offset(place[1:], sizes))
             if name == "store8":
                 self.line(f"store {VECTOR} {lanes}, ptr {pointer}, align 8, !tbaa !1")

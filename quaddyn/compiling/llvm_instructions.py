@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .kinds import WIDTH, Kind, RecordKind, Scalar
@@ -93,8 +93,12 @@ class InstructionWriter:
 
     def read_record(self, base: str, at: int, kind: Kind) -> Values:
         """Registers of what lies in a record from a word on."""
+        return self.read_words(base, at, flat(kind))
+
+    def read_words(self, base: str, at: int, types: Sequence[str]) -> Values:
+        """Registers of these types of what lies in a record from a word on."""
         out = []
-        for t in flat(kind):
+        for t in types:
             x = self.new(f"load {'i64' if t == 'i1' else t}, ptr {self.word(base, at)}, align 8, !tbaa !8")
             out.append(self.new(f"trunc i64 {x} to i1") if t == "i1" else x)
             at += WIDTH if t == VECTOR else 1
