@@ -121,7 +121,8 @@ def run(name: str, kind: str, case: str, number: int, noise: float, estimate: bo
         q, v = np.array(plant.q), np.array(plant.v)
         if made.sensors is not None and made.estimator is not None:
             m = made.sensors.read(plant)
-            q, v = made.estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, standing)
+            made.estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, standing)
+            q, v = made.estimator.odometry()
         command = controller.compute(dynamics.update(q, v), velocity if k * DT > 0.3 else (0.0, 0.0, 0.0))
         standing = tuple(foot for foot in command.contacts if foot not in command.slipping)
         if command.mode is Mode.FALLEN:

@@ -158,6 +158,48 @@ def test_late_readings_are_made_up_for_by_what_the_model_expects(trot: Trot) -> 
         estimator.ahead([np.zeros(3)])
 
 
+def test_odometry_does_not_jump_where_the_attitude_is_corrected_far_from_the_beginning(trot: Trot) -> None:
+    """After a long way a wrong attitude has made a wrong height: the state is put right, feet that stand are not."""
+    robot, estimator = trot.robot, BaseEstimator(trot.robot, dt=DT)
+    q, far = np.array(robot.q_home), np.array([60.0, 0.0, 0.0])
+    estimator.reset(q)
+    f = estimator.memory
+    # An attitude that was wrong all the way is wrong about where it began.
+    f.R[:] = pin.exp3(np.array([0.0, 0.004, 0.0])) @ f.R
+    f.p[:] += far
+    f.P[:] = 0.0
+    f.P[:2, :2] = 0.01**2 * np.eye(2)
+    f.P[9:15, 9:15] = np.diag([1e-3] * 3 + [0.02] * 3) ** 2
+    heights = []
+    for k, _, found, _ in follow(trot, Encoders(), Imu(), estimator=estimator):
+        heights.append((found[2], estimator.odometry()[0][2], trot.q[k, 2]))
+    state, odometry, true = np.array(heights).T
+    assert np.ptp(state - true) > 0.1 and np.abs(np.diff(state - true)).max() > 0.01
+    assert np.abs(np.diff(odometry - true)[5:]).max() < 1e-3 and np.ptp((odometry - true)[5:]) < 0.02
+
+
+def test_lost_readings_are_bridged(trot: Trot) -> None:
+    """Four readings in ten are lost, up to eight in a row: the filter stays as sure as it may be."""
+    robot, played, rng = trot.robot, Played(trot), np.random.default_rng(3)
+    sensors = Sensors(robot, np.random.default_rng(0), encoders=VENDOR, imu=VENDOR_IMU, feet=FootSensors())
+    estimator, last, errors, slips = BaseEstimator(robot, dt=DT), -1, [], 0
+    for played.k in range(len(trot.q)):
+        m = sensors.read(played)
+        if played.k - last < 9 and (rng.random() < 0.3 or played.k % 60 in range(20, 28)):
+            continue
+        standing = [foot for foot, x in zip(robot.feet, m.foot_forces, strict=True) if x > 0.05 * 9.81 * robot.mass]
+        periods, last = played.k - last, played.k
+        q, v = estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, standing, periods=periods)
+        errors.append((v - trot.v[played.k])[:3])
+        slips += len(estimator.slipping)
+    rms, largest = np.sqrt(np.mean(np.square(errors), axis=0)).max(), np.abs(errors[30:]).max()
+    assert rms < 0.012 and largest < 0.05 and slips < 0.02 * len(errors), (rms, largest, slips)
+    assert attitude_error(q[None], trot.q[-1:]) < 0.02
+    for wrong in (0, 1.5, True):
+        with pytest.raises(qd.ArgumentError, match="periods"):
+            estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, (), periods=wrong)
+
+
 def resting(estimator: BaseEstimator, ticks: int, **readings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     robot = estimator.robot
     m = {"position": np.array(robot.q_home[7:]), "velocity": np.zeros(12), "gyro": np.zeros(3)}

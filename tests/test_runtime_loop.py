@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
+from quaddyn.locomotion.modes import Mode
 from quaddyn.runtime import (
     Controller,
     Histogram,
@@ -58,11 +59,16 @@ class Script(Controller):
         self.robot, self.dt, self.clock = robot, DT, clock
         self.takes: dict[int, float] = {}
         self.fails, self.ticks, self.resets, self.warm, self.done = -1, 0, 0, False, True
+        self.why = ""
         self.stages: list[Stage] = []
 
     @property
     def settled(self) -> bool:
         return self.done
+
+    @property
+    def failure(self) -> str:
+        return self.why
 
     def warmup(self) -> None:
         self.warm = True
@@ -197,6 +203,17 @@ def test_an_exception_of_the_controller_is_a_fault_with_its_words(go2: qd.Robot)
     assert scene.loop.run(0.05).fault is None and scene.loop.stage is Stage.RUN and scene.controller.resets == 2
 
 
+def test_a_controller_that_gives_up_is_a_fault_with_its_words(go2: qd.Robot) -> None:
+    scene = Scene(go2)
+    scene.operator.run()
+    scene.loop.run(0.05)
+    scene.controller.why = "the robot has fallen"
+    report = scene.loop.run(0.05)
+    assert str(report.fault) == "controller gave up: the robot has fallen" and scene.loop.stage is Stage.DAMP
+    late = [tick for tick in scene.kept.ticks if tick.fault is not None]
+    assert all(damping(tick.command) for tick in late) and late[0].number == 0  # at once
+
+
 def test_operators_stop_at_once_and_dead_men_lie_down(go2: qd.Robot) -> None:
     scene = Scene(go2, operator=Operator(dead_man=0.05))
     scene.operator.run()
@@ -311,6 +328,12 @@ def test_a_walker_gets_up_trots_and_lies_down_on_readings_alone(go2: qd.Robot) -
     m = side.read()
     with pytest.raises(qd.ArgumentError, match="position"):
         walker.compute(replace(m, position=np.full(12, np.nan)), Stage.RUN)
+    assert walker.failure == ""
+    walker.locomotion.mode = Mode.FALLEN
+    walker.compute(m, Stage.RUN)
+    assert walker.failure == "the robot has fallen" and not walker.settled
+    walker.reset(m)
+    assert walker.failure == ""
 
 
 def test_readings_that_do_not_come_are_made_up_for(go2: qd.Robot) -> None:

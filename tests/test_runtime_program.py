@@ -79,7 +79,8 @@ def in_python(robot, path):
             rate, change = 0.1 * w * np.cos(w * (m.time - begun)), -w * w * angle
             R = pin.rpy.rpyToMatrix(0.0, angle, 0.0)
             wbc.tasks.base.reference(R, [0.0, rate, 0.0], [0.0, change, 0.0])
-            q, v = estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, robot.feet)
+            estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, robot.feet)
+            q, v = estimator.odometry()
             command = MotorCommand.torques(wbc.compute(dynamics.update(q, v)).tau)
         report = safety.examine(m, command)
         assert report.fault is None

@@ -15,7 +15,7 @@ import quaddyn as qd
 from quaddyn.compiling import interpreted, quietly
 from quaddyn.runtime import MotorCommand, Safety, SafetyLimits, export_safety
 from quaddyn.runtime.faults import CODES
-from quaddyn.runtime.safety_checks import CONTROLLER_FAILED, CONTROLLER_LATE, LINK_LOST, ROBOT_STOPPED, STOPPED
+from quaddyn.runtime.safety_checks import CONTROLLER_FAILED, CONTROLLER_LATE, GAVE_UP, LINK_LOST, ROBOT_STOPPED, STOPPED
 from quaddyn.simulation import Measurement
 
 BEGIN = 150  # the fault comes with this tick
@@ -151,6 +151,7 @@ def test_power_has_a_limit(go2: qd.Robot, trot: Trot) -> None:
         (LINK_LOST, "link lost"),
         (STOPPED, "stopped"),
         (ROBOT_STOPPED, "robot stopped"),
+        (GAVE_UP, "controller gave up"),
     ],
 )
 def test_what_others_find_is_latched_too(go2: qd.Robot, trot: Trot, code: int, name: str) -> None:

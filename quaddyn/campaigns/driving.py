@@ -75,9 +75,10 @@ def _loop(case: Trial, made: Scene, figures: _Figures, watch: Watch | None) -> R
         q, v = np.array(plant.q), np.array(plant.v)
         if made.sensors is not None and made.estimator is not None:
             m = made.sensors.read(plant)
-            q, v = made.estimator.update(
+            made.estimator.update(
                 np.array(m.position), np.array(m.velocity), np.array(m.gyro), np.array(m.accelerometer), standing
             )
+            q, v = made.estimator.odometry()
         touching = None
         if made.feels and k:
             forces = plant.contact_forces

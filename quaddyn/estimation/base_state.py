@@ -28,6 +28,10 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "floor", "m
     sphere stays where it is.  Attitude but for yaw, velocity and the biases of gyroscope and accelerometer become
     known; yaw and position drift, and the covariance says by how much, unless `see` tells them.
 
+    There are two positions, as in ROS REP 105.  `state` is the best estimate of where the robot is from where it began:
+    what is learned of the attitude now corrects all of the way, so that it may jump, by centimetres after fifty metres.
+    `odometry` never jumps, since feet that stand stay where they are: walk by this one, and find places by the other.
+
     A foot that contradicts the others slips (`slipping`): it is left out, and counts again from where it is.
 
     Args:
@@ -144,7 +148,14 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "floor", "m
 
     # -- readings ------------------------------------------------------------------------------------------------
     def update(
-        self, position: Array, velocity: Array, gyro: Array, accelerometer: Array, standing: Iterable[str]
+        self,
+        position: Array,
+        velocity: Array,
+        gyro: Array,
+        accelerometer: Array,
+        standing: Iterable[str],
+        *,
+        periods: int = 1,
     ) -> tuple[Array, Array]:
         """One reading.
 
@@ -154,9 +165,10 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "floor", "m
             gyro: (3,) angular velocity, IMU axes [rad/s].
             accelerometer: (3,) specific force, IMU axes [m/s^2].
             standing: the feet that stand.
+            periods: of `dt` since the reading before; more than one where readings were lost.
 
         Returns:
-            q (nq,) and v (nv,); joints as read, yaw and position relative to where it began.
+            q (nq,) and v (nv,) as of `state`; joints as read, yaw and position relative to where it began.
 
         Raises:
             ArgumentError: a wrong shape, or not finite; the estimate is what it was.
@@ -171,9 +183,11 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "floor", "m
         for foot in feet:
             if foot not in robot.legs:
                 raise UnknownNameError("foot", foot, robot.feet)
+        if isinstance(periods, bool) or not isinstance(periods, int | np.integer) or periods < 1:
+            raise ArgumentError(f"periods: expected a whole number from 1 on, got {periods!r}")
         self._said[:] = [foot in feet for foot in robot.feet]
         self._kinematics(position, velocity)
-        self._estimate(self._values, gyro, accelerometer, self._said)
+        self._estimate(self._values, gyro, accelerometer, self._said, int(periods))
         return self.state()
 
     def _kinematics(self, position: Array, velocity: Array) -> None:
@@ -187,6 +201,11 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "floor", "m
     def state(self) -> tuple[Array, Array]:
         """The estimate q (nq,) and v (nv,) as of the last reading."""
         core.tell(self.model, self.memory, self._q, self._v)
+        return self._q.copy(), self._v.copy()
+
+    def odometry(self) -> tuple[Array, Array]:
+        """As `state`, with a position that moves as the robot does and never jumps: to walk by."""
+        core.odometry(self.model, self.memory, self._q, self._v)
         return self._q.copy(), self._v.copy()
 
     def see(
@@ -224,7 +243,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "floor", "m
         return self.state()
 
     def ahead(self, accelerations: Iterable[Array]) -> tuple[Array, Array]:
-        """The state some periods after the last reading, for readings that come late; the estimate stays as it is.
+        """`odometry` some periods after the last reading, for readings that come late; the estimate stays as it is.
 
         Args:
             accelerations: (nv,) of each period since, oldest first, such as `Command.acceleration` of the torques that
@@ -236,7 +255,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "floor", "m
         Raises:
             ArgumentError: a wrong shape, or not finite.
         """
-        robot, (q, v) = self.robot, self.state()
+        robot, (q, v) = self.robot, self.odometry()
         for each in accelerations:
             a = check_vector("accelerations", each, (robot.nv,), f"nv of {robot.name}")
             v = v + self.dt * a
@@ -284,7 +303,8 @@ def memory_of(feet: int) -> FilterMemory:
         normal=np.array([0.0, 0.0, 1.0]),
         slipping=np.zeros(feet, dtype=np.int64),
         omega=np.zeros(3),
-        before=np.zeros(4),
+        before=np.zeros(7),
+        shift=np.zeros(3),
         P=np.zeros((n, n)),
         work=np.zeros((5, n, 3)),
     )

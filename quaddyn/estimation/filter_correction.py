@@ -73,6 +73,9 @@ def innovate(f: FilterMemory, a: int, A: Matrix, b: int, B: Matrix, noise: Matri
 def correct(f: FilterMemory, z: Vector, S: Matrix, weight: float) -> None:
     """Correct state and covariance by an innovation that `innovate` has just been called for.
 
+    What is learned of the attitude moves everything that was passed on the way, and feet that stand with it, the
+    farther the longer the way.  Odometry leaves them where they are: `FilterMemory.shift` takes up what they move by.
+
     A weight below 1 stands for noise that is so much larger than was thought.
     """
     G, K, n = f.work[1], f.work[2], len(f.P)
@@ -98,10 +101,22 @@ def correct(f: FilterMemory, z: Vector, S: Matrix, weight: float) -> None:
             rows[i, k] = E[i, 0] * f.R[0, k] + E[i, 1] * f.R[1, k] + E[i, 2] * f.R[2, k]
     orthonormal(rows, f.R)
     move(f.v, error, VELOCITY, E, J)
+    number, by, shift = 0.0, local(3), local(3)
+    for i in range(3):
+        by[i], shift[i] = f.p[i], 0.0
     move(f.p, error, POSITION, E, J)
+    for i in range(3):
+        by[i] -= f.p[i]
     for foot in range(len(f.standing)):
         if f.standing[foot] != 0:
+            number += 1.0
+            for i in range(3):
+                shift[i] += f.feet[foot, i]
             move(f.feet[foot], error, FEET + 3 * foot, E, J)
+            for i in range(3):
+                shift[i] -= f.feet[foot, i]
+    for i in range(3):
+        f.shift[i] += shift[i] / number if number > 0.0 else by[i]
     for i in range(3):
         f.gyro_bias[i] -= error[GYRO_BIAS + i, 0]
         f.force_bias[i] -= error[ACCELEROMETER_BIAS + i, 0]

@@ -54,7 +54,8 @@ class FilterMemory(NamedTuple):
     normal: Vector  # (3,) of the ground, by the feet's places
     slipping: IntVector  # (nf,) whether it contradicted the others at the last reading
     omega: Vector  # (3,) angular velocity, base axes, less its bias [rad/s]
-    before: Vector  # (4,) last reading of the gyroscope, base axes, and whether there was one
+    before: Vector  # (7,) last reading of gyroscope and accelerometer, base axes, and whether there was one
+    shift: Vector  # (3,) from the position to that of odometry, world axes [m]
     P: Matrix  # (15 + 3 nf, 15 + 3 nf) covariance of (xi, zeta)
     work: Tensor  # (5, 15 + 3 nf, 3)
 

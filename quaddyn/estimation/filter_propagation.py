@@ -23,6 +23,8 @@ from .rotations import cross, times
 
 # What makes the plane of feet in a line a level one [m^2].
 FLAT = 1e-4
+# Of a range, squared, over the variance of what may be anywhere in it.
+UNIFORM = 12.0
 
 
 @compiled(inline=False)
@@ -66,8 +68,8 @@ def transpose(P: Matrix) -> None:
 
 
 @compiled(inline=False)
-def spread(f: FilterMemory, m: FilterModel) -> None:
-    """Add what the sensors' noise does to the error over a period."""
+def spread(f: FilterMemory, m: FilterModel, gyro: float, force: float) -> None:
+    """Add what noise of such variances of gyroscope and accelerometer does to the error over a period."""
     dt, P, N = m.dt, f.P, f.work[0]
     # By a component of the gyroscope's noise in world axes: as by its bias, R being no matter for what is isotropic.
     axis, shift = local(3), local(3)
@@ -87,7 +89,7 @@ def spread(f: FilterMemory, m: FilterModel) -> None:
             cross(f.feet[foot], axis, shift)
             for i in range(3):
                 N[FEET + 3 * foot + i, k] = shift[i] if f.standing[foot] != 0 else 0.0
-    turning = m.variance[GYRO] * dt * dt
+    turning = gyro * dt * dt
     for i in range(len(P)):
         for j in range(i + 1):
             x = turning * (N[i, 0] * N[j, 0] + N[i, 1] * N[j, 1] + N[i, 2] * N[j, 2])
@@ -95,7 +97,7 @@ def spread(f: FilterMemory, m: FilterModel) -> None:
             if j < i:
                 P[j, i] += x
     for i in range(3):
-        P[VELOCITY + i, VELOCITY + i] += m.variance[FORCE] * dt * dt
+        P[VELOCITY + i, VELOCITY + i] += force * dt * dt
         P[GYRO_BIAS + i, GYRO_BIAS + i] += m.variance[GYRO_WALK] * dt
         P[ACCELEROMETER_BIAS + i, ACCELEROMETER_BIAS + i] += m.variance[FORCE_WALK] * dt
         for foot in range(len(f.standing)):
@@ -104,24 +106,40 @@ def spread(f: FilterMemory, m: FilterModel) -> None:
 
 
 @compiled(inline=False)
-def propagate(m: FilterModel, f: FilterMemory, terms: Vector, gyro: Vector, accelerometer: Vector) -> None:
-    """State and covariance to the present reading, by the IMU; standing feet roll along."""
+def propagate(
+    m: FilterModel, f: FilterMemory, terms: Vector, gyro: Vector, accelerometer: Vector, remaining: int
+) -> None:
+    """State and covariance over a period, by the IMU; standing feet roll along.
+
+    With more than one period remaining until the present reading, what was not read is interpolated.  It was anywhere
+    between both readings, and impacts that nobody has read throw a robot on legs about as hard as its weight.
+    """
     dt = m.dt
     omega, force, phi, x, y = local(3), local(3), local(3), local(3), local(3)
     times(m.imu, gyro, omega)
     times(m.imu, accelerometer, force)
+    turning, throwing = m.variance[GYRO], m.variance[FORCE]
+    if remaining > 1:
+        for i in range(3):
+            change = omega[i] - f.before[i] if f.before[6] != 0.0 else 0.0
+            omega[i] -= change * (remaining - 1) / remaining
+            turning += change * change / UNIFORM
+            change = force[i] - f.before[3 + i] if f.before[6] != 0.0 else 0.0
+            force[i] -= change * (remaining - 1) / remaining
+            throwing += change * change / UNIFORM + m.gravity[i] * m.gravity[i]
     transition(f, m)
     transpose(f.P)
     transition(f, m)
-    spread(f, m)
+    spread(f, m, turning, throwing)
     for i in range(3):
         # The mean of both ends is what has turned the robot in between.
-        mean = 0.5 * (omega[i] + f.before[i]) if f.before[3] != 0.0 else omega[i]
+        mean = 0.5 * (omega[i] + f.before[i]) if f.before[6] != 0.0 else omega[i]
         f.before[i] = omega[i]
+        f.before[3 + i] = force[i]
         f.omega[i] = omega[i] - f.gyro_bias[i]
         phi[i] = dt * (mean - f.gyro_bias[i])
         force[i] -= f.force_bias[i]
-    f.before[3] = 1.0
+    f.before[6] = 1.0
     turn(f, phi)
     times(f.R, force, x)
     for i in range(3):

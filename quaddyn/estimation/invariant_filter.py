@@ -43,8 +43,10 @@ def begin(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
     for i in range(3):
         x[i] += v[i]
     times(f.R, x, f.v)
-    for i in range(4):
+    for i in range(7):
         f.before[i] = 0.0
+    for i in range(3):
+        f.shift[i] = 0.0
     for foot in range(len(f.standing)):
         f.standing[foot] = 0
         f.stepped[foot] = 0
@@ -121,8 +123,22 @@ def tell(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
 
 
 @entry("the state estimate")
+def odometry(m: FilterModel, f: FilterMemory, q: Vector, v: Vector) -> None:
+    """As `tell`, with the position of odometry."""
+    tell(m, f, q, v)
+    for i in range(3):
+        q[i] += f.shift[i]
+
+
+@entry("the state estimate")
 def estimate(
-    m: FilterModel, f: FilterMemory, terms: Vector, gyro: Vector, accelerometer: Vector, standing: IntVector
+    m: FilterModel,
+    f: FilterMemory,
+    terms: Vector,
+    gyro: Vector,
+    accelerometer: Vector,
+    standing: IntVector,
+    periods: int,
 ) -> None:
     """One reading: propagate, then correct by the feet that stand.
 
@@ -136,10 +152,12 @@ def estimate(
         gyro: (3,) IMU axes [rad/s].
         accelerometer: (3,) IMU axes [m/s^2].
         standing: (nf,) which feet are said to stand.
+        periods: since the reading before; more than one where readings were lost.
     """
     z, S = local(3), local(3, 3)
     level(f)
-    propagate(m, f, terms, gyro, accelerometer)
+    for k in range(periods):
+        propagate(m, f, terms, gyro, accelerometer, periods - k)
     number, contradicting = 0, 0
     for foot in range(len(f.standing)):
         f.slipping[foot] = 0

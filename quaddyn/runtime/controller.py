@@ -41,6 +41,11 @@ class Controller(StrictAttributes):
         """Whether it has done what the present stage is for: it stands, or it lies."""
         return True
 
+    @property
+    def failure(self) -> str:
+        """Why it has given up, in words, such as that the robot has fallen: the loop damps; "" while it has not."""
+        return ""
+
     def warmup(self) -> None:
         """Compile and allocate what is needed, before the first command is written."""
 

@@ -9,7 +9,7 @@ import numpy as np
 from ..compiling.c99 import c_source
 from ..errors import ArgumentTypeError
 from ..estimation import BaseEstimator
-from ..estimation.invariant_filter import begin, estimate, rest, tell
+from ..estimation.invariant_filter import begin, estimate, odometry, rest, tell
 from ..kernels import tick_terms_c
 from ..robot.joint_positions import JointPositions
 from ..wbc.export_data import StaticData
@@ -47,12 +47,16 @@ void NAME_reset(const double q[UPPER_NQ], const double v[UPPER_NV]);
    readings of the accelerometer [m/s^2]. */
 void NAME_start(const double position[UPPER_NU], const double accelerometer[3]);
 
-/* One reading, once per period: gyroscope [rad/s] and accelerometer [m/s^2] in the IMU's axes; which feet stand. */
+/* One reading, so many periods after the one before, more than one where readings were lost: gyroscope [rad/s] and
+   accelerometer [m/s^2] in the IMU's axes; which feet stand. */
 void NAME_update(const double position[UPPER_NU], const double velocity[UPPER_NU], const double gyro[3],
-    const double accelerometer[3], const unsigned char standing[UPPER_NF]);
+    const double accelerometer[3], const unsigned char standing[UPPER_NF], int periods);
 
-/* The estimate: joints as they were read, the base's velocity in its own axes. */
+/* The estimate: joints as they were read, the base's velocity in its own axes; its position may jump. */
 void NAME_state(double q[UPPER_NQ], double v[UPPER_NV]);
+
+/* The same, with a position that never jumps: to control by. */
+void NAME_odometry(double q[UPPER_NQ], double v[UPPER_NV]);
 
 /* Whether a foot contradicted the estimate at the last reading. */
 int NAME_slips(int foot);
@@ -147,7 +151,7 @@ void NAME_start(const double position[UPPER_NU], const double accelerometer[3])
 }
 
 void NAME_update(const double position[UPPER_NU], const double velocity[UPPER_NU], const double gyro[3],
-    const double accelerometer[3], const unsigned char standing[UPPER_NF])
+    const double accelerometer[3], const unsigned char standing[UPPER_NF], int periods)
 {
     int64_t said[UPPER_NF];
     for (int i = 0; i < UPPER_NF; i++) {
@@ -155,10 +159,11 @@ void NAME_update(const double position[UPPER_NU], const double velocity[UPPER_NU
     }
     kinematics(position, velocity);
     NAME_core_estimate(&model, &memory, vector(terms, TERMS_), vector(gyro, 3), vector(accelerometer, 3),
-        (IntVector){said, UPPER_NF});
+        (IntVector){said, UPPER_NF}, periods);
 }
 
-void NAME_state(double q[UPPER_NQ], double v[UPPER_NV])
+/* What encoders tell of the state. */
+static void joints(double *q, double *v)
 {
     for (int i = 7; i < UPPER_NQ; i++) {
         q[i] = configuration[i];
@@ -166,7 +171,18 @@ void NAME_state(double q[UPPER_NQ], double v[UPPER_NV])
     for (int i = 6; i < UPPER_NV; i++) {
         v[i] = motion[i];
     }
+}
+
+void NAME_state(double q[UPPER_NQ], double v[UPPER_NV])
+{
+    joints(q, v);
     NAME_core_tell(&model, &memory, vector(q, UPPER_NQ), vector(v, UPPER_NV));
+}
+
+void NAME_odometry(double q[UPPER_NQ], double v[UPPER_NV])
+{
+    joints(q, v);
+    NAME_core_odometry(&model, &memory, vector(q, UPPER_NQ), vector(v, UPPER_NV));
 }
 
 int NAME_slips(int foot)
@@ -228,7 +244,7 @@ def estimator_c(estimator: BaseEstimator, *, name: str | None = None) -> SourceF
     parts |= {"{AT}": "{" + ", ".join(map(str, joints.at.tolist())) + "}"}
     parts |= {"NQ_": str(robot.nq), "NV_": str(robot.nv), "NU_": str(robot.nu), "NF_": str(len(robot.feet))}
     parts["DEFINITIONS"] = "\n\n".join([*model.definitions, *memory.definitions])
-    core, about = c_source([begin, rest, tell, estimate], f"{name}_core"), "The filter."
+    core, about = c_source([begin, rest, tell, odometry, estimate], f"{name}_core"), "The filter."
     files = {
         f"{name}.h": filled(_HEADER, name, parts),
         f"{name}.c": filled(_SOURCE, name, parts),

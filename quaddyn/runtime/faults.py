@@ -44,6 +44,7 @@ KINDS: dict[int, tuple[str, str]] = {
     checks.POWER: ("power limit", "the motors give {value:.0f} W in all, the limit is {allowed:.0f} W"),
     checks.COMMAND: ("command not a number", "joint {joint}: the command is NaN, infinite, or has a negative gain"),
     checks.ROBOT_STOPPED: ("robot stopped", "the robot's side has damped its motors and waits for damping: {what}"),
+    checks.GAVE_UP: ("controller gave up", "{what}"),
 }
 #: Codes by name.
 CODES = {name: code for code, (name, _) in KINDS.items()}

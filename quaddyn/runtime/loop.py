@@ -267,7 +267,10 @@ class Loop(StrictAttributes, fixed=("interface", "controller", "dt", "operator",
         try:
             if anew:
                 self.controller.reset(measurement)
-            return self.controller.compute(measurement, stage, request.velocity)
+            command = self.controller.compute(measurement, stage, request.velocity)
+            if failure := self.controller.failure:
+                self.safety.raise_fault(checks.GAVE_UP, failure)
+            return command
         except Exception as error:
             self.safety.raise_fault(checks.CONTROLLER_FAILED, f"{type(error).__name__}: {error}")
             return self._damp

@@ -108,8 +108,10 @@ int main(int count, char **arguments)
         }
         if (running) {
             nod(reading.header.time - begun);
-            NAME_estimator_update(reading.position, reading.velocity, reading.gyro, reading.accelerometer, standing);
-            NAME_estimator_state(q, v);
+            const double passed = (reading.header.time - before) / UPPER_ESTIMATOR_PERIOD;
+            NAME_estimator_update(reading.position, reading.velocity, reading.gyro, reading.accelerometer, standing,
+                passed > 1.5 && passed < 25.0 ? (int)(passed + 0.5) : 1);
+            NAME_estimator_odometry(q, v);
             unsolved += NAME_wbc_tick(q, v, NULL, command.tau) != UPPER_WBC_SOLVED;
         } else {
             memcpy(command.damping, damping, sizeof damping);

@@ -20,7 +20,14 @@ from .safety_core import Asked, guard
 from .safety_limits import SafetyLimits
 
 #: Codes of what the layer does not find itself.
-OTHERS = (checks.CONTROLLER_FAILED, checks.CONTROLLER_LATE, checks.LINK_LOST, checks.STOPPED, checks.ROBOT_STOPPED)
+OTHERS = (
+    checks.CONTROLLER_FAILED,
+    checks.CONTROLLER_LATE,
+    checks.LINK_LOST,
+    checks.STOPPED,
+    checks.ROBOT_STOPPED,
+    checks.GAVE_UP,
+)
 FLOAT, NO_SENSOR = np.dtype(np.float64), np.zeros(0)
 NOTES = ("torque", "torque rate", "velocity", "position", "gain", "lost foot")
 

@@ -93,7 +93,7 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         self._felt = np.zeros(3)
         self._standing: tuple[str, ...] = self.robot.feet
         self._done = False
-        self._status, self._estimate = "", None
+        self._status, self._failure, self._estimate = "", "", None
         self._sent.clear()
         self._read, self._repeated = math.nan, 0
 
@@ -131,6 +131,11 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
     def settled(self) -> bool:
         """Whether it stands, or lies, as the stage asks for."""
         return self._done
+
+    @property
+    def failure(self) -> str:
+        """That the robot has fallen."""
+        return self._failure
 
     def warmup(self) -> None:
         """Compile what is compiled at first use, and run all stages once on paper."""
@@ -170,7 +175,8 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         self._estimate, self._status = (q, v), command.mode.value if whole is None else whole.status.outcome
         self._standing = command.contacts
         resting = Mode.LYING if stage is Stage.LIE_DOWN else Mode.STANDING
-        self._done = command.mode in (resting, Mode.FALLEN)
+        self._done = command.mode is resting
+        self._failure = "the robot has fallen" if command.mode is Mode.FALLEN else ""
         if stage is Stage.LIE_DOWN and self._done:
             self._rising = False
         return MotorCommand.torques(command.tau)
@@ -185,9 +191,9 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         periods = round(passed) if 0.0 <= passed * self.dt <= LATEST else 1
         self._read = m.time
         self._repeated = min(self._repeated + 1, AWAITED) if periods == 0 else 0
-        for _ in range(periods):
-            self.estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, standing)
-        q, v = self.estimator.state()
+        if periods:
+            self.estimator.update(m.position, m.velocity, m.gyro, m.accelerometer, standing, periods=periods)
+        q, v = self.estimator.odometry()
         ahead = self._late + self._repeated
         if ahead:
             none = np.zeros(self.robot.nv)
