@@ -60,13 +60,14 @@ def lift_over(
     end: Vector,
     ways: Matrix,
     lifts: Vector,
+    reaches: Vector,
     radius: float,
-    reach: float,
+    steep: float,
     slack: float,
 ) -> float:
     """How high a foot must be lifted so that its sphere touches the ground nowhere on its way; -inf of unknown ground.
 
-    The sphere is as wide as `reach`, so that a foot may be beside its path: an ellipsoid of revolution.
+    The sphere is wider than it is, so that a foot may be beside its path: an ellipsoid of revolution.
 
     Args:
         heights: (n, m) of the ground, NaN where unknown [m].
@@ -77,15 +78,16 @@ def lift_over(
         end: (3,) at touchdown.
         ways: (k, 3) shares of the way from start to end, along x, y and z, at the instants looked at.
         lifts: (k,) shares of the lift then.
+        reaches: (k,) half the width that the sphere is given then [m].
         radius: of the foot's sphere [m].
-        reach: half the width that it is given [m].
-        slack: how far it may be in the ground [m].
+        steep: how much the ground rises on the whole.
+        slack: how far the sphere may be in the ground [m].
     """
     n, m, most = heights.shape[0], heights.shape[1], -math.inf
     for k in range(len(lifts)):
         x = (start[0] + ways[k, 0] * (end[0] - start[0]) - from_x) / cell
         y = (start[1] + ways[k, 1] * (end[1] - start[1]) - from_y) / cell
-        z, around = start[2] + ways[k, 2] * (end[2] - start[2]), reach / cell
+        z, around = start[2] + ways[k, 2] * (end[2] - start[2]), reaches[k] / cell
         top = -math.inf
         for i in range(max(math.floor(x - around) + 1, 0), min(math.floor(x + around) + 1, n)):
             for j in range(max(math.floor(y - around) + 1, 0), min(math.floor(y + around) + 1, m)):
@@ -94,5 +96,8 @@ def lift_over(
                     high = heights[i, j] + radius * math.sqrt(1.0 - share)
                     if high > top:
                         top = high
-        most = max(most, (top - slack - z) / lifts[k])
+        # On a plane, what is wider than a sphere stands higher.
+        wide, tall = steep * reaches[k], steep * radius
+        even = math.sqrt(radius * radius + wide * wide) - math.sqrt(radius * radius + tall * tall)
+        most = max(most, (top - even - slack - z) / lifts[k])
     return most

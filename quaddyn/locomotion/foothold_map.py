@@ -31,8 +31,8 @@ CLEAR, HIGHEST = 0.05, 0.35
 EVEN = 0.02
 #: When a swing is compared with the ground below, as shares of its time; near its ends feet are where they stand.
 TIMES = np.linspace(0.15, 0.85, 15)
-#: How far beside its path the sphere of a foot may be.
-ASTRAY = 0.07
+#: How far beside its path the sphere of a foot may be at `TIMES`: on its way up, where edges stop it, and down.
+ASTRAY = np.where(TIMES < APEX, 0.09, 0.03)
 
 
 def _progress(share: Array) -> Array:
@@ -203,9 +203,8 @@ class FootholdMap:
             timing: of the swing.
         """
         length, steep = self._p.length, math.hypot(*slope.tolist())
-        wide = radius + ASTRAY * length
-        # On a plane, what is wider than a sphere stands higher.
-        slack = EVEN * length + math.hypot(radius, steep * wide) - math.hypot(radius, steep * radius)
-        place = *self._corner, self._cell
-        lift: float = lift_over(self._heights, *place, start, end, WAYS[timing], LIFT, radius, wide, slack)
+        place, slack = (*self._corner, self._cell), EVEN * length
+        lift: float = lift_over(
+            self._heights, *place, start, end, WAYS[timing], LIFT, radius + length * ASTRAY, radius, steep, slack
+        )
         return max(least, min(CLEAR * length + lift, HIGHEST * length))
