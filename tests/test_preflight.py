@@ -169,6 +169,19 @@ def test_a_reading_that_breaks_meanwhile_ends_in_damping_and_is_told(leg: qd.Rob
     assert not report.passed and side.now() < 3.1
 
 
+def test_a_robot_that_sends_half_as_often_is_not_moved(leg: qd.Robot) -> None:
+    kept: list[Measurement] = []
+
+    def every_other(m: Measurement) -> Measurement:
+        kept.append(kept[-1] if len(kept) % 2 else m)
+        return kept[-1]
+
+    checks = look_over(leg, read=every_other)
+    passed, found, look = checks["readings"]
+    assert passed is False and found.startswith("50 %") and "send as often" in look
+    assert checks["order and signs of joints"][0] is None
+
+
 def test_the_command_looks_a_simulated_robot_over(tmp_path: Path) -> None:
     (tmp_path / "hopper.urdf").write_text(LEG)
     done = CliRunner().invoke(app, ["preflight", str(tmp_path / "hopper.urdf"), "--share", "0.5", "--json"])

@@ -151,7 +151,10 @@ class _Preflight(Controller):
     def _readings(self, readings: list[Measurement]) -> bool:
         times = np.array([m.time for m in readings])
         new = float(np.mean(np.diff(times) > 0.0))
-        sound = self._say("readings", new >= FRESH, f"{100.0 * new:.0f} % of {len(times)} ticks brought a new one")
+        fresh = new >= FRESH
+        found = f"{100.0 * new:.0f} % of {len(times)} ticks of {1e3 * self.dt:g} ms brought a new one"
+        look = "does the robot send as often as that? is this machine, or the link, busy with something else?"
+        sound = self._say("readings", fresh, found, "" if fresh else look)
         speed = np.abs(np.mean([m.velocity for m in readings], axis=0))
         fast = int(np.argmax(speed))
         at_rest = bool(speed[fast] < 5.0 * STILL)
