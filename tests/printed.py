@@ -17,8 +17,8 @@ from rich.text import Text
 KEPT = Path(__file__).resolve().parent / "printed"
 
 
-def same_as_kept(name: str, text: str) -> None:
-    """Compare with ``tests/printed/NAME.txt``.
+def same_as_kept(name: str, text: str, *, more: bool = False) -> None:
+    """Compare with ``tests/printed/NAME.txt``; with `more` there may be other lines, too.
 
     With QUADDYN_PRINTED=write in the environment the file is written anew: read what changed before it is committed.
     """
@@ -26,7 +26,13 @@ def same_as_kept(name: str, text: str) -> None:
     lines = [line.rstrip() for line in text.splitlines()]
     if os.environ.get("QUADDYN_PRINTED") == "write":
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert lines == path.read_text(encoding="utf-8").splitlines()
+    kept = path.read_text(encoding="utf-8").splitlines()
+    how = f"{path.name}: QUADDYN_PRINTED=write pytest writes it anew; git diff shows what has changed"
+    if more:
+        lost = sorted(set(kept) - set(lines))
+        assert not lost, how
+    else:
+        assert lines == kept, how
 
 
 def rounded(text: str, digits: int = 6) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.kinematics import CapsuleModel, CollisionModel
-from quaddyn.kinematics.capsules import fit
+from quaddyn.kinematics.capsules import _mesh, fit
 from quaddyn.urdf.tree import Box, Cylinder
 
 #: Two arms side by side, each of a shoulder and an elbow, that can reach each other.
@@ -102,3 +102,25 @@ def test_pairs_are_left_out_for_a_reason(arms: qd.Robot, tmp_path: Path) -> None
         CapsuleModel(arms, srdf=srdf.replace("left_lower", "left_lwoer"))
     with pytest.raises(qd.ModelError, match="SRDF"):
         CapsuleModel(arms, srdf="<sdf/>")
+
+
+@pytest.mark.parametrize(("radius", "length"), [(0.05, 0.4), (0.1, 0.02), (0.03, 0.0)])
+def test_capsules_about_a_mesh_contain_it_and_reach_no_further_than_they_say(radius: float, length: float) -> None:
+    """Points of a capsule in any pose: the fit knows nothing of it."""
+    rng = np.random.default_rng(0)
+    axis, place = rng.normal(size=3), rng.normal(size=3)
+    axis /= np.linalg.norm(axis)
+    way = rng.normal(size=(2000, 3))
+    way /= np.linalg.norm(way, axis=1)[:, None]
+    points = place + np.sign(way @ axis)[:, None] * 0.5 * length * axis + radius * way
+    found = list(_mesh(points))
+    inside = np.zeros(len(points), dtype=bool)
+    for ends, reach, excess in found:
+        u = ends[1] - ends[0]
+        s = np.clip((points - ends[0]) @ u / max(u @ u, 1e-300), 0.0, 1.0)
+        inside |= np.linalg.norm(points - ends[0] - s[:, None] * u, axis=1) <= reach
+        way = rng.normal(size=(2000, 3))
+        way /= np.linalg.norm(way, axis=1)[:, None]
+        beyond = (way @ ends.T).max(axis=1) + reach - (way @ points.T).max(axis=1)
+        assert beyond.max() <= excess + 1e-9 and excess < 0.1 * (radius + length)
+    assert inside.all()

@@ -355,3 +355,16 @@ def test_one_coefficient_of_friction_is_that_of_every_contact() -> None:
     J, v = rng.normal(size=(6, 5)), rng.normal(size=5)
     one, each = (ContactProblem.from_jacobian(J, np.eye(5), v, friction) for friction in (0.5, np.full(2, 0.5)))
     assert one.friction.tolist() == each.friction.tolist() == [0.5, 0.5]
+
+
+def test_pinocchios_solvers_aim_at_a_hundredth_of_what_is_asked_for() -> None:
+    programs = ConePrograms(1e-6, 77)
+    for own in (programs._admm_settings, programs._pgs_settings):
+        assert own.max_iterations == 77
+        for kind in (
+            "absolute_feasibility",
+            "relative_feasibility",
+            "absolute_complementarity",
+            "relative_complementarity",
+        ):
+            assert getattr(own, f"{kind}_tol") == pytest.approx(1e-8)

@@ -18,6 +18,7 @@ import quaddyn as qd
 from quaddyn.cli import app
 from quaddyn.demo import DemoReport, Push, can_travel, driving, run, travel
 from quaddyn.demo.ground import parse_ground
+from quaddyn.demo.journey import Journey
 from quaddyn.demo.motion import Squat, Swing, contact_jacobian
 from quaddyn.demo.trace import KEPT, Trace
 from quaddyn.demo.travel import crouched
@@ -445,3 +446,20 @@ def test_sticks_drive_like_keys_and_sliders_set_gains() -> None:
     np.testing.assert_array_equal(tasks["base"].stiffness, before["base"][0])
     gains.follow(page.sliders)
     np.testing.assert_allclose(tasks["FL"].damping, before["FL"][1])
+
+
+@pytest.mark.parametrize("plant", ["embedded", "mujoco"])
+def test_a_tick_of_the_journey_lasts_a_period_of_the_controller(plant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lasted: list[float] = []
+    tick = Journey.tick
+
+    def timed(self: Journey, velocity: np.ndarray) -> object:
+        begun = self.plant.time
+        command = tick(self, velocity)
+        lasted.append((self.plant.time - begun) / self.controller.dt)
+        return command
+
+    monkeypatch.setattr(Journey, "tick", timed)
+    report = travel(qd.load("small_quadruped"), gait="stand", plant=plant, seconds=0.1)
+    np.testing.assert_allclose(lasted, 1.0, rtol=1e-9)
+    assert len(lasted) == report.steps

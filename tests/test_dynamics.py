@@ -1039,3 +1039,27 @@ def test_representations_say_what_they_are(go2):
     assert repr(s) == f"State({go2.robot.name!r}, fresh)" and s.robot is go2.robot
     go2.update(*sample(go2)[:2])
     assert repr(s) == f"State({go2.robot.name!r}, stale)"
+
+
+@pytest.mark.parametrize(("nq", "nv"), [(3, 2), (1, 2), (2, 3), (2, 1)])
+def test_without_validation_what_does_not_fit_is_refused_when_it_is_given(nq, nv):
+    dynamics = qd.Dynamics(qd.load("two_link_leg"), validate=False)
+    with pytest.raises(ValueError, match="size"):
+        dynamics.update(np.zeros(nq), np.zeros(nv))
+
+
+def test_a_nan_that_torques_do_not_show_is_refused_all_the_same():
+    """The torque of a single sliding joint does not depend on where it is."""
+    inertial = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+    slide = qd.Dynamics(qd.load(
+        f'<robot name="r"><link name="a">{inertial}</link><link name="b">{inertial}</link><joint name="j" '
+        'type="prismatic"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/>'
+        '<limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>', root="fixed"
+    ))  # fmt: skip
+    assert slide.rnea([0.3], [0.0], [0.0]) == pytest.approx([9.81])
+    for k in range(3):
+        state = [[0.0], [0.0], [0.0]]
+        state[k] = [np.nan]
+        with pytest.raises(qd.ArgumentError, match=f"^{'qva'[k]}"):
+            slide.rnea(*map(np.array, state))
+    assert slide._nan_reaches_tau() is False and qd.Dynamics(qd.load("go2"))._nan_reaches_tau() is True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from loop_robots import ankle, joint, knee_leg, link, loop, quadruped
 import quaddyn as qd
 from quaddyn.errors import ArgumentError, ModelError, UnknownNameError
 from quaddyn.identification import base_parameters
+from quaddyn.robot.planar_loops import PlanarLoop, _flat_at
 from quaddyn.robot.saving import from_record, to_record
 from quaddyn.simulation import bodies, terms
 
@@ -359,3 +361,28 @@ def test_what_knows_no_loops_refuses_by_name(robot: qd.Robot, state: tuple) -> N
     ):
         with pytest.raises(ModelError, match="loop"):
             use()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_ends_of_a_four_bar_are_where_it_is_flat(seed: int) -> None:
+    """Against trying: on this side of an end the other two bars reach, beyond it they do not."""
+    rng = np.random.default_rng(seed)
+    a, b, c, d = rng.uniform(0.2, 1.0, 4)
+    sense, at_home = int(rng.choice([-1, 1])), float(rng.uniform(-1.0, 1.0))
+
+    def closes(t: float) -> bool:
+        return bool(abs(c - d) <= abs(a + b * np.exp(1j * t)) <= c + d)
+
+    home = next(t for t in rng.uniform(-np.pi, np.pi, 10_000) if closes(t))
+    turn = np.exp(1j * rng.uniform(-np.pi, np.pi))
+    bars = (complex(d), turn * a, turn * b * np.exp(1j * home), complex(c))
+    loop = PlanarLoop((0, 1, 2, 3), (1, 1, sense, 1), bars, (1, 3, 0), 1, (-np.inf, np.inf))
+    low, high = _flat_at(SimpleNamespace(home=np.array([0.0, 0.0, at_home, 0.0])), loop)  # type: ignore[arg-type]
+    assert low < at_home < high and np.isfinite(low) == np.isfinite(high)
+    for angle in at_home + np.linspace(-2.0 * np.pi, 2.0 * np.pi, 400):
+        if low + 1e-6 < angle < high - 1e-6:
+            assert closes(home + sense * (angle - at_home)), angle
+    for end, beyond in ((low, -1e-6), (high, 1e-6)):
+        if np.isfinite(end):
+            assert not closes(home + sense * (end + beyond - at_home))
+            assert closes(home + sense * (end - beyond - at_home))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -233,3 +234,22 @@ def test_a_report_ends_with_how_many_checks_there_were() -> None:
     assert str(PreflightReport((good, bad))).splitlines()[-1] == "2 checks, 1 failed"
     told = str(PreflightReport((good, bad, none)))
     assert told.splitlines()[-1] == "3 checks, 1 failed, 1 not tried" and "look: here" in told
+
+
+def test_a_person_is_told_which_way_a_foot_moves() -> None:
+    """Main directions alone: what is less than a third of the motion is not seen."""
+
+    def seen(name: str) -> dict[str, tuple[str, str]]:
+        robot = qd.load(name)
+        self = SimpleNamespace(robot=robot)
+        self._posed = lambda position: _Preflight._posed(self, position)  # type: ignore[arg-type]
+        home = np.array([robot.decompose(robot.q_home).joints[joint] for joint in robot.actuated])
+        ways = ([_Preflight._motion(self, i, sign, home) for sign in (1.0, -1.0)] for i in range(robot.nu))  # type: ignore[arg-type]
+        return dict(zip(robot.actuated, map(tuple, ways), strict=True))
+
+    dog, arm = seen("go2"), seen("ur5")
+    assert dog["FL_hip_joint"] == ("foot FL moves left", "foot FL moves right")
+    assert dog["RR_thigh_joint"] == ("foot RR moves backward", "foot RR moves forward")
+    assert dog["FL_calf_joint"] == ("foot FL moves backward and down", "foot FL moves forward and up")
+    turns = ("elbow_joint turns forward about its axis", "elbow_joint turns backward about its axis")
+    assert arm["elbow_joint"] == turns

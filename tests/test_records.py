@@ -1,4 +1,4 @@
-"""Every record of the package: whether it can be changed, and whether two of them can be compared."""
+"""What is easily lost with a word of a decorator or a digit: records that cannot be changed, and every default."""
 
 from __future__ import annotations
 
@@ -6,24 +6,68 @@ import dataclasses
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Callable, Iterator
+from types import ModuleType
 
 from printed import same_as_kept
 
 import quaddyn
 
 
-def test_records_are_frozen_compared_and_made_as_they_always_were() -> None:
-    """A line here changes where that is decided, not where a word of a decorator is lost."""
-    lines = []
+def modules() -> Iterator[ModuleType]:
+    """Every module of the package."""
     for module in pkgutil.walk_packages(quaddyn.__path__, "quaddyn."):
-        if module.name.endswith("__main__"):
-            continue
-        found = importlib.import_module(module.name)
-        for name, kind in sorted(vars(found).items()):
-            if inspect.isclass(kind) and kind.__module__ == module.name and "__dataclass_params__" in vars(kind):
+        if not module.name.endswith("__main__"):
+            yield importlib.import_module(module.name)
+
+
+def defined(module: ModuleType) -> Iterator[tuple[str, object]]:
+    """What a module defines itself, by its name without that of the package."""
+    for name, thing in sorted(vars(module).items()):
+        if getattr(thing, "__module__", None) == module.__name__:
+            yield f"{module.__name__.removeprefix('quaddyn.')}.{name}", thing
+
+
+def test_records_are_frozen_compared_and_made_as_they_always_were() -> None:
+    """A line there changes where that is decided, not where a word of a decorator is lost; new ones may come."""
+    lines = []
+    for module in modules():
+        for name, kind in defined(module):
+            if inspect.isclass(kind) and "__dataclass_params__" in vars(kind):
                 params = kind.__dataclass_params__
                 words = [word for word in ("frozen", "eq", "order") if getattr(params, word)]
                 named = [f.kw_only for f in dataclasses.fields(kind)]
                 words += ["by name"] if named and all(named) else ["some by name"] if any(named) else []
-                lines.append(f"{module.name.removeprefix('quaddyn.')}.{name}: {', '.join(words)}")
-    same_as_kept("records", "\n".join(sorted(lines)))
+                lines.append(f"{name}: {', '.join(words)}")
+    same_as_kept("records", "\n".join(sorted(lines)), more=True)
+
+
+def plain(value: object) -> bool:
+    """Whether a value is written alike everywhere."""
+    if isinstance(value, tuple):
+        return all(map(plain, value))
+    return value is None or type(value) in (bool, int, float, str)
+
+
+def defaults(thing: Callable[..., object]) -> list[str]:
+    """The arguments of a function that have a default, with it."""
+    found = inspect.signature(thing).parameters.items()
+    return [f"{name}={p.default!r}" for name, p in found if p.default is not p.empty and plain(p.default)]
+
+
+def test_defaults_are_what_they_always_were() -> None:
+    lines = []
+    for module in modules():
+        for name, thing in defined(module):
+            if name.rpartition(".")[2].startswith("_"):
+                continue
+            found: dict[str, Callable[..., object]] = {}
+            if inspect.isfunction(thing):
+                found[name] = thing
+            elif inspect.isclass(thing):
+                for own, method in vars(thing).items():
+                    function = getattr(method, "__func__", method)
+                    if inspect.isfunction(function) and (own == "__init__" or not own.startswith("_")):
+                        found[name if own == "__init__" else f"{name}.{own}"] = function
+            lines += [f"{each} {said}" for each, function in found.items() for said in defaults(function)]
+    same_as_kept("defaults", "\n".join(sorted(lines)), more=True)

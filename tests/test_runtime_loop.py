@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -361,3 +362,17 @@ def test_readings_that_do_not_come_are_made_up_for(go2: qd.Robot) -> None:
     assert read(1.0 + 4.0 * DT) - before == pytest.approx(3.0 * one, rel=0.1)  # two were lost
     before = yaw()
     assert read(9.0) - before == pytest.approx(one, rel=0.3)  # a clock that jumps is none to go by
+
+
+def test_a_rank_is_that_of_this_process_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[object, ...]] = []
+    monkeypatch.setattr("os.sched_getscheduler", lambda pid: ("policy of", pid))
+    monkeypatch.setattr("os.sched_getparam", lambda pid: ("parameters of", pid))
+    monkeypatch.setattr("os.sched_setscheduler", lambda pid, policy, p: told.append((pid, policy, p)))
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: ("processors of", pid))
+    monkeypatch.setattr("os.sched_setaffinity", lambda pid, cpus: told.append((pid, cpus)))
+    with RealTime(priority=50, cpus=(1, 0), lock_memory=False, park_collector=False).held() as said:
+        assert said == ("processors [0, 1]: kept to", "SCHED_FIFO 50: on")
+        (pinned, (pid, policy, parameters)) = told
+        assert pinned == (0, (1, 0)) and (pid, policy, parameters.sched_priority) == (0, os.SCHED_FIFO, 50)
+    assert told[2:] == [(0, ("policy of", 0), ("parameters of", 0)), (0, ("processors of", 0))]

@@ -346,3 +346,16 @@ def test_divergence_is_an_error_that_carries_the_last_good_state() -> None:
     assert np.isfinite(caught.value.q).all() and np.isfinite(caught.value.v).all()
     np.testing.assert_array_equal(caught.value.q, sim.q)
     assert caught.value.time == sim.time
+
+
+@pytest.mark.parametrize("contact", ["frictional", "rigid"])
+def test_what_the_compiled_core_cannot_solve_is_solved_by_other_means(go2: qd.Robot, contact: str) -> None:
+    sim = qd.Simulation(go2, contact=contact)
+    for _ in range(5):
+        sim.step(np.zeros(go2.nu))
+    k, impulses = sim._k, sim._room.impulses
+    known = impulses[: 3 * k].copy()
+    assert k >= 4 and (known.reshape(k, 3)[:, 2] > 0.0).any()
+    impulses[: 3 * k] = 0.0
+    sim._solve(k)
+    np.testing.assert_allclose(impulses[: 3 * k], known, atol=1e-4 * np.abs(known).max())

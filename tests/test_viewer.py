@@ -8,6 +8,7 @@ import gc
 import gzip
 import html
 import json
+import math
 import re
 import signal
 import socket
@@ -36,6 +37,7 @@ from quaddyn.errors import ArgumentError, QuaddynError, UnknownNameError
 from quaddyn.kinematics import CapsuleModel
 from quaddyn.simulation import Box, HeightField, Plane, stairs
 from quaddyn.viewer import JointSliders, ServerError, Viewer
+from quaddyn.viewer.posing import _range
 
 QUADRUPEDS = ("a1", "anymal_b", "anymal_c", "b1", "go1", "go2", "hyq", "laikago", "solo8", "solo12")
 
@@ -1019,3 +1021,23 @@ def test_notebooks_show_robots_viewers_and_recordings(go2: qd.Robot, tmp_path: P
         source = re.fullmatch(r'<iframe sandbox="allow-scripts" style="[^"]*" srcdoc="([^"]*)"></iframe>', frame)
         assert source is not None and html.unescape(source[1]).startswith("<!DOCTYPE html>")
     assert html.unescape(viewer._repr_html_()).count(page.read_text()) == 1
+
+
+def test_sliders_go_from_limit_to_limit_and_half_a_turn_where_there_is_none() -> None:
+    inertial = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+
+    def of(limit: str, kind: str = "revolute", home: float = 0.25) -> tuple[float, float, float]:
+        robot = qd.load(
+            f'<robot name="r"><link name="a">{inertial}</link><link name="b">{inertial}</link><joint name="j" '
+            f'type="{kind}"><parent link="a"/><child link="b"/><axis xyz="0 1 0"/>{limit}</joint></robot>',
+            root="fixed",
+            q_home=np.array([home]) if kind == "revolute" else None,
+        )
+        return _range(robot, robot.tree.joint["j"])
+
+    both = '<limit lower="{}" upper="{}" effort="1" velocity="1"/>'
+    assert of(both.format(-1, 2)) == (-1.0, 2.0, 0.25)
+    assert of(both.format(-1e9, 1e9)) == pytest.approx((0.25 - math.pi, 0.25 + math.pi, 0.25))
+    assert of(both.format(-1, 1e9)) == pytest.approx((-1.0, 0.25 + math.pi, 0.25))
+    assert of(both.format(0.25, 0.25)) == pytest.approx((0.249, 0.251, 0.25))
+    assert of("", "continuous") == pytest.approx((-math.pi, math.pi, 0.0))

@@ -212,3 +212,13 @@ def test_a_contact_changed_between_ticks_is_seen() -> None:
         c = wbc.compute(s)
         assert compare(c, plain(wbc, s)) == "torques"
         assert k == 0 or 6.0 - 1e-9 <= c.forces["FL"][2] <= 7.0 + 1e-9
+
+
+def test_what_nobody_asks_for_is_as_small_as_can_be() -> None:
+    """Its height alone is wanted of a robot that is alike on both sides: nothing pushes it to either of them."""
+    robot = qd.load("small_quadruped")
+    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+    command = qd.WholeBodyController(robot, tasks=[[ComTask(robot, axes="z")]]).compute(s)
+    total = sum(command.forces.values())
+    assert total[2] == pytest.approx(robot.mass * 9.81, rel=1e-3)
+    assert abs(total[1]) < 1e-9 and abs(command.acceleration[1]) < 1e-9 and abs(total[0]) < 1e-3 * total[2]

@@ -147,7 +147,10 @@ class _Reader:
             case ast.AugAssign():
                 if type(node.op) not in OPERATORS:
                     self.fail(node, f"the operator {type(node.op).__name__} is not part of what can be compiled")
-                old = e.read(node.target)
+                before = ast.copy_location(ast.parse(ast.unparse(node.target), mode="eval").body, node)
+                for each in ast.walk(before):
+                    ast.copy_location(each, node)
+                old = e.read(before)
                 if old.calls:
                     self.fail(node, "write the index to a variable first: it is used twice")
                 value = e.binary(node, node.op, old, e.read(node.value))
