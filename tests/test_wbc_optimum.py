@@ -13,7 +13,7 @@ from sparing import others_slow
 from wbc_elements import KINDS, ROBOTS, everything
 
 import quaddyn as qd
-from quaddyn.contact import Contact
+from quaddyn.contact import Contact, contact_jacobian
 from quaddyn.wbc import (
     Command,
     ComTask,
@@ -222,3 +222,19 @@ def test_what_nobody_asks_for_is_as_small_as_can_be() -> None:
     total = sum(command.forces.values())
     assert total[2] == pytest.approx(robot.mass * 9.81, rel=1e-3)
     assert abs(total[1]) < 1e-9 and abs(command.acceleration[1]) < 1e-9 and abs(total[0]) < 1e-3 * total[2]
+
+
+@pytest.mark.parametrize("name", ["solo8", "go2"])
+def test_a_foot_that_is_held_has_the_acceleration_that_its_velocity_asks_for(name: str) -> None:
+    """Of a leg of two joints, too, which cannot move its foot sideways: the base has to."""
+    robot, rng = qd.load(name), np.random.default_rng(0)
+    dynamics = qd.Dynamics(robot)
+    for _ in range(3):
+        s = dynamics.update(robot.q_home, 0.5 * rng.normal(size=robot.nv))
+        command = qd.WholeBodyController(robot).compute(s, contacts=("FL",))
+        (held,) = (g for g in command.details.problem.levels[0] if g.names[0] == "FL contact x")
+        moved = (
+            contact_jacobian(s, "FL")[:3] @ command.acceleration
+        )  # less the drift, which the wanted one accounts for
+        assert command.status.violation < 1e-9 and np.abs(s.drift("FL")[:3]).max() > 0.01
+        np.testing.assert_allclose(moved, held.lower + held.offset, atol=1e-8 * np.abs(moved).max())
