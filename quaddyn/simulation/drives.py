@@ -212,7 +212,7 @@ def settle(drives: Drives, given: Vector) -> None:
         drives.offset[j], drives.speed[j] = drives.offset_here[j], drives.speed_here[j]
 
 
-@entry("motors")
+@entry("drives with delay and backlash")
 def start_step(motors: Motors, drives: Drives, tau: Vector, v: Vector, h: float, out: Vector) -> None:
     """`supply` and `engage` for a step in one piece, of a plant that does not keep the velocity before."""
     supply(motors, drives, tau, v, out)
@@ -220,7 +220,7 @@ def start_step(motors: Motors, drives: Drives, tau: Vector, v: Vector, h: float,
     engage(drives, out, v, drives.before, h)
 
 
-@entry("motors")
+@entry("drives with delay and backlash")
 def end_step(drives: Drives, given: Vector, v: Vector, after: Vector, h: float) -> None:
     """The motors after such a step, in which they gave these torques (nu,), from v (nv,) to `after` (nv,)."""
     follow(drives, after, h)
