@@ -7,7 +7,7 @@ from math import cos, pi
 import numpy as np
 
 from ..errors import ArgumentError
-from ..robot.arguments import check_wrench
+from ..robot.arguments import check_wrench, whole
 from ..urdf.tree import Array
 from .contact import FACES, FEWEST_FACES, Contact
 
@@ -92,6 +92,5 @@ def friction_share(faces: int = FACES, *, inner: bool = True) -> float:
     Raises:
         ArgumentError: fewer than three faces.
     """
-    if not isinstance(faces, int | np.integer) or isinstance(faces, bool) or faces < FEWEST_FACES:
-        raise ArgumentError(f"faces: expected a whole number of at least {FEWEST_FACES}, got {faces!r}")
-    return cos(pi / faces) if inner else 1.0
+    count = whole("faces", faces, least=FEWEST_FACES)
+    return cos(pi / count) if inner else 1.0

@@ -11,7 +11,7 @@ from ..attributes import StrictAttributes
 from ..dynamics.arguments import check_unit
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..kernels import TickTerms
-from ..robot.arguments import Numbers, check_vector, number, several
+from ..robot.arguments import Numbers, check_vector, number, several, whole
 from ..robot.configuration import rotation_of
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
@@ -183,11 +183,10 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "floor", "m
         for foot in feet:
             if foot not in robot.legs:
                 raise UnknownNameError("foot", foot, robot.feet)
-        if isinstance(periods, bool) or not isinstance(periods, int | np.integer) or periods < 1:
-            raise ArgumentError(f"periods: expected a whole number from 1 on, got {periods!r}")
+        periods = whole("periods", periods)
         self._said[:] = [foot in feet for foot in robot.feet]
         self._kinematics(position, velocity)
-        self._estimate(self._values, gyro, accelerometer, self._said, int(periods))
+        self._estimate(self._values, gyro, accelerometer, self._said, periods)
         return self.state()
 
     def _kinematics(self, position: Array, velocity: Array) -> None:

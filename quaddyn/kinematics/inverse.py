@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..dynamics.arguments import FAR, check_unit
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_vector, number
+from ..robot.arguments import check_vector, number, whole
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Pose
 
@@ -106,8 +106,7 @@ def inverse_kinematics(
         if not (np.isfinite(value) and value > 0.0):
             raise ArgumentError(f"{name}: expected a positive number, got {value}")
     for name, count, least in (("max_iterations", max_iterations, 1), ("restarts", restarts, 0), ("seed", seed, 0)):
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:
-            raise ArgumentError(f"{name}: expected a whole number >= {least}, got {count!r}")
+        whole(name, count, least=least)
     problem = _Problem(robot, targets, joints, move_root, limits)
     rng = np.random.default_rng(seed)
     best: InverseSolution | None = None

@@ -50,6 +50,22 @@ def positive(argument: str, value: object, *, zero: bool = False, infinite: bool
     return x
 
 
+def whole(argument: str, value: object, *, least: int = 1) -> int:
+    """A whole number.
+
+    Args:
+        argument: its name.
+        value: of it.
+        least: the smallest that will do.
+
+    Raises:
+        ArgumentError: it is none, or too small.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ArgumentError(f"{argument}: expected a whole number >= {least}, got {value!r}")
+    return int(value)
+
+
 def floats(argument: str, value: object) -> NDArray[np.float64]:
     """The value of an argument as an array of float64, new or itself; its shape and values are the caller's to judge.
 

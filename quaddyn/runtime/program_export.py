@@ -13,6 +13,7 @@ from .estimator_export import estimator_c
 from .interface_export import interface_c
 from .safety import Safety
 from .safety_export import safety_c
+from .walker import LATEST
 
 _MAIN = """\
 /* Drives ROBOT in another process, which shares memory with this one: state estimate, whole-body control and safety
@@ -108,9 +109,11 @@ int main(int count, char **arguments)
         }
         if (running) {
             nod(reading.header.time - begun);
-            const double passed = (reading.header.time - before) / UPPER_ESTIMATOR_PERIOD;
+            /* Readings were lost since the last one; a clock that jumps is none to go by. */
+            const double passed = reading.header.time - before;
+            const int periods = passed <= LATEST ? (int)(passed / UPPER_ESTIMATOR_PERIOD + 0.5) : 1;
             NAME_estimator_update(reading.position, reading.velocity, reading.gyro, reading.accelerometer, standing,
-                passed > 1.5 && passed < 25.0 ? (int)(passed + 0.5) : 1);
+                periods > 1 ? periods : 1);
             NAME_estimator_odometry(q, v);
             unsolved += NAME_wbc_tick(q, v, NULL, command.tau) != UPPER_WBC_SOLVED;
         } else {
@@ -219,6 +222,7 @@ def program_c(
     parts = {
         "DAMPING": ", ".join(map(repr, safety.allowed.brake.tolist())),
         "STANDING": ", ".join("1" for _ in robot.feet),
+        "LATEST": repr(LATEST),
         "UPPER_Memory": f"{name}_interface_memory",
         "UPPER_Reading": f"{name}_interface_reading",
         "UPPER_Command": f"{name}_interface_command",

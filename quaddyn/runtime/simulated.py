@@ -10,7 +10,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..simulation.plant import Plant
-from ..simulation.sensors import Encoders, FootSensors, Imu, Measurement, Observable, Sensors
+from ..simulation.sensors import Encoders, FootSensors, Imu, Measurement, Observable, Sensors, at_motors
 from ..urdf.tree import Array
 from .clock import Clock
 from .interface import RobotInterface
@@ -87,9 +87,7 @@ class SimulatedInterface(RobotInterface, Clock, fixed=("robot", "sensors")):
 
     def asked(self) -> Array:
         """The torque (nu,) that the last command asks for in the present state [N m]."""
-        position, velocity = self._joints.of(self.world.q), self.world.v[self.robot.actuated_index]
-        if (play := self.world.play) is not None:
-            position, velocity = position + play[0], velocity + play[1]
+        position, velocity = at_motors(self.world, self._joints)
         return self._command.torque_at(position, velocity, self._joints.turning)
 
     def now(self) -> float:

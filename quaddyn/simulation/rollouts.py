@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..dynamics.arguments import check_unit
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import Numbers, check_vector, floats, several
+from ..robot.arguments import Numbers, check_vector, floats, several, whole
 from ..urdf.tree import Array, FrozenArrays
 from .simulation import Simulation
 
@@ -134,6 +134,4 @@ def _threads(threads: int | None) -> int:
     """How many, at most."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
-        raise ArgumentError(f"threads: expected at least one, got {threads!r}")
-    return int(threads)
+    return whole("threads", threads)

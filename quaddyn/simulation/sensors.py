@@ -61,6 +61,19 @@ class Observable(ABC):
 Observable.register(Plant)  # type: ignore[type-abstract]
 
 
+def at_motors(world: Plant | Observable, joints: JointPositions) -> tuple[Array, Array]:
+    """(nu,) positions and (nu,) velocities of the motors, gear ratio divided out [rad or m, rad/s or m/s].
+
+    Args:
+        world: where the robot is.
+        joints: the actuated ones of the robot.
+    """
+    position, velocity = joints.of(world.q), world.v[world.robot.actuated_index]
+    if (play := world.play) is not None:
+        position, velocity = position + play[0], velocity + play[1]
+    return position, velocity
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoders:
     """Joint sensors, on the motors: where gears have backlash they read motors, see `Actuators`.
@@ -253,9 +266,7 @@ class Sensors(StrictAttributes, fixed=("robot", "encoders", "imu", "feet", "dela
             self._gyro_bias = self._gyro_bias + imu.gyro_walk * root * rng.standard_normal(3)
             self._accelerometer_bias = self._accelerometer_bias + imu.accelerometer_walk * root * rng.standard_normal(3)
         self._before = time, twist.linear.copy()
-        true, turning, play = self._joints.of(q), v[robot.actuated_index], plant.play
-        if play is not None:
-            true, turning = true + play[0], turning + play[1]
+        true, turning = at_motors(plant, self._joints)
         position = true + encoders.position_noise * rng.standard_normal(robot.nu)
         if encoders.resolution:
             position = encoders.resolution * np.round(position / encoders.resolution)

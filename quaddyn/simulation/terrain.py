@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..contact.solvers import MAX_FRICTION
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import floats, number, several
+from ..robot.arguments import floats, number, several, whole
 from ..urdf.tree import Array, FrozenArrays, frozen
 from .collisions import Ground
 
@@ -249,8 +249,7 @@ def stairs(
     Raises:
         ArgumentError: no step, or a length not positive.
     """
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-        raise ArgumentError(f"count: expected at least one step, got {count!r}")
+    count = whole("count", count)
     lengths = {"rise": rise, "run": run, "start": start, "width": width, "heading": heading}
     rise, run, start, width, heading = (number(name, value) for name, value in lengths.items())
     if not np.isfinite(heading):
