@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from quaddyn.wbc import (
     TorqueRate,
     WholeBodyController,
     default_constraints,
+    replay,
 )
 
 
@@ -225,13 +227,18 @@ def test_what_nobody_asks_for_is_as_small_as_can_be() -> None:
 
 
 @pytest.mark.parametrize("name", ["solo8", "go2"])
-def test_a_foot_that_is_held_has_the_acceleration_that_its_velocity_asks_for(name: str) -> None:
+def test_a_foot_that_is_held_has_the_acceleration_that_its_velocity_asks_for(name: str, tmp_path: Path) -> None:
     """Of a leg of two joints, too, which cannot move its foot sideways: the base has to."""
     robot, rng = qd.load(name), np.random.default_rng(0)
     dynamics = qd.Dynamics(robot)
     for _ in range(3):
         s = dynamics.update(robot.q_home, 0.5 * rng.normal(size=robot.nv))
-        command = qd.WholeBodyController(robot).compute(s, contacts=("FL",))
+        wbc = qd.WholeBodyController(robot)
+        for _ in range(2):
+            command = wbc.compute(s, contacts=("FL",))
+        wbc.save_tick(tmp_path / "tick.npz")
+        # At once: not by the rows of the contact, which are tried where those of its limb give another motion.
+        assert replay(tmp_path / "tick.npz").record.inputs.memory.good.tolist() == [1, 0]
         (held,) = (g for g in command.details.problem.levels[0] if g.names[0] == "FL contact x")
         moved = (
             contact_jacobian(s, "FL")[:3] @ command.acceleration
