@@ -15,7 +15,9 @@ from wild import Urdf, dog, leg_names
 import quaddyn as qd
 from quaddyn.kinematics import LegKinematics
 from quaddyn.locomotion import LocomotionCommand, LocomotionController, Mode, Proportions
+from quaddyn.locomotion.course import Course
 from quaddyn.locomotion.ground import GroundPlane
+from quaddyn.locomotion.steering import Steering
 from quaddyn.locomotion.trunk import gripped, tilted
 from quaddyn.robot.configuration import turned
 from quaddyn.simulation import MujocoPlant, Plant, Simulation
@@ -203,13 +205,13 @@ def test_the_course_goes_as_commanded_and_no_touchdown_shifts_what_is_aimed_at(
     """A foothold that is taken over a tick late is a stride's error, by which the course is pulled along."""
     robot = robot_of("go2")
     plant, controller = plant_of("embedded", robot), LocomotionController(robot, dt=DT, gait=gait)
-    p, errors, leash = controller.proportions, [], LocomotionController._keep_leash
+    p, errors, leash = controller.proportions, [], Steering.keep_leash
 
-    def watched(self: LocomotionController, error: tuple[float, float], yaw: float) -> None:
+    def watched(self: Steering, course: Course, error: tuple[float, float], yaw: float) -> None:
         errors.append(np.hypot(*error))
-        leash(self, error, yaw)
+        leash(self, course, error, yaw)
 
-    monkeypatch.setattr(LocomotionController, "_keep_leash", watched)
+    monkeypatch.setattr(Steering, "keep_leash", watched)
     wanted = np.array([0.2 * p.speed, 0.0, 0.0])
     drive(plant, controller, 1.2, wanted)
     errors.clear()

@@ -19,9 +19,13 @@ from quaddyn.kernels.derivatives import directional
 from quaddyn.kernels.graph import Expr, Graph
 from quaddyn.kernels.keeping import model_key
 from quaddyn.kinematics import LegKinematics, inverse_kinematics
-from quaddyn.locomotion import LocomotionController, Mode
-from quaddyn.locomotion.controller import FALLEN_HEIGHT, LEASH_TIME
+from quaddyn.locomotion import LocomotionController, Mode, Proportions
 from quaddyn.locomotion.course import Course
+from quaddyn.locomotion.ground import GroundPlane
+from quaddyn.locomotion.leg_limits import LegLimits
+from quaddyn.locomotion.motion import Motion
+from quaddyn.locomotion.steering import LEASH_TIME, Steering
+from quaddyn.locomotion.transitions import FALLEN_HEIGHT, Transitions
 from quaddyn.robot import guard
 from quaddyn.simulation import Simulation
 from quaddyn.urdf import parse
@@ -177,35 +181,34 @@ def test_the_course_arrives_where_it_looked_ahead_to() -> None:
 
 
 def test_a_robot_has_fallen_below_45_percent_of_its_height() -> None:
-    robot = qd.load("go2")
-    controller = LocomotionController(robot, dt=2e-3)
-    s = qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
-    controller.compute(s)
-    assert FALLEN_HEIGHT == 0.45 and controller.mode in (Mode.STANDING, Mode.RISING)
-    controller.mode = Mode.STANDING
-    ground, height = controller.ground.height(0.0, 0.0), controller.proportions.height
-    for share, falls in ((0.46, False), (0.44, True)):
-        assert controller._falls(0.0, 0.0, ground + share * height, np.eye(3)) is falls
-    tilted = pin.rpy.rpyToMatrix(math.acos(0.49), 0.0, 0.0)
-    assert controller._falls(0.0, 0.0, ground + height, tilted)
+    p = Proportions.of(qd.load("go2"))
+    ground = GroundPlane(np.column_stack((p.stance, np.full(4, 0.1))), 1.0)
+    level, still = np.eye(3), (0.0, 0.0, 0.0)
+
+    def falls(share: float, axes: np.ndarray) -> bool:
+        motion = Motion((0.0, 0.0, 0.1 + share * p.height), still, axes, axes, 0.0, ground.points)
+        return Transitions(p).falls(Mode.STANDING, motion, ground, slippery=False)
+
+    assert FALLEN_HEIGHT == 0.45
+    assert not falls(0.46, level) and falls(0.44, level)
+    assert not falls(1.0, pin.rpy.rpyToMatrix(math.acos(0.51), 0.0, 0.0))
+    assert falls(1.0, pin.rpy.rpyToMatrix(math.acos(0.49), 0.0, 0.0))
 
 
 def test_the_course_waits_for_a_robot_that_is_turned_or_held_back() -> None:
     """It gives way beyond 0.2 rad at once, over a full turn too, and towards the robot from 0.08 l on."""
-    robot = qd.load("go2")
-    controller = LocomotionController(robot, dt=2e-3)
-    controller.compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)))
-    course, length = controller.course, controller.proportions.length
+    p, dt = Proportions.of(qd.load("go2")), 2e-3
+    steering, course = Steering(p, LegLimits(p), dt), Course(np.array([0.3, -0.2]), 0.0)
     for turned, expected in ((0.5, 0.3), (-0.5, -0.3), (0.1, 0.0), (2.0 * math.pi + 0.5, 2.0 * math.pi + 0.3)):
         course.yaw = 0.0
-        controller._keep_leash((0.0, 0.0), turned)
+        steering.keep_leash(course, (0.0, 0.0), turned)
         assert math.remainder(course.yaw - expected, 2.0 * math.pi) == pytest.approx(0.0, abs=1e-12)
     before = course.position.copy()
-    controller._keep_leash((0.07 * length, 0.0), 0.0)
+    steering.keep_leash(course, (0.07 * p.length, 0.0), 0.0)
     np.testing.assert_array_equal(course.position, before)
-    controller._keep_leash((0.2 * length, 0.0), 0.0)
-    share = controller.dt / (LEASH_TIME * controller.proportions.time) * (1.0 - 0.08 / 0.2)
-    assert course.position[0] - before[0] == pytest.approx(share * 0.2 * length)
+    steering.keep_leash(course, (0.2 * p.length, 0.0), 0.0)
+    share = dt / (LEASH_TIME * p.time) * (1.0 - 0.08 / 0.2)
+    assert course.position[0] - before[0] == pytest.approx(share * 0.2 * p.length)
 
 
 # -- kernels -------------------------------------------------------------------------------------------------------

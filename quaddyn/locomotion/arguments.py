@@ -33,3 +33,10 @@ def check_whole_body(whole_body: object, robot: Robot, dt: float) -> None:
     missing = [name for name in ("com", "base", "forces", *FEET) if name not in whole_body.tasks]
     if missing:
         raise ArgumentError(f"whole_body: without the tasks {', '.join(missing)}, which locomotion guides")
+
+
+def is_estimated(option: str, value: str | None) -> bool:
+    """Whether an option asks for an estimate, which is the only word that it takes."""
+    if value not in (None, "estimated"):
+        raise UnknownNameError(option, value, ("estimated",))
+    return value is not None

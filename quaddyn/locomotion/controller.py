@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext
@@ -13,36 +12,35 @@ import numpy as np
 from ..attributes import StrictAttributes
 from ..compiling import quietly
 from ..dynamics import State
-from ..errors import ArgumentError, ArgumentTypeError, QuaddynError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..wbc import TorqueLimits, WholeBodyController
-from .arguments import check_whole_body, named_feet
+from .arguments import check_whole_body, is_estimated, named_feet
+from .capability import Capability
 from .command import FALLEN, NO_GROUND, LocomotionCommand
 from .course import Course, Preview, commanded_velocity
-from .felt_friction import FeltFriction
-from .felt_ground import FeltGround
 from .foothold_kernel import fit_planes
 from .foothold_map import FootholdMap, Heights
 from .footing import Footing
 from .footwork import Footwork
 from .gait import Clock, Gait, gait_named
-from .grip import FACE, Grip
+from .grip import Grip
 from .ground import GroundPlane
 from .landing import Landing
-from .leg_limits import LegLimits
-from .modes import Mode, escaping, misplaced
+from .modes import Mode
+from .motion import Motion
 from .motor_guard import MotorGuard
 from .preview_kernel import landings, preview
 from .proportions import FEET, Proportions
-from .slope_statics import SlopeStatics
-from .slope_verdict import SlopeVerdict
+from .proprioception import Proprioception
+from .steering import Steering
 from .stretch import Stretch
 from .swing import onward
 from .thrust import LOADING
+from .transitions import Transitions
 from .trunk import Trunk
-from .unknown_load import UnknownLoad
 
 # Lengths in units of l, times in sqrt(l / g), speeds in sqrt(g l), accelerations in g.
 #: Coulomb's coefficient that is assumed on level ground, unless it is told.
@@ -53,28 +51,6 @@ FRICTION = 0.4
 FOOT_RATE, FOOT_WEIGHT = 8.0, 0.125
 #: Time constant of the filter on the velocity that places feet.
 FILTER = 0.2
-#: How far the robot may lag behind its course before the course waits, and how fast the course then gives way.
-LEASH, LEASH_TIME = 0.08, 0.3
-#: Time constant in which the course's velocity makes up for a leash that keeps giving way, the share of the wanted
-#: speed that it lets pass (from twice that on, it makes up for all), and the largest that it makes up for.
-DRIFT_TIME, LEAST_DRIFT, MOST_DRIFT = 4.0, 0.05, 0.5
-YAW_LEASH = 0.2
-#: How fast the course changes its velocity and its yaw rate.
-ACCELERATION, YAW_ACCELERATION = 0.12, 0.1
-#: How much of what friction allows is used for that.
-GENTLE = 0.45
-#: Height of the centre of mass of who lies, of who must rise first, and below which nobody can walk, as shares of that
-#: at home.
-LYING_HEIGHT, LOW_HEIGHT, FALLEN_HEIGHT = 0.5, 0.95, 0.45
-#: Height of who begins too high, as a share of that at home.
-HIGH = 1.02
-#: How far from the middle of the feet the centre of mass may begin [l], and how far it can be brought back from without
-#: a step, as a share of the way to the edge.
-LEAN, TOPPLING = 0.1, 0.9
-#: Steepest tilt of the trunk against the ground before it counts as a fall (cosine).
-FALLEN_TILT = 0.5
-#: Who slips gives in from this height and this tilt (cosine) on: legs that fight on such ground are hurled about.
-GIVING_IN, GIVING_IN_TILT = 0.75, 0.9
 #: Time constant of the slope of the ground; of ground that is known, of its slope and of its height, and in which a
 #: trunk that is low for its legs comes up again: on stairs the next step wants it low as well.
 SLOPE_TIME, KNOWN_SLOPE_TIME, LEVEL_TIME, RISE_TIME = 2.0, 0.75, 0.25, 2.0
@@ -152,45 +128,41 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if not 0.0 < self.dt <= 0.01:
             raise ArgumentError(f"dt: expected a period in (0, 0.01] s, got {dt}")
         self._gait = gait_named(gait)
-        self._statics = _statics(robot, p)
-        unit = p.time
-        if isinstance(friction, str) and friction != "estimated":
-            raise UnknownNameError("friction", friction, ("estimated",))
+        estimated = is_estimated("friction", friction if isinstance(friction, str) else None)
         told = FRICTION if friction is None or isinstance(friction, str) else friction
-        trot = self._gait if self._gait.moves else gait_named("trot")
-        ramp = LOADING * trot.period * unit
         ours = whole_body is None
         if whole_body is None:
-            whole_body = WholeBodyController(robot, dt=self.dt, friction=told, ramp=ramp)
+            trot = self._gait if self._gait.moves else gait_named("trot")
+            whole_body = WholeBodyController(robot, dt=self.dt, friction=told, ramp=LOADING * trot.period * p.time)
         else:
             check_whole_body(whole_body, robot, self.dt)
         self.whole_body = whole_body
         tasks = whole_body.tasks
         Trunk.prepare(p, tasks)
         for foot in FEET:
-            tasks[foot].gains((FOOT_RATE / unit) ** 2)
+            tasks[foot].gains((FOOT_RATE / p.time) ** 2)
             tasks[foot].weight = FOOT_WEIGHT
-        self._legs = LegLimits(p)
         torque = next((item for item in tasks.values() if isinstance(item, TorqueLimits)), None)
         self._guard = MotorGuard(robot, p, self.dt, torque)
+        self._capability = Capability(robot, p, self._guard)
         self._base = robot.bodies[0].name
         self.terrain = terrain
-        self._grip = Grip(whole_body, sure=ours and friction is not None and not isinstance(friction, str))
-        for option, value in (("payload", payload), ("touching", touching)):
-            if value not in (None, "estimated"):
-                raise UnknownNameError(option, value, ("estimated",))
-        self._load = None if payload is None else UnknownLoad(robot, p, self.dt)
-        self._slips = FeltFriction(robot, p, self.dt) if isinstance(friction, str) else None
-        self._feels = touching is not None
-        self._felt = FeltGround(robot, p, self.dt) if self._feels or self._slips is not None else None
-        self._preview = Preview(p)
-        self._footing = Footing(robot, p, self.dt)
-        self._landing = Landing(p, whole_body)
-        quick = self._statics is not None and self._statics.quick
-        self._slope = SlopeVerdict(self._statics if quick else None, p.speed)
-        self._stretch = Stretch(robot, p)
+        self._grip = Grip(whole_body, sure=ours and friction is not None and not estimated)
+        self._senses = Proprioception(
+            robot,
+            p,
+            self.dt,
+            self._grip,
+            payload=is_estimated("payload", payload),
+            touching=is_estimated("touching", touching),
+            friction=estimated,
+        )
+        self._preview, self._stretch = Preview(p), Stretch(robot, p)
+        self._steering = Steering(p, self._capability.legs, self.dt)
+        self._transitions = Transitions(p)
+        self._footing, self._landing = Footing(robot, p, self.dt), Landing(p, whole_body)
         self._trunk = Trunk(p, whole_body, self._grip, p.height)
-        self._require(self._gait)
+        self._capability.require(self._gait, self.friction)
         self.reset()
 
     # -- commands ------------------------------------------------------------------------------------------------
@@ -200,16 +172,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._trunk.end()
         self.mode = Mode.STANDING
         self.ground = None
-        self._lie = False
-        if self._load is not None:
-            self._load.reset()
-        if self._felt is not None:
-            self._felt.reset()
-        if self._slips is not None:
-            self._slips.reset()
-            self._grip.show(math.inf)
-        self._slope.reset()
-        self._filtered = self._drift = (0.0, 0.0)
+        self._transitions.lie = False
+        self._senses.reset()
+        self._capability.reset()
         self._tau = np.zeros(self.robot.nu)
 
     @property
@@ -220,7 +185,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     @gait.setter
     def gait(self, gait: str | Gait) -> None:
         gait = gait_named(gait)
-        self._require(gait)
+        self._capability.require(gait, self.friction)
         self._gait = gait
         if self.ground is not None and self._gait.moves:
             self.clock.change(self._gait)
@@ -246,7 +211,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
 
     def stand_up(self) -> None:
         """Rise to the height at home; also out of a fall, which nothing else leaves.  Takes back `lie_down`."""
-        self._lie = False
+        self._transitions.lie = False
         if self.mode in (Mode.LYING, Mode.LOWERING, Mode.FALLEN):
             self.whole_body.reset()
             self.ground = None
@@ -254,7 +219,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     def lie_down(self) -> None:
         """Stop, and sink to a crouch at half the height, which the legs go on holding: only feet touch the ground."""
         if self.ground is None or self.mode not in (Mode.FALLEN, Mode.LYING):
-            self._lie = True
+            self._transitions.lie = True
 
     def warmup(self, *, quiet: bool = False) -> float:
         """Compile what is compiled at first use; see `WholeBodyController.warmup`."""
@@ -296,87 +261,99 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if state.robot is not self.robot:
             raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
         wanted = commanded_velocity(velocity)
-        within, limit = self._legs.within(self._gait, wanted)
-        touching = None if touching is None else named_feet(touching)
-        dt, p = self.dt, self.proportions
-        x, y, z = state.com.tolist()
-        u, v, w = state.com_velocity.tolist()
-        load = self._load
-        if load is not None:
-            aside, across = load.shift(state)
-            x, y = x + aside, y + across
-        R_base = state.placement(self._base).rotation
-        R = R_base @ p.heading  # heading axes of the trunk in the world
-        yaw = math.atan2(R[1, 0], R[0, 0])
-        feet = state.origins(FEET)
+        told = None if touching is None else named_feet(touching)
+        motion = Motion.of(state, self._base, self.proportions.heading, self._senses.shift(state))
         if self.ground is None:
-            self._begin((x, y, z), (u, v), yaw, feet)
-        ground, clock, course = self.ground, self.clock, self.course
-        assert ground is not None
-        share = min(1.0, dt / (FILTER * p.time))
-        a, b = self._filtered
-        self._filtered = a, b = a + share * (u - a), b + share * (v - b)
-
-        if self.mode in (Mode.STANDING, Mode.RISING) or (self.mode is Mode.MOVING and clock.phase < 0.0):
-            if self._footing.lost(w, feet, touching):
+            self._begin(motion)
+        assert self.ground is not None
+        self._filter(motion)
+        if self.mode in (Mode.STANDING, Mode.RISING) or (self.mode is Mode.MOVING and self.clock.phase < 0.0):
+            if self._footing.lost(motion.velocity[2], motion.feet, told):
                 self._take_off()
-        if self.mode is Mode.FALLEN or self._falls(x, y, z, R):
+        if self.mode is Mode.FALLEN or self._transitions.falls(
+            self.mode, motion, self.ground, slippery=self._grip.slippery
+        ):
             return self._fall(state, wanted)
         if self.mode in (Mode.AIRBORNE, Mode.LANDING):
-            if load is not None:
-                load.pause()
-            if self._felt is not None:
-                self._felt.reset()
-            return self._land(state, wanted, touching, feet, (x, y, z), (u, v, w), R_base, yaw)
-        within, steep = self._slope.within(self._gait, within, self._grip, yaw, self._guard.limits)
-        limit = steep or limit
-        self._steer(within)
-        if not self._footwork.patient(clock):
+            self._senses.pause()
+            return self._land(state, motion, wanted, told)
+        return self._walk(state, motion, wanted, told)
+
+    def __reduce__(self) -> NoReturn:
+        raise ArgumentTypeError("a LocomotionController cannot be copied or pickled; make another")
+
+    # -- parts of a tick -----------------------------------------------------------------------------------------
+    def _begin(self, motion: Motion) -> None:
+        """The first tick, or the first after a fall."""
+        p, feet = self.proportions, motion.feet
+        self.ground = GroundPlane.under(feet, p.radii, SLOPE_TIME * p.time)
+        self.course = Course(self.ground.points[:, :2].mean(axis=0), motion.yaw)
+        self.clock = Clock(self._gait if self._gait.moves else "trot", p.time)
+        self._footwork = Footwork(p)
+        self._smooth = motion.velocity[:2]
+        self._steering.reset()
+        height, lean = self._transitions.start(motion, self.ground, self.course)
+        self._trunk.end()
+        self._trunk = Trunk(p, self.whole_body, self._grip, height, lean)
+        self.mode = Mode.RISING if height < p.height or any(lean) else Mode.STANDING
+        if height != p.height or any(lean):
+            self._trunk.go_to(p.height)
+        self._footing.reset()
+        self._landing.end()
+        if not self._footing.even(feet):
+            self._take_off()
+
+    def _filter(self, motion: Motion) -> None:
+        """The velocity of the centre of mass seen from above, smoothed, by which feet are placed."""
+        share, (a, b), (u, v, _) = min(1.0, self.dt / (FILTER * self.proportions.time)), self._smooth, motion.velocity
+        self._smooth = a + share * (u - a), b + share * (v - b)
+
+    def _walk(self, state: State, motion: Motion, wanted: Array, told: tuple[str, ...] | None) -> LocomotionCommand:
+        """One tick of a robot that is on the ground: standing, walking, rising or lying."""
+        ground, clock, course, known = self.ground, self.clock, self.course, self._map
+        assert ground is not None
+        p, dt, footwork, feet, (x, y, _) = self.proportions, self.dt, self._footwork, motion.feet, motion.com
+
+        # Where the robot is to go.
+        within, limit = self._capability.legs.within(self._gait, wanted)
+        within, steep = self._capability.on_ground(self._gait, within, self._grip, motion.yaw)
+        moving = self.mode in (Mode.MOVING, Mode.RECOVERING) and clock.phase >= 0.0
+        self._steering.steer(course, ground, self._gait, within if moving else np.zeros(3), self._grip.friction)
+        if not footwork.patient(clock):
             clock.advance(dt)
         course.advance(dt)
-        known = self._map
+
+        # Which feet carry it, and the ground under them.
         if known is not None:
             known.advance(x, y, dt)
         normals = self._normals(ground)
-        felt = touching
-        touches = self._touches(state, ground, felt)
-        if self._feels and felt is None:
-            felt = touches
-        carrying = self._footwork.place(clock, ground, feet, normals, felt, dt)
+        felt = self._senses.touching(state, self._tau, ground.normal, told)
+        carrying = footwork.place(clock, ground, feet, normals, felt, dt)
         self._grip.follow(normals)
-        if self._slips is not None and self._felt is not None and touches is not None:
-            down = [foot for foot in carrying if foot in touches]
-            self._grip.show(self._slips.update(state, self._felt.forces, down, ground.normal))
+        self._senses.slips(state, carrying, ground.normal)
         if known is None:
             ground.advance(dt)
         else:
-            deep = self._stretch.dip(clock, course, ground, self._footwork.swings, (x, y))
+            deep = self._stretch.dip(clock, course, ground, footwork.swings, (x, y))
             ground.follow(dt, KNOWN_SLOPE_TIME * p.time, LEVEL_TIME * p.time, RISE_TIME * p.time, deep)
-        level = ground.level(course.yaw).T
-        stance = p.stance * clock.spread @ level
+
+        # How its centre of mass moves, and where feet have to be put for it.
+        stance = p.stance * clock.spread @ ground.level(course.yaw).T
         reference = self._preview.reference(clock, course, ground.points[:, :2], stance, self._trunk.lean)
-        wanted_x, wanted_y = reference.divergent.tolist()
-        omega = reference.frequency
-        error = x + a / omega - wanted_x, y + b / omega - wanted_y
-        self._keep_leash(error, yaw)
-        self._footwork.advance(clock, course, ground, known, reference, error, (x, y), (a, b), stance, yaw, dt)
-        self._decide(within, error, feet, stance)
-        swings, tasks = self._footwork.swings, self.whole_body.tasks
-        for i, foot in enumerate(FEET):
-            swing = swings.get(i)
-            if swing is None:
-                tasks[foot].reference(feet[i])
-            else:
-                tasks[foot].reference(swing.position, swing.velocity, swing.acceleration)
-        self._trunk.guide(reference, course, ground, (x, y, z), (u, v, w), R_base, dt)
+        error = reference.error((x, y), self._smooth)
+        self._steering.keep_leash(course, error, motion.yaw)
+        footwork.advance(clock, course, ground, known, reference, error, (x, y), self._smooth, stance, motion.yaw, dt)
+        self.mode = self._transitions.after(
+            self.mode, self._gait, within, error, feet, stance, clock, course, self._trunk, self._footing
+        )
+
+        # Torques.
+        footwork.guide(self.whole_body.tasks, feet)
+        self._trunk.guide(reference, course, ground, motion.com, motion.velocity, motion.R_base, dt)
         command = self.whole_body.compute(state, carrying)
-        tau = command.tau
-        if load is not None:
-            load.update(state, self._tau)
-            tau = tau + load.torques(state, command.forces)
+        tau = self._senses.carry(state, self._tau, command)
         given_in = not command.ok and self._grip.slippery
         self._tau = self._guard.damped(state) if given_in else self._guard.within(tau, state)
-        flying = {FEET[i]: swing for i, swing in swings.items()}
         return LocomotionCommand(
             self._tau,
             self.mode,
@@ -386,20 +363,13 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             wanted,
             within,
             course.velocity.copy(),
-            limit,
-            flying,
+            steep or limit,
+            {FEET[i]: swing for i, swing in footwork.swings.items()},
             felt,
-            0.0 if load is None else load.mass,
-            () if self._slips is None else self._slips.detector.slipping,
+            self._senses.mass,
+            self._senses.slipping,
             self._grip.friction,
         )
-
-    def _touches(self, state: State, ground: GroundPlane, told: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """The feet that touch: as told, or as the torques say where they are asked; None if nobody knows."""
-        if self._felt is None or (told is not None and self._slips is None):
-            return told
-        found = self._felt.update(state, self._tau, ground.normal)
-        return found if told is None else told
 
     def _normals(self, ground: GroundPlane) -> list[tuple[float, float, float]]:
         """Of the ground under each foot: where it is known, its own, else that of the plane of all."""
@@ -407,41 +377,6 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if self._map is None:
             return [(x, y, z)] * len(FEET)
         return [self._map.normal(a, b) or (x, y, z) for a, b, _ in ground.points.tolist()]
-
-    def __reduce__(self) -> NoReturn:
-        raise ArgumentTypeError("a LocomotionController cannot be copied or pickled; make another")
-
-    # -- parts of a tick -----------------------------------------------------------------------------------------
-    def _begin(self, com: tuple[float, float, float], velocity: tuple[float, float], yaw: float, feet: Array) -> None:
-        p = self.proportions
-        self.ground = GroundPlane.under(feet, p.radii, SLOPE_TIME * p.time)
-        self.course = Course(self.ground.points[:, :2].mean(axis=0), yaw)
-        self.clock = Clock(self._gait if self._gait.moves else "trot", p.time)
-        self._footwork = Footwork(p)
-        self._filtered, self._drift = velocity, (0.0, 0.0)
-        height = com[2] - self.ground.height(com[0], com[1])
-        middle = self.course.position.tolist()
-        lean = com[0] - middle[0], com[1] - middle[1]
-        aside = math.hypot(*lean) > LEAN * p.length and not escaping(lean, feet, TOPPLING)
-        low, high = height < LOW_HEIGHT * p.height, height > HIGH * p.height
-        start = height if low or high else p.height
-        self._trunk.end()
-        self._trunk = Trunk(p, self.whole_body, self._grip, start, lean if aside else (0.0, 0.0))
-        self.mode = Mode.RISING if low or aside else Mode.STANDING
-        if low or aside or high:
-            self._trunk.go_to(p.height)
-        self._footing.reset()
-        self._landing.end()
-        if not self._footing.even(feet):
-            self._take_off()
-
-    def _falls(self, x: float, y: float, z: float, R: Array) -> bool:
-        assert self.ground is not None
-        slides = self._grip.slippery
-        low = z - self.ground.height(x, y) < (GIVING_IN if slides else FALLEN_HEIGHT) * self.proportions.height
-        a, b, c = R[:, 2].tolist()
-        d, e, f = self.ground.normal.tolist()
-        return (low and self.mode.upright) or a * d + b * e + c * f < (GIVING_IN_TILT if slides else FALLEN_TILT)
 
     def _fall(self, state: State, asked: Array) -> LocomotionCommand:
         """Nothing but damping, which takes the violence out of a fall."""
@@ -458,35 +393,26 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._footing.search()
         self._landing.begin()
 
-    def _land(
-        self,
-        state: State,
-        asked: Array,
-        touching: tuple[str, ...] | None,
-        feet: Array,
-        com: tuple[float, float, float],
-        velocity: tuple[float, float, float],
-        R_base: Array,
-        yaw: float,
-    ) -> LocomotionCommand:
+    def _land(self, state: State, motion: Motion, asked: Array, told: tuple[str, ...] | None) -> LocomotionCommand:
         """One tick in the air, or between air and stance."""
         ground, course, p, dt = self.ground, self.course, self.proportions, self.dt
         assert ground is not None
-        carrying = self._footing.found(state, self._tau, touching)
+        com, velocity, feet = motion.com, motion.velocity, motion.feet
+        carrying = self._footing.found(state, self._tau, told)
         if not carrying:
             self.mode = Mode.AIRBORNE
-            self._landing.hold_ready(self._landing.places(com, velocity, yaw), velocity, self._trunk)
+            self._landing.hold_ready(self._landing.places(com, velocity, motion.yaw), velocity, self._trunk)
             reference = None
         else:
             if self.mode is Mode.AIRBORNE:
                 self.ground = ground = GroundPlane(np.column_stack((feet[:, :2], np.zeros(4))), SLOPE_TIME * p.time)
-                self.course = course = Course(feet[:, :2].mean(axis=0), yaw)
+                self.course = course = Course(feet[:, :2].mean(axis=0), motion.yaw)
             self.mode = Mode.LANDING
             stopped = self._landing.touch(carrying, feet, com, velocity[2], course, ground, self._trunk, dt)
             ground.advance(dt)
             self._grip.follow(self._normals(ground))
             reference = self._preview.reference(self.clock, course, ground.points[:, :2], p.stance)
-            self._trunk.guide(reference, course, ground, com, velocity, R_base, dt)
+            self._trunk.guide(reference, course, ground, com, velocity, motion.R_base, dt)
             if stopped:
                 self.mode = Mode.RISING
                 self._footing.reset()
@@ -494,20 +420,13 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
                 self._trunk.go_to(p.height)
         command = self.whole_body.compute(state, carrying)
         self._tau = self._guard.within(command.tau, state) if command.ok else self._guard.damped(state)
+        still, pressure = np.zeros(3), course.position.copy() if reference is None else reference.pressure
+        friction = self._grip.friction
         return LocomotionCommand(
-            self._tau,
-            self.mode,
-            carrying,
-            command,
-            course.position.copy() if reference is None else reference.pressure,
-            asked,
-            np.zeros(3),
-            np.zeros(3),
-            NO_GROUND,
-            {},
-            friction=self._grip.friction,
+            self._tau, self.mode, carrying, command, pressure, asked, still, still, NO_GROUND, {}, friction=friction
         )
 
+    # -- what the robot can do -----------------------------------------------------------------------------------
     def reach(self, velocity: Sequence[float] | Array) -> Array:
         """The part of a commanded velocity that the gait can do: cut in all components alike.
 
@@ -524,11 +443,11 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         Raises:
             ArgumentError: not three finite numbers.
         """
-        return self._legs.within(self._gait, commanded_velocity(velocity))[0]
+        return self._capability.legs.within(self._gait, commanded_velocity(velocity))[0]
 
     def limit(self, velocity: Sequence[float] | Array) -> str:
         """What cuts a velocity down to `reach`, such as "stride of the gait"; "" where nothing does."""
-        return self._legs.within(self._gait, commanded_velocity(velocity))[1]
+        return self._capability.legs.within(self._gait, commanded_velocity(velocity))[1]
 
     def slope_limit(
         self,
@@ -551,112 +470,5 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         Raises:
             ArgumentError: an angle that is not in [0, pi / 2), a friction below 0, or a velocity that is none.
         """
-        angle, direction = number("angle", angle), number("direction", direction)
-        friction = self.friction if friction is None else number("friction", friction)
-        if not (0.0 <= angle < 0.5 * math.pi and math.isfinite(direction) and friction >= 0.0):
-            raise ArgumentError(
-                "angle, direction, friction: expected a slope in [0, pi/2) rad, a finite direction and a friction of 0 "
-                f"or more, got {angle}, {direction}, {friction}"
-            )
-        return self._unable(self._gait, self.reach(velocity), angle, direction, friction)
-
-    def _unable(self, gait: Gait, velocity: Array, angle: float, direction: float, friction: float) -> str:
-        """What keeps the robot from a gait on a slope."""
-        statics = self._statics or SlopeStatics(self.robot, self.proportions)
-        return statics.limit(gait, velocity, angle, direction, friction, self._guard.limits)
-
-    def _require(self, gait: Gait) -> None:
-        """Refuse to jump with motors that are too weak or joints that are too slow for it.
-
-        Raises:
-            ArgumentError: so it is.
-        """
-        if gait.thrust.steady:
-            return
-        why = self._legs.lifting(gait) or self._unable(gait, np.zeros(3), 0.0, 0.0, self.friction)
-        if why:
-            raise ArgumentError(
-                f"gait: {self.robot.name!r} cannot do {gait.name!r}, which pushes off with "
-                f"{float(gait.thrust.push.max()):.1f} times the weight: {why}"
-            )
-
-    def _steer(self, wanted: Array) -> None:
-        """The course's velocity follows the command, which is within `reach`, as the robot can accelerate."""
-        p, clock = self.proportions, self.clock
-        assert self.ground is not None
-        goal: tuple[float, ...] = (0.0, 0.0, 0.0)
-        if self.mode in (Mode.MOVING, Mode.RECOVERING) and clock.phase >= 0.0:
-            (ahead, across), (_, aside) = self.ground.level(self.course.yaw).tolist()
-            x, y, turn = self._made_up(wanted)
-            goal = ahead * x + across * y, aside * y, turn
-        rush = min(ACCELERATION, GENTLE * FACE * self._grip.friction) * p.gravity
-        steps = rush, rush, YAW_ACCELERATION / p.time**2
-        now, dt = self.course.velocity, self.dt
-        now[:] = [
-            value + min(max(to - value, -step * dt), step * dt)
-            for value, to, step in zip(now.tolist(), goal, steps, strict=True)
-        ]
-
-    def _made_up(self, wanted: Array) -> list[float]:
-        """The velocity for the course whose leash gives way all the time, so that the robot's is the wanted one."""
-        (u, v), yaw = self._drift, self.course.yaw
-        x, y, turn = wanted.tolist()
-        speed, fast = math.hypot(x, y), math.hypot(u, v)
-        if fast <= LEAST_DRIFT * speed or not speed:
-            return [x, y, turn]
-        share = min(1.0, fast / (LEAST_DRIFT * speed) - 1.0, MOST_DRIFT * speed / fast)
-        c, s = share * math.cos(yaw), share * math.sin(yaw)
-        made_up: list[float]
-        made_up = self._legs.within(self._gait, np.array([x - c * u - s * v, y + s * u - c * v, turn]))[0].tolist()
-        return made_up
-
-    def _keep_leash(self, error: tuple[float, float], yaw: float) -> None:
-        """The course waits if the robot cannot follow."""
-        p, course = self.proportions, self.course
-        away, slack = math.hypot(*error), LEASH * p.length
-        share = max(0.0, 1.0 - slack / max(away, 1e-12)) * min(1.0, self.dt / (LEASH_TIME * p.time))
-        x, y = share * error[0], share * error[1]
-        if share:
-            course.position += (x, y)
-        u, v = self._drift
-        fresh = self.dt / (DRIFT_TIME * p.time)
-        self._drift = u + (x / self.dt - u) * fresh, v + (y / self.dt - v) * fresh
-        turn = math.remainder(course.yaw - yaw, 2.0 * math.pi)
-        course.yaw -= turn - min(max(turn, -YAW_LEASH), YAW_LEASH)
-
-    def _decide(self, wanted: Array, error: tuple[float, float], feet: Array, stance: Array) -> None:
-        """What to do from the next tick on."""
-        clock, mode, p = self.clock, self.mode, self.proportions
-        still = not any(wanted.tolist())
-        if mode is Mode.STANDING:
-            if self._lie:
-                self.mode = Mode.LOWERING
-                self._trunk.go_to(LYING_HEIGHT * p.height)
-            elif not still:
-                clock.change(self._gait)
-                clock.start()
-                self.mode = Mode.MOVING
-            elif self._footing.sure and (escaping(error, feet) or misplaced(feet, self.course, stance, p.length)):
-                clock.change("trot")
-                clock.start(lead=0.0)
-                self.mode = Mode.RECOVERING
-        elif mode in (Mode.MOVING, Mode.RECOVERING):
-            settled = clock.phase >= 1.0 and not any(self.course.velocity.tolist())
-            if not clock.running:
-                self.mode = Mode.STANDING
-            elif self._lie or (still and settled and max(map(abs, error)) < 0.5 * LEASH * p.length):
-                clock.stop()
-            elif not still:
-                clock.change(self._gait)
-                clock.start()  # takes back a stop
-                self.mode = Mode.MOVING
-        elif not self._trunk.busy:
-            self.mode = Mode.STANDING if mode is Mode.RISING else Mode.LYING
-
-
-def _statics(robot: Robot, proportions: Proportions) -> SlopeStatics | None:
-    """None for legs whose kinematics are refused, as of joints that follow others."""
-    try:
-        return SlopeStatics(robot, proportions)
-    except QuaddynError:
-        return None
+        within, friction = self.reach(velocity), self.friction if friction is None else friction
+        return self._capability.slope_limit(self._gait, within, angle, direction, friction)

@@ -113,6 +113,16 @@ class ComReference:
     push: float = 1.0
     rise: tuple[float, float] = (0.0, 0.0)
 
+    def error(self, position: tuple[float, float], velocity: tuple[float, float]) -> tuple[float, float]:
+        """How far the divergent component is from the wanted one [m].
+
+        Args:
+            position: of the centre of mass along world x and y [m].
+            velocity: of it [m/s].
+        """
+        (x, y), (u, v), (wanted_x, wanted_y) = position, velocity, self.divergent.tolist()
+        return x + u / self.frequency - wanted_x, y + v / self.frequency - wanted_y
+
 
 class Preview:
     """From footfalls to the motion of the centre of mass.

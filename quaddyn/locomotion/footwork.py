@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -182,6 +183,20 @@ class Footwork:
             swing.advance(dt, end, clock.swing_time, high)
             share, (px, py, pz) = min(AHEAD * swing.progress, 1.0), ground.points[i].tolist()
             ground.coming[i] = px + share * (x - px), py + share * (y - py), pz + share * (z - pz)
+
+    def guide(self, tasks: Mapping[str, Any], feet: Array) -> None:
+        """References of the feet's tasks: who swings follows its `Swing`, who stands stays.
+
+        Args:
+            tasks: by name of the foot.
+            feet: (4, 3) centres of the feet's spheres, world [m].
+        """
+        for i, foot in enumerate(FEET):
+            swing = self.swings.get(i)
+            if swing is None:
+                tasks[foot].reference(feet[i])
+            else:
+                tasks[foot].reference(swing.position, swing.velocity, swing.acceleration)
 
     def _within_reach(self, i: int, x: float, y: float, yaw: float, wide: float) -> tuple[float, float]:
         """The place (x, y) from the body, or the nearest one where the leg can follow and crosses no other.

@@ -1,0 +1,106 @@
+"""`Capability`: what a gait can do on a robot, on level ground and on slopes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..errors import ArgumentError, QuaddynError
+from ..robot.arguments import number
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from .gait import Gait
+from .grip import Grip
+from .leg_limits import LegLimits
+from .motor_guard import MotorGuard
+from .proportions import Proportions
+from .slope_statics import SlopeStatics
+from .slope_verdict import SlopeVerdict
+
+
+class Capability:
+    """Limits of velocities, of slopes and of gaits with flight phases.
+
+    Args:
+        robot: a quadruped.
+        proportions: of the robot.
+        guard: knows the limits of the motors.
+
+    Attributes:
+        legs: what of a velocity they can do on level ground.
+    """
+
+    __slots__ = ("_guard", "_p", "_robot", "_slope", "_statics", "legs")
+
+    def __init__(self, robot: Robot, proportions: Proportions, guard: MotorGuard) -> None:
+        self._robot, self._p, self._guard = robot, proportions, guard
+        self.legs = LegLimits(proportions)
+        self._statics = _statics(robot, proportions)
+        quick = self._statics is not None and self._statics.quick
+        self._slope = SlopeVerdict(self._statics if quick else None, proportions.speed)
+
+    def reset(self) -> None:
+        """Forget the slope under the robot."""
+        self._slope.reset()
+
+    def on_ground(self, gait: Gait, velocity: Array, grip: Grip, yaw: float) -> tuple[Array, str]:
+        """The part of a velocity that the ground under the robot allows, and what cuts it; see `SlopeVerdict.within`.
+
+        Args:
+            gait: to walk with.
+            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; within reach.
+            grip: normal and friction of the ground.
+            yaw: of the heading frame [rad].
+        """
+        return self._slope.within(gait, velocity, grip, yaw, self._guard.limits)
+
+    def slope_limit(self, gait: Gait, velocity: Array, angle: float, direction: float, friction: float) -> str:
+        """What keeps the robot from a gait on a slope, "" where nothing does; see `SlopeStatics.limit`.
+
+        Args:
+            gait: to walk with.
+            velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; within reach.
+            angle: of the slope [rad].
+            direction: uphill, from the robot's forward direction [rad].
+            friction: Coulomb's coefficient of the ground.
+
+        Raises:
+            ArgumentError: an angle that is not in [0, pi / 2), or a friction below 0.
+        """
+        angle, direction = number("angle", angle), number("direction", direction)
+        friction = number("friction", friction)
+        if not (0.0 <= angle < 0.5 * math.pi and math.isfinite(direction) and friction >= 0.0):
+            raise ArgumentError(
+                "angle, direction, friction: expected a slope in [0, pi/2) rad, a finite direction and a friction of 0 "
+                f"or more, got {angle}, {direction}, {friction}"
+            )
+        statics = self._statics or SlopeStatics(self._robot, self._p)
+        return statics.limit(gait, velocity, angle, direction, friction, self._guard.limits)
+
+    def require(self, gait: Gait, friction: float) -> None:
+        """Refuse to jump with motors that are too weak or joints that are too slow for it.
+
+        Args:
+            gait: to move with.
+            friction: Coulomb's coefficient of the ground.
+
+        Raises:
+            ArgumentError: so it is.
+        """
+        if gait.thrust.steady:
+            return
+        why = self.legs.lifting(gait) or self.slope_limit(gait, np.zeros(3), 0.0, 0.0, friction)
+        if why:
+            raise ArgumentError(
+                f"gait: {self._robot.name!r} cannot do {gait.name!r}, which pushes off with "
+                f"{float(gait.thrust.push.max()):.1f} times the weight: {why}"
+            )
+
+
+def _statics(robot: Robot, proportions: Proportions) -> SlopeStatics | None:
+    """None for legs whose kinematics are refused, as of joints that follow others."""
+    try:
+        return SlopeStatics(robot, proportions)
+    except QuaddynError:
+        return None

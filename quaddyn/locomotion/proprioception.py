@@ -1,0 +1,121 @@
+"""`Proprioception`: what joint torques tell of the load, of feet that touch and of feet that slip."""
+
+from __future__ import annotations
+
+import math
+
+from ..dynamics import State
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+from ..wbc import Command
+from .felt_friction import FeltFriction
+from .felt_ground import FeltGround
+from .grip import Grip
+from .proportions import Proportions
+from .unknown_load import UnknownLoad
+
+
+class Proprioception:
+    """The estimates that a locomotion controller was asked for; each that it was not is neutral and costs nothing.
+
+    Args:
+        robot: a quadruped.
+        proportions: of the robot.
+        dt: [s].
+        grip: is told of the friction that slips show.
+        payload: whether to find and carry mass that the robot's file does not know of.
+        touching: whether to find out which feet touch.
+        friction: whether to find out how slippery the ground is.
+    """
+
+    __slots__ = ("_feels", "_felt", "_grip", "_load", "_slips", "_touches")
+
+    def __init__(
+        self,
+        robot: Robot,
+        proportions: Proportions,
+        dt: float,
+        grip: Grip,
+        *,
+        payload: bool,
+        touching: bool,
+        friction: bool,
+    ) -> None:
+        self._grip, self._feels = grip, touching
+        self._load = UnknownLoad(robot, proportions, dt) if payload else None
+        self._slips = FeltFriction(robot, proportions, dt) if friction else None
+        self._felt = FeltGround(robot, proportions, dt) if touching or friction else None
+        self._touches: tuple[str, ...] | None = None
+
+    def reset(self) -> None:
+        """Forget the motion and what was found."""
+        if self._load is not None:
+            self._load.reset()
+        if self._felt is not None:
+            self._felt.reset()
+        if self._slips is not None:
+            self._slips.reset()
+            self._grip.show(math.inf)
+
+    def pause(self) -> None:
+        """Feet are not on the ground; what was found is kept."""
+        if self._load is not None:
+            self._load.pause()
+        if self._felt is not None:
+            self._felt.reset()
+
+    # -- feet ------------------------------------------------------------------------------------------------------
+    def touching(self, state: State, tau: Array, normal: Array, told: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """The feet that touch: as told, or as the torques say; None where the schedule is to be trusted.
+
+        Args:
+            state: now.
+            tau: (nu,) torques since the last tick [N m].
+            normal: (3,) of the ground.
+            told: the feet that feel the ground, where that is measured.
+        """
+        self._touches = told
+        if self._felt is not None and (told is None or self._slips is not None):
+            found = self._felt.update(state, tau, normal)
+            self._touches = found if told is None else told
+        return self._touches if self._feels else told
+
+    def slips(self, state: State, carrying: tuple[str, ...], normal: Array) -> None:
+        """Look whether feet slip, after `touching`.
+
+        Args:
+            state: now.
+            carrying: the feet that are to carry.
+            normal: (3,) of the ground.
+        """
+        if self._slips is not None and self._felt is not None and self._touches is not None:
+            down = [foot for foot in carrying if foot in self._touches]
+            self._grip.show(self._slips.update(state, self._felt.forces, down, normal))
+
+    @property
+    def slipping(self) -> tuple[str, ...]:
+        """The feet that slip."""
+        return () if self._slips is None else self._slips.detector.slipping
+
+    # -- load ------------------------------------------------------------------------------------------------------
+    @property
+    def mass(self) -> float:
+        """That the robot is taken to carry beside its own [kg]."""
+        return 0.0 if self._load is None else self._load.mass
+
+    def shift(self, state: State) -> tuple[float, float]:
+        """Of the centre of mass of robot and load from that of the robot, along world x and y [m]."""
+        return (0.0, 0.0) if self._load is None else self._load.shift(state)
+
+    def carry(self, state: State, tau: Array, command: Command) -> Array:
+        """Torques (nu,) for the robot and its load [N m].
+
+        Args:
+            state: now.
+            tau: (nu,) torques since the last tick [N m].
+            command: for the robot without its load.
+        """
+        if self._load is None:
+            return command.tau
+        self._load.update(state, tau)
+        return command.tau + self._load.torques(state, command.forces)
