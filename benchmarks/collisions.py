@@ -1,21 +1,31 @@
 """Collision geometry against coal, and links kept apart under hostile references.
 
-    python benchmarks/collisions.py                       # go2, solo12, anymal_c, ur5
-    python benchmarks/collisions.py --all --poses 500     # the whole catalogue
-    python benchmarks/collisions.py --check               # exit code 1 if a bar is missed
+    python benchmarks/collisions.py                                                # two minutes
+    python benchmarks/collisions.py --parts distances --all --poses 3800 --jobs 2  # 1e5 poses, the whole catalogue
+    python benchmarks/collisions.py --parts hostile --ticks 125000 --jobs 2        # 1e6 ticks of eight robots
+    python benchmarks/collisions.py --parts rows                                   # what rows cost
+    python benchmarks/collisions.py --check                                        # exit code 1 if a bar is missed
+
+With `--store FOLDER` what is done is kept there, and a run that was ended goes on.
 
 Distances of `CapsuleModel` on random poses, pair of links by pair of links, against those of coal on the file's own
-shapes: never larger, and smaller by the stated excess of the two at most (where capsules are apart, and but for 1e-6 m,
-coal's own tolerance).
+shapes, which it finds to 1e-9 m: never larger, and smaller by the stated excess of the two at most, where capsules are
+apart.
 
-Then robots with a fixed root under whole-body control, whose posture is sent to random configurations, most of which
-lead through themselves, at every 150th tick: the least distance of capsules over `margin` after every tick, with and
-without `CollisionLimits`, and the torques' steps in between.  Joint bounds and torque limits are on level 0, too: a
-tick on which all of them cannot be met is not solved.  Then quadrupeds with a free root that stand on two feet, with
-the others sent through the legs beside them.  Last, what rows cost where none is active.
+Then robots with a fixed root under whole-body control, at rest somewhere to begin with, whose posture is sent to random
+configurations, most of which lead through themselves, at every 150th tick: the least distance of capsules over `margin`
+after every tick, with and without `CollisionLimits`.  Joint bounds and torque limits are on level 0, too: a tick on
+which all of them cannot be met is not solved.  Where pairs come or go, torques are compared with those of the same tick
+without their rows: what pairs cause, as a share of the effort limits; all steps of torques are printed beside it.  One
+tick of 250 is judged by the conditions of optimality, with code that the solver does not share, and is to say which
+pair holds it up, if any does.
+
+Then quadrupeds with a free root that stand on two feet, with the others sent through the legs beside them.  Last, what
+rows cost: by themselves, and in a tick where none is active.
 
 Bars: no distance too large or too small; with limits no penetration, no tick that ends nearer than the margin unless
-one of the last 200 was not solved, and at least 99 % solved; without them, some.
+one of the last 200 was not solved, at least 99 % solved, no torque moved by more than 5 % as pairs come and go, judged
+ticks optimal; without limits, some below the margin.
 """
 
 from __future__ import annotations
@@ -24,121 +34,122 @@ import argparse
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import numpy as np
+from collision_campaign import DT, EVERY, Distances, HostileReferences, controller, geometry
 
 import quaddyn as qd
-from quaddyn.kinematics import CapsuleModel, CollisionModel
-from quaddyn.wbc import CollisionLimits, JointBounds, PostureTask, TorqueLimits
+from quaddyn.campaigns import Failure, Progress, Record, run, workers
+from quaddyn.compiling import Vector, entry
+from quaddyn.kinematics import CapsuleModel
+from quaddyn.wbc import CollisionLimits
+from quaddyn.wbc.codes import COLLISION_LIMITS
+from quaddyn.wbc.constraints.collision_rows import PARTS as PARTS_OF_PAIR
+from quaddyn.wbc.constraints.collision_rows import collision_limit_rows
+from quaddyn.wbc.data import TickData
+from quaddyn.wbc.problem_rows import CODE, item_of
+from quaddyn.wbc.reduction import reduce
+from quaddyn.wbc.tick_core import instant
 
-#: Tolerance of coal's distances [m]; control period [s]; ticks from one reference to the next.
-COAL, DT, EVERY = 1e-6, 1e-3, 150
-#: Ticks after an unsolved one that count as its consequence.
-AFTER = 200
+PARTS = ("distances", "hostile", "swinging", "rows")
+ROBOTS = ("go2", "solo12", "anymal_c", "a1", "b1_z1", "ur5", "xarm7", "laikago")
+#: Ticks without limits, at most: they show what references do.
+UNLIMITED = 5000
 
-
-def distances(name: str, poses: int, seed: int) -> bool:
-    """One robot against coal; whether the bar is met."""
-    robot = qd.load(name)
-    try:
-        model, exact = CapsuleModel(robot, reach=np.inf), CollisionModel(robot)
-    except qd.ArgumentError as error:
-        print(f"  {name}: {error}")
-        return True
-    rng, links = np.random.default_rng(seed), [each.link for each in model.capsules]
-    excess = np.array([each.excess for each in model.capsules])
-    too_large, too_small, count, lacks, cost = 0.0, 0.0, 0, list[float](), list[float]()
-    for _ in range(poses):
-        q = robot.random_configuration(rng)
-        true = {frozenset(s.links): s.distance for s in exact.separations(q)}
-        start = time.process_time()
-        found = model.distances(q)
-        cost.append(time.process_time() - start)
-        nearest: dict[frozenset[str], tuple[float, float]] = {}
-        for (i, j), distance in zip(model.pairs.tolist(), found.tolist(), strict=True):
-            pair = frozenset((links[i], links[j]))
-            nearest[pair] = min(nearest.get(pair, (np.inf, 0.0)), (distance, float(excess[i] + excess[j])))
-        for pair, (distance, fit) in nearest.items():
-            if distance > 0.0 and pair in true:
-                count += 1
-                lacks.append(true[pair] - distance)
-                too_large, too_small = max(too_large, -lacks[-1]), max(too_small, lacks[-1] - fit)
-    typical = 1e3 * float(np.median(lacks)) if lacks else 0.0
-    print(
-        f"  {name}: {len(model.capsules)} capsules, {len(model.pairs)} pairs; excess up to "
-        f"{1e3 * model.excess:.1f} mm; {count} distances, too large by {too_large:.1e} m, "
-        f"beyond the excess by {too_small:.1e} m, below coal's by "
-        f"{typical:.1f} mm (median); {1e6 * float(np.median(cost)):.0f} us a pose"
-        + (f"; unread: {len(model.unread)}" if model.unread else "")
-    )
-    return too_large <= COAL and too_small <= COAL
+Run = Callable[[Any], list[tuple[Any, Record]]]
 
 
-def controller(robot: qd.Robot, limits: CollisionLimits | None, stiffness: float) -> qd.WholeBodyController:
-    """Torque limits, joint bounds and, if any, collision limits over a posture."""
-    bounds = JointBounds(robot, DT, acceleration=300.0)
-    constraints = [TorqueLimits(robot), bounds] + ([limits] if limits else [])
-    tasks = [[PostureTask(robot, stiffness=stiffness)]]
-    return qd.WholeBodyController(robot, constraints=constraints, tasks=tasks, contacts=[], dt=DT)
+def runner(jobs: int, store: str | None) -> Run:
+    """Runs a campaign, saying how far it is; the records in the order of the cases."""
+
+    def drive(campaign: Any) -> list[tuple[Any, Record]]:
+        said = [time.monotonic()]
+
+        def say(at: Progress) -> None:
+            if time.monotonic() > said[0] + 20.0:
+                said[0] = time.monotonic()
+                left = "" if at.remaining is None else f", {at.remaining:.0f} s to go"
+                print(f"    {at.done} of {at.total} cases{left}", flush=True)
+
+        path = None
+        if store is not None:
+            Path(store).mkdir(parents=True, exist_ok=True)
+            path = Path(store) / f"{campaign.name}{'' if getattr(campaign, 'limited', True) else ', free'}.sqlite"
+        with workers(jobs) if jobs else nullcontext() as pool:
+            summary = run(campaign, pool, path, progress=say)
+        out = []
+        for case, record in summary.results:
+            if isinstance(record, Failure):
+                raise RuntimeError(f"{case}: {record.error}\n{record.trace}")
+            out.append((case, record))
+        return out
+
+    return drive
 
 
-def limited(name: str) -> qd.Robot:
-    """The robot with a fixed root, and with limits where its file has void ones."""
-    robot = qd.load(name, root="fixed")
-    if robot.velocity_limits.max() < 100.0:
-        return robot
-    limits = {"lower": -3.0, "upper": 3.0, "velocity": 10.0, "effort": 5.0}
-    return qd.load(name, root="fixed", limits=dict.fromkeys(robot.actuated, limits))
-
-
-def least_room(limits: CollisionLimits, q: np.ndarray, kept: list[int]) -> float:
-    return float(limits.model.distances(q)[kept].min()) - limits.margin
-
-
-def hostile(name: str, ticks: int, seed: int) -> bool:
-    """One robot with a fixed root under hostile references; whether the bar is met."""
-    robot = limited(name)
-    dyn, limits = qd.Dynamics(robot), CollisionLimits(CapsuleModel(robot), margin=0.005)
-    links = [capsule.link for capsule in limits.model.capsules]
-    pairs = [f"{links[i]} - {links[j]}" for i, j in limits.model.pairs.tolist()]
-    kept = [k for k, pair in enumerate(pairs) if pair in limits.pairs]
-    met = True
-    for guarded in (False, True):
-        rng = np.random.default_rng(seed)
-        wbc = controller(robot, limits if guarded else None, 200.0)
-        count = ticks if guarded else min(ticks, 5000)
-        q, v, before = np.array(robot.q_home), np.zeros(robot.nv), None
-        least, below, outcomes, outside, steps, named = np.inf, 0, Counter[str](), 0, list[float](), 0
-        unsolved, broken = -AFTER, 0  # the last tick that was not solved; ticks nearer than the margin long after it
-        for tick in range(count):
-            if tick % EVERY == 0:  # to the middle of somewhere, or at once to where links would cross
-                wbc.tasks["posture"].reference(robot.random_configuration(rng))
-            command = wbc.compute(dyn.update(q, v))
-            outcomes[command.status.outcome] += 1
-            unsolved = unsolved if command.ok else tick
-            if before is not None and tick % EVERY:
-                steps.append(float((np.abs(command.tau - before) / robot.effort_limits).max()))
-            before = command.tau.copy()
-            if guarded and tick % 1000 == 500:
-                outside += bool(command.outside)
-                active = [row for row in command.levels[0].active if row.endswith(" distance")]
-                named += any(row.removesuffix(" distance") in limits.pairs for row in active)
-            a = command.acceleration
-            q, v = robot.integrate(q, DT * v + 0.5 * DT * DT * a), v + DT * a
-            room = least_room(limits, q, kept)
-            least, below = min(least, room), below + (room < 0.0)
-            broken += room < 0.0 and tick > unsolved + AFTER
+def distances(names: tuple[str, ...], poses: int, seed: int, drive: Run) -> bool:
+    """Robots against coal; whether the bar is met."""
+    results = drive(Distances(robot=names, poses=poses, seed=seed))
+    for name in names:
+        found = [record for case, record in results if case.robot == name]
+        if found[0]["void"]:
+            print(f"  {name}: {found[0]['void']}")
+            continue
+        model = geometry(name)[0]
+        rng, cost = np.random.default_rng(seed), list[float]()
+        for q in [model.robot.random_configuration(rng) for _ in range(100)]:
+            start = time.process_time()
+            model.distances(q)
+            cost.append(time.process_time() - start)
         print(
-            f"  {name} {'with' if guarded else 'without'} limits ({len(kept)} pairs): {count} ticks {dict(outcomes)}, "
-            f"{below} nearer than the margin, {broken} of them not after an unsolved one; "
-            f"least room {1e3 * least:+.3f} mm; torque steps {np.median(steps):.1e} "
-            f"(median), {np.quantile(steps, 0.999):.1e} (one in a thousand) of the limit"
-            + (f"; {outside} states seen outside, {named} with a pair as active row" if guarded else "")
+            f"  {name}: {len(model.capsules)} capsules, {len(model.pairs)} pairs; excess up to "
+            f"{1e3 * model.excess:.1f} mm; {sum(each['distances'] for each in found)} distances, too large by "
+            f"{max(each['too_large'] for each in found):.1e} m, beyond the excess by "
+            f"{max(each['too_small'] for each in found):.1e} m, below coal's by "
+            f"{1e3 * np.median([each['lack'] for each in found]):.1f} mm (median); "
+            f"{1e6 * np.median(cost):.0f} us a pose" + (f"; unread: {len(model.unread)}" if model.unread else ""),
+            flush=True,
         )
-        if guarded:
-            met = broken == 0 and least > -limits.margin and outcomes["solved"] >= 0.99 * count
-        else:
-            met = met and below > 0
+    return all(record["success"] for _, record in results)
+
+
+def hostile(names: tuple[str, ...], ticks: int, seed: int, drive: Run) -> bool:
+    """Robots with a fixed root under hostile references; whether the bars are met."""
+    met = True
+    for limited in (False, True):
+        count = ticks if limited else min(ticks, UNLIMITED)
+        results = drive(HostileReferences(robot=names, ticks=count, seed=seed, limited=limited))
+        for name in names:
+            found = [record for case, record in results if case.robot == name]
+            total = {key: sum(each[key] for each in found) for key in found[0] if type(found[0][key]) is int}
+            most = {key: max(each[key] for each in found) for key in ("large_step", "caused", "worst")}
+            unsolved = total["infeasible"] + total["inaccurate"] + total["fallback"]
+            print(
+                f"  {name} {'with' if limited else 'without'} limits ({found[0]['pairs']} pairs): {count} ticks, "
+                f"{total['infeasible']} infeasible, {unsolved - total['infeasible']} inaccurate, {total['below']} "
+                f"nearer than the margin, {total['broken']} of them not after an unsolved one, {total['penetrating']} "
+                f"penetrating; least room {1e3 * min(each['least'] for each in found):+.3f} mm; torque steps "
+                f"{np.median([each['step'] for each in found]):.1e} (median), {most['large_step']:.1e} (one in a "
+                "thousand) of the limit",
+                flush=True,
+            )
+            if limited:
+                print(
+                    f"    pairs came or went on {total['changes']} ticks and moved torques by up to "
+                    f"{most['caused']:.2%} of the limit; {total['judged']} ticks optimal to {most['worst']:.1e}; "
+                    f"{total['outside']} outside; a pair held {total['held']}, explained by it {total['named']}",
+                    flush=True,
+                )
+            if limited:
+                met = met and all(each["success"] for each in found) and unsolved <= 0.01 * count
+            else:
+                met = met and total["below"] > 0
     return met
 
 
@@ -182,59 +193,94 @@ def swinging(name: str, tries: int, seed: int) -> bool:
     return met
 
 
+@entry("rows of pairs")
+def write_rows(q: Vector, v: Vector, data: TickData, times: int) -> int:
+    """Rows of `CollisionLimits` in a tick that is over, so many times; how many there are."""
+    table, item = data.model.items, 0
+    for i in range(table.shape[0]):
+        if table[i, CODE] == COLLISION_LIMITS:
+            item = i
+    t = instant(q, v, data, reduce(data.model, data.terms, data.contacts, data.points, data.work, False))
+    for _ in range(times):
+        data.rows.count[0] = 0
+        data.rows.count[1] = 0
+        collision_limit_rows(item_of(t, item), t)
+    return data.rows.count[1]
+
+
 def cost(name: str, seed: int) -> None:
     """What the rows cost."""
     robot = qd.load(name, root="fixed")
     model, dyn, rng = CapsuleModel(robot), qd.Dynamics(robot), np.random.default_rng(seed)
-    found: list[tuple[int, float]] = []
+    found: list[tuple[int, int, float, float]] = []
     limits = CollisionLimits(model, margin=0.005)
     both = [controller(robot, x, 100.0) for x in (limits, None)]
     for _ in range(40):
-        q = robot.interpolate(robot.q_home, robot.random_configuration(rng), rng.uniform(0.0, 0.5))
-        s, least = dyn.update(q, np.zeros(robot.nv)), [np.inf, np.inf]
+        q, v = (
+            robot.interpolate(robot.q_home, robot.random_configuration(rng), rng.uniform(0.0, 0.5)),
+            np.zeros(robot.nv),
+        )
         for wbc in both:
             wbc.tasks["posture"].reference(q)
+        s, data = dyn.update(q, v), both[0]._assembly.solver.data
         command = both[0].compute(s)
-        near = sum(len(g.names) for g in command.details.problem.levels[0] if g.owner == limits.name)
-        if command.levels[0].active or not command.ok:
-            continue  # rows alone, without the search for what is active
+        source = data.rows.C_source[: data.rows.count[1]]
+        near = {row // PARTS_OF_PAIR for item, _, row in source.tolist() if item == 2}
+        rows, alone = write_rows(q, v, data, 1), np.inf
         for _ in range(30):
-            for k, wbc in enumerate(both):
-                start = time.perf_counter()
-                wbc.compute(s)
-                least[k] = min(least[k], time.perf_counter() - start)
-        found.append((near, 1e6 * (least[0] - least[1])))
-    near, micro = np.array(found).T
-    slope, offset = np.polyfit(near, micro, 1)
+            start = time.perf_counter()
+            write_rows(q, v, data, 20)
+            alone = min(alone, (time.perf_counter() - start) / 20)
+        least = [np.inf, np.inf]
+        if not command.levels[0].active and command.ok:  # rows alone, without the search for what is active
+            for _ in range(30):
+                for k, wbc in enumerate(both):
+                    start = time.perf_counter()
+                    wbc.compute(s)
+                    least[k] = min(least[k], time.perf_counter() - start)
+        found.append((len(near), rows, 1e6 * alone, 1e6 * (least[0] - least[1]) if least[0] < np.inf else np.nan))
+    near, rows, alone, tick = np.array(found).T
+    slope, offset = np.polyfit(rows, alone, 1)
+    calm = np.isfinite(tick)
+    slope_tick, offset_tick = np.polyfit(rows[calm], tick[calm], 1)
     print(
-        f"  {name}: {near.min():.0f} to {near.max():.0f} rows of {len(limits.pairs)} pairs; {offset:.1f} us and "
-        f"{1e3 * slope:.0f} ns a row"
+        f"  {name}: {len(limits.pairs)} pairs of {len(limits.labels)} capsules, {near.min():.0f} to {near.max():.0f} "
+        f"near with {rows.min():.0f} to {rows.max():.0f} rows; they take {offset:.1f} us and {1e3 * slope:.0f} ns a "
+        f"row ({alone[near.argmax()]:.1f} us for {near.max():.0f} pairs), a tick with them {offset_tick:.1f} us and "
+        f"{1e3 * slope_tick:.0f} ns a row",
+        flush=True,
     )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS)
     parser.add_argument("--poses", type=int, default=100, help="per robot")
-    parser.add_argument("--ticks", type=int, default=3000, help="per robot")
+    parser.add_argument("--ticks", type=int, default=1500, help="per robot")
     parser.add_argument("--tries", type=int, default=10, help="of crossing legs, per quadruped")
-    parser.add_argument("--robots", nargs="*", default=("go2", "solo12", "anymal_c", "ur5"))
-    parser.add_argument("--all", action="store_true", help="the whole catalogue")
+    parser.add_argument("--robots", nargs="*", default=ROBOTS)
+    parser.add_argument("--all", action="store_true", help="distances: the whole catalogue")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=0, help="processes; 0: this one")
+    parser.add_argument("--store", help="folder of results, gone on with if it is there")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a bar is missed")
     options = parser.parse_args()
-    print("distances against coal")
-    kept = all(
-        [distances(name, options.poses, options.seed) for name in (qd.CATALOGUE if options.all else options.robots)]
-    )
-    print("hostile references")
-    kept = all([hostile(name, options.ticks, options.seed) for name in options.robots]) and kept
-    print("legs that are told to cross, on a free root")
-    kept = all([swinging(name, options.tries, options.seed) for name in ("go2", "solo12")]) and kept
-    print("rows")
-    for name in options.robots:
-        cost(name, options.seed)
-    print("all bars met" if kept else "a bar is missed")
-    return 1 if options.check and not kept else 0
+    names, drive, met = tuple(options.robots), runner(options.jobs, options.store), True
+    if "distances" in options.parts:
+        print("distances against coal", flush=True)
+        met = distances(tuple(qd.CATALOGUE) if options.all else names, options.poses, options.seed, drive) and met
+    if "hostile" in options.parts:
+        print("hostile references", flush=True)
+        met = hostile(names, options.ticks, options.seed, drive) and met
+    if "swinging" in options.parts:
+        print("legs that are told to cross, on a free root", flush=True)
+        met = all([swinging(name, options.tries, options.seed) for name in ("go2", "solo12")]) and met
+    if "rows" in options.parts:
+        print("rows", flush=True)
+        for name in names:
+            cost(name, options.seed)
+    print("all bars met" if met else "a bar is missed")
+    return 1 if options.check and not met else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,253 @@
+"""Collision geometry against coal, and links kept apart under hostile references: see `benchmarks/collisions.py`."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from optimality import worst_residual
+
+import quaddyn as qd
+from quaddyn.campaigns import Campaign, Record, digest, generator, robot, robot_hash
+from quaddyn.kinematics import CapsuleModel, CollisionModel
+from quaddyn.wbc import CollisionLimits, Command, JointBounds, PostureTask, TorqueLimits
+from quaddyn.wbc.problem import Problem
+
+#: Tolerance that coal is given [m], and that of the bar; control period [s]; ticks from one reference to the next.
+COAL, NEARLY, DT, EVERY = 1e-9, 1e-8, 1e-3, 150
+#: Ticks after an unsolved one that count as its consequence; distance that is kept [m].
+AFTER, MARGIN = 200, 0.005
+#: Poses of a case, and ticks; one tick of so many is judged by optimality conditions, up to this residual.
+POSES, TICKS, JUDGED, OPTIMAL = 500, 5000, 250, 1e-6
+#: Torques' steps that pairs may cause as they come and go, over the effort limits.
+STEP = 0.05
+
+
+# -- distances -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True)
+class PoseCase:
+    """Some random poses of a robot: the `number`-th of `seed`."""
+
+    robot: str
+    number: int
+    poses: int
+    seed: int
+
+
+@functools.lru_cache(maxsize=4)
+def geometry(name: str) -> tuple[CapsuleModel, CollisionModel]:
+    """A robot's capsules, all pairs of them, and its own shapes."""
+    exact = CollisionModel(robot(name))
+    for each in exact._scratch.distanceRequests:
+        each.gjk_tolerance, each.gjk_max_iterations = COAL, 1000
+    return CapsuleModel(robot(name), reach=np.inf), exact
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distances(Campaign[PoseCase]):
+    """Distances of capsules against those of coal on the file's own shapes, pair of links by pair of links."""
+
+    name: ClassVar[str] = "distances"
+    Case: ClassVar[type[PoseCase]] = PoseCase
+
+    robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "with collision geometry"})
+    poses: int = field(default=100, metadata={"help": "of each robot"})
+    seed: int = field(default=0, metadata={"help": "of the campaign"})
+
+    def cases(self) -> Iterator[PoseCase]:
+        for name in self.robot:
+            for number, poses in parts(self.poses, POSES):
+                yield PoseCase(robot=name, number=number, poses=poses, seed=self.seed)
+
+    def count(self) -> int:
+        return len(self.robot) * -(-self.poses // POSES)
+
+    def model_hash(self) -> str:
+        return digest(*(robot_hash(name) for name in sorted(self.robot)))
+
+    def run(self, case: PoseCase) -> Record:
+        try:
+            model, exact = geometry(case.robot)
+        except qd.ArgumentError as error:
+            return {"success": True, "reason": None, "void": str(error)}
+        rng, links = generator(case.seed, case.number), [each.link for each in model.capsules]
+        excess = np.array([each.excess for each in model.capsules])
+        too_large, too_small, lacks = 0.0, 0.0, list[float]()
+        for _ in range(case.poses):
+            q = model.robot.random_configuration(rng)
+            true = {frozenset(s.links): s.distance for s in exact.separations(q)}
+            nearest: dict[frozenset[str], tuple[float, float]] = {}
+            for (i, j), distance in zip(model.pairs.tolist(), model.distances(q).tolist(), strict=True):
+                pair = frozenset((links[i], links[j]))
+                nearest[pair] = min(nearest.get(pair, (np.inf, 0.0)), (distance, float(excess[i] + excess[j])))
+            for pair, (distance, fit) in nearest.items():
+                if distance > 0.0 and pair in true:
+                    lacks.append(true[pair] - distance)
+                    too_large, too_small = max(too_large, -lacks[-1]), max(too_small, lacks[-1] - fit)
+        good = max(too_large, too_small) <= NEARLY
+        return {
+            "success": good,
+            "reason": None if good else f"too large by {too_large:.1e} m, beyond the excess by {too_small:.1e} m",
+            "void": None,
+            "distances": len(lacks),
+            "too_large": too_large,
+            "too_small": too_small,
+            "lack": float(np.median(lacks)) if lacks else 0.0,
+        }
+
+
+# -- hostile references ----------------------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True)
+class HostileCase:
+    """Some ticks of a robot: the `number`-th of `seed`."""
+
+    robot: str
+    number: int
+    ticks: int
+    seed: int
+    limited: bool
+
+
+def controller(robot: qd.Robot, limits: CollisionLimits | None, stiffness: float) -> qd.WholeBodyController:
+    """Torque limits, joint bounds and, if any, collision limits over a posture."""
+    bounds = JointBounds(robot, DT, acceleration=300.0)
+    constraints = [TorqueLimits(robot), bounds] + ([limits] if limits else [])
+    tasks = [[PostureTask(robot, stiffness=stiffness)]]
+    return qd.WholeBodyController(robot, constraints=constraints, tasks=tasks, contacts=[], dt=DT)
+
+
+@functools.lru_cache(maxsize=4)
+def guarded(name: str) -> tuple[qd.Robot, CapsuleModel]:
+    """A robot with a fixed root, with limits where its file has void ones, and its capsules."""
+    found = robot(name, root="fixed")
+    if found.velocity_limits.max() >= 100.0:
+        limits = {"lower": -3.0, "upper": 3.0, "velocity": 10.0, "effort": 5.0}
+        found = qd.load(name, root="fixed", limits=dict.fromkeys(found.actuated, limits))
+    return found, CapsuleModel(found)
+
+
+class Rows(NamedTuple):
+    """A tick, and which rows of pairs it had."""
+
+    command: Command
+    rows: tuple[int, ...]
+
+
+def step(robot: qd.Robot, tick: Rows, changed: set[int]) -> float:
+    """How far torques would be elsewhere without some of the rows of pairs, over the effort limits."""
+    found, chosen = tick.command.details, [row in changed for row in tick.rows]
+    levels = [list(level) for level in found.problem.levels]
+    place, group = next((i, g) for i, g in enumerate(levels[0]) if g.owner == "collisions")
+    y = group.A @ found.x
+    if (np.minimum(y - group.lower, group.upper - y) * group.weights)[chosen].min() > 1e-7:
+        return 0.0  # limits that do not press are as good as none
+    kept = ~np.array(chosen)
+    names = tuple(name for name, keep in zip(group.names, kept.tolist(), strict=True) if keep)
+    arrays = {name: getattr(group, name)[kept] for name in ("A", "lower", "upper", "offset", "weights")}
+    levels[0][place] = type(group)(owner=group.owner, names=names, unit=group.unit, contact=group.contact, **arrays)
+    apart = found.resolve(Problem(levels, found.problem.n)) - found.x
+    M = qd.Dynamics(robot).crba(tick.command.given.q)[robot.actuated_index][:, robot.actuated_index]
+    return float(np.abs(M @ apart / robot.effort_limits).max())
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostileReferences(Campaign[HostileCase]):
+    """Robots with a fixed root whose posture is sent to random configurations, most of them through themselves."""
+
+    name: ClassVar[str] = "hostile references"
+    Case: ClassVar[type[HostileCase]] = HostileCase
+
+    robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "any"})
+    ticks: int = field(default=3000, metadata={"help": "of each robot"})
+    seed: int = field(default=0, metadata={"help": "of the campaign"})
+    limited: bool = field(default=True, metadata={"help": "whether with CollisionLimits"})
+
+    def cases(self) -> Iterator[HostileCase]:
+        for name in self.robot:
+            for number, ticks in parts(self.ticks, TICKS):
+                yield HostileCase(robot=name, number=number, ticks=ticks, seed=self.seed, limited=self.limited)
+
+    def count(self) -> int:
+        return len(self.robot) * -(-self.ticks // TICKS)
+
+    def model_hash(self) -> str:
+        return digest(*(robot_hash(name, root="fixed") for name in sorted(self.robot)))
+
+    def run(self, case: HostileCase) -> Record:
+        robot, model = guarded(case.robot)
+        dyn, limits = qd.Dynamics(robot), CollisionLimits(model, margin=MARGIN)
+        links = [capsule.link for capsule in model.capsules]
+        pairs = [f"{links[i]} - {links[j]}" for i, j in model.pairs.tolist()]
+        kept = [k for k, pair in enumerate(pairs) if pair in limits.pairs]
+        wbc = controller(robot, limits if case.limited else None, 200.0)
+        rng, count = generator(case.seed, case.number), Counter[str]()
+        q, v, steps, caused, worst = np.array(robot.q_home), np.zeros(robot.nv), list[float](), 0.0, 0.0
+        for _ in range(200 if case.number else 0):  # at rest anywhere is viable where no pair is too near
+            q = robot.random_configuration(rng)
+            if limits.gaps(q, v)[0].min() > 0.0:
+                break
+        else:
+            q = np.array(robot.q_home)
+        least, last, unsolved = np.inf, None, -AFTER
+        for tick in range(case.ticks):
+            if tick % EVERY == 0:  # to the middle of somewhere, or at once to where links would cross
+                wbc.tasks["posture"].reference(robot.random_configuration(rng))
+            command = wbc.compute(dyn.update(q, v))
+            if not command.ok:
+                count[command.status.outcome] += 1
+                unsolved = tick
+            buffer = wbc._assembly.solver.data.rows  # which rows there are: no other way is as quick
+            source = buffer.C_source[: buffer.count[1]]
+            now = Rows(command, tuple(source[source[:, 0] == 2, 2].tolist()) if case.limited else ())
+            if last is not None and tick % EVERY:
+                steps.append(float((np.abs(command.tau - last.command.tau) / robot.effort_limits).max()))
+                came, went = set(now.rows) - set(last.rows), set(last.rows) - set(now.rows)
+                count["changes"] += bool(came or went)
+                caused = max([caused, *(step(robot, at, rows) for at, rows in ((now, came), (last, went)) if rows)])
+            last = now
+            if tick % JUDGED == JUDGED // 2:
+                count["judged"] += 1
+                if command.ok or command.status.outcome == "infeasible":
+                    worst = max(worst, worst_residual(command.details.problem, command.details.x))
+                count["outside"] += bool(command.outside)
+                active = {row.removesuffix(" distance") for row in command.levels[0].active}
+                if active & set(limits.pairs):
+                    count["held"] += 1
+                    count["named"] += any(pair in command.explain(last=True, lines=None) for pair in active)
+            a = command.acceleration
+            q, v = robot.integrate(q, DT * v + 0.5 * DT * DT * a), v + DT * a
+            room = float(model.distances(q)[kept].min()) - MARGIN
+            least = min(least, room)
+            count["below"] += room < 0.0
+            count["broken"] += room < 0.0 and tick > unsolved + AFTER
+            count["penetrating"] += room < -MARGIN
+        wrong = [f"{count[key]} ticks {key}" for key in ("broken", "penetrating") if count[key]]
+        wrong += [f"optimality to {worst:.1e}"] if worst > OPTIMAL else []
+        wrong += [f"a pair moves torques by {caused:.1%}"] if caused > STEP else []
+        return {
+            "success": not (case.limited and wrong),
+            "reason": "; ".join(wrong) or None,
+            "pairs": len(kept),
+            "least": least,
+            "caused": caused,
+            "worst": worst,
+            "step": float(np.median(steps)),
+            "large_step": float(np.quantile(steps, 0.999)),
+            **{
+                key: count[key]
+                for key in (
+                    "infeasible", "inaccurate", "fallback", "below", "broken", "penetrating", "changes", "judged",
+                    "outside", "held", "named",
+                )
+            },
+        }  # fmt: skip
+
+
+def parts(total: int, most: int) -> Iterator[tuple[int, int]]:
+    """A number in parts of `most`: their numbers and sizes."""
+    for number in range(-(-total // most)):
+        yield number, min(most, total - number * most)
