@@ -200,6 +200,7 @@ def test_a_tick_that_is_not_as_it_was_saved_is_refused(saved: dict[str, np.ndarr
         ("terms.frames", 1, 700),
         ("contacts.role", 0, 4),
         ("contacts.size", 0, 4),
+        ("contacts.surface", 0, 1),
         ("contacts.frame", 1, 5),
         ("contacts.rows", 0, 18),
         ("contacts.share", 0, np.nan),

@@ -175,6 +175,8 @@ def _ranges(t: TickStart) -> None:
             refuse(field, f"{low} to {high}", value[wrong][0])
     if not np.isin(c.size, (3, 6)).all():
         refuse("contacts.size", "3 or 6", c.size)
+    if (c.size[c.surface == 1] != 6).any():
+        refuse("contacts.surface", "0 where there are 3 forces", c.surface)
 
 
 def _frames(t: TickStart) -> None:
