@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 import quaddyn as qd
+from quaddyn.contact import Contact
+from quaddyn.contact.geometry import drift, grasp_map, jacobian, levers
 from quaddyn.hierarchy import Level, solve
 from quaddyn.kinematics.segments import nearest_on_segments
 from quaddyn.wbc import (
@@ -27,6 +30,7 @@ from quaddyn.wbc import (
     FootTask,
     ForceTask,
     FrictionPyramid,
+    HeldObject,
     JointBounds,
     JointFriction,
     NormalForce,
@@ -134,8 +138,12 @@ def motion_task(task: Task, tick: Tick) -> list[Rows]:
         return []
     s = tick.state
     J, wanted = task.jacobian(s)[used], (task.desired(s) - task.drift(s))[used]
-    names = tuple(task.row_names[i] for i in used)
-    return [Rows(names, task.units[used[0]], wanted, wanted, acceleration=J, weights=task.weight[used])]
+    out = []
+    for unit, part in groupby(range(len(used)), key=lambda k: task.units[used[k]]):
+        k = list(part)
+        names = tuple(task.row_names[i] for i in used[k])
+        out.append(Rows(names, unit, wanted[k], wanted[k], acceleration=J[k], weights=task.weight[used[k]]))
+    return out
 
 
 def foot_task(task: FootTask, tick: Tick) -> list[Rows]:
@@ -410,6 +418,46 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
     return out
 
 
+def fixed_point(s: qd.State, frame: str, at: Array) -> tuple[Array, Array, Array]:
+    """(6, nv) Jacobian, (6,) drift and (3,) place of a point that is fixed in a frame."""
+    point = Contact(name="point", frame=frame, kind="surface", half_size=np.ones(2), offset=at)
+    fixed, turning = levers(s, point)
+    return jacobian(s, point, turning), drift(s, point, fixed, turning), s.placement(frame).translation + turning
+
+
+def held_object(e: HeldObject, tick: Tick) -> list[Rows]:
+    """The object's equations of motion, and the motion of every hand along it."""
+    hands = [contact for contact in tick.contacts if contact.name in e.contacts]
+    if not hands:
+        return []
+    s, share = tick.state, min(hand.share for hand in hands)
+    J, bias, o = fixed_point(s, e.frame, e.com)
+    T, omega = s.placement(e.frame), s.velocity(e.frame)[3:]
+    M = np.zeros((6, 6))
+    M[:3, :3], M[3:, 3:] = e.mass * np.eye(3), T.rotation @ e.inertia @ T.rotation.T
+    bias[:3] -= s.robot.model.gravity.linear
+    load = M @ bias
+    load[3:] += np.cross(omega, M[3:, 3:] @ omega)
+    G = np.zeros((6, tick.nf))
+    for hand in hands:
+        G[:, hand.columns] = grasp_map(hand.point - o, hand.size)
+    weights = np.array([1.0, 1.0, 1.0, *3 * (1.0 / tick.scales.length,)]) / tick.scales.mass
+    rows = []
+    for part, unit in ((slice(0, 3), "N"), (slice(3, 6), "N m")):
+        names, wanted = tuple(f"{e.name} {axis}" for axis in AXES[part]), -share * load[part]
+        rows.append(Rows(names, unit, wanted, wanted, share * (M @ J)[part], G[part], weights=weights[part]))
+    for hand in hands:
+        frames = [s.robot.model.frames[s.robot.frame_id(f)].parentJoint for f in (hand.settings.frame, e.frame)]
+        if hand.share < 1.0 or frames[0] == frames[1]:
+            continue
+        there, drifting, _ = fixed_point(s, e.frame, T.rotation.T @ (hand.point - T.translation))
+        along, gap = hand.jacobian - there[: hand.size], hand.drift - drifting[: hand.size]
+        wanted = -e.damping * (along @ s.v) - gap
+        names = tuple(f"{hand.name} along {e.name} {axis}" for axis in AXES[: hand.size])
+        rows.append(Rows(names, "m/s^2", wanted, wanted, along))
+    return rows
+
+
 BUILT_IN: tuple[tuple[type, Any], ...] = (
     (FootTask, foot_task),
     (Task, motion_task),
@@ -421,6 +469,7 @@ BUILT_IN: tuple[tuple[type, Any], ...] = (
     (TorqueRate, torque_rate),
     (JointBounds, joint_bounds),
     (CollisionLimits, collision_limits),
+    (HeldObject, held_object),
     (JointFriction, lambda friction, tick: []),  # part of the equations of motion
 )
 

@@ -13,7 +13,7 @@ from quaddyn.contact import Contact
 from quaddyn.robot import with_payload
 from quaddyn.simulation.mujoco_loops import wxyz
 from quaddyn.simulation.mujoco_model import compiled, import_mujoco, specification
-from quaddyn.wbc import ForceTask, FrameTask, HeldObject, PostureTask, controller_c, default_constraints
+from quaddyn.wbc import ForceTask, FrameTask, HeldObject, PostureTask, default_constraints
 
 MASS, INERTIA = 3.0, np.diag([0.02, 0.03, 0.04])
 PALMS = {  # z of each palm points from the object into the hand
@@ -182,8 +182,6 @@ def test_what_cannot_hold_is_refused(robot: qd.Robot) -> None:
             HeldObject(robot, **given)
     with pytest.raises(qd.UnknownNameError):
         HeldObject(robot, ("left",), "no palm", MASS)
-    with pytest.raises(qd.ArgumentError, match="'object' cannot be exported"):
-        controller_c(wbc)
     s = qd.Dynamics(robot).update(holding(robot), np.zeros(robot.nv))
     alone = HeldObject(robot, ("left",), "left_palm", MASS)
     with pytest.raises(qd.ArgumentError, match="not in a controller"):
@@ -238,3 +236,92 @@ def test_mujoco_moves_the_object_and_feels_the_squeeze(robot: qd.Robot) -> None:
     commanded = 0.5 * (command.forces["left"][1] - command.forces["right"][1])
     assert commanded == pytest.approx(50.0, rel=0.05)
     assert felt == pytest.approx(commanded, rel=0.05)
+
+
+@pytest.mark.parametrize("kind", [qd.Simulation, qd.simulation.MujocoPlant])
+def test_a_body_held_in_one_hand_moves_like_a_part_of_it(robot: qd.Robot, kind: Any) -> None:
+    at, size = np.array([0.1, 0.05, -0.02]), 0.4
+    own = qd.simulation.HeldBody(
+        name="ball",
+        frame="left_palm",
+        contacts=palms(False)[:1],
+        mass=MASS,
+        com=at,
+        inertia=0.1 * MASS * size**2 * np.eye(3),
+    )
+    free = kind(robot, held=[own], dt=2.5e-4)
+    fixed = kind(with_payload(robot, MASS, at, link="left_palm", size=size), dt=2.5e-4)
+    q = holding(robot)
+    for plant in (free, fixed):
+        plant.reset(q)
+        for tick in range(200):
+            plant.step(40.0 * np.sin(0.01 * tick + np.arange(robot.nu)))
+            if tick == 50:
+                plant.push("left_palm", (0.0, 20.0, 0.0), duration=0.02)
+    moved = np.abs(fixed.q - q)[:6]
+    assert moved.max() > 0.3
+    np.testing.assert_allclose(free.q, fixed.q, atol=1e-2 * moved.max())
+    place = qd.Dynamics(robot).update(free.q, free.v).placement("left_palm").apply(at)
+    np.testing.assert_allclose(free.held["ball"].position, place, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [qd.Simulation, qd.simulation.MujocoPlant])
+def test_plants_hold_a_body_between_two_hands(robot: qd.Robot, kind: Any) -> None:
+    s = qd.Dynamics(robot).update(holding(robot), np.zeros(robot.nv))
+    com, dyn = middle(robot, s), qd.Dynamics(robot)
+    crate = qd.simulation.HeldBody(
+        name="crate", frame="left_palm", contacts=palms(True), mass=MASS, com=com, inertia=INERTIA
+    )
+    plant = kind(robot, held=[crate])
+    plant.reset(s.q)
+    wbc = controller(robot, com, unilateral=True, friction=0.6)
+
+    def steps(count: int) -> None:
+        for _ in range(count):
+            s = dyn.update(plant.q, plant.v)
+            wbc.tasks["squeeze"].reference(wbc.tasks["object"].squeeze(s, 50.0))
+            plant.step(wbc.compute(s, ("left", "right")).tau)
+
+    start = s.placement("left_palm")
+    wbc.tasks["hand"].gains(900.0)
+    wbc.tasks["hand"].pose_reference(start.translation + np.array([0.0, 0.01, 0.01]), start.rotation)
+    steps(200)
+    there = plant.checkpoint()
+    steps(20)
+    q, body = plant.q, plant.held["crate"]
+    hand = dyn.update(plant.q, plant.v).placement("left_palm")
+    np.testing.assert_allclose(body.position, hand.apply(com), atol=1e-5)
+    total = sum(body.forces.values())
+    np.testing.assert_allclose(total[:3], (0.0, 0.0, -9.81 * MASS), atol=0.3)
+    assert body.forces["left"][1] == pytest.approx(50.0, rel=0.05)
+    plant.restore(there)
+    assert not np.array_equal(plant.q, q)
+    with pytest.raises(qd.ArgumentError, match="not of this plant"):
+        kind(robot).restore(there)
+    plant.reset(s.q)
+    assert not np.any(plant.held["crate"].forces["left"])
+
+
+def test_bodies_that_cannot_be_held_are_refused(robot: qd.Robot) -> None:
+    left, right = palms(False)
+    good: dict[str, Any] = {
+        "name": "x",
+        "frame": "left_palm",
+        "contacts": (left, right),
+        "mass": 1.0,
+        "inertia": np.eye(3),
+    }
+    for wrong, words in (
+        ({"contacts": ()}, "contacts"), ({"contacts": (left, left)}, "contacts"), ({"mass": 0.0}, "mass"),
+        ({"inertia": np.zeros((3, 3))}, "inertia"), ({"inertia": np.diag([1.0, 1.0, 3.0])}, "inertia"),
+        ({"com": (0.0, np.nan, 0.0)}, "com"),
+    ):  # fmt: skip
+        with pytest.raises(qd.ArgumentError, match=words):
+            qd.simulation.HeldBody(**(good | wrong))
+    body = qd.simulation.HeldBody(**good)
+    with pytest.raises(qd.ArgumentError, match="every name once"):
+        qd.Simulation(robot, held=[body, body])
+    with pytest.raises(qd.UnknownNameError):
+        qd.Simulation(robot, held=[qd.simulation.HeldBody(**(good | {"frame": "no palm"}))])
+    with pytest.raises(qd.ArgumentError, match="held"):
+        qd.simulation.rollout(qd.Simulation(robot, held=[body]), np.zeros((2, robot.nu)))

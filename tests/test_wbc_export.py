@@ -26,6 +26,7 @@ from quaddyn.wbc import (
     FrameOrientationTask,
     FramePositionTask,
     FrameTask,
+    HeldObject,
     JointAccelerationTask,
     LinearConstraint,
     MomentumTask,
@@ -64,6 +65,8 @@ def everything(robot):
         Contact(name="belly", frame=robot.bodies[0].name, kind="surface", half_size=(0.1, 0.05)),
         Contact(name=robot.feet[2], frame=robot.feet[2], kind="point", radius=0.02, stiffness=2e4, damping=50.0),
         Contact(name=robot.feet[3], frame=robot.feet[3], kind="point", unilateral=False),
+        Contact(name="hand", frame=robot.bodies[-2].name, force_only=True, unilateral=False, offset=(0.0, 0.02, 0.0)),
+        Contact(name="palm", frame=robot.bodies[-1].name, kind="surface", half_size=(0.05, 0.04), force_only=True),
     ]
     knees = [
         body.name for body in robot.bodies[1:] if body.joint.name in {leg.joints[-1] for leg in robot.legs.values()}
@@ -71,7 +74,10 @@ def everything(robot):
     capsules = CapsuleModel(robot, links=knees, reach=np.inf)
     things = CollisionLimits(capsules, obstacles={"ball": Obstacle.sphere(0.1), "wall": Obstacle.plane([0, 1, 0])},
                              placed={"ball": [0.2, 0.0, 0.1], "wall": [0.0, -0.5, 0.0]})  # fmt: skip
-    constraints = [*default_constraints(robot, 1e-3), TorqueRate(robot, 500.0), things]
+    load = HeldObject(
+        robot, ("hand", "palm"), robot.bodies[-1].name, 0.5, com=(0.1, 0.0, 0.0), inertia=1e-3 * np.eye(3)
+    )
+    constraints = [*default_constraints(robot, 1e-3), TorqueRate(robot, 500.0), things, load]
     return qd.WholeBodyController(robot, tasks=levels, constraints=constraints, contacts=contacts, ramp=0.02)
 
 
@@ -107,6 +113,9 @@ def test_every_kind_of_task_contact_and_constraint(tmp_path):
         assert twins.c.set("an_axis_reference", direction, None, None) == 0
         with pytest.raises(qd.ArgumentError, match="direction"):
             twins.python.tasks["an axis"].reference(direction)
+    twins.python.tasks["object"].mass, twins.python.tasks["object"].com = 0.7, (0.0, -0.1, 0.1)
+    assert twins.c.set("object_mass", np.array([0.7])) == twins.c.set("object_com", np.array([0.0, -0.1, 0.1])) == 1
+    assert twins.c.set("object_mass", np.array([-0.1])) == twins.c.set("object_com", np.array([np.inf, 0.0, 0.0])) == 0
     twins.refer("an axis", np.array([2.0, 0.2, 0.0]))
     twins.tick(twins.robot.q_home, np.zeros(twins.robot.nv), None)
     assert twins.tally.different == 0

@@ -31,6 +31,7 @@ from quaddyn.wbc import (
     FrameOrientationTask,
     FramePositionTask,
     FrameTask,
+    HeldObject,
     JointAccelerationTask,
     LinearConstraint,
     MomentumTask,
@@ -45,7 +46,7 @@ from quaddyn.wbc import (
 
 FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-308, 1e17, 3.0, 1e3)
 #: Files of kinds that are left out: capsules are not fitted in a moment, and rows of linear constraints are as these.
-LEFT_OUT = ("collision_limits", "robust_limits", "held_object")
+LEFT_OUT = ("collision_limits", "robust_limits")
 INTS = (0, 1, -1, 2, 3, 6, 7, 12, 18, 200, -2, 4096, 2**31, 2**62, -(2**63))
 
 
@@ -63,10 +64,13 @@ def everything(robot: qd.Robot) -> qd.WholeBodyController:
         [JointAccelerationTask(robot, weight=0.1), PostureTask(robot), ForceTask(robot)],
     ]
     whole = LinearConstraint("own", [-1.0, 0.5], [np.inf, 0.5], acceleration=np.eye(robot.nv)[[2, 7]])
-    level_0 = [*default_constraints(robot, 1e-3), TorqueRate(robot, 1e4), whole]
+    load = HeldObject(robot, ("palm", "thumb"), hand, 0.5, com=(0.1, 0.0, 0.0), inertia=1e-3 * np.eye(3))
+    level_0 = [*default_constraints(robot, 1e-3), TorqueRate(robot, 1e4), whole, load]
     contacts = [
         Contact(name=hand, frame=hand, kind="surface", half_size=(0.05, 0.05)),
         Contact(name=feet[2], frame=feet[2], stiffness=1e4, damping=10.0),
+        Contact(name="palm", frame=hand, kind="surface", half_size=(0.05, 0.05), force_only=True),
+        Contact(name="thumb", frame=robot.bodies[-1].name, force_only=True),
     ]
     check_that_every_kind_is_there([*level_0, *(e for level in tasks for e in level)], *LEFT_OUT)
     return qd.WholeBodyController(robot, tasks=tasks, constraints=level_0, contacts=contacts, friction=0.3, ramp=0.004)

@@ -173,7 +173,7 @@ ELEMENTS: dict[str, Callable[[qd.Robot], Any]] = {
 
 
 #: The package's own whose rows are computed in Python.
-IN_PYTHON = {"linear", "robust_limits", "held_object"}
+IN_PYTHON = {"linear", "robust_limits"}
 
 #: Each class of elements that the package exports, by name of its file; the two bases among them.
 EXPORTED: dict[str, type[Element]] = {

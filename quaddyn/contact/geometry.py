@@ -38,6 +38,16 @@ def drift(s: State, contact: Contact, fixed: Array, turning: Array) -> Array:
     return out[: contact.rows]
 
 
+def grasp_map(lever: Array, size: int) -> Array:
+    """(6, size) force and moment about a point of a force, or wrench, at `lever` from it.
+
+    Source: Murray, Li, Sastry 1994, *A Mathematical Introduction to Robotic Manipulation*, section 5.2.
+    """
+    out = np.eye(6)[:, :size].copy()
+    out[3:, :3] = cross_matrix(lever)
+    return out
+
+
 def cross_matrix(u: Array) -> Array:
     """(3, 3) matrix of ``u x``."""
     x, y, z = u

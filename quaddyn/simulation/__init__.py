@@ -2,6 +2,7 @@
 
 from .actuators import Actuators
 from .depth_camera import DepthCamera, looking
+from .held_bodies import HeldBody, HeldState
 from .log import Log
 from .mujoco_plant import MujocoPlant
 from .plant import Plant
@@ -21,6 +22,8 @@ __all__ = [
     "Encoders",
     "FootSensors",
     "HeightField",
+    "HeldBody",
+    "HeldState",
     "Imu",
     "Log",
     "Measurement",

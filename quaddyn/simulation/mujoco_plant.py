@@ -15,6 +15,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from .actuators import Actuators
 from .drives import end_step, start_step
+from .held_bodies import HeldBody
 from .mujoco_model import TERRAIN_BIT, add_terrain, body_name, compiled, import_mujoco, specification
 from .plant import RUNAWAY_SPEED, Plant, keep
 from .records import TouchingPoint
@@ -57,6 +58,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         actuators: the motors; by default they are perfect within the robot's effort limits.
         soles: surfaces, such as `Contact.of_sole` of each foot: their corners touch, and by default nothing else of
             these bodies; forces are those on a sole as a whole.
+        held: bodies that hands of the robot hold, see `HeldBody`.
         joint_stops: the joints' position limits hold, softly.
         time_constant: of the contacts' and stops' springs, critically damped (MuJoCo's solref) [s]; twice `dt` by
             default, the least that MuJoCo takes.
@@ -90,6 +92,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         spheres: Mapping[str, ContactSphere] | None = None,
         actuators: Actuators | None = None,
         soles: Iterable[Contact] = (),
+        held: Iterable[HeldBody] = (),
         joint_stops: bool = False,
         time_constant: float | None = None,
         impratio: float = 100.0,
@@ -97,7 +100,7 @@ class MujocoPlant(Plant, fixed=("model", "data")):
     ) -> None:
         super().__init__(
             robot, dt=dt, friction=friction, floor=floor, terrain=terrain, spheres=spheres, actuators=actuators,
-            soles=soles,
+            soles=soles, held=held,
         )  # fmt: skip
         soft = 2.0 * self.dt if time_constant is None else number("time_constant", time_constant)
         for name, value in (("time_constant", soft), ("impratio", number("impratio", impratio))):

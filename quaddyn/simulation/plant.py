@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -22,6 +23,7 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from .actuators import Actuators
 from .drives import drives_of, remembered, restart
+from .held_bodies import HeldBody, HeldState, Holding
 from .log import Log, recorded_joints
 from .records import Checkpoint, Push, TouchingPoint
 from .spheres import ContactSphere, placed
@@ -53,6 +55,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         actuators: the motors; by default they are perfect within the robot's effort limits.
         soles: surfaces, such as `Contact.of_sole` of each foot: their corners touch, and by default nothing else of
             these bodies; forces are those on a sole as a whole.
+        held: bodies that hands of the robot hold, see `HeldBody`.
 
     Attributes:
         robot: as given.
@@ -82,6 +85,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         spheres: Mapping[str, ContactSphere] | None,
         actuators: Actuators | None,
         soles: Iterable[Contact] = (),
+        held: Iterable[HeldBody] = (),
     ) -> None:
         if not isinstance(robot, Robot):
             raise ArgumentTypeError(f"robot: expected a Robot from quaddyn.load, got {type(robot).__name__}")
@@ -110,6 +114,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             rotors[robot.coupling.v_index] = self._drives.armature
         self._kinetic, self._energy_data = KineticEnergy(robot.model, rotors), robot.model.createData()
         self._nothing = frozen(np.zeros(robot.nv))
+        self._holding = Holding(robot, held, self.dt, actuators.effort)
         self._one_step = threading.Lock()
 
     # -- state -----------------------------------------------------------------------------------------------
@@ -134,6 +139,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         self._steps = 0
         self._pushes: tuple[Push, ...] = ()
         restart(self._drives, self._v)
+        self._holding.take(self._q, self._v)
         self._restart()
 
     @property
@@ -208,6 +214,11 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         return forces
 
     @property
+    def held(self) -> Mapping[str, HeldState]:
+        """Where each held body is, and the forces of the last step at the hands that hold it, by name."""
+        return MappingProxyType(self._holding.states)
+
+    @property
     @abstractmethod
     def contacts(self) -> tuple[TouchingPoint, ...]:
         """Every point that carried a force in the last step."""
@@ -271,12 +282,18 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
 
     def _step(self, tau: Array, external: Mapping[str, Numbers] | None) -> None:
         """One step of this plant alone."""
-        if external is None and not self._pushes:
-            given = self._advance(tau, {})
-        else:
+        wrenches = dict[str, Array]()
+        if external is not None or self._pushes:
             self._pushes = tuple(push for push in self._pushes if push.end > self._steps)
-            forces = [(name, self._wrench(name, force)) for name, force in (external or {}).items()]
-            given = self._advance(tau, self._wrenches(forces))
+            wrenches = self._wrenches([(name, self._wrench(name, force)) for name, force in (external or {}).items()])
+        if self._holding.bodies:
+            grips, held = self._holding.step(self._q, self._v, tau, wrenches)
+            for name, wrench in grips:
+                wrenches[name] = wrenches.get(name, 0.0) + wrench
+            given = self._advance(tau, wrenches)
+            self._holding.states.update(held)
+        else:
+            given = self._advance(tau, wrenches)
         given.flags.writeable = False
         keep(self, "_tau", given)
         keep(self, "_steps", self._steps + 1)
@@ -386,6 +403,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             self._pushes,
             self._inner(),
             tuple(each.copy() for each in remembered(self._drives)),
+            self._holding.memory,
         )
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -400,7 +418,11 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         touching = tuple(sphere.name for sphere in self._spheres)
         own = (type(self).__name__, self.robot.name, touching, self.dt, len(self._q), len(self._v), len(self._tau))
         motors, theirs = remembered(self._drives), (c.kind, c.robot, c.spheres, c.dt, len(c.q), len(c.v), len(c.tau))
-        if theirs != own or [np.shape(each) for each in c.drives] != [each.shape for each in motors]:
+        if (
+            not self._holding.fits(c.held)
+            or theirs != own
+            or [np.shape(each) for each in c.drives] != [each.shape for each in motors]
+        ):
             raise ArgumentError(
                 f"checkpoint: of a {c.kind} of {c.robot!r} with {len(c.spheres)} spheres and dt = {c.dt:g}, not of "
                 "this plant"
@@ -408,6 +430,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         self._q, self._v, self._tau, self._steps, self._pushes = c.q, c.v, c.tau, c.steps, c.pushes
         for to, kept in zip(motors, c.drives, strict=True):
             to[:] = kept
+        self._holding.memory = c.held
         self._resume(c.inner)
 
     def __reduce__(self) -> NoReturn:

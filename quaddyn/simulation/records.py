@@ -53,3 +53,4 @@ class Checkpoint(FrozenArrays):
     pushes: tuple[Push, ...]
     inner: tuple[Any, ...]
     drives: tuple[Any, ...] = ()
+    held: tuple[Any, ...] = ()

@@ -122,6 +122,8 @@ def _plants(plants: Simulation | Iterable[Simulation]) -> tuple[Simulation, ...]
             raise ArgumentTypeError(f"plants: expected Simulations, got {type(sim).__name__}")
     if not sims:
         raise ArgumentError("plants: expected at least one")
+    if any(sim.held for sim in sims):
+        raise ArgumentError("plants: bodies that are held= move in `step` alone, not in rollouts")
     if len(set(map(id, sims))) < len(sims):
         raise ArgumentError("plants: the same one is there twice; a plant has one state")
     sizes = {(sim.robot.nq, sim.robot.nv, sim.robot.nu) for sim in sims}

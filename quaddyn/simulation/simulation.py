@@ -24,6 +24,7 @@ from . import integrator as core
 from .actuators import Actuators
 from .bodies import Pushes, last_mover, no_pushes
 from .contact_step import RESIDUAL, TOLERANCE
+from .held_bodies import HeldBody
 from .pieces import Collected, room_for_pieces
 from .plant import Plant, keep
 from .records import TouchingPoint
@@ -131,6 +132,7 @@ class Simulation(Plant):
         actuators: the motors; by default they are perfect within the robot's effort limits.
         soles: surfaces, such as `Contact.of_sole` of each foot: their corners touch, and by default nothing else of
             these bodies; forces are those on a sole as a whole.
+        held: bodies that hands of the robot hold, see `HeldBody`.
         integrator: "adaptive", the above; "euler": no step is taken again; "rk4": neither, and steps out of reach of
             the ground by a fourth-order Runge-Kutta method on the configuration manifold, joint friction split off and
             implicit.
@@ -163,6 +165,7 @@ class Simulation(Plant):
         spheres: Mapping[str, ContactSphere] | None = None,
         actuators: Actuators | None = None,
         soles: Iterable[Contact] = (),
+        held: Iterable[HeldBody] = (),
         integrator: str = "adaptive",
         stiffness: float | None = None,
         damping: float | None = None,
@@ -170,7 +173,7 @@ class Simulation(Plant):
     ) -> None:
         super().__init__(
             robot, dt=dt, friction=friction, floor=floor, terrain=terrain, spheres=spheres, actuators=actuators,
-            soles=soles,
+            soles=soles, held=held,
         )  # fmt: skip
         if contact not in LAWS:
             raise ArgumentError(f"contact: expected one of {', '.join(LAWS)}, got {contact!r}")

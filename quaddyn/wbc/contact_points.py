@@ -8,7 +8,7 @@ slipping forbids is ``a_c + alpha x (-r n)``, which has no term ``omega x (omega
 
 from __future__ import annotations
 
-from ..compiling import Matrix, Vector, compiled
+from ..compiling import Matrix, Vector, compiled, zeros
 from .data import (
     BILATERAL,
     COMPLIANT,
@@ -55,15 +55,30 @@ def move_jacobian(frame: Frame, lever: Vector, out: Matrix) -> None:
         out[5, k] = z
 
 
+@compiled()
+def contact_lever(contacts: Contacts, frame: Frame, c: int, arm: Vector, lever: Vector) -> None:
+    """From the origin of a contact's frame to where it touches; `arm` is the part that turns with the body."""
+    rotated(frame.rotation, contacts.offset[c], arm)
+    for i in range(3):
+        lever[i] = arm[i] - contacts.radius[c] * contacts.normal[c, i]
+
+
+@compiled()
+def add_turning(omega: Vector, arm: Vector, out: Vector) -> None:
+    """``out += omega x (omega x arm)``."""
+    turned = zeros(3)
+    add_cross(omega, arm, turned)
+    add_cross(omega, turned, out)
+
+
 @compiled(inline=False)
 def locate_contact(contacts: Contacts, points: Points, frame: Frame, work: Work, c: int, damping: float) -> None:
     """Geometry of contact c, and what it prescribes strictly."""
-    arm, lever, speed, turned = work.vectors[0], work.vectors[1], work.vectors[2], work.vectors[3]
+    arm, lever, speed = work.vectors[0], work.vectors[1], work.vectors[2]
     omega = frame.velocity[3:]
-    rotated(frame.rotation, contacts.offset[c], arm)
+    contact_lever(contacts, frame, c, arm, lever)
     turns = False
     for i in range(3):
-        lever[i] = arm[i] - contacts.radius[c] * contacts.normal[c, i]
         turns = turns or contacts.offset[c, i] != 0.0
     move_jacobian(frame, lever, points.jacobian[c])
     drift, size = points.drift[c], contacts.size[c]
@@ -73,10 +88,7 @@ def locate_contact(contacts: Contacts, points: Points, frame: Frame, work: Work,
     add_cross(omega, lever, speed)
     add_cross(frame.drift[3:], lever, drift)
     if turns:  # the arm turns with the body, the sphere's radius does not
-        for i in range(3):
-            turned[i] = 0.0
-        add_cross(omega, arm, turned)
-        add_cross(omega, turned, drift)
+        add_turning(omega, arm, drift)
     role = contacts.role[c]
     if role == COMPLIANT:
         depth, closing = contacts.height[c], 0.0

@@ -82,18 +82,24 @@ class Describer:
         return make_data(tables, terms, contacts, inputs, n)
 
     def _level(self, rows: RowBuffer, k: int, n: int, given: TickInputs) -> list[Group]:
-        """The groups of a level: rows of one element about one contact, or in one `Rows`, in the elements' order."""
+        """The groups of a level: rows of one element and unit about one contact, or in one `Rows`, by element."""
         found: list[tuple[tuple[bool, int], Group]] = []
         a, b = int(rows.A_start[k]), int(rows.A_start[k + 1])
         c, d = int(rows.C_start[k]), int(rows.C_start[k + 1])
         for source, begin, end, equal in ((rows.A_source, a, b, True), (rows.C_source, c, d, False)):
             start = begin
             for i in range(begin + 1, end + 1):
-                if i == end or _source(source[i], given) != _source(source[start], given):
+                if i == end or self._common(source[i], given) != self._common(source[start], given):
                     if i > start:
                         found.append(self._group(rows, k, start, i, n, given, equal=equal))
                     start = i
         return [group for _, group in sorted(found, key=lambda each: each[0])]
+
+    def _common(self, source: IntVector, given: TickInputs) -> tuple[int, int, int | str]:
+        """What rows of one group have in common."""
+        item, contact, row = source.tolist()
+        names = _custom_names(item, given)
+        return item, contact, names[row][2] if names else self._elements[item].row_unit(row)
 
     def _group(
         self, rows: RowBuffer, k: int, start: int, end: int, n: int, given: TickInputs, *, equal: bool
@@ -123,10 +129,3 @@ def _custom_names(item: int, given: TickInputs) -> list[tuple[str, str, int]]:
     """Of each row that an element computes in Python: its name, its unit, and which `Rows` it is in."""
     parts = enumerate(given.custom.parts)
     return [(name, unit, part) for part, (i, names, unit) in parts if i == item for name in names]
-
-
-def _source(source: IntVector, given: TickInputs) -> tuple[int, int, int]:
-    """What rows of one group have in common."""
-    item, contact, row = source.tolist()
-    names = _custom_names(item, given)
-    return item, contact, names[row][2] if names else -1

@@ -22,7 +22,7 @@ from .contacts import ContactSettings, foot_contact
 class Counts(NamedTuple):
     """Sizes that the layout of an element depends on."""
 
-    rows: int  # of this element, if it is a motion task, or capsules that it keeps apart
+    rows: int  # of this element, if it is a motion task; capsules that it keeps apart, contacts that hold something
     nq: int
     nv: int
     nu: int
@@ -37,7 +37,7 @@ class Counts(NamedTuple):
 class Layout(NamedTuple):
     """What one element takes, and what its row in the table of elements may say."""
 
-    rows: int  # of a motion task, or capsules; 0 for all others
+    rows: int  # of a motion task, or capsules, or hands; 0 for all others
     numbers: int  # parameters that compiled code reads
     first: range | None = None  # valid values of what `Element.refer` returns; None if it is not used
     second: range | None = None
@@ -45,6 +45,7 @@ class Layout(NamedTuple):
     limits: int = 0
     joints: int = 0  # joints listed at `first` in `Model.index`: place in v, place in q, entries of q
     places: int = 0  # places in q listed there
+    hands: int = 0  # contacts listed at `second`, each with whether it moves by itself
     capsules: int = 0  # frames listed there, -1 for none; pairs of them listed at `second`, behind their number
     com: bool = False  # whether it reads terms of the centre of mass
     momentum: bool = False  # whether it reads terms of the momentum
@@ -86,6 +87,10 @@ class References:
             self.frames.append(name)
         return self.frame_ids.index(frame)
 
+    def named(self, contact: str) -> int:
+        """The contact of this name, -1 without one."""
+        return next((c for c, settings in enumerate(self._contacts) if settings.name == contact), -1)
+
     def contact(self, frame: str) -> int:
         """The contact of a foot, -1 without one."""
         return foot_contact(self.robot, frame, self._contacts)
@@ -113,7 +118,7 @@ class Element(Block, fixed=("name", "robot", "labels")):
     Attributes:
         name: by which the controller knows it.
         robot: the one that it is of, None where it could be any.
-        labels: names of the rows of a motion task, or of capsules.
+        labels: names of the rows of a motion task, of capsules, or of contacts that hold something.
     """
 
     name: str

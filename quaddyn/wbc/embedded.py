@@ -266,10 +266,13 @@ def want_contact_force(e: Embedded, i: int, c: int, force: Vector) -> bool:
 
 
 @compiled(inline=False)
-def set_numbers(e: Embedded, i: int, first: int, numbers: Vector, least: float) -> bool:
-    """Set numbers of constraint i from its `first` on; whether they were taken: none is NaN or below `least`."""
+def set_numbers(e: Embedded, i: int, first: int, numbers: Vector, least: float, bounded: bool) -> bool:
+    """Set numbers of constraint i from its `first` on; whether they were taken.
+
+    None is NaN or below `least`, nor, if they are to be `bounded`, infinite.
+    """
     for k in range(len(numbers)):
-        if not numbers[k] >= least:
+        if not numbers[k] >= least or (bounded and not math.isfinite(numbers[k])):
             return False
     at = e.data.model.items[i, START] + first
     for k in range(len(numbers)):

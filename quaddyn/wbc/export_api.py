@@ -11,7 +11,7 @@ from ..kernels.c_source import identifier
 from ..version import __version__
 from .codes import FRAME, FRAME_AXIS, FRAME_ORIENTATION, RELATIVE_FRAME
 from .command import OUTCOMES
-from .constraints import Constraint, JointFriction, TorqueLimits, TorqueRate
+from .constraints import Constraint, HeldObject, JointFriction, TorqueLimits, TorqueRate
 from .controller import WholeBodyController
 from .element import Element
 from .embedded import Embedded
@@ -158,7 +158,7 @@ class Api:
             ]  # fmt: skip
         if isinstance(e, TorqueLimits | TorqueRate):
             what, unit = ("limits", "N m") if isinstance(e, TorqueLimits) else ("rate", "N m/s")
-            return [self._vector(e, name, i, what, unit, "by motor", 0, self.robot.nu)]
+            return [self._vector(e, name, i, what, unit, "by motor", 0, self.robot.nu, bounded=False)]
         if isinstance(e, JointFriction):
             nv, by = self.robot.nv, "by velocity"
             return [
@@ -166,13 +166,24 @@ class Api:
                 self._vector(e, name, i, "damping", "N m s/rad, N s/m", by, 3, nv),
                 self._vector(e, name, i, "coulomb", "N m, N", by, 3 + nv, nv),
             ]
+        if isinstance(e, HeldObject):
+            return [
+                self._vector(e, name, i, "mass", "kg", "in its one entry", 0, 1),
+                self._vector(e, name, i, "com", "m", f"in the axes of {e.frame!r}", 2, 3, signed=True),
+            ]
         return []
 
-    def _vector(self, e: Constraint, name: str, i: int, what: str, unit: str, by: str, first: int, n: int) -> Made:
+    def _vector(
+        self, e: Constraint, name: str, i: int, what: str, unit: str, by: str, first: int, n: int, *,
+        bounded: bool = True, signed: bool = False,
+    ) -> Made:  # fmt: skip
+        least, finite = "-INFINITY" if signed else "0.0", "true" if bounded else "false"
+        rule = ", ".join(word for word, so in (("none negative", not signed), ("all finite", bounded)) if so)
+        given = f"vector({what}, {n}), {least}, {finite}"
         return (
-            f"Constraint {e.name!r}: its {what} {by} [{unit}], none negative.",
+            f"Constraint {e.name!r}: its {what} {by} [{unit}], {rule}.",
             f"int {name}_{what}(const double {what}[{n}])",
-            f"    return {self.name}_core_set_numbers(&controller, {i}, {first}, vector({what}, {n}), 0.0);",
+            f"    return {self.name}_core_set_numbers(&controller, {i}, {first}, {given});",
         )
 
     def _of_contacts(self) -> list[Made]:

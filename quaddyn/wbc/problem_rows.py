@@ -15,6 +15,7 @@ from .codes import (
     FRAME_ORIENTATION,
     FRAME_POSITION,
     FRICTION_PYRAMID,
+    HELD_OBJECT,
     JOINT_ACCELERATION,
     JOINT_BOUNDS,
     JOINT_FRICTION,
@@ -28,6 +29,7 @@ from .codes import (
 from .constraints.collision_rows import collision_limit_rows
 from .constraints.contact_motion import contact_motion_rows, yielding_rows
 from .constraints.friction_pyramid import friction_pyramid_rows
+from .constraints.held_object import held_object_rows
 from .constraints.joint_bounds import joint_bound_rows
 from .constraints.joint_friction import add_joint_friction, expect_velocity
 from .constraints.normal_force import normal_force_rows
@@ -145,6 +147,8 @@ def element_rows(code: int, item: Item, t: Instant, full: bool) -> None:
         joint_bound_rows(item, t)
     elif code == COLLISION_LIMITS:
         collision_limit_rows(item, t)
+    elif code == HELD_OBJECT:
+        held_object_rows(item, t)
     elif code == CUSTOM:
         custom_rows(item, t)
 

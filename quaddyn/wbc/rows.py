@@ -77,15 +77,28 @@ def name_limit(rows: RowBuffer, contact: int) -> None:
     rows.C_source[rows.count[1] - 1, 1] = contact
 
 
+@compiled()
+def motion_row(t: Instant, row: Vector, J: Vector, chain: IntVector) -> float:
+    """``J a``, J over the velocities of a chain, as a row over the unknowns; its length."""
+    gemv_indexed(row, J, chain, t.maps.acceleration, len(chain), t.maps.n + 1)
+    length = 0.0
+    for k in range(len(chain)):
+        length += abs(J[k]) * t.maps.acceleration_length[chain[k]]
+    return length
+
+
+@compiled()
+def add_force(t: Instant, row: Vector, contact: int, i: int, factor: float) -> float:
+    """Add ``factor f_i`` of a contact to a row over the unknowns; by what its length grows."""
+    row[t.maps.force[contact] + i] += t.model.mass * factor
+    return abs(factor) * t.model.mass
+
+
 @compiled(inline=False)
 def want_motion(t: Instant, J: Vector, chain: IntVector, wanted: float, weight: float, item: int, row: int) -> None:
     """``J a = wanted``, J over the velocities of a chain."""
-    maps, rows = t.maps, t.rows
-    gemv_indexed(rows.A[rows.count[0]], J, chain, maps.acceleration, len(chain), maps.n + 1)
-    length = 0.0
-    for k in range(len(chain)):
-        length += abs(J[k]) * maps.acceleration_length[chain[k]]
-    finish_equality(rows, maps.n, wanted, length, weight, item, row)
+    length = motion_row(t, t.rows.A[t.rows.count[0]], J, chain)
+    finish_equality(t.rows, t.maps.n, wanted, length, weight, item, row)
 
 
 @compiled(inline=False)
@@ -93,12 +106,8 @@ def bound_motion(
     t: Instant, J: Vector, chain: IntVector, lower: float, upper: float, weight: float, item: int, row: int
 ) -> None:
     """``lower <= J a <= upper``, J over the velocities of a chain."""
-    maps, rows = t.maps, t.rows
-    gemv_indexed(rows.C[rows.count[1]], J, chain, maps.acceleration, len(chain), maps.n + 1)
-    length = 0.0
-    for k in range(len(chain)):
-        length += abs(J[k]) * maps.acceleration_length[chain[k]]
-    finish_limit(rows, maps.n, lower, upper, length, weight, item, row)
+    length = motion_row(t, t.rows.C[t.rows.count[1]], J, chain)
+    finish_limit(t.rows, t.maps.n, lower, upper, length, weight, item, row)
 
 
 @compiled()
@@ -167,9 +176,7 @@ def custom_row(t: Instant, z: Vector, row: Vector) -> float:
     for c in range(nc):
         if maps.force[c] >= 0:
             for i in range(contacts.size[c]):
-                x = z[nv + 6 * c + i]
-                row[maps.force[c] + i] += t.model.mass * x
-                length += abs(x) * t.model.mass
+                length += add_force(t, row, c, i, z[nv + 6 * c + i])
     for i in range(len(t.model.actuated)):
         x = z[nv + 6 * nc + i]
         if x != 0.0:

@@ -249,6 +249,9 @@ def _item(t: TickStart, i: int, layout: Layout) -> None:
     places = m.index[first : first + layout.places]
     if layout.places and not ((places >= 0) & (places < nq)).all():
         refuse("model.index", f"places below {nq}", places)
+    hands = m.index[second : second + 2 * layout.hands : 2]
+    if layout.hands and not ((hands >= 0) & (hands < len(t.contacts.size))).all():
+        refuse("model.index", f"contacts below {len(t.contacts.size)}", hands)
     if layout.capsules:
         _capsules(t, first, second, layout.capsules)
 

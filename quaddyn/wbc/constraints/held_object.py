@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...contact import Contact
-from ...contact.geometry import cross_matrix, drift, jacobian, levers
+from ...compiling import Matrix, Vector, compiled, local
+from ...contact.geometry import grasp_map
 from ...dynamics import State
 from ...errors import ArgumentError, UnknownNameError
 from ...robot.arguments import check_vector, number, positive, several
 from ...robot.robot import Robot
 from ...urdf.tree import Array, frozen
-from ..contacts import ContactFrame, ContactSettings, place
+from ..block import Scalar
+from ..block import Vector as Numbers
+from ..codes import HELD_OBJECT
+from ..contact_points import add_cross, add_turning, contact_lever, move_jacobian, rotated
+from ..contacts import ContactSettings, place
+from ..data import Frame, Instant, frame_of
+from ..element import Counts, Layout, References
+from ..rows import Item, add_force, finish_equality, motion_row, name_equality, want_motion
 from ..scales import scales
-from ..tick import Rows, Tick
 from .constraint import Constraint
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
+#: Rows of the object's motion come first, then those of each hand along it.
+ALONG = 6
 
 
-class HeldObject(Constraint, fixed=("frame", "contacts", "mass", "com", "inertia", "damping")):
+class HeldObjectParameters(NamedTuple):
+    """Parameters in the order in which they lie."""
+
+    mass: float  # [kg]
+    damping: float  # [1/s]
+    com: Vector  # (3,) in the frame [m]
+    inertia: Vector  # (9,) about it, row by row [kg m^2]
+
+
+class HeldObject(Constraint, fixed=("frame", "contacts")):
     r"""A rigid object that contacts of hands hold: it moves with a frame, and needs the forces of all of them.
 
     With o its centre of mass, fixed to the frame, and f_c, m_c the force and moment on the robot at p_c, Newton's and
@@ -51,8 +69,6 @@ class HeldObject(Constraint, fixed=("frame", "contacts", "mass", "com", "inertia
     Source: Murray, Li, Sastry 1994, *A Mathematical Introduction to Robotic Manipulation*, chapters 5 and 6; Williams,
     Khatib 1993, "The virtual linkage: a model for internal forces in multi-grasp manipulation".
 
-    Rows are computed with NumPy; controllers with them are not exported to C.
-
     Args:
         robot: the robot.
         contacts: names of those that hold it.
@@ -63,12 +79,19 @@ class HeldObject(Constraint, fixed=("frame", "contacts", "mass", "com", "inertia
         damping: [1/s]; ``10 sqrt(g / l)`` by default.
         name: by which the controller knows it.
 
+    Attributes:
+        frame, contacts: as given.
+        mass, com, inertia, damping: as given; may be set at any time.
+
     Raises:
         UnknownNameError: no such frame.
         ArgumentError: no contacts, numbers out of range, or an inertia that no body has.
     """
 
+    code = HELD_OBJECT
     unit = "N"
+    mass, damping = Scalar(0), Scalar(1)
+    com = Numbers(2, 4, 0, finite=True)
 
     def __init__(
         self,
@@ -82,24 +105,32 @@ class HeldObject(Constraint, fixed=("frame", "contacts", "mass", "com", "inertia
         damping: float | None = None,
         name: str = "object",
     ) -> None:
-        super().__init__(name, robot=robot)
+        super().__init__(name, 14, robot=robot)
         robot.frame_id(frame)
         self.frame, self.contacts = frame, several("contacts", contacts, "names of contacts")
         if not self.contacts or len(set(self.contacts)) < len(self.contacts):
             raise ArgumentError(f"contacts: expected names, each once, got {contacts!r}")
+        self.labels = tuple(self.contacts)
         self.mass = positive("mass", mass, zero=True)
-        given = np.zeros((3, 3)) if inertia is None else np.array(inertia, dtype=np.float64)
+        self.inertia = np.zeros((3, 3)) if inertia is None else inertia
+        self.damping = 10.0 * scales(robot).frequency if damping is None else positive("damping", damping, zero=True)
+        self.com = check_vector("com", com, (3,), "in the frame")
+        self._hands: tuple[ContactSettings, ...] = ()
+
+    @property
+    def inertia(self) -> Array:
+        """(3, 3) about its centre of mass, in the frame's axes [kg m^2]; may be set."""
+        return frozen(np.array(self.block[5:]).reshape(3, 3))
+
+    @inertia.setter
+    def inertia(self, value: ArrayLike) -> None:
+        given = np.array(value, dtype=np.float64)
         if given.shape != (3, 3) or not np.isfinite(given).all() or not np.allclose(given, given.T):
-            raise ArgumentError(f"inertia: expected a symmetric matrix (3, 3), got {inertia!r}")
+            raise ArgumentError(f"inertia: expected a symmetric matrix (3, 3), got {value!r}")
         moments = np.linalg.eigvalsh(given)
         if moments[0] < -1e-12 or moments[0] + moments[1] < moments[2] - 1e-9 * abs(moments[2]):
             raise ArgumentError(f"inertia: no body has the principal moments {moments}")
-        self.inertia = frozen(given)
-        self.damping = 10.0 * scales(robot).frequency if damping is None else positive("damping", damping, zero=True)
-        at = check_vector("com", com, (3,), "in the frame")
-        self.com = frozen(at)
-        self._length = scales(robot).length
-        self._hands: tuple[ContactSettings, ...] = ()
+        self.block[5:] = given.ravel()
 
     def check(self, known: Mapping[str, ContactSettings]) -> None:
         """That contacts of a controller can hold it.
@@ -122,51 +153,31 @@ class HeldObject(Constraint, fixed=("frame", "contacts", "mass", "com", "inertia
         self.check(known)
         self._hands = tuple(known[name] for name in self.contacts)
 
-    def rows(self, tick: Tick) -> list[Rows]:
-        """The object's equations of motion, and the motion of every hand along it."""
-        hands = [contact for contact in tick.contacts if contact.name in self.contacts]
-        if not hands:
-            return []
-        s, share = tick.state, min(hand.share for hand in hands)
-        J, bias, o = self._fixed_point(s, self.com)
-        R, omega = s.placement(self.frame).rotation, s.velocity(self.frame)[3:]
-        inertia = R @ self.inertia @ R.T
-        M = np.zeros((6, 6))
-        M[:3, :3], M[3:, 3:] = self.mass * np.eye(3), inertia
-        bias[:3] -= s.robot.model.gravity.linear
-        load = M @ bias
-        load[3:] += np.cross(omega, inertia @ omega)
-        G = np.zeros((6, tick.nf))
-        for hand in hands:
-            G[:, hand.columns] = _grasp(hand.point - o, hand.size)
-        weights = np.array([1.0, 1.0, 1.0, *3 * (1.0 / self._length,)]) / tick.scales.mass
-        rows = []
-        for part, unit in ((slice(0, 3), "N"), (slice(3, 6), "N m")):
-            names, wanted = tuple(f"{self.name} {axis}" for axis in AXES[part]), -share * load[part]
-            rows.append(Rows(names, unit, wanted, wanted, share * (M @ J)[part], G[part], weights=weights[part]))
-        for hand in hands:
-            rows += self._grip(s, hand)
-        return rows
+    def refer(self, to: References) -> tuple[int, int]:
+        """The frame, and the list of the contacts, each with 1 if it moves against the frame by itself, else 0."""
+        hands, own = list[int](), self._joint(self.frame)
+        for hand in self._hands:
+            hands += [to.named(hand.name), int(self._joint(hand.frame) != own)]
+        return to.frame(self.frame), to.index(hands)
 
-    def _grip(self, s: State, hand: ContactFrame) -> list[Rows]:
-        """A hand does not move along the object; none of the hand that it is fixed to, and while a contact is made."""
-        model, contact = s.robot.model, hand.settings.contact
-        frames = [model.frames[s.robot.frame_id(name)].parentJoint for name in (contact.frame, self.frame)]
-        if hand.share < 1.0 or frames[0] == frames[1]:
-            return []
-        T = s.placement(self.frame)
-        J, bias, _ = self._fixed_point(s, T.rotation.T @ (hand.point - T.translation))
-        J, gap = hand.jacobian - J[: hand.size], hand.drift - bias[: hand.size]
-        wanted = -self.damping * (J @ s.v) - gap
-        names = tuple(f"{hand.name} along {self.name} {axis}" for axis in AXES[: hand.size])
-        return [Rows(names, "m/s^2", wanted, wanted, J)]
+    def _joint(self, frame: str) -> int:
+        """The joint that carries a frame."""
+        assert self.robot is not None
+        return int(self.robot.model.frames[self.robot.frame_id(frame)].parentJoint)
 
-    def _fixed_point(self, s: State, at: Array) -> tuple[Array, Array, Array]:
-        """(6, nv) Jacobian, (6,) drift and (3,) place of the object's point at `at` in its frame."""
-        point = Contact(name="point", frame=self.frame, kind="surface", half_size=np.ones(2), offset=at)
-        fixed, turning = levers(s, point)
-        there = s.placement(self.frame).translation + turning
-        return jacobian(s, point, turning), drift(s, point, fixed, turning), np.asarray(there)
+    @classmethod
+    def layout(cls, of: Counts) -> Layout:
+        """Mass, damping, centre and inertia; six rows of the object, and up to six of each hand."""
+        lists = range(of.entries - 2 * of.rows + 1)
+        return Layout(of.rows, 14, first=range(of.frames), second=lists, equalities=ALONG + 6 * of.rows, hands=of.rows)
+
+    def row_name(self, contact: str, row: int) -> str:
+        """Name of a row, for explanations."""
+        return f"{self.name} {AXES[row]}" if row < ALONG else f"{contact} along {self.name} {AXES[row - ALONG]}"
+
+    def row_unit(self, row: int) -> str:
+        """Its unit."""
+        return "N" if row < 3 else "N m" if row < ALONG else "m/s^2"
 
     def squeeze(self, s: State, force: float) -> dict[str, Array]:
         """Forces on the hands that press them apart, as the object does that they squeeze, and that move it nowhere.
@@ -193,7 +204,7 @@ class HeldObject(Constraint, fixed=("frame", "contacts", "mass", "com", "inertia
         lengths = np.linalg.norm(away, axis=1)
         if not lengths.min() > 0.0:
             raise ArgumentError(f"squeeze: expected contacts at several places, got {list(self.contacts)}")
-        G = np.hstack([_grasp(lever, hand.size) for lever, hand in zip(away, hands, strict=True)])
+        G = np.hstack([grasp_map(lever, hand.size) for lever, hand in zip(away, hands, strict=True)])
         forces = [np.zeros(hand.size) for hand in hands]
         for f, lever, length in zip(forces, away, lengths, strict=True):
             f[:3] = size * lever / length
@@ -203,8 +214,109 @@ class HeldObject(Constraint, fixed=("frame", "contacts", "mass", "com", "inertia
         return dict(zip(self.contacts, parts, strict=True))
 
 
-def _grasp(lever: Array, size: int) -> Array:
-    """(6, size) force and moment about a point of a force, or wrench, at `lever` from it."""
-    out = np.eye(6)[:, :size].copy()
-    out[3:, :3] = cross_matrix(lever)
-    return out
+@compiled()
+def held_object_parameters(z: Vector) -> HeldObjectParameters:
+    """The parameters that begin z."""
+    return HeldObjectParameters(z[0], z[1], z[2:5], z[5:14])
+
+
+@compiled()
+def fixed_point(frame: Frame, lever: Vector, J: Matrix, drift: Vector) -> None:
+    """Jacobian over the frame's chain, and drift, of the point of its body at `lever` from its origin."""
+    move_jacobian(frame, lever, J)
+    for i in range(6):
+        drift[i] = frame.drift[i]
+    add_cross(frame.drift[3:], lever, drift)
+    add_turning(frame.velocity[3:], lever, drift)
+
+
+@compiled(inline=False)
+def turned_inertia(R: Matrix, given: Vector, out: Matrix) -> None:
+    """``out = R I R^T``, I (9,) row by row."""
+    for i in range(3):
+        for j in range(3):
+            total = 0.0
+            for k in range(3):
+                total += R[i, k] * (given[3 * k] * R[j, 0] + given[3 * k + 1] * R[j, 1] + given[3 * k + 2] * R[j, 2])
+            out[i, j] = total
+
+
+@compiled(inline=False)
+def held_object_rows(item: Item, t: Instant) -> None:
+    """The object's equations of motion, and the motion of every hand along it."""
+    share = 0.0
+    for h in range(item.size):
+        there = t.contacts.share[t.model.index[item.second + 2 * h]]
+        if there > 0.0:
+            share = there if share == 0.0 else min(share, there)
+    if share == 0.0:
+        return
+    object_rows(item, t, share)
+    for h in range(item.size):
+        c, moves = t.model.index[item.second + 2 * h], t.model.index[item.second + 2 * h + 1]
+        if moves != 0 and t.contacts.share[c] >= 1.0:
+            grip_rows(item, t, c)
+
+
+@compiled(inline=False)
+def object_rows(item: Item, t: Instant, share: float) -> None:
+    """Newton's and Euler's equations about the centre of mass, times the share of the contacts."""
+    p, frame = held_object_parameters(item.numbers), frame_of(t.terms, t.model, item.first)
+    J, inertia, chain, row = t.work.J, t.work.turn, frame.chain, t.work.vectors[4]
+    at, drift, turning, load, arm, lever = local(3), local(6), local(3), local(6), local(3), local(3)
+    rotated(frame.rotation, p.com, at)
+    fixed_point(frame, at, J, drift)
+    turned_inertia(frame.rotation, p.inertia, inertia)
+    for i in range(3):
+        load[i] = p.mass * (drift[i] - t.model.gravity[i])
+        load[3 + i] = inertia[i, 0] * drift[3] + inertia[i, 1] * drift[4] + inertia[i, 2] * drift[5]
+    rotated(inertia, frame.velocity[3:], turning)
+    add_cross(frame.velocity[3:], turning, load[3:])
+    for i in range(6):
+        for k in range(len(chain)):
+            if i < 3:
+                row[k] = share * p.mass * J[i, k]
+            else:
+                spin = inertia[i - 3]
+                row[k] = share * (spin[0] * J[3, k] + spin[1] * J[4, k] + spin[2] * J[5, k])
+        A = t.rows.A[t.rows.count[0]]
+        length = motion_row(t, A, row, chain)
+        for h in range(item.size):
+            c = t.model.index[item.second + 2 * h]
+            if t.contacts.share[c] > 0.0:
+                hand = frame_of(t.terms, t.model, t.contacts.frame[c])
+                contact_lever(t.contacts, hand, c, arm, lever)
+                for k in range(3):
+                    lever[k] += hand.origin[k] - frame.origin[k] - at[k]
+                if i < t.contacts.size[c]:
+                    length += add_force(t, A, c, i, 1.0)
+                if i >= 3:  # lever x f
+                    j, k = (i - 2) % 3, (i - 1) % 3
+                    length += add_force(t, A, c, k, lever[j]) + add_force(t, A, c, j, -lever[k])
+        weight = 1.0 / t.model.mass if i < 3 else 1.0 / (t.model.mass * t.model.length)
+        finish_equality(t.rows, t.maps.n, -share * load[i], length, weight, item.number, i)
+
+
+@compiled(inline=False)
+def grip_rows(item: Item, t: Instant, c: int) -> None:
+    """Contact c does not move along the object."""
+    p, frame = held_object_parameters(item.numbers), frame_of(t.terms, t.model, item.first)
+    hand, points, J, own = frame_of(t.terms, t.model, t.contacts.frame[c]), t.points, t.work.J, t.work.J_other
+    arm, lever, drift = local(3), local(3), local(6)
+    contact_lever(t.contacts, hand, c, arm, lever)
+    for k in range(3):
+        lever[k] += hand.origin[k] - frame.origin[k]
+    fixed_point(frame, lever, own, drift)
+    for i in range(t.contacts.size[c]):
+        for j in range(len(t.v)):
+            J[i, j] = 0.0
+        for k in range(len(frame.chain)):
+            J[i, frame.chain[k]] -= own[i, k]
+        for k in range(len(hand.chain)):
+            J[i, hand.chain[k]] += points.jacobian[c, i, k]
+        speed = 0.0
+        for j in range(len(t.v)):
+            speed += J[i, j] * t.v[j]
+        wanted = -p.damping * speed - (points.drift[c, i] - drift[i])
+        want_motion(t, J[i], t.work.everything, wanted, 1.0, item.number, ALONG + i)
+        name_equality(t.rows, c)
