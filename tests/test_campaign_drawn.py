@@ -40,8 +40,10 @@ from quaddyn.campaigns.disturbances import DISTURBANCES
 from quaddyn.campaigns.driving import _Figures, drive
 from quaddyn.campaigns.exporting import _as, _kinds, _one
 from quaddyn.campaigns.gaits import Gaits
+from quaddyn.campaigns.grounds import _relief, ground
+from quaddyn.campaigns.obstacles import Obstacles
 from quaddyn.campaigns.robustness import Robustness
-from quaddyn.campaigns.scene import ground, scene, sensor_noise
+from quaddyn.campaigns.scene import scene, sensor_noise
 from quaddyn.campaigns.sheet_page import page
 from quaddyn.campaigns.sheet_words import NOTES, STYLE
 from quaddyn.campaigns.slopes import Slopes
@@ -82,6 +84,7 @@ def test_cases_are_drawn_as_they_always_were() -> None:
         Gaits(robot=("go2",), gaits=("trot", "pace"), speeds=(0.1, 0.3), directions=("forward", "sideways", "turning")),
         Slopes(robot=("go2",), trials=2, angles=(15.0,), plants=("embedded",)),
         Sweep(values=(0.2, 0.8), trials=2),
+        Obstacles(robot=("go2",), trials=1, plants=("embedded",)),
     )
     for campaign in campaigns:
         found = list(campaign.cases())
@@ -111,7 +114,7 @@ def test_grounds_are_laid_as_they_always_were(go2: qd.Robot, p: Proportions) -> 
     assert ground(Trial(robot="go2"), p, go2, generator(0)) is None
     lines = []
     for change in ({"slope": 0.2, "slope_direction": 1.0}, {"step": 0.05, "step_distance": 0.7}, {"strips": 0.04},
-                   {"boxes": 0.03}):  # fmt: skip
+                   {"boxes": 0.03}, {"stairs": -0.05, "tread": 0.2}, {"rubble": 0.06}):  # fmt: skip
         laid = ground(Trial(robot="go2", **change), p, go2, generator(0)) or []  # type: ignore[arg-type]
         lines.append(f"{change}: {len(laid)}")
         for each in laid[:5]:
@@ -119,6 +122,27 @@ def test_grounds_are_laid_as_they_always_were(go2: qd.Robot, p: Proportions) -> 
             numbers = np.concatenate([np.ravel(getattr(each, name)) for name in names])
             lines.append(", ".join(f"{x + 0.0:.5f}" for x in numbers + 0.0))
     same_as_kept("grounds", "\n".join(lines).replace("-0.00000", "0.00000"))
+
+
+@pytest.mark.parametrize("yaw", [0.0, 0.7])
+def test_relief_lies_ahead_whichever_way_that_is(yaw: float) -> None:
+    """Its waves are those of the same random numbers, and it is level where the robot starts."""
+    field, straight = _relief(0.1, 0.5, yaw, generator(0)), _relief(0.1, 0.5, 0.0, generator(0))
+    ahead, left = np.meshgrid(np.linspace(-1.0, 6.0, 40), np.linspace(-1.5, 1.5, 20))
+    x, y = math.cos(yaw) * ahead - math.sin(yaw) * left, math.sin(yaw) * ahead + math.cos(yaw) * left
+    heights = field.height(x, y)
+    assert np.abs(heights[ahead < 0.3]).max() == 0.0 and 0.05 < heights.max() <= 0.1
+    np.testing.assert_allclose(heights, straight.height(ahead, left), atol=5e-3)
+
+
+def test_a_controller_is_told_the_ground_where_the_case_says_so(go2: qd.Robot) -> None:
+    for told in (False, True):
+        made = scene(Trial(robot="go2", stairs=0.05, tread=0.2, told=told), go2, generator(0))
+        assert (made.controller.terrain is not None) is told
+        x = np.linspace(-0.5, 2.0, 7)
+        if made.controller.terrain is not None:
+            heights = made.controller.terrain.height(x, 0.0 * x)
+            np.testing.assert_array_equal(heights, made.plant.terrain.height(x, 0.0 * x))
 
 
 @pytest.mark.parametrize(
@@ -132,6 +156,7 @@ def test_grounds_are_laid_as_they_always_were(go2: qd.Robot, p: Proportions) -> 
         ({"strips": 0.01}, True, False),
         ({"boxes": 0.01}, True, False),
         ({"slope": 0.1}, False, False),
+        ({"relief": 0.05}, False, False),
     ],
 )
 def test_scenes_have_what_their_cases_need(change: dict[str, Any], feels: bool, told: bool, go2: qd.Robot) -> None:
@@ -249,6 +274,18 @@ def test_velocities_on_a_slope_are_along_the_ground(go2: qd.Robot) -> None:
         case = Trial(**flat, slope=0.4, slope_direction=way)  # type: ignore[arg-type]
         found: Any = walked(go2, case, (0.5, 0.0, 0.0))[0].record(None, None)
         assert found["vx"] == pytest.approx(0.5 * factor, rel=1e-6) and found["vy"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_stretch_says_what_counts_and_where_a_run_ends(go2: qd.Robot) -> None:
+    """Up stairs velocities are along their slope."""
+    case = Trial(robot="go2", dt=2e-3, seconds=0.8, measured=0.8, velocity=(0.5, 0.0, 0.0), stairs=0.1, tread=0.2,
+                 stretch=(0.0995, 0.3), miss=0.2, unit_speed=0.5)  # fmt: skip
+    figures, _ = walked(go2, case, (0.5, 0.0, 0.0))
+    found: Any = figures.record(None, None)
+    assert figures.passed and found["ahead"] == pytest.approx(0.4, abs=2e-3) and figures._counted == 301
+    assert found["vx"] == pytest.approx(0.5 * math.hypot(1.0, 0.5), rel=1e-6) and found["success"]
+    short: Any = walked(go2, dataclasses.replace(case, stretch=(0.1, 0.5)), (0.5, 0.0, 0.0))[0]
+    assert not short.passed and short.record(None, "late")["reason"] == "late"
 
 
 @pytest.mark.parametrize(

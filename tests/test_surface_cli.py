@@ -46,6 +46,8 @@ def test_units_stand_in_the_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     said = run(["demo", "--help"], monkeypatch, capsys)[1]
     assert "[m/s]" in said and "[rad/s]" in said and "[s]" in said
     assert "[N m]" in run(["identify", "--help"], monkeypatch, capsys)[1]
+    said = run(["campaign", "slopes", "--help"], monkeypatch, capsys)[1]
+    assert "[sqrt(g l)]" in said and "[default: 10]" in said
 
 
 @pytest.mark.parametrize("command", ["view", "demo", "leg"])

@@ -15,6 +15,7 @@ from ..errors import ArgumentError
 from ..locomotion import GAITS, LocomotionController, Proportions
 from . import disturbances
 from .disturbances import START, run_time
+from .obstacles import TOUCHING, Obstacle
 from .trial import Trial
 from .trials import SPEED
 from .worker_memory import generator, robot
@@ -29,6 +30,13 @@ TRACKING = 0.9
 AFTER, LATE = 14.0, 6.0
 #: A run on difficult ground, and how much of it counts [sqrt(l/g)].
 LENGTH, COUNTED = 20.0, 11.0
+#: Ground whose size is measured: name, title and kind; the sign of its size is up or down.
+OBSTACLES = (
+    ("stairs up", "highest stairs up, told", Obstacle(1.0, tread=0.5)),
+    ("stairs down", "highest stairs down, told", Obstacle(-1.0, tread=0.5)),
+    ("rubble", "highest rubble, told", Obstacle(1.0, kind="rubble")),
+    ("relief", "highest relief, blind", Obstacle(1.0, kind="relief", told=False)),
+)
 
 
 @dataclass(frozen=True)
@@ -103,6 +111,14 @@ def cells(source: str, *, plant: str, dt: float, seed: int, directions: int) -> 
         cell("delay", "longest delay", "s", rounded(dt, 21), usual(disturbances.delay, estimated=True)),
         cell("strength", "weakest motors", "of the limits", rounded(-0.025, 37, 1.0), usual(disturbances.strength)),
     ]
+    for name, title, kind in OBSTACLES:
+
+        def over(size: float, rng: np.random.Generator, kind: Obstacle = kind) -> dict[str, Any]:
+            obstacle = replace(kind, size=math.copysign(size, kind.size))
+            felt = TOUCHING["estimated"]
+            return {"velocity": forward, "options": felt, **obstacle.fields(p.length, forward[0], dt)}
+
+        out.append(cell(name, title, "l", rounded(0.0125, 41), over))
     for name, most in top_speeds(source, dt).items():
         if most > 0.0:
             values = [round(1.25 * most * k / 32.0, 9) for k in range(1, 33)]

@@ -33,7 +33,8 @@ def drive(case: Trial, watch: Watch | None = None) -> Record:
 
     Returns:
         "success" and "reason" of a failure; "fell" [s] or None; mean velocity "vx", "vy" [m/s], "wz" [rad/s] in the
-        heading frame, on a slope along the ground; "progress", the share of the commanded velocity reached along it,
+        heading frame, on slopes and stairs along the ground; "ahead", how far it got if the trial has a `stretch`
+        [m]; "progress", the share of the commanded velocity reached along it,
         and "miss", the largest difference in any component (None where nothing is commanded or it fell); "flagged", the
         share of ticks without a certificate; "torque", the largest share of a motor's limit used; "torque_rms" [N m];
         "power", mean, and "power_peak", of the motors' positive mechanical power [W]; "cost", the cost of transport:
@@ -92,7 +93,9 @@ def _loop(case: Trial, made: Scene, figures: _Figures, watch: Watch | None) -> R
             return figures.record(t, figures.cause(controller))
         plant.step(command.tau)
         figures.add(t, command)
-    return figures.record(None, None)
+        if figures.passed:
+            return figures.record(None, None)
+    return figures.record(None, None if case.stretch is None else "did not get there in time")
 
 
 class _Figures:
@@ -105,8 +108,13 @@ class _Figures:
         self._way, self._last = np.zeros(3), (np.zeros(3), 0.0)
         self._ticks = self._flagged = self._counted = 0
         self._share = self._squares = self._power = self._peak = 0.0
-        uphill = case.slope_direction + self.proportions.yaw(made.plant.q)
-        self._slope = math.tan(case.slope) * math.cos(uphill), math.tan(case.slope) * math.sin(uphill)
+        self.passed, self._ahead = False, 0.0
+        yaw = self.proportions.yaw(made.plant.q)
+        self._forward, self._origin = np.array([math.cos(yaw), math.sin(yaw)]), self._com()
+        climb, uphill = math.tan(case.slope), case.slope_direction + yaw
+        if case.stairs:
+            climb, uphill = case.stairs / case.tread, yaw
+        self._slope = climb * math.cos(uphill), climb * math.sin(uphill)
         # Velocities are differences over the last `measured` seconds.
         self._from = round(case.seconds / case.dt) - round(case.measured / case.dt)
 
@@ -114,12 +122,20 @@ class _Figures:
         """One tick: the plant after it."""
         self._ticks += 1
         self._flagged += not command.ok
-        if self._ticks < self._from:
-            return
+        if self.case.stretch is None:
+            if self._ticks < self._from:
+                return
+            com = self._com()
+        else:
+            com = self._com()
+            self._ahead = float(self._forward @ (com - self._origin)[:2])
+            begin, end = self.case.stretch
+            if self._ahead < begin and not self._counted:
+                return
+            self.passed = self._ahead >= end
         plant = self.plant
-        com = self._truth.center_of_mass(np.array(plant.q))
         yaw = self.proportions.yaw(plant.q)
-        if self._ticks > self._from and self._counted:
+        if self._counted:
             before, turned = self._last
             d, turn = com - before, math.remainder(yaw - turned, 2.0 * math.pi)
             rise, side = self._slope
@@ -134,6 +150,9 @@ class _Figures:
         self._squares += float(tau @ tau) / len(tau)
         self._power += power
         self._peak = max(self._peak, power)
+
+    def _com(self) -> Array:
+        return self._truth.center_of_mass(np.array(self.plant.q))
 
     def cause(self, controller: LocomotionController) -> str:
         """Of a fall, in words that can be counted."""
@@ -157,9 +176,9 @@ class _Figures:
             size = float((wanted / units) @ (wanted / units))
             progress = float((velocity / units) @ (wanted / units)) / size
             miss = float(np.abs((velocity - wanted) / units).max())
-            if progress < case.progress:
+            if reason is None and progress < case.progress:
                 reason = f"slower than {100 * case.progress:.0f} % of the command"
-            elif case.miss is not None and miss > case.miss:
+            elif reason is None and case.miss is not None and miss > case.miss:
                 reason = f"misses the command by more than {100 * case.miss:.0f} %"
         weight = self.plant.robot.mass * p.gravity
         power = self._power / count
@@ -171,6 +190,7 @@ class _Figures:
             "vx": float(velocity[0]) if whole else None,
             "vy": float(velocity[1]) if whole else None,
             "wz": float(velocity[2]) if whole else None,
+            "ahead": None if case.stretch is None else self._ahead,
             "progress": progress,
             "miss": miss,
             "flagged": self._flagged / max(self._ticks, 1),

@@ -15,6 +15,7 @@ OWN: dict[str, str] = {
     "datasheet": "quaddyn.campaigns.datasheet:DataSheet",
     "gaits": "quaddyn.campaigns.gaits:Gaits",
     "identification": "quaddyn.campaigns.identification:LogIdentification",
+    "obstacles": "quaddyn.campaigns.obstacles:Obstacles",
     "robustness": "quaddyn.campaigns.robustness:Robustness",
     "slopes": "quaddyn.campaigns.slopes:Slopes",
     "sweep": "quaddyn.campaigns.sweep:Sweep",

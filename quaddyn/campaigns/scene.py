@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pinocchio as pin
 
 from ..errors import ArgumentError, UnknownNameError
 from ..estimation import BaseEstimator, SensorNoise
@@ -20,8 +19,9 @@ from ..robot import Robot, with_payload
 from ..robot.changed import with_inertials
 from ..robot.configuration import turned
 from ..simulation import Actuators, Encoders, Imu, MujocoPlant, Plant, Sensors, Simulation
-from ..simulation.terrain import Box, Plane
+from ..simulation.terrain import Plane, Terrain
 from ..urdf.tree import frozen
+from .grounds import ground
 from .trial import Trial
 
 PLANTS: Mapping[str, type[Simulation] | type[MujocoPlant]] = {"embedded": Simulation, "mujoco": MujocoPlant}
@@ -76,13 +76,14 @@ def scene(case: Trial, robot: Robot, rng: np.random.Generator) -> Scene:
     gait = gait_named(case.gait)
     if given["gait"]:
         gait = dataclasses.replace(gait, **given["gait"])
-    controller = LocomotionController(robot, dt=case.dt, gait=gait, **given["controller"])
+    terrain = ground(case, Proportions.of(robot), robot, rng)
+    told = None if not case.told or terrain is None else Terrain.of(terrain)
+    controller = LocomotionController(robot, dt=case.dt, gait=gait, terrain=told, **given["controller"])
     p = controller.proportions
     real = burdened(robot, p, case)
     motors = None
     if case.strength != 1.0:
         motors = Actuators(real, effort=case.strength * real.effort_limits)
-    terrain = ground(case, p, robot, rng)
     kind = PLANTS[case.plant]
     plant = kind(real, dt=case.dt, friction=case.friction, terrain=terrain, actuators=motors, **given[case.plant])
     q, v = np.array(robot.q_home), np.zeros(robot.nv)
@@ -141,54 +142,6 @@ def burdened(robot: Robot, p: Proportions, case: Trial) -> Robot:
     moved = p.heading @ (case.com * robot.mass / own.mass * way)
     inertial = dataclasses.replace(own, com=frozen(own.com + moved))
     return with_inertials(robot, {robot.bodies[0].name: inertial}, said="moved")
-
-
-def ground(case: Trial, p: Proportions, robot: Robot, rng: np.random.Generator) -> list[Plane | Box] | None:
-    """The ground of a case; None for the level floor."""
-    yaw = p.yaw(robot.q_home)
-    if case.slope:
-        return [Plane.slope(case.slope, heading=case.slope_direction + yaw)]
-    if case.step:
-        return [Plane.floor(), _slab(case.step_distance, 40.0 * p.length, case.step, yaw)]
-    if case.strips:
-        return _strips(case.strips, p.length, yaw, rng)
-    if case.boxes:
-        return [Plane.floor(), *_boxes(case.boxes, p, yaw, rng)]
-    return None
-
-
-def _slab(start: float, length: float, height: float, yaw: float, *, depth: float = 1.0) -> Box:
-    """Solid ground up to a height over some of the way [m], across all of it."""
-    R = pin.exp3(np.array([0.0, 0.0, yaw]))
-    center = R @ np.array([start + 0.5 * length, 0.0, height - 0.5 * depth])
-    return Box(center, np.array([length, 20.0, depth]), R)
-
-
-def _strips(most: float, length: float, yaw: float, rng: np.random.Generator) -> list[Plane | Box]:
-    """Level ground about the start, then strips of random length and height."""
-    start = 0.7 * length
-    out: list[Plane | Box] = [_slab(-10.0, 10.0 + start, 0.0, yaw)]
-    height = 0.0
-    while start < 15.0 * length:
-        width = rng.uniform(0.5, 1.2) * length
-        height += rng.uniform(-1.0, 1.0) * most
-        out.append(_slab(start, width, height, yaw))
-        start += width
-    return out
-
-
-def _boxes(height: float, p: Proportions, yaw: float, rng: np.random.Generator) -> list[Box]:
-    """Boxes of one height, a tenth of the ground ahead under them, none under the first footholds."""
-    front, half_width = float(np.abs(p.stance[:, 0]).max()), 2.0 * p.length
-    out = []
-    for _ in range(round(0.1 * 12.0 * 4.0 / 0.25)):
-        size = rng.uniform(0.3, 0.7, 2) * p.length
-        x = front + rng.uniform(0.6, 12.0) * p.length
-        center = np.array([x, rng.uniform(-half_width, half_width), 0.5 * height])
-        turn = yaw + rng.uniform(-math.pi, math.pi)
-        R = pin.exp3(np.array([0.0, 0.0, yaw]))
-        out.append(Box(R @ center, np.array([*size, height]), pin.exp3(np.array([0.0, 0.0, turn]))))
-    return out
 
 
 def encoders(noise: float = 1.0) -> Encoders:

@@ -43,7 +43,7 @@ def reading(bound: Bound, facts: Facts) -> Reading:
         return Reading(1.0, "m/s", (facts.mass / PUSH, f"N for {PUSH:g} s"))
     if bound.name == "slope":
         return Reading(180.0 / math.pi, "°")
-    if bound.name == "step":
+    if bound.name in ("step", "stairs up", "stairs down", "rubble", "relief"):
         return Reading(100.0 * facts.length, "cm", (100.0, "% of the leg"))
     if bound.name == "payload":
         return Reading(facts.mass, "kg", (100.0, "% of its mass"))
@@ -73,6 +73,12 @@ NOTES = (
         "Slope, step, payload",
         "Slope: a plane that rises in any direction from the robot's. Step: one step up across the way, felt by the "
         "feet only. Payload: extra mass on the trunk, of which the controller knows nothing.",
+    ),
+    (
+        "Stairs, rubble, relief",
+        "Four steps of half a leg's length each; boxes of random size up to the given height on a third of the ground; "
+        "smooth random waves of the given amplitude. Told: the controller is given the heights. Blind: it feels its "
+        "feet by its torques. A trial ends when the robot has passed.",
     ),
     ("Delay", "Encoders and IMU are late by this; the base's state is estimated from them."),
     ("Weakest motors", "All torque limits scaled down; the controller knows nothing of it."),

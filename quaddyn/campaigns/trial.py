@@ -9,6 +9,10 @@ from ..errors import ArgumentError, UnknownNameError
 from .plain import Plain
 
 PLANTS = ("embedded", "mujoco")
+#: Fields that cannot be negative.
+SIZES = ("push", "friction", "payload", "com", "step", "strips", "boxes", "rubble", "relief", "delay", "noise")
+#: Fields that make the ground other than level; one at most.
+GROUNDS = ("slope", "step", "strips", "boxes", "stairs", "rubble", "relief")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +49,13 @@ class Trial:
         step_distance: from the middle of the feet to its edge [m].
         strips: the ground ahead is of strips across the way, each at most so much higher or lower than the next [m].
         boxes: height of boxes strewn about the ground ahead [m].
+        stairs, tread: how much each of the steps ahead is higher than the one before (negative: lower), and how deep it
+            is [m].
+        rubble: most height of boxes of random size that cover a third of the ground ahead [m].
+        relief: amplitude of smooth waves of the ground ahead [m].
+        told: whether the controller is given the heights of the ground.
+        stretch: how far ahead of the start velocities begin to count, and where the run ends in success; one that does
+            not get there within `seconds` fails.  None: a run lasts `seconds`, and `measured` says what counts [m].
         delay: age of what the sensors say [s].
         noise: of encoders and IMU, in multiples of what consumer parts have; with a delay or noise the controller is
             told an estimate instead of the true state.
@@ -79,6 +90,12 @@ class Trial:
     step_distance: float = 0.0
     strips: float = 0.0
     boxes: float = 0.0
+    stairs: float = 0.0
+    tread: float = 0.0
+    rubble: float = 0.0
+    relief: float = 0.0
+    told: bool = False
+    stretch: tuple[float, float] | None = None
     delay: float = 0.0
     noise: float = 0.0
     estimated: bool = False
@@ -93,11 +110,29 @@ class Trial:
             raise ArgumentError(
                 f"measured, seconds: expected 0 < measured <= seconds [s], got {self.measured} and {self.seconds}"
             )
-        grounds = [name for name in ("slope", "step", "strips", "boxes") if getattr(self, name)]
+        grounds = [name for name in GROUNDS if getattr(self, name)]
         if len(grounds) > 1:
             raise ArgumentError(f"{' and '.join(grounds)}: the ground can be one of them")
-        for name in ("push", "friction", "payload", "com", "step", "strips", "boxes", "delay", "noise"):
+        for name in (
+            "push",
+            "friction",
+            "payload",
+            "com",
+            "step",
+            "strips",
+            "boxes",
+            "rubble",
+            "relief",
+            "delay",
+            "noise",
+        ):
             if not 0.0 <= getattr(self, name) < math.inf:
                 raise ArgumentError(f"{name}: expected a finite number, 0 or more, got {getattr(self, name)}")
         if not 0.0 < self.strength < math.inf:
             raise ArgumentError(f"strength: expected a positive share of the effort limits, got {self.strength}")
+        if self.stairs and not (math.isfinite(self.stairs) and 0.0 < self.tread < math.inf):
+            raise ArgumentError(
+                f"stairs, tread: expected a finite rise and a depth [m], got {self.stairs}, {self.tread}"
+            )
+        if self.stretch is not None and not 0.0 <= self.stretch[0] < self.stretch[1] < math.inf:
+            raise ArgumentError(f"stretch: expected two ascending distances [m], got {self.stretch}")

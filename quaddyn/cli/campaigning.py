@@ -69,7 +69,7 @@ class _Registered(typer.core.TyperGroup):
     def get_command(self, ctx: typer.Context, name: str) -> Any:  # type: ignore[override]
         if name not in names():
             return super().get_command(ctx, name)
-        single = typer.Typer(add_completion=False)
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)  # as that of `app`
         single.command(name)(command(find(name), _run, COMMON))
         return typer.main.get_command(single)
 

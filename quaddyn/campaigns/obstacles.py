@@ -1,0 +1,159 @@
+"""`Obstacles`: over stairs, rubble and relief in proportion to the robot's legs, told of the ground and blind."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from ..errors import ArgumentError, UnknownNameError
+from .driving import START
+from .grounds import FIELD, LEAD, STEPS
+from .trial import PLANTS, Trial
+from .trials import SPEED, Trials, proportions
+
+#: Level ground after the last edge, and what a robot at the commanded speed goes before it is counted [l].
+BEYOND, AWAY = 0.4, 1.0
+#: How many times as long as at the commanded speed a run may take.
+PATIENCE = 2.0
+#: Options of a controller that finds out which feet touch, and of one that trusts its schedule.
+TOUCHING = MappingProxyType({"estimated": (("controller.touching", "estimated"),), "scheduled": ()})
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """One kind of ground; lengths are in leg lengths.
+
+    Attributes:
+        size: rise of each step, negative down; greatest height of rubble; amplitude of a relief.
+        bar: share of trials that should succeed.
+        kind: field of `Trial` that makes it: "stairs", "rubble" or "relief".
+        tread: depth of each step.
+        told: whether the controller is given the heights.
+    """
+
+    size: float
+    bar: float = 0.9
+    kind: str = "stairs"
+    tread: float = 0.0
+    told: bool = True
+
+    @property
+    def length(self) -> float:
+        """From its first edge on, along the floor."""
+        return STEPS * self.tread if self.kind == "stairs" else FIELD
+
+    @property
+    def rise(self) -> float:
+        """From its first edge to its last."""
+        return STEPS * self.size if self.kind == "stairs" else 0.0
+
+    def fields(self, length: float, speed: float, dt: float) -> dict[str, Any]:
+        """Of a `Trial` on legs of a length [m], straight ahead at a speed [m/s]."""
+        way = LEAD + AWAY + math.hypot(self.length, self.rise)
+        seconds = round(PATIENCE * (START + way * length / speed) / dt) * dt
+        out = {
+            self.kind: self.size * length,
+            "told": self.told,
+            "stretch": (LEAD * length, (LEAD + self.length + BEYOND) * length),
+            "seconds": seconds,
+            "measured": seconds,
+        }
+        return out | ({"tread": self.tread * length} if self.tread else {})
+
+
+#: All of them by name.
+OBSTACLES: Mapping[str, Obstacle] = MappingProxyType(
+    {
+        "up-0.15-0.6": Obstacle(0.15, tread=0.6),
+        "up-0.15-0.4": Obstacle(0.15, tread=0.4),
+        "up-0.25-0.6": Obstacle(0.25, tread=0.6),
+        "up-0.25-0.4": Obstacle(0.25, tread=0.4),
+        "down-0.15-0.6": Obstacle(-0.15, tread=0.6),
+        "down-0.15-0.4": Obstacle(-0.15, tread=0.4),
+        "down-0.25-0.6": Obstacle(-0.25, tread=0.6),
+        "down-0.25-0.4": Obstacle(-0.25, tread=0.4),
+        "blind-up-0.1-0.6": Obstacle(0.1, 0.8, tread=0.6, told=False),
+        "blind-down-0.1-0.6": Obstacle(-0.1, 0.8, tread=0.6, told=False),
+        "blind-up-0.1-0.4": Obstacle(0.1, 0.8, tread=0.4, told=False),
+        "blind-down-0.1-0.4": Obstacle(-0.1, 0.8, tread=0.4, told=False),
+        "rubble-0.15": Obstacle(0.15, kind="rubble"),
+        "blind-rubble-0.08": Obstacle(0.08, kind="rubble", told=False),
+        "blind-relief-0.15": Obstacle(0.15, 0.95, kind="relief", told=False),
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Obstacles(Trials):
+    """Every robot over every obstacle, straight ahead.
+
+    A run succeeds if the robot passes the whole obstacle and misses no component of its velocity, along the ground, by
+    more than `miss` of the commanded speed.
+    """
+
+    name: ClassVar[str] = "obstacles"
+
+    robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "catalogue names or URDF files"})
+    obstacles: tuple[str, ...] = field(
+        default=tuple(OBSTACLES), metadata={"help": f"some of {', '.join(OBSTACLES)}; lengths in leg lengths"}
+    )
+    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": "embedded, mujoco"})
+    trials: int = field(default=10, metadata={"help": "of each"})
+    gait: str = field(default="trot", metadata={"help": "that the robots move with"})
+    touching: str = field(default="estimated", metadata={"help": "how feet are felt: estimated, scheduled"})
+    friction: float = field(default=0.8, metadata={"help": "of the ground"})
+    speed: float = field(default=SPEED, metadata={"help": "commanded [sqrt(g l)]"})
+    miss: float = field(default=0.2, metadata={"help": "most of the command that may be missed"})
+    dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
+    seed: int = field(default=0, metadata={"help": "of the campaign"})
+
+    def __post_init__(self) -> None:
+        for kind, given, known in (("obstacle", self.obstacles, OBSTACLES), ("plant", self.plants, PLANTS)):
+            for name in given:
+                if name not in known:
+                    raise UnknownNameError(kind, name, known)
+        if self.touching not in TOUCHING:
+            raise UnknownNameError("touching", self.touching, TOUCHING)
+        if self.trials < 1:
+            raise ArgumentError(f"trials: expected at least 1, got {self.trials}")
+        if not 0.0 < self.speed < math.inf:
+            raise ArgumentError(f"speed: expected a positive number, got {self.speed}")
+
+    @property
+    def robots(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.robot
+
+    def count(self) -> int:
+        """How many cases there are."""
+        return self.trials * len(self.robot) * len(self.obstacles) * len(self.plants)
+
+    def cases(self) -> Iterator[Trial]:
+        """Number by number, so that a part of the campaign is a smaller campaign."""
+        for number in range(self.trials):
+            for source, obstacle, plant in itertools.product(self.robot, self.obstacles, self.plants):
+                yield self.case(source, obstacle, plant, number)
+
+    def case(self, source: str, obstacle: str, plant: str, number: int) -> Trial:
+        """One case.  For all robots and plants the same number is the same ground, in proportion to the legs."""
+        p = proportions(source)
+        speed = self.speed * p.speed
+        return Trial(
+            robot=source,
+            plant=plant,
+            gait=self.gait,
+            options=TOUCHING[self.touching],
+            dt=self.dt,
+            velocity=(speed, 0.0, 0.0),
+            progress=0.0,
+            miss=self.miss,
+            unit_speed=speed,
+            friction=self.friction,
+            seed=self.seed,
+            number=number,
+            **OBSTACLES[obstacle].fields(p.length, speed, self.dt),
+        )
