@@ -207,8 +207,13 @@ def friction_pyramid(cone: FrictionPyramid, tick: Tick) -> list[Rows]:
         m = len(block)
         keeps = ("friction cone",) * m
         if contact.settings.contact.kind == "surface":
-            side = (*2 * ("friction cone",), *2 * ("centre of pressure",), *4 * ("turning friction",))
-            keeps = ("normal force", *side, *side)[-m:]
+            axes = contact.settings.contact.axes_at(contact.rotation)
+            about = np.abs(contact.settings.faces(cone.faces, contact.rotation) @ np.kron(np.eye(2), axes.T)) > 1e-9
+            keeps = tuple(
+                "turning friction" if row[5] else "centre of pressure" if row[3:].any()
+                else "friction cone" if row[:2].any() else "normal force"
+                for row in about
+            )  # fmt: skip
         names, weights = tuple(f"{contact.name} {each}" for each in keeps), np.full(m, 1.0 / tick.scales.mass)
         out.append(Rows(names, "N", np.full(m, -np.inf), np.zeros(m), force=block, weights=weights))
     return out

@@ -11,7 +11,7 @@ import pytest
 from flat_feet import BOX, biped
 
 import quaddyn as qd
-from quaddyn.contact import Contact, ContactSet, stance_on_soles
+from quaddyn.contact import Contact, ContactSet, pyramid, stance_on_soles
 from quaddyn.wbc import FrameOrientationTask, replay
 
 SPHERES = "".join(
@@ -248,3 +248,90 @@ def test_plants_with_soles_go_on_from_checkpoints_of_their_own_kind(robot: qd.Ro
     assert round_one.spheres == ("L", "R")
     with pytest.raises(qd.ArgumentError, match="spheres"):
         qd.Simulation(robot, soles=soles, spheres={"L": qd.simulation.ContactSphere("pelvis", 0.1)})
+
+
+# -- polygons ------------------------------------------------------------------------------------------------------
+def test_a_polygon_of_four_right_angles_has_the_cone_of_the_rectangle() -> None:
+    X, Y = 0.1, 0.04
+    made = {"name": "sole", "frame": "f", "kind": "surface", "friction": 0.7}
+    rectangle = pyramid(Contact(**made, half_size=(X, Y)))
+    polygon = pyramid(Contact(**made, polygon=[(X, Y), (-X, -Y), (X, -Y), (-X, Y)]))  # in any order
+    assert rectangle.shape == polygon.shape == (17, 6)
+    for row in rectangle:
+        assert np.abs(polygon - row).max(axis=1).min() < 1e-12
+
+
+def test_the_cone_of_a_polygon_is_what_forces_at_its_corners_can_make() -> None:
+    sole = Contact(
+        name="sole",
+        frame="f",
+        kind="surface",
+        friction=0.5,
+        polygon=[(0.15, 0.02), (0.1, 0.05), (-0.06, 0.03), (0.0, -0.05)],
+    )
+    A, mu = pyramid(sole), 0.5 / np.sqrt(2.0)
+    edges = [np.array([s * mu, t * mu, 1.0]) for s in (1.0, -1.0) for t in (1.0, -1.0)]
+    spanning = np.array([np.append(f, np.cross([*p, 0.0], f)) for p in sole.polygon for f in edges])
+    touched = np.abs(spanning @ A.T) < 1e-9
+    assert (spanning @ A.T).max() < 1e-9
+    for row, on in zip(A[1:], touched[:, 1:].T, strict=True):  # a face: five independent ones lie on it
+        assert np.linalg.matrix_rank(spanning[on], tol=1e-6) == 5, row
+    # pressure beyond an edge is outside, as is turning on the spot by more than friction at the farthest corner
+    inside = np.append([0.0, 0.0, 1.0], np.cross([*sole.polygon.mean(axis=0), 0.0], [0.0, 0.0, 1.0]))
+    assert (A @ inside < 0.0).all()
+    reach = np.abs(sole.polygon).sum(axis=1).max()
+    for away in (np.cross([0.16, 0.0, 0.0], [0.0, 0.0, 1.0]), np.array([0.0, 0.0, 2.0 * mu * reach])):
+        assert (A @ np.append([0.0, 0.0, 1.0], away) > 0.0).any()
+    flat = pyramid(Contact(name="ice", frame="f", kind="surface", friction=0.0, polygon=sole.polygon))
+    assert (flat @ inside < 1e-12).all() and (flat @ (inside + 0.01 * np.eye(6)[5]) > 0.0).any()
+
+
+def test_soles_of_files_as_polygons_take_all_corners_or_the_most_that_are_asked_for() -> None:
+    robot = qd.load(biped(SPHERES))
+    all_four, three = (Contact.of_sole(robot, "L", corners=n) for n in (8, 3))
+    assert {tuple(p) for p in all_four.polygon.round(9)} == {(-0.1, 0.04), (-0.1, -0.04), (0.1, 0.05), (0.1, -0.05)}
+    assert len(three.corners) == 3
+    np.testing.assert_allclose(all_four.half_size, (0.1, 0.05))
+    for wrong, words in (
+        ({"polygon": [(0, 0), (1, 0)]}, "3 to 8 corners"),
+        ({"polygon": [(0, 0), (1, 0), (2, 0), (1, 1)]}, "corners of a convex"),
+        ({"polygon": [(0, 0), (1, np.nan), (2, 0)]}, "finite"),
+        ({"polygon": np.eye(3), "kind": "point"}, "a point has none"),
+    ):
+        with pytest.raises(qd.ArgumentError, match=words):
+            Contact(**({"name": "x", "frame": "L", "kind": "surface"} | wrong))
+    with pytest.raises(qd.ArgumentError, match="corners"):
+        Contact.of_sole(robot, "L", corners=2)
+
+
+def test_standing_on_polygons_leans_farther_than_on_rectangles() -> None:
+    """The pressure goes where the rectangle ends, and plants stand on the corners."""
+    robot = qd.load(biped(SPHERES))
+    soles = [Contact.of_sole(robot, foot, corners=6) for foot in robot.feet]
+    sim, dyn = qd.Simulation(robot, soles=soles), qd.Dynamics(robot)
+    sim.reset(stance_on_soles(robot, soles))
+    wbc = qd.WholeBodyController(robot, contacts=soles)
+    start = dyn.center_of_mass(sim.q)
+    aside = {}
+    for kind, contacts in (("polygon", soles), ("rectangle", [Contact.of_sole(robot, foot) for foot in robot.feet])):
+        pushed = qd.WholeBodyController(robot, contacts=contacts)
+        s = dyn.update(sim.q, np.zeros(robot.nv))
+        pushed.tasks.com.reference(start, acceleration=np.array([0.0, 8.0, 0.0]))
+        command = pushed.compute(s)
+        assert command.ok
+        aside[kind] = (s.com_jacobian @ command.acceleration)[1]
+        said = command.explain()
+        assert "centre of pressure" in said or "friction" in said, said
+    assert aside["polygon"] >= aside["rectangle"] - 1e-9
+    for tick in range(300):
+        command = wbc.compute(dyn.update(sim.q, sim.v))
+        assert command.ok and sim.ok, (tick, command.explain())
+        sim.step(command.tau)
+    assert np.abs(dyn.center_of_mass(sim.q) - start).max() < 2e-3
+    viewer = qd.Viewer(robot, serve=False)
+    viewer.show_soles(soles)
+    viewer.show(sim.q, points=command.pressure)
+    drawn = {name.rpartition(" ")[0] for kind, name in viewer._drawing._markers._slots if kind == "sole"}
+    assert drawn == {"L", "R"}
+    with pytest.raises(qd.ArgumentError, match="soles"):
+        viewer.show_soles([Contact.of_foot(robot, "L")])

@@ -85,7 +85,10 @@ def any_contacts(robot: qd.Robot, rng: np.random.Generator) -> list[Contact]:
         kind = KINDS[rng.integers(len(KINDS))]
         out.append(Contact(name=frame, frame=frame, radius=0.02, normal=normal, offset=offset, **kind))
     kind = KINDS[rng.integers(len(KINDS))]
-    sole: dict[str, Any] = {"kind": "surface", "half_size": (0.05, 0.03), "normal": np.array([0.1, 0.2, 1.0])}
+    shape = (
+        {"half_size": (0.05, 0.03)} if rng.random() < 0.5 else {"polygon": [(0.06, 0.01), (-0.04, 0.03), (0.0, -0.05)]}
+    )
+    sole: dict[str, Any] = {"kind": "surface", "normal": np.array([0.1, 0.2, 1.0])} | shape
     out.append(Contact(name="sole", frame=robot.bodies[-1].name, offset=0.03 * rng.normal(size=3), **sole | kind))
     return out
 

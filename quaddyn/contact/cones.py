@@ -10,6 +10,7 @@ from ..errors import ArgumentError
 from ..robot.arguments import check_wrench, whole
 from ..urdf.tree import Array
 from .contact import FACES, FEWEST_FACES, Contact
+from .polygon_cones import wrench_facets
 
 
 def cone_margin(contact: Contact, force: Array) -> float:
@@ -41,6 +42,7 @@ def pyramid(contact: Contact, *, faces: int = FACES, inner: bool = True, axes: A
     pressure inside the rectangle and the yaw torque that friction leaves (Caron, Pham and Nakamura 2015, "Stability of
     surface contacts for humanoid robots", prop. 1).  Its rows: -f_n, and then twice two for friction along the axes,
     two for the pressure and four for the moment about the normal, moments over the half sizes, so that all are forces.
+    A polygon has as many as it takes, in the same order: see `wrench_facets`.
 
     Args:
         contact: normal, friction and size.
@@ -50,8 +52,8 @@ def pyramid(contact: Contact, *, faces: int = FACES, inner: bool = True, axes: A
             ``contact.axes_at(s.placement(contact.frame).rotation)``.
 
     Returns:
-        (n + 1, 3) for a unilateral point, whose last row is ``-f_n <= 0``; (17, 6) for a surface; no rows for a
-        bilateral contact.
+        (n + 1, 3) for a unilateral point, whose last row is ``-f_n <= 0``; (17, 6) for a rectangle, more for a polygon;
+        no rows for a bilateral contact.
 
     Raises:
         ArgumentError: too few faces, or other than 4 for a surface.
@@ -68,6 +70,12 @@ def pyramid(contact: Contact, *, faces: int = FACES, inner: bool = True, axes: A
             (np.column_stack((np.cos(angles), np.sin(angles), np.full(faces, -mu))), (0.0, 0.0, -1.0)),
         )
         return np.asarray(local @ axes)
+    turn = np.kron(np.eye(2), axes)
+    if contact.polygon is not None:
+        faces_of = wrench_facets(contact.polygon)
+        slides = (faces_of[:, [0, 1, 5]] != 0.0).any(axis=1)
+        scaled = np.where(slides[:, None], faces_of * (1.0, 1.0, mu, mu, mu, 1.0), faces_of)
+        return np.asarray(np.vstack(((0.0, 0.0, -1.0, 0.0, 0.0, 0.0), scaled)) @ turn)
     X, Y = contact.half_size
     rows = [(0.0, 0.0, -1.0, 0.0, 0.0, 0.0)]
     for sign in (1.0, -1.0):
@@ -82,7 +90,6 @@ def pyramid(contact: Contact, *, faces: int = FACES, inner: bool = True, axes: A
             for b in (1.0, -1.0):
                 row = (a * Y, b * X, -mu * (X + Y), a * sign * mu, b * sign * mu, sign)
                 rows.append(tuple(x / (X + Y) for x in row))
-    turn = np.kron(np.eye(2), axes)
     return np.asarray(np.array(rows) @ turn)
 
 

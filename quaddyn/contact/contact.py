@@ -8,10 +8,11 @@ from typing import Literal, get_args
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import number, several
+from ..robot.arguments import number, several, whole
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, frozen
-from .soles import find_sole
+from .polygon_cones import checked_polygon
+from .soles import find_sole, inscribed
 from .solvers.problem import MAX_FRICTION
 
 Kind = Literal["point", "surface"]
@@ -24,20 +25,22 @@ LEAST_SIZE = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Contact(FrozenArrays):
-    """A point or a rectangular surface of a robot that may touch the world.
+    """A point or a flat surface of a robot that may touch the world.
 
     A point is the lowest point, against the normal, of a sphere around `offset`; its force has three components.  A
-    surface is the rectangle ``|x| <= half_size[0], |y| <= half_size[1]`` around `offset`, in the plane of the frame's x
-    and y axes or of those of `rotation`; it takes a wrench of six, and what it touches is on the side of -z.
+    surface is the rectangle ``|x| <= half_size[0], |y| <= half_size[1]`` around `offset`, or a convex `polygon`, in the
+    plane of the frame's x and y axes or of those of `rotation`; it takes a wrench of six, and what it touches is on the
+    side of -z.
 
     Attributes:
         name: what it is called in a `ContactSet`.
         frame: a foot, link or joint of the robot.
         kind: "point" or "surface".
-        offset: (3,) centre of the sphere or of the rectangle, in the frame [m].
+        offset: (3,) centre of the sphere or of the rectangle, or the polygon's origin, in the frame [m].
         radius: of the sphere [m]; 0 for a bare point, and for surfaces.
-        half_size: (2,) of the rectangle [m]; None for points.
-        rotation: (3, 3) the rectangle's axes in the frame; None for the frame's own, and for points.
+        half_size: (2,) of the rectangle [m]; half of the extents of a polygon, None for points.
+        polygon: (m, 2) up to eight corners around `offset`, in any order [m]; None for rectangles and points.
+        rotation: (3, 3) the surface's axes in the frame; None for the frame's own, and for points.
         normal: (3,) out of the ground, world axes; made a unit vector.  The cone of a surface turns with the frame.
         friction: Coulomb's coefficient mu, 0 to 10.
         unilateral: whether it can only push; False for a foot that is clamped or magnetic.
@@ -55,6 +58,7 @@ class Contact(FrozenArrays):
     offset: Array = field(default_factory=lambda: np.zeros(3))
     radius: float = 0.0
     half_size: Array | None = None
+    polygon: Array | None = None
     rotation: Array | None = None
     normal: Array = field(default_factory=lambda: np.array((0.0, 0.0, 1.0)))
     friction: float = 0.6
@@ -69,6 +73,11 @@ class Contact(FrozenArrays):
                 raise ArgumentTypeError(f"{name}: expected a name, got {getattr(self, name)!r}")
         if self.kind not in get_args(Kind):
             raise ArgumentError(f"kind: expected one of {get_args(Kind)}, got {self.kind!r}")
+        if self.polygon is not None:
+            if self.kind == "point":
+                raise ArgumentError(f"polygon: a point has none, got that of {self.name!r}")
+            object.__setattr__(self, "polygon", checked_polygon(self.polygon))
+            object.__setattr__(self, "half_size", 0.5 * np.ptp(self.polygon, axis=0))
         if (self.half_size is None) != (self.kind == "point"):
             raise ArgumentError(
                 f"half_size: a surface has one and a point has none, got {self.half_size} of {self.name!r}"
@@ -130,11 +139,13 @@ class Contact(FrozenArrays):
         return cls(**(known | options))  # type: ignore[arg-type]
 
     @classmethod
-    def of_sole(cls, robot: Robot, foot: str, **options: object) -> Contact:
+    def of_sole(cls, robot: Robot, foot: str, *, corners: int | None = None, **options: object) -> Contact:
         """The flat underside of a foot, named after it; `options` as the attributes.
 
         It is the largest rectangle, along axes of the foot's frame, within the lowest points of the shapes on its body
         (collision shapes, or else visual ones): boxes, cylinders, capsules, spheres at the corners, STL and OBJ meshes.
+        With `corners`, it is a polygon of that many of them, or of all where there are fewer, which takes more of the
+        sole; corners that take least from it are left out.  Six have up to a hundred rows, a rectangle 17.
         Those axes are taken for up and forward that are nearest to it while all joints are at zero (``robot.neutral``).
         Soles at an angle to the frame, or of shapes that are not read, take `offset`, `rotation` and `half_size` from
         `Contact` itself.
@@ -143,9 +154,11 @@ class Contact(FrozenArrays):
             UnknownNameError: no such foot.
             ArgumentError: these points span no area that one could stand on.
         """
+        most = None if corners is None else whole("corners", corners, least=3)
         sole = find_sole(robot, foot)
         known = {"name": foot, "frame": foot, "kind": "surface", "offset": sole.offset, "rotation": sole.rotation}
-        return cls(**(known | {"half_size": sole.half_size} | options))  # type: ignore[arg-type]
+        shape = {"half_size": sole.half_size} if most is None else {"polygon": inscribed(sole.outline, most)}
+        return cls(**(known | shape | options))  # type: ignore[arg-type]
 
     @property
     def rows(self) -> int:
@@ -165,11 +178,13 @@ class Contact(FrozenArrays):
 
     @property
     def corners(self) -> Array:
-        """(m, 3) points that carry the force, in the frame [m]: the sphere's centre, or the rectangle's corners."""
+        """(m, 3) points that carry the force, in the frame [m]: the sphere's centre, or the surface's corners."""
         if self.half_size is None:
             return self.offset[None]
         x, y = self.half_size
         corners = np.array([(x, y, 0.0), (x, -y, 0.0), (-x, -y, 0.0), (-x, y, 0.0)])
+        if self.polygon is not None:
+            corners = np.column_stack((self.polygon, np.zeros(len(self.polygon))))
         return np.asarray(self.offset + corners @ self.axes_at(np.eye(3)))
 
 

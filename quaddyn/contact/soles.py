@@ -31,11 +31,23 @@ class Sole(NamedTuple):
         offset: (3,) its centre [m].
         rotation: (3, 3) its axes: forward, to the left, and up.
         half_size: (2,) [m].
+        outline: (m, 2) corners of the whole sole about the centre, in these axes, counter-clockwise [m].
     """
 
     offset: Array
     rotation: Array
     half_size: Array
+    outline: Array
+
+
+def inscribed(outline: Array, corners: int) -> Array:
+    """(m, 2) a polygon of up to so many corners of a convex one; those that take least from its area are left out."""
+    left = np.array(outline)
+    while len(left) > corners:
+        before, after = np.roll(left, 1, axis=0) - left, np.roll(left, -1, axis=0) - left
+        cut = np.abs(before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0])
+        left = np.delete(left, int(np.argmin(cut)), axis=0)
+    return left
 
 
 def find_sole(robot: Robot, foot: str) -> Sole:
@@ -63,7 +75,7 @@ def find_sole(robot: Robot, foot: str) -> Sole:
             "make a Contact of kind 'surface' with offset and half_size"
         )
     centre = np.array([*(low + high) / 2.0, lowest[:, 2].min()])
-    return Sole(axes @ centre, axes, (high - low) / 2.0)
+    return Sole(axes @ centre, axes, (high - low) / 2.0, outline - centre[:2])
 
 
 def _upright(robot: Robot, foot: str) -> Array:

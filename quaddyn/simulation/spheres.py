@@ -92,7 +92,7 @@ def placed(
 ) -> tuple[Placed, ...]:
     """The feet, and then `spheres`, or else `body_spheres`, each with its body.
 
-    A sole is its four corners, and stands for the foot, and for all that touches by default, on the same body.
+    A sole is its corners, and stands for the foot, and for all that touches by default, on the same body.
 
     Raises:
         UnknownNameError: a frame that the robot does not have.

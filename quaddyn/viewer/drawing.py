@@ -9,6 +9,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..contact import Contact
 from ..kinematics.capsule_model import CapsuleModel
 from ..robot.robot import Robot
 from ..urdf.tree import Array
@@ -41,6 +42,7 @@ class Drawing:
         center: (3,) centre of mass of the last instant, world [m].
         base: (3,) where the first drawn joint then was, world [m].
         capsules: a model to draw and how many pairs have a line, or None.
+        soles: surfaces whose outlines are drawn.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Drawing:
         self._frames: dict[str, int] = {}
         self._trails: dict[str, tuple[int | None, deque[Array]]] = {}
         self.capsules: tuple[CapsuleModel, int] | None = None
+        self.soles: tuple[Contact, ...] = ()
         self.center, self.base = np.zeros(3), np.zeros(3)
 
     def show_frames(self, names: Iterable[str]) -> None:
@@ -91,6 +94,7 @@ class Drawing:
         for name, curve in instant.curves.items():
             shown.update(self._markers.curve(name, curve))
         shown.update(self._bodies(q))
+        shown.update(self._outlines())
         for name, index in self._frames.items():
             shown.update(self._markers.triad(name, pin.SE3ToXYZQUAT(self.data.oMf[index])))
         shown.update(self._motion(instant, q))
@@ -155,6 +159,15 @@ class Drawing:
         distances, between = model.nearest(q)
         for i, pair in enumerate(np.argsort(distances)[:count].tolist()):
             yield from self._markers.curve(f"pair {i}", between[pair])
+
+    def _outlines(self) -> Placed:
+        """Edges of the soles."""
+        for sole in self.soles:
+            index = self.robot.frame_id(sole.frame)
+            self._place(index)
+            frame, corners = self.data.oMf[index], sole.corners
+            around = np.vstack((corners, corners[:1])) @ frame.rotation.T + frame.translation
+            yield from self._markers.outline(sole.name, around)
 
     def _motion(self, instant: Instant, q: Array) -> Placed:
         """The centre of mass, its velocity and the one that is wanted."""

@@ -68,6 +68,10 @@ class Markers:
         """A line through the points (n, 3)."""
         yield from self._lines("curve", name, points, _POINT)
 
+    def outline(self, name: str, points: Array) -> Placed:
+        """The edge of a surface, through the points (n, 3)."""
+        yield from self._lines("sole", name, points, _CONTACT)
+
     def capsule(self, name: str, ends: Array, radius: float) -> Placed:
         """All points within `radius` [m] of the segment between two `ends` (2, 3)."""
         along = ends[1] - ends[0]

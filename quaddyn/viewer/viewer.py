@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..attributes import StrictAttributes
+from ..contact import Contact
+from ..contact.contact import surfaces
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
 from ..kinematics.capsule_model import CapsuleModel
 from ..robot.arguments import number, positive
@@ -311,6 +313,21 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         if model is not None and model.robot is not self.robot:
             raise ArgumentError(f"model: of {model.robot.name!r}, but this viewer shows {self.robot.name!r}")
         self._drawing.capsules = None if model is None else (model, int(nearest))
+
+    def show_soles(self, soles: Iterable[Contact]) -> None:
+        """Draws the outlines of surfaces, such as `Contact.of_sole`, from the next `show` on; ``()`` draws none.
+
+        Args:
+            soles: contacts of kind "surface" on frames of this robot.
+
+        Raises:
+            UnknownNameError: no such frame.
+            ArgumentError: points among them, or two of one name.
+        """
+        flat = surfaces("soles", soles)
+        for sole in flat:
+            self.robot.frame_id(sole.frame)
+        self._drawing.soles = flat
 
     def look(
         self,

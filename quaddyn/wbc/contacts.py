@@ -17,11 +17,15 @@ import numpy as np
 from ..attributes import StrictAttributes
 from ..contact import Contact, pyramid
 from ..contact.geometry import cross_matrix, drift, jacobian, levers
+from ..contact.polygon_cones import wrench_facets
 from ..dynamics import State
 from ..errors import ArgumentError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
+
+#: Rows of the cone of wrenches of a rectangle.
+RECTANGLE = 17
 
 Role = Literal["unilateral", "bilateral", "compliant", "force"]
 
@@ -183,6 +187,11 @@ class ContactSettings(StrictAttributes):
             raise ArgumentError(f"height: expected a finite number, got {value}")
         self._height = given
         self._changes.set()
+
+    @property
+    def cone_rows(self) -> int:
+        """Most rows that `faces` has of a surface."""
+        return 1 + len(wrench_facets(self._contact.polygon)) if self._contact.polygon is not None else RECTANGLE
 
     def faces(self, faces: int, rotation: Array) -> Array:
         """(m, size) rows of `quaddyn.contact.pyramid`, without the normal force's own."""

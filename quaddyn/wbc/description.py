@@ -62,7 +62,7 @@ class Describer:
         robot, tables, count = self._robot, self._tables, len(self._names)
         nv, nu = robot.nv, robot.nu
         custom = len(given.custom.rows)
-        contacts = make_contacts(count, tables.model.faces)
+        contacts = make_contacts(count, tables.cone_rows)
         n = nu
         for c, (contact, minimum, maximum, height) in enumerate(given.settings):
             settings = ContactSettings(robot, contact)

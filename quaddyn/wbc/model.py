@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,15 +11,12 @@ from ..errors import ArgumentError
 from ..robot.robot import Robot
 from .codes import CUSTOM
 from .constraints import ContactMotion, FrictionPyramid
-from .contacts import ContactSettings
+from .contacts import RECTANGLE, ContactSettings
 from .data import Model
 from .element import Counts, Element, Layout, References
 from .levels import Levels
 from .scales import Scales
 from .tasks import FootTask, ForceTask
-
-#: Most rows of a surface's cone of wrenches.
-SURFACE = 17
 
 #: Most joints of a limb that is solved for on its own.
 LIMB = 8
@@ -39,6 +36,7 @@ class Tables:
         momentum: whether terms of the momentum are needed.
         most_rows: most equalities of all levels, those of the minimum norm included.
         most_limits: most limits of all levels.
+        cone_rows: most rows of a contact's friction cone.
     """
 
     model: Model
@@ -50,6 +48,7 @@ class Tables:
     momentum: bool
     most_rows: int
     most_limits: int
+    cone_rows: int
 
 
 #: Methods that decide an element's rows: a derived kind that overrides one of them is asked for its rows in Python.
@@ -126,7 +125,10 @@ def build_model(
         items=np.array(items, dtype=np.int64).reshape(-1, 6),
         index=np.array([*to.entries, 0], dtype=np.int64),
     )
-    forces, cone_rows = sum(settings.size for settings in contacts.values()), max(SURFACE, model.faces + 1)
+    forces, cone_rows = (
+        sum(settings.size for settings in contacts.values()),
+        most_cone_rows(model.faces, contacts.values()),
+    )
     of = Counts(
         0, robot.nq, robot.nv, robot.nu, len(to.frames), len(contacts), len(to.force_tasks), len(model.index), forces,
         len(contacts) * cone_rows,
@@ -135,8 +137,13 @@ def build_model(
     layouts = [_layout(e, of, item) for (_, e), item in zip(flat, items, strict=True) if built_in(e)]
     return Tables(
         model, tuple(to.frames), contact_frames, guides, force_tasks, custom,
-        any(layout.momentum for layout in layouts), *most(layouts, of),
+        any(layout.momentum for layout in layouts), *most(layouts, of), cone_rows,
     )  # fmt: skip
+
+
+def most_cone_rows(faces: int, contacts: Iterable[ContactSettings]) -> int:
+    """Of the contact that has most, there being a rectangle."""
+    return max(RECTANGLE, faces + 1, *(settings.cone_rows for settings in contacts))
 
 
 def _layout(e: Element, of: Counts, item: Sequence[int]) -> Layout:

@@ -107,7 +107,7 @@ class TickSolver:
         count, nv, nu = len(contacts), robot.nv, robot.nu
         self._most = nu + sum(settings.size for settings in self._settings)
         self._views = make_terms(self._terms, self.tables.frames)
-        self._contacts = make_contacts(count, self.tables.model.faces)
+        self._contacts = make_contacts(count, self.tables.cone_rows)
         self._layout: Any = None
         self._parts: list[tuple[int, Rows]] = []
         self._there = Present((), (), 0)
@@ -135,7 +135,7 @@ class TickSolver:
     def fresh(self) -> TickData:
         """What a first tick would be given, in memory of its own; without elements of the user's own."""
         tables, count, nv, nu = self.tables, len(self._settings), self.robot.nv, self.robot.nu
-        contacts = make_contacts(count, tables.model.faces)
+        contacts = make_contacts(count, tables.cone_rows)
         for c, settings in enumerate(self._settings):
             write_contact(contacts, c, settings, tables)
         inputs = make_inputs(tables, self.levels.numbers.copy(), count, nv, nu, 0)

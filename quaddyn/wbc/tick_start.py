@@ -83,7 +83,7 @@ def again(start: TickStart) -> tuple[int, Answer]:
     """
     sizes = check(start)
     model, nv, nu, nc = start.model, len(start.v), len(start.model.actuated), len(start.contacts.size)
-    tables = Tables(model, (), (), (), (), (), False, sizes.rows, sizes.limits)
+    tables = Tables(model, (), (), (), (), (), False, sizes.rows, sizes.limits, start.contacts.cone.shape[1])
     inputs = start.inputs._replace(numbers=np.append(start.inputs.numbers, np.zeros(WIDTH))[:-WIDTH])
     data = make_data(tables, start.terms, start.contacts, inputs, sizes.n)
     memory = data.memory

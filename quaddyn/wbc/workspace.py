@@ -15,7 +15,7 @@ from ..urdf.tree import Array
 from .codes import COLLISION_LIMITS
 from .constraints.collision_rows import SEGMENT
 from .data import Contacts, Inputs, Memory, Points, RowBuffer, Terms, TickData, Work, stride
-from .model import LIMB, SURFACE, Tables
+from .model import LIMB, Tables
 from .problem_rows import CODE, SIZE
 
 #: Entries of a custom row before the row itself.
@@ -44,11 +44,11 @@ def make_terms(terms: AnyTerms, frames: tuple[str, ...]) -> Terms:
     )  # fmt: skip
 
 
-def make_contacts(count: int, faces: int) -> Contacts:
-    """Of so many contacts."""
+def make_contacts(count: int, rows: int) -> Contacts:
+    """Of so many contacts, with cones of up to so many rows."""
     parts: list[Any] = [np.zeros(count), np.zeros(count), *(_ints(count) for _ in range(7))]
     parts += [np.zeros(count) for _ in range(7)]
-    parts += [*(np.zeros((count, 3)) for _ in range(3)), np.zeros((count, max(SURFACE, faces + 1), 6))]
+    parts += [*(np.zeros((count, 3)) for _ in range(3)), np.zeros((count, rows, 6))]
     return Contacts(*parts)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ...compiling import compiled
+from ...compiling import Vector, compiled
 from ...contact.cones import friction_share
 from ..codes import FRICTION_PYRAMID
 from ..contact_points import rotated
@@ -15,9 +15,10 @@ from .constraint import Constraint
 
 #: Rows of a surface's cone are numbered from here on, beyond those of any pyramid.
 SOLE = 1 << 20
-#: What each of them keeps, in the order of `quaddyn.contact.pyramid`; how many there are, with the normal force's own.
-KEEPS = ("normal force", *(2 * (2 * ("friction cone",) + 2 * ("centre of pressure",) + 4 * ("turning friction",))))
-SOLE_ROWS = 17
+#: Components below this are none.
+ROUNDING = 1e-9
+#: What each of them keeps, which is told by the components of the wrench that it is about.
+KEEPS = ("normal force", "friction cone", "centre of pressure", "turning friction")
 
 
 class FrictionPyramid(Constraint):
@@ -33,7 +34,7 @@ class FrictionPyramid(Constraint):
     cone and its faces' middles stay inside it by the factor cos(pi / m): 0.707 for the default of 4, which forbids up
     to 29 % of the friction that Coulomb allows; 0.924 for 8.  (A pyramid with mu along the axes would allow sqrt(2) mu
     on the diagonals.)  A surface has the cone of wrenches of `quaddyn.contact.pyramid`: four faces, the centre of
-    pressure inside, and a bounded moment about the normal.
+    pressure inside, and a bounded moment about the normal; where it is a polygon, more rows.
 
     Args:
         faces: m, at least 3.
@@ -60,7 +61,24 @@ class FrictionPyramid(Constraint):
 
     def row_name(self, contact: str, row: int) -> str:
         """Name of a row, for explanations."""
-        return f"{contact} friction cone" if row < SOLE else f"{contact} {KEEPS[row - SOLE]}"
+        return f"{contact} friction cone" if row < SOLE else f"{contact} {KEEPS[(row - SOLE) % len(KEEPS)]}"
+
+
+@compiled()
+def keeps(normal: Vector, row: Vector) -> int:
+    """What a row of a surface's cone keeps, the normal in the axes of the row: its place in `KEEPS`."""
+    turning, tilting, sliding, pressing = 0.0, 0.0, 0.0, 0.0
+    for i in range(3):
+        turning += normal[i] * row[3 + i]
+        pressing += normal[i] * row[i]
+    for i in range(3):
+        tilting += abs(row[3 + i] - turning * normal[i])
+        sliding += abs(row[i] - pressing * normal[i])
+    if abs(turning) > ROUNDING:
+        return 3
+    if tilting > ROUNDING:
+        return 2
+    return 1 if sliding > ROUNDING else 0
 
 
 @compiled(inline=False)
@@ -79,5 +97,5 @@ def friction_pyramid_rows(item: Item, t: Instant) -> None:
                 R = frame_of(t.terms, t.model, contacts.frame[c]).rotation
                 rotated(R, cone, face)
                 rotated(R, cone[3:], face[3:])
-            row = o if contacts.surface[c] == 0 else SOLE + SOLE_ROWS - contacts.rows[c] + o
+            row = o if contacts.surface[c] == 0 else SOLE + 4 * o + keeps(contacts.face[c], cone)
             bound_force(t, c, face, -math.inf, 0.0, 1.0 / t.model.mass, item.number, row)
