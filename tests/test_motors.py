@@ -78,3 +78,50 @@ def test_transmissions_that_make_no_sense_are_left_out() -> None:
     leg = qd.load(with_tags(knee_leg(), *tags, "<transmission><joint/></transmission>", "<transmission/>"))
     assert leg.motors.reductions.tolist() == [2.0, 1.0, 1.0]
     assert "'fast' is no reduction" in str(leg.report) and "a second reduction of joint 'abduction'" in str(leg.report)
+
+
+def pair(kind: str, joints: tuple[str, str], numbers: dict[str, float], roles: bool = True) -> str:
+    """A transmission of two joints and two motors, those of the second role first."""
+    parts = []
+    for part, name in (("joint", joints[1]), ("joint", joints[0]), ("actuator", "b"), ("actuator", "a")):
+        role = f"{part}{1 if name in (joints[0], 'a') else 2}"
+        gear = f"<mechanicalReduction>{numbers[role]}</mechanicalReduction>" if role in numbers else ""
+        parts.append(f'<{part} name="{name}">{f"<role>{role}</role>" * roles}{gear}</{part}>')
+    return f'<transmission name="t"><type>transmission_interface/{kind}</type>{"".join(parts)}</transmission>'
+
+
+GEARS = {"joint1": 2.0, "joint2": -3.0, "actuator1": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted"),
+    [
+        ("DifferentialTransmission", [[10.0, -15.0], [2.0, 3.0]]),
+        ("FourBarLinkageTransmission", [[10.0, 0.0], [1.0, -3.0]]),
+    ],
+)
+def test_two_motors_turn_two_joints_together(kind: str, wanted: list[list[float]]) -> None:
+    leg = qd.load(with_tags(knee_leg(), pair(kind, ("abduction", "hip_pitch"), GEARS)))
+    motors, rng = leg.motors, np.random.default_rng(0)
+    ratios = np.eye(3)
+    ratios[:2, :2] = wanted
+    np.testing.assert_allclose(motors.ratios, ratios)
+    assert motors.joints == leg.actuated
+    tau, v = rng.normal(size=3), rng.normal(size=3)
+    np.testing.assert_allclose(motors.speeds(leg.q_home, v), ratios @ v)
+    there = motors.to_motors(leg.q_home, tau)
+    assert there @ motors.speeds(leg.q_home, v) == pytest.approx(tau @ v)  # power
+    np.testing.assert_allclose(motors.to_joints(leg.q_home, there), tau)
+    assert "hip_pitch 1:" in repr(motors) and f"{wanted[1][0]:+g} abduction" in repr(motors)
+
+
+def test_motors_of_two_joints_without_roles_or_with_a_joint_that_has_none() -> None:
+    kind, joints = "FourBarLinkageTransmission", ("abduction", "hip_pitch")
+    left_out = qd.load(with_tags(knee_leg(), pair(kind, joints, GEARS, roles=False)))
+    assert "by role; left out" in str(left_out.report)
+    np.testing.assert_allclose(left_out.motors.ratios, np.eye(3))
+    text = with_tags(knee_leg(), pair(kind, joints, GEARS), transmission("hip_pitch", "7"))
+    twice = qd.load(text)
+    assert "a second reduction of joint 'hip_pitch'" in str(twice.report) and twice.motors.ratios[1, 1] == -3.0
+    with pytest.raises(ModelError, match="motors of joint 'abduction' also move 'hip_pitch', which has none"):
+        _ = qd.load(text, actuated=[name for name in twice.actuated if name != "hip_pitch"]).motors

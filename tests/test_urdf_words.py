@@ -449,7 +449,7 @@ def test_loops_are_read_with_their_frames() -> None:
 
 def transmissions(*texts: str) -> list[tuple[str, float]]:
     tags = "".join(f"<transmission>{text}</transmission>" for text in texts)
-    return [(each.joint, each.reduction) for each in parse(tag(tags)).transmissions]
+    return [(each.joints[0], each.ratios[0][0]) for each in parse(tag(tags)).transmissions]
 
 
 def test_transmissions_of_one_joint_and_one_motor_are_read() -> None:

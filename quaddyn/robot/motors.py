@@ -18,9 +18,10 @@ class Motors:
     """The motors of a robot, one for each entry of a torque vector.
 
     A motor turns a joint, ``reduction`` times as fast: that of ``robot.actuated``, or the one in place of it that a
-    ``<transmission>`` names among the joints that follow it, such as the crank of a four-bar knee.  With the rows G_m
-    of `Tangent.G` of these joints and the reductions N, motors turn at ``N G_m v``, and from equal power the torques of
-    ``robot.actuated`` are ``(N G_m)^T tau_m``.  Friction and rotors are left out: these belong to the dynamics.
+    ``<transmission>`` names among the joints that follow it, such as the crank of a four-bar knee.  Two motors turn two
+    joints together where a transmission is a differential or a belt past a joint.  With the rows G_m of `Tangent.G` of
+    these joints and the ratios N, motors turn at ``N G_m v``, and from equal power the torques of ``robot.actuated``
+    are ``(N G_m)^T tau_m``.  Friction and rotors are left out: these belong to the dynamics.
 
     Made by `Robot.motors`.
 
@@ -33,7 +34,9 @@ class Motors:
 
     Attributes:
         joints: (nu,) names of the joints that the motors turn.
-        reductions: (nu,) N, negative where motor and joint turn opposite ways; 1 where the file says nothing.
+        ratios: (nu, nu) N: how many times as fast as each of these joints a motor turns.
+        reductions: (nu,) its diagonal, negative where motor and joint turn opposite ways; 1 where the file says
+            nothing.
 
     Raises:
         ModelError: a motor on a linkage that also moves a joint without a motor, whose torque the motor would change.
@@ -50,13 +53,18 @@ class Motors:
         self._coupling, self._index = coupling, index
         self._nq: int = model.nq if coupling is None else len(coupling.q_index)
         self._nv: int = model.nv if coupling is None else len(coupling.v_index)
-        told = {each.joint: each.reduction for each in transmissions}
+        told = {each.joints[0]: each.ratios[0][0] for each in transmissions if len(each.joints) == 1}
         entries = {model.names[i]: int(model.joints[i].idx_v) for i in range(1, model.njoints)}
         joints = list(actuated)
         if coupling is not None:
             _move_to_followers(joints, entries, coupling, told, index)
         self.joints: tuple[str, ...] = tuple(joints)
-        self.reductions: Array = frozen([told.get(name, 1.0) for name in joints])
+        ratios = np.diag([told.get(name, 1.0) for name in joints])
+        for each in transmissions:
+            if len(each.joints) > 1:
+                _couple(ratios, joints, each)
+        self.ratios: Array = frozen(ratios)
+        self.reductions: Array = frozen(ratios.diagonal())
         self._rows = np.array([entries[name] for name in joints], dtype=np.intp)
 
     def to_motors(self, q: Array, tau: Array) -> Array:
@@ -96,14 +104,29 @@ class Motors:
         """(nu, nu) speeds of the motors at unit speeds of the actuated joints."""
         q = check_vector("q", q, (self._nq,), "the robot")
         if self._coupling is None:
-            return np.diag(self.reductions)
+            return np.array(self.ratios)
         self._coupling.check(q)
         G = self._coupling.at(q).G[np.ix_(self._rows, self._index)]
-        return np.asarray(self.reductions[:, None] * G)
+        return np.asarray(self.ratios @ G)
 
     def __repr__(self) -> str:
-        gears = zip(self.joints, self.reductions.tolist(), strict=True)
-        return f"Motors({', '.join(f'{name} 1:{reduction:g}' for name, reduction in gears)})"
+        words = []
+        for name, reduction, row in zip(self.joints, self.reductions.tolist(), self.ratios.tolist(), strict=True):
+            others = [f"{x:+g} {other}" for other, x in zip(self.joints, row, strict=True) if x and other != name]
+            words.append(" ".join([f"{name} 1:{reduction:g}", *others]))
+        return f"Motors({', '.join(words)})"
+
+
+def _couple(ratios: Array, joints: Sequence[str], pair: Transmission) -> None:
+    """Write the ratios of motors that turn several joints together."""
+    known = [joint for joint in pair.joints if joint in joints]
+    if not known:
+        return
+    if len(known) < len(pair.joints):
+        other = next(joint for joint in pair.joints if joint not in joints)
+        raise ModelError(f"motors: the motors of joint {known[0]!r} also move {other!r}, which has none")
+    at = [joints.index(joint) for joint in pair.joints]
+    ratios[np.ix_(at, at)] = pair.ratios
 
 
 def _move_to_followers(

@@ -1,35 +1,86 @@
-"""``<transmission>``: which joint a motor turns, and how many times as fast as the joint the motor turns.
+"""``<transmission>``: which joints motors turn, and how many times as fast as the joints the motors turn.
 
-Those of a single joint and a single actuator are read (ROS's SimpleTransmission), with ``<mechanicalReduction>`` in
-either of them, 1 where it is missing.  Others are left out: nothing but `Robot.motors` needs them.
+Read are those of a single joint and a single actuator (ROS's SimpleTransmission), with ``<mechanicalReduction>`` in
+either of them, 1 where it is missing; and those of two joints and two actuators that ROS has, each with its role:
+DifferentialTransmission, and FourBarLinkageTransmission, whose second motor sits at the body before the first joint and
+drives the second one past it, as the belts of coupled hips and knees do.  With reductions n of the joints and m of the
+actuators the motors' speeds are (``transmission_interface``, differential_transmission.h and
+four_bar_linkage_transmission.h)
+
+    differential: m_1 (n_1 v_1 + n_2 v_2), m_2 (n_1 v_1 - n_2 v_2);    four-bar: m_1 n_1 v_1, m_2 (v_1 + n_2 v_2)
+
+Others are left out: nothing but `Robot.motors` needs them.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from .tree import Transmission
 from .values import ElementReader
 from .xml import Element
 
 TAG = "mechanicalReduction"
+#: ROS's classes of two joints and two actuators.
+DIFFERENTIAL, FOUR_BAR = "DifferentialTransmission", "FourBarLinkageTransmission"
 
 
 def read_transmissions(reader: ElementReader, root: Element) -> tuple[Transmission, ...]:
     """The transmissions of a document, in its order."""
     out: dict[str, Transmission] = {}
     for element in root.all("transmission"):
-        joints, actuators = element.all("joint"), element.all("actuator")
-        if len(joints) != 1 or len(actuators) > 1 or "name" not in joints[0].attrib:
+        kind = next((each.text for each in element.all("type")), "").strip().rpartition("/")[2]
+        found = _pair(reader, element, kind) if kind in (DIFFERENTIAL, FOUR_BAR) else _single(reader, element)
+        if found is None:
             continue
-        told = [each for parent in (*actuators, *joints, element) for each in parent.all(TAG)]
-        reduction = _number(told[0].text) if told else 1.0
-        found = Transmission(joints[0].attrib["name"], reduction or 1.0)
-        if reduction is None:
-            reader.warn(told[0], f"{told[0].text!r} is no reduction; left out", "write a number other than 0")
-        elif out.setdefault(found.joint, found) != found:
-            reader.warn(element, f"a second reduction of joint {found.joint!r}; left out", "keep the one that is meant")
-    return tuple(out.values())
+        known = [out[joint] for joint in found.joints if joint in out]
+        if all(each == found for each in known):
+            out |= dict.fromkeys(found.joints, found)
+        else:
+            joint = next(joint for joint in found.joints if joint in out)
+            reader.warn(element, f"a second reduction of joint {joint!r}; left out", "keep the one that is meant")
+    return tuple(dict.fromkeys(out.values()))
+
+
+def _single(reader: ElementReader, element: Element) -> Transmission | None:
+    """Of one joint and one actuator at most."""
+    joints, actuators = element.all("joint"), element.all("actuator")
+    if len(joints) != 1 or len(actuators) > 1 or "name" not in joints[0].attrib:
+        return None
+    reduction = _reduction(reader, (*actuators, *joints, element))
+    return None if reduction is None else Transmission((joints[0].attrib["name"],), ((reduction,),))
+
+
+def _pair(reader: ElementReader, element: Element, kind: str) -> Transmission | None:
+    """Of two joints and two actuators, which their roles tell apart."""
+    joints, actuators = _in_roles(element, "joint"), _in_roles(element, "actuator")
+    if joints is None or actuators is None or any("name" not in joint.attrib for joint in joints):
+        roles = "joint1, joint2, actuator1 and actuator2"
+        reader.warn(element, f"a {kind} without {roles}, by role; left out", "give each joint and actuator its <role>")
+        return None
+    (n1, n2), (m1, m2) = ([_reduction(reader, (part,)) for part in parts] for parts in (joints, actuators))
+    if n1 is None or n2 is None or m1 is None or m2 is None:
+        return None
+    rows = ((n1, n2), (n1, -n2)) if kind == DIFFERENTIAL else ((n1, 0.0), (1.0, n2))
+    names = tuple(joint.attrib["name"] for joint in joints)
+    return Transmission(names, tuple(tuple(own * x for x in row) for own, row in zip((m1, m2), rows, strict=True)))
+
+
+def _in_roles(element: Element, part: str) -> tuple[Element, Element] | None:
+    """Two joints or actuators, the first first."""
+    roles = {next((each.text.strip() for each in own.all("role")), ""): own for own in element.all(part)}
+    first, second = roles.get(f"{part}1"), roles.get(f"{part}2")
+    return None if first is None or second is None or len(element.all(part)) != 2 else (first, second)
+
+
+def _reduction(reader: ElementReader, parents: Sequence[Element]) -> float | None:
+    """The first that is told, 1 where none is; None where it is no number."""
+    told = [each for parent in parents for each in parent.all(TAG)]
+    reduction = _number(told[0].text) if told else 1.0
+    if reduction is None:
+        reader.warn(told[0], f"{told[0].text!r} is no reduction; left out", "write a number other than 0")
+    return reduction
 
 
 def _number(text: str) -> float | None:

@@ -281,10 +281,15 @@ class Loop(FrozenArrays):
 
 @dataclass(frozen=True, slots=True)
 class Transmission:
-    """A motor at `joint`, which turns `reduction` times as fast as the joint; the other way about where negative."""
+    """Motors, one for each of the joints that they turn together.
 
-    joint: str
-    reduction: float
+    Attributes:
+        joints: their names.
+        ratios: a row for each motor: how many times as fast as each joint it turns, the other way about where negative.
+    """
+
+    joints: tuple[str, ...]
+    ratios: tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
