@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from quaddyn.contact import CompliantPlane, foot_forces
 Array = np.ndarray
 
 
+@cache
 def strong(name: str, root: str | None = None) -> qd.Robot:
     """A robot of the catalogue whose motors know no limits."""
     robot = qd.load(name, root=root)

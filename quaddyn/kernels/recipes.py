@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -250,8 +250,9 @@ RECIPES: Final[Mapping[str, Recipe]] = MappingProxyType(
 )
 
 
+@lru_cache(maxsize=8)
 def chosen_mechanism(robot: Robot, *, plain: bool = False) -> Mechanism:
-    """The mechanism that operations of this robot are traced over."""
+    """The mechanism that operations of this robot are traced over; kept for the robots last asked for."""
     mech = mechanism(robot, plain=plain)
     return mech if plain else in_unit(mech, usual_length(mech))
 
