@@ -8,6 +8,7 @@ from loop_robots import joint, knee, knee_leg, link, planar
 
 import quaddyn as qd
 from quaddyn.errors import ArgumentError, ModelError
+from quaddyn.wbc import MotorLimits, PostureTask
 
 
 def transmission(name: str, reduction: str = "", place: str = "actuator") -> str:
@@ -125,3 +126,51 @@ def test_motors_of_two_joints_without_roles_or_with_a_joint_that_has_none() -> N
     assert "a second reduction of joint 'hip_pitch'" in str(twice.report) and twice.motors.ratios[1, 1] == -3.0
     with pytest.raises(ModelError, match="motors of joint 'abduction' also move 'hip_pitch', which has none"):
         _ = qd.load(text, actuated=[name for name in twice.actuated if name != "hip_pitch"]).motors
+
+
+# -- limits of the motors ------------------------------------------------------------------------------------------
+def legs() -> dict[str, str]:
+    """One leg with a four-bar knee behind a gear, and one whose hip and knee two motors turn together."""
+    tags = transmission("knee_motor", "-9.5"), transmission("hip_pitch", "6")
+    four_bar = with_tags(knee_leg().replace(knee(), knee(motor=0.0, torque=40.0)), *tags)
+    belt = pair("FourBarLinkageTransmission", ("abduction", "hip_pitch"), {"joint1": 6.0, "actuator2": 6.0})
+    return {"four-bar": four_bar, "belt": with_tags(knee_leg(), belt)}
+
+
+@pytest.mark.parametrize("kind", ["four-bar", "belt"])
+def test_torques_stay_within_what_motors_give_at_their_speeds(kind: str) -> None:
+    leg = qd.load(legs()[kind], root="fixed")
+    motors, dyn, rng = leg.motors, qd.Dynamics(leg), np.random.default_rng(1)
+    limit = MotorLimits(leg, 3.0, no_load_speed=20.0, corner_speed=8.0)
+    free = qd.WholeBodyController(leg, constraints=[], tasks=[[PostureTask(leg, stiffness=4000.0)]])
+    kept = qd.WholeBodyController(leg, constraints=[limit], tasks=[[PostureTask(leg, stiffness=4000.0)]])
+    broken, held = 0, 0
+    for _ in range(40):
+        q, v = leg.integrate(leg.q_home, 0.1 * rng.normal(size=leg.nv)), 2.0 * rng.normal(size=leg.nv)
+        s = dyn.update(q, v)
+        w = motors.speeds(q, v)
+        share = np.clip((20.0 - np.abs(w)) / 12.0, 0.0, 1.0)  # of what drives; all of it brakes
+        found = {}
+        for name, controller in (("free", free), ("kept", kept)):
+            given = motors.to_motors(q, controller.compute(s).tau)
+            most = np.where(given * w > 0.0, share, 1.0) * 3.0
+            found[name] = (np.abs(given) - most).max()
+        command = kept.compute(s)
+        assert command.ok and found["kept"] < 1e-6, command.explain()
+        broken += found["free"] > 1e-3
+        held += "motor of " in command.explain()
+    assert broken > 10 and held > 10
+
+
+def test_limits_of_motors_are_continuous_and_refuse_what_is_none() -> None:
+    leg = qd.load(legs()["four-bar"], root="fixed")
+    limit = MotorLimits(leg, 3.0, no_load_speed=20.0, corner_speed=8.0)
+    speeds = np.linspace(-25.0, 25.0, 2001)
+    low, high = np.array([limit.bounds(np.full(3, w)) for w in speeds.tolist()]).transpose(1, 0, 2)
+    assert np.abs(np.diff(low, axis=0)).max() < 0.01 and np.abs(np.diff(high, axis=0)).max() < 0.01
+    assert (low[0] == 0.0).all() and (high[0] == 3.0).all() and (high[-1] == 0.0).all() and (low[-1] == -3.0).all()
+    low, high = MotorLimits(leg, 3.0).bounds(np.full(3, 1e9))
+    assert (low == -3.0).all() and (high == 3.0).all()
+    for wrong in ({"effort": -1.0}, {"effort": np.ones(2)}, {"corner_speed": 30.0}, {"no_load_speed": -1.0}):
+        with pytest.raises(ArgumentError):
+            MotorLimits(leg, **({"effort": 3.0, "no_load_speed": 20.0} | wrong))

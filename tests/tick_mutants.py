@@ -46,7 +46,7 @@ from quaddyn.wbc import (
 
 FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-308, 1e17, 3.0, 1e3)
 #: Files of kinds that are left out: capsules are not fitted in a moment, and rows of linear constraints are as these.
-LEFT_OUT = ("collision_limits", "robust_limits")
+LEFT_OUT = ("collision_limits", "robust_limits", "motor_limits")
 INTS = (0, 1, -1, 2, 3, 6, 7, 12, 18, 200, -2, 4096, 2**31, 2**62, -(2**63))
 
 

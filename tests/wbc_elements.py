@@ -30,6 +30,7 @@ from quaddyn.wbc import (
     JointBounds,
     LinearConstraint,
     MomentumTask,
+    MotorLimits,
     NormalForce,
     PayloadBand,
     PostureTask,
@@ -171,12 +172,13 @@ ELEMENTS: dict[str, Callable[[qd.Robot], Any]] = {
     "collision_limits": _collisions,
     "linear": _linear,
     "robust_limits": _robust,
+    "motor_limits": lambda r: MotorLimits(r, 20.0, no_load_speed=3.0, corner_speed=1.0, name="element"),
     "held_object": _held,
 }
 
 
 #: The package's own whose rows are computed in Python.
-IN_PYTHON = {"linear", "robust_limits"}
+IN_PYTHON = {"linear", "robust_limits", "motor_limits"}
 
 #: Each class of elements that the package exports, by name of its file; the two bases among them.
 EXPORTED: dict[str, type[Element]] = {

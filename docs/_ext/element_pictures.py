@@ -392,6 +392,19 @@ def torque_rate(ax: Axes) -> None:
 
 
 @picture
+def motor_limits(ax: Axes) -> None:
+    """What a motor can give at its speed."""
+    speed = np.linspace(-12.0, 12.0, 400)
+    ahead, back = (np.clip((10.0 - w) / 5.0, 0.0, 1.0) for w in (speed, -speed))
+    ax.fill_between(speed, -20.0 * back, 20.0 * ahead, color=GOAL, alpha=0.2, lw=0)
+    ax.plot(speed, 20.0 * ahead, color=FORCE)
+    ax.plot(speed, -20.0 * back, color=FORCE)
+    ax.annotate("drives", (4.0, 14.0), color=MOTION)
+    ax.annotate("brakes", (4.0, -14.0), color=MOTION)
+    ax.set(xlabel="speed of the motor [rad/s]", ylabel="torque of the motor [N m]")
+
+
+@picture
 def robust_limits(ax: Axes) -> None:
     """A foot's force that stays in the cone whatever is carried."""
     mu, normal = 0.6, np.linspace(0.0, 100.0, 2)

@@ -77,7 +77,7 @@ class Motors:
         Raises:
             ArgumentError: a wrong shape, or a linkage at a dead point, where its motor does not move the joint.
         """
-        tau, map_ = check_vector("tau", tau, (len(self.joints),), "the actuated joints"), self._map(q)
+        tau, map_ = check_vector("tau", tau, (len(self.joints),), "the actuated joints"), self.matrix(q)
         try:
             found = np.linalg.solve(map_.T, tau)
         except np.linalg.LinAlgError:
@@ -93,15 +93,15 @@ class Motors:
             q: (nq,) configuration.
             tau: (nu,) torques of the motors [N m].
         """
-        return np.asarray(self._map(q).T @ check_vector("tau", tau, (len(self.joints),), "the motors"))
+        return np.asarray(self.matrix(q).T @ check_vector("tau", tau, (len(self.joints),), "the motors"))
 
     def speeds(self, q: Array, v: Array) -> Array:
         """(nu,) of the motors [rad/s] at q (nq,) and v (nv,)."""
         v = check_vector("v", v, (self._nv,), "the robot")
-        return np.asarray(self._map(q) @ v[self._index])
+        return np.asarray(self.matrix(q) @ v[self._index])
 
-    def _map(self, q: Array) -> Array:
-        """(nu, nu) speeds of the motors at unit speeds of the actuated joints."""
+    def matrix(self, q: Array) -> Array:
+        """(nu, nu) speeds of the motors at unit speeds of the actuated joints, ``N G_m``, at q (nq,)."""
         q = check_vector("q", q, (self._nq,), "the robot")
         if self._coupling is None:
             return np.array(self.ratios)

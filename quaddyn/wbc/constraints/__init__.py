@@ -8,6 +8,7 @@ from .held_object import HeldObject
 from .joint_bounds import JointBounds
 from .joint_friction import JointFriction
 from .linear import LinearConstraint
+from .motor_limits import MotorLimits
 from .normal_force import NormalForce
 from .robust_limits import RobustLimits
 from .torque_limits import TorqueLimits
@@ -22,6 +23,7 @@ __all__ = [
     "JointBounds",
     "JointFriction",
     "LinearConstraint",
+    "MotorLimits",
     "NormalForce",
     "RobustLimits",
     "TorqueLimits",
