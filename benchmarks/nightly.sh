@@ -34,6 +34,7 @@ QUADDYN_SLOW=1 "$python" -m pytest -n auto -m "slow or not slow" --cov
 "$python" benchmarks/parameter_bands.py --ticks 30000 --check
 "$python" benchmarks/airborne.py --check
 "$python" benchmarks/airborne.py --felt --check
+"$python" benchmarks/jumps.py --check
 "$python" benchmarks/locomotion.py --trials 100 --check
 "$python" benchmarks/locomotion.py --endurance 600 --check
 "$python" benchmarks/locomotion.py --cost --check

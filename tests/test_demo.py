@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import quaddyn as qd
 from quaddyn.cli import app
-from quaddyn.demo import DemoReport, Push, can_travel, driving, run, travel
+from quaddyn.demo import DemoReport, Leap, Push, can_travel, driving, run, travel
 from quaddyn.demo.ground import parse_ground
 from quaddyn.demo.journey import Journey
 from quaddyn.demo.motion import Squat, Swing, contact_jacobian
@@ -147,6 +147,19 @@ def test_a_quadruped_goes_on_other_ground(ground: str, blind: bool) -> None:
     report = travel(qd.load("go2"), ground=ground, blind=blind, seconds=5.0)
     assert report.passed, {k: c for k, c in report.checks.items() if not c.passed}
     assert report.measured is not None
+
+
+def test_a_jump_is_judged_by_where_it_lands() -> None:
+    robot = qd.load("a1")
+    report = travel(robot, jump=Leap.parse("0.1,0.15,20"), seconds=3.4, dt=4e-3)
+    assert report.passed and report.motion == "jump"
+    assert report.checks["feet from where they were to land"].value < 0.1
+    assert report.checks["miss of the jump's rise"].value < 0.15
+    with pytest.raises(qd.ArgumentError, match=r"in 0\.2 s .* did not come to jump"):
+        travel(robot, jump=Leap(0.1, 0.0, 0.0), seconds=0.2)
+    for text in ("", "a", "-0.1", "1,2,3,4"):
+        with pytest.raises(qd.ArgumentError, match="jump: expected HEIGHT"):
+            Leap.parse(text)
 
 
 def test_grounds_are_read_by_name_and_numbers() -> None:

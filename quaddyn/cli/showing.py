@@ -83,6 +83,13 @@ def demo(
     push: Annotated[
         list[str] | None, typer.Option(metavar="N@T", help="newtons to the left for 0.1 s at a time [s]; repeatable")
     ] = None,
+    jump: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HEIGHT[,FORWARD[,DEGREES]]",
+            help="jump once: how high and far [m], and a turn; height 0: what it takes",
+        ),
+    ] = None,
     seconds: Annotated[
         float | None, typer.Option(min=0.1, max=3600.0, help="simulated time [s]; default: 8, or 3600 with --drive")
     ] = None,
@@ -128,9 +135,11 @@ def demo(
             raise ArgumentError(f"--gait: {machine.name} with root={machine.root!r} can {motion}, not {gait}")
     elif gait is not None and gait not in GAITS:
         raise UnknownNameError("gait", gait, (*GAITS, "squat", "swing"))
-    if not walks and (velocity is not None or push or drive or ground is not None or plant != "embedded"):
+    if not walks and (
+        velocity is not None or push or jump is not None or drive or ground is not None or plant != "embedded"
+    ):
         raise ArgumentError(
-            "--velocity, --ground, --push, --drive and --plant go with a quadruped's gait; name one with --gait"
+            "--velocity, --ground, --push, --jump, --drive and --plant go with a quadruped's gait; name one with --gait"
         )
     if drive and headless:
         raise ArgumentError("--drive takes the keys of the live page, which --headless leaves out")
@@ -138,6 +147,7 @@ def demo(
         seconds = 3600.0 if drive else 8.0
     wanted = None if velocity is None else _numbers("velocity", velocity, 3)
     pushes = [main_job.Push.parse(text) for text in push or ()]
+    leap = None if jump is None else main_job.Leap.parse(jump)
     with ExitStack() as stack:
         page = record
         if page is None and video is not None:
@@ -157,6 +167,7 @@ def demo(
                     plant=plant,
                     velocity=wanted,
                     pushes=pushes,
+                    jump=leap,
                     ground=ground,
                     blind=blind,
                     seconds=seconds,

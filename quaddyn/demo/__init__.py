@@ -16,6 +16,7 @@ from ..dynamics import Dynamics
 from ..errors import ArgumentError
 from ..robot import Robot
 from ..simulation import Simulation
+from .leap import Leap
 from .motion import Motion, Squat, Swing
 from .plot import check_output, check_plot, draw
 from .report import Check, DemoReport, Log, TorqueRange
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Check",
     "DemoReport",
+    "Leap",
     "Push",
     "TorqueRange",
     "can_travel",

@@ -9,9 +9,10 @@ import numpy as np
 
 from ..contact.geometry import cross_matrix
 from ..dynamics import Dynamics, State
-from ..locomotion import LIMIT, LocomotionCommand, LocomotionController, Mode, heading_axes
+from ..locomotion import FEET, LIMIT, LocomotionCommand, LocomotionController, Mode, heading_axes
 from ..simulation import Plant
 from ..urdf.tree import Array
+from .leap import LANDING, RISE, Leap, Leaping
 from .report import Check, DemoReport, cpu_name, round_trip, torque_ranges
 from .trace import Trace
 
@@ -79,6 +80,14 @@ class Journey:
         self._steady: list[Array] = []
         self._control_time = self._plant_time = 0.0
         self._counts_from = 0.0
+        self._leaping: Leaping | None = None
+        self._feet = np.zeros((len(FEET), 2))
+
+    def leap(self, leap: Leap) -> None:
+        """Let the robot jump from where it stands."""
+        self._leaping = Leaping(leap, self.controller)
+        if self.trace is not None:
+            self.trace.events.setdefault("jump", []).append(self.plant.time)
 
     def push(self, force: float) -> None:
         """Push the base to the left from now on [N]; for a while velocities do not count."""
@@ -116,6 +125,7 @@ class Journey:
         self.heading = heading_axes(self.controller.proportions.yaw(s.q), -x / z, -y / z)
         velocity = np.array([*(self.heading.T @ s.com_velocity)[:2], s.velocity(self._base)[5]])
 
+        self._feet = s.origins(FEET)[:, :2].copy()
         self._fallen += command.mode is Mode.FALLEN
         self._flagged += not command.ok
         self._bad += plant.status == "inaccurate"
@@ -132,6 +142,8 @@ class Journey:
             tangential = float(np.linalg.norm(contact.force - normal * contact.normal))
             self._outside = max(self._outside, tangential - contact.friction * normal)
         self._keep_pace(command, velocity)
+        if self._leaping is not None:
+            self._leaping.see(s, command.mode, bool((felt[:, 2] > 0.0).any()))
         self.flown = {foot: self.flown.get(foot, []) for foot in command.swings}
         if self.ticks % FLOWN == 0:
             for foot, swing in command.swings.items():
@@ -186,7 +198,9 @@ class Journey:
             "commanded (blue): " + shown.format(*command.velocity.tolist()),
             "measured (green): " + shown.format(*is_now),
         ]
-        if command.limited:
+        if command.jump is not None:
+            lines.insert(1, str(command.jump))
+        elif command.limited:
             lines.insert(1, "asked: " + shown.format(*command.asked.tolist()) + f" ({LIMIT}: {command.limit})")
         if whole is not None:
             active = whole.levels[0].active
@@ -209,6 +223,10 @@ class Journey:
         check("share of ticks without certificate", self._flagged / ticks, FLAGGED, "1")
         check("force outside the friction cone", max(self._outside, 0.0) / self._weight, 1e-3, "m g")
         check("steps of the plant solved badly", self._bad, 0, "1")
+        if self._leaping is not None:
+            landing, rise = self._leaping.misses(self._feet)
+            check("feet from where they were to land", landing, LANDING, "l")
+            check("miss of the jump's rise", rise, RISE, "1")
         measured = None
         if len(self._steady) >= 2:
             measured = np.mean(self._steady, axis=0)

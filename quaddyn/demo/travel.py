@@ -15,7 +15,7 @@ import numpy as np
 from ..dynamics import Dynamics
 from ..errors import ArgumentError, UnknownNameError
 from ..kinematics import LegKinematics
-from ..locomotion import FEET, LocomotionCommand, LocomotionController, Proportions, commanded_velocity
+from ..locomotion import FEET, LocomotionCommand, LocomotionController, Mode, Proportions, commanded_velocity
 from ..robot import Robot
 from ..robot.configuration import put, turned
 from ..simulation import MujocoPlant, Simulation
@@ -24,6 +24,7 @@ from ..urdf.tree import Array
 from . import driving
 from .ground import parse_ground
 from .journey import Journey
+from .leap import Leap
 from .plot import check_output, check_plot, draw
 from .report import DemoReport
 from .trace import Trace
@@ -39,6 +40,8 @@ CROUCH = 0.6
 SPEED = 0.25
 #: Shares of the time after rising that it moves, and stands at the end.
 MOVING_SHARE = 0.75
+#: How long it stands before it jumps [sqrt(l/g)].
+PAUSE = 3.0
 #: Dots of the trail of the centre of mass.
 DOTS = 90
 
@@ -115,6 +118,7 @@ def travel(
     plant: str = "embedded",
     velocity: Iterable[float] | None = None,
     pushes: Iterable[Push] = (),
+    jump: Leap | None = None,
     seconds: float = 8.0,
     dt: float = 2e-3,
     friction: float = 0.6,
@@ -141,6 +145,8 @@ def travel(
         velocity: forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; a quarter of ``sqrt(g l)``
             forward by default, nothing with `drive`; the run is judged by what of it the gait can do.
         pushes: on the base.
+        jump: from where it stands, a while after it has risen; the run is then judged by where the feet land, and how
+            high it jumps.  Without a `velocity` it goes nowhere.
         seconds: simulated time [s], at least 0.1.
         dt: control period [s]; the plant steps twice as often.
         friction: Coulomb's coefficient between feet and floor; the controller is not told.
@@ -154,7 +160,7 @@ def travel(
         progress: called with the share done (0 to 1) at every frame.
 
     Raises:
-        ArgumentError: an option out of range, or a robot that cannot walk.
+        ArgumentError: an option out of range, a robot that cannot walk, or a jump that it cannot do or has no time for.
         UnknownNameError: no such gait, plant or ground.
         QuaddynError: `plot` without matplotlib, or "mujoco" without MuJoCo.
         DivergenceError: the simulation left the finite numbers.
@@ -171,12 +177,14 @@ def travel(
     check_plot(plot)
     check_output("record", record)
     p = Proportions.of(robot)
-    pace = 0.0 if drive else SPEED * p.speed
+    pace = 0.0 if drive or jump is not None else SPEED * p.speed
     wanted = commanded_velocity([pace, 0.0, 0.0] if velocity is None else list(velocity))
     below = None if ground is None else parse_ground(ground, robot)
     terrain, tilt = (None, np.eye(3)) if below is None else below
     controller = LocomotionController(robot, dt=dt, gait=gait, terrain=None if blind else terrain)
     world = PLANTS[plant](robot, dt=0.5 * dt, friction=friction, terrain=terrain)
+    if jump is not None:
+        jump.plan(controller)  # who cannot jump says so now
     # All arguments are good.  What is compiled now says so: seconds on a fresh machine, then nothing.
     controller.warmup()
     if isinstance(world, Simulation):
@@ -189,7 +197,7 @@ def travel(
     if viewer is not None:
         viewer.show_trails(("com",), dots=DOTS)
     trace = None if plot is None else Trace(robot, robot.feet)
-    waiting = list(pushes)
+    waiting, leap = list(pushes), jump
     journey = Journey(controller, world, wanted, trace, up=tilt[:, 2])
     gains = driving.Gains(controller, viewer) if drive and viewer is not None else None
     shown, start, interrupted = -1, time.perf_counter(), False
@@ -203,6 +211,10 @@ def travel(
             keyed = None if viewer is None else driving.commanded(viewer.keys, p, viewer.axes)
             if gains is not None and viewer is not None:
                 gains.follow(viewer.sliders)
+            ready = journey.rose is not None and t > journey.rose + PAUSE * p.time and controller.mode is Mode.STANDING
+            if jump is not None and ready:
+                journey.leap(jump)
+                jump = None
             over = not drive and journey.rose is not None and t > journey.rose + MOVING_SHARE * (seconds - journey.rose)
             command = journey.tick(keyed if keyed is not None else 0.0 * wanted if over else wanted)
             frame = int(t * FRAMES_PER_SECOND)
@@ -219,15 +231,18 @@ def travel(
         if not journey.ticks:
             raise
         interrupted = True
+    if jump is not None and not interrupted:
+        raise ArgumentError(f"jump: in {seconds:g} s {robot.name!r} did not come to jump; give it more time")
     if progress is not None:
         progress(1.0)
     if viewer is not None:
         viewer.show_plant(world, support=True, friction=friction)
         if record is not None:
             viewer.record(Path(record))
-    report = replace(journey.report(gait), interrupted=interrupted)
+    motion = gait if leap is None else "jump"
+    report = replace(journey.report(motion), interrupted=interrupted)
     if trace is not None and plot is not None:
-        draw(trace, plot, title=f"{robot.name}: {gait} in the {plant} plant")
+        draw(trace, plot, title=f"{robot.name}: {motion} in the {plant} plant")
     return report
 
 

@@ -5,6 +5,7 @@ from .controller import LocomotionController
 from .course import commanded_velocity
 from .gait import GAITS, Clock, Gait
 from .ground import heading_axes
+from .jump_plan import JumpPlan
 from .modes import Mode
 from .proportions import FEET, Proportions
 from .swing import Swing
@@ -15,6 +16,7 @@ __all__ = [
     "LIMIT",
     "Clock",
     "Gait",
+    "JumpPlan",
     "LocomotionCommand",
     "LocomotionController",
     "Mode",

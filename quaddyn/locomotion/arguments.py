@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Mapping, Sequence
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import several
+from ..robot.arguments import number, several
 from ..robot.robot import Robot
+from ..urdf.tree import Array
 from ..wbc import WholeBodyController
 from .proportions import FEET
 
@@ -20,6 +22,23 @@ def named_feet(touching: Collection[str]) -> tuple[str, ...]:
         if name not in FEET:
             raise UnknownNameError("foot", name, FEET)
     return names
+
+
+def asked_jump(
+    height: float | None, distance: Sequence[float] | Array, turn: float
+) -> tuple[float | None, tuple[float, float], float]:
+    """A jump that is asked for, as floats: height [m], distance forward and leftward [m], turn to the left [rad]."""
+    if height is not None:
+        height = number("height", height)
+        if not (math.isfinite(height) and height > 0.0):
+            raise ArgumentError(f"height: expected a rise above 0 m, or None, got {height}")
+    way, turn = [number("distance", x) for x in several("distance", distance, "numbers")], number("turn", turn)
+    if len(way) != 2 or not all(map(math.isfinite, (*way, turn))):
+        raise ArgumentError(
+            "distance, turn: expected two finite lengths, forward and leftward [m], and a finite angle [rad], got "
+            f"{tuple(way)} and {turn}"
+        )
+    return height, (way[0], way[1]), turn
 
 
 def check_whole_body(whole_body: object, robot: Robot, dt: float) -> None:

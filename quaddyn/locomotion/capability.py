@@ -10,10 +10,14 @@ from ..errors import ArgumentError, QuaddynError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
+from ..wbc import JointBounds
 from .gait import Gait
 from .grip import Grip
+from .jump_dynamics import JumpDynamics
+from .jump_planner import JumpPlanner
 from .leg_limits import LegLimits
 from .motor_guard import MotorGuard
+from .poses import Poses
 from .proportions import Proportions
 from .slope_statics import SlopeStatics
 from .slope_verdict import SlopeVerdict
@@ -26,15 +30,21 @@ class Capability:
         robot: a quadruped.
         proportions: of the robot.
         guard: knows the limits of the motors.
+        bounds: of the joints; None for those of the file alone.
+        quick: how many times larger accelerations joints may have in a jump.
 
     Attributes:
         legs: what of a velocity they can do on level ground.
+        quick: as given.
     """
 
-    __slots__ = ("_guard", "_p", "_robot", "_slope", "_statics", "legs")
+    __slots__ = ("_bounds", "_guard", "_jumps", "_p", "_robot", "_slope", "_statics", "legs", "quick")
 
-    def __init__(self, robot: Robot, proportions: Proportions, guard: MotorGuard) -> None:
-        self._robot, self._p, self._guard = robot, proportions, guard
+    def __init__(
+        self, robot: Robot, proportions: Proportions, guard: MotorGuard, bounds: JointBounds | None, quick: float
+    ) -> None:
+        self._robot, self._p, self._guard, self._bounds, self.quick = robot, proportions, guard, bounds, quick
+        self._jumps: JumpPlanner | None = None
         self.legs = LegLimits(proportions)
         self._statics = _statics(robot, proportions)
         quick = self._statics is not None and self._statics.quick
@@ -77,6 +87,20 @@ class Capability:
             )
         statics = self._statics or SlopeStatics(self._robot, self._p)
         return statics.limit(gait, velocity, angle, direction, friction, self._guard.limits)
+
+    @property
+    def jumps(self) -> JumpPlanner:
+        """Of single jumps, made at first use.
+
+        Raises:
+            QuaddynError: legs whose kinematics are refused, as of joints that follow others.
+        """
+        if self._jumps is None:
+            robot, p = self._robot, self._p
+            poses = Poses(robot) if self._statics is None else self._statics.poses
+            dynamics = JumpDynamics(robot, p, self._guard, self._bounds, poses, self.quick)
+            self._jumps = JumpPlanner(p, dynamics, robot.name)
+        return self._jumps
 
     def require(self, gait: Gait, friction: float) -> None:
         """Refuse to jump with motors that are too weak or joints that are too slow for it.

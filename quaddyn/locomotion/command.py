@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from ..urdf.tree import Array
 from ..wbc import Command
+from .jump_plan import JumpPlan
 from .modes import Mode
 from .swing import Swing
 
 #: How a command says that it was cut, and what cuts it beside what `LocomotionController.reach` computes.
 LIMIT = "limit of the gait on these legs"
-FALLEN, NO_GROUND = "fallen", "no ground under the feet"
+FALLEN, NO_GROUND, JUMPS = "fallen", "no ground under the feet", "the robot jumps"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +36,7 @@ class LocomotionCommand:
         load: that the robot is taken to carry beside its own mass [kg]; 0 where the controller does not look for one.
         slipping: the feet that slip; none where the controller does not look for it.
         friction: Coulomb's coefficient that was counted on; 0 when fallen.
+        jump: the plan of the jump that is under way, from the crouch until feet touch the ground again; None otherwise.
     """
 
     tau: Array
@@ -51,6 +53,7 @@ class LocomotionCommand:
     load: float = 0.0
     slipping: tuple[str, ...] = ()
     friction: float = 0.0
+    jump: JumpPlan | None = None
 
     @property
     def limited(self) -> bool:
@@ -75,5 +78,7 @@ class LocomotionCommand:
     def __str__(self) -> str:
         """One line: what it does, and what of the velocity that was asked for."""
         said = "{:+.3f}, {:+.3f} m/s, {:+.3f} rad/s"
+        if self.jump is not None:
+            return f"{self.mode.value}; {self.jump}"
         cut = f"; asked {said.format(*self.asked)} ({LIMIT}: {self.limit})" if self.limited else ""
         return f"{self.mode.value}; commanded {said.format(*self.commanded)}{cut}"

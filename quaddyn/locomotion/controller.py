@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext
@@ -16,10 +17,10 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from ..wbc import TorqueLimits, WholeBodyController
-from .arguments import check_whole_body, is_estimated, named_feet
+from ..wbc import JointBounds, TorqueLimits, WholeBodyController
+from .arguments import asked_jump, check_whole_body, is_estimated, named_feet
 from .capability import Capability
-from .command import FALLEN, NO_GROUND, LocomotionCommand
+from .command import FALLEN, JUMPS, NO_GROUND, LocomotionCommand
 from .course import Course, Preview, commanded_velocity
 from .foothold_kernel import fit_planes
 from .foothold_map import FootholdMap, Heights
@@ -28,6 +29,9 @@ from .footwork import Footwork
 from .gait import Clock, Gait, gait_named
 from .grip import Grip
 from .ground import GroundPlane
+from .jump import Jump, turned
+from .jump_plan import JumpPlan
+from .jump_planner import Ground
 from .landing import Landing
 from .modes import Mode
 from .motion import Motion
@@ -54,6 +58,11 @@ FILTER = 0.2
 #: Time constant of the slope of the ground; of ground that is known, of its slope and of its height, and in which a
 #: trunk that is low for its legs comes up again: on stairs the next step wants it low as well.
 SLOPE_TIME, KNOWN_SLOPE_TIME, LEVEL_TIME, RISE_TIME = 2.0, 0.75, 0.25, 2.0
+#: Steepest ground that counts as level for a jump, and the time to crouch before it.
+LEVEL, CROUCH_TIME = 0.1, 3.0
+#: How many times larger accelerations joints may have in a jump than on the way, where the whole-body controller is the
+#: default one: torques limit them, too.
+QUICK = 3.0
 
 
 class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions", "whole_body")):
@@ -144,7 +153,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             tasks[foot].weight = FOOT_WEIGHT
         torque = next((item for item in tasks.values() if isinstance(item, TorqueLimits)), None)
         self._guard = MotorGuard(robot, p, self.dt, torque)
-        self._capability = Capability(robot, p, self._guard)
+        bounds = next((item for item in tasks.values() if isinstance(item, JointBounds)), None)
+        self._capability = Capability(robot, p, self._guard, bounds, QUICK if ours else 1.0)
         self._base = robot.bodies[0].name
         self.terrain = terrain
         self._grip = Grip(whole_body, sure=ours and friction is not None and not estimated)
@@ -163,6 +173,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._footing, self._landing = Footing(robot, p, self.dt), Landing(p, whole_body)
         self._trunk = Trunk(p, whole_body, self._grip, p.height)
         self._capability.require(self._gait, self.friction)
+        self._jump: Jump | None = None
         self.reset()
 
     # -- commands ------------------------------------------------------------------------------------------------
@@ -170,6 +181,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         """Forget everything: the next tick is a first one."""
         self.whole_body.reset()
         self._trunk.end()
+        self._end_jump()
         self.mode = Mode.STANDING
         self.ground = None
         self._transitions.lie = False
@@ -221,6 +233,53 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if self.ground is None or self.mode not in (Mode.FALLEN, Mode.LYING):
             self._transitions.lie = True
 
+    def plan_jump(
+        self, *, height: float | None = None, distance: Sequence[float] | Array = (0.0, 0.0), turn: float = 0.0
+    ) -> JumpPlan:
+        """What `jump` would do now, without doing it; before the first tick, on level ground."""
+        asked = asked_jump(height, distance, turn)
+        return self._capability.jumps.plan(*asked, self._grip.friction, self._ground_about())
+
+    def jump(
+        self, *, height: float | None = None, distance: Sequence[float] | Array = (0.0, 0.0), turn: float = 0.0
+    ) -> JumpPlan:
+        """Crouch, push off with all feet, fly, land on all feet and stand; see `JumpPlanner`.
+
+        What is beyond torques, joints or friction is cut in all components alike, and the plan says so (`limited`).  It
+        takes some tenths of a second to find out: `plan_jump` does so beforehand.  On ground that is known
+        (`terrain`), the feet land on it, up or down a step or across a gap, and pass over what is between; a jump that
+        would have to be cut there is refused.  Velocities that are commanded meanwhile wait until the robot stands.
+
+        Args:
+            height: rise of the centre of mass from where the feet leave the ground [m]; None to leave it to the plan.
+            distance: forward and leftward, from the middle of the feet to that where they land [m].
+            turn: to the left [rad].
+
+        Returns:
+            The `JumpPlan`; the commands to come carry it until the feet touch the ground again.
+
+        Raises:
+            ArgumentError: no such jump, a robot that cannot do any of it, or that does not stand on level ground.
+            ArgumentTypeError: what is no number.
+        """
+        if self.mode is not Mode.STANDING or self.ground is None:
+            doing = "has not begun" if self.ground is None else f"is {self.mode.value}"
+            raise ArgumentError(f"jump: {self.robot.name!r} {doing}; it jumps from where it stands")
+        if math.hypot(*self.ground.slope.tolist()) > LEVEL:
+            raise ArgumentError(f"jump: {self.robot.name!r} stands on a slope; it jumps from level ground")
+        plan = self.plan_jump(height=height, distance=distance, turn=turn)
+        self._jump = Jump(
+            plan,
+            self.proportions,
+            self.whole_body,
+            self.ground.points.mean(axis=0),
+            self.course.yaw,
+            self._capability.quick,
+        )
+        self._trunk.go_to(plan.crouch, self._jump.lean, CROUCH_TIME)
+        self.mode = Mode.CROUCHING
+        return plan
+
     def warmup(self, *, quiet: bool = False) -> float:
         """Compile what is compiled at first use; see `WholeBodyController.warmup`."""
         start = time.perf_counter()
@@ -267,13 +326,19 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             self._begin(motion)
         assert self.ground is not None
         self._filter(motion)
-        if self.mode in (Mode.STANDING, Mode.RISING) or (self.mode is Mode.MOVING and self.clock.phase < 0.0):
+        if self.mode in (Mode.STANDING, Mode.RISING, Mode.CROUCHING) or (
+            self.mode is Mode.MOVING and self.clock.phase < 0.0
+        ):
             if self._footing.lost(motion.velocity[2], motion.feet, told):
+                self._end_jump()
                 self._take_off()
         if self.mode is Mode.FALLEN or self._transitions.falls(
             self.mode, motion, self.ground, slippery=self._grip.slippery
         ):
             return self._fall(state, wanted)
+        if self.mode is Mode.JUMPING:
+            self._senses.pause()
+            return self._spring(state, motion, wanted)
         if self.mode in (Mode.AIRBORNE, Mode.LANDING):
             self._senses.pause()
             return self._land(state, motion, wanted, told)
@@ -369,6 +434,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             self._senses.mass,
             self._senses.slipping,
             self._grip.friction,
+            None if self._jump is None else self._jump.plan,
         )
 
     def _normals(self, ground: GroundPlane) -> list[tuple[float, float, float]]:
@@ -381,6 +447,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     def _fall(self, state: State, asked: Array) -> LocomotionCommand:
         """Nothing but damping, which takes the violence out of a fall."""
         self.mode = Mode.FALLEN
+        self._end_jump()
         self._landing.end()
         self._trunk.end()
         tau = self._guard.damped(state)
@@ -393,20 +460,60 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._footing.search()
         self._landing.begin()
 
+    def _ground_about(self) -> Ground | None:
+        """The ground that is known, as a jump sees it from where the robot stands."""
+        known, ground = self._map, self.ground
+        if known is None or ground is None:
+            return None
+        R, (x, y, z) = turned(self.course.yaw), ground.points.mean(axis=0).tolist()
+        return lambda u, v: known.heights(x + R[0, 0] * u + R[0, 1] * v, y + R[1, 0] * u + R[1, 1] * v) - z
+
+    def _end_jump(self) -> None:
+        """Forget a jump, if there is one."""
+        if self._jump is not None:
+            self._jump.end()
+            self._jump = None
+
+    def _spring(self, state: State, motion: Motion, asked: Array) -> LocomotionCommand:
+        """One tick of the push of a jump, or of its flight until the ground is looked for."""
+        jump, carrying = self._jump, tuple(FEET)
+        assert jump is not None
+        if jump.pushing:
+            self._grip.follow([(0.0, 0.0, 1.0)] * len(FEET))  # a map smears the edge that the feet stand before
+            jump.push(state, self.dt)
+        else:
+            carrying = ()
+            self._landing.hold_ready(*jump.fly(state, self._base, motion.yaw, self.dt), self._trunk)
+            if jump.searches(motion.velocity[2]):
+                self._take_off()
+        command = self.whole_body.compute(state, carrying)
+        self._tau = self._guard.within(command.tau, state)
+        still, pressure = np.zeros(3), self.course.position.copy()
+        return LocomotionCommand(
+            self._tau, self.mode, carrying, command, pressure, asked, still, still, jump.plan.limit or JUMPS, {},
+            friction=self._grip.friction, jump=jump.plan,
+        )  # fmt: skip
+
     def _land(self, state: State, motion: Motion, asked: Array, told: tuple[str, ...] | None) -> LocomotionCommand:
         """One tick in the air, or between air and stance."""
         ground, course, p, dt = self.ground, self.course, self.proportions, self.dt
         assert ground is not None
         com, velocity, feet = motion.com, motion.velocity, motion.feet
-        carrying = self._footing.found(state, self._tau, told)
+        carrying, jump = self._footing.found(state, self._tau, told), self._jump
         if not carrying:
             self.mode = Mode.AIRBORNE
-            self._landing.hold_ready(self._landing.places(com, velocity, motion.yaw), velocity, self._trunk)
+            if jump is None:
+                places, velocities = self._landing.places(com, velocity, motion.yaw), np.tile(velocity, (len(FEET), 1))
+            else:
+                places, velocities = jump.fly(state, self._base, motion.yaw, dt)
+            self._landing.hold_ready(places, velocities, self._trunk)
             reference = None
         else:
             if self.mode is Mode.AIRBORNE:
                 self.ground = ground = GroundPlane(np.column_stack((feet[:, :2], np.zeros(4))), SLOPE_TIME * p.time)
-                self.course = course = Course(feet[:, :2].mean(axis=0), motion.yaw)
+                yaw = motion.yaw if jump is None else jump.yaw
+                self.course = course = Course(feet[:, :2].mean(axis=0), yaw)
+                self._end_jump()
             self.mode = Mode.LANDING
             stopped = self._landing.touch(carrying, feet, com, velocity[2], course, ground, self._trunk, dt)
             ground.advance(dt)
@@ -423,8 +530,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         still, pressure = np.zeros(3), course.position.copy() if reference is None else reference.pressure
         friction = self._grip.friction
         return LocomotionCommand(
-            self._tau, self.mode, carrying, command, pressure, asked, still, still, NO_GROUND, {}, friction=friction
-        )
+            self._tau, self.mode, carrying, command, pressure, asked, still, still, NO_GROUND, {}, friction=friction,
+            jump=None if self._jump is None else self._jump.plan,
+        )  # fmt: skip
 
     # -- what the robot can do -----------------------------------------------------------------------------------
     def reach(self, velocity: Sequence[float] | Array) -> Array:

@@ -118,11 +118,15 @@ class FootholdMap:
         first = round(x / cell) - half, round(y / cell) - half
         axes = (np.arange(2 * half + 1) + first[0]) * cell, (np.arange(2 * half + 1) + first[1]) * cell
         X, Y = np.meshgrid(*axes, indexing="ij")
-        heights = np.asarray(self._ask(X, Y), dtype=np.float64)
-        if heights.shape not in ((), X.shape):
-            raise ArgumentError(f"terrain: expected heights of shape {X.shape}, got {heights.shape}")
-        self._read(np.broadcast_to(heights, X.shape))
+        self._read(self.heights(X, Y))
         self._corner = first[0] * cell, first[1] * cell
+
+    def heights(self, x: Array, y: Array) -> Array:
+        """Of the ground at points x and y of the same shape, world [m]; NaN where unknown."""
+        heights = np.asarray(self._ask(x, y), dtype=np.float64)
+        if heights.shape not in ((), x.shape):
+            raise ArgumentError(f"terrain: expected heights of shape {x.shape}, got {heights.shape}")
+        return np.broadcast_to(heights, x.shape)
 
     def _read(self, heights: Array) -> None:
         self._heights = np.array(heights, order="C")

@@ -78,13 +78,19 @@ class Landing:
         out[:, 2] = com[2] - READY_HEIGHT * p.height + p.radii
         return out
 
-    def hold_ready(self, places: Array, velocity: tuple[float, float, float], trunk: Trunk) -> None:
-        """References of feet in free flight, to which the trunk gives way."""
+    def hold_ready(self, places: Array, velocities: Array, trunk: Trunk) -> None:
+        """References of feet in free flight, to which the trunk gives way.
+
+        Args:
+            places: (4, 3) of the feet, world [m].
+            velocities: (4, 3) of them [m/s].
+            trunk: of the robot.
+        """
         self._touched.clear()
         tasks, fall = self._whole_body.tasks, np.array([0.0, 0.0, -self._p.gravity])
         trunk.give_way()
-        for place, foot in zip(places, FEET, strict=True):
-            tasks[foot].reference(place, np.array(velocity), fall)
+        for place, velocity, foot in zip(places, velocities, FEET, strict=True):
+            tasks[foot].reference(place, velocity, fall)
 
     def touch(
         self,

@@ -23,6 +23,8 @@ class Mode(enum.Enum):
     MOVING = "moving"
     RECOVERING = "recovering"
     LOWERING = "lowering"
+    CROUCHING = "crouching"
+    JUMPING = "jumping"
     AIRBORNE = "airborne"
     LANDING = "landing"
     FALLEN = "fallen"

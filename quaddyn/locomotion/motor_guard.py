@@ -43,9 +43,14 @@ class MotorGuard:
         """(nu,) of the motors at present [N m]."""
         return self._own if self._limits is None else self._limits.limits
 
+    @property
+    def most(self) -> Array:
+        """(nu,) largest torques that are sent [N m]."""
+        return np.minimum(self.limits, self._heavy)
+
     def within(self, tau: Array, state: State) -> Array:
         """The torques (nu,) cut to what motors may be sent [N m]."""
-        limits = np.minimum(self.limits, self._heavy)
+        limits = self.most
         tau = np.minimum(np.maximum(tau, -limits), limits)
         speed = state.v[self._index]
         over = np.abs(speed) - self.racing

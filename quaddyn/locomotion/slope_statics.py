@@ -9,14 +9,13 @@ import numpy as np
 import pinocchio as pin
 
 from ..dynamics import Dynamics
-from ..kinematics import LegKinematics
-from ..robot.configuration import put, simple_joints
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .gait import Gait
 from .grip import FACE
 from .ground import STEEPEST, GroundPlane
 from .modes import escaping
+from .poses import Poses
 from .proportions import FEET, Proportions
 from .trunk import crouch
 
@@ -50,20 +49,16 @@ class SlopeStatics:
         proportions: of the robot.
 
     Attributes:
+        poses: of the robot.
         quick: whether all legs have a closed form, so that every part of `legs` is short.
     """
 
-    __slots__ = ("_dynamics", "_legs", "_p", "_places", "_robot", "quick")
+    __slots__ = ("_dynamics", "_p", "_robot", "poses", "quick")
 
     def __init__(self, robot: Robot, proportions: Proportions) -> None:
         self._robot, self._p = robot, proportions
-        self._dynamics, known = Dynamics(robot), simple_joints(robot.bodies)
-        self._legs = {foot: LegKinematics(robot, foot) for foot in FEET}
-        self._places = {
-            foot: [(robot.configuration_index(joint), known[joint]) for joint in leg.joints]
-            for foot, leg in self._legs.items()
-        }
-        self.quick = all(leg.closed_form for leg in self._legs.values())
+        self._dynamics, self.poses = Dynamics(robot), Poses(robot)
+        self.quick = all(leg.closed_form for leg in self.poses.legs.values())
 
     def limit(self, gait: Gait, velocity: Array, angle: float, direction: float, friction: float, limits: Array) -> str:
         """What keeps the robot from a slope, "" where nothing does.
@@ -136,11 +131,8 @@ class SlopeStatics:
             q[:3] = base
             for foot, place in zip(FEET, feet, strict=True):
                 yield
-                found = self._legs[foot].inverse(R.T @ (place - base))
-                if not (found.reached and found.within_limits):
+                if not self.poses.put(q, foot, R.T @ (place - base)):
                     return f"{REACH} {foot}"
-                for (index, joint), value in zip(self._places[foot], found.q.tolist(), strict=True):
-                    put(q, index, joint, value)
             state = self._dynamics.update(q.copy(), np.zeros(robot.nv))
             base = base + com - state.com
         # Nobody else updates the dynamics before the state is read: no part ends here.

@@ -128,5 +128,5 @@ class Transitions:
                 clock.start()  # takes back a stop
                 return Mode.MOVING
         elif not trunk.busy:
-            return Mode.STANDING if mode is Mode.RISING else Mode.LYING
+            return {Mode.RISING: Mode.STANDING, Mode.CROUCHING: Mode.JUMPING}.get(mode, Mode.LYING)
         return mode

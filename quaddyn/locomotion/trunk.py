@@ -64,7 +64,9 @@ class Trunk:
         busy: whether it is on its way up, down, or over the middle of its feet.
     """
 
-    __slots__ = ("_grip", "_height", "_lean", "_left", "_p", "_tilt", "_trim", "_wanted", "_weight", "_whole_body")
+    __slots__ = (
+        "_aside", "_grip", "_height", "_lean", "_left", "_p", "_tilt", "_trim", "_wanted", "_weight", "_whole_body",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -76,7 +78,7 @@ class Trunk:
     ) -> None:
         self._p, self._whole_body, self._grip = proportions, whole_body, grip
         self._height = (height, 0.0, 0.0)
-        self._wanted, self._left = height, 0.0
+        self._wanted, self._aside, self._left = height, (0.0, 0.0), 0.0
         self._lean: Lean = (lean[0], 0.0, 0.0), (lean[1], 0.0, 0.0)
         self._trim, self._tilt = 0.0, (0.0, 0.0)
         self._weight: Array | None = None  # of attitude on the ground, while in flight
@@ -90,9 +92,15 @@ class Trunk:
         tasks["com"].weight = np.array([1.0, 1.0, HEIGHT_WEIGHT])
         tasks["base"].weight = BASE_WEIGHT * p.length
 
-    def go_to(self, height: float) -> None:
-        """Bring the centre of mass to another height over the ground [m], smoothly."""
-        self._wanted, self._left = height, RISING_TIME * self._p.time
+    def go_to(self, height: float, lean: tuple[float, float] = (0.0, 0.0), time: float = RISING_TIME) -> None:
+        """Bring the centre of mass to another height over the ground, smoothly, and over the middle of the feet.
+
+        Args:
+            height: over the ground [m].
+            lean: (2,) of the centre of mass from the middle of the feet then, world [m].
+            time: it takes [sqrt(l/g)].
+        """
+        self._wanted, self._aside, self._left = height, lean, time * self._p.time
 
     def stop(self, height: float, rate: float, way: float, lowest: float) -> None:
         """Bring the centre of mass to rest from where it is, as steadily as can be.
@@ -105,7 +113,7 @@ class Trunk:
         """
         self._height, self._trim, self._tilt = (height, rate, 0.0), 0.0, (0.0, 0.0)
         way = min(way, max(height - lowest, 0.2 * way))
-        self._lean = UPRIGHT
+        self._lean, self._aside = UPRIGHT, (0.0, 0.0)
         self._left = min(2.0 * way / max(-rate, 1e-9), STOPPING_TIME * self._p.time)
         self._wanted = height + 0.5 * rate * self._left
 
@@ -161,7 +169,8 @@ class Trunk:
         if self._left > 0.0:
             self._height = quintic(*self._height, self._wanted, 0.0, self._left, dt)
             along, aside = self._lean
-            self._lean = quintic(*along, 0.0, 0.0, self._left, dt), quintic(*aside, 0.0, 0.0, self._left, dt)
+            x, y = self._aside
+            self._lean = quintic(*along, x, 0.0, self._left, dt), quintic(*aside, y, 0.0, self._left, dt)
             self._left -= dt
         height, rate, rush = self._height
         share, limit = dt / (TRIM_TIME * p.time), HEIGHT_TRIM * p.height
