@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import pinocchio as pin
 import pytest
+from loop_robots import quadruped
 
 import quaddyn as qd
 from quaddyn.compiling import interpreted
@@ -45,10 +46,14 @@ class Played(Observable):
 
 @pytest.fixture(scope="module")
 def trot() -> Trot:
-    robot = qd.load("go2")
+    return trotting(qd.load("go2"), 800)
+
+
+def trotting(robot: qd.Robot, ticks: int) -> Trot:
+    """So many ticks of a robot that begins to trot."""
     plant, controller, dynamics = MujocoPlant(robot, dt=DT), LocomotionController(robot, dt=DT), qd.Dynamics(robot)
     rows = []
-    for _ in range(800):
+    for _ in range(ticks):
         q, v, felt = np.array(plant.q), np.array(plant.v), plant.contact_forces
         command = controller.compute(dynamics.update(q, v), (0.4, 0.1, 0.3))
         forces = np.array([felt.get(foot, np.zeros(3)) for foot in robot.feet])
@@ -307,3 +312,19 @@ def test_bad_arguments_are_refused_by_name() -> None:
         BaseEstimator(None)  # type: ignore[arg-type]
     with pytest.raises(qd.ArgumentError, match="q"):
         estimator.reset(np.zeros(19))
+
+
+def test_feet_are_found_through_the_loops_that_move_them() -> None:
+    """Four-bar knees: the readings are those of hips and knees, cranks and rods follow."""
+    robot = qd.load(quadruped())
+    trot = trotting(robot, 300)
+    q, v = states(trot, Encoders(), Imu())
+    assert np.abs(trot.v[:, :2]).max() > 0.2
+    assert np.abs(v - trot.v)[50:, :3].max() < 0.04
+    assert attitude_error(q, trot.q) < 0.01
+    np.testing.assert_allclose(q[:, 7:], trot.q[:, 7:], atol=1e-12)
+    estimator = BaseEstimator(robot, dt=DT)
+    beyond = trot.q[0, 7:].copy()
+    beyond[robot.actuated.index("FL_knee")] = -1.9
+    with pytest.raises(qd.ArgumentError, match="close"):
+        estimator.update(beyond, np.zeros(robot.nu), np.zeros(3), np.array([0.0, 0.0, 9.81]), robot.feet)

@@ -9,8 +9,8 @@ import pinocchio as pin
 
 from ..attributes import StrictAttributes
 from ..dynamics.arguments import check_unit
+from ..dynamics.state_terms import terms_of_tick
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..kernels import TickTerms
 from ..robot.arguments import Numbers, check_vector, number, several, whole
 from ..robot.configuration import rotation_of
 from ..robot.joint_positions import JointPositions
@@ -31,6 +31,9 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "floor", "m
     There are two positions, as in ROS REP 105.  `state` is the best estimate of where the robot is from where it began:
     what is learned of the attitude now corrects all of the way, so that it may jump, by centimetres after fifty metres.
     `odometry` never jumps, since feet that stand stay where they are: walk by this one, and find places by the other.
+
+    On a robot whose loops move joints, readings are of the actuated joints, and the other joints follow from them; a
+    reading at which no loop closes is refused.
 
     A foot that contradicts the others slips (`slipping`): it is left out, and counts again from where it is.
 
@@ -75,9 +78,8 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "floor", "m
         noise = SensorNoise() if noise is None else noise
         if not isinstance(noise, SensorNoise):
             raise ArgumentTypeError(f"noise: expected a SensorNoise, got {type(noise).__name__}")
-        robot.require_open("BaseEstimator")
         self.robot, self.dt, self.noise, self.floor = robot, float(dt), noise, bool(floor)
-        self.terms = TickTerms(robot, robot.feet)
+        self.terms = terms_of_tick(robot, robot.feet)
         self.model = self._model(imu or robot.bodies[0].name)
         self._joints = JointPositions.actuated(robot)
         self._rates = robot.actuated_index
@@ -90,8 +92,9 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "floor", "m
 
     def _model(self, imu: str) -> FilterModel:
         robot, layout = self.robot, self.terms.layout
-        data = robot.model.createData()
-        robot.algorithms.framesForwardKinematics(robot.model, data, np.array(robot.neutral))
+        data, upright = robot.model.createData(), np.array(robot.q_home)
+        upright[:7] = robot.neutral[:7]
+        robot.algorithms.framesForwardKinematics(robot.model, data, upright)
         mount = data.oMf[robot.frame_id(imu)]  # root joint and IMU are both fixed to the base
         frames = [layout.frames[foot] for foot in robot.feet]
         return FilterModel(
