@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.locomotion import LocomotionController, Mode
+from quaddyn.locomotion import LocomotionController, Mode, Proportions
+from quaddyn.locomotion.felt_ground import FeltGround
+from quaddyn.locomotion.footwork import Footwork
+from quaddyn.locomotion.swing import Swing
 from quaddyn.robot import Robot
 from quaddyn.simulation.terrain import Box, Plane
 
@@ -55,3 +58,34 @@ def test_what_is_told_comes_before_what_is_estimated(robot: Robot) -> None:
     assert set(told.felt or ()) == {"FL", "FR", "RR"}
     with pytest.raises(qd.UnknownNameError, match="touching"):
         LocomotionController(robot, touching="guessed")
+
+
+def test_a_foot_that_cannot_press_hard_stands_where_its_path_has_gone_on(robot: Robot) -> None:
+    """A path into the ground and a faint force together are a touchdown; neither is without the other."""
+    p = Proportions.of(robot)
+    feet, up = np.array([[0.3, 0.2, 0.1], [0.3, -0.2, 0.1], [-0.3, 0.2, 0.1], [-0.3, -0.2, 0.1]]), [(0.0, 0.0, 1.0)] * 4
+    footwork = Footwork(p)
+    late, due = (Swing(feet[i], np.zeros(3), duration=0.2, clearance=0.05, sink=0.1) for i in (0, 1))
+    for swing, end in ((late, 1.1), (due, 0.9)):
+        while swing.progress < end:
+            swing.advance(0.01, tuple(swing.start), 0.2)
+    footwork.swings = {0: late, 1: due}
+    assert footwork.blocked(feet, up) == ()  # hardly gone on yet
+    feet[:, 2] += 0.03 * p.length
+    assert footwork.blocked(feet, up) == ("FL",)  # the other one is above its path, and not late
+
+    felt, dynamics = FeltGround(robot, p, DT), qd.Dynamics(robot)
+    plant, standing = qd.Simulation(robot, dt=DT), qd.WholeBodyController(robot, dt=DT)
+    for _ in range(60):
+        s = dynamics.update(plant.q, plant.v)
+        command = standing.compute(s)
+        plant.step(command.tau)
+        felt.update(s, command.tau, np.array(up[0]))
+    faint = 0.07 * robot.mass * p.gravity / 4.0
+    # A foot that presses faintly from now on: the torques of its leg are those of such a force, all else the same.
+    missing = command.forces["FL"] - [0.0, 0.0, faint]
+    for _ in range(60):
+        tau = command.tau + (s.jacobian("FL")[:3].T @ missing)[robot.actuated_index]
+        alone = felt.update(s, tau, np.array(up[0]))
+    assert 0.8 * faint < felt.forces["FL"][2] < 1.3 * faint and "FL" not in (alone or ())
+    assert "FL" in (felt.update(s, tau, np.array(up[0]), ("FL",)) or ())

@@ -392,7 +392,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if known is not None:
             known.advance(x, y, dt)
         normals = self._normals(ground)
-        felt = self._senses.touching(state, self._tau, ground.normal, told)
+        felt = self._senses.touching(state, self._tau, ground.normal, told, footwork.blocked(feet, normals))
         carrying = footwork.place(clock, ground, feet, normals, felt, dt)
         self._grip.follow(normals)
         self._senses.slips(state, carrying, ground.normal)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ..contact import ContactSet
 from ..dynamics import State
@@ -14,6 +14,8 @@ from .proportions import FEET, Proportions
 
 #: How long forces are estimated before they are believed [sqrt(l/g)].
 STARTING = 0.2
+#: A foot whose path goes on without it stands if it is pressed with this share of what a foot carries of the weight.
+PRESSING = 0.05
 
 
 class FeltGround:
@@ -31,13 +33,14 @@ class FeltGround:
         forces: (3,) by foot, as last estimated, on the robot, world axes [N].
     """
 
-    __slots__ = ("_detector", "_dt", "_estimator", "_starting", "_time", "forces")
+    __slots__ = ("_detector", "_dt", "_estimator", "_pressing", "_starting", "_time", "forces")
 
     def __init__(self, robot: Robot, proportions: Proportions, dt: float) -> None:
         unit = proportions.time
         self._dt, self._starting = dt, STARTING * unit
         self._estimator = ContactForceEstimator(ContactSet.of_feet(robot, FEET), dt=dt, gain=1.0 / (FORCE_TIME * unit))
         self._detector = TouchdownDetector(robot, dwell=DWELL * unit)
+        self._pressing = PRESSING * proportions.mass * proportions.gravity / len(FEET)
         self.reset()
 
     def reset(self) -> None:
@@ -47,17 +50,20 @@ class FeltGround:
         self._time = 0.0
         self.forces: Mapping[str, Array] = {}
 
-    def update(self, state: State, tau: Array, normal: Array) -> tuple[str, ...] | None:
+    def update(self, state: State, tau: Array, normal: Array, blocked: Collection[str] = ()) -> tuple[str, ...] | None:
         """The feet that touch; None as long as that is not known yet.
 
         Args:
             state: now.
             tau: (nu,) torques since the last tick [N m].
             normal: (3,) of the ground.
+            blocked: feet whose paths have gone on without them.  The shanks of some robots are so light that a foot in
+                the air cannot press as hard as the detector of touchdowns wants.
         """
         self.forces = forces = self._estimator.update(state, tau).forces
         self._time += self._dt
         self._detector.update(self._time, forces, normal=normal)
         if self._time < self._starting:
             return None
-        return tuple(foot for foot in FEET if foot in self._detector.touching)
+        touching = {*self._detector.touching, *(foot for foot in blocked if forces[foot] @ normal > self._pressing)}
+        return tuple(foot for foot in FEET if foot in touching)

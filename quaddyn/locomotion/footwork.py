@@ -23,6 +23,8 @@ CLEARANCE, SINK, PRESS = 0.15, 0.15, 0.01
 SPARED, LEAST_CLEARANCE = 0.3, 0.06
 #: Share of the swing from which on feeling the ground is a touchdown; before, it is a stumble.
 DESCENDING = 0.6
+#: How far the path of a late foot has gone on into the ground if the foot is held up [l].
+BLOCKED = 0.02
 #: How much sooner than the foot the trunk is where a known foothold wants it.
 AHEAD = 2.0
 #: Share of the swing until which it is open when a foot goes over the ground and when up or down.
@@ -63,6 +65,20 @@ class Footwork:
     def patient(self, clock: Clock) -> bool:
         """Whether the gait is to wait for the ground."""
         return self.late and self._waited <= PATIENCE * clock.swing_time
+
+    def blocked(self, feet: Array, normals: Sequence[tuple[float, float, float]]) -> tuple[str, ...]:
+        """Late feet that something holds up: their paths have gone on, down into the ground.
+
+        Args:
+            feet: (4, 3) centres of the feet's spheres, world [m].
+            normals: of the ground under the feet.
+        """
+        most = BLOCKED * self._p.length
+        return tuple(
+            FEET[i]
+            for i, swing in self.swings.items()
+            if swing.progress > 1.0 and (feet[i] - swing.position) @ np.array(normals[i]) > most
+        )
 
     def place(
         self,

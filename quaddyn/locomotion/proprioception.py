@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 from ..dynamics import State
 from ..robot.robot import Robot
@@ -65,7 +66,14 @@ class Proprioception:
             self._felt.reset()
 
     # -- feet ------------------------------------------------------------------------------------------------------
-    def touching(self, state: State, tau: Array, normal: Array, told: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    def touching(
+        self,
+        state: State,
+        tau: Array,
+        normal: Array,
+        told: tuple[str, ...] | None,
+        blocked: Collection[str] = (),
+    ) -> tuple[str, ...] | None:
         """The feet that touch: as told, or as the torques say; None where the schedule is to be trusted.
 
         Args:
@@ -73,10 +81,11 @@ class Proprioception:
             tau: (nu,) torques since the last tick [N m].
             normal: (3,) of the ground.
             told: the feet that feel the ground, where that is measured.
+            blocked: the feet whose paths have gone on without them.
         """
         self._touches = told
         if self._felt is not None and (told is None or self._slips is not None):
-            found = self._felt.update(state, tau, normal)
+            found = self._felt.update(state, tau, normal, blocked)
             self._touches = found if told is None else told
         return self._touches if self._feels else told
 
