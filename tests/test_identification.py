@@ -295,6 +295,11 @@ def test_what_the_data_do_not_show_is_kept_from_the_prior_and_said(ur5: qd.Robot
     assert np.isinf(found.deviation[friction]).all()
     np.testing.assert_allclose(found.beta[friction], ur5.damping, atol=1e-10)
     assert np.isfinite(found.band(q, v, a)).all()
+    directions = found.parameter_band(2.0).directions
+    spread = [
+        np.linalg.norm(qd.Dynamics(ur5).regressor(*each) @ directions.T, axis=1) for each in zip(q, v, a, strict=True)
+    ]
+    np.testing.assert_allclose(spread, 2.0 * found.band(q, v, a), atol=1e-9)
 
 
 def test_friction_and_rotors_count_as_known_with_inertial_parameters_alone(ur5: qd.Robot) -> None:

@@ -9,7 +9,7 @@ import pytest
 import quaddyn as qd
 from quaddyn.contact import pyramid
 from quaddyn.urdf.tree import Array
-from quaddyn.wbc import Command, PayloadBand, RobustLimits, WholeBodyController
+from quaddyn.wbc import Command, ParameterBand, PayloadBand, RobustLimits, WholeBodyController
 
 FRICTION = 0.8
 
@@ -127,3 +127,58 @@ def test_a_band_is_the_hull_of_its_vertices() -> None:
     masses, centres = PayloadBand((0.0, 2.0), (0.0, 0.0, 0.1), (0.1, 0.0, 0.2)).vertices()
     assert masses.tolist() == [0.0, 2.0, 2.0, 2.0, 2.0]
     assert {tuple(c) for c in centres[1:]} == {(0.0, 0.0, 0.1), (0.0, 0.0, 0.2), (0.1, 0.0, 0.1), (0.1, 0.0, 0.2)}
+
+
+def off_by(
+    wbc: WholeBodyController, q: Array, v: Array, command: Command, stance: tuple[str, ...], changes: Array
+) -> Array:
+    """(n,) by how much, in shares of the limits, what other parameters (n, p) need is beyond them."""
+    robot, dyn = wbc.robot, qd.Dynamics(wbc.robot)
+    needed = dyn.regressor(q, v, command.acceleration) @ changes.T
+    s, driven = dyn.update(q, v), robot.actuated_index
+    passive = np.setdiff1d(np.arange(robot.nv), driven)
+    J = np.vstack(
+        [
+            s.jacobian(c.frame)[:3] + c.radius * pin.skew(c.normal) @ s.jacobian(c.frame)[3:]
+            for c in (wbc.contacts[foot].contact for foot in stance)
+        ]
+    )
+    forces = np.linalg.lstsq(J[:, passive].T, needed[passive], rcond=None)[0]
+    torque = command.tau[:, None] + needed[driven] - J[:, driven].T @ forces
+    worst = (np.abs(torque) / robot.effort_limits[:, None]).max(axis=0) - 1.0
+    for foot, more in zip(stance, forces.reshape(len(stance), 3, -1), strict=True):
+        cone = pyramid(wbc.contacts[foot].contact)
+        worst = np.maximum(worst, (cone @ (command.forces[foot][:, None] + more)).max(axis=0) / (9.81 * robot.mass))
+    return np.asarray(worst)
+
+
+def test_what_any_parameters_of_the_band_need_is_within_the_limits(robot: qd.Robot) -> None:
+    rng, dyn = np.random.default_rng(5), qd.Dynamics(robot)
+    own = dyn.parameters()
+    directions = np.diag(0.1 * np.abs(own))[own != 0.0] / np.sqrt(np.count_nonzero(own) / 20.0)
+    limits = RobustLimits(robot, parameters=ParameterBand(directions))
+    both, worst = [controller(robot, limits), controller(robot, None)], [np.zeros(0), np.zeros(0)]
+    for stance in (robot.feet[1:], robot.feet, robot.feet):
+        q = robot.integrate(robot.q_home, np.r_[np.zeros(3), rng.normal(0.0, 0.1, robot.nv - 3)])
+        v, push = rng.normal(0.0, 0.3, robot.nv), rng.normal(0.0, 5.0, 3) + np.array((0.0, 0.0, 15.0))
+        for k, wbc in enumerate(both):
+            wbc.reset()
+            wbc.tasks["com"].reference(dyn.update(q, v).com, np.zeros(3), push)
+            for _ in range(5):  # accelerations settle
+                command = wbc.compute(dyn.update(q, v), contacts=stance)
+            assert command.status.outcome == "solved", command.explain()
+            E = dyn.regressor(q, v, command.acceleration) @ directions.T
+            z = np.vstack((rng.normal(size=(500, len(directions))), E, -E))
+            z = z[z.any(axis=1)] / np.linalg.norm(z[z.any(axis=1)], axis=1)[:, None]
+            worst[k] = np.append(worst[k], off_by(wbc, q, v, command, stance, z @ directions))
+    assert worst[0].max() < 1e-6
+    assert np.count_nonzero(worst[1] > 1e-3) > 100  # the limits were needed
+
+
+def test_bands_of_parameters_that_do_not_fit_are_refused(robot: qd.Robot) -> None:
+    with pytest.raises(qd.ArgumentError, match="directions of 169 parameters, got 5"):
+        RobustLimits(robot, parameters=ParameterBand(np.eye(5)))
+    with pytest.raises(qd.ArgumentError, match="finite matrix"):
+        ParameterBand(np.full((2, 169), np.nan))
+    with pytest.raises(TypeError, match="parameters"):
+        RobustLimits(robot, parameters=np.eye(169))

@@ -12,9 +12,11 @@ import numpy as np
 
 from ..dynamics.regressor import ALL, INERTIAL
 from ..errors import ArgumentError
+from ..robot.arguments import positive
 from ..robot.changed import with_inertials
 from ..robot.robot import Robot
 from ..urdf.tree import Array, FrozenArrays, Inertial
+from ..wbc import ParameterBand
 from .base import BaseParameters
 from .inertia import inertial_of, is_consistent
 from .regression import chunks
@@ -201,6 +203,28 @@ class Identification(FrozenArrays):
         H = self.base.regressor()(q, v, a)
         C = np.where(np.isfinite(self.covariance), self.covariance, 0.0)
         return np.asarray(np.sqrt(np.maximum(np.einsum("nij,jk,nik->ni", H, C, H, optimize=True), 0.0)))
+
+    def parameter_band(self, deviations: float = 3.0) -> ParameterBand:
+        """Parameters within so many standard deviations, for `quaddyn.wbc.RobustLimits` of the identified robot.
+
+        Any generalized force differs by at most `deviations` times its `band` within it.  Directions which the data do
+        not show count as kept from the prior, hence as certain.
+
+        Args:
+            deviations: how many.
+
+        Raises:
+            ArgumentError: not a positive number.
+        """
+        count = positive("deviations", deviations)
+        C = np.where(np.isfinite(self.covariance), self.covariance, 0.0)
+        sizes, axes = np.linalg.eigh(C)
+        bodies, width = len(self.base.robot.bodies), INERTIAL if self.base.inertial else ALL
+        out = np.zeros((self.base.size, bodies, ALL))
+        delta = np.zeros((self.base.size, bodies * width))
+        delta[:, self.base.independent] = count * np.sqrt(np.maximum(sizes, 0.0))[:, None] * axes.T
+        out[:, :, :width] = delta.reshape(-1, bodies, width)
+        return ParameterBand(out.reshape(self.base.size, -1))
 
     def validate(self, samples: Samples | Iterable[Samples]) -> Validation:
         """Prediction against other samples of the robot, at once or in chunks.

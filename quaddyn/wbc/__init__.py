@@ -24,6 +24,7 @@ from .defaults import default_constraints, default_tasks
 from .elements import Elements
 from .explanation import Loss
 from .export import ControllerSource, controller_c, export_c
+from .parameter_band import ParameterBand
 from .payload_band import PayloadBand
 from .tasks import (
     ComTask,
@@ -70,6 +71,7 @@ __all__ = [
     "MomentumTask",
     "MotorLimits",
     "NormalForce",
+    "ParameterBand",
     "PayloadBand",
     "PostureTask",
     "RelativeFrameTask",

@@ -117,11 +117,22 @@ class Tick:
         dt: control period [s].
         scales: natural units of the robot.
         tau_before: (nu,) torques of the tick before [N m]; None on the first.
+        acceleration_before: (nv,) that the tick before decided on; None on the first.
         contact_damping: of the constraint that holds contacts [1/s]; None without one.
         nf: size of the stacked force vector of all contacts that may carry force now.
     """
 
-    __slots__ = ("_frames", "_there", "contact_damping", "dt", "nf", "scales", "state", "tau_before")
+    __slots__ = (
+        "_frames",
+        "_there",
+        "acceleration_before",
+        "contact_damping",
+        "dt",
+        "nf",
+        "scales",
+        "state",
+        "tau_before",
+    )
 
     def __init__(
         self,
@@ -131,7 +142,9 @@ class Tick:
         scales: Scales,
         tau_before: Array | None = None,
         contact_damping: float | None = None,
+        acceleration_before: Array | None = None,
     ) -> None:
+        self.acceleration_before = acceleration_before
         self.state, self.dt, self.scales, self.tau_before = state, dt, scales, tau_before
         self.contact_damping, self.nf, self._there = contact_damping, there.nf, there
         self._frames: tuple[ContactFrame, ...] | None = None

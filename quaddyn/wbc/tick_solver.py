@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from numpy import empty
+from numpy import empty, isfinite
 
 from ..compiling import WIDTH
 from ..dynamics import State
@@ -116,6 +116,7 @@ class TickSolver:
         self._size = nu + nv + 6 * count + self.tables.model.levels + 2 + nu + len(levels.numbers)
         self.room = self._size + WIDTH
         self._seen = self._taken = -1
+        self._asked: Array | None = None
 
     def _make_room(self, custom: int) -> None:
         """Memory for so many rows computed in Python; a first tick's."""
@@ -175,7 +176,11 @@ class TickSolver:
         if self._tick is None:
             self.ready()
         values = empty(self.room)
-        return self._tick(q, v, values), values
+        outcome = self._tick(q, v, values)
+        if self.tables.custom:
+            asked = self.views(values).acceleration.copy()
+            self._asked = asked if isfinite(asked).all() else None
+        return outcome, values
 
     def views(self, values: Array) -> Answer:
         """The parts of an answer."""
@@ -213,7 +218,8 @@ class TickSolver:
         """Rows that elements compute in Python."""
         held, there, nv, nu = self.tables.model.held, self._there, self.robot.nv, self.nu
         damping = self.levels.numbers.item(held) if held >= 0 else None
-        now = Tick(state, there, self.dt, self.scales, before, damping)
+        asked = None if before is None else self._asked
+        now = Tick(state, there, self.dt, self.scales, before, damping, asked)
         parts = [(i, rows) for i, e in self.tables.custom for rows in self.levels.ask(e, now)]
         total, layout = 0, []
         for i, rows in parts:

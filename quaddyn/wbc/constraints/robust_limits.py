@@ -1,4 +1,4 @@
-"""`RobustLimits`: torque and friction limits that hold for every payload of a band."""
+"""`RobustLimits`: torque and friction limits that hold for every payload, and all parameters, of a band."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from numpy.typing import ArrayLike
 
 from ...contact import Contact
 from ...contact.geometry import cross_matrix
+from ...dynamics import Dynamics
 from ...errors import ArgumentError, ArgumentTypeError
 from ...robot.arguments import number
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..contacts import ContactFrame, ContactSettings
+from ..parameter_band import ParameterBand
 from ..payload_band import PayloadBand
 from ..scales import scales
 from ..tick import Rows, Tick
@@ -47,6 +49,12 @@ class RobustLimits(Constraint):
     Where the contacts cannot balance a payload (a trot's two feet, for the moment about the line between them), what is
     left over moves the robot.
 
+    **Parameters.** Where inertias, friction and rotors of the robot itself are known only within a `ParameterBand`,
+    ``S^T z`` with :math:`|z| \le 1` about the model's, generalized forces differ by :math:`Y(q, v, a)\, S^T z`, Y the
+    regressor.  Contacts and motors take them as they take a payload's, and each bound narrows by the most of it, the
+    length of the row of :math:`Y S^T`.  As that is no linear function of a, a is there that of the tick before (and
+    zero on the first): exact where accelerations settle.
+
     Rows are computed with NumPy, all vertices at once: `benchmarks/parameter_bands.py` prints what they cost.
 
     Source: Del Prete, Mansard 2016, "Robustness to joint-torque-tracking errors in task-space inverse dynamics",
@@ -55,6 +63,7 @@ class RobustLimits(Constraint):
     Args:
         robot: the robot.
         payload: the band; None for none.
+        parameters: the band of the robot's own parameters; None for none.
         friction: least share of each contact's coefficient that the ground may have.
         torque: (nu,) or scalar, by how much the torque at a joint may differ from that which was commanded [N m]: the
             band of its friction, and of the motor's constant.
@@ -76,6 +85,7 @@ class RobustLimits(Constraint):
         robot: Robot,
         payload: PayloadBand | None = None,
         *,
+        parameters: ParameterBand | None = None,
         friction: float = 1.0,
         torque: ArrayLike = 0.0,
         limits: ArrayLike | None = None,
@@ -86,6 +96,16 @@ class RobustLimits(Constraint):
         super().__init__(name, robot=robot)
         if payload is not None and not isinstance(payload, PayloadBand):
             raise ArgumentTypeError(f"payload: expected a PayloadBand, got {type(payload).__name__}")
+        if parameters is not None and not isinstance(parameters, ParameterBand):
+            raise ArgumentTypeError(f"parameters: expected a ParameterBand, got {type(parameters).__name__}")
+        self.parameters, self._dynamics = parameters, None if parameters is None else Dynamics(robot)
+        if parameters is not None:
+            robot.require_independent("RobustLimits(parameters=)")
+            count = len(Dynamics(robot).parameters())
+            if parameters.directions.shape[1] != count:
+                raise ArgumentError(
+                    f"parameters: expected directions of {count} parameters, got {parameters.directions.shape[1]}"
+                )
         share = number("friction", friction)
         if not 0.0 <= share <= 1.0:
             raise ArgumentError(f"friction: expected a share in [0, 1], got {friction}")
@@ -120,12 +140,15 @@ class RobustLimits(Constraint):
                 pushing += [contact] if contact.settings.contact.unilateral else []
         J, passive, driven = s.jacobian(self._link), self._passive, tick.robot.actuated_index
         # Least forces over their share: contacts that are only just made take little.
-        P = share * (np.linalg.pinv((share * Jf)[:, passive].T) @ J[:, passive].T)
+        balance = share * np.linalg.pinv((share * Jf)[:, passive].T)
+        P = balance @ J[:, passive].T
         T = J[:, driven].T - Jf[:, driven].T @ P
         omega = s.velocity(self._link)[3:]
         reserve = self._spread * (float(omega @ omega) + self._turning)
         W, w = self._wrenches(tick)
-        room = np.maximum(self._limits - reserve * np.linalg.norm(T[:, 3:], axis=1), 0.0)
+        forces, torques = self._unsure(tick, Jf, balance)
+        narrowed = reserve * np.linalg.norm(T[:, 3:], axis=1) + np.linalg.norm(torques, axis=1)
+        room = np.maximum(self._limits - narrowed, 0.0)
         there, k = (w @ T.T).ravel(), len(W)
         rows = [
             Rows(
@@ -136,7 +159,8 @@ class RobustLimits(Constraint):
         for contact in pushing:
             C, names = self._cone(contact, tick.robot)
             D = C @ P[contact.columns]
-            upper = -(w @ D.T + reserve * np.linalg.norm(D[:, 3:], axis=1)).ravel()
+            doubt = np.linalg.norm(C @ forces[contact.columns], axis=1)
+            upper = -(w @ D.T + reserve * np.linalg.norm(D[:, 3:], axis=1) + doubt).ravel()
             rows.append(
                 Rows(
                     names, "N", np.full(len(upper), -np.inf), upper, acceleration=(D @ W).reshape(len(upper), -1),
@@ -145,6 +169,16 @@ class RobustLimits(Constraint):
                 )
             )  # fmt: skip
         return rows
+
+    def _unsure(self, tick: Tick, Jf: Array, balance: Array) -> tuple[Array, Array]:
+        """(nf, k) and (nu, k): what contact forces and torques change by along each direction of the parameters."""
+        s, driven = tick.state, tick.robot.actuated_index
+        if self.parameters is None or self._dynamics is None:
+            return np.zeros((len(Jf), 1)), np.zeros((len(driven), 1))
+        a = np.zeros(tick.robot.nv) if tick.acceleration_before is None else tick.acceleration_before
+        E = self._dynamics.regressor(s.q, s.v, a) @ self.parameters.directions.T
+        forces = balance @ E[self._passive]
+        return forces, E[driven] - Jf[:, driven].T @ forces
 
     def _wrenches(self, tick: Tick) -> tuple[Array, Array]:
         """(k, 6, nv) and (k, 6): what each vertex needs at the link's origin, ``W a + w``."""

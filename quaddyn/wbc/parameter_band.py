@@ -1,0 +1,33 @@
+"""`ParameterBand`: how far a robot's inertias, friction and rotors may be from its model's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..robot.arguments import floats
+from ..urdf.tree import Array, FrozenArrays, frozen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParameterBand(FrozenArrays):
+    """An ellipsoid of parameters around the model's: ``delta = delta_model + directions^T z`` for all ``|z| <= 1``.
+
+    `quaddyn.identification.Identification.parameter_band` makes one of what a fit is worth.
+
+    Attributes:
+        directions: (k, n) half axes of the ellipsoid, or any rows that span it, over `Dynamics.parameters`.
+
+    Raises:
+        ArgumentError: not a finite matrix.
+    """
+
+    directions: Array
+
+    def __post_init__(self) -> None:
+        given = floats("directions", self.directions)
+        if given.ndim != 2 or not np.isfinite(given).all():
+            raise ArgumentError(f"directions: expected a finite matrix (k, n), got shape {given.shape}")
+        object.__setattr__(self, "directions", frozen(given))
