@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from exact_judge import costs, excess, optimum
-from hostile_ticks import hostile
+from hostile_ticks import hostile, of_controller
 
 from quaddyn.wbc.problem import LevelRows
 
@@ -40,3 +40,11 @@ def test_hostile_ticks_are_strict_optima() -> None:
         assert max(over[:2]) <= 1e-9 and max(over) <= 1e-6
         seen.add(command.status.outcome)
     assert seen == {"solved", "infeasible"}
+
+
+def test_active_sets_of_large_robots_have_the_rounds_that_they_need() -> None:
+    """Level 0 of Centauro's second tick takes over 800 changes."""
+    _, command = of_controller("centauro", 5, 0, ticks=2)
+    assert command.status.outcome == "infeasible" and command.status.kkt <= 1e-9
+    over = excess(command.details.problem.matrices(), command.details.x)
+    assert over is not None and max(over) <= 1e-9

@@ -28,8 +28,9 @@ SOLVED, INFEASIBLE, INACCURATE, FALLBACK, OVERFLOW, NOT_A_NUMBER = range(6)
 
 #: Violation of level 0 [m/s^2] up to which contacts may be held exactly, and up to which level 0 counts as met.
 KEPT, MET = 1e-9, 1e-6
-#: Rounds of the active set per level.
-ROUNDS = 500
+#: Rounds of the active set per level, for each unknown and inequality: a level 0 that asks for far too much of a large
+#: robot takes some.
+ROUNDS = 10
 
 
 @entry("whole-body control")
@@ -233,7 +234,7 @@ def solve(data: TickData, d: int, full: bool) -> bool:
         d, rows.A, rows.b, rows.A_length, rows.C, rows.lower, rows.upper, rows.C_length, rows.A_start[: K + 1],
         rows.C_start[: K + 1],
     )  # fmt: skip
-    settings = Settings(model.rank_tolerance, model.damping, ROUNDS, not full, KEPT)
+    settings = Settings(model.rank_tolerance, model.damping, ROUNDS * (d + p), not full, KEPT)
     solution = Solution(
         work.unknowns, matrix(now, 0, K + 1, p), matrix(work.multipliers, 0, K + 1, p), work.ranks, work.kkt,
         work.summary,
