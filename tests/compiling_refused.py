@@ -19,6 +19,7 @@ from quaddyn.compiling import (
     load8,
     local,
     matrix,
+    min8,
     store8,
     sum8,
     zeros,
@@ -369,7 +370,7 @@ def arrays_added(x: Vector) -> float:
 
 @compiled()
 def lanes_divided(x: Vector) -> float:
-    return sum8(load8(x, 0) / 2.0)  #! / is not defined on lanes
+    return sum8(load8(x, 0) // 2.0)  #! // is not defined on lanes
 
 
 @compiled()
@@ -390,6 +391,11 @@ def lanes_of_ints(x: IntVector) -> float:
 @compiled()
 def nothing_stored(x: Vector) -> None:
     store8()  #! store8 takes lanes, an array and indices
+
+
+@compiled()
+def fewer_lanes_than_compared(x: Vector) -> float:
+    return sum8(min8(load8(x, 0)))  #! min8 takes 2 arguments, got 1
 
 
 @compiled()

@@ -18,12 +18,16 @@ from quaddyn.compiling import (
     Tensor,
     Vector,
     alignment,
+    choose8,
     compiled,
     entry,
     load8,
     local,
     matrix,
+    max8,
+    min8,
     splat8,
+    sqrt8,
     store8,
     sum8,
     tensor,
@@ -556,6 +560,18 @@ def lanes_at_the_end(M: Matrix, x: Vector) -> float:
 @case(lambda g: (tame(g, 40), int(g.integers(0, 8))))
 def cache_lines(x: Vector, k: int) -> int:
     return alignment(x[k:])
+
+
+@case(_lanes)
+def lanes_by_lane(x: Vector, M: Matrix, m: int, first: int, f: float) -> float:
+    s = splat8(0.0)
+    for i in range(0, m, 8):
+        a, b = load8(x, i), load8(M, 1, i)
+        root = sqrt8(max8(a, splat8(0.0)) + min8(-b, splat8(0.0)) * min8(-b, splat8(0.0)))
+        s += choose8(a - b, a / (1.0 + root), f / (b * b + 1))
+        s /= 1.0 + root
+        store8(choose8(b, splat8(f), root), x, i + 24)
+    return sum8(s)
 
 
 # -- names that mean something to C ----------------------------------------------------------------------------------

@@ -16,7 +16,22 @@ from .kinds import (
     Tensor,
     Vector,
 )
-from .language import alignment, load8, local, matrix, splat8, store8, sum8, tensor, within8, zeros
+from .language import (
+    alignment,
+    choose8,
+    load8,
+    local,
+    matrix,
+    max8,
+    min8,
+    splat8,
+    sqrt8,
+    store8,
+    sum8,
+    tensor,
+    within8,
+    zeros,
+)
 from .units import Entry, compiled, entry, interpreted, quietly
 
 __all__ = [
@@ -32,14 +47,18 @@ __all__ = [
     "Tensor",
     "Vector",
     "alignment",
+    "choose8",
     "compiled",
     "entry",
     "interpreted",
     "load8",
     "local",
     "matrix",
+    "max8",
+    "min8",
     "quietly",
     "splat8",
+    "sqrt8",
     "store8",
     "sum8",
     "tensor",

@@ -150,7 +150,7 @@ class ExpressionWriter(LineWriter):
             else:
                 x, y = self.operands((e.left, e.right), PREFIX)
             return f"{x} {e.op} {y}", CHOICE
-        names = {"+": "add", "-": "sub", "*": "mul"}
+        names = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
         name = {"//": "floor_div", "%": "floor_mod"}.get(e.op) or (
             f"{'lanes' if e.kind == LANES else 'int'}_{names[e.op]}"
         )
@@ -298,6 +298,6 @@ class ExpressionWriter(LineWriter):
                 return out, ATOM
             case "abs":
                 name = self.helper("int_abs") if e.kind == INT else "fabs"
-            case "sum8" | "within8":
+            case "sum8" | "within8" | "sqrt8" | "min8" | "max8" | "choose8":
                 name = self.helper(f"lanes_{name[:-1]}")
         return f"{name}({', '.join(values)})", ATOM

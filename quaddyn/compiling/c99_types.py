@@ -149,7 +149,14 @@ HELPERS = {
     "lanes_add": _lanes("lanes_add", "Lanes a, Lanes b", "a.at[{k}] + b.at[{k}]"),
     "lanes_sub": _lanes("lanes_sub", "Lanes a, Lanes b", "a.at[{k}] - b.at[{k}]"),
     "lanes_mul": _lanes("lanes_mul", "Lanes a, Lanes b", "a.at[{k}] * b.at[{k}]"),
+    "lanes_div": _lanes("lanes_div", "Lanes a, Lanes b", "a.at[{k}] / b.at[{k}]"),
     "lanes_neg": _lanes("lanes_neg", "Lanes a", "-a.at[{k}]"),
+    "lanes_sqrt": _lanes("lanes_sqrt", "Lanes a", "sqrt(a.at[{k}])"),
+    "lanes_min": "/* Of a unless b is less, or greater. */\n"
+    + _lanes("lanes_min", "Lanes a, Lanes b", "b.at[{k}] < a.at[{k}] ? b.at[{k}] : a.at[{k}]"),
+    "lanes_max": _lanes("lanes_max", "Lanes a, Lanes b", "b.at[{k}] > a.at[{k}] ? b.at[{k}] : a.at[{k}]"),
+    "lanes_choose": "/* Of a where the test is positive. */\n"
+    + _lanes("lanes_choose", "Lanes test, Lanes a, Lanes b", "test.at[{k}] > 0.0 ? a.at[{k}] : b.at[{k}]"),
     "lanes_within": "/* Lanes first to last - 1, zero in the others. */\n"
     + _lanes("lanes_within", "Lanes x, int64_t first, int64_t last", "{k} >= first && {k} < last ? x.at[{k}] : 0.0"),
     "lanes_sum": "/* By halves. */\n"

@@ -32,6 +32,8 @@ from .syntax import (
 FLOAT_FUNCTIONS: dict[object, str] = {
     math.sqrt: "sqrt", math.sin: "sin", math.cos: "cos", math.atan2: "atan2", math.exp: "exp", math.log: "log",
 }  # fmt: skip
+#: Functions of one lane each, by name: how many lanes they take.
+LANE_FUNCTIONS = {"sqrt8": 1, "min8": 2, "max8": 2, "choose8": 3}
 
 
 class Expressions(Operations):
@@ -124,6 +126,8 @@ class Expressions(Operations):
             language.tensor: self._carve, language.alignment: self._alignment, language.load8: self._load,
             language.store8: self._store, language.splat8: self._splat, language.sum8: self._sum,
             language.within8: self._within, language.local: self._local, language.zeros: self._local,
+            language.sqrt8: self._by_lane, language.min8: self._by_lane, language.max8: self._by_lane,
+            language.choose8: self._by_lane,
         }  # fmt: skip
 
     def _function(self, node: ast.Call, target: Any, signature: Signature) -> Expression:
@@ -273,3 +277,8 @@ class Expressions(Operations):
         self._count(node, 3)
         lanes = self.fits(node, self.read(node.args[0]), LANES, "within8")
         return Intrinsic(LANES, "within8", (lanes, self.integer(node.args[1]), self.integer(node.args[2])))
+
+    def _by_lane(self, node: ast.Call) -> Expression:
+        name = self._callee(node.func).__name__
+        self._count(node, LANE_FUNCTIONS[name])
+        return Intrinsic(LANES, name, tuple(self.fits(each, self.read(each), LANES, name) for each in node.args))

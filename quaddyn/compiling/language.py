@@ -26,6 +26,17 @@ class _Lanes(np.ndarray[Any, np.dtype[np.float64]]):
     def __imul__(self, other: Any) -> Any:  # type: ignore[misc]
         return self * other
 
+    def __truediv__(self, other: Any) -> Any:
+        with np.errstate(all="ignore"):  # infinite or NaN, as compiled
+            return super().__truediv__(other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return super().__rtruediv__(other)
+
+    def __itruediv__(self, other: Any) -> Any:
+        return self / other
+
 
 def matrix(memory: NDArray[Any], at: int, rows: int, columns: int) -> NDArray[Any]:
     """The (rows, columns) matrix that lies in a vector from `at` on; a view."""
@@ -90,3 +101,24 @@ def within8(lanes: Lanes, first: int, last: int) -> Lanes:
     """Lanes first to last - 1; zero in the others."""
     at = np.arange(WIDTH)
     return np.where((at >= first) & (at < last), lanes, 0.0).view(_Lanes)
+
+
+def sqrt8(lanes: Lanes) -> Lanes:
+    """Square root of each lane."""
+    with np.errstate(invalid="ignore"):
+        return np.sqrt(lanes).view(_Lanes)
+
+
+def min8(a: Lanes, b: Lanes) -> Lanes:
+    """The lesser of each two lanes; of a if one is NaN."""
+    return np.where(b < a, b, a).view(_Lanes)
+
+
+def max8(a: Lanes, b: Lanes) -> Lanes:
+    """The greater of each two lanes; of a if one is NaN."""
+    return np.where(b > a, b, a).view(_Lanes)
+
+
+def choose8(test: Lanes, a: Lanes, b: Lanes) -> Lanes:
+    """Lanes of a where `test` is positive, else of b."""
+    return np.where(test > 0.0, a, b).view(_Lanes)

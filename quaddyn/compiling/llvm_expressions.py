@@ -341,4 +341,10 @@ class ExpressionWriter(InstructionWriter):
                 return (self.summed(x),)
             case "within8":
                 return (self.within(x, values[1], values[2]),)
+            case "sqrt8":
+                return (self.new(f"call {VECTOR} @llvm.sqrt.v{WIDTH}f64({VECTOR} {x})"),)
+            case "min8" | "max8":
+                return (self.selected("olt" if name == "min8" else "ogt", values[1], x, values[1], x),)
+            case "choose8":
+                return (self.selected("ogt", x, "zeroinitializer", *values[1:]),)
         raise AssertionError(name)

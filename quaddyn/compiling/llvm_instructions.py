@@ -143,6 +143,11 @@ class InstructionWriter:
         inside = self.new(f"and {BOOL_VECTOR} {after}, {before}")
         return self.new(f"select {BOOL_VECTOR} {inside}, {VECTOR} {x}, {VECTOR} zeroinitializer")
 
+    def selected(self, relation: str, a: str, b: str, then: str, other: str) -> str:
+        """Lanes of `then` where the relation holds between those of a and b, else of `other`."""
+        test = self.new(f"fcmp {relation} {VECTOR} {a}, {b}")
+        return self.new(f"select {BOOL_VECTOR} {test}, {VECTOR} {then}, {VECTOR} {other}")
+
     # -- numbers and pointers ----------------------------------------------------------------------------------
     def converted(self, have: Kind, want: Kind, values: Values) -> Values:
         """A number as another kind."""

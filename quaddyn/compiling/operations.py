@@ -163,7 +163,7 @@ class Operations:
         if not kinds <= {FLOAT, INT, BOOL, LANES}:
             self.fail(node, f"{op} of {left.kind} and {right.kind}")
         if LANES in kinds:
-            if op not in ("+", "-", "*"):
+            if op not in ("+", "-", "*", "/"):
                 self.fail(node, f"{op} is not defined on lanes")
             return Binary(LANES, op, self.fits(node, left, LANES, op), self.fits(node, right, LANES, op))
         if op in ("&", "|"):

@@ -28,6 +28,7 @@ EPILOGUE = "\n".join(
     [f"declare double @llvm.{n}.f64(double)" for n in ("sqrt", "fabs", "floor")]
     + [f"declare double @{n}(double)" for n in ("sin", "cos", "exp", "log")]
     + [
+        f"declare {VECTOR} @llvm.sqrt.v{WIDTH}f64({VECTOR})",
         "declare double @atan2(double, double)",
         "declare i64 @llvm.fptosi.sat.i64.f64(double)",
         "declare i64 @llvm.abs.i64(i64, i1)",
