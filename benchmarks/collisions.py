@@ -50,7 +50,7 @@ from quaddyn.compiling import Vector, entry
 from quaddyn.kinematics import CapsuleModel
 from quaddyn.wbc import CollisionLimits
 from quaddyn.wbc.codes import COLLISION_LIMITS
-from quaddyn.wbc.constraints.collision_rows import PARTS as PARTS_OF_PAIR
+from quaddyn.wbc.constraints.collision_blocks import PARTS as PARTS_OF_PAIR
 from quaddyn.wbc.constraints.collision_rows import collision_limit_rows
 from quaddyn.wbc.data import TickData
 from quaddyn.wbc.problem_rows import CODE, item_of

@@ -38,7 +38,7 @@ from quaddyn.wbc import (
     TorqueLimits,
     TorqueRate,
 )
-from quaddyn.wbc.constraints.collision_rows import KEPT
+from quaddyn.wbc.constraints.collision_blocks import KEPT
 from quaddyn.wbc.contacts import ContactFrame
 from quaddyn.wbc.problem import Group, Problem
 from quaddyn.wbc.scales import scales
@@ -293,13 +293,18 @@ def joint_bounds(p: JointBounds, tick: Tick) -> list[Rows]:
     return [Rows(names, "rad/s^2", low, high, acceleration=rows, weights=weights)]
 
 
-def distance_motion(ends: Array, speeds: Array, drifts: Array) -> Any:
-    """d, its second derivative at a = 0, the places along two segments, how fast these change, n and w.
+def distance_motion(ends: Array, speeds: Array, drifts: Array, dt: float) -> Any:
+    """d, its second derivative at a = 0, the places along two segments, how fast these change, n, w, and on sliding.
+
+    The last is what of the second derivative is due to places that change, and how often in a period they could come to
+    an end.  Places change at the rates of the least distance after a period, of those that do not lead off the
+    segments: either both are free, or one is at a bound and the other is free, or both are at bounds.
 
     Args:
         ends: (2, 2, 3) of the two segments.
         speeds: (2, 2, 3) of the ends.
         drifts: (2, 2, 3) of the ends.
+        dt: period [s].
     """
     k = nearest_on_segments(*ends.reshape(4, 3))
     (pa, pb), (va, vb), (ca, cb) = (
@@ -316,8 +321,21 @@ def distance_motion(ends: Array, speeds: Array, drifts: Array) -> Any:
     H = np.array([[along[0] @ along[0], -along[0] @ along[1]], [-along[0] @ along[1], along[1] @ along[1]]]) / d
     if all(x.any() for x in along):
         H *= 1.0 + 1e-3 * np.eye(2)
-    rates = -np.linalg.pinv(H) @ g
-    return d, n @ (cb - ca) + across @ across / d + g @ rates, k, rates, n, w
+    low, high = -np.array(k) / dt, (1.0 - np.array(k)) / dt
+    tries = [-np.linalg.pinv(H) @ g]
+    for i in (0, 1):
+        for bound in (low[i], high[i]):
+            rates = np.full(2, bound)
+            if H[1 - i, 1 - i] > 0.0:
+                rates[1 - i] = -(g[1 - i] + H[0, 1] * bound) / H[1 - i, 1 - i]
+            tries += [rates, *(np.roll([bound, other], i) for other in (low[1 - i], high[1 - i]))]
+    tries = [np.where(inside, rates, 0.0) for rates in tries]
+    kept = [rates for rates in tries if (rates >= low * (1.0 + 1e-12)).all() and (rates <= high * (1.0 + 1e-12)).all()]
+    rates = min(kept, key=lambda rates: 2.0 * g @ rates + rates @ H @ rates)
+    change = 2.0 * g @ rates + rates @ H @ rates
+    ways = np.where(tries[0] > 0.0, high, -low)
+    haste = max(free * abs(r) / max(way, 1e-9) for r, way, free in zip(tries[0], ways, inside, strict=True))
+    return d, n @ (cb - ca) + across @ across / d + change, k, rates, n, w, (change, haste)
 
 
 #: Instants about now, for derivatives of Jacobians by finite differences.
@@ -380,22 +398,22 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
                 vs[i, k] = J[:3] @ s.v + np.cross(omega, r)
                 cs[i, k] = drift[:3] + np.cross(drift[3:], r) + np.cross(omega, np.cross(omega, r))
             ends[i] = ends[i] @ R.T + s.placement(body).translation
-        rates, n_rate, at = np.zeros(2), np.zeros(3), ends[:, 0].copy()
+        rates, n_rate, at, sliding, haste = np.zeros(2), np.zeros(3), ends[:, 0].copy(), 0.0, 0.0
         if flat:
             n = -ends[1, 0]
             drift = -n @ cs[0, 0]
         else:
             if np.linalg.norm(ends[0, 0] - ends[1, 0]) < 1e-9:
                 continue
-            d, drift, k, rates, n, w = distance_motion(ends, vs, cs)
+            d, drift, k, rates, n, w, (sliding, haste) = distance_motion(ends, vs, cs, dt)
             balls = any(np.array_equal(x[0], x[1]) for x in ends)
             if part == 0 and not balls and not all(0.0 < where < 1.0 for where in k):
                 continue
-            later = distance_motion(ends + dt * vs + 0.5 * dt * dt * cs, vs + dt * cs, cs)
-            drift = min(drift, later[1])
-            rates = np.clip(rates, -np.array(k) / (3.0 * ahead), (1.0 - np.array(k)) / (3.0 * ahead))
-            sliding = [rates[i] * (ends[i, 1] - ends[i, 0]) for i in (0, 1)]
-            n_rate = (np.eye(3) - np.outer(n, n)) @ (w + sliding[1] - sliding[0]) / d
+            later = distance_motion(ends + dt * vs + 0.5 * dt * dt * cs, vs + dt * cs, cs, dt)
+            if later[1] < drift:
+                drift, sliding = later[1], later[-1][0]
+            along = [rates[i] * (ends[i, 1] - ends[i, 0]) for i in (0, 1)]
+            n_rate = (np.eye(3) - np.outer(n, n)) @ (w + along[1] - along[0]) / d
             n_rate /= max(1.0, 3.0 * ahead * np.linalg.norm(n_rate) / 0.5)
             at = np.array([ends[i, 0] + k[i] * (ends[i, 1] - ends[i, 0]) for i in (0, 1)])
         row, jerk = np.zeros(s.v.size), 0.0
@@ -418,7 +436,10 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
             jerk += longest_jerk(s, body, J, apart)
         lower = least - drift + ahead * jerk
         if speed + allowed > 0.0:
-            lower = max(lower - (speed + allowed) * (0.5 / dt - p), min(lower, e.most))
+            need = least + 2.0 * e.most
+            given = max(e.most - need, 0.0) ** 2 / max(need, 1e-6 * e.most)
+            given -= sliding * np.clip((4.0 * haste - 1.0) / 3.0, 0.0, 1.0)
+            lower = max(lower - (speed + allowed) * (0.9 * max(haste, 1.0) / dt - p), min(lower - given, e.most))
         out.append(Rows((f"{label} distance",), "m/s^2", np.array([lower]), np.array([np.inf]), acceleration=row[None]))
     return out
 

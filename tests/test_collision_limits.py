@@ -12,7 +12,7 @@ from test_capsules import URDF
 import quaddyn as qd
 from quaddyn.kinematics import CapsuleModel, CollisionModel, Obstacle
 from quaddyn.wbc import CollisionLimits, JointBounds, PostureTask, TorqueLimits, replay
-from quaddyn.wbc.constraints.collision_rows import KEPT
+from quaddyn.wbc.constraints.collision_blocks import KEPT
 
 
 @pytest.fixture(scope="module")
@@ -30,16 +30,19 @@ def controller(robot: qd.Robot, limits: CollisionLimits | None, dt: float = 1e-3
 
 
 def test_rows_are_the_second_derivative_of_the_distance(arms: qd.Robot) -> None:
-    """Along the motion with any accelerations; of obstacles that move, too."""
+    """Along the motion with any accelerations; of obstacles that move, too.
+
+    Pairs that approach faster than they may: the bounds of others leave drifts some of the speed that is left.
+    """
     things = {"ball": Obstacle.sphere(0.05), "bar": Obstacle.capsule(0.02, [-0.1, 0, 0], [0.1, 0, 0.05])}
     things["wall"] = Obstacle.plane([0.0, 1.0, 0.2])
     where = {"ball": [0.0, 0.0, -0.25], "bar": [0.0, 0.35, -0.2], "wall": [0.0, -0.6, 0.0]}
     limits = CollisionLimits(CapsuleModel(arms, reach=np.inf), obstacles=things, placed=where, rate=1.0, most=1e6)
     wbc, dyn, rng, count = controller(arms, limits, 1e-9), qd.Dynamics(arms), np.random.default_rng(1), 0
     asked = 0
-    speed, h = np.array([0.2, -0.3, 0.1]), 1e-4
+    speed, h = np.array([0.2, -0.3, 0.1]), 1e-5
     for _ in range(20):
-        q, v, a = arms.random_configuration(rng), rng.normal(size=arms.nv), rng.normal(size=arms.nv)
+        q, v, a = arms.random_configuration(rng), 10.0 * rng.normal(size=arms.nv), rng.normal(size=arms.nv)
         limits.place("ball", where["ball"], velocity=speed)
         problem = wbc.compute(dyn.update(q, v)).details.problem
         rows = {(g.owner, i): (g.A[i] @ a[arms.actuated_index], g.lower[i]) for g in problem.levels[0] if g.owner ==
@@ -52,13 +55,16 @@ def test_rows_are_the_second_derivative_of_the_distance(arms: qd.Robot) -> None:
             around.append(limits._gaps(limits.block, q_t, v + t * a)[0])
         limits.place("ball", where["ball"], velocity=speed)
         some = np.isfinite(room)
-        np.testing.assert_allclose(rate[some], (around[1][some] - around[0][some]) / (2 * h), atol=1e-4)
+        np.testing.assert_allclose(rate[some], (around[1][some] - around[0][some]) / (2 * h), atol=1e-3)
         # pairs whose nearest points are at an end leave their row to that end
         some[:, 0] &= ~np.isfinite(room[:, 1]) | (room[:, 0] < room[:, 1:].min(axis=1) - 1e-9)
         second = (around[1][some] - 2.0 * room[some] + around[0][some]) / h**2
         here = np.minimum(-2.0 * rate - (room - KEPT), 1e6)[some]
         assert len(rows) == len(here)
-        for (value, lower), least, there in zip(rows.values(), here, second, strict=True):
+        fast = (rate + room - KEPT < 0.0)[some]
+        for (value, lower), least, there, known in zip(rows.values(), here, second, fast, strict=True):
+            if not known:
+                continue
             error = value + least - lower - there  # J a + drift = h''
             count += abs(error) < 1e-3 * (1.0 + abs(there))
             asked += 1

@@ -182,7 +182,11 @@ class Work(NamedTuple):
     # Scratch of whoever runs: nothing stays in it when a function returns to `tick`.  A function that is called from
     # another one takes rows that the caller does not: contact points 0 to 3, rows of an element 0 to 4, recovery 5, 6.
     vectors: Matrix  # (8, nv or more)
-    segments: Matrix  # (capsules, 25) their ends, see `constraints.collision_rows`
+    # Of `constraints.collision_rows`:
+    segments: Matrix  # (capsules, SEGMENT) ends of all capsules
+    middles: Matrix  # (MIDDLES, capsules, ...)
+    screws: Matrix  # (nv, WIDTH) of `constraints.joint_screws`
+    near: IntVector  # (8 + nv) pairs that are worked on; velocities of a row
     bias: Vector  # (nv,) forces of the equations of motion at a = 0: h, and friction of the joints
     everything: IntVector  # (nv,) all velocities, the chain of whatever all of them move
     u: Vector

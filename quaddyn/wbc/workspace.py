@@ -13,7 +13,8 @@ from ..hierarchy.problem import SUMMARY
 from ..hierarchy.workspace import workspace
 from ..urdf.tree import Array
 from .codes import COLLISION_LIMITS
-from .constraints.collision_rows import SEGMENT
+from .constraints.collision_rows import MIDDLES, SEGMENT
+from .constraints.joint_screws import WIDTH as SCREW_WIDTH
 from .data import Contacts, Inputs, Memory, Points, RowBuffer, Terms, TickData, Work, stride
 from .model import LIMB, Tables
 from .problem_rows import CODE, SIZE
@@ -110,6 +111,9 @@ def make_work(tables: Tables, contacts: int, n: int, nv: int, nu: int, custom: i
         turn=np.zeros((3, 3)),
         vectors=aligned(8, max(24, stride(nv))),
         segments=np.zeros((max([1, *capsules.tolist()]), SEGMENT)),
+        middles=aligned(MIDDLES, stride(max([1, *capsules.tolist()]))),
+        screws=np.zeros((nv, SCREW_WIDTH)),
+        near=_ints(8 + nv),
         bias=aligned(stride(nv)),
         everything=np.arange(nv, dtype=np.int64),
         u=aligned(wide + WIDTH),

@@ -19,7 +19,8 @@ from ...urdf.tree import Array
 from ..block import Scalar
 from ..codes import COLLISION_LIMITS
 from ..element import Counts, Layout, References
-from .collision_rows import FLAT, HEAD, PARTS, RADIUS, SEGMENT, SPEED, WIDTH, largest_speed, pair_gaps
+from .collision_blocks import PARTS, largest_speed
+from .collision_rows import FLAT, HEAD, RADIUS, SEGMENT, SPEED, WIDTH, pair_gaps
 from .constraint import Constraint
 
 #: Depth [m] beyond which a pair counts as outside.
@@ -45,7 +46,8 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
 
     This is an exponential barrier with a double pole near the limit.  *Viable* are the states with :math:`h \ge 0` and
     :math:`\dot h + k(h) \ge 0`; a viable pair is never asked for :math:`\ddot h > b`.  Drifts that would ask its joints
-    for more than b may use up what is left of the speed, by half in a period.
+    for more than b may use up what is left of the speed, by nine tenths in a period; so may nearest points that slide
+    off their segment within four periods, which those of nearly parallel segments do far from any harm.
 
     **What is promised, and under which assumptions.** From a viable state the distance of capsules stays above
     `margin`, whatever the tasks ask for, and that of the links with it, as capsules contain them.  This assumes that
@@ -61,9 +63,9 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
     **Outside.** `Command.outside` names pairs that are not viable by more than 0.1 mm (times p for speeds).  They are
     driven apart along the same law, by no more than `most`.
 
-    **Rows only for near pairs.** A pair has none while it could accelerate towards its limit by twice `most`; the row
-    that comes does not act yet, so torques do not jump.  Each end of a capsule has a row of its own, so that they do
-    not jump either where segments turn past each other in parallel.
+    **Rows only for near pairs.** A pair has none while it could accelerate towards its limit by twice `most`.  The
+    bound of a row that comes rises from far below that, so that it does not act yet and torques do not jump.  Each end
+    of a capsule has a row of its own, so that they do not jump either where segments turn past each other in parallel.
 
     In an exported controller obstacles stay where they were when it was exported, with their velocities as given.
 
@@ -159,6 +161,9 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
         if not pairs:
             raise ArgumentError(f"model: no pair of {robot.name!r} is left to keep apart")
         used = sorted({each for pair in pairs for each in pair} | set(range(len(capsules), len(blocks))))
+        # capsules' numbers ascend, planes come last: `collision_rows` looks at eight capsules at a time
+        order = sorted(range(len(pairs)), key=lambda k: (blocks[pairs[k][1]][FLAT], *pairs[k]))
+        names, pairs = [names[k] for k in order], [pairs[k] for k in order]
         super().__init__(name, HEAD + WIDTH * len(used), robot=robot)
         self.pairs, self.left_out = tuple(names), tuple(dict.fromkeys(left_out))
         self.labels, self._bodies = tuple(labels[i] for i in used), tuple(bodies[i] for i in used)

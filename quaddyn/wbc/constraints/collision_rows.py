@@ -5,65 +5,295 @@ Why a row keeps a pair apart.  Let ``phi = h' + k(h)``, with ``h >= 0`` and ``ph
 1. k(0) = 0, and k has no slope above p; so ``h' >= -k(h)`` keeps ``h >= 0`` for as long as ``phi >= 0``.
 2. ``phi' = h'' + k'(h) h'``: the row is ``phi' >= -p phi``.  Where phi = 0 it asks for ``h'' = k' k <= most``.
 3. Over a period, with a constant, ``h''(t) = h''(0) + t y``, but for second order in t.  ``y = 3 J' a + z``: J' is the
-   derivative of the row by time along the velocities now (`pair_motion.add_point`), z that of the drift.  The row asks
+   derivative of the row by time along the velocities now (`joint_screws`), z that of the drift.  The row asks
    its bound of ``h'' + (dt / 2) (1 + p dt / 3) y``, which is what phi(dt) is made of.
-4. Where drifts alone would ask a pair for more than `most`, phi may decay faster than by p, down to a half within the
-   period.  This is where nearest points of two nearly parallel segments slide fast, and far from any harm.
+4. phi may decay faster than by p, by nine tenths within the period at most and so never beyond 0, in three cases: where
+   drifts alone would ask a pair for more than `most`; where nearest points slide off their segment within a few
+   periods, as those of nearly parallel segments do, and leave the row to that of the end; and by the less, the more is
+   asked, where a row has just come: from -`most` downwards bounds fall like -1 / x, to -infinity where there is no row.
 5. z is no less than the difference of the drifts now and dt later along the motion at a = 0, minus the jerk of the two
    points.  The drift falls at once where a nearest point leaves the end of its segment and begins to slide; the drift
-   later knows.
+   later knows.  Points slide no further than to the end of their segment (`pair_motion`).
+6. A row is over the joints that move one of the two bodies alone: no distance between them depends on the others.
+
+Pairs are looked at eight at a time: middles of all capsules first, from which most pairs are seen to need no row; then
+the motion of each part (`pair_motion`), and numbers of the rows of those that do (`collision_blocks`).
 """
 
 from __future__ import annotations
 
 import math
 
-from ...compiling import IntMatrix, IntVector, Matrix, Tensor, Vector, compiled, entry, local, zeros
+from ...compiling import (
+    IntMatrix,
+    IntVector,
+    Lanes,
+    Matrix,
+    Tensor,
+    Vector,
+    compiled,
+    entry,
+    load8,
+    local,
+    min8,
+    sqrt8,
+    store8,
+    zeros,
+)
 from ..data import Instant, Model, frame_of
 from ..rows import Item, bound_motion
-from .pair_motion import add_point, dot3, end_motion, fastest, length3, pair_motion, plane_motion, resting_ends
+from .collision_blocks import (
+    BOUND,
+    FIRST,
+    GIVEN,
+    KEPT,
+    NEED,
+    OFTEN,
+    OTHER,
+    PART,
+    PARTS,
+    SPARE,
+    SPARE_SPEED,
+    USED,
+    WRENCH,
+    WRENCH_CHANGE,
+    Barrier,
+    Block,
+    finish,
+    gather,
+    has_part,
+    judge,
+    least_acceleration,
+    move_on,
+    part_motion,
+)
+from .joint_screws import BEFORE, CHANGE, KNOWN, TURNED, fill_screws, forget_screws
+from .pair_motion import CROSSING, MOTION, D, N, S, T, W, dot8, fastest
+from .segment_motion import moving_ends, resting_ends
 
 #: Numbers before those of the capsules, and of each capsule: ends of its segment, radius, half its length, whether it
 #: is a plane (its normal and a point of it), velocity of an obstacle.
 HEAD, WIDTH = 4, 12
 RADIUS, HALF, FLAT, SPEED = 6, 7, 8, 9
-#: Entries of `Work.segments`: ends, their velocities, their accelerations at a = 0; middle, its velocity, and how much
-#: faster the ends are than that.
-MIDDLE, MIDDLE_SPEED, SPIN, SEGMENT = 18, 21, 24, 25
-#: Parts of a pair: the whole, the two ends of the first capsule, those of the second.
-PARTS = 5
-#: A pair has a row unless it could approach with this many times `most` and not come near its limit.
-SPARE = 2.0
-#: Room [m] that is kept for what happens within a period beyond the first order in dt.
-KEPT = 1e-5
-#: What a normal turns by within a period at most.
-TURN = 0.5
+#: Entries of `Work.segments`: ends of a segment, their velocities, their accelerations at a = 0.
+SEGMENT = 18
+#: Rows of `Work.middles`: middle of a segment and its velocity; how much faster the ends are than that; radius and half
+#: of the length.
+MIDDLE, MIDDLE_SPEED, SPIN, SIZE, MIDDLES = 0, 3, 6, 7, 8
 
 
+# -- rows ------------------------------------------------------------------------------------------------------------
 @compiled()
-def copy_ends(segment: Vector, end: int, P: Vector, V: Vector, C: Vector) -> None:
-    """Ends of a segment, or the one end 1 or 2 of it twice."""
-    for e in range(2):
-        at = 3 * e if end == 0 else 3 * (end - 1)
+def capsule_of(item: Item, k: int) -> Vector:
+    """Numbers of a capsule."""
+    return item.numbers[HEAD + WIDTH * k : HEAD + WIDTH * (k + 1)]
+
+
+@compiled(inline=False)
+def place_segments(item: Item, t: Instant) -> None:
+    """Segments of all capsules, and their middles."""
+    middles = t.work.middles
+    for k in range(item.size):
+        z, x, i = capsule_of(item, k), t.work.segments[k], t.model.index[item.first + k]
+        if i >= 0:
+            f = frame_of(t.terms, t.model, i)
+            moving_ends(f.rotation, f.origin, f.velocity, f.drift, z, x, x[6:], x[12:])
+        else:
+            resting_ends(z, z[SPEED:], x, x[6:], x[12:])
+        spin = 0.0
         for d in range(3):
-            P[3 * e + d] = segment[at + d]
-            V[3 * e + d] = segment[6 + at + d]
-            C[3 * e + d] = segment[12 + at + d]
+            middles[MIDDLE + d, k] = 0.5 * (x[d] + x[3 + d])
+            middles[MIDDLE_SPEED + d, k] = 0.5 * (x[6 + d] + x[9 + d])
+            spin += (x[9 + d] - x[6 + d]) * (x[9 + d] - x[6 + d])
+        middles[SPIN, k] = 0.5 * math.sqrt(spin)
+        middles[SIZE, k] = z[RADIUS] + z[HALF]
+
+
+@compiled(inline=False)
+def may_be_near(middles: Matrix, a: int, first: int, by: Barrier, out: Vector) -> None:
+    r"""Which of eight capsules may need a row with another one, from their middles alone: `out` is positive there.
+
+    None is needed from the room where the largest speed is :math:`R = (x + \sqrt{x^2 + 4 p b s}) / 2p` on, s being the
+    speed and :math:`x = p s + \sigma b` with `SPARE` for sigma.  Without the root, R is no more than
+    :math:`s + (\sigma + 1) b / p`, nor than :math:`(1 + 1 / \sigma) s + \sigma b / p`.
+    """
+    dx, dy, dz = load3_from(middles, MIDDLE, a, first)
+    vx, vy, vz = load3_from(middles, MIDDLE_SPEED, a, first)
+    speed = sqrt8(dot8(vx, vy, vz, vx, vy, vz)) + load8(middles, SPIN, first) + middles[SPIN, a]
+    brake = min8(speed + (SPARE + 1.0) * by.most / by.p, (1.0 + 1.0 / SPARE) * speed + SPARE * by.most / by.p)
+    reach = load8(middles, SIZE, first) + (middles[SIZE, a] + by.margin + KEPT + 0.5 * by.most / (by.p * by.p))
+    reach += brake * brake * (0.5 / by.most)
+    store8(reach * reach - dot8(dx, dy, dz, dx, dy, dz), out, 0)
+
+
+@compiled(inline=True)
+def load3_from(M: Matrix, row: int, a: int, first: int) -> tuple[Lanes, Lanes, Lanes]:
+    """Eight columns less another one, three rows of them."""
+    return (
+        load8(M, row, first) - M[row, a],
+        load8(M, row + 1, first) - M[row + 1, a],
+        load8(M, row + 2, first) - M[row + 2, a],
+    )
+
+
+@compiled(inline=False)
+def collision_limit_rows(item: Item, t: Instant) -> None:
+    """Rows of the near pairs; `index` has the capsules' frames, and the pairs behind their number."""
+    dt, p = t.model.period, item.numbers[1]
+    grouped = 6 if item.numbers[3] > 0.0 else 0
+    by = Barrier(p, item.numbers[2], item.numbers[0], dt, 0.5 * dt * (1.0 + p * dt / 3.0), grouped)
+    P, V, C, later_P, later_V = zeros(12, 8), zeros(12, 8), zeros(12, 8), local(12, 8), local(12, 8)
+    motion, later, known = local(MOTION, 8), local(MOTION, 8), local(PARTS, PART, 8)
+    reach, close, gaps = zeros(8), local(8), local(8)
+    block = Block(P, V, C, later_P, later_V, motion, later, known, reach, close)
+    place_segments(item, t)
+    forget_screws(t.work.screws)
+    count, was_flat, of, group = 0, False, -1, -1
+    for k in range(t.model.index[item.second]):
+        a, b = t.model.index[item.second + 1 + 2 * k], t.model.index[item.second + 2 + 2 * k]
+        flat = item.numbers[HEAD + WIDTH * b + FLAT] != 0.0
+        if not flat:
+            if a != of or b // 8 != group:
+                of = a
+                group = b // 8
+                may_be_near(t.work.middles, a, 8 * group, by, gaps)
+            if gaps[b - 8 * group] <= 0.0:
+                continue
+        if count == 8 or (count > 0 and flat != was_flat):
+            block_rows(item, t, block, count, was_flat, by)
+            count = 0
+        was_flat = flat
+        gather(P, V, C, count, t.work.segments[a], t.work.segments[b])
+        reach[count] = by.margin + item.numbers[HEAD + WIDTH * a + RADIUS] + item.numbers[HEAD + WIDTH * b + RADIUS]
+        t.work.near[count] = k
+        count += 1
+    if count > 0:
+        block_rows(item, t, block, count, was_flat, by)
+
+
+@compiled(inline=False)
+def block_rows(item: Item, t: Instant, block: Block, count: int, flat: bool, by: Barrier) -> None:
+    """Rows of the first pairs of a block."""
+    known, motion, close, near, moved = block.known, block.motion, block.close, False, False
+    for part in range(PARTS):
+        if part == 0 or (part < 3 if flat else near):
+            part_motion(block.P, block.V, block.C, by.period, part, flat, motion)
+            judge(block, part, flat, by)
+            if part == 0 and not flat:  # no part of a pair is nearer than the whole, nor approaches faster
+                least = least_acceleration(load8(motion, D, 0) - load8(block.reach, 0), -fastest(block.V), by)[0]
+                store8(least + SPARE * by.most, close, 0)
+            wanted = False
+            for lane in range(count):
+                a, b = pair_of(item, t, lane)
+                half, other_half = item.numbers[HEAD + WIDTH * a + HALF], item.numbers[HEAD + WIDTH * b + HALF]
+                both = half > 0.0 and other_half > 0.0
+                has = has_part(part, flat, half, other_half) and (flat or close[lane] >= 0.0)
+                if part == 0 and has and not flat:
+                    near = near or both
+                    if both:  # at an end, the row of the end is the same
+                        s, t_ = motion[S, lane], motion[T, lane]
+                        has = s > 0.0 and s < 1.0 and t_ > 0.0 and t_ < 1.0
+                if not has:
+                    known[part, NEED, lane] = -1.0
+                wanted = wanted or known[part, NEED, lane] >= 0.0
+            if wanted:
+                if not flat:
+                    if not moved:
+                        move_on(block, by.period)
+                        moved = True
+                    part_motion(block.later_P, block.later_V, block.C, by.period, part, flat, block.later)
+                finish(block, part, flat, by)
+        else:
+            for lane in range(count):
+                known[part, NEED, lane] = -1.0
+    for lane in range(count):
+        for part in range(PARTS):
+            if known[part, NEED, lane] >= 0.0:
+                write_row(item, t, block, part, lane, by)
 
 
 @compiled()
-def copy_part(a: Vector, b: Vector, part: int, P: Vector, V: Vector, C: Vector) -> None:
-    """Ends of both segments of a part of a pair."""
-    copy_ends(a, part if part < 3 else 0, P, V, C)
-    copy_ends(b, part - 2 if part > 2 else 0, P[6:], V[6:], C[6:])
+def pair_of(item: Item, t: Instant, lane: int) -> tuple[int, int]:
+    """Capsules of a pair of the block."""
+    at = item.second + 1 + 2 * t.work.near[lane]
+    return t.model.index[at], t.model.index[at + 1]
 
 
 @compiled()
-def has_part(part: int, flat: bool, half: float, other_half: float) -> bool:
-    """Whether a pair has this part: a ball has no ends, and to a plane a capsule is its ends."""
-    if flat:
-        return part == 0 if half == 0.0 else part == 1 or part == 2
-    return part == 0 or (half > 0.0 and other_half > 0.0)
+def common_entries(model: Model, first: int, second: int) -> int:
+    """How many velocities, counted from the root, move both of two frames."""
+    count = 0
+    while (
+        count < min(model.chains[first, 0], model.chains[second, 0])
+        and model.chains[first, 1 + count] == model.chains[second, 1 + count]
+    ):
+        count += 1
+    return count
+
+
+@compiled(inline=False)
+def write_row(item: Item, t: Instant, block: Block, part: int, lane: int, by: Barrier) -> None:
+    """The row of a part of a pair, over the joints that move one of the two and not the other."""
+    z, known, k = local(PART), block.known[part], t.work.near[lane]
+    for d in range(PART):
+        z[d] = known[d, lane]
+    a, b = pair_of(item, t, lane)
+    i, j = t.model.index[item.first + a], t.model.index[item.first + b]
+    common = common_entries(t.model, i, j) if j >= 0 else 0
+    count, jerk = add_joints(t, i, common, z, z[FIRST:], -1.0, 0, by.grouped)
+    if j >= 0:
+        count, more = add_joints(t, j, common, z, z[OTHER:], 1.0, count, by.grouped)
+        jerk += more
+    lower = z[BOUND] + by.ahead * jerk
+    if z[SPARE_SPEED] > 0.0:
+        given = z[SPARE_SPEED] * max(USED * z[OFTEN] / by.period - by.p, 0.0)
+        lower = max(lower - given, min(lower - z[GIVEN], by.most))
+    J, chain = t.work.vectors[0], t.work.near[8 : 8 + count]
+    bound_motion(t, J, chain, lower, math.inf, 1.0, item.number, PARTS * k + part)
+
+
+@compiled(inline=False)
+def add_joints(
+    t: Instant, i: int, common: int, z: Vector, p: Vector, sign: float, first: int, grouped: int
+) -> tuple[int, float]:
+    """Entries of a row for the joints that move frame i beyond the common ones.
+
+    Args:
+        t: the instant.
+        i: the frame.
+        common: entries of its chain that move the other one, too.
+        z: (PART,) what is known of the row.
+        p: (3,) the frame's nearest point.
+        sign: of the frame in the row.
+        first: entries that are there.
+        grouped: as of `Barrier`.
+
+    Returns:
+        How many entries there are, and what the third derivative of p is no longer than at a = 0 [m/s^3], by these
+        joints: no partial derivative of p, of any order, is longer than the column of the outermost of its joints.
+    """
+    J, chain, count, screws = t.work.vectors[0], t.model.chains[i, 1:], t.model.chains[i, 0], t.work.screws
+    if count > 0 and screws[chain[count - 1], KNOWN] == 0.0:
+        fill_screws(frame_of(t.terms, t.model, i), t.v, grouped, screws)
+    jerk = 0.0
+    start = screws[chain[common - 1], TURNED] if common > 0 else 0.0
+    for k in range(common, count):
+        x, at = screws[chain[k]], first + k - common
+        total = z[WRENCH] * x[0] + z[WRENCH + 1] * x[1] + z[WRENCH + 2] * x[2]
+        turned = z[WRENCH + 3] * x[3] + z[WRENCH + 4] * x[4] + z[WRENCH + 5] * x[5]
+        change = z[WRENCH_CHANGE] * x[CHANGE] + z[WRENCH_CHANGE + 1] * x[CHANGE + 1]
+        change += z[WRENCH_CHANGE + 2] * x[CHANGE + 2]
+        turning = z[WRENCH_CHANGE + 3] * x[CHANGE + 3] + z[WRENCH_CHANGE + 4] * x[CHANGE + 4]
+        turning += z[WRENCH_CHANGE + 5] * x[CHANGE + 5]
+        J[at] = sign * ((total + turned) + (change + turning))
+        t.work.near[8 + at] = chain[k]
+        cx = x[0] + x[4] * p[2] - x[5] * p[1]
+        cy = x[1] + x[5] * p[0] - x[3] * p[2]
+        cz = x[2] + x[3] * p[1] - x[4] * p[0]
+        after, before = x[TURNED] - start, x[BEFORE] - start
+        turns = after * after + after * before + before * before
+        jerk += math.sqrt(cx * cx + cy * cy + cz * cz) * abs(t.v[chain[k]]) * turns
+    return first + max(count - common, 0), jerk
 
 
 @entry("gaps of pairs")
@@ -91,214 +321,30 @@ def pair_gaps(
         out: (pairs, PARTS) [m]; left as it is where there is no such part.
         rates: (pairs, PARTS) [m/s].
     """
-    P, V, C, still = local(12), local(12), local(12), zeros(6)
-    n, w, c, u, x = local(3), local(3), local(3), local(3), local(3)
+    P, V, C, motion, still = zeros(12, 8), zeros(12, 8), zeros(12, 8), local(MOTION, 8), zeros(6)
     for k in range(len(frames)):
-        z, segment, i = numbers[k], segments[k], frames[k]
+        z, x, i = numbers[k], segments[k], frames[k]
         if i >= 0:
-            end_motion(rotations[i], origins[i], velocities[i], still, z, segment, segment[6:], segment[12:])
+            moving_ends(rotations[i], origins[i], velocities[i], still, z, x, x[6:], x[12:])
         else:
-            resting_ends(z, z[SPEED:], segment, segment[6:], segment[12:])
+            resting_ends(z, z[SPEED:], x, x[6:], x[12:])
     count: int = pairs.shape[0]
-    for k in range(count):
-        a, b = pairs[k, 0], pairs[k, 1]
-        flat, radii = numbers[b, FLAT] != 0.0, numbers[a, RADIUS] + numbers[b, RADIUS]
-        for part in range(PARTS):
-            if has_part(part, flat, numbers[a, HALF], numbers[b, HALF]):
-                copy_part(segments[a], segments[b], part, P, V, C)
-                distance = plane_motion(P, V, C, n, w)[0] if flat else pair_motion(P, V, C, n, w, c, u, x)[0]
-                out[k, part] = distance - radii
-                rates[k, part] = dot3(n, w) if distance != 0.0 else 0.0
+    for first in range(0, count, 8):
+        here = min(count - first, 8)
+        for lane in range(here):
+            gather(P, V, C, lane, segments[pairs[first + lane, 0]], segments[pairs[first + lane, 1]])
+        for part in range(2 * PARTS):
+            flat = part >= PARTS
+            part_motion(P, V, C, 1.0, part % PARTS, flat, motion)
+            for lane in range(here):
+                a, b, at = pairs[first + lane, 0], pairs[first + lane, 1], first + lane
+                its_own = (numbers[b, FLAT] != 0.0) == flat
+                if its_own and has_part(part % PARTS, flat, numbers[a, HALF], numbers[b, HALF]):
+                    d = motion[D, lane]
+                    speed = 0.0
+                    for e in range(3):
+                        speed += motion[N + e, lane] * motion[W + e, lane]
+                    crossing = not flat and d < CROSSING
+                    out[at, part % PARTS] = (0.0 if crossing else d) - numbers[a, RADIUS] - numbers[b, RADIUS]
+                    rates[at, part % PARTS] = 0.0 if crossing else speed
     return count
-
-
-@compiled()
-def largest_speed(room: float, p: float, most: float) -> float:
-    """How fast a pair may approach: ``p h``, and beyond ``h = most / p^2`` what `most` stops in time."""
-    soft = most / (p * p)
-    if room <= soft:
-        return p * room
-    return math.sqrt(2.0 * most * (room - 0.5 * soft))
-
-
-@compiled()
-def least_acceleration(room: float, speed: float, p: float, most: float) -> float:
-    """What ``h'' `` has to be so that ``h' + k(h)`` decays by p at most, k being `largest_speed`."""
-    allowed = largest_speed(room, p, most)
-    slope = p
-    if room > most / (p * p):
-        slope = most / allowed
-    return min(-slope * speed - p * (speed + allowed), most)
-
-
-@compiled()
-def common_entries(model: Model, first: int, second: int) -> int:
-    """How many velocities, counted from the root, move both of two frames."""
-    count = 0
-    while (
-        count < min(model.chains[first, 0], model.chains[second, 0])
-        and model.chains[first, 1 + count] == model.chains[second, 1 + count]
-    ):
-        count += 1
-    return count
-
-
-@compiled(inline=False)
-def end_of_middle(x: Vector) -> None:
-    """Middle, its velocity, and the rest, of a segment whose ends are known."""
-    spin = 0.0
-    for d in range(3):
-        x[MIDDLE + d] = 0.5 * (x[d] + x[3 + d])
-        x[MIDDLE_SPEED + d] = 0.5 * (x[6 + d] + x[9 + d])
-        spin += (x[9 + d] - x[6 + d]) * (x[9 + d] - x[6 + d])
-    x[SPIN] = 0.5 * math.sqrt(spin)
-
-
-@compiled()
-def far(a: Vector, b: Vector, halves: float, reach: float, p: float, most: float) -> bool:
-    """Whether no point of two segments needs a row, from their middles alone."""
-    square, speed = 0.0, 0.0
-    for d in range(3):
-        square += (b[MIDDLE + d] - a[MIDDLE + d]) * (b[MIDDLE + d] - a[MIDDLE + d])
-        speed += (b[MIDDLE_SPEED + d] - a[MIDDLE_SPEED + d]) * (b[MIDDLE_SPEED + d] - a[MIDDLE_SPEED + d])
-    room = math.sqrt(square) - halves - reach
-    return least_acceleration(room, -(math.sqrt(speed) + a[SPIN] + b[SPIN]), p, most) < -SPARE * most
-
-
-@compiled()
-def within_period(place: float, rate: float, time: float) -> float:
-    """How fast a place in [0, 1] changes if it stays in there for a while."""
-    return min(max(rate, -place / time), (1.0 - place) / time)
-
-
-@compiled(inline=False)
-def collision_limit_rows(item: Item, t: Instant) -> None:
-    """Rows of the near pairs; `index` has the capsules' frames, and the pairs behind their number."""
-    margin, p, most = item.numbers[0], item.numbers[1], item.numbers[2]
-    grouped = 6 if item.numbers[3] > 0.0 else 0
-    segments = t.work.segments
-    for k in range(item.size):
-        z, segment = item.numbers[HEAD + WIDTH * k : HEAD + WIDTH * (k + 1)], segments[k]
-        i = t.model.index[item.first + k]
-        if i >= 0:
-            f = frame_of(t.terms, t.model, i)
-            end_motion(f.rotation, f.origin, f.velocity, f.drift, z, segment, segment[6:], segment[12:])
-        else:
-            resting_ends(z, z[SPEED:], segment, segment[6:], segment[12:])
-        end_of_middle(segment)
-    for k in range(t.model.index[item.second]):
-        a, b = t.model.index[item.second + 1 + 2 * k], t.model.index[item.second + 2 + 2 * k]
-        one: Vector = item.numbers[HEAD + WIDTH * a : HEAD + WIDTH * (a + 1)]
-        two: Vector = item.numbers[HEAD + WIDTH * b : HEAD + WIDTH * (b + 1)]
-        flat, reach = two[FLAT] != 0.0, one[RADIUS] + two[RADIUS] + margin
-        if flat or not far(segments[a], segments[b], one[HALF] + two[HALF], reach, p, most):
-            i, j = t.model.index[item.first + a], t.model.index[item.first + b]
-            part = 0
-            while part < PARTS:
-                if has_part(part, flat, one[HALF], two[HALF]):
-                    near = part_row(
-                        t, item, i, j, segments[a], segments[b], PARTS * k + part, flat, reach, p, most, grouped
-                    )
-                    if part == 0 and not near:
-                        part = PARTS  # no part of it is nearer
-                part += 1
-
-
-@compiled(inline=False)
-def part_row(
-    t: Instant,
-    item: Item,
-    i: int,
-    j: int,
-    a: Vector,
-    b: Vector,
-    row: int,
-    flat: bool,
-    reach: float,
-    p: float,
-    most: float,
-    grouped: int,
-) -> bool:
-    """The row of one part of a pair, if it needs one.
-
-    Args:
-        t: the instant.
-        item: the element.
-        i: frame of the first.
-        j: frame of the second, -1 for an obstacle.
-        a: the first in `Work.segments`.
-        b: the second.
-        row: number of the part among all.
-        flat: whether the second is a plane.
-        reach: distance of the segments at which there is no room left.
-        p: rate.
-        most: largest acceleration.
-        grouped: velocities below this one belong to one joint.
-
-    Returns:
-        Whether other parts of the pair may need one.
-    """
-    P, V, C, later_P, later_V = local(12), local(12), local(12), local(12), local(12)
-    n, w, c, u, x = local(3), local(3), local(3), local(3), local(3)
-    at, other_at, slide, other_slide, n_rate, spare = local(3), local(3), local(3), local(3), local(3), local(3)
-    J, J_rate, nv, dt = t.work.vectors[0], t.work.vectors[1], len(t.v), t.model.period
-    ahead = 0.5 * dt * (1.0 + p * dt / 3.0)
-    copy_part(a, b, row % PARTS, P, V, C)
-    distance, drift, place, other_place, rate, other_rate = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    if flat:
-        distance, drift = plane_motion(P, V, C, n, w)
-    else:
-        distance, drift, place, other_place, rate, other_rate = pair_motion(P, V, C, n, w, c, u, x)
-        if least_acceleration(distance - reach, -fastest(V), p, most) < -SPARE * most:
-            return False
-        if distance == 0.0:
-            return True  # the segments cross: no direction leads out
-        ends = place <= 0.0 or place >= 1.0 or other_place <= 0.0 or other_place >= 1.0
-        if row % PARTS == 0 and ends and dot3(u, u) > 0.0 and dot3(x, x) > 0.0:
-            return True  # the row of the end is the same
-    room, speed = distance - reach - KEPT, dot3(n, w)
-    least = least_acceleration(room, speed, p, most)
-    if least < -SPARE * most:
-        return True
-    for d in range(nv):
-        J[d] = 0.0
-        J_rate[d] = 0.0
-    for d in range(3):
-        n_rate[d] = 0.0
-        slide[d] = 0.0
-        other_slide[d] = 0.0
-        at[d] = P[d] + place * (P[3 + d] - P[d])
-        other_at[d] = P[6 + d] + other_place * (P[9 + d] - P[6 + d])
-    if not flat:
-        for d in range(12):
-            later_P[d] = P[d] + dt * (V[d] + 0.5 * dt * C[d])
-            later_V[d] = V[d] + dt * C[d]
-        rate = within_period(place, rate, 3.0 * ahead)
-        other_rate = within_period(other_place, other_rate, 3.0 * ahead)
-        for d in range(3):
-            slide[d] = rate * u[d]
-            other_slide[d] = other_rate * x[d]
-            n_rate[d] = (w[d] + other_slide[d] - slide[d]) / distance
-        along = dot3(n, n_rate)
-        for d in range(3):
-            n_rate[d] -= along * n[d]
-        turn = 3.0 * ahead * length3(n_rate)
-        if turn > TURN:
-            for d in range(3):
-                n_rate[d] *= TURN / turn
-        later = pair_motion(later_P, later_V, C, spare, w, c, u, x)
-        if later[0] > 0.0:
-            drift = min(drift, later[1])
-    common = common_entries(t.model, i, j) if j >= 0 else 0
-    first = frame_of(t.terms, t.model, i)
-    jerk = add_point(first, t.v, grouped, common, at, slide, n, n_rate, -1.0, J, J_rate)
-    if j >= 0:
-        second = frame_of(t.terms, t.model, j)
-        jerk += add_point(second, t.v, grouped, common, other_at, other_slide, n, n_rate, 1.0, J, J_rate)
-    for d in range(nv):
-        J[d] += 3.0 * ahead * J_rate[d]
-    lower, spare_speed = least - drift + ahead * jerk, speed + largest_speed(room, p, most)
-    if spare_speed > 0.0:
-        lower = max(lower - spare_speed * max(0.5 / dt - p, 0.0), min(lower, most))
-    bound_motion(t, J, t.work.everything, lower, math.inf, 1.0, item.number, row)
-    return True

@@ -1,253 +1,256 @@
-"""Motion of the distance of two segments: where they are nearest, how it changes, and how its rates change.
+"""Motion of the distances of eight pairs of segments at once, a pair to a lane: nearest points, rates, derivatives.
 
-Ends of the two segments, positions, velocities and accelerations at a = 0, lie one after the other in vectors of
-twelve: two of the first, two of the second.  All points of a segment move in between.
+Ends of the two segments, three numbers each, lie in rows 3 e + d of matrices of eight columns: e = 0 and 1 are the ends
+of the first, 2 and 3 of the second.  P has their positions, V velocities and C accelerations at a = 0; all points of a
+segment move in between.  A segment may be a point.
 """
 
 from __future__ import annotations
 
-import math
+from ...compiling import Lanes, Matrix, choose8, compiled, load8, max8, min8, splat8, sqrt8, store8
+from ...kinematics.segments import PARALLEL
 
-from ...compiling import Matrix, Vector, compiled, local
-from ...kinematics.segments import nearest_on_segments
-from ..contact_points import add_cross, rotated
-from ..data import Frame
-
+#: Rows of a motion: distance; places along both segments in [0, 1], and how fast they change; second derivative of the
+#: distance at a = 0; direction from the first nearest point to the second; velocity of the second against the first;
+#: the first, and its velocity as a point of the body; what of the second derivative is due to points that slide;
+#: and how often in a period they could come to an end.
+D, S, T, S_RATE, T_RATE, SECOND, N, W, AT, AT_RATE, SLIDING, HASTE, MOTION = 0, 1, 2, 3, 4, 5, 6, 9, 12, 15, 18, 19, 20
 #: What keeps nearest points of nearly parallel segments from moving infinitely fast.
 REGULAR = 1e-3
 #: Distance of segments [m] below which no direction leads apart.
 CROSSING = 1e-9
 
 
-@compiled()
-def dot3(a: Vector, b: Vector) -> float:
+@compiled(inline=True)
+def dot8(ax: Lanes, ay: Lanes, az: Lanes, bx: Lanes, by: Lanes, bz: Lanes) -> Lanes:
     """``a . b`` of three."""
-    total: float = a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-    return total
+    return ax * bx + ay * by + az * bz
 
 
-@compiled()
-def length3(a: Vector) -> float:
-    """Of three."""
-    return math.sqrt(dot3(a, a))
+@compiled(inline=True)
+def unit8(x: Lanes) -> Lanes:
+    """x, or the nearer of 0 and 1."""
+    return min8(max8(x, splat8(0.0)), splat8(1.0))
+
+
+@compiled(inline=True)
+def inside8(length: Lanes, place: Lanes) -> Lanes:
+    """Positive where a point may slide: on a segment that has a length, and not at an end."""
+    return min8(length, min8(place, splat8(1.0) - place))
+
+
+@compiled(inline=True)
+def kept8(rate: Lanes, free: Lanes, place: Lanes, each: float) -> Lanes:
+    """How fast a place changes if it stays on its segment for a period, of which there are `each` in a second."""
+    kept = min8(max8(rate, -each * place), each * (splat8(1.0) - place))
+    return choose8(free, kept, splat8(0.0))
+
+
+@compiled(inline=True)
+def load3(M: Matrix, row: int) -> tuple[Lanes, Lanes, Lanes]:
+    """Three rows."""
+    return load8(M, row, 0), load8(M, row + 1, 0), load8(M, row + 2, 0)
+
+
+@compiled(inline=True)
+def between(M: Matrix, row: int, place: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+    """Of the segment whose ends begin with a row, what belongs to a place."""
+    x, y, z = load3(M, row)
+    u, v, w = load3(M, row + 3)
+    return x + place * (u - x), y + place * (v - y), z + place * (w - z)
+
+
+@compiled(inline=True)
+def store3(x: Lanes, y: Lanes, z: Lanes, out: Matrix, row: int) -> None:
+    """Three rows."""
+    store8(x, out, row, 0)
+    store8(y, out, row + 1, 0)
+    store8(z, out, row + 2, 0)
+
+
+@compiled(inline=True)
+def haste8(rate: Lanes, free: Lanes, place: Lanes, each: float) -> Lanes:
+    """How often in a period a point that slides could come to the end of its segment."""
+    way = each * choose8(rate, splat8(1.0) - place, place)
+    return choose8(free, max8(rate, -rate) / max8(way, splat8(1e-9)), splat8(0.0))
 
 
 @compiled(inline=False)
-def end_motion(
-    rotation: Matrix, origin: Vector, velocity: Vector, drift: Vector, z: Vector, P: Vector, V: Vector, C: Vector
-) -> None:
-    """Positions, velocities, and accelerations at a = 0, of the two ends of a segment.
+def pair_motion(P: Matrix, V: Matrix, C: Matrix, period: float, out: Matrix) -> None:
+    """How the distances d of segments move.
+
+    The second derivative at a = 0 is ``n . c + |w across n|^2 / d + min over r of (2 g . r + r . H r)``: the nearest
+    points slide along the segments at the rates r that make the distance least; H is the Hessian of the distance over
+    the two places, g its derivative by time.  Rates are those that do not lead off the segments within a period, from
+    where on distances are those of an end: nearly parallel segments have nearest points that are anywhere at once.  A
+    point at the end of its segment does not slide.
+
+    Places are those of Ericson 2005, "Real-Time Collision Detection", section 5.1.9, without branches: the first place
+    is found on lines, or anywhere if they are parallel, and again where the second one left its segment.
 
     Args:
-        rotation: (3, 3) of the body that it is fixed in.
-        origin: (3,).
-        velocity: (6,) linear, angular.
-        drift: (6,) acceleration at a = 0.
-        z: (6,) the segment's ends there.
-        P: (6,) positions.
-        V: (6,) velocities.
-        C: (6,) accelerations.
+        P: (12, 8) positions of the ends.
+        V: (12, 8) velocities.
+        C: (12, 8) accelerations.
+        period: [s].
+        out: (MOTION, 8) is set.  Where the segments cross n is 0, and what is divided by d is finite.
     """
-    r = local(3)
-    for e in range(2):
-        p, v, c = P[3 * e :], V[3 * e :], C[3 * e :]
-        rotated(rotation, z[3 * e :], r)
-        for i in range(3):
-            p[i] = origin[i] + r[i]
-            v[i] = 0.0
-            c[i] = drift[i]
-        add_cross(velocity[3:], r, v)
-        add_cross(velocity[3:], v, c)
-        add_cross(drift[3:], r, c)
-        for i in range(3):
-            v[i] += velocity[i]
+    zero, one = splat8(0.0), splat8(1.0)
+    ax, ay, az = load3(P, 0)
+    ux, uy, uz = load3(P, 3)
+    ux, uy, uz = ux - ax, uy - ay, uz - az
+    bx, by, bz = load3(P, 6)
+    hx, hy, hz = load3(P, 9)
+    hx, hy, hz = hx - bx, hy - by, hz - bz
+    rx, ry, rz = bx - ax, by - ay, bz - az
+    uu, hh = dot8(ux, uy, uz, ux, uy, uz), dot8(hx, hy, hz, hx, hy, hz)
+    uh, ur, hr = dot8(ux, uy, uz, hx, hy, hz), dot8(ux, uy, uz, rx, ry, rz), dot8(hx, hy, hz, rx, ry, rz)
+    over_uu, over_hh = one / choose8(uu, uu, one), one / choose8(hh, hh, one)
+    across = uu * hh - uh * uh
+    skew = across - PARALLEL * uu * hh
+    s = choose8(skew, unit8((ur * hh - uh * hr) / choose8(skew, across, one)), splat8(0.5))
+    t = (uh * s - hr) * over_hh
+    kept = min8(skew, min8(t, one - t))
+    t = unit8(t)
+    s = choose8(kept, s, unit8((uh * t + ur) * over_uu))
+    nx, ny, nz = rx + t * hx - s * ux, ry + t * hy - s * uy, rz + t * hz - s * uz
+    d = sqrt8(dot8(nx, ny, nz, nx, ny, nz))
+    over = one / max8(d, splat8(CROSSING))
+    nx, ny, nz = nx * over, ny * over, nz * over
+    px, py, pz = between(V, 0, s)
+    qx, qy, qz = between(V, 6, t)
+    store3(ax + s * ux, ay + s * uy, az + s * uz, out, AT)
+    store3(px, py, pz, out, AT_RATE)
+    store3(nx, ny, nz, out, N)
+    wx, wy, wz = qx - px, qy - py, qz - pz
+    store3(wx, wy, wz, out, W)
+    px, py, pz = between(C, 0, s)
+    qx, qy, qz = between(C, 6, t)
+    along = dot8(nx, ny, nz, wx, wy, wz)
+    second = dot8(nx, ny, nz, qx - px, qy - py, qz - pz)
+    second += max8(dot8(wx, wy, wz, wx, wy, wz) - along * along, zero) * over
+    wx, wy, wz = wx - along * nx, wy - along * ny, wz - along * nz
+    gu = -dot8(wx, wy, wz, ux, uy, uz) * over - turning(V, 0, nx, ny, nz)
+    gh = dot8(wx, wy, wz, hx, hy, hz) * over + turning(V, 6, nx, ny, nz)
+    free_u, free_h = inside8(uu, s), inside8(hh, t)
+    both, each = min8(free_u, free_h), 1.0 / period
+    more = choose8(both, splat8(1.0 + REGULAR), one)
+    ku, kh, less = uu * more, hh * more, one / more
+    over_uu, over_hh = over_uu * less, over_hh * less
+    gu, gh = d * gu, d * gh
+    ratio = one / choose8(both, ku * kh - uh * uh, one)
+    # the least within the box is on a side that the least of all is beyond
+    s_rate, t_rate = -ratio * (kh * gu + uh * gh), -ratio * (ku * gh + uh * gu)
+    store8(max8(haste8(s_rate, free_u, s, each), haste8(t_rate, free_h, t, each)), out, HASTE, 0)
+    s_rate = kept8(s_rate, free_u, s, each)
+    t_after = kept8((uh * s_rate - gh) * over_hh, free_h, t, each)
+    t_rate = kept8(t_rate, free_h, t, each)
+    s_after = kept8((uh * t_rate - gu) * over_uu, free_u, s, each)
+    change = sliding(gu, gh, ku, uh, kh, s_rate, t_after)
+    better = change - sliding(gu, gh, ku, uh, kh, s_after, t_rate)
+    s_rate, t_rate = choose8(better, s_after, s_rate), choose8(better, t_rate, t_after)
+    change = choose8(better, change - better, change)
+    store8(d, out, D, 0)
+    store8(s, out, S, 0)
+    store8(t, out, T, 0)
+    store8(s_rate, out, S_RATE, 0)
+    store8(t_rate, out, T_RATE, 0)
+    store8(second + change * over, out, SECOND, 0)
+    store8(change * over, out, SLIDING, 0)
 
 
-@compiled()
-def resting_ends(z: Vector, velocity: Vector, P: Vector, V: Vector, C: Vector) -> None:
-    """The same of a segment whose ends are at z and move with one velocity."""
-    for i in range(6):
-        P[i] = z[i]
-        V[i] = velocity[i % 3]
-        C[i] = 0.0
+@compiled(inline=True)
+def sliding(gu: Lanes, gh: Lanes, uu: Lanes, uh: Lanes, hh: Lanes, s: Lanes, t: Lanes) -> Lanes:
+    """``2 g . r + r . H r``, of what is multiplied by the distance."""
+    return s * (2.0 * gu + uu * s - uh * t) + t * (2.0 * gh + hh * t - uh * s)
 
 
-@compiled()
-def fastest(V: Vector) -> float:
+@compiled(inline=True)
+def turning(V: Matrix, row: int, nx: Lanes, ny: Lanes, nz: Lanes) -> Lanes:
+    """How fast a segment turns into a direction."""
+    x, y, z = load3(V, row)
+    u, v, w = load3(V, row + 3)
+    return dot8(nx, ny, nz, u - x, v - y, w - z)
+
+
+@compiled(inline=False)
+def end_motion(P: Matrix, V: Matrix, C: Matrix, period: float, end: int, out: Matrix) -> None:
+    """`pair_motion` of one of the four ends with the other segment, for the one segment shrunk to this end."""
+    zero, one = splat8(0.0), splat8(1.0)
+    mine, other, sign = 3 * end, 6 if end < 2 else 0, -1.0 if end < 2 else 1.0
+    ax, ay, az = load3(P, mine)
+    bx, by, bz = load3(P, other)
+    hx, hy, hz = load3(P, other + 3)
+    hx, hy, hz = hx - bx, hy - by, hz - bz
+    rx, ry, rz = ax - bx, ay - by, az - bz
+    hh = dot8(hx, hy, hz, hx, hy, hz)
+    over_hh = one / choose8(hh, hh, one)
+    t = unit8(dot8(hx, hy, hz, rx, ry, rz) * over_hh)
+    nx, ny, nz = sign * (rx - t * hx), sign * (ry - t * hy), sign * (rz - t * hz)
+    d = sqrt8(dot8(nx, ny, nz, nx, ny, nz))
+    over = one / max8(d, splat8(CROSSING))
+    nx, ny, nz = nx * over, ny * over, nz * over
+    px, py, pz = load3(V, mine)
+    qx, qy, qz = between(V, other, t)
+    wx, wy, wz = sign * (px - qx), sign * (py - qy), sign * (pz - qz)
+    store3(nx, ny, nz, out, N)
+    store3(wx, wy, wz, out, W)
+    if end < 2:
+        store3(ax, ay, az, out, AT)
+        store3(px, py, pz, out, AT_RATE)
+    else:
+        store3(bx + t * hx, by + t * hy, bz + t * hz, out, AT)
+        store3(qx, qy, qz, out, AT_RATE)
+    px, py, pz = load3(C, mine)
+    qx, qy, qz = between(C, other, t)
+    along = dot8(nx, ny, nz, wx, wy, wz)
+    second = sign * dot8(nx, ny, nz, px - qx, py - qy, pz - qz)
+    second += max8(dot8(wx, wy, wz, wx, wy, wz) - along * along, zero) * over
+    wx, wy, wz = wx - along * nx, wy - along * ny, wz - along * nz
+    g = -sign * (dot8(wx, wy, wz, hx, hy, hz) * over + turning(V, other, nx, ny, nz))
+    rate, free, each = -d * g * over_hh, inside8(hh, t), 1.0 / period
+    store8(haste8(rate, free, t, each), out, HASTE, 0)
+    rate = kept8(rate, free, t, each)
+    store8(d, out, D, 0)
+    store8(zero if end < 2 else t, out, S, 0)
+    store8(zero if end < 2 else rate, out, S_RATE, 0)
+    store8(t if end < 2 else zero, out, T, 0)
+    store8(rate if end < 2 else zero, out, T_RATE, 0)
+    change = rate * (2.0 * g + hh * rate * over)
+    store8(second + change, out, SECOND, 0)
+    store8(change, out, SLIDING, 0)
+
+
+@compiled(inline=False)
+def plane_motion(P: Matrix, V: Matrix, C: Matrix, end: int, out: Matrix) -> None:
+    """`pair_motion` of end 0 or 1 with a plane: its normal and a point of it are the ends of the second segment."""
+    zero = splat8(0.0)
+    ax, ay, az = load3(P, 3 * end)
+    nx, ny, nz = load3(P, 6)
+    bx, by, bz = load3(P, 9)
+    store8(dot8(nx, ny, nz, ax - bx, ay - by, az - bz), out, D, 0)
+    store3(-nx, -ny, -nz, out, N)
+    store3(ax, ay, az, out, AT)
+    ax, ay, az = load3(V, 3 * end)
+    bx, by, bz = load3(V, 6)
+    store3(ax, ay, az, out, AT_RATE)
+    store3(bx - ax, by - ay, bz - az, out, W)
+    ax, ay, az = load3(C, 3 * end)
+    store8(dot8(nx, ny, nz, ax, ay, az), out, SECOND, 0)
+    for row in range(S, T_RATE + 1):
+        store8(zero, out, row, 0)
+    store8(zero, out, HASTE, 0)
+    store8(zero, out, SLIDING, 0)
+
+
+@compiled(inline=False)
+def fastest(V: Matrix) -> Lanes:
     """What no point of one segment moves faster by than one of the other."""
-    most = 0.0
-    for i in range(2):
-        for j in range(2):
-            square = 0.0
-            for d in range(3):
-                apart = V[6 + 3 * j + d] - V[3 * i + d]
-                square += apart * apart
-            most = max(most, square)
-    return math.sqrt(most)
-
-
-@compiled(inline=False)
-def pair_motion(
-    P: Vector, V: Vector, C: Vector, n: Vector, w: Vector, c: Vector, u: Vector, x: Vector
-) -> tuple[float, float, float, float, float, float]:
-    """How the distance d of two segments moves.
-
-    The second derivative at a = 0 is ``n . c + |w across n|^2 / d - g^T H^-1 g``: the nearest points slide along the
-    segments so that the distance stays least; H is the Hessian of the distance over the two places, g its derivative
-    by time.  A point at the end of its segment does not slide.
-
-    Args:
-        P: (12,) positions of the ends.
-        V: (12,) velocities.
-        C: (12,) accelerations.
-        n: (3,) is set to the direction from the first nearest point to the second.
-        w: (3,) to the velocity of the second against the first.
-        c: (3,) to the acceleration of the second against the first.
-        u: (3,) to the first segment.
-        x: (3,) to the second.
-
-    Returns:
-        d, its second derivative, places s and t along the segments in [0, 1], and how fast these change.  d is 0 where
-        the segments cross.
-    """
-    s, t = nearest_on_segments(P, P[3:], P[6:], P[9:])
-    square = 0.0
-    for i in range(3):
-        u[i] = P[3 + i] - P[i]
-        x[i] = P[9 + i] - P[6 + i]
-        n[i] = P[6 + i] + t * x[i] - P[i] - s * u[i]
-        square += n[i] * n[i]
-    d = math.sqrt(square)
-    if d < CROSSING:
-        return 0.0, 0.0, s, t, 0.0, 0.0
-    turn_u, turn_x = 0.0, 0.0
-    for i in range(3):
-        n[i] /= d
-        turning_u, turning_x = V[3 + i] - V[i], V[9 + i] - V[6 + i]
-        w[i] = V[6 + i] + t * turning_x - V[i] - s * turning_u
-        c[i] = C[6 + i] + t * (C[9 + i] - C[6 + i]) - C[i] - s * (C[3 + i] - C[i])
-        turn_u += n[i] * turning_u
-        turn_x += n[i] * turning_x
-    along = dot3(n, w)
-    second = dot3(n, c) + max(dot3(w, w) - along * along, 0.0) / d
-    uu, xx, ux = dot3(u, u), dot3(x, x), dot3(u, x)
-    gu = -(dot3(w, u) - along * dot3(n, u)) / d - turn_u
-    gx = (dot3(w, x) - along * dot3(n, x)) / d + turn_x
-    inside_u, inside_x = uu > 0.0 and s > 0.0 and s < 1.0, xx > 0.0 and t > 0.0 and t < 1.0
-    s_rate, t_rate = 0.0, 0.0
-    if inside_u and inside_x:
-        hu, hx = uu * (1.0 + REGULAR), xx * (1.0 + REGULAR)
-        over = d / (hu * hx - ux * ux)
-        s_rate, t_rate = -over * (hx * gu + ux * gx), -over * (hu * gx + ux * gu)
-    elif inside_u:
-        s_rate = -d * gu / uu
-    elif inside_x:
-        t_rate = -d * gx / xx
-    return d, second + gu * s_rate + gx * t_rate, s, t, s_rate, t_rate
-
-
-@compiled()
-def plane_motion(P: Vector, V: Vector, C: Vector, n: Vector, w: Vector) -> tuple[float, float]:
-    """Distance of a point from a plane and its second derivative at a = 0; n and w as of `pair_motion`.
-
-    Args:
-        P: (12,) the point twice; the plane's normal, and a point of it.
-        V: (12,) velocities.
-        C: (12,) accelerations.
-        n: (3,) is set.
-        w: (3,) is set.
-    """
-    distance, second = 0.0, 0.0
-    for i in range(3):
-        n[i] = -P[6 + i]
-        w[i] = V[6 + i] - V[i]
-        distance += P[6 + i] * (P[i] - P[9 + i])
-        second += P[6 + i] * C[i]
-    return distance, second
-
-
-@compiled(inline=False)
-def add_point(
-    frame: Frame,
-    v: Vector,
-    grouped: int,
-    common: int,
-    p: Vector,
-    sliding: Vector,
-    n: Vector,
-    n_rate: Vector,
-    sign: float,
-    J: Vector,
-    J_rate: Vector,
-) -> float:
-    r"""Add ``sign n^T J_p`` of a point p of a body, and its derivative by time, to those over all velocities.
-
-    With columns :math:`J_k`, axes :math:`z_k` and partial sums over a chain,
-
-    .. math::
-
-        \dot J_k = \Big(\sum_{j \le k} z_j \dot q_j\Big) \times J_k + z_k \times \sum_{j > k} J_j \dot q_j .
-
-    Args:
-        frame: the body's.
-        v: (nv,) velocity.
-        grouped: velocities below this one belong to one joint.
-        common: entries of the chain that move the other body, too.
-        p: (3,).
-        sliding: (3,) velocity of p along its body.
-        n: (3,).
-        n_rate: (3,) its derivative.
-        sign: 1 or -1.
-        J: (nv,).
-        J_rate: (nv,).
-
-    Returns:
-        What the third derivative of p is no longer than at a = 0 [m/s^3], by joints that are not common: no partial
-        derivative of p, of any order, is longer than the column of the outermost of its joints.
-    """
-    r, omega, beyond, column, rate = local(3), local(3), local(3), local(3), local(3)
-    A, count = frame.jacobian, len(frame.chain)
-    for i in range(3):
-        r[i] = p[i] - frame.origin[i]
-        omega[i] = 0.0
-        beyond[i] = frame.velocity[i]
-    add_cross(frame.velocity[3:], r, beyond)
-    done, turned, jerk = 0, 0.0, 0.0
-    before = 0.0
-    for k in range(count):
-        if k == done:  # the next joint
-            done = k + 1
-            before = turned
-            while done < count and frame.chain[done] < grouped:
-                done += 1
-            for j in range(k, done):
-                rates = v[frame.chain[j]]
-                size = 0.0
-                for i in range(3):
-                    omega[i] += A[3 + i, j] * rates
-                    size += A[3 + i, j] * A[3 + i, j]
-                    column[i] = A[i, j]
-                column[0] += A[4, j] * r[2] - A[5, j] * r[1]
-                column[1] += A[5, j] * r[0] - A[3, j] * r[2]
-                column[2] += A[3, j] * r[1] - A[4, j] * r[0]
-                for i in range(3):
-                    beyond[i] -= column[i] * rates
-                if j >= common:
-                    turned += math.sqrt(size) * abs(rates)
-            if done > k + 1:
-                before = turned
-        for i in range(3):
-            column[i] = A[i, k]
-            rate[i] = 0.0
-        column[0] += A[4, k] * r[2] - A[5, k] * r[1]
-        column[1] += A[5, k] * r[0] - A[3, k] * r[2]
-        column[2] += A[3, k] * r[1] - A[4, k] * r[0]
-        add_cross(omega, column, rate)
-        rate[0] += A[4, k] * (beyond[2] + sliding[2]) - A[5, k] * (beyond[1] + sliding[1])
-        rate[1] += A[5, k] * (beyond[0] + sliding[0]) - A[3, k] * (beyond[2] + sliding[2])
-        rate[2] += A[3, k] * (beyond[1] + sliding[1]) - A[4, k] * (beyond[0] + sliding[0])
-        J[frame.chain[k]] += sign * dot3(n, column)
-        J_rate[frame.chain[k]] += sign * (dot3(n, rate) + dot3(n_rate, column))
-        if k >= common:
-            jerk += length3(column) * abs(v[frame.chain[k]]) * (turned * turned + turned * before + before * before)
-    return jerk
+    most = splat8(0.0)
+    for i in range(0, 6, 3):
+        ax, ay, az = load3(V, i)
+        for j in range(6, 12, 3):
+            bx, by, bz = load3(V, j)
+            bx, by, bz = bx - ax, by - ay, bz - az
+            most = max8(most, dot8(bx, by, bz, bx, by, bz))
+    return sqrt8(most)
