@@ -1,10 +1,11 @@
-"""Single jumps: up, forward, up a step and with a turn; what is reached of what was planned, and where the feet land.
+"""Single jumps: up, forward, over a gap, up a step, with a turn: what is reached of the plan, and where the feet land.
 
     python benchmarks/jumps.py [--robots go2 hyq] [--plants mujoco] [--jumps up step] [--check]
 
-Each robot stands at home, and is asked for a jump without tuning: 0.3 l high; 0.6 l forward; onto a step of 0.1 l right
-before its feet, which it knows of; a quarter turn; and `most`, 2 l high, which is cut to what its legs can do.  A robot
-that refuses or cuts a jump says so before it begins; what it then does is judged by its plan.
+Each robot stands at home, and is asked for a jump without tuning: 0.3 l high; 0.6 l forward; as far, with its front
+feet across a gap of 0.3 l; onto a step of 0.1 l right before its feet; a quarter turn; and `most`, 2 l high, which is
+cut to what its legs can do.  It knows of gap and step.  A robot that refuses or cuts a jump says so before it begins;
+what it then does is judged by its plan.
 
 The table has, in leg lengths l: the rise of the centre of mass from where the last foot leaves the ground, as planned
 and as reached, and as a share of the ballistic limit that follows from torques and leg lengths alone
@@ -30,14 +31,14 @@ from quaddyn.simulation.terrain import Box, Plane, Terrain
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "b1", "hyq", "laikago")
 PLANTS: dict[str, type[Plant]] = {"embedded": Simulation, "mujoco": MujocoPlant}
-JUMPS = ("up", "forward", "step", "turn", "most")
+JUMPS = ("up", "forward", "gap", "step", "turn", "most")
 DT = 2e-3
 #: Friction of the ground, which the controller is told.
 FRICTION = 0.8
 #: How long it stands, and how long it has for the jump and to stand again [sqrt(l / g)].
 BEFORE, AFTER = 1.0, 22.0
 #: Heights and lengths [l], and the turn [rad].
-HIGH, FAR, STEP, AHEAD, BEYOND, TURN, TOO_HIGH = 0.3, 0.6, 0.1, 0.04, 0.08, 0.5 * math.pi, 2.0
+HIGH, FAR, GAP, STEP, AHEAD, BEYOND, TURN, TOO_HIGH = 0.3, 0.6, 0.3, 0.1, 0.04, 0.08, 0.5 * math.pi, 2.0
 #: What is asked with ``--check``: misses of the feet and of the rise [l], of the rise as a share, of the heading [rad],
 #: and the share of ticks without a certificate.
 LANDING, RISE, SHARE, HEADING, FLAGGED = 0.1, 0.02, 0.15, math.radians(5.0), 0.01
@@ -82,15 +83,19 @@ class Outcome:
 def ground(kind: str, robot: qd.Robot, controller: LocomotionController) -> Terrain:
     """Level, or with a step ahead of the feet."""
     p = controller.proportions
-    if kind != "step":
+    if kind not in ("gap", "step"):
         return Terrain.of(Plane.floor())
     feet = qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv)).origins(FEET)
     yaw, unit = p.yaw(robot.q_home), p.length
     R = np.array([[math.cos(yaw), -math.sin(yaw), 0.0], [math.sin(yaw), math.cos(yaw), 0.0], [0.0, 0.0, 1.0]])
-    size = np.array([8.0 * unit, 8.0 * unit, STEP * unit])
-    begins = float(np.abs(p.stance[:, 0]).max()) + AHEAD * unit
-    middle = np.array([*feet[:, :2].mean(axis=0), 0.0]) + R @ np.array([begins + 0.5 * size[0], 0.0, 0.5 * size[2]])
-    return Terrain.of([Plane.floor(), Box(middle, size, R)])
+    high = 2.0 * unit if kind == "gap" else STEP * unit
+    size = np.array([8.0 * unit, 8.0 * unit, high])
+    begins, base = float(np.abs(p.stance[:, 0]).max()) + AHEAD * unit, np.array([*feet[:, :2].mean(axis=0), 0.0])
+    if kind == "step":
+        return Terrain.of([Plane.floor(), Box(base + R @ np.array([begins + 0.5 * size[0], 0.0, 0.5 * high]), size, R)])
+    before, after = begins - 0.5 * size[0], begins + GAP * unit + 0.5 * size[0]
+    banks = [Box(base + R @ np.array([x, 0.0, -0.5 * high]), size, R) for x in (before, after)]
+    return Terrain.of([Plane.floor(-high), *banks])
 
 
 def asked(kind: str, controller: LocomotionController) -> dict[str, object]:
@@ -100,6 +105,7 @@ def asked(kind: str, controller: LocomotionController) -> dict[str, object]:
     return {
         "up": {"height": HIGH * p.length},
         "forward": {"distance": (FAR * p.length, 0.0)},
+        "gap": {"distance": (FAR * p.length, 0.0)},
         "step": {"distance": (onto, 0.0)},
         "turn": {"turn": TURN},
         "most": {"height": TOO_HIGH * p.length},
@@ -112,7 +118,7 @@ def jump(name: str, plant: str, kind: str) -> tuple[Outcome, float]:
     controller = LocomotionController(robot, dt=DT, friction=FRICTION)
     p = controller.proportions
     terrain = ground(kind, robot, controller)
-    if kind == "step":
+    if kind in ("gap", "step"):
         controller.terrain = terrain
     world, dynamics = PLANTS[plant](robot, dt=DT, friction=FRICTION, terrain=terrain), qd.Dynamics(robot)
     world.reset(robot.q_home, np.zeros(robot.nv))

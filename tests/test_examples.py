@@ -26,6 +26,7 @@ SHOWN: dict[str, Callable[[Any], bool]] = {
     "half_space_limit": lambda nearest: nearest["with the limit"] > -1e-4 and nearest["without"] < -0.02,
     "moving_obstacle": lambda nearest: nearest["with the limits"] > 0.0099 and nearest["without"] < -0.02,
     "squat_jump_land": lambda found: found["jump"] > 0.05 and found["flight"] > 0.1 and abs(found["end"] - 1.0) < 0.02,
+    "jump_onto_a_step": lambda found: found["miss"] < 0.04 and abs(found["top"] - 1.0) < 0.05 and found["end"] > 0.95,
     "boxes": lambda found: found["mode"] == "moving" and found["distance"] > 1.5,
     "sdk_order": lambda same: same,
     "batch_dynamics": lambda found: found["largest"] > 30.0 and found["error"] < 1e-10,

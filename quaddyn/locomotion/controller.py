@@ -438,9 +438,12 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         )
 
     def _normals(self, ground: GroundPlane) -> list[tuple[float, float, float]]:
-        """Of the ground under each foot: where it is known, its own, else that of the plane of all."""
+        """Of the ground under each foot: where it is known, its own, else that of the plane of all.
+
+        Who jumps stands on a plane, often right before an edge that a map smears.
+        """
         x, y, z = ground.normal.tolist()
-        if self._map is None:
+        if self._map is None or self._jump is not None:
             return [(x, y, z)] * len(FEET)
         return [self._map.normal(a, b) or (x, y, z) for a, b, _ in ground.points.tolist()]
 
@@ -479,7 +482,6 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         jump, carrying = self._jump, tuple(FEET)
         assert jump is not None
         if jump.pushing:
-            self._grip.follow([(0.0, 0.0, 1.0)] * len(FEET))  # a map smears the edge that the feet stand before
             jump.push(state, self.dt)
         else:
             carrying = ()

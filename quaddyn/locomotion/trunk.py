@@ -153,7 +153,14 @@ class Trunk:
         x, y, z = com
         u, v, _ = velocity
         (zx, zy), (ex, ey) = reference.pressure.tolist(), reference.divergent.tolist()
-        weight = reference.push * p.gravity  # what the ground pushes upwards, per mass
+        if self._left > 0.0:
+            self._height = quintic(*self._height, self._wanted, 0.0, self._left, dt)
+            (along, aside), (goal_x, goal_y) = self._lean, self._aside
+            self._lean = quintic(*along, goal_x, 0.0, self._left, dt), quintic(*aside, goal_y, 0.0, self._left, dt)
+            self._left -= dt
+        height, rate, rush = self._height
+        # What the ground pushes upwards, per mass: while a fall is stopped, much more than the weight.
+        weight = max(reference.push * p.gravity + rush, 0.0)
         rise, rising = reference.rise
         stiffness = weight / (p.height + rise)
         gain = stiffness * (1.0 + DIVERGENT_GAIN)
@@ -166,13 +173,6 @@ class Trunk:
         push_x, push_y = cut * push_x, cut * push_y
         lift = slope_x * push_x + slope_y * push_y
 
-        if self._left > 0.0:
-            self._height = quintic(*self._height, self._wanted, 0.0, self._left, dt)
-            along, aside = self._lean
-            x, y = self._aside
-            self._lean = quintic(*along, x, 0.0, self._left, dt), quintic(*aside, y, 0.0, self._left, dt)
-            self._left -= dt
-        height, rate, rush = self._height
         share, limit = dt / (TRIM_TIME * p.time), HEIGHT_TRIM * p.height
         floor = ground.height(x, y) - ground.dip - crouch(p, axes) + rise
         self._trim = min(max(self._trim + share * (floor + height - z), -limit), limit)
@@ -180,7 +180,7 @@ class Trunk:
         tasks["com"].reference(
             np.array([x, y, floor + height + self._trim]),
             np.array([u, v, rate + rising + slope_x * u + slope_y * v + ground.climb]),
-            np.array([push_x, push_y, rush + weight - p.gravity + lift]),
+            np.array([push_x, push_y, weight - p.gravity + lift]),
         )
 
         R = axes @ p.heading.T
