@@ -127,8 +127,11 @@ def test_what_is_no_jump_is_refused(controller: LocomotionController, asked: dic
 def test_who_does_not_stand_or_cannot_turn_is_told_so(robot: qd.Robot) -> None:
     with pytest.raises(qd.ArgumentError, match="has not begun; it jumps from where it stands"):
         LocomotionController(robot, dt=DT).jump(height=0.1)
+    planar = LocomotionController(qd.load("solo8"), dt=DT)
     with pytest.raises(qd.ArgumentError, match="cannot: legs cannot step aside"):
-        LocomotionController(qd.load("solo8"), dt=DT).plan_jump(turn=0.5)
+        planar.plan_jump(turn=0.5)
+    plan = planar.plan_jump(height=0.2 * planar.proportions.length)
+    assert not plan.limited and plan.spin[1] != 0.0 == plan.spin[0] == plan.spin[2]
 
 
 def step_ahead(robot: qd.Robot, height: float, depth: float = 9.0) -> tuple[Callable, float]:

@@ -457,11 +457,11 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         pressure, still = self.course.position.copy(), np.zeros(3)
         return LocomotionCommand(tau, self.mode, (), None, pressure, asked, still, still, FALLEN, {})
 
-    def _take_off(self) -> None:
-        """The ground is lost."""
+    def _take_off(self, way: float = 0.0) -> None:
+        """The ground is lost; the fall to come is stopped over at least a `way` [m]."""
         self.mode = Mode.AIRBORNE
         self._footing.search()
-        self._landing.begin()
+        self._landing.begin(way)
 
     def _ground_about(self) -> Ground | None:
         """The ground that is known, as a jump sees it from where the robot stands."""
@@ -487,7 +487,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             carrying = ()
             self._landing.hold_ready(*jump.fly(state, self._base, motion.yaw, self.dt), self._trunk)
             if jump.searches(motion.velocity[2]):
-                self._take_off()
+                self._take_off(jump.plan.ready - jump.plan.crouch)  # as a push in reverse
         command = self.whole_body.compute(state, carrying)
         self._tau = self._guard.within(command.tau, state)
         still, pressure = np.zeros(3), self.course.position.copy()

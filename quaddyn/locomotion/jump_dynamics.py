@@ -235,7 +235,9 @@ class JumpDynamics:
             share = flying / max(float(inertia[2, 2]), 1e-9)
             rate = plan.turn / (plan.flight_time + 0.5 * plan.push_time * (1.0 + share))
             wanted = np.array([0.0, 0.0, flying * rate])
-            spin = np.asarray(np.linalg.lstsq(inertia, wanted - legs, rcond=1e-6)[0], dtype=np.float64)
+            axes = [0, 1, 2] if self._p.sideways else [1]  # legs of two joints hold feet in a trunk that pitches only
+            spin = np.zeros(3)
+            spin[axes] = np.linalg.solve(inertia[np.ix_(axes, axes)], (wanted - legs)[axes])
         return spin
 
     def _momentum(self, q: Array) -> Array:

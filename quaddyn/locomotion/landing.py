@@ -44,18 +44,19 @@ class Landing:
         whole_body: the whole-body controller, whose tasks get the references.
     """
 
-    __slots__ = ("_p", "_settled", "_touched", "_weight", "_whole_body")
+    __slots__ = ("_p", "_settled", "_touched", "_way", "_weight", "_whole_body")
 
     def __init__(self, proportions: Proportions, whole_body: WholeBodyController) -> None:
         self._p, self._whole_body = proportions, whole_body
         #: Feet that have touched since the robot was last in the air.
         self._touched: set[str] = set()
-        self._settled = 0.0
+        self._settled, self._way = 0.0, STOPPING * proportions.length
         #: Weight of the task "com" on the ground, while another holds.
         self._weight: Array | None = None
 
-    def begin(self) -> None:
-        """The ground has just been lost."""
+    def begin(self, way: float = 0.0) -> None:
+        """The ground has just been lost; the fall to come is stopped over at least a `way` [m]."""
+        self._way = max(way, STOPPING * self._p.length)
         self._settled = 0.0
         self._touched.clear()
         if self._weight is None:
@@ -127,7 +128,7 @@ class Landing:
         if not self._touched.issuperset(carrying):
             self._touched.update(carrying)
             course.position = ground.points[:, :2].mean(axis=0)
-            trunk.stop(com[2] - level, rate, STOPPING * p.length, LOWEST * p.height)
+            trunk.stop(com[2] - level, rate, self._way, LOWEST * p.height)
         still = np.zeros(3)
         for i, foot in enumerate(FEET):
             place = feet[i].copy()
