@@ -152,7 +152,7 @@ def test_a_quadruped_goes_on_other_ground(ground: str, blind: bool) -> None:
 def test_a_jump_is_judged_by_where_it_lands() -> None:
     robot = qd.load("a1")
     report = travel(robot, jump=Leap.parse("0.1,0.15,20"), seconds=3.4, dt=4e-3)
-    assert report.passed and report.motion == "jump"
+    assert report.passed and report.motion == "jump" and "+0.150 m forward" in report.jump
     assert report.checks["feet from where they were to land"].value < 0.1
     assert report.checks["miss of the jump's rise"].value < 0.15
     with pytest.raises(qd.ArgumentError, match=r"in 0\.2 s .* did not come to jump"):

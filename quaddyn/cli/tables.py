@@ -151,6 +151,8 @@ def print_demo(report: DemoReport, agreement: Agreement) -> None:
             said = "never long enough" if values is None else "{:+.3f}, {:+.3f} m/s, {:+.3f} rad/s".format(*values)
             said += cut if word == "commanded" else ""
             table.add_row(f"velocity {word}: forward, left, turn", said)
+    if report.jump:
+        table.add_row("jump", escape(report.jump.removeprefix("jump ")))
     work = "".join(f"; {name} {value:.4g}" for name, value in report.work.items())
     table.add_row(escape(f"energy change{'; work' if work else ''} [J]"), f"{report.energy_change:.4g}{work}")
     table.add_section()

@@ -254,6 +254,7 @@ class Journey:
             velocity=tuple(self.wanted.tolist()),
             limit=self.limit,
             measured=None if measured is None else tuple(measured.tolist()),
+            jump="" if self._leaping is None else str(self._leaping.plan),
         )
 
 

@@ -74,6 +74,7 @@ class DemoReport:
         limit: what cut it down, such as "stride of the gait"; "" where nothing did.
         measured: the same, on average over whole cycles at full command; None where there were none.
         interrupted: whether an interrupt ended the run before its time.
+        jump: that was planned, in words, with what cut it down; "" where there was none.
     """
 
     robot: str
@@ -97,6 +98,7 @@ class DemoReport:
     limit: str = ""
     measured: tuple[float, ...] | None = None
     interrupted: bool = False
+    jump: str = ""
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
