@@ -186,7 +186,7 @@ class Work(NamedTuple):
     segments: Matrix  # (capsules, SEGMENT) ends of all capsules
     middles: Matrix  # (MIDDLES, capsules, ...)
     screws: Matrix  # (nv, WIDTH) of `constraints.joint_screws`
-    near: IntVector  # (8 + nv) pairs that are worked on; velocities of a row
+    near: IntVector  # (CHAIN + nv) pairs that are worked on; velocities of a row
     bias: Vector  # (nv,) forces of the equations of motion at a = 0: h, and friction of the joints
     everything: IntVector  # (nv,) all velocities, the chain of whatever all of them move
     u: Vector

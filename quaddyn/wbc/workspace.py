@@ -13,7 +13,7 @@ from ..hierarchy.problem import SUMMARY
 from ..hierarchy.workspace import workspace
 from ..urdf.tree import Array
 from .codes import COLLISION_LIMITS
-from .constraints.collision_rows import MIDDLES, SEGMENT
+from .constraints.collision_rows import CHAIN, MIDDLES, SEGMENT
 from .constraints.joint_screws import WIDTH as SCREW_WIDTH
 from .data import Contacts, Inputs, Memory, Points, RowBuffer, Terms, TickData, Work, stride
 from .model import LIMB, Tables
@@ -113,7 +113,7 @@ def make_work(tables: Tables, contacts: int, n: int, nv: int, nu: int, custom: i
         segments=np.zeros((max([1, *capsules.tolist()]), SEGMENT)),
         middles=aligned(MIDDLES, stride(max([1, *capsules.tolist()]))),
         screws=np.zeros((nv, SCREW_WIDTH)),
-        near=_ints(8 + nv),
+        near=_ints(CHAIN + nv),
         bias=aligned(stride(nv)),
         everything=np.arange(nv, dtype=np.int64),
         u=aligned(wide + WIDTH),

@@ -68,7 +68,7 @@ from .collision_blocks import (
     part_motion,
 )
 from .joint_screws import BEFORE, CHANGE, KNOWN, TURNED, fill_screws, forget_screws
-from .pair_motion import CROSSING, MOTION, D, N, S, T, W, dot8, fastest
+from .pair_motion import CROSSING, MOTION, D, N, S, T, W, dot8, fastest, pair_motion
 from .segment_motion import moving_ends, resting_ends
 
 #: Numbers before those of the capsules, and of each capsule: ends of its segment, radius, half its length, whether it
@@ -80,6 +80,8 @@ SEGMENT = 18
 #: Rows of `Work.middles`: middle of a segment and its velocity; how much faster the ends are than that; radius and half
 #: of the length.
 MIDDLE, MIDDLE_SPEED, SPIN, SIZE, MIDDLES = 0, 3, 6, 7, 8
+#: Entries of `Work.near`: near pairs, fewer than sixteen; those that wait to be looked at; velocities of a row.
+WAITING, CHAIN = 16, 24
 
 
 # -- rows ------------------------------------------------------------------------------------------------------------
@@ -148,48 +150,98 @@ def collision_limit_rows(item: Item, t: Instant) -> None:
     block = Block(P, V, C, later_P, later_V, motion, later, known, reach, close)
     place_segments(item, t)
     forget_screws(t.work.screws)
-    count, was_flat, of, group = 0, False, -1, -1
-    for k in range(t.model.index[item.second]):
+    count, waiting, planes, of, group = 0, 0, 0, -1, -1
+    pairs, near = t.model.index[item.second], t.work.near
+    for k in range(pairs):
         a, b = t.model.index[item.second + 1 + 2 * k], t.model.index[item.second + 2 + 2 * k]
-        flat = item.numbers[HEAD + WIDTH * b + FLAT] != 0.0
-        if not flat:
+        if item.numbers[HEAD + WIDTH * b + FLAT] != 0.0:
+            planes += 1
+        else:
             if a != of or b // 8 != group:
                 of = a
                 group = b // 8
                 may_be_near(t.work.middles, a, 8 * group, by, gaps)
-            if gaps[b - 8 * group] <= 0.0:
-                continue
-        if count == 8 or (count > 0 and flat != was_flat):
-            block_rows(item, t, block, count, was_flat, by)
-            count = 0
-        was_flat = flat
-        gather(P, V, C, count, t.work.segments[a], t.work.segments[b])
-        reach[count] = by.margin + item.numbers[HEAD + WIDTH * a + RADIUS] + item.numbers[HEAD + WIDTH * b + RADIUS]
-        t.work.near[count] = k
-        count += 1
+            if gaps[b - 8 * group] > 0.0:
+                near[WAITING + waiting] = k
+                waiting += 1
+                if waiting == 8:
+                    count = sift(item, t, block, count, waiting, by)
+                    waiting = 0
+    if waiting > 0:
+        count = sift(item, t, block, count, waiting, by)
     if count > 0:
-        block_rows(item, t, block, count, was_flat, by)
+        load_block(item, t, block, 0, count, by)
+        block_rows(item, t, block, count, False, by)
+    count = 0
+    for k in range(pairs if planes > 0 else 0):
+        b = t.model.index[item.second + 2 + 2 * k]
+        if item.numbers[HEAD + WIDTH * b + FLAT] != 0.0:
+            near[count] = k
+            count += 1
+            planes -= 1
+            if count == 8 or planes == 0:
+                load_block(item, t, block, 0, count, by)
+                block_rows(item, t, block, count, True, by)
+                count = 0
+
+
+@compiled(inline=False)
+def load_block(item: Item, t: Instant, block: Block, first: int, count: int, by: Barrier) -> None:
+    """Pairs of `Work.near` side by side."""
+    for lane in range(count):
+        a, b = pair_of(item, t, first + lane)
+        gather(block.P, block.V, block.C, lane, t.work.segments[a], t.work.segments[b])
+        radii = item.numbers[HEAD + WIDTH * a + RADIUS] + item.numbers[HEAD + WIDTH * b + RADIUS]
+        block.reach[lane] = by.margin + radii
+
+
+@compiled(inline=False)
+def sift(item: Item, t: Instant, block: Block, count: int, waiting: int, by: Barrier) -> int:
+    """Put those of the waiting pairs that are near behind `count` others; rows of the first eight if there are as many.
+
+    Returns:
+        How many pairs are left.
+    """
+    near = t.work.near
+    load_block(item, t, block, WAITING, waiting, by)
+    pair_motion(block.P, block.V, block.C, by.period, block.motion)
+    find_close(block, by)
+    for lane in range(waiting):
+        if block.close[lane] >= 0.0:
+            near[count] = near[WAITING + lane]
+            count += 1
+    if count < 8:
+        return count
+    load_block(item, t, block, 0, 8, by)
+    block_rows(item, t, block, 8, False, by)
+    for lane in range(8, count):
+        near[lane - 8] = near[lane]
+    return count - 8
+
+
+@compiled(inline=False)
+def find_close(block: Block, by: Barrier) -> None:
+    """Which pairs are near: no part of one is nearer than the whole, whose motion is known, nor approaches faster."""
+    room = load8(block.motion, D, 0) - load8(block.reach, 0)
+    store8(least_acceleration(room, -fastest(block.V), by)[0] + SPARE * by.most, block.close, 0)
 
 
 @compiled(inline=False)
 def block_rows(item: Item, t: Instant, block: Block, count: int, flat: bool, by: Barrier) -> None:
     """Rows of the first pairs of a block."""
-    known, motion, close, near, moved = block.known, block.motion, block.close, False, False
+    known, motion, ends, moved = block.known, block.motion, False, False
     for part in range(PARTS):
-        if part == 0 or (part < 3 if flat else near):
+        if part == 0 or (part < 3 if flat else ends):
             part_motion(block.P, block.V, block.C, by.period, part, flat, motion)
             judge(block, part, flat, by)
-            if part == 0 and not flat:  # no part of a pair is nearer than the whole, nor approaches faster
-                least = least_acceleration(load8(motion, D, 0) - load8(block.reach, 0), -fastest(block.V), by)[0]
-                store8(least + SPARE * by.most, close, 0)
             wanted = False
             for lane in range(count):
                 a, b = pair_of(item, t, lane)
                 half, other_half = item.numbers[HEAD + WIDTH * a + HALF], item.numbers[HEAD + WIDTH * b + HALF]
                 both = half > 0.0 and other_half > 0.0
-                has = has_part(part, flat, half, other_half) and (flat or close[lane] >= 0.0)
+                has = has_part(part, flat, half, other_half)
                 if part == 0 and has and not flat:
-                    near = near or both
+                    ends = ends or both
                     if both:  # at an end, the row of the end is the same
                         s, t_ = motion[S, lane], motion[T, lane]
                         has = s > 0.0 and s < 1.0 and t_ > 0.0 and t_ < 1.0
@@ -248,7 +300,7 @@ def write_row(item: Item, t: Instant, block: Block, part: int, lane: int, by: Ba
     if z[SPARE_SPEED] > 0.0:
         given = z[SPARE_SPEED] * max(USED * z[OFTEN] / by.period - by.p, 0.0)
         lower = max(lower - given, min(lower - z[GIVEN], by.most))
-    J, chain = t.work.vectors[0], t.work.near[8 : 8 + count]
+    J, chain = t.work.vectors[0], t.work.near[CHAIN : CHAIN + count]
     bound_motion(t, J, chain, lower, math.inf, 1.0, item.number, PARTS * k + part)
 
 
@@ -286,7 +338,7 @@ def add_joints(
         turning = z[WRENCH_CHANGE + 3] * x[CHANGE + 3] + z[WRENCH_CHANGE + 4] * x[CHANGE + 4]
         turning += z[WRENCH_CHANGE + 5] * x[CHANGE + 5]
         J[at] = sign * ((total + turned) + (change + turning))
-        t.work.near[8 + at] = chain[k]
+        t.work.near[CHAIN + at] = chain[k]
         cx = x[0] + x[4] * p[2] - x[5] * p[1]
         cy = x[1] + x[5] * p[0] - x[3] * p[2]
         cz = x[2] + x[3] * p[1] - x[4] * p[0]
