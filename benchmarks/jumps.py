@@ -12,7 +12,8 @@ and as reached, and as a share of the ballistic limit that follows from torques 
 (`JumpDynamics.ballistic`); the distance as planned and as a share of the longest flight at that limit, 2 H; how far the
 middle of the feet is in the end from where it was to be, the worst single foot, and the error of the heading; ticks
 from crouch to stance whose command was without its certificate.  ``--check`` asks for landings within 0.1 l and 5
-degrees, rises within 15 % or 0.02 l, no fall, and at most 1 % of such ticks.
+degrees, rises within 15 % or 0.02 l, no fall, and at most 1 % of such ticks, of 95 % of the
+jumps.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Outcome:
         heading: error [rad].
         unsolved: ticks without a certificate.
         ticks: of all.
-        fell: whether it does not stand in the end.
+        fell: whether it does not stand in the end, or no longer stood when it was to jump.
     """
 
     plan: JumpPlan | None
@@ -73,7 +74,7 @@ class Outcome:
     def good(self, length: float) -> bool:
         """Whether it did what it had said, or had refused."""
         if self.plan is None:
-            return True
+            return not self.fell
         planned = self.plan.height / length
         rises = abs(self.rise - planned) <= max(RISE, SHARE * planned)
         turns = abs(self.heading) <= HEADING
@@ -129,7 +130,8 @@ def jump(name: str, plant: str, kind: str) -> tuple[Outcome, float]:
     try:
         plan = controller.jump(**asked(kind, controller))  # type: ignore[arg-type]
     except qd.ArgumentError as refusal:
-        return Outcome(None, str(refusal).partition("cannot: ")[2] or str(refusal)), p.length
+        why = str(refusal).partition("cannot: ")[2]
+        return Outcome(None, why or str(refusal), fell=not why), p.length  # who no longer stands has failed before
     out = Outcome(plan, plan.limit)
     left: float | None = None
     top, flown = -math.inf, False
@@ -189,7 +191,7 @@ def main() -> int:
     parser.add_argument("--robots", nargs="*", default=ROBOTS)
     parser.add_argument("--plants", nargs="*", default=tuple(PLANTS))
     parser.add_argument("--jumps", nargs="*", default=JUMPS, choices=JUMPS)
-    parser.add_argument("--check", action="store_true", help="exit with 1 unless every jump does what it said")
+    parser.add_argument("--check", action="store_true", help="exit with 1 unless 95 %% of jumps do what they said")
     given = parser.parse_args()
     heads = ("rise", "reached", "share", "dist.", "share", "turn", "miss", "foot", "deg", "bad")
     print(
@@ -202,10 +204,10 @@ def main() -> int:
             for kind in given.jumps:
                 found, length = jump(name, plant, kind)
                 fine = found.good(length)
-                good, trials, refused = good + fine, trials + 1, refused + (found.plan is None)
+                good, trials, refused = good + fine, trials + 1, refused + (fine and found.plan is None)
                 print(line(name, plant, kind, found, length) + ("" if fine else "  MISSED"), flush=True)
     print(f"{good} of {trials} jumps as planned, of which {refused} were refused beforehand")
-    return int(given.check and good < trials)
+    return int(given.check and good < 0.95 * trials)
 
 
 if __name__ == "__main__":
