@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flat_feet import two_arms
+from flat_footed import two_arms
 
 import quaddyn as qd
 from quaddyn.contact import Contact

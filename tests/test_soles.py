@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flat_feet import BOX, biped
+from flat_footed import BOX, biped
 
 import quaddyn as qd
 from quaddyn.contact import Contact, ContactSet, pyramid, stance_on_soles
