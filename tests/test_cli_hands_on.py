@@ -166,8 +166,8 @@ def test_the_demo_does_what_it_is_asked_for(
     (name, options), (_, checked) = demo
     assert (name, viewer) == ("travel", [])
     assert options == {
-        "gait": "trot", "plant": "embedded", "velocity": None, "pushes": [], "ground": None, "blind": False,
-        "seconds": 8.0, "viewer": None, "realtime": False, "drive": False, "record": None, "plot": None,
+        "gait": "trot", "plant": "embedded", "velocity": None, "pushes": [], "jump": None, "ground": None,
+        "blind": False, "seconds": 8.0, "viewer": None, "realtime": False, "drive": False, "record": None, "plot": None,
     }  # fmt: skip
     checked.pop("progress")
     assert checked == {"samples": 3, "derivatives": False}
@@ -182,8 +182,8 @@ def test_the_demo_does_what_it_is_asked_for(
     pushes = [(push.force, push.time) if hasattr(push, "force") else tuple(push)[:2] for push in options.pop("pushes")]
     assert sorted(pushes) in ([(-5.0, 2.5), (8.0, 1.0)], [(1.0, 8.0), (2.5, -5.0)])
     assert options == {
-        "gait": "walk", "plant": "embedded", "velocity": [0.1, -0.2, 0.3], "ground": "slope=5", "blind": True,
-        "seconds": 3600.0, "realtime": True, "drive": True, "record": page, "plot": None,
+        "gait": "walk", "plant": "embedded", "velocity": [0.1, -0.2, 0.3], "jump": None, "ground": "slope=5",
+        "blind": True, "seconds": 3600.0, "realtime": True, "drive": True, "record": page, "plot": None,
     }  # fmt: skip
     assert "live view: http://here/" in text and f"wrote {page}" in text and "the view stays open" not in text
     demo.clear()
@@ -204,11 +204,14 @@ def test_the_demo_swings_what_cannot_walk(demo: list[Any]) -> None:
     assert demo[0][0] == "run" and demo[0][1]["realtime"] is False
     said = error_of("demo", "--robot", ROBOT, "--headless", "--gait", "squat")
     assert said == "--gait: two_link_leg with root='fixed' can swing, not squat"
-    together = "--velocity, --ground, --push, --drive and --plant go with a quadruped's gait; name one with --gait"
+    together = (
+        "--velocity, --ground, --push, --jump, --drive and --plant go with a quadruped's gait; name one with --gait"
+    )
     for words in (
         ("--velocity", "0,0,0"),
         ("--ground", "slope=1"),
         ("--push", "8@1"),
+        ("--jump", "0.1"),
         ("--drive",),
         ("--plant", "mujoco"),
     ):

@@ -283,6 +283,7 @@ def test_a_recording_becomes_a_film(recorded: Path, tmp_path: Path) -> None:
         film(recorded, tmp_path / "film.gif")
 
 
+@pytest.mark.slow
 def test_without_ffmpeg_the_browser_films_it(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require("chromium")
     monkeypatch.setattr(quaddyn.viewer.video, "_ffmpeg", lambda: None)
