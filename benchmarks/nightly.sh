@@ -30,6 +30,8 @@ QUADDYN_SLOW=1 "$python" -m pytest -n auto -m "slow or not slow" --cov
 "$python" benchmarks/locomotion.py --fleet --gait running_trot --speed 0.4 --check
 "$python" benchmarks/locomotion.py --fleet --gait pronk --speed 0.15 --check
 "$python" benchmarks/slips.py --check
+"$python" benchmarks/slippery.py --trials 2 --check
+"$python" benchmarks/terrain.py --trials 2 --seconds 8 --check
 "$python" benchmarks/loops.py --check
 "$python" benchmarks/parameter_bands.py --ticks 30000 --check
 "$python" benchmarks/airborne.py --check

@@ -46,6 +46,7 @@ from quaddyn.campaigns.robustness import Robustness
 from quaddyn.campaigns.scene import scene, sensor_noise
 from quaddyn.campaigns.sheet_page import page
 from quaddyn.campaigns.sheet_words import NOTES, STYLE
+from quaddyn.campaigns.slippery import Slippery
 from quaddyn.campaigns.slopes import Slopes
 from quaddyn.campaigns.store import Row
 from quaddyn.campaigns.sweep import Sweep
@@ -85,6 +86,7 @@ def test_cases_are_drawn_as_they_always_were() -> None:
         Slopes(robot=("go2",), trials=2, angles=(15.0,), plants=("embedded",)),
         Sweep(values=(0.2, 0.8), trials=2),
         Obstacles(robot=("go2",), trials=1, plants=("embedded",)),
+        Slippery(robot=("go2",), trials=2, plants=("embedded",)),
     )
     for campaign in campaigns:
         found = list(campaign.cases())

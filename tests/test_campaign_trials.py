@@ -24,9 +24,12 @@ from quaddyn.campaigns.plain import decode, encode, encode_record
 from quaddyn.campaigns.registry import find, names
 from quaddyn.campaigns.robustness import Robustness
 from quaddyn.campaigns.scene import _sensors, burdened, scene
+from quaddyn.campaigns.slippery import Slippery
+from quaddyn.campaigns.slopes import Slopes
 from quaddyn.campaigns.sweep import Sweep
 from quaddyn.campaigns.trial import Trial
-from quaddyn.locomotion import Proportions
+from quaddyn.campaigns.trials import proportions
+from quaddyn.locomotion import Mode, Proportions
 
 SHORT: dict[str, Any] = {"robot": "go2", "seconds": 0.5, "measured": 0.2, "velocity": (0.3, 0.1, 0.0)}
 
@@ -91,6 +94,56 @@ def test_a_fall_ends_the_run_and_has_a_reason() -> None:
     record = drive(Trial(robot="go2", seconds=3.0, measured=1.0, push=3.0, push_direction=1.5, push_time=0.1))
     assert record["success"] is False and record["progress"] is None and record["cost"] is None
     assert 0.1 < float(record["fell"] or 0.0) < 2.0 and "feet due on the ground" in str(record["reason"])
+
+
+def test_ground_becomes_slippery_when_the_case_says_so_and_a_fall_on_it_is_watched() -> None:
+    """Friction as told at every step; the run goes on for a second after a fall, whose power counts."""
+    seen: list[tuple[float, float, Mode]] = []
+    case = Trial(
+        robot="go2", velocity=(0.5, 0.0, 0.5), friction=0.7, slip=0.02, slip_time=0.6, slip_duration=4.0, seconds=4.0,
+        measured=0.5,
+    )  # fmt: skip
+    record = drive(case, lambda plant, command: seen.append((plant.time, plant.friction, command.mode)))
+    assert all(mu == (0.02 if t >= 0.6 - 1e-9 else 0.7) for t, mu, _ in seen)
+    fell = float(record["fell"] or 0.0)
+    assert record["success"] is False and 0.6 < fell < 2.9
+    assert seen[-1][0] == pytest.approx(fell + 1.0, abs=3e-3) and seen[-1][2] is Mode.FALLEN
+    assert 0.05 < float(record["burst"] or 0.0) < 10.0 and record["foreseen"] is None
+    assert record["flagged"] <= 1.0 and record["power"] is None  # type: ignore[operator]
+
+
+def test_ground_that_was_slippery_is_not_any_more() -> None:
+    seen: dict[float, float] = {}
+    case = dataclasses.replace(Trial(**SHORT), slip=0.3, slip_time=0.1, slip_duration=0.2)
+    record = drive(case, lambda plant, command: seen.update({round(plant.time, 6): plant.friction}))
+    assert {t: mu for t, mu in seen.items() if (mu == 0.3) != (0.0999 < t < 0.2999)} == {}
+    assert set(seen.values()) == {0.3, 0.6} and record["burst"] is not None
+    assert drive(Trial(**SHORT))["burst"] is None
+
+
+@pytest.mark.parametrize(("friction", "said"), [(0.5, ""), (0.2, "friction of the ground")])
+def test_what_is_said_of_a_slope_beforehand_stands_in_the_record(friction: float, said: str) -> None:
+    case = dataclasses.replace(Trial(**SHORT), seconds=0.02, measured=0.01, slope=0.25, friction=friction)
+    assert drive(case)["foreseen"] == said
+
+
+def test_slippery_ground_is_the_same_for_all_robots_and_plants() -> None:
+    campaign = Slippery(robot=("go2", "anymal_c"), trials=2)
+    cases = list(campaign.cases())
+    assert len(set(cases)) == len(cases) == campaign.count() == 2 * 2 * 3 * 2 * 2
+    for number in range(2):
+        those = [case for case in cases if case.number == number]
+        ways = {round(math.atan2(case.velocity[1], case.velocity[0]), 9) for case in those}
+        moments = {round(case.slip_time / proportions(case.robot).time, 9) for case in those}
+        assert len(ways) == len(moments) == len({case.velocity[2] for case in those}) == 1
+    assert {case.slip for case in cases} == {0.2, 0.1, 0.03} and {case.slip_duration for case in cases} == {0.0, 1.0}
+    assert {case.options for case in cases} == {(), (("controller.friction", "estimated"),)}
+    for wrong in ({"slips": ("mud",)}, {"friction": ("guessed",)}, {"plants": ("bullet",)}):
+        with pytest.raises(qd.UnknownNameError):
+            Slippery(**wrong)  # type: ignore[arg-type]
+    for bad in (lambda: Slippery(trials=0), lambda: Slopes(friction=(0.0,)), lambda: Trial(robot="go2", slip=-0.1)):
+        with pytest.raises(qd.ArgumentError):
+            bad()
 
 
 def test_who_reaches_less_than_the_share_of_the_command_fails() -> None:

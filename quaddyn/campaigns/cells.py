@@ -16,6 +16,8 @@ from ..locomotion import GAITS, LocomotionController, Proportions
 from . import disturbances
 from .disturbances import START, run_time
 from .obstacles import TOUCHING, Obstacle
+from .slippery import BELIEVING, Slip
+from .slopes import WAYS
 from .trial import Trial
 from .trials import SPEED
 from .worker_memory import generator, robot
@@ -36,6 +38,13 @@ OBSTACLES = (
     ("stairs down", "highest stairs down, told", Obstacle(-1.0, tread=0.5)),
     ("rubble", "highest rubble, told", Obstacle(1.0, kind="rubble")),
     ("relief", "highest relief, blind", Obstacle(1.0, kind="relief", told=False)),
+)
+#: Friction of slopes that are gone straight up, down or across.
+ROUGH = 0.8
+#: Ground that becomes slippery: name, title and how long it is so [s], 0 for good.
+SLIPS = (
+    ("slip", "lowest friction, unannounced", 0.0),
+    ("short slip", "lowest friction for 1 s, unannounced", 1.0),
 )
 
 
@@ -111,6 +120,21 @@ def cells(source: str, *, plant: str, dt: float, seed: int, directions: int) -> 
         cell("delay", "longest delay", "s", rounded(dt, 21), usual(disturbances.delay, estimated=True)),
         cell("strength", "weakest motors", "of the limits", rounded(-0.025, 37, 1.0), usual(disturbances.strength)),
     ]
+    for way, heading in WAYS.items():
+
+        def on(size: float, rng: np.random.Generator, heading: float = heading) -> dict[str, Any]:
+            slope = {"slope": size, "slope_direction": heading, "friction": ROUGH}
+            return {**run_time(p, LENGTH, COUNTED, dt), "velocity": forward, **slope, **_nudge(p, rng)}
+
+        values = rounded(math.radians(1.0), 46)
+        out.append(cell(f"slope {way}", f"steepest slope {way}", "rad", values, on))
+    for name, title, lasts in SLIPS:
+
+        def slide(size: float, rng: np.random.Generator, lasts: float = lasts) -> dict[str, Any]:
+            fields = Slip(size, 0.0, lasts).fields(p, rng, dt)
+            return {**fields, "options": BELIEVING["estimated"], "progress": Trial.progress}
+
+        out.append(cell(name, title, "", rounded(-0.02, 30, 0.6), slide))
     for name, title, kind in OBSTACLES:
 
         def over(size: float, rng: np.random.Generator, kind: Obstacle = kind) -> dict[str, Any]:
@@ -138,6 +162,15 @@ def top_speeds(source: str, dt: float) -> dict[str, float]:
             continue
         out[name] = float(controller.reach((1e3, 0.0, 0.0))[0])
     return out
+
+
+def _nudge(p: Proportions, rng: np.random.Generator) -> dict[str, float]:
+    """A small push at some moment on the way, so that no two trials are alike."""
+    return {
+        "push": NUDGE * p.speed,
+        "push_direction": rng.uniform(-math.pi, math.pi),
+        "push_time": (START + rng.uniform(0.0, 3.0)) * p.time,
+    }
 
 
 def at_speed(p: Proportions, gait: str, dt: float) -> Callable[[float, np.random.Generator], dict[str, Any]]:

@@ -26,6 +26,8 @@ Watch = Callable[[Plant, LocomotionCommand], object]
 TOUCH = 0.02
 #: From when on a velocity is commanded [s].
 START = 0.3
+#: How long who fell on ground that became slippery is watched [s].
+FALLING = 1.0
 
 
 def drive(case: Trial, watch: Watch | None = None) -> Record:
@@ -38,10 +40,15 @@ def drive(case: Trial, watch: Watch | None = None) -> Record:
         and "miss", the largest difference in any component (None where nothing is commanded or it fell); "flagged", the
         share of ticks without a certificate; "torque", the largest share of a motor's limit used; "torque_rms" [N m];
         "power", mean, and "power_peak", of the motors' positive mechanical power [W]; "cost", the cost of transport:
-        "power" over weight times speed.
+        "power" over weight times speed; "foreseen", what `LocomotionController.slope_limit` says of a slope and its
+        friction beforehand, "" for nothing (None on other ground); "burst", the most power that one motor put in after
+        the ground became slippery, a fall included, over a control period [m g sqrt(g l)] (None where it did not).
     """
     made = scene(case, robot(case.robot), generator(case.seed, case.number))
     figures = _Figures(case, made)
+    if case.slope:
+        way = case.slope, case.slope_direction, case.velocity
+        figures.foreseen = made.controller.slope_limit(*way, friction=case.friction)
     with quietly(), _uncollected():
         try:
             return _loop(case, made, figures, watch)
@@ -65,9 +72,14 @@ def _loop(case: Trial, made: Scene, figures: _Figures, watch: Watch | None) -> R
     plant, controller, known = made.plant, made.controller, made.robot
     dynamics, load = Dynamics(known), TOUCH * plant.robot.mass * controller.proportions.gravity
     standing: tuple[str, ...] = tuple(known.feet)
-    pushed = not case.push
+    pushed, slippery = not case.push, False
+    fell: tuple[float, str] | None = None
     for k in range(round(case.seconds / case.dt)):
         t = k * case.dt
+        if case.slip:
+            slippery = slippery or t >= case.slip_time - 1e-9
+            passed = bool(case.slip_duration) and t >= case.slip_time + case.slip_duration - 1e-9
+            plant.friction = case.slip if slippery and not passed else case.friction
         if not pushed and t >= case.push_time - 1e-9:
             pushed = True
             way = controller.proportions.yaw(plant.q) + case.push_direction
@@ -89,12 +101,20 @@ def _loop(case: Trial, made: Scene, figures: _Figures, watch: Watch | None) -> R
         standing = command.contacts
         if watch is not None:
             watch(plant, command)
-        if command.mode is Mode.FALLEN:
-            return figures.record(t, figures.cause(controller))
+        if command.mode is Mode.FALLEN and fell is None:
+            fell = t, figures.cause(controller)
+        if fell is not None and (not slippery or t >= fell[0] + FALLING):
+            break
+        before = np.array(plant.v)
         plant.step(command.tau)
-        figures.add(t, command)
-        if figures.passed:
-            return figures.record(None, None)
+        if slippery:
+            figures.burst(before)
+        if fell is None:
+            figures.add(t, command)
+            if figures.passed:
+                return figures.record(None, None)
+    if fell is not None:
+        return figures.record(*fell)
     return figures.record(None, None if case.stretch is None else "did not get there in time")
 
 
@@ -107,7 +127,8 @@ class _Figures:
         self._limits, self._index = made.plant.robot.effort_limits, made.plant.robot.actuated_index
         self._way, self._last = np.zeros(3), (np.zeros(3), 0.0)
         self._ticks = self._flagged = self._counted = 0
-        self._share = self._squares = self._power = self._peak = 0.0
+        self._share = self._squares = self._power = self._peak = self._burst = 0.0
+        self.foreseen: str | None = None
         self.passed, self._ahead = False, 0.0
         yaw = self.proportions.yaw(made.plant.q)
         self._forward, self._origin = np.array([math.cos(yaw), math.sin(yaw)]), self._com()
@@ -150,6 +171,12 @@ class _Figures:
         self._squares += float(tau @ tau) / len(tau)
         self._power += power
         self._peak = max(self._peak, power)
+
+    def burst(self, before: Array) -> None:
+        """The work of each motor in a step, (nv,) `before` the velocity at its beginning."""
+        plant, p = self.plant, self.proportions
+        work = plant.tau * 0.5 * (before + plant.v)[self._index]
+        self._burst = max(self._burst, float(work.max()) / (plant.robot.mass * p.gravity * p.speed))
 
     def _com(self) -> Array:
         return self._truth.center_of_mass(np.array(self.plant.q))
@@ -199,4 +226,6 @@ class _Figures:
             "power": power if whole else None,
             "power_peak": self._peak if whole else None,
             "cost": power / (weight * speed) if whole and speed > 0.02 * p.speed else None,
+            "foreseen": self.foreseen,
+            "burst": self._burst if case.slip else None,
         }

@@ -17,6 +17,7 @@ OWN: dict[str, str] = {
     "identification": "quaddyn.campaigns.identification:LogIdentification",
     "obstacles": "quaddyn.campaigns.obstacles:Obstacles",
     "robustness": "quaddyn.campaigns.robustness:Robustness",
+    "slippery": "quaddyn.campaigns.slippery:Slippery",
     "slopes": "quaddyn.campaigns.slopes:Slopes",
     "sweep": "quaddyn.campaigns.sweep:Sweep",
 }

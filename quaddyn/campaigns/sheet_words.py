@@ -41,7 +41,7 @@ def reading(bound: Bound, facts: Facts) -> Reading:
     """How a bound of a robot is read."""
     if bound.name.startswith("push"):
         return Reading(1.0, "m/s", (facts.mass / PUSH, f"N for {PUSH:g} s"))
-    if bound.name == "slope":
+    if bound.name.startswith("slope"):
         return Reading(180.0 / math.pi, "°")
     if bound.name in ("step", "stairs up", "stairs down", "rubble", "relief"):
         return Reading(100.0 * facts.length, "cm", (100.0, "% of the leg"))
@@ -70,9 +70,15 @@ NOTES = (
     ),
     ("Friction", "Coulomb's coefficient of the whole ground; the controller goes on assuming its own."),
     (
+        "Friction, unannounced",
+        "The friction of the ground falls from 0.6 to this at some moment of the trot, for good or for a second; the "
+        'controller estimates it (friction="estimated").',
+    ),
+    (
         "Slope, step, payload",
-        "Slope: a plane that rises in any direction from the robot's. Step: one step up across the way, felt by the "
-        "feet only. Payload: extra mass on the trunk, of which the controller knows nothing.",
+        "Slope: a plane that rises in any direction from the robot's (friction 0.6), or straight up, down or across "
+        "its way (friction 0.8, with a push of 5 % of sqrt(g l) from anywhere). Step: one step up across the way, felt "
+        "by the feet only. Payload: extra mass on the trunk, of which the controller knows nothing.",
     ),
     (
         "Stairs, rubble, relief",

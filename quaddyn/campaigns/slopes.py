@@ -1,4 +1,4 @@
-"""`Slopes`: up, down and across slopes, by robot, angle and plant."""
+"""`Slopes`: up, down and across slopes, by robot, angle, friction and plant."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Slopes(Trials):
     """Every robot on every slope in every direction; it walks forward, and starts on the slope.
 
     A run succeeds if the robot is upright at the end and misses no component of its velocity by more than `miss` of
-    the commanded speed.
+    the commanded speed.  What the controller says of the slope beforehand stands beside it ("foreseen", see `drive`):
+    "" should go with a success, and what it names with a failure.
     """
 
     name: ClassVar[str] = "slopes"
@@ -36,7 +37,7 @@ class Slopes(Trials):
     plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": "embedded, mujoco"})
     trials: int = field(default=10, metadata={"help": "of each"})
     gait: str = field(default="trot", metadata={"help": "that the robots move with"})
-    friction: float = field(default=0.8, metadata={"help": "of the ground"})
+    friction: tuple[float, ...] = field(default=(0.8,), metadata={"help": "of the ground"})
     speed: float = field(default=SPEED, metadata={"help": "commanded, give or take a fifth [sqrt(g l)]"})
     seconds: float = field(default=20.0, metadata={"help": "of each run [s]; velocities count over the second half"})
     miss: float = field(default=0.2, metadata={"help": "most of the command that may be missed"})
@@ -50,6 +51,8 @@ class Slopes(Trials):
                     raise UnknownNameError(kind, name, known)
         if not all(0.0 <= angle < 60.0 for angle in self.angles):
             raise ArgumentError(f"angles: expected 0 to 60 degrees, got {self.angles}")
+        if not all(0.0 < friction < math.inf for friction in self.friction):
+            raise ArgumentError(f"friction: expected positive numbers, got {self.friction}")
         if self.trials < 1:
             raise ArgumentError(f"trials: expected at least 1, got {self.trials}")
 
@@ -60,15 +63,16 @@ class Slopes(Trials):
 
     def count(self) -> int:
         """How many cases there are."""
-        return self.trials * len(self.robot) * len(self.angles) * len(self.ways) * len(self.plants)
+        each = self.robot, self.angles, self.ways, self.friction, self.plants
+        return self.trials * math.prod(len(some) for some in each)
 
     def cases(self) -> Iterator[Trial]:
         """Number by number, so that a part of the campaign is a smaller campaign."""
         for number in range(self.trials):
-            for source, angle, way, plant in itertools.product(self.robot, self.angles, self.ways, self.plants):
-                yield self.case(source, angle, way, plant, number)
+            for cell in itertools.product(self.robot, self.angles, self.ways, self.friction, self.plants):
+                yield self.case(*cell, number)
 
-    def case(self, source: str, angle: float, way: str, plant: str, number: int) -> Trial:
+    def case(self, source: str, angle: float, way: str, friction: float, plant: str, number: int) -> Trial:
         """One case.  On all robots, slopes and plants the same number has the same direction and speed."""
         rng = generator(self.seed, number)
         turn, haste = rng.uniform(-SPREAD, SPREAD), rng.uniform(-HASTE, HASTE)
@@ -85,7 +89,7 @@ class Slopes(Trials):
             progress=0.0,
             miss=self.miss,
             unit_speed=speed,
-            friction=self.friction,
+            friction=friction,
             slope=math.radians(angle),
             slope_direction=WAYS[way] + turn,
             seed=self.seed,

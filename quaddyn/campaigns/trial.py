@@ -10,7 +10,10 @@ from .plain import Plain
 
 PLANTS = ("embedded", "mujoco")
 #: Fields that cannot be negative.
-SIZES = ("push", "friction", "payload", "com", "step", "strips", "boxes", "rubble", "relief", "delay", "noise")
+SIZES = (
+    "push", "friction", "slip", "slip_time", "slip_duration", "payload", "com", "step", "strips", "boxes", "rubble",
+    "relief", "delay", "noise",
+)  # fmt: skip
 #: Fields that make the ground other than level; one at most.
 GROUNDS = ("slope", "step", "strips", "boxes", "stairs", "rubble", "relief")
 
@@ -40,6 +43,10 @@ class Trial:
         push_time: when [s].
         push_duration: how long [s].
         friction: Coulomb's coefficient of the ground.
+        slip: Coulomb's coefficient that the ground has from `slip_time` on; 0 for no change.  The run then goes on for
+            a second after a fall.
+        slip_time: when [s].
+        slip_duration: for how long; 0 for good [s].
         payload: extra mass on the trunk, of which the controller knows nothing [kg].
         com: how far the whole robot's centre of mass is moved horizontally (by the payload, if any) [m].
         com_direction: which way [rad].
@@ -81,6 +88,9 @@ class Trial:
     push_time: float = 2.0
     push_duration: float = 0.1
     friction: float = 0.6
+    slip: float = 0.0
+    slip_time: float = 2.0
+    slip_duration: float = 0.0
     payload: float = 0.0
     com: float = 0.0
     com_direction: float = 0.0
@@ -113,19 +123,7 @@ class Trial:
         grounds = [name for name in GROUNDS if getattr(self, name)]
         if len(grounds) > 1:
             raise ArgumentError(f"{' and '.join(grounds)}: the ground can be one of them")
-        for name in (
-            "push",
-            "friction",
-            "payload",
-            "com",
-            "step",
-            "strips",
-            "boxes",
-            "rubble",
-            "relief",
-            "delay",
-            "noise",
-        ):
+        for name in SIZES:
             if not 0.0 <= getattr(self, name) < math.inf:
                 raise ArgumentError(f"{name}: expected a finite number, 0 or more, got {getattr(self, name)}")
         if not 0.0 < self.strength < math.inf:
