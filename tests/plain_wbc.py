@@ -22,7 +22,6 @@ import quaddyn as qd
 from quaddyn.contact import Contact
 from quaddyn.contact.geometry import drift, grasp_map, jacobian, levers
 from quaddyn.hierarchy import Level, solve
-from quaddyn.kinematics.segments import nearest_on_segments
 from quaddyn.wbc import (
     CollisionLimits,
     ComTask,
@@ -293,49 +292,48 @@ def joint_bounds(p: JointBounds, tick: Tick) -> list[Rows]:
     return [Rows(names, "rad/s^2", low, high, acceleration=rows, weights=weights)]
 
 
-def distance_motion(ends: Array, speeds: Array, drifts: Array, dt: float) -> Any:
-    """d, its second derivative at a = 0, the places along two segments, how fast these change, n, w, and on sliding.
+def distance_motion(ends: Array, speeds: Array, drifts: Array, ahead: float) -> Any:
+    """d, its second derivative at a = 0 and how fast that changes, the places along two segments, n and w.
 
-    The last is what of the second derivative is due to places that change, and how often in a period they could come to
-    an end.  Places change at the rates of the least distance after a period, of those that do not lead off the
-    segments: either both are free, or one is at a bound and the other is free, or both are at bounds.
+    Places are those of the least ``|r|^2 / 2 + ahead r . w``, the best of where it is stationary between the segments,
+    on one of their ends, and on two.
 
     Args:
         ends: (2, 2, 3) of the two segments.
         speeds: (2, 2, 3) of the ends.
         drifts: (2, 2, 3) of the ends.
-        dt: period [s].
+        ahead: [s].
     """
-    k = nearest_on_segments(*ends.reshape(4, 3))
-    (pa, pb), (va, vb), (ca, cb) = (
-        [x[i, 0] + k[i] * (x[i, 1] - x[i, 0]) for i in (0, 1)] for x in (ends, speeds, drifts)
-    )
-    d, inside = float(np.linalg.norm(pb - pa)), [float(0.0 < where < 1.0) for where in k]
-    n, w = (pb - pa) / d, vb - va
-    across = w - n * (n @ w)
-    along = [inside[i] * (ends[i, 1] - ends[i, 0]) for i in (0, 1)]
-    turning = [speeds[i, 1] - speeds[i, 0] for i in (0, 1)]
-    g = np.array(
-        [-along[0] @ across / d - inside[0] * (n @ turning[0]), along[1] @ across / d + inside[1] * (n @ turning[1])]
-    )
-    H = np.array([[along[0] @ along[0], -along[0] @ along[1]], [-along[0] @ along[1], along[1] @ along[1]]]) / d
-    if all(x.any() for x in along):
-        H *= 1.0 + 1e-3 * np.eye(2)
-    low, high = -np.array(k) / dt, (1.0 - np.array(k)) / dt
-    tries = [-np.linalg.pinv(H) @ g]
+
+    def apart(x: Array, k: Array) -> Array:
+        """Of the second point against the first."""
+        a, b = (x[i, 0] + k[i] * (x[i, 1] - x[i, 0]) for i in (0, 1))
+        return b - a
+
+    def value(k: Array) -> float:
+        r, w = apart(ends, k), apart(speeds, k)
+        return float(0.5 * r @ r + ahead * (r @ w))
+
+    there = np.array([value(np.array(k)) for k in ((0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (0, 2))])
+    H = np.diag([there[4] - 2.0 * there[1] + there[0], there[5] - 2.0 * there[2] + there[0]])  # value is quadratic
+    H[0, 1] = H[1, 0] = there[3] - there[1] - there[2] + there[0]
+    g = there[1:3] - there[0] - 0.5 * np.diag(H)
+    tries = [np.array(k, dtype=float) for k in ((0, 0), (1, 0), (0, 1), (1, 1))]
     for i in (0, 1):
-        for bound in (low[i], high[i]):
-            rates = np.full(2, bound)
-            if H[1 - i, 1 - i] > 0.0:
-                rates[1 - i] = -(g[1 - i] + H[0, 1] * bound) / H[1 - i, 1 - i]
-            tries += [rates, *(np.roll([bound, other], i) for other in (low[1 - i], high[1 - i]))]
-    tries = [np.where(inside, rates, 0.0) for rates in tries]
-    kept = [rates for rates in tries if (rates >= low * (1.0 + 1e-12)).all() and (rates <= high * (1.0 + 1e-12)).all()]
-    rates = min(kept, key=lambda rates: 2.0 * g @ rates + rates @ H @ rates)
-    change = 2.0 * g @ rates + rates @ H @ rates
-    ways = np.where(tries[0] > 0.0, high, -low)
-    haste = max(free * abs(r) / max(way, 1e-9) for r, way, free in zip(tries[0], ways, inside, strict=True))
-    return d, n @ (cb - ca) + across @ across / d + change, k, rates, n, w, (change, haste)
+        for bound in (0.0, 1.0):
+            if H[1 - i, 1 - i] > 1e-15:
+                k = np.full(2, bound)
+                k[1 - i] = -(g[1 - i] + H[0, 1] * bound) / H[1 - i, 1 - i]
+                tries.append(k)
+    if np.linalg.det(H) > 1e-12 * H[0, 0] * H[1, 1]:
+        tries.append(-np.linalg.solve(H, g))
+    k = min((k for k in tries if (k >= 0.0).all() and (k <= 1.0).all()), key=value)
+    r, w, c = (apart(x, k) for x in (ends, speeds, drifts))
+    d = float(np.linalg.norm(r))
+    n = r / d
+    across = w - n * (n @ w)
+    drift = float(n @ c + across @ across / d)
+    return d, drift, 3.0 * float(w @ c - (n @ w) * drift) / d, k, n, w
 
 
 #: Instants about now, for derivatives of Jacobians by finite differences.
@@ -369,8 +367,8 @@ def longest_jerk(s: qd.State, body: str, J: Array, apart: Array) -> float:
 def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
     """Over Pinocchio's terms; Jacobians are differentiated by finite differences."""
     s, out, dt = tick.state, [], tick.dt
-    rooms, speeds = e._gaps(e.block, s.q, s.v)
     p = e.rate
+    rooms, speeds = e._gaps(e.block, s.q, s.v, 1.0 / p)
     ahead = 0.5 * dt * (1.0 + p * dt / 3.0)
     frames = moved_frames(s, {body for body in e._bodies if body})
     moved = {body: np.abs(s.jacobian(body)).max(axis=0) > 0.0 for body in e._bodies if body}
@@ -398,22 +396,19 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
                 vs[i, k] = J[:3] @ s.v + np.cross(omega, r)
                 cs[i, k] = drift[:3] + np.cross(drift[3:], r) + np.cross(omega, np.cross(omega, r))
             ends[i] = ends[i] @ R.T + s.placement(body).translation
-        rates, n_rate, at, sliding, haste = np.zeros(2), np.zeros(3), ends[:, 0].copy(), 0.0, 0.0
+        n_rate, at = np.zeros(3), ends[:, 0].copy()
         if flat:
             n = -ends[1, 0]
             drift = -n @ cs[0, 0]
         else:
             if np.linalg.norm(ends[0, 0] - ends[1, 0]) < 1e-9:
                 continue
-            d, drift, k, rates, n, w, (sliding, haste) = distance_motion(ends, vs, cs, dt)
+            d, drift, change, k, n, w = distance_motion(ends, vs, cs, 1.0 / p)
             balls = any(np.array_equal(x[0], x[1]) for x in ends)
             if part == 0 and not balls and not all(0.0 < where < 1.0 for where in k):
                 continue
-            later = distance_motion(ends + dt * vs + 0.5 * dt * dt * cs, vs + dt * cs, cs, dt)
-            if later[1] < drift:
-                drift, sliding = later[1], later[-1][0]
-            along = [rates[i] * (ends[i, 1] - ends[i, 0]) for i in (0, 1)]
-            n_rate = (np.eye(3) - np.outer(n, n)) @ (w + along[1] - along[0]) / d
+            drift += ahead * min(change, 0.0)
+            n_rate = (np.eye(3) - np.outer(n, n)) @ w / d
             n_rate /= max(1.0, 3.0 * ahead * np.linalg.norm(n_rate) / 0.5)
             at = np.array([ends[i, 0] + k[i] * (ends[i, 1] - ends[i, 0]) for i in (0, 1)])
         row, jerk = np.zeros(s.v.size), 0.0
@@ -425,8 +420,6 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
             around = [(J[:3] - pin.skew(R @ local) @ J[3:]) for R, J in frames[body]]
             J = around[2]
             J_rate = (around[0] - 8.0 * around[1] + 8.0 * around[3] - around[4]) / (12.0 * AROUND[3])
-            slide = pin.skew(rates[i] * (ends[i, 1] - ends[i, 0]))
-            J_rate -= slide @ s.jacobian(body)[3:]
             row += sign * (n @ J + 3.0 * ahead * (n @ J_rate + n_rate @ J))
             other = bodies[1 - i]
             apart = np.ones(s.v.size, dtype=bool)
@@ -438,8 +431,7 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
         if speed + allowed > 0.0:
             need = least + 2.0 * e.most
             given = max(e.most - need, 0.0) ** 2 / max(need, 1e-6 * e.most)
-            given -= sliding * np.clip((4.0 * haste - 1.0) / 3.0, 0.0, 1.0)
-            lower = max(lower - (speed + allowed) * (0.9 * max(haste, 1.0) / dt - p), min(lower - given, e.most))
+            lower = max(lower - (speed + allowed) * (0.9 / dt - p), min(lower - given, e.most))
         out.append(Rows((f"{label} distance",), "m/s^2", np.array([lower]), np.array([np.inf]), acceleration=row[None]))
     return out
 

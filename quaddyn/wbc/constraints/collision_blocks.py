@@ -23,11 +23,8 @@ from .pair_motion import (
     AT,
     AT_RATE,
     CROSSING,
-    HASTE,
-    S_RATE,
     SECOND,
-    SLIDING,
-    T_RATE,
+    THIRD,
     D,
     N,
     W,
@@ -37,7 +34,6 @@ from .pair_motion import (
     pair_motion,
     plane_motion,
     store3,
-    unit8,
 )
 
 #: Parts of a pair: the whole, the two ends of the first capsule, those of the second.
@@ -50,14 +46,12 @@ KEPT = 1e-5
 TURN = 0.5
 #: What drifts may use up within a period of the speed that is left.
 USED = 0.9
-#: Periods within which points that slide leave their row to that of an end.
-SOON = 4.0
 
-#: Rows of what is known of a part of eight pairs: what is not negative where it needs a row; speed that is left; the
-#: bound, what of it may be given up, and how often in a period that speed may be used up; the wrenches that make the
-#: row of the screws of joints and of their change; the nearest points.
-NEED, SPARE_SPEED, BOUND, GIVEN, OFTEN = 0, 1, 2, 3, 4
-WRENCH, WRENCH_CHANGE, FIRST, OTHER, PART = 5, 11, 17, 20, 23
+#: Rows of what is known of a part of eight pairs: what is not negative where it needs a row; speed that is left; its
+#: bound, and what of it may be given up; the wrenches that make the row of the screws of joints and of their change;
+#: the two points.
+NEED, SPARE_SPEED, BOUND, GIVEN = 0, 1, 2, 3
+WRENCH, WRENCH_CHANGE, FIRST, OTHER, PART = 4, 10, 16, 19, 22
 
 
 class Barrier(NamedTuple):
@@ -77,10 +71,7 @@ class Block(NamedTuple):
     P: Matrix
     V: Matrix
     C: Matrix
-    later_P: Matrix
-    later_V: Matrix
     motion: Matrix  # (MOTION, 8)
-    later: Matrix
     known: Tensor  # (PARTS, PART, 8)
     reach: Vector  # distance of the segments at which there is no room left
     close: Vector  # not negative where any part may need a row
@@ -107,23 +98,14 @@ def has_part(part: int, flat: bool, half: float, other_half: float) -> bool:
 
 
 @compiled(inline=False)
-def part_motion(P: Matrix, V: Matrix, C: Matrix, period: float, part: int, flat: bool, motion: Matrix) -> None:
+def part_motion(P: Matrix, V: Matrix, C: Matrix, ahead: float, part: int, flat: bool, motion: Matrix) -> None:
     """Motion of one part of eight pairs."""
     if flat:
         plane_motion(P, V, C, 1 if part == 2 else 0, motion)
     elif part == 0:
-        pair_motion(P, V, C, period, motion)
+        pair_motion(P, V, C, ahead, motion)
     else:
-        end_motion(P, V, C, period, part - 1, motion)
-
-
-@compiled(inline=False)
-def move_on(block: Block, period: float) -> None:
-    """Where the ends are a period later at a = 0, and how fast."""
-    for k in range(12):
-        v, c = load8(block.V, k, 0), load8(block.C, k, 0)
-        store8(load8(block.P, k, 0) + period * (v + 0.5 * period * c), block.later_P, k, 0)
-        store8(v + period * c, block.later_V, k, 0)
+        end_motion(P, V, C, ahead, part - 1, motion)
 
 
 # -- the barrier -----------------------------------------------------------------------------------------------------
@@ -169,35 +151,24 @@ def judge(block: Block, part: int, flat: bool, by: Barrier) -> None:
 
 @compiled(inline=False)
 def finish(block: Block, part: int, flat: bool, by: Barrier) -> None:
-    """What the rows of a part are made of; its motion now, and later unless it is with a plane, is known."""
+    """What the rows of a part are made of, whose motion is known."""
     motion, known, time = block.motion, block.known[part], 3.0 * by.ahead
     nx, ny, nz = load3(motion, N)
     ax, ay, az = load3(motion, AT)
     px, py, pz = load3(motion, AT_RATE)
     mx, my, mz = splat8(0.0), splat8(0.0), splat8(0.0)  # how n turns
-    d, drift, sliding = load8(motion, D, 0), load8(motion, SECOND, 0), splat8(0.0)
+    d, drift = load8(motion, D, 0), load8(motion, SECOND, 0)
     if not flat:
-        later = min8(drift - load8(block.later, SECOND, 0), load8(block.later, D, 0) - CROSSING)
-        drift = choose8(later, load8(block.later, SECOND, 0), drift)
-        sliding = choose8(later, load8(block.later, SLIDING, 0), load8(motion, SLIDING, 0))
-        s_rate, t_rate = load8(motion, S_RATE, 0), load8(motion, T_RATE, 0)
-        ux, uy, uz = slide(block.P, 0, s_rate)
-        hx, hy, hz = slide(block.P, 6, t_rate)
-        px, py, pz = px + ux, py + uy, pz + uz
+        drift += by.ahead * min8(load8(motion, THIRD, 0), splat8(0.0))
         mx, my, mz = load3(motion, W)
         over = splat8(1.0) / max8(d, splat8(CROSSING))
-        mx, my, mz = (mx + hx - ux) * over, (my + hy - uy) * over, (mz + hz - uz) * over
+        mx, my, mz = mx * over, my * over, mz * over
         along = dot8(nx, ny, nz, mx, my, mz)
         mx, my, mz = mx - along * nx, my - along * ny, mz - along * nz
         turn = time * sqrt8(dot8(mx, my, mz, mx, my, mz))
         less = TURN / max8(turn, splat8(TURN))
         mx, my, mz = less * mx, less * my, less * mz
     store8(load8(known, BOUND, 0) - drift, known, BOUND, 0)
-    haste = load8(motion, HASTE, 0)
-    store8(max8(haste, splat8(1.0)), known, OFTEN, 0)
-    # points that are gone within a few periods leave their row to that of the end
-    sliding *= unit8((SOON * haste - 1.0) * (1.0 / (SOON - 1.0)))
-    store8(load8(known, GIVEN, 0) - sliding, known, GIVEN, 0)
     store3(ax, ay, az, known, FIRST)
     store3(ax + d * nx, ay + d * ny, az + d * nz, known, OTHER)
     # the force of a row, and its moment about the origin; what it becomes
@@ -208,14 +179,6 @@ def finish(block: Block, part: int, flat: bool, by: Barrier) -> None:
     ux, uy, uz = cross8(px, py, pz, nx, ny, nz)
     hx, hy, hz = cross8(ax, ay, az, mx, my, mz)
     store3(qx + time * (ux + hx), qy + time * (uy + hy), qz + time * (uz + hz), known, WRENCH + 3)
-
-
-@compiled(inline=True)
-def slide(P: Matrix, row: int, rate: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-    """Velocity of a point along its segment."""
-    x, y, z = load3(P, row)
-    u, v, w = load3(P, row + 3)
-    return rate * (u - x), rate * (v - y), rate * (w - z)
 
 
 @compiled(inline=True)

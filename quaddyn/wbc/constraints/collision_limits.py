@@ -37,8 +37,8 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
 
         k(h) = \begin{cases} p\,h & h \le b / p^2 \\ \sqrt{2 b\,(h - b / (2 p^2))} & \text{beyond} \end{cases}
 
-    (slower than what b stops in time, and slowly at the end), and the row keeps it there, with n between the nearest
-    points of the two capsules:
+    (slower than what b stops in time, and slowly at the end), and the row keeps it there, with n between the points of
+    the two capsules that are nearest if they go on for 1/p, which are the first to approach too fast:
 
     .. math::
 
@@ -46,8 +46,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
 
     This is an exponential barrier with a double pole near the limit.  *Viable* are the states with :math:`h \ge 0` and
     :math:`\dot h + k(h) \ge 0`; a viable pair is never asked for :math:`\ddot h > b`.  Drifts that would ask its joints
-    for more than b may use up what is left of the speed, by nine tenths in a period; so may nearest points that slide
-    off their segment within four periods, which those of nearly parallel segments do far from any harm.
+    for more than b may use up what is left of the speed, by nine tenths in a period.
 
     **What is promised, and under which assumptions.** From a viable state the distance of capsules stays above
     `margin`, whatever the tasks ask for, and that of the links with it, as capsules contain them.  This assumes that
@@ -65,12 +64,14 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
 
     **Rows only for near pairs.** A pair has none while it could accelerate towards its limit by twice `most`.  The
     bound of a row that comes rises from far below that, so that it does not act yet and torques do not jump.  Each end
-    of a capsule has a row of its own, so that they do not jump either where segments turn past each other in parallel.
+    of a capsule has a row of its own, and a row of points between the ends comes and goes as that of an end: no row
+    has to do with how fast such points slide, and torques do not jump where segments turn past each other in parallel.
 
     In an exported controller obstacles stay where they were when it was exported, with their velocities as given.
 
     Source: Nguyen, Sreenath 2016, "Exponential control barrier functions for enforcing high relative-degree
-    safety-critical constraints", section III, for rate p; k beyond that and the bound within a period are additions.
+    safety-critical constraints", section III, for rate p; Danskin 1966, "The theory of max-min, with applications",
+    for the points; k beyond that and the bound within a period are additions.
     `quaddyn.kinematics.CapsuleModel` for the geometry.
 
     Args:
@@ -221,7 +222,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
         nearest = np.argmin(rooms, axis=1)[:, None]
         return np.take_along_axis(rooms, nearest, 1)[:, 0], np.take_along_axis(rates, nearest, 1)[:, 0]
 
-    def _gaps(self, numbers: Array, q: Array, v: Array) -> tuple[Array, Array]:
+    def _gaps(self, numbers: Array, q: Array, v: Array, ahead: float = 0.0) -> tuple[Array, Array]:
         """(pairs, PARTS) each, infinite and 0 where a pair has no such part."""
         model, data = self.model.robot.model, self.model.robot.model.createData()
         self.model.robot.algorithms.forwardKinematics(model, data, q, v)
@@ -236,15 +237,15 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
         rooms, rates = np.full((len(self._pairs), PARTS), np.inf), np.zeros((len(self._pairs), PARTS))
         capsules = np.ascontiguousarray(numbers[HEAD : HEAD + WIDTH * len(frames)].reshape(-1, WIDTH))
         memory = np.zeros((len(frames), SEGMENT))
-        pair_gaps(capsules, frames, self._pairs, R, at, speeds, memory, rooms, rates)
+        pair_gaps(capsules, frames, self._pairs, R, at, speeds, memory, rooms, rates, ahead)
         return rooms - numbers[0], rates
 
     def outside(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
         """Names of the pairs that are nearer than `margin`, or too fast to stay beyond it."""
-        rooms, speeds = self._gaps(numbers, q, v)
         p, most = float(numbers[1]), float(numbers[2])
+        nearest, (rooms, speeds) = self._gaps(numbers, q, v)[0], self._gaps(numbers, q, v, 1.0 / p)
         allowed = np.array([largest_speed(each, p, most) for each in rooms.ravel().tolist()]).reshape(rooms.shape)
-        wrong = (rooms < -DEPTH) | (speeds + allowed < -DEPTH * p)
+        wrong = (nearest < -DEPTH) | (speeds + allowed < -DEPTH * p)
         return tuple(dict.fromkeys(self.pairs[i] for i in np.flatnonzero(wrong.any(axis=1)).tolist()))
 
     def refer(self, to: References) -> tuple[int, int]:

@@ -1,20 +1,24 @@
 """Rows of `CollisionLimits`, and the numbers that they read.
 
-Why a row keeps a pair apart.  Let ``phi = h' + k(h)``, with ``h >= 0`` and ``phi >= 0`` at the start of a period.
+Why rows keep a pair apart.  Let ``phi = h' + k(h)`` for any two points, one of each capsule's segment, h being their
+room; with ``h >= 0`` and ``phi >= 0`` for all of them at the start of a period.
 
 1. k(0) = 0, and k has no slope above p; so ``h' >= -k(h)`` keeps ``h >= 0`` for as long as ``phi >= 0``.
 2. ``phi' = h'' + k'(h) h'``: the row is ``phi' >= -p phi``.  Where phi = 0 it asks for ``h'' = k' k <= most``.
 3. Over a period, with a constant, ``h''(t) = h''(0) + t y``, but for second order in t.  ``y = 3 J' a + z``: J' is the
    derivative of the row by time along the velocities now (`joint_screws`), z that of the drift.  The row asks
    its bound of ``h'' + (dt / 2) (1 + p dt / 3) y``, which is what phi(dt) is made of.
-4. phi may decay faster than by p, by nine tenths within the period at most and so never beyond 0, in three cases: where
-   drifts alone would ask a pair for more than `most`; where nearest points slide off their segment within a few
-   periods, as those of nearly parallel segments do, and leave the row to that of the end; and by the less, the more is
-   asked, where a row has just come: from -`most` downwards bounds fall like -1 / x, to -infinity where there is no row.
-5. z is no less than the difference of the drifts now and dt later along the motion at a = 0, minus the jerk of the two
-   points.  The drift falls at once where a nearest point leaves the end of its segment and begins to slide; the drift
-   later knows.  Points slide no further than to the end of their segment (`pair_motion`).
-6. A row is over the joints that move one of the two bodies alone: no distance between them depends on the others.
+4. phi may decay faster than by p, by nine tenths within the period at most and so never beyond 0, in two cases: where
+   drifts alone would ask a pair for more than `most`; and by the less, the more is asked, where a row has just come:
+   from -`most` downwards bounds fall like -1 / x, to -infinity where there is no row.
+5. z is no less than the derivative of the drift, as far as it falls, minus the jerk of the two points.
+6. What holds for the two points of the least phi holds for all: the derivative of a least value is that of the value
+   where it is least, however fast that place moves (Danskin 1966).  Nearest points have no such rows: the second
+   derivative of their distance falls at once where one leaves the end of its segment, and has no bound for segments
+   that turn past each other in parallel.  ``h + h' / p`` is least where ``|r|^2 / 2 + r . w / p`` is, to first order in
+   the room over the distance of the segments, and so exactly where it matters.  That is quadratic in the two places;
+   its least value is between the ends, which has a row, or at one of them, each of which has one (`pair_motion`).
+7. A row is over the joints that move one of the two bodies alone: no distance between them depends on the others.
 
 Pairs are looked at eight at a time: middles of all capsules first, from which most pairs are seen to need no row; then
 the motion of each part (`pair_motion`), and numbers of the rows of those that do (`collision_blocks`).
@@ -48,7 +52,6 @@ from .collision_blocks import (
     GIVEN,
     KEPT,
     NEED,
-    OFTEN,
     OTHER,
     PART,
     PARTS,
@@ -64,7 +67,6 @@ from .collision_blocks import (
     has_part,
     judge,
     least_acceleration,
-    move_on,
     part_motion,
 )
 from .joint_screws import BEFORE, CHANGE, KNOWN, TURNED, fill_screws, forget_screws
@@ -144,10 +146,10 @@ def collision_limit_rows(item: Item, t: Instant) -> None:
     dt, p = t.model.period, item.numbers[1]
     grouped = 6 if item.numbers[3] > 0.0 else 0
     by = Barrier(p, item.numbers[2], item.numbers[0], dt, 0.5 * dt * (1.0 + p * dt / 3.0), grouped)
-    P, V, C, later_P, later_V = zeros(12, 8), zeros(12, 8), zeros(12, 8), local(12, 8), local(12, 8)
-    motion, later, known = local(MOTION, 8), local(MOTION, 8), local(PARTS, PART, 8)
+    P, V, C = zeros(12, 8), zeros(12, 8), zeros(12, 8)
+    motion, known = local(MOTION, 8), local(PARTS, PART, 8)
     reach, close, gaps = zeros(8), local(8), local(8)
-    block = Block(P, V, C, later_P, later_V, motion, later, known, reach, close)
+    block = Block(P, V, C, motion, known, reach, close)
     place_segments(item, t)
     forget_screws(t.work.screws)
     count, waiting, planes, of, group = 0, 0, 0, -1, -1
@@ -204,7 +206,7 @@ def sift(item: Item, t: Instant, block: Block, count: int, waiting: int, by: Bar
     """
     near = t.work.near
     load_block(item, t, block, WAITING, waiting, by)
-    pair_motion(block.P, block.V, block.C, by.period, block.motion)
+    pair_motion(block.P, block.V, block.C, 0.0, block.motion)
     find_close(block, by)
     for lane in range(waiting):
         if block.close[lane] >= 0.0:
@@ -229,10 +231,10 @@ def find_close(block: Block, by: Barrier) -> None:
 @compiled(inline=False)
 def block_rows(item: Item, t: Instant, block: Block, count: int, flat: bool, by: Barrier) -> None:
     """Rows of the first pairs of a block."""
-    known, motion, ends, moved = block.known, block.motion, False, False
+    known, motion, ends = block.known, block.motion, False
     for part in range(PARTS):
         if part == 0 or (part < 3 if flat else ends):
-            part_motion(block.P, block.V, block.C, by.period, part, flat, motion)
+            part_motion(block.P, block.V, block.C, 1.0 / by.p, part, flat, motion)
             judge(block, part, flat, by)
             wanted = False
             for lane in range(count):
@@ -249,11 +251,6 @@ def block_rows(item: Item, t: Instant, block: Block, count: int, flat: bool, by:
                     known[part, NEED, lane] = -1.0
                 wanted = wanted or known[part, NEED, lane] >= 0.0
             if wanted:
-                if not flat:
-                    if not moved:
-                        move_on(block, by.period)
-                        moved = True
-                    part_motion(block.later_P, block.later_V, block.C, by.period, part, flat, block.later)
                 finish(block, part, flat, by)
         else:
             for lane in range(count):
@@ -298,7 +295,7 @@ def write_row(item: Item, t: Instant, block: Block, part: int, lane: int, by: Ba
         jerk += more
     lower = z[BOUND] + by.ahead * jerk
     if z[SPARE_SPEED] > 0.0:
-        given = z[SPARE_SPEED] * max(USED * z[OFTEN] / by.period - by.p, 0.0)
+        given = z[SPARE_SPEED] * max(USED / by.period - by.p, 0.0)
         lower = max(lower - given, min(lower - z[GIVEN], by.most))
     J, chain = t.work.vectors[0], t.work.near[CHAIN : CHAIN + count]
     bound_motion(t, J, chain, lower, math.inf, 1.0, item.number, PARTS * k + part)
@@ -359,6 +356,7 @@ def pair_gaps(
     segments: Matrix,
     out: Matrix,
     rates: Matrix,
+    ahead: float,
 ) -> int:
     """Distances of capsules' surfaces, and how they change; how many pairs there are.
 
@@ -372,6 +370,7 @@ def pair_gaps(
         segments: (capsules, SEGMENT), memory.
         out: (pairs, PARTS) [m]; left as it is where there is no such part.
         rates: (pairs, PARTS) [m/s].
+        ahead: [s], as of `pair_motion`.
     """
     P, V, C, motion, still = zeros(12, 8), zeros(12, 8), zeros(12, 8), local(MOTION, 8), zeros(6)
     for k in range(len(frames)):
@@ -387,7 +386,7 @@ def pair_gaps(
             gather(P, V, C, lane, segments[pairs[first + lane, 0]], segments[pairs[first + lane, 1]])
         for part in range(2 * PARTS):
             flat = part >= PARTS
-            part_motion(P, V, C, 1.0, part % PARTS, flat, motion)
+            part_motion(P, V, C, ahead, part % PARTS, flat, motion)
             for lane in range(here):
                 a, b, at = pairs[first + lane, 0], pairs[first + lane, 1], first + lane
                 its_own = (numbers[b, FLAT] != 0.0) == flat
