@@ -33,13 +33,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--robots", nargs="*", default=tuple(HANDS))
     parser.add_argument("--jobs", type=int, default=0, help="processes; 0: this one")
-    parser.add_argument("--store", help="file of results, gone on with if it is there")
+    parser.add_argument("--store", type=Path, help="folder of results, gone on with if it is there")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a bar is missed")
     options = parser.parse_args()
     missed = []
+    if options.store is not None:
+        options.store.mkdir(parents=True, exist_ok=True)
     with nullcontext() if not options.jobs else workers(options.jobs) as pool:
         for name in options.robots:
-            summary = run(HostileTicks(robot=(name,), ticks=options.ticks, seed=options.seed), pool, options.store)
+            store = None if options.store is None else options.store / f"{name}.sqlite"
+            summary = run(HostileTicks(robot=(name,), ticks=options.ticks, seed=options.seed), pool, store)
             outcomes: Counter[str] = Counter()
             worst, judged, good = [0.0] * LEVELS, 0, 0
             for case, record in summary.results:

@@ -36,8 +36,8 @@ def compiled(folder, out, *flags, program=None, compiler=COMPILER):
 
 @cache
 def uncontracted():
-    """Python's tick as machine code in which no product and sum become one."""
-    return Unit.of(tick_core.__name__).made(contract=False)["tick"]
+    """Python's ticks as machine code in which no product and sum become one: entries of `tick_core` by name."""
+    return Unit.of(tick_core.__name__).made(contract=False)
 
 
 class InC:
@@ -131,8 +131,9 @@ class Twins:
         self.python, self.dynamics = make(self.robot), qd.Dynamics(self.robot)
         self.c = InC(make(self.robot), folder, f"{name}_wbc", *flags)
         if exact:
-            solver, tick = self.python._assembly.solver, uncontracted()
-            solver._tick = lambda q, v, values: tick(q, v, solver.data, values)
+            solver, entries = self.python._assembly.solver, uncontracted()
+            solver._tick = lambda q, v, values: entries["tick"](q, v, solver.data, values)
+            solver._switch = lambda *arguments: entries["switch"](solver._ramps, solver.data.contacts, *arguments)
             solver._fill_terms = self.c.terms
         self.exact, self.tally = exact, Tally()
         self.torque = next(e.name for e in self.python.tasks.values() if isinstance(e, TorqueLimits))

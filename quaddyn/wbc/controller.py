@@ -35,6 +35,7 @@ from .contacts import ContactSettings
 from .data import Memory
 from .element import Element
 from .elements import Elements
+from .schedule import stacked
 from .tick_core import OVERFLOW
 from .tick_file import save
 
@@ -323,10 +324,13 @@ class WholeBodyController(StrictAttributes):
     def _switch(self, contacts: Iterable[str] | None) -> None:
         """Advance the ramps of all contacts towards those that were asked for."""
         step = self._dt / self._ramp if self._ramp > 0.0 else np.inf
-        command = self._last.command
-        forces = None if step == np.inf or command is None else command.forces
-        scale = self._assembly.solver.scales
-        self._assembly.schedule.ask(contacts, step=step, weight=scale.mass * scale.gravity, forces=forces)
+        solver, command = self._assembly.solver, self._last.command
+        forces = None
+        if command is not None and step != np.inf:
+            # Contacts that came or went since have no place in the answer of before: by name then.
+            ours = command.solver.names == solver.names
+            forces = solver.forces(command.values) if ours else stacked(command.forces, solver.names)
+        self._assembly.schedule.ask(contacts, solver.switch, step=step, forces=forces)
 
     def __str__(self) -> str:
         levels = (f"level {k}: {', '.join(names)}" for k, names in enumerate(self.levels))

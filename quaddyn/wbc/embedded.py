@@ -24,7 +24,7 @@ from .codes import (
 )
 from .data import BILATERAL, Answer, TickData, answer_views
 from .problem_rows import CODE, FIRST, SIZE, START
-from .ramps import ContactRamps, carried, set_ramp, switch_contact
+from .ramps import ContactRamps, advance_contacts, set_ramp
 from .tasks.frame_axis import length_of_direction
 from .tasks.motion import motion_parameters
 from .tasks.of_frame import orthonormal
@@ -97,20 +97,15 @@ def kinetic_energy(M: Matrix, v: Vector) -> float:
 
 
 @compiled(inline=False)
-def advance_contacts(e: Embedded) -> None:
+def switch_contacts(e: Embedded) -> None:
     """Contacts one tick on, to those that are wanted; one that is made takes its foot from the foot's task."""
-    contacts, ramps, count = e.data.contacts, e.ramps, 0
+    contacts, asked = e.data.contacts, e.asked[0] != 0
+    advance_contacts(
+        e.ramps, contacts, e.wanted, e.step if asked else math.inf, e.weight, embedded_answer(e, e.last).force
+    )
     for c in range(len(contacts.size)):
-        count += 1 if e.wanted[c] != 0 else 0
-    load, at_once = e.weight / max(1, count), e.step == math.inf or e.asked[0] == 0
-    force = embedded_answer(e, e.last).force
-    for c in range(len(contacts.size)):
-        there = carried(force[c], contacts.normal[c], contacts.pushes[c] != 0 and contacts.surface[c] == 0)
-        made = switch_contact(ramps, c, e.wanted[c] != 0, at_once, e.step, load, there)
-        if made and e.asked[0] != 0 and contacts.guide[c] >= 0 and contacts.role[c] <= BILATERAL:
+        if asked and e.ramps.made[c] != 0 and contacts.guide[c] >= 0 and contacts.role[c] <= BILATERAL:
             forget(e, contacts.guide[c])
-        contacts.share[c] = ramps.activation[c]
-        contacts.cap[c] = ramps.cap[c]
     e.asked[0] = 1
 
 
@@ -128,7 +123,7 @@ def controller_tick(e: Embedded, q: Vector, v: Vector, torque: Vector) -> int:
     """
     last, outcome = embedded_answer(e, e.last), REFUSED
     if kinetic_energy(e.data.terms.M, v) < ENERGETIC:
-        advance_contacts(e)
+        switch_contacts(e)
         for i in range(len(e.values)):
             e.values[i] = math.nan
         outcome = tick(q, v, e.data, e.values)

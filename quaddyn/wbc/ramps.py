@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiling import IntVector, Vector, compiled
+from ..compiling import IntVector, Matrix, Vector, compiled
+from .data import Contacts
 
 
 class ContactRamps(NamedTuple):
@@ -24,12 +25,14 @@ class ContactRamps(NamedTuple):
     offset: Vector  # cap where the ramp began [N]
     start: Vector  # activation where the ramp began
     unit: Vector  # F [N]
+    made: IntVector  # whether it arrived at 1 at this tick
 
 
 def make_ramps(count: int) -> ContactRamps:
     """Of so many contacts, all apart."""
-    floats = [np.zeros(count) for _ in range(5)]
-    return ContactRamps(floats[0], floats[1], np.zeros(count, dtype=np.int64), *floats[2:])
+    activation, cap, offset, start, unit = (np.zeros(count) for _ in range(5))
+    making, made = (np.zeros(count, dtype=np.int64) for _ in range(2))
+    return ContactRamps(activation, cap, making, offset, start, unit, made)
 
 
 @compiled()
@@ -75,18 +78,38 @@ def advance_ramp(ramps: ContactRamps, c: int, wanted: bool, step: float, load: f
         ramps.activation[c] = s
 
 
-@compiled()
-def switch_contact(
-    ramps: ContactRamps, c: int, wanted: bool, at_once: bool, step: float, load: float, force: float
+@compiled(inline=False)
+def advance_contacts(
+    ramps: ContactRamps, contacts: Contacts, wanted: IntVector, step: float, weight: float, force: Matrix
 ) -> bool:
-    """Contact c one tick on, or at once; whether it has been made now.  Arguments as of `advance_ramp`."""
-    was = ramps.activation[c]
-    if not at_once:
-        advance_ramp(ramps, c, wanted, step, load, force)
-    elif was != (1.0 if wanted else 0.0):
-        set_ramp(ramps, c, wanted)
-    made: bool = was < 1.0 and ramps.activation[c] >= 1.0
-    return made
+    """All contacts one tick on, their shares and caps with them; whether all have arrived.
+
+    Args:
+        ramps: of each contact.
+        contacts: as they are now; `share` and `cap` are written.
+        wanted: whether each is to be.
+        step: as of `advance_ramp`; infinite for at once.
+        weight: of the robot [N].
+        force: (contacts, 6) of the tick before [N, N m].
+    """
+    count, settled = 0, True
+    for c in range(len(wanted)):
+        count += wanted[c]
+    load = weight / max(1, count)
+    for c in range(len(wanted)):
+        on, was = wanted[c] != 0, ramps.activation[c]
+        goal = 1.0 if on else 0.0
+        if step != math.inf:
+            along = contacts.pushes[c] != 0 and contacts.surface[c] == 0
+            advance_ramp(ramps, c, on, step, load, carried(force[c], contacts.normal[c], along))
+        elif was != goal:
+            set_ramp(ramps, c, on)
+        s = ramps.activation[c]
+        settled = settled and s == goal
+        ramps.made[c] = int(was < 1.0 and s >= 1.0)
+        contacts.share[c] = s
+        contacts.cap[c] = ramps.cap[c]
+    return settled
 
 
 @compiled()

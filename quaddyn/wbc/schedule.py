@@ -5,14 +5,15 @@ A contact that is named for the first time is made over a while, one that is no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from ..compiling import IntVector
 from ..urdf.tree import Array
 from .contacts import Changes, ContactSettings
 from .named import known_names
-from .ramps import carried, make_ramps, set_ramp, switch_contact
+from .ramps import make_ramps, set_ramp
 from .tasks import FootTask
 
 #: How many sets of contacts are kept in mind.
@@ -45,7 +46,7 @@ class ContactSchedule:
         self._changes = changes
         self.names: tuple[str, ...] = ()
         self.ramps = make_ramps(0)
-        self._sets: dict[tuple[str, ...], frozenset[str]] = {}
+        self._sets: dict[tuple[str, ...], IntVector] = {}
         self.rewire(settings, tasks, default)
         self.start()
 
@@ -54,13 +55,14 @@ class ContactSchedule:
     ) -> None:
         """Other contacts and tasks; contacts that stay are as much there as they were."""
         before, names = self.ramps, self.names
-        self.names, self._default = tuple(settings), frozenset(default)
+        self.names = tuple(settings)
+        self._usual = self._of(default)
         self.ramps = make_ramps(len(settings))
         for c, name in enumerate(self.names):
             if name in names:
                 for to, of in zip(self.ramps, before, strict=True):
                     to[c] = of[names.index(name)]
-        self._each = [(c, name, s, tasks.get(name)) for c, (name, s) in enumerate(settings.items())]
+        self._guided = [(c, s, tasks[name]) for c, (name, s) in enumerate(settings.items()) if name in tasks]
         self._sets.clear()
         self._changes.shares += 1
         self.settled = False
@@ -68,48 +70,66 @@ class ContactSchedule:
 
     def start(self) -> None:
         """No contacts; those of the next tick are made at once."""
-        for c, *_ in self._each:
+        for c in range(len(self.names)):
             set_ramp(self.ramps, c, False)
         self._changes.shares += 1
         self.asked = None
         self.settled = self._started = False
 
     def ask(
-        self, contacts: Iterable[str] | None, *, step: float, weight: float, forces: Mapping[str, Array] | None
+        self,
+        contacts: Iterable[str] | None,
+        switch: Callable[[IntVector, float, Array | None], bool],
+        *,
+        step: float,
+        forces: Array | None,
     ) -> None:
         """One tick on.
 
         Args:
             contacts: names of those that are to be; None for the default.
+            switch: as `TickSolver.switch`.
             step: change of an activation per tick; inf switches at once.
-            weight: of the robot [N].
-            forces: by contact, of the tick before.
+            forces: (contacts, 6) of the tick before [N, N m], None before the first.
 
         Raises:
             UnknownNameError: a contact that is not known.
         """
-        wanted, ramps = self._wanted(contacts), self.ramps
+        wanted = self._wanted(contacts)
         self._changes.shares += 1
-        self.asked = contacts if isinstance(contacts, tuple) or contacts is None else tuple(wanted)
-        at_once, self.settled = step == np.inf or not self._started, True
-        load = weight / max(1, len(wanted))
-        for c, name, settings, task in self._each:
-            on, force = name in wanted, None if forces is None else forces.get(name)
-            point = settings.contact.unilateral and settings.contact.kind == "point"
-            there = 0.0 if at_once or force is None else float(carried(force, settings.normal, point))
-            made = switch_contact(ramps, c, on, at_once, step, load, there)
-            self.settled &= at_once or bool(ramps.activation[c] == on)
-            if made and self._started and task is not None and settings.held:
-                task.forget()
+        self.asked = contacts if contacts is None or isinstance(contacts, tuple) else self._names(wanted)
+        self.settled = switch(wanted, step if self._started else np.inf, forces)
+        if self._started and self.ramps.made.any():
+            for c, settings, task in self._guided:
+                if self.ramps.made[c] and settings.held:
+                    task.forget()
         self._started = True
 
-    def _wanted(self, contacts: Iterable[str] | None) -> frozenset[str]:
-        if contacts is None:
-            return self._default
+    def _names(self, wanted: IntVector) -> tuple[str, ...]:
+        return tuple(name for name, on in zip(self.names, wanted.tolist(), strict=True) if on)
+
+    def _of(self, wanted: Iterable[str]) -> IntVector:
+        """(contacts,) 1 for each that is wanted."""
+        names = frozenset(wanted)
+        return np.array([name in names for name in self.names], dtype=np.int64)
+
+    def _wanted(self, contacts: Iterable[str] | None) -> IntVector:
+        """(contacts,) 1 for each that is to be."""
         known = self._sets.get(contacts) if type(contacts) is tuple else None
         if known is None:
+            if contacts is None:
+                return self._usual
             names = known_names(contacts, self.names)
-            known = frozenset(names)
+            known = self._of(names)
             if len(self._sets) < SETS:
                 self._sets[names] = known
         return known
+
+
+def stacked(forces: Mapping[str, Array], names: Sequence[str]) -> Array:
+    """(contacts, 6) forces by name, zero where there is none."""
+    rows = np.zeros((len(names), 6))
+    for row, name in zip(rows, names, strict=True):
+        force = forces.get(name, ())
+        row[: len(force)] = force
+    return rows

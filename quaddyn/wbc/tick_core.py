@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import Matrix, Vector, compiled, entry, matrix
+from ..compiling import IntVector, Matrix, Vector, compiled, entry, matrix
 from ..compiling.lanes import clear, gemv_transposed
 from ..hierarchy.core import solve_verified
 from ..hierarchy.problem import INFEASIBLE as SUMMARY_INFEASIBLE
 from ..hierarchy.problem import WORST_KKT, Problem, Settings, Solution, has_ended, is_infeasible
 from .contact_points import locate_contacts
-from .data import FORCE, MOTION, Answer, Instant, Maps, TickData, answer_views
+from .data import FORCE, MOTION, Answer, Contacts, Instant, Maps, TickData, answer_views
 from .problem_rows import build_problem, expect_velocities, hold_references, joint_friction
+from .ramps import ContactRamps, advance_contacts
 from .reduction import eliminate, leftover_rows, null_space, project_rows, reduce
 
 # What became of a tick: see `quaddyn.wbc.certificate.Status`; then, what cannot be solved at all.
@@ -80,6 +81,14 @@ def tick(q: Vector, v: Vector, data: TickData, values: Vector) -> int:
         stand_in(data, answer)
     expect_velocities(t, answer.acceleration)
     return outcome
+
+
+@entry("whole-body control")
+def switch(
+    ramps: ContactRamps, contacts: Contacts, wanted: IntVector, step: float, weight: float, force: Matrix
+) -> bool:
+    """`advance_contacts`, for Python."""
+    return advance_contacts(ramps, contacts, wanted, step, weight, force)
 
 
 @compiled(inline=False)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from numpy import empty, isfinite
+from numpy import empty, isfinite, zeros
 
-from ..compiling import WIDTH
+from ..compiling import WIDTH, IntVector
 from ..dynamics import State
 from ..dynamics.state_terms import terms_of_tick
 from ..errors import ArgumentError
@@ -108,6 +108,7 @@ class TickSolver:
         self._most = nu + sum(settings.size for settings in self._settings)
         self._views = make_terms(self._terms, self.tables.frames)
         self._contacts = make_contacts(count, self.tables.cone_rows)
+        self._no_forces = zeros((count, 6))
         self._layout: Any = None
         self._parts: list[tuple[int, Rows]] = []
         self._there = Present((), (), 0)
@@ -122,7 +123,7 @@ class TickSolver:
         """Memory for so many rows computed in Python; a first tick's."""
         tables, count, nv, nu = self.tables, len(self._settings), self.robot.nv, self.robot.nu
         self._room, self._layout = custom, None
-        self._tick: Any = None  # `tick`, bound to the data below
+        self._tick: Any = None  # `tick` and `switch`, bound to the data below
         inputs = make_inputs(tables, self.levels.numbers, count, nv, nu, custom)
         # Each force task with the references of it that were written last.
         self._written: list[tuple[ForceTask, Mapping[str, Array] | None]] = [(t, None) for t in tables.force_tasks]
@@ -151,8 +152,25 @@ class TickSolver:
     def ready(self) -> None:
         """Have the machine code made."""
         self._tick = tick_core.tick.bound(self.data)
+        self._switch = tick_core.switch.bound(self._ramps, self._contacts)
 
     # -- one tick ----------------------------------------------------------------------------------------------
+    def switch(self, wanted: IntVector, step: float, forces: Array | None) -> bool:
+        """Contacts one tick on; whether all have arrived.  Arguments as of `advance_contacts`; None: no force yet."""
+        if self._taken != self._changes.settings:
+            self._read_settings()
+        if self._tick is None:
+            self.ready()
+        settled: bool = self._switch(
+            wanted, step, self.scales.mass * self.scales.gravity, self._no_forces if forces is None else forces
+        )
+        return settled
+
+    def forces(self, values: Array) -> Array:
+        """(contacts, 6) forces of an answer [N, N m]."""
+        at = self.nu + self.robot.nv
+        return values[at : at + 6 * len(self.names)].reshape(-1, 6)
+
     def solve(self, state: State, q: Array, v: Array, before: Array | None) -> tuple[int, Array]:
         """One tick: what became of it, and the numbers of `Answer`.
 
@@ -192,11 +210,7 @@ class TickSolver:
     def _read_contacts(self) -> None:
         """The contacts' numbers after a change."""
         if self._taken != self._changes.settings:
-            self._taken = self._changes.settings
-            settings = tuple([(s.contact, s.minimum, s.maximum, s.height) for s in self._settings])
-            self.standing = self.standing._replace(settings=settings)
-            for c, each in enumerate(self._settings):
-                write_contact(self._contacts, c, each, self.tables)
+            self._read_settings()
         activation, cap = self._ramps.activation, self._ramps.cap
         references, settings, _, custom = self.standing
         shares = tuple(zip(activation.tolist(), cap.tolist(), strict=True))
@@ -205,6 +219,14 @@ class TickSolver:
             self._there = Present.of(self._settings, shares)
         write_shares(self._contacts, activation, cap)
         self._seen = self._changes.shares
+
+    def _read_settings(self) -> None:
+        """What was set on contacts."""
+        self._taken = self._changes.settings
+        settings = tuple([(s.contact, s.minimum, s.maximum, s.height) for s in self._settings])
+        self.standing = self.standing._replace(settings=settings)
+        for c, each in enumerate(self._settings):
+            write_contact(self._contacts, c, each, self.tables)
 
     def _read_references(self) -> None:
         """The references of all force tasks after a change."""
