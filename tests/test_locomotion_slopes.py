@@ -8,12 +8,17 @@ import numpy as np
 import pytest
 
 import quaddyn as qd
-from quaddyn.locomotion import LocomotionController, Mode
+from quaddyn.locomotion import LocomotionController, Mode, Proportions, slope_statics
+from quaddyn.locomotion.course import Course, Preview
 from quaddyn.locomotion.felt_friction import SAFE
-from quaddyn.locomotion.gait import GAITS
+from quaddyn.locomotion.footwork import OUTWARDS
+from quaddyn.locomotion.gait import GAITS, Clock
 from quaddyn.locomotion.grip import Grip
-from quaddyn.locomotion.slope_statics import SlopeStatics, finished, stances
+from quaddyn.locomotion.ground import GroundPlane
+from quaddyn.locomotion.proportions import FEET
+from quaddyn.locomotion.slope_statics import SAVED, SlopeStatics, finished, stances
 from quaddyn.locomotion.slope_verdict import SlopeVerdict
+from quaddyn.locomotion.trunk import CROUCH, DEEP_CROUCHES, Trunk
 from quaddyn.robot.configuration import turned
 from quaddyn.simulation.terrain import Plane
 from quaddyn.wbc import WholeBodyController
@@ -32,13 +37,52 @@ def test_friction_holds_up_to_the_middle_of_a_face(controller: LocomotionControl
     assert controller.slope_limit(np.radians(20.0)) != ""  # with the friction that is assumed, 0.4
 
 
-def test_weight_beside_the_feet_topples(controller: LocomotionController) -> None:
-    p = controller.proportions
-    tip = float(np.arctan(np.abs(p.stance[:, 1]).min() / p.height))
+def test_weight_beside_the_feet_topples_unless_a_step_catches_it(controller: LocomotionController) -> None:
+    """What is beside the middle of the feet grows by e in sqrt(h / g) while a trot's foot swings."""
+    p, trot = controller.proportions, GAITS["trot"]
+    growth = np.exp(trot.period * (1.0 - trot.duty) * p.time * np.sqrt(p.gravity / p.height))
+    width = np.abs(p.stance[:, 1]).min()
+    tip = float(np.arctan(SAVED * (width + OUTWARDS * p.length) / (growth * p.height)))
+    assert tip > np.arctan(width / p.height)  # where statics alone would have it fall
     for side in (0.5 * np.pi, -0.5 * np.pi):
-        assert controller.slope_limit(0.95 * tip, side, friction=1.0) == ""
-        assert controller.slope_limit(1.05 * tip, side, friction=1.0) == "topples where it stands"
-    assert controller.slope_limit(1.05 * tip, 0.0, friction=1.0) == ""  # it is longer than wide
+        assert controller.slope_limit(0.98 * tip, side, friction=1.0) == ""
+        assert controller.slope_limit(1.02 * tip, side, friction=1.0) == "topples where it stands"
+    assert controller.slope_limit(1.02 * tip, 0.0, friction=1.0) == ""  # it is longer than wide
+
+
+def test_who_stands_wide_enough_does_not_topple_however_slow_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = qd.load("go2")
+    statics, p = SlopeStatics(robot, Proportions.of(robot)), Proportions.of(robot)
+    monkeypatch.setattr(slope_statics, "SAVED", 0.0)
+    tip, limits = float(np.arctan(np.abs(p.stance[:, 1]).min() / p.height)), np.full(robot.nu, 1e3)
+    for share, said in ((0.95, ""), (1.05, "topples where it stands")):
+        assert statics.limit(GAITS["trot"], np.zeros(3), share * tip, 0.5 * np.pi, 1.0, limits) == said
+
+
+def test_trunks_are_as_low_on_felt_slopes_as_legs_reach() -> None:
+    """HyQ's knees do not fold far enough for a foot ahead uphill.  On known ground trunks stay where they were."""
+    robot = qd.load("anymal_c")
+    p = Proportions.of(robot)
+    assert SlopeStatics(qd.load("hyq"), Proportions.of(qd.load("hyq"))).crouch == CROUCH
+    deep = SlopeStatics(robot, p).crouch
+    assert deep == DEEP_CROUCHES[0] > CROUCH
+    state = qd.Dynamics(robot).update(turned(np.array(robot.q_home), Plane.slope(0.3).tilt), np.zeros(robot.nv))
+    heights = []
+    for share in (CROUCH, deep):
+        for known in (False, True):
+            body = WholeBodyController(robot)
+            trunk = Trunk(p, body, Grip(body), p.height, deep=share)
+            ground = GroundPlane.under(state.origins(FEET), p.radii, 1.0)
+            if known:
+                ground.follow(1e-3, 1.0, 1.0, 1.0, 0.0)
+            assert ground.known is known
+            course = Course(ground.points[:, :2].mean(axis=0), 0.0)
+            reference = Preview(p).reference(Clock("trot", p.time), course, ground.points[:, :2], p.stance)
+            trunk.guide(reference, course, ground, tuple(state.com), (0.0, 0.0, 0.0), np.eye(3), 1e-3)
+            heights.append(float(body.tasks["com"].reference_position[2]))  # type: ignore[attr-defined]
+    steep = np.sin(np.arctan(np.hypot(*ground.slope)))
+    assert heights[1] == pytest.approx(heights[0], abs=1e-4) == heights[3]
+    assert heights[0] - heights[2] == pytest.approx((deep - CROUCH) * p.length * steep, rel=5e-3)  # and trim
 
 
 def test_torques_are_those_that_hold_the_robot(controller: LocomotionController) -> None:

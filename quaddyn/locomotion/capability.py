@@ -21,6 +21,7 @@ from .poses import Poses
 from .proportions import Proportions
 from .slope_statics import SlopeStatics
 from .slope_verdict import SlopeVerdict
+from .trunk import CROUCH
 
 
 class Capability:
@@ -36,9 +37,10 @@ class Capability:
     Attributes:
         legs: what of a velocity they can do on level ground.
         quick: as given.
+        crouch: how much lower the trunk is on slopes that are only felt, times the sine of their angle [l].
     """
 
-    __slots__ = ("_bounds", "_guard", "_jumps", "_p", "_robot", "_slope", "_statics", "legs", "quick")
+    __slots__ = ("_bounds", "_guard", "_jumps", "_p", "_robot", "_slope", "_statics", "crouch", "legs", "quick")
 
     def __init__(
         self, robot: Robot, proportions: Proportions, guard: MotorGuard, bounds: JointBounds | None, quick: float
@@ -48,6 +50,7 @@ class Capability:
         self.legs = LegLimits(proportions)
         self._statics = _statics(robot, proportions)
         quick = self._statics is not None and self._statics.quick
+        self.crouch = CROUCH if self._statics is None else self._statics.crouch
         self._slope = SlopeVerdict(self._statics if quick else None, proportions.speed)
 
     def reset(self) -> None:

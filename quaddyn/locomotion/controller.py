@@ -171,7 +171,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._steering = Steering(p, self._capability.legs, self.dt)
         self._transitions = Transitions(p)
         self._footing, self._landing = Footing(robot, p, self.dt), Landing(p, whole_body)
-        self._trunk = Trunk(p, whole_body, self._grip, p.height)
+        self._trunk = Trunk(p, whole_body, self._grip, p.height, deep=self._capability.crouch)
         self._capability.require(self._gait, self.friction)
         self._jump: Jump | None = None
         self.reset()
@@ -359,7 +359,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._steering.reset()
         height, lean = self._transitions.start(motion, self.ground, self.course)
         self._trunk.end()
-        self._trunk = Trunk(p, self.whole_body, self._grip, height, lean)
+        self._trunk = Trunk(p, self.whole_body, self._grip, height, lean, self._capability.crouch)
         self.mode = Mode.RISING if height < p.height or any(lean) else Mode.STANDING
         if height != p.height or any(lean):
             self._trunk.go_to(p.height)

@@ -88,6 +88,11 @@ class GroundPlane:
         self.climb = up / level_time - down / lowering
         self._level, self.dip = level + min(1.0, dt / level_time) * up, self.dip + min(1.0, dt / lowering) * down
 
+    @property
+    def known(self) -> bool:
+        """Whether it follows ground that is known, instead of what feet have met."""
+        return self._level is not None
+
     def height(self, x: float, y: float) -> float:
         """Of the plane at a point (x, y) [m]."""
         mx, my, mz = _middle(self.places())

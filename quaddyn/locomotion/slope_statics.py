@@ -11,13 +11,14 @@ import pinocchio as pin
 from ..dynamics import Dynamics
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .gait import Gait
+from .footwork import ALONG, OUTWARDS
+from .gait import GAITS, Gait
 from .grip import FACE
 from .ground import STEEPEST, GroundPlane
 from .modes import escaping
 from .poses import Poses
 from .proportions import FEET, Proportions
-from .trunk import crouch
+from .trunk import CROUCH, DEEP_CROUCHES, crouch
 
 #: What keeps a robot from a slope; of torque and reach the joint or the leg follows.
 STEEP, FRICTION, TOPPLES = "steeper than ground is believed to be", "friction of the ground", "topples where it stands"
@@ -26,6 +27,11 @@ TORQUE, REACH = "torque of", "reach of"
 INSTANTS = 32
 #: What a motor may lack of the peak force of a gait with flight phases, as a share of its limit: it jumps less high.
 LACKING = 1.2
+#: Rise of the slopes up and down which legs have to reach for a robot to crouch more, and the speed there [sqrt(g l)].
+FOLDED, PACE = 0.5, 0.3
+#: How much farther than the place of the next step the divergent component may have come by then, left alone, of who
+#: begins beside its feet and is caught: the feet that stand meanwhile hold it back.
+SAVED = 1.3
 #: Corrections of the base's place for what the legs weigh.
 CORRECTIONS = 3
 
@@ -38,11 +44,12 @@ class SlopeStatics:
 
     Three things have to hold.  *Friction*: a vertical weight is in the pyramid about the ground's normal.  *Place*: who
     comes to the slope standing as at home, trunk parallel to it, has its weight between its feet, and so the time to
-    shift it.  *Legs*: for every set of feet that the gait stands on, in the middle and at both ends of their stance,
-    the legs reach the ground, and no motor needs more than its limit for an equal share of the weight on each of them;
-    for gaits with flight phases, of the largest force with which they push off (`Thrust`).
+    shift it, or so little beside them that a step catches it (capture point; Pratt et al. 2006).  *Legs*: for every set
+    of feet that the gait stands on, in the middle and at both ends of their stance, the legs reach the ground, and no
+    motor needs more than its limit for an equal share of the weight on each of them; for gaits with flight phases, of
+    the largest force with which they push off (`Thrust`).
     Motion takes more: a robot may fall where this sees nothing.  Who only topples from where it stands may be saved by
-    a step, or by coming to the slope from level ground.
+    more steps, or by coming to the slope from level ground.
 
     Args:
         robot: a quadruped.
@@ -51,14 +58,27 @@ class SlopeStatics:
     Attributes:
         poses: of the robot.
         quick: whether all legs have a closed form, so that every part of `legs` is short.
+        crouch: how much lower the trunk is on slopes that are only felt, times the sine of their angle [l].
     """
 
-    __slots__ = ("_dynamics", "_p", "_robot", "poses", "quick")
+    __slots__ = ("_dynamics", "_p", "_robot", "crouch", "poses", "quick")
 
     def __init__(self, robot: Robot, proportions: Proportions) -> None:
         self._robot, self._p = robot, proportions
         self._dynamics, self.poses = Dynamics(robot), Poses(robot)
         self.quick = all(leg.closed_form for leg in self.poses.legs.values())
+        self.crouch = self._lowest() if self.quick else CROUCH
+
+    def _lowest(self) -> float:
+        """The deepest crouch with which a trot's legs reach the ground up and down a steep slope."""
+        limits, ahead = np.full(self._robot.nu, math.inf), np.array([PACE * self._p.speed, 0.0, 0.0])
+        for self.crouch in DEEP_CROUCHES:
+            ways = (
+                finished(self.legs(GAITS["trot"], ahead, np.array([rise, 0.0]), limits)) for rise in (FOLDED, -FOLDED)
+            )
+            if not any(ways):
+                return self.crouch
+        return CROUCH
 
     def limit(self, gait: Gait, velocity: Array, angle: float, direction: float, friction: float, limits: Array) -> str:
         """What keeps the robot from a slope, "" where nothing does.
@@ -78,9 +98,21 @@ class SlopeStatics:
             return STEEP
         uphill = steep * np.array([math.cos(direction), math.sin(direction)])
         x, y, z = self._plane(uphill).normal.tolist()
-        if escaping((p.height * x / z, p.height * y / z), p.stance, 1.0):
+        lean = p.height * x / z, p.height * y / z
+        if escaping(lean, p.stance, 1.0) and not self._caught(lean):
             return TOPPLES
         return finished(self.legs(gait, velocity, uphill, limits))
+
+    def _caught(self, lean: tuple[float, float]) -> bool:
+        """Whether a step of a trot saves who stands with the centre of mass so far beside the middle of its feet.
+
+        Args:
+            lean: (2,) of the centre of mass, heading axes [m].
+        """
+        p, trot = self._p, GAITS["trot"]
+        growth: float = math.exp((1.0 - trot.duty) * trot.period * p.time * math.sqrt(p.gravity / p.height))
+        room = SAVED * (np.abs(p.stance).min(axis=0) + np.array([ALONG, OUTWARDS]) * p.length)
+        return bool((growth * np.abs(lean) <= room).all())
 
     def legs(self, gait: Gait, velocity: Array, uphill: Array, limits: Array) -> Parts:
         """What motors lack or legs do not reach on a slope, "" for nothing; in parts of a leg each.
@@ -123,7 +155,7 @@ class SlopeStatics:
         feet[:, :2] = (p.stance * gait.spread + ahead) @ plane.level(0.0).T
         feet[:, 2] = feet[:, :2] @ plane.slope
         feet += p.radii[:, None] * axes[:, 2]
-        com = np.array([0.0, 0.0, p.height - crouch(p, axes)])
+        com = np.array([0.0, 0.0, p.height - crouch(p, axes, self.crouch)])
         R = axes @ p.heading.T
         q, base = np.array(robot.q_home), com + axes @ p.offset
         q[3:7] = pin.Quaternion(R).coeffs()

@@ -30,6 +30,9 @@ PUSH = 0.9
 #: How much lower the trunk is on a slope, times the sine of its angle [l]: feet that are put down ahead by so much, or
 #: lift off behind, are no farther from their hips than on level ground.
 CROUCH = 0.1
+#: The same on ground that is felt only, of robots whose legs can be folded so far there: a leg that is nearly straight
+#: as its foot lifts off has to turn its knee very fast.
+DEEP_CROUCHES = 0.3, 0.2
 #: Time to stand up or to lie down [sqrt(l/g)].
 RISING_TIME = 6.0
 #: Longest time to stop a fall [sqrt(l/g)].
@@ -59,13 +62,15 @@ class Trunk:
         grip: what is counted on of the ground.
         height: of the centre of mass over the ground now [m].
         lean: (2,) of the centre of mass from the middle of the feet now, world [m].
+        deep: how much lower it is on slopes that are only felt, times the sine of their angle [l].
 
     Attributes:
         busy: whether it is on its way up, down, or over the middle of its feet.
     """
 
     __slots__ = (
-        "_aside", "_grip", "_height", "_lean", "_left", "_p", "_tilt", "_trim", "_wanted", "_weight", "_whole_body",
+        "_aside", "_deep", "_grip", "_height", "_lean", "_left", "_p", "_tilt", "_trim", "_wanted", "_weight",
+        "_whole_body",
     )  # fmt: skip
 
     def __init__(
@@ -75,8 +80,9 @@ class Trunk:
         grip: Grip,
         height: float,
         lean: tuple[float, float] = (0.0, 0.0),
+        deep: float = CROUCH,
     ) -> None:
-        self._p, self._whole_body, self._grip = proportions, whole_body, grip
+        self._p, self._whole_body, self._grip, self._deep = proportions, whole_body, grip, deep
         self._height = (height, 0.0, 0.0)
         self._wanted, self._aside, self._left = height, (0.0, 0.0), 0.0
         self._lean: Lean = (lean[0], 0.0, 0.0), (lean[1], 0.0, 0.0)
@@ -174,7 +180,8 @@ class Trunk:
         lift = slope_x * push_x + slope_y * push_y
 
         share, limit = dt / (TRIM_TIME * p.time), HEIGHT_TRIM * p.height
-        floor = ground.height(x, y) - ground.dip - crouch(p, axes) + rise
+        low = crouch(p, axes, CROUCH if ground.known else self._deep)
+        floor = ground.height(x, y) - ground.dip - low + rise
         self._trim = min(max(self._trim + share * (floor + height - z), -limit), limit)
         tasks = self._whole_body.tasks
         tasks["com"].reference(
@@ -213,9 +220,15 @@ class Trunk:
             self._weight, base.weight = np.array(base.weight), LOOSE_BASE * self._p.length
 
 
-def crouch(proportions: Proportions, axes: Array) -> float:
-    """How much lower the trunk is on a slope, whose `heading_axes` (3, 3) these are [m]."""
-    return CROUCH * proportions.length * math.sqrt(1.0 - float(axes[2, 2]) ** 2)
+def crouch(proportions: Proportions, axes: Array, share: float = CROUCH) -> float:
+    """How much lower the trunk is on a slope [m].
+
+    Args:
+        proportions: of the robot.
+        axes: (3, 3) `heading_axes` of the slope.
+        share: of the leg's length, times the sine of the slope's angle.
+    """
+    return share * proportions.length * math.sqrt(1.0 - float(axes[2, 2]) ** 2)
 
 
 def gripped(x: float, y: float, slope_x: float, slope_y: float, friction: float, gravity: float) -> float:
