@@ -37,7 +37,7 @@ import numpy as np
 import quaddyn as qd
 from quaddyn.compiling import Vector, compiled, entry
 from quaddyn.wbc import JointBounds, PostureTask, TorqueLimits
-from quaddyn.wbc.constraints.joint_bounds import joint_bound, joint_bound_parameters
+from quaddyn.wbc.constraints.joint_bound_rows import joint_bound, joint_bound_parameters
 
 OURS, PLAIN, TSID, TSID_VELOCITY, PLACO = range(5)
 NAMES = {

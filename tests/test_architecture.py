@@ -43,6 +43,8 @@ ROOMS = (
     "cli",
     "__main__",
 )
+# What runs every tick.
+CORE = ("compiling", "hierarchy", "wbc")
 MUST_NOT_IMPORT = {
     "errors": {"numpy", "pinocchio"},
     "files": {"numpy", "pinocchio"},
@@ -237,3 +239,12 @@ assert sim.status == "solved" and len(sim.contacts) == 4
 
 def test_robots_stand_where_numba_cannot_be_imported() -> None:
     subprocess.run([sys.executable, "-c", WITHOUT_NUMBA], check=True, timeout=120)
+
+
+def test_files_of_the_core_tell_one_story_each() -> None:
+    """At most 350 lines in `compiling`, `hierarchy` and `wbc`; files of tasks and constraints at most 200."""
+    found = {path: len(path.read_text().splitlines()) for room in CORE for path in (PACKAGE / room).rglob("*.py")}
+    most = {path: 200 if path.parent.name in ("tasks", "constraints") else 350 for path in found}
+    assert len(found) > 100 and min(most.values()) == 200
+    wrong = [f"{path.relative_to(PACKAGE)}: {n} lines" for path, n in found.items() if n > most[path]]
+    assert not wrong, "\n".join(wrong)

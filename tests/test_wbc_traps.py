@@ -24,7 +24,7 @@ from quaddyn.wbc import (
     WholeBodyController,
     default_constraints,
 )
-from quaddyn.wbc.constraints.joint_bounds import plain_acceleration
+from quaddyn.wbc.constraints.joint_bound_rows import plain_acceleration
 
 
 def test_warmup_leaves_no_trace() -> None:

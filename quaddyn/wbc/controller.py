@@ -90,7 +90,7 @@ class WholeBodyController(StrictAttributes):
         contacts: `ContactSettings` of every contact by name.
         levels: names by level.
         numbers: every gain, reference and limit: of the motion tasks in the order of `tasks`
-            (`quaddyn.wbc.tasks.parameters.LAYOUT`), then of the others.
+            (`quaddyn.wbc.tasks.gains.LAYOUT`), then of the others.
 
     Raises:
         ArgumentError: a number out of range, a name twice, or an element of another robot.

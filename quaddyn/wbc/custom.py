@@ -34,7 +34,7 @@ from ..robot.arguments import several
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .constraints import Constraint
-from .tasks.parameters import Gain, per_row
+from .tasks.gains import Gain, per_row
 from .tasks.task import Task
 from .tick import Rows, Tick
 

@@ -29,8 +29,8 @@ from .codes import (
 from .constraints.collision_rows import collision_limit_rows
 from .constraints.contact_motion import contact_motion_rows, yielding_rows
 from .constraints.friction_pyramid import friction_pyramid_rows
-from .constraints.held_object import held_object_rows
-from .constraints.joint_bounds import joint_bound_rows
+from .constraints.held_object_rows import held_object_rows
+from .constraints.joint_bound_rows import joint_bound_rows
 from .constraints.joint_friction import add_joint_friction, expect_velocity
 from .constraints.normal_force import normal_force_rows
 from .constraints.torque_limits import torque_limit_rows

@@ -13,8 +13,8 @@ from ..hierarchy.problem import SUMMARY
 from ..hierarchy.workspace import workspace
 from ..urdf.tree import Array
 from .codes import COLLISION_LIMITS
-from .constraints.collision_rows import CHAIN, MIDDLES, SEGMENT
 from .constraints.joint_screws import WIDTH as SCREW_WIDTH
+from .constraints.placed_capsules import CHAIN, MIDDLES, SEGMENT
 from .data import Contacts, Inputs, Memory, Points, RowBuffer, Terms, TickData, Work, stride
 from .model import LIMB, Tables
 from .problem_rows import CODE, SIZE

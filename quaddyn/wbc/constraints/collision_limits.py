@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import pinocchio as pin
 from numpy.typing import ArrayLike
 
-from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ...errors import ArgumentTypeError, UnknownNameError
 from ...kinematics.capsule_model import CapsuleModel
-from ...kinematics.capsules import Capsule
 from ...kinematics.obstacles import Obstacle
-from ...kinematics.segments import nearest_on_segments
 from ...robot.arguments import check_vector
 from ...robot.robot import Robot
 from ...urdf.tree import Array
@@ -20,8 +17,10 @@ from ..block import Scalar
 from ..codes import COLLISION_LIMITS
 from ..element import Counts, Layout, References
 from .collision_blocks import PARTS, largest_speed
-from .collision_rows import FLAT, HEAD, RADIUS, SEGMENT, SPEED, WIDTH, pair_gaps
+from .collision_pairs import choose_pairs, placed_ends, placed_obstacles
 from .constraint import Constraint
+from .pair_gaps import gaps_of
+from .placed_capsules import HEAD, RADIUS, SPEED, WIDTH
 
 #: Depth [m] beyond which a pair counts as outside.
 DEPTH = 1e-4
@@ -119,61 +118,16 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
         if not isinstance(self.model, CapsuleModel):
             raise ArgumentTypeError(f"model: expected a CapsuleModel or a Robot, got {type(model).__name__}")
         self.obstacles = dict(obstacles or {})
-        for key, each in self.obstacles.items():
-            if not isinstance(each, Obstacle):
-                raise ArgumentTypeError(f"obstacles[{key!r}]: expected an Obstacle, got {type(each).__name__}")
-        robot, capsules = self.model.robot, self.model.capsules
+        robot = self.model.robot
         robot.require_independent("CollisionLimits")
-        known = {each.link for each in capsules}
-        for link in links or ():
-            if link not in known:
-                raise UnknownNameError("link", link, known)
-        own = self.model.pairs.tolist() if self_collision else []
-        there = self.model.distances(robot.q_home).tolist()
-        near = {_links(capsules, *pair) for pair, distance in zip(own, there, strict=False) if distance <= margin}
-        left_out, names, pairs = sorted(near), list[str](), list[tuple[int, int]]()
-        for i, j in own:
-            if _links(capsules, i, j) not in near:
-                names.append(_links(capsules, i, j))
-                pairs.append((i, j))
-        home = self.model.placed(robot.q_home)
-        where = {key: np.zeros(3) for key in self.obstacles}
-        for key, at in (placed or {}).items():
-            if key not in where:
-                raise UnknownNameError("obstacle in placed=", key, where)
-            where[key] = check_vector(f"placed[{key!r}]", at, (3,), "a point")
-        blocks = [_numbers(each.ends, each.radius) for each in capsules]
-        labels, bodies, of = [each.link for each in capsules], [each.body for each in capsules], dict[str, slice]()
-        for key, obstacle in self.obstacles.items():
-            shapes = range(len(blocks), len(blocks) + len(obstacle.radii))
-            of[key] = slice(shapes.start, shapes.stop)
-            for ends, radius in zip(obstacle.ends, obstacle.radii.tolist(), strict=True):
-                blocks.append(_numbers(ends, radius, flat=obstacle.flat))
-                labels.append(key)
-                bodies.append("")
-            for i, capsule in enumerate(capsules):
-                if links is not None and capsule.link not in links:
-                    continue
-                if any(_home_gap(home[i], capsule.radius, blocks[j], where[key]) <= margin for j in shapes):
-                    left_out.append(f"{capsule.link} - {key}")
-                    continue
-                names += [f"{capsule.link} - {key}"] * len(shapes)
-                pairs += [(i, j) for j in shapes]
-        if not pairs:
-            raise ArgumentError(f"model: no pair of {robot.name!r} is left to keep apart")
-        used = sorted({each for pair in pairs for each in pair} | set(range(len(capsules), len(blocks))))
-        # capsules' numbers ascend, planes come last: `collision_rows` looks at eight capsules at a time
-        order = sorted(range(len(pairs)), key=lambda k: (blocks[pairs[k][1]][FLAT], *pairs[k]))
-        names, pairs = [names[k] for k in order], [pairs[k] for k in order]
-        super().__init__(name, HEAD + WIDTH * len(used), robot=robot)
-        self.pairs, self.left_out = tuple(names), tuple(dict.fromkeys(left_out))
-        self.labels, self._bodies = tuple(labels[i] for i in used), tuple(bodies[i] for i in used)
-        self._pairs = np.searchsorted(used, np.array(pairs, dtype=np.int64))
-        unused = len(blocks) - len(used)
-        self._of = {key: slice(each.start - unused, each.stop - unused) for key, each in of.items()}
+        where = placed_obstacles(self.obstacles, placed or {})
+        chosen = choose_pairs(self.model, self.obstacles, where, links, self_collision, margin)
+        super().__init__(name, HEAD + WIDTH * len(chosen.capsules), robot=robot)
+        self.pairs, self.left_out, self.labels = chosen.names, chosen.left_out, chosen.labels
+        self._bodies, self._pairs, self._of = chosen.bodies, chosen.pairs, chosen.of
         self.margin, self.rate, self.most = margin, rate, most
         self.block[3] = float(robot.root == "free")
-        self._capsules()[:] = [blocks[i] for i in used]
+        self._capsules()[:] = chosen.capsules
         for key, point in where.items():
             self.place(key, point)
 
@@ -196,13 +150,8 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
             raise UnknownNameError("obstacle", obstacle, self.obstacles)
         p = check_vector("position", position, (3,), "a point")
         v = check_vector("velocity", velocity, (3,), "a velocity")
-        R = np.eye(3) if rotation is None else np.asarray(rotation, dtype=np.float64)
-        if R.shape != (3, 3) or not np.allclose(R @ R.T, np.eye(3), atol=1e-6):
-            raise ArgumentError(f"rotation: expected a rotation matrix (3, 3), got {rotation!r}")
-        shape, rows = self.obstacles[obstacle], self._capsules()[self._of[obstacle]]
-        ends = shape.ends @ R.T
-        ends[:, 1 if shape.flat else slice(None)] += p
-        rows[:, :RADIUS] = ends.reshape(-1, 6)
+        rows = self._capsules()[self._of[obstacle]]
+        rows[:, :RADIUS] = placed_ends(self.obstacles[obstacle], p, rotation)
         rows[:, SPEED:] = v
 
     def _capsules(self) -> Array:
@@ -224,21 +173,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
 
     def _gaps(self, numbers: Array, q: Array, v: Array, ahead: float = 0.0) -> tuple[Array, Array]:
         """(pairs, PARTS) each, infinite and 0 where a pair has no such part."""
-        model, data = self.model.robot.model, self.model.robot.model.createData()
-        self.model.robot.algorithms.forwardKinematics(model, data, q, v)
-        bodies = {each: i for i, each in enumerate(dict.fromkeys(x for x in self._bodies if x))}
-        R, at, speeds = np.zeros((len(bodies), 3, 3)), np.zeros((len(bodies), 3)), np.zeros((len(bodies), 6))
-        for body, i in bodies.items():
-            frame = self.model.robot.frame_id(body)
-            place = pin.updateFramePlacement(model, data, frame)
-            R[i], at[i] = place.rotation, place.translation
-            speeds[i] = pin.getFrameVelocity(model, data, frame, pin.LOCAL_WORLD_ALIGNED).vector
-        frames = np.array([bodies.get(x, -1) for x in self._bodies], dtype=np.int64)
-        rooms, rates = np.full((len(self._pairs), PARTS), np.inf), np.zeros((len(self._pairs), PARTS))
-        capsules = np.ascontiguousarray(numbers[HEAD : HEAD + WIDTH * len(frames)].reshape(-1, WIDTH))
-        memory = np.zeros((len(frames), SEGMENT))
-        pair_gaps(capsules, frames, self._pairs, R, at, speeds, memory, rooms, rates, ahead)
-        return rooms - numbers[0], rates
+        return gaps_of(self.model.robot, self._bodies, self._pairs, numbers, q, v, ahead)
 
     def outside(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
         """Names of the pairs that are nearer than `margin`, or too fast to stay beyond it."""
@@ -263,22 +198,3 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
     def row_name(self, contact: str, row: int) -> str:
         """Name of a row, for explanations."""
         return f"{self.pairs[row // PARTS]} distance"
-
-
-def _links(capsules: tuple[Capsule, ...], i: int, j: int) -> str:
-    return f"{capsules[i].link} - {capsules[j].link}"
-
-
-def _numbers(ends: Array, radius: float, *, flat: bool = False) -> Array:
-    half = 0.0 if flat else 0.5 * float(np.linalg.norm(ends[1] - ends[0]))
-    return np.array([*ends.ravel(), radius, half, float(flat), 0.0, 0.0, 0.0])
-
-
-def _home_gap(ends: Array, radius: float, z: Array, at: Array) -> float:
-    """Distance at home of a capsule at `ends` from an obstacle's capsule that is moved by `at`."""
-    b, radii = z[:RADIUS].reshape(2, 3), radius + z[RADIUS]
-    if z[FLAT] != 0.0:
-        return float(((ends - at) @ b[0]).min() - radii)
-    b = b + at
-    s, t = nearest_on_segments(ends[0], ends[1], b[0], b[1])
-    return float(np.linalg.norm(ends[0] + s * (ends[1] - ends[0]) - b[0] - t * (b[1] - b[0])) - radii)

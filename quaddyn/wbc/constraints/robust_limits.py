@@ -94,23 +94,20 @@ class RobustLimits(Constraint):
         name: str = "robust",
     ) -> None:
         super().__init__(name, robot=robot)
-        if payload is not None and not isinstance(payload, PayloadBand):
-            raise ArgumentTypeError(f"payload: expected a PayloadBand, got {type(payload).__name__}")
-        if parameters is not None and not isinstance(parameters, ParameterBand):
-            raise ArgumentTypeError(f"parameters: expected a ParameterBand, got {type(parameters).__name__}")
+        for what, given, kind in (("payload", payload, PayloadBand), ("parameters", parameters, ParameterBand)):
+            if given is not None and not isinstance(given, kind):
+                raise ArgumentTypeError(f"{what}: expected a {kind.__name__}, got {type(given).__name__}")
         self.parameters, self._dynamics = parameters, None if parameters is None else Dynamics(robot)
-        if parameters is not None:
+        if parameters is not None and self._dynamics is not None:
             robot.require_independent("RobustLimits(parameters=)")
-            count = len(Dynamics(robot).parameters())
+            count = len(self._dynamics.parameters())
             if parameters.directions.shape[1] != count:
                 raise ArgumentError(
                     f"parameters: expected directions of {count} parameters, got {parameters.directions.shape[1]}"
                 )
-        share = number("friction", friction)
-        if not 0.0 <= share <= 1.0:
+        unit, self._share, self._faces, self.payload = scales(robot), number("friction", friction), faces, payload
+        if not 0.0 <= self._share <= 1.0:
             raise ArgumentError(f"friction: expected a share in [0, 1], got {friction}")
-        unit = scales(robot)
-        self._share, self._faces, self.payload = share, faces, payload
         self._turning = unit.gravity / unit.length if turning is None else number("turning", turning)
         if not 0.0 <= self._turning < np.inf:
             raise ArgumentError(f"turning: expected a finite number >= 0, got {turning}")

@@ -15,9 +15,9 @@ from ..codes import COM
 from ..data import Instant
 from ..element import Counts, Layout
 from ..rows import Item, finish_equality, want_motion
+from .gains import Gain
 from .motion import desired, motion_parameters
 from .of_frame import XYZ
-from .parameters import Gain
 from .task import Task, motion_layout, natural_gain
 
 

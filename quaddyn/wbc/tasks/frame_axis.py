@@ -19,9 +19,9 @@ from ..contact_points import add_cross
 from ..data import Instant, frame_of
 from ..element import Counts, Layout, References
 from ..rows import Item, want_motion
+from .gains import Gain
 from .motion import desired, motion_parameters
 from .of_frame import TURNS, OfFrame
-from .parameters import Gain
 
 AXES = ("x", "y", "z")
 

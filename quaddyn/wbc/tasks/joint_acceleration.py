@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...robot.robot import Robot
 from ..codes import JOINT_ACCELERATION
-from .parameters import Gain
+from .gains import Gain
 from .posture import PostureTask
 
 

@@ -14,9 +14,9 @@ from ..codes import MOMENTUM
 from ..data import Instant
 from ..element import Counts, Layout
 from ..rows import Item
+from .gains import Gain
 from .motion import motion_parameters, motion_rows
 from .of_frame import TURNS, XYZ
-from .parameters import Gain
 from .task import Task, motion_layout, natural_gain
 
 

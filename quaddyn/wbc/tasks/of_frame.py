@@ -14,7 +14,7 @@ from ...robot.configuration import rotation_of
 from ...robot.robot import Robot
 from ...urdf.tree import Array
 from ..element import Counts, Layout, References
-from .parameters import Gain
+from .gains import Gain
 from .task import Task, motion_layout, natural_gain
 
 XYZ = ("x", "y", "z")

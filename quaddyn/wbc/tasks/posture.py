@@ -15,8 +15,8 @@ from ..codes import POSTURE
 from ..data import Instant
 from ..element import Counts, Layout, References
 from ..rows import Item, want_joint
+from .gains import Gain
 from .motion import desired, motion_parameters
-from .parameters import Gain
 from .task import Task, motion_layout, natural_gain
 
 

@@ -16,9 +16,9 @@ from ..contact_points import add_cross
 from ..data import Frame, Instant, frame_of
 from ..element import Counts, Layout, References
 from ..rows import Item
+from .gains import Gain
 from .motion import motion_parameters, motion_rows, rotation_error
 from .of_frame import POSE_UNITS, TURNS, XYZ, turn_between
-from .parameters import Gain
 from .task import Task, motion_layout, natural_gain
 
 

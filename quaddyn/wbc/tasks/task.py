@@ -48,7 +48,7 @@ class Task(TaskParameters):
         stiffness, damping, weight: as given, a number for each row.
         axes: labels of the rows in use.
         reference_position, reference_velocity, reference_acceleration: see `reference`.
-        block: its numbers, see `quaddyn.wbc.tasks.parameters.LAYOUT`.
+        block: its numbers, see `quaddyn.wbc.tasks.gains.LAYOUT`.
     """
 
     def capture(self, s: State) -> None:

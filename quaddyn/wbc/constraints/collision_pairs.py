@@ -1,0 +1,147 @@
+"""Which capsules `CollisionLimits` keeps apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ...kinematics.capsule_model import CapsuleModel
+from ...kinematics.capsules import Capsule
+from ...kinematics.obstacles import Obstacle
+from ...kinematics.segments import nearest_on_segments
+from ...robot.arguments import check_vector
+from ...urdf.tree import Array
+from .placed_capsules import FLAT, RADIUS
+
+
+class ChosenPairs(NamedTuple):
+    """Pairs of capsules, links' before obstacles', planes last."""
+
+    names: tuple[str, ...]  # of the pairs
+    pairs: NDArray[np.int64]  # (pairs, 2) numbers of capsules
+    left_out: tuple[str, ...]  # pairs that are too near at home
+    capsules: Array  # (capsules, WIDTH) numbers of each
+    labels: tuple[str, ...]  # of the capsules
+    bodies: tuple[str, ...]  # that they are fixed to, "" for obstacles
+    of: dict[str, slice]  # capsules of each obstacle
+
+
+def placed_obstacles(obstacles: Mapping[str, Obstacle], placed: Mapping[str, ArrayLike]) -> dict[str, Array]:
+    """Where the origin of each obstacle is, (3,) [m]: at that of the world unless it is placed.
+
+    Raises:
+        ArgumentTypeError: something else than obstacles.
+        UnknownNameError: no such obstacle.
+    """
+    for key, each in obstacles.items():
+        if not isinstance(each, Obstacle):
+            raise ArgumentTypeError(f"obstacles[{key!r}]: expected an Obstacle, got {type(each).__name__}")
+    where: dict[str, Array] = {key: np.zeros(3) for key in obstacles}
+    for key, at in placed.items():
+        if key not in where:
+            raise UnknownNameError("obstacle in placed=", key, where)
+        where[key] = check_vector(f"placed[{key!r}]", at, (3,), "a point")
+    return where
+
+
+def placed_ends(obstacle: Obstacle, position: Array, rotation: ArrayLike | None) -> Array:
+    """(shapes, 6) ends of the segments of an obstacle whose origin is at a position [m].
+
+    Raises:
+        ArgumentError: no rotation.
+    """
+    R = np.eye(3) if rotation is None else np.asarray(rotation, dtype=np.float64)
+    if R.shape != (3, 3) or not np.allclose(R @ R.T, np.eye(3), atol=1e-6):
+        raise ArgumentError(f"rotation: expected a rotation matrix (3, 3), got {rotation!r}")
+    ends = obstacle.ends @ R.T
+    ends[:, 1 if obstacle.flat else slice(None)] += position
+    return np.asarray(ends.reshape(-1, 6))
+
+
+def choose_pairs(
+    model: CapsuleModel,
+    obstacles: Mapping[str, Obstacle],
+    where: Mapping[str, Array],
+    links: tuple[str, ...] | None,
+    self_collision: bool,
+    margin: float,
+) -> ChosenPairs:
+    """Pairs of a model's capsules with each other and with those of obstacles.
+
+    Args:
+        model: of the robot.
+        obstacles: by name.
+        where: by name of an obstacle, (3,) its origin [m].
+        links: that keep away from obstacles; None for all.
+        self_collision: whether pairs of the robot's own links count.
+        margin: distance at home [m] that leaves a pair out.
+
+    Raises:
+        ArgumentError: no pair is left.
+        UnknownNameError: no such link.
+    """
+    robot, capsules = model.robot, model.capsules
+    known = {each.link for each in capsules}
+    for link in links or ():
+        if link not in known:
+            raise UnknownNameError("link", link, known)
+    own = model.pairs.tolist() if self_collision else []
+    there = model.distances(robot.q_home).tolist()
+    near = {_links(capsules, *pair) for pair, distance in zip(own, there, strict=False) if distance <= margin}
+    left_out, pairs = sorted(near), [(i, j) for i, j in own if _links(capsules, i, j) not in near]
+    names, home = [_links(capsules, i, j) for i, j in pairs], model.placed(robot.q_home)
+    blocks = [_numbers(each.ends, each.radius) for each in capsules]
+    labels, bodies, of = [each.link for each in capsules], [each.body for each in capsules], dict[str, slice]()
+    for key, obstacle in obstacles.items():
+        shapes = range(len(blocks), len(blocks) + len(obstacle.radii))
+        of[key] = slice(shapes.start, shapes.stop)
+        for ends, radius in zip(obstacle.ends, obstacle.radii.tolist(), strict=True):
+            blocks.append(_numbers(ends, radius, flat=obstacle.flat))
+            labels.append(key)
+            bodies.append("")
+        for i, capsule in enumerate(capsules):
+            if links is not None and capsule.link not in links:
+                continue
+            if any(_home_gap(home[i], capsule.radius, blocks[j], where[key]) <= margin for j in shapes):
+                left_out.append(f"{capsule.link} - {key}")
+                continue
+            names += [f"{capsule.link} - {key}"] * len(shapes)
+            pairs += [(i, j) for j in shapes]
+    if not pairs:
+        raise ArgumentError(f"model: no pair of {robot.name!r} is left to keep apart")
+    used = sorted({each for pair in pairs for each in pair} | set(range(len(capsules), len(blocks))))
+    # capsules' numbers ascend, planes come last: `collision_rows` looks at eight capsules at a time
+    order = sorted(range(len(pairs)), key=lambda k: (blocks[pairs[k][1]][FLAT], *pairs[k]))
+    unused = len(blocks) - len(used)
+    return ChosenPairs(
+        names=tuple(names[k] for k in order),
+        pairs=np.searchsorted(used, np.array([pairs[k] for k in order])).astype(np.int64),
+        left_out=tuple(dict.fromkeys(left_out)),
+        capsules=np.array([blocks[i] for i in used]),
+        labels=tuple(labels[i] for i in used),
+        bodies=tuple(bodies[i] for i in used),
+        of={key: slice(each.start - unused, each.stop - unused) for key, each in of.items()},
+    )
+
+
+def _links(capsules: tuple[Capsule, ...], i: int, j: int) -> str:
+    return f"{capsules[i].link} - {capsules[j].link}"
+
+
+def _numbers(ends: Array, radius: float, *, flat: bool = False) -> Array:
+    half = 0.0 if flat else 0.5 * float(np.linalg.norm(ends[1] - ends[0]))
+    return np.array([*ends.ravel(), radius, half, float(flat), 0.0, 0.0, 0.0])
+
+
+def _home_gap(ends: Array, radius: float, z: Array, at: Array) -> float:
+    """Distance at home of a capsule at `ends` from an obstacle's capsule that is moved by `at`."""
+    b, radii = z[:RADIUS].reshape(2, 3), radius + z[RADIUS]
+    if z[FLAT] != 0.0:
+        return float(((ends - at) @ b[0]).min() - radii)
+    b = b + at
+    s, t = nearest_on_segments(ends[0], ends[1], b[0], b[1])
+    return float(np.linalg.norm(ends[0] + s * (ends[1] - ends[0]) - b[0] - t * (b[1] - b[0])) - radii)
