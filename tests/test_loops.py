@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from loop_robots import ankle, joint, knee_leg, link, loop, quadruped
+from loop_robots import ankle, joint, knee_leg, link, loop, planar, quadruped
 
 import quaddyn as qd
 from quaddyn.errors import ArgumentError, ModelError, UnknownNameError
@@ -386,3 +386,9 @@ def test_ends_of_a_four_bar_are_where_it_is_flat(seed: int) -> None:
         if np.isfinite(end):
             assert not closes(home + sense * (end + beyond - at_home))
             assert closes(home + sense * (end - beyond - at_home))
+
+
+def test_ranges_of_two_joints_that_lead_a_loop_are_where_it_closes() -> None:
+    """Not at the corners and on the axes of their box alone: this one is narrowest elsewhere."""
+    robot, rng = qd.load(planar(3, 5, (0, 3)), armature=0.01), np.random.default_rng(3)
+    assert all(robot.coupling.closes(robot.random_configuration(rng)) for _ in range(300))

@@ -13,6 +13,8 @@ from .loops import Loops
 
 #: Samples of the way from home to an end of a joint's range, and halvings where a loop stops closing.
 SAMPLES, HALVINGS = 24, 12
+#: Rays to each side of the box of several joints' ranges, about: it can be narrower anywhere, not at its corners alone.
+SPREAD = 24.0
 #: Share of a range that stays free where it ends because a loop cannot close beyond: there G grows without bound.
 MARGIN = 0.05
 #: Joints without a range are tried this far on each side of home [rad], lengths in loop sizes.
@@ -30,12 +32,10 @@ def ranges(
         bounds = _Bounds(coupling, [(int(c.q[i]), joints[names[int(c.q[i])]].limits) for i in group if c.own[i] < 0], q)
         leaders = [(int(coupling.q_from[c.q[i]]), joints[names[int(c.q[i])]]) for i in group if c.own[i] >= 0]
         reach = np.array([_width(q[at], joint.limits, c.size[g], joint.type) for at, joint in leaders]).reshape(-1, 2)
-        corners = np.stack(np.meshgrid(*[(-1.0, 0.0, 1.0)] * len(leaders), indexing="ij"), -1).reshape(-1, len(leaders))
         if len(leaders) == 1:
             shares = np.array([[bounds.share(leaders, reach, np.array([[side]])) for side in (-1.0, 1.0)]])
         else:
-            corners = corners[np.abs(corners).sum(axis=1) > 0]
-            shares = np.full((len(leaders), 2), bounds.share(leaders, reach, corners))
+            shares = np.full((len(leaders), 2), bounds.share(leaders, reach, _surface(len(leaders))))
         for (at, joint), (below, above), (left, right) in zip(leaders, reach, shares, strict=True):
             lower = joint.limits.lower if left == 1.0 else float(q[at] - left * below)
             upper = joint.limits.upper if right == 1.0 else float(q[at] + right * above)
@@ -88,6 +88,14 @@ class _Bounds:
             if not all(of.lower <= q_all[at] <= of.upper for at, of in self.limits):
                 return "outside"
         return "well"
+
+
+def _surface(n: int) -> Array:
+    """(rays, n) points all over the surface of the cube [-1, 1]^n, its corners first: where a loop jams soonest."""
+    steps = np.linspace(-1.0, 1.0, 1 + 2 * max(1, round(SPREAD ** (1.0 / (n - 1)) / 2.0)))
+    grid = np.stack(np.meshgrid(*[steps] * n, indexing="ij"), -1).reshape(-1, n)
+    rays = grid[np.abs(grid).max(axis=1) == 1.0]
+    return np.array(sorted(rays.tolist(), key=lambda ray: -sum(map(abs, ray))))
 
 
 def _width(home: float, limits: Limits, size: float, kind: str) -> tuple[float, float]:
