@@ -37,6 +37,7 @@ from quaddyn.wbc import (
     TorqueLimits,
     TorqueRate,
 )
+from quaddyn.wbc.constraints.barrier_points import FARTHEST, ROUNDS
 from quaddyn.wbc.constraints.collision_blocks import KEPT
 from quaddyn.wbc.contacts import ContactFrame
 from quaddyn.wbc.problem import Group, Problem
@@ -368,7 +369,7 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
     """Over Pinocchio's terms; Jacobians are differentiated by finite differences."""
     s, out, dt = tick.state, [], tick.dt
     p = e.rate
-    rooms, speeds = e._gaps(e.block, s.q, s.v, 1.0 / p)
+    rooms, speeds = e._gaps(e.block, s.q, s.v, p)
     ahead = 0.5 * dt * (1.0 + p * dt / 3.0)
     frames = moved_frames(s, {body for body in e._bodies if body})
     moved = {body: np.abs(s.jacobian(body)).max(axis=0) > 0.0 for body in e._bodies if body}
@@ -403,7 +404,12 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
         else:
             if np.linalg.norm(ends[0, 0] - ends[1, 0]) < 1e-9:
                 continue
-            d, drift, change, k, n, w = distance_motion(ends, vs, cs, 1.0 / p)
+            d, drift, change, k, n, w = distance_motion(ends, vs, cs, 0.0)
+            for _ in range(ROUNDS):
+                h = d - (numbers[0][6] + numbers[1][6]) - e.margin - KEPT
+                k_h = p * h if h <= soft else np.sqrt(2.0 * e.most * (h - 0.5 * soft))
+                rise = p if h <= soft else e.most / k_h
+                d, drift, change, k, n, w = distance_motion(ends, vs, cs, 1.0 / max(rise + k_h / d, FARTHEST * rise))
             balls = any(np.array_equal(x[0], x[1]) for x in ends)
             if part == 0 and not balls and not all(0.0 < where < 1.0 for where in k):
                 continue

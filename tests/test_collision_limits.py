@@ -49,15 +49,15 @@ def test_rows_are_of_the_points_that_approach_most(arms: qd.Robot) -> None:
         found = [g for g in problem.levels[0] if g.owner == "collisions"]
         rows = [(row @ a[arms.actuated_index], low) for g in found for row, low in zip(g.A, g.lower, strict=True)]
         nearest, speeds = limits._gaps(limits.block, q, v)
-        room, rate = limits._gaps(limits.block, q, v, 1.0 / p)
+        room, rate = limits._gaps(limits.block, q, v, p)
         some, around, least = np.isfinite(room), list[np.ndarray](), list[np.ndarray]()
         for t in (-h, 0.0, h):
             limits.place("ball", where["ball"] + t * speed, velocity=speed)
             now = pin.integrate(arms.model, q, t * v + 0.5 * t * t * a), v + t * a
             around.append(limits._gaps(limits.block, *now)[0])
-            d, change = limits._gaps(limits.block, *now, 1.0 / p)
-            d += reach
-            least.append(2.0 * np.where(some, d, 0.0) * change + p * d * d)
+            above, change = limits._gaps(limits.block, *now, p)
+            above = np.where(some, above, 0.0)
+            least.append((above + reach) * (change + p * (above - KEPT)))
         np.testing.assert_allclose(speeds[some], (around[2][some] - around[0][some]) / (2 * h), atol=1e-3)
         assert (nearest <= room + 1e-15)[some].all()
         # pairs whose points are at an end leave their row to that end
@@ -69,7 +69,7 @@ def test_rows_are_of_the_points_that_approach_most(arms: qd.Robot) -> None:
         assert len(rows) == len(d)
         for k, (value, lower) in enumerate(rows):
             second = value - 2.0 * p * rate[k] - p * p * (room[k] - KEPT) - lower  # J a + drift
-            error = 2.0 * (d[k] * second + rate[k] ** 2 + p * d[k] * rate[k]) - there[k]
+            error = d[k] * (second + p * rate[k]) + rate[k] * (rate[k] + p * (room[k] - KEPT)) - there[k]
             count += abs(error) < 1e-4 * (1.0 + abs(there[k]))
             asked += 1
     assert asked > 500 and inside > 10 and count >= 0.97 * asked  # others come to the end of a segment within h

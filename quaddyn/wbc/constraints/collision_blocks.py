@@ -29,10 +29,7 @@ from .pair_motion import (
     N,
     W,
     dot8,
-    end_motion,
     load3,
-    pair_motion,
-    plane_motion,
     store3,
 )
 
@@ -95,17 +92,6 @@ def has_part(part: int, flat: bool, half: float, other_half: float) -> bool:
     if flat:
         return part == 0 if half == 0.0 else part == 1 or part == 2
     return part == 0 or (half > 0.0 and other_half > 0.0)
-
-
-@compiled(inline=False)
-def part_motion(P: Matrix, V: Matrix, C: Matrix, ahead: float, part: int, flat: bool, motion: Matrix) -> None:
-    """Motion of one part of eight pairs."""
-    if flat:
-        plane_motion(P, V, C, 1 if part == 2 else 0, motion)
-    elif part == 0:
-        pair_motion(P, V, C, ahead, motion)
-    else:
-        end_motion(P, V, C, ahead, part - 1, motion)
 
 
 # -- the barrier -----------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
         k(h) = \begin{cases} p\,h & h \le b / p^2 \\ \sqrt{2 b\,(h - b / (2 p^2))} & \text{beyond} \end{cases}
 
     (slower than what b stops in time, and slowly at the end), and the row keeps it there, with n between the points of
-    the two capsules that are nearest if they go on for 1/p, which are the first to approach too fast:
+    the two capsules that are the first to approach too fast:
 
     .. math::
 
@@ -171,14 +171,14 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
         nearest = np.argmin(rooms, axis=1)[:, None]
         return np.take_along_axis(rooms, nearest, 1)[:, 0], np.take_along_axis(rates, nearest, 1)[:, 0]
 
-    def _gaps(self, numbers: Array, q: Array, v: Array, ahead: float = 0.0) -> tuple[Array, Array]:
+    def _gaps(self, numbers: Array, q: Array, v: Array, p: float = 0.0) -> tuple[Array, Array]:
         """(pairs, PARTS) each, infinite and 0 where a pair has no such part."""
-        return gaps_of(self.model.robot, self._bodies, self._pairs, numbers, q, v, ahead)
+        return gaps_of(self.model.robot, self._bodies, self._pairs, numbers, q, v, p)
 
     def outside(self, numbers: Array, q: Array, v: Array) -> tuple[str, ...]:
         """Names of the pairs that are nearer than `margin`, or too fast to stay beyond it."""
         p, most = float(numbers[1]), float(numbers[2])
-        nearest, (rooms, speeds) = self._gaps(numbers, q, v)[0], self._gaps(numbers, q, v, 1.0 / p)
+        nearest, (rooms, speeds) = self._gaps(numbers, q, v)[0], self._gaps(numbers, q, v, p)
         allowed = np.array([largest_speed(each, p, most) for each in rooms.ravel().tolist()]).reshape(rooms.shape)
         wrong = (nearest < -DEPTH) | (speeds + allowed < -DEPTH * p)
         return tuple(dict.fromkeys(self.pairs[i] for i in np.flatnonzero(wrong.any(axis=1)).tolist()))

@@ -15,9 +15,10 @@ room; with ``h >= 0`` and ``phi >= 0`` for all of them at the start of a period.
 6. What holds for the two points of the least phi holds for all: the derivative of a least value is that of the value
    where it is least, however fast that place moves (Danskin 1966).  Nearest points have no such rows: the second
    derivative of their distance falls at once where one leaves the end of its segment, and has no bound for segments
-   that turn past each other in parallel.  ``h + h' / p`` is least where ``|r|^2 / 2 + r . w / p`` is, to first order in
-   the room over the distance of the segments, and so exactly where it matters.  That is quadratic in the two places;
-   its least value is between the ends, which has a row, or at one of them, each of which has one (`pair_motion`).
+   that turn past each other in parallel.  With d the distance of two points, ``d phi = r . w + d k(h)`` is as good as
+   phi: rows keep ``(d phi)' >= (d' / d - p) d phi``.  ``d k(h)`` is nearly linear in ``|r|^2 / 2``, and with its slope
+   in place of it d phi is quadratic in the two places; a few rounds find that slope (`barrier_points`).  The least
+   value is between the ends, which has a row, or at one of them, each of which has one (`pair_motion`).
 7. A row is over the joints that move one of the two bodies alone: no distance between them depends on the others.
 
 Pairs are looked at eight at a time: middles of all capsules first, from which most pairs are seen to need no row; then
@@ -29,6 +30,7 @@ from __future__ import annotations
 from ...compiling import compiled, load8, local, store8, zeros
 from ..data import Instant
 from ..rows import Item
+from .barrier_points import part_motion
 from .collision_blocks import (
     NEED,
     PART,
@@ -41,11 +43,10 @@ from .collision_blocks import (
     has_part,
     judge,
     least_acceleration,
-    part_motion,
 )
 from .distance_row import pair_of, write_row
 from .joint_screws import forget_screws
-from .pair_motion import MOTION, D, S, T, fastest, pair_motion
+from .pair_motion import MOTION, D, S, T, fastest
 from .placed_capsules import FLAT, HALF, HEAD, RADIUS, WAITING, WIDTH, may_be_near, place_segments
 
 
@@ -115,7 +116,7 @@ def sift(item: Item, t: Instant, block: Block, count: int, waiting: int, by: Bar
     """
     near = t.work.near
     load_block(item, t, block, WAITING, waiting, by)
-    pair_motion(block.P, block.V, block.C, 0.0, block.motion)
+    part_motion(block, 0, False, 0.0, by.most)
     find_close(block, by)
     for lane in range(waiting):
         if block.close[lane] >= 0.0:
@@ -143,7 +144,7 @@ def block_rows(item: Item, t: Instant, block: Block, count: int, flat: bool, by:
     known, motion, ends = block.known, block.motion, False
     for part in range(PARTS):
         if part == 0 or (part < 3 if flat else ends):
-            part_motion(block.P, block.V, block.C, 1.0 / by.p, part, flat, motion)
+            part_motion(block, part, flat, by.p, by.most)
             judge(block, part, flat, by)
             wanted = False
             for lane in range(count):

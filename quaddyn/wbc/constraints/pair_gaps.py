@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from ...compiling import IntMatrix, IntVector, Matrix, Tensor, entry, local, zeros
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from .collision_blocks import PARTS, gather, has_part, part_motion
+from .barrier_points import part_motion
+from .collision_blocks import PART, PARTS, Block, gather, has_part
 from .pair_motion import CROSSING, MOTION, D, N, W
 from .placed_capsules import FLAT, HALF, HEAD, RADIUS, SEGMENT, SPEED, WIDTH
 from .segment_motion import moving_ends, resting_ends
@@ -26,7 +27,9 @@ def pair_gaps(
     segments: Matrix,
     out: Matrix,
     rates: Matrix,
-    ahead: float,
+    margin: float,
+    p: float,
+    most: float,
 ) -> int:
     """Distances of capsules' surfaces, and how they change; how many pairs there are.
 
@@ -40,9 +43,12 @@ def pair_gaps(
         segments: (capsules, SEGMENT), memory.
         out: (pairs, PARTS) [m]; left as it is where there is no such part.
         rates: (pairs, PARTS) [m/s].
-        ahead: [s], as of `pair_motion`.
+        margin: [m].
+        p: as of `part_motion` [1/s].
+        most: as of `part_motion` [m/s^2].
     """
-    P, V, C, motion, still = zeros(12, 8), zeros(12, 8), zeros(12, 8), local(MOTION, 8), zeros(6)
+    P, V, C, motion, still, reach = zeros(12, 8), zeros(12, 8), zeros(12, 8), local(MOTION, 8), zeros(6), zeros(8)
+    block = Block(P, V, C, motion, local(PARTS, PART, 8), reach, local(8))
     for k in range(len(frames)):
         z, x, i = numbers[k], segments[k], frames[k]
         if i >= 0:
@@ -53,10 +59,12 @@ def pair_gaps(
     for first in range(0, count, 8):
         here = min(count - first, 8)
         for lane in range(here):
-            gather(P, V, C, lane, segments[pairs[first + lane, 0]], segments[pairs[first + lane, 1]])
+            a, b = pairs[first + lane, 0], pairs[first + lane, 1]
+            gather(P, V, C, lane, segments[a], segments[b])
+            reach[lane] = numbers[a, RADIUS] + numbers[b, RADIUS] + margin
         for part in range(2 * PARTS):
             flat = part >= PARTS
-            part_motion(P, V, C, ahead, part % PARTS, flat, motion)
+            part_motion(block, part % PARTS, flat, p, most)
             for lane in range(here):
                 a, b, at = pairs[first + lane, 0], pairs[first + lane, 1], first + lane
                 its_own = (numbers[b, FLAT] != 0.0) == flat
@@ -72,7 +80,7 @@ def pair_gaps(
 
 
 def gaps_of(
-    robot: Robot, bodies: tuple[str, ...], pairs: NDArray[np.int64], numbers: Array, q: Array, v: Array, ahead: float
+    robot: Robot, bodies: tuple[str, ...], pairs: NDArray[np.int64], numbers: Array, q: Array, v: Array, p: float
 ) -> tuple[Array, Array]:
     """Room of the parts of pairs above the margin, and its rate of change.
 
@@ -83,7 +91,7 @@ def gaps_of(
         numbers: of `CollisionLimits`.
         q: (nq,) configuration.
         v: (nv,) velocity.
-        ahead: [s], as of `pair_motion`.
+        p: as of `part_motion` [1/s].
 
     Returns:
         (pairs, PARTS) each [m] and [m/s], infinite and 0 where a pair has no such part.
@@ -100,5 +108,6 @@ def gaps_of(
     frames = np.array([known.get(x, -1) for x in bodies], dtype=np.int64)
     rooms, rates = np.full((len(pairs), PARTS), np.inf), np.zeros((len(pairs), PARTS))
     capsules = np.ascontiguousarray(numbers[HEAD : HEAD + WIDTH * len(frames)].reshape(-1, WIDTH))
-    pair_gaps(capsules, frames, pairs, R, at, speeds, np.zeros((len(frames), SEGMENT)), rooms, rates, ahead)
+    memory, margin, most = np.zeros((len(frames), SEGMENT)), float(numbers[0]), float(numbers[2])
+    pair_gaps(capsules, frames, pairs, R, at, speeds, memory, rooms, rates, margin, p, most)
     return rooms - numbers[0], rates

@@ -12,8 +12,8 @@ from ...kinematics.segments import PARALLEL
 
 #: Rows of a motion: distance; places along both segments in [0, 1]; second derivative of the distance at a = 0, and
 #: how fast that changes but for the third derivatives of the points; direction from the first point to the second;
-#: velocity of the second against the first; the first, and its velocity.
-D, S, T, SECOND, THIRD, N, W, AT, AT_RATE, MOTION = 0, 1, 2, 3, 4, 5, 8, 11, 14, 17
+#: velocity of the second against the first; the first, and its velocity; how far ahead the points are looked for [s].
+D, S, T, SECOND, THIRD, N, W, AT, AT_RATE, AHEAD, MOTION = 0, 1, 2, 3, 4, 5, 8, 11, 14, 17, 18
 #: Distance of segments [m] below which no direction leads apart.
 CROSSING = 1e-9
 
@@ -61,7 +61,7 @@ def store3(x: Lanes, y: Lanes, z: Lanes, out: Matrix, row: int) -> None:
 
 
 @compiled(inline=False)
-def pair_motion(P: Matrix, V: Matrix, C: Matrix, ahead: float, out: Matrix) -> None:
+def pair_motion(P: Matrix, V: Matrix, C: Matrix, out: Matrix) -> None:
     """How the distances of two points, one of each segment, move, which are the nearest ones a while ahead.
 
     With r from one point to the other and w its rate of change, these are the points of the least
@@ -75,10 +75,10 @@ def pair_motion(P: Matrix, V: Matrix, C: Matrix, ahead: float, out: Matrix) -> N
         P: (12, 8) positions of the ends.
         V: (12, 8) velocities.
         C: (12, 8) accelerations.
-        ahead: [s]; 0 for nearest points.
-        out: (MOTION, 8) is set.  Where the segments cross n is 0, and what is divided by d is finite.
+        out: (MOTION, 8) is set but for AHEAD, which says how far [s]; 0 for nearest points.  Where the segments cross n
+            is 0, and what is divided by d is finite.
     """
-    zero, one = splat8(0.0), splat8(1.0)
+    zero, one, ahead = splat8(0.0), splat8(1.0), load8(out, AHEAD, 0)
     ax, ay, az = load3(P, 0)
     ux, uy, uz = along8(P, 0)
     bx, by, bz = load3(P, 6)
@@ -108,9 +108,9 @@ def pair_motion(P: Matrix, V: Matrix, C: Matrix, ahead: float, out: Matrix) -> N
 
 
 @compiled(inline=False)
-def end_motion(P: Matrix, V: Matrix, C: Matrix, ahead: float, end: int, out: Matrix) -> None:
+def end_motion(P: Matrix, V: Matrix, C: Matrix, end: int, out: Matrix) -> None:
     """`pair_motion` of one of the four ends with the other segment, for the one segment shrunk to this end."""
-    mine, other, one = 3 * end, 6 if end < 2 else 0, splat8(1.0)
+    mine, other, one, ahead = 3 * end, 6 if end < 2 else 0, splat8(1.0), load8(out, AHEAD, 0)
     ax, ay, az = load3(P, mine)
     vx, vy, vz = load3(V, mine)
     rx, ry, rz = load3(P, other)
