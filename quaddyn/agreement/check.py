@@ -13,6 +13,7 @@ from ..dynamics import Dynamics, compile
 from ..errors import ArgumentError
 from ..reference import ClosedReference, Reference
 from ..reference.loop_reader import read_loops
+from ..reference.reader import Mimic, read
 from ..robot.closing import opened
 from ..robot.loops import Loops
 from ..robot.robot import Robot
@@ -146,7 +147,8 @@ def _tied(tree: Reference, robot: Robot) -> Reference:
         if body.root:
             continue
         joint = robot.tree.joint[body.joint]
-        if f"{joint.name}.range" in robot.report.provenance:
+        followed = any(other.mimic is not None and other.mimic.joint == joint.name for other in robot.tree.joints)
+        if followed or f"{joint.name}.range" in robot.report.provenance:
             bodies[i] = replace(body, lower=joint.limits.lower, upper=joint.limits.upper)
         if joint.loop is not None:
             damping[body.v] = friction[body.v] = 0.0
@@ -163,7 +165,9 @@ def _closed(robot: Robot, tree: Reference, source: Source) -> ClosedReference:
     on_loops = _on_loops(robot)
     ranges = {name: (robot.tree.joint[name].limits.lower, robot.tree.joint[name].limits.upper) for name in on_loops}
     home = {name: float(q_all[joints[name]]) for name in on_loops}
-    return ClosedReference(tree, read_loops(source), home, tuple(coupling.followers), ranges)
+    follow: Mimic = "follow" if any(joint.mimic is not None for joint in robot.tree.joints) else "independent"
+    gears = [(j.name, j.leader, j.gear, j.bias) for j in read(source, mimic=follow).joints if j.leader is not None]
+    return ClosedReference(tree, read_loops(source), home, tuple(coupling.followers), ranges, gears)
 
 
 def draw(robot: Robot, oracle: Oracle, rng: np.random.Generator, beyond: float) -> Sample:

@@ -36,6 +36,7 @@ class ClosedReference:
         home: coordinates at home, by joint, of all joints whose loops are closed there.
         dependent: names of the joints that follow.
         ranges: limits of joints, by name, where they are narrower than the file's.
+        gears: joints that mimic others: the follower, the leader, multiplier and offset.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class ClosedReference:
         home: Mapping[str, float],
         dependent: Collection[str],
         ranges: Mapping[str, tuple[float, float]],
+        gears: Collection[tuple[str, str, float, float]] = (),
     ) -> None:
         known = dict(tree.model.frames)
         for k, loop in enumerate(loops):
@@ -57,6 +59,8 @@ class ClosedReference:
         self.tree.model = replace(tree.model, frames=known)
         self.model, self.home, self.ranges = tree.model, dict(home), dict(ranges)
         follow = [body for body in tree.model.bodies if body.joint in self.dependent]
+        places = {body.joint: (body.q.start, body.v.start) for body in tree.model.bodies}
+        self._gears = [(places[one], places[other], gear, bias) for one, other, gear, bias in gears]
         self._last: tuple[bytes, Array] = b"", np.zeros(0)
         self._z = np.array([body.v.start for body in follow], dtype=np.intp)
         self._z_q = np.array([body.q.start for body in follow], dtype=np.intp)
@@ -91,6 +95,11 @@ class ClosedReference:
             elif loop.kind == "weld":
                 rows.append(turned)
                 errors.append(0.5 * sum((np.cross(A[:3, i], B[:3, i]) for i in range(3)), np.zeros(3)))
+        for (q, v), (q_leader, v_leader), gear, bias in self._gears:
+            row = np.zeros((1, self.tree.nv))
+            row[0, v], row[0, v_leader] = 1.0, -gear
+            rows.append(row)
+            errors.append(Q[q : q + 1] - gear * Q[q_leader : q_leader + 1] - bias)
         return np.vstack(rows), np.concatenate(errors)
 
     def drifts(self, Q: Array, V: Array) -> Array:
@@ -105,7 +114,7 @@ class ClosedReference:
                 out.append(A.T @ (b[3:] - a[3:]) + np.cross(w_a, A.T) @ (w_b - w_a))
             elif loop.kind == "weld":
                 out.append(b[3:] - a[3:])
-        return np.concatenate(out)
+        return np.concatenate([*out, np.zeros(len(self._gears))])
 
     def all_joints(self, q: Array) -> Array:
         """Q of all joints: from home in small steps, so that the branch is that of home."""

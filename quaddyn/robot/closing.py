@@ -21,7 +21,7 @@ from .home import describe_legs, given_home
 from .legs import limbs_of
 from .loop_assembly import Assembly, Judged, judge
 from .loop_ranges import ranges
-from .loops import Cut, Loops, branches, closures_of, cuts
+from .loops import Cut, Loops, branches, closures_of, cuts, gears
 from .model import add_feet, build, joint_losses
 from .robot import Robot
 
@@ -41,7 +41,6 @@ def closed(robot: Robot, loops: Sequence[Loop], *, q_home: ArrayLike | None = No
         ModelError: a loop that does not close, is singular at home, or whose rank is unclear there.
     """
     _refuse_ends(robot, loops)
-    _refuse_mimics(robot, loops)
     findings: list[Finding] = []
     q_all = robot.q_home if robot.coupling is None else robot.coupling.configuration(robot.q_home)
     tree, q_all = _straightened(robot, loops, q_all)
@@ -49,6 +48,7 @@ def closed(robot: Robot, loops: Sequence[Loop], *, q_home: ArrayLike | None = No
     found = cuts(model, tree.loops)
     for cut in found:
         _refuse_shape(model, cut, tree)
+    found += gears(model, tree.joints)
     assembly = Assembly(model, found, q_all, tree.joint, robot.actuated, _of_legs(robot))
     judged = judge(assembly)
     joints = {}
@@ -145,7 +145,7 @@ def _inserted(source: str | bytes, tag: str) -> str | bytes:
 def opened(robot: Robot) -> Robot:
     """A robot with its loops cut, every joint on its own: home and ranges are those of the closed one."""
     assert robot.coupling is not None
-    tree = replace(robot.tree, joints=tuple(replace(j, loop=None) for j in robot.tree.joints), loops=())
+    tree = replace(robot.tree, joints=tuple(replace(j, loop=None, mimic=None) for j in robot.tree.joints), loops=())
     q, model, own = robot.coupling.configuration(robot.q_home), robot.model, [j for j in tree.joints if j.nv]
     lower, upper = (_limits_of(own, q, side) for side in ("lower", "upper"))
     return replace(
@@ -215,15 +215,6 @@ def _refuse_ends(robot: Robot, loops: Sequence[Loop]) -> None:
                 )
 
 
-def _refuse_mimics(robot: Robot, loops: Sequence[Loop]) -> None:
-    for joint in robot.tree.joints:
-        if joint.mimic is not None:
-            raise ModelError(
-                f"{loops[0].where}: loop {loops[0].name!r} in a robot whose joint {joint.name!r} mimics "
-                f"{joint.mimic.joint!r}; load it with mimic=False, or leave the loop open by loops=False"
-            )
-
-
 def _refuse_shape(model: pin.Model, cut: Cut, tree: Tree) -> None:
     loop = cut.loop
     a, b, _ = branches(model, cut)
@@ -287,6 +278,8 @@ def _said(tree: Tree, judged: Judged) -> list[Finding]:
     for group in judged.groups:
         for cut in group.cuts:
             loop = cut.loop
+            if loop.kind == "gear":
+                continue
             follow, lead = ", ".join(group.dependent), ", ".join(group.independent)
             reason = (
                 f"loop {loop.name!r} ({loop.kind}) closes {loop.link_a!r} and {loop.link_b!r}: {follow} follow {lead}; "

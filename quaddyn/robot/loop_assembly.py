@@ -134,7 +134,7 @@ def judge(assembly: Assembly) -> Judged:
         names = assembly.names[assembly.members(g)]
         rank = _rank(assembly, g, x, cuts)
         K, _ = assembly.linear(g, x)
-        chosen = _chosen(assembly, names, K, rank, cuts)
+        chosen = _chosen(assembly, names, K, rank, cuts, _mimics(assembly, g))
         followers |= dict.fromkeys(chosen, cuts[0].loop.name)
         others = tuple(name for name in names if name not in chosen)
         found.append(JudgedGroup(cuts, tuple(chosen), others, rank, assembly.rows(g)))
@@ -152,6 +152,9 @@ def _home(assembly: Assembly, g: int, x: Array, cuts: Sequence[Cut]) -> tuple[Ar
     tries = [~held for held in (on_legs, driven) if held.any() and not held.all()]
     zero = x.copy()
     zero[assembly.members(g)] = 0.0
+    for m in range(int(assembly.numbers.loops[g]), int(assembly.numbers.loops[g + 1])):
+        if assembly.numbers.rows[m] == 1:
+            zero[assembly.numbers.sides[m, 1]] = assembly.numbers.frames[2 * m, 1]
     best = np.inf
     _, e = assembly.linear(g, zero)
     if np.abs(e).max() < DRAWN and _aligned(assembly, g, zero, cuts):
@@ -194,6 +197,8 @@ def _aligned(assembly: Assembly, g: int, x: Array, cuts: Sequence[Cut]) -> bool:
     assembly.linear(g, x)
     poses, c = assembly.work.poses, assembly.numbers
     for k, cut in enumerate(cuts):
+        if cut.loop.kind == "gear":
+            continue
         m = int(c.loops[g]) + k
         ends = []
         for side in range(2):
@@ -251,11 +256,20 @@ def _is_singular(assembly: Assembly, g: int, x: Array) -> bool:
     return bool(residual <= CLOSED and ranks[0] < ranks[1])
 
 
-def _chosen(assembly: Assembly, names: Sequence[str], K: Array, rank: int, cuts: Sequence[Cut]) -> list[str]:
-    """Dependent joints: those that the loops name, or first those without a motor, then those of no leg."""
+def _mimics(assembly: Assembly, g: int) -> list[str]:
+    """The joints of a group that mimic others."""
+    c = assembly.numbers
+    return [assembly.names[c.sides[m, 1]] for m in range(int(c.loops[g]), int(c.loops[g + 1])) if c.rows[m] == 1]
+
+
+def _chosen(
+    assembly: Assembly, names: Sequence[str], K: Array, rank: int, cuts: Sequence[Cut], mimics: Sequence[str]
+) -> list[str]:
+    """Dependent joints: those that mimic others or that the loops name, or without motors, then those of no leg."""
     loop = cuts[0].loop
     given = list(dict.fromkeys(name for cut in cuts for name in cut.loop.dependent))
     if given:
+        given = list(dict.fromkeys((*mimics, *given)))
         if strange := [name for name in given if name not in names]:
             raise ModelError(
                 f"{loop.where}: dependent={strange[0]!r} is no joint of loop {loop.name!r}; its joints: "
@@ -269,6 +283,7 @@ def _chosen(assembly: Assembly, names: Sequence[str], K: Array, rank: int, cuts:
             )
         return [name for name in names if name in given]
     order = [
+        [k for k, name in enumerate(names) if name in mimics],
         [k for k, name in enumerate(names) if name not in assembly.actuated],
         [k for k, name in enumerate(names) if name in assembly.actuated and name not in assembly.legs],
         [k for k, name in enumerate(names) if name in assembly.actuated and name in assembly.legs],

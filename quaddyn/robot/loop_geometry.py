@@ -42,6 +42,7 @@ def place(closures: Closures, work: Closing, g: int, x: Vector) -> None:
                 pose[a] = closures.placements[i, a]
         else:
             compose(work.poses[closures.parent[i]], closures.placements[i], pose)
+        work.at[i] = x[i]
         _joint(closures.slides[i], closures.axes[i], x[i], moved)
         compose(pose, moved, work.poses[i])
 
@@ -112,16 +113,29 @@ def _axis(closures: Closures, work: Closing, i: int, out: Vector) -> None:
         out[a] = pose[a] * axis[0] + pose[3 + a] * axis[1] + pose[6 + a] * axis[2]
 
 
+@compiled()
+def _gear(closures: Closures, work: Closing, loop: int, row: int, scale: float) -> None:
+    """K and e of a joint that follows another: ``x_B - (multiplier x_A + offset)``."""
+    a, b, z = closures.sides[loop, 0], closures.sides[loop, 1], closures.frames[2 * loop]
+    share = scale if closures.slides[b] == 1 else 1.0
+    work.K[row, b], work.K[row, a] = share, -share * z[0]
+    work.e[row] = share * (work.at[b] - (z[0] * work.at[a] + z[1]))
+
+
 @compiled(inline=False)
 def linearize(closures: Closures, work: Closing, g: int) -> int:
     """K and e of a group where its joints are placed; how many rows they have.  Lengths count as shares of its size."""
     begin, end, scale, top = closures.joints[g], closures.joints[g + 1], 1.0 / closures.size[g], 0
     u, w, normal, axis, arm, turned = local(3), local(3), local(3), local(3), local(3), local(3)
     for m in range(closures.loops[g], closures.loops[g + 1]):
-        _ends(closures, work, m)
         for r in range(top, top + closures.rows[m]):
             for c in range(begin, end):
                 work.K[r, c] = 0.0
+        if closures.rows[m] == 1:
+            _gear(closures, work, m, top, scale)
+            top += 1
+            continue
+        _ends(closures, work, m)
         for a in range(3):
             work.e[top + a] = scale * (work.ends[1, 9 + a] - work.ends[0, 9 + a])
         for side in range(2):
@@ -201,6 +215,10 @@ def bias(closures: Closures, work: Closing, g: int) -> None:
     ends, of_u, of_w, first, second = local(2, 12), local(3), local(3), local(3), local(3)
     _move(closures, work, g)
     for m in range(closures.loops[g], closures.loops[g + 1]):
+        if closures.rows[m] == 1:
+            work.right[top] = 0.0
+            top += 1
+            continue
         _ends(closures, work, m)
         for side in range(2):
             i = closures.sides[m, side]

@@ -24,8 +24,9 @@ class Closures(NamedTuple):
         axes: (n, 3) unit, in the joint's frame.
         home: (n,) coordinates that the line to a configuration begins at.
         sides: (m, 2) the joints that carry frames A and B of each loop, -1 as in `parent`.
-        frames: (2 m, 12) these frames in their joints.
-        rows: (m,) constraints: 3 for a point, 5 for a revolute joint about z of both frames, 6 for a weld.
+        frames: (2 m, 12) these frames in their joints; multiplier and offset of a gear, of which joint B follows A.
+        rows: (m,) constraints: 3 for a point, 5 for a revolute joint about z of both frames, 6 for a weld, 1 for a
+            gear.
         q_index, v_index: (nq,), (nv,) where the entries of q and v are in q_all and v_all.
     """
 
@@ -53,6 +54,7 @@ class Closing(NamedTuple):
 
     Attributes:
         x, before, rate: (n,) coordinates, those at the last step, and their rates along the line.
+        at: (n,) coordinates at which the joints are placed.
         poses: (n, 12) of the joints.
         motions: (n, 12) of the joints' origins and bodies: velocity, acceleration, angular velocity and acceleration.
         ends: (2, 12) frames A and B.
@@ -68,6 +70,7 @@ class Closing(NamedTuple):
     x: Vector
     before: Vector
     rate: Vector
+    at: Vector
     poses: Matrix
     motions: Matrix
     ends: Matrix
@@ -86,7 +89,7 @@ def room_for_closing(closures: Closures) -> Closing:
     n, m = len(closures.q), int(closures.rows.sum())
     zeros = np.zeros
     return Closing(
-        zeros(n), zeros(n), zeros(n), zeros((n, 12)), zeros((n, 12)), zeros((2, 12)), zeros((m, n)), zeros(m),
+        zeros(n), zeros(n), zeros(n), zeros(n), zeros((n, 12)), zeros((n, 12)), zeros((2, 12)), zeros((m, n)), zeros(m),
         zeros((m, n)), zeros((m, n)), zeros((m, n)), zeros(n), zeros(m), zeros(n),
     )  # fmt: skip
 

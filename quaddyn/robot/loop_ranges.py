@@ -29,7 +29,15 @@ def ranges(
     names = {model.joints[i].idx_q: model.names[i] for i in range(1, model.njoints)}
     for g in range(len(c.size)):
         group = range(c.joints[g], c.joints[g + 1])
-        bounds = _Bounds(coupling, [(int(c.q[i]), joints[names[int(c.q[i])]].limits) for i in group if c.own[i] < 0], q)
+        bounds = _Bounds(
+            coupling,
+            [
+                (int(c.q[i]), joints[names[int(c.q[i])]].limits)
+                for i in group
+                if c.own[i] < 0 and joints[names[int(c.q[i])]].mimic is None
+            ],
+            q,
+        )  # range of what it mimics
         leaders = [(int(coupling.q_from[c.q[i]]), joints[names[int(c.q[i])]]) for i in group if c.own[i] >= 0]
         reach = np.array([_width(q[at], joint.limits, c.size[g], joint.type) for at, joint in leaders]).reshape(-1, 2)
         if len(leaders) == 1:

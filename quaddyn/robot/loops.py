@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from ..errors import ArgumentError
-from ..urdf.tree import Array, Joint, Loop, Tree
+from ..errors import ArgumentError, ModelError
+from ..urdf.tree import Array, Joint, Loop, Pose, Tree
 from .closure import close_loops, loop_drift, loop_residual
 from .coupling import Index, Tangent, index_of
 from .loop_numbers import Closing, Closures, room_for_closing
@@ -18,7 +18,7 @@ from .planar_loops import PlanarLoop, planar_loop
 #: How far from where a loop is flat it closes for sure [rad].
 CLEAR = 1e-3
 #: Rows of each kind of loop.
-ROWS = {"point": 3, "revolute": 5, "weld": 6}
+ROWS = {"point": 3, "revolute": 5, "weld": 6, "gear": 1}
 
 
 class Loops:
@@ -28,7 +28,7 @@ class Loops:
     Body Dynamics Algorithms*, 2008, section 3.2: an explicit constraint).
 
     Attributes:
-        loops: of the tree.
+        loops: of the tree, and joints that mimic others, as loops of the kind "gear" with one constraint.
         followers: what each dependent joint does, by its name, for messages.
         closures: the loops as numbers.
         planar: by group of joints, the loop where it is one of parallel axes that closes in closed form.
@@ -38,7 +38,11 @@ class Loops:
 
     def __init__(self, loops: Sequence[Loop], followers: Mapping[str, str], closures: Closures) -> None:
         self.loops, self.closures = tuple(loops), closures
-        self.followers = {name: f"is moved by loop {loop!r}" for name, loop in followers.items()}
+        gears = {loop.name for loop in loops if loop.kind == "gear"}
+        self.followers = {
+            name: f"is moved by {loop}" if loop in gears else f"is moved by loop {loop!r}"
+            for name, loop in followers.items()
+        }
         self.q_index, self.v_index = index_of(closures.q_index), index_of(closures.v_index)
         sizes = [len(at) + int((closures.own < 0).sum()) for at in (self.q_index, self.v_index)]
         self.q_from, self.v_from = (_inverse(at, n) for at, n in zip((self.q_index, self.v_index), sizes, strict=True))
@@ -195,6 +199,20 @@ def cuts(model: pin.Model, loops: Iterable[Loop]) -> list[Cut]:
     return out
 
 
+def gears(model: pin.Model, joints: Iterable[Joint]) -> list[Cut]:
+    """Joints that mimic others in a model's numbers: loops of a single constraint."""
+    out = []
+    for joint in joints:
+        if joint.mimic is not None:
+            name, here = f"<mimic joint={joint.mimic.joint!r}>", Pose.of(np.eye(3), np.zeros(3))
+            loop = Loop(name, "gear", joint.child, joint.child, here, here, (), joint.where)
+            ends = int(model.getJointId(joint.mimic.joint)), int(model.getJointId(joint.name))
+            out.append(
+                Cut(loop, ends, (np.array([joint.mimic.multiplier, joint.mimic.offset, *[0.0] * 10]), np.zeros(12)))
+            )
+    return out
+
+
 def branches(model: pin.Model, cut: Cut) -> tuple[list[int], list[int], int]:
     """Joints of both sides of a loop, outermost first, and the joint whose body they start from."""
     a, b = (_ancestors(model, joint) for joint in cut.joints)
@@ -204,7 +222,8 @@ def branches(model: pin.Model, cut: Cut) -> tuple[list[int], list[int], int]:
 
 def groups(model: pin.Model, found: Sequence[Cut]) -> list[tuple[list[Cut], list[int], int]]:
     """Loops that share joints: the loops, their joints parents first, and the joint whose body they start from."""
-    left = [([cut], {*branches(model, cut)[0], *branches(model, cut)[1]}) for cut in found]
+    around = {id(cut): _around(model, cut) for cut in found}
+    left = [([cut], around[id(cut)]) for cut in found]
     joined: list[tuple[list[Cut], set[int]]] = []
     for of, joints in left:
         for other in [each for each in joined if each[1] & joints]:
@@ -212,13 +231,32 @@ def groups(model: pin.Model, found: Sequence[Cut]) -> list[tuple[list[Cut], list
             of, joints = other[0] + of, other[1] | joints
         joined.append((of, joints))
     out = []
-    for of, joints in joined:
+    for of, every in joined:
+        joints = set().union(*(around[id(cut)] for cut in of if cut.loop.kind != "gear"))
+        if not joints:
+            out.append((of, sorted(every), 0))
+            continue
         trail = [joint for joint in _ancestors(model, min(joints)) if joint not in joints]
         # Every joint between the group's base and its ends counts, also one that two loops have before they part.
         base = next(b for b in trail if all(b in _ancestors(model, j) for j in joints))
         between = {k for j in joints for k in _ancestors(model, j)[: _ancestors(model, j).index(base)]}
-        out.append((sorted(of, key=found.index), sorted(between), base))
+        out.append((sorted(of, key=found.index), sorted(between) + sorted(every - between), base))
+    members = [joint for _, group, _ in out for joint in group]
+    for cut in found:
+        if shared := [model.names[joint] for joint in around[id(cut)] if members.count(joint) > 1]:
+            raise ModelError(
+                f"{cut.loop.where}: joint {shared[0]!r} lies before two loops of which only one has to do with what it "
+                "mimics or what mimics it; load the robot with mimic=False, or leave loops open by loops=False"
+            )
     return out
+
+
+def _around(model: pin.Model, cut: Cut) -> set[int]:
+    """Joints that a loop is about: those of both branches, or the two of a gear."""
+    if cut.loop.kind == "gear":
+        return set(cut.joints)
+    a, b, _ = branches(model, cut)
+    return {*a, *b}
 
 
 def closures_of(
@@ -246,7 +284,8 @@ def closures_of(
     axes, sides, frames = [], [], []
     for of, group, base in groups(model, found):
         order += of
-        local = {joint: starts[-1] + k for k, joint in enumerate(group)} | {base: -1}
+        index = {joint: starts[-1] + k for k, joint in enumerate(group)}
+        local = index | {base: -1}  # also where the base's own joint is one that others mimic
         counts = [0, 0]
         places = []
         for joint in group:
@@ -254,18 +293,18 @@ def closures_of(
             follows = name in following
             numbers.append((
                 j.idx_q, j.idx_v, -1 if follows else own_v[j.idx_v], counts[follows],
-                local[int(model.parents[joint])], int(joints[name].type == "prismatic"),
+                local.get(int(model.parents[joint]), -1), int(joints[name].type == "prismatic"),
             ))  # fmt: skip
             counts[follows] += 1
             places.append(model.jointPlacements[joint])
             rows.append(_twelve(places[-1]).tolist())
             axes.append(joints[name].axis)
         for cut in of:
-            sides.append([local[joint] for joint in cut.joints])
+            sides.append([(index if cut.loop.kind == "gear" else local)[joint] for joint in cut.joints])
             frames += list(cut.placements)
         lengths = [float(np.linalg.norm(at[9:])) for cut in of for at in cut.placements]
         lengths += [float(np.linalg.norm(p.translation)) for p, joint in zip(places, group, strict=True)]
-        sizes.append(max(max(lengths), 1e-6))
+        sizes.append(1.0 if all(cut.loop.kind == "gear" for cut in of) else max(max(lengths), 1e-6))
         starts.append(starts[-1] + len(group))
         loop_starts.append(loop_starts[-1] + len(of))
     columns = np.array(numbers, dtype=np.int64).reshape(-1, 6).T.copy()
@@ -287,7 +326,9 @@ def closed_loops(model: pin.Model, tree: Tree, q_home: Array) -> Loops:
         if joint.loop is not None:
             q_all[model.joints[model.getJointId(joint.name)].idx_q] = joint.at_home
     q_all[np.isnan(q_all)] = q_home
-    order, numbers = closures_of(model, cuts(model, tree.loops), q_all, followers, tree.joint)
+    order, numbers = closures_of(
+        model, cuts(model, tree.loops) + gears(model, tree.joints), q_all, followers, tree.joint
+    )
     return Loops([cut.loop for cut in order], followers, numbers)
 
 

@@ -63,7 +63,7 @@ def planar_loop(closures: Closures, group: int) -> PlanarLoop | None:
     """The loop of a group of joints, if it is a planar one of three pivots that follow."""
     c, joints = closures, range(int(closures.joints[group]), int(closures.joints[group + 1]))
     loops = range(int(c.loops[group]), int(c.loops[group + 1]))
-    if len(loops) != 1 or any(c.slides[i] for i in joints):
+    if len(loops) != 1 or c.rows[loops[0]] == 1 or any(c.slides[i] for i in joints):
         return None
     (loop,) = loops
     poses, end = _at_home(c, group)

@@ -410,6 +410,11 @@ class Robot:
         Raises:
             ModelError: naming such a loop.
         """
+        if isinstance(self.coupling, Loops) and any(loop.kind == "gear" for loop in self.coupling.loops):
+            raise ModelError(
+                f"{what}: {self.name!r} has both closed loops and joints that mimic others, which this does not know; "
+                "load the robot with mimic=False, so that these joints move on their own, or with loops=False"
+            )
         if isinstance(self.coupling, Loops) and (loop := self.coupling.spatial) is not None:
             raise ModelError(
                 f"{what}: loop {loop.name!r} of {self.name!r} is not a planar one of three pivots that follow, which "
@@ -428,7 +433,7 @@ class Robot:
     @property
     def loops(self) -> tuple[Loop, ...]:
         """The closed loops; `Robot.coupling` says how joints move under them."""
-        return self.coupling.loops if isinstance(self.coupling, Loops) else ()
+        return tuple(x for x in self.coupling.loops if x.kind != "gear") if isinstance(self.coupling, Loops) else ()
 
     # -- maps ------------------------------------------------------------------------------------------------
     @property

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from ..errors import ModelError, QuaddynError, UnknownNameError
 from ..robot.bodies import Body
 from ..robot.configuration import simple_joints
-from ..robot.coupling import Coupling
 from ..robot.loops import Loops
 from ..robot.model import PLANAR_ROOT, rotation_to
 from ..robot.robot import Robot
@@ -171,7 +170,7 @@ def specification(robot: Robot, spheres: Iterable[Placed], actuators: Actuators,
             conaffinity=TERRAIN_BIT,
         )
     add_loops(mujoco, spec, bodies, robot)
-    for name, mimic in (robot.coupling.mimics if isinstance(robot.coupling, Coupling) else {}).items():
+    for name, mimic in {j.name: j.mimic for j in robot.tree.joints if j.mimic is not None}.items():
         follows = spec.add_equality(type=mujoco.mjtEq.mjEQ_JOINT, name1=name, name2=mimic.joint)
         polynomial = np.zeros(len(follows.data))
         polynomial[:2] = mimic.offset, mimic.multiplier
