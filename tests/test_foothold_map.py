@@ -55,11 +55,23 @@ def test_feet_keep_away_from_edges_on_the_nearer_side() -> None:
 
 def test_of_unknown_ground_nothing_is_said() -> None:
     half = known(lambda x, y: np.where(x > 0.2, np.nan, 0.0))
-    assert half.choose(0.3, 0.0) is None and half.normal(0.3, 0.0) is None
+    assert half.choose(0.3, 0.0) is None and half.normal(0.3, 0.0, 0.0) is None
     assert half.choose(0.0, 0.0) is not None
     assert half.choose(50.0, 0.0) is None  # out of the window
     near = half.choose(0.19, 0.0)
     assert near is not None and near[0] < 0.19  # not onto the border of what is known
+
+
+@pytest.mark.parametrize("beside", [0.005, 0.02, 0.05])
+def test_next_to_an_edge_the_ground_is_the_surface_that_the_foot_stands_on(beside: float) -> None:
+    """On either side, level or steep; and the foot is lifted away from the riser."""
+    steep = np.array([-0.2, 0.1, 1.0]) / np.sqrt(1.05)
+    cliff = known(lambda x, y: 0.2 * x - 0.1 * y + np.where(x < 0.15, 0.0, -0.2))
+    for x, drop in ((0.15 - beside, 0.0), (0.15 + beside, -0.2)):
+        normal = cliff.normal(x, 0.03, 0.2 * x - 0.003 + drop)
+        assert normal is not None and np.abs(normal - steep).max() < 1e-9
+    away = known(lambda x, y: np.where(x < 0.15, 0.0, 0.1)).way_up(0.1, 0.03)
+    assert away is not None and away[0] < -0.1  # from the riser ahead
 
 
 def test_a_foot_swings_over_what_is_between() -> None:

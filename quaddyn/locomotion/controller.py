@@ -22,7 +22,7 @@ from .arguments import asked_jump, check_whole_body, is_estimated, named_feet
 from .capability import Capability
 from .command import FALLEN, JUMPS, NO_GROUND, LocomotionCommand
 from .course import Course, Preview, commanded_velocity
-from .foothold_kernel import fit_planes
+from .foothold_kernel import fit_planes, plane_under
 from .foothold_map import FootholdMap, Heights
 from .footing import Footing
 from .footwork import Footwork
@@ -289,6 +289,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             landings.ready()
             onward.ready()
             fit_planes.ready()
+            plane_under.ready()
         return time.perf_counter() - start
 
     # -- one tick ------------------------------------------------------------------------------------------------
@@ -393,7 +394,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             known.advance(x, y, dt)
         normals = self._normals(ground)
         felt = self._senses.touching(state, self._tau, ground.normal, told, footwork.blocked(feet, normals))
-        carrying = footwork.place(clock, ground, feet, normals, felt, dt)
+        carrying = footwork.place(clock, ground, feet, normals, felt, dt, known)
         self._grip.follow(normals)
         self._senses.slips(state, carrying, ground.normal)
         if known is None:
@@ -445,7 +446,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         x, y, z = ground.normal.tolist()
         if self._map is None or self._jump is not None:
             return [(x, y, z)] * len(FEET)
-        return [self._map.normal(a, b) or (x, y, z) for a, b, _ in ground.points.tolist()]
+        return [self._map.normal(*point) or (x, y, z) for point in ground.points.tolist()]
 
     def _fall(self, state: State, asked: Array) -> LocomotionCommand:
         """Nothing but damping, which takes the violence out of a fall."""

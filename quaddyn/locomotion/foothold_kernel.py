@@ -51,6 +51,52 @@ def fit_planes(heights: Matrix, slopes: Tensor, cost: Matrix, cell: float, steep
 
 
 @entry("footholds on ground that is known")
+def plane_under(
+    heights: Matrix, i: int, j: int, z: float, cell: float, steep: float, slack: float, slope: Vector
+) -> bool:
+    """Rise along x and y of the surface that a foot stands on, with nothing of what is across an edge.
+
+    Of the cells about its own the foot stands on the one whose height is nearest to its own: cells and edges do not
+    coincide.  To that surface belongs what can be gone to on a slope that is believed; its plane is that of least
+    squares.
+
+    Args:
+        heights: (n, m) of the ground, NaN where unknown [m].
+        i: row of the foot's cell, `PATCH` from the border at least.
+        j: column of it.
+        z: height of the foot's bottom [m].
+        cell: side of a cell [m].
+        steep: slope up to which ground is one surface.
+        slack: how far it may be uneven [m].
+        slope: (2,) is set.
+
+    Returns:
+        Whether it is: not where too little is known, or where what belongs to the surface spans no plane.
+    """
+    here, best = math.nan, math.inf
+    for a in range(-1, 2):
+        for b in range(-1, 2):
+            off = abs(heights[i + a, j + b] - z)
+            if off < best:
+                here, best = heights[i + a, j + b], off
+    n, sa, sb, sh, aa, ab, bb, ah, bh = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for a in range(-PATCH, PATCH + 1):
+        for b in range(-PATCH, PATCH + 1):
+            h = heights[i + a, j + b] - here
+            if abs(h) <= steep * cell * math.sqrt(a * a + b * b) + slack:
+                n, sa, sb, sh = n + 1.0, sa + a, sb + b, sh + h
+                aa, ab, bb, ah, bh = aa + a * a, ab + a * b, bb + b * b, ah + a * h, bh + b * h
+    if n < 3.0:
+        return False
+    aa, ab, bb, ah, bh = aa - sa * sa / n, ab - sa * sb / n, bb - sb * sb / n, ah - sa * sh / n, bh - sb * sh / n
+    determinant = aa * bb - ab * ab
+    if not determinant > 1e-3 * (aa + bb) * (aa + bb):
+        return False
+    slope[0], slope[1] = (bb * ah - ab * bh) / (determinant * cell), (aa * bh - ab * ah) / (determinant * cell)
+    return True
+
+
+@entry("footholds on ground that is known")
 def lift_over(
     heights: Matrix,
     from_x: float,

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..urdf.tree import Array
-from .foothold_kernel import fit_planes, lift_over
+from .foothold_kernel import fit_planes, lift_over, plane_under
 from .proportions import Proportions
 from .swing import APEX, ONWARDS_FIRST, STRAIGHT, UPWARDS_FIRST, Timing
 
@@ -85,7 +85,7 @@ class FootholdMap:
         ArgumentError: heights of another shape than what was asked for.
     """
 
-    __slots__ = ("_age", "_ask", "_cell", "_corner", "_cost", "_heights", "_p", "_place", "_slopes")
+    __slots__ = ("_age", "_ask", "_cell", "_corner", "_cost", "_heights", "_p", "_place", "_rise", "_slopes")
 
     def __init__(self, terrain: Heights, proportions: Proportions) -> None:
         ask = terrain if callable(terrain) else getattr(terrain, "height", None)
@@ -102,6 +102,7 @@ class FootholdMap:
         self._corner = 0.0, 0.0
         self._heights = self._cost = np.zeros((0, 0))
         self._slopes = np.zeros((0, 0, 2))
+        self._rise = np.zeros(2)
 
     def advance(self, x: float, y: float, dt: float) -> None:
         """The robot is at (x, y) [m], `dt` later [s]: read the ground about it, when it is time to."""
@@ -164,17 +165,33 @@ class FootholdMap:
             slope_x = slope_y = 0.0
         z = float(self._heights[i, j]) + slope_x * (x - self._corner[0] - i * self._cell)
         z += slope_y * (y - self._corner[1] - j * self._cell)
-        n = 1.0 / math.sqrt(1.0 + slope_x * slope_x + slope_y * slope_y)
-        return x, y, z, np.array([-slope_x * n, -slope_y * n, n])
+        return x, y, z, np.array(_unit_normal(slope_x, slope_y))
 
-    def normal(self, x: float, y: float) -> tuple[float, float, float] | None:
-        """Of the ground at a point; None if unknown."""
+    def normal(self, x: float, y: float, z: float) -> tuple[float, float, float] | None:
+        """Of the ground under a foot; None if unknown.
+
+        Next to an edge it is that of the surface that the foot stands on.
+
+        Args:
+            x: of the foot, world [m].
+            y: of it [m].
+            z: of its bottom [m].
+        """
+        at = self._index(x, y)
+        slack, slope = EVEN * self._p.length, self._rise
+        if at is None or not plane_under(self._heights, *at, z, self._cell, STEEP, slack, slope):
+            return None
+        return _unit_normal(*slope.tolist())
+
+    def way_up(self, x: float, y: float) -> tuple[float, float, float] | None:
+        """Where to a foot at a point is lifted: along the normal of all ground about it, away from edges that rise.
+
+        None if not all of that is known.
+        """
         at = self._index(x, y)
         if at is None or not math.isfinite(self._cost[at]):
             return None
-        slope_x, slope_y = self._slopes[at].tolist()
-        n = 1.0 / math.sqrt(1.0 + slope_x * slope_x + slope_y * slope_y)
-        return -slope_x * n, -slope_y * n, n
+        return _unit_normal(*self._slopes[at].tolist())
 
     def timing(self, start: Array, end: Array, radius: float, least: float, slope: Array) -> Timing:
         """When to go over the ground and when up or down, so that a foot is at no time very fast; see `clearance`."""
@@ -212,3 +229,9 @@ class FootholdMap:
             self._heights, *place, start, end, WAYS[timing], LIFT, radius + length * ASTRAY, radius, steep, slack
         )
         return max(least, min(CLEAR * length + lift, HIGHEST * length))
+
+
+def _unit_normal(slope_x: float, slope_y: float) -> tuple[float, float, float]:
+    """Upwards, of a plane that rises so along x and y."""
+    n = 1.0 / math.sqrt(1.0 + slope_x * slope_x + slope_y * slope_y)
+    return -slope_x * n, -slope_y * n, n

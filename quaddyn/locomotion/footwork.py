@@ -88,6 +88,7 @@ class Footwork:
         normals: Sequence[tuple[float, float, float]],
         touching: Collection[str] | None,
         dt: float,
+        known: FootholdMap | None = None,
     ) -> tuple[str, ...]:
         """Lift and land: by schedule, unless the ground came early or has not come yet.
 
@@ -98,6 +99,7 @@ class Footwork:
             normals: of the ground under the feet.
             touching: the feet that feel the ground; None trusts the schedule.
             dt: [s].
+            known: the ground about the robot, if it is known; next to edges that rise, feet are lifted away from them.
 
         Returns:
             The feet that are to carry.
@@ -107,13 +109,14 @@ class Footwork:
             foot = FEET[i]
             swing = self.swings.get(i)
             if swing is None and not stands:
+                away = None if known is None else known.way_up(*ground.points[i, :2].tolist())
                 self.swings[i] = Swing(
                     feet[i],
                     np.zeros(3),
                     duration=clock.swing_time,
                     clearance=clearance(ground) * p.length,
                     sink=SINK * p.speed,
-                    up=normals[i],
+                    up=away or normals[i],
                 )
             else:
                 felt = touching is None or foot in touching
