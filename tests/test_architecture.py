@@ -33,6 +33,7 @@ ROOMS = (
     "wbc",
     "locomotion",
     "simulation",
+    "planning",
     "identification",
     "runtime",
     "reference",

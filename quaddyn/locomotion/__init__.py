@@ -8,6 +8,7 @@ from .ground import heading_axes
 from .jump_plan import JumpPlan
 from .modes import Mode
 from .proportions import FEET, Proportions
+from .righting import Righting, Roll
 from .swing import Swing
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "LocomotionController",
     "Mode",
     "Proportions",
+    "Righting",
+    "Roll",
     "Swing",
     "commanded_velocity",
     "heading_axes",

@@ -15,6 +15,7 @@ from ..compiling import quietly
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
+from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..wbc import JointBounds, TorqueLimits, WholeBodyController
@@ -22,6 +23,7 @@ from .arguments import asked_jump, check_whole_body, is_estimated, named_feet
 from .capability import Capability
 from .command import FALLEN, JUMPS, NO_GROUND, LocomotionCommand
 from .course import Course, Preview, commanded_velocity
+from .curl import Curl
 from .foothold_kernel import fit_planes, plane_under
 from .foothold_map import FootholdMap, Heights
 from .footing import Footing
@@ -39,6 +41,7 @@ from .motor_guard import MotorGuard
 from .preview_kernel import landings, preview
 from .proportions import FEET, Proportions
 from .proprioception import Proprioception
+from .righting import Recovery, Righting
 from .steering import Steering
 from .stretch import Stretch
 from .swing import onward
@@ -96,6 +99,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             (`UnknownLoad`); None to trust the file.
         touching: "estimated" to find out from the torques which feet touch, wherever `compute` is not told
             (`FeltGround`): a foot that meets the ground early carries at once, and who misses it is waited for.
+        righting: how to get onto the belly from back and sides, of `quaddyn.planning.plan_righting`; `stand_up` then
+            begins with it wherever the robot has fallen.  None: who lies on its back stays there.
         whole_body: instead of the default `WholeBodyController`, of the same robot and period; friction is then its
             own.  It must have the tasks "com", "base", "forces" and one for each foot by its name, and is given their
             references and gains.
@@ -130,6 +135,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         terrain: Heights | None = None,
         payload: str | None = None,
         touching: str | None = None,
+        righting: Righting | None = None,
         whole_body: WholeBodyController | None = None,
     ) -> None:
         self.proportions = p = Proportions.of(robot)
@@ -174,6 +180,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._trunk = Trunk(p, whole_body, self._grip, p.height, deep=self._capability.crouch)
         self._capability.require(self._gait, self.friction)
         self._jump: Jump | None = None
+        self._curl, self._joints = Curl(robot, p, self._guard, self.dt), JointPositions.actuated(robot)
+        self._recovery = None if righting is None else Recovery(robot, p, righting, self._guard, self.dt)
         self.reset()
 
     # -- commands ------------------------------------------------------------------------------------------------
@@ -222,8 +230,16 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._terrain = terrain
 
     def stand_up(self) -> None:
-        """Rise to the height at home; also out of a fall, which nothing else leaves.  Takes back `lie_down`."""
+        """Rise to the height at home; also out of a fall, which nothing else leaves.  Takes back `lie_down`.
+
+        Who has fallen first folds its legs and gets onto its belly, where the controller knows how (`righting`); what
+        keeps it from that is the `limit` of the commands to come, which say "fallen" again.
+        """
         self._transitions.lie = False
+        if self.mode is Mode.FALLEN and self._recovery is not None:
+            self._recovery.begin()
+            self.mode = Mode.RIGHTING
+            return
         if self.mode in (Mode.LYING, Mode.LOWERING, Mode.FALLEN):
             self.whole_body.reset()
             self.ground = None
@@ -333,6 +349,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             if self._footing.lost(motion.velocity[2], motion.feet, told):
                 self._end_jump()
                 self._take_off()
+        if self.mode is Mode.RIGHTING:
+            self._senses.pause()
+            return self._right(state, motion, wanted)
         if self.mode is Mode.FALLEN or self._transitions.falls(
             self.mode, motion, self.ground, slippery=self._grip.slippery
         ):
@@ -449,14 +468,34 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         return [self._map.normal(*point) or (x, y, z) for point in ground.points.tolist()]
 
     def _fall(self, state: State, asked: Array) -> LocomotionCommand:
-        """Nothing but damping, which takes the violence out of a fall."""
-        self.mode = Mode.FALLEN
-        self._end_jump()
-        self._landing.end()
-        self._trunk.end()
-        tau = self._guard.damped(state)
+        """Legs fold, by dampers alone, which take the violence out of a fall."""
+        if self.mode is not Mode.FALLEN:
+            self.mode = Mode.FALLEN
+            self._end_jump()
+            self._landing.end()
+            self._trunk.end()
+            self._curl.begin()
+        why = self._recovery.failure if self._recovery is not None else ""
+        return self._helpless(self._curl.torques(state), asked, why or FALLEN)
+
+    def _right(self, state: State, motion: Motion, asked: Array) -> LocomotionCommand:
+        """One tick from back or side to the belly; on it, the next tick is a first one."""
+        recovery = self._recovery
+        assert recovery is not None
+        tau = recovery.torques(self._joints.of(state.q), state.v[self.robot.actuated_index], motion.axes)
+        command = self._helpless(tau, asked, FALLEN)
+        if recovery.failure:
+            self.mode = Mode.FALLEN
+        elif recovery.done:
+            self.whole_body.reset()
+            self.ground = None
+        return command
+
+    def _helpless(self, tau: Array, asked: Array, limit: str) -> LocomotionCommand:
+        """Of a robot that is not on its feet."""
         pressure, still = self.course.position.copy(), np.zeros(3)
-        return LocomotionCommand(tau, self.mode, (), None, pressure, asked, still, still, FALLEN, {})
+        self._tau = tau
+        return LocomotionCommand(tau, self.mode, (), None, pressure, asked, still, still, limit, {})
 
     def _take_off(self, way: float = 0.0) -> None:
         """The ground is lost; the fall to come is stopped over at least a `way` [m]."""

@@ -28,6 +28,7 @@ class Mode(enum.Enum):
     AIRBORNE = "airborne"
     LANDING = "landing"
     FALLEN = "fallen"
+    RIGHTING = "righting"
 
     @property
     def upright(self) -> bool:

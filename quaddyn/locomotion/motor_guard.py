@@ -50,9 +50,12 @@ class MotorGuard:
 
     def within(self, tau: Array, state: State) -> Array:
         """The torques (nu,) cut to what motors may be sent [N m]."""
+        return self.cut(tau, state.v[self._index])
+
+    def cut(self, tau: Array, speed: Array) -> Array:
+        """The torques (nu,) cut to what motors at these speeds (nu,) may be sent [N m]."""
         limits = self.most
         tau = np.minimum(np.maximum(tau, -limits), limits)
-        speed = state.v[self._index]
         over = np.abs(speed) - self.racing
         if over.max() <= 0.0:
             return tau
@@ -60,6 +63,6 @@ class MotorGuard:
         cut = np.where(speed > 0.0, np.minimum(tau, braking), np.maximum(tau, braking))
         return np.minimum(np.maximum(np.where(over > 0.0, cut, tau), -limits), limits)
 
-    def damped(self, state: State) -> Array:
-        """Torques (nu,) that only take speed from the joints [N m]."""
-        return self.within(-self._damping * state.v[self._index], state)
+    def damped(self, state: State, moving: Array | float = 0.0) -> Array:
+        """Torques (nu,) of dampers between the joints and what moves at these speeds (nu,) [N m]; nothing does: 0."""
+        return self.within(self._damping * (moving - state.v[self._index]), state)

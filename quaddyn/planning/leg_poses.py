@@ -1,0 +1,73 @@
+"""`LegPoses`: poses of all legs by few numbers, which mean the same on every quadruped."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dynamics import Dynamics
+from ..errors import ArgumentError
+from ..locomotion.curl import folded, ranges
+from ..locomotion.proportions import FEET, Proportions
+from ..robot.robot import Robot
+from ..urdf.tree import Array
+
+#: A joint whose axis is along the trunk moves the foot sideways (cosine).
+ALONG = 0.7
+#: How far from the folded pose legs go at most: out, by the hip, by the knee [rad].
+SPAN = (1.6, 3.0, 1.5)
+
+
+class LegPoses:
+    """Poses of left and right legs, front and rear alike: outwards, hip and knee, from the folded pose.
+
+    Outwards is away from the other side, of any joint whose axis is along the trunk; the knee is counted towards more
+    bent, and the hip as it turns when a leg folds, against the knee.
+
+    Args:
+        robot: a quadruped.
+        proportions: of the robot.
+
+    Attributes:
+        fold: (nu,) of the folded robot [rad or m].
+
+    Raises:
+        ArgumentError: legs that cannot fold.
+    """
+
+    SIZE = 6
+
+    def __init__(self, robot: Robot, proportions: Proportions) -> None:
+        fold = folded(robot)
+        if fold is None:
+            raise ArgumentError(f"robot: the legs of {robot.name!r} have no folded pose within their joints' limits")
+        self.fold = fold
+        self._low, self._high = ranges(robot)
+        state = Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
+        heading = state.placement(robot.bodies[0].name).rotation @ proportions.heading
+        number = dict(zip(robot.actuated, robot.actuated_index, strict=True))
+        place = {name: i for i, name in enumerate(robot.actuated)}
+        self._gains = np.zeros((robot.nu, self.SIZE))
+        for foot in FEET:
+            leg = robot.legs[foot]
+            side = 0 if foot.endswith("L") else 1
+            J = state.jacobian(foot)
+            axes = {joint: heading.T @ J[3:, number[joint]] for joint in leg.joints if joint in number}
+            moves = {joint: heading.T @ J[:3, number[joint]] for joint in axes}
+            for joint, axis in axes.items():
+                if abs(axis[0]) > ALONG:
+                    outwards = 1.0 if side == 0 else -1.0
+                    self._gains[place[joint], 3 * side] = outwards * np.sign(moves[joint][1]) * SPAN[0]
+                elif joint == leg.knee:
+                    self._gains[place[joint], 3 * side + 2] = leg.knee_sign * SPAN[2]
+                else:
+                    same = np.sign(float(axis @ axes[leg.knee])) if leg.knee in axes else 1.0
+                    self._gains[place[joint], 3 * side + 1] = -leg.knee_sign * same * SPAN[1]
+
+    def pose(self, numbers: Array) -> Array:
+        """(nu,) within the joints' ranges [rad or m], of six numbers about -1 to 1: left legs, then right legs."""
+        return np.asarray(np.clip(self.fold + self._gains @ numbers, self._low, self._high))
+
+    def mirrored(self, numbers: Array) -> Array:
+        """(..., 6) with left and right exchanged."""
+        return np.asarray(numbers[..., [3, 4, 5, 0, 1, 2]])
+
