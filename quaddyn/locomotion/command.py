@@ -21,16 +21,18 @@ class LocomotionCommand:
     """What is asked of the motors, and why.
 
     Attributes:
-        tau: (nu,) torques of the actuated joints, cut at the motors' limits [N m]; damping alone when fallen, and in
-            the air or landing where whole-body control is not `ok`.
+        tau: (nu,) torques of the actuated joints, cut at the motors' limits [N m]; dampers that fold the legs when
+            fallen, see `Curl`, and dampers in the air or landing where whole-body control is not `ok`.
         mode: what the robot is doing.
         contacts: the feet that are to carry.
-        whole_body: the whole-body controller's command with its certificate; None when fallen.
+        whole_body: the whole-body controller's command with its certificate; None when fallen or righting.
         pressure: (2,) wanted centre of pressure, world [m].
         asked: (3,) forward, leftward [m/s] and yaw rate [rad/s] as `compute` was given them, heading frame.
         commanded: (3,) what of it the gait can do on these legs, see `LocomotionController.reach`.
         velocity: (3,) that is steered for at this tick, on the way to `commanded`; seen from above.
-        limit: what cut `asked` down to `commanded`, such as "stride of the gait"; "" where nothing did.
+        limit: what cut `asked` down to `commanded`, such as "stride of the gait"; "" where nothing did.  Of a robot
+            that falls, how that was seen, such as "capture point beyond the reach of all feet", or why it was not
+            righted.
         swings: by foot in the air, its `Swing`.
         felt: the feet that touch the ground, as given to `compute` or estimated; None where the schedule is trusted.
         load: that the robot is taken to carry beside its own mass [kg]; 0 where the controller does not look for one.

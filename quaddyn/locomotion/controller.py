@@ -24,6 +24,7 @@ from .capability import Capability
 from .command import FALLEN, JUMPS, NO_GROUND, LocomotionCommand
 from .course import Course, Preview, commanded_velocity
 from .curl import Curl
+from .fall_watch import FallWatch
 from .foothold_kernel import fit_planes, plane_under
 from .foothold_map import FootholdMap, Heights
 from .footing import Footing
@@ -180,6 +181,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._trunk = Trunk(p, whole_body, self._grip, p.height, deep=self._capability.crouch)
         self._capability.require(self._gait, self.friction)
         self._jump: Jump | None = None
+        self._watch = FallWatch(p, self.dt)
         self._curl, self._joints = Curl(robot, p, self._guard, self.dt), JointPositions.actuated(robot)
         self._recovery = None if righting is None else Recovery(robot, p, righting, self._guard, self.dt)
         self.reset()
@@ -192,6 +194,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._end_jump()
         self.mode = Mode.STANDING
         self.ground = None
+        self._why = FALLEN
+        self._watch.reset()
         self._transitions.lie = False
         self._senses.reset()
         self._capability.reset()
@@ -352,10 +356,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if self.mode is Mode.RIGHTING:
             self._senses.pause()
             return self._right(state, motion, wanted)
-        if self.mode is Mode.FALLEN or self._transitions.falls(
-            self.mode, motion, self.ground, slippery=self._grip.slippery
-        ):
-            return self._fall(state, wanted)
+        why = self._why if self.mode is Mode.FALLEN else self._falls(state, motion)
+        if why:
+            return self._fall(state, wanted, why)
         if self.mode is Mode.JUMPING:
             self._senses.pause()
             return self._spring(state, motion, wanted)
@@ -467,7 +470,17 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             return [(x, y, z)] * len(FEET)
         return [self._map.normal(*point) or (x, y, z) for point in ground.points.tolist()]
 
-    def _fall(self, state: State, asked: Array) -> LocomotionCommand:
+    def _falls(self, state: State, motion: Motion) -> str:
+        """Why the robot cannot go on, "" while it can."""
+        assert self.ground is not None
+        if self._transitions.falls(self.mode, motion, self.ground, slippery=self._grip.slippery):
+            return FALLEN
+        if not self.mode.upright:
+            self._watch.reset()
+            return ""
+        return self._watch.sees(motion, state.velocity(self._base)[3:], self.ground, self.course)
+
+    def _fall(self, state: State, asked: Array, why: str) -> LocomotionCommand:
         """Legs fold, by dampers alone, which take the violence out of a fall."""
         if self.mode is not Mode.FALLEN:
             self.mode = Mode.FALLEN
@@ -475,8 +488,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             self._landing.end()
             self._trunk.end()
             self._curl.begin()
-        why = self._recovery.failure if self._recovery is not None else ""
-        return self._helpless(self._curl.torques(state), asked, why or FALLEN)
+            self._why = why
+        return self._helpless(self._curl.torques(state), asked, self._why)
 
     def _right(self, state: State, motion: Motion, asked: Array) -> LocomotionCommand:
         """One tick from back or side to the belly; on it, the next tick is a first one."""
@@ -485,7 +498,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         tau = recovery.torques(self._joints.of(state.q), state.v[self.robot.actuated_index], motion.axes)
         command = self._helpless(tau, asked, FALLEN)
         if recovery.failure:
-            self.mode = Mode.FALLEN
+            self.mode, self._why = Mode.FALLEN, recovery.failure
         elif recovery.done:
             self.whole_body.reset()
             self.ground = None

@@ -67,7 +67,7 @@ class Righting:
         robot: its name.
         key: of all of the robot that the plan depends on.
         rolls: by what the robot lies on, of `SIDES`.
-        refused: why there is none, by the others.
+        refused: why there is none, by the others; a folded robot does not rest on those that neither names.
     """
 
     robot: str
@@ -87,7 +87,9 @@ class Righting:
     def __str__(self) -> str:
         """One line for each of `SIDES`."""
         lines = [
-            f"{side}: {self.rolls[side].duration:.1f} s" if side in self.rolls else f"{side}: {self.refused.get(side)}"
+            f"{side}: {self.rolls[side].duration:.1f} s"
+            if side in self.rolls
+            else f"{side}: {self.refused.get(side, 'does not rest on it')}"
             for side in SIDES
         ]
         return "\n".join((f"righting of {self.robot!r}", *(f"  {line}" for line in lines)))
@@ -192,9 +194,11 @@ class Recovery:
         """How the robot lies decides what it does next."""
         if side == "belly":
             self.done = True
-        elif side not in self._righting.rolls:
-            self.failure = f"no roll from the {side}: {self._righting.refused.get(side, 'not planned')}"
+        elif side in self._righting.refused:
+            self.failure = f"no roll from the {side}: {self._righting.refused[side]}"
         elif self.rolls >= ATTEMPTS:
             self.failure = f"{self.rolls} rolls did not right it"
         else:
-            self._roll, self._time, self.rolls = self._righting.rolls[side], 0.0, self.rolls + 1
+            # Who rests on a side that it rolls off on level ground is treated as on its back.
+            rolls = self._righting.rolls
+            self._roll, self._time, self.rolls = rolls.get(side, rolls.get("back")), 0.0, self.rolls + 1

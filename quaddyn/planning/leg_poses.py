@@ -70,4 +70,3 @@ class LegPoses:
     def mirrored(self, numbers: Array) -> Array:
         """(..., 6) with left and right exchanged."""
         return np.asarray(numbers[..., [3, 4, 5, 0, 1, 2]])
-

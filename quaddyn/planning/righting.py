@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from ..compiling import objects
-from ..compiling.fingerprints import fingerprint
 from ..errors import ArgumentError, QuaddynError
 from ..locomotion.curl import folded
 from ..locomotion.proportions import Proportions
@@ -39,7 +38,8 @@ def plan_righting(
     plant, with torques as `LocomotionController` sends them: within the motors' limits, and none that adds to the
     speed of a joint that races.  Joints keep away from their stops, and links that could meet are apart all along the
     path.  A roll counts as found where it succeeds with friction of 0.4 and of 0.9 and from attitudes 0.15 rad to
-    either side as well.  The right side is first tried with the left one's mirror image.
+    either side as well.  The right side is first tried with the left one's mirror image.  Of sides that the folded
+    robot does not rest on, but rolls off by itself, there is neither a roll nor a refusal.
 
     A search takes tens of seconds to minutes.  It happens once: the plan is kept in the cache folder (see
     ``$QUADDYN_CACHE``) under all that it depends on, the robot's numbers and this code.
@@ -73,10 +73,11 @@ def plan_righting(
         def tell(text: str, side: str = side) -> None:
             say(f"righting {robot.name!r} from its {side}: {text}")
 
-        first = rolling.mirrored(found["left"].numbers) if side == "right" else None
-        found[side] = search(rolling, side, np.random.default_rng(seed), tries=tries, first=first, progress=tell)
+        first = rolling.mirrored(found["left"].numbers) if side == "right" and "left" in found else None
+        if rolling.rests_on(side):
+            found[side] = search(rolling, side, np.random.default_rng(seed), tries=tries, first=first, progress=tell)
     rolls = {side: each.roll for side, each in found.items() if each.roll is not None}
-    refused = {side: found[side].reason for side in SIDES if found[side].roll is None}
+    refused = {side: found[side].reason for side in SIDES if side in found and found[side].roll is None}
     plan = Righting(robot.name, key, rolls, refused)
     if keep:
         objects.keep(key, json.dumps(_packed(plan)).encode())
@@ -89,7 +90,10 @@ def _say(text: str) -> None:
 
 @cache
 def _sources() -> str:
-    return fingerprint(Path(__file__))
+    """Of this room's code, and of what plays its plans."""
+    room = Path(__file__).parent
+    others = (room.parent / "locomotion" / f"{name}.py" for name in ("curl", "righting", "motor_guard"))
+    return objects.digest(*(file.read_bytes() for file in (*sorted(room.glob("*.py")), *others)))
 
 
 def _key(robot: Robot, seed: int, tries: int) -> str:

@@ -13,7 +13,7 @@ from ..errors import ArgumentError, QuaddynError
 from ..kinematics.collision import CollisionModel
 from ..locomotion.motor_guard import MotorGuard
 from ..locomotion.proportions import Proportions
-from ..locomotion.righting import PERIOD, RESTING, UPRIGHT, JointServo, Roll
+from ..locomotion.righting import PERIOD, RESTING, UPRIGHT, JointServo, Roll, lies_on
 from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..simulation import Simulation
@@ -111,10 +111,15 @@ class Rolling:
         self._joints.put(q, position)
         return {s.links: -s.distance for s in self._collisions.separations(q) if s.distance < 0.0}
 
-    def upright(self) -> Array:
-        """(3,) trunk's upward axis in the world, now."""
+    def axes(self) -> Array:
+        """(3, 3) heading axes of the trunk in the world, now."""
         R = pin.Quaternion(np.array(self._plant.q[3:7])).toRotationMatrix()
-        return np.asarray(R @ self._p.heading[:, 2])
+        return np.asarray(R @ self._p.heading)
+
+    def rests_on(self, side: str, friction: float = VARIATIONS[0][0], further: float = 0.0) -> bool:
+        """Whether the folded robot stays on its back or side when it is put there."""
+        self.lie(side, friction, further)
+        return lies_on(self.axes()) == side
 
     def _follow(self, wanted: Callable[[float], Array], duration: float) -> tuple[float, float]:
         """Largest height of the upward axis and largest power of a joint on the way [W]."""
@@ -126,7 +131,7 @@ class Rolling:
             plant.step(tau)
             power = max(power, float(np.abs(tau * speed).max()))
             if k % 10 == 0:
-                best = max(best, float(self.upright()[2]))
+                best = max(best, float(self.axes()[2, 2]))
         return best, power
 
     def lie(self, side: str, friction: float, further: float) -> None:
@@ -153,7 +158,7 @@ class Rolling:
             best, power = self._follow(roll.at, roll.duration + RESTING * self._p.time)
         except QuaddynError:  # diverged
             return -1.0, -1.0, np.inf
-        return float(self.upright()[2]), best, power
+        return float(self.axes()[2, 2]), best, power
 
     def cost(self, numbers: Array, side: str) -> float:
         """Of a motion; less is better."""
@@ -166,9 +171,9 @@ class Rolling:
         return -(end + BEST * best) + min(POWER * power / scale, 1.0)
 
     def holds(self, numbers: Array, side: str) -> bool:
-        """Whether a motion rights the robot under all `VARIATIONS`."""
+        """Whether a motion rights the robot under all `VARIATIONS` in which it rests on this side at all."""
         roll = self.roll(numbers)
-        return all(self.tried(roll, side, *each)[0] > UPRIGHT for each in VARIATIONS)
+        return all(not self.rests_on(side, *each) or self.tried(roll, side, *each)[0] > UPRIGHT for each in VARIATIONS)
 
 
 def search(
@@ -208,7 +213,9 @@ def search(
         tilt = math.degrees(math.acos(min(max(max(end, most) if least < MEETING else -1.0, -1.0), 1.0)))
         progress(f"{done} tries, at best {tilt:.0f} deg from upright")
         if done >= tries:
-            if end > UPRIGHT and least < MEETING:
+            if least >= MEETING:
+                reason = f"links would meet on all paths of the legs that were tried, {done}"
+            elif end > UPRIGHT:
                 reason = f"no motion that also holds with other friction and attitude in {done} tries"
             else:
                 reason = f"joints and torques bring it within {tilt:.0f} deg of upright at best, in {done} tries"

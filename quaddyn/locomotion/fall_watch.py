@@ -1,0 +1,88 @@
+"""`FallWatch`: a fall that nothing holds any more, seen before the trunk is down."""
+
+from __future__ import annotations
+
+import math
+
+from ..urdf.tree import Array
+from .course import Course
+from .ground import GroundPlane
+from .motion import Motion
+from .proportions import Proportions
+
+#: What it says.
+BEYOND_REACH, TIPPING = "capture point beyond the reach of all feet", "trunk tips over"
+#: How far ahead the trunk's tilt is foreseen [sqrt(l/g)], from which tilt on, and what counts as fallen then [rad].
+AHEAD, TILTED, TIPPED = 0.5, 0.25, 1.05
+#: How long a sign must last [sqrt(l/g)].
+LASTING = 0.05
+
+
+class FallWatch:
+    """Looks at where feet would have to be, and at how the trunk turns.
+
+    *Capture point* (Pratt et al. 2006): the point ``c + (cdot - cdot*) / omega`` on the ground, with cdot* the velocity
+    that is wanted, is where a robot would have to put its weight at once to lose what speed is too much.  Feet are
+    within ``sqrt(l^2 - z^2)`` of their hips, seen from above, where these are at height z.  A capture point beyond the
+    rectangle of the hips by more than that is beyond whatever polygon all feet could make.
+
+    *Tipping*: trunk that leans, and that at its present rate is at 60 deg from the ground's normal soon.
+
+    Args:
+        proportions: of the robot.
+        dt: [s].
+    """
+
+    __slots__ = ("_dt", "_hips", "_p", "_radius", "_time")
+
+    def __init__(self, proportions: Proportions, dt: float) -> None:
+        p = proportions
+        self._p, self._dt = p, dt
+        above = p.height + float(p.hips[:, 2].mean())
+        self._radius = math.sqrt(max(p.length**2 - above**2, 0.0))
+        x, y = (float(abs(p.hips[:, i]).max()) for i in (0, 1))
+        self._hips = x, y
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was seen."""
+        self._time = 0.0
+
+    def room(self, motion: Motion, course: Course) -> float:
+        """How far the capture point is within the reach of all feet [m], negative beyond.
+
+        Args:
+            motion: of the robot.
+            course: its wanted motion.
+        """
+        c, s = math.cos(motion.yaw), math.sin(motion.yaw)
+        u, v, _ = motion.velocity
+        forward, leftward, _ = course.velocity.tolist()
+        omega, (x, y) = self._p.frequency, self._hips
+        ahead = max(abs(c * u + s * v - forward) / omega - x, 0.0)
+        aside = max(abs(c * v - s * u - leftward) / omega - y, 0.0)
+        return self._radius - math.hypot(ahead, aside)
+
+    def sees(self, motion: Motion, spin: Array, ground: GroundPlane, course: Course) -> str:
+        """One tick: what ends in a fall, "" while nothing does.
+
+        Args:
+            motion: of the robot.
+            spin: (3,) angular velocity of the trunk, world axes [rad/s].
+            ground: under its feet.
+            course: its wanted motion.
+        """
+        why = BEYOND_REACH if self.room(motion, course) < 0.0 else ""
+        if not why:
+            a, b, c = motion.axes[:, 2].tolist()
+            d, e, f = ground.normal.tolist()
+            cosine = min(a * d + b * e + c * f, 1.0)
+            if cosine < math.cos(TILTED):
+                wx, wy, wz = spin.tolist()
+                # of the angle between trunk and normal: (w x up) . normal = -sin(angle) d/dt angle
+                turn = (wy * c - wz * b) * d + (wz * a - wx * c) * e + (wx * b - wy * a) * f
+                angle = math.acos(max(cosine, -1.0))
+                if angle - turn / math.sin(angle) * AHEAD * self._p.time > TIPPED:
+                    why = TIPPING
+        self._time = self._time + self._dt if why else 0.0
+        return why if self._time > LASTING * self._p.time else ""

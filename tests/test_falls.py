@@ -1,0 +1,290 @@
+"""Falls: seen before the trunk is down, answered by dampers that fold the legs, and got up from."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from sparing import others_slow
+
+import quaddyn as qd
+from quaddyn.kinematics import CollisionModel
+from quaddyn.locomotion import LocomotionController, Mode, Proportions, Righting, Roll
+from quaddyn.locomotion.curl import folded, ranges
+from quaddyn.locomotion.fall_watch import BEYOND_REACH, TIPPING, FallWatch
+from quaddyn.locomotion.motion import Motion
+from quaddyn.locomotion.motor_guard import MotorGuard
+from quaddyn.locomotion.righting import Recovery, lies_on
+from quaddyn.planning import plan_righting
+from quaddyn.planning.rolling import VARIATIONS, Found, Rolling
+from quaddyn.robot.joint_positions import JointPositions
+from quaddyn.simulation import Plant, Simulation
+
+DT = 2e-3
+QUADRUPEDS = ("a1", "anymal_b", "anymal_c", "b1", "go1", "go2", "hyq", "laikago", "solo8", "solo12")
+
+
+@pytest.fixture(scope="module")
+def go2() -> qd.Robot:
+    return qd.load("go2")
+
+
+@pytest.fixture(scope="module")
+def plan(go2: qd.Robot) -> Righting:
+    """What `plan_righting` found for Go2, as it was kept."""
+    with np.load(Path(__file__).parent / "data" / "righting_go2.npz") as file:
+        rolls = {side: Roll(*(file[f"{side} {n}"] for n in ("poses", "times", "rests"))) for side in file["sides"]}
+    return Righting(go2.name, "of a test", rolls)
+
+
+def lying(robot: qd.Robot, roll: float) -> np.ndarray:
+    """Rolled to the right by an angle, a little above the ground."""
+    p = Proportions.of(robot)
+    q = np.array(robot.q_home)
+    q[3:7] = pin.Quaternion(pin.exp3(np.array([roll, 0.0, 0.0])) @ p.heading.T).coeffs()
+    q[2] += 0.1 * p.length
+    return q
+
+
+@pytest.mark.parametrize("name", QUADRUPEDS)
+def test_folded_legs_are_within_their_ranges_and_meet_nothing_that_they_do_not_meet_at_home(name: str) -> None:
+    robot = qd.load(name)
+    pose = folded(robot)
+    assert pose is not None
+    low, high = ranges(robot)
+    assert (low <= pose).all() and (pose <= high).all()
+    q = np.array(robot.q_home)
+    JointPositions.actuated(robot).put(q, pose)
+    assert CollisionModel(robot).colliding(q, margin=-2e-3) == ()
+    dynamics = qd.Dynamics(robot)
+    hips = {foot: robot.legs[foot].joints[0] for foot in robot.feet}
+    for foot, hip in hips.items():
+        there, home = (
+            dynamics.frame_placement(x, hip).translation[2] - dynamics.frame_placement(x, foot).translation[2]
+            for x in (q, robot.q_home)
+        )
+        assert there < 0.85 * home, "nearer to the trunk"
+
+
+def test_the_capture_point_and_the_tilt_that_is_foreseen_are_what_formulas_say(go2: qd.Robot) -> None:
+    controller, dynamics = LocomotionController(go2, dt=DT), qd.Dynamics(go2)
+    p, v = controller.proportions, np.zeros(go2.nv)
+    reasons = {}
+    for text, speed, roll, rate in (
+        ("slow", 0.5, 0.0, 0.0),
+        ("fast", 1.6, 0.0, 0.0),
+        ("leans", 0.0, 0.4, 0.0),
+        ("leans and turns back", 0.0, 0.4, -5.0),
+        ("tips", 0.0, 0.4, 1.5 * (1.05 - 0.4) / (0.5 * p.time)),
+    ):
+        controller.reset()
+        controller.compute(dynamics.update(np.array(go2.q_home), np.zeros(go2.nv)))
+        q = lying(go2, roll)
+        q[2] = go2.q_home[2]
+        v[:] = 0.0
+        v[1], v[3] = speed * p.speed, rate
+        said = ""
+        for _ in range(20):
+            said = said or controller.compute(dynamics.update(q, v)).limit
+        reasons[text] = said, controller.mode is Mode.FALLEN
+    assert reasons == {
+        "slow": ("", False),
+        "fast": (BEYOND_REACH, True),
+        "leans": ("", False),
+        "leans and turns back": ("", False),
+        "tips": (TIPPING, True),
+    }
+
+
+def fall(robot: qd.Robot, push: float, direction: float, *, curl: bool) -> tuple[float, float, float]:
+    """Trot, be pushed for 0.1 s with `push` times the weight: when the fall is seen, when the trunk is down [s], and
+    the largest power of a joint from the one on [W]."""
+    plant, dynamics, controller = Simulation(robot, dt=DT), qd.Dynamics(robot), LocomotionController(robot, dt=DT)
+    p, trunk = controller.proportions, {link.name for link, _ in robot.bodies[0].links}
+    if not curl:
+        controller._curl.pose = None  # dampers to rest
+    force = push * p.mass * p.gravity * np.array([math.cos(direction), math.sin(direction), 0.0])
+    seen = down = math.inf
+    power = 0.0
+    for k in range(1500):
+        if k == 500:
+            plant.push(robot.bodies[0].name, force, duration=0.1)
+        command = controller.compute(dynamics.update(plant.q, plant.v), (0.25 * p.speed, 0.0, 0.0))
+        if command.mode is Mode.FALLEN:
+            seen = min(seen, k * DT)
+            power = max(power, float(np.abs(command.tau * plant.v[robot.actuated_index]).max()))
+        plant.step(command.tau)
+        if trunk & set(plant.body_forces):
+            down = min(down, k * DT)
+        if k * DT > down + 0.3:
+            break
+    return seen, down, power
+
+
+@pytest.mark.parametrize(
+    ("name", "push"), others_slow([("go2", 4.0), ("anymal_c", 4.0), ("go2", 8.0), ("solo12", 4.0)], [("go2", 4.0)])
+)
+def test_a_fall_is_seen_early_and_curling_is_no_more_violent_than_damping(name: str, push: float) -> None:
+    robot = qd.load(name)
+    seen, down, power = fall(robot, push, 2.0, curl=True)
+    assert 1.0 < seen < down - 0.7 * Proportions.of(robot).time
+    assert power <= 1.1 * fall(robot, push, 2.0, curl=False)[2]
+
+
+@pytest.mark.parametrize("push", others_slow([0.5, 1.0], [0.5]))
+def test_what_holds_is_no_false_alarm(go2: qd.Robot, push: float) -> None:
+    seen, down, _ = fall(go2, push, 2.0, curl=True)
+    assert seen == down == math.inf
+
+
+def test_a_watch_sees_no_fall_at_the_speed_that_is_wanted(go2: qd.Robot) -> None:
+    controller, dynamics = LocomotionController(go2, dt=DT), qd.Dynamics(go2)
+    controller.compute(dynamics.update(np.array(go2.q_home), np.zeros(go2.nv)))
+    watch = FallWatch(controller.proportions, DT)
+    v = np.zeros(go2.nv)
+    v[0] = 1.8 * controller.proportions.speed
+    state = dynamics.update(np.array(go2.q_home), v)
+    motion = Motion.of(state, go2.bodies[0].name, controller.proportions.heading, (0.0, 0.0))
+    assert watch.room(motion, controller.course) < 0.0
+    controller.course.velocity[0] = v[0]
+    assert watch.room(motion, controller.course) > 0.4 * controller.proportions.length
+
+
+def test_a_roll_goes_through_its_poses_and_ends_folded() -> None:
+    poses = np.array([[1.0, -1.0], [2.0, 0.5], [0.0, 0.0]])
+    roll = Roll(poses, np.array([0.2, 0.4, 0.3]), np.array([0.1, 0.1, 0.1]))
+    assert roll.duration == pytest.approx(1.2)
+    for time, pose in ((0.0, poses[2]), (0.25, poses[0]), (0.75, poses[1]), (1.1, poses[2]), (9.0, poses[2])):
+        np.testing.assert_allclose(roll.at(time), pose, atol=1e-12)
+    np.testing.assert_allclose(roll.at(0.1), 0.5 * poses[0], atol=1e-12)
+    steps = np.diff([roll.at(t) for t in np.linspace(0.0, 1.2, 1201)], axis=0)
+    assert np.abs(steps).max() < 1.6 * 3.0 / 0.2 * 1e-3, "without jumps"
+
+
+def test_what_a_robot_lies_on_is_told_from_its_attitude() -> None:
+    for roll, side in ((0.0, "belly"), (0.4, "belly"), (1.2, "right"), (-1.2, "left"), (3.0, "back"), (-2.5, "back")):
+        assert lies_on(pin.exp3(np.array([roll, 0.0, 0.0]))) == side
+
+
+def get_up(plant: Plant, righting: Righting | None, roll: float) -> tuple[LocomotionController, list[Mode], str, float]:
+    """Fall from a small height onto back or side, and be told to stand up: the modes in turn, and the highest power."""
+    robot = plant.robot
+    controller, dynamics = LocomotionController(robot, dt=DT, righting=righting), qd.Dynamics(robot)
+    plant.reset(lying(robot, roll))
+    modes, limit, power = [], "", 0.0
+    for k in range(6000):
+        if k == 400:
+            assert controller.mode is Mode.FALLEN
+            controller.stand_up()
+        command = controller.compute(dynamics.update(plant.q, plant.v))
+        assert (np.abs(command.tau) <= robot.effort_limits).all()
+        if k >= 400:
+            power = max(power, float(np.abs(command.tau * plant.v[robot.actuated_index]).max()))
+            if not modes or command.mode is not modes[-1]:
+                modes.append(command.mode)
+            limit = command.limit
+            if command.mode is Mode.STANDING or (command.mode is Mode.FALLEN and k > 500):
+                break
+        plant.step(command.tau)
+    return controller, modes, limit, power
+
+
+@pytest.mark.parametrize(
+    ("kind", "roll"),
+    others_slow([(k, r) for k in (qd.Simulation, qd.MujocoPlant) for r in (3.0, 1.6, -1.6)], [(qd.MujocoPlant, 3.0)]),
+)
+def test_go2_gets_up_from_back_and_sides(kind: type[Plant], roll: float, go2: qd.Robot, plan: Righting) -> None:
+    plant = kind(go2, dt=DT)
+    controller, modes, _, power = get_up(plant, plan, roll)
+    p = controller.proportions
+    assert modes[0] is Mode.RIGHTING and modes[-1] is Mode.STANDING and Mode.FALLEN not in modes
+    assert power < 4.0 * p.mass * p.gravity * p.speed
+    dynamics = qd.Dynamics(go2)
+    for _ in range(500):
+        plant.step(controller.compute(dynamics.update(plant.q, plant.v), (0.2 * p.speed, 0.0, 0.0)).tau)
+    assert controller.mode is Mode.MOVING
+
+
+def test_who_does_not_know_how_stays_down_and_says_why(go2: qd.Robot, plan: Righting) -> None:
+    plant = Simulation(go2, dt=DT)
+    without = Righting(go2.name, "", {"left": plan.rolls["back"]}, {"back": "its legs are short"})
+    controller, modes, limit, _ = get_up(plant, without, 3.0)
+    assert modes == [Mode.RIGHTING, Mode.FALLEN] and not without.ok
+    assert "from the back" in limit and "short" in limit and "short" in str(without)
+    controller.stand_up()
+    assert controller.mode is Mode.RIGHTING, "it may try again"
+    other = Righting("other", "", {"back": Roll(np.zeros((1, 3)), np.ones(1), np.ones(1))})
+    with pytest.raises(qd.ArgumentError, match="joints"):
+        LocomotionController(go2, righting=other)
+
+
+def test_rolls_that_do_not_help_are_tried_a_few_times_only(go2: qd.Robot) -> None:
+    pose = folded(go2)
+    assert pose is not None
+    idle = Righting(go2.name, "", {"back": Roll(pose[None], np.full(1, 0.1), np.full(1, 0.1))})
+    p = Proportions.of(go2)
+    recovery = Recovery(go2, p, idle, MotorGuard(go2, p, DT, None), DT)
+    back = pin.exp3(np.array([math.pi, 0.0, 0.0]))
+    for _ in range(10000):
+        recovery.torques(pose, np.zeros(go2.nu), back)
+        if recovery.failure:
+            break
+    assert recovery.rolls == 6 and "6 rolls" in recovery.failure and not recovery.done
+
+
+def test_rolls_keep_links_apart_and_joints_off_their_stops(go2: qd.Robot, plan: Righting) -> None:
+    low, high = ranges(go2)
+    rolling = Rolling(go2, Proportions.of(go2))
+    for roll in plan.rolls.values():
+        assert (roll.poses >= low - 1e-4).all() and (roll.poses <= high + 1e-4).all()  # as it is rounded in the file
+        assert rolling.overlap(roll) == 0.0
+    assert rolling.tried(plan.rolls["back"], "back", *VARIATIONS[0])[0] > 0.95
+    crossed = np.zeros(rolling.size)
+    crossed[[0, 3, 6, 9]] = -1.0  # legs into each other
+    assert rolling.overlap(rolling.roll(crossed)) > 0.0
+
+
+def test_a_plan_is_kept_and_one_that_is_damaged_is_made_again(
+    go2: qd.Robot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = importlib.import_module("quaddyn.planning.righting")
+    monkeypatch.setenv("QUADDYN_CACHE", str(tmp_path))
+    calls, said = [], []
+
+    def search(rolling: Rolling, side: str, *_: object, **options: object) -> Found:
+        calls.append(side)
+        numbers = np.zeros(rolling.size)
+        if side == "right":
+            np.testing.assert_array_equal(options["first"], rolling.mirrored(numbers))
+        return Found(rolling.roll(numbers) if side != "back" else None, numbers, "too heavy" if side == "back" else "")
+
+    monkeypatch.setattr(module, "search", search)
+    monkeypatch.setattr(Rolling, "rests_on", lambda self, side: True)
+    first = plan_righting(go2, progress=said.append)
+    assert calls == ["left", "right", "back"] and first.refused == {"back": "too heavy"} and not first.ok
+    again = plan_righting(go2, progress=said.append)
+    assert len(calls) == 3 and again.refused == first.refused and again.key == first.key
+    np.testing.assert_array_equal(again.rolls["left"].poses, first.rolls["left"].poses)
+    (kept,) = tmp_path.glob("righting-*.bin")
+    kept.write_bytes(kept.read_bytes()[:-20])
+    plan_righting(go2, progress=said.append)
+    assert len(calls) == 6
+    plan_righting(go2, seed=1, progress=said.append)
+    plan_righting(qd.load("go2", limits={"FL_calf_joint": {"effort": 20.0}}), progress=said.append)
+    assert len(calls) == 12, "other seed, other robot"
+    for bad in ({"tries": 0}, {"seed": -1}):
+        with pytest.raises(qd.ArgumentError):
+            plan_righting(go2, **bad)  # type: ignore[arg-type]
+    with pytest.raises(qd.ArgumentError):
+        plan_righting(qd.load("bolt"))
+
+
+@pytest.mark.slow
+def test_a_plan_is_found_for_go2(go2: qd.Robot) -> None:
+    lines: list[str] = []
+    found = plan_righting(go2, seed=3, keep=False, progress=lines.append)
+    assert found.ok, lines
