@@ -12,6 +12,8 @@ from .proportions import Proportions
 
 #: What it says.
 BEYOND_REACH, TIPPING = "capture point beyond the reach of all feet", "trunk tips over"
+#: How far beyond one step's reach the capture point must be [l]: hips go on moving, and a second step catches some.
+FURTHER = 0.2
 #: How far ahead the trunk's tilt is foreseen [sqrt(l/g)], from which tilt on, and what counts as fallen then [rad].
 AHEAD, TILTED, TIPPED = 0.5, 0.25, 1.05
 #: How long a sign must last [sqrt(l/g)].
@@ -24,7 +26,9 @@ class FallWatch:
     *Capture point* (Pratt et al. 2006): the point ``c + (cdot - cdot*) / omega`` on the ground, with cdot* the velocity
     that is wanted, is where a robot would have to put its weight at once to lose what speed is too much.  Feet are
     within ``sqrt(l^2 - z^2)`` of their hips, seen from above, where these are at height z.  A capture point beyond the
-    rectangle of the hips by more than that is beyond whatever polygon all feet could make.
+    rectangle of the hips by more than that is beyond whatever
+    polygon all feet could make.  Further steps catch what is a little beyond (Koolen et al. 2012, N-step
+    capturability), so that it counts from ``0.2 l`` on.
 
     *Tipping*: trunk that leans, and that at its present rate is at 60 deg from the ground's normal soon.
 
@@ -72,7 +76,7 @@ class FallWatch:
             ground: under its feet.
             course: its wanted motion.
         """
-        why = BEYOND_REACH if self.room(motion, course) < 0.0 else ""
+        why = BEYOND_REACH if self.room(motion, course) < -FURTHER * self._p.length else ""
         if not why:
             a, b, c = motion.axes[:, 2].tolist()
             d, e, f = ground.normal.tolist()
