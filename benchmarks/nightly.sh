@@ -37,6 +37,7 @@ QUADDYN_SLOW=1 "$python" -m pytest -n auto -m "slow or not slow" --cov
 "$python" benchmarks/airborne.py --check
 "$python" benchmarks/airborne.py --felt --check
 "$python" benchmarks/jumps.py --check
+"$python" benchmarks/righting.py --check
 "$python" benchmarks/locomotion.py --trials 100 --check
 "$python" benchmarks/locomotion.py --endurance 600 --check
 "$python" benchmarks/locomotion.py --cost --check
