@@ -106,6 +106,14 @@ def test_room_locomotion(robot: qd.Robot) -> None:
     assert command.mode.upright and plant.q[0] > 0.05
 
 
+def test_room_planning(robot: qd.Robot) -> None:
+    from quaddyn.planning import plan_righting
+
+    said: list[str] = []
+    plan = plan_righting(robot, tries=1, keep=False, progress=said.append)
+    assert "back" in {*plan.rolls, *plan.refused} and all("deg" in reason for reason in plan.refused.values())
+
+
 def test_room_estimation(robot: qd.Robot) -> None:
     from quaddyn.contact import ContactSet
     from quaddyn.control import gravity_compensation
