@@ -14,6 +14,7 @@ from .foothold_map import EVEN, FootholdMap
 from .gait import Clock
 from .ground import GroundPlane
 from .proportions import FEET, Proportions
+from .stumble import Stumbles
 from .swing import APEX, UPWARDS_FIRST, Swing
 
 #: How high a foot is lifted [l], how fast it sinks at touchdown [sqrt(g l)], and how far below the ground it aims [l].
@@ -54,11 +55,12 @@ class Footwork:
         late: whether somebody misses the ground who should stand by now.
     """
 
-    __slots__ = ("_p", "_waited", "late", "swings")
+    __slots__ = ("_p", "_waited", "late", "stumbles", "swings")
 
     def __init__(self, proportions: Proportions) -> None:
         self._p = proportions
         self.swings: dict[int, Swing] = {}
+        self.stumbles = Stumbles(proportions)
         self.late = False
         self._waited = 0.0
 
@@ -110,7 +112,7 @@ class Footwork:
             swing = self.swings.get(i)
             if swing is None and not stands:
                 away = None if known is None else known.way_up(*ground.points[i, :2].tolist())
-                self.swings[i] = Swing(
+                swing = self.swings[i] = Swing(
                     feet[i],
                     np.zeros(3),
                     duration=clock.swing_time,
@@ -118,14 +120,20 @@ class Footwork:
                     sink=SINK * p.speed,
                     up=away or normals[i],
                 )
+                if known is None:
+                    swing.timing = self.stumbles.timing
             else:
                 felt = touching is None or foot in touching
-                if swing is not None and stands and felt:
+                came = swing is not None and stands and felt
+                if came:
                     del self.swings[i]
                     swing, loaded = None, True
                 if swing is None:
                     # From the tick of the touchdown on: one tick over the old foothold is a stride's error.
-                    ground.points[i] = feet[i] - p.radii[i] * np.array(normals[i])
+                    spot = feet[i] - p.radii[i] * np.array(normals[i])
+                    if came and known is None:
+                        self.stumbles.landed(i, float(spot[2]) - ground.height(float(spot[0]), float(spot[1])))
+                    ground.points[i] = spot
                     ground.coming.pop(i, None)
                     if loaded or held:  # nobody gives a load back while the foot that is to take it misses the ground
                         carrying.append(foot)
@@ -133,6 +141,8 @@ class Footwork:
                     late = True
                 elif touching is not None and felt and swing.progress > DESCENDING:
                     carrying.append(foot)
+        if known is None:
+            self.stumbles.advance(self.swings, feet, clock.swing_time, dt)
         self.late = late
         self._waited = self._waited + dt if late else 0.0
         return tuple(carrying)
@@ -186,8 +196,10 @@ class Footwork:
             r = float(p.radii[i]) - PRESS * p.length  # of the sphere's centre over the ground
             spot = None if known is None else known.choose(x, y)
             if known is None or spot is None:
+                x, y = self.stumbles.lowered.get(i, (x, y))
                 target = x + r * across, y + r * aside, ground.height(x, y) + r * up
-                swing.advance(dt, target, clock.swing_time)
+                lift = self.stumbles.lift
+                swing.advance(dt, target, clock.swing_time, (clearance(ground) + lift) * p.length if lift else None)
                 continue
             x, y, z, normal = spot
             end, high = np.array([x, y, z]) + r * normal, None

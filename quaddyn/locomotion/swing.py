@@ -164,6 +164,16 @@ class Swing:
         self._onward(self.clearance, sink, rising, left, over, level, dt)
         self.progress += dt / duration
 
+    @property
+    def sink(self) -> float:
+        """Speed of the foot's descent at touchdown [m/s]."""
+        return self._sink
+
+    @property
+    def up(self) -> Array:
+        """(3,) unit normal of the ground."""
+        return self._path.up
+
     def ahead(self, count: int = 12) -> Array:
         """(count + 1, 3) the rest of the way if the target stays [m]; (1, 3) here, when late."""
         copy = Swing(

@@ -1,0 +1,114 @@
+"""`Stumbles`: swings that meet an obstacle nobody knew of, and how high feet are lifted after that."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..urdf.tree import Array
+from .proportions import Proportions
+from .swing import STRAIGHT, Swing, Timing
+
+#: How far a foot has to be behind its path [l], and to what share of the path's speed it has to have come down, to be
+#: held up by something.
+BEHIND, SLOWED = 0.04, 0.3
+#: Share of the swing until which a foot that is held up is lifted over what holds it; later it is put down before it.
+LIFTED = 0.45
+#: Where the swing of a foot that is lifted begins again at most, and how long it then goes up only, as shares of the
+#: swing.
+AGAIN, UPWARDS = 0.1, 0.2
+#: How high what holds up a foot is taken to be [l]; nobody knows.
+OBSTACLE = 0.12
+#: Difference in height from the plane of the feet that is taken for rough ground, and the most that feet are lifted
+#: for [l].
+EVEN, HIGHEST = 0.03, 0.15
+#: Time constant in which roughness is forgotten [sqrt(l/g)].
+FORGETTING = 15.0
+#: On rough ground feet go up first, then over.
+UP_FIRST = Timing(0.12, 1.0, 0.0, 1.0)
+
+
+class Stumbles:
+    """What feet that met the ground elsewhere than on the plane of the others tell of the ground to come.
+
+    A foot in the air that falls behind its path and hardly moves is held up by something, most likely a riser.  Early
+    in its swing it is lifted and goes over it, late in the swing it is put down in front of it: the two strategies
+    of people who trip (Eng, Winter and Patla 1994, "Strategies for recovery from a trip in early and late swing during
+    human walking").  After that, and after footholds beside the plane, all feet are lifted higher, and go up before
+    they go over, for a while.
+
+    Args:
+        proportions: of the robot.
+
+    Attributes:
+        rough: height of obstacles that are to be expected [l]; 0 on even ground.
+        lowered: by number of the foot, where one is put down in front of an obstacle, world x and y [m].
+    """
+
+    __slots__ = ("_feet", "_p", "lowered", "rough")
+
+    def __init__(self, proportions: Proportions) -> None:
+        self._p = proportions
+        self.rough = 0.0
+        self.lowered: dict[int, tuple[float, float]] = {}
+        self._feet: Array | None = None
+
+    @property
+    def lift(self) -> float:
+        """How much higher than on even ground feet are lifted [l]."""
+        return self.rough if self.rough > EVEN else 0.0
+
+    @property
+    def timing(self) -> Timing:
+        """Of swings that begin."""
+        return UP_FIRST if self.rough > EVEN else STRAIGHT
+
+    def landed(self, i: int, beside: float) -> None:
+        """A foot stands.
+
+        Args:
+            i: number of the foot.
+            beside: height of its foothold over the plane of the others [m].
+        """
+        self.lowered.pop(i, None)
+        high = abs(beside) / self._p.length
+        if high > EVEN:
+            self.rough = min(max(self.rough, high), HIGHEST)
+
+    def advance(self, swings: dict[int, Swing], feet: Array, duration: float, dt: float) -> None:
+        """Let `dt` pass, and take up feet that are held up.
+
+        Args:
+            swings: by number of the foot; those of feet that are held up are replaced.
+            feet: (4, 3) centres of the feet's spheres, world [m].
+            duration: of swings [s].
+            dt: [s].
+        """
+        p = self._p
+        self.rough -= self.rough * min(1.0, dt / (FORGETTING * p.time))
+        before, self._feet = self._feet, feet
+        if before is None:
+            return
+        for i, swing in swings.items():
+            if i in self.lowered or swing.progress >= 1.0:
+                continue
+            u, v, _ = swing.velocity.tolist()
+            speed = math.hypot(u, v)
+            if speed < 1e-9:
+                continue
+            bx, by, _ = (swing.position - feet[i]).tolist()
+            mx, my, _ = (feet[i] - before[i]).tolist()
+            if (bx * u + by * v) < BEHIND * p.length * speed or (mx * u + my * v) > SLOWED * speed * speed * dt:
+                continue
+            self.rough = max(self.rough, OBSTACLE)
+            late = swing.progress > LIFTED
+            again = Swing(
+                feet[i], np.zeros(3), duration=duration, clearance=swing.clearance, sink=swing.sink, up=swing.up
+            )
+            again.progress = swing.progress if late else min(swing.progress, AGAIN)
+            if late:
+                self.lowered[i] = float(feet[i, 0]), float(feet[i, 1])
+            else:
+                again.timing = Timing(again.progress + UPWARDS, 1.0, 0.0, 1.0)
+            swings[i] = again
