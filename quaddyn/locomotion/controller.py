@@ -420,7 +420,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._grip.follow(normals)
         self._senses.slips(state, carrying, ground.normal)
         if known is None:
-            ground.advance(dt)
+            ground.advance(dt, KNOWN_SLOPE_TIME * p.time if footwork.stumbles.lift else None)
         else:
             deep = self._stretch.dip(clock, course, ground, footwork.swings, (x, y))
             ground.follow(dt, KNOWN_SLOPE_TIME * p.time, LEVEL_TIME * p.time, RISE_TIME * p.time, deep)

@@ -58,9 +58,9 @@ class GroundPlane:
         plane.points -= radii[:, None] * plane.normal
         return plane
 
-    def advance(self, dt: float) -> None:
-        """Let `dt` pass [s]."""
-        share = min(1.0, dt / self._time)
+    def advance(self, dt: float, time: float | None = None) -> None:
+        """Let `dt` pass [s], with another time constant of the slope [s] if there is one."""
+        share = min(1.0, dt / (self._time if time is None else time))
         self.slope = self.slope + share * (self._fit() - self.slope)
         self._level, self.climb, self.dip, self.tilting = None, 0.0, 0.0, (0.0, 0.0)
 

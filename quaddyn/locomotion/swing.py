@@ -15,7 +15,7 @@ SETTLED = 0.8
 #: Where the foot is highest, as a share of the swing.
 APEX = 0.45
 #: How much faster a foot sinks for every share of the swing that it is late, and at most, as multiples.
-HURRY, FASTEST = 10.0, 4.0
+HURRY, FASTEST = 20.0, 8.0
 UPWARDS = (0.0, 0.0, 1.0)
 
 
