@@ -59,7 +59,7 @@ FRICTION = 0.4
 FOOT_RATE, FOOT_WEIGHT = 8.0, 0.125
 #: Time constant of the filter on the velocity that places feet.
 FILTER = 0.2
-#: Time constant of the slope of the ground; of ground that is known, of its slope and of its height, and in which a
+#: Time constant of the slope of the ground, and where it is known or rough; of the height of ground that is known, and in which a
 #: trunk that is low for its legs comes up again: on stairs the next step wants it low as well.
 SLOPE_TIME, KNOWN_SLOPE_TIME, LEVEL_TIME, RISE_TIME = 2.0, 0.75, 0.25, 2.0
 #: Steepest ground that counts as level for a jump, and the time to crouch before it.
@@ -99,7 +99,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         payload: "estimated" to find mass that the robot's file does not know of from the torques, and to carry it
             (`UnknownLoad`); None to trust the file.
         touching: "estimated" to find out from the torques which feet touch, wherever `compute` is not told
-            (`FeltGround`): a foot that meets the ground early carries at once, and who misses it is waited for.
+            (`FeltGround`): a foot that meets the ground early carries at once, who misses it is waited for, and feet
+            that trip over what is not known are lifted over it (`Stumbles`).
         righting: how to get onto the belly from back and sides, of `quaddyn.planning.plan_righting`; `stand_up` then
             begins with it wherever the robot has fallen.  None: who lies on its back stays there.
         whole_body: instead of the default `WholeBodyController`, of the same robot and period; friction is then its

@@ -52,16 +52,18 @@ class Footwork:
 
     Attributes:
         swings: `Swing` by number of the foot in `FEET`, of those in the air.
+        stumbles: of feet where nothing is known of the ground.
         late: whether somebody misses the ground who should stand by now.
     """
 
-    __slots__ = ("_p", "_waited", "late", "stumbles", "swings")
+    __slots__ = ("_blind", "_p", "_waited", "late", "stumbles", "swings")
 
     def __init__(self, proportions: Proportions) -> None:
         self._p = proportions
         self.swings: dict[int, Swing] = {}
         self.stumbles = Stumbles(proportions)
         self.late = False
+        self._blind: set[int] = set()  # feet on their way to where nothing is known of the ground
         self._waited = 0.0
 
     def patient(self, clock: Clock) -> bool:
@@ -120,7 +122,7 @@ class Footwork:
                     sink=SINK * p.speed,
                     up=away or normals[i],
                 )
-                if known is None:
+                if away is None:
                     swing.timing = self.stumbles.timing
             else:
                 felt = touching is None or foot in touching
@@ -131,8 +133,10 @@ class Footwork:
                 if swing is None:
                     # From the tick of the touchdown on: one tick over the old foothold is a stride's error.
                     spot = feet[i] - p.radii[i] * np.array(normals[i])
-                    if came and known is None:
-                        self.stumbles.landed(i, float(spot[2]) - ground.height(float(spot[0]), float(spot[1])))
+                    if came:
+                        x, y, z = spot.tolist()
+                        unforeseen = touching is not None and (known is None or known.normal(x, y, z) is None)
+                        self.stumbles.landed(i, z - ground.height(x, y) if unforeseen else 0.0)
                     ground.points[i] = spot
                     ground.coming.pop(i, None)
                     if loaded or held:  # nobody gives a load back while the foot that is to take it misses the ground
@@ -141,8 +145,8 @@ class Footwork:
                     late = True
                 elif touching is not None and felt and swing.progress > DESCENDING:
                     carrying.append(foot)
-        if known is None:
-            self.stumbles.advance(self.swings, feet, clock.swing_time, dt)
+        blind = () if touching is None else self._blind  # a schedule that is trusted says nothing of obstacles
+        self.stumbles.advance(self.swings, blind, feet, clock.swing_time, dt)
         self.late = late
         self._waited = self._waited + dt if late else 0.0
         return tuple(carrying)
@@ -196,11 +200,13 @@ class Footwork:
             r = float(p.radii[i]) - PRESS * p.length  # of the sphere's centre over the ground
             spot = None if known is None else known.choose(x, y)
             if known is None or spot is None:
+                self._blind.add(i)
                 x, y = self.stumbles.lowered.get(i, (x, y))
                 target = x + r * across, y + r * aside, ground.height(x, y) + r * up
                 lift = self.stumbles.lift
                 swing.advance(dt, target, clock.swing_time, (clearance(ground) + lift) * p.length if lift else None)
                 continue
+            self._blind.discard(i)
             x, y, z, normal = spot
             end, high = np.array([x, y, z]) + r * normal, None
             if swing.progress > APEX and abs(float(normal @ (end - swing.target))) > EVEN * p.length:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 import numpy as np
 
@@ -10,9 +11,9 @@ from ..urdf.tree import Array
 from .proportions import Proportions
 from .swing import STRAIGHT, Swing, Timing
 
-#: How far a foot has to be behind its path [l], and to what share of the path's speed it has to have come down, to be
-#: held up by something.
-BEHIND, SLOWED = 0.04, 0.3
+#: How far a foot has to be behind its path [l], and to what share of the path's speed it has to have come down for how
+#: long [sqrt(l/g)], to be held up by something: legs that are slow are behind as well, but go on.
+BEHIND, SLOWED, HELD = 0.04, 0.3, 0.05
 #: Share of the swing until which a foot that is held up is lifted over what holds it; later it is put down before it.
 LIFTED = 0.45
 #: Where the swing of a foot that is lifted begins again at most, and how long it then goes up only, as shares of the
@@ -46,13 +47,14 @@ class Stumbles:
         lowered: by number of the foot, where one is put down in front of an obstacle, world x and y [m].
     """
 
-    __slots__ = ("_feet", "_p", "lowered", "rough")
+    __slots__ = ("_feet", "_held", "_p", "lowered", "rough")
 
     def __init__(self, proportions: Proportions) -> None:
         self._p = proportions
         self.rough = 0.0
         self.lowered: dict[int, tuple[float, float]] = {}
         self._feet: Array | None = None
+        self._held: dict[int, float] = {}  # for how long each foot has been held up [s]
 
     @property
     def lift(self) -> float:
@@ -76,11 +78,14 @@ class Stumbles:
         if high > EVEN:
             self.rough = min(max(self.rough, high), HIGHEST)
 
-    def advance(self, swings: dict[int, Swing], feet: Array, duration: float, dt: float) -> None:
+    def advance(
+        self, swings: dict[int, Swing], blind: Collection[int], feet: Array, duration: float, dt: float
+    ) -> None:
         """Let `dt` pass, and take up feet that are held up.
 
         Args:
             swings: by number of the foot; those of feet that are held up are replaced.
+            blind: the feet whose ground is unknown; others go on.
             feet: (4, 3) centres of the feet's spheres, world [m].
             duration: of swings [s].
             dt: [s].
@@ -91,16 +96,19 @@ class Stumbles:
         if before is None:
             return
         for i, swing in swings.items():
-            if i in self.lowered or swing.progress >= 1.0:
+            if i not in blind or i in self.lowered or swing.progress >= 1.0:
                 continue
             u, v, _ = swing.velocity.tolist()
             speed = math.hypot(u, v)
-            if speed < 1e-9:
+            behind, moved = (swing.position - feet[i])[:2], (feet[i] - before[i])[:2]
+            lag, way = float(behind[0] * u + behind[1] * v), float(moved[0] * u + moved[1] * v)  # times speed
+            if lag <= BEHIND * p.length * speed or way >= SLOWED * speed * speed * dt:
+                self._held.pop(i, None)
                 continue
-            bx, by, _ = (swing.position - feet[i]).tolist()
-            mx, my, _ = (feet[i] - before[i]).tolist()
-            if (bx * u + by * v) < BEHIND * p.length * speed or (mx * u + my * v) > SLOWED * speed * speed * dt:
+            self._held[i] = self._held.get(i, 0.0) + dt
+            if self._held[i] < HELD * p.time:
                 continue
+            del self._held[i]
             self.rough = max(self.rough, OBSTACLE)
             late = swing.progress > LIFTED
             again = Swing(

@@ -1,0 +1,109 @@
+"""Feet that trip over what nobody knew of, and rough ground after that."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.campaigns import run
+from quaddyn.campaigns.obstacles import Obstacles
+from quaddyn.locomotion import LocomotionController, Proportions
+from quaddyn.locomotion.stumble import EVEN, FORGETTING, HIGHEST, OBSTACLE, Stumbles
+from quaddyn.locomotion.swing import STRAIGHT, Swing
+from quaddyn.robot import Robot
+
+DT, SWING = 2e-3, 0.25
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return qd.load("solo12")
+
+
+def held_up(p: Proportions, share: float) -> tuple[Stumbles, dict[int, Swing], np.ndarray]:
+    """A foot on its way that meets a wall at a share of its swing, and goes no further."""
+    stumbles, feet = Stumbles(p), np.zeros((4, 3))
+    swing = Swing(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, sink=0.1)
+    swings, target = {0: swing}, np.array([0.6 * p.length, 0.0, 0.0])
+    for _ in range(round(2.0 * SWING / DT)):
+        stumbles.advance(swings, (0,), feet.copy(), SWING, DT)
+        if swings[0] is not swing:
+            break
+        swing.advance(DT, target, SWING)
+        if swing.progress < share:
+            feet[0] = swing.position
+        feet[0, 2] = swing.position[2]  # up and down it may go
+    return stumbles, swings, feet
+
+
+def test_a_foot_that_is_held_up_early_goes_up_before_it_goes_over(robot: Robot) -> None:
+    p = Proportions.of(robot)
+    stumbles, swings, feet = held_up(p, 0.2)
+    assert 0 not in stumbles.lowered and stumbles.lift == OBSTACLE
+    swing = swings[0]
+    target, high = np.array([0.6 * p.length, 0.0, 0.0]), (0.15 + stumbles.lift) * p.length
+    x = []
+    while swing.progress < 1.0:
+        swing.advance(DT, target, SWING, high)
+        x.append(swing.position[[0, 2]] - feet[0, [0, 2]])
+    x = np.array(x)
+    risen = x[np.argmax(x[:, 0] > 0.02 * p.length), 1]
+    assert risen > OBSTACLE * p.length  # as high as what it tripped over, before it moves on
+    assert np.allclose(swing.position[:2], target[:2], atol=1e-9)
+
+
+def test_a_foot_that_is_held_up_late_is_put_down_there(robot: Robot) -> None:
+    p = Proportions.of(robot)
+    stumbles, swings, feet = held_up(p, 0.5)
+    assert stumbles.lowered == {0: (feet[0, 0], feet[0, 1])}
+    assert swings[0].progress > 0.5  # in time
+    stumbles.landed(0, 0.0)
+    assert not stumbles.lowered
+
+
+def test_a_foot_that_follows_its_path_or_lags_evenly_does_not_trip(robot: Robot) -> None:
+    p = Proportions.of(robot)
+    for lag in (0.0, 0.15):  # at the end twice as far behind as one that trips
+        stumbles, feet = Stumbles(p), np.zeros((4, 3))
+        swing = Swing(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, sink=0.1)
+        swings, target = {0: swing}, np.array([0.6 * p.length, 0.0, 0.0])
+        while swing.progress < 0.9:
+            stumbles.advance(swings, (0,), feet.copy(), SWING, DT)
+            swing.advance(DT, target, SWING)
+            feet[0] = swing.position * (1.0 - lag, 1.0, 1.0)
+        assert swings[0] is swing and stumbles.rough == 0.0
+
+
+def test_roughness_is_remembered_bounded_and_forgotten(robot: Robot) -> None:
+    p = Proportions.of(robot)
+    stumbles, feet = Stumbles(p), np.zeros((4, 3))
+    stumbles.landed(1, 0.9 * EVEN * p.length)
+    assert stumbles.rough == 0.0 and stumbles.timing is STRAIGHT
+    stumbles.landed(1, -0.1 * p.length)
+    assert stumbles.rough == pytest.approx(0.1) and stumbles.timing is not STRAIGHT
+    stumbles.landed(2, 5.0 * p.length)
+    assert stumbles.lift == HIGHEST
+    time = FORGETTING * p.time
+    for _ in range(1000):
+        stumbles.advance({}, (), feet, SWING, time / 1000)
+    assert stumbles.rough == pytest.approx(HIGHEST * np.exp(-1.0), rel=1e-3)
+
+
+def test_level_ground_is_never_rough(robot: Robot) -> None:
+    controller = LocomotionController(robot, dt=DT, touching="estimated")
+    p = controller.proportions
+    plant, dynamics = qd.Simulation(robot, dt=DT), qd.Dynamics(robot)
+    for k in range(1000):
+        wanted = (0.4 * p.speed, 0.0, 0.5) if k > 50 else (0.0, 0.0, 0.0)
+        plant.step(controller.compute(dynamics.update(plant.q, plant.v), wanted).tau)
+        if controller.ground is not None:
+            assert controller._footwork.stumbles.rough < EVEN
+
+
+@pytest.mark.parametrize("name", ["solo12", "b1"])
+@pytest.mark.parametrize("obstacle", ["blind-up-0.1-0.4", "blind-down-0.1-0.4"])
+def test_stairs_that_nobody_told_of_are_passed(name: str, obstacle: str) -> None:
+    campaign = Obstacles(robot=(name,), obstacles=(obstacle,), plants=("embedded",), trials=1)
+    ((_, record),) = run(campaign).results
+    assert record["success"], record
