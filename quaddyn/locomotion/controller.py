@@ -59,8 +59,8 @@ FRICTION = 0.4
 FOOT_RATE, FOOT_WEIGHT = 8.0, 0.125
 #: Time constant of the filter on the velocity that places feet.
 FILTER = 0.2
-#: Time constant of the slope of the ground, and where it is known or rough; of the height of ground that is known, and in which a
-#: trunk that is low for its legs comes up again: on stairs the next step wants it low as well.
+#: Time constant of the slope of the ground, and where it is known or rough; of the height of ground that is known, and
+#: in which a trunk that is low for its legs comes up again: on stairs the next step wants it low as well.
 SLOPE_TIME, KNOWN_SLOPE_TIME, LEVEL_TIME, RISE_TIME = 2.0, 0.75, 0.25, 2.0
 #: Steepest ground that counts as level for a jump, and the time to crouch before it.
 LEVEL, CROUCH_TIME = 0.1, 3.0
