@@ -223,9 +223,10 @@ def generate(app: Sphinx) -> None:
     """Write all pages; take away those of what is no more."""
     docs = Path(app.srcdir)
     from element_pictures import draw_all
+    from recordings import write_recordings
 
     draw_all(docs / "pictures")
-    for write_pages in (write_elements, write_api, write_gallery):
+    for write_pages in (write_elements, write_api, write_gallery, write_recordings):
         written = write_pages(docs)
         for folder in {path.parent for path in written}:
             for path in folder.iterdir():

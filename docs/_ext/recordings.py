@@ -1,0 +1,176 @@
+"""Recordings of the viewer for the site: what a robot does where the ground is not flat, made anew at every build."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+import quaddyn as qd
+from quaddyn.locomotion import LocomotionCommand, LocomotionController, Mode, Proportions
+from quaddyn.simulation import Simulation
+from quaddyn.simulation.terrain import Box, Plane, Terrain, stairs
+from quaddyn.viewer import Viewer
+
+DT, FRAMES_PER_SECOND = 2e-3, 25
+SPEED = 0.25  # commanded [sqrt(g l)]
+
+
+class Run(NamedTuple):
+    """A robot on some ground, and what is asked of it.
+
+    Attributes:
+        seconds: how long.
+        controller: of the robot.
+        plant: with the ground.
+        ask: at a time [s], what happens then; returns the velocity that is commanded.
+    """
+
+    seconds: float
+    controller: LocomotionController
+    plant: Simulation
+    ask: Callable[[float], np.ndarray]
+
+
+def climb(robot: qd.Robot, *, told: bool) -> Run:
+    """Up stairs, told of them or not."""
+    p = Proportions.of(robot)
+    rise, tread, count = (0.25 if told else 0.1) * p.length, 0.6 * p.length, 4
+    start = float(p.stance[:, 0].max()) + 0.5 * p.length
+    end = start + count * tread
+    top = Box([end + 2.0, 0.0, 0.5 * count * rise], [4.0, 3.0, count * rise])
+    ground = Terrain.of([Plane.floor(), *stairs(count, rise=rise, run=tread, start=start), top])
+    options = {"terrain": ground} if told else {"touching": "estimated"}
+    controller = LocomotionController(robot, dt=DT, friction=0.6, **options)
+    return Run(7.0, controller, Simulation(robot, dt=DT, friction=0.8, terrain=ground), ahead(p))
+
+
+def slope(robot: qd.Robot) -> Run:
+    """Up a ramp of 15 degrees that begins ahead of the robot, told of nothing."""
+    p = Proportions.of(robot)
+    angle, start, length = np.radians(15.0), float(p.stance[:, 0].max()) + 0.5 * p.length, 3.0
+    R = pin.exp3(np.array([0.0, -angle, 0.0]))
+    thick = 0.1
+    middle = np.array([start, 0.0, 0.0]) + R @ (0.5 * length, 0.0, -0.5 * thick)
+    ground = Terrain.of([Plane.floor(), Box(middle, [length, 3.0, thick], R)])
+    controller = LocomotionController(robot, dt=DT, touching="estimated")
+    return Run(7.0, controller, Simulation(robot, dt=DT, friction=0.8, terrain=ground), ahead(p))
+
+
+def ice(robot: qd.Robot) -> Run:
+    """The friction of the ground falls to 0.1 for a second, unannounced."""
+    p = Proportions.of(robot)
+    controller = LocomotionController(robot, dt=DT, friction="estimated")
+    plant, velocity = Simulation(robot, dt=DT, friction=0.8), np.array([SPEED * p.speed, 0.0, 0.0])
+
+    def ask(t: float) -> np.ndarray:
+        plant.friction = 0.1 if 2.0 <= t < 3.0 else 0.8
+        return velocity * (t > 0.3)
+
+    return Run(6.0, controller, plant, ask)
+
+
+def jump(robot: qd.Robot) -> Run:
+    """Ahead, with a turn in the air."""
+    controller, asked = LocomotionController(robot, dt=DT, friction=0.8), []
+
+    def ask(t: float) -> np.ndarray:
+        if t > 0.5 and not asked:
+            asked.append(controller.jump(height=0.15, distance=(0.3, 0.0), turn=np.radians(45.0)))
+        return np.zeros(3)
+
+    return Run(4.0, controller, Simulation(robot, dt=DT, friction=0.8), ask)
+
+
+def get_up(robot: qd.Robot) -> Run:
+    """From its back onto its feet, by a plan that `quaddyn.planning.plan_righting` found."""
+    from quaddyn.planning import plan_righting
+
+    controller = LocomotionController(robot, dt=DT, righting=plan_righting(robot))
+    p, plant = controller.proportions, Simulation(robot, dt=DT)
+    q = np.array(robot.q_home)
+    q[3:7] = pin.Quaternion(pin.exp3(np.array([3.0, 0.0, 0.0])) @ p.heading.T).coeffs()
+    q[2] += 0.1 * p.length
+    plant.reset(q)
+
+    def ask(t: float) -> np.ndarray:
+        if t > 1.0 and controller.mode is Mode.FALLEN:
+            controller.stand_up()
+        return np.array([SPEED * p.speed if t > 10.0 else 0.0, 0.0, 0.0])
+
+    return Run(13.0, controller, plant, ask)
+
+
+def ahead(p: Proportions) -> Callable[[float], np.ndarray]:
+    """Stand for a moment, then go straight ahead."""
+    return lambda t: np.array([SPEED * p.speed if t > 0.3 else 0.0, 0.0, 0.0])
+
+
+#: By name: what makes it, and what the page says.
+RECORDINGS: dict[str, tuple[Callable[[qd.Robot], Run], str, str]] = {
+    "stairs": (lambda r: climb(r, told=True), "Stairs", "Steps of a quarter of the legs, told to the controller."),
+    "blind_stairs": (
+        lambda r: climb(r, told=False),
+        "Stairs that nobody told of",
+        "Steps of a tenth of the legs: feet that trip are lifted over the edge, and all feet higher after that.",
+    ),
+    "slope": (slope, "A ramp", "Of 15 degrees, told nothing: friction cones stand on the plane that the feet feel."),
+    "ice": (ice, "Ice", "Friction falls to 0.1 for the third second; slips show it, and feet press within it."),
+    "jump": (jump, "A jump", "Of 0.15 m, 0.3 m ahead and a turn of 45 degrees, planned and proved before it begins."),
+    "get_up": (get_up, "Getting up", "From its back, by a roll that was found once by search and kept."),
+}
+
+
+def record(name: str, robot: qd.Robot, path: Path) -> LocomotionCommand:
+    """Run one, write its page, and return the last command."""
+    run = RECORDINGS[name][0](robot)
+    dynamics, shown = qd.Dynamics(robot), -1
+    with Viewer(robot, serve=False, fps=FRAMES_PER_SECOND) as viewer:
+        viewer.show_terrain(run.plant.terrain)
+        for k in range(round(run.seconds / DT)):
+            t = k * DT
+            velocity = run.ask(t)
+            command = run.controller.compute(dynamics.update(run.plant.q, run.plant.v), velocity)
+            if int(t * FRAMES_PER_SECOND) != shown:
+                shown = int(t * FRAMES_PER_SECOND)
+                viewer.show_plant(
+                    run.plant,
+                    support=True,
+                    friction=run.plant.friction,
+                    cones=True,
+                    points={f"{foot} lands": swing.target for foot, swing in command.swings.items()},
+                    curves={f"{foot} swings": swing.ahead() for foot, swing in command.swings.items()},
+                    text=f"{RECORDINGS[name][1]}: {command.mode.value}",
+                )
+            run.plant.step(command.tau)
+        viewer.record(path, title=RECORDINGS[name][1])
+    return command
+
+
+def write_recordings(docs: Path) -> set[Path]:
+    """A page of each recording, and the page that shows them; only what is missing or older than this file is made."""
+    folder = docs / "_static" / "recordings"
+    folder.mkdir(parents=True, exist_ok=True)
+    robot, parts = None, []
+    for name, (_, title, text) in RECORDINGS.items():
+        page = folder / f"{name}.html"
+        if not page.exists() or page.stat().st_mtime < Path(__file__).stat().st_mtime:
+            robot = qd.load("go2") if robot is None else robot
+            record(name, robot, page)
+        source = f"../_static/recordings/{name}.html"
+        parts.append(
+            f"## {title}\n\n{text}\n\n```{{raw}} html\n"
+            f'<iframe src="{source}" title="{title}" loading="lazy" width="100%" height="420"></iframe>\n'
+            f'<p><a href="{source}">On a page of its own</a></p>\n```\n'
+        )
+    path = docs / "recordings" / "index.md"
+    path.parent.mkdir(exist_ok=True)
+    lead = "A Go2 in the embedded plant, as the viewer records it; drag to turn, wind it by the bar below.\n"
+    path.write_text(f"# Recordings\n\n{lead}\n" + "\n".join(parts))
+    for page in folder.glob("*.html"):
+        if page.stem not in RECORDINGS:
+            page.unlink()
+    return {path}
