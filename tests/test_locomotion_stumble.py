@@ -21,13 +21,18 @@ def robot() -> Robot:
     return qd.load("solo12")
 
 
-def held_up(p: Proportions, share: float) -> tuple[Stumbles, dict[int, Swing], np.ndarray]:
+def against(p: Proportions) -> dict[str, np.ndarray]:
+    """A force on the first foot, against its way along x."""
+    return {"FL": np.array([-0.1 * p.mass * p.gravity, 0.0, 0.0])}
+
+
+def held_up(p: Proportions, share: float, forces: dict[str, np.ndarray] | None) -> tuple[Stumbles, dict[int, Swing], np.ndarray]:
     """A foot on its way that meets a wall at a share of its swing, and goes no further."""
     stumbles, feet = Stumbles(p), np.zeros((4, 3))
     swing = Swing(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, sink=0.1)
     swings, target = {0: swing}, np.array([0.6 * p.length, 0.0, 0.0])
     for _ in range(round(2.0 * SWING / DT)):
-        stumbles.advance(swings, (0,), feet.copy(), SWING, DT)
+        stumbles.advance(swings, (0,), feet.copy(), forces, SWING, DT)
         if swings[0] is not swing:
             break
         swing.advance(DT, target, SWING)
@@ -37,9 +42,10 @@ def held_up(p: Proportions, share: float) -> tuple[Stumbles, dict[int, Swing], n
     return stumbles, swings, feet
 
 
-def test_a_foot_that_is_held_up_early_goes_up_before_it_goes_over(robot: Robot) -> None:
+@pytest.mark.parametrize("estimated", [True, False])
+def test_a_foot_that_is_held_up_early_goes_up_before_it_goes_over(robot: Robot, estimated: bool) -> None:
     p = Proportions.of(robot)
-    stumbles, swings, feet = held_up(p, 0.2)
+    stumbles, swings, feet = held_up(p, 0.2, against(p) if estimated else None)
     assert 0 not in stumbles.lowered and stumbles.lift == OBSTACLE
     swing = swings[0]
     target, high = np.array([0.6 * p.length, 0.0, 0.0]), (0.15 + stumbles.lift) * p.length
@@ -55,7 +61,7 @@ def test_a_foot_that_is_held_up_early_goes_up_before_it_goes_over(robot: Robot) 
 
 def test_a_foot_that_is_held_up_late_is_put_down_there(robot: Robot) -> None:
     p = Proportions.of(robot)
-    stumbles, swings, feet = held_up(p, 0.5)
+    stumbles, swings, feet = held_up(p, 0.5, against(p))
     assert stumbles.lowered == {0: (feet[0, 0], feet[0, 1])}
     assert swings[0].progress > 0.5  # in time
     stumbles.landed(0, 0.0)
@@ -69,10 +75,22 @@ def test_a_foot_that_follows_its_path_or_lags_evenly_does_not_trip(robot: Robot)
         swing = Swing(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, sink=0.1)
         swings, target = {0: swing}, np.array([0.6 * p.length, 0.0, 0.0])
         while swing.progress < 0.9:
-            stumbles.advance(swings, (0,), feet.copy(), SWING, DT)
+            stumbles.advance(swings, (0,), feet.copy(), against(p), SWING, DT)
             swing.advance(DT, target, SWING)
             feet[0] = swing.position * (1.0 - lag, 1.0, 1.0)
         assert swings[0] is swing and stumbles.rough == 0.0
+
+
+@pytest.mark.parametrize("push", [0.0, 1.0])
+def test_a_foot_that_is_slow_but_feels_nothing_against_its_way_does_not_trip(robot: Robot, push: float) -> None:
+    p = Proportions.of(robot)
+    stumbles, feet = Stumbles(p), np.zeros((4, 3))
+    swing = Swing(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, sink=0.1)
+    swings, forces = {0: swing}, {"FL": np.array([push * p.mass * p.gravity, 0.0, 0.0])}
+    while swing.progress < 0.9:
+        stumbles.advance(swings, (0,), feet.copy(), forces, SWING, DT)
+        swing.advance(DT, np.array([0.6 * p.length, 0.0, 0.0]), SWING)
+    assert swings[0] is swing and not stumbles.lowered
 
 
 def test_roughness_is_remembered_bounded_and_forgotten(robot: Robot) -> None:
@@ -86,7 +104,7 @@ def test_roughness_is_remembered_bounded_and_forgotten(robot: Robot) -> None:
     assert stumbles.lift == HIGHEST
     time = FORGETTING * p.time
     for _ in range(1000):
-        stumbles.advance({}, (), feet, SWING, time / 1000)
+        stumbles.advance({}, (), feet, {}, SWING, time / 1000)
     assert stumbles.rough == pytest.approx(HIGHEST * np.exp(-1.0), rel=1e-3)
 
 

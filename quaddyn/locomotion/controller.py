@@ -417,7 +417,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             known.advance(x, y, dt)
         normals = self._normals(ground)
         felt = self._senses.touching(state, self._tau, ground.normal, told, footwork.blocked(feet, normals))
-        carrying = footwork.place(clock, ground, feet, normals, felt, dt, known)
+        carrying = footwork.place(clock, ground, feet, normals, felt, dt, known, self._senses.forces)
         self._grip.follow(normals)
         self._senses.slips(state, carrying, ground.normal)
         if known is None:

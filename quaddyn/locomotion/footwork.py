@@ -93,6 +93,7 @@ class Footwork:
         touching: Collection[str] | None,
         dt: float,
         known: FootholdMap | None = None,
+        forces: Mapping[str, Array] | None = None,
     ) -> tuple[str, ...]:
         """Lift and land: by schedule, unless the ground came early or has not come yet.
 
@@ -104,6 +105,7 @@ class Footwork:
             touching: the feet that feel the ground; None trusts the schedule.
             dt: [s].
             known: the ground about the robot, if it is known; next to edges that rise, feet are lifted away from them.
+            forces: (3,) by foot, on the robot, world axes [N]; None where they are not estimated.
 
         Returns:
             The feet that are to carry.
@@ -145,8 +147,10 @@ class Footwork:
                     late = True
                 elif touching is not None and felt and swing.progress > DESCENDING:
                     carrying.append(foot)
-        blind = () if touching is None else self._blind  # a schedule that is trusted says nothing of obstacles
-        self.stumbles.advance(self.swings, blind, feet, clock.swing_time, dt)
+        blind: Collection[int] = ()
+        if touching is not None:  # a schedule that is trusted says nothing of obstacles
+            blind = self._blind if forces is not None else [i for i in self._blind if FEET[i] in touching]
+        self.stumbles.advance(self.swings, blind, feet, forces, clock.swing_time, dt)
         self.late = late
         self._waited = self._waited + dt if late else 0.0
         return tuple(carrying)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from ..dynamics import State
 from ..robot.robot import Robot
@@ -88,6 +88,11 @@ class Proprioception:
             found = self._felt.update(state, tau, normal, blocked)
             self._touches = found if told is None else told
         return self._touches if self._feels else told
+
+    @property
+    def forces(self) -> Mapping[str, Array] | None:
+        """(3,) by foot, on the robot, world axes, as last estimated [N]; None where they are not."""
+        return None if self._felt is None else self._felt.forces
 
     def slips(self, state: State, carrying: tuple[str, ...], normal: Array) -> None:
         """Look whether feet slip, after `touching`.

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
 from ..urdf.tree import Array
-from .proportions import Proportions
+from .proportions import FEET, Proportions
 from .swing import STRAIGHT, Swing, Timing
 
 #: How far a foot has to be behind its path [l], and to what share of the path's speed it has to have come down for how
 #: long [sqrt(l/g)], to be held up by something: legs that are slow are behind as well, but go on.
 BEHIND, SLOWED, HELD = 0.04, 0.3, 0.05
+#: With what share of what a foot carries of the weight something has to press against it, and against its way.
+PRESSED = 0.05
 #: Share of the swing until which a foot that is held up is lifted over what holds it; later it is put down before it.
 LIFTED = 0.45
 #: Where the swing of a foot that is lifted begins again at most, and how long it then goes up only, as shares of the
@@ -26,6 +28,7 @@ OBSTACLE = 0.12
 EVEN, HIGHEST = 0.03, 0.15
 #: Time constant in which roughness is forgotten [sqrt(l/g)].
 FORGETTING = 15.0
+NONE = np.zeros(3)
 #: On rough ground feet go up first, then over.
 UP_FIRST = Timing(0.12, 1.0, 0.0, 1.0)
 
@@ -33,11 +36,11 @@ UP_FIRST = Timing(0.12, 1.0, 0.0, 1.0)
 class Stumbles:
     """What feet that met the ground elsewhere than on the plane of the others tell of the ground to come.
 
-    A foot in the air that falls behind its path and hardly moves is held up by something, most likely a riser.  Early
-    in its swing it is lifted and goes over it, late in the swing it is put down in front of it: the two strategies
-    of people who trip (Eng, Winter and Patla 1994, "Strategies for recovery from a trip in early and late swing during
-    human walking").  After that, and after footholds beside the plane, all feet are lifted higher, and go up before
-    they go over, for a while.
+    A foot in the air that falls behind its path, hardly moves and feels a force against its way is held up by
+    something, most likely a riser; one that is late without a force is just slow.  Early in its swing it is lifted and
+    goes over it, late in the swing it is put down in front of it: the two strategies of people who trip (Eng, Winter
+    and Patla 1994, "Strategies for recovery from a trip in early and late swing during human walking").  After that,
+    and after footholds beside the plane, all feet are lifted higher, and go up before they go over, for a while.
 
     Args:
         proportions: of the robot.
@@ -47,10 +50,11 @@ class Stumbles:
         lowered: by number of the foot, where one is put down in front of an obstacle, world x and y [m].
     """
 
-    __slots__ = ("_feet", "_held", "_p", "lowered", "rough")
+    __slots__ = ("_feet", "_held", "_p", "_pressed", "lowered", "rough")
 
     def __init__(self, proportions: Proportions) -> None:
         self._p = proportions
+        self._pressed = PRESSED * proportions.mass * proportions.gravity / len(FEET)
         self.rough = 0.0
         self.lowered: dict[int, tuple[float, float]] = {}
         self._feet: Array | None = None
@@ -79,7 +83,13 @@ class Stumbles:
             self.rough = min(max(self.rough, high), HIGHEST)
 
     def advance(
-        self, swings: dict[int, Swing], blind: Collection[int], feet: Array, duration: float, dt: float
+        self,
+        swings: dict[int, Swing],
+        blind: Collection[int],
+        feet: Array,
+        forces: Mapping[str, Array] | None,
+        duration: float,
+        dt: float,
     ) -> None:
         """Let `dt` pass, and take up feet that are held up.
 
@@ -87,6 +97,8 @@ class Stumbles:
             swings: by number of the foot; those of feet that are held up are replaced.
             blind: the feet whose ground is unknown; others go on.
             feet: (4, 3) centres of the feet's spheres, world [m].
+            forces: (3,) by foot, on the robot, world axes [N]; a foot that is left out feels none.  None where they are
+                not known: `blind` are feet that touch something, then.
             duration: of swings [s].
             dt: [s].
         """
@@ -102,7 +114,11 @@ class Stumbles:
             speed = math.hypot(u, v)
             behind, moved = (swing.position - feet[i])[:2], (feet[i] - before[i])[:2]
             lag, way = float(behind[0] * u + behind[1] * v), float(moved[0] * u + moved[1] * v)  # times speed
-            if lag <= BEHIND * p.length * speed or way >= SLOWED * speed * speed * dt:
+            slow = lag > BEHIND * p.length * speed and way < SLOWED * speed * speed * dt
+            if slow and forces is not None:
+                x, y, z = forces.get(FEET[i], NONE).tolist()
+                slow = x * u + y * v < 0.0 and math.hypot(x, y, z) > self._pressed
+            if not slow:
                 self._held.pop(i, None)
                 continue
             self._held[i] = self._held.get(i, 0.0) + dt
