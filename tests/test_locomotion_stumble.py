@@ -26,7 +26,9 @@ def against(p: Proportions) -> dict[str, np.ndarray]:
     return {"FL": np.array([-0.1 * p.mass * p.gravity, 0.0, 0.0])}
 
 
-def held_up(p: Proportions, share: float, forces: dict[str, np.ndarray] | None) -> tuple[Stumbles, dict[int, Swing], np.ndarray]:
+def held_up(
+    p: Proportions, share: float, forces: dict[str, np.ndarray] | None
+) -> tuple[Stumbles, dict[int, Swing], np.ndarray]:
     """A foot on its way that meets a wall at a share of its swing, and goes no further."""
     stumbles, feet = Stumbles(p), np.zeros((4, 3))
     swing = Swing(feet[0], np.zeros(3), duration=SWING, clearance=0.15 * p.length, sink=0.1)
