@@ -21,8 +21,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+import fuzz_bodies
 import fuzzing
-from fuzz_campaign import Fuzz, outcomes
+from fuzz_campaign import Fuzz, drawn, outcomes
 
 from quaddyn.campaigns import run, workers
 
@@ -35,7 +36,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--cases", type=int, default=40_000, help="number of mutants (default 40000)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the campaign (default 1)")
-    parser.add_argument("--loader", choices=("quaddyn", "pinocchio"), default="quaddyn", help="what is tested")
+    loaders = ("quaddyn", "bodies", "pinocchio")
+    parser.add_argument("--loader", choices=loaders, default="quaddyn", help="what is tested")
     parser.add_argument("--mujoco", type=float, default=0.1, help="share of faultless files MuJoCo is asked about")
     parser.add_argument("--jobs", type=int, default=0, help="processes; 0: this one")
     parser.add_argument("--store", help="file of results, gone on with if it is there")
@@ -77,13 +79,21 @@ def main() -> int:
         refused = [describe(o) for o in tally.outcomes if o.oracle == "good" and o.verdict != "loaded"]
         report = {"seed": options.seed, "figures": figures, "failures": failures, "good but refused": refused}
         options.json.write_text(json.dumps(report, indent=1))
-    return 0 if not tally.failures() and tally.share() >= 0.95 else 1
+    return 0 if not tally.failures() and loads_enough(tally, options.loader) else 1
+
+
+def loads_enough(tally: fuzzing.Tally, loader: str) -> bool:
+    """Of those that an independent reader calls good; it knows nothing of loops: there, of those that are the same."""
+    if loader != "bodies":
+        return tally.share() >= 0.95
+    same = [o.verdict for o in tally.outcomes if o.case.kind.split(": ")[-1] in fuzz_bodies.SAME]
+    return set(same) <= {"loaded"}
 
 
 def cpu_times(indices: list[int], options: argparse.Namespace) -> list[float]:
     """CPU time of loading some mutants [s]: no part of a record, which is the same on every machine."""
     with tempfile.TemporaryDirectory() as folder, fuzzing.Child(options.loader) as child:
-        cases = (fuzzing.drawn(i, options.seed, fuzzing.bases()) for i in indices)
+        cases = (drawn(i, options.seed, options.loader) for i in indices)
         return [fuzzing.judge(case, child, Path(folder)).cpu for case in cases]
 
 

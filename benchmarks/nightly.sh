@@ -5,6 +5,7 @@ cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
 QUADDYN_SLOW=1 "$python" -m pytest -n auto -m "slow or not slow" --cov
 "$python" benchmarks/fuzz.py --cases 40000
+"$python" benchmarks/fuzz.py --loader bodies --cases 10000
 "$python" tests/fuzz_files.py --cases 40000
 "$python" benchmarks/simulation_energy.py --check
 "$python" benchmarks/versions.py --check

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+import fuzz_bodies
+import fuzz_mutants
 import fuzzing
 
 from quaddyn.campaigns import Campaign, Failure, Record, digest
@@ -35,7 +37,7 @@ class Fuzz(Campaign[FuzzCase]):
 
     number: int = field(default=40_000, metadata={"help": "of mutants"})
     seed: int = field(default=1, metadata={"help": "of the campaign"})
-    loader: str = field(default="quaddyn", metadata={"help": "quaddyn or pinocchio"})
+    loader: str = field(default="quaddyn", metadata={"help": "quaddyn, bodies (loops, mimics, shapes) or pinocchio"})
     mujoco: float = field(default=0.1, metadata={"help": "share of faultless files MuJoCo is asked about"})
 
     def count(self) -> int:
@@ -47,10 +49,10 @@ class Fuzz(Campaign[FuzzCase]):
             yield FuzzCase(index=index, seed=self.seed, loader=self.loader, mujoco=ask)
 
     def model_hash(self) -> str:
-        return digest(*(base.data for base in fuzzing.bases()))
+        return digest(*(base.data for base in bases(self.loader)))
 
     def run(self, case: FuzzCase) -> Record:
-        mutant = fuzzing.drawn(case.index, case.seed, fuzzing.bases())
+        mutant = drawn(case.index, case.seed, case.loader)
         outcome = fuzzing.judge(mutant, _child(case.loader), _folder(), ask_mujoco=case.mujoco)
         return {
             "success": not outcome.failed,
@@ -79,13 +81,24 @@ def outcomes(results: Iterable[tuple[FuzzCase, Record | Failure]]) -> Iterator[f
         root = None if record["root"] is None else str(record["root"])
         mutant = fuzzing.Case(case.index, kind, base, root, via, b"")
         if not record["success"]:
-            mutant = fuzzing.drawn(case.index, case.seed, fuzzing.bases())
+            mutant = drawn(case.index, case.seed, case.loader)
         texts = {name: tuple(str(record[name]).split("\n")) if record[name] else () for name in ("misfits", "reasons")}
         opinion = record["mujoco"]
         yield fuzzing.Outcome(
             mutant, str(record["verdict"]), str(record["message"]), str(record["oracle"]), texts["misfits"], 0.0,
             None if opinion is None else bool(opinion), texts["reasons"],
         )  # fmt: skip
+
+
+def bases(loader: str) -> tuple[fuzzing.Base, ...]:
+    """The files that a loader's mutants are of."""
+    return fuzz_bodies.body_bases() if loader == "bodies" else fuzzing.bases()
+
+
+def drawn(index: int, seed: int, loader: str) -> fuzzing.Case:
+    """A mutant for a loader."""
+    mutate = fuzz_bodies.mutate if loader == "bodies" else fuzz_mutants.mutate
+    return fuzzing.drawn(index, seed, bases(loader), mutate)
 
 
 @functools.cache

@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import io
 import json
+import re
 import resource
 import signal
 import subprocess
@@ -122,6 +123,29 @@ def logs(folder: Path) -> Iterator[tuple[bytes, Read]]:
     yield log.save(folder / "log.npz").read_bytes(), as_file(folder / "log.npz", type(log).load)
 
 
+def srdfs(folder: Path) -> Iterator[tuple[bytes, Read]]:
+    from test_capsules import URDF
+
+    from quaddyn.kinematics import CapsuleModel
+
+    robot = qd.load(URDF, root="fixed")
+    full = CapsuleModel(robot)
+    names = {tuple(sorted(full.capsules[i].link for i in pair)) for pair in full.pairs.tolist()}
+    text = '<?xml version="1.0"?>\n<!-- pairs -->\n<robot name="arms">' + "".join(
+        f'<disable_collisions link1="{one}" link2="{two}" reason="Never"/>' for one, two in sorted(names)
+    )
+    path = folder / "arms.srdf"
+
+    def read(path: Path) -> None:
+        model = CapsuleModel(robot, srdf=path)
+        left = {tuple(sorted(model.capsules[i].link for i in pair)) for pair in model.pairs.tolist()}
+        named = set(re.findall(r'link1="(\w+)" link2="(\w+)"', path.read_text(errors="replace")))
+        if left & {tuple(sorted(pair)) for pair in named} or not left <= names:
+            raise AssertionError(f"pairs {left} are left where {named} are disabled")
+
+    yield f"{text}</robot>".encode(), as_file(path, read)
+
+
 def ticks(folder: Path) -> Iterator[tuple[bytes, Read]]:
     from quaddyn.wbc import replay
 
@@ -165,7 +189,7 @@ def frames(folder: Path) -> Iterator[tuple[bytes, Read]]:
         yield text.encode(), send
 
 
-KINDS = {each.__name__: each for each in (meshes, data, dumps, logs, ticks, caches, frames)}
+KINDS = {each.__name__: each for each in (meshes, data, dumps, logs, srdfs, ticks, caches, frames)}
 
 
 def campaign(kind: str, cases: int, seed: int) -> dict[str, object]:

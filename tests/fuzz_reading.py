@@ -354,7 +354,7 @@ def _placement(element: Element, out: Reading) -> tuple[Array, Array]:
         return np.eye(3), zero
     xyz = _vector(origin, "xyz", out) if "xyz" in origin.attrib else zero
     rpy = _vector(origin, "rpy", out) if "rpy" in origin.attrib else zero
-    return (_rpy(rpy) if np.all(np.abs(rpy) < ABSURD) else np.eye(3)), xyz
+    return (rotation_of(rpy) if np.all(np.abs(rpy) < ABSURD) else np.eye(3)), xyz
 
 
 def _vector(element: Element, key: str, out: Reading) -> Array:
@@ -392,7 +392,7 @@ def _loose(text: str | None) -> list[float]:
     return [float(x) if NUMBER.fullmatch(x) else float("nan") for x in (text or "").split()]
 
 
-def _rpy(rpy: Array) -> Array:
+def rotation_of(rpy: Array) -> Array:
     (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
     return np.array(
         [

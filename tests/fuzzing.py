@@ -23,7 +23,7 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
@@ -38,6 +38,9 @@ import numpy as np
 CPU_LIMIT = 5.0  # [s] of the child's CPU time on one case; more is a hang
 WALL_LIMIT = 60.0  # [s]; a child that sleeps this long hangs too (a pipe nobody writes to)
 MEMORY_LIMIT = 8 << 30  # [byte] of address space
+
+#: A mutant of a file, and its kind.
+Mutate = Callable[[bytes, random.Random], tuple[str, bytes]]
 
 
 # -- cases ------------------------------------------------------------------------------------------------------
@@ -103,12 +106,12 @@ def draw(count: int, seed: int, pool: Iterable[Base]) -> Iterator[Case]:
         yield drawn(index, seed, pool)
 
 
-def drawn(index: int, seed: int, pool: tuple[Base, ...]) -> Case:
+def drawn(index: int, seed: int, pool: tuple[Base, ...], mutate: Mutate = fuzz_mutants.mutate) -> Case:
     """One case of `seed`; see `draw`."""
     weights = [(4096 + len(b.data)) ** -1.25 for b in pool]
     rng = random.Random(f"{seed}:{index}")
     base = rng.choices(pool, weights)[0]
-    kind, data = fuzz_mutants.mutate(base.data, rng)
+    kind, data = mutate(base.data, rng)
     root = base.root if base.root == "fixed" or rng.random() < 0.7 else rng.choice(("free", "fixed", "planar"))
     via = "text" if rng.random() < 0.3 and _is_text(data) else "path"
     return Case(index, kind, base, root, via, data)
@@ -253,7 +256,14 @@ class Refusal(ValueError):
     """The stand-in for ModelError where the loader is Pinocchio's own."""
 
 
-LOADERS = {"quaddyn": load_quaddyn, "pinocchio": load_pinocchio, "spin": spin}
+def load_bodies(source: Path | str, root: str | None) -> Any:
+    """The loader under test, for robots with loops and joints that mimic others."""
+    import quaddyn
+
+    return quaddyn.load(source, root=root)
+
+
+LOADERS = {"quaddyn": load_quaddyn, "bodies": load_bodies, "pinocchio": load_pinocchio, "spin": spin}
 
 
 def mujoco_accepts(data: bytes) -> bool:
@@ -289,7 +299,7 @@ def _serve(loader: str, cpu_limit: float) -> None:
 
 def _attempt(loader: str, source: Path | str, root: str | None) -> dict[str, Any]:
     refusals: tuple[type[Exception], ...] = (Refusal,)
-    if loader == "quaddyn":
+    if loader in ("quaddyn", "bodies"):
         import quaddyn
 
         refusals = (quaddyn.ModelError,)
@@ -305,7 +315,7 @@ def _attempt(loader: str, source: Path | str, root: str | None) -> dict[str, Any
         answer = {"verdict": "loaded", "message": ""}
     answer["cpu"] = time.process_time() - start
     if answer["verdict"] == "loaded":
-        answer["facts"] = probe(robot)
+        answer["facts"] = importlib.import_module("fuzz_bodies" if loader == "bodies" else "fuzzing").probe(robot)
     return answer
 
 
@@ -403,7 +413,8 @@ def judge(case: Case, child: Child, folder: Path, *, ask_mujoco: bool = False) -
     verdict, cpu = answer["verdict"], answer.get("cpu", 0.0)
     if cpu > CPU_LIMIT:
         verdict = "hang"
-    wrong = tuple(fuzz_oracle.misfits(case.data, answer["facts"])) if "facts" in answer else ()
+    oracle_of = importlib.import_module("fuzz_bodies") if child.loader == "bodies" else fuzz_oracle
+    wrong = tuple(oracle_of.misfits(case.data, answer["facts"])) if "facts" in answer else ()
     opinion = None
     if ask_mujoco and oracle != "bad":
         opinion = child.ask("mujoco", case.data) is True
@@ -446,7 +457,8 @@ class Tally:
 
     def table(self) -> str:
         """Acceptance by kind of mutation, one row each."""
-        kinds = [k for k in (*fuzz_mutants.KINDS, "stacked") if any(o.case.kind == k for o in self.outcomes)]
+        known = dict.fromkeys((*fuzz_mutants.KINDS, "stacked", *sorted({o.case.kind for o in self.outcomes})))
+        kinds = [k for k in known if any(o.case.kind == k for o in self.outcomes)]
         lines = [
             f"{'mutation':26}{'cases':>7}{'good':>7}{'loaded':>8}{'doubtful':>10}{'loaded':>8}{'bad':>7}{'loaded':>8}"
         ]

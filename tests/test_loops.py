@@ -244,6 +244,57 @@ def test_what_cannot_be_closed_is_refused(text: str, says: str) -> None:
         assert qd.load(text, loops=False).nv == 3
 
 
+@pytest.mark.parametrize(
+    ("joint", "instead", "says"),
+    [
+        (
+            'lower="-2" upper="2" effort="40.0"',
+            'lower="2" upper="2" effort="40.0"',
+            r"has to be at 3\.\d+ for its loops",
+        ),
+        ('upper="2" effort="40.0"', 'upper="1e9" effort="40.0"', None),
+    ],
+)
+def test_home_is_within_the_range_of_who_leads(joint: str, instead: str, says: str | None) -> None:
+    text = knee_leg()
+    at = text.index('<joint name="knee_motor"')
+    text = text[:at] + text[at:].replace(joint, instead, 1)
+    if says is None:
+        assert qd.load(text).nv == 3
+        return
+    with pytest.raises(ModelError, match=says):
+        qd.load(text)
+
+
+def test_a_linkage_that_jams_at_once_is_refused() -> None:
+    text = ankle()
+    at = text.index('<joint name="left_tilt"')
+    text = text[:at] + text[at:].replace('type="revolute"', 'type="fixed"', 1)
+    with pytest.raises(
+        ModelError, match=r"closes at home alone: as soon as 'left_motor' or 'right_motor' moves it jams"
+    ):
+        qd.load(text, root="fixed")
+
+
+def test_a_range_of_nothing_is_said_and_kept() -> None:
+    text = ankle()
+    at = text.index('<joint name="left_tilt"')
+    text = text[:at] + text[at:].replace('lower="-2"', 'lower="0"', 1)  # at home, and both motors lead there
+    robot = qd.load(text, root="fixed")
+    assert sum("becomes nothing" in each.reason for each in robot.report.warnings) == 2
+    for seed in range(5):
+        np.testing.assert_array_equal(robot.random_configuration(seed), robot.q_home)
+
+
+def test_friction_of_joints_that_follow_is_left_out_on_the_open_tree_as_well() -> None:
+    text = knee_leg()
+    at = text.index('<joint name="rod_pin"')
+    end = text.index("</joint>", at)
+    robot = qd.load(text[:end] + '<dynamics damping="0.3" friction="0.2"/>' + text[end:], root="fixed")
+    report = qd.cross_check(robot, samples=2)
+    assert report.passed, str(report)
+
+
 def test_drakes_tag_is_read() -> None:
     tag = (
         '<drake:ball_constraint><drake:ball_constraint_body_A name="c_link"/><drake:ball_constraint_body_B '

@@ -181,6 +181,8 @@ def test_a_record_brings_the_same_robot_back(robot: qd.Robot) -> None:
     ("mimic", "says"),
     [
         (("b", 0.0, 0.0), "multiplier=0"),
+        (("b", 5e-324, 0.0), "a multiplier is between 1e-06 and 1e\\+06"),
+        (("b", -1e-7, 0.0), "a multiplier is between"),
         (("z_mirror", 1.0, 0.0), "mimics itself"),
         (("nobody", 1.0, 0.0), "does not exist"),
         (("before", 1.0, 0.0), "in a circle"),

@@ -486,6 +486,23 @@ def test_pairs_of_an_srdf_are_read_in_their_order(tmp_path: Path) -> None:
         assert str(caught.value) == f"{file}: expected <robot>, got <{tag}>; is this an SRDF?"
 
 
+def test_pairs_that_an_srdf_disables_by_default_and_enables_again() -> None:
+    text = '<robot name="r">{}</robot>'
+    default = text.format(
+        '<disable_default_collisions link="b"/><enable_collisions link1="c" link2="b"/><joint_property/>'
+    )
+    assert disabled_collisions(default, "abc") == (("b", "a", "by default"),)
+    for odd, says in (
+        ('<disable_colisions link1="a" link2="b"/>', "did you mean <disable_collisions>?"),
+        ('<Enable_Collisions link1="a" link2="b"/>', "did you mean <enable_collisions>?"),
+        ('|disable_collisions link1="a" link2="b"/>', "text outside of all elements: '|disable_collisions"),
+        ("<disable_default_collisions/>", "expected link, got {}"),
+    ):
+        with pytest.raises(qd.ModelError) as caught:
+            disabled_collisions(text.format(odd))
+        assert says in str(caught.value)
+
+
 def test_names_of_meshes_are_looked_for_up_to_their_bounds(tmp_path: Path) -> None:
     finder = MeshFinder(tmp_path, [])
     (tmp_path / "a.stl").touch()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from types import MappingProxyType
 
 import numpy as np
@@ -42,7 +42,8 @@ class CapsuleModel(StrictAttributes, fixed=("robot", "capsules", "pairs", "left_
     Args:
         robot: any robot.
         links: names of the links to look at; all that have collision geometry by default.
-        srdf: path or text of an SRDF file, of which ``disable_collisions`` is read.
+        srdf: path or text of an SRDF file, of which ``disable_collisions``, ``enable_collisions`` and
+            ``disable_default_collisions`` are read.
         reach: [m].
         seed: of the sample.
 
@@ -109,9 +110,9 @@ class CapsuleModel(StrictAttributes, fixed=("robot", "capsules", "pairs", "left_
                     pairs.append((i, j))
         self._choose(pairs, why, reach, seed)
 
-    def _disabled(self, srdf: str | os.PathLike[str] | None, known: Iterable[str]) -> dict[tuple[str, str], str]:
+    def _disabled(self, srdf: str | os.PathLike[str] | None, known: Collection[str]) -> dict[tuple[str, str], str]:
         why: dict[tuple[str, str], str] = {}
-        for first, second, reason in () if srdf is None else disabled_collisions(srdf):
+        for first, second, reason in () if srdf is None else disabled_collisions(srdf, known):
             for name in (first, second):
                 if name not in known and not self.robot.model.existFrame(name):
                     raise UnknownNameError("link in srdf=", name, known)

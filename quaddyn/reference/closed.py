@@ -21,8 +21,9 @@ from .algebra import Array
 from .loop_reader import Loop
 from .reference import Energy, Forces, Reference
 
-#: Steps of this size lead from home to a configuration [rad or m], each with this many iterations of Newton's.
-STEP, ITERATIONS = 0.05, 6
+#: Steps of this size lead from home to a configuration [rad or m], each with so many iterations of Newton's; the last
+#: one has more.  A step that moves a dependent joint further than by `LEAP` is halved: it may lead to another branch.
+STEP, ITERATIONS, LAST, LEAP = 0.05, 3, 6, 0.2
 #: Share of the largest singular value of K below which its rows say the same.
 SAME = 1e-9
 
@@ -128,14 +129,25 @@ class ClosedReference:
             if body.joint in self.home:
                 start[body.q] = self.home[body.joint]
         way = (wanted - start)[self._y_q]
-        steps, Q = max(1, int(np.ceil(np.abs(way).max(initial=0.0) / STEP))), start.copy()
-        for k in range(1, steps + 1):
-            Q[self._y_q] = wanted[self._y_q] if k == steps else start[self._y_q] + k / steps * way
-            for _ in range(ITERATIONS if k == steps else 2):
-                K, e = self.constraints(Q)
-                Q[self._z_q] -= np.linalg.lstsq(K[:, self._z], e, rcond=None)[0]
+        most = min(1.0, STEP / max(float(np.abs(way).max(initial=0.0)), STEP))
+        done, step, Q = 0.0, most, start
+        while done < 1.0:
+            share = min(1.0, done + step)
+            there = Q.copy()
+            there[self._y_q] = wanted[self._y_q] if share == 1.0 else start[self._y_q] + share * way
+            self._close(there, ITERATIONS if share < 1.0 else LAST)
+            if np.abs(there - Q)[self._z_q].max(initial=0.0) > LEAP and step > most / 64:
+                step *= 0.5
+                continue
+            done, step, Q = share, min(most, 2.0 * step), there
         self._last = key, Q.copy()
         return Q
+
+    def _close(self, Q: Array, iterations: int) -> None:
+        """Let the dependent joints of Q close the loops."""
+        for _ in range(iterations):
+            K, e = self.constraints(Q)
+            Q[self._z_q] -= np.linalg.lstsq(K[:, self._z], e, rcond=None)[0]
 
     def map(self, Q: Array) -> Array:
         """G (nv of the tree, nv) with ``V = G v``: the normal equations, which complex steps pass through, refined."""
@@ -170,7 +182,9 @@ class ClosedReference:
         for body in self.model.bodies:
             if body.joint in self.ranges and body.joint not in self.dependent:
                 low, high = self.ranges[body.joint]
-                Q[body.q] = rng.uniform(max(low, -2.0 * np.pi), min(high, 2.0 * np.pi))
+                home = self.home[body.joint]
+                ends = max(low, home - 2.0 * np.pi), min(high, home + 2.0 * np.pi)
+                Q[body.q] = rng.uniform(*ends)
         return np.asarray(Q[self._y_q])
 
     # -- joint space -----------------------------------------------------------------------------------------

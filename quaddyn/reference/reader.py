@@ -213,7 +213,7 @@ def _joint(element: Element, mimic: Mimic) -> Joint:
         upper = upper if abs(upper) < NO_LIMIT else math.inf
     damping = friction = 0.0
     dynamics = element.find("dynamics")
-    if dynamics is not None and kind != "fixed":
+    if dynamics is not None and kind not in ("fixed", "floating", "planar"):  # of several degrees: not modelled
         damping, friction = (float(numbers(dynamics, k, 1, (0.0,))[0]) for k in ("damping", "friction"))
     leader, gear, bias = None, 1.0, 0.0
     if told is not None:

@@ -148,9 +148,14 @@ def opened(robot: Robot) -> Robot:
     tree = replace(robot.tree, joints=tuple(replace(j, loop=None, mimic=None) for j in robot.tree.joints), loops=())
     q, model, own = robot.coupling.configuration(robot.q_home), robot.model, [j for j in tree.joints if j.nv]
     lower, upper = (_limits_of(own, q, side) for side in ("lower", "upper"))
+    damping, friction = model.damping.copy(), model.upperDryFrictionLimit.copy()
+    for joint in robot.tree.joints:  # what follows has none, see `closed`
+        if joint.loop is not None:
+            at = model.joints[model.getJointId(joint.name)].idx_v
+            damping[at] = friction[at] = 0.0
     return replace(
         robot, tree=tree, bodies=merge(tree), q_home=frozen(q), lower=lower, upper=upper,
-        damping=frozen(model.damping), friction=frozen(model.upperDryFrictionLimit), armature=frozen(model.armature),
+        damping=frozen(damping), friction=frozen(friction), armature=frozen(model.armature),
     )  # fmt: skip
 
 

@@ -201,7 +201,7 @@ def random_values(rng: np.random.Generator, joints: Mapping[str, Joint]) -> dict
     for name, joint in joints.items():
         most = 1.0 if joint.type == "prismatic" else np.pi
         low, high = joint.limits.lower, joint.limits.upper
-        bounded = joint.type != "continuous" and np.isfinite(low) and np.isfinite(high) and low < high
+        bounded = joint.type != "continuous" and np.isfinite(low) and np.isfinite(high)
         out[name] = float(rng.uniform(*((low, high) if bounded else (-most, most))))
     return out
 

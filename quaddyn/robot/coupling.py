@@ -22,6 +22,8 @@ from .bodies import Body
 from .root import ROOT_SIZES
 
 Index = NDArray[np.intp]
+#: No gear is larger, nor its inverse: beyond, nothing is left of one of the two joints.
+MOST_MULTIPLIER = 1e6
 
 
 class Tangent:
@@ -234,6 +236,11 @@ def _resolved(joint: Joint, joints: Mapping[str, Joint]) -> Mimic:
                 f"{where}: joint {seen[-2]!r} mimics {at.name!r}, a {at.type} joint, which has no single coordinate; "
                 "follow a joint that has one, or pass mimic=False"
             )
+    if not 1.0 / MOST_MULTIPLIER <= abs(multiplier) <= MOST_MULTIPLIER:
+        raise ModelError(
+            f"{where}: joint {joint.name!r} would be at {multiplier:g} * {at.name!r}; a multiplier is between "
+            f"{1.0 / MOST_MULTIPLIER:g} and {MOST_MULTIPLIER:g}: correct it, or pass mimic=False"
+        )
     return Mimic(at.name, multiplier, offset)
 
 

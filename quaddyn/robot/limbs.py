@@ -89,7 +89,7 @@ def _without_drive(bodies: Sequence[Body], children: list[list[int]], link: str,
     found = [(i, pose) for i, body in enumerate(bodies) for x, pose in body.links if x.name == link]
     for i, pose in found:
         point = pose.apply(placement.translation)
-        while i > 0 and not children[i]:
+        while i in children[bodies[i].parent] and not children[i]:  # another loop may have left it out
             beyond = float(np.linalg.norm(find_contact(bodies[i]).centre - point))
             if beyond > END_OF_DRIVE * float(np.linalg.norm(point)):
                 break

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 
+from ..errors import ModelError
 from ..urdf.tree import Array, Finding, Joint, Limits
 from .loops import Loops
 
@@ -19,6 +20,10 @@ SPREAD = 24.0
 MARGIN = 0.05
 #: Joints without a range are tried this far on each side of home [rad], lengths in loop sizes.
 FAR = 2.0 * np.pi
+#: How far beyond its range an independent joint may be at home [rad, m]: what closing a loop leaves.
+EDGE = 1e-9
+#: A range that is narrower is none [rad], or [sizes of the loop].
+LEAST = 1e-3
 
 
 def ranges(
@@ -44,12 +49,31 @@ def ranges(
             shares = np.array([[bounds.share(leaders, reach, np.array([[side]])) for side in (-1.0, 1.0)]])
         else:
             shares = np.full((len(leaders), 2), bounds.share(leaders, reach, _surface(len(leaders))))
+        if bounds.jams and not shares.any():
+            loop = coupling.loops[c.loops[g]]
+            raise ModelError(
+                f"{loop.where}: loop {loop.name!r} closes at home alone: as soon as "
+                f"{' or '.join(repr(joint.name) for _, joint in leaders)} moves it jams; correct the frames and axes "
+                "of its joints, or leave it open by loops=False"
+            )
         for (at, joint), (below, above), (left, right) in zip(leaders, reach, shares, strict=True):
+            told = f"[{joint.limits.lower:.4g}, {joint.limits.upper:.4g}]"
+            if not joint.limits.lower - EDGE <= q[at] <= joint.limits.upper + EDGE:
+                raise ModelError(
+                    f"{joint.where}: joint {joint.name!r} has to be at {q[at]:.4g} for its loops to close, outside of "
+                    f"its range {told}; correct the range or the frames of the loops, or leave them open by loops=False"
+                )
             lower = joint.limits.lower if left == 1.0 else float(q[at] - left * below)
             upper = joint.limits.upper if right == 1.0 else float(q[at] + right * above)
-            if min(left, right) < 1.0:
-                was = f"[{joint.limits.lower:.4g}, {joint.limits.upper:.4g}]"
-                reason = f"range {was} becomes [{lower:.4g}, {upper:.4g}], where its loop closes within all limits"
+            if max(left * below, right * above) < LEAST * (1.0 if joint.type != "prismatic" else c.size[g]):
+                reason = (
+                    f"range {told} of {joint.name!r} becomes nothing: near home its loops close nowhere else within the "
+                    "limits of all joints"
+                )
+                fix = "correct the frames of the loops, or the ranges of the joints that follow"
+                findings.append(Finding("warning", joint.where, reason, fix))
+            elif min(left, right) < 1.0:
+                reason = f"range {told} becomes [{lower:.4g}, {upper:.4g}], where its loop closes within all limits"
                 findings.append(Finding("note", joint.where, reason))
             out[joint.name] = replace(joint, limits=replace(joint.limits, lower=lower, upper=upper))
     return out
@@ -60,12 +84,12 @@ class _Bounds:
 
     def __init__(self, coupling: Loops, limits: list[tuple[int, Limits]], q: Array) -> None:
         home = coupling.configuration(q)
-        self.coupling, self.q = coupling, q
+        self.coupling, self.q, self.jams = coupling, q, False
         # What home breaks is no limit; the guard reports it.
         self.limits = [(at, of) for at, of in limits if of.lower <= home[at] <= of.upper]
 
     def share(self, leaders: Sequence[tuple[int, Joint]], reach: Array, rays: Array) -> float:
-        """How much of the way from home all rays may go together."""
+        """How much of the way from home all rays may go together; none where loops jam at once."""
         good, bad, jammed = 0.0, None, False
         for k in range(1, SAMPLES + 1):
             state = self.judged(leaders, reach, rays, k / SAMPLES)
@@ -82,6 +106,7 @@ class _Bounds:
                 good = middle
             else:
                 bad, jammed = middle, state == "open"
+        self.jams = self.jams or (jammed and good == 0.0)
         return good * (1.0 - MARGIN) if jammed else good
 
     def judged(self, leaders: Sequence[tuple[int, Joint]], reach: Array, rays: Array, share: float) -> str:

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+from collections.abc import Collection
 
 from ..errors import ModelError
 from ..files import read_regular
-from .xml import MAX_BYTES, read_xml
+from .xml import MAX_BYTES, Element, read_xml
+
+#: Elements that say which pairs are looked at, and their attributes (MoveIt's documentation of SRDF).
+PAIRS = {
+    "disable_collisions": ("link1", "link2"),
+    "enable_collisions": ("link1", "link2"),
+    "disable_default_collisions": ("link",),
+}
 
 
-def disabled_collisions(source: str | os.PathLike[str]) -> tuple[tuple[str, str, str], ...]:
-    """The ``<disable_collisions link1 link2 reason>`` elements of an SRDF file.
+def disabled_collisions(
+    source: str | os.PathLike[str], links: Collection[str] = ()
+) -> tuple[tuple[str, str, str], ...]:
+    """The pairs of links of which an SRDF file says that they need no check.
+
+    These are those of ``<disable_collisions link1 link2 reason>``, and of ``<disable_default_collisions link>`` with
+    all other links, less those of ``<enable_collisions link1 link2>``.
 
     Args:
         source: path of the file, or its text if it begins with "<".
+        links: all links of the robot.
 
     Returns:
         (link, link, reason) each, the reason "" where the file gives none.
 
     Raises:
-        ModelError: not an SRDF, or an element without links.
+        ModelError: not an SRDF, an element without links, or one whose name is nearly that of one of these.
         OSError: the file cannot be read.
     """
     if isinstance(source, str) and source.lstrip().startswith("<"):
@@ -28,10 +43,32 @@ def disabled_collisions(source: str | os.PathLike[str]) -> tuple[tuple[str, str,
         root, file = read_xml(read_regular(source, MAX_BYTES), str(source)), str(source)
     if root.tag != "robot":
         raise ModelError(f"{file}: expected <robot>, got <{root.tag}>; is this an SRDF?")
-    out = []
+    if root.text.strip():
+        raise ModelError(f"{file}: text outside of all elements: {root.text.strip()[:40]!r}; is a '<' missing?")
+    out: dict[frozenset[str], tuple[str, str, str]] = {}
+    for each in root:
+        if each.tag in PAIRS:
+            continue
+        near = difflib.get_close_matches(each.tag.lower(), PAIRS, 1, 0.8)
+        if near or {"link1", "link2"} <= set(each.attrib):
+            meant = near[0] if near else "disable_collisions"
+            raise ModelError(f"{each.where}: no element of SRDF; did you mean <{meant}>?")
+    for each in root.all("disable_default_collisions"):
+        (link,) = _links(each)
+        for other in links:
+            if other != link:
+                out[frozenset((link, other))] = link, other, "by default"
     for each in root.all("disable_collisions"):
-        links = each.attrib.get("link1", ""), each.attrib.get("link2", "")
-        if not all(links):
-            raise ModelError(f"{each.where}: expected link1 and link2, got {each.attrib}")
-        out.append((*links, each.attrib.get("reason", "")))
-    return tuple(out)
+        one, two = _links(each)
+        out[frozenset((one, two))] = one, two, each.attrib.get("reason", "")
+    for each in root.all("enable_collisions"):
+        out.pop(frozenset(_links(each)), None)
+    return tuple(out.values())
+
+
+def _links(element: Element) -> tuple[str, ...]:
+    keys = PAIRS[element.tag]
+    found = tuple(element.attrib.get(key, "") for key in keys)
+    if not all(found):
+        raise ModelError(f"{element.where}: expected {' and '.join(keys)}, got {element.attrib}")
+    return found
