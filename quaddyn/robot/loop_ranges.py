@@ -67,8 +67,8 @@ def ranges(
             upper = joint.limits.upper if right == 1.0 else float(q[at] + right * above)
             if max(left * below, right * above) < LEAST * (1.0 if joint.type != "prismatic" else c.size[g]):
                 reason = (
-                    f"range {told} of {joint.name!r} becomes nothing: near home its loops close nowhere else within the "
-                    "limits of all joints"
+                    f"range {told} of {joint.name!r} becomes nothing: near home its loops close nowhere else within "
+                    "the limits of all joints"
                 )
                 fix = "correct the frames of the loops, or the ranges of the joints that follow"
                 findings.append(Finding("warning", joint.where, reason, fix))
