@@ -7,13 +7,12 @@ segment move in between.  A segment may be a point.
 
 from __future__ import annotations
 
-from ...compiling import Lanes, Matrix, choose8, compiled, load8, max8, min8, splat8, sqrt8, store8
-from ...kinematics.segments import PARALLEL
+from ...compiling import Lanes, Matrix, compiled, load8, max8, min8, splat8, sqrt8, store8
 
 #: Rows of a motion: distance; places along both segments in [0, 1]; second derivative of the distance at a = 0, and
 #: how fast that changes but for the third derivatives of the points; direction from the first point to the second;
-#: velocity of the second against the first; the first, and its velocity; how far ahead the points are looked for [s].
-D, S, T, SECOND, THIRD, N, W, AT, AT_RATE, AHEAD, MOTION = 0, 1, 2, 3, 4, 5, 8, 11, 14, 17, 18
+#: velocity of the second against the first; the first, and its velocity.
+D, S, T, SECOND, THIRD, N, W, AT, AT_RATE, MOTION = 0, 1, 2, 3, 4, 5, 8, 11, 14, 17
 #: Distance of segments [m] below which no direction leads apart.
 CROSSING = 1e-9
 
@@ -61,77 +60,17 @@ def store3(x: Lanes, y: Lanes, z: Lanes, out: Matrix, row: int) -> None:
 
 
 @compiled(inline=False)
-def pair_motion(P: Matrix, V: Matrix, C: Matrix, out: Matrix) -> None:
-    """How the distances of two points, one of each segment, move, which are the nearest ones a while ahead.
+def points_motion(P: Matrix, V: Matrix, C: Matrix, out: Matrix) -> None:
+    """Motion of the distance of two points, at the places S and T of their segments, whatever these are.
 
-    With r from one point to the other and w its rate of change, these are the points of the least
-    ``|r|^2 / 2 + ahead r . w``, which is quadratic in the two places: rigid segments have ``u . u' = 0``.  Where it has
-    no least within both segments, the first place is 0 or 1.
-
-    Places are those of Ericson 2005, "Real-Time Collision Detection", section 5.1.9, without branches: the first place
-    is found on lines, and again where the second one left its segment.
+    With the direction n, and velocity w and acceleration c of the second point against the first, its second derivative
+    is ``n . c + |w across n|^2 / d``.  Where the segments cross n is 0, and what is divided by d is finite.
 
     Args:
         P: (12, 8) positions of the ends.
         V: (12, 8) velocities.
         C: (12, 8) accelerations.
-        out: (MOTION, 8) is set but for AHEAD, which says how far [s]; 0 for nearest points.  Where the segments cross n
-            is 0, and what is divided by d is finite.
-    """
-    zero, one, ahead = splat8(0.0), splat8(1.0), load8(out, AHEAD, 0)
-    ax, ay, az = load3(P, 0)
-    ux, uy, uz = along8(P, 0)
-    bx, by, bz = load3(P, 6)
-    hx, hy, hz = along8(P, 6)
-    rx, ry, rz = bx - ax, by - ay, bz - az
-    uu, hh = dot8(ux, uy, uz, ux, uy, uz), dot8(hx, hy, hz, hx, hy, hz)
-    uh, ur, hr = dot8(ux, uy, uz, hx, hy, hz), dot8(ux, uy, uz, rx, ry, rz), dot8(hx, hy, hz, rx, ry, rz)
-    px, py, pz = load3(V, 0)
-    wx, wy, wz = load3(V, 6)
-    wx, wy, wz = wx - px, wy - py, wz - pz
-    px, py, pz = along8(V, 0)
-    qx, qy, qz = along8(V, 6)
-    uh += ahead * (dot8(px, py, pz, hx, hy, hz) + dot8(ux, uy, uz, qx, qy, qz))
-    ur += ahead * (dot8(px, py, pz, rx, ry, rz) + dot8(ux, uy, uz, wx, wy, wz))
-    hr += ahead * (dot8(qx, qy, qz, rx, ry, rz) + dot8(hx, hy, hz, wx, wy, wz))
-    over_uu, over_hh = one / choose8(uu, uu, one), one / choose8(hh, hh, one)
-    across = uu * hh - uh * uh
-    skew = across - PARALLEL * uu * hh
-    s = choose8(skew, unit8((ur * hh - uh * hr) / choose8(skew, across, one)), zero)
-    t = (uh * s - hr) * over_hh
-    kept = min8(t, one - t)
-    t = unit8(t)
-    s = choose8(kept, s, unit8((uh * t + ur) * over_uu))
-    store8(s, out, S, 0)
-    store8(t, out, T, 0)
-    points_motion(P, V, C, out)
-
-
-@compiled(inline=False)
-def end_motion(P: Matrix, V: Matrix, C: Matrix, end: int, out: Matrix) -> None:
-    """`pair_motion` of one of the four ends with the other segment, for the one segment shrunk to this end."""
-    mine, other, one, ahead = 3 * end, 6 if end < 2 else 0, splat8(1.0), load8(out, AHEAD, 0)
-    ax, ay, az = load3(P, mine)
-    vx, vy, vz = load3(V, mine)
-    rx, ry, rz = load3(P, other)
-    wx, wy, wz = load3(V, other)
-    hx, hy, hz = along8(P, other)
-    qx, qy, qz = along8(V, other)
-    rx, ry, rz, wx, wy, wz = ax - rx, ay - ry, az - rz, vx - wx, vy - wy, vz - wz
-    hh, hr = dot8(hx, hy, hz, hx, hy, hz), dot8(hx, hy, hz, rx, ry, rz)
-    hr += ahead * (dot8(qx, qy, qz, rx, ry, rz) + dot8(hx, hy, hz, wx, wy, wz))
-    place, fixed = unit8(hr / choose8(hh, hh, one)), splat8(float(end % 2))
-    store8(fixed if end < 2 else place, out, S, 0)
-    store8(place if end < 2 else fixed, out, T, 0)
-    points_motion(P, V, C, out)
-
-
-@compiled(inline=False)
-def points_motion(P: Matrix, V: Matrix, C: Matrix, out: Matrix) -> None:
-    """Motion of the distance of two points, at the places S and T of their segments, whatever these are.
-
-    With the direction n, and velocity w and acceleration c of the second point against the first, its second derivative
-    is ``n . c + |w across n|^2 / d``.
+        out: (MOTION, 8) is set but for S and T.
     """
     s, t = load8(out, S, 0), load8(out, T, 0)
     ax, ay, az = between(P, 0, s)
@@ -159,7 +98,7 @@ def points_motion(P: Matrix, V: Matrix, C: Matrix, out: Matrix) -> None:
 
 @compiled(inline=False)
 def plane_motion(P: Matrix, V: Matrix, C: Matrix, end: int, out: Matrix) -> None:
-    """`pair_motion` of end 0 or 1 with a plane: its normal and a point of it are the ends of the second segment."""
+    """`points_motion` of end 0 or 1 and a plane: its normal and a point of it are the ends of the second segment."""
     zero = splat8(0.0)
     ax, ay, az = load3(P, 3 * end)
     nx, ny, nz = load3(P, 6)
