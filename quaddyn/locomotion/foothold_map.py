@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -40,16 +41,18 @@ def _progress(share: Array) -> Array:
     return np.asarray(share**3 * (10.0 - 15.0 * share + 6.0 * share**2))
 
 
-#: Shares of the ways over the ground, and of the lift, at `TIMES`; see `Swing`.
-WAYS = {
-    timing: np.column_stack(
+@functools.lru_cache(maxsize=64)
+def _ways(timing: Timing) -> Array:
+    """(times, 3) shares of the ways over the ground and up or down, at `TIMES`; see `Swing`."""
+    return np.column_stack(
         [
             _progress(np.clip((TIMES - begin) / (end - begin), 0.0, 1.0))
             for begin, end in ((timing.lift_off, timing.over),) * 2 + ((timing.rise, timing.level),)
         ]
     )
-    for timing in (STRAIGHT, *UPWARDS_FIRST, *ONWARDS_FIRST)
-}
+
+
+#: Share of the lift at `TIMES`; see `Swing`.
 LIFT = np.where(
     TIMES < APEX, _progress(TIMES / APEX), 1.0 - _progress(np.clip((TIMES - APEX) / (1.0 - APEX), 0.0, 1.0))
 )
@@ -226,7 +229,7 @@ class FootholdMap:
         length, steep = self._p.length, math.hypot(*slope.tolist())
         place, slack = (*self._corner, self._cell), EVEN * length
         lift: float = lift_over(
-            self._heights, *place, start, end, WAYS[timing], LIFT, radius + length * ASTRAY, radius, steep, slack
+            self._heights, *place, start, end, _ways(timing), LIFT, radius + length * ASTRAY, radius, steep, slack
         )
         return max(least, min(CLEAR * length + lift, HIGHEST * length))
 
