@@ -405,7 +405,7 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
             if np.linalg.norm(ends[0, 0] - ends[1, 0]) < 1e-9:
                 continue
             d, drift, change, k, n, w = distance_motion(ends, vs, cs, 0.0)
-            for _ in range(ROUNDS):
+            for _ in range(ROUNDS - 1):  # the first round has found the nearest
                 h = d - (numbers[0][6] + numbers[1][6]) - e.margin - KEPT
                 k_h = p * h if h <= soft else np.sqrt(2.0 * e.most * (h - 0.5 * soft))
                 rise = p if h <= soft else e.most / k_h
