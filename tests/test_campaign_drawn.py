@@ -42,6 +42,7 @@ from quaddyn.campaigns.exporting import _as, _kinds, _one
 from quaddyn.campaigns.gaits import Gaits
 from quaddyn.campaigns.grounds import _relief, ground
 from quaddyn.campaigns.obstacles import Obstacles
+from quaddyn.campaigns.reach import Reach
 from quaddyn.campaigns.robustness import Robustness
 from quaddyn.campaigns.scene import scene, sensor_noise
 from quaddyn.campaigns.sheet_page import page
@@ -87,6 +88,7 @@ def test_cases_are_drawn_as_they_always_were() -> None:
         Sweep(values=(0.2, 0.8), trials=2),
         Obstacles(robot=("go2",), trials=1, plants=("embedded",)),
         Slippery(robot=("go2",), trials=2, plants=("embedded",)),
+        Reach(robot=("go2",), gaits=("trot", "bound"), trials=2),
     )
     for campaign in campaigns:
         found = list(campaign.cases())

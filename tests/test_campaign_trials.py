@@ -21,6 +21,7 @@ from quaddyn.campaigns.disturbances import DISTURBANCES
 from quaddyn.campaigns.driving import _Figures, drive
 from quaddyn.campaigns.gaits import Gaits
 from quaddyn.campaigns.plain import decode, encode, encode_record
+from quaddyn.campaigns.reach import Reach
 from quaddyn.campaigns.registry import find, names
 from quaddyn.campaigns.robustness import Robustness
 from quaddyn.campaigns.scene import _sensors, burdened, scene
@@ -29,7 +30,7 @@ from quaddyn.campaigns.slopes import Slopes
 from quaddyn.campaigns.sweep import Sweep
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.trials import proportions
-from quaddyn.locomotion import Mode, Proportions
+from quaddyn.locomotion import LocomotionController, Mode, Proportions
 
 SHORT: dict[str, Any] = {"robot": "go2", "seconds": 0.5, "measured": 0.2, "velocity": (0.3, 0.1, 0.0)}
 
@@ -142,6 +143,25 @@ def test_slippery_ground_is_the_same_for_all_robots_and_plants() -> None:
         with pytest.raises(qd.UnknownNameError):
             Slippery(**wrong)  # type: ignore[arg-type]
     for bad in (lambda: Slippery(trials=0), lambda: Slopes(friction=(0.0,)), lambda: Trial(robot="go2", slip=-0.1)):
+        with pytest.raises(qd.ArgumentError):
+            bad()
+
+
+def test_velocities_of_the_reach_campaign_are_within_reach_and_the_same_on_every_day() -> None:
+    campaign = Reach(robot=("go2", "a1"), gaits=("trot", "bound"), trials=3, seconds=4.0)
+    cases = list(campaign.cases())
+    assert cases == list(campaign.cases()) and len(set(cases)) == len(cases) == campaign.count() == 2 * 2 * 3
+    for case in cases:
+        controller = LocomotionController(qd.load(case.robot), gait=case.gait)
+        np.testing.assert_array_equal(controller.reach(case.velocity), case.velocity)
+        most = controller.reach(np.multiply(case.velocity, 100.0))
+        assert 0.3 <= case.velocity[0] / most[0] <= 1.0
+        assert case.seconds == 4.0 == 2.0 * case.measured
+    assert len({case.velocity for case in cases if case.robot == "go2" and case.gait == "trot"}) == 3
+    for wrong in ({"gaits": ("moonwalk",)}, {"plants": ("bullet",)}):
+        with pytest.raises(qd.UnknownNameError):
+            Reach(**wrong)  # type: ignore[arg-type]
+    for bad in (lambda: Reach(trials=0), lambda: Reach(seconds=0.0)):
         with pytest.raises(qd.ArgumentError):
             bad()
 

@@ -17,7 +17,10 @@ from quaddyn.control import JointPD
 from quaddyn.kinematics import LegKinematics
 from quaddyn.locomotion import LocomotionCommand, LocomotionController, Mode, Proportions
 from quaddyn.locomotion.course import Course
+from quaddyn.locomotion.gait import GAITS
 from quaddyn.locomotion.ground import GroundPlane
+from quaddyn.locomotion.poses import Poses
+from quaddyn.locomotion.proportions import FEET
 from quaddyn.locomotion.steering import Steering
 from quaddyn.locomotion.trunk import gripped, tilted
 from quaddyn.robot.configuration import turned
@@ -271,6 +274,34 @@ def test_a_command_beyond_reach_is_cut_and_says_so() -> None:
     curve = controller.reach((3.0, -2.0, 1.0))
     np.testing.assert_allclose(curve / curve[0], [1.0, -2.0 / 3.0, 1.0 / 3.0])  # in all components alike
     assert (controller.reach((0.0, 3.0, 0.0)) < (1e-9, top, 1e-9)).all()  # a foot does not cross another
+
+
+@pytest.mark.parametrize("name", ["a1", "hyq", "b1", "centauro"])
+@pytest.mark.parametrize("gait", ["trot", "bound"])
+def test_feet_are_within_the_limits_of_their_joints_from_one_end_of_a_stance_to_the_other(name: str, gait: str) -> None:
+    """In whatever direction; and what is cut by a leg's reach is cut because another leg's length is not there."""
+    robot = robot_of(name)
+    controller, poses = LocomotionController(robot, gait=gait), Poses(robot)
+    p, of, rng = controller.proportions, GAITS[gait], np.random.default_rng(5)
+    half, base, cut = 0.5 * of.duty * of.period * p.time, np.array([0.0, 0.0, p.height]) + p.offset, 0
+    for _ in range(20):
+        asked = 9.0 * rng.normal(size=3) / (1.0, 1.0, p.length)
+        x, y, turn = controller.reach(asked)
+        why, beyond = controller.limit(asked), True
+        for i, foot in enumerate(FEET):
+            place = p.stance[i] * of.spread
+            way = half * np.array([x - turn * place[1], y + turn * place[0]])
+            for share in (-1.0, 0.0, 1.0):
+                at = np.array([*(place + share * way), p.radii[i]]) - base
+                found = poses.legs[foot].inverse(p.heading @ at)
+                assert found.reached and found.within_limits, (foot, asked, share)
+            if why == f"reach of {foot}" and name != "centauro":  # whose legs do not reach what is beside the way
+                cut += 1
+                far = [np.array([*(place + s * way), p.radii[i]]) - base for s in (-2.0, -1.6, 1.6, 2.0)]
+                found = poses.legs[foot].inverse(np.array(far) @ p.heading.T)
+                beyond = not (found.reached & found.within_limits).all()  # type: ignore[operator, union-attr]
+        assert beyond, (asked, why)
+    assert cut > 0 or gait == "trot" or name == "centauro"
 
 
 def test_reach_shrinks_with_slow_joints_and_with_the_gait() -> None:

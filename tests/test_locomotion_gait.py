@@ -152,6 +152,17 @@ def test_a_change_of_gait_keeps_every_swing_whole_and_arrives(first: str, second
         assert lengths.max() < 0.2 * max(swing_times) * 1.6
 
 
+@pytest.mark.parametrize("name", ["pace", "bound", "walk", "crawl"])
+def test_two_feet_stay_on_the_ground_while_a_trot_becomes_another_gait(name: str) -> None:
+    clock = Clock("trot", 0.2)
+    clock.start()
+    run(clock, 3.0 * clock.period)
+    clock.change(name)
+    stance = run(clock, 4.0)
+    np.testing.assert_allclose((clock.offsets - GAITS[name].offsets + 0.5) % 1.0, 0.5, atol=1e-9)
+    assert stance.sum(axis=1).min() >= 2
+
+
 def test_swing_progress_runs_from_0_to_1(go2: Proportions) -> None:
     clock = Clock("trot", go2.time)
     clock.start()

@@ -16,6 +16,7 @@ OWN: dict[str, str] = {
     "gaits": "quaddyn.campaigns.gaits:Gaits",
     "identification": "quaddyn.campaigns.identification:LogIdentification",
     "obstacles": "quaddyn.campaigns.obstacles:Obstacles",
+    "reach": "quaddyn.campaigns.reach:Reach",
     "robustness": "quaddyn.campaigns.robustness:Robustness",
     "slippery": "quaddyn.campaigns.slippery:Slippery",
     "slopes": "quaddyn.campaigns.slopes:Slopes",

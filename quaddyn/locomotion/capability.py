@@ -16,6 +16,7 @@ from .grip import Grip
 from .jump_dynamics import JumpDynamics
 from .jump_planner import JumpPlanner
 from .leg_limits import LegLimits
+from .leg_room import LegRoom
 from .motor_guard import MotorGuard
 from .poses import Poses
 from .proportions import Proportions
@@ -47,11 +48,11 @@ class Capability:
     ) -> None:
         self._robot, self._p, self._guard, self._bounds, self.quick = robot, proportions, guard, bounds, quick
         self._jumps: JumpPlanner | None = None
-        self.legs = LegLimits(proportions)
         self._statics = _statics(robot, proportions)
-        quick = self._statics is not None and self._statics.quick
+        closed = self._statics if self._statics is not None and self._statics.quick else None
+        self.legs = LegLimits(proportions, LegRoom(proportions, None if closed is None else closed.poses))
         self.crouch = CROUCH if self._statics is None else self._statics.crouch
-        self._slope = SlopeVerdict(self._statics if quick else None, proportions.speed)
+        self._slope = SlopeVerdict(closed, proportions.speed)
 
     def reset(self) -> None:
         """Forget the slope under the robot."""
@@ -115,6 +116,7 @@ class Capability:
         Raises:
             ArgumentError: so it is.
         """
+        self.legs.within(gait, np.zeros(3))  # its footprint is looked at now, rather than in a tick
         if gait.thrust.steady:
             return
         why = self.legs.lifting(gait) or self.slope_limit(gait, np.zeros(3), 0.0, 0.0, friction)

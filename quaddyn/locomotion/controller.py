@@ -594,9 +594,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     def reach(self, velocity: Sequence[float] | Array) -> Array:
         """The part of a commanded velocity that the gait can do: cut in all components alike.
 
-        A foot stays within the gait's stride while it is on the ground, swings no faster than its joints can, and
-        goes no further inwards than beside the other feet.  Legs without a joint that moves the foot sideways go
-        straight ahead only.
+        A foot stays within the gait's stride and its leg's reach, joint limits included, while it is on the ground,
+        swings no faster than its joints can, and goes no further inwards than beside the other feet.  Legs without a
+        joint that moves the foot sideways go straight ahead only.
 
         Args:
             velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.

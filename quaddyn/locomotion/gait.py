@@ -212,7 +212,8 @@ class Clock:
         """
         trot, spread = GAITS["trot"], self.spread.tolist()
         turn = [goal - now for goal, now in zip(gait.offsets, self.offsets.tolist(), strict=True)]
-        turn = [t - round(t) for t in turn]
+        # Half-way round all go back: then they pass each other apart, and two of a trot's feet stay on the ground.
+        turn = [t - math.floor(t + 0.5 + EXACT) for t in turn]
         wide = all([abs(now - to) <= EXACT + CLOSE * to for now, to in zip(spread, gait.spread, strict=True)])
         there = wide and all([abs(t) <= EXACT for t in turn])
         if not there and self.duty > trot.duty - SHORTER:

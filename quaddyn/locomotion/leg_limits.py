@@ -9,6 +9,7 @@ import numpy as np
 from ..urdf.tree import Array
 from .footwork import INWARDS
 from .gait import Gait
+from .leg_room import LegRoom
 from .proportions import Proportions
 
 #: Mean speed of a swinging foot against its hip, and that of a hip against feet that push off, at most, in units of l
@@ -16,20 +17,23 @@ from .proportions import Proportions
 SWIFTNESS = 0.18
 #: What cuts a velocity.
 GAIT_STANDS, STRAIGHT_LEGS = "gait does not step", "legs cannot step aside"
-STRIDE, JOINTS, CROSSING = "stride of the gait", "speed of the joints", "feet would cross"
+STRIDE, JOINTS, CROSSING, REACH = "stride of the gait", "speed of the joints", "feet would cross", "reach of"
 
 
 class LegLimits:
-    """How fast a robot can go: feet stay within the gait's stride, joints can follow, and no foot crosses another.
+    """How fast a robot can go.
+
+    Feet stay within the stride of the gait and the reach of their legs, joints can follow, and no foot crosses another.
 
     Args:
         proportions: of the robot.
+        room: of its feet.
     """
 
-    __slots__ = ("_answer", "_asked", "_half_width", "_p", "_radius")
+    __slots__ = ("_answer", "_asked", "_half_width", "_p", "_radius", "_room")
 
-    def __init__(self, proportions: Proportions) -> None:
-        self._p = proportions
+    def __init__(self, proportions: Proportions, room: LegRoom) -> None:
+        self._p, self._room = proportions, room
         stance = np.abs(proportions.stance)
         self._radius = float(np.hypot(*stance.max(axis=0)))
         self._half_width = float(stance[:, 1].min())
@@ -72,5 +76,8 @@ class LegLimits:
             (quick * p.length / stance / max(speed, 1e-9), JOINTS),
             (inwards / stance / max(abs(y), 1e-9), CROSSING),
         )
-        cut, limit = min(cuts, key=lambda each: each[0])
+        half, (long, wide) = 0.5 * stance, gait.spread
+        ways = [(half * (x - turn * wide * b), half * (y + turn * long * a)) for a, b in p.stance.tolist()]
+        room, foot = self._room.share(gait.spread, ways)
+        cut, limit = min((*cuts, (room, f"{REACH} {foot}")), key=lambda each: each[0])
         return [cut * x, cut * y, cut * turn], limit

@@ -1,0 +1,83 @@
+"""What `LocomotionController.reach` accepts holds: random velocities within it, for twenty seconds each.
+
+Robots, gaits and plants, some trials each (`quaddyn campaign reach`); forward, sideways and turning at random, between
+`SLOW` and all of what the controller calls possible.  A trial succeeds when the robot is upright in the end and misses
+no component of its velocity by more than a fifth of the speed of its fastest hip.  ``--check`` exits with 1 where,
+over all, fewer than `BAR` succeed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from contextlib import nullcontext
+
+from quaddyn.campaigns import Failure, Progress, run, workers
+from quaddyn.campaigns.reach import Reach
+from quaddyn.campaigns.statistics import lower_bound
+
+ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
+GAITS = ("crawl", "walk", "trot", "pace", "bound")
+BAR = 0.99
+
+
+def tell(progress: Progress) -> None:
+    """How far it is."""
+    print(f"\r{progress.done} of {progress.total}", end="", file=sys.stderr, flush=True)
+
+
+def cells(campaign: Reach, pool: object, store: str | None) -> list[str]:
+    """Every cell; what missed the bar."""
+    found = {case: record for case, record in run(campaign, pool, store, progress=tell).results}
+    print(file=sys.stderr)
+    total = 0
+    for name, plant, gait in itertools.product(campaign.robot, campaign.plants, campaign.gaits):
+        good, causes = 0, []
+        for number in range(campaign.trials):
+            case = campaign.case(name, gait, plant, number)
+            record = found[case]
+            if isinstance(record, Failure):
+                causes.append(f"{number}: {record.error.splitlines()[0]}")
+                continue
+            good += bool(record["success"])
+            if not record["success"]:
+                wanted = ", ".join(f"{x:+.2f}" for x in case.velocity)
+                after = "" if record["fell"] is None else f"after {record['fell']:.1f} s: "
+                causes.append(f"{number} ({wanted}) {after}{record['reason']}")
+        print(f"{name:9s} {plant:9s} {gait:13s} {good:3d}/{campaign.trials:<3d}  {'; '.join(causes)}", flush=True)
+        total += good
+    count = campaign.count()
+    print(f"all: {total}/{count}, at least {lower_bound(total, count, 0.95):.1%} with 95 % confidence")
+    return [f"{total}/{count} < {BAR:.0%}"] if total < BAR * count else []
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--robots", default=",".join(ROBOTS))
+    parser.add_argument("--gaits", default=",".join(GAITS))
+    parser.add_argument("--plants", default="embedded")
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=0, help="processes; 0 for this one")
+    parser.add_argument("--store", default=None, help="file of all runs, gone on with if it is there")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if the bar is missed")
+    options = parser.parse_args()
+    campaign = Reach(
+        robot=tuple(options.robots.split(",")),
+        gaits=tuple(options.gaits.split(",")),
+        plants=tuple(options.plants.split(",")),
+        trials=options.trials,
+        seconds=options.seconds,
+        seed=options.seed,
+    )
+    with nullcontext() if options.jobs == 0 else workers(options.jobs) as pool:
+        missed = cells(campaign, pool, options.store)
+    if missed:
+        print("missed:", "; ".join(missed))
+    return 1 if missed and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

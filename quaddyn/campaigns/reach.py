@@ -1,0 +1,102 @@
+"""`Reach`: robots walk at random velocities that the controller itself calls possible."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from ..errors import ArgumentError, UnknownNameError
+from ..locomotion import GAITS, LocomotionController
+from .trial import PLANTS, Trial
+from .trials import Trials
+from .worker_memory import generator, robot
+
+#: Least share of what is possible that is commanded.
+SLOW = 0.3
+#: Speed, in sqrt(g l), that no gait reaches: what is asked for before the controller cuts it.
+BEYOND = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach(Trials):
+    """Every robot in every gait at velocities within `LocomotionController.reach`, in directions and turns at random.
+
+    A run succeeds if the robot is upright at the end and misses no component of its velocity by more than `miss` of
+    the speed of its fastest hip.
+    """
+
+    name: ClassVar[str] = "reach"
+
+    robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "catalogue names or URDF files"})
+    gaits: tuple[str, ...] = field(
+        default=("crawl", "walk", "trot", "pace", "bound"), metadata={"help": f"some of {', '.join(GAITS)}"}
+    )
+    plants: tuple[str, ...] = field(default=("embedded",), metadata={"help": "embedded, mujoco"})
+    trials: int = field(default=100, metadata={"help": "of each"})
+    seconds: float = field(default=20.0, metadata={"help": "of each run [s]; velocities count over the second half"})
+    miss: float = field(default=0.2, metadata={"help": "most of the command that may be missed"})
+    dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
+    seed: int = field(default=0, metadata={"help": "of the campaign"})
+
+    def __post_init__(self) -> None:
+        for kind, given, known in (("gait", self.gaits, GAITS), ("plant", self.plants, PLANTS)):
+            for name in given:
+                if name not in known:
+                    raise UnknownNameError(kind, name, known)
+        if self.trials < 1:
+            raise ArgumentError(f"trials: expected at least 1, got {self.trials}")
+        if not self.seconds > 0.0:
+            raise ArgumentError(f"seconds: expected a positive time, got {self.seconds}")
+
+    @property
+    def robots(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.robot
+
+    def count(self) -> int:
+        """How many cases there are."""
+        return self.trials * math.prod(len(some) for some in (self.robot, self.gaits, self.plants))
+
+    def cases(self) -> Iterator[Trial]:
+        """Number by number, so that a part of the campaign is a smaller campaign."""
+        for number in range(self.trials):
+            for cell in itertools.product(self.robot, self.gaits, self.plants):
+                yield self.case(*cell, number)
+
+    def case(self, source: str, gait: str, plant: str, number: int) -> Trial:
+        """One case.  The same number asks for the same velocity everywhere; robot and gait do what they can of it."""
+        rng = generator(self.seed, number)
+        way, haste = rng.normal(size=3), rng.uniform(SLOW, 1.0)
+        p = _controller(source, gait).proportions
+        radius = float(np.hypot(*np.abs(p.stance).max(axis=0)))
+        way *= BEYOND * p.speed / np.linalg.norm(way)
+        x, y, turn = (haste * _controller(source, gait).reach(way / (1.0, 1.0, radius))).tolist()
+        speed = math.hypot(x, y) + abs(turn) * radius
+        half = round(0.5 * self.seconds / self.dt) * self.dt
+        return Trial(
+            robot=source,
+            plant=plant,
+            gait=gait,
+            dt=self.dt,
+            seconds=2.0 * half,
+            measured=half,
+            velocity=(x, y, turn),
+            progress=0.0,
+            miss=self.miss,
+            unit_speed=speed,
+            unit_turn=speed / radius,
+            seed=self.seed,
+            number=number,
+        )
+
+
+@lru_cache(maxsize=64)
+def _controller(source: str, gait: str) -> LocomotionController:
+    """One that knows what the robot can do."""
+    return LocomotionController(robot(source), gait=gait)

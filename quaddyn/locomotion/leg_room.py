@@ -1,0 +1,85 @@
+"""`LegRoom`: how far from their places under the trunk the feet can be, within the limits of the joints."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .poses import Poses
+from .proportions import FEET, Proportions
+
+#: Directions about a foot's place, and how many distances along each are looked at, up to the farthest [l].  None goes
+#: straight ahead, nor aside, where a leg may just get past what it does not get past beside it.
+DIRECTIONS, STEPS, FARTHEST = 24, 24, 0.72
+#: Share of the room that strides may take: feet also go where balance wants them.  Who stands narrower than at home is
+#: thrown off by less, and needs more of it.
+TAKEN, NARROW = 0.95, 0.7
+
+
+class LegRoom:
+    """Room of each foot about its place, on level ground, while the trunk is level and at its height.
+
+    In every direction it ends at the first place that the leg's joints do not reach within their limits, on the leg's
+    branch at home.
+
+    Args:
+        proportions: of the robot.
+        poses: of its legs; None where they have no closed form, and nothing is known of their room.
+    """
+
+    __slots__ = ("_known", "_p", "_poses")
+
+    def __init__(self, proportions: Proportions, poses: Poses | None) -> None:
+        self._p, self._poses = proportions, poses
+        self._known: dict[tuple[float, float], list[list[float]] | None] = {}
+
+    def share(self, spread: tuple[float, float], ways: list[tuple[float, float]]) -> tuple[float, str]:
+        """How much of some ways of the feet there is room for, forward and back alike, and the foot with the least.
+
+        Args:
+            spread: length and width of the footprint, as shares of those at home.
+            ways: of each foot from its place, heading axes [m].
+
+        Returns:
+            A factor of all ways, inf where nothing limits them, and the name of the foot.
+        """
+        rooms, least, foot = self._rooms(spread), math.inf, ""
+        taken = TAKEN if min(spread) >= 1.0 else NARROW
+        if rooms is None:
+            return least, foot
+        turn, half = DIRECTIONS / (2.0 * math.pi), DIRECTIONS // 2
+        for name, room, (x, y) in zip(FEET, rooms, ways, strict=True):
+            far = math.hypot(x, y)
+            if not far > 0.0:
+                continue
+            at = math.atan2(y, x) * turn - 0.5
+            k = math.floor(at)
+            part = at - k
+            for first in (k, k + half):
+                a, b = room[first % DIRECTIONS], room[(first + 1) % DIRECTIONS]
+                share = taken * (a + part * (b - a)) / far
+                if share < least:
+                    least, foot = share, name
+        return least, foot
+
+    def _rooms(self, spread: tuple[float, float]) -> list[list[float]] | None:
+        """(4, DIRECTIONS) [m]; None where nothing is known of the legs."""
+        if spread not in self._known:
+            self._known[spread] = None if self._poses is None else self._measure(self._poses, spread)
+        return self._known[spread]
+
+    def _measure(self, poses: Poses, spread: tuple[float, float]) -> list[list[float]]:
+        p, out = self._p, []
+        angles = 2.0 * math.pi / DIRECTIONS * (np.arange(DIRECTIONS) + 0.5)
+        distances = FARTHEST * p.length / STEPS * np.arange(1, STEPS + 1)
+        around = np.stack((np.cos(angles), np.sin(angles)), axis=1)[:, None] * distances[:, None]
+        base = np.array([0.0, 0.0, p.height]) + p.offset
+        for i, foot in enumerate(FEET):
+            places = np.empty((DIRECTIONS, STEPS, 3))
+            places[..., :2], places[..., 2] = p.stance[i] * spread + around, p.radii[i]
+            found = poses.legs[foot].inverse(((places - base) @ p.heading.T).reshape(-1, 3))
+            good = (np.asarray(found.reached) & np.asarray(found.within_limits)).reshape(DIRECTIONS, STEPS)
+            count = np.where(good.all(axis=1), STEPS, np.argmin(good, axis=1))
+            out.append((FARTHEST * p.length / STEPS * count).tolist())
+        return out
