@@ -37,8 +37,8 @@ from quaddyn.wbc import (
     TorqueLimits,
     TorqueRate,
 )
-from quaddyn.wbc.constraints.barrier_points import FARTHEST, ROUNDS
-from quaddyn.wbc.constraints.collision_blocks import KEPT
+from quaddyn.wbc.constraints.barrier_points import ROUNDS
+from quaddyn.wbc.constraints.collision_blocks import FARTHEST, KEPT
 from quaddyn.wbc.contacts import ContactFrame
 from quaddyn.wbc.problem import Group, Problem
 from quaddyn.wbc.scales import scales

@@ -183,10 +183,10 @@ class Work(NamedTuple):
     # another one takes rows that the caller does not: contact points 0 to 3, rows of an element 0 to 4, recovery 5, 6.
     vectors: Matrix  # (8, nv or more)
     # Of `constraints.collision_rows`:
-    segments: Matrix  # (capsules, SEGMENT) ends of all capsules
+    segments: Matrix  # (capsules, SEGMENT) of `constraints.segment_motion`
     middles: Matrix  # (MIDDLES, capsules, ...)
     screws: Matrix  # (nv, WIDTH) of `constraints.joint_screws`
-    near: IntVector  # (CHAIN + nv) pairs that are worked on; velocities of a row
+    near: IntVector  # (NEAR,) pairs and points that are worked on
     bias: Vector  # (nv,) forces of the equations of motion at a = 0: h, and friction of the joints
     everything: IntVector  # (nv,) all velocities, the chain of whatever all of them move
     u: Vector

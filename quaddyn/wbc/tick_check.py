@@ -14,6 +14,8 @@ from ..compiling import ByteVector, IntMatrix, IntVector, Vector
 from ..errors import ArgumentError
 from . import constraints, tasks
 from .codes import CONTACT_MOTION, CUSTOM
+from .constraints.collision_pairs import misplaced_ends
+from .constraints.collision_rows import LISTED
 from .data import Contacts, Inputs, Model, Terms
 from .element import Counts, Element, Layout
 from .model import LIMB, most
@@ -259,13 +261,20 @@ def _item(t: TickStart, i: int, layout: Layout) -> None:
 def _capsules(t: TickStart, first: int, second: int, count: int) -> None:
     """The frames of capsules, and their pairs."""
     m, frames = t.model, len(t.terms.frames) - 1
-    listed, pairs = m.index[first : first + count], m.index[second + 1 : second + 1 + 2 * max(0, m.index[second])]
+    listed, number = m.index[first : first + count], max(0, int(m.index[second]))
+    entries = m.index[second + 1 : second + 1 + LISTED * number]
     if not ((listed >= -1) & (listed < frames)).all():
         refuse("model.index", f"frames below {frames}", listed)
-    if len(pairs) != 2 * m.index[second] or not ((pairs >= 0) & (pairs < count)).all():
+    if len(entries) != LISTED * m.index[second]:
+        refuse("model.index", f"pairs of {count} capsules behind their number", entries)
+    table = entries.reshape(-1, LISTED)
+    pairs = table[:, :2]
+    if not ((pairs >= 0) & (pairs < count)).all():
         refuse("model.index", f"pairs of {count} capsules behind their number", pairs)
-    if (listed[pairs[::2]] < 0).any():
+    if (listed[pairs[:, 0]] < 0).any():
         refuse("model.index", "a body as the first of every pair", pairs)
+    if misplaced_ends(table):
+        refuse("model.index", "behind each pair the first one of other capsules", table[:, 2])
 
 
 def _constraint(t: TickStart) -> None:

@@ -13,8 +13,10 @@ from ..hierarchy.problem import SUMMARY
 from ..hierarchy.workspace import workspace
 from ..urdf.tree import Array
 from .codes import COLLISION_LIMITS
+from .constraints.distance_row import NEAR
 from .constraints.joint_screws import WIDTH as SCREW_WIDTH
-from .constraints.placed_capsules import CHAIN, MIDDLES, SEGMENT
+from .constraints.placed_capsules import MIDDLES
+from .constraints.segment_motion import SEGMENT
 from .data import Contacts, Inputs, Memory, Points, RowBuffer, Terms, TickData, Work, stride
 from .model import LIMB, Tables
 from .problem_rows import CODE, SIZE
@@ -113,7 +115,7 @@ def make_work(tables: Tables, contacts: int, n: int, nv: int, nu: int, custom: i
         segments=np.zeros((max([1, *capsules.tolist()]), SEGMENT)),
         middles=aligned(MIDDLES, stride(max([1, *capsules.tolist()]))),
         screws=np.zeros((nv, SCREW_WIDTH)),
-        near=_ints(CHAIN + nv),
+        near=_ints(NEAR),
         bias=aligned(stride(nv)),
         everything=np.arange(nv, dtype=np.int64),
         u=aligned(wide + WIDTH),

@@ -3,71 +3,116 @@
 With r from one point to the other and w its rate of change, these are the points of the least
 ``|r|^2 / 2 + ahead r . w``, which is quadratic in their places along the two segments: rigid segments have
 ``u . u' = 0``.  How far ahead depends on the distance of these points, so that they are sought in rounds; none ahead
-are the nearest ones.  Places are those of Ericson 2005, "Real-Time Collision Detection", section 5.1.9, without
-branches: the first place is found on lines, and again where the second one left its segment.
+are the nearest ones.  All rounds take is a few dot products of the starts and directions of the segments.  Places are
+those of Ericson 2005, "Real-Time Collision Detection", section 5.1.9, without branches: the first place is found on
+lines, and again where the second one left its segment.
 """
 
 from __future__ import annotations
 
 from ...compiling import Lanes, Matrix, Vector, choose8, compiled, load8, max8, min8, splat8, sqrt8, store8
 from ...kinematics.segments import PARALLEL
-from .collision_blocks import KEPT, Block
-from .pair_motion import CROSSING, S, T, along8, dot8, load3, plane_motion, points_motion, unit8
+from .collision_blocks import FARTHEST, KEPT, SPARE, Barrier, PairBlock, PointBlock
+from .pair_motion import (
+    CROSSING,
+    OTHER,
+    POINT,
+    POINT_SPEED,
+    add3,
+    apart3,
+    dot8,
+    load3,
+    plane_motion,
+    point_motion,
+    unit8,
+)
+from .segment_motion import ALONG, ALONG_SPEED, START, START_SPEED
 
 #: How often points are sought, each time as far ahead as those found before say; the first time they are the nearest.
 ROUNDS = 4
-#: Share of k' that is left at least where capsules are far within each other.
-FARTHEST = 0.2
+#: Rows of what is found of pairs: where the whole, and each of the four ends with the other segment, may need a row,
+#: positive ones; places along the two segments; what is positive where both are between the ends.
+CLOSE, S, T, BETWEEN, FOUND = 0, 5, 6, 7, 8
+#: Distance [m] by which pairs count as close that are not.
+ROUNDED = 1e-9
 
 
 @compiled(inline=True)
-def look_ahead(d: Lanes, reach: Lanes, p: float, most: float) -> Lanes:
+def look_ahead(square: Lanes, reach: Lanes, p: float, most: float) -> Lanes:
     """How far ahead the points are nearest that have the least ``d (h' + k(h))`` [s]: ``1 / (k'(h) + k(h) / d)``.
 
     That is ``r . w + d k(h)``, and the derivative of ``d k(h)`` by ``|r|^2 / 2`` is the inverse of this time.
+
+    Args:
+        square: of their distance now.
+        reach: distance at which there is no room left [m].
+        p: rate of the barrier [1/s].
+        most: largest acceleration [m/s^2].
     """
-    room, soft, one = d - reach - KEPT, most / (p * p), splat8(1.0)
+    d, soft = max8(sqrt8(max8(square, splat8(0.0))), splat8(CROSSING)), most / (p * p)
+    room = d - reach - KEPT
     beyond = room - soft
     brake = sqrt8(max8(2.0 * most * (room - 0.5 * soft), splat8(0.0)))
-    allowed = choose8(beyond, brake, p * room)
-    slope = choose8(beyond, most / choose8(beyond, brake, one), splat8(p))
-    return one / max8(slope + allowed / max8(d, splat8(CROSSING)), FARTHEST * slope)
+    # k' = most / brake, k = brake; and k' = p, k = p h, of which a share is left at least
+    below = choose8(beyond, most * (d + 2.0 * room - soft), p * max8(d + room, FARTHEST * d))
+    return choose8(beyond, brake, splat8(1.0)) * d / below
+
+
+@compiled(inline=True)
+def room_of_rows(speed: Lanes, by: Barrier) -> Lanes:
+    """From which room on pairs that approach at some speed at most need no row: see `share_reach`."""
+    x = by.p * speed + SPARE * by.most
+    most = (x + sqrt8(x * x + 4.0 * by.p * by.most * speed)) * (0.5 / by.p)
+    return most * most * (0.5 / by.most) + 0.5 * by.most / (by.p * by.p)
 
 
 @compiled(inline=False)
-def pair_places(P: Matrix, V: Matrix, reach: Vector, p: float, most: float, out: Matrix) -> None:
-    """Places of the two points along their segments.
+def find_pair(block: PairBlock, by: Barrier, rounds: int) -> None:
+    """Which parts of eight pairs may need a row, and the places of the points of the whole.
+
+    Where there is no least within both segments, S is 0 or 1.
 
     Args:
-        P: (12, 8) positions of the ends.
-        V: (12, 8) velocities.
-        reach: (8,) distance at which there is no room left [m].
-        p: rate of the barrier [1/s]; 0 for the nearest points.
-        most: largest acceleration [m/s^2].
-        out: of which S and T are set.  Where there is no least within both segments, S is 0 or 1.
+        block: of which `found` is set.
+        by: the barrier.
+        rounds: `ROUNDS`, or 1 for the nearest points.
     """
-    zero, one, limit = splat8(0.0), splat8(1.0), load8(reach, 0)
-    ax, ay, az = load3(P, 0)
-    ux, uy, uz = along8(P, 0)
-    rx, ry, rz = load3(P, 6)
-    hx, hy, hz = along8(P, 6)
-    rx, ry, rz = rx - ax, ry - ay, rz - az
-    uu, hh = dot8(ux, uy, uz, ux, uy, uz), dot8(hx, hy, hz, hx, hy, hz)
-    uh, ur, hr = dot8(ux, uy, uz, hx, hy, hz), dot8(ux, uy, uz, rx, ry, rz), dot8(hx, hy, hz, rx, ry, rz)
-    px, py, pz = load3(V, 0)
-    wx, wy, wz = load3(V, 6)
-    wx, wy, wz = wx - px, wy - py, wz - pz
-    px, py, pz = along8(V, 0)
-    qx, qy, qz = along8(V, 6)
+    P, V, out, zero, one, reach = block.P, block.V, block.found, splat8(0.0), splat8(1.0), load8(block.reach, 0)
+    rx, ry, rz = apart3(P, 0, 6)
+    ux, uy, uz = load3(P, 3)
+    hx, hy, hz = load3(P, 9)
+    wx, wy, wz = apart3(V, 0, 6)
+    px, py, pz = load3(V, 3)
+    qx, qy, qz = load3(V, 9)
+    ax, ay, az = add3(wx, wy, wz, one, qx, qy, qz)
+    bx, by_, bz = add3(wx, wy, wz, splat8(-1.0), px, py, pz)
+    fast = max8(dot8(wx, wy, wz, wx, wy, wz), dot8(ax, ay, az, ax, ay, az))
+    ax, ay, az = ax - px, ay - py, az - pz
+    fast = max8(fast, max8(dot8(ax, ay, az, ax, ay, az), dot8(bx, by_, bz, bx, by_, bz)))
+    rr, ur, hr = dot8(rx, ry, rz, rx, ry, rz), dot8(ux, uy, uz, rx, ry, rz), dot8(hx, hy, hz, rx, ry, rz)
+    uu, uh, hh = dot8(ux, uy, uz, ux, uy, uz), dot8(ux, uy, uz, hx, hy, hz), dot8(hx, hy, hz, hx, hy, hz)
     uh_rate = dot8(px, py, pz, hx, hy, hz) + dot8(ux, uy, uz, qx, qy, qz)
     ur_rate = dot8(px, py, pz, rx, ry, rz) + dot8(ux, uy, uz, wx, wy, wz)
     hr_rate = dot8(qx, qy, qz, rx, ry, rz) + dot8(hx, hy, hz, wx, wy, wz)
     over_uu, over_hh, both = one / choose8(uu, uu, one), one / choose8(hh, hh, one), uu * hh
-    ahead, s, t = zero, zero, zero
-    for turn in range(ROUNDS if p > 0.0 else 1):
+    # no part is nearer than its nearest points, nor faster than the fastest of the ends
+    limit = reach + (KEPT + ROUNDED) + room_of_rows(sqrt8(fast), by)
+    limit *= limit
+    t = unit8(-hr * over_hh)
+    store8(limit - rr - t * (2.0 * hr + t * hh), out, CLOSE + 1, 0)
+    t = unit8((uh - hr) * over_hh)
+    store8(limit - (rr - 2.0 * ur + uu) - t * (2.0 * (hr - uh) + t * hh), out, CLOSE + 2, 0)
+    s = unit8(ur * over_uu)
+    store8(limit - rr + s * (2.0 * ur - s * uu), out, CLOSE + 3, 0)
+    s = unit8((ur + uh) * over_uu)
+    store8(limit - (rr + 2.0 * hr + hh) + s * (2.0 * (ur + uh) - s * uu), out, CLOSE + 4, 0)
+    ahead = zero
+    for turn in range(rounds):
         if turn > 0:
-            x, y, z = rx + t * hx - s * ux, ry + t * hy - s * uy, rz + t * hz - s * uz
-            ahead = look_ahead(sqrt8(dot8(x, y, z, x, y, z)), limit, p, most)
+            square = rr + t * (2.0 * (hr - s * uh) + t * hh) - s * (2.0 * ur - s * uu)
+            if turn == 1:
+                store8(limit - square, out, CLOSE, 0)
+            ahead = look_ahead(square, reach, by.p, by.most)
         b, c, f = uh + ahead * uh_rate, ur + ahead * ur_rate, hr + ahead * hr_rate
         across = both - b * b
         skew = across - PARALLEL * both
@@ -78,42 +123,32 @@ def pair_places(P: Matrix, V: Matrix, reach: Vector, p: float, most: float, out:
         s = choose8(kept, s, unit8((b * t + c) * over_uu))
     store8(s, out, S, 0)
     store8(t, out, T, 0)
+    store8(min8(min8(s, one - s), min8(t, one - t)), out, BETWEEN, 0)
 
 
 @compiled(inline=False)
-def end_places(P: Matrix, V: Matrix, reach: Vector, p: float, most: float, end: int, out: Matrix) -> None:
-    """`pair_places` of one of the four ends and the other segment, for the one segment shrunk to this end."""
-    mine, other, one, limit = 3 * end, 6 if end < 2 else 0, splat8(1.0), load8(reach, 0)
-    rx, ry, rz = load3(P, mine)
-    wx, wy, wz = load3(V, mine)
-    x, y, z = load3(P, other)
-    rx, ry, rz = rx - x, ry - y, rz - z
-    x, y, z = load3(V, other)
-    wx, wy, wz = wx - x, wy - y, wz - z
-    hx, hy, hz = along8(P, other)
-    qx, qy, qz = along8(V, other)
-    hh, hr = dot8(hx, hy, hz, hx, hy, hz), dot8(hx, hy, hz, rx, ry, rz)
+def find_points(block: PointBlock, flat: bool, by: Barrier, rounds: int) -> None:
+    """Motion of the distances of eight points from what they keep away from, at the places that approach too fast.
+
+    Args:
+        block: of which `motion` is set.
+        flat: whether from planes.
+        by: the barrier.
+        rounds: `ROUNDS`, or 1 for the nearest points.
+    """
+    M, one, reach = block.M, splat8(1.0), load8(block.reach, 0)
+    if flat:
+        plane_motion(M, block.motion)
+        return
+    rx, ry, rz = apart3(M, POINT, OTHER + START)
+    wx, wy, wz = apart3(M, POINT_SPEED, OTHER + START_SPEED)
+    hx, hy, hz = load3(M, OTHER + ALONG)
+    qx, qy, qz = load3(M, OTHER + ALONG_SPEED)
+    rr, hr, hh = dot8(rx, ry, rz, rx, ry, rz), dot8(hx, hy, hz, rx, ry, rz), dot8(hx, hy, hz, hx, hy, hz)
     hr_rate = dot8(qx, qy, qz, rx, ry, rz) + dot8(hx, hy, hz, wx, wy, wz)
     over_hh = one / choose8(hh, hh, one)
-    place = unit8(hr * over_hh)
-    for _ in range(ROUNDS - 1 if p > 0.0 else 0):
-        x, y, z = rx - place * hx, ry - place * hy, rz - place * hz
-        ahead = look_ahead(sqrt8(dot8(x, y, z, x, y, z)), limit, p, most)
-        place = unit8((hr + ahead * hr_rate) * over_hh)
-    fixed = splat8(float(end % 2))
-    store8(fixed if end < 2 else place, out, S, 0)
-    store8(place if end < 2 else fixed, out, T, 0)
-
-
-@compiled(inline=False)
-def part_motion(block: Block, part: int, flat: bool, p: float, most: float) -> None:
-    """Motion of one part of eight pairs, at the points that approach too fast first; at the nearest ones if p is 0."""
-    P, V, motion = block.P, block.V, block.motion
-    if flat:
-        plane_motion(P, V, block.C, 1 if part == 2 else 0, motion)
-        return
-    if part == 0:
-        pair_places(P, V, block.reach, p, most, motion)
-    else:
-        end_places(P, V, block.reach, p, most, part - 1, motion)
-    points_motion(P, V, block.C, motion)
+    place = unit8(-hr * over_hh)
+    for _ in range(rounds - 1):
+        ahead = look_ahead(rr + place * (2.0 * hr + place * hh), reach, by.p, by.most)
+        place = unit8(-(hr + ahead * hr_rate) * over_hh)
+    point_motion(M, place, block.motion)

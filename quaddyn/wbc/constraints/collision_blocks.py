@@ -1,4 +1,4 @@
-"""Eight pairs side by side: which of them need a row of `CollisionLimits`, and what these rows are made of."""
+"""Eight pairs side by side, and eight points: which need a row of `CollisionLimits`, and what these rows are made of."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import NamedTuple
 from ...compiling import (
     Lanes,
     Matrix,
-    Tensor,
     Vector,
     choose8,
     compiled,
@@ -19,19 +18,7 @@ from ...compiling import (
     sqrt8,
     store8,
 )
-from .pair_motion import (
-    AT,
-    AT_RATE,
-    CROSSING,
-    SECOND,
-    THIRD,
-    D,
-    N,
-    W,
-    dot8,
-    load3,
-    store3,
-)
+from .pair_motion import CROSSING, POINT, POINT_SPEED, SECOND, THIRD, D, N, W, add3, dot8, load3, store3
 
 #: Parts of a pair: the whole, the two ends of the first capsule, those of the second.
 PARTS = 5
@@ -39,16 +26,18 @@ PARTS = 5
 SPARE = 2.0
 #: Room [m] that is kept for what happens within a period beyond the first order in dt.
 KEPT = 1e-5
+#: Share of k' that is left at least where capsules are far within each other.
+FARTHEST = 0.2
 #: What a normal turns by within a period at most.
 TURN = 0.5
 #: What drifts may use up within a period of the speed that is left.
 USED = 0.9
 
-#: Rows of what is known of a part of eight pairs: what is not negative where it needs a row; speed that is left; its
-#: bound, and what of it may be given up; the wrenches that make the row of the screws of joints and of their change;
-#: the two points.
+#: Rows of what is known of eight points: what is not negative where one needs a row; speed that is left; its bound, and
+#: what of it may be given up; the wrenches that make the row of the screws of joints and of their change; the point
+#: that it keeps away from.
 NEED, SPARE_SPEED, BOUND, GIVEN = 0, 1, 2, 3
-WRENCH, WRENCH_CHANGE, FIRST, OTHER, PART = 4, 10, 16, 19, 22
+WRENCH, LATER, THERE, KNOWN = 4, 10, 16, 19
 
 
 class Barrier(NamedTuple):
@@ -62,36 +51,54 @@ class Barrier(NamedTuple):
     grouped: int  # velocities below this one belong to one joint
 
 
-class Block(NamedTuple):
-    """Eight pairs side by side, see `pair_motion`; some may be left over from before, which are not looked at."""
+class PairBlock(NamedTuple):
+    """Eight pairs of segments side by side; some may be left over from before, which are not looked at."""
 
-    P: Matrix
-    V: Matrix
-    C: Matrix
-    motion: Matrix  # (MOTION, 8)
-    known: Tensor  # (PARTS, PART, 8)
+    P: Matrix  # (12, 8) starts and directions of both
+    V: Matrix  # (12, 8) their velocities
     reach: Vector  # distance of the segments at which there is no room left
-    close: Vector  # not negative where any part may need a row
+    found: Matrix  # (FOUND, 8) of `barrier_points`
 
 
-@compiled(inline=False)
-def gather(P: Matrix, V: Matrix, C: Matrix, lane: int, a: Vector, b: Vector) -> None:
-    """Two segments as a pair of a block."""
-    for k in range(6):
-        P[k, lane] = a[k]
-        V[k, lane] = a[6 + k]
-        C[k, lane] = a[12 + k]
-        P[6 + k, lane] = b[k]
-        V[6 + k, lane] = b[6 + k]
-        C[6 + k, lane] = b[12 + k]
+class PointBlock(NamedTuple):
+    """Eight points, each with a segment or plane that it keeps away from; some may be left over from before."""
+
+    M: Matrix  # (KEEPING, 8) of `pair_motion`
+    reach: Vector  # distance at which there is no room left
+    motion: Matrix  # (MOTION, 8)
+    known: Matrix  # (KNOWN, 8)
 
 
 @compiled()
-def has_part(part: int, flat: bool, half: float, other_half: float) -> bool:
-    """Whether a pair has this part: a ball has no ends, and to a plane a capsule is its ends."""
-    if flat:
-        return part == 0 if half == 0.0 else part == 1 or part == 2
-    return part == 0 or (half > 0.0 and other_half > 0.0)
+def gather_pair(block: PairBlock, lane: int, a: Vector, b: Vector) -> None:
+    """Two segments as a pair of a block."""
+    P, V = block.P, block.V
+    for k in range(6):
+        P[k, lane] = a[k]
+        V[k, lane] = a[6 + k]
+        P[6 + k, lane] = b[k]
+        V[6 + k, lane] = b[6 + k]
+
+
+@compiled()
+def gather_point(M: Matrix, lane: int, a: Vector, place: float, b: Vector) -> None:
+    """A point of one segment, at a place in [0, 1], and another segment."""
+    for k in range(3):
+        M[k, lane] = a[k] + place * a[3 + k]
+        M[3 + k, lane] = a[6 + k] + place * a[9 + k]
+        M[6 + k, lane] = a[12 + k] + place * a[15 + k]
+    for k in range(18):
+        M[9 + k, lane] = b[k]
+
+
+@compiled()
+def gather_points(M: Matrix, lane: int, a: Vector, place: float, b: Vector, other: float) -> None:
+    """A point of each of two segments."""
+    gather_point(M, lane, a, place, b)
+    for k in range(0, 18, 6):
+        for d in range(3):
+            M[9 + k + d, lane] += other * b[k + 3 + d]
+            M[9 + k + 3 + d, lane] = 0.0
 
 
 # -- the barrier -----------------------------------------------------------------------------------------------------
@@ -117,50 +124,39 @@ def least_acceleration(room: Lanes, speed: Lanes, by: Barrier) -> tuple[Lanes, L
 
 
 @compiled(inline=False)
-def judge(block: Block, part: int, flat: bool, by: Barrier) -> None:
-    """Which pairs of a block need a row for a part, whose motion is known."""
-    motion, known = block.motion, block.known[part]
+def know_rows(block: PointBlock, flat: bool, by: Barrier) -> None:
+    """Which points of a block, whose motion is known, need a row, and what it is made of."""
+    motion, known, time = block.motion, block.known, 3.0 * by.ahead
     nx, ny, nz = load3(motion, N)
     wx, wy, wz = load3(motion, W)
-    d = load8(motion, D, 0)
-    least, spare = least_acceleration(d - load8(block.reach, 0) - KEPT, dot8(nx, ny, nz, wx, wy, wz), by)
+    d, drift = load8(motion, D, 0), load8(motion, SECOND, 0)
+    approach = dot8(nx, ny, nz, wx, wy, wz)
+    least, spare = least_acceleration(d - load8(block.reach, 0) - KEPT, approach, by)
     need = least + SPARE * by.most
     if not flat:  # where segments cross no direction leads out
         need = choose8(d - CROSSING, need, splat8(-1.0))
     store8(need, known, NEED, 0)
-    store8(least, known, BOUND, 0)
     store8(spare, known, SPARE_SPEED, 0)
     # what comes acts little at first, whatever accelerates the pair: the bound rises from far below -SPARE `most`
     lack = max8(by.most - need, splat8(0.0))
     store8(lack * lack / max8(need, splat8(1e-6 * by.most)), known, GIVEN, 0)
-
-
-@compiled(inline=False)
-def finish(block: Block, part: int, flat: bool, by: Barrier) -> None:
-    """What the rows of a part are made of, whose motion is known."""
-    motion, known, time = block.motion, block.known[part], 3.0 * by.ahead
-    nx, ny, nz = load3(motion, N)
-    ax, ay, az = load3(motion, AT)
-    px, py, pz = load3(motion, AT_RATE)
     mx, my, mz = splat8(0.0), splat8(0.0), splat8(0.0)  # how n turns
-    d, drift = load8(motion, D, 0), load8(motion, SECOND, 0)
     if not flat:
         drift += by.ahead * min8(load8(motion, THIRD, 0), splat8(0.0))
-        mx, my, mz = load3(motion, W)
         over = splat8(1.0) / max8(d, splat8(CROSSING))
+        mx, my, mz = add3(wx, wy, wz, -approach, nx, ny, nz)
         mx, my, mz = mx * over, my * over, mz * over
-        along = dot8(nx, ny, nz, mx, my, mz)
-        mx, my, mz = mx - along * nx, my - along * ny, mz - along * nz
         turn = time * sqrt8(dot8(mx, my, mz, mx, my, mz))
         less = TURN / max8(turn, splat8(TURN))
         mx, my, mz = less * mx, less * my, less * mz
-    store8(load8(known, BOUND, 0) - drift, known, BOUND, 0)
-    store3(ax, ay, az, known, FIRST)
-    store3(ax + d * nx, ay + d * ny, az + d * nz, known, OTHER)
+    store8(least - drift, known, BOUND, 0)
     # the force of a row, and its moment about the origin; what it becomes
+    ax, ay, az = load3(block.M, POINT)
+    px, py, pz = load3(block.M, POINT_SPEED)
+    store3(ax + d * nx, ay + d * ny, az + d * nz, known, THERE)
     qx, qy, qz = cross8(ax, ay, az, nx, ny, nz)
-    store3(time * nx, time * ny, time * nz, known, WRENCH_CHANGE)
-    store3(time * qx, time * qy, time * qz, known, WRENCH_CHANGE + 3)
+    store3(time * nx, time * ny, time * nz, known, LATER)
+    store3(time * qx, time * qy, time * qz, known, LATER + 3)
     store3(nx + time * mx, ny + time * my, nz + time * mz, known, WRENCH)
     ux, uy, uz = cross8(px, py, pz, nx, ny, nz)
     hx, hy, hz = cross8(ax, ay, az, mx, my, mz)

@@ -17,10 +17,11 @@ from ..block import Scalar
 from ..codes import COLLISION_LIMITS
 from ..element import Counts, Layout, References
 from .collision_blocks import PARTS, largest_speed
-from .collision_pairs import choose_pairs, placed_ends, placed_obstacles
+from .collision_pairs import choose_pairs, listed_pairs, placed_ends, placed_obstacles
+from .collision_rows import LISTED
 from .constraint import Constraint
 from .pair_gaps import gaps_of
-from .placed_capsules import HEAD, RADIUS, SPEED, WIDTH
+from .placed_capsules import FLAT, HEAD, RADIUS, SPEED, WIDTH
 
 #: Depth [m] beyond which a pair counts as outside.
 DEPTH = 1e-4
@@ -184,14 +185,15 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
         return tuple(dict.fromkeys(self.pairs[i] for i in np.flatnonzero(wrong.any(axis=1)).tolist()))
 
     def refer(self, to: References) -> tuple[int, int]:
-        """The list of its capsules' frames, -1 for obstacles; and that of its pairs, behind their number."""
+        """The list of its capsules' frames, -1 for obstacles; and `listed_pairs`, behind their number."""
         frames = to.index(to.frame(body) if body else -1 for body in self._bodies)
-        return frames, to.index([len(self._pairs), *self._pairs.ravel().tolist()])
+        listed = listed_pairs(self._pairs, self._capsules()[self._pairs[:, 1], FLAT] != 0.0)
+        return frames, to.index([len(listed), *listed.ravel().tolist()])
 
     @classmethod
     def layout(cls, of: Counts) -> Layout:
         """Four numbers, and `WIDTH` and a frame for each capsule; rows for every pair and its ends at most."""
-        n, most = of.rows, max(0, (of.entries - of.rows - 1) // 2)
+        n, most = of.rows, max(0, (of.entries - of.rows - 1) // LISTED)
         lists = range(of.entries - n + 1), range(of.entries)
         return Layout(n, HEAD + WIDTH * n, first=lists[0], second=lists[1], limits=PARTS * most, capsules=n)
 

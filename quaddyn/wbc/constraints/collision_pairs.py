@@ -30,6 +30,27 @@ class ChosenPairs(NamedTuple):
     of: dict[str, slice]  # capsules of each obstacle
 
 
+def listed_pairs(pairs: NDArray[np.int64], flat: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """(pairs, LISTED) as `collision_rows` goes through them.
+
+    Args:
+        pairs: (pairs, 2) as of `ChosenPairs`.
+        flat: (pairs,) whether the second one is a plane.
+    """
+    eights = np.column_stack([pairs[:, 0], pairs[:, 1] // 8, flat])
+    last = np.append((eights[1:] != eights[:-1]).any(axis=1), True)
+    starts = np.flatnonzero(last) + 1
+    ends = starts[np.searchsorted(starts, np.arange(len(pairs)), side="right")]
+    return np.column_stack([pairs, ends])
+
+
+def misplaced_ends(listed: NDArray[np.int64]) -> bool:
+    """Whether a list of pairs is not one that `listed_pairs` could have made, (pairs, LISTED)."""
+    ends, here = listed[:, 2], np.arange(len(listed)) + 1
+    alike = (listed[1:, 0] == listed[:-1, 0]) & (listed[1:, 1] // 8 == listed[:-1, 1] // 8) & (ends[1:] == ends[:-1])
+    return not ((ends == here) | np.append(alike, False)).all()
+
+
 def placed_obstacles(obstacles: Mapping[str, Obstacle], placed: Mapping[str, ArrayLike]) -> dict[str, Array]:
     """Where the origin of each obstacle is, (3,) [m]: at that of the world unless it is placed.
 

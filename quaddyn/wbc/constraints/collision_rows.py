@@ -21,151 +21,135 @@ room; with ``h >= 0`` and ``phi >= 0`` for all of them at the start of a period.
    value is between the ends, which has a row, or at one of them, each of which has one (`pair_motion`).
 7. A row is over the joints that move one of the two bodies alone: no distance between them depends on the others.
 
-Pairs are looked at eight at a time: middles of all capsules first, from which most pairs are seen to need no row; then
-the motion of each part (`pair_motion`), and numbers of the rows of those that do (`collision_blocks`).
+Eight things are looked at at a time.  By the middles of all capsules most pairs are seen to need no row; of the others,
+which parts may need one, and where the whole does (`barrier_points`).  These parts are points that keep away from
+segments: ends, and of the whole a point from a point.  Eight of them make rows together (`pair_motion`,
+`collision_blocks`), which are written in the order of pairs and parts (`distance_row`).
 """
 
 from __future__ import annotations
 
-from ...compiling import compiled, load8, local, store8, zeros
+from ...compiling import compiled, local, zeros
 from ..data import Instant
 from ..rows import Item
-from .barrier_points import part_motion
+from .barrier_points import BETWEEN, CLOSE, FOUND, ROUNDS, S, T, find_pair, find_points
 from .collision_blocks import (
+    KNOWN,
     NEED,
-    PART,
-    PARTS,
-    SPARE,
     Barrier,
-    Block,
-    finish,
-    gather,
-    has_part,
-    judge,
-    least_acceleration,
+    PairBlock,
+    PointBlock,
+    gather_pair,
+    gather_point,
+    gather_points,
+    know_rows,
 )
-from .distance_row import pair_of, write_row
+from .distance_row import Listed, common_entries, list_point, write_row
 from .joint_screws import forget_screws
-from .pair_motion import MOTION, D, S, T, fastest
-from .placed_capsules import FLAT, HALF, HEAD, RADIUS, WAITING, WIDTH, may_be_near, place_segments
+from .pair_motion import KEEPING, MOTION
+from .placed_capsules import FLAT, HALF, HEAD, RADIUS, WIDTH, may_be_near, place_segments, share_reach
+
+#: Entries of a pair in `Model.index`: its capsules; the first pair behind it that is not of the same first capsule and
+#: the same eight second ones.
+LISTED = 3
 
 
 @compiled(inline=False)
 def collision_limit_rows(item: Item, t: Instant) -> None:
-    """Rows of the near pairs; `index` has the capsules' frames, and the pairs behind their number."""
+    """Rows of the near pairs; `index` has the capsules' frames, and the pairs behind their number, planes last."""
     dt, p = t.model.period, item.numbers[1]
     grouped = 6 if item.numbers[3] > 0.0 else 0
     by = Barrier(p, item.numbers[2], item.numbers[0], dt, 0.5 * dt * (1.0 + p * dt / 3.0), grouped)
-    P, V, C = zeros(12, 8), zeros(12, 8), zeros(12, 8)
-    motion, known = local(MOTION, 8), local(PARTS, PART, 8)
-    reach, close, gaps = zeros(8), local(8), local(8)
-    block = Block(P, V, C, motion, known, reach, close)
+    block = PairBlock(zeros(12, 8), zeros(12, 8), zeros(8), local(FOUND, 8))
+    points = PointBlock(zeros(KEEPING, 8), zeros(8), local(MOTION, 8), local(KNOWN, 8))
     place_segments(item, t)
+    share_reach(t.work.middles, item.size, by)
     forget_screws(t.work.screws)
-    count, waiting, planes, of, group = 0, 0, 0, -1, -1
-    pairs, near = t.model.index[item.second], t.work.near
-    for k in range(pairs):
-        a, b = t.model.index[item.second + 1 + 2 * k], t.model.index[item.second + 2 + 2 * k]
-        if item.numbers[HEAD + WIDTH * b + FLAT] != 0.0:
-            planes += 1
-        else:
-            if a != of or b // 8 != group:
-                of = a
-                group = b // 8
-                may_be_near(t.work.middles, a, 8 * group, by, gaps)
-            if gaps[b - 8 * group] > 0.0:
-                near[WAITING + waiting] = k
-                waiting += 1
-                if waiting == 8:
-                    count = sift(item, t, block, count, waiting, by)
-                    waiting = 0
-    if waiting > 0:
-        count = sift(item, t, block, count, waiting, by)
-    if count > 0:
-        load_block(item, t, block, 0, count, by)
-        block_rows(item, t, block, count, False, by)
+    pairs, listed = t.model.index[item.second], t.model.index[item.second + 1 :]
+    gaps, near, k, waiting, count = local(8), t.work.near, 0, 0, 0
+    while k < pairs and item.numbers[HEAD + WIDTH * listed[LISTED * k + 1] + FLAT] == 0.0:
+        first, end = listed[LISTED * k + 1] // 8 * 8, listed[LISTED * k + 2]
+        if may_be_near(t.work.middles, listed[LISTED * k], first, gaps):
+            for i in range(k, end):
+                if gaps[listed[LISTED * i + 1] - first] > 0.0:
+                    near[waiting] = i
+                    waiting += 1
+                    if waiting == 8:
+                        count = add_parts(item, t, block, waiting, points, count, by)
+                        waiting = 0
+        k = end
+    count = add_parts(item, t, block, waiting, points, count, by)
+    write_points(item, t, points, count, False, by)
     count = 0
-    for k in range(pairs if planes > 0 else 0):
-        b = t.model.index[item.second + 2 + 2 * k]
-        if item.numbers[HEAD + WIDTH * b + FLAT] != 0.0:
-            near[count] = k
-            count += 1
-            planes -= 1
-            if count == 8 or planes == 0:
-                load_block(item, t, block, 0, count, by)
-                block_rows(item, t, block, count, True, by)
-                count = 0
+    for i in range(k, pairs):
+        a, b = listed[LISTED * i], listed[LISTED * i + 1]
+        z = item.numbers[HEAD + WIDTH * a :]
+        pair = Listed(i, t.model.index[item.first + a], -1, 0)
+        for part in range(1 if z[HALF] > 0.0 else 0, 3 if z[HALF] > 0.0 else 1):
+            gather_point(points.M, count, t.work.segments[a], float(part // 2), t.work.segments[b])
+            count = add_point(item, t, points, count, pair, part, by.margin + z[RADIUS], True, by)
+    write_points(item, t, points, count, True, by)
 
 
 @compiled(inline=False)
-def load_block(item: Item, t: Instant, block: Block, first: int, count: int, by: Barrier) -> None:
-    """Pairs of `Work.near` side by side."""
-    for lane in range(count):
-        a, b = pair_of(item, t, first + lane)
-        gather(block.P, block.V, block.C, lane, t.work.segments[a], t.work.segments[b])
+def add_parts(
+    item: Item, t: Instant, block: PairBlock, waiting: int, points: PointBlock, count: int, by: Barrier
+) -> int:
+    """Add those parts of the pairs of `Work.near` that may need a row to points; how many wait there, fewer than eight.
+
+    A pair with a ball has no ends.  Where the points of a whole are at an end, the row of that end is the same.
+    """
+    listed, segments = t.model.index[item.second + 1 :], t.work.segments
+    for lane in range(waiting):
+        a, b = listed[LISTED * t.work.near[lane]], listed[LISTED * t.work.near[lane] + 1]
+        gather_pair(block, lane, segments[a], segments[b])
         radii = item.numbers[HEAD + WIDTH * a + RADIUS] + item.numbers[HEAD + WIDTH * b + RADIUS]
         block.reach[lane] = by.margin + radii
-
-
-@compiled(inline=False)
-def sift(item: Item, t: Instant, block: Block, count: int, waiting: int, by: Barrier) -> int:
-    """Put those of the waiting pairs that are near behind `count` others; rows of the first eight if there are as many.
-
-    Returns:
-        How many pairs are left.
-    """
-    near = t.work.near
-    load_block(item, t, block, WAITING, waiting, by)
-    part_motion(block, 0, False, 0.0, by.most)
-    find_close(block, by)
+    if waiting > 0:
+        find_pair(block, by, ROUNDS)
+    found = block.found
     for lane in range(waiting):
-        if block.close[lane] >= 0.0:
-            near[count] = near[WAITING + lane]
-            count += 1
-    if count < 8:
-        return count
-    load_block(item, t, block, 0, 8, by)
-    block_rows(item, t, block, 8, False, by)
-    for lane in range(8, count):
-        near[lane - 8] = near[lane]
-    return count - 8
+        if not found[CLOSE, lane] > 0.0:
+            continue
+        k, reach = t.work.near[lane], block.reach[lane]
+        a, b = listed[LISTED * k], listed[LISTED * k + 1]
+        i, j = t.model.index[item.first + a], t.model.index[item.first + b]
+        common = common_entries(t.model, i, j) if j >= 0 else 0
+        x, y, pair, turned = segments[a], segments[b], Listed(k, i, j, common), Listed(k, j, i, common)
+        balls = item.numbers[HEAD + WIDTH * a + HALF] == 0.0 or item.numbers[HEAD + WIDTH * b + HALF] == 0.0
+        if balls or found[BETWEEN, lane] > 0.0:
+            gather_points(points.M, count, x, found[S, lane], y, found[T, lane])
+            count = add_point(item, t, points, count, pair, 0, reach, False, by)
+        if not balls:
+            for part in range(1, 5):
+                if found[CLOSE + part, lane] > 0.0:
+                    if part < 3:
+                        gather_point(points.M, count, x, float(part - 1), y)
+                        count = add_point(item, t, points, count, pair, part, reach, False, by)
+                    else:
+                        gather_point(points.M, count, y, float(part - 3), x)
+                        count = add_point(item, t, points, count, turned, part, reach, False, by)
+    return count
+
+
+@compiled()
+def add_point(
+    item: Item, t: Instant, points: PointBlock, count: int, pair: Listed, part: int, reach: float, flat: bool, by: Barrier
+) -> int:
+    """List a point that has been gathered; rows of eight if there are as many.  How many wait."""
+    points.reach[count] = reach
+    list_point(t, count, pair, part)
+    if count == 7:
+        write_points(item, t, points, 8, flat, by)
+    return (count + 1) % 8
 
 
 @compiled(inline=False)
-def find_close(block: Block, by: Barrier) -> None:
-    """Which pairs are near: no part of one is nearer than the whole, whose motion is known, nor approaches faster."""
-    room = load8(block.motion, D, 0) - load8(block.reach, 0)
-    store8(least_acceleration(room, -fastest(block.V), by)[0] + SPARE * by.most, block.close, 0)
-
-
-@compiled(inline=False)
-def block_rows(item: Item, t: Instant, block: Block, count: int, flat: bool, by: Barrier) -> None:
-    """Rows of the first pairs of a block."""
-    known, motion, ends = block.known, block.motion, False
-    for part in range(PARTS):
-        if part == 0 or (part < 3 if flat else ends):
-            part_motion(block, part, flat, by.p, by.most)
-            judge(block, part, flat, by)
-            wanted = False
-            for lane in range(count):
-                a, b = pair_of(item, t, lane)
-                half, other_half = item.numbers[HEAD + WIDTH * a + HALF], item.numbers[HEAD + WIDTH * b + HALF]
-                both = half > 0.0 and other_half > 0.0
-                has = has_part(part, flat, half, other_half)
-                if part == 0 and has and not flat:
-                    ends = ends or both
-                    if both:  # at an end, the row of the end is the same
-                        s, t_ = motion[S, lane], motion[T, lane]
-                        has = s > 0.0 and s < 1.0 and t_ > 0.0 and t_ < 1.0
-                if not has:
-                    known[part, NEED, lane] = -1.0
-                wanted = wanted or known[part, NEED, lane] >= 0.0
-            if wanted:
-                finish(block, part, flat, by)
-        else:
-            for lane in range(count):
-                known[part, NEED, lane] = -1.0
+def write_points(item: Item, t: Instant, points: PointBlock, count: int, flat: bool, by: Barrier) -> None:
+    """Rows of the first points of a block that need one."""
+    if count > 0:
+        find_points(points, flat, by, ROUNDS)
+        know_rows(points, flat, by)
     for lane in range(count):
-        for part in range(PARTS):
-            if known[part, NEED, lane] >= 0.0:
-                write_row(item, t, block, part, lane, by)
+        if points.known[NEED, lane] >= 0.0:
+            write_row(item, t, points, lane, by)

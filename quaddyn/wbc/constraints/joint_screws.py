@@ -14,14 +14,14 @@ from ..data import Frame
 
 #: Entries of a row: linear and angular part of the screw; the same of its derivative by time; those of V; sum of the
 #: joints' absolute angular velocities up to this one, and up to the one before; whether the row is filled.
-SCREW, CHANGE, CARRIED, TURNED, BEFORE, KNOWN, WIDTH = 0, 6, 12, 18, 19, 20, 21
+SCREW, CHANGE, CARRIED, TURNED, BEFORE, FILLED, WIDTH = 0, 6, 12, 18, 19, 20, 21
 
 
 @compiled()
 def forget_screws(screws: Matrix) -> None:
     """No row is filled."""
     for k in range(screws.shape[0]):
-        screws[k, KNOWN] = 0.0
+        screws[k, FILLED] = 0.0
 
 
 @compiled(inline=False)
@@ -40,7 +40,7 @@ def fill_screws(frame: Frame, v: Vector, grouped: int, screws: Matrix) -> None:
         end = k + 1
         while end < count and frame.chain[end] < grouped:
             end += 1
-        if screws[frame.chain[k], KNOWN] == 0.0:
+        if screws[frame.chain[k], FILLED] == 0.0:
             last, turned = screws[frame.chain[k]], 0.0
             for i in range(6):
                 last[CARRIED + i] = screws[frame.chain[k - 1], CARRIED + i] if k > 0 else 0.0
@@ -65,7 +65,7 @@ def fill_screws(frame: Frame, v: Vector, grouped: int, screws: Matrix) -> None:
                     S[CARRIED + i] = last[CARRIED + i]
                 S[TURNED] = turned
                 S[BEFORE] = turned if end > k + 1 else before
-                S[KNOWN] = 1.0
+                S[FILLED] = 1.0
         k = end
 
 

@@ -6,14 +6,22 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ...compiling import IntMatrix, IntVector, Matrix, Tensor, entry, local, zeros
+from ...compiling import IntMatrix, IntVector, Matrix, Tensor, compiled, entry, zeros
 from ...robot.robot import Robot
 from ...urdf.tree import Array
-from .barrier_points import part_motion
-from .collision_blocks import PART, PARTS, Block, gather, has_part
-from .pair_motion import CROSSING, MOTION, D, N, W
-from .placed_capsules import FLAT, HALF, HEAD, RADIUS, SEGMENT, SPEED, WIDTH
-from .segment_motion import moving_ends, resting_ends
+from .barrier_points import FOUND, ROUNDS, S, T, find_pair, find_points
+from .collision_blocks import KNOWN, PARTS, Barrier, PairBlock, PointBlock, gather_pair, gather_point, gather_points
+from .pair_motion import CROSSING, KEEPING, MOTION, D, N, W
+from .placed_capsules import FLAT, HALF, HEAD, RADIUS, SPEED, WIDTH
+from .segment_motion import SEGMENT, moving_segment, resting_segment
+
+
+@compiled()
+def has_part(part: int, flat: bool, half: float, other_half: float) -> bool:
+    """Whether a pair has this part: a ball has no ends, and to a plane a capsule is its ends."""
+    if flat:
+        return part == 0 if half == 0.0 else part == 1 or part == 2
+    return part == 0 or (half > 0.0 and other_half > 0.0)
 
 
 @entry("gaps of pairs")
@@ -44,35 +52,47 @@ def pair_gaps(
         out: (pairs, PARTS) [m]; left as it is where there is no such part.
         rates: (pairs, PARTS) [m/s].
         margin: [m].
-        p: as of `part_motion` [1/s].
-        most: as of `part_motion` [m/s^2].
+        p: rate of the barrier [1/s]; 0 for the nearest points.
+        most: largest acceleration [m/s^2].
     """
-    P, V, C, motion, still, reach = zeros(12, 8), zeros(12, 8), zeros(12, 8), local(MOTION, 8), zeros(6), zeros(8)
-    block = Block(P, V, C, motion, local(PARTS, PART, 8), reach, local(8))
+    still, rounds = zeros(6), ROUNDS if p > 0.0 else 1
+    by = Barrier(max(p, 1.0), most, margin, 0.0, 0.0, 0)
+    block = PairBlock(zeros(12, 8), zeros(12, 8), zeros(8), zeros(FOUND, 8))
+    points = PointBlock(zeros(KEEPING, 8), zeros(8), zeros(MOTION, 8), zeros(KNOWN, 8))
     for k in range(len(frames)):
         z, x, i = numbers[k], segments[k], frames[k]
         if i >= 0:
-            moving_ends(rotations[i], origins[i], velocities[i], still, z, x, x[6:], x[12:])
+            moving_segment(rotations[i], origins[i], velocities[i], still, z, x)
         else:
-            resting_ends(z, z[SPEED:], x, x[6:], x[12:])
+            resting_segment(z, z[SPEED:], x)
     count: int = pairs.shape[0]
     for first in range(0, count, 8):
         here = min(count - first, 8)
         for lane in range(here):
             a, b = pairs[first + lane, 0], pairs[first + lane, 1]
-            gather(P, V, C, lane, segments[a], segments[b])
-            reach[lane] = numbers[a, RADIUS] + numbers[b, RADIUS] + margin
+            gather_pair(block, lane, segments[a], segments[b])
+            block.reach[lane] = numbers[a, RADIUS] + numbers[b, RADIUS] + margin
+            points.reach[lane] = block.reach[lane]
+        find_pair(block, by, rounds)
         for part in range(2 * PARTS):
             flat = part >= PARTS
-            part_motion(block, part % PARTS, flat, p, most)
+            for lane in range(here):
+                x, y = segments[pairs[first + lane, 0]], segments[pairs[first + lane, 1]]
+                if part == 0:
+                    gather_points(points.M, lane, x, block.found[S, lane], y, block.found[T, lane])
+                elif flat or part < 3:
+                    gather_point(points.M, lane, x, 1.0 if part % PARTS == 2 else 0.0, y)
+                else:
+                    gather_point(points.M, lane, y, float(part - 3), x)
+            find_points(points, flat, by, rounds)
             for lane in range(here):
                 a, b, at = pairs[first + lane, 0], pairs[first + lane, 1], first + lane
                 its_own = (numbers[b, FLAT] != 0.0) == flat
                 if its_own and has_part(part % PARTS, flat, numbers[a, HALF], numbers[b, HALF]):
-                    d = motion[D, lane]
+                    d = points.motion[D, lane]
                     speed = 0.0
                     for e in range(3):
-                        speed += motion[N + e, lane] * motion[W + e, lane]
+                        speed += points.motion[N + e, lane] * points.motion[W + e, lane]
                     crossing = not flat and d < CROSSING
                     out[at, part % PARTS] = (0.0 if crossing else d) - numbers[a, RADIUS] - numbers[b, RADIUS]
                     rates[at, part % PARTS] = 0.0 if crossing else speed
@@ -91,7 +111,7 @@ def gaps_of(
         numbers: of `CollisionLimits`.
         q: (nq,) configuration.
         v: (nv,) velocity.
-        p: as of `part_motion` [1/s].
+        p: rate of the barrier [1/s]; 0 for the nearest points.
 
     Returns:
         (pairs, PARTS) each [m] and [m/s], infinite and 0 where a pair has no such part.

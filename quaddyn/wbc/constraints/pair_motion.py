@@ -1,19 +1,20 @@
-"""Motion of the distances of eight pairs of segments at once, a pair to a lane: points, rates, derivatives.
+"""Motion of the distances of eight points at once, each from a segment that it keeps away from, one to a lane.
 
-Ends of the two segments, three numbers each, lie in rows 3 e + d of matrices of eight columns: e = 0 and 1 are the ends
-of the first, 2 and 3 of the second.  P has their positions, V velocities and C accelerations at a = 0; all points of a
-segment move in between.  A segment may be a point.
+In matrices of eight columns three rows are a vector.  Segments are those of `segment_motion`: a start and what leads to
+the end.  They may be points, too.
 """
 
 from __future__ import annotations
 
 from ...compiling import Lanes, Matrix, compiled, load8, max8, min8, splat8, sqrt8, store8
+from .segment_motion import ALONG, ALONG_DRIFT, ALONG_SPEED, SEGMENT, START, START_DRIFT, START_SPEED
 
-#: Rows of a motion: distance; places along both segments in [0, 1]; second derivative of the distance at a = 0, and
-#: how fast that changes but for the third derivatives of the points; direction from the first point to the second;
-#: velocity of the second against the first; the first, and its velocity.
-D, S, T, SECOND, THIRD, N, W, AT, AT_RATE, MOTION = 0, 1, 2, 3, 4, 5, 8, 11, 14, 17
-#: Distance of segments [m] below which no direction leads apart.
+#: Rows of points with segments: position, velocity and acceleration at a = 0 of the point; those of the segment.
+POINT, POINT_SPEED, POINT_DRIFT, OTHER, KEEPING = 0, 3, 6, 9, 9 + SEGMENT
+#: Rows of a motion: distance; its second derivative at a = 0, and how fast that changes but for the third derivatives
+#: of the points; direction from the point to the segment; velocity of the segment's point against it.
+D, SECOND, THIRD, N, W, MOTION = 0, 1, 2, 3, 6, 9
+#: Distance [m] below which no direction leads apart.
 CROSSING = 1e-9
 
 
@@ -36,18 +37,10 @@ def load3(M: Matrix, row: int) -> tuple[Lanes, Lanes, Lanes]:
 
 
 @compiled(inline=True)
-def between(M: Matrix, row: int, place: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-    """Of the segment whose ends begin with a row, what belongs to a place."""
+def apart3(M: Matrix, row: int, other: int) -> tuple[Lanes, Lanes, Lanes]:
+    """What three rows from `other` on have more than those from `row` on."""
     x, y, z = load3(M, row)
-    u, v, w = load3(M, row + 3)
-    return x + place * (u - x), y + place * (v - y), z + place * (w - z)
-
-
-@compiled(inline=True)
-def along8(M: Matrix, row: int) -> tuple[Lanes, Lanes, Lanes]:
-    """What the second end has more than the first, of the segment whose ends begin with a row."""
-    x, y, z = load3(M, row)
-    u, v, w = load3(M, row + 3)
+    u, v, w = load3(M, other)
     return u - x, v - y, w - z
 
 
@@ -59,33 +52,38 @@ def store3(x: Lanes, y: Lanes, z: Lanes, out: Matrix, row: int) -> None:
     store8(z, out, row + 2, 0)
 
 
-@compiled(inline=False)
-def points_motion(P: Matrix, V: Matrix, C: Matrix, out: Matrix) -> None:
-    """Motion of the distance of two points, at the places S and T of their segments, whatever these are.
+@compiled(inline=True)
+def add3(
+    ax: Lanes, ay: Lanes, az: Lanes, t: Lanes, bx: Lanes, by: Lanes, bz: Lanes
+) -> tuple[Lanes, Lanes, Lanes]:
+    """``a + t b``."""
+    return ax + t * bx, ay + t * by, az + t * bz
 
-    With the direction n, and velocity w and acceleration c of the second point against the first, its second derivative
-    is ``n . c + |w across n|^2 / d``.  Where the segments cross n is 0, and what is divided by d is finite.
+
+@compiled(inline=False)
+def point_motion(M: Matrix, place: Lanes, out: Matrix) -> None:
+    """Motion of the distance of points from places of their segments.
+
+    With the direction n, and velocity w and acceleration c of the segment's point against the other, its second
+    derivative is ``n . c + |w across n|^2 / d``.  Where they meet n is 0, and what is divided by d is finite.
 
     Args:
-        P: (12, 8) positions of the ends.
-        V: (12, 8) velocities.
-        C: (12, 8) accelerations.
-        out: (MOTION, 8) is set but for S and T.
+        M: (KEEPING, 8) points and segments.
+        place: in [0, 1].
+        out: (MOTION, 8) is set.
     """
-    s, t = load8(out, S, 0), load8(out, T, 0)
-    ax, ay, az = between(P, 0, s)
-    nx, ny, nz = between(P, 6, t)
-    px, py, pz = between(V, 0, s)
-    wx, wy, wz = between(V, 6, t)
-    store3(ax, ay, az, out, AT)
-    store3(px, py, pz, out, AT_RATE)
-    nx, ny, nz, wx, wy, wz = nx - ax, ny - ay, nz - az, wx - px, wy - py, wz - pz
+    ux, uy, uz = apart3(M, POINT, OTHER + START)
+    vx, vy, vz = load3(M, OTHER + ALONG)
+    nx, ny, nz = add3(ux, uy, uz, place, vx, vy, vz)
+    ux, uy, uz = apart3(M, POINT_SPEED, OTHER + START_SPEED)
+    vx, vy, vz = load3(M, OTHER + ALONG_SPEED)
+    wx, wy, wz = add3(ux, uy, uz, place, vx, vy, vz)
+    ux, uy, uz = apart3(M, POINT_DRIFT, OTHER + START_DRIFT)
+    vx, vy, vz = load3(M, OTHER + ALONG_DRIFT)
+    cx, cy, cz = add3(ux, uy, uz, place, vx, vy, vz)
     d = sqrt8(dot8(nx, ny, nz, nx, ny, nz))
     over = splat8(1.0) / max8(d, splat8(CROSSING))
     nx, ny, nz = nx * over, ny * over, nz * over
-    px, py, pz = between(C, 0, s)
-    cx, cy, cz = between(C, 6, t)
-    cx, cy, cz = cx - px, cy - py, cz - pz
     along = dot8(nx, ny, nz, wx, wy, wz)
     second = dot8(nx, ny, nz, cx, cy, cz)
     second += max8(dot8(wx, wy, wz, wx, wy, wz) - along * along, splat8(0.0)) * over
@@ -97,34 +95,15 @@ def points_motion(P: Matrix, V: Matrix, C: Matrix, out: Matrix) -> None:
 
 
 @compiled(inline=False)
-def plane_motion(P: Matrix, V: Matrix, C: Matrix, end: int, out: Matrix) -> None:
-    """`points_motion` of end 0 or 1 and a plane: its normal and a point of it are the ends of the second segment."""
-    zero = splat8(0.0)
-    ax, ay, az = load3(P, 3 * end)
-    nx, ny, nz = load3(P, 6)
-    bx, by, bz = load3(P, 9)
-    store8(dot8(nx, ny, nz, ax - bx, ay - by, az - bz), out, D, 0)
+def plane_motion(M: Matrix, out: Matrix) -> None:
+    """`point_motion` for planes: a plane's normal is the start of its "segment", and a point of it the end."""
+    ax, ay, az = load3(M, POINT)
+    nx, ny, nz = load3(M, OTHER + START)
+    bx, by, bz = load3(M, OTHER + ALONG)
+    store8(dot8(nx, ny, nz, ax - bx - nx, ay - by - ny, az - bz - nz), out, D, 0)
     store3(-nx, -ny, -nz, out, N)
-    store3(ax, ay, az, out, AT)
-    ax, ay, az = load3(V, 3 * end)
-    bx, by, bz = load3(V, 6)
-    store3(ax, ay, az, out, AT_RATE)
-    store3(bx - ax, by - ay, bz - az, out, W)
-    ax, ay, az = load3(C, 3 * end)
+    ax, ay, az = apart3(M, POINT_SPEED, OTHER + START_SPEED)
+    store3(ax, ay, az, out, W)
+    ax, ay, az = load3(M, POINT_DRIFT)
     store8(dot8(nx, ny, nz, ax, ay, az), out, SECOND, 0)
-    store8(zero, out, S, 0)
-    store8(zero, out, T, 0)
-    store8(zero, out, THIRD, 0)
-
-
-@compiled(inline=False)
-def fastest(V: Matrix) -> Lanes:
-    """What no point of one segment moves faster by than one of the other."""
-    most = splat8(0.0)
-    for i in range(0, 6, 3):
-        ax, ay, az = load3(V, i)
-        for j in range(6, 12, 3):
-            bx, by, bz = load3(V, j)
-            bx, by, bz = bx - ax, by - ay, bz - az
-            most = max8(most, dot8(bx, by, bz, bx, by, bz))
-    return sqrt8(most)
+    store8(splat8(0.0), out, THIRD, 0)

@@ -1,47 +1,66 @@
-"""Motion of the ends of a segment that is fixed to a body, or that moves on its own."""
+"""Motion of a segment that is fixed to a body, or that moves on its own.
+
+A segment is its start and what leads from there to its end: 18 numbers, the positions of the two, their velocities and
+their accelerations at a = 0.  A point between the ends is the start and a share of the rest, in all three.
+"""
 
 from __future__ import annotations
 
 from ...compiling import Matrix, Vector, compiled
 
+#: Entries: of the start and of what leads to the end, position, velocity and acceleration of each.
+START, ALONG, START_SPEED, ALONG_SPEED, START_DRIFT, ALONG_DRIFT, SEGMENT = 0, 3, 6, 9, 12, 15, 18
+
 
 @compiled(inline=False)
-def moving_ends(
-    rotation: Matrix, origin: Vector, velocity: Vector, drift: Vector, z: Vector, P: Vector, V: Vector, C: Vector
-) -> None:
-    """Positions, velocities, and accelerations at a = 0, of the two ends of a segment.
+def moving_segment(rotation: Matrix, origin: Vector, velocity: Vector, drift: Vector, z: Vector, x: Vector) -> None:
+    """A segment that is fixed in a body.
 
     Args:
-        rotation: (3, 3) of the body that it is fixed in.
+        rotation: (3, 3) of the body.
         origin: (3,).
         velocity: (6,) linear, angular.
         drift: (6,) acceleration at a = 0.
         z: (6,) the segment's ends there.
-        P: (6,) positions.
-        V: (6,) velocities.
-        C: (6,) accelerations.
+        x: (SEGMENT,) is set.
     """
-    x, y, t, a, b, c = velocity[3], velocity[4], velocity[5], drift[3], drift[4], drift[5]
-    for e in range(0, 6, 3):
-        rx = rotation[0, 0] * z[e] + rotation[0, 1] * z[e + 1] + rotation[0, 2] * z[e + 2]
-        ry = rotation[1, 0] * z[e] + rotation[1, 1] * z[e + 1] + rotation[1, 2] * z[e + 2]
-        rz = rotation[2, 0] * z[e] + rotation[2, 1] * z[e + 1] + rotation[2, 2] * z[e + 2]
-        vx, vy, vz = y * rz - t * ry, t * rx - x * rz, x * ry - y * rx
-        P[e] = origin[0] + rx
-        P[e + 1] = origin[1] + ry
-        P[e + 2] = origin[2] + rz
-        V[e] = velocity[0] + vx
-        V[e + 1] = velocity[1] + vy
-        V[e + 2] = velocity[2] + vz
-        C[e] = drift[0] + (y * vz - t * vy) + (b * rz - c * ry)
-        C[e + 1] = drift[1] + (t * vx - x * vz) + (c * rx - a * rz)
-        C[e + 2] = drift[2] + (x * vy - y * vx) + (a * ry - b * rx)
+    a0, a1, a2 = rotation[0, 0], rotation[0, 1], rotation[0, 2]
+    b0, b1, b2 = rotation[1, 0], rotation[1, 1], rotation[1, 2]
+    c0, c1, c2 = rotation[2, 0], rotation[2, 1], rotation[2, 2]
+    wx, wy, wz, ax, ay, az = velocity[3], velocity[4], velocity[5], drift[3], drift[4], drift[5]
+    z0, z1, z2 = z[0], z[1], z[2]
+    rx, ry, rz = a0 * z0 + a1 * z1 + a2 * z2, b0 * z0 + b1 * z1 + b2 * z2, c0 * z0 + c1 * z1 + c2 * z2
+    vx, vy, vz = wy * rz - wz * ry, wz * rx - wx * rz, wx * ry - wy * rx
+    x[START] = origin[0] + rx
+    x[START + 1] = origin[1] + ry
+    x[START + 2] = origin[2] + rz
+    x[START_SPEED] = velocity[0] + vx
+    x[START_SPEED + 1] = velocity[1] + vy
+    x[START_SPEED + 2] = velocity[2] + vz
+    x[START_DRIFT] = drift[0] + (wy * vz - wz * vy) + (ay * rz - az * ry)
+    x[START_DRIFT + 1] = drift[1] + (wz * vx - wx * vz) + (az * rx - ax * rz)
+    x[START_DRIFT + 2] = drift[2] + (wx * vy - wy * vx) + (ax * ry - ay * rx)
+    z0, z1, z2 = z[3] - z0, z[4] - z1, z[5] - z2
+    rx, ry, rz = a0 * z0 + a1 * z1 + a2 * z2, b0 * z0 + b1 * z1 + b2 * z2, c0 * z0 + c1 * z1 + c2 * z2
+    vx, vy, vz = wy * rz - wz * ry, wz * rx - wx * rz, wx * ry - wy * rx
+    x[ALONG] = rx
+    x[ALONG + 1] = ry
+    x[ALONG + 2] = rz
+    x[ALONG_SPEED] = vx
+    x[ALONG_SPEED + 1] = vy
+    x[ALONG_SPEED + 2] = vz
+    x[ALONG_DRIFT] = (wy * vz - wz * vy) + (ay * rz - az * ry)
+    x[ALONG_DRIFT + 1] = (wz * vx - wx * vz) + (az * rx - ax * rz)
+    x[ALONG_DRIFT + 2] = (wx * vy - wy * vx) + (ax * ry - ay * rx)
 
 
 @compiled()
-def resting_ends(z: Vector, velocity: Vector, P: Vector, V: Vector, C: Vector) -> None:
+def resting_segment(z: Vector, velocity: Vector, x: Vector) -> None:
     """The same of a segment whose ends are at z and move with one velocity."""
-    for i in range(6):
-        P[i] = z[i]
-        V[i] = velocity[i % 3]
-        C[i] = 0.0
+    for d in range(3):
+        x[START + d] = z[d]
+        x[ALONG + d] = z[3 + d] - z[d]
+        x[START_SPEED + d] = velocity[d]
+        x[ALONG_SPEED + d] = 0.0
+        x[START_DRIFT + d] = 0.0
+        x[ALONG_DRIFT + d] = 0.0
