@@ -185,7 +185,7 @@ class Work(NamedTuple):
     # Of `constraints.collision_rows`:
     segments: Matrix  # (capsules, SEGMENT) of `constraints.segment_motion`
     middles: Matrix  # (MIDDLES, capsules, ...)
-    screws: Matrix  # (nv, WIDTH) of `constraints.joint_screws`
+    screws: Matrix  # (SCREWS, nv or more) of `constraints.joint_screws`
     near: IntVector  # (NEAR,) pairs and points that are worked on
     bias: Vector  # (nv,) forces of the equations of motion at a = 0: h, and friction of the joints
     everything: IntVector  # (nv,) all velocities, the chain of whatever all of them move

@@ -10,7 +10,7 @@ import math
 from typing import NamedTuple
 
 from ..compiling import IntVector, Vector, compiled
-from ..compiling.lanes import axpy, clear, gemv_indexed, scale
+from ..compiling.lanes import clear, gemv_indexed, scale
 from .data import Instant, RowBuffer
 
 
@@ -92,17 +92,6 @@ def add_force(t: Instant, row: Vector, contact: int, i: int, factor: float) -> f
     """Add ``factor f_i`` of a contact to a row over the unknowns; by what its length grows."""
     row[t.maps.force[contact] + i] += t.model.mass * factor
     return abs(factor) * t.model.mass
-
-
-@compiled()
-def add_acceleration(t: Instant, row: Vector, j: int, factor: float) -> float:
-    """Add ``factor a_j`` to a row over the unknowns; by what its length grows."""
-    unknown = t.maps.joint[j]
-    if unknown >= 0:
-        row[unknown] += factor
-    else:
-        axpy(row, factor, t.maps.acceleration[j], t.maps.n + 1)
-    return abs(factor) * t.maps.acceleration_length[j]
 
 
 @compiled(inline=False)

@@ -14,7 +14,7 @@ from ..hierarchy.workspace import workspace
 from ..urdf.tree import Array
 from .codes import COLLISION_LIMITS
 from .constraints.distance_row import NEAR
-from .constraints.joint_screws import WIDTH as SCREW_WIDTH
+from .constraints.joint_screws import SCREWS
 from .constraints.placed_capsules import MIDDLES
 from .constraints.segment_motion import SEGMENT
 from .data import Contacts, Inputs, Memory, Points, RowBuffer, Terms, TickData, Work, stride
@@ -113,8 +113,8 @@ def make_work(tables: Tables, contacts: int, n: int, nv: int, nu: int, custom: i
         turn=np.zeros((3, 3)),
         vectors=aligned(8, max(24, stride(nv))),
         segments=np.zeros((max([1, *capsules.tolist()]), SEGMENT)),
-        middles=aligned(MIDDLES, stride(max([1, *capsules.tolist()]))),
-        screws=np.zeros((nv, SCREW_WIDTH)),
+        middles=aligned(MIDDLES, stride(max([1, *capsules.tolist()]) + WIDTH)),
+        screws=aligned(SCREWS, stride(nv + WIDTH)),
         near=_ints(NEAR),
         bias=aligned(stride(nv)),
         everything=np.arange(nv, dtype=np.int64),

@@ -99,19 +99,19 @@ def find_pair(block: PairBlock, by: Barrier, rounds: int) -> None:
     limit = reach + (KEPT + ROUNDED) + room_of_rows(sqrt8(fast), by)
     limit *= limit
     t = unit8(-hr * over_hh)
-    store8(limit - rr - t * (2.0 * hr + t * hh), out, CLOSE + 1, 0)
+    store8(limit - rr - t * (2.0 * hr + t * hh), out, 8 * (CLOSE + 1))
     t = unit8((uh - hr) * over_hh)
-    store8(limit - (rr - 2.0 * ur + uu) - t * (2.0 * (hr - uh) + t * hh), out, CLOSE + 2, 0)
+    store8(limit - (rr - 2.0 * ur + uu) - t * (2.0 * (hr - uh) + t * hh), out, 8 * (CLOSE + 2))
     s = unit8(ur * over_uu)
-    store8(limit - rr + s * (2.0 * ur - s * uu), out, CLOSE + 3, 0)
+    store8(limit - rr + s * (2.0 * ur - s * uu), out, 8 * (CLOSE + 3))
     s = unit8((ur + uh) * over_uu)
-    store8(limit - (rr + 2.0 * hr + hh) + s * (2.0 * (ur + uh) - s * uu), out, CLOSE + 4, 0)
+    store8(limit - (rr + 2.0 * hr + hh) + s * (2.0 * (ur + uh) - s * uu), out, 8 * (CLOSE + 4))
     ahead = zero
     for turn in range(rounds):
         if turn > 0:
             square = rr + t * (2.0 * (hr - s * uh) + t * hh) - s * (2.0 * ur - s * uu)
             if turn == 1:
-                store8(limit - square, out, CLOSE, 0)
+                store8(limit - square, out, 8 * CLOSE)
             ahead = look_ahead(square, reach, by.p, by.most)
         b, c, f = uh + ahead * uh_rate, ur + ahead * ur_rate, hr + ahead * hr_rate
         across = both - b * b
@@ -121,9 +121,9 @@ def find_pair(block: PairBlock, by: Barrier, rounds: int) -> None:
         kept = min8(t, one - t)
         t = unit8(t)
         s = choose8(kept, s, unit8((b * t + c) * over_uu))
-    store8(s, out, S, 0)
-    store8(t, out, T, 0)
-    store8(min8(min8(s, one - s), min8(t, one - t)), out, BETWEEN, 0)
+    store8(s, out, 8 * S)
+    store8(t, out, 8 * T)
+    store8(min8(min8(s, one - s), min8(t, one - t)), out, 8 * BETWEEN)
 
 
 @compiled(inline=False)

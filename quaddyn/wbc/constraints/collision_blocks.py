@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from ...compiling import (
     Lanes,
-    Matrix,
     Vector,
     choose8,
     compiled,
@@ -18,7 +17,23 @@ from ...compiling import (
     sqrt8,
     store8,
 )
-from .pair_motion import CROSSING, POINT, POINT_SPEED, SECOND, THIRD, D, N, W, add3, dot8, load3, store3
+from .pair_motion import (
+    CROSSING,
+    OTHER,
+    POINT,
+    POINT_DRIFT,
+    POINT_SPEED,
+    SECOND,
+    THIRD,
+    D,
+    N,
+    W,
+    add3,
+    dot8,
+    load3,
+    store3,
+)
+from .segment_motion import ALONG, ALONG_DRIFT, ALONG_SPEED, START, START_DRIFT, START_SPEED
 
 #: Parts of a pair: the whole, the two ends of the first capsule, those of the second.
 PARTS = 5
@@ -54,51 +69,78 @@ class Barrier(NamedTuple):
 class PairBlock(NamedTuple):
     """Eight pairs of segments side by side; some may be left over from before, which are not looked at."""
 
-    P: Matrix  # (12, 8) starts and directions of both
-    V: Matrix  # (12, 8) their velocities
+    P: Vector  # 12 rows: starts and directions of both
+    V: Vector  # 12 rows: their velocities
     reach: Vector  # distance of the segments at which there is no room left
-    found: Matrix  # (FOUND, 8) of `barrier_points`
+    found: Vector  # FOUND rows of `barrier_points`
 
 
 class PointBlock(NamedTuple):
     """Eight points, each with a segment or plane that it keeps away from; some may be left over from before."""
 
-    M: Matrix  # (KEEPING, 8) of `pair_motion`
+    M: Vector  # KEEPING rows of `pair_motion`
     reach: Vector  # distance at which there is no room left
-    motion: Matrix  # (MOTION, 8)
-    known: Matrix  # (KNOWN, 8)
+    motion: Vector  # MOTION rows
+    known: Vector  # KNOWN rows
 
 
 @compiled()
 def gather_pair(block: PairBlock, lane: int, a: Vector, b: Vector) -> None:
     """Two segments as a pair of a block."""
-    P, V = block.P, block.V
-    for k in range(6):
-        P[k, lane] = a[k]
-        V[k, lane] = a[6 + k]
-        P[6 + k, lane] = b[k]
-        V[6 + k, lane] = b[6 + k]
+    P, V = block.P[lane:], block.V[lane:]
+    gather3(P, 0, a, START)
+    gather3(P, 3, a, ALONG)
+    gather3(P, 6, b, START)
+    gather3(P, 9, b, ALONG)
+    gather3(V, 0, a, START_SPEED)
+    gather3(V, 3, a, ALONG_SPEED)
+    gather3(V, 6, b, START_SPEED)
+    gather3(V, 9, b, ALONG_SPEED)
+
+
+@compiled(inline=True)
+def gather3(out: Vector, row: int, x: Vector, at: int) -> None:
+    """Three numbers in one lane of three rows."""
+    out[8 * row] = x[at]
+    out[8 * row + 8] = x[at + 1]
+    out[8 * row + 16] = x[at + 2]
+
+
+@compiled(inline=True)
+def gather_place(out: Vector, row: int, x: Vector, start: int, along: int, place: float) -> None:
+    """The same of a place of a segment."""
+    out[8 * row] = x[start] + place * x[along]
+    out[8 * row + 8] = x[start + 1] + place * x[along + 1]
+    out[8 * row + 16] = x[start + 2] + place * x[along + 2]
 
 
 @compiled()
-def gather_point(M: Matrix, lane: int, a: Vector, place: float, b: Vector) -> None:
+def gather_point(M: Vector, lane: int, a: Vector, place: float, b: Vector) -> None:
     """A point of one segment, at a place in [0, 1], and another segment."""
-    for k in range(3):
-        M[k, lane] = a[k] + place * a[3 + k]
-        M[3 + k, lane] = a[6 + k] + place * a[9 + k]
-        M[6 + k, lane] = a[12 + k] + place * a[15 + k]
-    for k in range(18):
-        M[9 + k, lane] = b[k]
+    out = M[lane:]
+    gather_place(out, POINT, a, START, ALONG, place)
+    gather_place(out, POINT_SPEED, a, START_SPEED, ALONG_SPEED, place)
+    gather_place(out, POINT_DRIFT, a, START_DRIFT, ALONG_DRIFT, place)
+    gather3(out, OTHER + START, b, START)
+    gather3(out, OTHER + ALONG, b, ALONG)
+    gather3(out, OTHER + START_SPEED, b, START_SPEED)
+    gather3(out, OTHER + ALONG_SPEED, b, ALONG_SPEED)
+    gather3(out, OTHER + START_DRIFT, b, START_DRIFT)
+    gather3(out, OTHER + ALONG_DRIFT, b, ALONG_DRIFT)
 
 
-@compiled()
-def gather_points(M: Matrix, lane: int, a: Vector, place: float, b: Vector, other: float) -> None:
+@compiled(inline=False)
+def gather_points(M: Vector, lane: int, a: Vector, place: float, b: Vector, other: float) -> None:
     """A point of each of two segments."""
     gather_point(M, lane, a, place, b)
-    for k in range(0, 18, 6):
-        for d in range(3):
-            M[9 + k + d, lane] += other * b[k + 3 + d]
-            M[9 + k + 3 + d, lane] = 0.0
+    out = M[lane:]
+    gather_place(out, OTHER + START, b, START, ALONG, other)
+    gather_place(out, OTHER + START_SPEED, b, START_SPEED, ALONG_SPEED, other)
+    gather_place(out, OTHER + START_DRIFT, b, START_DRIFT, ALONG_DRIFT, other)
+    for d in range(3):
+        out[8 * (OTHER + ALONG + d)] = 0.0
+        out[8 * (OTHER + ALONG_SPEED + d)] = 0.0
+        out[8 * (OTHER + ALONG_DRIFT + d)] = 0.0
 
 
 # -- the barrier -----------------------------------------------------------------------------------------------------
@@ -129,27 +171,27 @@ def know_rows(block: PointBlock, flat: bool, by: Barrier) -> None:
     motion, known, time = block.motion, block.known, 3.0 * by.ahead
     nx, ny, nz = load3(motion, N)
     wx, wy, wz = load3(motion, W)
-    d, drift = load8(motion, D, 0), load8(motion, SECOND, 0)
+    d, drift = load8(motion, 8 * D), load8(motion, 8 * SECOND)
     approach = dot8(nx, ny, nz, wx, wy, wz)
     least, spare = least_acceleration(d - load8(block.reach, 0) - KEPT, approach, by)
     need = least + SPARE * by.most
     if not flat:  # where segments cross no direction leads out
         need = choose8(d - CROSSING, need, splat8(-1.0))
-    store8(need, known, NEED, 0)
-    store8(spare, known, SPARE_SPEED, 0)
+    store8(need, known, 8 * NEED)
+    store8(spare, known, 8 * SPARE_SPEED)
     # what comes acts little at first, whatever accelerates the pair: the bound rises from far below -SPARE `most`
     lack = max8(by.most - need, splat8(0.0))
-    store8(lack * lack / max8(need, splat8(1e-6 * by.most)), known, GIVEN, 0)
+    store8(lack * lack / max8(need, splat8(1e-6 * by.most)), known, 8 * GIVEN)
     mx, my, mz = splat8(0.0), splat8(0.0), splat8(0.0)  # how n turns
     if not flat:
-        drift += by.ahead * min8(load8(motion, THIRD, 0), splat8(0.0))
+        drift += by.ahead * min8(load8(motion, 8 * THIRD), splat8(0.0))
         over = splat8(1.0) / max8(d, splat8(CROSSING))
         mx, my, mz = add3(wx, wy, wz, -approach, nx, ny, nz)
         mx, my, mz = mx * over, my * over, mz * over
         turn = time * sqrt8(dot8(mx, my, mz, mx, my, mz))
         less = TURN / max8(turn, splat8(TURN))
         mx, my, mz = less * mx, less * my, less * mz
-    store8(least - drift, known, BOUND, 0)
+    store8(least - drift, known, 8 * BOUND)
     # the force of a row, and its moment about the origin; what it becomes
     ax, ay, az = load3(block.M, POINT)
     px, py, pz = load3(block.M, POINT_SPEED)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...compiling import WIDTH
 from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ...kinematics.capsule_model import CapsuleModel
 from ...kinematics.capsules import Capsule
@@ -37,18 +38,31 @@ def listed_pairs(pairs: NDArray[np.int64], flat: NDArray[np.bool_]) -> NDArray[n
         pairs: (pairs, 2) as of `ChosenPairs`.
         flat: (pairs,) whether the second one is a plane.
     """
-    eights = np.column_stack([pairs[:, 0], pairs[:, 1] // 8, flat])
-    last = np.append((eights[1:] != eights[:-1]).any(axis=1), True)
-    starts = np.flatnonzero(last) + 1
-    ends = starts[np.searchsorted(starts, np.arange(len(pairs)), side="right")]
+    ends, first = np.empty(len(pairs), dtype=np.int64), 0
+    for k in range(1, len(pairs) + 1):
+        if k == len(pairs) or _parted(pairs, flat, first, k):
+            ends[first:k] = k
+            first = k
     return np.column_stack([pairs, ends])
 
 
+def _parted(pairs: NDArray[np.int64], flat: NDArray[np.bool_], i: int, j: int) -> bool:
+    return bool(pairs[i, 0] != pairs[j, 0] or pairs[j, 1] - pairs[i, 1] >= WIDTH or flat[i] != flat[j])
+
+
 def misplaced_ends(listed: NDArray[np.int64]) -> bool:
-    """Whether a list of pairs is not one that `listed_pairs` could have made, (pairs, LISTED)."""
-    ends, here = listed[:, 2], np.arange(len(listed)) + 1
-    alike = (listed[1:, 0] == listed[:-1, 0]) & (listed[1:, 1] // 8 == listed[:-1, 1] // 8) & (ends[1:] == ends[:-1])
-    return not ((ends == here) | np.append(alike, False)).all()
+    """Whether a list of pairs, (pairs, LISTED), is not one that `listed_pairs` could have made."""
+    first = 0
+    while first < len(listed):
+        end = int(listed[first, 2])
+        if not first < end <= len(listed):
+            return True
+        together = listed[first:end]
+        beyond = together[:, 1] - together[0, 1]
+        if (together[:, 0] != together[0, 0]).any() or (beyond < 0).any() or (beyond >= WIDTH).any():
+            return True
+        first = end
+    return False
 
 
 def placed_obstacles(obstacles: Mapping[str, Obstacle], placed: Mapping[str, ArrayLike]) -> dict[str, Array]:

@@ -35,7 +35,6 @@ from ..rows import Item
 from .barrier_points import BETWEEN, CLOSE, FOUND, ROUNDS, S, T, find_pair, find_points
 from .collision_blocks import (
     KNOWN,
-    NEED,
     Barrier,
     PairBlock,
     PointBlock,
@@ -44,13 +43,13 @@ from .collision_blocks import (
     gather_points,
     know_rows,
 )
-from .distance_row import Listed, common_entries, list_point, write_row
+from .distance_row import Listed, common_entries, list_point, write_rows
 from .joint_screws import forget_screws
 from .pair_motion import KEEPING, MOTION
 from .placed_capsules import FLAT, HALF, HEAD, RADIUS, WIDTH, may_be_near, place_segments, share_reach
 
-#: Entries of a pair in `Model.index`: its capsules; the first pair behind it that is not of the same first capsule and
-#: the same eight second ones.
+#: Entries of a pair in `Model.index`: its capsules; the first pair behind those that are looked at with it, which are of
+#: the same first capsule, and of second ones that lie within eight.
 LISTED = 3
 
 
@@ -60,15 +59,15 @@ def collision_limit_rows(item: Item, t: Instant) -> None:
     dt, p = t.model.period, item.numbers[1]
     grouped = 6 if item.numbers[3] > 0.0 else 0
     by = Barrier(p, item.numbers[2], item.numbers[0], dt, 0.5 * dt * (1.0 + p * dt / 3.0), grouped)
-    block = PairBlock(zeros(12, 8), zeros(12, 8), zeros(8), local(FOUND, 8))
-    points = PointBlock(zeros(KEEPING, 8), zeros(8), local(MOTION, 8), local(KNOWN, 8))
+    block = PairBlock(zeros(96), zeros(96), zeros(8), local(8 * FOUND))
+    points = PointBlock(zeros(8 * KEEPING), zeros(8), local(8 * MOTION), local(8 * KNOWN))
     place_segments(item, t)
     share_reach(t.work.middles, item.size, by)
     forget_screws(t.work.screws)
     pairs, listed = t.model.index[item.second], t.model.index[item.second + 1 :]
     gaps, near, k, waiting, count = local(8), t.work.near, 0, 0, 0
     while k < pairs and item.numbers[HEAD + WIDTH * listed[LISTED * k + 1] + FLAT] == 0.0:
-        first, end = listed[LISTED * k + 1] // 8 * 8, listed[LISTED * k + 2]
+        first, end = listed[LISTED * k + 1], listed[LISTED * k + 2]
         if may_be_near(t.work.middles, listed[LISTED * k], first, gaps):
             for i in range(k, end):
                 if gaps[listed[LISTED * i + 1] - first] > 0.0:
@@ -109,7 +108,7 @@ def add_parts(
         find_pair(block, by, ROUNDS)
     found = block.found
     for lane in range(waiting):
-        if not found[CLOSE, lane] > 0.0:
+        if not found[8 * CLOSE + lane] > 0.0:
             continue
         k, reach = t.work.near[lane], block.reach[lane]
         a, b = listed[LISTED * k], listed[LISTED * k + 1]
@@ -117,12 +116,12 @@ def add_parts(
         common = common_entries(t.model, i, j) if j >= 0 else 0
         x, y, pair, turned = segments[a], segments[b], Listed(k, i, j, common), Listed(k, j, i, common)
         balls = item.numbers[HEAD + WIDTH * a + HALF] == 0.0 or item.numbers[HEAD + WIDTH * b + HALF] == 0.0
-        if balls or found[BETWEEN, lane] > 0.0:
-            gather_points(points.M, count, x, found[S, lane], y, found[T, lane])
+        if balls or found[8 * BETWEEN + lane] > 0.0:
+            gather_points(points.M, count, x, found[8 * S + lane], y, found[8 * T + lane])
             count = add_point(item, t, points, count, pair, 0, reach, False, by)
         if not balls:
             for part in range(1, 5):
-                if found[CLOSE + part, lane] > 0.0:
+                if found[8 * (CLOSE + part) + lane] > 0.0:
                     if part < 3:
                         gather_point(points.M, count, x, float(part - 1), y)
                         count = add_point(item, t, points, count, pair, part, reach, False, by)
@@ -150,6 +149,4 @@ def write_points(item: Item, t: Instant, points: PointBlock, count: int, flat: b
     if count > 0:
         find_points(points, flat, by, ROUNDS)
         know_rows(points, flat, by)
-    for lane in range(count):
-        if points.known[NEED, lane] >= 0.0:
-            write_row(item, t, points, lane, by)
+        write_rows(item, t, points, count, by)

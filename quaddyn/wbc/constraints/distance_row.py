@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ...compiling import Matrix, compiled
-from ...compiling.lanes import clear
+from ...compiling import compiled, load8, local, sqrt8, store8, sum8, within8
+from ...compiling.lanes import axpy, clear
 from ..data import Instant, Model, frame_of
-from ..rows import Item, add_acceleration, finish_limit
+from ..rows import Item, finish_limit
 from .collision_blocks import (
     BOUND,
     GIVEN,
     LATER,
+    NEED,
     PARTS,
     SPARE_SPEED,
     THERE,
@@ -21,8 +22,8 @@ from .collision_blocks import (
     Barrier,
     PointBlock,
 )
-from .joint_screws import BEFORE, CHANGE, FILLED, TURNED, fill_screws
-from .pair_motion import POINT
+from .joint_screws import BEFORE, CHANGE, FILLED, SCREW, SPEED, TURNED, fill_screws
+from .pair_motion import POINT, dot8, load3_at
 
 #: Entries of `Work.near`: pairs that wait, eight; of each of eight points, pair and part, the two frames, and how many
 #: velocities move both.
@@ -62,65 +63,59 @@ def common_entries(model: Model, first: int, second: int) -> int:
 
 
 @compiled(inline=False)
-def write_row(item: Item, t: Instant, points: PointBlock, lane: int, by: Barrier) -> None:
-    """The row of a point, over the joints that move one of the two bodies and not the other."""
-    known, near, at, rows = points.known, t.work.near, POINTS + POINT_ENTRIES * lane, t.rows
-    common, length, jerk = near[at + 4], 0.0, 0.0
-    clear(rows.C[rows.count[1]], t.maps.n + 1)
-    if near[at + 2] >= 0:
-        length, jerk = add_joints(t, near[at + 2], common, known, points.M, POINT, lane, -1.0, by.grouped)
-    if near[at + 3] >= 0:
-        more, more_jerk = add_joints(t, near[at + 3], common, known, known, THERE, lane, 1.0, by.grouped)
-        length += more
-        jerk += more_jerk
-    lower, spare = known[BOUND, lane] + by.ahead * jerk, known[SPARE_SPEED, lane]
-    if spare > 0.0:
-        given = spare * max(USED / by.period - by.p, 0.0)
-        lower = max(lower - given, min(lower - known[GIVEN, lane], by.most))
-    finish_limit(rows, t.maps.n, lower, math.inf, length, 1.0, item.number, PARTS * near[at] + near[at + 1])
+def write_rows(item: Item, t: Instant, points: PointBlock, count: int, by: Barrier) -> None:
+    """The rows of those of the first points that need one, over the joints that move one of two bodies alone.
 
-
-@compiled(inline=False)
-def add_joints(
-    t: Instant, i: int, common: int, known: Matrix, P: Matrix, at: int, lane: int, sign: float, grouped: int
-) -> tuple[float, float]:
-    """Add the joints that move frame i beyond the common ones to a row.
-
-    Args:
-        t: the instant.
-        i: the frame.
-        common: entries of its chain that move the other one, too.
-        known: (KNOWN, 8) what is known of rows.
-        P: of whose lane three numbers from row `at` on are the frame's point.
-        at: the first of them.
-        lane: of the row.
-        sign: of the frame in the row.
-        grouped: as of `Barrier`.
-
-    Returns:
-        By what the row's length grows, and what the third derivative of the point is no longer than at a = 0 [m/s^3],
-        by these joints: no partial derivative of it, of any order, is longer than the column of the outermost of its
-        joints.
+    The third derivatives of the two points at a = 0 are bounded by those joints: no partial derivative of a point, of
+    any order, is longer than the column of the outermost of its joints.
     """
-    chain, count, screws = t.model.chains[i, 1:], t.model.chains[i, 0], t.work.screws
-    if count > 0 and screws[chain[count - 1], FILLED] == 0.0:
-        fill_screws(frame_of(t.terms, t.model, i), t.v, grouped, screws)
-    fx, fy, fz = sign * known[WRENCH, lane], sign * known[WRENCH + 1, lane], sign * known[WRENCH + 2, lane]
-    mx, my, mz = sign * known[WRENCH + 3, lane], sign * known[WRENCH + 4, lane], sign * known[WRENCH + 5, lane]
-    gx, gy, gz = sign * known[LATER, lane], sign * known[LATER + 1, lane], sign * known[LATER + 2, lane]
-    nx, ny, nz = sign * known[LATER + 3, lane], sign * known[LATER + 4, lane], sign * known[LATER + 5, lane]
-    px, py, pz = P[at, lane], P[at + 1, lane], P[at + 2, lane]
-    start = screws[chain[common - 1], TURNED] if common > 0 else 0.0
-    row, length, jerk = t.rows.C[t.rows.count[1]], 0.0, 0.0
-    for k in range(common, count):
-        x, j = screws[chain[k]], chain[k]
-        ax, ay, az, zx, zy, zz = x[0], x[1], x[2], x[3], x[4], x[5]
-        moved = (fx * ax + fy * ay + fz * az) + (mx * zx + my * zy + mz * zz)
-        changed = gx * x[CHANGE] + gy * x[CHANGE + 1] + gz * x[CHANGE + 2]
-        turned = nx * x[CHANGE + 3] + ny * x[CHANGE + 4] + nz * x[CHANGE + 5]
-        length += add_acceleration(t, row, j, moved + (changed + turned))
-        cx, cy, cz = ax + zy * pz - zz * py, ay + zz * px - zx * pz, az + zx * py - zy * px
-        after, before = x[TURNED] - start, x[BEFORE] - start
-        turns = after * after + after * before + before * before
-        jerk += math.sqrt(cx * cx + cy * cy + cz * cz) * abs(t.v[j]) * turns
-    return length, jerk
+    S, rows, joint, lengths = t.work.screws, t.rows, t.maps.joint, t.maps.acceleration_length
+    values, n = local(8), t.maps.n
+    for lane in range(count):
+        z, of = points.known[lane:], t.work.near[POINTS + POINT_ENTRIES * lane :]
+        if not z[8 * NEED] >= 0.0:
+            continue
+        px, py, pz = points.M[8 * POINT + lane], points.M[8 * POINT + 8 + lane], points.M[8 * POINT + 16 + lane]
+        common, length, jerk, row = of[4], 0.0, 0.0, rows.C[rows.count[1]]
+        clear(row, n + 1)
+        for side in range(2):
+            i, k, end, start = of[2 + side], common, 0, 0.0
+            chain = t.model.chains[max(i, 0), 1:]
+            if i >= 0:
+                end = t.model.chains[i, 0]
+            if end > common:
+                if S[FILLED, chain[end - 1]] == 0.0:
+                    fill_screws(frame_of(t.terms, t.model, i), t.v, by.grouped, S)
+                if common > 0:
+                    start = S[TURNED, chain[common - 1]]
+            while k < end:  # as many as stand side by side
+                first, some = chain[k], min(8, end - k)
+                while chain[k + some - 1] != first + some - 1:
+                    some -= 1
+                ax, ay, az = load3_at(S, SCREW, first)
+                x, y, z_ = load3_at(S, SCREW + 3, first)
+                value = z[8 * WRENCH] * ax + z[8 * WRENCH + 8] * ay + z[8 * WRENCH + 16] * az
+                value += z[8 * WRENCH + 24] * x + z[8 * WRENCH + 32] * y + z[8 * WRENCH + 40] * z_
+                ax, ay, az = ax + y * pz - z_ * py, ay + z_ * px - x * pz, az + x * py - y * px
+                after, before = load8(S, TURNED, first) - start, load8(S, BEFORE, first) - start
+                turns = (after * (after + before) + before * before) * load8(S, SPEED, first)
+                jerk += sum8(within8(sqrt8(dot8(ax, ay, az, ax, ay, az)) * turns, 0, some))
+                ax, ay, az = load3_at(S, CHANGE, first)
+                x, y, z_ = load3_at(S, CHANGE + 3, first)
+                change = z[8 * LATER] * ax + z[8 * LATER + 8] * ay + z[8 * LATER + 16] * az
+                change += z[8 * LATER + 24] * x + z[8 * LATER + 32] * y + z[8 * LATER + 40] * z_
+                store8(value + change, values, 0)
+                for j in range(some):
+                    value_ = values[j] if side == 1 else -values[j]
+                    if joint[first + j] >= 0:
+                        row[joint[first + j]] += value_
+                    else:
+                        axpy(row, value_, t.maps.acceleration[first + j], n + 1)
+                    length += abs(value_) * lengths[first + j]
+                k += some
+            px, py, pz = z[8 * THERE], z[8 * THERE + 8], z[8 * THERE + 16]
+        lower, spare = z[8 * BOUND] + by.ahead * jerk, z[8 * SPARE_SPEED]
+        if spare > 0.0:
+            given = spare * max(USED / by.period - by.p, 0.0)
+            lower = max(lower - given, min(lower - z[8 * GIVEN], by.most))
+        finish_limit(rows, n, lower, math.inf, length, 1.0, item.number, PARTS * of[0] + of[1])

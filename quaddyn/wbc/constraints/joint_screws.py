@@ -10,73 +10,75 @@ from __future__ import annotations
 import math
 
 from ...compiling import Matrix, Vector, compiled
+from ...compiling.lanes import clear
 from ..data import Frame
 
-#: Entries of a row: linear and angular part of the screw; the same of its derivative by time; those of V; sum of the
-#: joints' absolute angular velocities up to this one, and up to the one before; whether the row is filled.
-SCREW, CHANGE, CARRIED, TURNED, BEFORE, FILLED, WIDTH = 0, 6, 12, 18, 19, 20, 21
+#: Rows, joints side by side: linear and angular part of the screw; the same of its derivative by time; those of V; sum
+#: of the joints' absolute angular velocities up to this one, and up to the one before; absolute velocity; whether the
+#: column is filled.
+SCREW, CHANGE, CARRIED, TURNED, BEFORE, SPEED, FILLED, SCREWS = 0, 6, 12, 18, 19, 20, 21, 22
 
 
 @compiled()
-def forget_screws(screws: Matrix) -> None:
-    """No row is filled."""
-    for k in range(screws.shape[0]):
-        screws[k, FILLED] = 0.0
+def forget_screws(S: Matrix) -> None:
+    """No column is filled."""
+    clear(S[FILLED], S.shape[1])
 
 
 @compiled(inline=False)
-def fill_screws(frame: Frame, v: Vector, grouped: int, screws: Matrix) -> None:
-    """Fill the rows of the joints that move a frame.
+def fill_screws(frame: Frame, v: Vector, grouped: int, S: Matrix) -> None:
+    """Fill the columns of the joints that move a frame.
 
     Args:
         frame: terms of it.
         v: (nv,) velocity.
         grouped: velocities below this one belong to one joint.
-        screws: (nv, WIDTH).
+        S: (SCREWS, nv or more).
     """
-    A, o, count = frame.jacobian, frame.origin, len(frame.chain)
+    A, chain, count = frame.jacobian, frame.chain, len(frame.chain)
+    ox, oy, oz = frame.origin[0], frame.origin[1], frame.origin[2]
     k = 0
     while k < count:
         end = k + 1
-        while end < count and frame.chain[end] < grouped:
+        while end < count and chain[end] < grouped:
             end += 1
-        if screws[frame.chain[k], FILLED] == 0.0:
-            last, turned = screws[frame.chain[k]], 0.0
-            for i in range(6):
-                last[CARRIED + i] = screws[frame.chain[k - 1], CARRIED + i] if k > 0 else 0.0
-            before = screws[frame.chain[k - 1], TURNED] if k > 0 else 0.0
+        if S[FILLED, chain[k]] == 0.0:
+            vx, vy, vz, wx, wy, wz, before = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+            if k > 0:
+                j = chain[k - 1]
+                vx, vy, vz = S[CARRIED, j], S[CARRIED + 1, j], S[CARRIED + 2, j]
+                wx, wy, wz = S[CARRIED + 3, j], S[CARRIED + 4, j], S[CARRIED + 5, j]
+                before = S[TURNED, j]
             turned = before
-            for j in range(k, end):
-                S, speed = screws[frame.chain[j]], v[frame.chain[j]]
-                x, y, z = A[3, j], A[4, j], A[5, j]
-                S[0] = A[0, j] + o[1] * z - o[2] * y
-                S[1] = A[1, j] + o[2] * x - o[0] * z
-                S[2] = A[2, j] + o[0] * y - o[1] * x
-                S[3] = x
-                S[4] = y
-                S[5] = z
-                for i in range(6):
-                    last[CARRIED + i] += S[i] * speed
-                turned += math.sqrt(x * x + y * y + z * z) * abs(speed)
-            for j in range(k, end):
-                S = screws[frame.chain[j]]
-                cross_motion(last[CARRIED:], S, S[CHANGE:])
-                for i in range(6):
-                    S[CARRIED + i] = last[CARRIED + i]
-                S[TURNED] = turned
-                S[BEFORE] = turned if end > k + 1 else before
-                S[FILLED] = 1.0
+            for i in range(k, end):
+                j, x, y, z = chain[i], A[3, i], A[4, i], A[5, i]
+                ax, ay, az = A[0, i] + oy * z - oz * y, A[1, i] + oz * x - ox * z, A[2, i] + ox * y - oy * x
+                S[SCREW, j] = ax
+                S[SCREW + 1, j] = ay
+                S[SCREW + 2, j] = az
+                S[SCREW + 3, j] = x
+                S[SCREW + 4, j] = y
+                S[SCREW + 5, j] = z
+                vx, vy, vz = vx + ax * v[j], vy + ay * v[j], vz + az * v[j]
+                wx, wy, wz = wx + x * v[j], wy + y * v[j], wz + z * v[j]
+                turned += math.sqrt(x * x + y * y + z * z) * abs(v[j])
+            for i in range(k, end):
+                j = chain[i]
+                ax, ay, az, x, y, z = S[0, j], S[1, j], S[2, j], S[3, j], S[4, j], S[5, j]
+                S[CHANGE, j] = wy * az - wz * ay + vy * z - vz * y
+                S[CHANGE + 1, j] = wz * ax - wx * az + vz * x - vx * z
+                S[CHANGE + 2, j] = wx * ay - wy * ax + vx * y - vy * x
+                S[CHANGE + 3, j] = wy * z - wz * y
+                S[CHANGE + 4, j] = wz * x - wx * z
+                S[CHANGE + 5, j] = wx * y - wy * x
+                S[CARRIED, j] = vx
+                S[CARRIED + 1, j] = vy
+                S[CARRIED + 2, j] = vz
+                S[CARRIED + 3, j] = wx
+                S[CARRIED + 4, j] = wy
+                S[CARRIED + 5, j] = wz
+                S[TURNED, j] = turned
+                S[BEFORE, j] = turned if end > k + 1 else before
+                S[SPEED, j] = abs(v[j])
+                S[FILLED, j] = 1.0
         k = end
-
-
-@compiled()
-def cross_motion(V: Vector, S: Vector, out: Vector) -> None:
-    """``out = V x S`` of two screws."""
-    vx, vy, vz, wx, wy, wz = V[0], V[1], V[2], V[3], V[4], V[5]
-    ax, ay, az, x, y, z = S[0], S[1], S[2], S[3], S[4], S[5]
-    out[0] = wy * az - wz * ay + vy * z - vz * y
-    out[1] = wz * ax - wx * az + vz * x - vx * z
-    out[2] = wx * ay - wy * ax + vx * y - vy * x
-    out[3] = wy * z - wz * y
-    out[4] = wz * x - wx * z
-    out[5] = wx * y - wy * x

@@ -57,8 +57,8 @@ def pair_gaps(
     """
     still, rounds = zeros(6), ROUNDS if p > 0.0 else 1
     by = Barrier(max(p, 1.0), most, margin, 0.0, 0.0, 0)
-    block = PairBlock(zeros(12, 8), zeros(12, 8), zeros(8), zeros(FOUND, 8))
-    points = PointBlock(zeros(KEEPING, 8), zeros(8), zeros(MOTION, 8), zeros(KNOWN, 8))
+    block = PairBlock(zeros(96), zeros(96), zeros(8), zeros(8 * FOUND))
+    points = PointBlock(zeros(8 * KEEPING), zeros(8), zeros(8 * MOTION), zeros(8 * KNOWN))
     for k in range(len(frames)):
         z, x, i = numbers[k], segments[k], frames[k]
         if i >= 0:
@@ -79,7 +79,7 @@ def pair_gaps(
             for lane in range(here):
                 x, y = segments[pairs[first + lane, 0]], segments[pairs[first + lane, 1]]
                 if part == 0:
-                    gather_points(points.M, lane, x, block.found[S, lane], y, block.found[T, lane])
+                    gather_points(points.M, lane, x, block.found[8 * S + lane], y, block.found[8 * T + lane])
                 elif flat or part < 3:
                     gather_point(points.M, lane, x, 1.0 if part % PARTS == 2 else 0.0, y)
                 else:
@@ -89,10 +89,10 @@ def pair_gaps(
                 a, b, at = pairs[first + lane, 0], pairs[first + lane, 1], first + lane
                 its_own = (numbers[b, FLAT] != 0.0) == flat
                 if its_own and has_part(part % PARTS, flat, numbers[a, HALF], numbers[b, HALF]):
-                    d = points.motion[D, lane]
+                    d = points.motion[8 * D + lane]
                     speed = 0.0
                     for e in range(3):
-                        speed += points.motion[N + e, lane] * points.motion[W + e, lane]
+                        speed += points.motion[8 * (N + e) + lane] * points.motion[8 * (W + e) + lane]
                     crossing = not flat and d < CROSSING
                     out[at, part % PARTS] = (0.0 if crossing else d) - numbers[a, RADIUS] - numbers[b, RADIUS]
                     rates[at, part % PARTS] = 0.0 if crossing else speed

@@ -1,12 +1,12 @@
 """Motion of the distances of eight points at once, each from a segment that it keeps away from, one to a lane.
 
-In matrices of eight columns three rows are a vector.  Segments are those of `segment_motion`: a start and what leads to
-the end.  They may be points, too.
+Rows of eight numbers, one for each lane, lie behind each other in memory whose width machine code so knows; three rows
+are a vector.  Segments are those of `segment_motion`: a start and what leads to the end.  They may be points, too.
 """
 
 from __future__ import annotations
 
-from ...compiling import Lanes, Matrix, compiled, load8, max8, min8, splat8, sqrt8, store8
+from ...compiling import Lanes, Matrix, Vector, compiled, load8, max8, min8, splat8, sqrt8, store8
 from .segment_motion import ALONG, ALONG_DRIFT, ALONG_SPEED, SEGMENT, START, START_DRIFT, START_SPEED
 
 #: Rows of points with segments: position, velocity and acceleration at a = 0 of the point; those of the segment.
@@ -31,13 +31,19 @@ def unit8(x: Lanes) -> Lanes:
 
 
 @compiled(inline=True)
-def load3(M: Matrix, row: int) -> tuple[Lanes, Lanes, Lanes]:
+def load3(M: Vector, row: int) -> tuple[Lanes, Lanes, Lanes]:
     """Three rows."""
-    return load8(M, row, 0), load8(M, row + 1, 0), load8(M, row + 2, 0)
+    return load8(M, 8 * row), load8(M, 8 * row + 8), load8(M, 8 * row + 16)
 
 
 @compiled(inline=True)
-def apart3(M: Matrix, row: int, other: int) -> tuple[Lanes, Lanes, Lanes]:
+def load3_at(M: Matrix, row: int, first: int) -> tuple[Lanes, Lanes, Lanes]:
+    """Eight columns of three rows."""
+    return load8(M, row, first), load8(M, row + 1, first), load8(M, row + 2, first)
+
+
+@compiled(inline=True)
+def apart3(M: Vector, row: int, other: int) -> tuple[Lanes, Lanes, Lanes]:
     """What three rows from `other` on have more than those from `row` on."""
     x, y, z = load3(M, row)
     u, v, w = load3(M, other)
@@ -45,11 +51,11 @@ def apart3(M: Matrix, row: int, other: int) -> tuple[Lanes, Lanes, Lanes]:
 
 
 @compiled(inline=True)
-def store3(x: Lanes, y: Lanes, z: Lanes, out: Matrix, row: int) -> None:
+def store3(x: Lanes, y: Lanes, z: Lanes, out: Vector, row: int) -> None:
     """Three rows."""
-    store8(x, out, row, 0)
-    store8(y, out, row + 1, 0)
-    store8(z, out, row + 2, 0)
+    store8(x, out, 8 * row)
+    store8(y, out, 8 * row + 8)
+    store8(z, out, 8 * row + 16)
 
 
 @compiled(inline=True)
@@ -61,16 +67,16 @@ def add3(
 
 
 @compiled(inline=False)
-def point_motion(M: Matrix, place: Lanes, out: Matrix) -> None:
+def point_motion(M: Vector, place: Lanes, out: Vector) -> None:
     """Motion of the distance of points from places of their segments.
 
     With the direction n, and velocity w and acceleration c of the segment's point against the other, its second
     derivative is ``n . c + |w across n|^2 / d``.  Where they meet n is 0, and what is divided by d is finite.
 
     Args:
-        M: (KEEPING, 8) points and segments.
+        M: KEEPING rows of points and segments.
         place: in [0, 1].
-        out: (MOTION, 8) is set.
+        out: MOTION rows are set.
     """
     ux, uy, uz = apart3(M, POINT, OTHER + START)
     vx, vy, vz = load3(M, OTHER + ALONG)
@@ -87,23 +93,23 @@ def point_motion(M: Matrix, place: Lanes, out: Matrix) -> None:
     along = dot8(nx, ny, nz, wx, wy, wz)
     second = dot8(nx, ny, nz, cx, cy, cz)
     second += max8(dot8(wx, wy, wz, wx, wy, wz) - along * along, splat8(0.0)) * over
-    store8(d, out, D, 0)
+    store8(d, out, 8 * D)
     store3(nx, ny, nz, out, N)
     store3(wx, wy, wz, out, W)
-    store8(second, out, SECOND, 0)
-    store8(3.0 * over * (dot8(wx, wy, wz, cx, cy, cz) - along * second), out, THIRD, 0)
+    store8(second, out, 8 * SECOND)
+    store8(3.0 * over * (dot8(wx, wy, wz, cx, cy, cz) - along * second), out, 8 * THIRD)
 
 
 @compiled(inline=False)
-def plane_motion(M: Matrix, out: Matrix) -> None:
+def plane_motion(M: Vector, out: Vector) -> None:
     """`point_motion` for planes: a plane's normal is the start of its "segment", and a point of it the end."""
     ax, ay, az = load3(M, POINT)
     nx, ny, nz = load3(M, OTHER + START)
     bx, by, bz = load3(M, OTHER + ALONG)
-    store8(dot8(nx, ny, nz, ax - bx - nx, ay - by - ny, az - bz - nz), out, D, 0)
+    store8(dot8(nx, ny, nz, ax - bx - nx, ay - by - ny, az - bz - nz), out, 8 * D)
     store3(-nx, -ny, -nz, out, N)
     ax, ay, az = apart3(M, POINT_SPEED, OTHER + START_SPEED)
     store3(ax, ay, az, out, W)
     ax, ay, az = load3(M, POINT_DRIFT)
-    store8(dot8(nx, ny, nz, ax, ay, az), out, SECOND, 0)
-    store8(splat8(0.0), out, THIRD, 0)
+    store8(dot8(nx, ny, nz, ax, ay, az), out, 8 * SECOND)
+    store8(splat8(0.0), out, 8 * THIRD)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...compiling import Lanes, Matrix, Vector, choose8, compiled, load8, max8, splat8, sqrt8, store8, sum8
+from ...compiling import Matrix, Vector, choose8, compiled, load8, max8, splat8, sqrt8, store8, sum8
 from ..data import Instant, frame_of
 from ..rows import Item
 from .collision_blocks import KEPT, SPARE, Barrier
-from .pair_motion import dot8
+from .pair_motion import dot8, load3_at
 from .segment_motion import (
     ALONG,
     ALONG_SPEED,
@@ -16,6 +16,8 @@ from .segment_motion import (
     resting_segment,
 )
 
+#: Where [m] nothing is near.
+FAR = 1e6
 #: Numbers before those of the capsules, and of each capsule: ends of its segment, radius, half its length, whether it
 #: is a plane (its normal and a point of it), velocity of an obstacle.
 HEAD, WIDTH = 4, 12
@@ -57,6 +59,8 @@ def place_segments(item: Item, t: Instant) -> None:
         M[MIDDLE_SPEED + 1, k] = x[START_SPEED + 1] + ay
         M[MIDDLE_SPEED + 2, k] = x[START_SPEED + 2] + az
         M[SIZE, k] = z[RADIUS]
+    for k in range(item.size, item.size + 7):  # nobody is near those that are read beyond the last one
+        M[MIDDLE, k] = FAR
 
 
 @compiled(inline=False)
@@ -79,7 +83,7 @@ def share_reach(middles: Matrix, count: int, by: Barrier) -> None:
         store8(load8(middles, SIZE, k) + fixed + brake * brake * (1.0 / by.most), middles, SHARE, k)
 
 
-@compiled(inline=False)
+@compiled(inline=True)
 def may_be_near(middles: Matrix, a: int, first: int, out: Vector) -> bool:
     """Whether any of eight capsules may need a row with another one, by their middles; `out` is positive where one may.
 
@@ -95,9 +99,3 @@ def may_be_near(middles: Matrix, a: int, first: int, out: Vector) -> bool:
     near = choose8(apart, reach * reach * square - apart * apart, splat8(1.0))
     store8(near, out, 0)
     return sum8(max8(near, splat8(0.0))) > 0.0
-
-
-@compiled(inline=True)
-def load3_at(M: Matrix, row: int, first: int) -> tuple[Lanes, Lanes, Lanes]:
-    """Eight columns of three rows."""
-    return load8(M, row, first), load8(M, row + 1, first), load8(M, row + 2, first)
