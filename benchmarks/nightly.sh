@@ -35,6 +35,7 @@ QUADDYN_SLOW=1 "$python" -m pytest -n auto -m "slow or not slow" --cov
 "$python" benchmarks/slippery.py --trials 2 --check
 "$python" benchmarks/terrain.py --trials 2 --seconds 8 --check
 "$python" benchmarks/loops.py --check
+"$python" benchmarks/collisions.py --ticks 20000 --check
 "$python" benchmarks/parameter_bands.py --ticks 30000 --check
 "$python" benchmarks/airborne.py --check
 "$python" benchmarks/airborne.py --felt --check

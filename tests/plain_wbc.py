@@ -37,8 +37,8 @@ from quaddyn.wbc import (
     TorqueLimits,
     TorqueRate,
 )
-from quaddyn.wbc.constraints.barrier_points import ROUNDS
-from quaddyn.wbc.constraints.collision_blocks import FARTHEST, KEPT
+from quaddyn.wbc.constraints.barrier import FARTHEST, KEPT
+from quaddyn.wbc.constraints.barrier_points import ROUNDS, SLIDING
 from quaddyn.wbc.contacts import ContactFrame
 from quaddyn.wbc.problem import Group, Problem
 from quaddyn.wbc.scales import scales
@@ -337,6 +337,29 @@ def distance_motion(ends: Array, speeds: Array, drifts: Array, ahead: float) -> 
     return d, drift, 3.0 * float(w @ c - (n @ w) * drift) / d, k, n, w
 
 
+def given_between(ends: Array, speeds: Array, k: Array, ahead: float, most: float, dt: float) -> float:
+    """What a row of points between two segments' ends gives up of its bound, the more the sooner one is at an end.
+
+    Args:
+        ends: (2, 2, 3) of the two segments.
+        speeds: (2, 2, 3) of the ends.
+        k: (2,) places along them.
+        ahead: [s].
+        most: acceleration that may turn velocities [m/s^2].
+        dt: period [s].
+    """
+    along, turning = ends[:, 1] - ends[:, 0], speeds[:, 1] - speeds[:, 0]
+    A, A_rate = np.stack([-along[0], along[1]]), np.stack([-turning[0], turning[1]])
+    r, w = ends[1, 0] - ends[0, 0], speeds[1, 0] - speeds[0, 0]
+    cross = A_rate[0] @ A[1] + A[0] @ A_rate[1]  # squares of lengths do not change
+    H, H_rate = A @ A.T, cross * np.array([[0.0, 1.0], [1.0, 0.0]])
+    H = H + ahead * H_rate
+    rates = np.linalg.solve(H, -(A_rate @ r + A @ w) - H_rate @ k)
+    fastest = np.abs(rates) + ahead * most / np.linalg.norm(along, axis=1)
+    share = min(1.0, float((np.minimum(k, 1.0 - k) / (SLIDING * dt * fastest)).min()))
+    return most * (1.0 - share) ** 2 / share
+
+
 #: Instants about now, for derivatives of Jacobians by finite differences.
 AROUND = 1e-4 * np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
 
@@ -397,7 +420,7 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
                 vs[i, k] = J[:3] @ s.v + np.cross(omega, r)
                 cs[i, k] = drift[:3] + np.cross(drift[3:], r) + np.cross(omega, np.cross(omega, r))
             ends[i] = ends[i] @ R.T + s.placement(body).translation
-        n_rate, at = np.zeros(3), ends[:, 0].copy()
+        n_rate, at, sliding = np.zeros(3), ends[:, 0].copy(), 0.0
         if flat:
             n = -ends[1, 0]
             drift = -n @ cs[0, 0]
@@ -405,14 +428,18 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
             if np.linalg.norm(ends[0, 0] - ends[1, 0]) < 1e-9:
                 continue
             d, drift, change, k, n, w = distance_motion(ends, vs, cs, 0.0)
+            sought = 0.0
             for _ in range(ROUNDS - 1):  # the first round has found the nearest
                 h = d - (numbers[0][6] + numbers[1][6]) - e.margin - KEPT
                 k_h = p * h if h <= soft else np.sqrt(2.0 * e.most * (h - 0.5 * soft))
                 rise = p if h <= soft else e.most / k_h
-                d, drift, change, k, n, w = distance_motion(ends, vs, cs, 1.0 / max(rise + k_h / d, FARTHEST * rise))
+                sought = 1.0 / max(rise + k_h / d, FARTHEST * rise)
+                d, drift, change, k, n, w = distance_motion(ends, vs, cs, sought)
             balls = any(np.array_equal(x[0], x[1]) for x in ends)
             if part == 0 and not balls and not all(0.0 < where < 1.0 for where in k):
                 continue
+            if part == 0 and not balls:
+                sliding = given_between(ends, vs, k, sought, e.most, dt)
             drift += ahead * min(change, 0.0)
             n_rate = (np.eye(3) - np.outer(n, n)) @ w / d
             n_rate /= max(1.0, 3.0 * ahead * np.linalg.norm(n_rate) / 0.5)
@@ -436,7 +463,7 @@ def collision_limits(e: CollisionLimits, tick: Tick) -> list[Rows]:
         lower = least - drift + ahead * jerk
         if speed + allowed > 0.0:
             need = least + 2.0 * e.most
-            given = max(e.most - need, 0.0) ** 2 / max(need, 1e-6 * e.most)
+            given = sliding + max(e.most - need, 0.0) ** 2 / max(need, 1e-6 * e.most)
             lower = max(lower - (speed + allowed) * (0.9 / dt - p), min(lower - given, e.most))
         out.append(Rows((f"{label} distance",), "m/s^2", np.array([lower]), np.array([np.inf]), acceleration=row[None]))
     return out

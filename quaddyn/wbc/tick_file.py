@@ -33,7 +33,7 @@ from .tick_check import TickStart, check, refuse
 from .tick_solver import Resolve
 from .tick_start import again, array_of, before, flat, start_of
 
-FORMAT = 8
+FORMAT = 9
 
 #: Bytes of a file's arrays at most.
 MOST_BYTES = 1 << 26

@@ -10,9 +10,12 @@ lines, and again where the second one left its segment.
 
 from __future__ import annotations
 
-from ...compiling import Lanes, Matrix, Vector, choose8, compiled, load8, max8, min8, splat8, sqrt8, store8
+import math
+
+from ...compiling import Lanes, Vector, choose8, compiled, load8, max8, min8, splat8, sqrt8, store8
 from ...kinematics.segments import PARALLEL
-from .collision_blocks import FARTHEST, KEPT, SPARE, Barrier, PairBlock, PointBlock
+from .barrier import FARTHEST, KEPT, SPARE, Barrier
+from .collision_blocks import PairBlock, PointBlock
 from .pair_motion import (
     CROSSING,
     OTHER,
@@ -31,8 +34,11 @@ from .segment_motion import ALONG, ALONG_SPEED, START, START_SPEED
 #: How often points are sought, each time as far ahead as those found before say; the first time they are the nearest.
 ROUNDS = 4
 #: Rows of what is found of pairs: where the whole, and each of the four ends with the other segment, may need a row,
-#: positive ones; places along the two segments; what is positive where both are between the ends.
-CLOSE, S, T, BETWEEN, FOUND = 0, 5, 6, 7, 8
+#: positive ones; places along the two segments; how fast they slide while both are between the ends [1/s]; how far
+#: ahead they are sought [s].
+CLOSE, S, T, S_RATE, T_RATE, AHEAD, FOUND = 0, 5, 6, 7, 8, 9, 10
+#: In how many periods rows of points between the ends come and go.
+SLIDING = 10.0
 #: Distance [m] by which pairs count as close that are not.
 ROUNDED = 1e-9
 
@@ -60,7 +66,7 @@ def look_ahead(square: Lanes, reach: Lanes, p: float, most: float) -> Lanes:
 
 @compiled(inline=True)
 def room_of_rows(speed: Lanes, by: Barrier) -> Lanes:
-    """From which room on pairs that approach at some speed at most need no row: see `share_reach`."""
+    """From which room on pairs that approach at some speed at most need no row: see `placed_capsules.share_reach`."""
     x = by.p * speed + SPARE * by.most
     most = (x + sqrt8(x * x + 4.0 * by.p * by.most * speed)) * (0.5 / by.p)
     return most * most * (0.5 / by.most) + 0.5 * by.most / (by.p * by.p)
@@ -106,7 +112,7 @@ def find_pair(block: PairBlock, by: Barrier, rounds: int) -> None:
     store8(limit - rr + s * (2.0 * ur - s * uu), out, 8 * (CLOSE + 3))
     s = unit8((ur + uh) * over_uu)
     store8(limit - (rr + 2.0 * hr + hh) + s * (2.0 * (ur + uh) - s * uu), out, 8 * (CLOSE + 4))
-    ahead = zero
+    ahead, b, across = zero, uh, both
     for turn in range(rounds):
         if turn > 0:
             square = rr + t * (2.0 * (hr - s * uh) + t * hh) - s * (2.0 * ur - s * uu)
@@ -123,7 +129,35 @@ def find_pair(block: PairBlock, by: Barrier, rounds: int) -> None:
         s = choose8(kept, s, unit8((b * t + c) * over_uu))
     store8(s, out, 8 * S)
     store8(t, out, 8 * T)
-    store8(min8(min8(s, one - s), min8(t, one - t)), out, 8 * BETWEEN)
+    # uu s - b t = c and hh t - b s = -f, and so their derivatives
+    c, f = ur_rate + t * uh_rate, s * uh_rate - hr_rate
+    over = one / choose8(across, across, one)
+    store8((hh * c + b * f) * over, out, 8 * S_RATE)
+    store8((b * c + uu * f) * over, out, 8 * T_RATE)
+    store8(ahead, out, 8 * AHEAD)
+
+
+@compiled()
+def given_between(found: Vector, lane: int, length: float, other: float, by: Barrier) -> float:
+    """What the bound of a pair's row gives up while its points are between the ends; infinite where one is at an end.
+
+    That is most of it where the points may soon be at an end, or may just come from there: however fast they slide.
+
+    Args:
+        found: of a block of pairs.
+        lane: of the pair.
+        length: of the first segment [m].
+        other: of the second one [m].
+        by: the barrier.
+    """
+    s, t, turn = found[8 * S + lane], found[8 * T + lane], found[8 * AHEAD + lane] * by.most
+    left, most = min(s, 1.0 - s), SLIDING * by.period * (abs(found[8 * S_RATE + lane]) + turn / length)
+    left_other, most_other = min(t, 1.0 - t), SLIDING * by.period * (abs(found[8 * T_RATE + lane]) + turn / other)
+    if not (left > 0.0 and left_other > 0.0):
+        return math.inf
+    share = min(left / most, left_other / most_other, 1.0)
+    given: float = by.most * (1.0 - share) * (1.0 - share) / share
+    return given
 
 
 @compiled(inline=False)

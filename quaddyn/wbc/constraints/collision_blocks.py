@@ -1,8 +1,7 @@
-"""Eight pairs side by side, and eight points: which need a row of `CollisionLimits`, and what these rows are made of."""
+"""Eight pairs side by side, and eight points: which need a row of `CollisionLimits`, and what rows are made of."""
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 from ...compiling import (
@@ -17,6 +16,7 @@ from ...compiling import (
     sqrt8,
     store8,
 )
+from .barrier import KEPT, SPARE, TURN, Barrier, least_acceleration
 from .pair_motion import (
     CROSSING,
     OTHER,
@@ -37,33 +37,11 @@ from .segment_motion import ALONG, ALONG_DRIFT, ALONG_SPEED, START, START_DRIFT,
 
 #: Parts of a pair: the whole, the two ends of the first capsule, those of the second.
 PARTS = 5
-#: A pair has a row unless it could approach with this many times `most` and not come near its limit.
-SPARE = 2.0
-#: Room [m] that is kept for what happens within a period beyond the first order in dt.
-KEPT = 1e-5
-#: Share of k' that is left at least where capsules are far within each other.
-FARTHEST = 0.2
-#: What a normal turns by within a period at most.
-TURN = 0.5
-#: What drifts may use up within a period of the speed that is left.
-USED = 0.9
-
 #: Rows of what is known of eight points: what is not negative where one needs a row; speed that is left; its bound, and
 #: what of it may be given up; the wrenches that make the row of the screws of joints and of their change; the point
 #: that it keeps away from.
 NEED, SPARE_SPEED, BOUND, GIVEN = 0, 1, 2, 3
 WRENCH, LATER, THERE, KNOWN = 4, 10, 16, 19
-
-
-class Barrier(NamedTuple):
-    """Numbers that all rows have in common."""
-
-    p: float  # rate [1/s]
-    most: float  # largest acceleration [m/s^2]
-    margin: float  # [m]
-    period: float  # [s]
-    ahead: float  # (dt / 2) (1 + p dt / 3) [s]
-    grouped: int  # velocities below this one belong to one joint
 
 
 class PairBlock(NamedTuple):
@@ -80,6 +58,7 @@ class PointBlock(NamedTuple):
 
     M: Vector  # KEEPING rows of `pair_motion`
     reach: Vector  # distance at which there is no room left
+    given: Vector  # what bounds give up for the sake of points that slide [m/s^2]
     motion: Vector  # MOTION rows
     known: Vector  # KNOWN rows
 
@@ -143,28 +122,6 @@ def gather_points(M: Vector, lane: int, a: Vector, place: float, b: Vector, othe
         out[8 * (OTHER + ALONG_DRIFT + d)] = 0.0
 
 
-# -- the barrier -----------------------------------------------------------------------------------------------------
-@compiled()
-def largest_speed(room: float, p: float, most: float) -> float:
-    """How fast a pair may approach: ``p h``, and beyond ``h = most / p^2`` what `most` stops in time."""
-    soft = most / (p * p)
-    if room <= soft:
-        return p * room
-    return math.sqrt(2.0 * most * (room - 0.5 * soft))
-
-
-@compiled(inline=True)
-def least_acceleration(room: Lanes, speed: Lanes, by: Barrier) -> tuple[Lanes, Lanes]:
-    """What ``h'' `` has to be so that ``h' + k(h)`` decays by p at most, k being `largest_speed`; and ``h' + k(h)``."""
-    soft, one = by.most / (by.p * by.p), splat8(1.0)
-    beyond = room - soft
-    brake = sqrt8(max8(2.0 * by.most * (room - 0.5 * soft), splat8(0.0)))
-    allowed = choose8(beyond, brake, by.p * room)
-    slope = choose8(beyond, by.most / choose8(beyond, brake, one), splat8(by.p))
-    spare = speed + allowed
-    return min8(-slope * speed - by.p * spare, splat8(by.most)), spare
-
-
 @compiled(inline=False)
 def know_rows(block: PointBlock, flat: bool, by: Barrier) -> None:
     """Which points of a block, whose motion is known, need a row, and what it is made of."""
@@ -181,7 +138,7 @@ def know_rows(block: PointBlock, flat: bool, by: Barrier) -> None:
     store8(spare, known, 8 * SPARE_SPEED)
     # what comes acts little at first, whatever accelerates the pair: the bound rises from far below -SPARE `most`
     lack = max8(by.most - need, splat8(0.0))
-    store8(lack * lack / max8(need, splat8(1e-6 * by.most)), known, 8 * GIVEN)
+    store8(load8(block.given, 0) + lack * lack / max8(need, splat8(1e-6 * by.most)), known, 8 * GIVEN)
     mx, my, mz = splat8(0.0), splat8(0.0), splat8(0.0)  # how n turns
     if not flat:
         drift += by.ahead * min8(load8(motion, 8 * THIRD), splat8(0.0))

@@ -16,12 +16,13 @@ from ...urdf.tree import Array
 from ..block import Scalar
 from ..codes import COLLISION_LIMITS
 from ..element import Counts, Layout, References
-from .collision_blocks import PARTS, largest_speed
+from .barrier import largest_speed
+from .collision_blocks import PARTS
 from .collision_pairs import choose_pairs, listed_pairs, placed_ends, placed_obstacles
 from .collision_rows import LISTED
 from .constraint import Constraint
 from .pair_gaps import gaps_of
-from .placed_capsules import FLAT, HEAD, RADIUS, SPEED, WIDTH
+from .placed_capsules import HEAD, RADIUS, SPEED, WIDTH
 
 #: Depth [m] beyond which a pair counts as outside.
 DEPTH = 1e-4
@@ -63,20 +64,18 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
     driven apart along the same law, by no more than `most`.
 
     **Rows only for near pairs.** A pair has none while it could accelerate towards its limit by twice `most`.  The
-    bound of a row that comes rises from far below that, so that it does not act yet and torques do not jump.  Each end
-    of a capsule has a row of its own, and a row of points between the ends comes and goes as that of an end: no row
-    has to do with how fast such points slide, and torques do not jump where segments turn past each other in parallel.
-
-    In an exported controller obstacles stay where they were when it was exported, with their velocities as given.
+    bound of a row that comes rises from far below that, within the speed that is left, so that torques do not jump.
+    Each end of a capsule has a row of its own; that of points between the ends comes and goes in this way, too, within
+    ten periods of where they slide to an end, as where segments turn past each other in parallel.
 
     Source: Nguyen, Sreenath 2016, "Exponential control barrier functions for enforcing high relative-degree
     safety-critical constraints", section III, for rate p; Danskin 1966, "The theory of max-min, with applications",
-    for the points; k beyond that and the bound within a period are additions.
-    `quaddyn.kinematics.CapsuleModel` for the geometry.
+    for the points; `quaddyn.kinematics.CapsuleModel`.  Ours are k beyond that and the bound within a period.
 
     Args:
         model: capsules and pairs; or the robot, for a `CapsuleModel` of it.
-        obstacles: by name; `place` moves them.  Until then they are at the origin of the world.
+        obstacles: by name; `place` moves them.  Until then they are at the origin of the world.  In an exported
+            controller they stay where they were when it was exported, with their velocities as given.
         placed: by name of an obstacle, where its origin is, (3,) [m].
         links: that keep away from obstacles; all by default.
         self_collision: whether pairs of the robot's own links count.
@@ -187,8 +186,7 @@ class CollisionLimits(Constraint, fixed=("model", "obstacles", "pairs", "left_ou
     def refer(self, to: References) -> tuple[int, int]:
         """The list of its capsules' frames, -1 for obstacles; and `listed_pairs`, behind their number."""
         frames = to.index(to.frame(body) if body else -1 for body in self._bodies)
-        listed = listed_pairs(self._pairs, self._capsules()[self._pairs[:, 1], FLAT] != 0.0)
-        return frames, to.index([len(listed), *listed.ravel().tolist()])
+        return frames, to.index([len(self._pairs), *listed_pairs(self._pairs, self._capsules())])
 
     @classmethod
     def layout(cls, of: Counts) -> Layout:

@@ -31,19 +31,19 @@ class ChosenPairs(NamedTuple):
     of: dict[str, slice]  # capsules of each obstacle
 
 
-def listed_pairs(pairs: NDArray[np.int64], flat: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """(pairs, LISTED) as `collision_rows` goes through them.
+def listed_pairs(pairs: NDArray[np.int64], capsules: Array) -> list[int]:
+    """What `collision_rows` goes through, `LISTED` entries of each pair.
 
     Args:
         pairs: (pairs, 2) as of `ChosenPairs`.
-        flat: (pairs,) whether the second one is a plane.
+        capsules: (capsules, WIDTH) as there.
     """
-    ends, first = np.empty(len(pairs), dtype=np.int64), 0
+    flat, ends, first = capsules[pairs[:, 1], FLAT] != 0.0, np.empty(len(pairs), dtype=np.int64), 0
     for k in range(1, len(pairs) + 1):
         if k == len(pairs) or _parted(pairs, flat, first, k):
             ends[first:k] = k
             first = k
-    return np.column_stack([pairs, ends])
+    return np.column_stack([pairs, ends]).ravel().tolist()
 
 
 def _parted(pairs: NDArray[np.int64], flat: NDArray[np.bool_], i: int, j: int) -> bool:

@@ -8,9 +8,10 @@ room; with ``h >= 0`` and ``phi >= 0`` for all of them at the start of a period.
 3. Over a period, with a constant, ``h''(t) = h''(0) + t y``, but for second order in t.  ``y = 3 J' a + z``: J' is the
    derivative of the row by time along the velocities now (`joint_screws`), z that of the drift.  The row asks
    its bound of ``h'' + (dt / 2) (1 + p dt / 3) y``, which is what phi(dt) is made of.
-4. phi may decay faster than by p, by nine tenths within the period at most and so never beyond 0, in two cases: where
+4. phi may decay faster than by p, by nine tenths within the period at most and so never beyond 0, in three cases: where
    drifts alone would ask a pair for more than `most`; and by the less, the more is asked, where a row has just come:
-   from -`most` downwards bounds fall like -1 / x, to -infinity where there is no row.
+   from -`most` downwards bounds fall like -1 / x, to -infinity where there is no row.  In the same way bounds fall
+   where points between the ends of their segments may be at an end within a few periods, where their row goes.
 5. z is no less than the derivative of the drift, as far as it falls, minus the jerk of the two points.
 6. What holds for the two points of the least phi holds for all: the derivative of a least value is that of the value
    where it is least, however fast that place moves (Danskin 1966).  Nearest points have no such rows: the second
@@ -29,13 +30,15 @@ segments: ends, and of the whole a point from a point.  Eight of them make rows 
 
 from __future__ import annotations
 
+import math
+
 from ...compiling import compiled, local, zeros
 from ..data import Instant
 from ..rows import Item
-from .barrier_points import BETWEEN, CLOSE, FOUND, ROUNDS, S, T, find_pair, find_points
+from .barrier import Barrier
+from .barrier_points import CLOSE, FOUND, ROUNDS, S, T, find_pair, find_points, given_between
 from .collision_blocks import (
     KNOWN,
-    Barrier,
     PairBlock,
     PointBlock,
     gather_pair,
@@ -48,8 +51,8 @@ from .joint_screws import forget_screws
 from .pair_motion import KEEPING, MOTION
 from .placed_capsules import FLAT, HALF, HEAD, RADIUS, WIDTH, may_be_near, place_segments, share_reach
 
-#: Entries of a pair in `Model.index`: its capsules; the first pair behind those that are looked at with it, which are of
-#: the same first capsule, and of second ones that lie within eight.
+#: Entries of a pair in `Model.index`: its capsules; the first pair behind those that are looked at with it, of the same
+#: first capsule and of second ones that lie within eight.
 LISTED = 3
 
 
@@ -60,7 +63,7 @@ def collision_limit_rows(item: Item, t: Instant) -> None:
     grouped = 6 if item.numbers[3] > 0.0 else 0
     by = Barrier(p, item.numbers[2], item.numbers[0], dt, 0.5 * dt * (1.0 + p * dt / 3.0), grouped)
     block = PairBlock(zeros(96), zeros(96), zeros(8), local(8 * FOUND))
-    points = PointBlock(zeros(8 * KEEPING), zeros(8), local(8 * MOTION), local(8 * KNOWN))
+    points = PointBlock(zeros(8 * KEEPING), zeros(8), zeros(8), local(8 * MOTION), local(8 * KNOWN))
     place_segments(item, t)
     share_reach(t.work.middles, item.size, by)
     forget_screws(t.work.screws)
@@ -86,7 +89,7 @@ def collision_limit_rows(item: Item, t: Instant) -> None:
         pair = Listed(i, t.model.index[item.first + a], -1, 0)
         for part in range(1 if z[HALF] > 0.0 else 0, 3 if z[HALF] > 0.0 else 1):
             gather_point(points.M, count, t.work.segments[a], float(part // 2), t.work.segments[b])
-            count = add_point(item, t, points, count, pair, part, by.margin + z[RADIUS], True, by)
+            count = add_point(item, t, points, count, pair, part, by.margin + z[RADIUS], 0.0, True, by)
     write_points(item, t, points, count, True, by)
 
 
@@ -115,28 +118,41 @@ def add_parts(
         i, j = t.model.index[item.first + a], t.model.index[item.first + b]
         common = common_entries(t.model, i, j) if j >= 0 else 0
         x, y, pair, turned = segments[a], segments[b], Listed(k, i, j, common), Listed(k, j, i, common)
-        balls = item.numbers[HEAD + WIDTH * a + HALF] == 0.0 or item.numbers[HEAD + WIDTH * b + HALF] == 0.0
-        if balls or found[8 * BETWEEN + lane] > 0.0:
+        half, other = item.numbers[HEAD + WIDTH * a + HALF], item.numbers[HEAD + WIDTH * b + HALF]
+        balls, given = half == 0.0 or other == 0.0, 0.0
+        if not balls:
+            given = given_between(found, lane, 2.0 * half, 2.0 * other, by)
+        if given < math.inf:
             gather_points(points.M, count, x, found[8 * S + lane], y, found[8 * T + lane])
-            count = add_point(item, t, points, count, pair, 0, reach, False, by)
+            count = add_point(item, t, points, count, pair, 0, reach, given, False, by)
         if not balls:
             for part in range(1, 5):
                 if found[8 * (CLOSE + part) + lane] > 0.0:
                     if part < 3:
                         gather_point(points.M, count, x, float(part - 1), y)
-                        count = add_point(item, t, points, count, pair, part, reach, False, by)
+                        count = add_point(item, t, points, count, pair, part, reach, 0.0, False, by)
                     else:
                         gather_point(points.M, count, y, float(part - 3), x)
-                        count = add_point(item, t, points, count, turned, part, reach, False, by)
+                        count = add_point(item, t, points, count, turned, part, reach, 0.0, False, by)
     return count
 
 
 @compiled()
 def add_point(
-    item: Item, t: Instant, points: PointBlock, count: int, pair: Listed, part: int, reach: float, flat: bool, by: Barrier
+    item: Item,
+    t: Instant,
+    points: PointBlock,
+    count: int,
+    pair: Listed,
+    part: int,
+    reach: float,
+    given: float,
+    flat: bool,
+    by: Barrier,
 ) -> int:
     """List a point that has been gathered; rows of eight if there are as many.  How many wait."""
     points.reach[count] = reach
+    points.given[count] = given
     list_point(t, count, pair, part)
     if count == 7:
         write_points(item, t, points, 8, flat, by)

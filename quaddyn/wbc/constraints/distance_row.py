@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ...compiling import compiled, load8, local, sqrt8, store8, sum8, within8
+from ...compiling import compiled, load8, local, splat8, sqrt8, store8, sum8, within8
 from ...compiling.lanes import axpy, clear
 from ..data import Instant, Model, frame_of
 from ..rows import Item, finish_limit
+from .barrier import USED, Barrier
 from .collision_blocks import (
     BOUND,
     GIVEN,
@@ -17,9 +18,7 @@ from .collision_blocks import (
     PARTS,
     SPARE_SPEED,
     THERE,
-    USED,
     WRENCH,
-    Barrier,
     PointBlock,
 )
 from .joint_screws import BEFORE, CHANGE, FILLED, SCREW, SPEED, TURNED, fill_screws
@@ -76,7 +75,7 @@ def write_rows(item: Item, t: Instant, points: PointBlock, count: int, by: Barri
         if not z[8 * NEED] >= 0.0:
             continue
         px, py, pz = points.M[8 * POINT + lane], points.M[8 * POINT + 8 + lane], points.M[8 * POINT + 16 + lane]
-        common, length, jerk, row = of[4], 0.0, 0.0, rows.C[rows.count[1]]
+        common, length, jerk, row = of[4], 0.0, splat8(0.0), rows.C[rows.count[1]]
         clear(row, n + 1)
         for side in range(2):
             i, k, end, start = of[2 + side], common, 0, 0.0
@@ -99,7 +98,7 @@ def write_rows(item: Item, t: Instant, points: PointBlock, count: int, by: Barri
                 ax, ay, az = ax + y * pz - z_ * py, ay + z_ * px - x * pz, az + x * py - y * px
                 after, before = load8(S, TURNED, first) - start, load8(S, BEFORE, first) - start
                 turns = (after * (after + before) + before * before) * load8(S, SPEED, first)
-                jerk += sum8(within8(sqrt8(dot8(ax, ay, az, ax, ay, az)) * turns, 0, some))
+                jerk += within8(sqrt8(dot8(ax, ay, az, ax, ay, az)) * turns, 0, some)
                 ax, ay, az = load3_at(S, CHANGE, first)
                 x, y, z_ = load3_at(S, CHANGE + 3, first)
                 change = z[8 * LATER] * ax + z[8 * LATER + 8] * ay + z[8 * LATER + 16] * az
@@ -114,7 +113,7 @@ def write_rows(item: Item, t: Instant, points: PointBlock, count: int, by: Barri
                     length += abs(value_) * lengths[first + j]
                 k += some
             px, py, pz = z[8 * THERE], z[8 * THERE + 8], z[8 * THERE + 16]
-        lower, spare = z[8 * BOUND] + by.ahead * jerk, z[8 * SPARE_SPEED]
+        lower, spare = z[8 * BOUND] + by.ahead * sum8(jerk), z[8 * SPARE_SPEED]
         if spare > 0.0:
             given = spare * max(USED / by.period - by.p, 0.0)
             lower = max(lower - given, min(lower - z[8 * GIVEN], by.most))

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from ...compiling import IntMatrix, IntVector, Matrix, Tensor, compiled, entry, zeros
 from ...robot.robot import Robot
 from ...urdf.tree import Array
+from .barrier import Barrier
 from .barrier_points import FOUND, ROUNDS, S, T, find_pair, find_points
-from .collision_blocks import KNOWN, PARTS, Barrier, PairBlock, PointBlock, gather_pair, gather_point, gather_points
+from .collision_blocks import KNOWN, PARTS, PairBlock, PointBlock, gather_pair, gather_point, gather_points
 from .pair_motion import CROSSING, KEEPING, MOTION, D, N, W
 from .placed_capsules import FLAT, HALF, HEAD, RADIUS, SPEED, WIDTH
 from .segment_motion import SEGMENT, moving_segment, resting_segment
@@ -58,7 +59,7 @@ def pair_gaps(
     still, rounds = zeros(6), ROUNDS if p > 0.0 else 1
     by = Barrier(max(p, 1.0), most, margin, 0.0, 0.0, 0)
     block = PairBlock(zeros(96), zeros(96), zeros(8), zeros(8 * FOUND))
-    points = PointBlock(zeros(8 * KEEPING), zeros(8), zeros(8 * MOTION), zeros(8 * KNOWN))
+    points = PointBlock(zeros(8 * KEEPING), zeros(8), zeros(8), zeros(8 * MOTION), zeros(8 * KNOWN))
     for k in range(len(frames)):
         z, x, i = numbers[k], segments[k], frames[k]
         if i >= 0:

@@ -59,9 +59,7 @@ def store3(x: Lanes, y: Lanes, z: Lanes, out: Vector, row: int) -> None:
 
 
 @compiled(inline=True)
-def add3(
-    ax: Lanes, ay: Lanes, az: Lanes, t: Lanes, bx: Lanes, by: Lanes, bz: Lanes
-) -> tuple[Lanes, Lanes, Lanes]:
+def add3(ax: Lanes, ay: Lanes, az: Lanes, t: Lanes, bx: Lanes, by: Lanes, bz: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     """``a + t b``."""
     return ax + t * bx, ay + t * by, az + t * bz
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...compiling import Matrix, Vector, choose8, compiled, load8, max8, splat8, sqrt8, store8, sum8
 from ..data import Instant, frame_of
 from ..rows import Item
-from .collision_blocks import KEPT, SPARE, Barrier
+from .barrier import KEPT, SPARE, Barrier
 from .pair_motion import dot8, load3_at
 from .segment_motion import (
     ALONG,
