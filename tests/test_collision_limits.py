@@ -14,6 +14,9 @@ import quaddyn as qd
 from quaddyn.kinematics import CapsuleModel, CollisionModel, Obstacle
 from quaddyn.wbc import CollisionLimits, JointBounds, PostureTask, TorqueLimits, replay
 from quaddyn.wbc.constraints.barrier import KEPT
+from quaddyn.wbc.constraints.collision_pairs import listed_pairs, misplaced_ends
+from quaddyn.wbc.constraints.collision_rows import LISTED
+from quaddyn.wbc.constraints.placed_capsules import FLAT, WIDTH
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +126,28 @@ def test_pairs_outside_are_named_and_come_apart(arms: qd.Robot, tmp_path: Path) 
     wbc.save_tick(tmp_path / "tick.npz")
     assert replay(tmp_path / "tick.npz").identical
     assert command.outside == () and limits.gaps(q, v)[0].min() > -1e-4
+
+
+def test_pairs_are_looked_at_with_the_next_ones_of_the_same_capsule() -> None:
+    """Of a first capsule, second ones that lie within eight, segments and planes apart; other lists are refused."""
+    rng = np.random.default_rng(0)
+    pairs = np.unique(np.sort(rng.integers(0, 40, (300, 2))), axis=0)
+    pairs = pairs[pairs[:, 0] < pairs[:, 1]]
+    capsules = np.zeros((40, WIDTH))
+    capsules[35:, FLAT] = 1.0
+    pairs = pairs[np.argsort(pairs[:, 1] >= 35, kind="stable")]
+    listed = np.array(listed_pairs(pairs, capsules)).reshape(-1, LISTED)
+    assert not misplaced_ends(listed) and (listed[:, :2] == pairs).all()
+    for k, (a, b, end) in enumerate(listed.tolist()):
+        together = listed[k:end]
+        assert end > k and (together[:, 0] == a).all() and (together[:, 1] < b + 8).all()
+        assert len(set((together[:, 1] >= 35).tolist())) == 1
+    assert len(set(listed[:, 2].tolist())) < 0.6 * len(pairs)
+    for k in np.flatnonzero(np.append(True, np.diff(listed[:, 2]) > 0)).tolist():  # those that are gone through
+        for end in (k, -1, len(listed) + 1, listed[k, 2] + 8):
+            wrong = listed.copy()
+            wrong[k, 2] = end
+            assert misplaced_ends(wrong)
 
 
 def test_mistakes_are_named(arms: qd.Robot) -> None:
