@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -126,6 +127,32 @@ def test_pairs_outside_are_named_and_come_apart(arms: qd.Robot, tmp_path: Path) 
     wbc.save_tick(tmp_path / "tick.npz")
     assert replay(tmp_path / "tick.npz").identical
     assert command.outside == () and limits.gaps(q, v)[0].min() > -1e-4
+
+
+def test_pairs_that_are_put_aside_need_no_row_at_any_speed() -> None:
+    """All pairs that could come near their limit with twice `most` have rows, no others do, and obstacles may move."""
+    robot, rng = qd.load("go2"), np.random.default_rng(5)
+    things = {"ball": Obstacle.sphere(0.1), "bar": Obstacle.capsule(0.03, [0, 0, 0], [0.5, 0.2, 0.1])}
+    limits = CollisionLimits(robot, obstacles=things, placed={"ball": [0.6, 0.3, 0.2], "bar": [-0.6, 0.4, 0.1]})
+    wbc, dyn, count = controller(robot, limits), qd.Dynamics(robot), 0
+    for speed in (0.0, 0.05, 1.0, 3.0, 10.0):
+        for _ in range(6):
+            q = robot.interpolate(robot.q_home, robot.random_configuration(rng), rng.uniform())
+            v = speed * rng.normal(size=robot.nv)
+            limits.place("ball", [0.6, 0.3, 0.2], velocity=rng.normal(size=3))
+            groups = wbc.compute(dyn.update(q, v)).details.problem.levels[0]
+            found = Counter(name for group in groups if group.owner == "collisions" for name in group.names)
+            rooms, speeds = limits._gaps(limits.block, q, v, limits.rate)
+            p, b, h = limits.rate, limits.most, rooms - KEPT
+            k = np.where(h <= b / p**2, p * h, np.sqrt(np.maximum(2.0 * b * (h - 0.5 * b / p**2), 0.0)))
+            slope = np.where(h <= b / p**2, p, b / np.maximum(k, b / p))
+            needs = np.isfinite(rooms) & (-slope * speeds - p * (speeds + k) >= -2.0 * b)
+            ends = np.isfinite(rooms[:, 1])  # of pairs whose whole has a row only where its points are between the ends
+            least = Counter(f"{limits.pairs[i]} distance" for i, x in np.argwhere(needs) if x > 0 or not ends[i])
+            most = Counter(f"{limits.pairs[i]} distance" for i in np.argwhere(needs)[:, 0])
+            assert least <= found <= most
+            count += found.total()
+    assert count > 1000
 
 
 def test_pairs_are_looked_at_with_the_next_ones_of_the_same_capsule() -> None:

@@ -17,6 +17,8 @@ FARTHEST = 0.2
 TURN = 0.5
 #: What drifts may use up within a period of the speed that is left.
 USED = 0.9
+#: Distance [m] by which pairs count as close that are not.
+ROUNDED = 1e-9
 
 
 class Barrier(NamedTuple):
@@ -49,3 +51,25 @@ def least_acceleration(room: Lanes, speed: Lanes, by: Barrier) -> tuple[Lanes, L
     slope = choose8(beyond, by.most / choose8(beyond, brake, one), splat8(by.p))
     spare = speed + allowed
     return min8(-slope * speed - by.p * spare, splat8(by.most)), spare
+
+
+@compiled(inline=True)
+def may_need(square: Lanes, change: Lanes, fast: Lanes, reach: Lanes, by: Barrier) -> Lanes:
+    r"""Positive where points may need a row, by the most that their speed of approach can be.
+
+    There is none from the room on where the largest speed is :math:`R = (x + \sqrt{x^2 + 4 p b s}) / 2p`, s being the
+    speed and :math:`x = p s + \sigma b` with `SPARE` for sigma.  Without the root, R is no more than
+    :math:`(1 + 1 / \sigma) s + \sigma b / p`.
+
+    Args:
+        square: of their least distance.
+        change: the least r . w.
+        fast: the most of the length of w.
+        reach: distance at which there is no room left [m].
+        by: the barrier.
+    """
+    d = sqrt8(max8(square, splat8(0.0)))
+    speed = min8(max8(-change, splat8(0.0)), fast * d)  # times d
+    brake = (1.0 + 1.0 / SPARE) * speed + (SPARE * by.most / by.p) * d
+    room = d - (reach + (KEPT + ROUNDED + 0.5 * by.most / (by.p * by.p)))
+    return brake * brake * (0.5 / by.most) - room * max8(square, splat8(0.0)) + ROUNDED * ROUNDED

@@ -14,7 +14,7 @@ import math
 
 from ...compiling import Lanes, Vector, choose8, compiled, load8, max8, min8, splat8, sqrt8, store8
 from ...kinematics.segments import PARALLEL
-from .barrier import FARTHEST, KEPT, SPARE, Barrier
+from .barrier import FARTHEST, KEPT, Barrier, may_need
 from .collision_blocks import PairBlock, PointBlock
 from .pair_motion import (
     CROSSING,
@@ -39,8 +39,6 @@ ROUNDS = 4
 CLOSE, S, T, S_RATE, T_RATE, AHEAD, FOUND = 0, 5, 6, 7, 8, 9, 10
 #: In how many periods rows of points between the ends come and go.
 SLIDING = 10.0
-#: Distance [m] by which pairs count as close that are not.
-ROUNDED = 1e-9
 
 
 @compiled(inline=True)
@@ -62,14 +60,6 @@ def look_ahead(square: Lanes, reach: Lanes, p: float, most: float) -> Lanes:
     # k' = most / brake, k = brake; and k' = p, k = p h, of which a share is left at least
     below = choose8(beyond, most * (d + 2.0 * room - soft), p * max8(d + room, FARTHEST * d))
     return choose8(beyond, brake, splat8(1.0)) * d / below
-
-
-@compiled(inline=True)
-def room_of_rows(speed: Lanes, by: Barrier) -> Lanes:
-    """From which room on pairs that approach at some speed at most need no row: see `placed_capsules.share_reach`."""
-    x = by.p * speed + SPARE * by.most
-    most = (x + sqrt8(x * x + 4.0 * by.p * by.most * speed)) * (0.5 / by.p)
-    return most * most * (0.5 / by.most) + 0.5 * by.most / (by.p * by.p)
 
 
 @compiled(inline=False)
@@ -101,23 +91,29 @@ def find_pair(block: PairBlock, by: Barrier, rounds: int) -> None:
     ur_rate = dot8(px, py, pz, rx, ry, rz) + dot8(ux, uy, uz, wx, wy, wz)
     hr_rate = dot8(qx, qy, qz, rx, ry, rz) + dot8(hx, hy, hz, wx, wy, wz)
     over_uu, over_hh, both = one / choose8(uu, uu, one), one / choose8(hh, hh, one), uu * hh
-    # no part is nearer than its nearest points, nor faster than the fastest of the ends
-    limit = reach + (KEPT + ROUNDED) + room_of_rows(sqrt8(fast), by)
-    limit *= limit
+    # no part is nearer than its nearest points, nor faster than the fastest ends; and r . w, which has no squares of
+    # places, is least at two ends
+    both_start = dot8(rx, ry, rz, wx, wy, wz)
+    first_start, other_start = min8(both_start, both_start + hr_rate), min8(both_start, both_start - ur_rate)
+    both_end = both_start + hr_rate - ur_rate - uh_rate
+    first_end, other_end = min8(both_start - ur_rate, both_end), min8(both_start + hr_rate, both_end)
+    fast = sqrt8(fast)
     t = unit8(-hr * over_hh)
-    store8(limit - rr - t * (2.0 * hr + t * hh), out, 8 * (CLOSE + 1))
+    store8(may_need(rr + t * (2.0 * hr + t * hh), first_start, fast, reach, by), out, 8 * (CLOSE + 1))
     t = unit8((uh - hr) * over_hh)
-    store8(limit - (rr - 2.0 * ur + uu) - t * (2.0 * (hr - uh) + t * hh), out, 8 * (CLOSE + 2))
+    square = (rr - 2.0 * ur + uu) + t * (2.0 * (hr - uh) + t * hh)
+    store8(may_need(square, first_end, fast, reach, by), out, 8 * (CLOSE + 2))
     s = unit8(ur * over_uu)
-    store8(limit - rr + s * (2.0 * ur - s * uu), out, 8 * (CLOSE + 3))
+    store8(may_need(rr - s * (2.0 * ur - s * uu), other_start, fast, reach, by), out, 8 * (CLOSE + 3))
     s = unit8((ur + uh) * over_uu)
-    store8(limit - (rr + 2.0 * hr + hh) + s * (2.0 * (ur + uh) - s * uu), out, 8 * (CLOSE + 4))
+    square = (rr + 2.0 * hr + hh) - s * (2.0 * (ur + uh) - s * uu)
+    store8(may_need(square, other_end, fast, reach, by), out, 8 * (CLOSE + 4))
     ahead, b, across = zero, uh, both
     for turn in range(rounds):
         if turn > 0:
             square = rr + t * (2.0 * (hr - s * uh) + t * hh) - s * (2.0 * ur - s * uu)
             if turn == 1:
-                store8(limit - square, out, 8 * CLOSE)
+                store8(may_need(square, min8(first_start, first_end), fast, reach, by), out, 8 * CLOSE)
             ahead = look_ahead(square, reach, by.p, by.most)
         b, c, f = uh + ahead * uh_rate, ur + ahead * ur_rate, hr + ahead * hr_rate
         across = both - b * b

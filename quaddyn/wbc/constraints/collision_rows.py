@@ -49,7 +49,7 @@ from .collision_blocks import (
 from .distance_row import Listed, common_entries, list_point, write_rows
 from .joint_screws import forget_screws
 from .pair_motion import KEEPING, MOTION
-from .placed_capsules import FLAT, HALF, HEAD, RADIUS, WIDTH, may_be_near, place_segments, share_reach
+from .placed_capsules import FLAT, HALF, HEAD, RADIUS, WIDTH, may_approach, may_be_near, place_segments, share_reach
 
 #: Entries of a pair in `Model.index`: its capsules; the first pair behind those that are looked at with it, of the same
 #: first capsule and of second ones that lie within eight.
@@ -65,13 +65,14 @@ def collision_limit_rows(item: Item, t: Instant) -> None:
     block = PairBlock(zeros(96), zeros(96), zeros(8), local(8 * FOUND))
     points = PointBlock(zeros(8 * KEEPING), zeros(8), zeros(8), local(8 * MOTION), local(8 * KNOWN))
     place_segments(item, t)
-    share_reach(t.work.middles, item.size, by)
+    swift = share_reach(t.work.middles, item.size, by)
     forget_screws(t.work.screws)
     pairs, listed = t.model.index[item.second], t.model.index[item.second + 1 :]
     gaps, near, k, waiting, count = local(8), t.work.near, 0, 0, 0
     while k < pairs and item.numbers[HEAD + WIDTH * listed[LISTED * k + 1] + FLAT] == 0.0:
         first, end = listed[LISTED * k + 1], listed[LISTED * k + 2]
-        if may_be_near(t.work.middles, listed[LISTED * k], first, gaps):
+        a, middles = listed[LISTED * k], t.work.middles
+        if may_be_near(middles, a, first, gaps) and (not swift or may_approach(middles, a, first, by, gaps)):
             for i in range(k, end):
                 if gaps[listed[LISTED * i + 1] - first] > 0.0:
                     near[waiting] = i

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...compiling import Matrix, Vector, choose8, compiled, load8, max8, splat8, sqrt8, store8, sum8
 from ..data import Instant, frame_of
 from ..rows import Item
-from .barrier import KEPT, SPARE, Barrier
+from .barrier import KEPT, SPARE, Barrier, may_need
 from .pair_motion import dot8, load3_at
 from .segment_motion import (
     ALONG,
@@ -16,6 +16,8 @@ from .segment_motion import (
     resting_segment,
 )
 
+#: Speed [m/s] that brings capsules no nearer to speak of.
+SLOW = 0.1
 #: Where [m] nothing is near.
 FAR = 1e6
 #: Numbers before those of the capsules, and of each capsule: ends of its segment, radius, half its length, whether it
@@ -64,23 +66,27 @@ def place_segments(item: Item, t: Instant) -> None:
 
 
 @compiled(inline=False)
-def share_reach(middles: Matrix, count: int, by: Barrier) -> None:
+def share_reach(middles: Matrix, count: int, by: Barrier) -> bool:
     r"""The share of each of so many capsules in the distance of two within which there may be a row.
 
-    There is none from the room on where the largest speed is :math:`R = (x + \sqrt{x^2 + 4 p b s}) / 2p`, s being the
-    speed and :math:`x = p s + \sigma b` with `SPARE` for sigma.  Without the root, R is no more than
-    :math:`(1 + 1 / \sigma) s + \sigma b / p`, and s no more than the speeds of the two, as something sees them that
-    moves with the first capsule.  And :math:`(x + y)^2 \le 2 x^2 + 2 y^2`.
+    As in `barrier.may_need`, the speed s being no more than the speeds of the two, as something sees them that moves
+    with the first capsule.  And :math:`(x + y)^2 \le 2 x^2 + 2 y^2`.
+
+    Returns:
+        Whether speeds may be worth a closer look: whether any is more than `SLOW`.
     """
     ux, uy, uz = middles[MIDDLE_SPEED, 0], middles[MIDDLE_SPEED + 1, 0], middles[MIDDLE_SPEED + 2, 0]
+    swift = splat8(0.0)
     fixed = 0.5 * (by.margin + KEPT + 0.5 * by.most / (by.p * by.p))
     for k in range(0, count, 8):
         vx, vy, vz = load3_at(middles, MIDDLE_SPEED, k)
         vx, vy, vz = vx - ux, vy - uy, vz - uz
         sx, sy, sz = load3_at(middles, ARM_SPEED, k)
         speed = sqrt8(dot8(vx, vy, vz, vx, vy, vz)) + sqrt8(dot8(sx, sy, sz, sx, sy, sz))
+        swift += max8(speed - SLOW, splat8(0.0))
         brake = (1.0 + 1.0 / SPARE) * speed + 0.5 * SPARE * by.most / by.p
         store8(load8(middles, SIZE, k) + fixed + brake * brake * (1.0 / by.most), middles, SHARE, k)
+    return sum8(swift) > 0.0
 
 
 @compiled(inline=True)
@@ -97,5 +103,35 @@ def may_be_near(middles: Matrix, a: int, first: int, out: Vector) -> bool:
     reach = load8(middles, SHARE, first) + middles[SHARE, a]
     apart = square - max8(mine, -mine) - max8(other, -other)  # times the distance of the middles
     near = choose8(apart, reach * reach * square - apart * apart, splat8(1.0))
+    store8(near, out, 0)
+    return sum8(max8(near, splat8(0.0))) > 0.0
+
+
+@compiled(inline=False)
+def may_approach(middles: Matrix, a: int, first: int, by: Barrier, out: Vector) -> bool:
+    """`may_be_near` with the speed of approach, for what that one has found near.
+
+    With r from a point of one segment to one of the other, and w its rate, r . w has no squares of places, as rigid
+    segments have ``u . u' = 0``, and so it is least at two ends.
+    """
+    dx, dy, dz = load3_at(middles, MIDDLE, first)
+    dx, dy, dz = dx - middles[MIDDLE, a], dy - middles[MIDDLE + 1, a], dz - middles[MIDDLE + 2, a]
+    wx, wy, wz = load3_at(middles, MIDDLE_SPEED, first)
+    wx, wy, wz = wx - middles[MIDDLE_SPEED, a], wy - middles[MIDDLE_SPEED + 1, a], wz - middles[MIDDLE_SPEED + 2, a]
+    hx, hy, hz = load3_at(middles, ARM, first)
+    qx, qy, qz = load3_at(middles, ARM_SPEED, first)
+    ux, uy, uz = middles[ARM, a], middles[ARM + 1, a], middles[ARM + 2, a]
+    px, py, pz = middles[ARM_SPEED, a], middles[ARM_SPEED + 1, a], middles[ARM_SPEED + 2, a]
+    mine, other = ux * dx + uy * dy + uz * dz, dot8(dx, dy, dz, hx, hy, hz)
+    square = dot8(dx, dy, dz, dx, dy, dz)
+    apart = square - max8(mine, -mine) - max8(other, -other)
+    mine, other = px * dx + py * dy + pz * dz, dot8(dx, dy, dz, qx, qy, qz)
+    mine, other = mine + (ux * wx + uy * wy + uz * wz), other + dot8(wx, wy, wz, hx, hy, hz)
+    both = ux * qx + uy * qy + uz * qz + px * hx + py * hy + pz * hz
+    change = dot8(dx, dy, dz, wx, wy, wz) - max8(mine, -mine) - max8(other, -other) - max8(both, -both)
+    d = max8(apart, splat8(0.0)) / sqrt8(choose8(square, square, splat8(1.0)))
+    reach = load8(middles, SIZE, first) + (middles[SIZE, a] + by.margin)
+    near = choose8(apart, may_need(d * d, change, splat8(FAR), reach, by), splat8(1.0))
+    near = choose8(load8(out, 0), near, splat8(0.0))
     store8(near, out, 0)
     return sum8(max8(near, splat8(0.0))) > 0.0
