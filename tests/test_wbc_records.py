@@ -246,7 +246,7 @@ def test_ticks_of_other_sources_and_of_other_formats(saved: dict[str, np.ndarray
     assert again.identical and not again.record.same_code
     shown = CliRunner().invoke(app, ["replay", str(tmp_path / "tick.npz")])
     assert shown.exit_code == 0 and "other sources" in " ".join(shown.stdout.split())
-    with pytest.raises(qd.ArgumentError, match=r"tick\.npz: format 4, this version reads 8"):
+    with pytest.raises(qd.ArgumentError, match=r"tick\.npz: format 4, this version reads 9"):
         replay(written(format=4))
 
 
