@@ -17,6 +17,7 @@ OWN: dict[str, str] = {
     "identification": "quaddyn.campaigns.identification:LogIdentification",
     "obstacles": "quaddyn.campaigns.obstacles:Obstacles",
     "reach": "quaddyn.campaigns.reach:Reach",
+    "pushes": "quaddyn.campaigns.pushes:Pushes",
     "robustness": "quaddyn.campaigns.robustness:Robustness",
     "slippery": "quaddyn.campaigns.slippery:Slippery",
     "slopes": "quaddyn.campaigns.slopes:Slopes",

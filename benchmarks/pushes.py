@@ -1,0 +1,84 @@
+"""Quadrupeds are pushed at any moment of any gait: who stays up, by size and by direction of the push.
+
+Cells of robot, plant, gait and size (`quaddyn campaign pushes`), the change of the velocity by a force of 0.1 s in
+sqrt(g l), from eight directions in turn.  A robot whose motors refuse a gait is left out of it.  Sums follow, by gait
+and by direction.  ``--check LEAST`` exits with 1 where, over all cells of a size in `BARS`, fewer succeed than its bar.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from collections import defaultdict
+from contextlib import nullcontext
+
+from quaddyn.campaigns import Failure, Progress, run, workers
+from quaddyn.campaigns.pushes import DIRECTIONS, Pushes
+
+ROBOTS = ("go2", "solo12", "anymal_c", "hyq", "a1", "laikago", "b1")
+
+
+def tell(progress: Progress) -> None:
+    """How far it is."""
+    print(f"\r{progress.done} of {progress.total}", end="", file=sys.stderr, flush=True)
+
+
+def cells(campaign: Pushes, pool: object, store: str | None) -> None:
+    """Every cell, then sums."""
+    found = {case: record for case, record in run(campaign, pool, store, progress=tell).results}
+    print(file=sys.stderr)
+    sums: dict[tuple[str, str, float], list[bool]] = defaultdict(list)
+    for plant, gait, name in itertools.product(campaign.plants, campaign.gaits, campaign.robot):
+        for size in campaign.sizes:
+            went, causes = [], []
+            for number in range(campaign.trials):
+                case = campaign.case(name, gait, size, plant, number)
+                record = found[case]
+                if isinstance(record, Failure):
+                    causes.append(record.error.splitlines()[0])
+                    if "cannot do" in record.error:
+                        continue
+                good = not isinstance(record, Failure) and bool(record["success"])
+                went.append(good)
+                angle = f"from {(number % DIRECTIONS) * 360 // DIRECTIONS}"
+                for group in (f"{gait}", angle, "all"):
+                    sums[plant, group, size].append(good)
+                if not good and not isinstance(record, Failure):
+                    after = "" if record["fell"] is None else f" {record['fell'] - case.push_time:.2f} s after"
+                    causes.append(f"{angle[5:]}:{after} {record['reason']}")
+            print(f"{plant:9s} {gait:12s} {name:9s} {size:.2f} {sum(went):3d}/{len(went):<3d} {'; '.join(causes)}")
+    sizes = "".join(f"{size:>10.2f}" for size in campaign.sizes)
+    print(f"{'survived':22s}{sizes}")
+    groups = [*campaign.gaits, *(f"from {k * 360 // DIRECTIONS}" for k in range(DIRECTIONS)), "all"]
+    for plant, group in itertools.product(campaign.plants, groups):
+        those = [sums[plant, group, size] for size in campaign.sizes]
+        print(f"{plant:9s} {group:12s}" + "".join(f"{f'{sum(t)}/{len(t)}':>10s}" for t in those), flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--robots", default=",".join(ROBOTS))
+    parser.add_argument("--gaits", default="stand,walk,trot,running_trot")
+    parser.add_argument("--sizes", default="0.2,0.3,0.4,0.5,0.6,0.7", help="change of the velocity [sqrt(g l)]")
+    parser.add_argument("--plants", default="embedded,mujoco")
+    parser.add_argument("--trials", type=int, default=8, help="of each, from eight directions in turn")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=0, help="processes; 0 for this one")
+    parser.add_argument("--store", default=None, help="file of all runs, gone on with if it is there")
+    options = parser.parse_args()
+    campaign = Pushes(
+        robot=tuple(options.robots.split(",")),
+        gaits=tuple(options.gaits.split(",")),
+        sizes=tuple(float(size) for size in options.sizes.split(",")),
+        plants=tuple(options.plants.split(",")),
+        trials=options.trials,
+        seed=options.seed,
+    )
+    with nullcontext() if options.jobs == 0 else workers(options.jobs) as pool:
+        cells(campaign, pool, options.store)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""`Pushes`: robots are pushed at any moment of any gait, from all around."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from ..errors import ArgumentError, UnknownNameError
+from ..locomotion import GAITS
+from .disturbances import START, run_time
+from .trial import PLANTS, Trial
+from .trials import Trials, cruise, proportions
+from .worker_memory import generator
+
+#: From how many directions pushes come, evenly spread over the circle.
+DIRECTIONS = 8
+#: Cycles until a gait that begins as a trot is itself.
+CHANGING = 4.0
+#: How long a run goes on after a push, and how much of that counts for its speed [sqrt(l/g)].
+AFTER, LATE = 16.0, 6.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pushes(Trials):
+    """Every robot in every gait, pushed by every size at a moment of the cycle at random, in every plant.
+
+    A run succeeds if the robot is upright at the end and has reached 70 % of the commanded speed again; who stands only
+    has to stay up.
+    """
+
+    name: ClassVar[str] = "pushes"
+
+    robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "catalogue names or URDF files"})
+    gaits: tuple[str, ...] = field(
+        default=("stand", "walk", "trot", "running_trot"), metadata={"help": f"some of {', '.join(GAITS)}"}
+    )
+    sizes: tuple[float, ...] = field(
+        default=(0.2, 0.3, 0.4, 0.5, 0.6, 0.7), metadata={"help": "change of the velocity [sqrt(g l)]"}
+    )
+    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": "embedded, mujoco"})
+    trials: int = field(default=8, metadata={"help": f"of each, from {DIRECTIONS} directions in turn"})
+    duration: float = field(default=0.1, metadata={"help": "of a push [s]"})
+    dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
+    seed: int = field(default=0, metadata={"help": "of the campaign"})
+
+    def __post_init__(self) -> None:
+        for kind, given, known in (("gait", self.gaits, GAITS), ("plant", self.plants, PLANTS)):
+            for name in given:
+                if name not in known:
+                    raise UnknownNameError(kind, name, known)
+        if not all(0.0 < size < math.inf for size in self.sizes):
+            raise ArgumentError(f"sizes: expected positive numbers, got {self.sizes}")
+        if self.trials < 1:
+            raise ArgumentError(f"trials: expected at least 1, got {self.trials}")
+
+    @property
+    def robots(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.robot
+
+    def count(self) -> int:
+        """How many cases there are."""
+        return self.trials * math.prod(len(some) for some in (self.robot, self.gaits, self.sizes, self.plants))
+
+    def cases(self) -> Iterator[Trial]:
+        """Number by number, so that a part of the campaign is a smaller campaign."""
+        for number in range(self.trials):
+            for cell in itertools.product(self.robot, self.gaits, self.sizes, self.plants):
+                yield self.case(*cell, number)
+
+    def case(self, source: str, gait: str, size: float, plant: str, number: int) -> Trial:
+        """One case.  For all robots, gaits, sizes and plants the same number is the same push at the same phase."""
+        p, kind = proportions(source), GAITS[gait]
+        rng = generator(self.seed, number)
+        velocity, phase = cruise(p, rng), rng.uniform()
+        changes = kind.spread != (1.0, 1.0) or not kind.thrust.steady
+        when = START + kind.period * (phase + (CHANGING if changes else 0.0))
+        return Trial(
+            robot=source,
+            plant=plant,
+            gait=gait,
+            dt=self.dt,
+            **run_time(p, when + AFTER, LATE, self.dt),
+            velocity=velocity if kind.moves else (0.0, 0.0, 0.0),
+            push=size * p.speed,
+            push_direction=2.0 * math.pi * (number % DIRECTIONS) / DIRECTIONS,
+            push_time=when * p.time,
+            push_duration=self.duration,
+            seed=self.seed,
+            number=number,
+        )
