@@ -1,8 +1,8 @@
 """Quadrupeds are pushed at any moment of any gait: who stays up, by size and by direction of the push.
 
-Cells of robot, plant, gait and size (`quaddyn campaign pushes`), the change of the velocity by a force of 0.1 s in
-sqrt(g l), from eight directions in turn.  A robot whose motors refuse a gait is left out of it.  Sums follow, by gait
-and by direction.  ``--check LEAST`` exits with 1 where, over all cells of a size in `BARS`, fewer succeed than its bar.
+Cells of robot, plant, gait and size (`quaddyn campaign pushes`): the change of the velocity by a force of 0.1 s on the
+trunk, in sqrt(g l), from eight directions in turn, each at a moment of the cycle at random.  A robot that refuses a
+gait is left out of it.  Sums follow, by gait and by the direction from the heading [degrees].
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ def cells(campaign: Pushes, pool: object, store: str | None) -> None:
                         continue
                 good = not isinstance(record, Failure) and bool(record["success"])
                 went.append(good)
-                angle = f"from {(number % DIRECTIONS) * 360 // DIRECTIONS}"
+                angle = f"to {(number % DIRECTIONS) * 360 // DIRECTIONS}"
                 for group in (f"{gait}", angle, "all"):
                     sums[plant, group, size].append(good)
                 if not good and not isinstance(record, Failure):
                     after = "" if record["fell"] is None else f" {record['fell'] - case.push_time:.2f} s after"
-                    causes.append(f"{angle[5:]}:{after} {record['reason']}")
+                    causes.append(f"{angle[3:]}:{after} {record['reason']}")
             print(f"{plant:9s} {gait:12s} {name:9s} {size:.2f} {sum(went):3d}/{len(went):<3d} {'; '.join(causes)}")
     sizes = "".join(f"{size:>10.2f}" for size in campaign.sizes)
     print(f"{'survived':22s}{sizes}")
-    groups = [*campaign.gaits, *(f"from {k * 360 // DIRECTIONS}" for k in range(DIRECTIONS)), "all"]
+    groups = [*campaign.gaits, *(f"to {k * 360 // DIRECTIONS}" for k in range(DIRECTIONS)), "all"]
     for plant, group in itertools.product(campaign.plants, groups):
         those = [sums[plant, group, size] for size in campaign.sizes]
         print(f"{plant:9s} {group:12s}" + "".join(f"{f'{sum(t)}/{len(t)}':>10s}" for t in those), flush=True)

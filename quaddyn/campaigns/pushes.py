@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import GAITS
@@ -78,12 +78,13 @@ class Pushes(Trials):
         velocity, phase = cruise(p, rng), rng.uniform()
         changes = kind.spread != (1.0, 1.0) or not kind.thrust.steady
         when = START + kind.period * (phase + (CHANGING if changes else 0.0))
+        times: dict[str, Any] = run_time(p, when + AFTER, LATE, self.dt)
         return Trial(
             robot=source,
             plant=plant,
             gait=gait,
             dt=self.dt,
-            **run_time(p, when + AFTER, LATE, self.dt),
+            **times,
             velocity=velocity if kind.moves else (0.0, 0.0, 0.0),
             push=size * p.speed,
             push_direction=2.0 * math.pi * (number % DIRECTIONS) / DIRECTIONS,

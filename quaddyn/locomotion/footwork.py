@@ -193,12 +193,15 @@ class Footwork:
         across, aside, up = ground.normal.tolist()
         for i, swing in self.swings.items():
             left = max(0.0, (1.0 - swing.progress) * clock.swing_time)
+            opposite = self.swings.get(i ^ 1)
+            beside = (ground.points[i ^ 1] if opposite is None else opposite.target).tolist()
             x, y = self._within_reach(
                 i,
                 targets[i][0] + gain * error[0] - body[0] - left * velocity[0],
                 targets[i][1] + gain * error[1] - body[1] - left * velocity[1],
                 yaw,
                 wide,
+                (beside[0] - body[0] - left * velocity[0], beside[1] - body[1] - left * velocity[1]),
             )
             x, y = x + body[0] + left * velocity[0], y + body[1] + left * velocity[1]
             r = float(p.radii[i]) - PRESS * p.length  # of the sphere's centre over the ground
@@ -239,10 +242,13 @@ class Footwork:
             else:
                 tasks[foot].reference(swing.position, swing.velocity, swing.acceleration)
 
-    def _within_reach(self, i: int, x: float, y: float, yaw: float, wide: float) -> tuple[float, float]:
+    def _within_reach(
+        self, i: int, x: float, y: float, yaw: float, wide: float, beside: tuple[float, float]
+    ) -> tuple[float, float]:
         """The place (x, y) from the body, or the nearest one where the leg can follow and crosses no other.
 
-        Who stands `wide` times as wide as at home has as much less room inwards.
+        Who stands `wide` times as wide as at home has as much less room inwards.  The foot `beside` it, on the other
+        side, counts where it is: a body that is pushed aside leaves it behind.
         """
         p = self._p
         c, s = math.cos(yaw), math.sin(yaw)
@@ -251,7 +257,9 @@ class Footwork:
         along = c * x + s * y - home_x
         out = side * (c * y - s * x) - abs(home_y)
         along = min(max(along, -ALONG * p.length), ALONG * p.length)
-        out = min(max(out, -(1.0 - wide * (1.0 - INWARDS)) * abs(home_y)), OUTWARDS * p.length)
+        inner = wide * (1.0 - INWARDS) * abs(home_y)
+        clear = side * (c * beside[1] - s * beside[0]) + inner
+        out = max(min(out, OUTWARDS * p.length), max(inner, clear) - abs(home_y))
         u, v = home_x + along, side * (abs(home_y) + out)
         return c * u - s * v, s * u + c * v
 

@@ -127,7 +127,7 @@ class Clock:
         gait: the one that is wanted.
         phase: phi.
         running: whether any foot may still swing.
-        period: of one cycle at present [s].
+        haste: how many times faster than the gait's own the cycle is at present, see `Pace`.
         duty: at present.
         offsets: (4,) at present, not wrapped.
         spread: (2,) of the footprint at present.
@@ -137,7 +137,7 @@ class Clock:
 
     def __init__(self, gait: str | Gait, unit: float, *, lead: float = 0.5) -> None:
         self.gait = gait_named(gait)
-        self.unit, self.lead = unit, lead
+        self.unit, self.lead, self.haste = unit, lead, 1.0
         self.running = self._stopping = False
         self._begin()
         self.stop()
@@ -146,7 +146,7 @@ class Clock:
     def _begin(self) -> None:
         # Whose footprint is narrower than the one that he stands on gets there at a trot, and so does who flies.
         gait = self.gait if self.gait.spread == (1.0, 1.0) and self.gait.thrust.steady else GAITS["trot"]
-        self.phase, self.duty, self.period = -self.lead, gait.duty, gait.period * self.unit
+        self.phase, self.duty, self._period = -self.lead, gait.duty, gait.period * self.unit
         self.offsets = np.array(gait.offsets)
         self.spread = np.array(gait.spread)
         # The numbers of the first and of the last swing of each foot.
@@ -226,9 +226,12 @@ class Clock:
         period = times.period * self.unit
         down, up = (
             now + min(max(wanted - now, -TIME_RATE * share * now), TIME_RATE * share * wanted)
-            for now, wanted in ((self.stance_time, times.duty * period), (self.swing_time, (1.0 - times.duty) * period))
+            for now, wanted in (
+                (self.duty * self._period, times.duty * period),
+                ((1.0 - self.duty) * self._period, (1.0 - times.duty) * period),
+            )
         )
-        self.period, self.duty = down + up, down / (down + up)
+        self._period, self.duty = down + up, down / (down + up)
 
     # -- now -----------------------------------------------------------------------------------------------------
     def standing(self) -> list[tuple[bool, bool]]:
@@ -244,6 +247,11 @@ class Clock:
             stands = (n <= first or n <= x) and x < end
             out.append((stands, stands and x < end - LOADING))
         return out
+
+    @property
+    def period(self) -> float:
+        """Of one cycle at present [s]."""
+        return self._period / self.haste
 
     @property
     def thrust(self) -> Thrust:

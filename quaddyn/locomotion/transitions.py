@@ -11,6 +11,7 @@ from .gait import Clock, Gait
 from .ground import GroundPlane
 from .modes import Mode, escaping, misplaced
 from .motion import Motion
+from .pace import Pace
 from .proportions import Proportions
 from .steering import LEASH
 from .trunk import Trunk
@@ -39,10 +40,10 @@ class Transitions:
         lie: whether the robot is to lie down.
     """
 
-    __slots__ = ("_p", "lie")
+    __slots__ = ("_p", "_pace", "lie")
 
     def __init__(self, proportions: Proportions) -> None:
-        self._p = proportions
+        self._p, self._pace = proportions, Pace(proportions)
         self.lie = False
 
     def start(self, motion: Motion, ground: GroundPlane, course: Course) -> tuple[float, tuple[float, float]]:
@@ -90,7 +91,7 @@ class Transitions:
         trunk: Trunk,
         footing: Footing,
     ) -> Mode:
-        """The mode from the next tick on, of who is on the ground; starts and stops the clock.
+        """The mode from the next tick on, of who is on the ground; starts, stops and paces the clock.
 
         Args:
             mode: now.
@@ -105,6 +106,7 @@ class Transitions:
             footing: of the robot.
         """
         p, still = self._p, not any(wanted.tolist())
+        self._pace.adapt(clock, error)
         if mode is Mode.STANDING:
             if self.lie:
                 trunk.go_to(LYING_HEIGHT * p.height)
