@@ -15,6 +15,7 @@ from quaddyn.locomotion import LocomotionCommand, Proportions
 from quaddyn.locomotion.footwork import INWARDS, OUTWARDS, Footwork
 from quaddyn.locomotion.gait import Clock
 from quaddyn.locomotion.pace import MOST, ROOM, Pace
+from quaddyn.locomotion.stretch import Stretch
 from quaddyn.simulation import Plant
 
 DT = 1e-3
@@ -96,7 +97,7 @@ def test_swings_are_whole_however_the_haste_changes(go2: Proportions) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_foothold_is_on_its_own_side_of_the_foot_beside_it(seed: int, go2: Proportions) -> None:
-    p, rng, footwork = go2, np.random.default_rng(seed), Footwork(go2)
+    p, rng, footwork = go2, np.random.default_rng(seed), Footwork(go2, Stretch(qd.load("go2"), go2).reach)
     for _ in range(300):
         i, yaw = int(rng.integers(4)), rng.uniform(-math.pi, math.pi)
         x, y, u, v = rng.uniform(-1.0, 1.0, 4) * p.length

@@ -9,6 +9,7 @@ import quaddyn as qd
 from quaddyn.locomotion import LocomotionController, Mode, Proportions
 from quaddyn.locomotion.felt_ground import FeltGround
 from quaddyn.locomotion.footwork import Footwork
+from quaddyn.locomotion.stretch import Stretch
 from quaddyn.locomotion.swing import Swing
 from quaddyn.robot import Robot
 from quaddyn.simulation.terrain import Box, Plane
@@ -64,7 +65,7 @@ def test_a_foot_that_cannot_press_hard_stands_where_its_path_has_gone_on(robot: 
     """A path into the ground and a faint force together are a touchdown; neither is without the other."""
     p = Proportions.of(robot)
     feet, up = np.array([[0.3, 0.2, 0.1], [0.3, -0.2, 0.1], [-0.3, 0.2, 0.1], [-0.3, -0.2, 0.1]]), [(0.0, 0.0, 1.0)] * 4
-    footwork = Footwork(p)
+    footwork = Footwork(p, Stretch(robot, p).reach)
     late, due = (Swing(feet[i], np.zeros(3), duration=0.2, clearance=0.05, sink=0.1) for i in (0, 1))
     for swing, end in ((late, 1.1), (due, 0.9)):
         while swing.progress < end:

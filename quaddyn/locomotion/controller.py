@@ -378,7 +378,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self.ground = GroundPlane.under(feet, p.radii, SLOPE_TIME * p.time)
         self.course = Course(self.ground.points[:, :2].mean(axis=0), motion.yaw)
         self.clock = Clock(self._gait if self._gait.moves else "trot", p.time)
-        self._footwork = Footwork(p)
+        self._footwork = Footwork(p, self._stretch.reach)
         self._smooth = motion.velocity[:2]
         self._steering.reset()
         height, lean = self._transitions.start(motion, self.ground, self.course)

@@ -35,6 +35,10 @@ PATIENCE = 0.3
 #: How far from its place under the body a foot may be put: along and outwards [l], and inwards as a share of half the
 #: width.
 ALONG, OUTWARDS, INWARDS = 0.5, 0.45, 0.65
+#: How much farther than its reach a leg may be asked for: by so little the trunk sinks over legs that spread.
+SPREADING = 1.05
+#: What a leg is asked for in any case, from its place under the hip: half of the longest stride of any gait [l].
+STRIDING = 0.3
 #: Largest multiple of the present error that a foothold is moved by, and how much more than what keeps the motion
 #: bounded, so that it returns to the course.
 LOOK_AHEAD, RETURN = 1.0, 0.25
@@ -49,6 +53,7 @@ class Footwork:
 
     Args:
         proportions: of the robot.
+        reach: (4,) largest distance of a foot from its leg's first joint [m], see `Stretch`.
 
     Attributes:
         swings: `Swing` by number of the foot in `FEET`, of those in the air.
@@ -56,10 +61,14 @@ class Footwork:
         late: whether somebody misses the ground who should stand by now.
     """
 
-    __slots__ = ("_blind", "_p", "_waited", "late", "stumbles", "swings")
+    __slots__ = ("_blind", "_far", "_p", "_waited", "late", "stumbles", "swings")
 
-    def __init__(self, proportions: Proportions) -> None:
-        self._p = proportions
+    def __init__(self, proportions: Proportions, reach: Array) -> None:
+        self._p = p = proportions
+        above = p.height + p.hips[:, 2]
+        far = np.sqrt(np.maximum((SPREADING * reach) ** 2 - above**2, 0.0))  # from the hips, seen from above
+        least = np.linalg.norm(p.stance - p.hips[:, :2], axis=1) + STRIDING * p.length
+        self._far: list[float] = np.maximum(far, least).tolist()
         self.swings: dict[int, Swing] = {}
         self.stumbles = Stumbles(proportions)
         self.late = False
@@ -248,7 +257,8 @@ class Footwork:
         """The place (x, y) from the body, or the nearest one where the leg can follow and crosses no other.
 
         Who stands `wide` times as wide as at home has as much less room inwards.  The foot `beside` it, on the other
-        side, counts where it is: a body that is pushed aside leaves it behind.
+        side, counts where it is: a body that is pushed aside leaves it behind.  A leg that cannot do both goes beyond
+        its reach rather than across.
         """
         p = self._p
         c, s = math.cos(yaw), math.sin(yaw)
@@ -257,10 +267,15 @@ class Footwork:
         along = c * x + s * y - home_x
         out = side * (c * y - s * x) - abs(home_y)
         along = min(max(along, -ALONG * p.length), ALONG * p.length)
+        out = min(out, OUTWARDS * p.length)
+        hip_x, hip_y, _ = p.hips[i].tolist()
+        u, v = home_x + along - hip_x, abs(home_y) + out - side * hip_y
+        share = min(1.0, self._far[i] / max(math.hypot(u, v), 1e-9))
+        if share < 1.0:
+            along, out = hip_x + share * u - home_x, side * hip_y + share * v - abs(home_y)
         inner = wide * (1.0 - INWARDS) * abs(home_y)
         clear = side * (c * beside[1] - s * beside[0]) + inner
-        out = max(min(out, OUTWARDS * p.length), max(inner, clear) - abs(home_y))
-        u, v = home_x + along, side * (abs(home_y) + out)
+        u, v = home_x + along, side * (abs(home_y) + max(out, max(inner, clear) - abs(home_y)))
         return c * u - s * v, s * u + c * v
 
 
