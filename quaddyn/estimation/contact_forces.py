@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -14,6 +14,7 @@ from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
 from ..urdf.tree import Array
+from .force_sharing import explain, share_out, sharing_of, touching_of
 from .momentum_observer import MomentumObserver
 
 Rows = Literal["all", "joints"]
@@ -28,11 +29,13 @@ class ContactForces:
         unexplained: (nv,) ``tau_ext - sum J_i^T f_i`` [N m, N]: pushes elsewhere, model errors.
         undetermined: number of directions of the forces that the motion does not show: a straight leg hides the force
             along it from its joints.  These directions are set to zero.
+        stacked: all forces, one after the other, in the order of the contacts.
     """
 
     forces: Mapping[str, Array]
     unexplained: Array
     undetermined: int
+    stacked: Array
 
 
 class ContactForceEstimator(StrictAttributes, fixed=("contacts", "observer")):
@@ -69,11 +72,18 @@ class ContactForceEstimator(StrictAttributes, fixed=("contacts", "observer")):
             raise ArgumentTypeError(f"contacts: expected a ContactSet, got {type(contacts).__name__}")
         if rows not in get_args(Rows):
             raise ArgumentError(f"rows: expected one of {get_args(Rows)}, got {rows!r}")
-        self._tolerance = number("rank_tolerance", rank_tolerance)
-        if not 0.0 <= self._tolerance < 1.0:
+        tolerance = number("rank_tolerance", rank_tolerance)
+        if not 0.0 <= tolerance < 1.0:
             raise ArgumentError(f"rank_tolerance: expected a share of the largest singular value, got {rank_tolerance}")
-        self.contacts, self._rows = contacts, rows
-        self.observer = MomentumObserver(contacts.robot, dt=dt, gain=gain)
+        self.contacts, robot, joints = contacts, contacts.robot, rows == "joints"
+        self.observer = MomentumObserver(robot, dt=dt, gain=gain)
+        self._touching = touching_of(robot, contacts, joints=joints, tolerance=tolerance)
+        self._work = sharing_of(int(self._touching.size.sum()), robot.nv)
+        self._metric, self._coupled = not joints, robot.coupling is not None
+        self._on = np.zeros(len(contacts.names), dtype=np.int64)
+        self._share_out: Callable[..., int] | None = None  # with its memory looked up, from the first update on
+        self._active: tuple[str, ...] = ()
+        self._slices: dict[str, slice] = {}
 
     def reset(self) -> None:
         """Forget the motion; the next update is the first."""
@@ -81,18 +91,21 @@ class ContactForceEstimator(StrictAttributes, fixed=("contacts", "observer")):
 
     def update(self, s: State, tau: Array) -> ContactForces:
         """One step further; arguments and errors of `MomentumObserver.update`."""
-        r = self.observer.update(s, tau)
-        J = self.contacts.jacobian(s)
-        forces, undetermined = np.zeros(len(J)), 0
-        if len(J):
-            if self._rows == "all":
-                root = np.linalg.cholesky(s.M)
-                A, b = np.linalg.solve(root, J.T), np.linalg.solve(root, r)
-            else:
-                driven = self.contacts.robot.actuated_index
-                A, b = J.T[driven], r[driven]
-            forces, _, rank, _ = np.linalg.lstsq(A, b, rcond=self._tolerance)
-            undetermined = len(J) - int(rank)
-        return ContactForces(
-            {name: forces[rows] for name, rows in self.contacts.slices().items()}, r - J.T @ forces, undetermined
-        )
+        r, contacts, work = self.observer.update(s, tau), self.contacts, self._work
+        active = contacts.active
+        if active != self._active:
+            self._active, self._slices = active, contacts.slices()
+            self._on[:] = [name in active for name in contacts.names]
+        if self._metric:
+            work.M[:] = s.M.T  # symmetric, and this is how it lies in memory
+        k = next(reversed(self._slices.values())).stop if self._slices else 0
+        if self._coupled:
+            work.J[:k] = contacts.jacobian(s)
+            rank = explain(self._touching, work, k, r)
+        else:
+            if self._share_out is None:
+                self._share_out = share_out.bound(self._touching, work)
+            rank = self._share_out(self._on, *s.kinematics(), r)
+        forces = work.forces[:k].copy()
+        by_name = {name: forces[at] for name, at in self._slices.items()}
+        return ContactForces(by_name, work.left.copy(), k - rank, forces)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..attributes import StrictAttributes
@@ -10,6 +12,8 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_vector, number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
+from .generalized_momentum import bodies_of
+from .momentum_residual import Residual, follow, observe
 
 
 class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
@@ -63,29 +67,37 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
             K = np.full(robot.nv, number("gain", gain))
         if K.shape != (robot.nv,) or not (K > 0.0).all():  # False of NaN
             raise ArgumentError(f"gain: expected positive gains [1/s], one or {robot.nv}, got {gain}")
-        self._stiction = number("stiction_speed", stiction_speed)
-        if not (np.isfinite(self._stiction) and self._stiction > 0.0):
+        stiction = number("stiction_speed", stiction_speed)
+        if not (np.isfinite(stiction) and stiction > 0.0):
             raise ArgumentError(f"stiction_speed: expected a positive speed, got {stiction_speed}")
         self.gain, self.beta = frozen(K), frozen(np.exp(-K * self.dt))
-        self._with_friction = bool(joint_friction)
-        self._dynamics = Dynamics(robot, validate=False)
+        n, share = robot.nv, 1.0 if joint_friction else 0.0
+        self._filter = Residual(
+            self.dt, np.array(self.beta), share * robot.damping, share * robot.friction, stiction,
+            np.array(robot.actuated_index, dtype=np.int64), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((2, n)),
+            np.zeros(1, dtype=np.int64),
+        )  # fmt: skip
+        # Of a robot some of whose joints follow others, the balance is Pinocchio's.
+        self._bodies = bodies_of(robot) if robot.coupling is None else None
+        self._dynamics = Dynamics(robot, validate=False) if robot.coupling is not None else None
+        self._observe: Callable[..., None] | None = None  # with its memory looked up, from the first update on
+        self._torques = f"nu of {robot.name}"
         self.reset()
 
     @property
     def residual(self) -> Array:
-        """(nv,) the estimate r of tau_ext [N m, N], read-only."""
-        return self._r
+        """(nv,) the estimate r of tau_ext [N m, N]."""
+        return self._filter.r.copy()
 
     @property
     def started(self) -> bool:
         """Whether there was an update since the last reset, so that the next residual is one."""
-        return self._p is not None
+        return bool(self._filter.started[0])
 
     def reset(self) -> None:
         """Forget the motion; the next update is the first."""
-        self._r = frozen(np.zeros(self.robot.nv))
-        self._p: Array | None = None
-        self._drive = np.zeros(self.robot.nv)
+        self._filter.r[:] = 0.0
+        self._filter.started[0] = 0
 
     def update(self, s: State, tau: Array) -> Array:
         """One step further.
@@ -106,16 +118,15 @@ class MomentumObserver(StrictAttributes, fixed=("robot", "dt", "gain", "beta")):
         robot = self.robot
         if not isinstance(s, State) or s.robot is not robot:
             raise ArgumentError(f"s: expected a State of {robot.name!r}, got {s!r}")
-        tau = check_vector("tau", tau, (robot.nu,), f"nu of {robot.name}")
-        v = s.v
-        momentum = s.M @ v
-        # What drives the momentum but motors and surroundings, at this end of the step.
-        drive = self._dynamics.coriolis(s.q, v).T @ v - s.gravity
-        if self._with_friction:
-            drive -= robot.damping * v + robot.friction * v / np.maximum(np.abs(v), self._stiction)
-        if self._p is not None:
-            u = (momentum - self._p) / self.dt - 0.5 * (self._drive + drive)
-            u[robot.actuated_index] -= tau
-            self._r = frozen(self.beta * self._r + (1.0 - self.beta) * u)
-        self._p, self._drive = momentum, drive
-        return self._r
+        tau = np.ascontiguousarray(check_vector("tau", tau, (robot.nu,), self._torques))
+        q, v = s.coordinates()
+        if self._bodies is not None:
+            if self._observe is None:
+                self._observe = observe.bound(self._bodies, self._filter)
+            self._observe(*s.kinematics(), v, tau)
+        else:
+            assert self._dynamics is not None
+            self._filter.now[0] = s.M @ v
+            self._filter.now[1] = self._dynamics.coriolis(q, v).T @ v - s.gravity
+            follow(self._filter, v, tau)
+        return self.residual

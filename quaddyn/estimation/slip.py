@@ -13,7 +13,10 @@ from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_vector, number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
+from .foot_forces import FootForces
+from .moving_points import points_of
 from .sensor_noise import SensorNoise
+from .slip_chain import SlipMemory, SlipModel, listen, shown_friction, watch
 
 #: How fast a foot that slips goes, as a standard deviation by axis [sqrt(g l)].
 SLIDING = 0.3
@@ -23,8 +26,7 @@ ONSETS, LASTING = 0.1, 0.3
 ALIKE = 0.02
 #: Memory of the friction that is being shown [sqrt(l/g)].
 MEMORY = 0.1
-#: Probability from which on a foot counts as slipping, and below which no longer.
-ON, OFF = 0.9, 0.5
+UP = np.array((0.0, 0.0, 1.0))
 
 
 class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
@@ -68,51 +70,53 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
         for name, value in (("dt", self.dt), ("length", self.length)):
             if not 0.0 < value < math.inf:
                 raise ArgumentError(f"{name}: expected a positive number, got {value}")
-        gravity = float(np.linalg.norm(robot.model.gravity.linear))
+        gravity, n, feet = float(np.linalg.norm(robot.model.gravity.linear)), len(robot.feet), robot.feet
         unit = math.sqrt(length / gravity)
-        self._still = noise.slip**2 + (length * noise.velocity) ** 2
-        self._fast = self._still + (SLIDING * math.sqrt(gravity * length)) ** 2
-        self._begins, self._ends = min(1.0, ONSETS * dt / unit), min(1.0, dt / (LASTING * unit))
-        self._part = min(1.0, dt / (ALIKE * unit))
-        self._fading = math.exp(-dt / (MEMORY * unit))
-        self._enough = 0.02 * (robot.mass * gravity / len(robot.feet)) ** 2
-        self.reset()
+        still = noise.slip**2 + (length * noise.velocity) ** 2
+        self._model = SlipModel(
+            still=still,
+            fast=still + (SLIDING * math.sqrt(gravity * length)) ** 2,
+            begins=min(1.0, ONSETS * dt / unit),
+            ends=min(1.0, dt / (LASTING * unit)),
+            part=min(1.0, dt / (ALIKE * unit)),
+            fading=math.exp(-dt / (MEMORY * unit)),
+            enough=0.02 * (robot.mass * gravity / n) ** 2,
+            radius=np.array([robot.legs[foot].foot.radius for foot in feet]),
+        )
+        self._memory = SlipMemory(np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros((n, 2)))
+        self._points = points_of(robot, [(foot, np.zeros(3)) for foot in feet]) if robot.coupling is None else None
+        self._forces, self._motion, self._touching = FootForces(feet), np.zeros((n, 6)), np.zeros(n, dtype=np.int64)
+        self._normal = np.zeros(3)
 
     def reset(self) -> None:
         """Forget everything: no foot slips, none has shown any friction."""
-        feet = self.robot.feet
-        self._probability = dict.fromkeys(feet, 0.0)
-        self._slipping = dict.fromkeys(feet, False)
-        self._evidence = dict.fromkeys(feet, (0.0, 0.0))
+        for array in self._memory:
+            array[:] = 0
 
     @property
     def probability(self) -> dict[str, float]:
         """By foot, that it slips; 0 in the air."""
-        return dict(self._probability)
+        return dict(zip(self.robot.feet, self._memory.probability.tolist(), strict=True))
 
     @property
     def slipping(self) -> tuple[str, ...]:
         """The feet that slip."""
-        return tuple(foot for foot, slips in self._slipping.items() if slips)
+        return tuple(foot for foot, slips in zip(self.robot.feet, self._memory.slipping.tolist(), strict=True) if slips)
 
     @property
     def friction(self) -> float | None:
         """Coulomb's coefficient that slipping feet show now, the least of any; None while nobody slips."""
-        shown = [
-            along / square
-            for foot, (along, square) in self._evidence.items()
-            if self._slipping[foot] and square > self._enough
-        ]
-        return min(shown) if shown else None
+        least = float(shown_friction(self._model, self._memory))
+        return None if least == math.inf else least
 
     def update(
-        self, s: State, forces: Mapping[str, Array], touching: Collection[str], *, normal: Array | None = None
+        self, s: State, forces: Mapping[str, Array] | Array, touching: Collection[str], *, normal: Array | None = None
     ) -> tuple[str, ...]:
         """One step further; the feet that slip.
 
         Args:
             s: the state now, as estimated.
-            forces: (3,) by foot, on the robot, world axes, as estimated [N].
+            forces: (3,) by foot, or (nf, 3) of all feet, on the robot, world axes, as estimated [N].
             touching: the feet that touch the ground.
             normal: (3,) unit vector out of the ground; world z by default.
 
@@ -122,40 +126,21 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
         """
         if not isinstance(s, State) or s.robot is not self.robot:
             raise ArgumentError(f"s: expected a State of {self.robot.name!r}, got {s!r}")
-        n = np.array((0.0, 0.0, 1.0)) if normal is None else check_vector("normal", normal, (3,), "out of the ground")
-        for foot in (*touching, *forces):
-            if foot not in self._probability:
-                raise UnknownNameError("foot", foot, self.robot.feet)
-        for foot in self.robot.feet:
-            if foot not in touching:
-                self._probability[foot], self._slipping[foot], self._evidence[foot] = 0.0, False, (0.0, 0.0)
-                continue
-            velocity = s.velocity(foot)
-            along = velocity[:3] - self.robot.legs[foot].foot.radius * np.cross(velocity[3:], n)
-            along = along - (along @ n) * n
-            p = self._posterior(self._probability[foot], float(along @ along))
-            self._probability[foot] = p
-            self._slipping[foot] = p > (OFF if self._slipping[foot] else ON)
-            if foot in forces:
-                self._weigh(foot, p, forces[foot], n)
+        n, feet, forced = self._normal, self.robot.feet, self._forces
+        n[:] = UP if normal is None else check_vector("normal", normal, (3,), "out of the ground")
+        for foot in touching:
+            if foot not in feet:
+                raise UnknownNameError("foot", foot, feet)
+        forced.take(forces)
+        self._touching[:] = [foot in touching for foot in feet]
+        model, memory, motion = self._model, self._memory, self._motion
+        if self._points is not None:
+            v = s.coordinates()[1]
+            watch(
+                model, memory, self._points, *s.kinematics(), v, forced.values, forced.given, self._touching, n, motion
+            )
+        else:
+            for row, foot in zip(motion, feet, strict=True):
+                row[:] = s.velocity(foot)
+            listen(model, memory, motion, forced.values, forced.given, self._touching, n)
         return self.slipping
-
-    def _posterior(self, p: float, square: float) -> float:
-        """Of slipping, from that before and the squared speed."""
-        p = p * (1.0 - self._ends) + (1.0 - p) * self._begins
-        odds = math.log(self._still / self._fast) + 0.5 * square * (1.0 / self._still - 1.0 / self._fast)
-        odds = math.log(p / (1.0 - p)) + self._part * min(odds, 50.0)
-        return 1.0 / (1.0 + math.exp(-min(max(odds, -50.0), 50.0)))
-
-    def _weigh(self, foot: str, p: float, force: Array, n: Array) -> None:
-        """Sums of least squares for tangential over normal force, forgetting, and each by how sure the slip is."""
-        normal = float(force @ n)
-        if normal <= 0.0:
-            return
-        tangential = math.sqrt(max(float(force @ force) - normal * normal, 0.0))
-        a, b = self._evidence[foot]
-        share = (1.0 - self._fading) * p
-        self._evidence[foot] = (
-            self._fading * a + share * tangential * normal,
-            self._fading * b + share * normal * normal,
-        )

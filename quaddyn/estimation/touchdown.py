@@ -8,10 +8,14 @@ import numpy as np
 
 from ..attributes import StrictAttributes
 from ..contact import ContactEvent, ContactEvents
-from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import check_vector, number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
+from .foot_forces import FootForces
+from .force_trigger import Trigger, pull
+
+UP = np.array((0.0, 0.0, 1.0))
 
 
 class TouchdownDetector(StrictAttributes, fixed=("on", "off", "dwell", "events")):
@@ -50,7 +54,10 @@ class TouchdownDetector(StrictAttributes, fixed=("on", "off", "dwell", "events")
         self.dwell = number("dwell", dwell)
         if not 0.0 <= self.dwell < np.inf:
             raise ArgumentError(f"dwell: expected a time of 0 or more [s], got {dwell}")
-        self._feet = robot.feet
+        self._feet, n = robot.feet, len(robot.feet)
+        flags = [np.zeros(n, dtype=np.int64) for _ in range(3)]
+        self._trigger = Trigger(self.on, self.off, self.dwell, flags[0], flags[1], np.zeros(n), flags[2])
+        self._forces, self._normal = FootForces(robot.feet), np.zeros(3)
         self.events = ContactEvents(robot.feet)
         self.reset()
 
@@ -63,46 +70,30 @@ class TouchdownDetector(StrictAttributes, fixed=("on", "off", "dwell", "events")
         """All feet in the air, no history."""
         self.events.reset()
         self._last = -np.inf
-        self._since: dict[str, float | None] = dict.fromkeys(self._feet, None)
+        self._trigger.touching[:] = self._trigger.passing[:] = 0
 
     def update(
-        self, time: float, forces: Mapping[str, Array], *, normal: Array | None = None
+        self, time: float, forces: Mapping[str, Array] | Array, *, normal: Array | None = None
     ) -> tuple[ContactEvent, ...]:
         """What changed.
 
         Args:
             time: now [s].
-            forces: (3,) by foot, on the robot, world axes [N]; feet left out stay as they are.
+            forces: (3,) by foot, or (nf, 3) of all feet, on the robot, world axes [N]; feet left out stay as they are.
             normal: (3,) unit vector out of the ground; world z by default.
 
         Raises:
             UnknownNameError: no such foot.
             ArgumentError: a force of another shape or not finite, or time running backwards.
         """
-        n = np.array((0.0, 0.0, 1.0)) if normal is None else normal
-        n = check_vector("normal", n, (3,), "out of the ground")
+        n, trigger, forced = self._normal, self._trigger, self._forces
+        n[:] = UP if normal is None else check_vector("normal", normal, (3,), "out of the ground")
         time = number("time", time)
         if not time >= self._last:  # False of NaN
             raise ArgumentError(f"time: expected no less than the last one, {self._last}, got {time}")
-        if not isinstance(forces, Mapping):
-            raise ArgumentTypeError(f"forces: expected a mapping of feet, got {type(forces).__name__}")
-        felt = {}
-        for foot, force in forces.items():
-            if foot not in self._since:
-                raise UnknownNameError("foot", foot, self._feet)
-            felt[foot] = check_vector(f"forces[{foot!r}]", force, (3,), "world axes")
+        forced.take(forces)
         self._last = time
-        changed: dict[str, bool] = {}
-        for foot, force in felt.items():
-            touches = foot in self.touching
-            passed = force @ n < self.off if touches else force @ n > self.on
-            if not passed:
-                self._since[foot] = None
-                continue
-            since = self._since[foot]
-            if since is None:
-                since = self._since[foot] = time
-            if time - since >= self.dwell * (1.0 - 1e-9):  # sums of dt are off by rounding
-                changed[foot] = not touches
-                self._since[foot] = None
-        return self.events.update(time, changed)
+        if not pull(trigger, time, forced.values, forced.given, n):
+            return ()
+        change = zip(self._feet, trigger.changed.tolist(), trigger.touching.tolist(), strict=True)
+        return self.events.update(time, {foot: bool(touches) for foot, changed, touches in change if changed})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from ..dynamics import State
 from ..estimation import SlipDetector
@@ -31,9 +31,10 @@ class FeltFriction:
     Attributes:
         detector: of the slips.
         bound: on the coefficient; inf before anything has slipped.
+        slipping: the feet that slip.
     """
 
-    __slots__ = ("_growth", "_share", "bound", "detector")
+    __slots__ = ("_growth", "_share", "bound", "detector", "slipping")
 
     def __init__(self, robot: Robot, proportions: Proportions, dt: float) -> None:
         self.detector = SlipDetector(robot, dt=dt, length=proportions.length)
@@ -45,20 +46,21 @@ class FeltFriction:
         """Nothing has slipped."""
         self.detector.reset()
         self.bound = math.inf
+        self.slipping: tuple[str, ...] = ()
 
-    def update(self, s: State, forces: Mapping[str, Array], touching: Collection[str], normal: Array) -> float:
+    def update(self, s: State, forces: Array, touching: Collection[str], normal: Array) -> float:
         """One step further.
 
         Args:
             s: the state now.
-            forces: (3,) by foot, on the robot, world axes, as estimated [N].
+            forces: (4, 3) of the robot's feet, on the robot, world axes, as estimated [N].
             touching: the feet that touch and are to carry.
             normal: (3,) of the ground.
 
         Returns:
             The bound.
         """
-        self.detector.update(s, forces, touching, normal=normal)
+        self.slipping = self.detector.update(s, forces, touching, normal=normal)
         shown = self.detector.friction
         if shown is not None and SAFE * shown < self.bound:
             start = min(self.bound, 1.0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+import numpy as np
+
 from ..contact import ContactSet
 from ..dynamics import State
 from ..estimation import ContactForceEstimator, TouchdownDetector
@@ -31,14 +33,15 @@ class FeltGround:
 
     Attributes:
         forces: (3,) by foot, as last estimated, on the robot, world axes [N].
+        stacked: (4, 3) the same in the order of the robot's feet.
     """
 
-    __slots__ = ("_detector", "_dt", "_estimator", "_pressing", "_starting", "_time", "forces")
+    __slots__ = ("_detector", "_dt", "_estimator", "_pressing", "_starting", "_time", "forces", "stacked")
 
     def __init__(self, robot: Robot, proportions: Proportions, dt: float) -> None:
         unit = proportions.time
         self._dt, self._starting = dt, STARTING * unit
-        self._estimator = ContactForceEstimator(ContactSet.of_feet(robot, FEET), dt=dt, gain=1.0 / (FORCE_TIME * unit))
+        self._estimator = ContactForceEstimator(ContactSet.of_feet(robot), dt=dt, gain=1.0 / (FORCE_TIME * unit))
         self._detector = TouchdownDetector(robot, dwell=DWELL * unit)
         self._pressing = PRESSING * proportions.mass * proportions.gravity / len(FEET)
         self.reset()
@@ -49,6 +52,7 @@ class FeltGround:
         self._detector.reset()
         self._time = 0.0
         self.forces: Mapping[str, Array] = {}
+        self.stacked = np.zeros((len(FEET), 3))
 
     def update(self, state: State, tau: Array, normal: Array, blocked: Collection[str] = ()) -> tuple[str, ...] | None:
         """The feet that touch; None as long as that is not known yet.
@@ -60,10 +64,14 @@ class FeltGround:
             blocked: feet whose paths have gone on without them.  The shanks of some robots are so light that a foot in
                 the air cannot press as hard as the detector of touchdowns wants.
         """
-        self.forces = forces = self._estimator.update(state, tau).forces
+        found = self._estimator.update(state, tau)
+        self.forces, self.stacked = found.forces, found.stacked.reshape(-1, 3)
         self._time += self._dt
-        self._detector.update(self._time, forces, normal=normal)
+        self._detector.update(self._time, self.stacked, normal=normal)
         if self._time < self._starting:
             return None
-        touching = {*self._detector.touching, *(foot for foot in blocked if forces[foot] @ normal > self._pressing)}
+        touching = {
+            *self._detector.touching,
+            *(foot for foot in blocked if found.forces[foot] @ normal > self._pressing),
+        }
         return tuple(foot for foot in FEET if foot in touching)

@@ -120,6 +120,7 @@ class Footwork:
             The feet that are to carry.
         """
         p, late, carrying, held = self._p, False, [], self.late
+        spots = feet - p.radii[:, None] * np.array(normals)
         for i, (stands, loaded) in enumerate(clock.standing()):
             foot = FEET[i]
             swing = self.swings.get(i)
@@ -143,12 +144,11 @@ class Footwork:
                     swing, loaded = None, True
                 if swing is None:
                     # From the tick of the touchdown on: one tick over the old foothold is a stride's error.
-                    spot = feet[i] - p.radii[i] * np.array(normals[i])
                     if came:
-                        x, y, z = spot.tolist()
+                        x, y, z = spots[i].tolist()
                         unforeseen = touching is not None and (known is None or known.normal(x, y, z) is None)
                         self.stumbles.landed(i, z - ground.height(x, y) if unforeseen else 0.0)
-                    ground.points[i] = spot
+                    ground.points[i] = spots[i]
                     ground.coming.pop(i, None)
                     if loaded or held:  # nobody gives a load back while the foot that is to take it misses the ground
                         carrying.append(foot)

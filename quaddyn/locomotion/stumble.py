@@ -112,8 +112,8 @@ class Stumbles:
                 continue
             u, v, _ = swing.velocity.tolist()
             speed = math.hypot(u, v)
-            behind, moved = (swing.position - feet[i])[:2], (feet[i] - before[i])[:2]
-            lag, way = float(behind[0] * u + behind[1] * v), float(moved[0] * u + moved[1] * v)  # times speed
+            (x, y, _), (a, b, _), (c, d, _) = swing.position.tolist(), feet[i].tolist(), before[i].tolist()
+            lag, way = (x - a) * u + (y - b) * v, (a - c) * u + (b - d) * v  # times speed
             slow = lag > BEHIND * p.length * speed and way < SLOWED * speed * speed * dt
             if slow and forces is not None:
                 x, y, z = forces.get(FEET[i], NONE).tolist()

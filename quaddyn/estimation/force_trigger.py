@@ -1,0 +1,51 @@
+"""The triggers of `TouchdownDetector`, in restricted Python."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..compiling import IntVector, Matrix, Vector, entry
+
+
+class Trigger(NamedTuple):
+    """Thresholds, and what each foot's trigger remembers."""
+
+    on: float  # of touching [N]
+    off: float  # of letting go [N]
+    dwell: float  # how long a threshold has to be passed [s]
+    touching: IntVector  # (nf,) whether it touches
+    passing: IntVector  # (nf,) whether the threshold is being passed
+    since: Vector  # (nf,) since when, then [s]
+    changed: IntVector  # (nf,) whether it began or ceased to touch at the last update
+
+
+@entry("the touchdown detector")
+def pull(t: Trigger, time: float, forces: Matrix, given: IntVector, normal: Vector) -> int:
+    """How many feet began or ceased to touch.
+
+    Args:
+        t: the triggers.
+        time: now [s].
+        forces: (nf, 3) [N].
+        given: (nf,) whether there is a force; feet without stay as they are.
+        normal: (3,) unit, out of the ground.
+    """
+    count = 0
+    for i in range(len(given)):
+        t.changed[i] = 0
+        if given[i] == 0:
+            continue
+        force = forces[i, 0] * normal[0] + forces[i, 1] * normal[1] + forces[i, 2] * normal[2]
+        passed = force < t.off if t.touching[i] != 0 else force > t.on
+        if not passed:
+            t.passing[i] = 0
+            continue
+        if t.passing[i] == 0:
+            t.passing[i] = 1
+            t.since[i] = time
+        if time - t.since[i] >= t.dwell * (1.0 - 1e-9):  # sums of periods are off by rounding
+            t.passing[i] = 0
+            t.touching[i] = 1 - t.touching[i]
+            t.changed[i] = 1
+            count += 1
+    return count

@@ -1,0 +1,238 @@
+"""The compiled estimators against the plain formulas, written in NumPy with Pinocchio's matrices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import nullcontext
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from sparing import others_slow
+
+import quaddyn as qd
+from quaddyn.compiling import interpreted
+from quaddyn.contact import Contact, ContactSet
+from quaddyn.estimation import ContactForceEstimator, MomentumObserver, SensorNoise, SlipDetector, TouchdownDetector
+from quaddyn.estimation.slip_chain import OFF, ON
+
+DT = 2e-3
+ROBOTS = [("go2", "free"), ("anymal_c", "free"), ("solo12", "planar"), ("z1", "fixed"), ("go1", "free")]
+
+
+def states(robot: qd.Robot, seed: int, count: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Configurations near home and far from the world's origin, velocities and torques."""
+    rng, out = np.random.default_rng(seed), []
+    for _ in range(count):
+        q = pin.integrate(robot.model, robot.q_home, rng.normal(0.0, 0.3, robot.nv))
+        if robot.root == "free":
+            q[:2] += rng.normal(0.0, 20.0, 2)
+        out.append((q, rng.normal(0.0, 2.0, robot.nv), rng.normal(0.0, 5.0, robot.nu)))
+    return out
+
+
+class PlainObserver:
+    """The observer by matrices: ``p = M v``, ``C^T v - g``."""
+
+    def __init__(self, robot: qd.Robot, gain: float) -> None:
+        self.robot, self.dynamics, self.beta = robot, qd.Dynamics(robot), math.exp(-gain * DT)
+        self.r, self.p, self.drive = np.zeros(robot.nv), None, np.zeros(robot.nv)
+
+    def update(self, s: qd.dynamics.State, tau: np.ndarray) -> np.ndarray:
+        robot, v = self.robot, s.v
+        p = s.M @ v
+        drive = self.dynamics.coriolis(s.q, v).T @ v - s.gravity
+        drive -= robot.damping * v + robot.friction * v / np.maximum(np.abs(v), 1e-3)
+        if self.p is not None:
+            u = (p - self.p) / DT - 0.5 * (self.drive + drive)
+            u[robot.actuated_index] -= tau
+            self.r = self.beta * self.r + (1.0 - self.beta) * u
+        self.p, self.drive = p, drive
+        return self.r
+
+
+def plain_forces(
+    contacts: ContactSet, s: qd.dynamics.State, r: np.ndarray, rows: str, tolerance: float
+) -> tuple[np.ndarray, int]:
+    """Least squares by singular values; forces, and how many directions are undetermined."""
+    J = contacts.jacobian(s)
+    if rows == "all":
+        root = np.linalg.cholesky(s.M)
+        A, b = np.linalg.solve(root, J.T), np.linalg.solve(root, r)
+    else:
+        driven = contacts.robot.actuated_index
+        A, b = J.T[driven], r[driven]
+    forces, _, rank, _ = np.linalg.lstsq(A, b, rcond=tolerance)
+    return forces, len(J) - int(rank)
+
+
+def close(got: np.ndarray, wanted: np.ndarray) -> None:
+    """Within 1e-10 of the largest entry."""
+    np.testing.assert_allclose(got, wanted, rtol=0.0, atol=1e-10 * max(1.0, float(np.abs(wanted).max(initial=0.0))))
+
+
+@pytest.mark.parametrize(("name", "root"), others_slow(ROBOTS, ROBOTS[:3]))
+@pytest.mark.parametrize("gain", [50.0, np.inf])
+def test_the_recursion_over_bodies_makes_the_residual_that_matrices_make(name: str, root: str, gain: float) -> None:
+    robot = qd.load(name, root=root)
+    dyn, plain, observer = qd.Dynamics(robot), PlainObserver(robot, gain), MomentumObserver(robot, dt=DT, gain=gain)
+    for q, v, tau in states(robot, 0, 30):
+        s = dyn.update(q, v)
+        close(observer.update(s, tau), plain.update(s, tau))
+    observer.reset()
+    assert not observer.started and not observer.residual.any()
+
+
+def test_robots_with_joints_that_follow_others_have_the_same_residual() -> None:
+    robot = qd.load("panda")
+    assert robot.coupling is not None
+    dyn, plain, observer = qd.Dynamics(robot), PlainObserver(robot, 80.0), MomentumObserver(robot, dt=DT, gain=80.0)
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        q, v = (
+            robot.algorithms.integrate(robot.model, robot.q_home, rng.normal(0.0, 0.1, robot.nv)),
+            rng.normal(0.0, 1.0, robot.nv),
+        )
+        s, tau = dyn.update(q, v), rng.normal(0.0, 1.0, robot.nu)
+        close(observer.update(s, tau), plain.update(s, tau))
+
+
+@pytest.mark.parametrize("name", others_slow(["go2", "anymal_c", "hyq"], ["go2", "anymal_c"]))
+@pytest.mark.parametrize("rows", ["all", "joints"])
+def test_forces_are_those_of_least_squares(name: str, rows: str) -> None:
+    robot = qd.load(name)
+    dyn, contacts = qd.Dynamics(robot), ContactSet.of_feet(robot)
+    estimator = ContactForceEstimator(contacts, dt=DT, rows=rows)  # type: ignore[arg-type]
+    for k, (q, v, tau) in enumerate(states(robot, 1, 40)):
+        contacts.activate(robot.feet[: k % 5])
+        s = dyn.update(q, v)
+        got = estimator.update(s, tau)
+        forces, undetermined = plain_forces(contacts, s, estimator.observer.residual, rows, 1e-3)
+        assert got.undetermined == undetermined and tuple(got.forces) == contacts.active
+        close(got.stacked, forces)
+        close(np.concatenate([*got.forces.values(), np.zeros(0)]), forces)
+        close(got.unexplained, estimator.observer.residual - contacts.jacobian(s).T @ forces)
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 1e-8, 1e-3, 0.05, 0.3])
+def test_directions_that_the_motion_hides_get_nothing_at_any_tolerance(tolerance: float) -> None:
+    robot = qd.load("go2")
+    dyn, rng = qd.Dynamics(robot), np.random.default_rng(4)
+    contacts = ContactSet(
+        robot,
+        [
+            *(Contact.of_foot(robot, foot, normal=rng.normal(0.0, 1.0, 3)) for foot in robot.feet),
+            Contact(name="belly", frame=robot.bodies[0].name, offset=np.array([0.1, 0.0, -0.1])),
+            Contact(name="sole", frame="FL", kind="surface", half_size=np.array([0.01, 0.02])),
+        ],
+    )
+    straight = robot.q_home.copy()
+    straight[[robot.configuration_index(leg.knee) for leg in robot.legs.values() if leg.knee]] = 0.0
+    for rows in ("all", "joints"):
+        estimator = ContactForceEstimator(contacts, dt=DT, rows=rows, rank_tolerance=tolerance)  # type: ignore[arg-type]
+        for q in (straight, robot.q_home):
+            for v in (np.zeros(robot.nv), rng.normal(0.0, 1.0, robot.nv)):
+                s = dyn.update(q, v)
+                got = estimator.update(s, rng.normal(0.0, 5.0, robot.nu))
+                r = estimator.observer.residual
+                if tolerance < 1e-3:  # singular values that are none but for rounding: their number is up to it
+                    close(contacts.jacobian(s).T @ got.stacked + got.unexplained, r)
+                    continue
+                forces, undetermined = plain_forces(contacts, s, r, rows, tolerance)
+                assert got.undetermined == undetermined
+                close(got.stacked, forces)
+
+
+def test_the_same_kernels_run_as_plain_python() -> None:
+    robot = qd.load("go2")
+    answers = []
+    for context in (nullcontext, interpreted):
+        dyn, contacts, said = qd.Dynamics(robot), ContactSet.of_feet(robot), []
+        estimator = ContactForceEstimator(contacts, dt=DT, rank_tolerance=0.2)
+        slips, touchdowns = SlipDetector(robot, dt=DT, length=0.3), TouchdownDetector(robot)
+        with context():
+            for k, (q, v, tau) in enumerate(states(robot, 5, 4)):
+                s = dyn.update(q, v)
+                found = estimator.update(s, tau)
+                slips.update(s, found.stacked.reshape(4, 3), robot.feet)
+                touchdowns.update(k * DT, found.forces)
+                said.append((found.stacked, found.undetermined, slips.probability, touchdowns.touching))
+        answers.append(said)
+    for (a, m, p, t), (b, n, q, u) in zip(*answers, strict=True):
+        close(a, b)
+        assert m == n and t == u and p == pytest.approx(q, rel=1e-9)
+
+
+# -- detectors -------------------------------------------------------------------------------------------------------
+def plain_trigger(on: float, off: float, dwell: float, feet: int) -> Callable[[float, np.ndarray], list[bool]]:
+    """A Schmitt trigger for each normal force, with its dwell."""
+    touching, since = [False] * feet, [math.nan] * feet
+
+    def update(time: float, normal: np.ndarray) -> list[bool]:
+        for i, force in enumerate(normal):
+            if not (force < off if touching[i] else force > on):
+                since[i] = math.nan
+                continue
+            if math.isnan(since[i]):
+                since[i] = time
+            if time - since[i] >= dwell * (1.0 - 1e-9):
+                touching[i], since[i] = not touching[i], math.nan
+        return list(touching)
+
+    return update
+
+
+def test_triggers_do_what_a_schmitt_trigger_with_a_dwell_does() -> None:
+    robot, rng = qd.load("go2"), np.random.default_rng(6)
+    detector = TouchdownDetector(robot, dwell=0.005)
+    plain = plain_trigger(detector.on, detector.off, detector.dwell, 4)
+    n, forces, changes = np.array([0.0, 0.6, 0.8]), np.zeros((4, 3)), 0
+    for k in range(3000):
+        forces = 0.8 * forces + rng.normal(0.0, 8.0, (4, 3))
+        given = forces if k % 2 else dict(zip(robot.feet, forces, strict=True))
+        changes += len(detector.update(k * DT, given, normal=n))  # type: ignore[arg-type]
+        wanted = plain(k * DT, forces @ n)
+        assert detector.touching == tuple(f for f, on in zip(robot.feet, wanted, strict=True) if on)
+    assert changes == len(detector.events.history) > 50
+
+
+def test_slips_are_those_of_the_hidden_markov_chain() -> None:
+    robot, rng = qd.load("anymal_c"), np.random.default_rng(7)
+    length, dyn = 0.5, qd.Dynamics(robot)
+    detector, noise = SlipDetector(robot, dt=DT, length=length), SensorNoise()
+    unit = math.sqrt(length / 9.81)
+    still = noise.slip**2 + (length * noise.velocity) ** 2
+    fast = still + 0.3**2 * 9.81 * length
+    begins, ends, part, fading = 0.1 * DT / unit, DT / (0.3 * unit), DT / (0.02 * unit), math.exp(-DT / (0.1 * unit))
+    n = np.array([0.1, -0.2, 1.0]) / math.sqrt(1.05)
+    p, slips, evidence = np.zeros(4), [False] * 4, np.zeros((4, 2))
+    seen, v = set(), np.zeros(robot.nv)
+    for k in range(600):
+        v = 0.95 * v + rng.normal(0.0, 0.02 + 0.05 * (k // 150 % 2), robot.nv)
+        s, forces = dyn.update(robot.q_home, v), rng.normal(0.0, 30.0, (4, 3)) + 150.0 * n
+        touching = robot.feet if k % 100 < 80 else robot.feet[:2]
+        said = detector.update(s, forces, touching, normal=n)
+        for i, foot in enumerate(robot.feet):
+            if foot not in touching:
+                p[i], slips[i], evidence[i] = 0.0, False, 0.0
+                continue
+            u = s.velocity(foot)
+            u = u[:3] - robot.legs[foot].foot.radius * np.cross(u[3:], n)
+            u = u - (u @ n) * n
+            prior = p[i] * (1.0 - ends) + (1.0 - p[i]) * begins
+            odds = math.log(still / fast) + 0.5 * float(u @ u) * (1.0 / still - 1.0 / fast)
+            odds = math.log(prior / (1.0 - prior)) + part * min(odds, 50.0)
+            p[i] = 1.0 / (1.0 + math.exp(-min(max(odds, -50.0), 50.0)))
+            slips[i] = bool(p[i] > (OFF if slips[i] else ON))
+            pressing = float(forces[i] @ n)
+            if pressing > 0.0:
+                along = math.sqrt(max(float(forces[i] @ forces[i]) - pressing**2, 0.0))
+                evidence[i] = fading * evidence[i] + (1.0 - fading) * p[i] * pressing * np.array([along, pressing])
+        assert said == detector.slipping == tuple(f for f, on in zip(robot.feet, slips, strict=True) if on)
+        np.testing.assert_allclose(list(detector.probability.values()), p, rtol=1e-9, atol=1e-12)
+        least = 0.02 * (robot.mass * 9.81 / 4) ** 2
+        shown = [a / b for (a, b), on in zip(evidence.tolist(), slips, strict=True) if on and b > least]
+        assert detector.friction == (pytest.approx(min(shown), rel=1e-9) if shown else None)
+        seen |= set(said)
+    assert seen == set(robot.feet)
