@@ -1,6 +1,6 @@
 """Quadrupeds on ground that turns slippery under them, told nothing: who stays up, and which slips are found.
 
-Robots trot in a direction at random with ``LocomotionController(friction="estimated")``; at a random moment of a cycle
+Robots trot in a direction at random; at a random moment of a cycle
 the friction of the plant falls from 0.6: to 0.2, to 0.1 for one second, and to that of ice, 0.03.  Sensors are noisy
 and 2 ms late (``--noise 0``: the true state).  A slip is a foot that is to carry, presses with a twentieth of the
 weight, and whose point of contact moves faster than 0.1 sqrt(g l) for at least 0.05 sqrt(l/g); it is found if it is
@@ -103,7 +103,7 @@ def run(name: str, kind: str, case: str, number: int, noise: float, estimate: bo
     p, rng = Proportions.of(robot), np.random.default_rng((number, 17))
     mu, lasting, _ = CASES[case]
     velocity = slippery_ground(p, mu, rng)["velocity"]
-    options = (("controller.friction", "estimated"),) if estimate else ()
+    options = (("controller.friction", "estimated" if estimate else "assumed"),)
     trial = Trial(
         robot=name, plant=kind, velocity=velocity, noise=noise, delay=2e-3 * bool(noise), friction=DRY, options=options
     )

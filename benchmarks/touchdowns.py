@@ -1,6 +1,6 @@
 """Quadrupeds feel the ground without sensors: touchdowns from the torques against the plants' contact forces.
 
-Each robot trots with ``LocomotionController(touching="estimated")`` on level ground and on strips of uneven height,
+Each robot trots on level ground and on strips of uneven height,
 which it knows nothing of.  A touchdown is a contact of at least a tenth of sqrt(l/g) after as long a time in the air;
 it is found if it is felt at most 0.3 sqrt(l/g) later.  What is felt in the air is false.  ``--check`` exits with 1
 where a robot falls, finds less than 95 %, or feels more than 5 % false ones.

@@ -138,7 +138,7 @@ def test_slippery_ground_is_the_same_for_all_robots_and_plants() -> None:
         moments = {round(case.slip_time / proportions(case.robot).time, 9) for case in those}
         assert len(ways) == len(moments) == len({case.velocity[2] for case in those}) == 1
     assert {case.slip for case in cases} == {0.2, 0.1, 0.03} and {case.slip_duration for case in cases} == {0.0, 1.0}
-    assert {case.options for case in cases} == {(), (("controller.friction", "estimated"),)}
+    assert {case.options for case in cases} == {(("controller.friction", by),) for by in ("assumed", "estimated")}
     for wrong in ({"slips": ("mud",)}, {"friction": ("guessed",)}, {"plants": ("bullet",)}):
         with pytest.raises(qd.UnknownNameError):
             Slippery(**wrong)  # type: ignore[arg-type]

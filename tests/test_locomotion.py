@@ -189,7 +189,9 @@ def test_trot_follows_the_commanded_velocity(name: str, kind: str, velocity: tup
     commands = drive(plant, controller, seconds, wanted)
     after, turned = place(plant)
     assert controller.mode is Mode.MOVING
-    assert {c.contacts for c in commands} == {("FL", "RR"), ("FR", "RL")}
+    # Who touches carries at once and nobody gives a load back before: the pairs take turns but for a few ticks.
+    pairs = [c.contacts for c in commands if len(c.contacts) == 2]
+    assert set(pairs) == {("FL", "RR"), ("FR", "RL")} and len(pairs) > 0.85 * len(commands)
     turn = wanted[2] * seconds
     middle = heading + 0.5 * turn
     way = (after - before)[:2] / seconds

@@ -43,8 +43,7 @@ def climb(robot: qd.Robot, *, told: bool) -> Run:
     end = start + count * tread
     top = Box([end + 2.0, 0.0, 0.5 * count * rise], [4.0, 3.0, count * rise])
     ground = Terrain.of([Plane.floor(), *stairs(count, rise=rise, run=tread, start=start), top])
-    options = {"terrain": ground} if told else {"touching": "estimated"}
-    controller = LocomotionController(robot, dt=DT, friction=0.6, **options)
+    controller = LocomotionController(robot, dt=DT, friction=0.6, terrain=ground if told else None)
     return Run(7.0, controller, Simulation(robot, dt=DT, friction=0.8, terrain=ground), ahead(p))
 
 
@@ -56,14 +55,14 @@ def slope(robot: qd.Robot) -> Run:
     thick = 0.1
     middle = np.array([start, 0.0, 0.0]) + R @ (0.5 * length, 0.0, -0.5 * thick)
     ground = Terrain.of([Plane.floor(), Box(middle, [length, 3.0, thick], R)])
-    controller = LocomotionController(robot, dt=DT, touching="estimated")
+    controller = LocomotionController(robot, dt=DT)
     return Run(7.0, controller, Simulation(robot, dt=DT, friction=0.8, terrain=ground), ahead(p))
 
 
 def ice(robot: qd.Robot) -> Run:
     """The friction of the ground falls to 0.1 for a second, unannounced."""
     p = Proportions.of(robot)
-    controller = LocomotionController(robot, dt=DT, friction="estimated")
+    controller = LocomotionController(robot, dt=DT)
     plant, velocity = Simulation(robot, dt=DT, friction=0.8), np.array([SPEED * p.speed, 0.0, 0.0])
 
     def ask(t: float) -> np.ndarray:

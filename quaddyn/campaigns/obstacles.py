@@ -20,7 +20,9 @@ BEYOND, AWAY = 0.4, 1.0
 #: How many times as long as at the commanded speed a run may take.
 PATIENCE = 2.0
 #: Options of a controller that finds out which feet touch, and of one that trusts its schedule.
-TOUCHING = MappingProxyType({"estimated": (("controller.touching", "estimated"),), "scheduled": ()})
+TOUCHING = MappingProxyType(
+    {"estimated": (("controller.touching", "estimated"),), "scheduled": (("controller.touching", "scheduled"),)}
+)
 
 
 @dataclass(frozen=True)

@@ -68,11 +68,11 @@ NOTES = (
         "A horizontal force on the trunk for 0.1 s, unannounced, within one period of the trot; the robot must be "
         "upright and under way 14 sqrt(l/g) later.",
     ),
-    ("Friction", "Coulomb's coefficient of the whole ground; the controller goes on assuming its own."),
+    ("Friction", "Coulomb's coefficient of the whole ground; the controller is not told."),
     (
         "Friction, unannounced",
         "The friction of the ground falls from 0.6 to this at some moment of the trot, for good or for a second; the "
-        'controller estimates it (friction="estimated").',
+        "controller is not told.",
     ),
     (
         "Slope, step, payload",

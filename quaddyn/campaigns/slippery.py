@@ -21,7 +21,9 @@ from .worker_memory import generator
 #: Yaw rates are drawn up to this [rad/s].
 TURN = 0.5
 #: Options of a controller that finds out how slippery the ground is, and of one that goes on assuming.
-BELIEVING = MappingProxyType({"estimated": (("controller.friction", "estimated"),), "assumed": ()})
+BELIEVING = MappingProxyType(
+    {"estimated": (("controller.friction", "estimated"),), "assumed": (("controller.friction", "assumed"),)}
+)
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,15 @@ def check_whole_body(whole_body: object, robot: Robot, dt: float) -> None:
         raise ArgumentError(f"whole_body: without the tasks {', '.join(missing)}, which locomotion guides")
 
 
-def is_estimated(option: str, value: str | None) -> bool:
-    """Whether an option asks for an estimate, which is the only word that it takes."""
-    if value not in (None, "estimated"):
-        raise UnknownNameError(option, value, ("estimated",))
-    return value is not None
+def is_estimated(option: str, value: object, other: str | None = None) -> bool:
+    """Whether an option is "estimated", and not the only `other` that it may be."""
+    if value not in ("estimated", other):
+        raise UnknownNameError(option, value, ("estimated",) if other is None else ("estimated", other))
+    return value == "estimated"
+
+
+def asked_friction(friction: float | str, assumed: float) -> tuple[float, bool, bool]:
+    """Coulomb's coefficient, whether it is that of the ground instead of an assumption, and whether slips count."""
+    if isinstance(friction, str):
+        return assumed, False, is_estimated("friction", friction, "assumed")
+    return number("friction", friction), True, True

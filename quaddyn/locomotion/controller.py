@@ -19,7 +19,7 @@ from ..robot.joint_positions import JointPositions
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..wbc import JointBounds, TorqueLimits, WholeBodyController
-from .arguments import asked_jump, check_whole_body, is_estimated, named_feet
+from .arguments import asked_friction, asked_jump, check_whole_body, is_estimated, named_feet
 from .capability import Capability
 from .command import FALLEN, JUMPS, NO_GROUND, LocomotionCommand
 from .course import Course, Preview, commanded_velocity
@@ -77,12 +77,12 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     corrected by the next footholds: all coming ones move by ``(xi - xi*) / open``, after which the present divergent
     component xi is the one that stays bounded (see `Preview`).
 
-    Nothing is known of the ground but where feet stand, a plane (`GroundPlane`); without `touching`, the gait's
-    schedule is trusted.  On a slope the trunk is parallel to that plane and the centre of mass above the feet, friction
-    pyramids stand on the plane (`Grip`), and who begins with its weight beside the middle of its feet shifts it first,
-    in the mode "rising".  A robot that stands or rises and loses the ground, or that begins in the air, lands on its
-    feet (`Footing`, `Landing`); where whole-body control cannot do what that asks of it, the motors only damp, and the
-    command is not `ok`.
+    Nothing is known of the ground but what the feet tell: the plane that they stand on (`GroundPlane`), which of them
+    touch, and the friction of those that slip.  On a slope the trunk is parallel to that plane and the centre of mass
+    above the feet, friction pyramids stand on the plane (`Grip`), and who begins with its weight beside the middle of
+    its feet shifts it first, in the mode "rising".  A robot that stands or rises and loses the ground, or that begins
+    in the air, lands on its feet (`Footing`, `Landing`); where whole-body control cannot do what that asks of it, the
+    motors only damp, and the command is not `ok`.
     Nothing is tuned to a robot: every number above is a multiple of l, ``sqrt(l / g)`` and ``m g``.  What a robot
     cannot do, such as swing its legs faster than its joints turn, is not commanded (`reach`).
 
@@ -90,17 +90,19 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         robot: a quadruped with a free root.
         dt: control period [s].
         gait: to move with, of `GAITS` or your own; "stand" steps only to recover.
-        friction: Coulomb's coefficient of the ground; choose it below the expected one.  Slopes that ask for more are
-            not walked on (`SlopeVerdict`).  None to assume 0.4, and on slopes what it takes to walk there.
-            "estimated" to assume the same, and to count on less as soon as a foot slips (`FeltFriction`).
+        friction: "estimated" to assume Coulomb's coefficient, 0.4 on level ground and on slopes what it takes to walk
+            there, and to count on less as soon as feet slip (`FeltFriction`); a number to be told what the ground has,
+            of which the lower counts: choose it below the expected one, slopes that ask for more are not walked on
+            (`SlopeVerdict`).  "assumed" to look for no slips; the coefficient may then be set by `friction` below.
         terrain: the ground as far as it is known: heights [m] of arrays x and y [m], world, NaN where unknown; a
             function, or what has one, such as `quaddyn.estimation.ElevationMap` and `quaddyn.simulation.Terrain`.  Feet
             are then put where it is even (`FootholdMap`) and lifted over what is between.
         payload: "estimated" to find mass that the robot's file does not know of from the torques, and to carry it
             (`UnknownLoad`); None to trust the file.
-        touching: "estimated" to find out from the torques which feet touch, wherever `compute` is not told
-            (`FeltGround`): a foot that meets the ground early carries at once, who misses it is waited for, and feet
-            that trip over what is not known are lifted over it (`Stumbles`).
+        touching: "estimated" to find out from the torques which feet touch, wherever `compute` is not told and the
+            gait has no flight phases (`FeltGround`): a foot that meets the ground early carries at once, who misses it
+            is waited for, and feet that trip over what is not known are lifted over it (`Stumbles`).  "scheduled" to
+            trust the gait's schedule.
         righting: how to get onto the belly from back and sides, of `quaddyn.planning.plan_righting`; `stand_up` then
             begins with it wherever the robot has fallen.  None: who lies on its back stays there.
         whole_body: instead of the default `WholeBodyController`, of the same robot and period; friction is then its
@@ -133,10 +135,10 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         *,
         dt: float = 1e-3,
         gait: str | Gait = "trot",
-        friction: float | str | None = None,
+        friction: float | str = "estimated",
         terrain: Heights | None = None,
         payload: str | None = None,
-        touching: str | None = None,
+        touching: str = "estimated",
         righting: Righting | None = None,
         whole_body: WholeBodyController | None = None,
     ) -> None:
@@ -145,8 +147,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if not 0.0 < self.dt <= 0.01:
             raise ArgumentError(f"dt: expected a period in (0, 0.01] s, got {dt}")
         self._gait = gait_named(gait)
-        estimated = is_estimated("friction", friction if isinstance(friction, str) else None)
-        told = FRICTION if friction is None or isinstance(friction, str) else friction
+        told, known, slips = asked_friction(friction, FRICTION)
         ours = whole_body is None
         if whole_body is None:
             trot = self._gait if self._gait.moves else gait_named("trot")
@@ -165,15 +166,15 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self._capability = Capability(robot, p, self._guard, bounds, QUICK if ours else 1.0)
         self._base = robot.bodies[0].name
         self.terrain = terrain
-        self._grip = Grip(whole_body, sure=ours and friction is not None and not estimated)
+        self._grip = Grip(whole_body, sure=ours and known)
         self._senses = Proprioception(
             robot,
             p,
             self.dt,
             self._grip,
             payload=is_estimated("payload", payload),
-            touching=is_estimated("touching", touching),
-            friction=estimated,
+            touching=is_estimated("touching", touching, "scheduled"),
+            friction=slips,
         )
         self._preview, self._stretch = Preview(p), Stretch(robot, p)
         self._steering = Steering(p, self._capability.legs, self.dt)
@@ -306,11 +307,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         start = time.perf_counter()
         with quietly() if quiet else nullcontext():
             self.whole_body.warmup()
-            preview.ready()
-            landings.ready()
-            onward.ready()
-            fit_planes.ready()
-            plane_under.ready()
+            self._senses.warmup()
+            for each in (preview, landings, onward, fit_planes, plane_under):
+                each.ready()
         return time.perf_counter() - start
 
     # -- one tick ------------------------------------------------------------------------------------------------
@@ -328,8 +327,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             velocity: wanted forward and leftward speed [m/s] and yaw rate [rad/s], in the heading frame: in the plane
                 of the ground, x along the robot's forward direction.  What is beyond `reach` is cut, and the command
                 says so.
-            touching: the feet that feel the ground, where that is measured; None trusts the schedule, or the torques
-                where the controller was made with ``touching="estimated"``.
+            touching: the feet that feel the ground, where that is measured; None goes by the torques, or by the
+                schedule where the controller was made with ``touching="scheduled"``.
 
         Raises:
             ArgumentError: `velocity` is not three finite numbers, or `state` is of another robot.
@@ -415,11 +414,12 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         # Which feet carry it, and the ground under them.
         if known is not None:
             known.advance(x, y, dt)
-        normals = self._normals(ground)
-        felt = self._senses.touching(state, self._tau, ground.normal, told, footwork.blocked(feet, normals))
+        normals, normal = self._normals(ground), ground.normal
+        flight = not clock.thrust.steady
+        felt = self._senses.touching(state, self._tau, normal, told, footwork.blocked(feet, normals), flight=flight)
         carrying = footwork.place(clock, ground, feet, normals, felt, dt, known, self._senses.forces)
         self._grip.follow(normals)
-        self._senses.slips(state, carrying, ground.normal)
+        self._senses.slips(state, carrying, normal)
         if known is None:
             ground.advance(dt, KNOWN_SLOPE_TIME * p.time if footwork.stumbles.lift else None)
         else:

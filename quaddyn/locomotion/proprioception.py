@@ -6,6 +6,10 @@ import math
 from collections.abc import Collection, Mapping
 
 from ..dynamics import State
+from ..estimation.force_sharing import share_out
+from ..estimation.force_trigger import pull
+from ..estimation.momentum_residual import observe
+from ..estimation.slip_chain import shown_friction, watch
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..wbc import Command
@@ -48,6 +52,11 @@ class Proprioception:
         self._felt = FeltGround(robot, proportions, dt) if touching or friction else None
         self._touches: tuple[str, ...] | None = None
 
+    def warmup(self) -> None:
+        """Compile what is compiled at first use."""
+        for each in (observe, share_out, pull, watch, shown_friction):
+            each.ready()
+
     def reset(self) -> None:
         """Forget the motion and what was found."""
         if self._load is not None:
@@ -73,8 +82,13 @@ class Proprioception:
         normal: Array,
         told: tuple[str, ...] | None,
         blocked: Collection[str] = (),
+        *,
+        flight: bool = False,
     ) -> tuple[str, ...] | None:
         """The feet that touch: as told, or as the torques say; None where the schedule is to be trusted.
+
+        It is in gaits with flight phases: who is in the air can neither wait for the ground nor carry sooner, and what
+        the centre of mass does up there is planned for the moment at which all feet are to land.
 
         Args:
             state: now.
@@ -82,12 +96,13 @@ class Proprioception:
             normal: (3,) of the ground.
             told: the feet that feel the ground, where that is measured.
             blocked: the feet whose paths have gone on without them.
+            flight: whether the gait has flight phases.
         """
         self._touches = told
         if self._felt is not None and (told is None or self._slips is not None):
             found = self._felt.update(state, tau, normal, blocked)
             self._touches = found if told is None else told
-        return self._touches if self._feels else told
+        return self._touches if self._feels and not flight else told
 
     @property
     def forces(self) -> Mapping[str, Array] | None:
@@ -104,12 +119,12 @@ class Proprioception:
         """
         if self._slips is not None and self._felt is not None and self._touches is not None:
             down = [foot for foot in carrying if foot in self._touches]
-            self._grip.show(self._slips.update(state, self._felt.forces, down, normal))
+            self._grip.show(self._slips.update(state, self._felt.stacked, down, normal))
 
     @property
     def slipping(self) -> tuple[str, ...]:
         """The feet that slip."""
-        return () if self._slips is None else self._slips.detector.slipping
+        return () if self._slips is None else self._slips.slipping
 
     # -- load ------------------------------------------------------------------------------------------------------
     @property

@@ -69,7 +69,7 @@ class Walker(Controller, fixed=("robot", "dt", "locomotion", "estimator")):
         *,
         dt: float = 2e-3,
         gait: str = "trot",
-        friction: float | None = None,
+        friction: float | str = "estimated",
         imu: str | None = None,
         delay: float = 0.0,
     ) -> None:
