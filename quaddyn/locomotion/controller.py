@@ -168,14 +168,9 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         self.terrain = terrain
         self._grip = Grip(whole_body, sure=ours and known)
         self._senses = Proprioception(
-            robot,
-            p,
-            self.dt,
-            self._grip,
-            payload=is_estimated("payload", payload),
-            touching=is_estimated("touching", touching, "scheduled"),
-            friction=slips,
-        )
+            robot, p, self.dt, self._grip, payload=is_estimated("payload", payload),
+            touching=is_estimated("touching", touching, "scheduled"), friction=slips,
+        )  # fmt: skip
         self._preview, self._stretch = Preview(p), Stretch(robot, p)
         self._steering = Steering(p, self._capability.legs, self.dt)
         self._transitions = Transitions(p)
@@ -415,11 +410,12 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         if known is not None:
             known.advance(x, y, dt)
         normals, normal = self._normals(ground), ground.normal
-        flight = not clock.thrust.steady
-        felt = self._senses.touching(state, self._tau, normal, told, footwork.blocked(feet, normals), flight=flight)
+        blocked, flight = footwork.blocked(feet, normals), not clock.thrust.steady
+        felt = self._senses.touching(state, self._tau, normal, told, blocked, flight=flight)
         carrying = footwork.place(clock, ground, feet, normals, felt, dt, known, self._senses.forces)
         self._grip.follow(normals)
-        self._senses.slips(state, carrying, normal)
+        # Feet scrape along edges, and creep where a slope takes all of the friction: neither says how much there is.
+        self._senses.slips(state, () if footwork.stumbles.lift or self._grip.steep else carrying, normal)
         if known is None:
             ground.advance(dt, KNOWN_SLOPE_TIME * p.time if footwork.stumbles.lift else None)
         else:

@@ -25,7 +25,7 @@ SPARED, LEAST_CLEARANCE = 0.3, 0.06
 #: Share of the swing from which on feeling the ground is a touchdown; before, it is a stumble.
 DESCENDING = 0.6
 #: How far the path of a late foot has gone on into the ground if the foot is held up [l].
-BLOCKED = 0.005
+BLOCKED = 0.02
 #: How much sooner than the foot the trunk is where a known foothold wants it.
 AHEAD = 2.0
 #: Share of the swing until which it is open when a foot goes over the ground and when up or down.
@@ -154,6 +154,11 @@ class Footwork:
                         carrying.append(foot)
                 elif stands:
                     late = True
+                    if not self.stumbles.lift:
+                        # The plan counts on it, soon about here: over its old foothold it would be a stride behind.  On
+                        # rough ground that stride waits, for a foot that may still be far from where it will stand.
+                        x, y, _ = spots[i].tolist()
+                        ground.points[i] = x, y, ground.height(x, y)
                 elif touching is not None and felt and swing.progress > DESCENDING:
                     carrying.append(foot)
         blind: Collection[int] = ()

@@ -85,6 +85,11 @@ class Grip:
         return self._shown < SLIPPERY * self._told
 
     @property
+    def steep(self) -> bool:
+        """Whether it stands on a slope that what is told would not hold: the ground has shown that it has more."""
+        return self._slope > FACE * self._told
+
+    @property
     def friction(self) -> float:
         """Coulomb's coefficient that is counted on now."""
         return self._whole_body.friction
