@@ -415,7 +415,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         carrying = footwork.place(clock, ground, feet, normals, felt, dt, known, self._senses.forces)
         self._grip.follow(normals)
         # Feet scrape along edges, and creep where a slope takes all of the friction: neither says how much there is.
-        self._senses.slips(state, () if footwork.stumbles.lift or self._grip.steep else carrying, normal)
+        planted = () if footwork.stumbles.lift or self._grip.steep else footwork.planted(carrying)
+        self._senses.slips(state, planted, normal)
         if known is None:
             ground.advance(dt, KNOWN_SLOPE_TIME * p.time if footwork.stumbles.lift else None)
         else:

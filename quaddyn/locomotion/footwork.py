@@ -79,6 +79,10 @@ class Footwork:
         """Whether the gait is to wait for the ground."""
         return self.late and self._waited <= PATIENCE * clock.swing_time
 
+    def planted(self, carrying: Sequence[str]) -> list[str]:
+        """Those of the feet that carry which are not still on their way down."""
+        return [foot for i, foot in enumerate(FEET) if foot in carrying and i not in self.swings]
+
     def blocked(self, feet: Array, normals: Sequence[tuple[float, float, float]]) -> tuple[str, ...]:
         """Late feet that something holds up: their paths have gone on, down into the ground.
 

@@ -109,7 +109,7 @@ class Proprioception:
         """(3,) by foot, on the robot, world axes, as last estimated [N]; None where they are not."""
         return None if self._felt is None else self._felt.forces
 
-    def slips(self, state: State, carrying: tuple[str, ...], normal: Array) -> None:
+    def slips(self, state: State, carrying: Collection[str], normal: Array) -> None:
         """Look whether feet slip, after `touching`.
 
         Args:
