@@ -402,7 +402,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         within, steep = self._capability.on_ground(self._gait, within, self._grip, motion.yaw)
         moving = self.mode in (Mode.MOVING, Mode.RECOVERING) and clock.phase >= 0.0
         self._steering.steer(course, ground, self._gait, within if moving else np.zeros(3), self._grip.friction)
-        if not footwork.patient(clock):
+        if clock.haste > 1.0 or not footwork.patient(clock):  # who was pushed cannot wait for the ground
             clock.advance(dt)
         course.advance(dt)
 

@@ -6,32 +6,35 @@ import math
 
 import numpy as np
 
+from ..robot.legs import limbs_of
+from ..robot.robot import Robot
 from .poses import Poses
 from .proportions import FEET, Proportions
 
 #: Directions about a foot's place, and how many distances along each are looked at, up to the farthest [l].  None goes
 #: straight ahead, nor aside, where a leg may just get past what it does not get past beside it.
 DIRECTIONS, STEPS, FARTHEST = 24, 24, 0.72
-#: Share of the room that strides may take: feet also go where balance wants them.  Who stands narrower than at home is
-#: thrown off by less, and needs more of it.
-TAKEN, NARROW = 0.95, 0.7
+#: Share of the room that strides may take, and of a straight leg's length that counts: feet also go where balance wants
+#: them, and near its full length a leg is too slow for that.
+TAKEN, FULL = 0.95, 0.97
 
 
 class LegRoom:
     """Room of each foot about its place, on level ground, while the trunk is level and at its height.
 
     In every direction it ends at the first place that the leg's joints do not reach within their limits, on the leg's
-    branch at home.
+    branch at home, or where the leg is nearly straight.
 
     Args:
+        robot: a quadruped.
         proportions: of the robot.
         poses: of its legs; None where they have no closed form, and nothing is known of their room.
     """
 
-    __slots__ = ("_known", "_p", "_poses")
+    __slots__ = ("_known", "_limbs", "_p", "_poses")
 
-    def __init__(self, proportions: Proportions, poses: Poses | None) -> None:
-        self._p, self._poses = proportions, poses
+    def __init__(self, robot: Robot, proportions: Proportions, poses: Poses | None) -> None:
+        self._p, self._poses, self._limbs = proportions, poses, limbs_of(robot)
         self._known: dict[tuple[float, float], list[list[float]] | None] = {}
 
     def share(self, spread: tuple[float, float], ways: list[tuple[float, float]]) -> tuple[float, str]:
@@ -45,7 +48,6 @@ class LegRoom:
             A factor of all ways, inf where nothing limits them, and the name of the foot.
         """
         rooms, least, foot = self._rooms(spread), math.inf, ""
-        taken = TAKEN if min(spread) >= 1.0 else NARROW
         if rooms is None:
             return least, foot
         turn, half = DIRECTIONS / (2.0 * math.pi), DIRECTIONS // 2
@@ -58,7 +60,7 @@ class LegRoom:
             part = at - k
             for first in (k, k + half):
                 a, b = room[first % DIRECTIONS], room[(first + 1) % DIRECTIONS]
-                share = taken * (a + part * (b - a)) / far
+                share = TAKEN * (a + part * (b - a)) / far
                 if share < least:
                     least, foot = share, name
         return least, foot
@@ -79,7 +81,10 @@ class LegRoom:
             places = np.empty((DIRECTIONS, STEPS, 3))
             places[..., :2], places[..., 2] = p.stance[i] * spread + around, p.radii[i]
             found = poses.legs[foot].inverse(((places - base) @ p.heading.T).reshape(-1, 3))
-            good = (np.asarray(found.reached) & np.asarray(found.within_limits)).reshape(DIRECTIONS, STEPS)
+            limb = self._limbs[foot]
+            origins, axes, tip = limb.chain.forward(found.q)
+            bent = np.linalg.norm(np.cross(tip - origins[:, limb.hip], axes[:, limb.hip]), axis=1) < FULL * limb.reach
+            good = (np.asarray(found.reached) & np.asarray(found.within_limits) & bent).reshape(DIRECTIONS, STEPS)
             count = np.where(good.all(axis=1), STEPS, np.argmin(good, axis=1))
             out.append((FARTHEST * p.length / STEPS * count).tolist())
         return out
