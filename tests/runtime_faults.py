@@ -22,8 +22,12 @@ REVERSED = np.arange(12)[::-1]
 
 
 def recorded_trot(robot: qd.Robot, ticks: int = 500) -> Trot:
-    """Readings of noisy sensors while a robot trots, and the torques that it trots with."""
-    plant, dyn, walker = Simulation(robot, dt=DT), qd.Dynamics(robot), qd.LocomotionController(robot, dt=DT)
+    """Readings of noisy sensors while a robot trots on schedule, and the torques that it trots with.
+
+    How soon a fault is seen depends on what its joint does just then: legs do the same at the same ticks.
+    """
+    plant, dyn = Simulation(robot, dt=DT), qd.Dynamics(robot)
+    walker = qd.LocomotionController(robot, dt=DT, touching="scheduled", friction="assumed")
     sensors = Sensors(
         robot,
         np.random.default_rng(0),

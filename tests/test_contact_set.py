@@ -21,6 +21,7 @@ from quaddyn.contact import (
     support_margin,
     support_polygon,
 )
+from quaddyn.contact.events import HISTORY
 from quaddyn.contact.solvers import FrictionalSolver, RigidSolver
 
 G = 9.81
@@ -240,6 +241,9 @@ def test_events_are_the_changes_of_touch() -> None:
         events.update(0.4, {"FX": True})
     events.reset()
     assert events.history == [] and events.touching == ()
+    for k in range(HISTORY + 3):
+        events.update(0.1 * k, {"FL": k % 2 == 0})
+    assert len(events.history) == HISTORY and events.history[0].time == pytest.approx(0.3)
 
 
 # -- problems ------------------------------------------------------------------------------------------------------

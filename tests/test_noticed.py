@@ -23,6 +23,7 @@ from quaddyn.locomotion import LocomotionController, Mode, Proportions
 from quaddyn.locomotion.course import Course
 from quaddyn.locomotion.ground import GroundPlane
 from quaddyn.locomotion.leg_limits import LegLimits
+from quaddyn.locomotion.leg_room import LegRoom
 from quaddyn.locomotion.motion import Motion
 from quaddyn.locomotion.steering import LEASH_TIME, Steering
 from quaddyn.locomotion.transitions import FALLEN_HEIGHT, Transitions
@@ -197,8 +198,9 @@ def test_a_robot_has_fallen_below_45_percent_of_its_height() -> None:
 
 def test_the_course_waits_for_a_robot_that_is_turned_or_held_back() -> None:
     """It gives way beyond 0.2 rad at once, over a full turn too, and towards the robot from 0.08 l on."""
-    p, dt = Proportions.of(qd.load("go2")), 2e-3
-    steering, course = Steering(p, LegLimits(p), dt), Course(np.array([0.3, -0.2]), 0.0)
+    robot, dt = qd.load("go2"), 2e-3
+    p = Proportions.of(robot)
+    steering, course = Steering(p, LegLimits(p, LegRoom(robot, p, None)), dt), Course(np.array([0.3, -0.2]), 0.0)
     for turned, expected in ((0.5, 0.3), (-0.5, -0.3), (0.1, 0.0), (2.0 * math.pi + 0.5, 2.0 * math.pi + 0.3)):
         course.yaw = 0.0
         steering.keep_leash(course, (0.0, 0.0), turned)

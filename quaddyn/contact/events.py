@@ -9,6 +9,9 @@ from typing import Literal
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.arguments import number, several
 
+#: So many events are remembered: some ten minutes of a trot.
+HISTORY = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class ContactEvent:
@@ -35,7 +38,7 @@ class ContactEvents:
         names: of the contacts, all in the air at the start.
 
     Attributes:
-        history: all events since the last reset.
+        history: the events since the last reset, the last `HISTORY` at most.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -76,6 +79,7 @@ class ContactEvents:
         for event in events:
             self._touching[event.name] = event.kind == "touchdown"
         self.history.extend(events)
+        del self.history[:-HISTORY]
         return events
 
     def reset(self) -> None:
