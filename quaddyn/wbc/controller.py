@@ -12,6 +12,7 @@ level and move up: on each level their weight grows from 0 to infinity, and then
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -35,7 +36,6 @@ from .contacts import ContactSettings
 from .data import Memory
 from .element import Element
 from .elements import Elements
-from .schedule import stacked
 from .tick_core import OVERFLOW
 from .tick_file import save
 
@@ -206,7 +206,7 @@ class WholeBodyController(StrictAttributes):
         ramp = number("ramp", value)
         if not 0.0 <= ramp < np.inf:
             raise ArgumentError(f"ramp: expected a time >= 0 s, got {value}")
-        self._ramp = ramp
+        self._ramp, self._step = ramp, self._dt / ramp if ramp > 0.0 else math.inf
 
     @property
     def friction(self) -> float:
@@ -323,14 +323,13 @@ class WholeBodyController(StrictAttributes):
 
     def _switch(self, contacts: Iterable[str] | None) -> None:
         """Advance the ramps of all contacts towards those that were asked for."""
-        step = self._dt / self._ramp if self._ramp > 0.0 else np.inf
         solver, command = self._assembly.solver, self._last.command
-        forces = None
-        if command is not None and step != np.inf:
+        values = None
+        if command is not None and self._step != math.inf:
             # Contacts that came or went since have no place in the answer of before: by name then.
-            ours = command.solver.names == solver.names
-            forces = solver.forces(command.values) if ours else stacked(command.forces, solver.names)
-        self._assembly.schedule.ask(contacts, solver.switch, step=step, forces=forces)
+            ours = command.solver is solver or command.solver.names == solver.names
+            values = command.values if ours else solver.values_of(command.forces)
+        self._assembly.schedule.ask(contacts, solver.switch, self._step, values)
 
     def __str__(self) -> str:
         levels = (f"level {k}: {', '.join(names)}" for k, names in enumerate(self.levels))

@@ -10,6 +10,9 @@ import numpy as np
 from ..compiling import IntVector, Matrix, Vector, compiled
 from .data import Contacts
 
+#: What came of a tick: all contacts have arrived; some has just been made.
+SETTLED, MADE = 1, 2
+
 
 class ContactRamps(NamedTuple):
     """The activation of each contact: 0 apart, 1 made, in between while it is made or broken.
@@ -81,8 +84,8 @@ def advance_ramp(ramps: ContactRamps, c: int, wanted: bool, step: float, load: f
 @compiled(inline=False)
 def advance_contacts(
     ramps: ContactRamps, contacts: Contacts, wanted: IntVector, step: float, weight: float, force: Matrix
-) -> bool:
-    """All contacts one tick on, their shares and caps with them; whether all have arrived.
+) -> int:
+    """All contacts one tick on, their shares and caps with them; what came of it, `SETTLED` and `MADE` or none.
 
     Args:
         ramps: of each contact.
@@ -92,7 +95,7 @@ def advance_contacts(
         weight: of the robot [N].
         force: (contacts, 6) of the tick before [N, N m].
     """
-    count, settled = 0, True
+    count, settled, made = 0, SETTLED, 0
     for c in range(len(wanted)):
         count += wanted[c]
     load = weight / max(1, count)
@@ -105,11 +108,14 @@ def advance_contacts(
         elif was != goal:
             set_ramp(ramps, c, on)
         s = ramps.activation[c]
-        settled = settled and s == goal
+        if s != goal:
+            settled = 0
         ramps.made[c] = int(was < 1.0 and s >= 1.0)
+        if ramps.made[c] != 0:
+            made = MADE
         contacts.share[c] = s
         contacts.cap[c] = ramps.cap[c]
-    return settled
+    return settled + made
 
 
 @compiled()

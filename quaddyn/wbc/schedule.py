@@ -5,7 +5,8 @@ A contact that is named for the first time is made over a while, one that is no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from ..compiling import IntVector
 from ..urdf.tree import Array
 from .contacts import Changes, ContactSettings
 from .named import known_names
-from .ramps import make_ramps, set_ramp
+from .ramps import MADE, SETTLED, make_ramps, set_ramp
 from .tasks import FootTask
 
 #: How many sets of contacts are kept in mind.
@@ -79,10 +80,9 @@ class ContactSchedule:
     def ask(
         self,
         contacts: Iterable[str] | None,
-        switch: Callable[[IntVector, float, Array | None], bool],
-        *,
+        switch: Callable[[IntVector, float, Array | None], int],
         step: float,
-        forces: Array | None,
+        values: Array | None,
     ) -> None:
         """One tick on.
 
@@ -90,7 +90,7 @@ class ContactSchedule:
             contacts: names of those that are to be; None for the default.
             switch: as `TickSolver.switch`.
             step: change of an activation per tick; inf switches at once.
-            forces: (contacts, 6) of the tick before [N, N m], None before the first.
+            values: the answer of the tick before, None before the first.
 
         Raises:
             UnknownNameError: a contact that is not known.
@@ -98,8 +98,9 @@ class ContactSchedule:
         wanted = self._wanted(contacts)
         self._changes.shares += 1
         self.asked = contacts if contacts is None or isinstance(contacts, tuple) else self._names(wanted)
-        self.settled = switch(wanted, step if self._started else np.inf, forces)
-        if self._started and self.ramps.made.any():
+        came = switch(wanted, step if self._started else math.inf, values)
+        self.settled = bool(came & SETTLED)
+        if self._started and came & MADE:
             for c, settings, task in self._guided:
                 if self.ramps.made[c] and settings.held:
                     task.forget()
@@ -124,12 +125,3 @@ class ContactSchedule:
             if len(self._sets) < SETS:
                 self._sets[names] = known
         return known
-
-
-def stacked(forces: Mapping[str, Array], names: Sequence[str]) -> Array:
-    """(contacts, 6) forces by name, zero where there is none."""
-    rows = np.zeros((len(names), 6))
-    for row, name in zip(rows, names, strict=True):
-        force = forces.get(name, ())
-        row[: len(force)] = force
-    return rows

@@ -85,10 +85,10 @@ def tick(q: Vector, v: Vector, data: TickData, values: Vector) -> int:
 
 @entry("whole-body control")
 def switch(
-    ramps: ContactRamps, contacts: Contacts, wanted: IntVector, step: float, weight: float, force: Matrix
-) -> bool:
-    """`advance_contacts`, for Python."""
-    return advance_contacts(ramps, contacts, wanted, step, weight, force)
+    ramps: ContactRamps, contacts: Contacts, wanted: IntVector, step: float, weight: float, values: Vector, first: int
+) -> int:
+    """`advance_contacts`, for Python; forces of the tick before begin at `first` in `values`."""
+    return advance_contacts(ramps, contacts, wanted, step, weight, matrix(values, first, len(contacts.size), 6))
 
 
 @compiled(inline=False)

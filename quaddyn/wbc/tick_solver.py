@@ -28,7 +28,6 @@ from .inputs import (
     write_contact,
     write_custom_rows,
     write_force_references,
-    write_shares,
 )
 from .levels import Levels
 from .model import build_model
@@ -108,7 +107,6 @@ class TickSolver:
         self._most = nu + sum(settings.size for settings in self._settings)
         self._views = make_terms(self._terms, self.tables.frames)
         self._contacts = make_contacts(count, self.tables.cone_rows)
-        self._no_forces = zeros((count, 6))
         self._layout: Any = None
         self._parts: list[tuple[int, Rows]] = []
         self._there = Present((), (), 0)
@@ -116,6 +114,7 @@ class TickSolver:
         self._make_room(0)
         self._size = nu + nv + 6 * count + self.tables.model.levels + 2 + nu + len(levels.numbers)
         self.room = self._size + WIDTH
+        self._nothing, self._first_force, self._weight = zeros(self.room), nu + nv, scales.mass * scales.gravity
         self._seen = self._taken = -1
         self._asked: Array | None = None
 
@@ -155,21 +154,28 @@ class TickSolver:
         self._switch = tick_core.switch.bound(self._ramps, self._contacts)
 
     # -- one tick ----------------------------------------------------------------------------------------------
-    def switch(self, wanted: IntVector, step: float, forces: Array | None) -> bool:
-        """Contacts one tick on; whether all have arrived.  Arguments as of `advance_contacts`; None: no force yet."""
+    def switch(self, wanted: IntVector, step: float, values: Array | None) -> int:
+        """Contacts one tick on, as `advance_contacts`; `values` are the answer of the tick before, None on the first.
+
+        It writes their shares, which only `_read_contacts` has to be told of.
+        """
         if self._taken != self._changes.settings:
             self._read_settings()
         if self._tick is None:
             self.ready()
-        settled: bool = self._switch(
-            wanted, step, self.scales.mass * self.scales.gravity, self._no_forces if forces is None else forces
+        came: int = self._switch(
+            wanted, step, self._weight, self._nothing if values is None else values, self._first_force
         )
-        return settled
+        return came
 
-    def forces(self, values: Array) -> Array:
-        """(contacts, 6) forces of an answer [N, N m]."""
-        at = self.nu + self.robot.nv
-        return values[at : at + 6 * len(self.names)].reshape(-1, 6)
+    def values_of(self, forces: Mapping[str, Array]) -> Array:
+        """An answer with these forces [N, N m], and nothing else."""
+        values = self._nothing.copy()
+        rows = self.views(values).force
+        for row, name in zip(rows, self.names, strict=True):
+            force = forces.get(name, ())
+            row[: len(force)] = force
+        return values
 
     def solve(self, state: State, q: Array, v: Array, before: Array | None) -> tuple[int, Array]:
         """One tick: what became of it, and the numbers of `Answer`.
@@ -211,13 +217,11 @@ class TickSolver:
         """The contacts' numbers after a change."""
         if self._taken != self._changes.settings:
             self._read_settings()
-        activation, cap = self._ramps.activation, self._ramps.cap
         references, settings, _, custom = self.standing
-        shares = tuple(zip(activation.tolist(), cap.tolist(), strict=True))
+        shares = tuple(zip(self._ramps.activation.tolist(), self._ramps.cap.tolist(), strict=True))
         self.standing = Standing(references, settings, shares, custom)
         if self.tables.custom:
             self._there = Present.of(self._settings, shares)
-        write_shares(self._contacts, activation, cap)
         self._seen = self._changes.shares
 
     def _read_settings(self) -> None:
