@@ -106,7 +106,7 @@ def fall(robot: qd.Robot, push: float, direction: float, *, curl: bool) -> tuple
     plant, dynamics, controller = Simulation(robot, dt=DT), qd.Dynamics(robot), LocomotionController(robot, dt=DT)
     p, trunk = controller.proportions, {link.name for link, _ in robot.bodies[0].links}
     if not curl:
-        controller._curl.pose = None  # dampers to rest
+        controller._fall.curl.pose = None  # dampers to rest
     force = push * p.mass * p.gravity * np.array([math.cos(direction), math.sin(direction), 0.0])
     seen = down = math.inf
     power = 0.0

@@ -45,7 +45,7 @@ def test_the_ballistic_limit_is_the_work_of_the_motors_less_the_weight(
     # Virtual work, by differences: of the joints' torques on the feet, and of the potential energy of all links.
     p, limits = controller.proportions, robot.effort_limits
     plan = controller.plan_jump(height=0.1 * p.length)
-    low, high = controller._capability.jumps._dynamics.heights
+    low, high = controller._quadruped.capability.jumps._dynamics.heights
     dynamics, joints = qd.Dynamics(robot), simple_joints(robot.bodies)
     legs = {foot: LegKinematics(robot, foot) for foot in FEET}
     weight, step = p.mass * p.gravity, 1e-5
@@ -187,7 +187,7 @@ def test_a_jump_ahead_with_a_turn_lands_where_it_was_planned(robot: qd.Robot) ->
         plant.step(command.tau)
     assert modes == [Mode.CROUCHING, Mode.JUMPING, Mode.AIRBORNE, Mode.LANDING, Mode.RISING]
     assert momentum is not None and np.abs(momentum[:2]).max() < 0.02 * p.mass * p.length * p.speed
-    flying = controller._capability.jumps._dynamics._inertia(np.array(robot.q_home))
+    flying = controller._quadruped.capability.jumps._dynamics._inertia(np.array(robot.q_home))
     assert 0.75 * plan.turn < momentum[2] / flying * (plan.flight_time + plan.push_time) < 1.25 * plan.turn
     assert top - left == pytest.approx(plan.height, rel=0.1)
     feet = dynamics.update(np.array(plant.q), np.array(plant.v)).origins(FEET)

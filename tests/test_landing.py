@@ -165,7 +165,7 @@ def test_feet_are_held_ready_below_the_centre_of_mass_and_ahead_of_it() -> None:
     controller = LocomotionController(qd.load("go2"), dt=DT)
     p, yaw = controller.proportions, 0.4
     turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
-    places = controller._landing.places((0.3, -0.2, 1.0), (0.1, -0.05, -1.0), yaw)
+    places = controller._flight.landing.places((0.3, -0.2, 1.0), (0.1, -0.05, -1.0), yaw)
     np.testing.assert_allclose(places[:, 2] - p.radii, 1.0 - p.height, rtol=1e-12)
     middle = np.array([0.3, -0.2]) + np.array([0.1, -0.05]) / p.frequency
     np.testing.assert_allclose(places[:, :2], middle + p.stance @ turn.T, atol=1e-12)
@@ -187,7 +187,7 @@ def test_a_lean_is_taken_back_on_both_axes_alike() -> None:
     controller, dynamics = LocomotionController(robot, dt=DT), qd.Dynamics(robot)
     state = dynamics.update(np.array(robot.q_home), np.zeros(robot.nv))
     controller.compute(state)
-    trunk = controller._trunk
+    trunk = controller._quadruped.trunk
     trunk._lean = (0.02, 0.0, 0.0), (0.02, 0.0, 0.0)
     trunk.go_to(controller.proportions.height)
     for _ in range(5):

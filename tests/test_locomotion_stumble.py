@@ -118,7 +118,7 @@ def test_level_ground_is_never_rough(robot: Robot) -> None:
         wanted = (0.4 * p.speed, 0.0, 0.5) if k > 50 else (0.0, 0.0, 0.0)
         plant.step(controller.compute(dynamics.update(plant.q, plant.v), wanted).tau)
         if controller.ground is not None:
-            assert controller._footwork.stumbles.rough < EVEN
+            assert controller._walking.footwork.stumbles.rough < EVEN
 
 
 @pytest.mark.parametrize("name", ["solo12", "b1"])

@@ -21,12 +21,12 @@ from quaddyn.kernels.keeping import model_key
 from quaddyn.kinematics import LegKinematics, inverse_kinematics
 from quaddyn.locomotion import LocomotionController, Mode, Proportions
 from quaddyn.locomotion.course import Course
+from quaddyn.locomotion.fall_watch import FALLEN_HEIGHT, FallWatch
 from quaddyn.locomotion.ground import GroundPlane
 from quaddyn.locomotion.leg_limits import LegLimits
 from quaddyn.locomotion.leg_room import LegRoom
 from quaddyn.locomotion.motion import Motion
 from quaddyn.locomotion.steering import LEASH_TIME, Steering
-from quaddyn.locomotion.transitions import FALLEN_HEIGHT, Transitions
 from quaddyn.robot import guard
 from quaddyn.simulation import Simulation
 from quaddyn.urdf import parse
@@ -188,7 +188,7 @@ def test_a_robot_has_fallen_below_45_percent_of_its_height() -> None:
 
     def falls(share: float, axes: np.ndarray) -> bool:
         motion = Motion((0.0, 0.0, 0.1 + share * p.height), still, axes, axes, 0.0, ground.points)
-        return Transitions(p).falls(Mode.STANDING, motion, ground, slippery=False)
+        return FallWatch(p, 1e-3).down(Mode.STANDING, motion, ground, slippery=False)
 
     assert FALLEN_HEIGHT == 0.45
     assert not falls(0.46, level) and falls(0.44, level)

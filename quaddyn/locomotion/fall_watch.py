@@ -1,4 +1,4 @@
-"""`FallWatch`: a fall that nothing holds any more, seen before the trunk is down."""
+"""`FallWatch`: a trunk that is down, and a fall that nothing holds any more, seen before it is."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from ..urdf.tree import Array
 from .course import Course
 from .ground import GroundPlane
+from .modes import Mode
 from .motion import Motion
 from .proportions import Proportions
 
@@ -18,10 +19,15 @@ FURTHER = 0.2
 AHEAD, TILTED, TIPPED = 0.5, 0.25, 1.05
 #: How long a sign must last [sqrt(l/g)].
 LASTING = 0.05
+#: Height of the centre of mass below which nobody can walk, as a share of that at home, and steepest tilt of the trunk
+#: against the ground, before it counts as a fall (cosine).
+FALLEN_HEIGHT, FALLEN_TILT = 0.45, 0.5
+#: Who slips gives in from this height and this tilt (cosine) on: legs that fight on such ground are hurled about.
+GIVING_IN, GIVING_IN_TILT = 0.75, 0.9
 
 
 class FallWatch:
-    """Looks at where feet would have to be, and at how the trunk turns.
+    """Looks at where feet would have to be, and at how the trunk turns; and whether it is down already.
 
     *Capture point* (Pratt et al. 2006): the point ``c + (cdot - cdot*) / omega`` on the ground, with cdot* the velocity
     that is wanted, is where a robot would have to put its weight at once to lose what speed is too much.  Feet are
@@ -51,6 +57,21 @@ class FallWatch:
     def reset(self) -> None:
         """Forget what was seen."""
         self._time = 0.0
+
+    def down(self, mode: Mode, motion: Motion, ground: GroundPlane, *, slippery: bool) -> bool:
+        """Whether the robot is too low or too tilted to go on.
+
+        Args:
+            mode: now.
+            motion: of the robot.
+            ground: the plane of its feet.
+            slippery: whether the ground has shown much less friction than was told.
+        """
+        x, y, z = motion.com
+        low = z - ground.height(x, y) < (GIVING_IN if slippery else FALLEN_HEIGHT) * self._p.height
+        a, b, c = motion.axes[:, 2].tolist()
+        d, e, f = ground.normal.tolist()
+        return (low and mode.upright) or a * d + b * e + c * f < (GIVING_IN_TILT if slippery else FALLEN_TILT)
 
     def room(self, motion: Motion, course: Course) -> float:
         """How far the capture point is within the reach of all feet [m], negative beyond.

@@ -11,6 +11,8 @@ from ..urdf.tree import Array
 
 #: Steepest slope that is believed (its tangent): beyond, a foothold stands on a step.
 STEEPEST = 0.7
+#: Time constant of the slope of ground that is only felt [sqrt(l/g)].
+SLOPE_TIME = 2.0
 
 
 class GroundPlane:

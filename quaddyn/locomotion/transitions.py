@@ -16,22 +16,17 @@ from .proportions import Proportions
 from .steering import LEASH
 from .trunk import Trunk
 
-#: Height of the centre of mass of who lies, of who must rise first, and below which nobody can walk, as shares of that
-#: at home.
-LYING_HEIGHT, LOW_HEIGHT, FALLEN_HEIGHT = 0.5, 0.95, 0.45
+#: Height of the centre of mass of who lies, and of who must rise first, as shares of that at home.
+LYING_HEIGHT, LOW_HEIGHT = 0.5, 0.95
 #: Height of who begins too high, as a share of that at home.
 HIGH = 1.02
 #: How far from the middle of the feet the centre of mass may begin [l], and how far it can be brought back from without
 #: a step, as a share of the way to the edge.
 LEAN, TOPPLING = 0.1, 0.9
-#: Steepest tilt of the trunk against the ground before it counts as a fall (cosine).
-FALLEN_TILT = 0.5
-#: Who slips gives in from this height and this tilt (cosine) on: legs that fight on such ground are hurled about.
-GIVING_IN, GIVING_IN_TILT = 0.75, 0.9
 
 
 class Transitions:
-    """The conditions under which a robot rises, walks, recovers, stops, lies down or counts as fallen.
+    """The conditions under which a robot rises, walks, recovers, stops or lies down.
 
     Args:
         proportions: of the robot.
@@ -62,21 +57,6 @@ class Transitions:
         aside = math.hypot(*lean) > LEAN * p.length and not escaping(lean, motion.feet, TOPPLING)
         level = LOW_HEIGHT * p.height <= height <= HIGH * p.height
         return p.height if level else height, lean if aside else (0.0, 0.0)
-
-    def falls(self, mode: Mode, motion: Motion, ground: GroundPlane, *, slippery: bool) -> bool:
-        """Whether the robot is too low or too tilted to go on.
-
-        Args:
-            mode: now.
-            motion: of the robot.
-            ground: the plane of its feet.
-            slippery: whether the ground has shown much less friction than was told.
-        """
-        x, y, z = motion.com
-        low = z - ground.height(x, y) < (GIVING_IN if slippery else FALLEN_HEIGHT) * self._p.height
-        a, b, c = motion.axes[:, 2].tolist()
-        d, e, f = ground.normal.tolist()
-        return (low and mode.upright) or a * d + b * e + c * f < (GIVING_IN_TILT if slippery else FALLEN_TILT)
 
     def after(
         self,
