@@ -44,6 +44,8 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
     its feet shifts it first, in the mode "rising".  A robot that stands or rises and loses the ground, or that begins
     in the air, lands on its feet (`Footing`, `Landing`); where whole-body control cannot do what that asks of it, the
     motors only damp, and the command is not `ok`.
+    Who is told to go and gets nowhere, as against a wall, is stuck: it stands, and says so, until the command is
+    another one or `stand_up` is called (`Headway`).
     Nothing is tuned to a robot: every number is a multiple of l, ``sqrt(l / g)`` and ``m g``.  What a robot
     cannot do, such as swing its legs faster than its joints turn, is not commanded (`reach`).
 
@@ -184,6 +186,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         keeps it from that is the `limit` of the commands to come, which say "fallen" again.
         """
         self._walking.transitions.lie = False
+        self._walking.headway.reset()
         if not self._fall.recover() and self.mode in (Mode.LYING, Mode.LOWERING, Mode.FALLEN):
             self._quadruped.start_over()
 

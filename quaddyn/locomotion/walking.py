@@ -12,6 +12,7 @@ from .foothold_kernel import fit_planes, plane_under
 from .footwork import Footwork
 from .gait import Clock
 from .ground import SLOPE_TIME, GroundPlane
+from .headway import Headway
 from .jump_plan import JumpPlan
 from .modes import Mode
 from .motion import Motion
@@ -44,10 +45,11 @@ class Walking:
 
     Attributes:
         footwork: of the gait, from the first tick on.
+        headway: whether it gets anywhere.
         transitions: between the modes of who is on the ground.
     """
 
-    __slots__ = ("_quadruped", "_smooth", "_steering", "_stretch", "footwork", "transitions")
+    __slots__ = ("_quadruped", "_smooth", "_steering", "_stretch", "footwork", "headway", "transitions")
 
     footwork: Footwork
     _smooth: tuple[float, float]
@@ -57,7 +59,7 @@ class Walking:
         self._quadruped = quad
         self._stretch = Stretch(quad.robot, p)
         self._steering = Steering(p, quad.capability.legs, quad.dt)
-        self.transitions = Transitions(p)
+        self.transitions, self.headway = Transitions(p), Headway(p, quad.dt)
 
     @staticmethod
     def warmup() -> None:
@@ -74,6 +76,7 @@ class Walking:
         self.footwork = Footwork(p, self._stretch.reach)
         self._smooth = motion.velocity[:2]
         self._steering.reset()
+        self.headway.reset()
         height, lean = self.transitions.start(motion, ground, quad.course)
         quad.trunk.end()
         quad.trunk = Trunk(p, quad.whole_body, quad.grip, height, lean, quad.capability.crouch)
@@ -108,6 +111,7 @@ class Walking:
         # Where the robot is to go.
         within, limit = quad.capability.legs.within(quad.gait, wanted)
         within, steep = quad.capability.on_ground(quad.gait, within, grip, motion.yaw)
+        within, limit = self.headway.within(within, steep or limit, motion, state.velocity(quad.base).item(5))
         moving = quad.mode in (Mode.MOVING, Mode.RECOVERING) and clock.phase >= 0.0
         self._steering.steer(course, ground, quad.gait, within if moving else np.zeros(3), grip.friction)
         if clock.haste > 1.0 or not footwork.patient(clock):  # who was pushed cannot wait for the ground
@@ -157,7 +161,7 @@ class Walking:
             wanted,
             within,
             course.velocity.copy(),
-            steep or limit,
+            limit,
             {FEET[i]: swing for i, swing in footwork.swings.items()},
             felt,
             senses.mass,
