@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from sparing import others_slow
 
 import quaddyn as qd
+from quaddyn.locomotion import LocomotionController
 from quaddyn.locomotion.course import Course, Preview, footholds
 from quaddyn.locomotion.gait import GAITS, Clock, Gait
 from quaddyn.locomotion.proportions import FEET, Proportions
@@ -355,3 +358,14 @@ def test_a_swing_is_smooth_whatever_its_target_does(seed: int) -> None:
     assert np.abs(np.diff(p, axis=0) - 0.5e-4 * (v[1:] + v[:-1])).max() < jerk * 1e-11
     settled = jumps[int(20 * SETTLED - 1e-6) % 20]
     np.testing.assert_allclose(swing.position[:2], settled[:2], atol=0.2)
+
+
+def test_legs_of_two_joints_have_room_ahead_and_keep_their_width() -> None:
+    controller = LocomotionController(qd.load("solo8"), gait="bound")
+    assert 0.0 < controller.reach((10.0, 0.0, 0.0))[0] < 0.2 * controller.proportions.speed
+    assert controller.limit((10.0, 0.0, 0.0)).startswith("reach of")
+    controller.gait = "pace"
+    assert not controller.reach((0.1, 0.0, 0.0)).any()
+    assert controller.limit((0.1, 0.0, 0.0)) == "legs cannot step aside"
+    controller.gait = dataclasses.replace(GAITS["pace"], name="wide pace", spread=(1.0, 1.0))
+    assert controller.reach((0.1, 0.0, 0.0))[0] > 0.0

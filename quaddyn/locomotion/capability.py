@@ -50,7 +50,7 @@ class Capability:
         self._jumps: JumpPlanner | None = None
         self._statics = _statics(robot, proportions)
         closed = self._statics if self._statics is not None and self._statics.quick else None
-        poses = None if closed is None or not proportions.sideways else closed.poses
+        poses = None if closed is None else closed.poses
         self.legs = LegLimits(proportions, LegRoom(robot, proportions, poses))
         self.crouch = CROUCH if self._statics is None else self._statics.crouch
         self._slope = SlopeVerdict(closed, proportions.speed)

@@ -292,7 +292,7 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
 
         A foot stays within the gait's stride and its leg's reach, joint limits included, while it is on the ground,
         swings no faster than its joints can, and goes no further inwards than beside the other feet.  Legs without a
-        joint that moves the foot sideways go straight ahead only.
+        joint that moves the foot sideways go straight ahead only, in gaits that keep their width.
 
         Args:
             velocity: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame.

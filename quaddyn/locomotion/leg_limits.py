@@ -64,6 +64,8 @@ class LegLimits:
         if not gait.moves:
             return [0.0, 0.0, 0.0], GAIT_STANDS if x or y or turn else ""
         limit = ""
+        if not p.sideways and gait.spread[1] != 1.0:
+            return [0.0, 0.0, 0.0], STRAIGHT_LEGS if x or y or turn else ""
         if not p.sideways and (y or turn):
             y, turn, limit = 0.0, 0.0, STRAIGHT_LEGS
         stance, swing = gait.duty * gait.period * p.time, (1.0 - gait.duty) * gait.period * p.time

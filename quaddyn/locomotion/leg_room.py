@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..robot.legs import limbs_of
+from ..robot.limbs import Limb
 from ..robot.robot import Robot
+from ..urdf.tree import Array
 from .poses import Poses
 from .proportions import FEET, Proportions
 
@@ -75,16 +78,28 @@ class LegRoom:
         p, out = self._p, []
         angles = 2.0 * math.pi / DIRECTIONS * (np.arange(DIRECTIONS) + 0.5)
         distances = FARTHEST * p.length / STEPS * np.arange(1, STEPS + 1)
-        around = np.stack((np.cos(angles), np.sin(angles)), axis=1)[:, None] * distances[:, None]
+        # A leg that cannot step aside only ever goes straight ahead, and keeps its width.
+        across, spread = (1.0, spread) if p.sideways else (0.0, (spread[0], 1.0))
+        around = np.stack((np.cos(angles), across * np.sin(angles)), axis=1)[:, None] * distances[:, None]
         base = np.array([0.0, 0.0, p.height]) + p.offset
         for i, foot in enumerate(FEET):
             places = np.empty((DIRECTIONS, STEPS, 3))
             places[..., :2], places[..., 2] = p.stance[i] * spread + around, p.radii[i]
             found = poses.legs[foot].inverse(((places - base) @ p.heading.T).reshape(-1, 3))
-            limb = self._limbs[foot]
-            origins, axes, tip = limb.chain.forward(found.q)
-            bent = np.linalg.norm(np.cross(tip - origins[:, limb.hip], axes[:, limb.hip]), axis=1) < FULL * limb.reach
-            good = (np.asarray(found.reached) & np.asarray(found.within_limits) & bent).reshape(DIRECTIONS, STEPS)
+            good = np.asarray(found.reached) & np.asarray(found.within_limits) & bent(self._limbs[foot], found.q)
+            good = good.reshape(DIRECTIONS, STEPS)
             count = np.where(good.all(axis=1), STEPS, np.argmin(good, axis=1))
             out.append((FARTHEST * p.length / STEPS * count).tolist())
         return out
+
+
+def bent(limb: Limb, q: Array) -> NDArray[np.bool_]:
+    """(n,) whether a leg is not nearly straight.
+
+    Args:
+        limb: the leg.
+        q: (n, joints) [rad or m].
+    """
+    origins, axes, tip = limb.chain.forward(q)
+    far = np.linalg.norm(np.cross(tip - origins[:, limb.hip], axes[:, limb.hip]), axis=1)
+    return np.asarray(far < FULL * limb.reach)
