@@ -330,7 +330,7 @@ def test_a_walker_gets_up_trots_and_lies_down_on_readings_alone(go2: qd.Robot) -
     with pytest.raises(qd.ArgumentError, match="position"):
         walker.compute(replace(m, position=np.full(12, np.nan)), Stage.RUN)
     assert walker.failure == ""
-    walker.locomotion.mode = Mode.FALLEN
+    walker.locomotion._quadruped.mode = Mode.FALLEN
     walker.compute(m, Stage.RUN)
     assert walker.failure == "the robot has fallen" and not walker.settled
     walker.reset(m)

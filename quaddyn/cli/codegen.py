@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, UnknownNameError
 from ..kernels.c_source import identifier
 from ..robot import CATALOGUE, Robot, load
 from .app import PackagesOption, RobotArgument, RootOption, app
@@ -63,6 +63,10 @@ def codegen(
         raise ArgumentError("--dt: of a controller, safety layer, estimator or program alone")
     jobs: list[tuple[str, str | None]] = []
     for name in (x.strip() for x in what.split(",")):
+        if name in WHOLE:
+            raise ArgumentError(f"--what: {name} is written alone, not together with others")
+        if name not in RECIPES:
+            raise UnknownNameError("--what", name, (*RECIPES, *WHOLE))
         frames = frame or list(robot.feet)
         if name in RECIPES and RECIPES[name].framed:
             if not frames:

@@ -52,6 +52,9 @@ def check_whole_body(whole_body: object, robot: Robot, dt: float) -> None:
     missing = [name for name in ("com", "base", "forces", *FEET) if name not in whole_body.tasks]
     if missing:
         raise ArgumentError(f"whole_body: without the tasks {', '.join(missing)}, which locomotion guides")
+    missing = [name for name in FEET if name not in whole_body.contacts]
+    if missing:
+        raise ArgumentError(f"whole_body: without the contacts {', '.join(missing)}, on which it is to stand")
 
 
 def is_estimated(option: str, value: object, other: str | None = None) -> bool:

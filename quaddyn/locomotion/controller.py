@@ -117,36 +117,20 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
         """What the robot is doing."""
         return self._quadruped.mode
 
-    @mode.setter
-    def mode(self, mode: Mode) -> None:
-        self._quadruped.mode = mode
-
     @property
     def course(self) -> Course:
         """The wanted motion of the middle of the feet, from the first tick on."""
         return self._quadruped.course
-
-    @course.setter
-    def course(self, course: Course) -> None:
-        self._quadruped.course = course
 
     @property
     def clock(self) -> Clock:
         """Of the gait, from the first tick on."""
         return self._quadruped.clock
 
-    @clock.setter
-    def clock(self, clock: Clock) -> None:
-        self._quadruped.clock = clock
-
     @property
     def ground(self) -> GroundPlane | None:
         """As far as it is known; None before the first tick."""
         return self._quadruped.ground
-
-    @ground.setter
-    def ground(self, ground: GroundPlane | None) -> None:
-        self._quadruped.ground = ground
 
     @property
     def gait(self) -> Gait:

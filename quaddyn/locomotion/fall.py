@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dynamics import State
+from ..errors import ArgumentTypeError
 from ..robot.joint_positions import JointPositions
 from ..urdf.tree import Array
 from .command import FALLEN, LocomotionCommand
@@ -31,12 +32,15 @@ class Fall:
 
     Raises:
         ArgumentError: a plan for other joints.
+        ArgumentTypeError: what is no plan.
     """
 
     __slots__ = ("_joints", "_quadruped", "_recovery", "_watch", "_why", "curl")
 
     def __init__(self, quadruped: Quadruped, righting: Righting | None) -> None:
         quad, robot, p = quadruped, quadruped.robot, quadruped.proportions
+        if righting is not None and not isinstance(righting, Righting):
+            raise ArgumentTypeError(f"righting: expected a Righting or None, got {type(righting).__name__}")
         self._quadruped, self._watch = quad, FallWatch(p, quad.dt)
         self.curl, self._joints = Curl(robot, p, quad.guard, quad.dt), JointPositions.actuated(robot)
         self._recovery = None if righting is None else Recovery(robot, p, righting, quad.guard, quad.dt)

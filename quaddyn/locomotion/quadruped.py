@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import numpy as np
 
 from ..errors import ArgumentError
@@ -141,6 +143,11 @@ class Quadruped:
         self.senses.reset()
         self.capability.reset()
         self.tau = np.zeros(self.robot.nu)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in self.__slots__:
+            raise AttributeError(f"a LocomotionController has no {name} before the first tick")
+        raise AttributeError(name)
 
     def start_over(self) -> None:
         """The next tick is a first one."""

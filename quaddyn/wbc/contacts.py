@@ -281,3 +281,11 @@ def place(s: State, settings: ContactSettings, start: int, share: float, cap: fl
         point=pose.translation + lever,
         rotation=pose.rotation,
     )
+
+
+def coefficient(friction: float) -> float:
+    """A coefficient of friction, checked."""
+    mu = number("friction", friction)
+    if not 0.0 <= mu <= 10.0:
+        raise ArgumentError(f"friction: expected a coefficient in [0, 10], got {friction}")
+    return mu

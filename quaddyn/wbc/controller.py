@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -26,16 +25,17 @@ from ..attributes import StrictAttributes
 from ..compiling import quietly
 from ..contact import Contact
 from ..dynamics import State
-from ..errors import ArgumentError, ArgumentTypeError, ConcurrencyError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .assembly import Assembly
 from .command import Command, TickCommand
-from .contacts import ContactSettings
+from .contacts import ContactSettings, coefficient
 from .data import Memory
 from .element import Element
 from .elements import Elements
+from .one_call import OneCall
 from .tick_core import OVERFLOW
 from .tick_file import save
 
@@ -76,7 +76,7 @@ class WholeBodyController(StrictAttributes):
     Args:
         robot: any robot.
         dt: control period [s].
-        friction: Coulomb's coefficient of contacts that have none of their own.
+        friction: Coulomb's coefficient of the feet; contacts that are given have their own.
         tasks: the levels from 1 on, each one element or several; `default_tasks` by default.
         constraints: level 0; `default_constraints` by default.
         contacts: contacts beside the feet, or in their place by name.
@@ -115,7 +115,7 @@ class WholeBodyController(StrictAttributes):
         self._robot, self._dt = robot, number("dt", dt)
         if not 0.0 < self._dt <= 0.1:
             raise ArgumentError(f"dt: expected a period in (0, 0.1] s, got {dt}")
-        self._friction, self.ramp = _coefficient(friction), ramp
+        self._friction, self.ramp = coefficient(friction), ramp
         if not 0.0 <= number("rank_tolerance", rank_tolerance) < 1.0:
             raise ArgumentError(f"rank_tolerance: expected a share in [0, 1), got {rank_tolerance}")
         if not 0.0 <= number("damping", damping) < np.inf:
@@ -124,7 +124,7 @@ class WholeBodyController(StrictAttributes):
             robot, constraints, tasks, contacts, friction=self._friction, dt=self._dt,
             rank_tolerance=float(rank_tolerance), damping=float(damping),
         )  # fmt: skip
-        self._one_call = threading.Lock()
+        self._one_call = OneCall()
         self._start()
 
     # -- elements and contacts that come and go -----------------------------------------------------------------
@@ -138,7 +138,8 @@ class WholeBodyController(StrictAttributes):
         Raises:
             ArgumentError: there is no such level, or the name is taken.
         """
-        self._assembly.add(element, level)
+        with self._one_call("add"):
+            self._assembly.add(element, level)
 
     def remove(self, name: str) -> None:
         """Take a task or a constraint away; between ticks.
@@ -146,24 +147,29 @@ class WholeBodyController(StrictAttributes):
         Raises:
             UnknownNameError: no such element.
         """
-        self._assembly.remove(name)
+        with self._one_call("remove"):
+            self._assembly.remove(name)
 
     def add_contact(self, contact: Contact) -> None:
         """Let the controller know a contact more, or another one in its place by name; between ticks.
 
+        It has the friction of the `Contact`.  One that takes the place of a contact that is made is made at once.
+
         Raises:
             UnknownNameError: its frame does not exist.
         """
-        self._assembly.add_contact(contact)
+        with self._one_call("add_contact"):
+            self._assembly.add_contact(contact)
 
     def remove_contact(self, name: str) -> None:
-        """Forget a contact; between ticks.
+        """Forget a contact, at once, whatever it carries: leave it out of `compute` for the time of a ramp first.
 
         Raises:
             UnknownNameError: no such contact.
             ArgumentError: an element is about it.
         """
-        self._assembly.remove_contact(name)
+        with self._one_call("remove_contact"):
+            self._assembly.remove_contact(name)
 
     # -- settings --------------------------------------------------------------------------------------------
     @property
@@ -210,19 +216,20 @@ class WholeBodyController(StrictAttributes):
 
     @property
     def friction(self) -> float:
-        """Coulomb's coefficient of contacts that have none of their own."""
+        """Coulomb's coefficient of the feet, but for those that another was set for; other contacts have their own."""
         return self._friction
 
     @friction.setter
     def friction(self, value: float) -> None:
-        self._friction = _coefficient(value)
+        self._friction = coefficient(value)
         for settings in self.contacts.values():
             settings.follow(self._friction)
 
     def reset(self) -> None:
         """Forget contacts, references and the last torque: the next tick is a first one."""
-        self._assembly.levels.forget()
-        self._start()
+        with self._one_call("reset"):
+            self._assembly.levels.forget()
+            self._start()
 
     def _start(self) -> None:
         self._assembly.schedule.start()
@@ -276,14 +283,11 @@ class WholeBodyController(StrictAttributes):
             raise ArgumentTypeError(f"state: expected the State of a Dynamics.update, got {type(state).__name__}")
         if state.robot is not self._robot:
             raise ArgumentError("state: of another robot than the controller's; load once and use that Robot for both")
-        if not self._one_call.acquire(False):
-            raise ConcurrencyError(
-                "compute: another call of this controller is under way; use one controller per thread"
-            )
+        self._one_call.begin("compute")
         try:
             return self._tick(state, contacts)
         finally:
-            self._one_call.release()
+            self._one_call.end()
 
     def _tick(self, state: State, contacts: Iterable[str] | None) -> Command:
         """One tick of this controller alone."""
@@ -339,11 +343,3 @@ class WholeBodyController(StrictAttributes):
         raise ArgumentTypeError(
             "a WholeBodyController cannot be copied or pickled; make another, with copies of its tasks"
         )
-
-
-def _coefficient(friction: float) -> float:
-    """A coefficient of friction, checked."""
-    mu = number("friction", friction)
-    if not 0.0 <= mu <= 10.0:
-        raise ArgumentError(f"friction: expected a coefficient in [0, 10], got {friction}")
-    return mu

@@ -26,11 +26,11 @@ class Named(dict[str, Item]):
     def __missing__(self, name: str) -> Item:
         raise UnknownNameError(self._kind, name, self)
 
-    def __setitem__(self, name: str, item: Item) -> NoReturn:
-        raise TypeError(f"{self._kind} {name!r}: can only be given to a new controller")
+    def _refuse(self, *_args: object, **_named: object) -> NoReturn:
+        raise TypeError(f"names of {self._kind}s are read-only; add and remove them by the methods of their controller")
 
-    def __delitem__(self, name: str) -> NoReturn:
-        raise TypeError(f"{self._kind} {name!r}: no controller can do without it")
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
 
 def known_names(contacts: Iterable[str], known: Collection[str]) -> tuple[str, ...]:

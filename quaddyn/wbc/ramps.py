@@ -105,7 +105,7 @@ def advance_contacts(
         if step != math.inf:
             along = contacts.pushes[c] != 0 and contacts.surface[c] == 0
             advance_ramp(ramps, c, on, step, load, carried(force[c], contacts.normal[c], along))
-        elif was != goal:
+        elif was != goal or (on and ramps.cap[c] != math.inf):  # a ramp may have begun too slowly to move s
             set_ramp(ramps, c, on)
         s = ramps.activation[c]
         if s != goal:

@@ -1,0 +1,100 @@
+"""Calls of a controller from within its own tick, and mappings that look as if they could be written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.contact import Contact
+from quaddyn.errors import ArgumentError, ArgumentTypeError, ConcurrencyError
+from quaddyn.locomotion import LocomotionController
+from quaddyn.wbc import PostureTask, WholeBodyController
+
+
+@pytest.fixture
+def standing() -> tuple[WholeBodyController, qd.State]:
+    robot = qd.load("go2")
+    return WholeBodyController(robot), qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda w: w.add_contact(Contact(name="nose", frame="base")),
+        lambda w: w.remove_contact("FR"),
+        lambda w: w.add(PostureTask(w.robot, name="other"), 3),
+        lambda w: w.remove("posture"),
+        lambda w: w.reset(),
+    ],
+)
+def test_nothing_comes_or_goes_in_the_middle_of_a_tick(standing, call) -> None:
+    controller, state = standing
+    controller.compute(state)
+    before, names = controller.compute(state).tau, tuple(controller.contacts)
+
+    def contacts() -> Iterator[str]:
+        yield "FL"
+        call(controller)
+
+    with pytest.raises(ConcurrencyError, match="between ticks"):
+        controller.compute(state, contacts())
+    assert tuple(controller.contacts) == names
+    np.testing.assert_allclose(controller.compute(state).tau, before, rtol=1e-9)
+    call(controller)  # between ticks it may
+    controller.compute(state, ("FL",))
+
+
+def test_elements_and_contacts_by_name_are_read_only(standing) -> None:
+    controller, _ = standing
+    for mapping in (controller.contacts, controller.tasks):
+        name = next(iter(mapping))
+        for write in (
+            lambda m, n: m.pop(n),
+            lambda m, _: m.clear(),
+            lambda m, n: m.update({n: 3}),
+            lambda m, _: m.popitem(),
+            lambda m, n: m.setdefault(n + "x", 3),
+            lambda m, n: m.__setitem__(n, 3),
+            lambda m, n: m.__delitem__(n),
+            lambda m, n: m.__ior__({n: 3}),
+        ):
+            with pytest.raises(TypeError, match="read-only"):
+                write(mapping, name)
+        assert name in mapping
+
+
+def test_a_contact_that_an_element_is_about_has_to_stay(standing) -> None:
+    controller, _ = standing
+    controller.tasks.forces.reference({"FL": [0.0, 0.0, 10.0]})
+    with pytest.raises(ArgumentError, match="'FL' has to stay, 'forces' is about it"):
+        controller.remove_contact("FL")
+    controller.remove_contact("FR")
+
+
+def test_a_ramp_too_slow_to_move_leaves_no_cap_behind(standing) -> None:
+    controller, state = standing
+    controller.compute(state)
+    controller.ramp = 1e14
+    for _ in range(5):
+        controller.compute(state, ("FL", "FR", "RL"))
+    controller.ramp = 0.0
+    controller.compute(state)
+    assert controller._assembly.schedule.ramps.cap.tolist() == [np.inf] * 4
+
+
+def test_locomotion_refuses_what_is_no_plan_and_no_stance(standing) -> None:
+    whole_body, _ = standing
+    with pytest.raises(ArgumentTypeError, match="righting: expected a Righting or None, got str"):
+        LocomotionController(whole_body.robot, righting="x")
+    controller = LocomotionController(whole_body.robot)
+    for name in ("mode", "course", "clock", "ground"):
+        with pytest.raises(AttributeError):
+            setattr(controller, name, 3)
+    with pytest.raises(AttributeError, match="LocomotionController has no course before the first tick"):
+        controller.course  # noqa: B018
+    whole_body.remove_contact("FL")
+    with pytest.raises(ArgumentError, match="without the contacts FL"):
+        LocomotionController(whole_body.robot, whole_body=whole_body)
