@@ -109,13 +109,13 @@ class Assembly:
         """As `WholeBodyController.remove_contact`."""
         if name not in self.contacts:
             raise UnknownNameError("contact", name, self.contacts)
-        left = [n for n in self.contacts if n != name]
+        left = {n: s for n, s in self.contacts.items() if n != name}
         for element in self.levels.by_name.values():
             try:
                 element.check(left)
             except UnknownNameError:
                 raise ArgumentError(f"name: contact {name!r} has to stay, {element.name!r} is about it") from None
-        self._change_contacts({n: s for n, s in self.contacts.items() if n != name})
+        self._change_contacts(left)
 
     def _change(self, elements: Sequence[Sequence[Element]]) -> None:
         known = dict(self.contacts)
