@@ -20,6 +20,7 @@ ROOMS = (
     "files",
     "archives",
     "attributes",
+    "one_call",
     "compiling",
     "urdf",
     "robot",

@@ -39,7 +39,7 @@ def test_nothing_comes_or_goes_in_the_middle_of_a_tick(standing, call) -> None:
         yield "FL"
         call(controller)
 
-    with pytest.raises(ConcurrencyError, match="between ticks"):
+    with pytest.raises(ConcurrencyError, match="under way; use one controller per thread"):
         controller.compute(state, contacts())
     assert tuple(controller.contacts) == names
     np.testing.assert_allclose(controller.compute(state).tau, before, rtol=1e-9)

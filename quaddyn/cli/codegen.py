@@ -68,7 +68,7 @@ def codegen(
         if name not in RECIPES:
             raise UnknownNameError("--what", name, (*RECIPES, *WHOLE))
         frames = frame or list(robot.feet)
-        if name in RECIPES and RECIPES[name].framed:
+        if RECIPES[name].framed:
             if not frames:
                 raise ArgumentError(f"--frame: {robot.name!r} has no feet, so {name} needs the name of a frame")
             jobs += [(name, f) for f in frames]

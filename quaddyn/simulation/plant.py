@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -17,7 +16,8 @@ from ..contact import Contact
 from ..contact.solvers import MAX_FRICTION
 from ..dynamics.arguments import check_unit
 from ..dynamics.kinetic import KineticEnergy
-from ..errors import ArgumentError, ArgumentTypeError, ConcurrencyError, DivergenceError
+from ..errors import ArgumentError, ArgumentTypeError, DivergenceError
+from ..one_call import OneCall
 from ..robot.arguments import Numbers, check_vector, check_wrench, number
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
@@ -115,7 +115,7 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         self._kinetic, self._energy_data = KineticEnergy(robot.model, rotors), robot.model.createData()
         self._nothing = frozen(np.zeros(robot.nv))
         self._holding = Holding(robot, held, self.dt, actuators.effort)
-        self._one_step = threading.Lock()
+        self._one_step = OneCall("plant")
 
     # -- state -----------------------------------------------------------------------------------------------
     def reset(self, q: Numbers | None = None, v: Numbers | None = None) -> None:
@@ -273,12 +273,11 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
             tau = check_vector("tau", tau, (self.robot.nu,), f"nu of {self.robot.name}")
         if external is not None and not isinstance(external, Mapping):
             raise ArgumentTypeError(f"external: expected a mapping of frames, got {type(external).__name__}")
-        if not self._one_step.acquire(blocking=False):
-            raise ConcurrencyError("step: another thread is in a step of this plant; use one plant per thread")
+        self._one_step.begin("step")
         try:
             self._step(tau, external)
         finally:
-            self._one_step.release()
+            self._one_step.end()
 
     def _step(self, tau: Array, external: Mapping[str, Numbers] | None) -> None:
         """One step of this plant alone."""

@@ -103,7 +103,9 @@ class Assembly:
     def add_contact(self, contact: Contact) -> None:
         """As `WholeBodyController.add_contact`."""
         settings = self._settings("contact", contact)
-        self._change_contacts({**self.contacts, contact.name: settings})
+        known = {**self.contacts, contact.name: settings}
+        _check(self.levels.by_name.values(), known)
+        self._change_contacts(known)
 
     def remove_contact(self, name: str) -> None:
         """As `WholeBodyController.remove_contact`."""
@@ -124,7 +126,6 @@ class Assembly:
         self._rewire(known)
 
     def _change_contacts(self, known: Mapping[str, ContactSettings]) -> None:
-        _check(self.levels.by_name.values(), known)
         self._changes.set()
         self.default = tuple(foot for foot in self._robot.feet if foot in known and self._robot.root != "fixed")
         self._rewire(known)

@@ -26,6 +26,7 @@ from ..compiling import quietly
 from ..contact import Contact
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError
+from ..one_call import OneCall
 from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
@@ -35,7 +36,6 @@ from .contacts import ContactSettings, coefficient
 from .data import Memory
 from .element import Element
 from .elements import Elements
-from .one_call import OneCall
 from .tick_core import OVERFLOW
 from .tick_file import save
 
@@ -124,7 +124,7 @@ class WholeBodyController(StrictAttributes):
             robot, constraints, tasks, contacts, friction=self._friction, dt=self._dt,
             rank_tolerance=float(rank_tolerance), damping=float(damping),
         )  # fmt: skip
-        self._one_call = OneCall()
+        self._one_call = OneCall("controller")
         self._start()
 
     # -- elements and contacts that come and go -----------------------------------------------------------------
