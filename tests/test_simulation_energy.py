@@ -11,6 +11,8 @@ import pytest
 import quaddyn as qd
 from quaddyn.control import JointPD
 from quaddyn.simulation import Simulation, Work, energy_account
+from quaddyn.simulation.contact_data import Contacts
+from quaddyn.simulation.hard_contacts import HardContacts
 
 G = 9.81
 
@@ -133,13 +135,13 @@ def test_a_broken_account_is_flagged() -> None:
 
 
 def test_contacts_that_no_solver_masters_are_posed_once_for_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    stick, asked = Simulation._stick, list[int]()
+    solve, asked = HardContacts.solve, list[int]()
 
-    def answer(sim: Simulation, k: int) -> tuple[float, str]:
+    def answer(hard: HardContacts, contacts: Contacts, k: int) -> tuple[float, str]:
         asked.append(k)
-        return stick(sim, k)[0], status
+        return solve(hard, contacts, k)[0], status
 
-    monkeypatch.setattr(Simulation, "_stick", answer)
+    monkeypatch.setattr(HardContacts, "solve", answer)
     for status in ("inaccurate", "solved"):
         sim = thrown("go2", 0, height=0.0, contact="rigid")
         for _ in range(3):

@@ -6,10 +6,10 @@ from .held_bodies import HeldBody, HeldState
 from .log import Log
 from .mujoco_plant import MujocoPlant
 from .plant import Plant
-from .records import Checkpoint, TouchingPoint
+from .records import Checkpoint, TouchingPoint, Work
 from .rollouts import Rollout, rollout
 from .sensors import Encoders, FootSensors, Imu, Measurement, Observable, Sensors
-from .simulation import Simulation, Work
+from .simulation import Simulation
 from .spheres import ContactSphere, body_spheres, collision_spheres
 from .terrain import Box, HeightField, Plane, Terrain, stairs
 

@@ -24,7 +24,8 @@ from ..urdf.tree import Array, frozen
 from .actuators import Actuators
 from .drives import drives_of, remembered, restart
 from .held_bodies import HeldBody, HeldState, Holding
-from .log import Log, recorded_joints
+from .log import Log
+from .recording import Recording
 from .records import Checkpoint, Push, TouchingPoint
 from .spheres import ContactSphere, placed
 from .terrain import Plane, Surface, Terrain
@@ -351,29 +352,17 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         if ticks > self.MAX_TICKS:
             raise ArgumentError(f"seconds: expected at most {self.MAX_TICKS} ticks, which a Log keeps, got {ticks}")
         start, robot = self.checkpoint(), self.robot
-        time = np.empty(ticks)
-        q, v, tau = (np.empty((ticks, n)) for n in (robot.nq, robot.nv, robot.nu))
-        forces = {name: np.zeros((ticks, 3)) for name in self.spheres}
-        said, lost = list[str](), list[list[float]]()
+        recording = Recording(robot, start, ratio, ticks, self.spheres, lost_levels)
         for i in range(ticks):
-            time[i], q[i], v[i] = self.time, self._q, self._v
+            recording.before(i, self.time, self._q, self._v)
             answer = controller(self)
             asked = getattr(answer, "tau", answer)
             for _ in range(ratio):
                 self.step(asked)
-            tau[i] = asked
-            for contact in self.contacts:
-                name = contact.sphere if contact.link is None else contact.link
-                forces.setdefault(name, np.zeros((ticks, 3)))[i] += contact.force
-            said.append(_outcome(answer))
-            lost.append(_lost(answer) if lost_levels else [])
+            recording.after(i, answer, asked, self.contacts)
             if watch is not None:
                 watch(self)
-        each = np.array(list(forces.values())).reshape(-1, ticks, 3).transpose(1, 0, 2)
-        return Log(
-            start, ratio, frozen(time), frozen(q), frozen(v), frozen(tau), frozen(each), tuple(forces),
-            status=tuple(said), lost=_table(lost), **recorded_joints(robot),
-        )  # fmt: skip
+        return recording.log()
 
     def replay(self, log: Log) -> None:
         """Go back to where `log` began and apply its torques again: ends in the same state, bit for bit.
@@ -485,27 +474,6 @@ class Plant(StrictAttributes, fixed=("robot", "dt", "terrain", "actuators", "sph
         self.robot.frame_id(frame)
         given = check_wrench(f"force on {frame!r}", force, "force [N], or force and moment [N m]")
         return np.concatenate((given, np.zeros(6 - len(given))))
-
-
-def _outcome(answer: object) -> str:
-    """Of a command, the outcome of its whole-body control; its mode where it did without, "" where there is neither."""
-    whole = getattr(answer, "whole_body", answer)
-    if whole is None:
-        return str(getattr(getattr(answer, "mode", None), "value", ""))
-    return str(getattr(getattr(whole, "status", None), "outcome", ""))
-
-
-def _lost(answer: object) -> list[float]:
-    """What each level of a command's whole-body control lacks."""
-    return [level.residual for level in getattr(getattr(answer, "whole_body", answer), "levels", ())]
-
-
-def _table(rows: list[list[float]]) -> Array:
-    """Rows of several lengths side by side; nan where there is nothing."""
-    out = np.full((len(rows), max(map(len, rows), default=0)), np.nan)
-    for to, row in zip(out, rows, strict=True):
-        to[: len(row)] = row
-    return frozen(out)
 
 
 def _coefficient(friction: float) -> float:

@@ -1,4 +1,4 @@
-"""What plants hand out: a `TouchingPoint`, a `Push`, and a `Checkpoint` from which a run goes on."""
+"""What plants hand out: a `TouchingPoint`, a `Push`, `Work`, and a `Checkpoint` from which a run goes on."""
 
 from __future__ import annotations
 
@@ -54,3 +54,29 @@ class Checkpoint(FrozenArrays):
     inner: tuple[Any, ...]
     drives: tuple[Any, ...] = ()
     held: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Work done on the robot since the last reset [J], each force times the mean of the velocities around the step.
+
+    Attributes:
+        actuators: by the torques that the motors delivered; of gears with backlash, by their teeth on the joints.
+        joints: by viscous and Coulomb friction in the joints, and by their stops.
+        contacts: by the ground; never positive but for what a compliant ground had stored.
+        pushes: by external forces.
+        corrections: what undoing penetrations lifted the robot.
+        error: the rest of the change of mechanical energy: what the integrator made (or, negative, lost).
+    """
+
+    actuators: float = 0.0
+    joints: float = 0.0
+    contacts: float = 0.0
+    pushes: float = 0.0
+    corrections: float = 0.0
+    error: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Work of all forces [J]: the change of mechanical energy, but for `corrections` and `error`."""
+        return self.actuators + self.joints + self.contacts + self.pushes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +13,6 @@ import pinocchio as pin
 
 from ..compiling import quietly
 from ..contact import Contact
-from ..contact.solvers import ContactProblem, FrictionalSolver, RigidSolver
 from ..contact.solvers.compiled import solve
 from ..errors import ArgumentError
 from ..robot.robot import Robot
@@ -23,11 +21,12 @@ from . import contact_data
 from . import integrator as core
 from .actuators import Actuators
 from .bodies import Pushes, last_mover, no_pushes
-from .contact_step import RESIDUAL, TOLERANCE
+from .contact_step import RESIDUAL
+from .hard_contacts import HardContacts
 from .held_bodies import HeldBody
 from .pieces import Collected, room_for_pieces
 from .plant import Plant, keep
-from .records import TouchingPoint
+from .records import TouchingPoint, Work
 from .runge_kutta import rk4_step
 from .spheres import ContactSphere
 from .step_memory import (
@@ -59,32 +58,6 @@ LAWS = ("frictional", "rigid", "compliant")
 MOST_CONTACTS = 200
 #: Contacts of all pieces of a step that there is room for at first, at most.
 MUCH_ROOM = 512
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """Work done on the robot since the last reset [J], each force times the mean of the velocities around the step.
-
-    Attributes:
-        actuators: by the torques that the motors delivered; of gears with backlash, by their teeth on the joints.
-        joints: by viscous and Coulomb friction in the joints, and by their stops.
-        contacts: by the ground; never positive but for what a compliant ground had stored.
-        pushes: by external forces.
-        corrections: what undoing penetrations lifted the robot.
-        error: the rest of the change of mechanical energy: what the integrator made (or, negative, lost).
-    """
-
-    actuators: float = 0.0
-    joints: float = 0.0
-    contacts: float = 0.0
-    pushes: float = 0.0
-    corrections: float = 0.0
-    error: float = 0.0
-
-    @property
-    def total(self) -> float:
-        """Work of all forces [J]: the change of mechanical energy, but for `corrections` and `error`."""
-        return self.actuators + self.joints + self.contacts + self.pushes
 
 
 class Simulation(Plant):
@@ -178,9 +151,8 @@ class Simulation(Plant):
         if contact not in LAWS:
             raise ArgumentError(f"contact: expected one of {', '.join(LAWS)}, got {contact!r}")
         self._check_integrator(integrator, INTEGRATORS)
-        self._contact, self._integrator = contact, integrator
         law = contact_law(robot, contact, self.dt, stiffness, damping)
-        self._rigid, self._frictional = RigidSolver(tolerance=TOLERANCE), FrictionalSolver(tolerance=TOLERANCE)
+        self._hard = HardContacts(contact)
         movable = [sphere for sphere in self._spheres if sphere.joint]  # what is bolted to the world touches nothing
         self._sphere_of = tuple(sphere.part for sphere in movable)
         ground, stops = self.terrain.packed(self.friction), stops_of(robot, wanted=bool(joint_stops))
@@ -353,7 +325,9 @@ class Simulation(Plant):
             if said in (DONE, DIVERGED):
                 return bool(said == DONE)
             if said == HARD:
-                self._solve(self._k)
+                residual, status = self._hard.solve(self._room, self._k)
+                self._motion.report[RESIDUAL] = residual
+                self._memory.progress[[ANSWERED, STATUS]] = 1, STATUSES.index(status)
             elif said == SMOOTH:
                 self._smooth()
             else:
@@ -396,62 +370,6 @@ class Simulation(Plant):
         else:  # what motors add is at the independent joints
             model.armature[robot.coupling.v_index] += self.actuators.armature - robot.armature
         return model
-
-    def _solve(self, k: int) -> None:
-        """The problem of k contacts by other means than the compiled core, into its impulses."""
-        residual, status = self._stick(k) if self._contact == "rigid" else self._slide(k)
-        self._motion.report[RESIDUAL] = residual
-        self._memory.progress[[ANSWERED, STATUS]] = 1, STATUSES.index(status)
-
-    def _posed(self, k: int) -> ContactProblem:
-        """The problem of k contacts."""
-        parts, n = self._room, 3 * k
-        return ContactProblem(
-            parts.G[: n * n].reshape(n, n).copy(),
-            parts.g[:n].copy(),
-            parts.touching.friction[:k].copy(),
-            offset=parts.offset[:k].copy(),
-            before=parts.before[:n].copy() if self._contact == "frictional" else None,
-            guess=parts.impulses[:n].reshape(k, 3).copy(),
-        )
-
-    def _slide(self, k: int) -> tuple[float, str]:
-        """The contact laws with friction: residual and status."""
-        problem = self._posed(k)
-        solution = self._frictional.solve(problem)
-        impulses = solution.impulses.ravel()
-        if problem.before is not None and solution.status == "inaccurate":
-            # Energy is not created even then: less of the same impulses.
-            linear = float(impulses @ (problem.g + problem.before))
-            square = float(impulses @ problem.G @ impulses)
-            if linear + square > 0.0:
-                impulses = impulses * max(-linear / square, 0.0)
-        self._room.impulses[: 3 * k] = impulses
-        return solution.residual, solution.status
-
-    def _stick(self, k: int) -> tuple[float, str]:
-        """The contact law "rigid": which contacts hold is found one by one; residual and status."""
-        problem = self._posed(k)
-        g = problem.shifted
-        held = g[2::3] < 0.0  # those that would otherwise go through
-        impulses, moved = np.zeros(3 * k), g
-        for _ in range(4 * k):
-            rows = np.flatnonzero(np.repeat(held, 3))
-            part = ContactProblem(problem.G[np.ix_(rows, rows)].copy(), g[rows].copy(), 0.0)
-            impulses = np.zeros(3 * k)
-            impulses[rows] = self._rigid.solve(part).impulses.ravel()
-            moved = problem.G @ impulses + g
-            pull, sink = np.where(held, impulses[2::3], 0.0), np.where(held, 0.0, moved[2::3])
-            if pull.min() < 0.0:
-                held[int(np.argmin(pull))] = False
-            elif sink.min() < -TOLERANCE:
-                held[int(np.argmin(sink))] = True
-            else:
-                break
-        self._room.impulses[: 3 * k] = impulses
-        stuck = np.linalg.norm(moved.reshape(-1, 3)[held], axis=1).max(initial=0.0)
-        residual = max(float(stuck), float(-np.minimum(moved[2::3], 0.0).min()), float(-min(impulses[2::3].min(), 0.0)))
-        return residual, "solved" if residual <= TOLERANCE else "inaccurate"
 
     def _pushes_of(self, wrenches: Mapping[str, Array]) -> Pushes:
         """Forces and moments at frames, for compiled code."""
