@@ -3,6 +3,7 @@
 from .command import LIMIT, LocomotionCommand
 from .controller import LocomotionController
 from .course import commanded_velocity
+from .foothold import Foothold, Spot
 from .gait import GAITS, Clock, Gait
 from .ground import heading_axes
 from .jump_plan import JumpPlan
@@ -16,6 +17,7 @@ __all__ = [
     "GAITS",
     "LIMIT",
     "Clock",
+    "Foothold",
     "Gait",
     "JumpPlan",
     "LocomotionCommand",
@@ -24,6 +26,7 @@ __all__ = [
     "Proportions",
     "Righting",
     "Roll",
+    "Spot",
     "Swing",
     "commanded_velocity",
     "heading_axes",

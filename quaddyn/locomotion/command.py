@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..urdf.tree import Array
 from ..wbc import Command
+from ..wbc.explanation import LINES
+from .foothold import Foothold
 from .jump_plan import JumpPlan
 from .modes import Mode
 from .swing import Swing
@@ -39,6 +41,8 @@ class LocomotionCommand:
         slipping: the feet that slip; none where the controller does not look for it.
         friction: Coulomb's coefficient that was counted on; 0 when fallen.
         jump: the plan of the jump that is under way, from the crouch until feet touch the ground again; None otherwise.
+        footholds: by foot in the air, where it is to stand, what that costs and what else there was.
+        normals: by foot that is to carry, of the ground under it as far as it is known or felt, unit, world.
     """
 
     tau: Array
@@ -56,6 +60,8 @@ class LocomotionCommand:
     slipping: tuple[str, ...] = ()
     friction: float = 0.0
     jump: JumpPlan | None = None
+    footholds: Mapping[str, Foothold] = field(default_factory=dict)
+    normals: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
 
     @property
     def limited(self) -> bool:
@@ -76,6 +82,19 @@ class LocomotionCommand:
     def solved(self) -> bool:
         """Whether the whole-body controller's outcome is "solved"; the same as `ok`."""
         return self.ok
+
+    def explain(self, *, threshold: float = 1e-3, last: bool = False, lines: int | None = LINES) -> str:
+        """In words: what it does, where each foot in the air is to stand and why, and what was lost to what.
+
+        Args:
+            threshold: of losses, as are the others; see `quaddyn.wbc.Command.explain`.
+            last: as there.
+            lines: as there.
+        """
+        said = [str(self), *map(str, self.footholds.values())]
+        if self.whole_body is not None:
+            said.append(self.whole_body.explain(threshold=threshold, last=last, lines=lines))
+        return "\n".join(said)
 
     def __str__(self) -> str:
         """One line: what it does, and what of the velocity that was asked for."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -70,6 +70,33 @@ class HasHeight(Protocol):
 Heights = Callable[[Array, Array], Any] | HasHeight
 
 
+class Window(NamedTuple):
+    """Ground about a robot as it was read once; nothing in it is written again.
+
+    Attributes:
+        heights: (n, m) of the ground, NaN where unknown [m].
+        slopes: (n, m, 2) rise along x and y of the planes about each cell, NaN where not all of the patch is known.
+        cost: (n, m) of steepness and roughness, inf where not all of the patch is known.
+        corner: x and y of the first cell, world [m].
+        cell: side of a cell [m].
+        aside: distance from the wanted place that costs 1 [m].
+    """
+
+    heights: Array
+    slopes: Array
+    cost: Array
+    corner: tuple[float, float]
+    cell: float
+    aside: float
+
+    def deviation(self, i: int, j: int, x: float, y: float) -> Array:
+        """(2 `AROUND` + 1, 2 `AROUND` + 1) what the distance from (x, y) [m] costs, of the cells about (i, j)."""
+        away = self.cell * np.arange(-AROUND, AROUND + 1)
+        dx, dy = self.corner[0] + i * self.cell - x, self.corner[1] + j * self.cell - y
+        way = (away[:, None] + dx) ** 2 + (away[None, :] + dy) ** 2
+        return np.asarray(way / self.aside**2)
+
+
 class FootholdMap:
     """Costs of footholds in a window about the robot.
 
@@ -106,6 +133,12 @@ class FootholdMap:
         self._heights = self._cost = np.zeros((0, 0))
         self._slopes = np.zeros((0, 0, 2))
         self._rise = np.zeros(2)
+
+    @property
+    def window(self) -> Window:
+        """The ground as it was read last."""
+        aside = ASIDE * self._p.length
+        return Window(self._heights, self._slopes, self._cost, self._corner, self._cell, aside)
 
     def advance(self, x: float, y: float, dt: float) -> None:
         """The robot is at (x, y) [m], `dt` later [s]: read the ground about it, when it is time to."""
@@ -154,10 +187,7 @@ class FootholdMap:
         i, j = at
         if self._cost[i, j] > GOOD:
             near = self._cost[i - AROUND : i + AROUND + 1, j - AROUND : j + AROUND + 1]
-            aside = self._cell * np.arange(-AROUND, AROUND + 1)
-            dx, dy = self._corner[0] + i * self._cell - x, self._corner[1] + j * self._cell - y
-            way = (aside[:, None] + dx) ** 2 + (aside[None, :] + dy) ** 2
-            total = near + way / (ASIDE * self._p.length) ** 2
+            total = near + self.window.deviation(i, j, x, y)
             best = int(total.argmin())
             a, b = divmod(best, 2 * AROUND + 1)
             if math.isfinite(float(total[a, b])):

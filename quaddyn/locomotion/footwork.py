@@ -10,12 +10,14 @@ import numpy as np
 
 from ..urdf.tree import Array
 from .course import ComReference, Course, footholds
+from .foothold import KEPT, STUMBLED, Choice
 from .foothold_map import EVEN, FootholdMap
 from .gait import Clock
 from .ground import GroundPlane
+from .leg_margins import Stay
 from .proportions import FEET, Proportions
 from .stumble import Stumbles
-from .swing import APEX, UPWARDS_FIRST, Swing
+from .swing import APEX, SETTLED, UPWARDS_FIRST, Swing
 
 #: How high a foot is lifted [l], how fast it sinks at touchdown [sqrt(g l)], and how far below the ground it aims [l].
 CLEARANCE, SINK, PRESS = 0.15, 0.15, 0.01
@@ -56,12 +58,13 @@ class Footwork:
         reach: (4,) largest distance of a foot from its leg's first joint [m], see `Stretch`.
 
     Attributes:
+        choices: by number of the foot, how the next foothold of those in the air was chosen.
         swings: `Swing` by number of the foot in `FEET`, of those in the air.
         stumbles: of feet where nothing is known of the ground.
         late: whether somebody misses the ground who should stand by now.
     """
 
-    __slots__ = ("_blind", "_far", "_p", "_waited", "late", "stumbles", "swings")
+    __slots__ = ("_blind", "_far", "_p", "_waited", "choices", "late", "stumbles", "swings")
 
     def __init__(self, proportions: Proportions, reach: Array) -> None:
         self._p = p = proportions
@@ -70,6 +73,7 @@ class Footwork:
         least = np.linalg.norm(p.stance - p.hips[:, :2], axis=1) + STRIDING * p.length
         self._far: list[float] = np.maximum(far, least).tolist()
         self.swings: dict[int, Swing] = {}
+        self.choices: dict[int, Choice] = {}
         self.stumbles = Stumbles(proportions)
         self.late = False
         self._blind: set[int] = set()  # feet on their way to where nothing is known of the ground
@@ -145,6 +149,7 @@ class Footwork:
                 came = swing is not None and stands and felt
                 if came:
                     del self.swings[i]
+                    self.choices.pop(i, None)
                     swing, loaded = None, True
                 if swing is None:
                     # From the tick of the touchdown on: one tick over the old foothold is a stride's error.
@@ -209,34 +214,45 @@ class Footwork:
         targets = footholds(course, clock.landing, stance).tolist()
         wide = float(clock.spread[1])
         across, aside, up = ground.normal.tolist()
+        u, v = (clock.stance_time * course.world_velocity()).tolist()
         for i, swing in self.swings.items():
             left = max(0.0, (1.0 - swing.progress) * clock.swing_time)
             opposite = self.swings.get(i ^ 1)
             beside = (ground.points[i ^ 1] if opposite is None else opposite.target).tolist()
+            asked = targets[i][0] + gain * error[0], targets[i][1] + gain * error[1]
             x, y = self._within_reach(
                 i,
-                targets[i][0] + gain * error[0] - body[0] - left * velocity[0],
-                targets[i][1] + gain * error[1] - body[1] - left * velocity[1],
+                asked[0] - body[0] - left * velocity[0],
+                asked[1] - body[1] - left * velocity[1],
                 yaw,
                 wide,
                 (beside[0] - body[0] - left * velocity[0], beside[1] - body[1] - left * velocity[1]),
             )
             x, y = x + body[0] + left * velocity[0], y + body[1] + left * velocity[1]
+            a, b = body[0] + left * velocity[0], body[1] + left * velocity[1]
+            stay = Stay((a, b, ground.height(a, b) - ground.dip + p.height), (u, v), ground.slope, course.yaw)
+            wanted, settled = (x, y), swing.progress >= SETTLED and i in self.choices
             r = float(p.radii[i]) - PRESS * p.length  # of the sphere's centre over the ground
             spot = None if known is None else known.choose(x, y)
             if known is None or spot is None:
                 self._blind.add(i)
                 x, y = self.stumbles.lowered.get(i, (x, y))
-                target = x + r * across, y + r * aside, ground.height(x, y) + r * up
+                z, why = ground.height(x, y), STUMBLED if i in self.stumbles.lowered else ""
+                if why or not settled:
+                    self.choices[i] = Choice(i, asked, wanted, (x, y, z), (across, aside, up), why, None, stay)
+                target = x + r * across, y + r * aside, z + r * up
                 lift = self.stumbles.lift
                 swing.advance(dt, target, clock.swing_time, (clearance(ground) + lift) * p.length if lift else None)
                 continue
             self._blind.discard(i)
             x, y, z, normal = spot
-            end, high = np.array([x, y, z]) + r * normal, None
+            end, high, why = np.array([x, y, z]) + r * normal, None, ""
             if swing.progress > APEX and abs(float(normal @ (end - swing.target))) > EVEN * p.length:
                 end = swing.target  # the foot is on its way down, and does not change over to another step
                 x, y, z = (end - r * normal).tolist()
+                why = KEPT
+            if not settled:
+                self.choices[i] = Choice(i, asked, wanted, (x, y, z), normal, why, known.window, stay)
             if swing.progress < APEX:
                 least, radius = clearance(ground) * p.length, float(p.radii[i])
                 if swing.progress <= SHAPED:

@@ -8,12 +8,14 @@ from ..dynamics import State
 from ..urdf.tree import Array
 from .command import LocomotionCommand
 from .course import Course
+from .foothold import Foothold
 from .foothold_kernel import fit_planes, plane_under
 from .footwork import Footwork
 from .gait import Clock
 from .ground import SLOPE_TIME, GroundPlane
 from .headway import Headway
 from .jump_plan import JumpPlan
+from .leg_margins import LegMargins
 from .modes import Mode
 from .motion import Motion
 from .preview_kernel import landings, preview
@@ -49,7 +51,7 @@ class Walking:
         transitions: between the modes of who is on the ground.
     """
 
-    __slots__ = ("_quadruped", "_smooth", "_steering", "_stretch", "footwork", "headway", "transitions")
+    __slots__ = ("_margins", "_quadruped", "_smooth", "_steering", "_stretch", "footwork", "headway", "transitions")
 
     footwork: Footwork
     _smooth: tuple[float, float]
@@ -58,6 +60,7 @@ class Walking:
         quad, p = quadruped, quadruped.proportions
         self._quadruped = quad
         self._stretch = Stretch(quad.robot, p)
+        self._margins = LegMargins(quad.robot, p, self._stretch.reach)
         self._steering = Steering(p, quad.capability.legs, quad.dt)
         self.transitions, self.headway = Transitions(p), Headway(p, quad.dt)
 
@@ -168,4 +171,6 @@ class Walking:
             senses.slipping,
             grip.friction,
             jump,
+            {FEET[i]: Foothold(choice, self._margins) for i, choice in footwork.choices.items()},
+            {foot: normals[i] for i, foot in enumerate(FEET) if foot in carrying},
         )
