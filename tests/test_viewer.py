@@ -341,6 +341,69 @@ def test_contacts_show_their_points_forces_cones_and_the_polygon_around_them(go2
         viewer.show(sim.q, contacts=["FL"])  # type: ignore[list-item]
 
 
+def test_normals_of_the_ground_stand_where_feet_touch_it(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
+    steep = np.array([-0.3, 0.1, 0.8])
+    viewer.show(go2.q_home, normals={"FL": steep, "base": (0.0, 0.0, 1.0)})
+    viewer.show(go2.q_home)
+    take, dynamics = read(viewer.record(tmp_path / "page.html")), qd.Dynamics(go2)
+    up, world = steep / np.linalg.norm(steep), take.world(0)
+    at = dynamics.frame_placement(go2.q_home, "FL").translation - go2.legs["FL"].foot.radius * up
+    along = (world["Normal/FL"] - at) @ up
+    assert along.min() == pytest.approx(0.0, abs=1e-3) and along.max() > 0.1
+    tip = world["Normal/FL"][along.argmax()]
+    np.testing.assert_allclose(tip, at + along.max() * up, atol=1e-3)
+    np.testing.assert_allclose(
+        take.pose("Normal/base", 0)[:3], dynamics.frame_placement(go2.q_home, "base").translation, atol=1e-4
+    )
+    assert take.pose("Normal/FL", 1)[7] == 0.0, "gone in the next frame"
+
+
+def test_footholds_are_drawn_where_they_are_and_as_dear_as_they_are(go2: qd.Robot, tmp_path: Path) -> None:
+    """A disc for each chosen place, a dot for each other one: green where it costs nothing, red at an edge."""
+    controller = qd.LocomotionController(
+        go2, dt=2e-3, terrain=lambda x, y: np.where(x > 0.7, np.nan, np.where(x > 0.3, 0.05, 0.02 + 0.05 * y))
+    )
+    plant, dynamics = qd.Simulation(go2, dt=2e-3), qd.Dynamics(go2)
+    with Viewer(go2, serve=False, meshes=False, fps=100.0) as viewer:
+        commands = []
+        for k in range(700):
+            command = controller.compute(dynamics.update(plant.q, plant.v), (0.5, 0.0, 0.0))
+            plant.step(command.tau)
+            if k % 20 == 0 and command.footholds:
+                viewer.show(plant.q, footholds=command.footholds)
+                commands.append(command)
+        viewer.show(plant.q)
+        take = read(viewer.record(tmp_path / "page.html"))
+    assert len(take.poses) == len(commands) + 1 and len(commands) > 20
+    dots = np.array([slot for slot, name in enumerate(take.slots) if name.startswith("Candidate/")])
+    paints = dict(take.paints)
+    colors = np.array([paints[take.slots[slot]]["color"][:3] for slot in dots])
+    for frame, command in enumerate(commands):
+        seen = take.poses[frame, dots, 7] > 0.0
+        at, color = take.poses[frame, dots[seen], :3], colors[seen]
+        count = 0
+        for foot, foothold in command.footholds.items():
+            disc = take.pose(f"Foothold/{foot}", frame)
+            assert disc[7] > 0.0 and np.abs(disc[:3] - foothold.place).max() < 5e-3
+            R = pin.Quaternion(disc[6], *disc[3:6]).toRotationMatrix()
+            np.testing.assert_allclose(R[:, 2], foothold.normal, atol=1e-3)
+            if foothold.blind:
+                continue
+            unknown = foothold.ruled_out[np.isfinite(foothold.ruled_out[:, 2])]
+            away = np.linalg.norm(at[:, None] - np.concatenate((foothold.candidates, unknown)), axis=2)
+            assert (away.min(axis=0) < 3e-3).all()
+            red, green, blue = color[away.argmin(axis=0)].T
+            rest = len(foothold.candidates)
+            assert (red < green)[:rest][foothold.costs < 0.5].all() and (red > green)[:rest][foothold.costs > 2.5].all()
+            assert (blue[:rest] < 0.3).all() and (red == green)[rest:].all() and (red == blue)[rest:].all()
+            count += away.shape[1]
+        assert seen.sum() == count
+    every = [hold for command in commands for hold in command.footholds.values()]
+    assert any(len(hold.ruled_out) for hold in every) and any(hold.costs.max(initial=0.0) > 10.0 for hold in every)
+    assert any(hold.blind for hold in every) and sum(not hold.blind for hold in every) > 20
+    assert not take.poses[-1, dots, 7].any(), "gone in the last frame"
+
+
 def test_the_support_polygon_is_that_of_the_feet_that_carry(viewer: Viewer, go2: qd.Robot, tmp_path: Path) -> None:
     viewer.show(go2.q_home, support=True)
     viewer.show(go2.q_home, support=True, forces={"FL": [0, 0, 80], "RR": [0, 0, 80], "FR": [0, 0, 0]})
@@ -553,6 +616,11 @@ def test_bad_input_is_named(viewer: Viewer, go2: qd.Robot) -> None:
         (ArgumentError, r"forces\['FL'\]", lambda: viewer.show(q, forces={"FL": [1, 2, np.inf]})),
         (UnknownNameError, "FL", lambda: viewer.show(q, forces={"FLL": [0, 0, 1]})),
         (TypeError, "forces: expected a mapping", lambda: viewer.show(q, forces=[0, 0, 1])),
+        (TypeError, "normals: expected a mapping", lambda: viewer.show(q, normals=[0, 0, 1])),
+        (UnknownNameError, "FLL", lambda: viewer.show(q, normals={"FLL": [0, 0, 1]})),
+        (ArgumentError, r"normals\['FL'\]: expected a direction", lambda: viewer.show(q, normals={"FL": [0, 0, 0]})),
+        (TypeError, "footholds", lambda: viewer.show(q, footholds={"FL": [0, 0, 1]})),
+        (TypeError, "footholds", lambda: viewer.show(q, footholds=["FL"])),
         (ArgumentError, "friction", lambda: viewer.show(q, cones=True, friction=-1)),
         (UnknownNameError, "FLL", lambda: viewer.show(q, cones=True, friction={"FLL": 1})),
         (ArgumentError, "friction", lambda: viewer.show(q, cones=True, friction={"FL": 1})),

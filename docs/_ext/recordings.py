@@ -110,7 +110,12 @@ def ahead(p: Proportions) -> Callable[[float], np.ndarray]:
 
 #: By name: what makes it, and what the page says.
 RECORDINGS: dict[str, tuple[Callable[[qd.Robot], Run], str, str]] = {
-    "stairs": (lambda r: climb(r, told=True), "Stairs", "Steps of a quarter of the legs, told to the controller."),
+    "stairs": (
+        lambda r: climb(r, told=True),
+        "Stairs",
+        "Steps of a quarter of the legs, told to the controller. Dots are places for the feet in the air, from green "
+        "to red by what they cost, discs the chosen ones, blue arrows the normals that friction cones stand on.",
+    ),
     "blind_stairs": (
         lambda r: climb(r, told=False),
         "Stairs that nobody told of",
@@ -140,7 +145,8 @@ def record(name: str, robot: qd.Robot, path: Path) -> LocomotionCommand:
                     support=True,
                     friction=run.plant.friction,
                     cones=True,
-                    points={f"{foot} lands": swing.target for foot, swing in command.swings.items()},
+                    footholds=command.footholds,
+                    normals=command.normals,
                     curves={f"{foot} swings": swing.ahead() for foot, swing in command.swings.items()},
                     text=f"{RECORDINGS[name][1]}: {command.mode.value}",
                 )

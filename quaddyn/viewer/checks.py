@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, ArgumentTypeError
+from ..locomotion import Foothold
 from ..robot.arguments import positive
 from ..robot.robot import Robot
 from ..simulation.records import TouchingPoint
@@ -33,6 +34,17 @@ def contact_points(contacts: Iterable[TouchingPoint]) -> tuple[TouchingPoint, ..
     return found
 
 
+def footholds(given: Mapping[str, Foothold] | None) -> tuple[Foothold, ...]:
+    """Footholds of a `LocomotionCommand`, by foot."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ArgumentTypeError(f"footholds: expected those of a LocomotionCommand, got {type(given).__name__}")
+    found = tuple((given or {}).values())
+    for foothold in found:
+        if not isinstance(foothold, Foothold):
+            raise ArgumentTypeError(f"footholds: expected those of a LocomotionCommand, got {type(foothold).__name__}")
+    return found
+
+
 def names(given: Iterable[str]) -> Iterable[str]:
     """Several names, not one."""
     if isinstance(given, str):  # a string is an iterable of strings too
@@ -51,6 +63,15 @@ def vector(name: str, value: ArrayLike, *shapes: tuple[int, ...]) -> Array:
     if not np.isfinite(array).all():
         raise ArgumentError(f"{name}: expected finite numbers, got {array}")
     return array
+
+
+def direction(name: str, value: ArrayLike) -> Array:
+    """(3,) of length 1."""
+    along = vector(name, value, (3,))
+    length = float(np.linalg.norm(along))
+    if not length > 0.0:
+        raise ArgumentError(f"{name}: expected a direction, got {along}")
+    return along / length
 
 
 def rows(name: str, value: ArrayLike) -> Array:

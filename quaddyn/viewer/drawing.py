@@ -25,6 +25,13 @@ _ARROW_TIME = 0.5
 _ABOVE, _APART = 0.3, 0.06
 #: A dot of a trail is laid whenever the frame has moved so far [robot's length].
 _DOT = 0.02
+#: Cost of a foothold that is drawn in the last colour, and radius of its dot [side of a cell].
+_DEAR, _CELL = 3.0, 0.35
+#: Length of a normal of the ground [robot's length].
+_NORMAL = 0.25
+#: How near a wanted foothold is to the chosen one to be the same [robot's length].
+_CLOSE = 2e-3
+_UP = np.array([0.0, 0.0, 1.0])
 
 
 class Drawing:
@@ -79,8 +86,9 @@ class Drawing:
     def poses(self, instant: Instant) -> NDArray[np.float32]:
         """Every slot's pose (n, 10); makes slots for markers that are new."""
         q = np.array(instant.q)
+        self._markers.begin()
         self.robot.algorithms.forwardKinematics(self.robot.model, self.data, q)
-        for name in (*instant.wrenches, *instant.cones, *(instant.around or ())):
+        for name in (*instant.wrenches, *instant.cones, *instant.normals, *(instant.around or ())):
             self._place(self.robot.frame_id(name))
         for index in (*self._frames.values(), *(i for i, _ in self._trails.values() if i is not None)):
             self._place(index)
@@ -89,6 +97,8 @@ class Drawing:
         shown.update(self._forces(instant))
         shown.update(self._contacts(instant))
         shown.update(self._support(instant))
+        shown.update(self._footholds(instant))
+        shown.update(self._normals(instant))
         for name, point in instant.points.items():
             shown.update(self._markers.point(name, point))
         for name, curve in instant.curves.items():
@@ -148,6 +158,28 @@ class Drawing:
             radii = [self.robot.legs[name].foot.radius for name in instant.around]
             touched = [self._at(n) - (0.0, 0.0, r) for n, r in zip(instant.around, radii, strict=True)]
         yield from self._markers.polygon(hull(np.array(touched).reshape(-1, 3)))
+
+    def _footholds(self, instant: Instant) -> Placed:
+        """Places for feet in the air: chosen, wanted, and what else there was, coloured by what it costs."""
+        for foothold in instant.footholds:
+            yield from self._markers.disc(foothold.foot, foothold.place, foothold.normal)
+            if foothold.deviation > _CLOSE * self._figure.size:
+                yield from self._markers.way(foothold.foot, np.array([foothold.wanted.place, foothold.place]))
+            if foothold.ground is None:
+                continue
+            radius, shares = _CELL * foothold.ground.cell, np.minimum(foothold.costs / _DEAR, 1.0).tolist()
+            for place, normal, share in zip(foothold.candidates, foothold.normals, shares, strict=True):
+                yield from self._markers.candidate(share, place, normal, radius)
+            for place in foothold.ruled_out:
+                if np.isfinite(place[2]):
+                    yield from self._markers.candidate(None, place, _UP, radius)
+
+    def _normals(self, instant: Instant) -> Placed:
+        """Of the ground, from where the frames' spheres touch it."""
+        for name, normal in instant.normals.items():
+            radius = self.robot.legs[name].foot.radius if name in self.robot.legs else 0.0
+            tail = self._at(name) - radius * normal
+            yield from self._markers.arrow("normal", name, tail, _NORMAL * self._figure.size * normal)
 
     def _bodies(self, q: Array) -> Placed:
         """Capsules, and lines between the nearest pairs of them."""

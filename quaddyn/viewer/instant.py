@@ -9,6 +9,7 @@ from typing import Self
 from numpy.typing import ArrayLike
 
 from ..errors import ArgumentTypeError
+from ..locomotion import Foothold
 from ..robot.robot import Robot
 from ..simulation.records import TouchingPoint
 from ..urdf.tree import Array
@@ -33,6 +34,8 @@ class Instant:
         curves: {name: (n, 3)} [m].
         wanted: (3,) velocity of the centre of mass [m/s], or None.
         ghost: (nq,) configuration of a reference, or None.
+        footholds: of feet in the air.
+        normals: {frame: (3,)} of the ground below, unit.
     """
 
     q: Array
@@ -47,6 +50,8 @@ class Instant:
     curves: Mapping[str, Array] = field(default_factory=dict)
     wanted: Array | None = None
     ghost: Array | None = None
+    footholds: tuple[Foothold, ...] = ()
+    normals: Mapping[str, Array] = field(default_factory=dict)
 
     @classmethod
     def checked(
@@ -65,19 +70,21 @@ class Instant:
         curves: Mapping[str, ArrayLike] | None,
         wanted: ArrayLike | None,
         ghost: ArrayLike | None,
+        footholds: Mapping[str, Foothold] | None,
+        normals: Mapping[str, ArrayLike] | None,
     ) -> Self:
         """From the arguments of `Viewer.show`, which says what they mean.
 
         Raises:
-            UnknownNameError: a force or friction name that is no frame of the robot.
+            UnknownNameError: a name of a force, a friction or a normal that is no frame of the robot.
             ArgumentError: a wrong shape, a non-finite value, or no unit quaternion.
         """
-        for what, value in (("forces", forces), ("friction", friction)):
+        for what, value in (("forces", forces), ("friction", friction), ("normals", normals)):
             if isinstance(value, Mapping):
                 for name in value:
                     robot.frame_id(name)
-            elif what == "forces" and value is not None:
-                raise ArgumentTypeError(f"forces: expected a mapping of frame names, got {type(value).__name__}")
+            elif what != "friction" and value is not None:
+                raise ArgumentTypeError(f"{what}: expected a mapping of frame names, got {type(value).__name__}")
         wrenches = {name: vector(f"forces[{name!r}]", f, (3,), (6,)) for name, f in (forces or {}).items()}
         touching = checks.contact_points(contacts or ())
         coned = tuple(wrenches or robot.feet) if cones and contacts is None else ()
@@ -100,4 +107,6 @@ class Instant:
             curves={name: checks.rows(f"curves[{name!r}]", c) for name, c in (curves or {}).items()},
             wanted=None if wanted is None else vector("wanted", wanted, (3,)),
             ghost=None if ghost is None else checks.configuration("ghost", robot, ghost),
+            footholds=checks.footholds(footholds),
+            normals={name: checks.direction(f"normals[{name!r}]", n) for name, n in (normals or {}).items()},
         )

@@ -21,6 +21,7 @@ _COLORS = {
     "moment": (0.58, 0.25, 0.78),
     "velocity": (0.10, 0.60, 0.35),
     "wanted": (0.15, 0.40, 0.85),
+    "normal": (0.10, 0.62, 0.70),
 }
 _CONE = Material((0.95, 0.65, 0.10, 0.30))
 _COM = Material((0.98, 0.72, 0.05, 1.0))
@@ -30,6 +31,14 @@ _SUPPORT = Material((0.10, 0.60, 0.35, 1.0))
 _CAPSULE = Material((0.95, 0.65, 0.10, 0.35))
 _POINT = Material((0.85, 0.10, 0.55, 1.0))
 _AXES = ((0.85, 0.15, 0.15), (0.15, 0.65, 0.20), (0.15, 0.35, 0.90))
+#: From a cost of nothing to one that is as good as forbidden.
+_COSTS = tuple(
+    Material((r, g, 0.15, 0.85)) for r, g in ((0.15, 0.70), (0.50, 0.75), (0.90, 0.80), (0.95, 0.50), (0.85, 0.15))
+)
+_RULED_OUT = Material((0.45, 0.45, 0.45, 0.6))
+#: Seen through whatever stands before them: normals are where forces are, and slim, so that these are seen as well.
+_THROUGH = ("com", "contact", "point", "foothold", "normal")
+_SLIM = 0.5
 _UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 
 
@@ -39,13 +48,19 @@ class Markers:
     def __init__(self, scene: Scene, size: float) -> None:
         self._scene, self._size = scene, size
         self._slots: dict[tuple[str, str], int] = {}
+        self._dots: dict[int, int] = {}  # of each shade, the number of the last one in this instant
+
+    def begin(self) -> None:
+        """Another instant: dots are used again."""
+        self._dots.clear()
 
     def arrow(self, kind: str, name: str, tail: Array, vector: Array) -> Placed:
-        """A "force", "moment", "velocity" or "wanted" arrow from `tail` along `vector` (3,), as long as it [m]."""
+        """An arrow of a kind of `_COLORS` from `tail` along `vector` (3,), as long as it [m]."""
         length = float(np.linalg.norm(vector))
         if length > 1e-4 * self._size:  # shorter is no arrow; the pose of a zero vector is undefined
             slot = self._slot(kind, name, "arrow", shapes.arrow, Material((*_COLORS[kind], 1.0)))
-            yield slot, (*tail, *z_to(vector), length, length, length)
+            wide = _SLIM * length if kind == "normal" else length
+            yield slot, (*tail, *z_to(vector), wide, wide, length)
 
     def cone(self, name: str, tip: Array, friction: float, normal: Array | None = None) -> Placed:
         """The cone of the forces that do not slip on ground with this normal, level by default, its tip at `tip`."""
@@ -106,6 +121,31 @@ class Markers:
             slot = self._slot("trail", f"{name} {number}", "ball", lambda: shapes.sphere(1), _TRAIL)
             yield slot, (*point, *_UPRIGHT, r, r, r)
 
+    def disc(self, name: str, at: Array, normal: Array) -> Placed:
+        """A disc on the ground with this normal, at `at` (3,), seen through the robot."""
+        r = 0.035 * self._size
+        spot = at + 0.004 * self._size * normal
+        yield self._slot("foothold", name, "com disc", lambda: shapes.disc(1), _POINT), (*spot, *z_to(normal), r, r, r)
+
+    def way(self, name: str, points: Array) -> Placed:
+        """A line through the points (n, 3) that belongs to the disc of this name."""
+        yield from self._lines("foothold", name, points, _POINT)
+
+    def candidate(self, share: float | None, at: Array, normal: Array, radius: float) -> Placed:
+        """A dot on the ground of this normal, at `at` (3,).
+
+        Args:
+            share: of the way from the cheapest colour to the dearest, in [0, 1]; None for what was ruled out.
+            at: where.
+            normal: (3,) of the ground.
+            radius: [m].
+        """
+        shade = len(_COSTS) if share is None else round(share * (len(_COSTS) - 1))
+        number = self._dots[shade] = self._dots.get(shade, -1) + 1
+        material = _RULED_OUT if share is None else _COSTS[shade]
+        slot = self._slot("candidate", f"{shade} {number}", "com disc", lambda: shapes.disc(1), material)
+        yield slot, (*(at + 0.002 * self._size * normal), *z_to(normal), radius, radius, radius)
+
     def point(self, name: str, at: Array) -> Placed:
         """A ball at `at` (3,), seen through the robot."""
         r = 0.02 * self._size
@@ -126,7 +166,7 @@ class Markers:
         if slot is None:
             slot = self._slots[kind, name] = self._scene.slot(kind.capitalize(), name)
             geometry = self._scene.geometry(key, shape())
-            number = self._scene.material(material, glow=True, through=kind in ("com", "contact", "point"))
+            number = self._scene.material(material, glow=True, through=kind in _THROUGH)
             self._scene.mesh(slot, geometry, number, Pose.identity())
         return slot
 

@@ -19,6 +19,7 @@ from ..contact import Contact
 from ..contact.contact import surfaces
 from ..errors import ArgumentError, ArgumentTypeError, QuaddynError
 from ..kinematics.capsule_model import CapsuleModel
+from ..locomotion import Foothold
 from ..robot.arguments import number, positive
 from ..robot.robot import Robot
 from ..simulation.plant import Plant
@@ -171,6 +172,8 @@ class Viewer(StrictAttributes, fixed=("robot",)):
         curves: Mapping[str, ArrayLike] | None = None,
         wanted: ArrayLike | None = None,
         ghost: ArrayLike | None = None,
+        footholds: Mapping[str, Foothold] | None = None,
+        normals: Mapping[str, ArrayLike] | None = None,
         tau: ArrayLike | None = None,
         signals: Mapping[str, Mapping[str, float]] | None = None,
         text: str | None = None,
@@ -199,6 +202,10 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             wanted: (3,) velocity that the centre of mass should have, world [m/s]: a blue arrow above the robot, with
                 that of `v` in green below it for comparison.
             ghost: (nq,) configuration of a reference, drawn see-through.
+            footholds: of a `LocomotionCommand`: draws the chosen places as discs, a line from where they were wanted,
+                and all places that were to choose from, green where they cost nothing, red from a cost of 3 on, grey
+                where not all of the ground about them is known.
+            normals: {frame name: (3,)} of the ground below, such as a `LocomotionCommand`'s: arrows.
             tau: (nu,) torques, plotted over the motors' limits [N m].
             signals: {panel: {line: value}}, plotted too; a panel takes the place of the viewer's own of that name, and
                 a line called "x, wanted" is the dashed twin of "x".
@@ -206,7 +213,7 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             time: the caller's clock [s] for the recording; None: 1 / fps after the last frame.
 
         Raises:
-            UnknownNameError: a force or friction name that is no frame of the robot.
+            UnknownNameError: a name of a force, a friction or a normal that is no frame of the robot.
             ArgumentError: an argument has the wrong shape or a non-finite value, or `q` holds no unit quaternion.
         """
         instant = Instant.checked(
@@ -223,6 +230,8 @@ class Viewer(StrictAttributes, fixed=("robot",)):
             curves=curves,
             wanted=wanted,
             ghost=ghost,
+            footholds=footholds,
+            normals=normals,
         )
         torque = None if tau is None else vector("tau", tau, (self.robot.nu,))
         panels = plotted.checked(signals)
