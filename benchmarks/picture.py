@@ -1,6 +1,7 @@
-"""Makes the README's picture: Go2 standing, with contact forces and centre of mass, by a headless Chromium.
+"""Makes pictures of the docs by a headless Chromium.
 
-``python benchmarks/picture.py [--output docs/go2.png]``
+``python benchmarks/picture.py`` draws the README's, Go2 standing, with contact forces and centre of mass, and
+``--footholds`` the tour's, Go2 on stairs that it is told of, with footholds and what they cost.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import quaddyn as qd
+from quaddyn.simulation.terrain import Box, Plane, Terrain, stairs
 from quaddyn.viewer import Viewer
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,24 +45,57 @@ def standing_forces(robot: qd.Robot) -> dict[str, np.ndarray]:
     return {name: np.array([0.0, 0.0, f]) for name, f in zip(robot.feet, vertical, strict=True)}
 
 
+def stand(robot: qd.Robot, viewer: Viewer) -> None:
+    """Shows it at home."""
+    viewer.look(azimuth=48, elevation=14, fov=17, distance=6.5 * stance_length(robot))
+    viewer.show(robot.q_home, forces=standing_forces(robot), cones=True)
+
+
+def climb(robot: qd.Robot, viewer: Viewer) -> None:
+    """Shows it on stairs, where a forefoot is put beside the place where it is wanted."""
+    dt, controller = 2e-3, qd.LocomotionController(robot, dt=2e-3)
+    p = controller.proportions
+    rise, run, start = 0.2 * p.length, 0.6 * p.length, float(p.stance[:, 0].max()) + 0.4 * p.length
+    top = Box([start + 3.0 * run + 2.0, 0.0, 1.5 * rise], [4.0, 3.0, 3.0 * rise])
+    controller.terrain = ground = Terrain.of([Plane.floor(), *stairs(3, rise=rise, run=run, start=start), top])
+    plant, dynamics = qd.Simulation(robot, dt=dt, friction=0.8, terrain=ground), qd.Dynamics(robot)
+    for _ in range(2000):
+        command = controller.compute(dynamics.update(plant.q, plant.v), (0.25 * p.speed, 0.0, 0.0))
+        aside = {foot for foot, foothold in command.footholds.items() if foothold.deviation > 0.1 * p.length}
+        if "FL" in aside and command.swings["FL"].progress > 0.35:
+            break
+        plant.step(command.tau)
+    print(command.explain())
+    viewer.show_plant(
+        plant,
+        com=False,
+        footholds=command.footholds,
+        normals=command.normals,
+        curves={f"{foot} swings": swing.ahead() for foot, swing in command.swings.items()},
+    )
+    x, y, z = plant.q[:3].tolist()
+    viewer.look((x + 0.1, y, z - 0.22), azimuth=48, elevation=24, fov=30, distance=3.4 * stance_length(robot))
+
+
 def main() -> None:
     """Records one frame and takes a screenshot of the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--robot", default="go2")
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "go2.png")
+    parser.add_argument("--output", type=Path, help="default: docs/go2.png or docs/footholds.png")
+    parser.add_argument("--footholds", action="store_true", help="on stairs, instead of standing")
     parser.add_argument("--browser", default="chromium")
     options = parser.parse_args()
     robot = qd.load(options.robot)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
+    output = options.output or ROOT / "docs" / ("footholds.png" if options.footholds else "go2.png")
+    output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, Viewer(robot, serve=False) as viewer:
-        viewer.look(azimuth=48, elevation=14, fov=17, distance=6.5 * stance_length(robot))
-        viewer.show(robot.q_home, forces=standing_forces(robot), cones=True)
+        (climb if options.footholds else stand)(robot, viewer)
         page = viewer.record(Path(folder) / "page.html")
         with chromium(options.browser, WIDTH, HEIGHT) as new_page:
             tab = new_page()
             tab.open(page.as_uri() + "#bare&t=0")
-            options.output.write_bytes(tab.png())
-    print(f"{options.output}: {WIDTH} x {HEIGHT}, {options.output.stat().st_size} bytes")
+            output.write_bytes(tab.png())
+    print(f"{output}: {WIDTH} x {HEIGHT}, {output.stat().st_size} bytes")
 
 
 if __name__ == "__main__":
