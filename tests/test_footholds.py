@@ -39,7 +39,7 @@ def margins(name: str = "go2") -> LegMargins:
 
 def stay(x: float = 0.0, y: float = 0.0, height: float | None = None) -> Stay:
     """At home, and still."""
-    return Stay((x, y, proportions().height if height is None else height), (0.0, 0.0), np.zeros(2), 0.0)
+    return Stay((x, y, proportions().height if height is None else height), (0.0, 0.0), 0.0, np.zeros(2), 0.0)
 
 
 def weighed(
@@ -49,7 +49,9 @@ def weighed(
     known.advance(0.0, 0.0, DT)
     found = known.choose(x, y)
     assert found is not None
-    return known, Foothold(Choice(0, (x, y), (x, y), found[:3], found[3], "", known.window, stay()), margins())
+    return known, Foothold(
+        Choice(0, (x, y), (x, y), found[:3], found[3], "", known.window, stay(), (0.0, 0.0)), margins()
+    )
 
 
 def rough(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -140,7 +142,7 @@ def test_a_legs_margins_are_those_of_forward_kinematics(name: str) -> None:
                 i,
                 bottom[None],
                 np.array([0.0, 0.0, 1.0]),
-                Stay(tuple(com), (0.0, 0.0), np.zeros(2), p.yaw(q)),
+                Stay(tuple(com), (0.0, 0.0), 0.0, np.zeros(2), p.yaw(q)),
                 known.window,
             )[0]
             assert room == pytest.approx(reach[i] - np.linalg.norm(foot - first), abs=1e-9)
@@ -169,10 +171,14 @@ def test_a_body_that_goes_on_leaves_its_leg_less_room() -> None:
     p, up = proportions(), np.array([0.0, 0.0, 1.0])
     foot = np.array([[*p.stance[0], 0.0]])
     still, moving = (
-        margins().of(0, foot, up, Stay((0.0, 0.0, p.height), (way, 0.0), np.zeros(2), 0.0), None)[0, 0]
+        margins().of(0, foot, up, Stay((0.0, 0.0, p.height), (way / 0.4, 0.0), 0.4, np.zeros(2), 0.0), None)[0, 0]
         for way in (0.0, 0.2)
     )
     ahead = margins().of(0, foot, up, stay(0.2), None)[0, 0]
+    uphill = stay()._replace(slope=np.array([0.3, 0.1])).after((0.2, -0.1))
+    assert stay().after((0.2, 0.0)).com == stay(0.2).com and uphill.com == pytest.approx((0.2, -0.1, p.height + 0.05))
+    turned = Stay((0.0, 0.0, p.height), (0.4, 0.1), 0.5, np.zeros(2), 0.5 * math.pi)
+    np.testing.assert_allclose(turned.travel, [-0.05, 0.2], atol=1e-12)
     assert moving == pytest.approx(ahead, abs=1e-12) and ahead < still
 
 

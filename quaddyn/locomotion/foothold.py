@@ -44,7 +44,8 @@ class Choice(NamedTuple):
         normal: of the ground there.
         why: if it was not chosen by its cost.
         window: the ground that was known; None where nothing is known there.
-        stay: of the trunk, while the foot will stand.
+        stay: of the trunk as long as the foot will stand, if it stood now.
+        ahead: where the trunk will have gone by then, along x and y, world [m].
     """
 
     foot: int
@@ -55,6 +56,7 @@ class Choice(NamedTuple):
     why: str
     window: Window | None
     stay: Stay
+    ahead: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,7 +233,7 @@ class Foothold:
     def margins(self, places: Array) -> Array:
         """(n, 2) what is left of the leg's reach, and the height of its shank, at places (n, 3); see `LegMargins`."""
         c = self._choice
-        return self._margins.of(c.foot, np.asarray(places), self.normal, c.stay, c.window)
+        return self._margins.of(c.foot, np.asarray(places), self.normal, c.stay.after(c.ahead), c.window)
 
     # -- in words -------------------------------------------------------------------------------------------------
     def __str__(self) -> str:

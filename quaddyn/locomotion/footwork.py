@@ -214,7 +214,8 @@ class Footwork:
         targets = footholds(course, clock.landing, stance).tolist()
         wide = float(clock.spread[1])
         across, aside, up = ground.normal.tolist()
-        u, v = (clock.stance_time * course.world_velocity()).tolist()
+        above, (forward, left, _) = ground.height(*body) - ground.dip + p.height, course.velocity.tolist()
+        stay = Stay((*body, above), (forward, left), clock.stance_time, ground.slope, course.yaw)
         for i, swing in self.swings.items():
             left = max(0.0, (1.0 - swing.progress) * clock.swing_time)
             opposite = self.swings.get(i ^ 1)
@@ -229,8 +230,7 @@ class Footwork:
                 (beside[0] - body[0] - left * velocity[0], beside[1] - body[1] - left * velocity[1]),
             )
             x, y = x + body[0] + left * velocity[0], y + body[1] + left * velocity[1]
-            a, b = body[0] + left * velocity[0], body[1] + left * velocity[1]
-            stay = Stay((a, b, ground.height(a, b) - ground.dip + p.height), (u, v), ground.slope, course.yaw)
+            ahead = left * velocity[0], left * velocity[1]
             wanted, settled = (x, y), swing.progress >= SETTLED and i in self.choices
             r = float(p.radii[i]) - PRESS * p.length  # of the sphere's centre over the ground
             spot = None if known is None else known.choose(x, y)
@@ -239,7 +239,7 @@ class Footwork:
                 x, y = self.stumbles.lowered.get(i, (x, y))
                 z, why = ground.height(x, y), STUMBLED if i in self.stumbles.lowered else ""
                 if why or not settled:
-                    self.choices[i] = Choice(i, asked, wanted, (x, y, z), (across, aside, up), why, None, stay)
+                    self.choices[i] = Choice(i, asked, wanted, (x, y, z), (across, aside, up), why, None, stay, ahead)
                 target = x + r * across, y + r * aside, z + r * up
                 lift = self.stumbles.lift
                 swing.advance(dt, target, clock.swing_time, (clearance(ground) + lift) * p.length if lift else None)
@@ -252,7 +252,7 @@ class Footwork:
                 x, y, z = (end - r * normal).tolist()
                 why = KEPT
             if not settled:
-                self.choices[i] = Choice(i, asked, wanted, (x, y, z), normal, why, known.window, stay)
+                self.choices[i] = Choice(i, asked, wanted, (x, y, z), normal, why, known.window, stay, ahead)
             if swing.progress < APEX:
                 least, radius = clearance(ground) * p.length, float(p.radii[i])
                 if swing.progress <= SHAPED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -25,16 +26,29 @@ class Stay(NamedTuple):
     """Where the trunk is from when a foot is put down until it is lifted again.
 
     Attributes:
-        com: the centre of mass at first, over the plane of the feet, before the trunk crouches on a slope; world [m].
-        travel: of it until then, along x and y, world [m].
+        com: the centre of mass at first, as high over the plane of the feet as on level ground, world [m].
+        velocity: of it, forward and leftward, seen from above [m/s].
+        time: until then [s].
         slope: (2,) rise of that plane along world x and y.
         yaw: of the heading [rad].
     """
 
     com: tuple[float, float, float]
-    travel: tuple[float, float]
+    velocity: tuple[float, float]
+    time: float
     slope: Array
     yaw: float
+
+    @property
+    def travel(self) -> Array:
+        """(2,) of the centre of mass, along x and y, world [m]."""
+        (u, v), c, s = self.velocity, math.cos(self.yaw), math.sin(self.yaw)
+        return self.time * np.array([c * u - s * v, s * u + c * v])
+
+    def after(self, way: tuple[float, float]) -> Stay:
+        """The same, after the centre of mass has gone over the plane along x and y [m]."""
+        x, y, z = self.com
+        return self._replace(com=(x + way[0], y + way[1], z + float(self.slope @ way)))
 
 
 class LegMargins:
