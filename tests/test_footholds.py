@@ -165,6 +165,11 @@ def test_margins_see_a_leg_that_is_too_short_and_a_shank_in_a_riser() -> None:
         known.advance(0.0, 0.0, DT)
         _, shank = margins().of(0, foot[None], np.array([0.0, 0.0, 1.0]), stay(), known.window)[0]
         assert (shank > 0.0) == clear
+    # The thigh is no shank: what stands below the hip of a leg that points back is ahead of the knee.
+    back = foot - [0.12, 0.0, 0.0]
+    known = FootholdMap(lambda x, y: np.where(x > foot[0] - 0.03, 1.0, 0.0), p)
+    known.advance(0.0, 0.0, DT)
+    assert margins().of(0, back[None], np.array([0.0, 0.0, 1.0]), stay(), known.window)[0, 1] > 0.0
 
 
 def test_a_body_that_goes_on_leaves_its_leg_less_room() -> None:
