@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import pickle
 from collections.abc import Callable
 
 import numpy as np
@@ -241,6 +242,8 @@ def test_a_foothold_that_was_kept_says_later_what_it_said_at_first() -> None:
     climb(lambda _, command: fresh.extend(command.footholds.values()), 300)
     assert len(kept) == len(fresh) > 100
     assert [str(hold) for hold in fresh] == [said for _, said in kept]
+    again = pickle.loads(pickle.dumps(fresh[-5:]))
+    assert [str(hold) for hold in again] == [said for _, said in kept[-5:]]
 
 
 def test_a_settled_target_is_not_chosen_anew() -> None:

@@ -6,7 +6,6 @@ import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -310,7 +309,7 @@ class Foothold:
     def _spot(self, place: Array, terms: Array | None = None) -> Spot:
         costs = {} if terms is None else dict(zip(TERMS, terms.tolist(), strict=True))
         reach, shank = self.margins(place[None])[0].tolist()
-        return Spot(frozen(place), MappingProxyType(costs), reach, shank)
+        return Spot(frozen(place), costs, reach, shank)
 
 
 def _cell(ground: Window, x: float, y: float) -> tuple[int, int]:
