@@ -193,3 +193,13 @@ def test_a_robot_on_a_slope_that_is_told_to_be_too_slippery_stands_and_says_so()
     assert command.mode is Mode.STANDING and command.limited
     assert command.limit == "friction of the ground" and not command.commanded.any()
     assert "friction of the ground" in str(command)
+
+
+@pytest.mark.parametrize("angle", [15.0, 25.0])
+def test_who_begins_on_a_slope_is_not_dropped_to_the_height_it_has_there(angle: float) -> None:
+    robot = qd.load("solo12")
+    slope = Plane.slope(np.radians(angle), heading=0.5 * np.pi)
+    controller, dyn = LocomotionController(robot), qd.Dynamics(robot)
+    q, weight = turned(np.array(robot.q_home), slope.tilt), robot.mass * controller.proportions.gravity
+    command = controller.compute(dyn.update(q, np.zeros(robot.nv)), (0.0, 0.0, 0.0))
+    assert sum(force[2] for force in command.forces.values()) > 0.95 * weight

@@ -12,6 +12,8 @@ from .course import Course, footholds
 #: A standing foot is out of place from here on [l], and the divergent component out of hand beyond this share of the
 #: way from the middle of the feet to their edge.
 MISPLACED, ESCAPING = 0.12, 0.5
+#: From how far the centre of mass of who stands can be brought back without a step, as a share of the way to the edge.
+TOPPLING = 0.98
 
 
 class Mode(enum.Enum):

@@ -15,7 +15,7 @@ from .footwork import ALONG, OUTWARDS
 from .gait import GAITS, Gait
 from .grip import FACE
 from .ground import STEEPEST, GroundPlane
-from .modes import escaping
+from .modes import TOPPLING, escaping
 from .poses import Poses
 from .proportions import FEET, Proportions
 from .trunk import CROUCH, DEEP_CROUCHES, crouch
@@ -31,7 +31,7 @@ LACKING = 1.2
 FOLDED, PACE = 0.5, 0.3
 #: How much farther than the place of the next step the divergent component may have come by then, left alone, of who
 #: begins beside its feet and is caught: the feet that stand meanwhile hold it back.
-SAVED = 1.3
+SAVED = 1.28
 #: Corrections of the base's place for what the legs weigh.
 CORRECTIONS = 3
 
@@ -99,7 +99,7 @@ class SlopeStatics:
         uphill = steep * np.array([math.cos(direction), math.sin(direction)])
         x, y, z = self._plane(uphill).normal.tolist()
         lean = p.height * x / z, p.height * y / z
-        if escaping(lean, p.stance, 1.0) and not self._caught(lean):
+        if escaping(lean, p.stance, TOPPLING) and not self._caught(lean):
             return TOPPLES
         return finished(self.legs(gait, velocity, uphill, limits))
 

@@ -9,7 +9,7 @@ from .course import Course
 from .footing import Footing
 from .gait import Clock, Gait
 from .ground import GroundPlane
-from .modes import Mode, escaping, misplaced
+from .modes import TOPPLING, Mode, escaping, misplaced
 from .motion import Motion
 from .pace import Pace
 from .proportions import Proportions
@@ -20,9 +20,8 @@ from .trunk import Trunk
 LYING_HEIGHT, LOW_HEIGHT = 0.5, 0.95
 #: Height of who begins too high, as a share of that at home.
 HIGH = 1.02
-#: How far from the middle of the feet the centre of mass may begin [l], and how far it can be brought back from without
-#: a step, as a share of the way to the edge.
-LEAN, TOPPLING = 0.1, 0.9
+#: How far from the middle of the feet the centre of mass may begin [l].
+LEAN = 0.1
 
 
 class Transitions:
@@ -41,19 +40,23 @@ class Transitions:
         self._p, self._pace = proportions, Pace(proportions)
         self.lie = False
 
-    def start(self, motion: Motion, ground: GroundPlane, course: Course) -> tuple[float, tuple[float, float]]:
+    def start(
+        self, motion: Motion, ground: GroundPlane, low: float, course: Course
+    ) -> tuple[float, tuple[float, float]]:
         """Where the trunk begins that has to rise, to sink or to shift first, and where it belongs if it has not.
 
         Args:
             motion: of the robot, which stands.
             ground: the plane of its feet.
+            low: how much lower the trunk is over such ground, see `crouch` [m].
             course: whose position is the middle of its feet.
 
         Returns:
-            Height of the centre of mass over the ground [m], and how far it is from the middle of the feet, world [m].
+            Height of the centre of mass over the ground, as on level ground [m], and how far it is from the middle of
+            the feet, world [m].
         """
         p, (x, y, z), (middle_x, middle_y) = self._p, motion.com, course.position.tolist()
-        height, lean = z - ground.height(x, y), (x - middle_x, y - middle_y)
+        height, lean = z - ground.height(x, y) + low, (x - middle_x, y - middle_y)
         aside = math.hypot(*lean) > LEAN * p.length and not escaping(lean, motion.feet, TOPPLING)
         level = LOW_HEIGHT * p.height <= height <= HIGH * p.height
         return p.height if level else height, lean if aside else (0.0, 0.0)

@@ -25,7 +25,7 @@ from .steering import Steering
 from .stretch import Stretch
 from .swing import onward
 from .transitions import Transitions
-from .trunk import Trunk
+from .trunk import CROUCH, Trunk, crouch
 
 # Times in sqrt(l / g).
 #: Time constant of the filter on the velocity that places feet.
@@ -80,7 +80,9 @@ class Walking:
         self._smooth = motion.velocity[:2]
         self._steering.reset()
         self.headway.reset()
-        height, lean = self.transitions.start(motion, ground, quad.course)
+        deep = quad.capability.crouch if quad.map is None else CROUCH
+        low = crouch(p, ground.axes(motion.yaw), deep)
+        height, lean = self.transitions.start(motion, ground, low, quad.course)
         quad.trunk.end()
         quad.trunk = Trunk(p, quad.whole_body, quad.grip, height, lean, quad.capability.crouch)
         quad.mode = Mode.RISING if height < p.height or any(lean) else Mode.STANDING
