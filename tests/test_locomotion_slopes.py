@@ -12,7 +12,7 @@ from quaddyn.locomotion import LocomotionController, Mode, Proportions, slope_st
 from quaddyn.locomotion.course import Course, Preview
 from quaddyn.locomotion.felt_friction import SAFE
 from quaddyn.locomotion.footwork import OUTWARDS
-from quaddyn.locomotion.gait import GAITS, Clock
+from quaddyn.locomotion.gait import GAITS, Clock, Gait
 from quaddyn.locomotion.grip import Grip
 from quaddyn.locomotion.ground import GroundPlane
 from quaddyn.locomotion.proportions import FEET
@@ -112,7 +112,18 @@ def test_long_strides_and_steep_slopes_are_out_of_reach(controller: LocomotionCo
 def test_sets_of_feet_that_a_gait_stands_on() -> None:
     assert set(stances(GAITS["trot"])) == {("FL", "RR"), ("FR", "RL"), ("FL", "FR", "RL", "RR")}
     assert {len(each) for each in stances(GAITS["crawl"])} == {3, 4}
-    assert stances(dataclasses.replace(GAITS["trot"], duty=1.0)) == [("FL", "FR", "RL", "RR")]
+    assert stances(dataclasses.replace(GAITS["trot"], duty=1.0)) == {("FL", "FR", "RL", "RR"): 1.0}
+
+
+def test_a_foot_that_stands_alone_pushes_half_as_hard_as_two() -> None:
+    """And nothing is asked of any set of feet but what the thrust is while it stands."""
+    gait = Gait("own", 1.9, 0.4, (0.1, 0.3, 0.7, 0.9))
+    found, push = stances(gait), gait.thrust.push
+    assert max(found.values()) == push.max()
+    alone, pairs = (max(most for feet, most in found.items() if len(feet) == n) for n in (1, 2))
+    assert alone == pytest.approx(0.5 * push.max(), rel=0.1) and pairs == push.max()
+    assert found["RL",] == pytest.approx(max(push[round(0.7 * len(push)) : round(0.9 * len(push))]), rel=0.1)
+    assert all(stances(GAITS["trot"])[pair] == 1.0 for pair in (("FL", "RR"), ("FR", "RL")))
 
 
 @pytest.mark.parametrize("wrong", [{"angle": -0.1}, {"angle": 1.6}, {"direction": np.inf}, {"friction": -1.0}])

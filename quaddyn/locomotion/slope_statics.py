@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
+from types import MappingProxyType
 
 import numpy as np
 import pinocchio as pin
@@ -18,13 +20,12 @@ from .ground import STEEPEST, GroundPlane
 from .modes import TOPPLING, escaping
 from .poses import Poses
 from .proportions import FEET, Proportions
+from .thrust import SAMPLES
 from .trunk import CROUCH, DEEP_CROUCHES, crouch
 
 #: What keeps a robot from a slope; of torque and reach the joint or the leg follows.
 STEEP, FRICTION, TOPPLES = "steeper than ground is believed to be", "friction of the ground", "topples where it stands"
 TORQUE, REACH = "torque of", "reach of"
-#: Instants of a cycle that are looked at.
-INSTANTS = 32
 #: What a motor may lack of the peak force of a gait with flight phases, as a share of its limit: it jumps less high.
 LACKING = 1.2
 #: Rise of the slopes up and down which legs have to reach for a robot to crouch more, and the speed there [sqrt(g l)].
@@ -47,7 +48,7 @@ class SlopeStatics:
     shift it, or so little beside them that a step catches it (capture point; Pratt et al. 2006).  *Legs*: for every set
     of feet that the gait stands on, in the middle and at both ends of their stance, the legs reach the ground, and no
     motor needs more than its limit for an equal share of the weight on each of them; for gaits with flight phases, of
-    the largest force with which they push off (`Thrust`).
+    the largest force with which these feet push off (`Thrust`): one that stands alone pushes with less than two.
     Motion takes more: a robot may fall where this sees nothing.  Who only topples from where it stands may be saved by
     more steps, or by coming to the slope from level ground.
 
@@ -168,11 +169,12 @@ class SlopeStatics:
             state = self._dynamics.update(q.copy(), np.zeros(robot.nv))
             base = base + com - state.com
         # Nobody else updates the dynamics before the state is read: no part ends here.
-        weight = np.array([0.0, 0.0, float(gait.thrust.push.max()) * p.mass * p.gravity])
+        weight = np.array([0.0, 0.0, p.mass * p.gravity])
         bear = {foot: state.jacobian(foot)[:3].T @ weight for foot in FEET}
         out = []
-        for standing in stances(gait):
-            tau = state.gravity - sum((bear[foot] for foot in standing), np.zeros(robot.nv)) / len(standing)
+        for standing, push in stances(gait).items():
+            share = push / len(standing)
+            tau = state.gravity - share * sum((bear[foot] for foot in standing), np.zeros(robot.nv))
             out.append(tau[robot.actuated_index])
         return np.array(out)
 
@@ -187,11 +189,14 @@ def finished(parts: Parts) -> str:
             return answer
 
 
-def stances(gait: Gait) -> list[tuple[str, ...]]:
-    """The sets of feet that a gait stands on in a cycle."""
-    found: dict[tuple[str, ...], None] = {}
-    for k in range(INSTANTS):
-        phase = (k + 0.5) / INSTANTS
+@functools.lru_cache(maxsize=64)
+def stances(gait: Gait) -> Mapping[tuple[str, ...], float]:
+    """The sets of feet that a gait stands on in a cycle, with the most that each pushes [weights], see `Thrust`."""
+    found: dict[tuple[str, ...], float] = {}
+    for k, push in enumerate(gait.thrust.push.tolist()):
+        phase = (k + 0.5) / SAMPLES
         on = (foot for foot, offset in zip(FEET, gait.offsets, strict=True) if (phase - offset) % 1.0 < gait.duty)
-        found[tuple(on)] = None
-    return [each for each in found if each]
+        standing = tuple(on)
+        found[standing] = max(push, found.get(standing, 0.0))
+    found.pop((), None)
+    return MappingProxyType(found)
