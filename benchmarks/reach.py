@@ -3,7 +3,7 @@
 Robots, gaits and plants, some trials each (`quaddyn campaign reach`); forward, sideways and turning at random, between
 `SLOW` and all of what the controller calls possible.  A trial succeeds when the robot is upright in the end and misses
 no component of its velocity by more than a fifth of the speed of its fastest hip.  ``--check`` exits with 1 where,
-over all, fewer than `BAR` succeed.
+over all, fewer than `BAR` succeed.  Gaits that the controller refuses to a robot are told, and count as nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from contextlib import nullcontext
 
 from quaddyn.campaigns import Failure, Progress, run, workers
-from quaddyn.campaigns.reach import Reach
+from quaddyn.campaigns.reach import Reach, refused
 from quaddyn.campaigns.statistics import lower_bound
 
 ROBOTS = ("go2", "a1", "solo12", "anymal_b", "anymal_c", "hyq", "b1", "laikago")
@@ -33,7 +33,10 @@ def cells(campaign: Reach, pool: object, store: str | None) -> list[str]:
     print(file=sys.stderr)
     total = 0
     for name, plant, gait in itertools.product(campaign.robot, campaign.plants, campaign.gaits):
-        good, causes = 0, []
+        good, causes, why = 0, [], refused(name, gait)
+        if why:
+            print(f"{name:9s} {plant:9s} {gait:13s} refused: {why}", flush=True)
+            continue
         for number in range(campaign.trials):
             case = campaign.case(name, gait, plant, number)
             record = found[case]

@@ -166,6 +166,14 @@ def test_velocities_of_the_reach_campaign_are_within_reach_and_the_same_on_every
             bad()
 
 
+def test_the_reach_campaign_leaves_out_gaits_that_a_robot_is_refused() -> None:
+    campaign = Reach(robot=("anymal_c", "go2"), gaits=("bound", "trot"), trials=2)
+    cells = {(case.robot, case.gait) for case in campaign.cases()}
+    assert cells == {("anymal_c", "trot"), ("go2", "bound"), ("go2", "trot")} and campaign.count() == 2 * len(cells)
+    with pytest.raises(qd.ArgumentError, match="quadruped"):
+        Reach(robot=("ur5",)).count()
+
+
 def test_who_reaches_less_than_the_share_of_the_command_fails() -> None:
     record = drive(dataclasses.replace(Trial(**SHORT), progress=5.0))
     assert record["success"] is False and record["fell"] is None and "500 %" in str(record["reason"])

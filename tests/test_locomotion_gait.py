@@ -67,7 +67,7 @@ def test_feet_stand_as_long_as_the_duty_factor_says(name: str) -> None:
     run(clock, 6.0 * clock.period)  # to come from a trot, where it does
     stance = run(clock, 10.0 * clock.period)
     np.testing.assert_allclose(stance.mean(axis=0), gait.duty, atol=0.01)
-    least = {"crawl": 3, "walk": 2, "trot": 2, "pace": 2, "bound": 2, "running_trot": 0, "pronk": 0}[name]
+    least = {"crawl": 3, "walk": 2, "trot": 2, "pace": 2, "bound": 2, "running_trot": 0, "pronk": 0, "gallop": 0}[name]
     assert stance.sum(axis=1).min() == least
     assert gait.thrust.flies == (least == 0) and gait.thrust.steady == (least > 0)
     together = {
@@ -77,7 +77,7 @@ def test_feet_stand_as_long_as_the_duty_factor_says(name: str) -> None:
         np.testing.assert_array_equal(stance[:, FEET.index(together[0])], stance[:, FEET.index(foot)])
 
 
-@pytest.mark.parametrize("name", ["running_trot", "pronk"])
+@pytest.mark.parametrize("name", ["running_trot", "pronk", "gallop"])
 def test_gaits_with_flight_phases_push_with_the_weight_on_average_and_repeat(name: str) -> None:
     thrust = GAITS[name].thrust
     n = len(thrust.push)
@@ -94,7 +94,30 @@ def test_gaits_with_flight_phases_push_with_the_weight_on_average_and_repeat(nam
     assert thrust.at(2.25) == pytest.approx((thrust.push[n // 4], thrust.rate[n // 4], thrust.rise[n // 4]))
 
 
-@pytest.mark.parametrize(("name", "end"), [("running_trot", "stop"), ("pronk", "stop"), ("pronk", "stand")])
+def test_gaits_that_rock_stand_on_one_end_at_times() -> None:
+    """And any gait does so at some instant if, and only if, it rocks."""
+    assert {name for name, gait in GAITS.items() if gait.rocks} == {"bound", "gallop"}
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        gait = Gait("own", 2.0, rng.uniform(0.3, 1.0), tuple(rng.choice(np.arange(20) / 20.0, 4).tolist()))
+        phases = np.linspace(0.0, 1.0, 4000, endpoint=False)[:, None] + 1.234e-5
+        fl, fr, rl, rr = ((phases - gait.offsets) % 1.0 < gait.duty).T
+        assert gait.rocks == bool(((fl | fr) != (rl | rr)).any())
+
+
+def test_a_gallop_is_transverse_and_gathers_its_feet_in_the_air() -> None:
+    """Left rear, right rear, left front, right front; every pair of feet of an end overlaps, and one flight a cycle."""
+    gait = GAITS["gallop"]
+    order = sorted(range(4), key=lambda i: (gait.offsets[i] - gait.offsets[2]) % 1.0)
+    assert [FEET[i] for i in order] == ["RL", "RR", "FL", "FR"]
+    assert np.count_nonzero(np.diff((gait.thrust.push == 0.0).astype(int), append=gait.thrust.push[0] == 0.0) == 1) == 1
+    fl, fr, rl, rr = gait.offsets
+    assert 0.0 < (fr - fl) % 1.0 < gait.duty and 0.0 < (rr - rl) % 1.0 < gait.duty
+
+
+@pytest.mark.parametrize(
+    ("name", "end"), [("running_trot", "stop"), ("pronk", "stop"), ("pronk", "stand"), ("gallop", "stop")]
+)
 def test_who_flies_starts_and_stops_as_a_trot(name: str, end: str) -> None:
     clock = Clock(name, 0.2)
     clock.start()
@@ -217,7 +240,12 @@ def test_the_course_is_an_arc_of_a_circle() -> None:
 COURSES = [(v, name) for v in ((0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.2, 0.3, 0.5)) for name in MOVING]
 
 
-@pytest.mark.parametrize(("velocity", "name"), others_slow(COURSES, COURSES[:: len(MOVING) - 1]))
+KINDS = [(0, "crawl"), (0, "pronk"), (1, "running_trot"), (1, "gallop"), (2, "bound")]  # of a course and a gait
+
+
+@pytest.mark.parametrize(
+    ("velocity", "name"), others_slow(COURSES, [COURSES[k * len(MOVING) + MOVING.index(name)] for k, name in KINDS])
+)
 def test_the_reference_is_a_motion_of_the_pendulum_over_its_own_pressure(
     go2: Proportions, name: str, velocity: tuple[float, float, float]
 ) -> None:

@@ -28,7 +28,7 @@ class Reach(Trials):
     """Every robot in every gait at velocities within `LocomotionController.reach`, in directions and turns at random.
 
     A run succeeds if the robot is upright at the end and misses no component of its velocity by more than `miss` of
-    the speed of its fastest hip.
+    the speed of its fastest hip.  Cells whose gait the controller refuses to the robot have no cases.
     """
 
     name: ClassVar[str] = "reach"
@@ -61,12 +61,17 @@ class Reach(Trials):
 
     def count(self) -> int:
         """How many cases there are."""
-        return self.trials * math.prod(len(some) for some in (self.robot, self.gaits, self.plants))
+        return self.trials * len(self.cells())
+
+    def cells(self) -> list[tuple[str, str, str]]:
+        """Robots, gaits and plants, without the gaits that the controller refuses to a robot."""
+        cells = itertools.product(self.robot, self.gaits, self.plants)
+        return [cell for cell in cells if not refused(*cell[:2])]
 
     def cases(self) -> Iterator[Trial]:
         """Number by number, so that a part of the campaign is a smaller campaign."""
         for number in range(self.trials):
-            for cell in itertools.product(self.robot, self.gaits, self.plants):
+            for cell in self.cells():
                 yield self.case(*cell, number)
 
     def case(self, source: str, gait: str, plant: str, number: int) -> Trial:
@@ -94,6 +99,18 @@ class Reach(Trials):
             seed=self.seed,
             number=number,
         )
+
+
+@lru_cache(maxsize=64)
+def refused(source: str, gait: str) -> str:
+    """Why the controller refuses a gait to a robot, "" if it does not."""
+    try:
+        _controller(source, gait)
+    except ArgumentError as error:
+        if not str(error).startswith("gait:"):  # no gait of a robot that cannot walk at all
+            raise
+        return str(error)
+    return ""
 
 
 @lru_cache(maxsize=64)

@@ -65,7 +65,7 @@ def demo(
     gait: Annotated[
         str | None,
         typer.Option(
-            help="stand, crawl, walk, trot, pace, bound, running_trot, pronk; squat or swing: the motions without steps"
+            help="stand, crawl, walk, trot, pace, bound, running_trot, pronk, gallop; squat or swing: without steps"
         ),
     ] = None,
     plant: Annotated[str, typer.Option(help="embedded or mujoco")] = "embedded",

@@ -108,7 +108,7 @@ class Capability:
         return self._jumps
 
     def require(self, gait: Gait, friction: float) -> None:
-        """Refuse to jump with motors that are too weak or joints that are too slow for it.
+        """Refuse gaits for which motors are too weak or joints are too slow.
 
         Args:
             gait: to move with.
@@ -118,14 +118,14 @@ class Capability:
             ArgumentError: so it is.
         """
         self.legs.within(gait, np.zeros(3))  # its footprint is looked at now, rather than in a tick
-        if gait.thrust.steady:
-            return
-        why = self.legs.lifting(gait) or self.slope_limit(gait, np.zeros(3), 0.0, 0.0, friction)
+        swing = 1e3 * (1.0 - gait.duty) * gait.period * self._p.time
+        why, what = self.legs.swinging(gait), f"whose feet are in the air for {swing:.0f} ms"
+        if not (why or gait.thrust.steady):
+            why = self.slope_limit(gait, np.zeros(3), 0.0, 0.0, friction)
+        if why and not gait.thrust.steady:
+            what = f"which pushes off with {float(gait.thrust.push.max()):.1f} times the weight"
         if why:
-            raise ArgumentError(
-                f"gait: {self._robot.name!r} cannot do {gait.name!r}, which pushes off with "
-                f"{float(gait.thrust.push.max()):.1f} times the weight: {why}"
-            )
+            raise ArgumentError(f"gait: {self._robot.name!r} cannot do {gait.name!r}, {what}: {why}")
 
 
 def _statics(robot: Robot, proportions: Proportions) -> SlopeStatics | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -64,9 +66,28 @@ class Gait:
         """Vertical force and motion over a cycle."""
         return thrust(self.offsets, self.duty)
 
+    @property
+    def rocks(self) -> bool:
+        """Whether it stands at times on front feet alone, or on rear feet alone."""
+        return rocks(self.offsets, self.duty)
+
+
+@functools.lru_cache(maxsize=64)
+def rocks(offsets: tuple[float, ...], duty: float) -> bool:
+    """See `Gait.rocks`; between the instants at which feet come and go nothing changes."""
+    events = sorted([phase % 1.0 for offset in offsets for phase in (offset, offset + duty)])
+    for before, after in itertools.pairwise([*events, events[0] + 1.0]):
+        fl, fr, rl, rr = ((0.5 * (before + after) - offset) % 1.0 < duty for offset in offsets)
+        if after > before and (fl or fr) != (rl or rr):
+            return True
+    return False
+
 
 #: Known gaits.  Periods keep the time in the air at about ``sqrt(l / g)``, what a leg of length l takes to swing.  The
-#: walk is one of diagonal couplets: three feet and diagonal pairs take turns, and never a pair of one side.
+#: walk is one of diagonal couplets: three feet and diagonal pairs take turns, and never a pair of one side.  The gallop
+#: is the transverse one of horses: left rear, right rear, left front, right front, then all feet gathered in the air
+#: (Hildebrand 1977, "Analysis of asymmetrical gaits"; Bertram, Gutmann 2009, "Motions of the running horse and cheetah
+#: revisited: fundamental mechanics of the transverse and rotary gallop").
 GAITS = MappingProxyType(
     {
         gait.name: gait
@@ -79,6 +100,7 @@ GAITS = MappingProxyType(
             Gait("bound", 1.8, 0.56, (0.0, 0.0, 0.5, 0.5), (0.35, 1.0), 0.4),
             Gait("running_trot", 1.9, 0.38, (0.0, 0.5, 0.5, 0.0)),
             Gait("pronk", 2.0, 0.5, (0.0, 0.0, 0.0, 0.0)),
+            Gait("gallop", 1.8, 0.42, (0.085, 0.235, 0.765, 0.915), (0.6, 1.0), 0.4),
         )
     }
 )

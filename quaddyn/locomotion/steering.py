@@ -18,8 +18,9 @@ from .proportions import Proportions
 #: [sqrt(l/g)].
 LEASH, LEASH_TIME = 0.08, 0.3
 #: Time constant in which the course's velocity makes up for a leash that keeps giving way [sqrt(l/g)], the share of the
-#: wanted speed that it lets pass (from twice that on, it makes up for all), and the largest that it makes up for.
-DRIFT_TIME, LEAST_DRIFT, MOST_DRIFT = 4.0, 0.05, 0.5
+#: wanted speed that it lets pass (from twice that on, it makes up for all), and the largest that it makes up for; the
+#: same of gaits with flight phases: heavy legs that gallop push a robot back in every cycle.
+DRIFT_TIME, LEAST_DRIFT, MOST_DRIFT, MOST_OF_FLYING = 4.0, 0.05, 0.5, 1.0
 YAW_LEASH = 0.2
 #: How fast the course changes its velocity [g] and its yaw rate [g/l].
 ACCELERATION, YAW_ACCELERATION = 0.12, 0.1
@@ -75,13 +76,14 @@ class Steering:
         """The velocity for the course whose leash gives way all the time, so that the robot's is the wanted one."""
         u, v = self._drift
         x, y, turn = wanted.tolist()
-        speed, fast = math.hypot(x, y), math.hypot(u, v)
+        speed, fast = self._legs.speed(x, y, turn), math.hypot(u, v)
         if fast <= LEAST_DRIFT * speed or not speed:
             return [x, y, turn]
-        share = min(1.0, fast / (LEAST_DRIFT * speed) - 1.0, MOST_DRIFT * speed / fast)
+        most = MOST_DRIFT if gait.thrust.steady else MOST_OF_FLYING
+        share = min(1.0, fast / (LEAST_DRIFT * speed) - 1.0, most * speed / fast)
         c, s = share * math.cos(yaw), share * math.sin(yaw)
         made_up: list[float]
-        made_up = self._legs.within(gait, np.array([x - c * u - s * v, y + s * u - c * v, turn]))[0].tolist()
+        made_up = self._legs.within(gait, np.array([x - c * u - s * v, y + s * u - c * v, turn]), led=True)[0].tolist()
         return made_up
 
     def keep_leash(self, course: Course, error: tuple[float, float], yaw: float) -> None:
