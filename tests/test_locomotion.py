@@ -22,7 +22,7 @@ from quaddyn.locomotion.ground import GroundPlane
 from quaddyn.locomotion.leg_limits import COMMANDED
 from quaddyn.locomotion.poses import Poses
 from quaddyn.locomotion.proportions import FEET
-from quaddyn.locomotion.steering import Steering
+from quaddyn.locomotion.steering import LEASH, LEASH_TIME, MOST_DRIFT, Steering
 from quaddyn.locomotion.thrust import LOADING
 from quaddyn.locomotion.trunk import gripped, tilted
 from quaddyn.robot.configuration import turned
@@ -247,6 +247,27 @@ def test_the_course_goes_as_commanded_and_no_touchdown_shifts_what_is_aimed_at(
     assert np.max(errors) < 0.06 * p.length
     settled = 0.02 if gait == "trot" else 0.04  # the walk still catches up on its start
     assert (place(plant)[0] - start)[0] == pytest.approx(wanted[0] * seconds, rel=settled)
+
+
+@pytest.mark.parametrize("turn", [0.0, 1.5])
+def test_a_drift_is_made_up_for_in_the_direction_that_it_has_for_the_robot(turn: float) -> None:
+    """Also of who only turns: an error behind it that keeps coming back leads the course ahead."""
+    p, controller = Proportions.of(robot_of("go2")), LocomotionController(robot_of("go2"), dt=DT)
+    legs, gait = controller._quadruped.capability.legs, GAITS["trot"]
+    steering, course = Steering(p, legs, DT), Course(np.zeros(2), 0.4)
+    wanted, ground = (
+        np.array([0.1 if turn == 0.0 else 0.0, 0.0, turn]),
+        GroundPlane(np.column_stack((p.stance, np.zeros(4))), 1.0),
+    )
+    for _ in range(3000):
+        steering.steer(course, ground, gait, wanted, 0.6)
+        course.advance(DT)
+        behind = 0.1 * p.length
+        error = -behind * np.cos(course.yaw), -behind * np.sin(course.yaw)
+        steering.keep_leash(course, error, course.yaw)
+    pace = (0.1 - LEASH) * p.length / (LEASH_TIME * p.time)  # at which the leash gives way
+    most = MOST_DRIFT * legs.speed(*wanted.tolist())
+    np.testing.assert_allclose(course.velocity, [wanted[0] + min(pace, most), 0.0, turn], atol=1e-3)
 
 
 # -- other gaits ---------------------------------------------------------------------------------------------------

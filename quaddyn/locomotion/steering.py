@@ -62,7 +62,7 @@ class Steering:
         """
         p, dt = self._p, self._dt
         (ahead, across), (_, aside) = ground.level(course.yaw).tolist()
-        x, y, turn = self._made_up(course.yaw, gait, wanted)
+        x, y, turn = self._made_up(gait, wanted)
         goal = ahead * x + across * y, aside * y, turn
         rush = min(ACCELERATION, GENTLE * FACE * friction) * p.gravity
         steps = rush, rush, YAW_ACCELERATION / p.time**2
@@ -72,7 +72,7 @@ class Steering:
             for value, to, step in zip(now.tolist(), goal, steps, strict=True)
         ]
 
-    def _made_up(self, yaw: float, gait: Gait, wanted: Array) -> list[float]:
+    def _made_up(self, gait: Gait, wanted: Array) -> list[float]:
         """The velocity for the course whose leash gives way all the time, so that the robot's is the wanted one."""
         u, v = self._drift
         x, y, turn = wanted.tolist()
@@ -81,9 +81,8 @@ class Steering:
             return [x, y, turn]
         most = MOST_DRIFT if gait.thrust.steady else MOST_OF_FLYING
         share = min(1.0, fast / (LEAST_DRIFT * speed) - 1.0, most * speed / fast)
-        c, s = share * math.cos(yaw), share * math.sin(yaw)
         made_up: list[float]
-        made_up = self._legs.within(gait, np.array([x - c * u - s * v, y + s * u - c * v, turn]), led=True)[0].tolist()
+        made_up = self._legs.within(gait, np.array([x - share * u, y - share * v, turn]), led=True)[0].tolist()
         return made_up
 
     def keep_leash(self, course: Course, error: tuple[float, float], yaw: float) -> None:
@@ -100,8 +99,9 @@ class Steering:
         x, y = share * error[0], share * error[1]
         if share:
             course.position += (x, y)
+        # In the heading frame: who turns drifts in a direction of his own.
         u, v = self._drift
-        fresh = dt / (DRIFT_TIME * p.time)
-        self._drift = u + (x / dt - u) * fresh, v + (y / dt - v) * fresh
+        c, s, fresh = math.cos(course.yaw) / dt, math.sin(course.yaw) / dt, dt / (DRIFT_TIME * p.time)
+        self._drift = u + (c * x + s * y - u) * fresh, v + (c * y - s * x - v) * fresh
         turn = math.remainder(course.yaw - yaw, 2.0 * math.pi)
         course.yaw -= turn - min(max(turn, -YAW_LEASH), YAW_LEASH)
