@@ -22,7 +22,7 @@ from quaddyn.locomotion.ground import GroundPlane
 from quaddyn.locomotion.leg_limits import COMMANDED
 from quaddyn.locomotion.poses import Poses
 from quaddyn.locomotion.proportions import FEET
-from quaddyn.locomotion.steering import LEASH, LEASH_TIME, MOST_DRIFT, Steering
+from quaddyn.locomotion.steering import CAREFUL, LEASH, LEASH_TIME, MOST_DRIFT, Steering
 from quaddyn.locomotion.thrust import LOADING
 from quaddyn.locomotion.trunk import gripped, tilted
 from quaddyn.robot.configuration import turned
@@ -268,6 +268,18 @@ def test_a_drift_is_made_up_for_in_the_direction_that_it_has_for_the_robot(turn:
     pace = (0.1 - LEASH) * p.length / (LEASH_TIME * p.time)  # at which the leash gives way
     most = MOST_DRIFT * legs.speed(*wanted.tolist())
     np.testing.assert_allclose(course.velocity, [wanted[0] + min(pace, most), 0.0, turn], atol=1e-3)
+
+
+def test_on_its_way_to_a_gait_that_rocks_it_a_robot_goes_slowly_and_is_not_led() -> None:
+    p, controller = Proportions.of(robot_of("go2")), LocomotionController(robot_of("go2"), dt=DT)
+    legs, wanted = controller._quadruped.capability.legs, np.array([0.2, 0.0, 0.0])
+    steering, course = Steering(p, legs, DT), Course(np.zeros(2), 0.0)
+    ground = GroundPlane(np.column_stack((p.stance, np.zeros(4))), 1.0)
+    for name, share in (("bound", CAREFUL), ("pace", 1.0)):
+        for _ in range(1000):
+            steering.keep_leash(course, (-0.1 * p.length, 0.0), 0.0)
+            steering.steer(course, ground, GAITS[name], wanted, 0.6, changing=True)
+        np.testing.assert_allclose(course.velocity, share * wanted, atol=1e-12)
 
 
 # -- other gaits ---------------------------------------------------------------------------------------------------

@@ -94,6 +94,20 @@ def test_gaits_with_flight_phases_push_with_the_weight_on_average_and_repeat(nam
     assert thrust.at(2.25) == pytest.approx((thrust.push[n // 4], thrust.rate[n // 4], thrust.rise[n // 4]))
 
 
+@pytest.mark.parametrize("name", MOVING)
+def test_a_clock_is_changing_until_feet_stand_as_the_gait_wants(name: str) -> None:
+    """From the start on it is the gait, or turns into it; told another one, it turns into that."""
+    gait, clock = GAITS[name], Clock(name, 0.2)
+    own = gait.spread == (1.0, 1.0) and gait.thrust.steady
+    clock.start()
+    assert clock.changing != own
+    run(clock, 10.0 * clock.period)
+    assert not clock.changing
+    assert clock.period == pytest.approx(0.2 * gait.period, rel=1e-4)
+    clock.change("walk" if name != "walk" else "trot")
+    assert clock.changing
+
+
 def test_gaits_that_rock_stand_on_one_end_at_times() -> None:
     """And any gait does so at some instant if, and only if, it rocks."""
     assert {name for name, gait in GAITS.items() if gait.rocks} == {"bound", "gallop"}

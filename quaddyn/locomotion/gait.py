@@ -276,6 +276,17 @@ class Clock:
         return self._period / self.haste
 
     @property
+    def changing(self) -> bool:
+        """Whether it still turns into the gait wanted."""
+        gait, turn = self.gait, self.offsets - self.gait.offsets
+        return (
+            abs(self.duty - gait.duty) > CLOSE
+            or abs(self._period - gait.period * self.unit) > CLOSE * self._period
+            or bool((np.abs(self.spread - gait.spread) > 2.0 * CLOSE).any())
+            or bool((np.abs(turn - np.round(turn)) > CLOSE).any())
+        )
+
+    @property
     def thrust(self) -> Thrust:
         """Vertical force and motion over a cycle, at present."""
         return thrust(tuple(self.offsets.tolist()), self.duty)

@@ -22,6 +22,8 @@ LEASH, LEASH_TIME = 0.08, 0.3
 #: same of gaits with flight phases: heavy legs that gallop push a robot back in every cycle.
 DRIFT_TIME, LEAST_DRIFT, MOST_DRIFT, MOST_OF_FLYING = 4.0, 0.05, 0.5, 1.0
 YAW_LEASH = 0.2
+#: Share of the command that is followed on the way to a gait that rocks the trunk.
+CAREFUL = 0.6
 #: How fast the course changes its velocity [g] and its yaw rate [g/l].
 ACCELERATION, YAW_ACCELERATION = 0.12, 0.1
 #: How much of what friction allows is used for that.
@@ -50,7 +52,9 @@ class Steering:
         """Nothing is known of how the robot follows."""
         self._drift = 0.0, 0.0
 
-    def steer(self, course: Course, ground: GroundPlane, gait: Gait, wanted: Array, friction: float) -> None:
+    def steer(
+        self, course: Course, ground: GroundPlane, gait: Gait, wanted: Array, friction: float, *, changing: bool = False
+    ) -> None:
         """The course's velocity follows the command for one tick, as fast as the robot can accelerate.
 
         Args:
@@ -59,8 +63,13 @@ class Steering:
             gait: to move with.
             wanted: (3,) forward and leftward speed [m/s] and yaw rate [rad/s], heading frame; within reach.
             friction: Coulomb's coefficient that is counted on.
+            changing: whether the robot is still on its way to the gait: what it lags behind then is no matter of either
+                gait.
         """
         p, dt = self._p, self._dt
+        if changing:
+            self.reset()
+            wanted = (CAREFUL if gait.rocks else 1.0) * wanted
         (ahead, across), (_, aside) = ground.level(course.yaw).tolist()
         x, y, turn = self._made_up(gait, wanted)
         goal = ahead * x + across * y, aside * y, turn

@@ -118,7 +118,8 @@ class Walking:
         within, steep = quad.capability.on_ground(quad.gait, within, grip, motion.yaw)
         within, limit = self.headway.within(within, steep or limit, motion, state.velocity(quad.base).item(5))
         moving = quad.mode in (Mode.MOVING, Mode.RECOVERING) and clock.phase >= 0.0
-        self._steering.steer(course, ground, quad.gait, within if moving else np.zeros(3), grip.friction)
+        going = within if moving else np.zeros(3)
+        self._steering.steer(course, ground, quad.gait, going, grip.friction, changing=clock.changing)
         if clock.haste > 1.0 or not footwork.patient(clock):  # who was pushed cannot wait for the ground
             clock.advance(dt)
         course.advance(dt)
