@@ -23,7 +23,6 @@ from quaddyn.locomotion.leg_limits import COMMANDED
 from quaddyn.locomotion.poses import Poses
 from quaddyn.locomotion.proportions import FEET
 from quaddyn.locomotion.steering import CAREFUL, LEASH, LEASH_TIME, MOST_DRIFT, Steering
-from quaddyn.locomotion.thrust import LOADING
 from quaddyn.locomotion.trunk import gripped, tilted
 from quaddyn.robot.configuration import turned
 from quaddyn.simulation import MujocoPlant, Plant, Simulation
@@ -93,12 +92,12 @@ def plant_of(kind: str, robot: qd.Robot, **options: float) -> Plant:
     ("name", "gait", "kind", "speed"),
     [
         ("go2", "pronk", "embedded", 0.2),
-        ("a1", "gallop", "embedded", 0.3),
+        ("a1", "gallop", "embedded", 0.25),
         ("solo12", "running_trot", "mujoco", 0.4),
         pytest.param("solo8", "pronk", "embedded", 0.2, marks=pytest.mark.slow),
         pytest.param("anymal_b", "pronk", "mujoco", 0.2, marks=pytest.mark.slow),
         pytest.param("b1", "running_trot", "embedded", 0.5, marks=pytest.mark.slow),
-        pytest.param("hyq", "gallop", "mujoco", 0.2, marks=pytest.mark.slow),
+        pytest.param("laikago", "gallop", "mujoco", 0.25, marks=pytest.mark.slow),
     ],
 )
 def test_gaits_with_flight_phases_leave_the_ground_and_follow_the_command(
@@ -120,11 +119,15 @@ def test_gaits_with_flight_phases_leave_the_ground_and_follow_the_command(
 
     run(12.0 * p.time, speed * p.speed)
     clock = controller.clock
-    air, places = run(2.0 * clock.period, speed * p.speed)
+    # A gallop sways from side to side, and no two of its cycles are alike.
+    air, places = run((8.0 if gait == "gallop" else 2.0) * clock.period, speed * p.speed)
     beats = 2 if gait == "running_trot" else 1  # flights of a cycle
     flight = float((clock.thrust.push == 0.0).mean())
-    # Feet of a gallop come and go one at a time, and carry little as they do.
-    assert 0.4 * flight < air < (flight + 2.0 * LOADING if gait == "gallop" else 1.2 * flight)
+    most = 1.2 * flight
+    if gait == "gallop":  # its feet come and go one at a time: who stands alone may not carry yet
+        phases = (np.arange(1000)[:, None] / 1000.0 - clock.offsets) % 1.0
+        most = float(((phases < clock.duty).sum(axis=1) < 2).mean())
+    assert 0.4 * flight < air < most
     assert (places[-1] - places[0])[0] / (len(places) - 1) / DT == pytest.approx(speed * p.speed, rel=0.06)
     jump = p.gravity * (flight * clock.period / beats) ** 2 / 8.0
     assert np.ptp(places[:, 2]) > 0.9 * jump
@@ -299,8 +302,8 @@ def test_pace_and_bound_go_where_they_are_told(name: str, gait: str) -> None:
     robot = robot_of(name)
     plant, controller = plant_of("mujoco", robot), LocomotionController(robot, dt=DT, gait=gait)
     p = controller.proportions
-    wanted = np.array([0.25 * p.speed, 0.0, 0.0])
-    drive(plant, controller, 3.5, wanted)  # feet change their order, and what that has disturbed settles
+    wanted = controller.reach((0.25 * p.speed, 0.0, 0.0))
+    drive(plant, controller, 5.0, wanted)  # feet change their order, and what that has disturbed settles
     seconds = round(3 * controller.clock.period / DT) * DT
     before, heading = place(plant)
     commands = drive(plant, controller, seconds, wanted)
