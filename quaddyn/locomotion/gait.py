@@ -87,7 +87,8 @@ def rocks(offsets: tuple[float, ...], duty: float) -> bool:
 #: walk is one of diagonal couplets: three feet and diagonal pairs take turns, and never a pair of one side.  The gallop
 #: is the transverse one of horses: left rear, right rear, left front, right front, then all feet gathered in the air
 #: (Hildebrand 1977, "Analysis of asymmetrical gaits"; Bertram, Gutmann 2009, "Motions of the running horse and cheetah
-#: revisited: fundamental mechanics of the transverse and rotary gallop").
+#: revisited: fundamental mechanics of the transverse and rotary gallop"), of short strides: at longer ones robots whose
+#: feet are far apart, ahead, for their height fall, ANYmal B from a speed of 0.28 sqrt(g l) on.
 GAITS = MappingProxyType(
     {
         gait.name: gait
@@ -100,7 +101,7 @@ GAITS = MappingProxyType(
             Gait("bound", 1.8, 0.56, (0.0, 0.0, 0.5, 0.5), (0.35, 1.0), 0.4),
             Gait("running_trot", 1.9, 0.38, (0.0, 0.5, 0.5, 0.0)),
             Gait("pronk", 2.0, 0.5, (0.0, 0.0, 0.0, 0.0)),
-            Gait("gallop", 1.8, 0.42, (0.085, 0.235, 0.765, 0.915), (0.6, 1.0), 0.4),
+            Gait("gallop", 1.8, 0.42, (0.085, 0.235, 0.765, 0.915), (0.6, 1.0), 0.27),
         )
     }
 )
