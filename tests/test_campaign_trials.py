@@ -273,7 +273,7 @@ def test_gaits_command_what_they_say() -> None:
         (lambda: Robustness(disturbances=("pussh",)), "push"),
         (lambda: Robustness(size=1.0), "size"),
         (lambda: Robustness(plants=("bullet",)), "plant"),
-        (lambda: Gaits(gaits=("gallop",)), "gait"),
+        (lambda: Gaits(gaits=("moonwalk",)), "gait"),
         (lambda: Sweep(option="controller.frictoin"), "controller.friction"),
         (lambda: Sweep(option="plant.integrator", plant="mujoco", disturbance="nix"), "disturbance"),
         (lambda: Sweep(values=()), "values"),

@@ -94,7 +94,7 @@ def test_arguments_are_looked_at_before_anything_is_compiled(tmp_path: Path, mon
         {"record": tmp_path / "none" / "page.html"},
         {"plot": tmp_path / "none" / "plot.png"},
         {"plot": "plot.doc"},
-        {"gait": "gallop"},
+        {"gait": "moonwalk"},
         {"plant": "bullet"},
         {"friction": -1.0},
         {"dt": 1.0},
