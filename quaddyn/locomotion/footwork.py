@@ -26,6 +26,9 @@ CLEARANCE, SINK, PRESS = 0.15, 0.15, 0.01
 SPARED, LEAST_CLEARANCE = 0.3, 0.06
 #: Share of the swing from which on feeling the ground is a touchdown; before, it is a stumble.
 DESCENDING = 0.6
+#: The same while a pushed robot hurries on even ground, where quick feet scrape, and how high over the ground a foot
+#: that is due then stands at once [l].
+HURRIED, NEARLY = 0.85, 0.03
 #: How far the path of a late foot has gone on into the ground if the foot is held up [l].
 BLOCKED = 0.02
 #: How much sooner than the foot the trunk is where a known foothold wants it.
@@ -114,6 +117,10 @@ class Footwork:
     ) -> tuple[str, ...]:
         """Lift and land: by schedule, unless the ground came early or has not come yet.
 
+        A robot that was pushed hurries (`Pace`), and its feet lag behind their paths.  On unknown ground that has been
+        even it goes by the schedule where that is nearly true: a foot that is due and close to the ground carries,
+        which brings it down sooner than its path, and one that scrapes early is not held where it should not stand.
+
         Args:
             clock: of the gait, `dt` on.
             ground: gets the footholds of who stands.
@@ -129,6 +136,8 @@ class Footwork:
         """
         p, late, carrying, held = self._p, False, [], self.late
         spots = feet - p.radii[:, None] * np.array(normals)
+        hurried = clock.haste > 1.0 and known is None and not self.stumbles.lift
+        descending = HURRIED if hurried else DESCENDING
         for i, (stands, loaded) in enumerate(clock.standing()):
             foot = FEET[i]
             swing = self.swings.get(i)
@@ -146,7 +155,10 @@ class Footwork:
                     swing.timing = self.stumbles.timing
             else:
                 felt = touching is None or foot in touching
-                came = swing is not None and stands and felt
+                came = swing is not None and stands
+                if came and not felt:
+                    x, y, z = spots[i].tolist()
+                    came = hurried and z - ground.height(x, y) < NEARLY * p.length
                 if came:
                     del self.swings[i]
                     self.choices.pop(i, None)
@@ -168,7 +180,7 @@ class Footwork:
                         # rough ground that stride waits, for a foot that may still be far from where it will stand.
                         x, y, _ = spots[i].tolist()
                         ground.points[i] = x, y, ground.height(x, y)
-                elif touching is not None and felt and swing.progress > DESCENDING:
+                elif touching is not None and felt and swing.progress > descending:
                     carrying.append(foot)
         blind: Collection[int] = ()
         if touching is not None:  # a schedule that is trusted says nothing of obstacles
