@@ -21,11 +21,14 @@ HEIGHT_RATE = 2.5
 #: Weights of height and attitude (per l) against the horizontal motion of the centre of mass, 1.  The two cannot be had
 #: together on two feet; the trunk gives way a little, for what the pendulum does decides about falling.
 HEIGHT_WEIGHT, BASE_WEIGHT = 2.0, 1.25
-#: Weight of attitude while nobody touches: there legs go where they will land, and the trunk gives way.
-LOOSE_BASE = 1e-3
+#: Share of that weight of attitude while nobody touches: there legs go where they will land, and the trunk gives way.
+LOOSE_BASE = 8e-4
+#: The same of a robot that was pushed and hurries: its trunk turns instead, like a flywheel.
+HURRIED_BASE = 0.25
 #: Feedback of the divergent component [omega].
 DIVERGENT_GAIN = 0.5
-#: Largest horizontal acceleration asked of the ground, as a share of what its friction pyramid allows in any direction.
+#: Largest horizontal acceleration asked of the ground, as a share of what its friction pyramid allows in any direction,
+#: or, in a hurry, of what friction does: whole-body control knows the pyramid, whose edges reach so far.
 PUSH = 0.9
 #: How much lower the trunk is on a slope, times the sine of its angle [l]: feet that are put down ahead by so much, or
 #: lift off behind, are no farther from their hips than on level ground.
@@ -52,9 +55,12 @@ class Trunk:
 
         cddot = lambda (c - z*) - lambda (1 + k) e,
 
-    cut to what friction can give.  *Height* is over the plane of the feet, measured vertically: then the same holds on
-    a slope, with the vertical acceleration that keeps the height.  The trunk is parallel to that plane and looks along
-    the course.  Integral action makes up for mass that the robot's file does not know of.
+    cut to what friction can give.  Two point feet give no moment about the line between them: a force that pushes the
+    centre of mass across that line turns the trunk, and a trunk that is kept upright takes force away.  Of a robot that
+    was pushed so far that it hurries (`Pace`) the attitude gives way: the trunk is a flywheel for a while (Stephens
+    2007, "Humanoid push recovery").  *Height* is over the plane of the feet, measured vertically: then the same holds
+    on a slope, with the vertical acceleration that keeps the height.  The trunk is parallel to that plane and looks
+    along the course.  Integral action makes up for mass that the robot's file does not know of.
 
     Args:
         proportions: of the robot.
@@ -69,7 +75,7 @@ class Trunk:
     """
 
     __slots__ = (
-        "_aside", "_deep", "_grip", "_height", "_lean", "_left", "_p", "_tilt", "_trim", "_wanted", "_weight",
+        "_aside", "_deep", "_grip", "_height", "_lean", "_left", "_p", "_share", "_tilt", "_trim", "_wanted", "_weight",
         "_whole_body",
     )  # fmt: skip
 
@@ -87,7 +93,8 @@ class Trunk:
         self._wanted, self._aside, self._left = height, (0.0, 0.0), 0.0
         self._lean: Lean = (lean[0], 0.0, 0.0), (lean[1], 0.0, 0.0)
         self._trim, self._tilt = 0.0, (0.0, 0.0)
-        self._weight: Array | None = None  # of attitude on the ground, while in flight
+        self._weight: Array | None = None  # of attitude, while it gives way
+        self._share = 1.0  # of it that is left
 
     @staticmethod
     def prepare(proportions: Proportions, tasks: Mapping[str, Any]) -> None:
@@ -143,6 +150,8 @@ class Trunk:
         velocity: tuple[float, float, float],
         R_base: Array,
         dt: float,
+        *,
+        hurried: bool = False,
     ) -> None:
         """Set the references.
 
@@ -154,6 +163,7 @@ class Trunk:
             velocity: its velocity [m/s].
             R_base: (3, 3) attitude of the base.
             dt: [s].
+            hurried: whether it was pushed so far that it steps sooner.
         """
         p, omega = self._p, reference.frequency
         x, y, z = com
@@ -174,7 +184,7 @@ class Trunk:
         push_y = stiffness * (y - zy) - gain * (y + v / omega - ey)
         axes = ground.axes(course.yaw)
         slope_x, slope_y = ground.slope.tolist()
-        push, (a, b, n) = PUSH * FACE * self._grip.friction, self._grip.normal.tolist()
+        push, (a, b, n) = PUSH * (1.0 if hurried else FACE) * self._grip.friction, self._grip.normal.tolist()
         cut = gripped(push_x, push_y, -a / n, -b / n, push, weight)
         push_x, push_y = cut * push_x, cut * push_y
         lift = slope_x * push_x + slope_y * push_y
@@ -200,10 +210,12 @@ class Trunk:
         tasks["base"].reference(
             tilted(a, b) @ R, float(course.velocity[2]) * axes[:, 2] + np.array([flat * tilt_y, -flat * tilt_x, 0.0])
         )
-        if reference.shares.any():
-            self.end()
-        else:
+        if not reference.shares.any():
             self.give_way()
+        elif hurried:
+            self.give_way(HURRIED_BASE)
+        else:
+            self.end()
         force = p.mass * np.array([push_x, push_y, weight + lift])
         shares = zip(FEET, reference.shares.tolist(), strict=True)
         tasks["forces"].reference({foot: part * force for foot, part in shares if part > 0.0})
@@ -211,13 +223,21 @@ class Trunk:
     def end(self) -> None:
         """The task "base" has the weight again that it had before it gave way; `guide` does so where feet carry."""
         if self._weight is not None:
-            self._whole_body.tasks["base"].weight, self._weight = self._weight, None
+            self._whole_body.tasks["base"].weight = self._weight
+            self._weight, self._share = None, 1.0
 
-    def give_way(self) -> None:
-        """The attitude gives way to the legs, in flight, until `end`."""
+    def give_way(self, share: float = LOOSE_BASE) -> None:
+        """The attitude gives way, until `end`: in flight to the legs.
+
+        Args:
+            share: of its weight that it keeps.
+        """
+        if share == self._share:
+            return
+        base = self._whole_body.tasks["base"]
         if self._weight is None:
-            base = self._whole_body.tasks["base"]
-            self._weight, base.weight = np.array(base.weight), LOOSE_BASE * self._p.length
+            self._weight = np.array(base.weight)
+        self._share, base.weight = share, share * self._weight
 
 
 def crouch(proportions: Proportions, axes: Array, share: float = CROUCH) -> float:

@@ -153,7 +153,8 @@ class Walking:
 
         # Torques.
         footwork.guide(quad.whole_body.tasks, feet)
-        trunk.guide(reference, course, ground, motion.com, motion.velocity, motion.R_base, dt)
+        hurried = clock.haste > 1.0
+        trunk.guide(reference, course, ground, motion.com, motion.velocity, motion.R_base, dt, hurried=hurried)
         command = quad.whole_body.compute(state, carrying)
         tau = senses.carry(state, quad.tau, command)
         given_in = not command.ok and grip.slippery
