@@ -2,7 +2,8 @@
 
 Cells of robot, plant, gait and size (`quaddyn campaign pushes`): the change of the velocity by a force of 0.1 s on the
 trunk, in sqrt(g l), from eight directions in turn, each at a moment of the cycle at random.  A robot that refuses a
-gait is left out of it.  Sums follow, by gait and by the direction from the heading [degrees].
+gait is left out of it.  Sums follow, by gait and by the direction from the heading [degrees].  ``--check`` exits with 1
+where fewer of a gait's pushes of a size end well, in a plant, than its bar says.
 """
 
 from __future__ import annotations
@@ -18,14 +19,17 @@ from quaddyn.campaigns.pushes import DIRECTIONS, Pushes
 
 ROBOTS = ("go2", "solo12", "anymal_c", "hyq", "a1", "laikago", "b1")
 
+#: Share of the pushes of a gait [sqrt(g l)] that all robots together hold in either plant.
+BARS: dict[tuple[str, float], float] = {}
+
 
 def tell(progress: Progress) -> None:
     """How far it is."""
     print(f"\r{progress.done} of {progress.total}", end="", file=sys.stderr, flush=True)
 
 
-def cells(campaign: Pushes, pool: object, store: str | None) -> None:
-    """Every cell, then sums."""
+def cells(campaign: Pushes, pool: object, store: str | None) -> list[str]:
+    """Every cell, then sums; the bars that are missed."""
     found = {case: record for case, record in run(campaign, pool, store, progress=tell).results}
     print(file=sys.stderr)
     sums: dict[tuple[str, str, float], list[bool]] = defaultdict(list)
@@ -54,6 +58,13 @@ def cells(campaign: Pushes, pool: object, store: str | None) -> None:
     for plant, group in itertools.product(campaign.plants, groups):
         those = [sums[plant, group, size] for size in campaign.sizes]
         print(f"{plant:9s} {group:12s}" + "".join(f"{f'{sum(t)}/{len(t)}':>10s}" for t in those), flush=True)
+    missed = []
+    for (gait, size), bar in BARS.items():
+        for plant in campaign.plants:
+            went = sums[plant, gait, size]
+            if sum(went) < bar * len(went):
+                missed.append(f"{plant} {gait} {size:g}: {sum(went)} of {len(went)}, bar {bar:.0%}")
+    return missed
 
 
 def main() -> int:
@@ -66,6 +77,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=0, help="processes; 0 for this one")
     parser.add_argument("--store", default=None, help="file of all runs, gone on with if it is there")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
     options = parser.parse_args()
     campaign = Pushes(
         robot=tuple(options.robots.split(",")),
@@ -76,8 +88,10 @@ def main() -> int:
         seed=options.seed,
     )
     with nullcontext() if options.jobs == 0 else workers(options.jobs) as pool:
-        cells(campaign, pool, options.store)
-    return 0
+        missed = cells(campaign, pool, options.store)
+    if missed:
+        print("missed:", "; ".join(missed))
+    return 1 if missed and options.check else 0
 
 
 if __name__ == "__main__":

@@ -12,11 +12,17 @@ from quaddyn.campaigns.driving import drive
 from quaddyn.campaigns.pushes import Pushes
 from quaddyn.errors import ArgumentError, UnknownNameError
 from quaddyn.locomotion import LocomotionCommand, Proportions
+from quaddyn.locomotion.course import Course, Preview
 from quaddyn.locomotion.footwork import INWARDS, OUTWARDS, Footwork
 from quaddyn.locomotion.gait import Clock
+from quaddyn.locomotion.grip import FACE, Grip
+from quaddyn.locomotion.ground import GroundPlane
 from quaddyn.locomotion.pace import MOST, ROOM, Pace
+from quaddyn.locomotion.proportions import FEET
 from quaddyn.locomotion.stretch import Stretch
+from quaddyn.locomotion.trunk import HURRIED_BASE, PUSH, Trunk
 from quaddyn.simulation import Plant
+from quaddyn.wbc import WholeBodyController
 
 DT = 1e-3
 
@@ -107,6 +113,35 @@ def test_a_foothold_is_on_its_own_side_of_the_foot_beside_it(seed: int, go2: Pro
         out, other = side * float(left @ place), side * float(left @ [u, v])
         assert out >= max(0.0, other) + (1.0 - INWARDS) * half - 1e-12
         assert out <= max(half + OUTWARDS * p.length, other + (1.0 - INWARDS) * half) + 1e-12
+
+
+def test_trunks_give_way_and_push_as_hard_as_friction_allows_while_a_robot_hurries_and_only_then(
+    go2: Proportions,
+) -> None:
+    p, robot = go2, qd.load("go2")
+    body, state = WholeBodyController(robot), qd.Dynamics(robot).update(np.array(robot.q_home), np.zeros(robot.nv))
+    grip, ground = Grip(body), GroundPlane.under(state.origins(FEET), go2.radii, 1.0)
+    trunk, course = Trunk(p, body, grip, p.height), Course(ground.points[:, :2].mean(axis=0), 0.0)
+    reference = Preview(p).reference(Clock("trot", p.time), course, ground.points[:, :2], p.stance)
+    com, away = tuple(state.com), (0.0, 10.0 * p.speed, 0.0)
+    own = np.array(body.tasks["base"].weight)
+    for hurried, share, most in (
+        (False, 1.0, FACE),
+        (True, HURRIED_BASE, 1.0),
+        (True, HURRIED_BASE, 1.0),
+        (False, 1.0, FACE),
+    ):
+        trunk.guide(reference, course, ground, com, away, np.eye(3), DT, hurried=hurried)
+        assert np.allclose(body.tasks["base"].weight, share * own)
+        pushed = body.tasks["com"].reference_acceleration[:2]  # type: ignore[attr-defined]
+        assert np.linalg.norm(pushed) == pytest.approx(PUSH * most * grip.friction * p.gravity, rel=1e-6)
+    trunk.give_way()  # in flight, from a hurry and back
+    trunk.guide(reference, course, ground, com, away, np.eye(3), DT, hurried=True)
+    assert np.allclose(body.tasks["base"].weight, HURRIED_BASE * own)
+    trunk.give_way()
+    assert np.all(body.tasks["base"].weight < 1e-2 * own)
+    trunk.end()
+    assert np.array_equal(body.tasks["base"].weight, own)
 
 
 @pytest.mark.parametrize("number", [2, 6])  # from the left and from the right
