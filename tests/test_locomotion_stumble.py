@@ -9,6 +9,11 @@ import quaddyn as qd
 from quaddyn.campaigns import run
 from quaddyn.campaigns.obstacles import Obstacles
 from quaddyn.locomotion import LocomotionController, Proportions
+from quaddyn.locomotion.footwork import Footwork
+from quaddyn.locomotion.gait import Clock
+from quaddyn.locomotion.ground import SLOPE_TIME, GroundPlane
+from quaddyn.locomotion.proportions import FEET
+from quaddyn.locomotion.stretch import Stretch
 from quaddyn.locomotion.stumble import EVEN, FORGETTING, HIGHEST, OBSTACLE, Stumbles
 from quaddyn.locomotion.swing import STRAIGHT, Swing
 from quaddyn.robot import Robot
@@ -66,7 +71,7 @@ def test_a_foot_that_is_held_up_late_is_put_down_there(robot: Robot) -> None:
     stumbles, swings, feet = held_up(p, 0.5, against(p))
     assert stumbles.lowered == {0: (feet[0, 0], feet[0, 1])}
     assert swings[0].progress > 0.5  # in time
-    stumbles.landed(0, 0.0)
+    stumbles.landed(0, np.zeros(3), 0.0)
     assert not stumbles.lowered
 
 
@@ -98,16 +103,40 @@ def test_a_foot_that_is_slow_but_feels_nothing_against_its_way_does_not_trip(rob
 def test_roughness_is_remembered_bounded_and_forgotten(robot: Robot) -> None:
     p = Proportions.of(robot)
     stumbles, feet = Stumbles(p), np.zeros((4, 3))
-    stumbles.landed(1, 0.9 * EVEN * p.length)
+    stumbles.landed(1, np.zeros(3), 0.9 * EVEN * p.length)
     assert stumbles.rough == 0.0 and stumbles.timing is STRAIGHT
-    stumbles.landed(1, -0.1 * p.length)
+    stumbles.landed(1, np.zeros(3), -0.1 * p.length)
     assert stumbles.rough == pytest.approx(0.1) and stumbles.timing is not STRAIGHT
-    stumbles.landed(2, 5.0 * p.length)
+    stumbles.landed(2, np.zeros(3), 5.0 * p.length)
     assert stumbles.lift == HIGHEST
     time = FORGETTING * p.time
     for _ in range(1000):
         stumbles.advance({}, (), feet, {}, SWING, time / 1000)
     assert stumbles.rough == pytest.approx(HIGHEST * np.exp(-1.0), rel=1e-3)
+
+
+@pytest.mark.parametrize("away", [(0.0, 0.0, -0.05), (0.0, 0.0, 0.05), (0.02, 0.0, -0.04)])
+def test_a_foot_that_leaves_its_foothold_along_the_normal_has_to_come_down_again(
+    robot: Robot, away: tuple[float, float, float]
+) -> None:
+    p = Proportions.of(robot)
+    footwork, clock, normals = Footwork(p, Stretch(robot, p).reach), Clock("trot", p.time), [(0.0, 0.0, 1.0)] * 4
+    feet = np.column_stack([p.stance, p.radii])
+    ground = GroundPlane.under(feet, p.radii, SLOPE_TIME * p.time)
+
+    def stands(touching: tuple[str, ...] | None) -> set[str]:
+        return set(footwork.place(clock, ground, feet, normals, touching, DT))
+
+    assert stands(FEET) == set(FEET)
+    feet[0, 0] += 0.1 * p.length  # along the ground
+    assert stands(FEET) == set(FEET)
+    feet[0] += np.array(away) * p.length
+    assert stands(None) == set(FEET)  # who trusts the schedule feels nothing of it
+    assert stands(FEET) == set(FEET[1:]) and footwork.late
+    assert footwork.swings[0].progress >= 1.0 and np.array_equal(footwork.swings[0].position, feet[0])
+    assert stands(FEET[1:]) == set(FEET[1:]) and footwork.late  # in the air, until it feels the ground
+    assert stands(FEET) == set(FEET) and not footwork.swings
+    assert stands(FEET) == set(FEET) and not footwork.late
 
 
 def test_level_ground_is_never_rough(robot: Robot) -> None:

@@ -143,14 +143,7 @@ class Footwork:
             swing = self.swings.get(i)
             if swing is None and not stands:
                 away = None if known is None else known.way_up(*ground.points[i, :2].tolist())
-                swing = self.swings[i] = Swing(
-                    feet[i],
-                    np.zeros(3),
-                    duration=clock.swing_time,
-                    clearance=clearance(ground) * p.length,
-                    sink=SINK * p.speed,
-                    up=away or normals[i],
-                )
+                swing = self.swings[i] = self._lift(feet[i], clock, ground, away or normals[i])
                 if away is None:
                     swing.timing = self.stumbles.timing
             else:
@@ -163,12 +156,16 @@ class Footwork:
                     del self.swings[i]
                     self.choices.pop(i, None)
                     swing, loaded = None, True
+                elif swing is None and stands and touching is not None and self.stumbles.slid(i, spots[i], normals[i]):
+                    # It goes on down, where it is.
+                    swing = self.swings[i] = self._lift(feet[i], clock, ground, normals[i])
+                    swing.progress, felt = 1.0, False
                 if swing is None:
                     # From the tick of the touchdown on: one tick over the old foothold is a stride's error.
                     if came:
                         x, y, z = spots[i].tolist()
                         unforeseen = touching is not None and (known is None or known.normal(x, y, z) is None)
-                        self.stumbles.landed(i, z - ground.height(x, y) if unforeseen else 0.0)
+                        self.stumbles.landed(i, spots[i], z - ground.height(x, y) if unforeseen else 0.0)
                     ground.points[i] = spots[i]
                     ground.coming.pop(i, None)
                     if loaded or held:  # nobody gives a load back while the foot that is to take it misses the ground
@@ -189,6 +186,12 @@ class Footwork:
         self.late = late
         self._waited = self._waited + dt if late else 0.0
         return tuple(carrying)
+
+    def _lift(self, foot: Array, clock: Clock, ground: GroundPlane, up: tuple[float, float, float]) -> Swing:
+        """A swing that begins where the foot is."""
+        p = self._p
+        high, sink = clearance(ground) * p.length, SINK * p.speed
+        return Swing(foot, np.zeros(3), duration=clock.swing_time, clearance=high, sink=sink, up=up)
 
     def advance(
         self,

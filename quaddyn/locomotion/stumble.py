@@ -26,6 +26,8 @@ OBSTACLE = 0.12
 #: Difference in height from the plane of the feet that is taken for rough ground, and the most that feet are lifted
 #: for [l].
 EVEN, HIGHEST = 0.03, 0.15
+#: How far a standing foot moves along the normal of the ground until it is taken to have none under it any more [l].
+SLID = 0.03
 #: Time constant in which roughness is forgotten [sqrt(l/g)].
 FORGETTING = 15.0
 NONE = np.zeros(3)
@@ -41,6 +43,7 @@ class Stumbles:
     goes over it, late in the swing it is put down in front of it: the two strategies of people who trip (Eng, Winter
     and Patla 1994, "Strategies for recovery from a trip in early and late swing during human walking").  After that,
     and after footholds beside the plane, all feet are lifted higher, and go up before they go over, for a while.
+    A foot that stood and has left its foothold, off an edge, has to come down again.
 
     Args:
         proportions: of the robot.
@@ -50,7 +53,7 @@ class Stumbles:
         lowered: by number of the foot, where one is put down in front of an obstacle, world x and y [m].
     """
 
-    __slots__ = ("_feet", "_held", "_p", "_pressed", "lowered", "rough")
+    __slots__ = ("_feet", "_held", "_p", "_pressed", "_stood", "lowered", "rough")
 
     def __init__(self, proportions: Proportions) -> None:
         self._p = proportions
@@ -59,6 +62,7 @@ class Stumbles:
         self.lowered: dict[int, tuple[float, float]] = {}
         self._feet: Array | None = None
         self._held: dict[int, float] = {}  # for how long each foot has been held up [s]
+        self._stood: dict[int, Array] = {}  # where each foot touched down
 
     @property
     def lift(self) -> float:
@@ -70,17 +74,36 @@ class Stumbles:
         """Of swings that begin."""
         return UP_FIRST if self.rough > EVEN else STRAIGHT
 
-    def landed(self, i: int, beside: float) -> None:
+    def landed(self, i: int, spot: Array, beside: float) -> None:
         """A foot stands.
 
         Args:
             i: number of the foot.
+            spot: (3,) where it touches the ground, world [m].
             beside: height of its foothold over the plane of the others [m].
         """
         self.lowered.pop(i, None)
+        self._stood[i] = spot
         high = abs(beside) / self._p.length
         if high > EVEN:
             self.rough = min(max(self.rough, high), HIGHEST)
+
+    def slid(self, i: int, spot: Array, normal: tuple[float, float, float]) -> bool:
+        """Whether a foot that stands has left its foothold; it is then put down where it is, until it has `landed`.
+
+        Sliding along the ground, it stands; an edge that it slides off it leaves along the normal.
+
+        Args:
+            i: number of the foot.
+            spot: (3,) of it that touches the ground, world [m].
+            normal: of the ground.
+        """
+        away = float((spot - self._stood.setdefault(i, spot)) @ np.array(normal))
+        if abs(away) < SLID * self._p.length:
+            return False
+        del self._stood[i]
+        self.lowered[i] = float(spot[0]), float(spot[1])
+        return True
 
     def advance(
         self,
