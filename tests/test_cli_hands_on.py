@@ -414,6 +414,10 @@ def test_a_data_sheet_is_measured_as_asked_for(monkeypatch: pytest.MonkeyPatch, 
     assert {name: getattr(campaign, name) for name in QUICK} == QUICK
     told("datasheet", "go2", "--workers", "0", "--out", "sheet.htm")
     assert asked.pop()[2] == "sheet.db" and (tmp_path / "sheet.htm").exists()
+    for words, directions, probability in (((), 6, 0.95), (("--quick",), 6, QUICK["probability"])):
+        told("datasheet", "go2", "--workers", "0", "--directions", "6", *words)
+        campaign = asked.pop()[0]
+        assert (campaign.directions, campaign.probability) == (directions, probability)
 
 
 def test_results_go_to_stdout_and_progress_to_stderr() -> None:

@@ -85,6 +85,49 @@ def test_gaits_are_measured_at_several_speeds(sheet: Sheet) -> None:
     assert all(p.successes == 0 and p.cost is None for p in crawl)
 
 
+def test_the_push_that_is_held_in_every_direction_is_that_of_the_weakest(sheet: Sheet) -> None:
+    row = page(sheet).partition(">largest push in every direction<")[2].partition("</tr>")[0]
+    said = re.findall(r"<td class='value'>(.*?)</td><td>(.*?)</td>", row)
+    assert len(said) == len(sheet.robots)
+    for robot, (value, why) in zip(sheet.robots, said, strict=True):
+        weak = next(bound for bound in robot.bounds if bound.name == "push 180")
+        assert weak.value is not None and why == "the least of 2 directions: to 180°"
+        force = weak.value * robot.facts.mass / 0.1
+        told = f"{weak.value:.3g} m/s ({weak.value / robot.facts.speed:.3g} sqrt(g l), {force:.3g} N for 0.1 s)"
+        assert value == told
+
+
+def test_pushes_are_drawn_by_direction_in_proportion_to_the_robot(sheet: Sheet) -> None:
+    (drawn,) = re.findall(r'<svg [^>]*aria-label="largest push by direction \[sqrt\(g l\)\]">.*?</svg>', page(sheet))
+    dots = re.findall(r'cy="([.\d]+)" r="4"><title>(\S+): (\S+) sqrt\(g l\) towards (\d+) degrees', drawn)
+    pushes = {
+        (m.facts.title, b.name.split()[1]): b.value / m.facts.speed
+        for m in sheet.robots
+        for b in m.bounds
+        if b.name.startswith("push") and b.value is not None
+    }
+    assert len(dots) == len(pushes) == 4
+    most = max(pushes.values())
+    for y, name, value, angle in dots:
+        share = pushes[name, angle] / (1.05 * most)  # of the plot's radius of 130; ahead is up
+        assert value == f"{pushes[name, angle]:.3g}"
+        assert float(y) == pytest.approx(190.0 + 130.0 * share * (1.0 if angle == "180" else -1.0), abs=0.06)
+
+
+@pytest.mark.slow
+def test_the_largest_push_of_go2_by_direction() -> None:
+    """Real runs, few: what is claimed with little confidence."""
+    few = DataSheet(bounds=("push",), directions=2, probability=0.5, confidence=0.75, pilot=2, checks=0)
+    sheet = measure(few)
+    (go2,) = sheet.robots
+    assert [bound.name for bound in go2.bounds] == ["push 0", "push 180"]
+    for bound in go2.bounds:
+        assert bound.value is not None and 0.3 * go2.facts.speed < bound.value <= go2.facts.speed
+    least = min(bound.value for bound in go2.bounds if bound.value is not None)
+    text = page(sheet)
+    assert f"every direction</th><td class='value'>{least:.3g} m/s (" in text and text.count(' r="4"><title>go2: ') == 2
+
+
 def test_gaits_are_named_with_their_robot_where_there_are_several(sheet: Sheet) -> None:
     for robots in (sheet.robots, sheet.robots[:1]):
         rows = re.findall("<th scope='row'>(.*?)</th>", _gait_table(replace(sheet, robots=robots), ["trot"]))

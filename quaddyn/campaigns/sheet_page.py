@@ -60,8 +60,9 @@ def _legend(names: Sequence[str]) -> str:
     return f"<p class='legend'>{' '.join(items)}</p>"
 
 
-def _speeds(sheet: Sheet) -> str:
-    return " and ".join(f"{0.25 * m.facts.speed:.2g} m/s" for m in sheet.robots)
+def _speeds(sheet: Sheet, share: float) -> str:
+    """A share of sqrt(g l) for each robot."""
+    return " and ".join(f"{share * m.facts.speed:.2g} m/s" for m in sheet.robots)
 
 
 def _rows(sheet: Sheet) -> Iterable[tuple[str, list[tuple[Facts, Bound | None]]]]:
@@ -80,7 +81,7 @@ def _title(name: str, title: str) -> str:
 
 def _bounds(sheet: Sheet) -> str:
     head = "".join(f"<th>{escape(m.facts.title)}</th><th>evidence</th>" for m in sheet.robots)
-    body = ""
+    body = _any_push(sheet)
     for title, cells in _rows(sheet):
         body += f"<tr><th scope='row'>{escape(title)}</th>"
         for facts, bound in cells:
@@ -89,17 +90,40 @@ def _bounds(sheet: Sheet) -> str:
     return f"<div class='wide'><table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
+def _directions(m: Measured) -> list[tuple[float, Bound]]:
+    """Bounds of pushes by the direction that they push towards, from ahead counterclockwise [deg]."""
+    return [(float(b.name.split()[1]), b) for b in m.bounds if b.name.startswith("push")]
+
+
+def _any_push(sheet: Sheet) -> str:
+    """The row of the largest push that is claimed in every direction."""
+    body = ""
+    for m in sheet.robots:
+        each = _directions(m)
+        if len(each) < 2:
+            return ""
+        angle, least = min(each, key=lambda a: -1.0 if a[1].value is None else a[1].value)
+        body += _claimed(m.facts, least) + f"<td>the least of {len(each)} directions: to {angle:.0f}°</td>"
+    return f"<tr><th scope='row'>largest push in every direction</th>{body}</tr>"
+
+
+def _claimed(facts: Facts, bound: Bound) -> str:
+    if bound.value is None:
+        return "<td class='none'>none claimed</td>"
+    sign = ("≥ " if bound.harder == "larger" else "≤ ") if bound.threshold.top else ""
+    return f"<td class='value'>{sign}{reading(bound, facts).words(bound.value)}</td>"
+
+
 def _bound(facts: Facts, bound: Bound) -> str:
     t, read = bound.threshold, reading(bound, facts)
     if bound.value is None:
         easiest = read.words(bound.values[0])
-        said = f"<td class='none'>none claimed</td><td>even at {easiest}: "
+        said = f"{_claimed(facts, bound)}<td>even at {easiest}: "
         if t.upper < 1.0:
             return (
                 said + f"success is less probable than {100 * t.upper:.1f} % ({100 * t.confidence:g} % confidence)</td>"
             )
         return said + f"{t.successes} of {t.trials} in the last attempt</td>"
-    sign = ("≥ " if bound.harder == "larger" else "≤ ") if t.top else ""
     notes = [f"{t.successes} of {t.trials}"]
     if t.successes == t.trials:
         notes.append(f"falls: at most {100 * (1.0 - t.probability):g}&nbsp;%")
@@ -110,19 +134,20 @@ def _bound(facts: Facts, bound: Bound) -> str:
         notes.append(f"<strong class='warn'>not monotone: worse at {places}</strong>")
     elif t.inversions:
         notes.append(f"{t.inversions} single failure{'s' * (t.inversions > 1)} at easier levels")
-    return f"<td class='value'>{sign}{read.words(bound.value)}</td><td>{'; '.join(notes)}</td>"
+    return f"{_claimed(facts, bound)}<td>{'; '.join(notes)}</td>"
 
 
 def _pushes(sheet: Sheet) -> str:
     series = []
     for i, m in enumerate(sheet.robots):
-        points = [(float(b.name.split()[1]), b.value) for b in m.bounds if b.name.startswith("push")]
+        points = [(angle, None if b.value is None else b.value / m.facts.speed) for angle, b in _directions(m)]
         series.append(Series(m.facts.title, i, points))
     if not any(s.points for s in series):
         return ""
     return (
-        f"<figure>{polar(series, 'm/s')}<figcaption>Largest push by the direction that it pushes towards, as a change "
-        f"of velocity; while trotting forward at {_speeds(sheet)}.</figcaption></figure>"
+        f"<figure>{polar(series, 'sqrt(g l)')}<figcaption>Largest push by the direction that it pushes towards, as a "
+        f"change of velocity in sqrt(g l) ({_speeds(sheet, 1.0)}); while trotting forward at "
+        f"{_speeds(sheet, 0.25)}.</figcaption></figure>"
     )
 
 

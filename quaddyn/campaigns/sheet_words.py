@@ -18,12 +18,12 @@ class Reading:
     Attributes:
         factor: from the bound's own unit.
         unit: that is shown.
-        also: a second unit, and its factor.
+        also: further units, each after its factor.
     """
 
     factor: float
     unit: str
-    also: tuple[float, str] | None = None
+    also: tuple[tuple[float, str], ...] = ()
 
     def __call__(self, value: float) -> float:
         """A value in `unit`."""
@@ -32,21 +32,20 @@ class Reading:
     def words(self, value: float) -> str:
         """A value with its units."""
         text = f"{self.factor * value:.3g} {self.unit}".strip()
-        if self.also is not None:
-            text += f" ({self.also[0] * value:.3g} {self.also[1]})"
-        return text
+        also = ", ".join(f"{factor * value:.3g} {unit}" for factor, unit in self.also)
+        return f"{text} ({also})" if also else text
 
 
 def reading(bound: Bound, facts: Facts) -> Reading:
     """How a bound of a robot is read."""
     if bound.name.startswith("push"):
-        return Reading(1.0, "m/s", (facts.mass / PUSH, f"N for {PUSH:g} s"))
+        return Reading(1.0, "m/s", ((1.0 / facts.speed, "sqrt(g l)"), (facts.mass / PUSH, f"N for {PUSH:g} s")))
     if bound.name.startswith("slope"):
         return Reading(180.0 / math.pi, "°")
     if bound.name in ("step", "stairs up", "stairs down", "rubble", "relief"):
-        return Reading(100.0 * facts.length, "cm", (100.0, "% of the leg"))
+        return Reading(100.0 * facts.length, "cm", ((100.0, "% of the leg"),))
     if bound.name == "payload":
-        return Reading(facts.mass, "kg", (100.0, "% of its mass"))
+        return Reading(facts.mass, "kg", ((100.0, "% of its mass"),))
     if bound.name == "delay":
         return Reading(1e3, "ms")
     if bound.name == "strength":
@@ -65,8 +64,9 @@ NOTES = (
     ),
     (
         "Push",
-        "A horizontal force on the trunk for 0.1 s, unannounced, within one period of the trot; the robot must be "
-        "upright and under way 14 sqrt(l/g) later.",
+        "A horizontal force on the trunk for 0.1 s, unannounced, at some moment of one period of the trot; the robot "
+        "must be upright and under way 14 sqrt(l/g) later. Every direction is a bound of its own; what holds in every "
+        "direction is the least of them.",
     ),
     ("Friction", "Coulomb's coefficient of the whole ground; the controller is not told."),
     (

@@ -37,6 +37,7 @@ def datasheet(
     bounds: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="only push, friction, slope, ...; repeatable")
     ] = None,
+    directions: Annotated[int | None, typer.Option(min=1, help="of pushes; default: 8, with --quick 4")] = None,
     plant: Annotated[str, typer.Option(help="embedded or mujoco")] = "embedded",
     seed: Annotated[int, typer.Option(min=0, help="of all trials")] = 0,
 ) -> None:
@@ -53,9 +54,8 @@ def datasheet(
     store = out.with_suffix(".db") if store is None else store
     check_writable(out)
     check_writable(store)
-    campaign = DataSheet(
-        robot=(robot, *(against or ())), plant=plant, seed=seed, bounds=tuple(bounds or ()), **(QUICK if quick else {})
-    )
+    given = (QUICK if quick else {}) | ({} if directions is None else {"directions": directions})
+    campaign = DataSheet(robot=(robot, *(against or ())), plant=plant, seed=seed, bounds=tuple(bounds or ()), **given)
     columns = (
         TextColumn("measuring"),
         BarColumn(),
