@@ -31,6 +31,8 @@ QUADDYN_SLOW=1 "$python" -m pytest -n auto -m "slow or not slow" --cov
 "$python" benchmarks/locomotion.py --fleet --gait running_trot --speed 0.4 --check
 "$python" benchmarks/locomotion.py --fleet --gait pronk --speed 0.15 --check
 "$python" benchmarks/slips.py --check
+"$python" benchmarks/unknown_load.py --check
+"$python" benchmarks/pushes.py --gaits trot --sizes 0.3,0.5 --check
 "$python" benchmarks/reach.py --trials 3
 "$python" benchmarks/slippery.py --trials 2 --check
 "$python" benchmarks/terrain.py --trials 2 --seconds 8 --check

@@ -19,8 +19,14 @@ from quaddyn.campaigns.pushes import DIRECTIONS, Pushes
 
 ROBOTS = ("go2", "solo12", "anymal_c", "hyq", "a1", "laikago", "b1")
 
-#: Share of the pushes of a gait [sqrt(g l)] that all robots together hold in either plant.
-BARS: dict[tuple[str, float], float] = {}
+#: Share of the pushes of a gait [sqrt(g l)] that all robots together hold in either plant: less than what they do by
+#: so much that other seeds pass, too.
+BARS = {("trot", 0.3): 0.92, ("trot", 0.5): 0.82}
+
+
+def bars(campaign: Pushes) -> dict[tuple[str, float], float]:
+    """Those of the gaits and sizes that are asked for."""
+    return {key: bar for key, bar in BARS.items() if key[0] in campaign.gaits and key[1] in campaign.sizes}
 
 
 def tell(progress: Progress) -> None:
@@ -59,10 +65,10 @@ def cells(campaign: Pushes, pool: object, store: str | None) -> list[str]:
         those = [sums[plant, group, size] for size in campaign.sizes]
         print(f"{plant:9s} {group:12s}" + "".join(f"{f'{sum(t)}/{len(t)}':>10s}" for t in those), flush=True)
     missed = []
-    for (gait, size), bar in BARS.items():
+    for (gait, size), bar in bars(campaign).items():
         for plant in campaign.plants:
             went = sums[plant, gait, size]
-            if sum(went) < bar * len(went):
+            if sum(went) < bar * len(went) or not went:
                 missed.append(f"{plant} {gait} {size:g}: {sum(went)} of {len(went)}, bar {bar:.0%}")
     return missed
 
@@ -87,6 +93,8 @@ def main() -> int:
         trials=options.trials,
         seed=options.seed,
     )
+    if options.check and not bars(campaign):
+        parser.error(f"--check: bars are of {', '.join(f'{gait} {size:g}' for gait, size in BARS)}")
     with nullcontext() if options.jobs == 0 else workers(options.jobs) as pool:
         missed = cells(campaign, pool, options.store)
     if missed:
