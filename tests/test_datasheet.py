@@ -192,7 +192,10 @@ def test_the_command_writes_page_and_store(stores: Path, monkeypatch: pytest.Mon
     result = CliRunner().invoke(app, [*words, "--out", str(out)])
     assert result.exit_code == 0, result.output
     assert "s of CPU time" in result.output and (stores / "small.db").exists()
-    assert "lowest friction" in out.read_text() and "<figure>" not in out.read_text()
+    text = out.read_text()
+    assert "lowest friction" in text and "<figure>" not in text
+    made = "quaddyn datasheet go2 --against solo12 --quick --bounds friction --directions 4 --plant embedded --seed 0"
+    assert f"made by <code>{made}</code>" in text
 
 
 def test_what_cannot_be_measured_is_refused() -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
-from .datasheet import Bound, Facts, Measured, Sheet
+from .datasheet import Bound, DataSheet, Facts, Measured, Sheet
 from .sheet_charts import Series, Shares, lines, polar, success
 from .sheet_words import NOTES, STYLE, Reading, reading
 from .statistics import interval
@@ -276,10 +276,19 @@ def _method(sheet: Sheet) -> str:
         f"of the search, {c.checks} easier levels checked",
         f"measured with {escape(versions)}",
         f"on {escape('; '.join(sheet.processors) or 'this machine')}",
-        "made by <code>quaddyn datasheet " + " --against ".join(escape(s) for s in c.robot) + "</code>",
+        f"made by <code>{escape(_command(c))}</code>",
     ]
     notes = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in NOTES)
     return f"<ul>{''.join(f'<li>{fact}</li>' for fact in facts)}</ul><dl>{notes}</dl>"
+
+
+def _command(c: DataSheet) -> str:
+    """What makes the sheet again."""
+    words = [f"quaddyn datasheet {' --against '.join(c.robot)}"]
+    words += ["--quick"] if c.probability != DataSheet.probability else []
+    words += [f"--bounds '{name}'" if " " in name else f"--bounds {name}" for name in c.bounds]
+    words += [f"--{name} {getattr(c, name)}" for name in ("directions", "plant", "seed")]
+    return " ".join(words)
 
 
 def _failures(sheet: Sheet) -> str:

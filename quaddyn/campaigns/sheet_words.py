@@ -120,8 +120,8 @@ h3 { font-size: 16px; margin: 18px 0 4px; }
 .lead { max-width: 70ch; } p, dd, li { max-width: 90ch; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 8px 0; }
 th, td { text-align: left; padding: 4px 14px 4px 0; border-bottom: 1px solid var(--rule); vertical-align: top; }
-thead th { color: var(--soft); font-weight: 600; } tbody th { font-weight: 500; }
-td.value { font-weight: 650; white-space: nowrap; } td.none, .warn { color: var(--warn); }
+thead th { color: var(--soft); font-weight: 600; } tbody th { font-weight: 500; min-width: 15ch; }
+td.value { font-weight: 650; min-width: 17ch; } td.none, .warn { color: var(--warn); }
 td.case { color: var(--soft); font-size: 12px; min-width: 36ch; }
 code { font: 13px ui-monospace, monospace; white-space: nowrap; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(255px, 1fr)); gap: 12px; }
