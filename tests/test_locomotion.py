@@ -117,7 +117,7 @@ def test_gaits_with_flight_phases_leave_the_ground_and_follow_the_command(
             places.append(plant.q[:3].copy())
         return air / len(places), np.array(places)
 
-    # On its way to a gallop a robot goes slowly; it is faster for a while after that, which makes up for the lag.
+    # A gallop is up to a quarter too fast at first: its course learns slowly how far it carries the robot.
     run((18.0 if gait == "gallop" else 12.0) * p.time, speed * p.speed)
     clock = controller.clock
     # A gallop sways from side to side, and no two of its cycles are alike.
@@ -129,7 +129,8 @@ def test_gaits_with_flight_phases_leave_the_ground_and_follow_the_command(
         phases = (np.arange(1000)[:, None] / 1000.0 - clock.offsets) % 1.0
         most = float(((phases < clock.duty).sum(axis=1) < 2).mean())
     assert 0.4 * flight < air < most
-    assert (places[-1] - places[0])[0] / (len(places) - 1) / DT == pytest.approx(speed * p.speed, rel=0.06)
+    miss = 0.04 if gait == "gallop" else 0.06
+    assert (places[-1] - places[0])[0] / (len(places) - 1) / DT == pytest.approx(speed * p.speed, rel=miss)
     jump = p.gravity * (flight * clock.period / beats) ** 2 / 8.0
     assert np.ptp(places[:, 2]) > 0.9 * jump
     run(14.0 * p.time, 0.0)
