@@ -15,9 +15,9 @@ from test_printed import agreement, demo_report, surveys
 from typer.testing import CliRunner
 
 import quaddyn as qd
+from quaddyn.campaigns.datasheet import QUICK
 from quaddyn.cli import app, campaigning, logs, showing
 from quaddyn.cli import console as cli_console
-from quaddyn.cli.sheets import QUICK
 
 ROBOT = "two_link_leg"
 

@@ -15,14 +15,13 @@ import quaddyn as qd
 from quaddyn.campaigns import run, workers
 from quaddyn.campaigns import trials as campaign_trials
 from quaddyn.campaigns.campaign import Record
-from quaddyn.campaigns.datasheet import DataSheet, Sheet, measure
+from quaddyn.campaigns.datasheet import QUICK, DataSheet, Sheet, measure
 from quaddyn.campaigns.sheet_charts import BOTTOM, HEIGHT, TOP, Scale, Series, Shares, polar, success
-from quaddyn.campaigns.sheet_page import _gait_table, page
+from quaddyn.campaigns.sheet_page import _command, _gait_table, page
 from quaddyn.campaigns.store import Store
 from quaddyn.campaigns.trial import Trial
 from quaddyn.campaigns.worker_memory import generator
 from quaddyn.cli import app
-from quaddyn.cli.sheets import QUICK
 
 
 def easy(case: Trial, watch: object = None) -> Record:
@@ -196,6 +195,16 @@ def test_the_command_writes_page_and_store(stores: Path, monkeypatch: pytest.Mon
     assert "lowest friction" in text and "<figure>" not in text
     made = "quaddyn datasheet go2 --against solo12 --quick --bounds friction --directions 4 --plant embedded --seed 0"
     assert f"made by <code>{made}</code>" in text
+
+
+def test_a_sheet_names_what_makes_it_again() -> None:
+    spaced = DataSheet(robot=("my robot.urdf",), bounds=("stairs up",), directions=3)
+    assert _command(spaced) == (
+        "quaddyn datasheet 'my robot.urdf' --bounds 'stairs up' --directions 3 --plant embedded --seed 0"
+    )
+    assert "--quick" in _command(DataSheet(**QUICK))
+    for other in (DataSheet(probability=0.8), DataSheet(confidence=0.9), DataSheet(dt=1e-3)):  # no command says so
+        assert _command(other) == repr(other)
 
 
 def test_what_cannot_be_measured_is_refused() -> None:

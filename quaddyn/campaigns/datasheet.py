@@ -30,6 +30,10 @@ from .trials import Trials
 PACKAGES = ("pin", "numpy", "llvmlite", "mujoco")
 
 
+#: What a quick sheet does with less: the probability claimed, directions of pushes, trials in a row, easier levels.
+QUICK: dict[str, Any] = {"probability": 0.8, "directions": 4, "pilot": 6, "checks": 1}
+
+
 @dataclass(frozen=True, kw_only=True)
 class DataSheet(Trials):
     """The trials of a data sheet: bisections, whose cases depend on what the cases before them gave (`measure`)."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
-from .datasheet import Bound, DataSheet, Facts, Measured, Sheet
+from .datasheet import QUICK, Bound, DataSheet, Facts, Measured, Sheet
 from .sheet_charts import Series, Shares, lines, polar, success
 from .sheet_words import NOTES, STYLE, Reading, reading
 from .statistics import interval
@@ -283,12 +284,18 @@ def _method(sheet: Sheet) -> str:
 
 
 def _command(c: DataSheet) -> str:
-    """What makes the sheet again."""
-    words = [f"quaddyn datasheet {' --against '.join(c.robot)}"]
-    words += ["--quick"] if c.probability != DataSheet.probability else []
-    words += [f"--bounds '{name}'" if " " in name else f"--bounds {name}" for name in c.bounds]
-    words += [f"--{name} {getattr(c, name)}" for name in ("directions", "plant", "seed")]
-    return " ".join(words)
+    """What makes the sheet again: a command, or what to give `measure` where no command says it."""
+    said = ("robot", "plant", "bounds", "directions", "seed")
+    given = {name: getattr(c, name) for name in said}
+    ways = {(): DataSheet(**given), ("--quick",): DataSheet(**(QUICK | given))}
+    quick = next((words for words, made in ways.items() if made == c), None)
+    if quick is None:
+        return repr(c)
+    words = ["quaddyn", "datasheet", c.robot[0]]
+    words += [word for name in c.robot[1:] for word in ("--against", name)] + [*quick]
+    words += [word for name in c.bounds for word in ("--bounds", name)]
+    words += [word for name in ("directions", "plant", "seed") for word in (f"--{name}", str(getattr(c, name)))]
+    return shlex.join(words)
 
 
 def _failures(sheet: Sheet) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -13,9 +13,6 @@ from ..robot import CATALOGUE
 from .app import app
 from .campaigning import CaOption, CertOption, DaskOption, KeyOption, WorkersOption, executor
 from .console import check_writable, err, say
-
-#: What a quick sheet does with less: the probability claimed, directions of pushes, trials in a row, easier levels.
-QUICK: dict[str, Any] = {"probability": 0.8, "directions": 4, "pilot": 6, "checks": 1}
 
 
 @app.command()
@@ -46,7 +43,7 @@ def datasheet(
     Some thousand trials of four simulated seconds: 10 to 20 minutes on 8 cores; --quick takes a quarter.  An
     interrupted measurement goes on from its store.  Each trial can be seen again with `quaddyn replay STORE#NUMBER`.
     """
-    from ..campaigns.datasheet import Advance, DataSheet, measure
+    from ..campaigns.datasheet import QUICK, Advance, DataSheet, measure
     from ..campaigns.sheet_page import page
 
     name = robot if robot in CATALOGUE else Path(robot).stem
