@@ -42,7 +42,9 @@ def drive(case: Trial, watch: Watch | None = None) -> Record:
         "power", mean, and "power_peak", of the motors' positive mechanical power [W]; "cost", the cost of transport:
         "power" over weight times speed; "foreseen", what `LocomotionController.slope_limit` says of a slope and its
         friction beforehand, "" for nothing (None on other ground); "burst", the most power that one motor put in after
-        the ground became slippery, a fall included, over a control period [m g sqrt(g l)] (None where it did not).
+        the ground became slippery, a fall included, over a control period [m g sqrt(g l)] (None where it did not);
+        "allowed", the share of the commanded velocity that the controller went for, in the mean (None where nothing is
+        commanded), and "limit", what it named last that kept it from going for all of it, "" for nothing.
     """
     made = scene(case, robot(case.robot), generator(case.seed, case.number))
     figures = _Figures(case, made)
@@ -128,6 +130,7 @@ class _Figures:
         self._way, self._last = np.zeros(3), (np.zeros(3), 0.0)
         self._ticks = self._flagged = self._counted = 0
         self._share = self._squares = self._power = self._peak = self._burst = 0.0
+        self._told, self._allowed, self._limit = 0, 0.0, ""
         self.foreseen: str | None = None
         self.passed, self._ahead = False, 0.0
         yaw = self.proportions.yaw(made.plant.q)
@@ -143,6 +146,10 @@ class _Figures:
         """One tick: the plant after it."""
         self._ticks += 1
         self._flagged += not command.ok
+        if command.asked.any():
+            self._told += 1
+            self._allowed += float(command.commanded @ command.asked) / float(command.asked @ command.asked)
+            self._limit = command.limit or self._limit
         if self.case.stretch is None:
             if self._ticks < self._from:
                 return
@@ -153,6 +160,8 @@ class _Figures:
             begin, end = self.case.stretch
             if self._ahead < begin and not self._counted:
                 return
+            if not self._counted:  # what was allowed on the way there does not count
+                self._told, self._allowed = 0, 0.0
             self.passed = self._ahead >= end
         plant = self.plant
         yaw = self.proportions.yaw(plant.q)
@@ -228,4 +237,6 @@ class _Figures:
             "cost": power / (weight * speed) if whole and speed > 0.02 * p.speed else None,
             "foreseen": self.foreseen,
             "burst": self._burst if case.slip else None,
+            "allowed": self._allowed / self._told if self._told else None,
+            "limit": self._limit,
         }

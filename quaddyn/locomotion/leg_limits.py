@@ -58,10 +58,10 @@ class LegLimits:
         """
         p = self._p
         rate = p.gravity * gait.period * p.time * float(gait.thrust.rate.max())
-        late = gait.rocks and self._quick(gait) < NIMBLE
+        late = gait.rocks and self.quick(gait) < NIMBLE
         return JOINTS if late or rate > SWIFTNESS * p.length * p.joint_speed else ""
 
-    def _quick(self, gait: Gait) -> float:
+    def quick(self, gait: Gait) -> float:
         """Way that joints have time for during a swing [l]."""
         return SWIFTNESS * self._p.joint_speed * (1.0 - gait.duty) * gait.period * self._p.time
 
@@ -90,7 +90,7 @@ class LegLimits:
             return [0.0, 0.0, 0.0], STRAIGHT_LEGS if x or y or turn else ""
         if not p.sideways and (y or turn):
             y, turn, limit = 0.0, 0.0, STRAIGHT_LEGS
-        stance, quick = gait.duty * gait.period * p.time, self._quick(gait)
+        stance, quick = gait.duty * gait.period * p.time, self.quick(gait)
         inwards = 2.0 * INWARDS * gait.spread[1] * self._half_width
         speed = self.speed(x, y, turn)
         cuts = (

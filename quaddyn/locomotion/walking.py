@@ -22,6 +22,7 @@ from .preview_kernel import landings, preview
 from .proportions import FEET
 from .quadruped import Quadruped
 from .steering import Steering
+from .steps import Steps
 from .stretch import Stretch
 from .swing import onward
 from .transitions import Transitions
@@ -51,7 +52,17 @@ class Walking:
         transitions: between the modes of who is on the ground.
     """
 
-    __slots__ = ("_margins", "_quadruped", "_smooth", "_steering", "_stretch", "footwork", "headway", "transitions")
+    __slots__ = (
+        "_margins",
+        "_quadruped",
+        "_smooth",
+        "_steering",
+        "_steps",
+        "_stretch",
+        "footwork",
+        "headway",
+        "transitions",
+    )
 
     footwork: Footwork
     _smooth: tuple[float, float]
@@ -61,6 +72,7 @@ class Walking:
         self._quadruped = quad
         self._stretch = Stretch(quad.robot, p)
         self._margins = LegMargins(quad.robot, p, self._stretch.reach)
+        self._steps = Steps(quad.robot, p, quad.capability.legs)
         self._steering = Steering(p, quad.capability.legs, quad.dt)
         self.transitions, self.headway = Transitions(p), Headway(p, quad.dt)
 
@@ -116,7 +128,11 @@ class Walking:
         # Where the robot is to go.
         within, limit = quad.capability.legs.within(quad.gait, wanted)
         within, steep = quad.capability.on_ground(quad.gait, within, grip, motion.yaw)
-        within, limit = self.headway.within(within, steep or limit, motion, state.velocity(quad.base).item(5))
+        limit = steep or limit
+        if known is not None:
+            known.advance(x, y, dt)
+            within, limit = self._steps.within(quad.gait, within, limit, known.window, (x, y), motion.yaw)
+        within, limit = self.headway.within(within, limit, motion, state.velocity(quad.base).item(5))
         moving = quad.mode in (Mode.MOVING, Mode.RECOVERING) and clock.phase >= 0.0
         going = within if moving else np.zeros(3)
         self._steering.steer(course, ground, quad.gait, going, grip.friction, changing=clock.changing)
@@ -125,8 +141,6 @@ class Walking:
         course.advance(dt)
 
         # Which feet carry it, and the ground under them.
-        if known is not None:
-            known.advance(x, y, dt)
         normals, normal = quad.normals(ground, even=jump is not None), ground.normal
         blocked, flight = footwork.blocked(feet, normals), not clock.thrust.steady
         felt = senses.touching(state, quad.tau, normal, told, blocked, flight=flight)

@@ -1,0 +1,146 @@
+"""What steps ahead do to a velocity: cut by joints' speed and range, named, and stood in front of."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.kinematics import LegKinematics
+from quaddyn.locomotion import LocomotionController
+from quaddyn.locomotion.foothold_map import FootholdMap
+from quaddyn.locomotion.gait import GAITS
+from quaddyn.locomotion.leg_limits import LegLimits
+from quaddyn.locomotion.leg_room import LegRoom
+from quaddyn.locomotion.proportions import FEET, Proportions
+from quaddyn.locomotion.steps import FAST, HIGH, PLACES, Steps, filled, lift
+from quaddyn.robot.legs import limbs_of
+from quaddyn.urdf.tree import Array
+
+TROT = GAITS["trot"]
+
+
+@pytest.fixture(scope="module")
+def anymal_c() -> qd.Robot:
+    return qd.load("anymal_c")
+
+
+@pytest.fixture(scope="module")
+def go2() -> qd.Robot:
+    return qd.load("go2")
+
+
+def stairs(rise: float, tread: float, first: float, length: float) -> object:
+    """Heights of stairs along x in leg lengths, four of them."""
+
+    def height(x: Array, y: Array) -> Array:
+        return rise * length * np.clip(np.floor((x / length - first) / tread) + 1.0, 0.0, 4.0)
+
+    return height
+
+
+def within(robot: qd.Robot, heights: object, speed: float = 0.25, yaw: float = 0.0) -> tuple[float, str]:
+    """The share of a velocity straight ahead [sqrt(g l)] that is left, and what cuts it."""
+    p = Proportions.of(robot)
+    steps = Steps(robot, p, LegLimits(p, LegRoom(robot, p, None)))
+    known = FootholdMap(heights, p)  # type: ignore[arg-type]
+    known.advance(0.0, 0.0, 0.0)
+    asked = np.array([speed * p.speed, 0.0, 0.0])
+    out, limit = steps.within(TROT, asked, "", known.window, (0.0, 0.0), yaw)
+    return float(out[0] / asked[0]), limit
+
+
+def test_only_edges_across_the_way_count(anymal_c: qd.Robot) -> None:
+    p = Proportions.of(anymal_c)
+    unit = p.length
+    for name, heights in {
+        "level": lambda x, y: 0.0 * x,
+        "slope": lambda x, y: 0.46 * x - 0.3 * y,
+        "waves": lambda x, y: 0.15 * unit * np.sin(x / unit * 1.5) * np.cos(y / unit),
+        "a box beside the way": lambda x, y: 0.15 * unit * ((x > unit) & (y > 0.1 * unit)),
+        "a narrow ditch": lambda x, y: -unit * ((x > unit) & (x < 1.2 * unit)),
+        "unknown": lambda x, y: np.full(x.shape, np.nan),
+    }.items():
+        assert within(anymal_c, heights) == (1.0, ""), name
+    for name, heights in {
+        "a wide ditch": lambda x, y: -unit * ((x > unit) & (x < 1.6 * unit)),
+        "a cliff": lambda x, y: np.where(x > unit, -unit, 0.0),
+        "a wall": lambda x, y: np.where(x > unit, 2.0 * unit, 0.0),
+    }.items():
+        share, limit = within(anymal_c, heights)
+        assert share == 0.0 and limit.startswith("steps ahead"), name
+        assert within(anymal_c, heights, yaw=np.pi)[0] == 1.0, f"{name} is behind"
+
+
+def test_slow_joints_go_slowly_and_refuse_what_is_too_high(anymal_c: qd.Robot, go2: qd.Robot) -> None:
+    for robot, rise, least, most, said in (
+        (anymal_c, 0.15, 0.8, 0.95, FAST),
+        (anymal_c, 0.25, 0.0, 0.0, FAST),
+        (anymal_c, -0.25, 0.8, 1.0, FAST),
+        (go2, 0.25, 1.0, 1.0, ""),
+    ):
+        p = Proportions.of(robot)
+        share, limit = within(robot, stairs(rise, 0.6, 1.0, p.length))
+        assert least <= share <= most, (robot.name, rise, share)
+        assert limit == said
+
+
+def test_a_higher_edge_never_allows_more(anymal_c: qd.Robot) -> None:
+    p = Proportions.of(anymal_c)
+    shares = [within(anymal_c, stairs(rise, 0.6, 1.0, p.length))[0] for rise in np.linspace(0.0, 0.4, 21)]
+    assert all(b <= a for a, b in itertools.pairwise(shares)) and shares[0] == 1.0 and shares[-1] == 0.0
+
+
+def test_short_ranges_of_joints_are_named() -> None:
+    hyq = qd.load("hyq")
+    p = Proportions.of(hyq)
+    share, limit = within(hyq, stairs(0.15, 0.6, 1.0, p.length))
+    assert 0.3 <= share < 0.8 and limit.startswith(HIGH)
+    assert within(hyq, stairs(0.25, 0.6, 1.0, p.length))[0] == 0.0
+
+
+@pytest.mark.parametrize("name", ["hyq", "go2", "a1"])
+def test_the_room_above_a_foot_is_what_inverse_kinematics_say(name: str) -> None:
+    robot = qd.load(name)
+    p = Proportions.of(robot)
+    for i, foot in enumerate(FEET):
+        room, leg = lift(limbs_of(robot)[foot].chain, i, p), LegKinematics(robot, foot)
+        base = np.array([0.0, 0.0, p.height]) + p.offset
+        for k in (6, 8, 10):
+            heights = np.linspace(0.0, 1.2, 121)
+            at = np.empty((len(heights), 3))
+            at[:, :2] = p.stance[i] + [PLACES[k] * p.length, 0.0]
+            at[:, 2] = float(p.radii[i]) + heights * p.length
+            found = leg.inverse((at - base) @ p.heading.T)
+            good = np.asarray(found.reached) & np.asarray(found.within_limits)
+            # The search takes every branch and all places nearby: it may see more than the branch at home, not less.
+            if good.any():
+                upto = heights[np.argmin(good)] if not good.all() else heights[-1]
+                assert room[k] > upto - 0.06, (foot, k)
+    hyq_rear = lift(limbs_of(qd.load("hyq"))["RL"].chain, FEET.index("RL"), Proportions.of(qd.load("hyq")))
+    assert hyq_rear[12] < hyq_rear[8] < 0.5  # a rear leg lifts its foot less far ahead than below its hip
+
+
+def test_ditches_are_filled_and_unknown_stays_unknown() -> None:
+    nan = np.nan
+    given = np.array([0.0, 0.0, -1.0, -1.0, 0.0, 0.5, 0.5, nan, 0.5, 0.5])
+    out = filled(given, 3)
+    assert np.array_equal(out, [0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.5, nan, 0.5, 0.5], equal_nan=True)
+    step = np.repeat([0.0, 0.2, 0.4], 5)
+    assert np.array_equal(filled(step, 4), step)
+
+
+def test_it_stands_in_front_of_stairs_that_are_too_high_and_says_so(anymal_c: qd.Robot) -> None:
+    p = Proportions.of(anymal_c)
+    heights = stairs(0.25, 0.6, 1.6, p.length)
+    plant, dyn = qd.Simulation(anymal_c, dt=2e-3), qd.Dynamics(anymal_c)  # level: it never gets to the first step
+    controller = LocomotionController(anymal_c, dt=2e-3, terrain=heights)  # type: ignore[arg-type]
+    speed = 0.25 * p.speed
+    for _ in range(2500):
+        command = controller.compute(dyn.update(plant.q, plant.v), (speed, 0.0, 0.0))
+        plant.step(command.tau)
+    assert command.limit == FAST and not command.commanded.any()
+    assert command.mode.value == "standing"
+    assert 0.2 * p.length < plant.q[0] < 1.6 * p.length - np.abs(p.stance[:, 0]).max()
