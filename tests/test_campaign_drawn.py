@@ -248,7 +248,9 @@ def walked(go2: qd.Robot, case: Trial, velocity: tuple[float, float, float], fla
     figures = _Figures(case, made)
     for k in range(round(case.seconds / case.dt)):
         plant.advance()
-        figures.add(k * case.dt, SimpleNamespace(ok=k >= flagged))  # type: ignore[arg-type]
+        asked, slow = np.array(case.velocity), 0.5 if k % 2 else 1.0  # half of it in every other tick
+        told: Any = SimpleNamespace(ok=k >= flagged, asked=asked, commanded=slow * asked, limit="slow" * (k % 2))
+        figures.add(k * case.dt, told)
     return figures, plant
 
 
@@ -270,6 +272,7 @@ def test_figures_of_a_walk_are_those_of_the_walk(go2: qd.Robot) -> None:
     got = np.array([found["vx"] / 2.0, found["vy"] / 2.0, found["wz"]])
     assert found["progress"] == pytest.approx(got @ wanted / (wanted @ wanted))
     assert found["miss"] == pytest.approx(np.abs(got - wanted).max())
+    assert found["allowed"] == pytest.approx(0.75) and found["limit"] == "slow"
 
 
 def test_velocities_on_a_slope_are_along_the_ground(go2: qd.Robot) -> None:
@@ -313,7 +316,9 @@ def test_a_run_is_judged_by_its_velocity(
     found = figures.record(None, None)
     assert (found["reason"], found["success"]) == (reason, reason is None)
     fell = figures.record(1.5, "sank")
-    assert fell == dict.fromkeys(found, None) | {"success": False, "reason": "sank", "fell": 1.5, "flagged": 0.0}
+    kept = {name: found[name] for name in ("flagged", "allowed", "limit")}
+    assert fell == dict.fromkeys(found, None) | {"success": False, "reason": "sank", "fell": 1.5} | kept
+    assert kept["flagged"] == 0.0
     still = Trial(robot="go2", dt=2e-3, seconds=0.1, measured=0.1)
     nothing = walked(go2, still, (0.0, 0.0, 0.0))[0].record(None, None)
     assert nothing["success"] is True and nothing["progress"] is nothing["miss"] is nothing["cost"] is None

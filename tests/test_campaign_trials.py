@@ -327,7 +327,7 @@ def test_power_is_what_motors_give_and_never_what_they_take(go2: qd.Robot) -> No
     made = SimpleNamespace(plant=plant, controller=SimpleNamespace(proportions=Proportions.of(go2)))
     figures = _Figures(Trial(robot="go2", seconds=0.1, measured=0.1, dt=2e-3), made)
     for _ in range(4):
-        figures.add(0.0, SimpleNamespace(ok=True))
+        figures.add(0.0, SimpleNamespace(ok=True, asked=np.zeros(3)))
     assert figures._power / figures._counted == pytest.approx(2.0 * 4.0 + 3.0 * 0.5) == figures._peak
 
 
