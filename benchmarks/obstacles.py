@@ -78,6 +78,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
     options = parser.parse_args()
     words = [word for word in options.obstacles.split(",") if word]
+    for word in words:
+        if not any(word in name for name in OBSTACLES):
+            parser.error(f"--obstacles: no obstacle has {word!r} in its name; there are {', '.join(OBSTACLES)}")
     campaign = Obstacles(
         robot=tuple(options.robots.split(",")),
         obstacles=tuple(name for name in OBSTACLES if not words or any(word in name for word in words)),

@@ -15,7 +15,7 @@ from quaddyn.locomotion.gait import GAITS
 from quaddyn.locomotion.leg_limits import LegLimits
 from quaddyn.locomotion.leg_room import LegRoom
 from quaddyn.locomotion.proportions import FEET, Proportions
-from quaddyn.locomotion.steps import FAST, HIGH, PLACES, Steps, filled, lift
+from quaddyn.locomotion.steps import FAST, HIGH, PLACES, TALL, Steps, filled, lift
 from quaddyn.robot.legs import limbs_of
 from quaddyn.urdf.tree import Array
 
@@ -41,15 +41,27 @@ def stairs(rise: float, tread: float, first: float, length: float) -> object:
     return height
 
 
-def within(robot: qd.Robot, heights: object, speed: float = 0.25, yaw: float = 0.0) -> tuple[float, str]:
-    """The share of a velocity straight ahead [sqrt(g l)] that is left, and what cuts it."""
+def steps_of(robot: qd.Robot) -> Steps:
     p = Proportions.of(robot)
-    steps = Steps(robot, p, LegLimits(p, LegRoom(robot, p, None)))
+    return Steps(robot, p, LegLimits(p, LegRoom(robot, p, None)))
+
+
+def ask(
+    robot: qd.Robot, steps: Steps, heights: object, velocity: tuple[float, float, float], at: float = 0.0
+) -> tuple[Array, str]:
+    """What is left of a velocity [sqrt(g l), rad/s] at a place along x [l]."""
+    p = Proportions.of(robot)
     known = FootholdMap(heights, p)  # type: ignore[arg-type]
-    known.advance(0.0, 0.0, 0.0)
-    asked = np.array([speed * p.speed, 0.0, 0.0])
-    out, limit = steps.within(TROT, asked, "", known.window, (0.0, 0.0), yaw)
-    return float(out[0] / asked[0]), limit
+    known.advance(at * p.length, 0.0, 0.0)
+    asked = np.array(velocity) * [p.speed, p.speed, 1.0]
+    out, limit = steps.within(TROT, asked, "", known.window, (at * p.length, 0.0), 0.0)
+    return out / [p.speed, p.speed, 1.0], limit
+
+
+def within(robot: qd.Robot, heights: object, speed: float = 0.25, at: float = 0.0) -> tuple[float, str]:
+    """The share of a velocity straight ahead [sqrt(g l)] that is left, and what cuts it."""
+    out, limit = ask(robot, steps_of(robot), heights, (speed, 0.0, 0.0), at)
+    return float(out[0] / speed), limit
 
 
 def test_only_edges_across_the_way_count(anymal_c: qd.Robot) -> None:
@@ -70,8 +82,8 @@ def test_only_edges_across_the_way_count(anymal_c: qd.Robot) -> None:
         "a wall": lambda x, y: np.where(x > unit, 2.0 * unit, 0.0),
     }.items():
         share, limit = within(anymal_c, heights)
-        assert share == 0.0 and limit.startswith("steps ahead"), name
-        assert within(anymal_c, heights, yaw=np.pi)[0] == 1.0, f"{name} is behind"
+        assert share == 0.0 and limit == TALL, name
+        assert within(anymal_c, heights, speed=-0.25)[0] == 1.0, f"{name} is behind"
 
 
 def test_slow_joints_go_slowly_and_refuse_what_is_too_high(anymal_c: qd.Robot, go2: qd.Robot) -> None:
@@ -80,11 +92,58 @@ def test_slow_joints_go_slowly_and_refuse_what_is_too_high(anymal_c: qd.Robot, g
         (anymal_c, 0.25, 0.0, 0.0, FAST),
         (anymal_c, -0.25, 0.8, 1.0, FAST),
         (go2, 0.25, 1.0, 1.0, ""),
+        (qd.load("solo12"), 0.25, 1.0, 1.0, ""),
+        (qd.load("solo12"), 0.5, 0.0, 0.0, TALL),
     ):
         p = Proportions.of(robot)
         share, limit = within(robot, stairs(rise, 0.6, 1.0, p.length))
         assert least <= share <= most, (robot.name, rise, share)
         assert limit == said
+
+
+def test_what_rear_feet_are_still_to_pass_slows_a_robot_and_stops_nobody(anymal_c: qd.Robot) -> None:
+    p = Proportions.of(anymal_c)
+    far = float(np.abs(p.stance[:, 0]).max()) / p.length
+    up = stairs(0.3, 9.0, 1.0, p.length)
+    shares = [within(anymal_c, up, at=x)[0] for x in (0.0, 0.95, 1.05, 0.9 + far, 1.05 + far)]
+    assert shares == [0.0, 0.0, 0.3, 0.3, 1.0]
+    assert within(anymal_c, up, speed=-0.2, at=0.9 - far)[0] == 1.0  # whose front feet are at the wall gets away
+
+
+def test_what_is_not_known_ends_at_the_height_that_is_known_behind_it(anymal_c: qd.Robot) -> None:
+    unit = Proportions.of(anymal_c).length
+
+    def shadow(rise: float, first: float, last: float) -> object:
+        return lambda x, y: np.where(
+            (x > first * unit) & (x < last * unit), np.nan, np.where(x > unit, rise * unit, 0.0)
+        )
+
+    for rise, first, last in ((0.3, 0.95, 1.05), (-2.0, 1.0, 1.4), (0.5, 0.8, 1.2)):
+        assert within(anymal_c, shadow(rise, first, last), at=0.2)[0] == 0.0, (rise, first, last)
+    assert within(anymal_c, shadow(-2.0, 1.0, 9.0)) == (1.0, "")  # nobody knows: it goes blind
+
+
+def test_a_narrow_ditch_is_none_wherever_it_is_seen_from(anymal_c: qd.Robot) -> None:
+    unit = Proportions.of(anymal_c).length
+    for at in np.linspace(0.0, 2.5, 51):
+        assert within(anymal_c, lambda x, y: -unit * ((x > unit) & (x < 1.2 * unit)), at=float(at))[0] == 1.0, at
+
+
+def test_who_is_stopped_turns_in_place_and_goes_on_where_steps_are_clearly_lower(anymal_c: qd.Robot) -> None:
+    unit = Proportions.of(anymal_c).length
+    steps, shares = steps_of(anymal_c), []
+    for rise in (0.26, 0.235, 0.22, 0.19, 0.22, 0.235):
+        out, limit = ask(anymal_c, steps, stairs(rise, 0.6, 1.0, unit), (0.25, 0.0, 0.4))
+        shares.append(float(out[0]))
+        assert out[2] == (0.4 if not out[0] else pytest.approx(0.4 * out[0] / 0.25))
+        assert limit == FAST
+    alone = [within(anymal_c, stairs(rise, 0.6, 1.0, unit))[0] for rise in (0.235, 0.22)]
+    assert shares[:3] == [0.0, 0.0, 0.0] and shares[3] > 0.0 and shares[4] > 0.0 and alone[1] > 0.0
+
+
+def test_heights_out_of_this_world_are_walls_and_cliffs(go2: qd.Robot) -> None:
+    for far in (1e200, -1e200, np.inf, -np.inf):
+        assert within(go2, lambda x, y, far=far: np.where(x > 0.5, far, 0.0))[1] == TALL
 
 
 def test_a_higher_edge_never_allows_more(anymal_c: qd.Robot) -> None:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from ..errors import ArgumentError, UnknownNameError
+from ..locomotion.gait import gait_named
 from .driving import START
 from .grounds import FIELD, LEAD, STEPS
 from .trial import PLANTS, Trial
@@ -122,6 +123,9 @@ class Obstacles(Trials):
             raise UnknownNameError("touching", self.touching, TOUCHING)
         if self.trials < 1:
             raise ArgumentError(f"trials: expected at least 1, got {self.trials}")
+        gait_named(self.gait)
+        if not 0.0 < self.dt < math.inf:
+            raise ArgumentError(f"dt: expected a positive period [s], got {self.dt}")
         if not 0.0 < self.speed < math.inf:
             raise ArgumentError(f"speed: expected a positive number, got {self.speed}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,37 +11,54 @@ from ..robot.chain import Chain
 from ..robot.legs import limbs_of
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .foothold_map import CLEAR, EVEN, HALF, STEEP, Window
-from .foothold_map import MOVED as READ
+from .foothold_map import CLEAR, EVEN, STEEP, Window
 from .gait import Gait
 from .leg_limits import LegLimits
 from .proportions import FEET, Proportions
 from .trunk import CROUCH
 
 # Lengths in units of l.
-#: How far ahead of the front feet and behind the rear ones an edge counts, and lines across the way that are looked at.
-AHEAD, BEHIND, LINES = 0.8, 0.2, 5
+#: How far ahead of the front feet an edge counts, how much farther for who stands before one, and lines across the way.
+AHEAD, FARTHER, LINES = 0.8, 0.2, 5
 #: How far the robot goes, and how much it turns [rad], until the way is looked at again.
-MOVED, TURNED = 0.1, 0.1
+MOVED, TURNED = 0.05, 0.1
 #: Ditches that are narrower are stepped across.
 GAP = 0.25
 #: Over how long a way the slope of steps is taken.
 FLIGHT = 1.0
 #: Way of a foot up and down for every height of an edge: who climbs has to be over it before the foot goes on.
 UP, DOWN = 1.3, 0.6
+#: No foot is lifted over more, and nothing is higher.
+TALLEST, ENDLESS = 0.4, 10.0
 #: Least share of a command that is worth going with; below it the robot stands.
-LEAST = 0.3
+#: How much lower steps have to be for who stands before them.
+LEAST, LOWER = 0.3, 0.85
 #: Half the width of a place for which a leg's room is known, places forward and back, angles of a joint looked at.
 ABOUT, PLACES, ANGLES = 0.12, np.linspace(-0.4, 0.4, 17), 41
 #: What cuts a velocity.
-FAST, HIGH = "steps ahead: speed of the joints", "steps ahead: reach of"
+FAST, HIGH, TALL = "steps ahead: speed of the joints", "steps ahead: reach of", "steps ahead: too high"
+
+
+class Edges(NamedTuple):
+    """Of the ground along a way [l].
+
+    Attributes:
+        up: height of the highest one that rises.
+        down: height of the highest one that falls.
+        slope: the steepest rise or fall over `FLIGHT`.
+    """
+
+    up: float = 0.0
+    down: float = 0.0
+    slope: float = 0.0
 
 
 class Steps:
     """Cuts velocities for edges across the way, and refuses steps that are too high for the legs.
 
     An edge is where most ground across the way rises or falls at once: boxes that lie about are gone around or over,
-    one foot at a time.  Two things limit what legs do there.
+    one foot at a time, and narrow ditches are stepped across.  Behind what is not known, the ground begins where it is
+    known again.  Two things limit what legs do there.
 
     *Speed of the joints*: in a swing they have time for some way of the foot, ``quick`` (`LegLimits`), of which the way
     against the hip and that over the edge are two sides at a right angle.
@@ -48,21 +66,29 @@ class Steps:
     *Range of the joints*: forward and back of its hip, at both ends of the stride, the leg has to lift its foot by the
     height of the edge and what it clears it by, while the trunk is as low as the slope of the steps has it.
 
+    Edges behind the middle of the robot, which its rear feet are still to pass, slow it down and stop nobody.  Who was
+    stopped may turn in place, and goes on where steps are clearly low enough.
+
     Args:
         robot: a quadruped.
         proportions: of the robot.
         legs: what of a velocity they can do on level ground.
     """
 
-    __slots__ = ("_at", "_edges", "_legs", "_lift", "_p", "_window")
+    __slots__ = ("_at", "_before", "_behind", "_legs", "_lift", "_p", "_stopped", "_window")
 
     def __init__(self, robot: Robot, proportions: Proportions, legs: LegLimits) -> None:
         self._p, self._legs = proportions, legs
         limbs = limbs_of(robot)
         self._lift = [lift(limbs[foot].chain, i, proportions) for i, foot in enumerate(FEET)]
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the ground."""
         self._window: Array | None = None
         self._at = 0.0, 0.0, 0.0
-        self._edges = 0.0, 0.0, 0.0
+        self._before = self._behind = Edges()
+        self._stopped = False
 
     def within(
         self, gait: Gait, velocity: Array, limit: str, window: Window, place: tuple[float, float], yaw: float
@@ -77,51 +103,95 @@ class Steps:
             place: of the robot, world [m].
             yaw: of the heading frame [rad].
         """
-        p, (x, y, turn) = self._p, velocity.tolist()
+        x, y, turn = velocity.tolist()
         if not (x or y):
             return velocity, limit
-        aside = math.atan2(y, x)
-        up, down, slope = self._ahead(window, place, yaw + aside)
-        rise = max(UP * up, DOWN * down)
-        if not rise:
+        way = math.atan2(y, x)
+        self._look(window, place, yaw + way)
+        before, behind = self._before, self._behind
+        if not (before.up or before.down or behind.up or behind.down):
+            self._stopped = False
             return velocity, limit
+        share, why = self._share(gait, velocity, way, before, 1.0 / LOWER if self._stopped else 1.0)
+        slowly, slow = self._share(gait, velocity, way, behind)
+        share, why = min((share, why), (max(LEAST, slowly), slow))
+        self._stopped = share < LEAST
+        if self._stopped:
+            return np.array([0.0, 0.0, turn]), why
+        return (share * velocity, why) if share < 1.0 else (velocity, limit)
+
+    def _share(self, gait: Gait, velocity: Array, way: float, edges: Edges, more: float = 1.0) -> tuple[float, str]:
+        """What edges leave of a velocity, and what cuts it; `more` times as high ones."""
+        p, (x, y, turn) = self._p, velocity.tolist()
+        if more * max(edges.up, edges.down) > TALLEST:
+            return 0.0, TALL
+        rise = more * max(UP * edges.up, DOWN * edges.down)
+        if not rise:
+            return 1.0, ""
         stride = self._legs.speed(x, y, turn) * gait.duty * gait.period * p.time / p.length
-        way = self._legs.quick(gait) ** 2 - rise**2
-        cuts = [(1.0, limit), (math.sqrt(max(way, 0.0)) / stride, FAST)]
-        low, half = CROUCH * math.sin(math.atan(slope)), 0.5 * stride * math.cos(aside)
+        left = self._legs.quick(gait) ** 2 - rise**2
+        cuts = [(1.0, ""), (math.sqrt(max(left, 0.0)) / stride, FAST)]
+        low, half = CROUCH * math.sin(math.atan(edges.slope)), 0.5 * stride * math.cos(way)
         shares = np.linspace(1.0, LEAST, 15)
         for i, foot in enumerate(FEET):
             need = rise + CLEAR + float(p.radii[i]) / p.length + low
             room = np.minimum(*(np.interp(end * half * shares, PLACES, self._lift[i]) for end in (-1.0, 1.0)))
             enough = np.flatnonzero(room >= need)
             cuts.append((float(shares[enough[0]]) if enough.size else 0.0, f"{HIGH} {foot}"))
-        share, limit = min(cuts, key=lambda each: each[0])
-        return (share if share >= LEAST else 0.0) * velocity, limit
+        return min(cuts, key=lambda each: each[0])
 
-    def _ahead(self, window: Window, place: tuple[float, float], yaw: float) -> tuple[float, float, float]:
-        """Highest edge up and down, and steepest slope of all, along a way from a place."""
+    def _look(self, window: Window, place: tuple[float, float], yaw: float) -> None:
+        """Find the edges along a way from a place, where that is to be looked at again."""
         p, (x, y, before) = self._p, self._at
-        near = math.hypot(place[0] - x, place[1] - y) < MOVED * p.length and abs(yaw - before) < TURNED
-        if near and window.heights is self._window:
-            return self._edges
+        turned = abs(math.remainder(yaw - before, 2.0 * math.pi)) >= TURNED
+        gone = math.hypot(place[0] - x, place[1] - y) >= MOVED * p.length
+        if not (turned or gone) and window.heights is self._window:
+            return
+        self._stopped = self._stopped and not turned
         self._window, self._at = window.heights, (*place, yaw)
-        cell, (n, m) = window.cell, window.heights.shape
+        cell, unit = window.cell, p.length
         far, wide = float(np.abs(p.stance[:, 0]).max()), float(np.abs(p.stance[:, 1]).max())
-        end = min(far + AHEAD * p.length, (HALF - READ) * p.length)
-        along = np.arange(-far - BEHIND * p.length, end, cell)[:, None]
-        across = np.linspace(-wide, wide, LINES)
-        c, s = math.cos(yaw), math.sin(yaw)
-        i = np.rint((place[0] + c * along - s * across - window.corner[0]) / cell).astype(int)
-        j = np.rint((place[1] + s * along + c * across - window.corner[1]) / cell).astype(int)
-        ground = np.sort(window.heights[np.clip(i, 0, n - 1), np.clip(j, 0, m - 1)] / p.length, axis=1)  # NaN last
-        known = np.isfinite(ground).sum(axis=1)
-        height = filled(ground[np.arange(len(ground)), np.maximum(known - 1, 0) // 2], round(GAP * p.length / cell))
-        step, run = height[2:] - height[:-2], round(FLIGHT * p.length / cell)
-        flat = STEEP * 2.0 * cell / p.length + EVEN
-        steps = np.where(np.abs(step) > flat, step, 0.0)  # also where nothing is known
-        slope = np.nan_to_num(np.abs(height[run:] - height[:-run])).max(initial=0.0) / FLIGHT
-        self._edges = max(0.0, float(steps.max())), max(0.0, -float(steps.min())), float(slope)
-        return self._edges
+        end = far + (AHEAD + self._stopped * FARTHER) * unit
+        along = np.arange(-far - GAP * unit, end + GAP * unit, cell)
+        height, seen = profile(window, place, yaw, along, np.linspace(-wide, wide, LINES))
+        gap, run = round(GAP * unit / cell), round(FLIGHT * unit / cell)
+        height = filled(np.clip(height / unit, -ENDLESS, ENDLESS), gap)
+        slope = float(np.nan_to_num(np.abs(height[run:] - height[:-run])).max(initial=0.0)) / FLIGHT
+        step = height[2:] - height[:-2]
+        last = max(0, seen - gap - 2)  # a fall beyond may be that of a narrow ditch
+        step[last:] = np.maximum(step[last:], 0.0)
+        step = np.where(np.abs(step) > STEEP * 2.0 * cell / unit + EVEN, step, 0.0)  # 0 also where nothing is known
+        first, middle = gap, round((far + GAP * unit) / cell)
+        self._behind, self._before = (
+            Edges(max(0.0, float(part.max(initial=0.0))), max(0.0, -float(part.min(initial=0.0))), slope)
+            for part in (step[first:middle], step[middle:])
+        )
+
+
+def profile(window: Window, place: tuple[float, float], yaw: float, along: Array, across: Array) -> tuple[Array, int]:
+    """Heights of most ground across a way [m], and how many of them are seen, the last one included.
+
+    What is unknown has the height of what is before it, NaN where nothing is.
+
+    Args:
+        window: the ground.
+        place: where the way passes, world [m].
+        yaw: of the way [rad].
+        along: of the heights, from the place [m].
+        across: the way, of the points that count [m].
+    """
+    (n, m), (x, y), c, s = window.heights.shape, place, math.cos(yaw), math.sin(yaw)
+    i = np.rint((x + c * along[:, None] - s * across - window.corner[0]) / window.cell).astype(int)
+    j = np.rint((y + s * along[:, None] + c * across - window.corner[1]) / window.cell).astype(int)
+    inside = (i >= 0) & (i < n) & (j >= 0) & (j < m)
+    ground = np.where(inside, window.heights[np.clip(i, 0, n - 1), np.clip(j, 0, m - 1)], np.nan)
+    ground, known = np.sort(ground, axis=1), (~np.isnan(ground)).sum(axis=1)  # NaN last
+    height = ground[np.arange(len(ground)), np.maximum(known - 1, 0) // 2]
+    here = np.flatnonzero(known)
+    if not here.size:
+        return height, 0
+    held = np.maximum.accumulate(np.where(known > 0, np.arange(len(height)), 0))
+    return height[held], int(here[-1]) + 1
 
 
 def filled(height: Array, count: int) -> Array:

@@ -92,6 +92,7 @@ class Walking:
         self._smooth = motion.velocity[:2]
         self._steering.reset()
         self.headway.reset()
+        self._steps.reset()
         deep = quad.capability.crouch if quad.map is None else CROUCH
         low = crouch(p, ground.axes(motion.yaw), deep)
         height, lean = self.transitions.start(motion, ground, low, quad.course)
