@@ -15,7 +15,7 @@ from quaddyn.locomotion.gait import GAITS
 from quaddyn.locomotion.leg_limits import LegLimits
 from quaddyn.locomotion.leg_room import LegRoom
 from quaddyn.locomotion.proportions import FEET, Proportions
-from quaddyn.locomotion.steps import FAST, HIGH, PLACES, TALL, Steps, filled, lift
+from quaddyn.locomotion.steps import ENDLESS, FAST, HIGH, PLACES, TALL, Steps, filled, lift
 from quaddyn.robot.legs import limbs_of
 from quaddyn.urdf.tree import Array
 
@@ -203,3 +203,10 @@ def test_it_stands_in_front_of_stairs_that_are_too_high_and_says_so(anymal_c: qd
     assert command.limit == FAST and not command.commanded.any()
     assert command.mode.value == "standing"
     assert 0.2 * p.length < plant.q[0] < 1.6 * p.length - np.abs(p.stance[:, 0]).max()
+
+
+def test_legs_of_many_joints_are_not_looked_at_posture_by_posture() -> None:
+    centauro = qd.load("centauro")
+    chain = limbs_of(centauro)["FL"].chain
+    assert chain.n > 3 and (lift(chain, 0, Proportions.of(centauro)) == ENDLESS).all()
+    assert within(centauro, stairs(0.15, 0.6, 1.0, Proportions.of(centauro).length))[0] > 0.0

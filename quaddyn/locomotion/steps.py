@@ -207,11 +207,15 @@ def filled(height: Array, count: int) -> Array:
 def lift(leg: Chain, i: int, proportions: Proportions) -> Array:
     """How far up a foot can be lifted at `PLACES` forward and back of where it stands, within its joints' range [l].
 
+    `ENDLESS` for legs of more than three joints, of which too many postures would have to be looked at.
+
     Args:
         leg: from the trunk to the foot.
         i: number of the foot.
         proportions: of the robot.
     """
+    if leg.n > 3:
+        return np.full(len(PLACES), ENDLESS)
     p, count = proportions, (ANGLES if leg.n < 3 else 9, *(ANGLES,) * (leg.n - 1))
     ends = zip(np.maximum(leg.lower, -math.pi), np.minimum(leg.upper, math.pi), count, strict=True)
     q = np.stack(np.meshgrid(*(np.linspace(*each) for each in ends), indexing="ij"), axis=-1).reshape(-1, leg.n)
