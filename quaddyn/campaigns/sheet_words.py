@@ -117,7 +117,7 @@ body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.5 sy
 main { max-width: 1120px; margin: 0 auto; padding: 24px 20px 60px; }
 h1 { font-size: 28px; margin: 8px 0; } h2 { font-size: 20px; margin: 36px 0 10px; }
 h3 { font-size: 16px; margin: 18px 0 4px; }
-.lead { max-width: 70ch; } p, dd, li { max-width: 90ch; }
+.lead { max-width: 70ch; } p, dd, li { max-width: 90ch; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 8px 0; }
 th, td { text-align: left; padding: 4px 14px 4px 0; border-bottom: 1px solid var(--rule); vertical-align: top; }
 thead th { color: var(--soft); font-weight: 600; } tbody th { font-weight: 500; min-width: 15ch; }
