@@ -75,7 +75,7 @@ class Steps:
         legs: what of a velocity they can do on level ground.
     """
 
-    __slots__ = ("_at", "_before", "_behind", "_legs", "_lift", "_p", "_stopped", "_window")
+    __slots__ = ("_answer", "_asked", "_at", "_before", "_behind", "_legs", "_lift", "_p", "_stopped", "_window")
 
     def __init__(self, robot: Robot, proportions: Proportions, legs: LegLimits) -> None:
         self._p, self._legs = proportions, legs
@@ -89,6 +89,8 @@ class Steps:
         self._at = 0.0, 0.0, 0.0
         self._before = self._behind = Edges()
         self._stopped = False
+        self._asked: tuple[object, ...] | None = None
+        self._answer = 1.0, ""
 
     def within(
         self, gait: Gait, velocity: Array, limit: str, window: Window, place: tuple[float, float], yaw: float
@@ -112,9 +114,12 @@ class Steps:
         if not (before.up or before.down or behind.up or behind.down):
             self._stopped = False
             return velocity, limit
-        share, why = self._share(gait, velocity, way, before, 1.0 / LOWER if self._stopped else 1.0)
-        slowly, slow = self._share(gait, velocity, way, behind)
-        share, why = min((share, why), (max(LEAST, slowly), slow))
+        asked = gait, x, y, turn, before, behind, self._stopped
+        if asked != self._asked:  # neither commands nor edges change at every tick
+            share, why = self._share(gait, velocity, way, before, 1.0 / LOWER if self._stopped else 1.0)
+            slowly, slow = self._share(gait, velocity, way, behind)
+            self._asked, self._answer = asked, min((share, why), (max(LEAST, slowly), slow))
+        share, why = self._answer
         self._stopped = share < LEAST
         if self._stopped:
             return np.array([0.0, 0.0, turn]), why
@@ -196,10 +201,13 @@ def profile(window: Window, place: tuple[float, float], yaw: float, along: Array
 
 def filled(height: Array, count: int) -> Array:
     """Heights along a way, NaN where unknown, with ditches of up to `count` places filled: a morphological closing."""
-    less, more = count // 2, count - count // 2
-    for keep, pad, sides in ((np.fmax, -np.inf, (less, more)), (np.fmin, np.inf, (more, less))):
-        around = np.pad(height, sides, constant_values=pad)
-        out = keep.reduce(np.lib.stride_tricks.sliding_window_view(around, count + 1), axis=1)
+    size, less, more = len(height), count // 2, count - count // 2
+    for keep, pad, side in ((np.fmax, -np.inf, less), (np.fmin, np.inf, more)):
+        around = np.full(size + count, pad)
+        around[side : side + size] = height
+        out = around[:size].copy()
+        for k in range(1, count + 1):
+            keep(out, around[k : k + size], out=out)
         height = np.where(np.isfinite(height), out, np.nan)
     return height
 
