@@ -141,6 +141,12 @@ def test_who_is_stopped_turns_in_place_and_goes_on_where_steps_are_clearly_lower
     assert shares[:3] == [0.0, 0.0, 0.0] and shares[3] > 0.0 and shares[4] > 0.0 and alone[1] > 0.0
 
 
+def test_the_smallest_velocities_are_velocities(anymal_c: qd.Robot) -> None:
+    p = Proportions.of(anymal_c)
+    out, _ = ask(anymal_c, steps_of(anymal_c), stairs(0.15, 0.6, 1.0, p.length), (5e-324, 0.0, 0.4))
+    assert out[2] == pytest.approx(0.4)
+
+
 def test_heights_out_of_this_world_are_walls_and_cliffs(go2: qd.Robot) -> None:
     for far in (1e200, -1e200, np.inf, -np.inf):
         assert within(go2, lambda x, y, far=far: np.where(x > 0.5, far, 0.0))[1] == TALL

@@ -33,8 +33,9 @@ TALLEST, ENDLESS = 0.4, 10.0
 #: Least share of a command that is worth going with; below it the robot stands.
 #: How much lower steps have to be for who stands before them.
 LEAST, LOWER = 0.3, 0.85
-#: Half the width of a place for which a leg's room is known, places forward and back, angles of a joint looked at.
-ABOUT, PLACES, ANGLES = 0.12, np.linspace(-0.4, 0.4, 17), 41
+#: Half the width of a place for which a leg's room is known, places forward and back, angles of a joint looked at, and
+#: of one that moves the foot aside.
+ABOUT, PLACES, ANGLES, ASIDE = 0.12, np.linspace(-0.4, 0.4, 17), 41, 9
 #: What cuts a velocity.
 FAST, HIGH, TALL = "steps ahead: speed of the joints", "steps ahead: reach of", "steps ahead: too high"
 
@@ -135,7 +136,7 @@ class Steps:
             return 1.0, ""
         stride = self._legs.speed(x, y, turn) * gait.duty * gait.period * p.time / p.length
         left = self._legs.quick(gait) ** 2 - rise**2
-        cuts = [(1.0, ""), (math.sqrt(max(left, 0.0)) / stride, FAST)]
+        cuts = [(1.0, ""), (math.sqrt(max(left, 0.0)) / max(stride, 1e-9), FAST)]
         low, half = CROUCH * math.sin(math.atan(edges.slope)), 0.5 * stride * math.cos(way)
         shares = np.linspace(1.0, LEAST, 15)
         for i, foot in enumerate(FEET):
@@ -224,10 +225,8 @@ def lift(leg: Chain, i: int, proportions: Proportions) -> Array:
     """
     if leg.n > 3:
         return np.full(len(PLACES), ENDLESS)
-    p, count = proportions, (ANGLES if leg.n < 3 else 9, *(ANGLES,) * (leg.n - 1))
-    ends = zip(np.maximum(leg.lower, -math.pi), np.minimum(leg.upper, math.pi), count, strict=True)
-    q = np.stack(np.meshgrid(*(np.linspace(*each) for each in ends), indexing="ij"), axis=-1).reshape(-1, leg.n)
-    origins, _, tip = leg.forward(q)
+    p = proportions
+    origins, _, tip = leg.forward(leg.postures(((ASIDE,) * (leg.n == 3) + (ANGLES, ANGLES))[-leg.n :]))
     at = (tip - origins[:, 0]) @ p.heading / p.length
     place = (p.stance[i] - p.hips[i, :2]) / p.length
     ground = (float(p.radii[i]) - p.height - float(p.hips[i, 2])) / p.length

@@ -88,7 +88,5 @@ class Stretch:
 def reach(leg: Chain) -> float:
     """The largest distance of a leg's tip from its first joint, within the limits of its joints [m]."""
     count = max(2, round(SAMPLES ** (1.0 / leg.n)))
-    ends = zip(np.maximum(leg.lower, -math.pi), np.minimum(leg.upper, math.pi), strict=True)
-    q = np.stack(np.meshgrid(*(np.linspace(a, b, count) for a, b in ends), indexing="ij"), axis=-1).reshape(-1, leg.n)
-    origins, _, tip = leg.forward(q)
+    origins, _, tip = leg.forward(leg.postures((count,) * leg.n))
     return float(np.linalg.norm(tip - origins[:, 0], axis=1).max())

@@ -51,6 +51,15 @@ class Chain:
         """(n,) upper limits [rad or m]."""
         return np.array([j.limits.upper if j is not None else np.inf for j in self.joints])
 
+    def postures(self, counts: Sequence[int]) -> Array:
+        """(k, n) a grid of joint values within the limits, of a turn at most [rad or m].
+
+        Args:
+            counts: (n,) how many values of each joint.
+        """
+        ends = zip(np.maximum(self.lower, -np.pi), np.minimum(self.upper, np.pi), counts, strict=True)
+        return np.stack(np.meshgrid(*(np.linspace(*each) for each in ends), indexing="ij"), axis=-1).reshape(-1, self.n)
+
     def forward(self, q: Array) -> tuple[Array, Array, Array]:
         """Where everything is, in the base frame.
 
