@@ -70,6 +70,7 @@ def heads_as_expected() -> bool:
     return not hasattr(sys, "gettotalrefcount") and bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
+@cache
 def readable() -> bool:
     """Whether objects of this interpreter lie as expected."""
     if not heads_as_expected():

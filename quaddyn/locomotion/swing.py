@@ -130,7 +130,7 @@ class Swing:
         way = np.column_stack((self.position, self.velocity, self.acceleration))
         normal = np.array(up, dtype=np.float64)
         self._path = Path(way, np.zeros(3), normal, self.position, self.velocity, self.acceleration, self.target)
-        self._onward = onward.bound(self._path)
+        self._onward = onward.ready()
         self.progress = 0.0
         self.timing = STRAIGHT
 
@@ -161,7 +161,7 @@ class Swing:
         over = (timing.over - now) * duration if now >= timing.lift_off else math.inf
         level = (timing.level - now) * duration if now >= timing.rise else math.inf
         sink = self._sink * min(1.0 + HURRY * max(0.0, now - 1.0), FASTEST)
-        self._onward(self.clearance, sink, rising, left, over, level, dt)
+        self._onward(self._path, self.clearance, sink, rising, left, over, level, dt)
         self.progress += dt / duration
 
     @property
