@@ -15,7 +15,8 @@ from quaddyn.locomotion.gait import GAITS
 from quaddyn.locomotion.leg_limits import LegLimits
 from quaddyn.locomotion.leg_room import LegRoom
 from quaddyn.locomotion.proportions import FEET, Proportions
-from quaddyn.locomotion.steps import ENDLESS, FAST, HIGH, PLACES, TALL, Steps, filled, lift
+from quaddyn.locomotion.steps import ENDLESS, FAST, HIGH, PLACES, TALL, Steps, lift
+from quaddyn.locomotion.steps_kernel import close
 from quaddyn.robot.legs import limbs_of
 from quaddyn.urdf.tree import Array
 
@@ -188,10 +189,15 @@ def test_the_room_above_a_foot_is_what_inverse_kinematics_say(name: str) -> None
     assert hyq_rear[12] < hyq_rear[8] < 0.5  # a rear leg lifts its foot less far ahead than below its hip
 
 
+def filled(heights: list[float] | Array, count: int) -> Array:
+    out = np.array(heights)
+    close(out, count, np.empty_like(out))
+    return out
+
+
 def test_ditches_are_filled_and_unknown_stays_unknown() -> None:
     nan = np.nan
-    given = np.array([0.0, 0.0, -1.0, -1.0, 0.0, 0.5, 0.5, nan, 0.5, 0.5])
-    out = filled(given, 3)
+    out = filled([0.0, 0.0, -1.0, -1.0, 0.0, 0.5, 0.5, nan, 0.5, 0.5], 3)
     assert np.array_equal(out, [0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.5, nan, 0.5, 0.5], equal_nan=True)
     step = np.repeat([0.0, 0.2, 0.4], 5)
     assert np.array_equal(filled(step, 4), step)

@@ -15,11 +15,12 @@ from .foothold_map import CLEAR, EVEN, STEEP, Window
 from .gait import Gait
 from .leg_limits import LegLimits
 from .proportions import FEET, Proportions
+from .steps_kernel import find_edges
 from .trunk import CROUCH
 
 # Lengths in units of l.
-#: How far ahead of the front feet an edge counts, how much farther for who stands before one, and lines across the way.
-AHEAD, FARTHER, LINES = 0.8, 0.2, 5
+#: How far ahead of the front feet an edge counts, and how much farther for who stands before one.
+AHEAD, FARTHER = 0.8, 0.2
 #: How far the robot goes, and how much it turns [rad], until the way is looked at again.
 MOVED, TURNED = 0.05, 0.1
 #: Ditches that are narrower are stepped across.
@@ -76,10 +77,11 @@ class Steps:
         legs: what of a velocity they can do on level ground.
     """
 
-    __slots__ = ("_answer", "_asked", "_at", "_before", "_behind", "_legs", "_lift", "_p", "_stopped", "_window")
+    __slots__ = ("_answer", "_asked", "_at", "_before", "_behind", "_legs", "_lift", "_p", "_stance", "_stopped", "_window", "_work")
 
     def __init__(self, robot: Robot, proportions: Proportions, legs: LegLimits) -> None:
         self._p, self._legs = proportions, legs
+        self._stance: list[float] = np.abs(proportions.stance).max(axis=0).tolist()
         limbs = limbs_of(robot)
         self._lift = [lift(limbs[foot].chain, i, proportions) for i, foot in enumerate(FEET)]
         self.reset()
@@ -88,6 +90,7 @@ class Steps:
         """Forget the ground."""
         self._window: Array | None = None
         self._at = 0.0, 0.0, 0.0
+        self._work = np.empty((3, 0))
         self._before = self._behind = Edges()
         self._stopped = False
         self._asked: tuple[object, ...] | None = None
@@ -155,62 +158,18 @@ class Steps:
             return
         self._stopped = self._stopped and not turned
         self._window, self._at = window.heights, (*place, yaw)
-        cell, unit = window.cell, p.length
-        far, wide = float(np.abs(p.stance[:, 0]).max()), float(np.abs(p.stance[:, 1]).max())
-        end = far + (AHEAD + self._stopped * FARTHER) * unit
-        along = np.arange(-far - GAP * unit, end + GAP * unit, cell)
-        height, seen = profile(window, place, yaw, along, np.linspace(-wide, wide, LINES))
-        gap, run = round(GAP * unit / cell), round(FLIGHT * unit / cell)
-        height = filled(np.clip(height / unit, -ENDLESS, ENDLESS), gap)
-        slope = float(np.nan_to_num(np.abs(height[run:] - height[:-run])).max(initial=0.0)) / FLIGHT
-        step = height[2:] - height[:-2]
-        last = max(0, seen - gap - 2)  # a fall beyond may be that of a narrow ditch
-        step[last:] = np.maximum(step[last:], 0.0)
-        step = np.where(np.abs(step) > STEEP * 2.0 * cell / unit + EVEN, step, 0.0)  # 0 also where nothing is known
-        first, middle = gap, round((far + GAP * unit) / cell)
-        self._behind, self._before = (
-            Edges(max(0.0, float(part.max(initial=0.0))), max(0.0, -float(part.min(initial=0.0))), slope)
-            for part in (step[first:middle], step[middle:])
-        )
-
-
-def profile(window: Window, place: tuple[float, float], yaw: float, along: Array, across: Array) -> tuple[Array, int]:
-    """Heights of most ground across a way [m], and how many of them are seen, the last one included.
-
-    What is unknown has the height of what is before it, NaN where nothing is.
-
-    Args:
-        window: the ground.
-        place: where the way passes, world [m].
-        yaw: of the way [rad].
-        along: of the heights, from the place [m].
-        across: the way, of the points that count [m].
-    """
-    (n, m), (x, y), c, s = window.heights.shape, place, math.cos(yaw), math.sin(yaw)
-    i = np.rint((x + c * along[:, None] - s * across - window.corner[0]) / window.cell).astype(int)
-    j = np.rint((y + s * along[:, None] + c * across - window.corner[1]) / window.cell).astype(int)
-    inside = (i >= 0) & (i < n) & (j >= 0) & (j < m)
-    ground = np.where(inside, window.heights[np.clip(i, 0, n - 1), np.clip(j, 0, m - 1)], np.nan)
-    ground, known = np.sort(ground, axis=1), (~np.isnan(ground)).sum(axis=1)  # NaN last
-    height = ground[np.arange(len(ground)), np.maximum(known - 1, 0) // 2]
-    here = np.flatnonzero(known)
-    if not here.size:
-        return height, 0
-    held = np.maximum.accumulate(np.where(known > 0, np.arange(len(height)), 0))
-    return height[held], int(here[-1]) + 1
-
-
-def filled(height: Array, count: int) -> Array:
-    """Heights along a way, NaN where unknown, with ditches of up to `count` places filled: a morphological closing."""
-    size, less, more = len(height), count // 2, count - count // 2
-    for keep, pad, side in ((np.fmax, -np.inf, less), (np.fmin, np.inf, more)):
-        around = np.full(size + count, pad)
-        around[side : side + size] = height
-        out = around[:size].copy()
-        for k in range(1, count + 1):
-            keep(out, around[k : k + size], out=out)
-        height = np.where(np.isfinite(height), out, np.nan)
-    return height
+        cell, unit, (far, wide) = window.cell, p.length, self._stance
+        back, gap, run = far + GAP * unit, round(GAP * unit / cell), round(FLIGHT * unit / cell)
+        count = math.ceil((back + far + (AHEAD + self._stopped * FARTHER + GAP) * unit) / cell)
+        if self._work.shape[1] != count:
+            self._work = np.empty((3, count))
+        steep, edges = STEEP * 2.0 * cell + EVEN * unit, np.empty(5)
+        find_edges(
+            window.heights, *window.corner, cell, *self._at, back, wide, gap, run, round(back / cell), steep,
+            ENDLESS * unit, self._work, edges,
+        )  # fmt: skip
+        *found, rise = (edges / unit).tolist()
+        self._behind, self._before = Edges(*found[:2], rise / FLIGHT), Edges(*found[2:], rise / FLIGHT)
 
 
 def lift(leg: Chain, i: int, proportions: Proportions) -> Array:

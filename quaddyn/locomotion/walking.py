@@ -23,6 +23,7 @@ from .proportions import FEET
 from .quadruped import Quadruped
 from .steering import Steering
 from .steps import Steps
+from .steps_kernel import find_edges
 from .stretch import Stretch
 from .swing import onward
 from .transitions import Transitions
@@ -79,7 +80,7 @@ class Walking:
     @staticmethod
     def warmup() -> None:
         """Compile what is compiled at first use."""
-        for each in (preview, landings, onward, fit_planes, plane_under):
+        for each in (preview, landings, onward, fit_planes, plane_under, find_edges):
             each.ready()
 
     def begin(self, motion: Motion) -> None:

@@ -1,0 +1,127 @@
+"""The compiled search for edges along a way; see `Steps`."""
+
+from __future__ import annotations
+
+import math
+
+from ..compiling import Matrix, Vector, compiled, entry
+
+#: Lines along the way, beside each other.
+LINES = 5
+
+
+@entry("steps on ground that is known")
+def find_edges(
+    heights: Matrix,
+    from_x: float,
+    from_y: float,
+    cell: float,
+    x: float,
+    y: float,
+    yaw: float,
+    back: float,
+    wide: float,
+    gap: int,
+    run: int,
+    middle: int,
+    steep: float,
+    highest: float,
+    work: Matrix,
+    edges: Vector,
+) -> None:
+    """Find the highest edges that rise and fall along a way, and its steepest part.
+
+    Across the way the ground is as high as most of `LINES` points (of an even number that are known, the lower middle
+    one), and where none is known as it was before.  Ditches are filled, which leaves open those at the end of what is
+    seen: nothing falls there.
+
+    Args:
+        heights: (n, m) of the ground, NaN where unknown [m].
+        from_x: where the first of them is, along x [m].
+        from_y: along y [m].
+        cell: distance between them, and between places along the way [m].
+        x: where the way passes, world [m].
+        y: the same.
+        yaw: of the way [rad].
+        back: where the way begins, behind (x, y) [m].
+        wide: half the width of the way [m].
+        gap: width of the ditches that are filled, in places; edges in the first `gap` places do not count.
+        run: over how many places its slope is taken.
+        middle: place from which on edges are ahead.
+        steep: rise over two places from which on that is an edge [m].
+        highest: absolute height beyond which ground counts as this high [m].
+        work: (3, places); is written, the first row with the heights along the way.
+        edges: (5,) rise and fall behind, the same ahead, and rise or fall over `run`, 0 where there is none [m]; is
+            set.
+    """
+    count, along, spare, line = work.shape[1], work[0], work[1], work[2]
+    seen = profile(heights, from_x, from_y, cell, x, y, yaw, back, wide, highest, line, along)
+    close(along, gap, spare)
+    for k in range(5):
+        edges[k] = 0.0
+    for k in range(run, count):
+        rise = abs(along[k] - along[k - run])
+        if rise > edges[4]:
+            edges[4] = rise
+    for k in range(gap, count - 2):
+        rise, at = along[k + 2] - along[k], 0 if k < middle else 2
+        if rise > steep and rise > edges[at]:
+            edges[at] = rise
+        if -rise > steep and -rise > edges[at + 1] and k < seen - gap - 2:  # beyond may be a narrow ditch
+            edges[at + 1] = -rise
+
+
+@compiled()
+def profile(
+    heights: Matrix,
+    from_x: float,
+    from_y: float,
+    cell: float,
+    x: float,
+    y: float,
+    yaw: float,
+    back: float,
+    wide: float,
+    highest: float,
+    line: Vector,
+    along: Vector,
+) -> int:
+    """Heights along a way, as `find_edges` says, NaN where nothing before is known; how many are seen, the last too."""
+    n, m, c, s = heights.shape[0], heights.shape[1], math.cos(yaw), math.sin(yaw)
+    seen, before = 0, math.nan
+    for k in range(len(along)):
+        known, forward = 0, k * cell - back
+        for a in range(LINES):
+            aside = wide * (2.0 * a / (LINES - 1.0) - 1.0)
+            i = math.floor((x + c * forward - s * aside - from_x) / cell + 0.5)
+            j = math.floor((y + s * forward + c * aside - from_y) / cell + 0.5)
+            if 0 <= i < n and 0 <= j < m and abs(heights[i, j]) <= math.inf:  # not NaN
+                h, b = heights[i, j], known
+                while b > 0 and line[b - 1] > h:
+                    line[b] = line[b - 1]
+                    b -= 1
+                line[b] = h
+                known += 1
+        if known > 0:
+            before, seen = min(max(line[(known - 1) // 2], -highest), highest), k + 1
+        along[k] = before
+    return seen
+
+
+@compiled()
+def close(along: Vector, count: int, spare: Vector) -> None:
+    """Fill ditches of up to `count` places in heights along a way, NaN where unknown: a morphological closing."""
+    n, less, more = len(along), count // 2, count - count // 2
+    for k in range(n):
+        top = -math.inf
+        for i in range(max(k - less, 0), min(k + more + 1, n)):
+            if along[i] > top:
+                top = along[i]
+        spare[k] = top
+    for k in range(n):
+        low = math.inf
+        for i in range(max(k - more, 0), min(k + less + 1, n)):
+            if abs(along[i]) <= math.inf and spare[i] < low:
+                low = spare[i]
+        if abs(along[k]) <= math.inf:
+            along[k] = low
