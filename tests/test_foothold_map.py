@@ -152,6 +152,28 @@ def test_the_window_goes_with_the_robot_and_sees_changes() -> None:
     assert len(asked) == 3
 
 
+def test_the_window_is_read_a_few_rows_a_tick_and_changes_at_once() -> None:
+    """What is seen stays whole: the ground of before until all of the next is read."""
+    p, asked = proportions(), []
+
+    def ground(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        asked.append(x.size)
+        return 0.1 * np.sin(5.0 * x) * np.cos(3.0 * y)
+
+    where, dt = known(ground), 2e-3
+    before, rows, gone = where.window, len(where.window.heights), 0.25 * p.length
+    ticks = 0
+    while where.window is before:
+        where.advance(gone, 0.0, dt)
+        ticks += 1
+    assert ticks == pytest.approx(0.25 * p.time / dt, abs=2) and sum(asked[1:]) == rows * rows
+    assert max(asked[1:]) < 0.1 * rows * rows
+    whole = FootholdMap(ground, p)
+    whole.advance(gone, 0.0, dt)
+    for a, b in zip(where.window, whole.window, strict=True):
+        assert np.array_equal(a, b, equal_nan=True)
+
+
 def test_what_is_no_ground_is_refused() -> None:
     robot = qd.load("go2")
     with pytest.raises(qd.ArgumentTypeError, match="terrain"):
@@ -189,7 +211,7 @@ def test_planes_are_those_of_least_squares() -> None:
     heights = rng.normal(size=(15, 13))
     heights[2, 3] = np.nan
     slopes, cost = np.empty((15, 13, 2)), np.empty((15, 13))
-    fit_planes(heights, slopes, cost, cell, steep, rough)
+    fit_planes(heights, slopes, cost, cell, steep, rough, 0, len(heights))
     x, y = (cell * a.ravel() for a in np.mgrid[-PATCH : PATCH + 1, -PATCH : PATCH + 1])
     A = np.column_stack((np.ones_like(x), x, y))
     for i, j in np.ndindex(*heights.shape):

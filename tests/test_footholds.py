@@ -16,7 +16,8 @@ from quaddyn.kinematics import LegKinematics
 from quaddyn.locomotion import Foothold, LocomotionCommand, LocomotionController, Proportions
 from quaddyn.locomotion.foothold import BLIND, BORDER, CHEAPEST, STUMBLED, TERMS, WANTED, Choice
 from quaddyn.locomotion.foothold_kernel import PATCH
-from quaddyn.locomotion.foothold_map import ASIDE, CELL, GOOD, ROUGH, STEEP, FootholdMap
+from quaddyn.locomotion.foothold_map import GOOD, FootholdMap
+from quaddyn.locomotion.ground_window import ASIDE, CELL, ROUGH, STEEP
 from quaddyn.locomotion.leg_margins import LegMargins, Stay
 from quaddyn.locomotion.proportions import FEET
 from quaddyn.locomotion.stretch import Stretch

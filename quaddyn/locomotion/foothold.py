@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ..urdf.tree import Array, frozen
 from .foothold_kernel import PATCH
-from .foothold_map import AROUND, GOOD, STEEP, Window
+from .foothold_map import GOOD
+from .ground_window import AROUND, STEEP, Window
 from .leg_margins import LegMargins, Stay
 from .proportions import FEET
 

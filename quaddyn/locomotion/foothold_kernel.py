@@ -11,7 +11,9 @@ PATCH = 3
 
 
 @entry("footholds on ground that is known")
-def fit_planes(heights: Matrix, slopes: Tensor, cost: Matrix, cell: float, steep: float, rough: float) -> None:
+def fit_planes(
+    heights: Matrix, slopes: Tensor, cost: Matrix, cell: float, steep: float, rough: float, begin: int, end: int
+) -> None:
     """Fit a plane to the patch about every cell; see `FootholdMap`.
 
     Args:
@@ -21,10 +23,12 @@ def fit_planes(heights: Matrix, slopes: Tensor, cost: Matrix, cell: float, steep
         cell: side of a cell [m].
         steep: slope that costs 1.
         rough: distance from the plane that costs 1 [m].
+        begin: first row of the cells that are looked at.
+        end: the row after the last.
     """
     n, m, side = heights.shape[0], heights.shape[1], 2 * PATCH + 1
     spread = side * PATCH * (PATCH + 1) * side // 3  # the sum of k^2 over the patch
-    for i in range(n):
+    for i in range(begin, end):
         for j in range(m):
             slopes[i, j, 0], slopes[i, j, 1], cost[i, j] = math.nan, math.nan, math.inf
             if PATCH <= i < n - PATCH and PATCH <= j < m - PATCH:

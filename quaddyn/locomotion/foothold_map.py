@@ -5,25 +5,21 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..urdf.tree import Array
-from .foothold_kernel import fit_planes, lift_over, plane_under
+from .foothold_kernel import lift_over, plane_under
+from .ground_window import AROUND, STEEP, Reading, Window
 from .proportions import Proportions
 from .swing import APEX, ONWARDS_FIRST, STRAIGHT, UPWARDS_FIRST, Timing
 
 # Lengths in units of l, times in sqrt(l / g).
-#: Side of a cell, and half the side of the window of cells about the robot.
-CELL, HALF = 0.04, 1.6
-#: How far the robot goes, and how long it waits, until the window is read again.
-MOVED, AGE = 0.3, 3.0
-#: How far from where it is wanted a foot may be put, in cells.
-AROUND = 6
-#: Slope, distance from a plane and deviation from the wanted place that cost 1.
-STEEP, ROUGH, ASIDE = 0.7, 0.012, 0.15
+#: How far the robot goes, and how long it waits, until the ground is read again; how long that takes, and from how far
+#: on it is read at once.
+MOVED, AGE, READ, FAR = 0.2, 3.0, 0.25, 0.8
 #: A place that costs less is good enough to take it as wanted.
 GOOD = 0.3
 #: How far above the ground the sphere of a swinging foot passes, and how high it swings at most.
@@ -70,33 +66,6 @@ class HasHeight(Protocol):
 Heights = Callable[[Array, Array], Any] | HasHeight
 
 
-class Window(NamedTuple):
-    """Ground about a robot as it was read once; nothing in it is written again.
-
-    Attributes:
-        heights: (n, m) of the ground, NaN where unknown [m].
-        slopes: (n, m, 2) rise along x and y of the planes about each cell, NaN where not all of the patch is known.
-        cost: (n, m) of steepness and roughness, inf where not all of the patch is known.
-        corner: x and y of the first cell, world [m].
-        cell: side of a cell [m].
-        aside: distance from the wanted place that costs 1 [m].
-    """
-
-    heights: Array
-    slopes: Array
-    cost: Array
-    corner: tuple[float, float]
-    cell: float
-    aside: float
-
-    def deviation(self, i: int, j: int, x: float, y: float) -> Array:
-        """(2 `AROUND` + 1, 2 `AROUND` + 1) what the distance from (x, y) [m] costs, of the cells about (i, j)."""
-        away = self.cell * np.arange(-AROUND, AROUND + 1)
-        dx, dy = self.corner[0] + i * self.cell - x, self.corner[1] + j * self.cell - y
-        way = (away[:, None] + dx) ** 2 + (away[None, :] + dy) ** 2
-        return np.asarray(way / self.aside**2)
-
-
 class FootholdMap:
     """Costs of footholds in a window about the robot.
 
@@ -110,12 +79,14 @@ class FootholdMap:
         terrain: heights.
         proportions: of the robot.
 
+    Attributes:
+        window: the ground as it was read last.
+
     Raises:
         ArgumentTypeError: nothing to ask for heights.
-        ArgumentError: heights of another shape than what was asked for.
     """
 
-    __slots__ = ("_age", "_ask", "_cell", "_corner", "_cost", "_heights", "_p", "_place", "_rise", "_slopes")
+    __slots__ = ("_age", "_ask", "_p", "_place", "_reading", "_rise", "window")
 
     def __init__(self, terrain: Heights, proportions: Proportions) -> None:
         ask = terrain if callable(terrain) else getattr(terrain, "height", None)
@@ -126,78 +97,66 @@ class FootholdMap:
             )
         self._ask: Callable[[Array, Array], Any] = ask
         self._p = proportions
-        self._cell = CELL * proportions.length
         self._place: tuple[float, float] | None = None
+        self._reading: Reading | None = None
         self._age = 0.0
-        self._corner = 0.0, 0.0
-        self._heights = self._cost = np.zeros((0, 0))
-        self._slopes = np.zeros((0, 0, 2))
+        self.window = Window.unread(0.0, 0.0, proportions.length)
         self._rise = np.zeros(2)
 
-    @property
-    def window(self) -> Window:
-        """The ground as it was read last."""
-        aside = ASIDE * self._p.length
-        return Window(self._heights, self._slopes, self._cost, self._corner, self._cell, aside)
-
     def advance(self, x: float, y: float, dt: float) -> None:
-        """The robot is at (x, y) [m], `dt` later [s]: read the ground about it, when it is time to."""
-        p, before = self._p, self._place
+        """The robot is at (x, y) [m], `dt` later [s]: read the ground about it, or some of it, when it is time to.
+
+        Raises:
+            ArgumentError: heights of another shape than what was asked for.
+        """
+        p, gone = self._p, math.inf
+        if self._place is not None:
+            gone = math.hypot(x - self._place[0], y - self._place[1])
+        far = gone > FAR * p.length
         self._age += dt
-        if (
-            before is not None
-            and self._age < AGE * p.time
-            and math.hypot(x - before[0], y - before[1]) < MOVED * p.length
-        ):
-            return
-        self._place, self._age = (x, y), 0.0
-        cell, half = self._cell, round(HALF / CELL)
-        first = round(x / cell) - half, round(y / cell) - half
-        axes = (np.arange(2 * half + 1) + first[0]) * cell, (np.arange(2 * half + 1) + first[1]) * cell
-        X, Y = np.meshgrid(*axes, indexing="ij")
-        self._read(self.heights(X, Y))
-        self._corner = first[0] * cell, first[1] * cell
+        if far or (self._reading is None and (self._age >= AGE * p.time or gone >= MOVED * p.length)):
+            self._reading = Reading(self.heights, x, y, p.length)
+            self._place, self._age = (x, y), 0.0
+        reading = self._reading
+        if reading is not None:
+            reading.advance(dt, 0.0 if far else READ * p.time)
+            if reading.done:
+                self.window, self._reading = reading.window, None
 
     def heights(self, x: Array, y: Array) -> Array:
-        """Of the ground at points x and y of the same shape, world [m]; NaN where unknown."""
+        """Of the ground at points x and y of the same shape, world [m]; NaN where unknown.
+
+        Raises:
+            ArgumentError: heights of another shape than what was asked for.
+        """
         heights = np.asarray(self._ask(x, y), dtype=np.float64)
         if heights.shape not in ((), x.shape):
             raise ArgumentError(f"terrain: expected heights of shape {x.shape}, got {heights.shape}")
         return np.broadcast_to(heights, x.shape)
-
-    def _read(self, heights: Array) -> None:
-        self._heights = np.array(heights, order="C")
-        self._slopes, self._cost = np.empty((*heights.shape, 2)), np.empty(heights.shape)
-        fit_planes(self._heights, self._slopes, self._cost, self._cell, STEEP, ROUGH * self._p.length)
-
-    def _index(self, x: float, y: float) -> tuple[int, int] | None:
-        """Of the cell at a point, with `AROUND` cells on all sides of it."""
-        i, j = round((x - self._corner[0]) / self._cell), round((y - self._corner[1]) / self._cell)
-        n, m = self._cost.shape
-        return (i, j) if AROUND <= i < n - AROUND and AROUND <= j < m - AROUND else None
 
     def choose(self, x: float, y: float) -> tuple[float, float, float, Array] | None:
         """The best foothold near (x, y): its place and height [m], and the ground's (3,) normal there; None if unknown.
 
         Where the ground is good enough, that is (x, y) itself.
         """
-        at = self._index(x, y)
-        if at is None or not math.isfinite(self._heights[at]):
+        heights, slopes, cost, corner, cell, _ = window = self.window
+        at = window.index(x, y)
+        if at is None or not math.isfinite(heights[at]):
             return None
         i, j = at
-        if self._cost[i, j] > GOOD:
-            near = self._cost[i - AROUND : i + AROUND + 1, j - AROUND : j + AROUND + 1]
-            total = near + self.window.deviation(i, j, x, y)
+        if cost[i, j] > GOOD:
+            near = cost[i - AROUND : i + AROUND + 1, j - AROUND : j + AROUND + 1]
+            total = near + window.deviation(i, j, x, y)
             best = int(total.argmin())
             a, b = divmod(best, 2 * AROUND + 1)
             if math.isfinite(float(total[a, b])):
                 i, j = i + a - AROUND, j + b - AROUND
-                x, y = self._corner[0] + i * self._cell, self._corner[1] + j * self._cell
-        slope_x, slope_y = self._slopes[i, j].tolist()
+                x, y = corner[0] + i * cell, corner[1] + j * cell
+        slope_x, slope_y = slopes[i, j].tolist()
         if not math.isfinite(slope_x + slope_y):
             slope_x = slope_y = 0.0
-        z = float(self._heights[i, j]) + slope_x * (x - self._corner[0] - i * self._cell)
-        z += slope_y * (y - self._corner[1] - j * self._cell)
+        z = float(heights[i, j]) + slope_x * (x - corner[0] - i * cell)
+        z += slope_y * (y - corner[1] - j * cell)
         return x, y, z, np.array(_unit_normal(slope_x, slope_y))
 
     def normal(self, x: float, y: float, z: float) -> tuple[float, float, float] | None:
@@ -210,9 +169,9 @@ class FootholdMap:
             y: of it [m].
             z: of its bottom [m].
         """
-        at = self._index(x, y)
+        at = self.window.index(x, y)
         slack, slope = EVEN * self._p.length, self._rise
-        if at is None or not plane_under(self._heights, *at, z, self._cell, STEEP, slack, slope):
+        if at is None or not plane_under(self.window.heights, *at, z, self.window.cell, STEEP, slack, slope):
             return None
         return _unit_normal(*slope.tolist())
 
@@ -221,10 +180,10 @@ class FootholdMap:
 
         None if not all of that is known.
         """
-        at = self._index(x, y)
-        if at is None or not math.isfinite(self._cost[at]):
+        at = self.window.index(x, y)
+        if at is None or not math.isfinite(self.window.cost[at]):
             return None
-        return _unit_normal(*self._slopes[at].tolist())
+        return _unit_normal(*self.window.slopes[at].tolist())
 
     def timing(self, start: Array, end: Array, radius: float, least: float, slope: Array) -> Timing:
         """When to go over the ground and when up or down, so that a foot is at no time very fast; see `clearance`."""
@@ -257,9 +216,9 @@ class FootholdMap:
             timing: of the swing.
         """
         length, steep = self._p.length, math.hypot(*slope.tolist())
-        place, slack = (*self._corner, self._cell), EVEN * length
+        place, slack = (*self.window.corner, self.window.cell), EVEN * length
         lift: float = lift_over(
-            self._heights, *place, start, end, _ways(timing), LIFT, radius + length * ASTRAY, radius, steep, slack
+            self.window.heights, *place, start, end, _ways(timing), LIFT, radius + length * ASTRAY, radius, steep, slack
         )
         return max(least, min(CLEAR * length + lift, HIGHEST * length))
 

@@ -13,8 +13,8 @@ from ..robot.chain import Chain
 from ..robot.legs import limbs_of
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .foothold_map import Window
 from .ground import heading_axes
+from .ground_window import Window
 from .proportions import FEET, Proportions
 from .trunk import crouch
 

@@ -11,8 +11,9 @@ from ..robot.chain import Chain
 from ..robot.legs import limbs_of
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .foothold_map import CLEAR, EVEN, STEEP, Window
+from .foothold_map import CLEAR, EVEN
 from .gait import Gait
+from .ground_window import STEEP, Window
 from .leg_limits import LegLimits
 from .proportions import FEET, Proportions
 from .steps_kernel import find_edges
@@ -77,7 +78,20 @@ class Steps:
         legs: what of a velocity they can do on level ground.
     """
 
-    __slots__ = ("_answer", "_asked", "_at", "_before", "_behind", "_legs", "_lift", "_p", "_stance", "_stopped", "_window", "_work")
+    __slots__ = (
+        "_answer",
+        "_asked",
+        "_at",
+        "_before",
+        "_behind",
+        "_legs",
+        "_lift",
+        "_p",
+        "_stance",
+        "_stopped",
+        "_window",
+        "_work",
+    )
 
     def __init__(self, robot: Robot, proportions: Proportions, legs: LegLimits) -> None:
         self._p, self._legs = proportions, legs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,6 +116,11 @@ class Box(FrozenArrays):
             raise ArgumentError(f"rotation: expected a rotation matrix, got {R.tolist()}")
         _set(self, "rotation", R)
         _set(self, "friction", _friction(self.friction))
+
+    def beside(self, ends: Sequence[tuple[float, float]]) -> bool:
+        """Whether none of it is above or below the points between least and greatest x, and y [m]."""
+        center, far = self.center.tolist(), (np.abs(self.rotation[:2]) @ (0.5 * self.size)).tolist()
+        return any(low > c + r or high < c - r for (low, high), c, r in zip(ends, center, far, strict=False))
 
     def height(self, x: Array, y: Array) -> Array:
         """Of the highest point of the box above x and y [m]; NaN beside it."""
@@ -309,7 +314,10 @@ class Terrain:
         """
         X, Y = np.broadcast_arrays(floats("x", x), floats("y", y))
         out = np.full(X.shape, np.nan)
+        ends = [(float(a.min()), float(a.max())) for a in (X, Y) if a.size]
         for surface in self.surfaces:
+            if isinstance(surface, Box) and surface.beside(ends):
+                continue
             out = np.fmax(out, surface.height(X, Y))
         return out
 
