@@ -166,7 +166,7 @@ def test_the_window_is_read_a_few_rows_a_tick_and_changes_at_once() -> None:
     while where.window is before:
         where.advance(gone, 0.0, dt)
         ticks += 1
-    assert ticks == pytest.approx(0.25 * p.time / dt, abs=2) and sum(asked[1:]) == rows * rows
+    assert 0.7 < ticks * dt / (0.25 * p.time) < 1.1 and sum(asked[1:]) == rows * rows
     assert max(asked[1:]) < 0.1 * rows * rows
     whole = FootholdMap(ground, p)
     whole.advance(gone, 0.0, dt)

@@ -1,4 +1,4 @@
-"""Forces of feet by name, as rows of an array for compiled code."""
+"""Forces of feet, and the normals of the ground under them, as rows of arrays for compiled code."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from ..errors import ArgumentTypeError, UnknownNameError
 from ..robot.arguments import check_vector
 from ..urdf.tree import Array
 
+UP = np.array((0.0, 0.0, 1.0))
+
 
 class FootForces:
-    """Takes up forces by foot, checked.
+    """Takes up forces by foot and normals of the ground, checked.
 
     Args:
         feet: their names.
@@ -20,13 +22,29 @@ class FootForces:
     Attributes:
         values: (nf, 3) of each foot; zero where there is none.
         given: (nf,) whether there is one.
+        normals: (nf, 3) of the ground under each foot, unit.
     """
 
-    __slots__ = ("_feet", "given", "values")
+    __slots__ = ("_feet", "given", "normals", "values")
 
     def __init__(self, feet: Sequence[str]) -> None:
         self._feet = tuple(feet)
         self.values, self.given = np.zeros((len(feet), 3)), np.zeros(len(feet), dtype=np.int64)
+        self.normals = np.zeros((len(feet), 3))
+
+    def facing(self, normal: Array | None) -> Array:
+        """The (nf, 3) normals: (3,) of all the ground, or (nf, 3) under each foot; None for world z.
+
+        Raises:
+            ArgumentError: of another shape or not finite.
+        """
+        if normal is None:
+            self.normals[:] = UP
+        else:
+            each = np.ndim(normal) == 2
+            shape, meaning = (self.normals.shape, "under each foot") if each else ((3,), "out of the ground")
+            self.normals[:] = check_vector("normal", normal, shape, meaning)
+        return self.normals
 
     def take(self, forces: Mapping[str, Array] | Array) -> None:
         """Forces are now these, (3,) by foot or (nf, 3) of all feet.

@@ -20,7 +20,7 @@ class Trigger(NamedTuple):
 
 
 @entry("the touchdown detector")
-def pull(t: Trigger, time: float, forces: Matrix, given: IntVector, normal: Vector) -> int:
+def pull(t: Trigger, time: float, forces: Matrix, given: IntVector, normals: Matrix) -> int:
     """How many feet began or ceased to touch.
 
     Args:
@@ -28,14 +28,14 @@ def pull(t: Trigger, time: float, forces: Matrix, given: IntVector, normal: Vect
         time: now [s].
         forces: (nf, 3) [N].
         given: (nf,) whether there is a force; feet without stay as they are.
-        normal: (3,) unit, out of the ground.
+        normals: (nf, 3) unit, out of the ground under each foot.
     """
     count = 0
     for i in range(len(given)):
         t.changed[i] = 0
         if given[i] == 0:
             continue
-        force = forces[i, 0] * normal[0] + forces[i, 1] * normal[1] + forces[i, 2] * normal[2]
+        force = forces[i, 0] * normals[i, 0] + forces[i, 1] * normals[i, 1] + forces[i, 2] * normals[i, 2]
         passed = force < t.off if t.touching[i] != 0 else force > t.on
         if not passed:
             t.passing[i] = 0

@@ -10,7 +10,7 @@ import numpy as np
 from ..attributes import StrictAttributes
 from ..dynamics import State
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..robot.arguments import check_vector, number
+from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .foot_forces import FootForces
@@ -26,7 +26,6 @@ ONSETS, LASTING = 0.1, 0.3
 ALIKE = 0.02
 #: Memory of the friction that is being shown [sqrt(l/g)].
 MEMORY = 0.1
-UP = np.array((0.0, 0.0, 1.0))
 
 
 class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
@@ -86,7 +85,6 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
         self._memory = SlipMemory(np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros((n, 2)))
         self._points = points_of(robot, [(foot, np.zeros(3)) for foot in feet]) if robot.coupling is None else None
         self._forces, self._motion, self._touching = FootForces(feet), np.zeros((n, 6)), np.zeros(n, dtype=np.int64)
-        self._normal = np.zeros(3)
 
     def reset(self) -> None:
         """Forget everything: no foot slips, none has shown any friction."""
@@ -118,7 +116,7 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
             s: the state now, as estimated.
             forces: (3,) by foot, or (nf, 3) of all feet, on the robot, world axes, as estimated [N].
             touching: the feet that touch the ground.
-            normal: (3,) unit vector out of the ground; world z by default.
+            normal: (3,) unit vector out of the ground, or (nf, 3) of the ground under each foot; world z by default.
 
         Raises:
             ArgumentError: `normal` of another shape or not finite, or a state of another robot.
@@ -126,8 +124,8 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
         """
         if not isinstance(s, State) or s.robot is not self.robot:
             raise ArgumentError(f"s: expected a State of {self.robot.name!r}, got {s!r}")
-        n, feet, forced = self._normal, self.robot.feet, self._forces
-        n[:] = UP if normal is None else check_vector("normal", normal, (3,), "out of the ground")
+        feet, forced = self.robot.feet, self._forces
+        n = forced.facing(normal)
         for foot in touching:
             if foot not in feet:
                 raise UnknownNameError("foot", foot, feet)

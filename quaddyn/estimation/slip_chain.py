@@ -46,7 +46,7 @@ def posterior(m: SlipModel, p: float, square: float) -> float:
 
 @entry("the slip detector")
 def listen(
-    m: SlipModel, f: SlipMemory, motion: Matrix, forces: Matrix, given: IntVector, touching: IntVector, normal: Vector
+    m: SlipModel, f: SlipMemory, motion: Matrix, forces: Matrix, given: IntVector, touching: IntVector, normals: Matrix
 ) -> None:
     """One step further.
 
@@ -57,7 +57,7 @@ def listen(
         forces: (nf, 3) on the robot, world axes [N].
         given: (nf,) whether there is a force.
         touching: (nf,) whether a foot touches the ground.
-        normal: (3,) unit, out of the ground.
+        normals: (nf, 3) unit, out of the ground under each foot.
     """
     along = local(3)
     for i in range(len(touching)):
@@ -66,6 +66,7 @@ def listen(
             f.slipping[i] = 0
             f.evidence[i, 0], f.evidence[i, 1] = 0.0, 0.0
             continue
+        normal = normals[i]
         for r in range(3):
             a, b = (r + 1) % 3, (r + 2) % 3
             turn = motion[i, 3 + a] * normal[b] - motion[i, 3 + b] * normal[a]
@@ -98,7 +99,7 @@ def watch(
     forces: Matrix,
     given: IntVector,
     touching: IntVector,
-    normal: Vector,
+    normals: Matrix,
     motion: Matrix,
 ) -> None:
     """As `listen`, with the velocities of the feet, which `motion` takes.
@@ -113,7 +114,7 @@ def watch(
         forces: as of `listen`.
         given: as of `listen`.
         touching: as of `listen`.
-        normal: as of `listen`.
+        normals: as of `listen`.
         motion: (nf, 6).
     """
     at = local(3)
@@ -121,7 +122,7 @@ def watch(
         if touching[i] != 0:
             locate(feet, placed, i, at)
             velocity_at(feet, columns, v, i, at, motion[i])
-    listen(m, f, motion, forces, given, touching, normal)
+    listen(m, f, motion, forces, given, touching, normals)
 
 
 @entry("the slip detector")

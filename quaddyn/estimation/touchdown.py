@@ -9,7 +9,7 @@ import numpy as np
 from ..attributes import StrictAttributes
 from ..contact import ContactEvent, ContactEvents
 from ..errors import ArgumentError, ArgumentTypeError
-from ..robot.arguments import check_vector, number
+from ..robot.arguments import number
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .foot_forces import FootForces
@@ -57,7 +57,7 @@ class TouchdownDetector(StrictAttributes, fixed=("on", "off", "dwell", "events")
         self._feet, n = robot.feet, len(robot.feet)
         flags = [np.zeros(n, dtype=np.int64) for _ in range(3)]
         self._trigger = Trigger(self.on, self.off, self.dwell, flags[0], flags[1], np.zeros(n), flags[2])
-        self._forces, self._normal = FootForces(robot.feet), np.zeros(3)
+        self._forces = FootForces(robot.feet)
         self.events = ContactEvents(robot.feet)
         self.reset()
 
@@ -80,14 +80,14 @@ class TouchdownDetector(StrictAttributes, fixed=("on", "off", "dwell", "events")
         Args:
             time: now [s].
             forces: (3,) by foot, or (nf, 3) of all feet, on the robot, world axes [N]; feet left out stay as they are.
-            normal: (3,) unit vector out of the ground; world z by default.
+            normal: (3,) unit vector out of the ground, or (nf, 3) of the ground under each foot; world z by default.
 
         Raises:
             UnknownNameError: no such foot.
             ArgumentError: a force of another shape or not finite, or time running backwards.
         """
-        n, trigger, forced = self._normal, self._trigger, self._forces
-        n[:] = UP if normal is None else check_vector("normal", normal, (3,), "out of the ground")
+        trigger, forced = self._trigger, self._forces
+        n = forced.facing(normal)
         time = number("time", time)
         if not time >= self._last:  # False of NaN
             raise ArgumentError(f"time: expected no less than the last one, {self._last}, got {time}")

@@ -48,19 +48,19 @@ class FeltFriction:
         self.bound = math.inf
         self.slipping: tuple[str, ...] = ()
 
-    def update(self, s: State, forces: Array, touching: Collection[str], normal: Array) -> float:
+    def update(self, s: State, forces: Array, touching: Collection[str], normals: Array) -> float:
         """One step further.
 
         Args:
             s: the state now.
             forces: (4, 3) of the robot's feet, on the robot, world axes, as estimated [N].
             touching: the feet that touch and are to carry.
-            normal: (3,) of the ground.
+            normals: (4, 3) of the ground under each foot, in the order of the robot's.
 
         Returns:
             The bound.
         """
-        self.slipping = self.detector.update(s, forces, touching, normal=normal)
+        self.slipping = self.detector.update(s, forces, touching, normal=normals)
         shown = self.detector.friction
         if shown is not None and SAFE * shown < self.bound:
             start = min(self.bound, 1.0)

@@ -36,13 +36,14 @@ class FeltGround:
         stacked: (4, 3) the same in the order of the robot's feet.
     """
 
-    __slots__ = ("_detector", "_dt", "_estimator", "_pressing", "_starting", "_time", "forces", "stacked")
+    __slots__ = ("_at", "_detector", "_dt", "_estimator", "_pressing", "_starting", "_time", "forces", "stacked")
 
     def __init__(self, robot: Robot, proportions: Proportions, dt: float) -> None:
         unit = proportions.time
         self._dt, self._starting = dt, STARTING * unit
         self._estimator = ContactForceEstimator(ContactSet.of_feet(robot), dt=dt, gain=1.0 / (FORCE_TIME * unit))
         self._detector = TouchdownDetector(robot, dwell=DWELL * unit)
+        self._at = {foot: i for i, foot in enumerate(robot.feet)}
         self._pressing = PRESSING * proportions.mass * proportions.gravity / len(FEET)
         self.reset()
 
@@ -54,24 +55,24 @@ class FeltGround:
         self.forces: Mapping[str, Array] = {}
         self.stacked = np.zeros((len(FEET), 3))
 
-    def update(self, state: State, tau: Array, normal: Array, blocked: Collection[str] = ()) -> tuple[str, ...] | None:
+    def update(self, state: State, tau: Array, normals: Array, blocked: Collection[str] = ()) -> tuple[str, ...] | None:
         """The feet that touch; None as long as that is not known yet.
 
         Args:
             state: now.
             tau: (nu,) torques since the last tick [N m].
-            normal: (3,) of the ground.
+            normals: (4, 3) of the ground under each foot, in the order of the robot's.
             blocked: feet whose paths have gone on without them.  The shanks of some robots are so light that a foot in
                 the air cannot press as hard as the detector of touchdowns wants.
         """
         found = self._estimator.update(state, tau)
         self.forces, self.stacked = found.forces, found.stacked.reshape(-1, 3)
         self._time += self._dt
-        self._detector.update(self._time, self.stacked, normal=normal)
+        self._detector.update(self._time, self.stacked, normal=normals)
         if self._time < self._starting:
             return None
         touching = {
             *self._detector.touching,
-            *(foot for foot in blocked if found.forces[foot] @ normal > self._pressing),
+            *(foot for foot in blocked if found.forces[foot] @ normals[self._at[foot]] > self._pressing),
         }
         return tuple(foot for foot in FEET if foot in touching)

@@ -140,7 +140,7 @@ class FootholdMap:
         Where the ground is good enough, that is (x, y) itself.
         """
         heights, slopes, cost, corner, cell, _ = window = self.window
-        at = window.index(x, y)
+        at = window.locate(x, y)
         if at is None or not math.isfinite(heights[at]):
             return None
         i, j = at
@@ -169,7 +169,7 @@ class FootholdMap:
             y: of it [m].
             z: of its bottom [m].
         """
-        at = self.window.index(x, y)
+        at = self.window.locate(x, y)
         slack, slope = EVEN * self._p.length, self._rise
         if at is None or not plane_under(self.window.heights, *at, z, self.window.cell, STEEP, slack, slope):
             return None
@@ -180,7 +180,7 @@ class FootholdMap:
 
         None if not all of that is known.
         """
-        at = self.window.index(x, y)
+        at = self.window.locate(x, y)
         if at is None or not math.isfinite(self.window.cost[at]):
             return None
         return _unit_normal(*self.window.slopes[at].tolist())

@@ -47,7 +47,7 @@ class Window(NamedTuple):
         heights, slopes = np.full((side, side), np.nan), np.full((side, side, 2), np.nan)
         return cls(heights, slopes, np.full((side, side), np.inf), corner, cell, ASIDE * length)
 
-    def index(self, x: float, y: float) -> tuple[int, int] | None:
+    def locate(self, x: float, y: float) -> tuple[int, int] | None:
         """Of the cell at a point, with `AROUND` cells on all sides of it."""
         i, j = round((x - self.corner[0]) / self.cell), round((y - self.corner[1]) / self.cell)
         n, m = self.cost.shape

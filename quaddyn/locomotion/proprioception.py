@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
 
 from ..dynamics import State
 from ..estimation.force_sharing import share_out
@@ -16,7 +18,7 @@ from ..wbc import Command
 from .felt_friction import FeltFriction
 from .felt_ground import FeltGround
 from .grip import Grip
-from .proportions import Proportions
+from .proportions import FEET, Proportions
 from .unknown_load import UnknownLoad
 
 
@@ -33,7 +35,7 @@ class Proprioception:
         friction: whether to find out how slippery the ground is.
     """
 
-    __slots__ = ("_feels", "_felt", "_grip", "_load", "_slips", "_touches")
+    __slots__ = ("_feels", "_felt", "_grip", "_load", "_normals", "_order", "_slips", "_touches")
 
     def __init__(
         self,
@@ -51,6 +53,7 @@ class Proprioception:
         self._slips = FeltFriction(robot, proportions, dt) if friction else None
         self._felt = FeltGround(robot, proportions, dt) if touching or friction else None
         self._touches: tuple[str, ...] | None = None
+        self._normals, self._order = np.zeros((len(FEET), 3)), [robot.feet.index(foot) for foot in FEET]
 
     def warmup(self) -> None:
         """Compile what is compiled at first use."""
@@ -79,7 +82,7 @@ class Proprioception:
         self,
         state: State,
         tau: Array,
-        normal: Array,
+        normals: Sequence[tuple[float, float, float]],
         told: tuple[str, ...] | None,
         blocked: Collection[str] = (),
         *,
@@ -93,14 +96,15 @@ class Proprioception:
         Args:
             state: now.
             tau: (nu,) torques since the last tick [N m].
-            normal: (3,) of the ground.
+            normals: of the ground under each foot, in the order of `FEET`.
             told: the feet that feel the ground, where that is measured.
             blocked: the feet whose paths have gone on without them.
             flight: whether the gait has flight phases.
         """
         self._touches = told
         if self._felt is not None and (told is None or self._slips is not None):
-            found = self._felt.update(state, tau, normal, blocked)
+            self._normals[self._order] = normals
+            found = self._felt.update(state, tau, self._normals, blocked)
             self._touches = found if told is None else told
         return self._touches if self._feels and not flight else told
 
@@ -109,17 +113,16 @@ class Proprioception:
         """(3,) by foot, on the robot, world axes, as last estimated [N]; None where they are not."""
         return None if self._felt is None else self._felt.forces
 
-    def slips(self, state: State, carrying: Collection[str], normal: Array) -> None:
+    def slips(self, state: State, carrying: Collection[str]) -> None:
         """Look whether feet slip, after `touching`.
 
         Args:
             state: now.
             carrying: the feet that are to carry.
-            normal: (3,) of the ground.
         """
         if self._slips is not None and self._felt is not None and self._touches is not None:
             down = [foot for foot in carrying if foot in self._touches]
-            self._grip.show(self._slips.update(state, self._felt.stacked, down, normal))
+            self._grip.show(self._slips.update(state, self._felt.stacked, down, self._normals))
 
     @property
     def slipping(self) -> tuple[str, ...]:

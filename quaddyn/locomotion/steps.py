@@ -182,8 +182,9 @@ class Steps:
             window.heights, *window.corner, cell, *self._at, back, wide, gap, run, round(back / cell), steep,
             ENDLESS * unit, self._work, edges,
         )  # fmt: skip
-        *found, rise = (edges / unit).tolist()
-        self._behind, self._before = Edges(*found[:2], rise / FLIGHT), Edges(*found[2:], rise / FLIGHT)
+        up, down, up_ahead, down_ahead, rise = (edges / unit).tolist()
+        self._behind = Edges(up, down, rise / FLIGHT)
+        self._before = Edges(up_ahead, down_ahead, rise / FLIGHT)
 
 
 def lift(leg: Chain, i: int, proportions: Proportions) -> Array:

@@ -143,14 +143,14 @@ class Walking:
         course.advance(dt)
 
         # Which feet carry it, and the ground under them.
-        normals, normal = quad.normals(ground, even=jump is not None), ground.normal
+        normals = quad.normals(ground, even=jump is not None)
         blocked, flight = footwork.blocked(feet, normals), not clock.thrust.steady
-        felt = senses.touching(state, quad.tau, normal, told, blocked, flight=flight)
+        felt = senses.touching(state, quad.tau, normals, told, blocked, flight=flight)
         carrying = footwork.place(clock, ground, feet, normals, felt, dt, known, senses.forces)
         grip.follow(normals)
         # Feet scrape along edges, and creep where a slope takes all of the friction: neither says how much there is.
         planted = () if footwork.stumbles.lift or grip.steep else footwork.planted(carrying)
-        senses.slips(state, planted, normal)
+        senses.slips(state, planted)
         if known is None:
             ground.advance(dt, KNOWN_SLOPE_TIME * p.time if footwork.stumbles.lift else None)
         else:
