@@ -81,12 +81,12 @@ def test_a_foot_that_cannot_press_hard_stands_where_its_path_has_gone_on(robot: 
         s = dynamics.update(plant.q, plant.v)
         command = standing.compute(s)
         plant.step(command.tau)
-        felt.update(s, command.tau, np.array(up[0]))
+        felt.update(s, command.tau, np.array(up))
     faint = 0.07 * robot.mass * p.gravity / 4.0
     # A foot that presses faintly from now on: the torques of its leg are those of such a force, all else the same.
     missing = command.forces["FL"] - [0.0, 0.0, faint]
     for _ in range(60):
         tau = command.tau + (s.jacobian("FL")[:3].T @ missing)[robot.actuated_index]
-        alone = felt.update(s, tau, np.array(up[0]))
+        alone = felt.update(s, tau, np.array(up))
     assert 0.8 * faint < felt.forces["FL"][2] < 1.3 * faint and "FL" not in (alone or ())
-    assert "FL" in (felt.update(s, tau, np.array(up[0]), ("FL",)) or ())
+    assert "FL" in (felt.update(s, tau, np.array(up), ("FL",)) or ())

@@ -22,8 +22,9 @@ from .swing import APEX, ONWARDS_FIRST, STRAIGHT, UPWARDS_FIRST, Timing
 MOVED, AGE, READ, FAR = 0.2, 3.0, 0.25, 0.8
 #: A place that costs less is good enough to take it as wanted.
 GOOD = 0.3
-#: How far above the ground the sphere of a swinging foot passes, and how high it swings at most.
-CLEAR, HIGHEST = 0.05, 0.35
+#: How far above the ground the path of a swinging foot's sphere passes, as feet that go up fast are behind theirs, and
+#: how high it swings at most.
+CLEAR, HIGHEST = 0.08, 0.35
 #: What counts as even, when heights are compared with the way of a foot.
 EVEN = 0.02
 #: When a swing is compared with the ground below, as shares of its time; near its ends feet are where they stand.

@@ -179,10 +179,10 @@ class Footwork:
                         ground.points[i] = x, y, ground.height(x, y)
                 elif touching is not None and felt and swing.progress > descending:
                     carrying.append(foot)
-        blind: Collection[int] = ()
+        watched: Collection[int] = ()
         if touching is not None:  # a schedule that is trusted says nothing of obstacles
-            blind = self._blind if forces is not None else [i for i in self._blind if FEET[i] in touching]
-        self.stumbles.advance(self.swings, blind, feet, forces, clock.swing_time, dt)
+            watched = self.swings if forces is not None else [i for i in self._blind if FEET[i] in touching]
+        self.stumbles.advance(self.swings, watched, feet, forces, clock.swing_time, dt)
         self.late = late
         self._waited = self._waited + dt if late else 0.0
         return tuple(carrying)
@@ -249,7 +249,7 @@ class Footwork:
             wanted, settled = (x, y), swing.progress >= SETTLED and i in self.choices
             r = float(p.radii[i]) - PRESS * p.length  # of the sphere's centre over the ground
             spot = None if known is None else known.choose(x, y)
-            if known is None or spot is None:
+            if known is None or spot is None or i in self.stumbles.lowered:
                 self._blind.add(i)
                 x, y = self.stumbles.lowered.get(i, (x, y))
                 z, why = ground.height(x, y), STUMBLED if i in self.stumbles.lowered else ""

@@ -11,7 +11,7 @@ from ..robot.chain import Chain
 from ..robot.legs import limbs_of
 from ..robot.robot import Robot
 from ..urdf.tree import Array
-from .foothold_map import CLEAR, EVEN
+from .foothold_map import EVEN
 from .gait import Gait
 from .ground_window import STEEP, Window
 from .leg_limits import LegLimits
@@ -32,6 +32,8 @@ FLIGHT = 1.0
 UP, DOWN = 1.3, 0.6
 #: No foot is lifted over more, and nothing is higher.
 TALLEST, ENDLESS = 0.4, 10.0
+#: How far above an edge a foot has to pass at least.
+OVER = 0.05
 #: Least share of a command that is worth going with; below it the robot stands.
 #: How much lower steps have to be for who stands before them.
 LEAST, LOWER = 0.3, 0.85
@@ -157,7 +159,7 @@ class Steps:
         low, half = CROUCH * math.sin(math.atan(edges.slope)), 0.5 * stride * math.cos(way)
         shares = np.linspace(1.0, LEAST, 15)
         for i, foot in enumerate(FEET):
-            need = rise + CLEAR + float(p.radii[i]) / p.length + low
+            need = rise + OVER + float(p.radii[i]) / p.length + low
             room = np.minimum(*(np.interp(end * half * shares, PLACES, self._lift[i]) for end in (-1.0, 1.0)))
             enough = np.flatnonzero(room >= need)
             cuts.append((float(shares[enough[0]]) if enough.size else 0.0, f"{HIGH} {foot}"))

@@ -1,4 +1,4 @@
-"""`Stumbles`: swings that meet an obstacle nobody knew of, and how high feet are lifted after that."""
+"""`Stumbles`: swings that meet an obstacle nobody knew of, or did not clear, and how high feet are lifted then."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BEHIND, SLOWED, HELD = 0.04, 0.3, 0.05
 #: With what share of what a foot carries of the weight something has to press against it, and against its way.
 PRESSED = 0.05
 #: Share of the swing until which a foot that is held up is lifted over what holds it; later it is put down before it.
-LIFTED = 0.45
+LIFTED = 0.6
 #: Where the swing of a foot that is lifted begins again at most, and how long it then goes up only, as shares of the
 #: swing.
 AGAIN, UPWARDS = 0.1, 0.2
@@ -108,7 +108,7 @@ class Stumbles:
     def advance(
         self,
         swings: dict[int, Swing],
-        blind: Collection[int],
+        watched: Collection[int],
         feet: Array,
         forces: Mapping[str, Array] | None,
         duration: float,
@@ -118,10 +118,10 @@ class Stumbles:
 
         Args:
             swings: by number of the foot; those of feet that are held up are replaced.
-            blind: the feet whose ground is unknown; others go on.
+            watched: the feet that may meet something; others go on.
             feet: (4, 3) centres of the feet's spheres, world [m].
             forces: (3,) by foot, on the robot, world axes [N]; a foot that is left out feels none.  None where they are
-                not known: `blind` are feet that touch something, then.
+                not known: `watched` are feet that touch something, then.
             duration: of swings [s].
             dt: [s].
         """
@@ -131,7 +131,7 @@ class Stumbles:
         if before is None:
             return
         for i, swing in swings.items():
-            if i not in blind or i in self.lowered or swing.progress >= 1.0:
+            if i not in watched or i in self.lowered or swing.progress >= 1.0:
                 continue
             u, v, _ = swing.velocity.tolist()
             speed = math.hypot(u, v)
