@@ -48,7 +48,9 @@ class FeltFriction:
         self.bound = math.inf
         self.slipping: tuple[str, ...] = ()
 
-    def update(self, s: State, forces: Array, touching: Collection[str], normals: Array) -> float:
+    def update(
+        self, s: State, forces: Array, touching: Collection[str], normals: Array, *, telling: bool = True
+    ) -> float:
         """One step further.
 
         Args:
@@ -56,12 +58,13 @@ class FeltFriction:
             forces: (4, 3) of the robot's feet, on the robot, world axes, as estimated [N].
             touching: the feet that touch and are to carry.
             normals: (4, 3) of the ground under each foot, in the order of the robot's.
+            telling: whether slips lower the bound.
 
         Returns:
             The bound.
         """
         self.slipping = self.detector.update(s, forces, touching, normal=normals)
-        shown = self.detector.friction
+        shown = self.detector.friction if telling else None
         if shown is not None and SAFE * shown < self.bound:
             start = min(self.bound, 1.0)
             self.bound = start + self._share * (max(SAFE * shown, LEAST) - start)

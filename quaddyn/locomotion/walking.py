@@ -149,8 +149,9 @@ class Walking:
         carrying = footwork.place(clock, ground, feet, normals, felt, dt, known, senses.forces)
         grip.follow(normals)
         # Feet scrape along edges, and creep where a slope takes all of the friction: neither says how much there is.
-        planted = () if footwork.stumbles.lift or grip.steep else footwork.planted(carrying)
-        senses.slips(state, planted)
+        # Who slides about on ice is not where the plan has him either, and what looks rough then is no edge.
+        telling = not grip.steep and (grip.slippery or not footwork.stumbles.lift)
+        senses.slips(state, footwork.planted(carrying), telling=telling)
         if known is None:
             ground.advance(dt, KNOWN_SLOPE_TIME * p.time if footwork.stumbles.lift else None)
         else:
