@@ -166,12 +166,71 @@ def test_the_window_is_read_a_few_rows_a_tick_and_changes_at_once() -> None:
     while where.window is before:
         where.advance(gone, 0.0, dt)
         ticks += 1
-    assert 0.7 < ticks * dt / (0.25 * p.time) < 1.1 and sum(asked[1:]) == rows * rows
+    assert 0.7 < ticks * dt / (0.25 * p.time) < 1.1 and sum(asked[1:]) == rows * rows + rows  # one twice
     assert max(asked[1:]) < 0.1 * rows * rows
     whole = FootholdMap(ground, p)
     whole.advance(gone, 0.0, dt)
     for a, b in zip(where.window, whole.window, strict=True):
         assert np.array_equal(a, b, equal_nan=True)
+
+
+def test_ground_that_shifts_while_it_is_read_leaves_no_edge() -> None:
+    """A map that corrects its drift."""
+    p, shift = proportions(), [0.0]
+    where = known(lambda x, y: np.where(x > 1e3, np.inf, 0.0 * x + shift[0]))
+    before, ticks = where.window, 0
+    while where.window is before:
+        where.advance(0.25 * p.length, 0.0, 1e-3)
+        ticks += 1
+        shift[0] = 0.08 if ticks > 20 else 0.0
+    assert ticks > 30 and np.all(where.window.heights == 0.08) and np.all(where.window.slopes[10:-10, 10:-10] == 0.0)
+
+
+def test_ground_that_cannot_be_read_at_once_is_asked_again_at_the_next_tick() -> None:
+    fails = [True]
+
+    def ground(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if fails:
+            fails.clear()
+            raise OSError("no camera")
+        return 0.0 * x
+
+    where = FootholdMap(ground, proportions())
+    with pytest.raises(OSError, match="camera"):
+        where.advance(0.0, 0.0, 1e-3)
+    where.advance(0.0, 0.0, 1e-3)
+    assert np.all(where.window.heights == 0.0)
+
+
+def test_a_reset_controller_reads_the_ground_anew() -> None:
+    robot, high = qd.load("go2"), [0.0]
+    controller, dynamics = LocomotionController(robot, terrain=lambda x, y: 0.0 * x + high[0]), qd.Dynamics(robot)
+    state = dynamics.update(robot.q_home, np.zeros(robot.nv))
+    controller.compute(state)
+    high[0] = -0.1
+    controller.reset()
+    controller.compute(state)
+    ground = controller._quadruped.map
+    assert ground is not None and np.all(ground.window.heights == -0.1)
+
+
+def test_a_foot_that_a_known_step_holds_up_is_put_down_before_it() -> None:
+    """On the ground that is known there, below the step, and the plane of the feet counts on it there."""
+    robot, p = qd.load("go2"), proportions()
+    dynamics, edge = qd.Dynamics(robot), 0.3 * p.length
+    controller = LocomotionController(robot, dt=2e-3, terrain=lambda x, y: np.where(x > edge, 0.1, 0.0))
+    plant, x = qd.Simulation(robot, dt=2e-3), edge - 0.01
+    for _ in range(2000):
+        command = controller.compute(dynamics.update(plant.q, plant.v), (0.2, 0.0, 0.0))
+        swing = command.swings.get("FL")
+        if swing is not None and 0.6 < swing.progress < 0.7:
+            break
+        plant.step(command.tau)
+    assert swing is not None and not command.footholds["FL"].blind
+    controller._walking.footwork.stumbles.lowered[0] = x, 0.15
+    command = controller.compute(dynamics.update(plant.q, plant.v), (0.2, 0.0, 0.0))
+    assert controller.ground is not None and controller.ground.coming[0] == (x, 0.15, 0.0)
+    assert not command.footholds["FL"].blind and "put down" in command.explain()
 
 
 def test_what_is_no_ground_is_refused() -> None:

@@ -164,3 +164,6 @@ def test_arguments(robot: Robot) -> None:
         SlipDetector(robot, dt=DT, length=0.0)
     with pytest.raises(qd.UnknownNameError, match="foot"):
         SlipDetector(robot, dt=DT, length=0.3).update(sliding(robot, 0.0), {}, ("XX",))
+    for normal in ([[0.0, 0.0, 1.0], [0.0, 1.0]], np.zeros((3, 3)), [0.0, 0.0, np.nan]):
+        with pytest.raises(qd.QuaddynError, match="normal"):
+            SlipDetector(robot, dt=DT, length=0.3).update(sliding(robot, 0.0), {}, (), normal=normal)  # type: ignore[arg-type]

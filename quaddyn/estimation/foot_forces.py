@@ -41,7 +41,10 @@ class FootForces:
         if normal is None:
             self.normals[:] = UP
         else:
-            each = np.ndim(normal) == 2
+            try:
+                each = np.ndim(normal) == 2
+            except ValueError:  # rows of different lengths, which `check_vector` refuses by name
+                each = True
             shape, meaning = (self.normals.shape, "under each foot") if each else ((3,), "out of the ground")
             self.normals[:] = check_vector("normal", normal, shape, meaning)
         return self.normals

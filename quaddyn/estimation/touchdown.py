@@ -15,8 +15,6 @@ from ..urdf.tree import Array
 from .foot_forces import FootForces
 from .force_trigger import Trigger, pull
 
-UP = np.array((0.0, 0.0, 1.0))
-
 
 class TouchdownDetector(StrictAttributes, fixed=("on", "off", "dwell", "events")):
     """A Schmitt trigger on the normal force of each foot.

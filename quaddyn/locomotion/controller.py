@@ -59,12 +59,13 @@ class LocomotionController(StrictAttributes, fixed=("robot", "dt", "proportions"
             (`SlopeVerdict`).  "assumed" to look for no slips; the coefficient may then be set by `friction` below.
         terrain: the ground as far as it is known: heights [m] of arrays x and y [m], world, NaN where unknown; a
             function, or what has one, such as `quaddyn.estimation.ElevationMap` and `quaddyn.simulation.Terrain`.  Feet
-            are then put where it is even (`FootholdMap`) and lifted over what is between.
+            are then put where it is even (`FootholdMap`) and lifted over what is between.  It is asked again and again,
+            for a few rows of a grid at a time.
         payload: "estimated" to find mass that the robot's file does not know of from the torques, and to carry it
             (`UnknownLoad`); None to trust the file.
         touching: "estimated" to find out from the torques which feet touch, wherever `compute` is not told and the
             gait has no flight phases (`FeltGround`): a foot that meets the ground early carries at once, who misses it
-            is waited for, and feet that trip over what is not known are lifted over it (`Stumbles`).  "scheduled" to
+            is waited for, and feet that trip over something are lifted over it (`Stumbles`).  "scheduled" to
             trust the gait's schedule.
         righting: how to get onto the belly from back and sides, of `quaddyn.planning.plan_righting`; `stand_up` then
             begins with it wherever the robot has fallen.  None: who lies on its back stays there.

@@ -14,7 +14,7 @@ PATCH = 3
 def fit_planes(
     heights: Matrix, slopes: Tensor, cost: Matrix, cell: float, steep: float, rough: float, begin: int, end: int
 ) -> None:
-    """Fit a plane to the patch about every cell; see `FootholdMap`.
+    """Fit a plane to the patch about every cell of some rows; see `FootholdMap`.
 
     Args:
         heights: (n, m) of the ground, NaN where unknown [m].

@@ -81,7 +81,7 @@ class FootholdMap:
         proportions: of the robot.
 
     Attributes:
-        window: the ground as it was read last.
+        window: the ground as it was last read to the end.
 
     Raises:
         ArgumentTypeError: nothing to ask for heights.
@@ -116,11 +116,11 @@ class FootholdMap:
         far = gone > FAR * p.length
         self._age += dt
         if far or (self._reading is None and (self._age >= AGE * p.time or gone >= MOVED * p.length)):
-            self._reading = Reading(self.heights, x, y, p.length)
+            self._reading = Reading(self.heights, x, y, p.length, 0.0 if far else READ * p.time)
             self._place, self._age = (x, y), 0.0
         reading = self._reading
         if reading is not None:
-            reading.advance(dt, 0.0 if far else READ * p.time)
+            reading.advance(dt)
             if reading.done:
                 self.window, self._reading = reading.window, None
 
@@ -159,6 +159,14 @@ class FootholdMap:
         z = float(heights[i, j]) + slope_x * (x - corner[0] - i * cell)
         z += slope_y * (y - corner[1] - j * cell)
         return x, y, z, np.array(_unit_normal(slope_x, slope_y))
+
+    def lowest(self, x: float, y: float) -> float | None:
+        """Height of the lowest ground right about a point [m]; None if unknown."""
+        at = self.window.locate(x, y)
+        if at is None:
+            return None
+        low = float(np.fmin.reduce(self.window.heights[at[0] - 1 : at[0] + 2, at[1] - 1 : at[1] + 2], axis=None))
+        return low if math.isfinite(low) else None
 
     def normal(self, x: float, y: float, z: float) -> tuple[float, float, float] | None:
         """Of the ground under a foot; None if unknown.

@@ -63,7 +63,7 @@ class Footwork:
     Attributes:
         choices: by number of the foot, how the next foothold of those in the air was chosen.
         swings: `Swing` by number of the foot in `FEET`, of those in the air.
-        stumbles: of feet where nothing is known of the ground.
+        stumbles: of feet that meet what nobody knew of, or what they did not clear.
         late: whether somebody misses the ground who should stand by now.
     """
 
@@ -248,13 +248,19 @@ class Footwork:
             ahead = left * velocity[0], left * velocity[1]
             wanted, settled = (x, y), swing.progress >= SETTLED and i in self.choices
             r = float(p.radii[i]) - PRESS * p.length  # of the sphere's centre over the ground
-            spot = None if known is None else known.choose(x, y)
-            if known is None or spot is None or i in self.stumbles.lowered:
-                self._blind.add(i)
-                x, y = self.stumbles.lowered.get(i, (x, y))
-                z, why = ground.height(x, y), STUMBLED if i in self.stumbles.lowered else ""
+            lowered = self.stumbles.lowered.get(i)
+            spot = None if known is None or lowered is not None else known.choose(x, y)
+            if known is None or spot is None:
+                x, y = lowered or (x, y)
+                below = None if known is None or lowered is None else known.lowest(x, y)
+                window = None if known is None or below is None else known.window
+                z, why = ground.height(x, y) if below is None else below, "" if lowered is None else STUMBLED
+                if lowered is None:
+                    self._blind.add(i)
+                elif below is not None:
+                    ground.coming[i] = x, y, z
                 if why or not settled:
-                    self.choices[i] = Choice(i, asked, wanted, (x, y, z), (across, aside, up), why, None, stay, ahead)
+                    self.choices[i] = Choice(i, asked, wanted, (x, y, z), (across, aside, up), why, window, stay, ahead)
                 target = x + r * across, y + r * aside, z + r * up
                 lift = self.stumbles.lift
                 swing.advance(dt, target, clock.swing_time, (clearance(ground) + lift) * p.length if lift else None)

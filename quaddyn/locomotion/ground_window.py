@@ -16,12 +16,14 @@ from .foothold_kernel import PATCH, fit_planes
 CELL, HALF = 0.04, 1.6
 #: How far from where it is wanted a foot may be put, in cells.
 AROUND = 6
+#: Difference of heights that were read twice from which on the ground has changed meanwhile.
+CHANGED = 0.02
 #: Slope, distance from a plane and deviation from the wanted place that cost 1.
 STEEP, ROUGH, ASIDE = 0.7, 0.012, 0.15
 
 
 class Window(NamedTuple):
-    """Ground about a robot as it was read once; nothing in it is written again.
+    """Ground about a robot as it was read once; nothing in it is written again once its `Reading` is done.
 
     Attributes:
         heights: (n, m) of the ground, NaN where unknown [m].
@@ -64,22 +66,28 @@ class Window(NamedTuple):
 class Reading:
     """A window that is being read: all of it at once would take longer than a tick may.
 
+    Ground that has changed at the end of a reading, as maps do that correct their drift, is read once more, at once.
+
     Args:
         ask: for heights of arrays x and y.
         x: of the robot, world [m].
         y: the same.
         length: of its legs [m].
+        time: in which to read all of it [s]; 0 for at once.
 
     Attributes:
-        place: x and y of the robot when it began [m].
         window: complete when it is `done`.
     """
 
-    __slots__ = ("_ask", "_fitted", "_read", "place", "window")
+    __slots__ = ("_ask", "_axes", "_fitted", "_read", "_time", "window")
 
-    def __init__(self, ask: Callable[[Array, Array], Array], x: float, y: float, length: float) -> None:
-        self.place, self._ask = (x, y), ask
-        self.window = Window.unread(x, y, length)
+    def __init__(
+        self, ask: Callable[[Array, Array], Array], x: float, y: float, length: float, time: float = 0.0
+    ) -> None:
+        self._ask, self._time = ask, time
+        self.window = window = Window.unread(x, y, length)
+        a, b = (np.arange(n) * window.cell + corner for n, corner in zip(window.cost.shape, window.corner, strict=True))
+        self._axes = a, b
         self._read = self._fitted = 0
 
     @property
@@ -87,14 +95,29 @@ class Reading:
         """Whether all of it is read."""
         return self._fitted == len(self.window.heights)
 
-    def advance(self, dt: float, time: float) -> None:
-        """Read as many rows as are to be read in `dt`, of all in `time` [s]: one at least."""
-        window, (n, m) = self.window, self.window.heights.shape
-        begin, end = self._read, n if dt >= time else min(n, self._read + max(1, math.ceil(dt / time * n)))
-        axes = (np.arange(k) * window.cell + corner for k, corner in zip((n, m), window.corner, strict=True))
-        X, Y = np.meshgrid(next(axes)[begin:end], next(axes), indexing="ij")
-        window.heights[begin:end] = self._ask(X, Y)
+    def advance(self, dt: float) -> None:
+        """Read so many rows that all are read in time, one at least.
+
+        Args:
+            dt: since the last call [s].
+        """
+        window, n, begin = self.window, len(self.window.heights), self._read
+        end = n if dt >= self._time else min(n, begin + max(1, math.ceil(dt / self._time * n)))
+        window.heights[begin:end] = self._rows(begin, end)
+        if begin and end == n and self._changed():
+            window.heights[:], self._fitted = self._rows(0, n), 0
         self._read, ready = end, n if end == n else max(0, end - PATCH)
         rough = ROUGH * window.aside / ASIDE
         fit_planes(window.heights, window.slopes, window.cost, window.cell, STEEP, rough, self._fitted, ready)
         self._fitted = ready
+
+    def _changed(self) -> bool:
+        """Whether the ground that was read first is elsewhere now; that it has become known is no such change."""
+        with np.errstate(invalid="ignore"):  # walls without end
+            off = np.abs(self._rows(0, 1)[0] - self.window.heights[0])
+        return bool(np.fmax.reduce(off, initial=0.0) > CHANGED / CELL * self.window.cell)
+
+    def _rows(self, begin: int, end: int) -> Array:
+        """Heights of some rows, as they are now."""
+        x, y = self._axes
+        return self._ask(*np.meshgrid(x[begin:end], y, indexing="ij"))

@@ -138,6 +138,7 @@ class Quadruped:
     def reset(self) -> None:
         """Stand, with nothing known of the motion."""
         self.start_over()
+        self.know(self.terrain)
         self.trunk.end()
         self.mode = Mode.STANDING
         self.senses.reset()

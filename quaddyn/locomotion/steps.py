@@ -32,7 +32,7 @@ FLIGHT = 1.0
 UP, DOWN = 1.3, 0.6
 #: No foot is lifted over more, and nothing is higher.
 TALLEST, ENDLESS = 0.4, 10.0
-#: How far above an edge a foot has to pass at least.
+#: How far above an edge a leg must be able to lift its foot; swings go for more (`foothold_map.CLEAR`) where they can.
 OVER = 0.05
 #: Least share of a command that is worth going with; below it the robot stands.
 #: How much lower steps have to be for who stands before them.
@@ -106,7 +106,7 @@ class Steps:
         """Forget the ground."""
         self._window: Array | None = None
         self._at = 0.0, 0.0, 0.0
-        self._work = np.empty((3, 0))
+        self._work = np.empty((2, 0))
         self._before = self._behind = Edges()
         self._stopped = False
         self._asked: tuple[object, ...] | None = None
@@ -178,7 +178,7 @@ class Steps:
         back, gap, run = far + GAP * unit, round(GAP * unit / cell), round(FLIGHT * unit / cell)
         count = math.ceil((back + far + (AHEAD + self._stopped * FARTHER + GAP) * unit) / cell)
         if self._work.shape[1] != count:
-            self._work = np.empty((3, count))
+            self._work = np.empty((2, count))
         steep, edges = STEEP * 2.0 * cell + EVEN * unit, np.empty(5)
         find_edges(
             window.heights, *window.corner, cell, *self._at, back, wide, gap, run, round(back / cell), steep,

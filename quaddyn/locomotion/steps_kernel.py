@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..compiling import Matrix, Vector, compiled, entry
+from ..compiling import Matrix, Vector, compiled, entry, local
 
 #: Lines along the way, beside each other.
 LINES = 5
@@ -31,9 +31,8 @@ def find_edges(
 ) -> None:
     """Find the highest edges that rise and fall along a way, and its steepest part.
 
-    Across the way the ground is as high as most of `LINES` points (of an even number that are known, the lower middle
-    one), and where none is known as it was before.  Ditches are filled, which leaves open those at the end of what is
-    seen: nothing falls there.
+    Across the way the height is the lower median of those that are known at `LINES` points, and where none is known it
+    is that of before.  Ditches are filled, which leaves open those at the end of what is seen: nothing falls there.
 
     Args:
         heights: (n, m) of the ground, NaN where unknown [m].
@@ -50,11 +49,11 @@ def find_edges(
         middle: place from which on edges are ahead.
         steep: rise over two places from which on that is an edge [m].
         highest: absolute height beyond which ground counts as this high [m].
-        work: (3, places); is written, the first row with the heights along the way.
+        work: (2, places); is written, the first row with the heights along the way.
         edges: (5,) rise and fall behind, the same ahead, and rise or fall over `run`, 0 where there is none [m]; is
             set.
     """
-    count, along, spare, line = work.shape[1], work[0], work[1], work[2]
+    count, along, spare, line = work.shape[1], work[0], work[1], local(LINES)
     seen = profile(heights, from_x, from_y, cell, x, y, yaw, back, wide, highest, line, along)
     close(along, gap, spare)
     for k in range(5):

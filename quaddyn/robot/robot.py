@@ -157,7 +157,7 @@ class Robot:
 
     @property
     def feet(self) -> tuple[str, ...]:
-        """Names of the feet: ("FL", "FR", "RL", "RR") on every quadruped."""
+        """Names of the feet: ("FL", "FR", "RL", "RR") on a quadruped, in the order of `legs` if those were given."""
         return tuple(self.legs)
 
     def frame_id(self, name: str) -> int:

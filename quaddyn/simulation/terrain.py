@@ -118,7 +118,11 @@ class Box(FrozenArrays):
         _set(self, "friction", _friction(self.friction))
 
     def beside(self, ends: Sequence[tuple[float, float]]) -> bool:
-        """Whether none of it is above or below the points between least and greatest x, and y [m]."""
+        """Whether its bounding box is beside a rectangle, seen from above: no height has to be worked out there then.
+
+        Args:
+            ends: least and greatest x, and y, of the rectangle [m]; empty for no rectangle.
+        """
         center, far = self.center.tolist(), (np.abs(self.rotation[:2]) @ (0.5 * self.size)).tolist()
         return any(low > c + r or high < c - r for (low, high), c, r in zip(ends, center, far, strict=False))
 
