@@ -181,11 +181,16 @@ class Footwork:
                     carrying.append(foot)
         watched: Collection[int] = ()
         if touching is not None:  # a schedule that is trusted says nothing of obstacles
-            watched = self.swings if forces is not None else [i for i in self._blind if FEET[i] in touching]
+            watched = [i for i in self._blind if FEET[i] in touching] if forces is None else self._climbing()
         self.stumbles.advance(self.swings, watched, feet, forces, clock.swing_time, dt)
         self.late = late
         self._waited = self._waited + dt if late else 0.0
         return tuple(carrying)
+
+    def _climbing(self) -> list[int]:
+        """Feet on their way to unknown ground, and up: who scrapes along an edge on the way down slides off it."""
+        up = EVEN * self._p.length
+        return [i for i, s in self.swings.items() if i in self._blind or float(s.target[2] - s.start[2]) > up]
 
     def _lift(self, foot: Array, clock: Clock, ground: GroundPlane, up: tuple[float, float, float]) -> Swing:
         """A swing that begins where the foot is."""
