@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +47,11 @@ class Plane(FrozenArrays):
             raise ArgumentError(f"normal: expected a direction, got {normal}")
         _set(self, "normal", frozen(normal / length))
         _set(self, "friction", _friction(self.friction))
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """Least and greatest x, least and greatest y: it has no end."""
+        return -math.inf, math.inf, -math.inf, math.inf
 
     def height(self, x: Array, y: Array) -> Array:
         """Of the surface above points x and y [m]; NaN of a plane that does not face upwards."""
@@ -117,28 +123,26 @@ class Box(FrozenArrays):
         _set(self, "rotation", R)
         _set(self, "friction", _friction(self.friction))
 
-    def beside(self, ends: Sequence[tuple[float, float]]) -> bool:
-        """Whether its bounding box is beside a rectangle, seen from above: no height has to be worked out there then.
-
-        Args:
-            ends: least and greatest x, and y, of the rectangle [m]; empty for no rectangle.
-        """
-        center, far = self.center.tolist(), (np.abs(self.rotation[:2]) @ (0.5 * self.size)).tolist()
-        return any(low > c + r or high < c - r for (low, high), c, r in zip(ends, center, far, strict=False))
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """Least and greatest x, least and greatest y [m], with room for rounding."""
+        (x, y), (a, b) = self.center[:2].tolist(), (np.abs(self.rotation[:2]) @ (0.5 * self.size) + 1e-9).tolist()
+        return x - a, x + a, y - b, y + b
 
     def height(self, x: Array, y: Array) -> Array:
         """Of the highest point of the box above x and y [m]; NaN beside it."""
         # where a vertical line through (x, y) is inside all three slabs
-        dx, dy = x - self.center[0], y - self.center[1]
-        top, low = np.full(dx.shape, np.inf), np.full(dx.shape, -np.inf)
-        for axis, half in zip(self.rotation.T, 0.5 * self.size, strict=True):
-            at, rise = axis[0] * dx + axis[1] * dy, axis[2]
+        cx, cy, cz = self.center.tolist()
+        dx, dy = x - cx, y - cy
+        top, low, inside = np.array(math.inf), np.array(-math.inf), np.array(True)
+        for (ax, ay, rise), size in zip(self.rotation.T.tolist(), self.size.tolist(), strict=True):
+            at, half = ax * dx + ay * dy if ax or ay else np.array(0.0), 0.5 * size
             if abs(rise) < UPWARD:
-                top = np.where(np.abs(at) <= half, top, -np.inf)
+                inside = inside & (np.abs(at) <= half)
             else:
-                ends = (-at - np.sign(rise) * half) / rise, (-at + np.sign(rise) * half) / rise
-                low, top = np.maximum(low, ends[0]), np.minimum(top, ends[1])
-        return np.where(low <= top, self.center[2] + top, np.nan)
+                reach = math.copysign(half, rise)
+                low, top = np.maximum(low, (-at - reach) / rise), np.minimum(top, (-at + reach) / rise)
+        return np.where(inside & (low <= top), cz + top, np.nan)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,6 +221,12 @@ class HeightField(FrozenArrays):
         steps = np.array([a[1] - a[0] for a in axes])
         return cls(np.array([a[0] for a in axes]), steps, heights, friction)
 
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """Least and greatest x, least and greatest y [m]."""
+        (x, y), (a, b) = self.origin.tolist(), (self.spacing * (np.array(self.heights.shape) - 1)).tolist()
+        return x, x + a, y, y + b
+
     def height(self, x: Array, y: Array) -> Array:
         """Of the surface above points x and y [m]; NaN beyond the border."""
         n, m = self.heights.shape
@@ -288,6 +298,7 @@ class Terrain:
     """
 
     surfaces: tuple[Surface, ...]
+    _bounds: Array = field(init=False, repr=False)  # (4, n) of the surfaces
 
     def __post_init__(self) -> None:
         _set(self, "surfaces", several("surfaces", self.surfaces, "surfaces"))
@@ -296,6 +307,7 @@ class Terrain:
                 raise ArgumentTypeError(
                     f"terrain: expected Plane, Box or HeightField, got {type(surface).__name__} {str(surface)[:40]!r}"
                 )
+        _set(self, "_bounds", np.array([s.bounds for s in self.surfaces]).reshape(-1, 4).T)
 
     @classmethod
     def of(cls, terrain: Terrain | Surface | Iterable[Surface]) -> Terrain:
@@ -318,11 +330,12 @@ class Terrain:
         """
         X, Y = np.broadcast_arrays(floats("x", x), floats("y", y))
         out = np.full(X.shape, np.nan)
-        ends = [(float(a.min()), float(a.max())) for a in (X, Y) if a.size]
-        for surface in self.surfaces:
-            if isinstance(surface, Box) and surface.beside(ends):
-                continue
-            out = np.fmax(out, surface.height(X, Y))
+        if not out.size:
+            return out
+        least_x, most_x, least_y, most_y = self._bounds
+        beside = (X.max() < least_x) | (X.min() > most_x) | (Y.max() < least_y) | (Y.min() > most_y)
+        for i in np.flatnonzero(~beside).tolist():
+            out = np.fmax(out, self.surfaces[i].height(X, Y))
         return out
 
     def packed(self, friction: float) -> Ground:
