@@ -16,7 +16,7 @@ from .gait import Gait
 from .ground_window import STEEP, Window
 from .leg_limits import LegLimits
 from .proportions import FEET, Proportions
-from .steps_kernel import find_edges
+from .steps_kernel import Way, find_edges
 from .trunk import CROUCH
 
 # Lengths in units of l.
@@ -180,10 +180,8 @@ class Steps:
         if self._work.shape[1] != count:
             self._work = np.empty((2, count))
         steep, edges = STEEP * 2.0 * cell + EVEN * unit, np.empty(5)
-        find_edges(
-            window.heights, *window.corner, cell, *self._at, back, wide, gap, run, round(back / cell), steep,
-            ENDLESS * unit, self._work, edges,
-        )  # fmt: skip
+        way = Way(window.heights, *window.corner, cell, *self._at, back, wide, ENDLESS * unit)
+        find_edges(way, gap, run, round(back / cell), steep, self._work, edges)
         up, down, up_ahead, down_ahead, rise = (edges / unit).tolist()
         self._behind = Edges(up, down, rise / FLIGHT)
         self._before = Edges(up_ahead, down_ahead, rise / FLIGHT)

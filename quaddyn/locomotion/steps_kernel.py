@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from ..compiling import Matrix, Vector, compiled, entry, local
 
@@ -10,51 +11,40 @@ from ..compiling import Matrix, Vector, compiled, entry, local
 LINES = 5
 
 
+class Way(NamedTuple):
+    """Over which ground a way leads, and where."""
+
+    heights: Matrix  # (n, m) of the ground, NaN where unknown [m]
+    from_x: float  # where the first of them is, along x [m]
+    from_y: float  # along y [m]
+    cell: float  # distance between them, and between places along the way [m]
+    x: float  # where the way passes, world [m]
+    y: float  # the same
+    yaw: float  # of the way [rad]
+    back: float  # where it begins, behind (x, y) [m]
+    wide: float  # half its width [m]
+    highest: float  # absolute height beyond which ground counts as this high [m]
+
+
 @entry("steps on ground that is known")
-def find_edges(
-    heights: Matrix,
-    from_x: float,
-    from_y: float,
-    cell: float,
-    x: float,
-    y: float,
-    yaw: float,
-    back: float,
-    wide: float,
-    gap: int,
-    run: int,
-    middle: int,
-    steep: float,
-    highest: float,
-    work: Matrix,
-    edges: Vector,
-) -> None:
+def find_edges(way: Way, gap: int, run: int, middle: int, steep: float, work: Matrix, edges: Vector) -> None:
     """Find the highest edges that rise and fall along a way, and its steepest part.
 
     Across the way the height is the lower median of those that are known at `LINES` points, and where none is known it
     is that of before.  Ditches are filled, which leaves open those at the end of what is seen: nothing falls there.
 
     Args:
-        heights: (n, m) of the ground, NaN where unknown [m].
-        from_x: where the first of them is, along x [m].
-        from_y: along y [m].
-        cell: distance between them, and between places along the way [m].
-        x: where the way passes, world [m].
-        y: the same.
-        yaw: of the way [rad].
-        back: where the way begins, behind (x, y) [m].
-        wide: half the width of the way [m].
+        way: of the robot.
         gap: width of the ditches that are filled, in places; edges in the first `gap` places do not count.
         run: over how many places its slope is taken.
         middle: place from which on edges are ahead.
         steep: rise over two places from which on that is an edge [m].
-        highest: absolute height beyond which ground counts as this high [m].
         work: (2, places); is written, the first row with the heights along the way.
         edges: (5,) rise and fall behind, the same ahead, and rise or fall over `run`, 0 where there is none [m]; is
             set.
     """
     count, along, spare, line = work.shape[1], work[0], work[1], local(LINES)
-    seen = profile(heights, from_x, from_y, cell, x, y, yaw, back, wide, highest, line, along)
+    seen = profile(way, line, along)
     close(along, gap, spare)
     for k in range(5):
         edges[k] = 0.0
@@ -71,29 +61,17 @@ def find_edges(
 
 
 @compiled()
-def profile(
-    heights: Matrix,
-    from_x: float,
-    from_y: float,
-    cell: float,
-    x: float,
-    y: float,
-    yaw: float,
-    back: float,
-    wide: float,
-    highest: float,
-    line: Vector,
-    along: Vector,
-) -> int:
+def profile(way: Way, line: Vector, along: Vector) -> int:
     """Heights along a way, as `find_edges` says, NaN where nothing before is known; how many are seen, the last too."""
-    n, m, c, s = heights.shape[0], heights.shape[1], math.cos(yaw), math.sin(yaw)
+    heights, cell = way.heights, way.cell
+    n, m, c, s = heights.shape[0], heights.shape[1], math.cos(way.yaw), math.sin(way.yaw)
     seen, before = 0, math.nan
     for k in range(len(along)):
-        known, forward = 0, k * cell - back
+        known, forward = 0, k * cell - way.back
         for a in range(LINES):
-            aside = wide * (2.0 * a / (LINES - 1.0) - 1.0)
-            i = math.floor((x + c * forward - s * aside - from_x) / cell + 0.5)
-            j = math.floor((y + s * forward + c * aside - from_y) / cell + 0.5)
+            aside = way.wide * (2.0 * a / (LINES - 1.0) - 1.0)
+            i = math.floor((way.x + c * forward - s * aside - way.from_x) / cell + 0.5)
+            j = math.floor((way.y + s * forward + c * aside - way.from_y) / cell + 0.5)
             if 0 <= i < n and 0 <= j < m and abs(heights[i, j]) <= math.inf:  # not NaN
                 h, b = heights[i, j], known
                 while b > 0 and line[b - 1] > h:
@@ -102,7 +80,7 @@ def profile(
                 line[b] = h
                 known += 1
         if known > 0:
-            before, seen = min(max(line[(known - 1) // 2], -highest), highest), k + 1
+            before, seen = min(max(line[(known - 1) // 2], -way.highest), way.highest), k + 1
         along[k] = before
     return seen
 
