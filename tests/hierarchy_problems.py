@@ -2,14 +2,18 @@
 
 The judge knows nothing of active sets.  Level by level it freezes what a solution reached above, takes the null space
 of that by singular values, hands the level's quadratic program to an interior-point solver and compares objectives:
-if no level can be improved with all above it frozen, the solution is the lexicographic optimum.
+if no level can be improved with all above it frozen, the solution is the lexicographic optimum.  Whether that solver
+converges on a badly scaled level depends on its version and on the processor; where it does not, the whole hierarchy is
+compared with the optimum that `exact_judge` finds with three hundred digits.
 """
 
 from dataclasses import dataclass
 
+import exact_judge
 import numpy as np
 
 from quaddyn.hierarchy import Level
+from quaddyn.wbc.problem import LevelRows
 
 KINDS = (
     "generic",
@@ -121,7 +125,7 @@ def problem(kind, rng):
 @dataclass
 class Verdict:
     """excess: largest improvement of any level over what is allowed (<= 1 passes); violation: of what was kept above;
-    doubtful: levels whose reference did not converge."""
+    doubtful: levels that neither reference could solve."""
 
     excess: float = 0.0
     violation: float = 0.0
@@ -141,6 +145,12 @@ def merged(level):
     crossed = level.lower > level.upper
     middle = np.where(crossed, 0.5 * (np.where(crossed, level.lower, 0) + np.where(crossed, level.upper, 0)), 0.0)
     return np.where(crossed, middle, level.lower), np.where(crossed, middle, level.upper)
+
+
+def plain_rows(level):
+    """The rows of a level without weights and crossed bounds, as `exact_judge` reads them."""
+    root = np.sqrt(level.weights)
+    return LevelRows(root[:, None] * level.A, root * level.b, level.C, *merged(level))
 
 
 def null_space(R):
@@ -186,6 +196,10 @@ def judge(levels, x):
         limits = tuple(
             np.concatenate([a, b]) for a, b in zip(limits, (level.C[keep], lower[keep], upper[keep]), strict=True)
         )
+    if verdict.doubtful:
+        worse = exact_judge.excess([plain_rows(level) for level in levels], x)
+        if worse is not None and len(worse) == len(levels):
+            verdict.excess, verdict.doubtful = max(verdict.excess, max(worse) / 1e-9), 0
     return verdict
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from printed import check_output
 from typer.testing import CliRunner
 
 from quaddyn.cli import app
@@ -70,7 +71,7 @@ def run_in_one_session(text: str, name: str, folder: Path, monkeypatch: pytest.M
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(block.body, name, "exec"), session)
-        assert printed.getvalue() == block.expected, block.body
+        check_output(printed.getvalue(), block.expected)
 
 
 def commands(text: str) -> list[str]:

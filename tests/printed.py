@@ -41,6 +41,23 @@ def rounded(text: str, digits: int = 6) -> str:
     return number.sub(lambda found: f"{float(found[0]) + 0.0:.{digits}g}", text)
 
 
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.(\d+))?(?:e([-+]?\d+))?(?![\w.]*\d)")
+
+
+def check_output(text: str, expected: str) -> None:
+    """Asserts that a program printed what a page shows.
+
+    Words, signs and whole numbers must be equal.  A decimal number may differ by one in its last printed digit, and a
+    zero may have either sign: both depend on how the processor rounds.  White space is not compared.
+    """
+    shown, kept = NUMBER.sub("#", text).split(), NUMBER.sub("#", expected).split()
+    assert shown == kept, f"printed:\n{text}\nexpected:\n{expected}"
+    for got, want in zip(NUMBER.finditer(text), NUMBER.finditer(expected), strict=True):
+        digits, exponent = want[1] or "", int(want[2] or 0)
+        unit = 10.0 ** (exponent - len(digits)) if digits or want[2] else 0.0
+        assert abs(float(got[0]) - float(want[0])) <= 1.001 * unit, f"{got[0]} for {want[0]}, printed:\n{text}"
+
+
 @contextmanager
 def terminal(*modules: ModuleType, width: int = 100) -> Iterator[Callable[[], str]]:
     """Terminals in place of the modules' `out` and `err`; yields what returns their text, `marked`."""

@@ -223,6 +223,21 @@ def test_the_hull_holds_every_point_and_the_margin_its_sign(seed: int, count: in
         support_polygon(np.full((2, 2), np.nan))
 
 
+def test_rounding_makes_no_corners_and_does_not_choose_the_first_one() -> None:
+    rng = np.random.default_rng(3)
+    corners = np.array([[-0.2, -0.1], [0.2, -0.1], [0.2, 0.1], [-0.2, 0.1]])
+    between = 0.5 * (corners + np.roll(corners, -1, axis=0))
+    for origin in (np.zeros(2), np.array([3.0, -500.0])):
+        points = origin + np.vstack((corners, between, corners))
+        for _ in range(200):
+            noise = 16.0 * np.finfo(float).eps * np.abs(points).max() * rng.uniform(-1.0, 1.0, size=points.shape)
+            np.testing.assert_allclose(support_polygon(points + noise), origin + corners, rtol=0.0, atol=1e-11)
+            line, dot = points[[0, 4, 1]], points[[0, 8]]
+            assert len(support_polygon(line + noise[:3])) == 2 and len(support_polygon(dot + noise[:2])) == 1
+    raised = np.vstack((corners, [[0.0, -0.1 - 1e-9]]))  # a nanometre is a corner
+    assert len(support_polygon(raised)) == 5
+
+
 # -- events --------------------------------------------------------------------------------------------------------
 def test_events_are_the_changes_of_touch() -> None:
     events = ContactEvents(("FL", "FR"))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from pages import Block, blocks, check_command, commands
+from printed import check_output
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
@@ -48,7 +49,7 @@ def test_program_prints_what_the_readme_says(program: Block) -> None:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(program.body, "README.md", "exec"), {"__name__": "readme"})
-    assert printed.getvalue() == program.expected
+    check_output(printed.getvalue(), program.expected)
 
 
 def test_the_first_program_is_short() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from printed import rounded, same_as_kept
+from printed import check_output, rounded, same_as_kept
 from test_printed import agreement
 
 import quaddyn as qd
@@ -137,3 +138,21 @@ def test_fits_of_bodies_and_of_motors(inertial: bool) -> None:
     motors = ActuatorFit(("hip", "long_knee"), 1e-3 * numbers, *(numbers[::-1] + k for k in range(7)))
     several(f"said_fits_{inertial}", fit, motors)
     assert rounded("1.00000000001 -0.0 2e-3") == "1 0 0.002"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "same"),
+    [
+        ("[0.0, 5.71]", "[-0.0, 5.71]", True),
+        ("5.72 N,\n 1e-05", "5.71 N, 2e-05", True),
+        ("5.73", "5.71", False),
+        ("-5.71", "5.71", False),
+        ("51 mm", "50 mm", False),
+        ("FL1 moved", "FL2 moved", False),
+        ("stood", "fell", False),
+        ("1.0 2.0", "1.0", False),
+    ],
+)
+def test_output_is_compared_to_the_last_printed_digit(text: str, expected: str, same: bool) -> None:
+    with nullcontext() if same else pytest.raises(AssertionError):
+        check_output(text, expected)

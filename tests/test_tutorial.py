@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from printed import check_output
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 TEXT = (DOCS / "tutorial.md").read_text()
@@ -31,6 +32,6 @@ def test_the_session_prints_what_the_tutorial_says(tmp_path: Path, monkeypatch: 
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(BLOCKS[i][1], f"step {step}", "exec"), session)
-        assert printed.getvalue() == expected, f"step {step}"
+        check_output(printed.getvalue(), expected)
     assert (tmp_path / "trot.html").stat().st_size > 50_000
     assert (tmp_path / "trot.png").read_bytes().startswith(b"\x89PNG")

@@ -7,23 +7,30 @@ import numpy as np
 from ..errors import ArgumentError, ArgumentTypeError
 from ..urdf.tree import Array
 
+#: Distance below which a corner is attributed to rounding, as a fraction of the largest coordinate.  Positions from
+#: forward kinematics carry the rounding of some hundred operations, each of 1.1e-16 of the coordinate.
+ROUNDING_TOLERANCE = 1e-12
+
 
 def support_polygon(points: Array) -> Array:
-    """Convex hull of points in the plane (Andrew 1979, monotone chain).
+    """Computes the convex hull of points in the plane (Andrew 1979, monotone chain).
+
+    A corner that stands out from the line between its neighbours by less than `ROUNDING_TOLERANCE` of the largest
+    coordinate is dropped, so that the number of corners does not depend on how the processor rounds.
 
     Args:
         points: (m, 2) [m].
 
     Returns:
-        (h, 2) corners, counter-clockwise, without points on an edge; one or two rows where the points do not span an
-        area, none without points.
+        (h, 2) corners, counter-clockwise from the one with the smallest x (of several, the one with the smallest y),
+        without points on an edge; one or two rows where the points do not span an area, none without points.
 
     Raises:
         ArgumentError: another shape, or a point that is not finite.
     """
     points = _plane_points("points", points)
     ordered = np.unique(points, axis=0)
-    if len(ordered) <= 2:
+    if len(ordered) <= 1:
         return ordered
 
     def chain(line: Array) -> list[Array]:
@@ -34,7 +41,10 @@ def support_polygon(points: Array) -> Array:
             out.append(p)
         return out[:-1]
 
-    return np.array(chain(ordered) + chain(ordered[::-1]))
+    tolerance = ROUNDING_TOLERANCE * float(np.abs(points).max())
+    hull = _simplified(np.array(chain(ordered) + chain(ordered[::-1])), tolerance)
+    leftmost = np.flatnonzero(hull[:, 0] <= hull[:, 0].min() + tolerance)
+    return np.roll(hull, -int(leftmost[np.argmin(hull[leftmost, 1])]), axis=0)
 
 
 def support_margin(polygon: Array, point: Array) -> float:
@@ -71,6 +81,21 @@ def _plane_points(name: str, value: object) -> Array:
     if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
         raise ArgumentError(f"{name}: expected finite x and y [m], got {str(value)[:60]!r} of shape {points.shape}")
     return points
+
+
+def _simplified(hull: Array, tolerance: float) -> Array:
+    """Removes corners closer than `tolerance` [m] to the line between their neighbours, the closest one first."""
+    while len(hull) > 1:
+        before = np.roll(hull, 1, axis=0)
+        chord, to = np.roll(hull, -1, axis=0) - before, hull - before
+        length = np.hypot(*chord.T)
+        area = np.abs(chord[:, 0] * to[:, 1] - chord[:, 1] * to[:, 0])
+        height = np.where(length > tolerance, area / np.where(length > 0.0, length, 1.0), np.hypot(*to.T))
+        closest = int(np.argmin(height))
+        if height[closest] > tolerance:
+            break
+        hull = np.delete(hull, closest, axis=0)
+    return hull
 
 
 def _turn(a: Array, b: Array, c: Array) -> float:
