@@ -1,19 +1,22 @@
 """Machine code is kept, found again, and never believed when it is not what it should be."""
 
+import importlib
 import os
 import stat
 import struct
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import quaddyn
-from quaddyn.compiling import objects, units
+from quaddyn.compiling import machine, objects, units
 from quaddyn.compiling.fingerprints import fingerprint, sources
 from quaddyn.compiling.units import Unit
+from quaddyn.errors import ArgumentError
 
 ROOT = str(Path(quaddyn.__file__).parents[1])
 
@@ -272,3 +275,28 @@ def test_what_was_shipped_is_found_first_and_only_in_a_folder_as_private_as_the_
     assert found.place == str(shipped / "code-of-here.bin")
     shipped.chmod(0o777)
     assert unit.found("here") is None
+
+
+def test_the_environment_chooses_the_target(monkeypatch):
+    importlib.import_module("quaddyn.locomotion.steps_kernel")
+    unit = Unit.of("quaddyn.locomotion.steps_kernel")
+    monkeypatch.delenv("QUADDYN_TARGET", raising=False)
+    best, usual, this = machine.portable(), unit.kept_key(machine.portable()), machine.host()
+    for text in ("native", f" {best} ", f"{best},contract=on"):
+        monkeypatch.setenv("QUADDYN_TARGET", text)
+        assert machine.portable() == best and unit.kept_key(best) == usual
+    monkeypatch.setenv("QUADDYN_TARGET", "contract=off")
+    assert unit.kept_key(best) != usual and unit.code(best) != b""
+    for lanes in (2, 4, 8):
+        monkeypatch.setenv("QUADDYN_TARGET", f"lanes={lanes}")
+        assert machine.host() == replace(this, bits=64 * lanes)
+    monkeypatch.setenv("QUADDYN_TARGET", best)
+    assert machine.host() == machine.PORTABLE[best]
+    other = "aarch64" if best.startswith("x86") else "x86-64-v3"
+    monkeypatch.setenv("QUADDYN_TARGET", other)
+    with pytest.raises(machine.Unsupported, match=f"QUADDYN_TARGET: this processor runs {best}, not {other}"):
+        machine.portable()
+    for wrong in ("avx", "lanes=3", "contract", "x86-64;lanes=2"):
+        monkeypatch.setenv("QUADDYN_TARGET", wrong)
+        with pytest.raises(ArgumentError, match=f"QUADDYN_TARGET: '{wrong}' in '{wrong}' is neither a processor"):
+            machine.portable()

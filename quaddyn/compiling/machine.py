@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
+
+from ..errors import ArgumentError
 
 #: Cost of a function that is inlined at most, in LLVM's measure.
 _INLINING = 40
@@ -44,6 +47,50 @@ PORTABLE = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class TargetOptions:
+    """The processor that machine code is made for, from the environment variable ``QUADDYN_TARGET``.
+
+    Attributes:
+        processor: a name in `PORTABLE`, or "native": kernels for this processor, compiled functions for the best
+            portable target that it can run.
+        lanes: numbers (float64) in a vector of the kernels: 2, 4 or 8; 0 for as many as the processor has.
+        contract: whether compiled functions may round a product and a sum once (fused multiply-add).
+    """
+
+    processor: str = "native"
+    lanes: int = 0
+    contract: bool = True
+
+
+def target_options() -> TargetOptions:
+    """Reads ``QUADDYN_TARGET``: a processor, ``lanes=N`` and ``contract=on|off``, each optional, between commas.
+
+    Raises:
+        ArgumentError: a word that is none of these.
+    """
+    return _target_options(os.environ.get("QUADDYN_TARGET", ""))
+
+
+@cache
+def _target_options(text: str) -> TargetOptions:
+    options = TargetOptions()
+    for word in filter(None, (part.strip() for part in text.split(","))):
+        if word == "native" or word in PORTABLE:
+            options = replace(options, processor=word)
+        elif word in ("lanes=2", "lanes=4", "lanes=8"):
+            options = replace(options, lanes=int(word[-1]))
+        elif word in ("contract=on", "contract=off"):
+            options = replace(options, contract=word == "contract=on")
+        else:
+            known = ", ".join(("native", *PORTABLE))
+            raise ArgumentError(
+                f"QUADDYN_TARGET: {word!r} in {text!r} is neither a processor ({known}) nor one of the options "
+                "lanes=2, lanes=4, lanes=8, contract=on, contract=off"
+            )
+    return options
+
+
 @cache
 def llvm() -> Any:
     """Llvmlite's binding, ready.
@@ -72,34 +119,57 @@ def llvm_version() -> str:
     return str(llvmlite.__version__)
 
 
-@cache
 def host() -> Machine:
+    """The machine that kernels are made for: this processor, or what ``QUADDYN_TARGET`` names.
+
+    Raises:
+        Unsupported: llvmlite is missing, or the processor is of another family than `PORTABLE`.
+        ArgumentError: `target_options`.
+    """
+    options = target_options()
+    machine = native() if options.processor == "native" else PORTABLE[portable()]
+    return replace(machine, bits=64 * options.lanes) if options.lanes else machine
+
+
+@cache
+def native() -> Machine:
     """This processor.
 
     Raises:
-        Unsupported: llvmlite is missing, or the processor has no fused multiply-add.
+        Unsupported: llvmlite is missing, or the processor is of another family than `PORTABLE`.
     """
     binding = llvm()
     features = binding.get_host_cpu_features()
     have = {k for k, v in features.items() if v}
     triple, cpu = binding.get_process_triple(), binding.get_host_cpu_name()
-    if triple.startswith(("aarch64", "arm64")):
-        bits = 128
-    elif {"avx512f", "avx512dq", "avx512vl"} <= have:
+    if not triple.startswith(("aarch64", "arm64", "x86_64")):
+        raise Unsupported(f"no machine code for {triple}")
+    if {"avx512f", "avx512dq", "avx512vl"} <= have:
         bits = 512
     elif {"avx2", "fma"} <= have:
         bits = 256
-    else:
-        raise Unsupported(f"processor {cpu!r} ({triple}) has no AVX2 with fused multiply-add")
+    else:  # NEON or SSE2; where there is no fused multiply-add, the C library computes it
+        bits = 128
     return Machine(triple, cpu, features.flatten(), bits)
 
 
 def portable() -> str:
-    """The name in `PORTABLE` that this processor can run, the best.
+    """The name in `PORTABLE` that compiled functions are made for: the best this processor can run, or the chosen one.
 
     Raises:
-        Unsupported: llvmlite is missing, or the processor is of another family.
+        Unsupported: llvmlite is missing, or the processor cannot run the target.
+        ArgumentError: `target_options`.
     """
+    best, chosen = _best_portable(), target_options().processor
+    if chosen == "native":
+        return best
+    if chosen != best and (chosen, best) != ("x86-64", "x86-64-v3"):
+        raise Unsupported(f"QUADDYN_TARGET: this processor runs {best}, not {chosen}")
+    return chosen
+
+
+@cache
+def _best_portable() -> str:
     binding = llvm()
     triple = binding.get_process_triple()
     if triple.startswith(("aarch64", "arm64")):
@@ -116,7 +186,8 @@ def target_machine(machine: Machine, *, jit: bool) -> Any:
     if not binding.get_process_triple().startswith(machine.triple.partition("-")[0]):
         binding.initialize_all_targets()
         binding.initialize_all_asmprinters()
-    features = machine.features + (",-prefer-256-bit" if machine.bits == 512 else "")
+    wide = machine.bits == 512 and "avx512f" in machine.features.replace("-avx512f", "")
+    features = machine.features + (",-prefer-256-bit" if wide else "")
     return binding.Target.from_triple(machine.triple).create_target_machine(
         cpu=machine.cpu, features=features, opt=2, reloc="pic", codemodel="jitdefault" if jit else "small", jit=jit
     )

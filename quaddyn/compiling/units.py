@@ -28,7 +28,7 @@ from .calling import connect, connect_bound, direct, readable
 from .fingerprints import fingerprint
 from .kinds import BOOL, FLOAT, INT, NOTHING, RecordKind
 from .llvm import FunctionWriter
-from .machine import PORTABLE, link, llvm_version, object_code, portable
+from .machine import PORTABLE, link, llvm_version, object_code, portable, target_options
 from .objects import Found
 from .programs import reachable, symbol
 from .registers import EPILOGUE, Callee
@@ -216,7 +216,8 @@ class Unit:
 
     def code(self, target: str) -> bytes:
         """Machine code for a target of `PORTABLE`, compiled now."""
-        return object_code(self.module_text(), PORTABLE[target], optimize=True)
+        text = self.module_text(contract=target_options().contract)
+        return object_code(text, PORTABLE[target], optimize=True)
 
     def ship(self, folder: Path, target: str) -> Path:
         """Compile for a target into a folder that is to become `SHIPPED`; the file."""
@@ -276,7 +277,8 @@ class Unit:
     def key(self, target: str) -> str:
         """What the meaning of machine code follows from: any version of llvmlite can link it, so none is named."""
         file = inspect.getfile(self.entries[0].python)
-        return f"{KIND}-{objects.digest(self.module, fingerprint(Path(file)), target)}"
+        options = () if target_options().contract else ("contract=off",)
+        return f"{KIND}-{objects.digest(self.module, fingerprint(Path(file)), target, *options)}"
 
     def kept_key(self, target: str) -> str:
         """What machine code compiled here follows from: also from what made it."""
