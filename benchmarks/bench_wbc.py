@@ -210,7 +210,7 @@ def statistics(times: np.ndarray) -> tuple[float, float]:
 
 def recorded() -> dict[str, Any]:
     """TSID's median and 99th percentile [us] of an earlier run by kind of tick, with their source."""
-    return dict(json.loads(RECORDED.read_text())) if RECORDED.exists() else {"source": "", "times": {}}
+    return dict(json.loads(RECORDED.read_text(encoding="utf-8"))) if RECORDED.exists() else {"source": "", "times": {}}
 
 
 def compare(
@@ -313,14 +313,14 @@ def main() -> int:
         print(f"MISSED {line}")
     if options.save_recorded and seen:
         source = f"this script with {environments.TSID}, Python {platform.python_version()}, on {cpu()}"
-        RECORDED.write_text(json.dumps({"source": source, "times": seen}, indent=1) + "\n")
+        RECORDED.write_text(json.dumps({"source": source, "times": seen}, indent=1) + "\n", encoding="utf-8")
     return 1 if options.check and missed else 0
 
 
 def cpu() -> str:
     """The processor's name."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor() or "unknown processor"

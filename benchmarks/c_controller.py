@@ -132,7 +132,7 @@ def times(name: str, folder: Path) -> bool:
     found: dict[str, list[float]] = {each: [] for each in (*programs, "Python")}
     for _ in range(ROUNDS):
         for flags, program in programs.items():
-            said = subprocess.run([str(program), str(BLOCK)], capture_output=True, text=True, check=True).stdout
+            said = subprocess.run([str(program), str(BLOCK)], capture_output=True, encoding="utf-8", check=True).stdout
             found[flags].append(float(said.split(" us per tick")[0].split()[-1]))
         start = time.perf_counter()
         for _ in range(BLOCK):

@@ -114,7 +114,7 @@ def bytes_per_record(folder: Path) -> float:
 
 def resident() -> float:
     """Memory of this process now [MB]."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
     return pages * resource.getpagesize() / 1e6
 
 
@@ -135,7 +135,7 @@ def processor_time(pids: Sequence[int]) -> float:
     """Of these processes and their threads, since they began [s]."""
     ticks = 0
     for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK")
 

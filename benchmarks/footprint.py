@@ -29,7 +29,7 @@ print(a - t, time.process_time() - a)
 
 def measured() -> tuple[float, float]:
     """Processor time of `import pinocchio`, and of `import quaddyn` after it [s], in a fresh process."""
-    out = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run([sys.executable, "-c", CODE], capture_output=True, encoding="utf-8", check=True).stdout
     first, second = map(float, out.split())
     return first, second
 
@@ -61,7 +61,7 @@ def main() -> int:
     adds = min(b for _, b in found)
     print(f"import pinocchio: {min(a for a, _ in found):.3f} s; import quaddyn adds {adds:.3f} s")
     command = [sys.executable, "-X", "importtime", "-c", "import pinocchio, quaddyn"]
-    trace = subprocess.run(command, capture_output=True, text=True, check=True).stderr.splitlines()
+    trace = subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stderr.splitlines()
     rows = [line.split("|") for line in trace if "quaddyn" in line]
     for own, total, name in sorted(rows, key=lambda row: -int(row[0].split()[-1]))[:5]:
         print(f"  {name.strip():<40} {int(own.split()[-1]) / 1e3:8.1f} ms own {int(total) / 1e3:8.1f} ms in all")

@@ -78,7 +78,7 @@ def main() -> int:
         failures = [describe(o) for o in tally.failures()]
         refused = [describe(o) for o in tally.outcomes if o.oracle == "good" and o.verdict != "loaded"]
         report = {"seed": options.seed, "figures": figures, "failures": failures, "good but refused": refused}
-        options.json.write_text(json.dumps(report, indent=1))
+        options.json.write_text(json.dumps(report, indent=1), encoding="utf-8")
     return 0 if not tally.failures() and loads_enough(tally, options.loader) else 1
 
 

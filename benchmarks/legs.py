@@ -108,7 +108,7 @@ def measure(name: str) -> dict[str, float]:
 
 def cpu() -> str:
     info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
     return next((x.split(":", 1)[1].strip() for x in lines if x.startswith("model name")), platform.processor())
 
 

@@ -206,7 +206,7 @@ def main() -> int:
 def docstrings(path: Path) -> list[tuple[int, int]]:
     """First and last lines of docstrings."""
     spans = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             spans.append((node.lineno, node.end_lineno or node.lineno))
     return spans
@@ -215,7 +215,7 @@ def docstrings(path: Path) -> list[tuple[int, int]]:
 def annotations(path: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """Where annotations begin and end: lines from 1, columns from 0."""
     found: list[ast.expr | None] = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.arg | ast.AnnAssign):
             found.append(node.annotation)
         elif isinstance(node, ast.FunctionDef):
@@ -228,7 +228,7 @@ def drawn(room: Room, sample: int, rng: random.Random) -> list[str]:
     place = ROOT / room.path
     files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
     files = [file for file in files if file.name != "__init__.py"]
-    weights = [file.read_text().count("\n") for file in files]
+    weights = [file.read_text(encoding="utf-8").count("\n") for file in files]
     return [str(file.relative_to(ROOT)) for file in rng.choices(files, weights, k=sample)]
 
 
@@ -290,7 +290,7 @@ def mutants_of(name: str, room: Room, sample: int, seed: int) -> list[Mutant]:
             kept[module, *map(str, place_of(mutation))] = module, mutation
     found = []
     for module, mutation in kept.values():
-        was = (ROOT / module).read_text()
+        was = (ROOT / module).read_text(encoding="utf-8")
         source = mutate_code(was, get_operator(mutation.operator_name)(**mutation.operator_args), mutation.occurrence)
         try:
             ast.parse(source)

@@ -57,7 +57,7 @@ class Recorder:
 
     def pytest_sessionfinish(self) -> None:
         """After all tests."""
-        self.file.write_text(json.dumps(self.seconds))
+        self.file.write_text(json.dumps(self.seconds), encoding="utf-8")
 
 
 class Chosen:
@@ -108,14 +108,18 @@ class Copy:
             if self.folder.exists():
                 shutil.rmtree(self.folder)
             listed = subprocess.run(
-                ["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True, text=True
+                ["git", "ls-files", "-coz", "--exclude-standard"],
+                cwd=ROOT,
+                check=True,
+                capture_output=True,
+                encoding="utf-8",
             )
             for name in filter(None, listed.stdout.split("\0")):
                 if (ROOT / name).is_file():
                     (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy2(ROOT / name, self.folder / name)
             self._run_healthy(kept)
-        said = json.loads(kept.read_text())
+        said = json.loads(kept.read_text(encoding="utf-8"))
         self.seconds = said["seconds"]
         self.reached = {f: {int(n): set(t) for n, t in lines.items()} for f, lines in said["reached"].items()}
 
@@ -137,7 +141,9 @@ class Copy:
             by_line = lines.contexts_by_lineno(file)
             name = str(Path(file).relative_to(self.folder))
             reached[name] = {n: sorted({c.split("|")[0] for c in contexts if c}) for n, contexts in by_line.items()}
-        kept.write_text(json.dumps({"seconds": json.loads(times.read_text()), "reached": reached}))
+        kept.write_text(
+            json.dumps({"seconds": json.loads(times.read_text(encoding="utf-8")), "reached": reached}), encoding="utf-8"
+        )
 
     def order(self, file: str, line: int) -> tuple[list[str], int]:
         """Tests in the order in which they judge a line, and how many of them reach it.
@@ -174,21 +180,21 @@ class Copy:
                 break
             tests.append(test)
         path = self.folder / file
-        was, at = path.read_text(), path.stat().st_mtime
+        was, at = path.read_text(encoding="utf-8"), path.stat().st_mtime
         # Machine code that a mutant leaves is its own.
         cache = self.place / "mutant_cache"
         shutil.rmtree(cache, ignore_errors=True)
         shutil.copytree(self.place / "cache", cache, copy_function=os.link)
         begun = time.perf_counter()
         try:
-            path.write_text(source)
+            path.write_text(source, encoding="utf-8")
             # No two texts of a module are of one time: kept byte code is that of the healthy one.
             os.utime(path, (at + 7.0, at + 7.0))
             around = {"PYTHONDONTWRITEBYTECODE": "1", "QUADDYN_CACHE": str(cache)}
             files = dict.fromkeys(test.split("::")[0] for test in tests)
             code, by = self._forked(files, lambda tell: Chosen(tests, tell), around)
         finally:
-            path.write_text(was)
+            path.write_text(was, encoding="utf-8")
             os.utime(path, (at, at))
         if code == 5:
             raise SystemExit(f"no test was found: {self.place / 'last.txt'}")
@@ -268,7 +274,7 @@ def import_others() -> None:
 def statement(path: Path, line: int) -> tuple[int, int]:
     """First and last line of the innermost statement at a line; of one with a body, up to the body."""
     best = (line, line)
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.stmt):
             body = getattr(node, "body", None)
             last = body[0].lineno - 1 if isinstance(body, list) else node.end_lineno or node.lineno

@@ -79,7 +79,7 @@ from quaddyn.simulation import Measurement
 
 def processor() -> str:
     """Its name."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
@@ -314,7 +314,9 @@ def program_in_c(seconds: float, dt: float) -> bool:
             ranked = [chrt, "-f", "50"]
         time.sleep(RESTED)
         began = os.times()
-        done = subprocess.run([*ranked, program, str(process.path), str(seconds)], capture_output=True, text=True)
+        done = subprocess.run(
+            [*ranked, program, str(process.path), str(seconds)], capture_output=True, encoding="utf-8"
+        )
         ended = os.times()
         share = sum(ended[k] - began[k] for k in (2, 3)) / (ended.elapsed - began.elapsed)
         print(f"\nprogram in C: {1.0 / dt:g} Hz for {seconds:g} s, {100.0 * share:.0f} % of a processor")
@@ -326,7 +328,7 @@ def full_disk(seconds: float, dt: float, idle: list[LoopStatistics]) -> bool:
     """A trot whose log lies on a tmpfs that is filled up in its midst; whether loop and log are as if it were not."""
     with TemporaryDirectory() as folder:
         mounted = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder], capture_output=True, text=True
+            ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder], capture_output=True, encoding="utf-8"
         )
         if mounted.returncode:
             print(f"\nfull disk: not tried, a tmpfs may not be mounted here: {mounted.stderr.strip()}")

@@ -35,7 +35,7 @@ VIOLATION, BALANCE, GROWTH = 1e-6, 1e-8, 4.0
 
 def memory() -> float:
     """Resident memory of this process [MiB]."""
-    lines = Path("/proc/self/status").read_text().splitlines()
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024.0
 
 

@@ -94,7 +94,7 @@ def attempt(python: str, resolution: str, tests: tuple[str, ...]) -> str:
             steps.append([str(own), "-m", "pytest", "-q", *(str(ROOT / test) for test in tests)])
         aside = os.environ | {"QUADDYN_CACHE": str(Path(place) / "cache")}
         for step in steps:
-            done = subprocess.run(step, cwd=place, env=aside, capture_output=True, text=True)
+            done = subprocess.run(step, cwd=place, env=aside, capture_output=True, encoding="utf-8")
             if done.returncode:
                 words = step[step.index("-m") + 1 :] if "-m" in step else step[:1]
                 return f"{' '.join(words)[:60]}: {(done.stderr or done.stdout).strip()[-1500:]}"

@@ -44,7 +44,9 @@ class Page(HTMLParser):
 
 def problems(site: Path) -> list[str]:
     """In words, everything that is wrong."""
-    pages = {path: Page(path.read_text()) for path in site.rglob("*.html") if "_static" not in path.parts}
+    pages = {
+        path: Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html") if "_static" not in path.parts
+    }
     found = []
     for path, page in pages.items():
         where = path.relative_to(site)
@@ -62,7 +64,10 @@ def problems(site: Path) -> list[str]:
             elif to in pages and unquote(parts.fragment) not in pages[to].anchors:
                 found.append(f"{where}: {target} has no such anchor")
     for style in site.rglob("*.css"):
-        if any(mark in style.read_text() for mark in ("@import url(http", "url(http", "url(//", 'url("http')):
+        if any(
+            mark in style.read_text(encoding="utf-8")
+            for mark in ("@import url(http", "url(http", "url(//", 'url("http')
+        ):
             found.append(f"{style.relative_to(site)} loads from another host")
     return found
 

@@ -177,7 +177,7 @@ def _port(file: Path, process: subprocess.Popen[bytes]) -> tuple[int, str]:
     """The port and path that the browser writes down once it listens."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        lines = file.read_text().split() if file.exists() else []
+        lines = file.read_text(encoding="utf-8").split() if file.exists() else []
         if len(lines) == 2:
             return int(lines[0]), lines[1]
         if process.poll() is not None:

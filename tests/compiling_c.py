@@ -41,11 +41,11 @@ def value(x, kind):
 
 def compile_c(folder, name, source, header, *flags):
     """Compile, without a warning; the shared library."""
-    (folder / f"{name}.h").write_text(header)
-    (folder / f"{name}.c").write_text(source)
+    (folder / f"{name}.h").write_text(header, encoding="utf-8")
+    (folder / f"{name}.c").write_text(source, encoding="utf-8")
     out = folder / f"{name}.so"
     command = [COMPILER, *FLAGS, *flags, "-shared", "-fPIC", "-o", str(out), str(folder / f"{name}.c"), "-lm"]
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    subprocess.run(command, check=True, capture_output=True, encoding="utf-8")
     return out
 
 

@@ -29,7 +29,7 @@ def compiled(folder, out, *flags, program=None, compiler=COMPILER):
     sources = sorted(each for each in Path(folder).glob("*.c") if each.name != "main.c")
     kind = ("-shared", "-fPIC") if program is None else (str(program),)
     command = [compiler, *STRICT, *flags, "-I", str(folder), *kind, *map(str, sources), "-lm", "-o", str(out)]
-    made = subprocess.run(command, capture_output=True, text=True)
+    made = subprocess.run(command, capture_output=True, encoding="utf-8")
     assert made.returncode == 0, made.stderr
     return out
 
@@ -278,12 +278,17 @@ def hostile(controller, folder, ticks, *flags):
     name, robot = "hostile", controller.robot
     export_c(controller, folder, name=name)
     setter = f"{name}_com_reference(wanted, wanted, NULL)" if robot.root == "free" else f"{name}_torque_limits(wanted)"
-    text = HOSTILE.read_text().replace("UPPER", name.upper()).replace("NAME", name).replace("SET;", f"(void){setter};")
+    text = (
+        HOSTILE.read_text(encoding="utf-8")
+        .replace("UPPER", name.upper())
+        .replace("NAME", name)
+        .replace("SET;", f"(void){setter};")
+    )
     text = text.replace("FREE", "1" if robot.root == "free" else "0")
     program = Path(folder) / "main.c"
-    program.write_text(text)
+    program.write_text(text, encoding="utf-8")
     built = compiled(folder, Path(folder) / "hostile", *flags, program=program)
-    done = subprocess.run([str(built), str(ticks)], capture_output=True, text=True, env=_sanitizers())
+    done = subprocess.run([str(built), str(ticks)], capture_output=True, encoding="utf-8", env=_sanitizers())
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
     return dict(zip(OUTCOMES, map(int, done.stdout.split(":")[1].split()), strict=True))
 

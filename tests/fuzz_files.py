@@ -139,7 +139,7 @@ def srdfs(folder: Path) -> Iterator[tuple[bytes, Read]]:
     def read(path: Path) -> None:
         model = CapsuleModel(robot, srdf=path)
         left = {tuple(sorted(model.capsules[i].link for i in pair)) for pair in model.pairs.tolist()}
-        named = set(re.findall(r'link1="(\w+)" link2="(\w+)"', path.read_text(errors="replace")))
+        named = set(re.findall(r'link1="(\w+)" link2="(\w+)"', path.read_text(errors="replace", encoding="utf-8")))
         if left & {tuple(sorted(pair)) for pair in named} or not left <= names:
             raise AssertionError(f"pairs {left} are left where {named} are disabled")
 
@@ -233,7 +233,7 @@ def campaign(kind: str, cases: int, seed: int) -> dict[str, object]:
 def judged(kind: str, cases: int, seed: int) -> dict[str, object]:
     """In a process of its own; a signal is a finding."""
     words = [sys.executable, __file__, "--kinds", kind, "--cases", str(cases), "--seed", str(seed), "--here"]
-    done = subprocess.run(words, capture_output=True, text=True)
+    done = subprocess.run(words, capture_output=True, encoding="utf-8")
     if done.returncode < 0 or not done.stdout.strip():
         return {"kind": kind, "signal": -done.returncode, "errors": [done.stderr[-500:]]}
     found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])

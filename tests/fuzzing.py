@@ -223,7 +223,7 @@ def load_pinocchio(source: Path | str, root: str | None) -> Any:
     """Pinocchio's own importer in the same clothes: what the harness has to be able to condemn."""
     import pinocchio as pin
 
-    text = source if isinstance(source, str) else source.read_text(errors="surrogateescape")
+    text = source if isinstance(source, str) else source.read_text(errors="surrogateescape", encoding="utf-8")
     joint = {"planar": pin.JointModelPlanar, "fixed": None}.get(root or "free", pin.JointModelFreeFlyer)
     try:
         model = pin.buildModelFromXML(text, joint()) if joint else pin.buildModelFromXML(text)

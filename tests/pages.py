@@ -61,7 +61,7 @@ def run_in_one_session(text: str, name: str, folder: Path, monkeypatch: pytest.M
         file = re.match(r"# (\w+)\.py\n", block.body)
         if file:
             path = folder / f"{file.group(1)}.py"
-            path.write_text(block.body)
+            path.write_text(block.body, encoding="utf-8")
             spec = importlib.util.spec_from_file_location(file.group(1), path)
             assert spec is not None and spec.loader is not None
             module = importlib.util.module_from_spec(spec)

@@ -55,7 +55,7 @@ def go2() -> qd.Robot:
 
 @functools.cache
 def text() -> str:
-    return find("go2").path.read_text()
+    return find("go2").path.read_text(encoding="utf-8")
 
 
 def assert_medians(agreement: Agreement) -> None:

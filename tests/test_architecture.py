@@ -72,7 +72,7 @@ def modules() -> dict[str, Path]:
 
 @functools.cache
 def read(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def imports(name: str, path: Path, *, top_level_only: bool = False) -> list[tuple[str, int]]:
@@ -195,7 +195,7 @@ def test_circles_are_seen() -> None:
 def test_the_import_checks_see_a_wrong_arrow(tmp_path: Path) -> None:
     """The reader of imports itself: it must find relative imports of every form."""
     path = tmp_path / "bad.py"
-    path.write_text("from ..viewer import Viewer\nfrom .. import cli\nimport pinocchio as pin\n")
+    path.write_text("from ..viewer import Viewer\nfrom .. import cli\nimport pinocchio as pin\n", encoding="utf-8")
     assert [t for t, _ in imports("urdf.bad", path)] == ["viewer", "cli", "!pinocchio"]
 
 
@@ -207,12 +207,12 @@ HEAVY = (
 
 def test_importing_quaddyn_imports_nothing_heavy() -> None:
     code = f"import sys, quaddyn; print(*[name for name in {HEAVY} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], check=True, timeout=60, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], check=True, timeout=60, capture_output=True, encoding="utf-8")
     assert done.stdout.strip() == ""
 
 
 def test_no_package_joins_those_that_everybody_has_to_install() -> None:
-    table = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
     assert {re.split(r"[^\w-]", line, maxsplit=1)[0] for line in table} == {
         "pin", "numpy", "example-robot-data", "meshcat", "tornado", "llvmlite", "defusedxml", "typer", "rich",
     }  # fmt: skip
@@ -220,7 +220,7 @@ def test_no_package_joins_those_that_everybody_has_to_install() -> None:
 
 def test_numba_is_named_nowhere() -> None:
     texts = [*PACKAGE.rglob("*.py"), PACKAGE.parent / "pyproject.toml", PACKAGE.parent / "README.md"]
-    assert not [str(path) for path in texts if "numba" in path.read_text().lower()]
+    assert not [str(path) for path in texts if "numba" in path.read_text(encoding="utf-8").lower()]
 
 
 WITHOUT_NUMBA = """
@@ -245,7 +245,11 @@ def test_robots_stand_where_numba_cannot_be_imported() -> None:
 
 def test_files_of_the_core_tell_one_story_each() -> None:
     """At most 350 lines in every room of the core; files of tasks and constraints at most 200."""
-    found = {path: len(path.read_text().splitlines()) for room in CORE for path in (PACKAGE / room).rglob("*.py")}
+    found = {
+        path: len(path.read_text(encoding="utf-8").splitlines())
+        for room in CORE
+        for path in (PACKAGE / room).rglob("*.py")
+    }
     most = {path: 200 if path.parent.name in ("tasks", "constraints") else 350 for path in found}
     assert len(found) > 100 and min(most.values()) == 200
     wrong = [f"{path.relative_to(PACKAGE)}: {n} lines" for path, n in found.items() if n > most[path]]

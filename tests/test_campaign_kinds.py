@@ -82,7 +82,7 @@ def test_a_log_that_changed_or_is_none_is_told(tmp_path: Path) -> None:
     Path(names[0]).write_bytes(Path(names[1]).read_bytes())
     with pytest.raises(qd.ArgumentError, match="changed"):
         campaign.run(first)
-    Path(names[1]).write_text("nothing")
+    Path(names[1]).write_text("nothing", encoding="utf-8")
     results = run(campaign, cases=[dataclasses.replace(second, content=next(iter(campaign.cases())).content)]).results
     with pytest.raises(qd.ArgumentError, match="log 1"):
         gathered(results)

@@ -76,7 +76,9 @@ def test_a_case_alone_gives_the_same_record_in_another_process_whatever_ran_befo
     first = encode_record(drive(case))
     assert encode_record(drive(other)) != first
     assert encode_record(drive(case)) == first
-    answer = subprocess.run([sys.executable, "-c", CHILD, encode(case)], capture_output=True, text=True, timeout=120)
+    answer = subprocess.run(
+        [sys.executable, "-c", CHILD, encode(case)], capture_output=True, encoding="utf-8", timeout=120
+    )
     assert answer.stdout.strip() == first, answer.stderr
     assert encode_record(drive(dataclasses.replace(case, number=8))) != first  # other noise
 
@@ -86,7 +88,7 @@ def test_a_campaign_gives_the_same_records_on_another_day(capsys: pytest.Capture
     today = capsys.readouterr().out
     environment = {**os.environ, "PYTHONHASHSEED": "12345", "TZ": "Pacific/Auckland"}
     answer = subprocess.run(
-        [sys.executable, "-c", TOMORROW + CAMPAIGN], capture_output=True, text=True, timeout=120, env=environment
+        [sys.executable, "-c", TOMORROW + CAMPAIGN], capture_output=True, encoding="utf-8", timeout=120, env=environment
     )
     assert len(today.splitlines()) == 2 and answer.stdout == today, answer.stderr
 

@@ -104,7 +104,7 @@ def test_a_second_run_skips_what_is_done_and_more_trials_extend_a_store(tmp_path
     assert len(list(summary.results)) == 10
     summary = run(replace(campaign, trials=15), store=store)
     assert (summary.ran, summary.skipped) == (5, 10)
-    assert sorted(map(int, log.read_text().split())) == list(range(15))
+    assert sorted(map(int, log.read_text(encoding="utf-8").split())) == list(range(15))
 
 
 def test_a_case_that_comes_twice_runs_once(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_case_that_comes_twice_runs_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         summary = run(campaign, pool, cases=cases)
     assert (summary.ran, summary.skipped) == (4, 4)
-    assert len((tmp_path / "ran").read_text().split()) == 4
+    assert len((tmp_path / "ran").read_text(encoding="utf-8").split()) == 4
 
 
 def test_an_open_store_takes_several_rounds(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_store_of_another_version_is_refused_unless_told(tmp_path: Path, monke
 
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "text.db"
-    text.write_text("no database\n" * 100)
+    text.write_text("no database\n" * 100, encoding="utf-8")
     with pytest.raises(StoreError, match="no store of a campaign"):
         run(Throws(3), store=text)
     with pytest.raises(StoreError, match="no such file"):

@@ -62,7 +62,7 @@ def test_a_campaign_is_run_resumed_shown_and_exported(tmp_path: Path) -> None:
     with Store.read(store) as there:
         rows = list(there.rows())
         expected = frame(there)
-    with (tmp_path / "runs.csv").open(newline="") as file:
+    with (tmp_path / "runs.csv").open(newline="", encoding="utf-8") as file:
         for row, line in zip(rows, csv.DictReader(file), strict=True):
             assert int(line["number"]) == row.number
             for name in ("x", "tiny", "sum"):
@@ -83,7 +83,7 @@ def test_a_store_of_a_campaign_that_is_not_registered_knows_its_class(tmp_path: 
     assert "4 of 6 cases" in call("campaign", "show", store)
     assert json.loads(call("campaign", "resume", store, "--workers", 0, "--json"))["ran"] == 2
     call("campaign", "export", store, "--csv", tmp_path / "runs.csv")
-    assert len((tmp_path / "runs.csv").read_text().splitlines()) == 7
+    assert len((tmp_path / "runs.csv").read_text(encoding="utf-8").splitlines()) == 7
     for origin, message in (
         ("nowhere_to_be_found:Together", r"cannot be imported here.*nowhere_to_be_found\.py.*PYTHONPATH"),
         ("campaign_examples:Gone", "cannot be imported here"),
@@ -109,7 +109,7 @@ def test_failures_are_grouped_and_the_exit_code_tells_of_errors(tmp_path: Path) 
     told = json.loads(call("campaign", "show", store, "--json"))
     assert told["errors"] == {"ValueError: throw … fails": 3}
     call("campaign", "export", store, "--csv", tmp_path / "runs.csv")
-    assert (tmp_path / "runs.csv").read_text().count("ValueError: throw ") == 3
+    assert (tmp_path / "runs.csv").read_text(encoding="utf-8").count("ValueError: throw ") == 3
 
 
 def test_options_of_every_kind(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_case_is_replayed_bit_for_bit_into_a_page(tmp_path: Path) -> None:
     text = call("replay", f"{store}#{failing}", "--record", page)
     assert "too far" in text
     assert "bit for bit" in text
-    assert "too far" in page.read_text()
+    assert "too far" in page.read_text(encoding="utf-8")
     told = json.loads(call("replay", f"{store}#1", "--json"))
     assert told["identical"]
     assert told["case"]["number"] == 0
@@ -173,8 +173,8 @@ if __name__ == "__main__":
 
 def test_the_first_worker_of_a_process_does_not_see_ctrl_c(tmp_path: Path) -> None:
     script = tmp_path / "first.py"
-    script.write_text(FIRST_WORKER)
-    told = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True)
+    script.write_text(FIRST_WORKER, encoding="utf-8")
+    told = subprocess.run([sys.executable, str(script)], capture_output=True, encoding="utf-8", timeout=60, check=True)
     assert told.stdout == "True\n"
 
 
@@ -192,12 +192,12 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path, workers: str) -> None:
     store, script = tmp_path / "runs.db", tmp_path / "go.py"
-    script.write_text(INTERRUPTED.format(tests=str(TESTS)))
+    script.write_text(INTERRUPTED.format(tests=str(TESTS)), encoding="utf-8")
     words = ["campaign", "throws", "--trials", "100000", "--seconds", "0.02", "--store", str(store)]
     process = subprocess.Popen(
         [sys.executable, str(script), *words, "--workers", workers],
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
         start_new_session=True,  # Ctrl-C goes to the whole group, the workers too
     )
     try:

@@ -134,8 +134,8 @@ with campaigns.workers(1) as executor:
 
 def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
-    script.write_text(UNGUARDED)
-    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=100)
+    script.write_text(UNGUARDED, encoding="utf-8")
+    ended = subprocess.run([sys.executable, str(script)], capture_output=True, encoding="utf-8", timeout=100)
     assert ended.returncode == 1
     assert "worker process ended with exit code 1. A script that starts workers must do so under" in ended.stderr
 
@@ -164,8 +164,10 @@ def test_a_killed_client_leaves_a_store_that_goes_on_and_no_workers(
     tmp_path: Path, executor_text: str, pids_text: str
 ) -> None:
     store, script = tmp_path / "runs.db", tmp_path / "client.py"
-    script.write_text(CLIENT.format(tests=str(TESTS), executor=executor_text, pids=pids_text, store=str(store)))
-    client = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    script.write_text(
+        CLIENT.format(tests=str(TESTS), executor=executor_text, pids=pids_text, store=str(store)), encoding="utf-8"
+    )
+    client = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, encoding="utf-8")
     assert client.stdout is not None
     workers = [int(word) for word in client.stdout.readline().split()]
     wait_for(lambda: committed(store) >= 10)
@@ -200,7 +202,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=256k", "none", folder], capture_output=True, text=True
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "none", folder], capture_output=True, encoding="utf-8"
     )
     if mounted.returncode:
         if os.environ.get("QUADDYN_REQUIRE_TOOLS") == "1" and os.geteuid() == 0:
@@ -308,7 +310,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     paths = folder / "cluster.pem", folder / "cluster.key"
     words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=127.0.0.1".split()
     made = subprocess.run(
-        ["openssl", *words, "-out", paths[0], "-keyout", paths[1]], capture_output=True, text=True, timeout=60
+        ["openssl", *words, "-out", paths[0], "-keyout", paths[1]], capture_output=True, encoding="utf-8", timeout=60
     )
     assert made.returncode == 0, made.stderr
     return paths
@@ -333,9 +335,9 @@ def scheduler(tmp_path: Path, certificate: tuple[Path, Path]) -> Iterator[tuple[
             return process
 
         first = start("dask_scheduler", "--protocol", "tls", "--host", "127.0.0.1", "--port", "0")
-        wait_for(lambda: Path(where).exists() and Path(where).read_text().endswith("}"))
+        wait_for(lambda: Path(where).exists() and Path(where).read_text(encoding="utf-8").endswith("}"))
         start("dask_worker", "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1")
-        yield json.loads(Path(where).read_text())["address"], first
+        yield json.loads(Path(where).read_text(encoding="utf-8"))["address"], first
 
 
 @pytest.mark.slow

@@ -90,7 +90,7 @@ def test_distances_are_conservative_by_no_more_than_the_fit(arms: qd.Robot) -> N
 
 def test_pairs_are_left_out_for_a_reason(arms: qd.Robot, tmp_path: Path) -> None:
     srdf = '<robot name="arms"><disable_collisions link1="right_lower" link2="left_lower" reason="Never"/></robot>'
-    (tmp_path / "arms.srdf").write_text(srdf)
+    (tmp_path / "arms.srdf").write_text(srdf, encoding="utf-8")
     for source in (srdf, tmp_path / "arms.srdf"):
         model = CapsuleModel(arms, srdf=source)
         assert model.left_out["left_lower", "right_lower"] == "disabled by the SRDF (Never)"

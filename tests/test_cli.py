@@ -71,8 +71,8 @@ def test_check_strict_refuses_what_has_warnings() -> None:
 
 def test_check_against_the_original_names_the_link_that_differs(tmp_path: Path) -> None:
     copy = tmp_path / "copy.urdf"
-    text = find("go2").path.read_text()
-    copy.write_text(text.replace('ixx="0.00108"', 'ixx="0.00109"', 1))
+    text = find("go2").path.read_text(encoding="utf-8")
+    copy.write_text(text.replace('ixx="0.00108"', 'ixx="0.00109"', 1), encoding="utf-8")
     result = runner.invoke(app, ["check", str(copy), "--against", "go2", "--samples", "1"])
     assert result.exit_code == 1
     assert "FL_calf: inertia differs" in result.stdout
@@ -99,7 +99,7 @@ def test_misuse_is_explained_with_exit_code_2(arguments: list[str]) -> None:
 
 def test_an_unknown_robot_is_one_line_with_near_matches() -> None:
     result = subprocess.run(
-        [sys.executable, "-m", "quaddyn", "check", "anymal"], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "quaddyn", "check", "anymal"], capture_output=True, encoding="utf-8", timeout=60
     )
     assert result.returncode == 2
     assert "Traceback" not in result.stderr
@@ -164,8 +164,10 @@ def test_version() -> None:
 
 def test_names_that_look_like_markup_are_printed_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "odd.urdf"
-    text = find("two_link_leg").path.read_text()
-    path.write_text(text.replace('name="hip"', 'name="h[/]ip"').replace('name="two_link_leg"', 'name="[bold]leg"'))
+    text = find("two_link_leg").path.read_text(encoding="utf-8")
+    path.write_text(
+        text.replace('name="hip"', 'name="h[/]ip"').replace('name="two_link_leg"', 'name="[bold]leg"'), encoding="utf-8"
+    )
     result = runner.invoke(app, ["check", str(path), "--samples", "1"])
     assert result.exit_code == 0, result.output
     assert "h[/]ip" in result.stdout
@@ -195,7 +197,11 @@ def test_a_page_that_cannot_be_written_is_refused_before_any_work(command: list[
 
 def test_demo_runs_without_a_standard_input() -> None:
     result = subprocess.run(
-        f"{sys.executable} -m quaddyn demo --seconds 0.5 <&-", shell=True, capture_output=True, text=True, timeout=120
+        f"{sys.executable} -m quaddyn demo --seconds 0.5 <&-",
+        shell=True,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
     )
     assert result.returncode == 0, result.stdout + result.stderr
 

@@ -69,7 +69,7 @@ def run(script: str, cache: str, *paths: Path) -> subprocess.CompletedProcess[st
     env = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "error"}
     command = [sys.executable, "-c", script]
     return subprocess.run(
-        command, env=env | {"QUADDYN_CACHE": cache}, capture_output=True, text=True, timeout=300.0, check=False
+        command, env=env | {"QUADDYN_CACHE": cache}, capture_output=True, encoding="utf-8", timeout=300.0, check=False
     )
 
 
@@ -83,7 +83,7 @@ class Package:
     def answer(self, cache: str | None = None, **changed: str) -> str:
         files = {"__init__": "", "slots": "FIRST = 1.0\n", "parts": PARTS, "whole": WHOLE} | changed
         for name, text in files.items():
-            (self.folder / "package" / f"{name}.py").write_text(text)
+            (self.folder / "package" / f"{name}.py").write_text(text, encoding="utf-8")
         done = run(ASK, str(self.cache) if cache is None else cache, self.folder)
         assert done.returncode == 0, done.stderr
         said = done.stderr.splitlines()

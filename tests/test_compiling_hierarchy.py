@@ -115,7 +115,7 @@ def test_no_sanitizer_complains(calls, plain, tmp_path):
         environment = {**os.environ, "LD_PRELOAD": " ".join(runtime), "ASAN_OPTIONS": "detect_leaks=0"}
         program = str(Path(__file__).with_name("compiling_sanitized.py"))
         command = [sys.executable, program, str(library), identifier(symbol(getattr(core, NAME))), str(path)]
-        return subprocess.run(command, env=environment, capture_output=True, text=True)
+        return subprocess.run(command, env=environment, capture_output=True, encoding="utf-8")
 
     rows = next(k for k, x in enumerate(calls[0]) if isinstance(x, Buffers))
     short = [x._replace(lower=x.lower[:-1]) if k == rows else x for k, x in enumerate(calls[0])]
@@ -135,5 +135,5 @@ def listed(x):
 
 
 def sanitizer(name):
-    out = subprocess.run([c.COMPILER, f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
+    out = subprocess.run([c.COMPILER, f"-print-file-name={name}"], capture_output=True, encoding="utf-8").stdout.strip()
     return out if Path(out).is_absolute() else ""

@@ -60,7 +60,7 @@ def program(tmp_path, monkeypatch):
 
 def write(folder, factor):
     source = textwrap.dedent(PROGRAM).replace("FACTOR", repr(factor))
-    (folder / "little.py").write_text(source)
+    (folder / "little.py").write_text(source, encoding="utf-8")
 
 
 def command(folder, cache):
@@ -71,7 +71,7 @@ def command(folder, cache):
 def run(folder, cache):
     """Result, where the code came from, its file, and seconds until it answered."""
     arguments, environment = command(folder, cache)
-    out = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=True)
+    out = subprocess.run(arguments, env=environment, capture_output=True, encoding="utf-8", check=True)
     return __import__("json").loads(out.stdout)
 
 
@@ -154,7 +154,7 @@ def test_a_folder_of_somebody_else_is_not_used(program):
 
 def test_works_where_no_folder_can_be_had(program):
     folder, _ = program
-    (folder / "file").write_text("")
+    (folder / "file").write_text("", encoding="utf-8")
     for place in (folder / "file", folder / "file" / "below", ""):
         assert run(folder, place)[:3] == [20.0, "compiled", ""]
 
@@ -189,7 +189,7 @@ def test_several_processes_at_once(program):
     folder, cache = program
     arguments, environment = command(folder, cache)
     several = [
-        subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
         for _ in range(3)
     ]
     found = [__import__("json").loads(each.communicate(timeout=60)[0]) for each in several]
@@ -228,19 +228,19 @@ def test_a_changed_source_has_another_fingerprint(tmp_path):
         "three": "x = 1\n",
         "other": "y = 1\n",
     }.items():
-        (package / f"{name}.py").write_text(text)
-    (package / "__init__.py").write_text("")
+        (package / f"{name}.py").write_text(text, encoding="utf-8")
+    (package / "__init__.py").write_text("", encoding="utf-8")
     first = package / "one.py"
     clear()
     assert {each.name for each in sources(first)} == {"one.py", "two.py", "three.py", "__init__.py"}
     before = fingerprint(first)
     for name, changes in (("other", False), ("three", True), ("two", True), ("one", True)):
         path = package / f"{name}.py"
-        text = path.read_text()
-        path.write_text(text + "z = 2\n")
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text + "z = 2\n", encoding="utf-8")
         clear()
         assert (fingerprint(first) != before) == changes
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
     clear()
     assert fingerprint(first) == before
     clear()
@@ -248,7 +248,9 @@ def test_a_changed_source_has_another_fingerprint(tmp_path):
 
 def test_absolute_imports_count_too(tmp_path):
     path = tmp_path / "little.py"
-    path.write_text("from quaddyn.compiling.lanes import axpy\nfrom quaddyn.errors import ArgumentError\n")
+    path.write_text(
+        "from quaddyn.compiling.lanes import axpy\nfrom quaddyn.errors import ArgumentError\n", encoding="utf-8"
+    )
     clear()
     assert {"lanes.py", "errors.py"} <= {each.name for each in sources(path)}
     clear()

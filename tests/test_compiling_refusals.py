@@ -14,7 +14,7 @@ from quaddyn.compiling.signatures import options_of
 from quaddyn.compiling.units import Unit
 from quaddyn.errors import ArgumentTypeError, CompileError
 
-SOURCE = Path(refused.__file__).read_text().splitlines()
+SOURCE = Path(refused.__file__).read_text(encoding="utf-8").splitlines()
 FINE = ("helper", "two", "first", "second", "same_name", "calls_twins")
 OWN = {n: inspect.unwrap(f) for n, f in vars(refused).items() if options_of(f)}
 REFUSED = [n for n, f in OWN.items() if f.__module__ == refused.__name__ and n not in FINE]

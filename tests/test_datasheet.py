@@ -191,7 +191,7 @@ def test_the_command_writes_page_and_store(stores: Path, monkeypatch: pytest.Mon
     result = CliRunner().invoke(app, [*words, "--out", str(out)])
     assert result.exit_code == 0, result.output
     assert "s of CPU time" in result.output and (stores / "small.db").exists()
-    text = out.read_text()
+    text = out.read_text(encoding="utf-8")
     assert "lowest friction" in text and "<figure>" not in text
     made = "quaddyn datasheet go2 --against solo12 --quick --bounds friction --directions 4 --plant embedded --seed 0"
     assert f"made by <code>{made}</code>" in text

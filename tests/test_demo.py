@@ -338,7 +338,7 @@ def test_a_travel_is_plotted_with_limits_forces_velocity_and_height(
 def test_motions_without_steps_are_plotted_too(name: str, panels: int, tmp_path: Path) -> None:
     path = tmp_path / "out.svg"
     run(qd.load(name), seconds=0.3, plot=path)
-    assert path.read_text().count('id="axes_') == panels
+    assert path.read_text(encoding="utf-8").count('id="axes_') == panels
 
 
 def test_a_plot_that_cannot_be_drawn_is_refused_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

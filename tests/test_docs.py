@@ -23,7 +23,7 @@ OTHERS = [path.name for path in ROOT.glob("*.md")]
 
 
 def read(page: str) -> str:
-    return ((ROOT if page in OTHERS else DOCS) / page).read_text()
+    return ((ROOT if page in OTHERS else DOCS) / page).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", [*PAGES, *OTHERS])
@@ -38,10 +38,10 @@ def test_links_lead_to_files_and_headings_that_exist(page: str) -> None:
             continue
         assert path.exists(), target
         if heading:
-            assert heading in anchors(path.read_text()), target
+            assert heading in anchors(path.read_text(encoding="utf-8")), target
         name = re.fullmatch(r"`(?:\w+\.)*(\w+)(?:\(\))?`", label)
         if name and path.suffix == ".py" and not label.endswith(".py`"):
-            named = {getattr(node, "name", "") for node in ast.walk(ast.parse(path.read_text()))}
+            named = {getattr(node, "name", "") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))}
             assert name.group(1) in named | {path.stem}, f"{label} in {target}"
 
 
@@ -65,7 +65,11 @@ def test_every_element_has_its_equation_and_its_picture() -> None:
         if isinstance(value, type) and issubclass(value, (wbc.Task, wbc.ForceTask, wbc.Constraint))
     ]
     assert len(elements) >= 19
-    drawn = set(re.findall(r"^def (\w+)\(ax: Axes\)", (DOCS / "_ext/element_pictures.py").read_text(), re.MULTILINE))
+    drawn = set(
+        re.findall(
+            r"^def (\w+)\(ax: Axes\)", (DOCS / "_ext/element_pictures.py").read_text(encoding="utf-8"), re.MULTILINE
+        )
+    )
     for element in elements:
         name = re.sub(r"(?<!^)(?=[A-Z])", "_", element.__name__).lower()
         assert name in drawn, f"docs/_ext/element_pictures.py: no picture of {element.__name__}"
@@ -77,10 +81,13 @@ def test_the_check_of_the_site_finds_what_is_broken(tmp_path: Path, monkeypatch:
     monkeypatch.syspath_prepend(DOCS)
     from check_site import problems
 
-    (tmp_path / "good.html").write_text('<h1 id="top">x</h1><a href="#top">a</a><a href="https://example.org">b</a>')
+    (tmp_path / "good.html").write_text(
+        '<h1 id="top">x</h1><a href="#top">a</a><a href="https://example.org">b</a>', encoding="utf-8"
+    )
     assert problems(tmp_path) == []
     (tmp_path / "bad.html").write_text(
-        '<a href="good.html#bottom">a</a><a href="gone.html">b</a><script src="https://cdn.example.org/x.js"></script>'
+        '<a href="good.html#bottom">a</a><a href="gone.html">b</a><script src="https://cdn.example.org/x.js"></script>',
+        encoding="utf-8",
     )
     assert len(problems(tmp_path)) == 3
     sys.modules.pop("check_site")

@@ -50,7 +50,7 @@ def test_every_example_is_listed_is_short_and_has_its_picture() -> None:
     assert {file.stem for file in files} == set(SHOWN)
     assert len(files) + len(list(EXAMPLES.glob("*.ipynb"))) >= 12
     for file in files:
-        text = file.read_text()
+        text = file.read_text(encoding="utf-8")
         assert len(text.splitlines()) <= 60, file.name
         title, _, rest = (ast.get_docstring(ast.parse(text)) or "").partition("\n\n")
         assert title and rest, file.name
@@ -69,7 +69,7 @@ def test_example_shows_what_it_says(name: str, tmp_path: Path, monkeypatch: pyte
 
 def test_the_notebook_runs_and_shows_what_it_showed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MPLBACKEND", "agg")
-    cells = json.loads((EXAMPLES / "notebook.ipynb").read_text())["cells"]
+    cells = json.loads((EXAMPLES / "notebook.ipynb").read_text(encoding="utf-8"))["cells"]
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     assert sum(len(cell["source"]) for cell in code) <= 60
     session: dict[str, object] = {"__name__": "notebook"}

@@ -137,7 +137,7 @@ def test_names_that_the_output_cannot_spell_are_shown_by_their_codes(tmp_path: P
     path.write_text(f'<robot name="r"><link name="gr\u00fcn">{inertial}<odd/></link></robot>', encoding="utf-8")
     ascii_only = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     command = [sys.executable, "-m", "quaddyn", "check", str(path), "--samples", "0"]
-    done = subprocess.run(command, capture_output=True, text=True, env=ascii_only, timeout=120)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=ascii_only, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "gr\\xfcn" in done.stdout
 

@@ -149,9 +149,9 @@ def test_material_files_and_their_pictures_never_leave_the_package_root(tmp_path
     meshes.mkdir(parents=True)
     secret.mkdir()
     (secret / "t.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    (secret / "t.mtl").write_text("newmtl m\nKd 1 0 0\nmap_Kd t.png\n")
+    (secret / "t.mtl").write_text("newmtl m\nKd 1 0 0\nmap_Kd t.png\n", encoding="utf-8")
     (meshes / "linked.mtl").symlink_to(secret / "t.mtl")
-    (meshes / "own.mtl").write_text("newmtl m\nKd 0 1 0\nmap_Kd ../../secret/t.png\n")
+    (meshes / "own.mtl").write_text("newmtl m\nKd 0 1 0\nmap_Kd ../../secret/t.png\n", encoding="utf-8")
     cube = "".join(f"v {x} {y} {z}\n" for t in triangles() for x, y, z in t)
     faces = "usemtl m\nvt 0 0\n" + "".join(f"f {3 * i + 1}/1 {3 * i + 2}/1 {3 * i + 3}/1\n" for i in range(12))
     for library, color in {
@@ -165,14 +165,16 @@ def test_material_files_and_their_pictures_never_leave_the_package_root(tmp_path
         assert part.uvs is None and (part.material is None or part.material.texture is None), library
         assert (part.material.color if part.material is not None else None) == color, library
     urdf = tmp_path / "pkg" / "r.urdf"
-    urdf.write_text(robot('<visual><geometry><mesh filename="package://pkg/meshes/x.obj"/></geometry></visual>'))
+    urdf.write_text(
+        robot('<visual><geometry><mesh filename="package://pkg/meshes/x.obj"/></geometry></visual>'), encoding="utf-8"
+    )
     (shape,) = [v.shape for v in qd.load(urdf, root="free").tree.links[0].visuals]
     assert shape.root == tmp_path / "pkg", "the viewer is told how far a mesh may reach"
 
 
 @pytest.mark.parametrize("line", ["d ", "d x", "Kd 1 1", "Kd 1 nan 1", "d -halo", "map_Kd ", "newmtl ", "Kd"])
 def test_odd_materials_are_drawn_or_refused(line: str, tmp_path: Path) -> None:
-    (tmp_path / "m.mtl").write_text(f"newmtl m\n{line}\n")
+    (tmp_path / "m.mtl").write_text(f"newmtl m\n{line}\n", encoding="utf-8")
     path = write(tmp_path, "x.obj", b"mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nusemtl m\nf 1 2 3\n")
     try:
         (part,) = read_mesh(path)
@@ -305,14 +307,14 @@ def test_damaged_archives_raise_nothing_foreign(arm: qd.Robot, method: int, tmp_
 def test_csv_files_are_read_in_time_and_memory_bounded_by_their_size(arm: qd.Robot, tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     header = ",".join(f"c{i}" for i in range(100_000))
-    path.write_text(f"{header},c99999\n")
+    path.write_text(f"{header},c99999\n", encoding="utf-8")
     with within(5.0), pytest.raises(qd.ArgumentError, match="'c99999' occurs twice"):
         identification.load(path, arm)
-    path.write_text("q 0," * 400_000)
+    path.write_text("q 0," * 400_000, encoding="utf-8")
     with within(5.0), memory(20.0), pytest.raises(qd.ArgumentError, match="a line of"):
         identification.load(path, arm)
     names = [f"{x} {i}" for x in "qva" for i in range(3)] + [f"tau {joint}" for joint in arm.actuated]
-    path.write_text(",".join(names) + "\n" + "1" * 2_000_000)
+    path.write_text(",".join(names) + "\n" + "1" * 2_000_000, encoding="utf-8")
     with within(5.0), memory(20.0), pytest.raises(qd.ArgumentError, match="a line of"):
         identification.load(path, arm)
 

@@ -487,14 +487,14 @@ def test_time_empty_lines_and_a_byte_order_mark_are_no_obstacle(tmp_path: Path, 
     """What `quaddyn excite`, editors and spreadsheets leave in a CSV."""
     path, archive = tmp_path / "data.csv", tmp_path / "data.npz"
     save(path, go2, sample)
-    head, *lines = path.read_text().splitlines()
+    head, *lines = path.read_text(encoding="utf-8").splitlines()
     rows = "\n".join(f"{0.01 * k},{line}" for k, line in enumerate(lines[:20]))
     rest = "\n".join(f"{0.01 * k},{line}" for k, line in enumerate(lines[20:], start=20))
     path.write_text(f"t,{head}\n{rows}\n\n \n{rest}\n\n\n", encoding="utf-8-sig")
     for chunk in (1, 7, 1000):
         tau = np.concatenate([part.tau for part in stream(path, go2, chunk=chunk)])
         np.testing.assert_array_equal(tau, sample.tau)
-    path.write_text(f"t,{head}\n{rows}\n\nx,{lines[20]}\n")
+    path.write_text(f"t,{head}\n{rows}\n\nx,{lines[20]}\n", encoding="utf-8")
     with pytest.raises(qd.ArgumentError, match=":23: 'x'"):
         load(path, go2)
     np.savez(archive, q=sample.q, v=sample.v, a=sample.a, tau=sample.tau, t=np.arange(50.0))
@@ -504,10 +504,10 @@ def test_time_empty_lines_and_a_byte_order_mark_are_no_obstacle(tmp_path: Path, 
 def test_columns_and_joints_in_another_order_are_put_right(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
     path = tmp_path / "data.csv"
     save(path, go2, sample)
-    rows = [line.split(",") for line in path.read_text().splitlines()]
+    rows = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
     order = np.random.default_rng(0).permutation(len(rows[0]))
     order = np.array([*(i for i in order if rows[0][i][0] != "g"), *(i for i, n in enumerate(rows[0]) if n[0] == "g")])
-    path.write_text("\n".join(",".join(np.array(row)[order]) for row in rows))
+    path.write_text("\n".join(",".join(np.array(row)[order]) for row in rows), encoding="utf-8")
     np.testing.assert_array_equal(load(path, go2).tau, sample.tau)
     other = tmp_path / "data.npz"
     flipped = {"q": sample.q, "v": sample.v, "a": sample.a, "tau": sample.tau[:, ::-1]}
@@ -533,9 +533,9 @@ def spoil_csv(text: str) -> Iterator[tuple[str, str]]:
 def test_a_spoiled_csv_is_named(tmp_path: Path, go2: qd.Robot, sample: Samples) -> None:
     path = tmp_path / "data.csv"
     save(path, go2, sample)
-    for k, (text, word) in enumerate(spoil_csv(path.read_text())):
+    for k, (text, word) in enumerate(spoil_csv(path.read_text(encoding="utf-8"))):
         bad = tmp_path / f"bad{k}.csv"
-        bad.write_text(text)
+        bad.write_text(text, encoding="utf-8")
         with pytest.raises(qd.ArgumentError, match=word):
             load(bad, go2)
 
@@ -620,18 +620,18 @@ def test_the_command_excites_and_identifies(tmp_path: Path, ur5: qd.Robot) -> No
     assert result.exit_code == 0, result.output
     assert "shoulder_pan_joint" in result.stdout
     assert "rank 52 of 91" in result.stdout
-    kept = json.loads(target.read_text())
+    kept = json.loads(target.read_text(encoding="utf-8"))
     assert kept["method"] == "weighted"
     [line] = [x for x in result.stdout.split("joints, as identified")[1].splitlines() if "elbow_joint" in x]
     own = [kept["parameters"][f"{what} elbow_joint"] for what in ("fv", "fc", "Ia")]
     assert line.split()[1::2] == [f"{x:.3g}" for x in own]
     names = [f"{x} {i}" for x in "qva" for i in range(6)]
-    assert path.read_text().split("\n")[0].startswith(",".join(names))
+    assert path.read_text(encoding="utf-8").split("\n")[0].startswith(",".join(names))
 
 
 def test_the_command_names_what_is_wrong(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
-    path.write_text("q 0\n1\n")
+    path.write_text("q 0\n1\n", encoding="utf-8")
     result = runner.invoke(app, ["identify", str(path), "--robot", "ur5"])
     assert result.exit_code != 0
     assert isinstance(result.exception, qd.ArgumentError)

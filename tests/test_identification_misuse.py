@@ -90,15 +90,17 @@ def test_harmless_peculiarities_of_a_csv_change_nothing(
 ) -> None:
     """A byte order mark, other line ends, blank lines, a column of time, capital letters."""
     save(tmp_path / "plain.csv", arm, data)
-    (tmp_path / name).write_text(change((tmp_path / "plain.csv").read_text()), encoding="utf-8", newline="")
+    (tmp_path / name).write_text(
+        change((tmp_path / "plain.csv").read_text(encoding="utf-8")), encoding="utf-8", newline=""
+    )
     got = load(tmp_path / name, arm)
     assert all(np.array_equal(getattr(got, x), getattr(data, x)) for x in ("q", "v", "a", "tau"))
 
 
 def test_an_error_behind_blank_lines_has_its_number(tmp_path: Path, arm: qd.Robot, data: Samples) -> None:
     save(tmp_path / "a.csv", arm, data[:3])
-    lines = (tmp_path / "a.csv").read_text().splitlines()
-    (tmp_path / "a.csv").write_text("\n".join([*lines[:2], "", "", lines[2], "1,2,3"]))
+    lines = (tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "a.csv").write_text("\n".join([*lines[:2], "", "", lines[2], "1,2,3"]), encoding="utf-8")
     with pytest.raises(qd.ArgumentError, match=r"a\.csv:6: expected 24 numbers, got 3"):
         load(tmp_path / "a.csv", arm)
 
@@ -106,7 +108,9 @@ def test_an_error_behind_blank_lines_has_its_number(tmp_path: Path, arm: qd.Robo
 @pytest.mark.parametrize("mark", (";", "\t"))
 def test_other_separators_are_recognized(tmp_path: Path, arm: qd.Robot, data: Samples, mark: str) -> None:
     save(tmp_path / "a.csv", arm, data)
-    (tmp_path / "a.csv").write_text((tmp_path / "a.csv").read_text().replace(",", mark))
+    (tmp_path / "a.csv").write_text(
+        (tmp_path / "a.csv").read_text(encoding="utf-8").replace(",", mark), encoding="utf-8"
+    )
     with pytest.raises(qd.ArgumentError, match="separated by commas"):
         load(tmp_path / "a.csv", arm)
 
@@ -115,9 +119,9 @@ def test_what_excite_writes_becomes_data_by_torques_beside_it(tmp_path: Path, ar
     file = tmp_path / "motion.csv"
     done = RUNNER.invoke(app, ["excite", "ur5", "--out", str(file), "--iterations", "2", "--rate", "20"])
     assert done.exit_code == 0
-    first, *rest = file.read_text().splitlines()
+    first, *rest = file.read_text(encoding="utf-8").splitlines()
     tau = ",".join(f"tau {joint}" for joint in arm.actuated)
-    file.write_text("\n".join([f"{first},{tau}", *(line + ",1" * 6 for line in rest)]))
+    file.write_text("\n".join([f"{first},{tau}", *(line + ",1" * 6 for line in rest)]), encoding="utf-8")
     assert len(load(file, arm)) == 200
 
 

@@ -30,7 +30,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C com
 def built(folder: Path, source: str) -> Any:
     """The function of a C source, compiled by the system's compiler with every warning an error."""
     name = re.search(r"^void (\w+)\(", source, re.MULTILINE)[1]  # type: ignore[index]
-    (folder / f"{name}.c").write_text(source)
+    (folder / f"{name}.c").write_text(source, encoding="utf-8")
     library = folder / f"{name}.so"
     subprocess.run(["cc", *FLAGS, str(folder / f"{name}.c"), "-o", str(library), "-lm"], check=True, timeout=120)
     return getattr(ctypes.CDLL(str(library)), name)
@@ -90,7 +90,7 @@ def test_the_banner_tells_the_operations_of_the_text_below_it() -> None:
 
 
 def test_names_become_identifiers_and_comments_stay_closed() -> None:
-    text = Path(qd.CATALOGUE["two_link_leg"].path).read_text()
+    text = Path(qd.CATALOGUE["two_link_leg"].path).read_text(encoding="utf-8")
     robot = qd.load(re.sub(r'<robot name="[^"]*"', '<robot name="2 legs */ é"', text), root="fixed")
     source = qd.generate_c(robot)
     assert source.isascii()
@@ -119,7 +119,7 @@ def test_codegen_writes_files_with_headers(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     names = {"solo_rnea", "solo_crba", "solo_frame_drift_FL"}
     assert {p.stem for p in (tmp_path / "c").iterdir()} == names
-    assert "mul" in result.output and "void solo_rnea(" in (tmp_path / "c" / "solo_rnea.h").read_text()
+    assert "mul" in result.output and "void solo_rnea(" in (tmp_path / "c" / "solo_rnea.h").read_text(encoding="utf-8")
     assert CliRunner().invoke(app, ["codegen", "solo8", "--what", "nonsense"]).exit_code != 0
     assert CliRunner().invoke(app, ["codegen", "ur5", "--what", "frame_drift"]).exit_code != 0
     (tmp_path / "file").touch()
@@ -215,7 +215,9 @@ def test_what_pinocchio_cannot_do_is_refused_without_machine_code(no_machine: No
 def test_calls_beside_inaccessible_memory() -> None:
     """In a process of its own: an overrun would end it."""
     script = Path(__file__).resolve().parents[1] / "benchmarks" / "kernel_stress.py"
-    done = subprocess.run([sys.executable, str(script), "--calls", "6000"], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, str(script), "--calls", "6000"], capture_output=True, encoding="utf-8", timeout=300
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no overrun" in done.stdout
 

@@ -546,7 +546,7 @@ def test_out_of_reach_a_branch_with_skewed_axes_beats_every_sample_of_its_own(se
 
 def test_the_base_frame_is_that_of_the_root_link_and_names_go_by_the_trunk():
     """A leg bolted to the world, turned about its own axis: same joints for the same place in the trunk."""
-    text = (find("two_link_leg").path).read_text()
+    text = (find("two_link_leg").path).read_text(encoding="utf-8")
     turn, shift = pin.rpy.rpyToMatrix(0.0, 0.4, 0.0), np.array([0.3, -0.2, 1.0])
     bolt = (
         '<link name="world"/><joint name="bolt" type="fixed"><parent link="world"/><child link="base"/>'

@@ -452,7 +452,7 @@ def test_mesh_on_the_last_link_ends_in_the_foot(
     urdf, shanks = footless(dogs("small_quadruped"))
     for shank in shanks:
         urdf.add_shape(shank, "mesh", filename=file.name, scale=wild.words((scale, scale, scale)))
-    (tmp_path / "dog.urdf").write_text(str(urdf))
+    (tmp_path / "dog.urdf").write_text(str(urdf), encoding="utf-8")
     robot = qd.load(tmp_path / "dog.urdf")
     assert_stands(robot)
     for leg in robot.legs.values():

@@ -752,7 +752,7 @@ def test_findings_stand_in_file_order() -> None:
 
 
 def test_an_unexpanded_macro_is_reported() -> None:
-    text = find("small_quadruped").path.read_text()
+    text = find("small_quadruped").path.read_text(encoding="utf-8")
     start = text.index("<robot")
     head = text[start : text.index(">", start)]
     text = text.replace(head, head + ' xmlns:xacro="http://wiki.ros.org/xacro"', 1)
@@ -766,7 +766,7 @@ def test_losses_of_joints_with_several_degrees_of_freedom_are_ignored_in_plain_s
         '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>'
         '<joint name="loose" type="floating"><parent link="base"/><child link="ball"/><dynamics damping="0.3"/></joint>'
     )
-    text = find("small_quadruped").path.read_text().replace("</robot>", body + "</robot>")
+    text = find("small_quadruped").path.read_text(encoding="utf-8").replace("</robot>", body + "</robot>")
     robot = qd.load(text)
     assert any("not modelled" in f.reason for f in robot.report.warnings)
     first = robot.velocity_index("loose")

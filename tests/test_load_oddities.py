@@ -45,7 +45,7 @@ def test_of_several_spheres_the_one_that_reaches_lowest_is_the_foot_in_any_order
     for spheres in ((sphere(0.02, -0.01), sphere(0.03, -0.01)), (sphere(0.01, -0.02), sphere(0.05, -0.01))):
         radii = set()
         for order in (spheres, spheres[::-1]):
-            text = find("small_quadruped").path.read_text()
+            text = find("small_quadruped").path.read_text(encoding="utf-8")
             tree = ElementTree.fromstring(text)
             for link in tree.iter("link"):
                 if "foot" in link.attrib["name"].lower():

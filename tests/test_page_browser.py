@@ -244,7 +244,7 @@ def test_sliders_and_a_gamepad_reach_the_viewer(new_page: Callable[[], Page], go
 def test_no_page_can_frame_the_live_view(new_page: Callable[[], Page], go2: qd.Robot, tmp_path: Path) -> None:
     with Viewer(go2, meshes=False) as viewer:
         trap = tmp_path / "trap.html"
-        trap.write_text(f'<iframe id="it" src="{viewer.url}"></iframe>')
+        trap.write_text(f'<iframe id="it" src="{viewer.url}"></iframe>', encoding="utf-8")
         page = new_page()
         page.call("Page.navigate", url=trap.as_uri())
         page.wait("document.readyState === 'complete'")
@@ -257,7 +257,7 @@ def test_a_notebook_shows_the_page_in_its_frame(new_page: Callable[[], Page], go
     viewer = Viewer(go2, serve=False)
     viewer.show(go2.q_home, text="in a notebook", time=0.0)
     notebook = tmp_path / "notebook.html"
-    notebook.write_text(f"<!DOCTYPE html><body>{viewer._repr_html_()}</body>")
+    notebook.write_text(f"<!DOCTYPE html><body>{viewer._repr_html_()}</body>", encoding="utf-8")
     page = new_page()
     page.call("Page.navigate", url=notebook.as_uri())
     deadline = time.monotonic() + 30
@@ -277,7 +277,7 @@ def test_a_recording_becomes_a_film(recorded: Path, tmp_path: Path) -> None:
     path = tmp_path / "film.mp4"
     assert film(recorded, path, fps=2.0, size=(320, 240), progress=shares.append) == "ffmpeg"
     assert shares[-1] == 1.0 and len(shares) == 5
-    said = subprocess.run([ffmpeg, "-i", str(path)], capture_output=True, text=True).stderr
+    said = subprocess.run([ffmpeg, "-i", str(path)], capture_output=True, encoding="utf-8").stderr
     assert "Duration: 00:00:02.5" in said and "h264" in said and "320x240" in said
     with pytest.raises(qd.ArgumentError, match="mp4"):
         film(recorded, tmp_path / "film.gif")

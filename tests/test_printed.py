@@ -510,7 +510,7 @@ def test_c_files_are_named_and_counted(tmp_path: Path) -> None:
     for line, name in zip(sorted(lines), names, strict=True):
         place, _, counts = line.partition(".c, .h: ")
         assert place == str(tmp_path / "a" / "b" / name)
-        assert f"Operations: {counts}" in (tmp_path / "a" / "b" / f"{name}.c").read_text()
+        assert f"Operations: {counts}" in (tmp_path / "a" / "b" / f"{name}.c").read_text(encoding="utf-8")
     for words, message in (
         (("--what", "controller", "--float"), "--frame, --force, --float, --runtime, --friction: not of a controller"),
         (("--what", "interface", "--dt", "0.1"), "--dt: an interface has no period"),
@@ -586,7 +586,7 @@ def test_an_excitation_is_as_long_and_as_fine_as_asked_for(tmp_path: Path, monke
     assert asked.pop() == {"period": 10.0, "harmonics": 5, "iterations": 300, "seed": 0, "root": "fixed"}
     assert text == f"condition number 1.23e+03 -> 12.3; wrote 1000 samples to {out}\n"
     table = np.loadtxt(out, delimiter=",", skiprows=1)
-    assert out.read_text().splitlines()[0] == "t,q 0,q 1,v 0,v 1,a 0,a 1"
+    assert out.read_text(encoding="utf-8").splitlines()[0] == "t,q 0,q 1,v 0,v 1,a 0,a 1"
     np.testing.assert_allclose(table, np.outer(0.01 * np.arange(1000), np.ones(7)), atol=1e-9)
 
     def unwanted(*_: object, **__: object) -> None:

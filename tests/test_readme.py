@@ -12,7 +12,7 @@ from pages import Block, blocks, check_command, commands
 from printed import check_output
 
 ROOT = Path(__file__).resolve().parent.parent
-README = (ROOT / "README.md").read_text()
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 PROGRAMS = [block for block in blocks(README) if block.language == "python"]
 
 
@@ -41,7 +41,7 @@ def test_continuous_integration_runs_the_readmes_test_command() -> None:
     marked = re.search(r"<!-- test command -->\n```sh\n(.*?)```", README, re.DOTALL)
     assert marked is not None
     assert "pytest" in marked.group(1)
-    assert "<!-- test command -->" in (ROOT / ".ci" / "run").read_text()
+    assert "<!-- test command -->" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

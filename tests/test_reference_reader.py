@@ -148,7 +148,7 @@ def test_losses_are_read_and_can_be_given() -> None:
 
 def test_text_bytes_and_path_read_the_same(tmp_path: Path) -> None:
     file = tmp_path / "r.urdf"
-    file.write_text(CHAIN)
+    file.write_text(CHAIN, encoding="utf-8")
     masses = [[b.mass for b in Reference(x).model.bodies] for x in (CHAIN, CHAIN.encode(), file, str(file))]
     assert masses[0] == masses[1] == masses[2] == masses[3]
 

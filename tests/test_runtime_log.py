@@ -165,7 +165,7 @@ for number in range(10_000_000):
 
 def test_a_recording_survives_its_process(tmp_path: Path) -> None:
     command = [sys.executable, "-c", KILLED, str(tmp_path / "log"), str(Path(__file__).parent)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8")
     assert process.stdout is not None and process.stdout.readline() == "going\n"
     os.kill(process.pid, signal.SIGKILL)
     process.wait(60.0)
@@ -215,7 +215,7 @@ def test_commands_of_the_log(run: Path, tmp_path: Path) -> None:
     code, said = quaddyn("compare", run, run)
     assert code == 0 and "position" in said
     assert quaddyn("view", run, "--record", tmp_path / "log.html") == (0, f"wrote {tmp_path / 'log.html'}\n")
-    assert "solved" in (tmp_path / "log.html").read_text()
+    assert "solved" in (tmp_path / "log.html").read_text(encoding="utf-8")
     pytest.importorskip("matplotlib")
     assert quaddyn("plot", run, "--out", tmp_path / "log.png")[0] == 0
     assert (tmp_path / "log.png").stat().st_size > 10_000

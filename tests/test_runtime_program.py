@@ -92,7 +92,7 @@ def in_python(robot, path):
 def in_c(robot, program, path):
     """The states, and what the program says in the end."""
     scene = Scene(robot, path)
-    driver = subprocess.Popen([str(program), str(path), str(SECONDS)], stdout=subprocess.PIPE, text=True)
+    driver = subprocess.Popen([str(program), str(path), str(SECONDS)], stdout=subprocess.PIPE, encoding="utf-8")
     try:
         limit = time.monotonic() + 120.0
         while driver.poll() is None and time.monotonic() < limit:
@@ -118,7 +118,7 @@ def test_programs_are_refused_what_is_no_memory_of_their_robot(program, tmp_path
     (tmp_path / "else").write_bytes(bytes(4096))
     SharedMemory(tmp_path / "arm", 6, 0, create=True).close()
     for path in ("missing", "else", "arm"):
-        done = subprocess.run([str(program), str(tmp_path / path), "1"], capture_output=True, text=True)
+        done = subprocess.run([str(program), str(tmp_path / path), "1"], capture_output=True, encoding="utf-8")
         assert done.returncode == 2 and "shared memory" in done.stderr
 
 

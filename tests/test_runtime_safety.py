@@ -129,7 +129,7 @@ def test_a_fault_is_named_and_answered_in_time(name: str, go2: qd.Robot, trot: T
 
 
 def test_the_guide_lists_these_faults() -> None:
-    text = (Path(__file__).parent.parent / "docs" / "safety.md").read_text()
+    text = (Path(__file__).parent.parent / "docs" / "safety.md").read_text(encoding="utf-8")
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
     told = {row[0]: row[1:] for row in rows}
     for name, fault in FAULTS.items():

@@ -171,7 +171,7 @@ def test_room_agreement() -> None:
 def test_room_viewer(robot: qd.Robot, tmp_path: Path) -> None:
     viewer = qd.Viewer(robot, serve=False)
     viewer.show(robot.q_home)
-    assert "<html" in viewer.record(tmp_path / "page.html").read_text()[:2000]
+    assert "<html" in viewer.record(tmp_path / "page.html").read_text(encoding="utf-8")[:2000]
 
 
 def test_room_demo() -> None:

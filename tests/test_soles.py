@@ -39,7 +39,7 @@ def box_mesh(folder: Path) -> str:
     rings = ((-0.065, 0.9), (-0.055, 1.0))
     corners = [(x * s, y * s, z) for z, s in rings for x in (-0.1, 0.1) for y in (-0.05, 0.05)]
     path = folder / "sole.obj"
-    path.write_text("".join(f"v {x + 0.03} {y} {z}\n" for x, y, z in corners) + "f 1 2 3\nf 5 6 7\n")
+    path.write_text("".join(f"v {x + 0.03} {y} {z}\n" for x, y, z in corners) + "f 1 2 3\nf 5 6 7\n", encoding="utf-8")
     return '<collision><geometry><mesh filename="sole.obj"/></geometry></collision>'
 
 
@@ -59,7 +59,7 @@ def test_a_sole_is_the_largest_rectangle_at_the_bottom(
     shapes: str, centre: tuple[float, ...], half: tuple[float, ...], tmp_path: Path
 ) -> None:
     file = tmp_path / "biped.urdf"
-    file.write_text(biped(box_mesh(tmp_path) if shapes == "mesh" else shapes))
+    file.write_text(biped(box_mesh(tmp_path) if shapes == "mesh" else shapes), encoding="utf-8")
     robot = qd.load(file)
     for foot in robot.feet:
         sole = Contact.of_sole(robot, foot, friction=0.4)

@@ -141,7 +141,10 @@ def test_line_100_is_no_emoji(
 ) -> None:
     """Was: ``file.urdf:100:`` was printed as a hundred-points sign."""
     file = tmp_path / "far.urdf"
-    file.write_text(EMOJI.replace("\n<inertia", "<inertia").replace('<link name="a">', "\n" * 99 + '<link name="a">'))
+    file.write_text(
+        EMOJI.replace("\n<inertia", "<inertia").replace('<link name="a">', "\n" * 99 + '<link name="a">'),
+        encoding="utf-8",
+    )
     said = "".join(run(["check", str(file)], monkeypatch, capsys)[1:])
     assert ":100:" in said and "\U0001f4af" not in said
 

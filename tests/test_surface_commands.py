@@ -125,7 +125,7 @@ main()
 def test_a_missing_extra_is_told_at_once(arguments: list[str], word: str, tmp_path: Path) -> None:
     """Was: without MuJoCo, minutes of compiling came first; here nothing could even be compiled."""
     code = WITHOUT.format(arguments=arguments)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=60, cwd=tmp_path)
     assert done.returncode == 2 and "pip install" in done.stderr and word in done.stderr, done.stderr
 
 

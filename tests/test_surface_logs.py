@@ -41,7 +41,7 @@ def test_a_walker_that_fell_says_so_in_the_log(sim: qd.Simulation, tmp_path: Pat
     sim.reset()
     log = sim.run(lambda plant: limp, 0.002)
     assert log.status == ("fallen", "fallen")
-    assert "fallen" in log.to_csv(tmp_path / "run.csv").read_text()
+    assert "fallen" in log.to_csv(tmp_path / "run.csv").read_text(encoding="utf-8")
 
 
 def test_a_log_comes_back_from_a_file_bit_for_bit(sim: qd.Simulation, log: Log, tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_what_is_no_log_is_refused_without_advice_to_load_it_unsafely(tmp_path: 
 
 
 def test_a_log_becomes_a_table(log: Log, tmp_path: Path) -> None:
-    with log.to_csv(tmp_path / "run.csv").open() as file:
+    with log.to_csv(tmp_path / "run.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 20 and rows[0]["status"] == "solved"
     assert float(rows[3]["time [s]"]) == log.time[3]

@@ -366,12 +366,12 @@ wbc.tasks.of("com", qd.wbc.ComTask).stiffness = 5
 
 def test_a_type_checker_finds_every_wrong_name_in_user_code_and_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "user.py"
-    file.write_text(USER_CODE)
+    file.write_text(USER_CODE, encoding="utf-8")
     checkout = Path(
         __file__
     ).parent.parent  # whose configuration is strict, and whose cache a check of the package fills
     command = [sys.executable, "-m", "mypy", "--strict", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=checkout)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300, cwd=checkout)
     wrong = [line for line in done.stdout.splitlines() if "error:" in line]
     lines = USER_CODE.splitlines()
     marked = sum(len(line.partition("  # ")[2].split(", ")) for line in lines if "  # " in line)

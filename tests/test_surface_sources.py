@@ -40,7 +40,7 @@ def package(name: str, files: dict[str, str], folder: Path, monkeypatch: pytest.
     """A package of this name that can be imported for the time of a test."""
     (folder / name).mkdir(parents=True)
     for file, text in files.items():
-        (folder / name / file).write_text(text)
+        (folder / name / file).write_text(text, encoding="utf-8")
     for module in [m for m in sys.modules if m.split(".")[0] == name]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.syspath_prepend(str(folder))
@@ -53,7 +53,7 @@ def test_macros_that_were_not_expanded_are_named_with_the_remedy(
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "xacro" else find(name, *rest))
     for file in ("robot.urdf.xacro", "robot.urdf"):
-        (tmp_path / file).write_text(XACRO)
+        (tmp_path / file).write_text(XACRO, encoding="utf-8")
         with pytest.raises(qd.ModelError, match=f"run xacro {file}.*pip install xacro"):
             qd.load(tmp_path / file)
     with pytest.raises(qd.ModelError, match="run xacro"):
@@ -66,9 +66,9 @@ def test_macros_that_were_not_expanded_are_named_with_the_remedy(
 def test_xacro_files_are_expanded_where_xacro_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package("xacro", {"__init__.py": FAKE_XACRO}, tmp_path / "lib", monkeypatch)
     file = tmp_path / "robot.urdf.xacro"
-    file.write_text(XACRO)
+    file.write_text(XACRO, encoding="utf-8")
     assert qd.load(file, root="free").mass == 2.0
-    file.write_text(XACRO + "<!-- broken -->")
+    file.write_text(XACRO + "<!-- broken -->", encoding="utf-8")
     with pytest.raises(qd.ModelError, match="no such macro"):
         qd.load(file)
 
@@ -78,7 +78,7 @@ def test_names_of_robot_descriptions_work_where_it_is_installed(
 ) -> None:
     urdf = tmp_path / "repository" / "thing" / "thing.urdf"
     urdf.parent.mkdir(parents=True)
-    urdf.write_text(PLAIN)
+    urdf.write_text(PLAIN, encoding="utf-8")
     files = {
         "__init__.py": "",
         "thing_description.py": f"URDF_PATH = {str(urdf)!r}\nPACKAGE_PATH = {str(urdf.parent)!r}\n",

@@ -295,7 +295,7 @@ def test_c_source_compiles_without_a_warning_and_computes_the_same(name: str, tm
     robot = ROBOTS[name]()
     frames = some_frames(robot)
     c, terms = tick_terms_c(robot, frames, momentum=True), TickTerms(robot, frames, momentum=True)
-    (tmp_path / "terms.c").write_text(c.source)
+    (tmp_path / "terms.c").write_text(c.source, encoding="utf-8")
     flags = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-ffp-contract=off", "-shared", "-fPIC")
     library = tmp_path / "terms.so"
     subprocess.run(["cc", *flags, str(tmp_path / "terms.c"), "-o", str(library), "-lm"], check=True, timeout=120)

@@ -86,7 +86,7 @@ def test_a_refusal_names_file_element_value_and_advice_and_keeps_stderr_clean(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "broken.urdf"
-    path.write_text(edited('value="1.5"', 'value="heavy"'))
+    path.write_text(edited('value="1.5"', 'value="heavy"'), encoding="utf-8")
     message = refusal(path, "broken.urdf", "thigh", "mass", "heavy")
     assert re.search(r"broken\.urdf:\d+", message), "the line"
     assert len(message.split(";")) > 1, "the advice"
@@ -452,7 +452,9 @@ def test_small_stacks_survive_every_depth_that_is_accepted_and_every_refusal() -
         "resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, resource.getrlimit(resource.RLIMIT_STACK)[1])); work()\n"
     )
     here = str(Path(__file__).parent)
-    done = subprocess.run([sys.executable, "-c", script, here], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script, here], capture_output=True, encoding="utf-8", timeout=60, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["120", "refused", "refused"] * 2
 
@@ -473,7 +475,7 @@ def test_more_than_two_hundred_degrees_of_freedom_are_refused_before_memory_is_t
 
 def test_file_over_16_megabytes_is_refused_unread(tmp_path: Path, child: fuzzing.Child) -> None:
     path = tmp_path / "big.urdf"
-    path.write_text(edited("</robot>", f"<!--{' ' * (17 << 20)}--></robot>"))
+    path.write_text(edited("</robot>", f"<!--{' ' * (17 << 20)}--></robot>"), encoding="utf-8")
     refusal(path, "big.urdf", "16")
     with path.open("wb") as file:
         file.truncate(1 << 40)  # sparse: a terabyte of nothing
@@ -591,7 +593,7 @@ def test_mesh_inside_a_package_root_is_found(package: Path, by_parent: bool) -> 
 )
 def test_mesh_outside_its_package_or_missing_is_a_warning_and_never_opened(package: Path, uri: str) -> None:
     path = package / "robot.urdf"
-    path.write_text(with_mesh(uri.format(outside=package.parent)))
+    path.write_text(with_mesh(uri.format(outside=package.parent)), encoding="utf-8")
     alone = mesh_of(qd.load(path)).path
     assert alone is None or alone.resolve().is_relative_to(package)
     robot = qd.load(path, packages=(package,))

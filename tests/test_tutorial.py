@@ -11,7 +11,7 @@ import pytest
 from printed import check_output
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-TEXT = (DOCS / "tutorial.md").read_text()
+TEXT = (DOCS / "tutorial.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 

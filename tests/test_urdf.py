@@ -252,8 +252,8 @@ def test_meshes_are_found_only_inside_their_roots(tmp_path: Path) -> None:
     (package / "urdf").mkdir(parents=True)
     (package / "meshes").mkdir()
     inside, outside = package / "meshes" / "a.stl", tmp_path / "b.stl"
-    inside.write_text("solid")
-    outside.write_text("solid")
+    inside.write_text("solid", encoding="utf-8")
+    outside.write_text("solid", encoding="utf-8")
     (package / "meshes" / "link.stl").symlink_to(outside)
     finder = MeshFinder(package / "urdf", [])
     assert finder.find("package://pkg/meshes/a.stl") == (inside.resolve(), package.resolve(), "")

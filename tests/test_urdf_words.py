@@ -473,14 +473,14 @@ def test_pairs_of_an_srdf_are_read_in_their_order(tmp_path: Path) -> None:
     text = '<robot name="r"><disable_collisions link1="a" link2="b" reason="Never"/><group/>{}</robot>'
     pairs = text.format('<disable_collisions link1="b" link2="c"/>')
     file = tmp_path / "r.srdf"
-    file.write_text(pairs)
+    file.write_text(pairs, encoding="utf-8")
     assert disabled_collisions(pairs) == disabled_collisions(file) == disabled_collisions(f"\n{pairs}")
     assert disabled_collisions(pairs) == (("a", "b", "Never"), ("b", "c", ""))
     with pytest.raises(qd.ModelError) as caught:
         disabled_collisions(text.format('<disable_collisions link1="b"/>'))
     assert str(caught.value) == "<text>:1: <disable_collisions>: expected link1 and link2, got {'link1': 'b'}"
     for tag in ("group", "sdf"):
-        file.write_text(f"<{tag}/>")
+        file.write_text(f"<{tag}/>", encoding="utf-8")
         with pytest.raises(qd.ModelError) as caught:
             disabled_collisions(file)
         assert str(caught.value) == f"{file}: expected <robot>, got <{tag}>; is this an SRDF?"

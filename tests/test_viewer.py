@@ -243,10 +243,12 @@ def test_primitive_shapes_have_their_declared_size_and_place(tmp_path: Path) -> 
 
 
 def test_a_mesh_scale_may_mirror(tmp_path: Path) -> None:
-    (tmp_path / "wedge.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 1 4 3\n")
+    (tmp_path / "wedge.obj").write_text(
+        "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 1 4 3\n", encoding="utf-8"
+    )
     visual = "<visual><geometry><mesh filename='wedge.obj' scale='2 -1 .5'/></geometry></visual>"
     path = tmp_path / "robot.urdf"
-    path.write_text(MESHLESS.format(collision="", visual=visual))
+    path.write_text(MESHLESS.format(collision="", visual=visual), encoding="utf-8")
     robot = qd.load(path, root="fixed")
     viewer = Viewer(robot, serve=False)
     assert [m.uri for m in viewer.missing] == ["absent.stl"]
@@ -563,7 +565,7 @@ def test_recording_writes_only_what_was_shown_inside(viewer: Viewer, go2: qd.Rob
         viewer.show(go2.q_home, text="</script><script>alert(1)</script>")
     take = read(tmp_path / "page.html")
     assert [text for _, text in take.texts] == ["</script><script>alert(1)</script>"]
-    page = (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "alert(1)" not in page
     assert "<title>&lt;b&gt;</title>" in page
 
@@ -659,7 +661,7 @@ def listeners() -> list[tuple[str, int]]:
     own = {link for fd in Path("/proc/self/fd").iterdir() if (link := _link(fd)).startswith("socket:")}
     found = []
     for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+        for line in Path(f"/proc/net/{table}").read_text(encoding="utf-8").splitlines()[1:]:
             fields = line.split()
             if fields[3] == "0A" and f"socket:[{fields[9]}]" in own:
                 host, port = fields[1].split(":")
@@ -827,7 +829,7 @@ print(viewer.url.split(":")[-1].split("/")[0], flush=True)
 )
 def test_the_server_ends_with_its_process_however_that_ends(end: str, code: int) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", SCRIPT.format(end=end)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", SCRIPT.format(end=end)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
     ) as process:
         assert process.stdout is not None
         port = int(process.stdout.readline())
@@ -1088,7 +1090,7 @@ def test_notebooks_show_robots_viewers_and_recordings(go2: qd.Robot, tmp_path: P
         assert frame is not None
         source = re.fullmatch(r'<iframe sandbox="allow-scripts" style="[^"]*" srcdoc="([^"]*)"></iframe>', frame)
         assert source is not None and html.unescape(source[1]).startswith("<!DOCTYPE html>")
-    assert html.unescape(viewer._repr_html_()).count(page.read_text()) == 1
+    assert html.unescape(viewer._repr_html_()).count(page.read_text(encoding="utf-8")) == 1
 
 
 def test_sliders_go_from_limit_to_limit_and_half_a_turn_where_there_is_none() -> None:

@@ -279,7 +279,11 @@ def test_a_recorded_trot_shows_who_carries(new_page: Callable[[], Page], tmp_pat
 def test_the_live_demo_is_driven_by_keys(new_page: Callable[[], Page]) -> None:
     command = [sys.executable, "-m", "quaddyn", "demo", "--robot", "solo12", "--drive"]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
     try:
         assert process.stdout is not None
@@ -314,7 +318,7 @@ def test_the_picture_script_makes_the_readmes_picture(tmp_path: Path) -> None:
     program = require("chromium")
     output = tmp_path / "go2.png"
     command = [sys.executable, str(ROOT / "benchmarks" / "picture.py"), "--output", str(output), "--browser", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120)
     assert done.returncode == 0, done.stderr
     image = np.asarray(Image.open(output).convert("RGB")).astype(int)
     assert image.shape == (640, 1280, 3)

@@ -138,7 +138,7 @@ def test_a_collada_surface_is_as_opaque_as_both_of_its_numbers_say(
 
 
 def test_materials_of_mesh_files_are_read(tmp_path: Path) -> None:
-    (tmp_path / "cube.mtl").write_text("newmtl red\nKd 1 0.5 0\nd 0.25\n")
+    (tmp_path / "cube.mtl").write_text("newmtl red\nKd 1 0.5 0\nd 0.25\n", encoding="utf-8")
     (part,) = read_mesh(write(tmp_path, "x.obj", obj()))
     assert part.material is not None
     assert part.material.color == (1.0, 0.5, 0.0, 0.25)

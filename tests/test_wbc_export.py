@@ -203,7 +203,8 @@ def test_two_controllers_fit_into_one_program(tmp_path):
         '#include "one.h"\n#include "two.h"\nint main(void)\n{\n    double a[12], b[12];\n'
         "    static const double v[18];\n"
         "    one_friction(0, 0.2);\n"
-        "    return one_tick(one_home, v, 0, a) + two_tick(two_home, v, 0, b);\n}\n"
+        "    return one_tick(one_home, v, 0, a) + two_tick(two_home, v, 0, b);\n}\n",
+        encoding="utf-8",
     )
     assert subprocess.run([str(cc.compiled(tmp_path, tmp_path / "both", "-O0", program=program))]).returncode == 0
 
@@ -215,16 +216,16 @@ def test_codegen_writes_a_controller_that_cmake_builds_and_that_stands(tmp_path)
     if shutil.which("cmake") is None:
         require("cmake")
     for command in (["-B", "build", "-DCMAKE_C_FLAGS=-Werror", f"-DCMAKE_BUILD_TYPE={BUILD}"], ["--build", "build"]):
-        done = subprocess.run(["cmake", *command], cwd=tmp_path, capture_output=True, text=True)
+        done = subprocess.run(["cmake", *command], cwd=tmp_path, capture_output=True, encoding="utf-8")
         assert done.returncode == 0, done.stdout + done.stderr
-    done = subprocess.run([str(tmp_path / "build" / "go2_wbc_stand")], capture_output=True, text=True)
+    done = subprocess.run([str(tmp_path / "build" / "go2_wbc_stand")], capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stdout
     assert "outcome 0" in done.stdout
     torques = [float(line.split()[1]) for line in done.stdout.splitlines()[:12]]
     robot = qd.load("go2")
     command = qd.WholeBodyController(robot).compute(qd.Dynamics(robot).update(robot.q_home, np.zeros(robot.nv)))
     assert np.abs(np.array(torques) - command.tau).max() < 1e-3
-    readme = (tmp_path / "README.md").read_text()
+    readme = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert len(readme.splitlines()) <= 45 and max(map(len, readme.splitlines())) <= 120
 
 

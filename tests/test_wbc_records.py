@@ -228,7 +228,7 @@ def test_numbers_that_compiled_code_must_not_see_are_refused_by_field(
 def test_changed_ticks_that_are_signed_again_are_refused_or_answered(runs: int, judged: float) -> None:
     """In a process of its own, so that a crash is seen: `tick_mutants` runs as many as one likes."""
     command = [sys.executable, str(Path(__file__).with_name("tick_mutants.py")), "--runs", str(runs), "--seed", "3"]
-    done = subprocess.run([*command, "--judged", str(judged)], capture_output=True, text=True, timeout=600)
+    done = subprocess.run([*command, "--judged", str(judged)], capture_output=True, encoding="utf-8", timeout=600)
     assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
     tally = json.loads(done.stdout.splitlines()[-1])
     assert tally["refused"] > runs // 3 and tally["solved"] > runs // 20 and tally["judged"] > 0

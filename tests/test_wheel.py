@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def built(folder: Path, objects: str) -> Path:
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
     env = os.environ | {"QUADDYN_BUILD_OBJECTS": objects}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=env)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     (path,) = folder.glob("*.whl")
     assert path.name.endswith("-py3-none-any.whl")
@@ -37,7 +37,7 @@ def bare_environment(folder: Path, wheel: Path) -> Path:
     subprocess.run(install, check=True, capture_output=True, timeout=120, cwd=folder)
     (site,) = folder.glob("lib/python*/site-packages")
     needed = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
-    (site / "needed.pth").write_text(needed)
+    (site / "needed.pth").write_text(needed, encoding="utf-8")
     return python
 
 
@@ -94,7 +94,7 @@ def test_installed_with_machine_code_the_first_torque_compiles_nothing(ready: Pa
 
     def run(*command: str) -> Any:
         done = subprocess.run(
-            [str(python), *command], capture_output=True, text=True, timeout=120, cwd=tmp_path, env=env
+            [str(python), *command], capture_output=True, encoding="utf-8", timeout=120, cwd=tmp_path, env=env
         )
         assert done.returncode == 0 and not done.stderr, done.stderr
         return json.loads(done.stdout)
@@ -121,7 +121,9 @@ def test_installed_elsewhere_it_loads_the_catalogue(wheel: Path, tmp_path: Path)
     """What it needs besides comes from the environment of the tests."""
     environment = tmp_path / "environment"
     python = bare_environment(environment, wheel)
-    loaded = subprocess.run([str(python), "-c", LOAD_ALL], capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    loaded = subprocess.run(
+        [str(python), "-c", LOAD_ALL], capture_output=True, encoding="utf-8", cwd=tmp_path, timeout=120
+    )
     assert loaded.returncode == 0, loaded.stderr
     where, count = loaded.stdout.split()
     assert Path(where).is_relative_to(environment) and int(count) >= 30
@@ -135,10 +137,13 @@ def test_installed_elsewhere_with_all_it_needs_it_runs_the_demo(wheel: Path, tmp
     install = [str(python), "-m", "pip", "install", "--quiet", str(wheel)]
     subprocess.run(install, check=True, capture_output=True, timeout=900, cwd=tmp_path)
     where = subprocess.run(
-        [str(python), "-c", "import quaddyn; print(quaddyn.__file__)"], capture_output=True, text=True, cwd=tmp_path
+        [str(python), "-c", "import quaddyn; print(quaddyn.__file__)"],
+        capture_output=True,
+        encoding="utf-8",
+        cwd=tmp_path,
     )
     assert str(environment) in where.stdout
     command = [str(environment / "bin" / "quaddyn"), "demo", "--headless"]
-    demo = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    demo = subprocess.run(command, capture_output=True, encoding="utf-8", cwd=tmp_path, timeout=120)
     assert demo.returncode == 0, demo.stdout + demo.stderr
     assert "every check holds" in demo.stdout

@@ -34,7 +34,7 @@ def python() -> Path:
         print(f"building the environment of CasADi and JAX in {home.name} ...", flush=True)
         venv.create(home, with_pip=True, clear=True)
         command = [interpreter, "-m", "pip", "-q", "install", *PACKAGES]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
         if done.returncode or not _imports(interpreter):
             raise UnavailableError(f"CasADi and JAX cannot be installed: {done.stderr[-200:]}")
     return interpreter
@@ -83,7 +83,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            text=True,
+            encoding="utf-8",
             cwd=self._folder.name,
             env={"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "OMP_NUM_THREADS": "1", "XLA_FLAGS": flags},
         )

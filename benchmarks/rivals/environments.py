@@ -72,7 +72,9 @@ def _imports(interpreter: Path, name: str) -> bool:
 
 
 def _pip(interpreter: Path, *arguments: str) -> None:
-    done = subprocess.run([interpreter, "-m", "pip", "-q", *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [interpreter, "-m", "pip", "-q", *arguments], capture_output=True, encoding="utf-8", check=False
+    )
     if done.returncode:
         reason = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
         raise UnavailableError(f"pip {arguments[0]} failed: {reason[0] if reason else done.stderr[-200:]}")

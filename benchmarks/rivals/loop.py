@@ -14,7 +14,7 @@ import numpy as np
 def urdf_file(recording: Any) -> str:
     """A file with the recording's robot, for readers that want one."""
     path = Path(tempfile.mkdtemp()) / "robot.urdf"
-    path.write_text(str(recording["urdf"]))
+    path.write_text(str(recording["urdf"]), encoding="utf-8")
     return str(path)
 
 

@@ -73,7 +73,7 @@ class Worker:
     def __init__(self, command: Sequence[str | Path], env: Mapping[str, str]) -> None:
         self._errors = tempfile.TemporaryFile("w+")
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, env=env
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, encoding="utf-8", env=env
         )
         self.pid = self._process.pid
         self._expect("ready")

@@ -116,8 +116,8 @@ def rst(text: str) -> str:
 def write(path: Path, text: str) -> None:
     """Keep the file as it is where it says the same, so that Sphinx need not read it again."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists() or path.read_text() != text:
-        path.write_text(text)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
 
 
 def summary(value: object) -> str:
@@ -190,7 +190,7 @@ def write_gallery(docs: Path) -> set[Path]:
     written, cards, names = set(), [], []
     folder = docs.parent / "examples"
     for file in sorted(folder.glob("[!_]*.py")):
-        text = ast.get_docstring(ast.parse(file.read_text())) or file.stem
+        text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or file.stem
         title, _, rest = text.partition("\n")
         title = title.rstrip(".")
         picture = folder / "pictures" / f"{file.stem}.png"

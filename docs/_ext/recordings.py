@@ -174,7 +174,7 @@ def write_recordings(docs: Path) -> set[Path]:
     path = docs / "recordings" / "index.md"
     path.parent.mkdir(exist_ok=True)
     lead = "A Go2 in the embedded plant, as the viewer records it; drag to turn, wind it by the bar below.\n"
-    path.write_text(f"# Recordings\n\n{lead}\n" + "\n".join(parts))
+    path.write_text(f"# Recordings\n\n{lead}\n" + "\n".join(parts), encoding="utf-8")
     for page in folder.glob("*.html"):
         if page.stem not in RECORDINGS:
             page.unlink()

@@ -92,7 +92,7 @@ class RobotProcess(StrictAttributes, fixed=("robot", "path")):
         options |= {"resume": resume, "priority": priority, "motors": motors}
         what = json.dumps({**options, "quality": link, "path": name})
         self._process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, what], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", PROGRAM, what], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, encoding="utf-8"
         )
         try:
             self._await()

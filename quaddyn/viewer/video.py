@@ -131,7 +131,7 @@ def _running(program: str, size: tuple[int, int]) -> Iterator[str]:
         )
         try:
             file, deadline = Path(profile) / "DevToolsActivePort", time.monotonic() + PATIENCE
-            while not (file.exists() and len(lines := file.read_text().split()) == 2):
+            while not (file.exists() and len(lines := file.read_text(encoding="utf-8").split()) == 2):
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise QuaddynError(f"{program} did not start")
                 time.sleep(0.05)

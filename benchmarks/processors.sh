@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# Runs the test suite as other processors, libraries and machines would, and prints a table of what failed where.
+#
+#   bash benchmarks/processors.sh                         # every combination, hours
+#   bash benchmarks/processors.sh --list
+#   bash benchmarks/processors.sh --only openblas-haswell,lanes-2 -- tests/test_soles.py
+#
+# What stands after "--" is handed to pytest.  Reports are kept in build/processors.  Ends with exit code 1 if a test
+# fails in any combination.  PYTHON names another interpreter than that of .venv; it needs the extras "test" and
+# "nightly".
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=$(realpath -s "${PYTHON:-.venv/bin/python}")
+reports=build/processors
+only=""
+while [ $# -gt 0 ]; do
+    case "$1" in
+        --list) only=--list; shift ;;
+        --only) only="$2"; shift 2 ;;
+        --) shift; break ;;
+        *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    esac
+done
+pytest_arguments=("$@")
+names=()
+failed=0
+
+# combination NAME PYTHON [VARIABLE=VALUE ...] -- [pytest argument ...]: one run of the suite.
+combination() {
+    local name=$1 interpreter=$2
+    shift 2
+    local variables=()
+    while [ "$1" != -- ]; do variables+=("$1"); shift; done
+    shift
+    [ "$only" = --list ] && { echo "$name: ${variables[*]:-}${*:+ pytest $*}"; return; }
+    case ",$only," in ,,|*",$name,"*) ;; *) return ;; esac
+    # Environments of other versions are made when they are needed.
+    case "$interpreter" in environment_*) interpreter=$("$interpreter") ;; esac
+    names+=("$name")
+    echo "== $name: ${variables[*]:-}${*:+ pytest $*}"
+    local status=0
+    env "${variables[@]}" "$interpreter" -m pytest -q -p no:randomly -n auto "$@" \
+        --junitxml="$reports/$name.xml" "${pytest_arguments[@]}" >"$reports/$name.log" 2>&1 || status=$?
+    tail -n 1 "$reports/$name.log"
+    [ "$status" -eq 0 ] || failed=1
+}
+
+# environment NAME [uv option ...]: the interpreter of a new environment with the extra "test".
+environment() {
+    local folder=$reports/environment-$1
+    shift
+    rm -rf "$folder"
+    "$python" -m uv venv -q --python "$python" "$folder" >&2
+    "$python" -m uv pip install -q --python "$folder/bin/python" "$@" -e '.[test]' >&2
+    realpath -s "$folder/bin/python"
+}
+environment_lowest() { environment lowest --resolution lowest-direct; }
+environment_highest() { environment highest --resolution highest --upgrade; }
+environment_bare() {
+    local interpreter
+    interpreter=$(environment bare)
+    "$python" -m uv pip uninstall -q --python "$interpreter" mujoco imageio-ffmpeg >&2
+    echo "$interpreter"
+}
+
+# Names of NumPy's loops that this processor would choose, from a level of x86-64 on.
+numpy_loops() {
+    "$python" - "$@" <<'P'
+import sys
+import numpy._core._multiarray_umath as m
+wanted = sys.argv[1:]
+print(" ".join(name for name in m.__cpu_dispatch__ if any(word in name for word in wanted)))
+P
+}
+
+# A PATH without Chromium, whatever folder it lies in.
+path_without_chromium() {
+    local folder=$reports/programs each
+    rm -rf "$folder"; mkdir -p "$folder"
+    IFS=: read -ra places <<<"$PATH"
+    for each in "${places[@]}"; do
+        for program in "$each"/*; do
+            case "$(basename "$program")" in chromium*|chrome*|google-chrome*|ffmpeg) continue ;; esac
+            [ -x "$program" ] && [ ! -e "$folder/$(basename "$program")" ] && ln -s "$program" "$folder/" 2>/dev/null
+        done
+    done
+    realpath "$folder"
+}
+
+mkdir -p "$reports"
+# 1. The linear algebra that NumPy calls.
+for core in Prescott Nehalem SandyBridge Haswell Zen; do
+    combination "openblas-${core,,}" "$python" OPENBLAS_CORETYPE=$core --
+done
+if grep -q avx512f /proc/cpuinfo; then
+    combination openblas-skylakex "$python" OPENBLAS_CORETYPE=SkylakeX --
+fi
+# 2. NumPy's own loops.
+combination numpy-without-avx512 "$python" NPY_DISABLE_CPU_FEATURES="$(numpy_loops AVX512 V4)" --
+combination numpy-without-avx2 "$python" NPY_DISABLE_CPU_FEATURES="$(numpy_loops AVX512 V4 AVX2 FMA3 V3)" --
+# 3. Our machine code (docs/compiling.md).
+combination target-x86-64-v3 "$python" QUADDYN_TARGET=x86-64-v3 --
+combination target-x86-64 "$python" QUADDYN_TARGET=x86-64 --
+combination uncontracted "$python" QUADDYN_TARGET=contract=off --
+for lanes in 2 4 8; do
+    combination "lanes-$lanes" "$python" QUADDYN_TARGET=lanes=$lanes --
+done
+# 4. Versions of the dependencies.
+combination versions-lowest environment_lowest --
+combination versions-highest environment_highest --
+# 5. Order, workers, locale.
+combination shuffled "$python" PYTHONHASHSEED=random -- -p randomly
+combination workers-1 "$python" -- -n 1
+combination workers-4 "$python" -- -n 4
+combination locale-c "$python" LC_ALL=C PYTHONCOERCECLOCALE=0 PYTHONUTF8=0 --
+combination locale-utf-8 "$python" LC_ALL=C.UTF-8 --
+# 6. Programs that may be missing; their tests are skipped.
+combination without-tools environment_bare PATH="$([ "$only" = --list ] || path_without_chromium)" --
+
+[ "$only" = --list ] && exit 0
+"$python" - "$reports" "${names[@]}" <<'P'
+"""A table of the combinations, then every test that failed, with the combinations it failed in and the first line."""
+import sys
+import xml.etree.ElementTree as ET
+from collections import defaultdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+folder, *names = sys.argv[1:]
+console, table = Console(width=160), Table("combination", "passed", "failed", "skipped", "seconds")
+broken = defaultdict(dict)
+for name in names:
+    file = Path(folder) / f"{name}.xml"
+    if not file.exists():
+        table.add_row(name, "-", "did not run", "-", "-")
+        continue
+    (suite,) = ET.parse(file).getroot()
+    cases = suite.findall("testcase")
+    bad = [(c, f) for c in cases for f in (*c.findall("failure"), *c.findall("error"))]
+    skipped = sum(c.find("skipped") is not None for c in cases)
+    for case, found in bad:
+        broken[f"{case.get('classname')}::{case.get('name')}"][name] = (found.get("message") or "").splitlines()[:1]
+    table.add_row(name, str(len(cases) - len(bad) - skipped), str(len(bad)), str(skipped), f"{float(suite.get('time')):.0f}")
+console.print(table)
+for test, where in sorted(broken.items()):
+    console.print(f"[red]{test}[/red]: {', '.join(where)}: {next(iter(where.values()))}", soft_wrap=True, highlight=False)
+P
+exit "$failed"
