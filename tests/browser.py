@@ -102,8 +102,8 @@ class Page:
             raise RuntimeError(str(out["exceptionDetails"]))
         return out["result"].get("value")
 
-    def wait(self, expression: str, timeout: float = 30.0) -> None:
-        """Returns once `expression` is true."""
+    def wait(self, expression: str, timeout: float = 300.0) -> None:
+        """Returns once `expression` is true; the time-out only ends a page that hangs, on however busy a machine."""
         deadline = time.monotonic() + timeout
         while not self.evaluate(expression):
             if time.monotonic() > deadline:
