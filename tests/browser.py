@@ -42,6 +42,10 @@ FLAGS = (
 )
 
 
+#: Time after which a page counts as hanging [s]: long enough for a busy machine that draws in software.
+PATIENCE = 300.0
+
+
 def require(tool: str) -> str:
     """Path of a program; skips the test where it is missing, fails it when QUADDYN_REQUIRE_TOOLS=1."""
     import pytest
@@ -72,7 +76,7 @@ class Page:
     def call(self, method: str, **parameters: object) -> dict[str, Any]:
         number = next(self._ids)
         self._socket.send(json.dumps({"id": number, "method": method, "params": parameters}))
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             message = json.loads(self._socket.recv(timeout=60))
             if message.get("id") == number:
@@ -102,7 +106,7 @@ class Page:
             raise RuntimeError(str(out["exceptionDetails"]))
         return out["result"].get("value")
 
-    def wait(self, expression: str, timeout: float = 300.0) -> None:
+    def wait(self, expression: str, timeout: float = PATIENCE) -> None:
         """Returns once `expression` is true; the time-out only ends a page that hangs, on however busy a machine."""
         deadline = time.monotonic() + timeout
         while not self.evaluate(expression):
@@ -175,7 +179,7 @@ def chromium(
 
 def _port(file: Path, process: subprocess.Popen[bytes]) -> tuple[int, str]:
     """The port and path that the browser writes down once it listens."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         lines = file.read_text(encoding="utf-8").split() if file.exists() else []
         if len(lines) == 2:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import Page, chromium, require
+from browser import PATIENCE, Page, chromium, require
 
 import quaddyn as qd
 import quaddyn.viewer.video
@@ -195,7 +195,7 @@ def test_a_live_page_pauses_steps_and_goes_back_in_time(new_page: Callable[[], P
             viewer.show(go2.q_home, time=0.1 * k, text=f"frame {k}")
             page.wait(f"{TEXT} === 'frame {k}'")
         page.evaluate("document.getElementById('play').click()")
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE
         while not viewer.paused and time.monotonic() < deadline:
             time.sleep(0.01)
         assert viewer.paused
@@ -226,7 +226,7 @@ def test_sliders_and_a_gamepad_reach_the_viewer(new_page: Callable[[], Page], go
         page.wait(f"document.querySelectorAll('#sliders input').length === {go2.nu}")
         move = "(s => { s.value = -2.2; s.oninput(); })([...document.querySelectorAll('#sliders label')]"
         page.evaluate(move + ".find(l => l.textContent.startsWith('FR_calf_joint')).querySelector('input'))")
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE
         while sliders.follow() is None and time.monotonic() < deadline:
             time.sleep(0.02)
         assert viewer.sliders["FR_calf_joint"] == pytest.approx(-2.2, abs=2e-3)
@@ -260,7 +260,7 @@ def test_a_notebook_shows_the_page_in_its_frame(new_page: Callable[[], Page], go
     notebook.write_text(f"<!DOCTYPE html><body>{viewer._repr_html_()}</body>", encoding="utf-8")
     page = new_page()
     page.call("Page.navigate", url=notebook.as_uri())
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         image = page.pixels()[20:440, 20:500]
         if (image.max(axis=2) - image.min(axis=2) > 60).sum() > 200 and image.std() > 15:

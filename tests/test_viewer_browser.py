@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import Page, chromium, require
+from browser import PATIENCE, Page, chromium, require
 
 import quaddyn as qd
 from quaddyn.control import JointPD
@@ -137,7 +137,7 @@ def test_a_recorded_page_plays_without_a_network(new_page: Callable[[], Page], g
     assert changed(with_force, without) > 0.02 * 640 * 400
     page.evaluate("quaddyn.player.play()")
     seen = set()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while len(seen) < 3 and time.monotonic() < deadline:
         seen.add(page.evaluate("document.getElementById('text').textContent"))
     assert len(seen) >= 3, "it plays by itself"
@@ -291,19 +291,19 @@ def test_the_live_demo_is_driven_by_keys(new_page: Callable[[], Page]) -> None:
         page = new_page()
         page.open(url + "#bare")
         text = "document.getElementById('text').textContent"
-        page.wait(f"{text}.startsWith('standing')", timeout=300)
+        page.wait(f"{text}.startsWith('standing')")
         still = page.pixels()
         assert red(still) > 200, "contact forces of who stands"
         press(page, "KeyW", "w", down=True)
-        page.wait(f"{text}.startsWith('trot: moving') && /measured[^+-]*[+]0[.][2-9]/.test({text})", timeout=300)
+        page.wait(f"{text}.startsWith('trot: moving') && /measured[^+-]*[+]0[.][2-9]/.test({text})", timeout=PATIENCE)
         trotting = page.pixels()
         assert changed(still, trotting) > 0.02 * 640 * 400, "it moves"
         assert red(trotting) > 100
         press(page, "KeyW", "w", down=False)
-        page.wait(f"{text}.startsWith('standing')", timeout=300)
+        page.wait(f"{text}.startsWith('standing')", timeout=PATIENCE)
         assert page.errors == []
         process.send_signal(signal.SIGINT)
-        said, errors = process.communicate(timeout=120)
+        said, errors = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
         process.wait()
@@ -318,7 +318,7 @@ def test_the_picture_script_makes_the_readmes_picture(tmp_path: Path) -> None:
     program = require("chromium")
     output = tmp_path / "go2.png"
     command = [sys.executable, str(ROOT / "benchmarks" / "picture.py"), "--output", str(output), "--browser", program]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     image = np.asarray(Image.open(output).convert("RGB")).astype(int)
     assert image.shape == (640, 1280, 3)

@@ -214,6 +214,7 @@ class Server:
         http.add_socket(self._socket)
         started.set_result(None)
         await self._stop.wait()
+        self._loop.set_exception_handler(_without_cancellations)
         http.stop()
         for client in tuple(self._clients):
             client.close()
@@ -243,6 +244,12 @@ class Server:
         self._scheduled = False
         for client in self._clients:
             client.refresh()
+
+
+def _without_cancellations(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Reports errors of callbacks, except that closing the server cancels requests of clients that are still busy."""
+    if not isinstance(context.get("exception"), asyncio.CancelledError):
+        loop.default_exception_handler(context)
 
 
 class _Text(tornado.web.RequestHandler):
