@@ -443,3 +443,37 @@ def test_ranges_of_two_joints_that_lead_a_loop_are_where_it_closes() -> None:
     """Not at the corners and on the axes of their box alone: this one is narrowest elsewhere."""
     robot, rng = qd.load(planar(3, 5, (0, 3)), armature=0.01), np.random.default_rng(3)
     assert all(robot.coupling.closes(robot.random_configuration(rng)) for _ in range(300))
+
+
+# -- rounding decides nothing ------------------------------------------------------------------------------------
+def parallelogram(crank: float, bar: float, ends: str = "-1 1", effort: float = 0.0) -> str:
+    """Two cranks of the same length that a rod connects, both with the same limits; all joints but j1 of one effort."""
+    return (
+        '<robot name="parallelogram">'
+        + link("base", 3.0, "0 0 0.02", "0.02 0.03 0.03")
+        + link("first", 1.0, "0 0 -0.1")
+        + link("second", 0.5, "0 0 -0.1")
+        + link("rod", 0.2, f"{bar / 2} 0 0")
+        + joint("j1", "base", "first", "0 0.03 0", "0 1 0", ends=ends)
+        + joint("j2", "base", "second", f"{bar} 0.03 0", "0 1 0", effort, ends)
+        + joint("j3", "first", "rod", f"0 0 -{crank}", "0 1 0", effort, "-3 3")
+        + loop("rods", "spherical", f"rod {bar} 0 0", f"second 0 0 -{crank}")
+        + "</robot>"
+    )
+
+
+@pytest.mark.parametrize("ends", ["-1 1", "-0.8 1.2", "0 1", "-1 0"])
+def test_a_dependent_joint_that_may_move_as_far_as_its_leader_keeps_its_limits(ends: str) -> None:
+    low, high = map(float, ends.split())
+    for crank, bar in ((0.2, 0.1), (0.17, 0.13), (0.25, 0.04), (0.3, 0.1), (0.273, 0.144)):
+        robot = qd.load(parallelogram(crank, bar, ends), root="fixed")
+        limits = next(body.joint.limits for body in robot.bodies if body.joint is not None and body.joint.name == "j1")
+        assert (limits.lower, limits.upper) == (low, high)
+        assert not [finding for finding in robot.report.findings if "becomes" in finding.reason]
+
+
+def test_which_joint_leads_a_parallelogram_whose_joints_are_all_driven_does_not_depend_on_its_lengths() -> None:
+    rng = np.random.default_rng(0)
+    lengths = [[round(float(x), 3) for x in rng.uniform(0.05, 0.4, 2)] for _ in range(12)]
+    leaders = {qd.load(parallelogram(*pair, effort=40.0), root="fixed").actuated for pair in lengths}
+    assert len(leaders) == 1

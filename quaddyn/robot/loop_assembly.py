@@ -10,7 +10,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..errors import ModelError
-from ..urdf.tree import Array, Joint
+from ..urdf.tree import Array, Joint, first_largest
 from .closure import loop_residual
 from .loop_numbers import room_for_closing
 from .loops import Cut, closures_of
@@ -298,7 +298,7 @@ def _independent(K: Array, classes: Iterable[Iterable[int]], rank: int) -> list[
     for each in classes:
         left = list(each)
         while left and len(found) < rank:
-            k = max(left, key=lambda j: float(np.linalg.norm(rest[:, j])))
+            k = left[first_largest(np.linalg.norm(rest[:, left], axis=0))]
             length = float(np.linalg.norm(rest[:, k]))
             if length <= DISTINCT * float(np.linalg.norm(K[:, k])):
                 break

@@ -20,7 +20,7 @@ SPREAD = 24.0
 MARGIN = 0.05
 #: Joints without a range are tried this far on each side of home [rad], lengths in loop sizes.
 FAR = 2.0 * np.pi
-#: How far beyond its range an independent joint may be at home [rad, m]: what closing a loop leaves.
+#: Distance beyond its range at which a joint counts as within it [rad, m]: what closing a loop leaves.
 EDGE = 1e-9
 #: A range that is narrower is none [rad], or [sizes of the loop].
 LEAST = 1e-3
@@ -66,6 +66,7 @@ def ranges(
             lower = joint.limits.lower if left == 1.0 else float(q[at] - left * below)
             upper = joint.limits.upper if right == 1.0 else float(q[at] + right * above)
             if max(left * below, right * above) < LEAST * (1.0 if joint.type != "prismatic" else c.size[g]):
+                lower = upper = float(q[at])
                 reason = (
                     f"range {told} of {joint.name!r} becomes nothing: near home its loops close nowhere else within "
                     "the limits of all joints"
@@ -86,7 +87,7 @@ class _Bounds:
         home = coupling.configuration(q)
         self.coupling, self.q, self.jams = coupling, q, False
         # What home breaks is no limit; the guard reports it.
-        self.limits = [(at, of) for at, of in limits if of.lower <= home[at] <= of.upper]
+        self.limits = [(at, of) for at, of in limits if of.lower - EDGE <= home[at] <= of.upper + EDGE]
 
     def share(self, leaders: Sequence[tuple[int, Joint]], reach: Array, rays: Array) -> float:
         """How much of the way from home all rays may go together; none where loops jam at once."""
@@ -118,7 +119,7 @@ class _Bounds:
             q_all = self.coupling.configuration(q)
             if not np.isfinite(q_all).all():
                 return "open"
-            if not all(of.lower <= q_all[at] <= of.upper for at, of in self.limits):
+            if not all(of.lower - EDGE <= q_all[at] <= of.upper + EDGE for at, of in self.limits):
                 return "outside"
         return "well"
 

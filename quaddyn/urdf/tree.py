@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
@@ -30,6 +31,29 @@ def frozen(array: object) -> Array:
     out = np.array(array, dtype=np.float64)
     out.flags.writeable = False
     return out
+
+
+#: Difference below which two computed numbers are a tie, as a fraction of their size.  Rounding leaves 1e-16 to 1e-12,
+#: the digits of robot files are coarser than 1e-8.
+TIE_TOLERANCE = 1e-9
+#: Angle by which directions in a robot file may miss what is meant, or its sine: files write right angles as 1.57 or
+#: as 1.5708 [rad].
+FILE_ANGLE_TOLERANCE = 1e-3
+
+
+def first_largest(values: ArrayLike, size: float | None = None) -> int:
+    """Returns the index of the first value that ties with the largest one, so that rounding does not choose.
+
+    Args:
+        values: (n,) n > 0; infinite ones tie only with each other.
+        size: what `TIE_TOLERANCE` is a fraction of, in the unit of the values; the magnitude of the largest value by
+            default.
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    largest = float(numbers.max())
+    if not math.isfinite(largest):
+        return int(numbers.argmax())
+    return int((numbers >= largest - TIE_TOLERANCE * (abs(largest) if size is None else size)).argmax())
 
 
 @dataclass(frozen=True, slots=True)
