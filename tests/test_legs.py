@@ -961,3 +961,83 @@ def test_world_that_moves_or_carries_more_is_refused_on_a_moving_root(dogs: Call
             robot = qd.load(str(urdf), root=root)
             assert robot.root == "fixed"
             assert set(robot.feet) == set(FEET)
+
+
+# -- rounding and the last digits of a file decide nothing ---------------------------------------------------------
+RIGHT_ANGLES = ("1.57", "1.570796", "1.5708", "1.5707963267948966", "-1.5707963267948966")
+
+
+def spider(angles: tuple[str, str, str, str]) -> str:
+    """Four legs that point away from the corners of the base, each with a yaw at the hip and two joints across it."""
+    inertia = '<inertia ixx="{0}" iyy="{0}" izz="{0}" ixy="0" ixz="0" iyz="0"/></inertial>'
+    body = '<inertial><origin xyz="0.08 0 0"/><mass value="0.3"/>' + inertia.format(0.0005)
+    ball = '<collision><origin xyz="0.2 0 0"/><geometry><sphere radius="0.02"/></geometry></collision>'
+    joint = '<joint name="{0}" type="revolute"><parent link="{1}"/><child link="{2}"/><origin xyz="{3}" rpy="0 0 {4}"/>'
+    limit = '<axis xyz="{}"/><limit lower="{}" upper="2.2" effort="20" velocity="20"/></joint>'
+    text = '<robot name="spider"><link name="base"><inertial><mass value="3"/>' + inertia.format(0.02) + "</link>"
+    for name, (x, y), angle in zip("abcd", ((1, 1), (1, -1), (-1, 1), (-1, -1)), angles, strict=True):
+        text += f'<link name="{name}1">{body}</link><link name="{name}2">{body}</link>'
+        text += f'<link name="{name}3">{body}{ball}</link>'
+        text += joint.format(name + "_yaw", "base", name + "1", f"{0.1 * x} {0.1 * y} 0", angle)
+        text += limit.format("0 0 1", -1.2)
+        text += joint.format(name + "_hip", name + "1", name + "2", "0.05 0 0", 0) + limit.format("0 1 0", -1.2)
+        text += joint.format(name + "_knee", name + "2", name + "3", "0.15 0 0", 0) + limit.format("0 1 0", 0)
+    return text + "</robot>"
+
+
+def test_digits_of_half_right_angles_do_not_decide_which_way_a_robot_looks() -> None:
+    found = set()
+    for quarter, more in (("0.785398", "2.356194"), (".7854", "2.3562"), ("0.785", "2.356"), (math.pi / 4, 2.35619449)):
+        robot = qd.load(spider((f"{quarter}", f"-{quarter}", f"{more}", f"-{more}")), root="free")
+        found.add(tuple((name, leg.joints[0]) for name, leg in robot.legs.items()))
+    assert found == {(("FL", "a_yaw"), ("FR", "b_yaw"), ("RL", "c_yaw"), ("RR", "d_yaw"))}
+
+
+def lone_leg(shapes: str) -> str:
+    """Two links that hang from the base; shapes of the second one, whose centre of mass is below its joint."""
+    inertial = (
+        '<inertial><origin xyz="0 0 -0.1"/><mass value="1"/>'
+        '<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    text = f'<robot name="lone"><link name="l0">{inertial}</link>'
+    for i, place in ((1, "0 0 0"), (2, "0 0 -0.2")):
+        text += (
+            f'<link name="l{i}">{inertial}{shapes if i == 2 else ""}</link><joint name="j{i}" type="revolute">'
+            f'<parent link="l{i - 1}"/><child link="l{i}"/><origin xyz="{place}"/><axis xyz="0 1 0"/>'
+            '<limit lower="-1.5" upper="1.5" effort="9" velocity="9"/></joint>'
+        )
+    return text + "</robot>"
+
+
+def contact_of(source: str | Path) -> tuple[float, ...]:
+    """(3,) where a leg touches the ground, in its last link, to a nanometre [m]."""
+    return tuple((qd.load(source, root="fixed").legs["leg"].foot.offset.round(9) + 0.0).tolist())
+
+
+@pytest.mark.parametrize(
+    "shape",
+    ['cylinder radius="0.02" length="0.08"', 'capsule radius="0.02" length="0.04"', 'box size="0.02 0.03 0.08"'],
+    ids=["cylinder", "capsule", "box"],
+)
+def test_a_shape_across_the_leg_is_touched_in_its_middle(shape: str) -> None:
+    place = '<collision><origin xyz="0 0 -0.2" rpy="{} 0 0"/><geometry><{}/></geometry></collision>'
+    assert {contact_of(lone_leg(place.format(angle, shape))) for angle in RIGHT_ANGLES} == {(0.0, 0.0, -0.2)}
+
+
+def test_a_flat_mesh_is_touched_in_the_middle_however_its_file_is_turned(tmp_path: Path) -> None:
+    corners = np.array([[x, y, z] for x in (-0.03, 0.05) for y in (-0.02, 0.02) for z in (0.0, -0.2)])
+    found = set()
+    for rpy in ((0, 0, 0), (math.pi / 2, 0, 0), (0, math.pi / 2, 0), (0, 0, 0.3), (0.3, 0.2, 0.1), (math.pi, 0, 0.1)):
+        (tmp_path / "foot.obj").write_bytes(mesh_file("obj", corners @ pin.rpy.rpyToMatrix(*rpy)))
+        turned = f'<origin rpy="{rpy[0]!r} {rpy[1]!r} {rpy[2]!r}"/><geometry><mesh filename="foot.obj"/></geometry>'
+        (tmp_path / "leg.urdf").write_text(lone_leg(f"<collision>{turned}</collision>"), encoding="utf-8")
+        found.add(contact_of(tmp_path / "leg.urdf"))
+    assert found == {(0.01, 0.0, -0.2)}
+
+
+def test_of_equal_spheres_of_a_sole_rounding_does_not_choose_the_lowest() -> None:
+    ball = '<collision><origin xyz="{!r} {!r} -0.2"/><geometry><sphere radius="0.01"/></geometry></collision>'
+    for k in range(8):
+        noise = 1.0 + 2e-16 * np.random.default_rng(k).standard_normal((4, 2))
+        places = np.array([(x, y) for x in (-0.03, 0.03) for y in (-0.02, 0.02)]) * noise
+        assert contact_of(lone_leg("".join(ball.format(x, y) for x, y in places.tolist()))) == (0.03, 0.02, -0.2)

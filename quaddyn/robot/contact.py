@@ -7,12 +7,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..urdf.tree import Array, Box, Capsule, Cylinder, Geometry, Link, Mesh, Pose, Shape, Sphere
+from ..urdf.tree import (
+    FILE_ANGLE_TOLERANCE,
+    Array,
+    Box,
+    Capsule,
+    Cylinder,
+    Geometry,
+    Link,
+    Mesh,
+    Pose,
+    Shape,
+    Sphere,
+    first_largest,
+)
 from .bodies import Body
 from .meshes import MAX_FOOT_MESH_BYTES, vertices
 
 #: A fixed link counts as the foot when it lies at least this share of the body's extent away from the joint.
 FOOT_LINK_SHARE = 0.5
+#: Distance from the farthest vertex of a mesh along the leg below which others are as far, as a fraction of the mesh's
+#: extent: the digits of single precision in an STL file.
+LEVEL_TOLERANCE = 1e-6
+#: Decimals of a length [m] that count in comparisons: far below a micron, far above rounding.
+LENGTH_DECIMALS = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +90,7 @@ def _farthest_link(body: Body) -> tuple[Link, Pose]:
     solid = [(x, pose) for x, pose in there if x.collisions]
     if not solid:
         solid = [(x, pose) for x, pose in body.links[1:] if x.collisions and _outline(x, pose) > 0.97 * reach]
-    return max(solid, key=lambda s: float(np.linalg.norm(s[1].translation))) if solid else there[0]
+    return solid[first_largest([np.linalg.norm(pose.translation) for _, pose in solid])] if solid else there[0]
 
 
 def _outline(link: Link, pose: Pose) -> float:
@@ -125,25 +143,33 @@ def _ends(shape: Shape, pose: Pose, away: Array) -> Iterator[tuple[Array, float]
     elif isinstance(shape, Cylinder | Capsule):
         axis = pose.rotation[:, 2]
         half = 0.5 * shape.length - (shape.radius if isinstance(shape, Cylinder) else 0.0)
-        sign = 1.0 if float(axis @ away) >= 0.0 else -1.0
-        yield pose.translation + sign * max(half, 0.0) * axis, shape.radius
+        yield pose.translation + _side(axis, away) * max(half, 0.0) * axis, shape.radius
     elif isinstance(shape, Box):
         size = np.array(shape.size)
         long = int(np.argmax(size))
         axis = pose.rotation[:, long]
         radius = 0.5 * float(np.sort(size)[1])
-        sign = 1.0 if float(axis @ away) >= 0.0 else -1.0
-        yield pose.translation + sign * max(0.5 * size[long] - radius, 0.0) * axis, radius
+        yield pose.translation + _side(axis, away) * max(0.5 * size[long] - radius, 0.0) * axis, radius
     else:
         points = _points(shape)
         if points is not None:
-            placed = points @ pose.rotation.T + pose.translation
-            yield placed[int(np.argmax(placed @ away))], 0.0
+            corners = np.unique(points, axis=0)  # files repeat a vertex for each of its triangles
+            placed = corners @ pose.rotation.T + pose.translation
+            along = placed @ away
+            level = along >= along.max() - LEVEL_TOLERANCE * float(np.ptp(placed, axis=0).max())
+            yield placed[level].mean(axis=0), 0.0
+
+
+def _side(axis: Array, away: Array) -> float:
+    """The end of a shape that is farther along the leg: 1 or -1 times its axis; 0, its centre, where it lies across."""
+    along = float(axis @ away)
+    return 0.0 if abs(along) < FILE_ANGLE_TOLERANCE else 1.0 if along > 0.0 else -1.0
 
 
 def _rank(centre: Array, radius: float, away: Array) -> tuple[float, ...]:
     """What tells which sphere is the lowest: how far it reaches; of equals one, whatever their order in the file."""
-    return (round(float(centre @ away) + radius, 12), radius, *centre.tolist())
+    place = np.round(centre, LENGTH_DECIMALS).tolist()
+    return (round(float(centre @ away) + radius, LENGTH_DECIMALS), radius, *place)
 
 
 def _support(geometry: Geometry, direction: Array) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..urdf.tree import Array, Loop, Pose
+from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array, Loop, Pose
 from .bodies import Body
 from .chain import Chain
 from .contact import Contact, find_contact
@@ -25,7 +25,6 @@ MAX_UNLIKE = 2.5
 
 #: A body that reaches less than this share of its length beyond where it closes a loop has no foot.
 END_OF_DRIVE = 0.3
-
 SIDES = {"L": "left", "R": "right"}
 
 
@@ -155,10 +154,11 @@ def directions(limbs: Sequence[Limb]) -> tuple[Array, Array]:
     """Forward and left unit vectors of the base frame, judged by the knees.
 
     Knees bend in the sagittal plane, so their axes point sideways.  Knee axes along y mean the usual base frame
-    (x forward, y left); along x they mean y forward and -x left.
+    (x forward, y left); along x they mean y forward and -x left.  Axes that point as much along x as along y mean the
+    usual frame.
     """
     share = sum((np.abs(limb.bending_axis) for limb in limbs), np.zeros(3))
-    if share[0] > share[1]:
+    if share[0] > share[1] * (1.0 + FILE_ANGLE_TOLERANCE):
         return np.array([0.0, 1.0, 0.0]), np.array([-1.0, 0.0, 0.0])
     return np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
 
