@@ -12,6 +12,8 @@ from flat_footed import BOX, biped
 
 import quaddyn as qd
 from quaddyn.contact import Contact, ContactSet, pyramid, stance_on_soles
+from quaddyn.contact.soles import _rectangle, inscribed
+from quaddyn.contact.support import support_polygon
 from quaddyn.wbc import FrameOrientationTask, replay
 
 SPHERES = "".join(
@@ -335,3 +337,24 @@ def test_standing_on_polygons_leans_farther_than_on_rectangles() -> None:
     assert drawn == {"L", "R"}
     with pytest.raises(qd.ArgumentError, match="soles"):
         viewer.show_soles([Contact.of_foot(robot, "L")])
+
+
+def test_which_corners_of_a_round_sole_stay_is_not_left_to_rounding() -> None:
+    angles, rng = 2.0 * np.pi * np.arange(16) / 16, np.random.default_rng(0)
+    circle = 0.03 * np.column_stack((np.cos(angles), np.sin(angles)))
+    for count, apart in ((8, 45.0), (4, 90.0)):
+        found = set()
+        for _ in range(10):
+            left = inscribed(support_polygon(circle * (1.0 + 2e-16 * rng.standard_normal((16, 2)))), count)
+            found.add(tuple(np.round(np.degrees(np.arctan2(left[:, 1], left[:, 0])), 6).tolist()))
+        (corners,) = found
+        np.testing.assert_allclose(np.diff(corners) % 360.0, apart)
+
+
+def test_of_rectangles_in_a_sole_that_are_equally_large_rounding_chooses_none() -> None:
+    slanted = np.array([[0.0, 0.0], [0.1, 0.05], [0.1, 0.12], [0.0, 0.07]])
+    rng, found = np.random.default_rng(1), set()
+    for _ in range(10):
+        low, high = _rectangle(support_polygon(slanted * (1.0 + 4e-16 * rng.standard_normal((4, 2)))))
+        found.add((*low.round(5).tolist(), *high.round(5).tolist()))
+    assert len(found) == 1

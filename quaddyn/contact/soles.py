@@ -11,7 +11,7 @@ from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..robot.meshes import vertices
 from ..robot.model import body_joint
 from ..robot.robot import Robot
-from ..urdf.tree import Array, Box, Cylinder, Mesh, Pose, Shape, Sphere
+from ..urdf.tree import Array, Box, Cylinder, Mesh, Pose, Shape, Sphere, first_largest
 from .support import support_polygon
 
 #: What lies at most this share of the foot's extent above its lowest point is part of the sole.
@@ -41,12 +41,15 @@ class Sole(NamedTuple):
 
 
 def inscribed(outline: Array, corners: int) -> Array:
-    """(m, 2) a polygon of up to so many corners of a convex one; those that take least from its area are left out."""
+    """(m, 2) a polygon of up to so many corners of a convex one; those that take least from its area are left out.
+
+    Of corners that take equally much the first one is left out.
+    """
     left = np.array(outline)
     while len(left) > corners:
         before, after = np.roll(left, 1, axis=0) - left, np.roll(left, -1, axis=0) - left
         cut = np.abs(before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0])
-        left = np.delete(left, int(np.argmin(cut)), axis=0)
+        left = np.delete(left, first_largest(-cut, float(cut.max())), axis=0)
     return left
 
 
@@ -84,9 +87,9 @@ def _upright(robot: Robot, foot: str) -> Array:
     robot.algorithms.framesForwardKinematics(robot.model, data, np.array(robot.neutral))
     R = data.oMf[robot.frame_id(foot)].rotation
     axes = np.vstack((np.eye(3), -np.eye(3)))
-    up = axes[np.argmax(axes @ R[2])]
+    up = axes[first_largest(axes @ R[2])]
     level = axes[np.abs(axes @ up) < 0.5]
-    ahead = level[np.argmax(level @ R[0])]
+    ahead = level[first_largest(level @ R[0])]
     return np.column_stack((ahead, np.cross(up, ahead), up))
 
 
@@ -138,5 +141,5 @@ def _rectangle(outline: Array) -> tuple[Array, Array]:
             low, high = (np.maximum(low, edge), high) if dx > 0.0 else (low, np.minimum(high, edge))
     bottom, top = np.maximum.outer(low, low), np.minimum.outer(high, high)
     area = np.maximum(top - bottom, 0.0) * np.subtract.outer(x, x)
-    j, i = np.unravel_index(int(np.argmax(area)), area.shape)
+    j, i = np.unravel_index(first_largest(area.ravel()), area.shape)
     return np.array([x[i], bottom[i, j]]), np.array([x[j], top[i, j]])
