@@ -655,3 +655,12 @@ def test_wrong_types_names_and_options_are_named():
     for angle in (np.nan, np.zeros(2), "down"):
         with pytest.raises(qd.ArgumentError, match="angle"):
             three.inverse([0.2, 0.0, -0.3], angle=angle)
+
+
+def test_the_knee_of_a_numeric_leg_that_is_straight_at_home_bends_the_same_way_whatever_the_rounding():
+    signs = set()
+    for offset in ("0", "1e-17", "-1e-17"):
+        leg = odd_leg(f"{offset} 0.03 0")
+        p = leg.forward(np.array([0.2, 0.1, 0.9]))
+        signs.add(float(np.sign(leg.inverse(p).q[2])))
+    assert signs == {1.0}  # the joint's range is as wide to both sides

@@ -11,13 +11,18 @@ from ..robot.chain import Chain
 from ..robot.configuration import put
 from ..robot.limbs import Limb
 from ..robot.robot import Robot
-from ..urdf.tree import Array
+from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array
 from .inverse import inverse_kinematics
 
 #: Values tried along each joint for first guesses, by the number of joints.
 _GRID = {1: 64, 2: 24, 3: 11, 4: 6, 5: 4, 6: 4, 7: 3}
 #: First guesses that are refined before the nearest is taken for the answer.
 _STARTS = 6
+#: Bend below which a knee is straight, as a fraction of the leg's reach squared: what rounding leaves, as in the
+#: closed form.
+_STRAIGHT_TOLERANCE = 1e-12
+#: Displacement of a straight knee that shows to which side it bends [rad or m].
+_PROBE = 0.1
 
 
 def chain_jacobian(chain: Chain, q: Array, turns: NDArray[np.bool_]) -> tuple[Array, Array]:
@@ -44,8 +49,13 @@ class NumericLeg:
         self._joints = [j for j in chain.joints if j is not None]
         self._names = [j.name for j in self._joints]
         axis = chain.forward(q_home)[1][limb.hip]
-        self._side = -1.0 if axis @ left < 0.0 else 1.0
-        self._home = self._bend(q_home)
+        self._side = -1.0 if axis @ left < -FILE_ANGLE_TOLERANCE else 1.0
+        self._straight = _STRAIGHT_TOLERANCE * limb.reach**2
+        self._home = float(self._bend(q_home))
+        if abs(self._home) < self._straight:  # straight at home: towards the wider part of the knee's range
+            bent = q_home.copy()
+            bent[limb.knee] += _PROBE * robot.legs[leg].knee_sign
+            self._home = float(self._bend(bent))
         ranges = [
             np.linspace(*_range(low, high, j.type == "prismatic"), _GRID[chain.n])
             for low, high, j in zip(chain.lower, chain.upper, self._joints, strict=True)
@@ -63,7 +73,7 @@ class NumericLeg:
     def solve(self, p: Array, knee: str | None) -> Array:
         """The joint values (n,) whose foot is nearest to `p` (3,), with the knee bent as asked for, within limits."""
         wanted = {"forward": 1.0, "backward": -1.0, None: -1.0 if self._home < 0.0 else 1.0}[knee]
-        fitting = np.flatnonzero(wanted * self._bends >= 0.0)
+        fitting = np.flatnonzero(wanted * self._bends >= -self._straight)
         if not fitting.size:  # a knee that does not bend to that side
             fitting = np.arange(len(self._samples))
         miss = np.linalg.norm(self._feet[fitting] - p, axis=1)
