@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import math
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from sparing import others_slow
+from wild import HIP, SHANK, THIGH, dog
 
 import quaddyn as qd
 from quaddyn.kinematics import CollisionModel
@@ -20,6 +22,7 @@ from quaddyn.locomotion.motion import Motion
 from quaddyn.locomotion.motor_guard import MotorGuard
 from quaddyn.locomotion.righting import Recovery, lies_on
 from quaddyn.planning import plan_righting
+from quaddyn.planning.leg_poses import LegPoses
 from quaddyn.planning.rolling import VARIATIONS, Found, Rolling
 from quaddyn.robot.joint_positions import JointPositions
 from quaddyn.simulation import Plant, Simulation
@@ -288,3 +291,20 @@ def test_a_plan_is_found_for_go2(go2: qd.Robot) -> None:
     lines: list[str] = []
     found = plan_righting(go2, seed=3, keep=False, progress=lines.append)
     assert found.ok, lines
+
+
+# -- rounding decides nothing --------------------------------------------------------------------------------------
+def test_a_yaw_at_the_hip_turns_neither_with_the_knee_nor_against_it() -> None:
+    for tilt in (1e-17, -1e-17, 3.7e-6):
+        yaw = dataclasses.replace(HIP, axis=(0.0, tilt, 1.0), name="yaw")
+        robot = qd.load(str(dog((yaw, THIGH, SHANK))), root="free")
+        gains = LegPoses(robot, Proportions.of(robot))._gains
+        assert all(not gains[robot.actuated.index(leg.joints[0])].any() for leg in robot.legs.values())
+
+
+def test_a_plan_is_found_again_by_numbers_that_differ_by_rounding(go2: qd.Robot) -> None:
+    key = importlib.import_module("quaddyn.planning.righting")._key
+    home = np.array(go2.q_home)
+    assert key(qd.load("go2", q_home=home * (1.0 + 2e-16)), 0, 9) == key(go2, 0, 9)
+    home[7] += 1e-6
+    assert key(qd.load("go2", q_home=home), 0, 9) != key(go2, 0, 9)

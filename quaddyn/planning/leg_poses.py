@@ -9,7 +9,7 @@ from ..errors import ArgumentError
 from ..locomotion.curl import folded, ranges
 from ..locomotion.proportions import FEET, Proportions
 from ..robot.robot import Robot
-from ..urdf.tree import Array
+from ..urdf.tree import FILE_ANGLE_TOLERANCE, Array
 
 #: A joint whose axis is along the trunk moves the foot sideways (cosine).
 ALONG = 0.7
@@ -60,7 +60,9 @@ class LegPoses:
                 elif joint == leg.knee:
                     self._gains[place[joint], 3 * side + 2] = leg.knee_sign * SPAN[2]
                 else:
-                    same = np.sign(float(axis @ axes[leg.knee])) if leg.knee in axes else 1.0
+                    along = float(axis @ axes[leg.knee]) if leg.knee in axes else 1.0
+                    # An axis across that of the knee turns neither with the knee nor against it.
+                    same = 0.0 if abs(along) < FILE_ANGLE_TOLERANCE else np.sign(along)
                     self._gains[place[joint], 3 * side + 1] = -leg.knee_sign * same * SPAN[1]
 
     def pose(self, numbers: Array) -> Array:

@@ -17,10 +17,15 @@ from ..locomotion.proportions import Proportions
 from ..locomotion.righting import SIDES, Righting, Roll
 from ..robot.arguments import whole
 from ..robot.robot import Robot
+from ..urdf.tree import Array
 from .rolling import Found, Rolling, search
 
 #: What the names of kept plans begin with.
 KIND = "righting"
+#: Decimals of the robot's numbers that a kept plan is found by, in SI units: rounding differs between processors.
+KEY_DECIMALS = 10
+#: Magnitude from which on a number counts as infinite there.
+KEY_INFINITY = 1e20
 
 
 def plan_righting(
@@ -99,20 +104,27 @@ def _sources() -> str:
 def _key(robot: Robot, seed: int, tries: int) -> str:
     """Of all that a plan depends on."""
     model = robot.model
-    parts: list[object] = [robot.root, robot.name, robot.q_home.tobytes(), model.gravity.linear.tobytes()]
-    parts += [each.tobytes() for each in (robot.effort_limits, robot.velocity_limits, robot.armature)]
-    parts += [each.tobytes() for each in (model.lowerPositionLimit, model.upperPositionLimit)]
-    parts += [each.tobytes() for each in (robot.damping, robot.friction)]
+    parts: list[object] = [robot.root, robot.name, _rounded(robot.q_home), _rounded(model.gravity.linear)]
+    parts += [_rounded(each) for each in (robot.effort_limits, robot.velocity_limits, robot.armature)]
+    parts += [_rounded(each) for each in (model.lowerPositionLimit, model.upperPositionLimit)]
+    parts += [_rounded(each) for each in (robot.damping, robot.friction)]
     for leg in robot.legs.values():
-        parts += [leg.foot.name, leg.foot.frame, leg.foot.offset.tobytes(), leg.foot.radius]
+        parts += [leg.foot.name, leg.foot.frame, _rounded(leg.foot.offset), _rounded(leg.foot.radius)]
     for body in robot.bodies:
         i, p = body.inertial, body.placement
-        parts += [body.name, body.parent, p.rotation.tobytes(), p.translation.tobytes()]
-        parts += [i.mass, i.com.tobytes(), i.inertia.tobytes()]
+        parts += [body.name, body.parent, _rounded(p.rotation), _rounded(p.translation)]
+        parts += [_rounded(i.mass), _rounded(i.com), _rounded(i.inertia)]
         for link, pose in body.links:
-            parts += [link.name, pose.rotation.tobytes(), pose.translation.tobytes()]
-            parts += [str(geometry) for geometry in link.collisions]
+            parts += [link.name, _rounded(pose.rotation), _rounded(pose.translation)]
+            for geometry in link.collisions:
+                placed = geometry.placement
+                parts += [str(geometry.shape), _rounded(placed.rotation), _rounded(placed.translation)]
     return f"{KIND}-{objects.digest(_sources(), seed, tries, *parts)}"
+
+
+def _rounded(numbers: Array | float) -> bytes:
+    """The numbers to `KEY_DECIMALS` decimals, without a sign of zero."""
+    return bytes((np.round(np.clip(numbers, -KEY_INFINITY, KEY_INFINITY), KEY_DECIMALS) + 0.0).tobytes())
 
 
 def _packed(plan: Righting) -> dict[str, object]:
