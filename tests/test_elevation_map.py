@@ -196,3 +196,34 @@ def test_cameras_name_what_is_wrong() -> None:
             DepthCamera(robot, rng, **options)
     with pytest.raises(qd.ArgumentError, match="plant"):
         DepthCamera(robot, rng).read(Simulation(qd.load("go2")))
+
+
+# -- borders -----------------------------------------------------------------------------------------------------------
+def test_a_height_field_has_a_height_on_its_own_border() -> None:
+    for low, high, spacing in ((-0.7, 0.7, 0.1), (-0.3, 0.6, 0.07), (0.1, 2.3, 0.03), (-1.1, 1.9, 0.13)):
+        field = HeightField.of(lambda x, y: 0.5 * x + 0.0 * y, (low, high), (low, high), spacing=spacing)
+        x = np.array([low, high, *field.bounds[:2]])
+        np.testing.assert_allclose(field.height(x, x), 0.5 * x, atol=1e-12)
+        assert np.isnan(field.height(np.array([low - 1e-6, high + 1e-6]), np.array([0.2, 0.2]))).all()
+
+
+@pytest.mark.parametrize(("cell", "center"), [(0.02, 1.3), (0.04, 0.5), (0.06, 0.0), (0.1, 0.0)])
+def test_a_map_has_a_height_on_its_border_and_unknown_cells_beyond_a_line_do_not_count(
+    cell: float, center: float
+) -> None:
+    ground = ElevationMap.of(
+        lambda x, y: np.where(x > center + 0.31, np.nan, 1.0 + 0.0 * y), (2.0, 1.5), cell=cell, center=(center, center)
+    )
+    x, y = (np.linspace(axis[0], axis[-1], len(axis)) for axis in ground.axes)
+    found = ground.height(*np.meshgrid(x, y, indexing="ij"))
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(ground.heights))
+
+
+@pytest.mark.parametrize(("run", "start", "cell"), [(0.28, 0.5, 0.02), (0.2, 0.4, 0.04), (0.3, 0.5, 0.05)])
+def test_treads_of_stairs_on_a_grid_are_as_long_as_each_other(run: float, start: float, cell: float) -> None:
+    at = np.arange(round(4.0 / cell)) * cell
+    for heading in (0.0, 0.5 * np.pi):
+        ground = Terrain.of(stairs(8, rise=0.1, run=run, start=start, heading=heading))
+        heights = ground.height(at * round(np.cos(heading)), at * round(np.sin(heading)))
+        steps = [int((np.abs(heights - 0.1 * k) < 1e-9).sum()) for k in range(1, 8)]
+        assert steps == [round(run / cell)] * 7

@@ -17,6 +17,9 @@ from ..urdf.tree import Array, Pose, frozen
 MAX_CELLS = 4_000_000
 #: Deviation of a height that was told instead of measured [m].
 TOLD = 1e-6
+#: Distance from a line of cells' centres below which a point is on it, as a fraction of a cell: it may lie beyond the
+#: window by as much, and cells to its other side do not count.  Coordinates of 1e6 cells are rounded by 1e-10.
+LINE_TOLERANCE = 1e-9
 
 
 class ElevationMap(StrictAttributes, fixed=("cell", "shape", "drift", "gate")):
@@ -140,13 +143,15 @@ class ElevationMap(StrictAttributes, fixed=("cell", "shape", "drift", "gate")):
         X, Y = np.broadcast_arrays(floats("x", x), floats("y", y))
         u, v = X / self.cell - self._first[0], Y / self.cell - self._first[1]
         n, m = self.shape
-        inside = (u >= 0.0) & (u <= n - 1.0) & (v >= 0.0) & (v <= m - 1.0)
+        edge = LINE_TOLERANCE
+        inside = (u >= -edge) & (u <= n - 1.0 + edge) & (v >= -edge) & (v <= m - 1.0 + edge)
+        u, v = np.clip(u, 0.0, n - 1.0), np.clip(v, 0.0, m - 1.0)
         i = np.where(inside, np.minimum(u, n - 2.0), 0.0).astype(np.intp)
         j = np.where(inside, np.minimum(v, m - 2.0), 0.0).astype(np.intp)
         s, t = np.where(inside, u - i, 0.0), np.where(inside, v - j, 0.0)
         out = np.zeros(X.shape)
         for a, b, weight in ((0, 0, (1 - s) * (1 - t)), (1, 0, s * (1 - t)), (0, 1, (1 - s) * t), (1, 1, s * t)):
-            out += np.where(weight > 0.0, weight * self._height[i + a, j + b], 0.0)
+            out += np.where(weight > LINE_TOLERANCE, weight * self._height[i + a, j + b], 0.0)
         return np.where(inside, out, np.nan)
 
     def normal(self, x: ArrayLike, y: ArrayLike, *, reach: float | None = None) -> Array:

@@ -20,6 +20,9 @@ from .collisions import Ground
 MAX_SAMPLES = 4_000_000
 #: Least vertical part of a unit normal of what lies, rather than stands.
 UPWARD = 1e-9
+#: Distance beyond the border of a box [m], or of a height field [cells], up to which points are on it: rounding leaves
+#: 1e-16 of a coordinate, and neighbouring boxes shall have no gap between them.
+BORDER_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +129,10 @@ class Box(FrozenArrays):
     @property
     def bounds(self) -> tuple[float, float, float, float]:
         """Least and greatest x, least and greatest y [m], with room for rounding."""
-        (x, y), (a, b) = self.center[:2].tolist(), (np.abs(self.rotation[:2]) @ (0.5 * self.size) + 1e-9).tolist()
+        (x, y), (a, b) = (
+            self.center[:2].tolist(),
+            (np.abs(self.rotation[:2]) @ (0.5 * self.size) + BORDER_TOLERANCE).tolist(),
+        )
         return x - a, x + a, y - b, y + b
 
     def height(self, x: Array, y: Array) -> Array:
@@ -138,7 +144,7 @@ class Box(FrozenArrays):
         for (ax, ay, rise), size in zip(self.rotation.T.tolist(), self.size.tolist(), strict=True):
             at, half = ax * dx + ay * dy if ax or ay else np.array(0.0), 0.5 * size
             if abs(rise) < UPWARD:
-                inside = inside & (np.abs(at) <= half)
+                inside = inside & (np.abs(at) <= half + BORDER_TOLERANCE)
             else:
                 reach = math.copysign(half, rise)
                 low, top = np.maximum(low, (-at - reach) / rise), np.minimum(top, (-at + reach) / rise)
@@ -231,7 +237,9 @@ class HeightField(FrozenArrays):
         """Of the surface above points x and y [m]; NaN beyond the border."""
         n, m = self.heights.shape
         u, v = (x - self.origin[0]) / self.spacing[0], (y - self.origin[1]) / self.spacing[1]
-        inside = (u >= 0.0) & (u <= n - 1.0) & (v >= 0.0) & (v <= m - 1.0)
+        edge = BORDER_TOLERANCE
+        inside = (u >= -edge) & (u <= n - 1.0 + edge) & (v >= -edge) & (v <= m - 1.0 + edge)
+        u, v = np.clip(u, 0.0, n - 1.0), np.clip(v, 0.0, m - 1.0)
         i = np.where(inside, np.minimum(u, n - 2.0), 0.0).astype(np.intp)
         j = np.where(inside, np.minimum(v, m - 2.0), 0.0).astype(np.intp)
         s, t, h = u - i, v - j, self.heights
