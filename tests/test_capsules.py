@@ -124,3 +124,13 @@ def test_capsules_about_a_mesh_contain_it_and_reach_no_further_than_they_say(rad
         beyond = (way @ ends.T).max(axis=1) + reach - (way @ points.T).max(axis=1)
         assert beyond.max() <= excess + 1e-9 and excess < 0.1 * (radius + length)
     assert inside.all()
+
+
+def test_pairs_that_are_equally_near_are_in_the_same_order_whatever_the_rounding() -> None:
+    robot = qd.load("small_quadruped")
+    model, home, orders = CollisionModel(robot), np.array(robot.q_home), set()
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        q = home * (1.0 + 2e-16 * rng.standard_normal(robot.nq))
+        orders.add(tuple(each.links for each in model.separations(q)))
+    assert len(orders) == 1

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import quaddyn as qd
 from quaddyn.urdf import MeshFinder, parse
 from quaddyn.urdf.reader import rotation_from_rpy
-from quaddyn.urdf.tree import JOINT_NQ, JOINT_NV, Box, Capsule, Cylinder, Mesh, Pose, Sphere
+from quaddyn.urdf.tree import JOINT_NQ, JOINT_NV, Box, Capsule, Cylinder, Mesh, Pose, Sphere, first_largest
 
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
 
@@ -272,3 +272,11 @@ def test_meshes_are_found_only_inside_their_roots(tmp_path: Path) -> None:
         assert reason == "outside the package roots, not opened"
     assert finder.find("package://pkg/meshes/none.stl") == (None, None, "no such file in the package roots")
     assert finder.find("a\0b")[0] is None
+
+
+def test_the_first_of_values_that_tie_is_the_largest() -> None:
+    noisy = [0.5, 1.0, 1.0 + 4e-16, 1.0 - 1e-12, 0.9999]
+    assert first_largest(noisy) == 1 and first_largest(-np.array(noisy)) == 0
+    assert first_largest([0.0, 1e-17, -1e-17], 1.0) == 0 and first_largest([0.0, 1e-17]) == 1
+    assert first_largest([-np.inf, -np.inf]) == 0 and first_largest([1.0, np.inf, np.inf]) == 1
+    assert first_largest([-np.inf, 3.0, 3.0]) == 1

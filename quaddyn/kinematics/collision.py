@@ -25,6 +25,8 @@ from ..urdf.tree import Array, Box, Capsule, Cylinder, FrozenArrays, Shape, Sphe
 
 #: Links that touch at home by no more than this far apart [m] are built that way.
 TOUCHING = 1e-6
+#: Decimals of a distance [m] by which pairs are put in order: coal stops its iterations within 1e-6.
+DISTANCE_DECIMALS = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +106,7 @@ class CollisionModel(StrictAttributes, fixed=("robot", "links", "pairs", "left_o
         self._scratch = self._geometry.createData()
 
     def separations(self, q: ArrayLike) -> tuple[Separation, ...]:
-        """Every pair of `pairs`, the nearest first.
+        """Every pair of `pairs`, the nearest first; those within 1e-5 m of each other in the order of their names.
 
         Args:
             q: (nq,) configuration.
@@ -113,7 +115,7 @@ class CollisionModel(StrictAttributes, fixed=("robot", "links", "pairs", "left_o
             ArgumentError: `q` has another shape, or an entry that is not finite.
         """
         q = check_vector("q", q, (self.robot.nq,), f"nq of {self.robot.name}")
-        return tuple(sorted(self._separations(q), key=lambda s: s.distance))
+        return tuple(sorted(self._separations(q), key=lambda s: (round(s.distance, DISTANCE_DECIMALS), s.links)))
 
     def distance(self, q: ArrayLike) -> float:
         """Least distance between any two links [m], negative where they overlap; inf without pairs."""

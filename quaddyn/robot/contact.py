@@ -9,6 +9,7 @@ import numpy as np
 
 from ..urdf.tree import (
     FILE_ANGLE_TOLERANCE,
+    LENGTH_DECIMALS,
     Array,
     Box,
     Capsule,
@@ -29,8 +30,6 @@ FOOT_LINK_SHARE = 0.5
 #: Distance from the farthest vertex of a mesh along the leg below which others are as far, as a fraction of the mesh's
 #: extent: the digits of single precision in an STL file.
 LEVEL_TOLERANCE = 1e-6
-#: Decimals of a length [m] that count in comparisons: far below a micron, far above rounding.
-LENGTH_DECIMALS = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)

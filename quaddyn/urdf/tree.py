@@ -36,6 +36,8 @@ def frozen(array: object) -> Array:
 #: Difference below which two computed numbers are a tie, as a fraction of their size.  Rounding leaves 1e-16 to 1e-12,
 #: the digits of robot files are coarser than 1e-8.
 TIE_TOLERANCE = 1e-9
+#: Decimals of a length [m] that count where computed lengths are put in order: nanometres are far above rounding.
+LENGTH_DECIMALS = 9
 #: Angle by which directions in a robot file may miss what is meant, or its sine: files write right angles as 1.57 or
 #: as 1.5708 [rad].
 FILE_ANGLE_TOLERANCE = 1e-3

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..contact import Contact
 from ..kinematics.capsule_model import CapsuleModel
 from ..robot.robot import Robot
-from ..urdf.tree import Array
+from ..urdf.tree import LENGTH_DECIMALS, Array
 from .figure import Figure
 from .instant import Instant
 from .landscape import Landscape
@@ -189,7 +189,7 @@ class Drawing:
         for i, (ends, capsule) in enumerate(zip(model.placed(q), model.capsules, strict=True)):
             yield from self._markers.capsule(f"{capsule.link} {i}", ends, capsule.radius)
         distances, between = model.nearest(q)
-        for i, pair in enumerate(np.argsort(distances)[:count].tolist()):
+        for i, pair in enumerate(np.argsort(np.round(distances, LENGTH_DECIMALS), kind="stable")[:count].tolist()):
             yield from self._markers.curve(f"pair {i}", between[pair])
 
     def _outlines(self) -> Placed:
