@@ -15,6 +15,8 @@ from quaddyn.locomotion.footwork import OUTWARDS
 from quaddyn.locomotion.gait import GAITS, Clock, Gait
 from quaddyn.locomotion.grip import Grip
 from quaddyn.locomotion.ground import GroundPlane
+from quaddyn.locomotion.leg_room import LegRoom
+from quaddyn.locomotion.poses import Poses
 from quaddyn.locomotion.proportions import FEET
 from quaddyn.locomotion.slope_statics import SAVED, SlopeStatics, finished, stances
 from quaddyn.locomotion.slope_verdict import SlopeVerdict
@@ -214,3 +216,19 @@ def test_who_begins_on_a_slope_is_not_dropped_to_the_height_it_has_there(angle: 
     q, weight = turned(np.array(robot.q_home), slope.tilt), robot.mass * controller.proportions.gravity
     command = controller.compute(dyn.update(q, np.zeros(robot.nv)), (0.0, 0.0, 0.0))
     assert sum(force[2] for force in command.forces.values()) > 0.95 * weight
+
+
+def test_of_legs_that_carry_the_same_the_first_one_is_named_whatever_the_rounding() -> None:
+    robot = qd.load("small_quadruped")  # left and right are mirror images of each other to the last digit
+    p = Proportions.of(robot)
+    statics, named = SlopeStatics(robot, p), set()
+    for gait in ("trot", "walk", "crawl"):
+        for degrees in (5.0, 10.0, 15.0, 20.0):
+            for uphill in (0.0, np.pi):
+                weak = 0.2 * robot.effort_limits
+                named.add(statics.limit(GAITS[gait], np.array([0.3, 0, 0]), np.radians(degrees), uphill, 2.0, weak))
+    motors = {said.removeprefix("torque of ") for said in named if said.startswith("torque of ")}
+    right = {joint for foot in ("FR", "RR") for joint in robot.legs[foot].joints}
+    assert motors and not motors & right
+    room = LegRoom(robot, p, Poses(robot))
+    assert {room.share((1.0, 1.0), [(ahead, 0.0)] * 4)[1] for ahead in (0.1, -0.1, 0.05, 0.033)} <= {"FL", "RL"}

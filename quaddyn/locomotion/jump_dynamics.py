@@ -11,7 +11,7 @@ from ..contact.geometry import cross_matrix
 from ..dynamics import Dynamics, State
 from ..errors import ArgumentError
 from ..robot.robot import Robot
-from ..urdf.tree import Array
+from ..urdf.tree import TIE_TOLERANCE, Array, first_largest
 from ..wbc import JointBounds
 from .grip import FACE
 from .jump_plan import JumpPlan
@@ -106,7 +106,7 @@ class JumpDynamics:
             heights = np.linspace(low, high, INSTANTS)
             forces = [self._strength(z) for z in heights]
             work = float(np.trapezoid([force for force, _ in forces], heights)) / (p.mass * p.gravity)
-            self._ballistic = work - (high - low), min(forces)[1]
+            self._ballistic = work - (high - low), forces[first_largest([-force for force, _ in forces])][1]
         return self._ballistic[0]
 
     def _strength(self, height: float) -> tuple[float, str]:
@@ -125,7 +125,7 @@ class JumpDynamics:
                 for a, b, limit in zip(at_rest.tolist(), per_weight.tolist(), limits.tolist(), strict=True)
             ]
         )
-        worst = int(most.argmin())
+        worst = first_largest(-most)
         return float(most[worst]) * p.mass * p.gravity, f"{TORQUE} {self._robot.actuated[self._motors[worst]]}"
 
     def _last(self, height: float) -> float:
@@ -175,8 +175,9 @@ class JumpDynamics:
         for k in (INSTANTS - 1, *range(INSTANTS - 1)):  # most fail at the end
             t = float(times[k])
             for share, reason in self._shares(q[k], t * rush, t * turning, rush, turning, friction):
-                if share > worst:
-                    worst, why = share, reason
+                if share > worst * (1.0 + TIE_TOLERANCE):
+                    why = reason
+                worst = max(worst, share)
             if worst > USED:
                 break
         return worst, why
@@ -211,7 +212,7 @@ class JumpDynamics:
             fastest = np.where(np.isfinite(room) & (bounds.viability > 0.0), np.minimum(fastest, braked), fastest)
             shares.append((rate / (quick * bounds.acceleration[legs]), ACCELERATION))
         shares.append((speed / fastest, SPEED))
-        out = [(float(x.max()), f"{what} {names[int(x.argmax())]}") for x, what in shares]
+        out = [(float(x.max()), f"{what} {names[first_largest(x)]}") for x, what in shares]
         along, normal = np.hypot(forces[:, 0], forces[:, 1]), forces[:, 2]
         if not bool((normal > 0.0).all()):
             return [*out, (math.inf, TOPPLES)]

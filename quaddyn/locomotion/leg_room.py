@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..robot.legs import limbs_of
 from ..robot.limbs import Limb
 from ..robot.robot import Robot
-from ..urdf.tree import Array
+from ..urdf.tree import TIE_TOLERANCE, Array
 from .poses import Poses
 from .proportions import FEET, Proportions
 
@@ -64,8 +64,9 @@ class LegRoom:
             for first in (k, k + half):
                 a, b = room[first % DIRECTIONS], room[(first + 1) % DIRECTIONS]
                 share = TAKEN * (a + part * (b - a)) / far
-                if share < least:
-                    least, foot = share, name
+                if share < least * (1.0 - TIE_TOLERANCE):
+                    foot = name
+                least = min(least, share)
         return least, foot
 
     def _rooms(self, spread: tuple[float, float]) -> list[list[float]] | None:

@@ -12,7 +12,7 @@ import pinocchio as pin
 
 from ..dynamics import Dynamics
 from ..robot.robot import Robot
-from ..urdf.tree import Array
+from ..urdf.tree import TIE_TOLERANCE, Array, first_largest
 from .footwork import ALONG, OUTWARDS
 from .gait import GAITS, Gait
 from .grip import FACE
@@ -134,8 +134,10 @@ class SlopeStatics:
             if isinstance(found, str):
                 return found
             shares = (np.abs(found) / limits).max(axis=0)
-            if shares.max() > worst:
-                worst, motor = float(shares.max()), int(shares.argmax())
+            largest = float(shares.max())
+            if largest > worst * (1.0 + TIE_TOLERANCE):
+                motor = first_largest(shares)
+            worst = max(worst, largest)
         return f"{TORQUE} {self._robot.actuated[motor]}" if worst > (1.0 if steady else LACKING) else ""
 
     def _plane(self, uphill: Array) -> GroundPlane:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..robot.robot import Robot
-from ..urdf.tree import Array
+from ..urdf.tree import Array, first_largest
 from .codes import JOINT_FRICTION
 from .constraints.joint_friction import joint_friction_parameters
 from .data import Model
@@ -42,5 +42,5 @@ def friction_remarks(robot: Robot, model: Model, numbers: Array, v: Array, taken
 
 
 def _largest(joints: Sequence[str], torques: Array) -> str:
-    i = int(np.abs(torques).argmax())
+    i = first_largest(np.abs(torques))
     return f"up to {abs(torques[i]):.3g} N m ({joints[i]})"
