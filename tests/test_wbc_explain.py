@@ -7,6 +7,7 @@ import pytest
 
 import quaddyn as qd
 from quaddyn.wbc import WholeBodyController
+from quaddyn.wbc.remarks import _largest
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +76,15 @@ def test_a_robot_that_tips_is_told_which_foot_cannot_pull() -> None:
     wbc.contacts["RR"].limit(5.0)
     wbc.tasks["com"].reference(s.com + aside)
     assert "lost to the RR normal force" in wbc.compute(s, contacts=("FR", "RL", "RR")).explain()  # alone to blame
+
+
+def test_which_of_equal_losses_and_contacts_comes_first_is_not_left_to_rounding() -> None:
+    robot, rng, texts, causes = qd.load("go2"), np.random.default_rng(0), set(), set()
+    for _ in range(6):
+        noise = 1.0 + 2e-16 * rng.standard_normal(12)
+        v = np.concatenate((np.zeros(6), np.tile([0.0, 8.0, 8.0], 4) * noise))
+        text = WholeBodyController(robot).compute(qd.Dynamics(robot).update(robot.q_home, v)).explain(lines=None)
+        causes.add(text.splitlines()[1])
+        texts.add(tuple(line.split(":")[0] for line in text.splitlines()[2:]))
+    assert len(causes) == len(texts) == 1 and "FL, FR, " in causes.pop()
+    assert _largest(("FL_calf", "FR_calf"), np.array([-1.0, 1.0 + 2e-16])).endswith("(FL_calf)")

@@ -43,13 +43,18 @@ def likely_cause(details: Details, outcome: str) -> str:
     return ""
 
 
+def six_digits(size: float) -> float:
+    """Rounds to six significant digits, so that rounding does not order what is equally large."""
+    return float(f"{size:.6g}")
+
+
 def _asking(groups: list[Group], most: float) -> str:
     """The contacts whose wanted accelerations are longer than `most`, the fastest first."""
     found: list[tuple[float, str]] = []
     for group in groups:
         wanted: Array = np.where(group.wanted, group.lower + group.offset, 0.0)[:3]
         if np.linalg.norm(wanted) > most:
-            found.append((-float(np.linalg.norm(wanted)), group.names[0].rpartition(CONTACT)[0]))
+            found.append((-six_digits(float(np.linalg.norm(wanted))), group.names[0].rpartition(CONTACT)[0]))
     return _listed([name for _, name in sorted(found)])
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..urdf.tree import Array
-from .causes import likely_cause
+from .causes import likely_cause, six_digits
 from .certificate import Details, Status, active_rows
 from .problem import Group, Problem
 
@@ -85,8 +85,8 @@ def explain(
     groups: dict[tuple[int, str, str], list[Loss]] = {}
     for loss in losses_of(details, threshold=threshold, last=last):
         groups.setdefault((loss.level, loss.owner, loss.culprit), []).append(loss)
-    together = [sorted(each, key=lambda loss: -abs(loss.amount)) for each in groups.values()]
-    together.sort(key=lambda each: (each[0].level, -abs(each[0].amount)))
+    together = [sorted(each, key=lambda loss: -six_digits(abs(loss.amount))) for each in groups.values()]
+    together.sort(key=lambda each: (each[0].level, -six_digits(abs(each[0].amount))))
     what = [_sentence(*each) for each in together] or ["nothing was lost: tasks have what they wanted"]
     if lines is not None and len(what) > lines:
         what[lines:] = [f"... and {len(what) - lines} more lines; explain(lines=None) has them all"]
