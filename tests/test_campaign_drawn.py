@@ -743,3 +743,12 @@ def test_a_cluster_of_this_machine_is_of_single_workers_on_its_loopback(monkeypa
 def test_every_gait_that_moves_has_a_speed_to_be_measured() -> None:
     assert set(MOVING) == {name for name, gait in GAITS.items() if gait.moves} and "stand" not in MOVING
     assert campaign_trials.SPEED == 0.25
+
+
+def test_numbers_of_cases_have_no_digits_that_rounding_decides() -> None:
+    drawn = [cell.trial(3, 1) for cell in cells("go2", plant="embedded", dt=2e-3, seed=0, directions=3)]
+    drawn += [trial for levels in curves("go2", plant="embedded", dt=2e-3, seed=0).values() for trial in levels[0]]
+    for trial in drawn:
+        for value in (getattr(trial, field.name) for field in dataclasses.fields(trial)):
+            for number in value if isinstance(value, tuple) else (value,):
+                assert not isinstance(number, float) or number == round(number, 9)

@@ -39,6 +39,8 @@ OBSTACLES = (
     ("rubble", "highest rubble, told", Obstacle(1.0, kind="rubble")),
     ("relief", "highest relief, blind", Obstacle(1.0, kind="relief", told=False)),
 )
+#: Decimals of the numbers of a case: results are kept under its text, and rounding differs between processors.
+CASE_DECIMALS = 9
 #: Friction of slopes that are gone straight up, down or across.
 ROUGH = 0.8
 #: Ground that becomes slippery: name, title and how long it is so [s], 0 for good.
@@ -94,7 +96,7 @@ def cells(source: str, *, plant: str, dt: float, seed: int, directions: int) -> 
 
         def trial(level: int, number: int) -> Trial:
             fields = draw(values[level], generator(seed, key, number))
-            return replace(base, number=number, **fields)
+            return replace(base, number=number, **_rounded(fields))
 
         return Cell(name, title, unit, tuple(values), "larger" if values[-1] > values[0] else "smaller", trial)
 
@@ -105,7 +107,7 @@ def cells(source: str, *, plant: str, dt: float, seed: int, directions: int) -> 
         return lambda size, rng: {**draw(p, size, rng), **run_time(p, LENGTH, COUNTED, dt), **more}
 
     def rounded(step: float, count: int, first: float = 0.0) -> list[float]:
-        return [round(first + step * k, 9) for k in range(count)]
+        return [round(first + step * k, CASE_DECIMALS) for k in range(count)]
 
     out = []
     for k in range(directions):
@@ -145,7 +147,7 @@ def cells(source: str, *, plant: str, dt: float, seed: int, directions: int) -> 
         out.append(cell(name, title, "l", rounded(0.0125, 41), over))
     for name, most in top_speeds(source, dt).items():
         if most > 0.0:
-            values = [round(1.25 * most * k / 32.0, 9) for k in range(1, 33)]
+            values = [round(1.25 * most * k / 32.0, CASE_DECIMALS) for k in range(1, 33)]
             out.append(cell(f"speed {name}", f"largest speed, {name}", "m/s", values, at_speed(p, name, dt)))
     return out
 
@@ -162,6 +164,17 @@ def top_speeds(source: str, dt: float) -> dict[str, float]:
             continue
         out[name] = float(controller.reach((1e3, 0.0, 0.0))[0])
     return out
+
+
+def _rounded(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a trial, their numbers to `CASE_DECIMALS` decimals."""
+
+    def near(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(near(each) for each in value)
+        return round(value, CASE_DECIMALS) if isinstance(value, float) else value
+
+    return {name: near(value) for name, value in fields.items()}
 
 
 def _nudge(p: Proportions, rng: np.random.Generator) -> dict[str, float]:
@@ -208,7 +221,7 @@ def curves(source: str, *, plant: str, dt: float, seed: int) -> dict[str, list[l
         draw = at_speed(p, gait, dt)
         if most > 0.0:
             out[gait] = [
-                [replace(base, number=n, **draw(share * most, generator(seed, g, i, n))) for n in range(RUNS)]
+                [replace(base, number=n, **_rounded(draw(share * most, generator(seed, g, i, n)))) for n in range(RUNS)]
                 for i, share in enumerate(SHARES)
             ]
     return out
