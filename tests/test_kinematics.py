@@ -664,3 +664,11 @@ def test_the_knee_of_a_numeric_leg_that_is_straight_at_home_bends_the_same_way_w
         p = leg.forward(np.array([0.2, 0.1, 0.9]))
         signs.add(float(np.sign(leg.inverse(p).q[2])))
     assert signs == {1.0}  # the joint's range is as wide to both sides
+
+
+@pytest.mark.parametrize("name", ["go2", "solo12", "two_link_leg"])
+def test_the_nearest_pose_to_the_hip_itself_is_not_left_to_rounding(name):
+    for leg in legs_of(name)[:2]:
+        rng, hip = np.random.default_rng(0), np.asarray(leg.hip)
+        found = [leg.inverse(hip + 1e-17 * rng.standard_normal(3)).q for _ in range(8)]
+        assert np.ptp(found, axis=0).max() < 1e-6

@@ -16,7 +16,7 @@ from ..robot.limbs import directions, trunk
 from ..robot.robot import Robot
 from ..urdf.tree import Array, frozen
 from .geometry import LegGeometry, read_geometry
-from .nearest import in_turned_plane, into_annulus
+from .nearest import HIP_TOLERANCE, in_turned_plane, into_annulus
 from .numeric_leg import NumericLeg, chain_jacobian
 from .two_link import REDUNDANCY, TwoLinks, reduce_links
 
@@ -320,6 +320,8 @@ class LegKinematics:
             q[:, : geometry.active] = leg.solve(foot, bend)
             return q
         along, rb, rc = r @ geometry.a, r @ geometry.b, r @ geometry.c
+        on_axis = np.hypot(rb, rc) <= HIP_TOLERANCE * leg.longest
+        rb, rc = np.where(on_axis, 0.0, rb), np.where(on_axis, 0.0, rc)
         away = np.hypot(rb, rc)
         # Turned back by the abduction, the target lies in the leg's plane: its part b along the second axis is given.
         nb = float(geometry.n @ geometry.b)

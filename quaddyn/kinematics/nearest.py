@@ -15,6 +15,8 @@ _SAMPLES = 256
 _BATCH = 512
 #: Halvings of the bracket around the best: 2 pi / 256 down to below one unit in the last place.
 _HALVINGS = 52
+#: Distance from the hip, or from its axis, up to which a target is there, as a fraction of the stretched leg: rounding.
+HIP_TOLERANCE = 1e-12
 
 
 def into_annulus(foot: Complex, leg: TwoLinks) -> Complex:
@@ -22,7 +24,8 @@ def into_annulus(foot: Complex, leg: TwoLinks) -> Complex:
     centre = leg.hip + leg.G
     line = foot - centre
     r = np.abs(line)
-    direction = np.where(r > 0.0, line / np.where(r > 0.0, r, 1.0), -1j)  # at the hip itself: down
+    away = r > HIP_TOLERANCE * leg.longest
+    direction = np.where(away, line / np.where(away, r, 1.0), -1j)  # at the hip itself: down
     return np.asarray(centre + direction * np.clip(r, leg.shortest, leg.longest))
 
 
