@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -411,3 +412,12 @@ def test_legs_of_two_joints_have_room_ahead_and_keep_their_width() -> None:
     assert controller.limit((0.1, 0.0, 0.0)) == "legs cannot step aside"
     controller.gait = dataclasses.replace(GAITS["pace"], name="wide pace", spread=(1.0, 1.0))
     assert controller.reach((0.1, 0.0, 0.0))[0] > 0.0
+
+
+def test_whether_a_gait_rocks_is_what_exact_arithmetic_says() -> None:
+    for front, rear in itertools.product(range(0, 100, 10), range(0, 100, 10)):
+        for duty in range(55, 95, 5):
+            offsets = (front, rear, 0, 50)
+            fl, fr, rl, rr = ((np.arange(0.5, 100.0) - offset) % 100.0 < duty for offset in offsets)
+            gait = Gait("own", 2.0, duty / 100, tuple(offset / 100 for offset in offsets))
+            assert gait.rocks == bool(((fl | fr) != (rl | rr)).any()), gait

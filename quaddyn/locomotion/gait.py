@@ -72,13 +72,17 @@ class Gait:
         return rocks(self.offsets, self.duty)
 
 
+#: Time between two instants at which feet come and go below which they are one, as a fraction of a period: rounding.
+EVENT_TOLERANCE = 1e-9
+
+
 @functools.lru_cache(maxsize=64)
 def rocks(offsets: tuple[float, ...], duty: float) -> bool:
     """See `Gait.rocks`; between the instants at which feet come and go nothing changes."""
     events = sorted([phase % 1.0 for offset in offsets for phase in (offset, offset + duty)])
     for before, after in itertools.pairwise([*events, events[0] + 1.0]):
         fl, fr, rl, rr = ((0.5 * (before + after) - offset) % 1.0 < duty for offset in offsets)
-        if after > before and (fl or fr) != (rl or rr):
+        if after - before > EVENT_TOLERANCE and (fl or fr) != (rl or rr):
             return True
     return False
 
