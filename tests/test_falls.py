@@ -308,3 +308,15 @@ def test_a_plan_is_found_again_by_numbers_that_differ_by_rounding(go2: qd.Robot)
     assert key(qd.load("go2", q_home=home * (1.0 + 2e-16)), 0, 9) == key(go2, 0, 9)
     home[7] += 1e-6
     assert key(qd.load("go2", q_home=home), 0, 9) != key(go2, 0, 9)
+
+
+def test_on_its_nose_a_robot_lies_on_one_side_whatever_the_rounding() -> None:
+    axes, found = np.zeros((3, 3)), set()
+    for left in (-1e-17, 0.0, 1e-17):
+        for up in (-2e-17, 0.0, 2e-17):
+            axes[2] = -1.0, left, up
+            found.add(lies_on(axes))
+    for left in (np.sqrt(0.5), np.nextafter(np.sqrt(0.5), 1.0), np.nextafter(np.sqrt(0.5), 0.0)):
+        axes[2] = 0.0, left, -np.sqrt(0.5)
+        assert lies_on(axes) == "right"
+    assert found == {"left"}

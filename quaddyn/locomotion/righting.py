@@ -24,6 +24,8 @@ PERIOD = 2e-3
 FOLDING, RESTING = 4.0, 3.0
 #: Cosine of the trunk's tilt up to which it is on its belly, and how many rolls are tried.
 UPRIGHT, ATTEMPTS = 0.85, 6
+#: Height of the end of a unit vector up to which it is level: rounding.  On its nose a robot lies on its left side.
+SIDE_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,9 +126,9 @@ def lies_on(axes: Array) -> str:
     left, up = float(axes[2, 1]), float(axes[2, 2])
     if up > UPRIGHT:
         return "belly"
-    if abs(left) < abs(up) and up < 0.0:
+    if abs(left) + SIDE_TOLERANCE < -up:
         return "back"
-    return "right" if left > 0.0 else "left"
+    return "right" if left > SIDE_TOLERANCE else "left"
 
 
 class Recovery:
