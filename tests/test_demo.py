@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import time
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from quaddyn.demo.ground import parse_ground
 from quaddyn.demo.journey import Journey
 from quaddyn.demo.motion import Squat, Swing, contact_jacobian
 from quaddyn.demo.trace import KEPT, Trace
-from quaddyn.demo.travel import crouched
+from quaddyn.demo.travel import crouched, frame_number
 from quaddyn.locomotion import Proportions
 from quaddyn.robot.configuration import turned
 from quaddyn.simulation import Simulation
@@ -476,3 +477,9 @@ def test_a_tick_of_the_journey_lasts_a_period_of_the_controller(plant: str, monk
     report = travel(qd.load("small_quadruped"), gait="stand", plant=plant, seconds=0.1)
     np.testing.assert_allclose(lasted, 1.0, rtol=1e-9)
     assert len(lasted) == report.steps
+
+
+def test_no_frame_is_late_because_periods_add_up_with_rounding() -> None:
+    for period in (1e-3, 2e-3, 2.5e-3, 1e-2):
+        exact = Fraction(str(period))
+        assert [frame_number(k * period) for k in range(2000)] == [int(30 * k * exact) for k in range(2000)]

@@ -21,7 +21,7 @@ from .motion import Motion, Squat, Swing
 from .plot import check_output, check_plot, draw
 from .report import Check, DemoReport, Log, TorqueRange
 from .trace import Trace
-from .travel import Push, can_travel, check_plant, crouched, travel
+from .travel import Push, can_travel, check_plant, crouched, frame_number, travel
 
 if TYPE_CHECKING:
     from ..viewer import Viewer
@@ -100,7 +100,7 @@ def run(
         for k in range(steps):
             if viewer is not None:
                 start += viewer.hold()
-            frame = int(sim.time * FRAMES_PER_SECOND)
+            frame = frame_number(sim.time)
             if frame != shown or (viewer is not None and viewer.paused):
                 shown = frame
                 if viewer is not None:

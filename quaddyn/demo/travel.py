@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 PLANTS: dict[str, type[Simulation] | type[MujocoPlant]] = {"embedded": Simulation, "mujoco": MujocoPlant}
 FRAMES_PER_SECOND = 30.0
+#: Part of a frame by which a time may lie before its beginning and still belong to it: rounding of sums of periods.
+FRAME_TOLERANCE = 1e-6
 #: Height of the base at the start, as a share of that at home.
 CROUCH = 0.6
 #: Speed that is commanded by default [sqrt(g l)], and the one with which turning is compared.
@@ -44,6 +46,11 @@ MOVING_SHARE = 0.75
 PAUSE = 3.0
 #: Dots of the trail of the centre of mass.
 DOTS = 90
+
+
+def frame_number(seconds: float) -> int:
+    """Returns the number of the frame that is shown at a time [s]."""
+    return int(seconds * FRAMES_PER_SECOND + FRAME_TOLERANCE)
 
 
 def check_plant(name: str) -> None:
@@ -217,7 +224,7 @@ def travel(
                 jump = None
             over = not drive and journey.rose is not None and t > journey.rose + MOVING_SHARE * (seconds - journey.rose)
             command = journey.tick(keyed if keyed is not None else 0.0 * wanted if over else wanted)
-            frame = int(t * FRAMES_PER_SECOND)
+            frame = frame_number(t)
             if frame == shown and not (viewer is not None and viewer.paused):
                 continue
             shown = frame
