@@ -328,3 +328,11 @@ def test_feet_are_found_through_the_loops_that_move_them() -> None:
     beyond[robot.actuated.index("FL_knee")] = -1.9
     with pytest.raises(qd.ArgumentError, match="close"):
         estimator.update(beyond, np.zeros(robot.nu), np.zeros(3), np.array([0.0, 0.0, 9.81]), robot.feet)
+
+
+def test_of_several_unknown_feet_the_first_one_is_named() -> None:
+    robot = qd.load("go2")
+    estimator, q = BaseEstimator(robot, dt=DT), np.zeros(robot.nu)
+    for names in (("one", "two", "three", "four"), ("four", "three", "two", "one"), ("two", "one", "four", "three")):
+        with pytest.raises(qd.UnknownNameError, match=names[0]):
+            estimator.update(q, q, np.zeros(3), np.array([0.0, 0.0, 9.81]), names)

@@ -182,7 +182,7 @@ class BaseEstimator(StrictAttributes, fixed=("robot", "dt", "noise", "floor", "m
         velocity = check_vector("velocity", velocity, (robot.nu,), f"nu of {robot.name}")
         gyro = np.ascontiguousarray(check_vector("gyro", gyro, (3,), "x, y, z"))
         accelerometer = np.ascontiguousarray(check_vector("accelerometer", accelerometer, (3,), "x, y, z"))
-        feet = frozenset(several("standing", standing, "names of feet"))
+        feet = several("standing", standing, "names of feet")
         for foot in feet:
             if foot not in robot.legs:
                 raise UnknownNameError("foot", foot, robot.feet)
