@@ -22,6 +22,8 @@ from .segments import capsule_distances
 
 #: Configurations that tell which pairs ever come near each other.
 SAMPLES = 500
+#: Distance at home up to which capsules overlap [m]: those that touch do, whatever the rounding.
+OVERLAP_TOLERANCE = 1e-9
 
 
 class CapsuleModel(StrictAttributes, fixed=("robot", "capsules", "pairs", "left_out", "unread", "excess")):
@@ -129,7 +131,7 @@ class CapsuleModel(StrictAttributes, fixed=("robot", "capsules", "pairs", "left_
         self.pairs = np.array(kept(), dtype=np.int64).reshape(-1, 2)
         home = self.distances(np.array(robot.q_home))
         for (i, j), distance in zip(self.pairs.tolist(), home.tolist(), strict=True):
-            if distance <= 0.0:
+            if distance <= OVERLAP_TOLERANCE:
                 why[_sorted(names[i], names[j])] = "overlap at home"
         self.pairs = np.array(kept(), dtype=np.int64).reshape(-1, 2)
         if len(self.pairs) and reach < np.inf:

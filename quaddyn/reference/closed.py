@@ -147,7 +147,7 @@ class ClosedReference:
         """Let the dependent joints of Q close the loops."""
         for _ in range(iterations):
             K, e = self.constraints(Q)
-            Q[self._z_q] -= np.linalg.lstsq(K[:, self._z], e, rcond=None)[0]
+            Q[self._z_q] -= np.linalg.lstsq(K[:, self._z], e, rcond=SAME)[0]
 
     def map(self, Q: Array) -> Array:
         """G (nv of the tree, nv) with ``V = G v``: the normal equations, which complex steps pass through, refined."""
@@ -165,14 +165,14 @@ class ClosedReference:
         K = self.constraints(Q)[0]
         V, A = np.zeros(self.tree.nv), np.zeros(self.tree.nv)
         V[self._y], A[self._y] = v, a
-        V[self._z] = np.linalg.lstsq(K[:, self._z], -K[:, self._y] @ v, rcond=None)[0]
-        A[self._z] = np.linalg.lstsq(K[:, self._z], -self.drifts(Q, V) - K[:, self._y] @ a, rcond=None)[0]
+        V[self._z] = np.linalg.lstsq(K[:, self._z], -K[:, self._y] @ v, rcond=SAME)[0]
+        A[self._z] = np.linalg.lstsq(K[:, self._z], -self.drifts(Q, V) - K[:, self._y] @ a, rcond=SAME)[0]
         return Q, V, A
 
     def spared(self, Q: Array, f: Array) -> Array:
         """What of generalized forces f of all joints is left to the independent ones when multipliers take the rest."""
         K = self.constraints(Q)[0]
-        multipliers = np.linalg.lstsq(K[:, self._z].T, f[self._z], rcond=None)[0]
+        multipliers = np.linalg.lstsq(K[:, self._z].T, f[self._z], rcond=SAME)[0]
         return np.asarray(f[self._y] - K[:, self._y].T @ multipliers)
 
     # -- configurations --------------------------------------------------------------------------------------

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..contact.solvers import ContactProblem, FrictionalSolver, RigidSolver
-from ..urdf.tree import Array
+from ..urdf.tree import Array, first_largest
 from .contact_data import Contacts
 from .contact_step import TOLERANCE
+
+#: Impulse towards the ground up to which a contact does not pull, as a fraction of the largest impulse: rounding.
+PULL_TOLERANCE = 1e-12
 
 
 class HardContacts:
@@ -66,10 +69,10 @@ class HardContacts:
             impulses[rows] = self._rigid.solve(part).impulses.ravel()
             moved = problem.G @ impulses + g
             pull, sink = np.where(held, impulses[2::3], 0.0), np.where(held, 0.0, moved[2::3])
-            if pull.min() < 0.0:
-                held[int(np.argmin(pull))] = False
+            if pull.min() < -PULL_TOLERANCE * np.abs(impulses).max():
+                held[first_largest(-pull)] = False
             elif sink.min() < -TOLERANCE:
-                held[int(np.argmin(sink))] = True
+                held[first_largest(-sink)] = True
             else:
                 break
         stuck = np.linalg.norm(moved.reshape(-1, 3)[held], axis=1).max(initial=0.0)

@@ -20,6 +20,8 @@ from ..robot.model import body_joint, se3
 from ..robot.robot import Robot
 from ..urdf.tree import Array, Box, Capsule, Cylinder, FrozenArrays, Geometry, Mesh, Pose, Sphere, frozen
 
+#: Difference of lengths [m] below which they are equal: a sphere halfway to the foot, or one that touches the ground.
+EQUAL_LENGTH_TOLERANCE = 1e-9
 #: Towards faces, edges and corners of a cube.
 DIRECTIONS = np.array([d for d in np.ndindex(3, 3, 3) if d != (1, 1, 1)], dtype=np.float64) - 1.0
 #: Of those, faces and corners: a body keeps no more spheres than that by default.
@@ -210,10 +212,14 @@ def body_spheres(robot: Robot) -> dict[str, ContactSphere]:
         if unread and not found:
             joints = [b.placement.translation for b in robot.bodies if b.parent == index]
             found = [(body.name, at, at, 0.0) for at in joints]
-        found = [x for x in found if all(np.linalg.norm(x[2]) < np.linalg.norm(x[2] - end) for end in ends)]
+        found = [
+            x
+            for x in found
+            if all(np.linalg.norm(x[2]) < np.linalg.norm(x[2] - end) - EQUAL_LENGTH_TOLERANCE for end in ends)
+        ]
         if robot.legs:
             place = data.oMi[body_joint(model, body)] * own
-            found = [x for x in found if place.act(np.array(x[2]))[2] - x[3] > 0.0]
+            found = [x for x in found if place.act(np.array(x[2]))[2] - x[3] > EQUAL_LENGTH_TOLERANCE]
         for link_name, centre, _, radius in _outermost(found):
             count = sum(sphere.frame == link_name for sphere in out.values())
             out[f"{link_name} {count}"] = ContactSphere(link_name, radius, centre)

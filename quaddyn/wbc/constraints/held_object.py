@@ -22,6 +22,10 @@ from .constraint import Constraint
 from .held_object_rows import ALONG
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
+#: Singular value of a map of contact forces up to which it counts as zero, as a fraction of the largest: rounding.
+RANK_TOLERANCE = 1e-9
+#: Distance of a contact from the middle of all below which it is there, as a fraction of the largest: rounding.
+MIDDLE_TOLERANCE = 1e-9
 
 
 class HeldObject(Constraint, fixed=("frame", "contacts")):
@@ -186,13 +190,13 @@ class HeldObject(Constraint, fixed=("frame", "contacts")):
         points = np.array([hand.point for hand in hands])
         away = points - points.mean(axis=0)
         lengths = np.linalg.norm(away, axis=1)
-        if not lengths.min() > 0.0:
+        if not lengths.min() > MIDDLE_TOLERANCE * lengths.max():
             raise ArgumentError(f"squeeze: expected contacts at several places, got {list(self.contacts)}")
         G = np.hstack([grasp_map(lever, hand.size) for lever, hand in zip(away, hands, strict=True)])
         forces = [np.zeros(hand.size) for hand in hands]
         for f, lever, length in zip(forces, away, lengths, strict=True):
             f[:3] = size * lever / length
         whole = np.concatenate(forces)
-        whole -= np.linalg.pinv(G) @ (G @ whole)
+        whole -= np.linalg.pinv(G, rcond=RANK_TOLERANCE) @ (G @ whole)
         parts = np.split(whole, np.cumsum([hand.size for hand in hands])[:-1])
         return dict(zip(self.contacts, parts, strict=True))

@@ -18,6 +18,7 @@ from ..payload_band import PayloadBand
 from ..scales import scales
 from ..tick import Rows, Tick
 from .constraint import Constraint, per_motor
+from .held_object import RANK_TOLERANCE
 
 
 class RobustLimits(Constraint):
@@ -137,7 +138,7 @@ class RobustLimits(Constraint):
                 pushing += [contact] if contact.settings.contact.unilateral else []
         J, passive, driven = s.jacobian(self._link), self._passive, tick.robot.actuated_index
         # Least forces over their share: contacts that are only just made take little.
-        balance = share * np.linalg.pinv((share * Jf)[:, passive].T)
+        balance = share * np.linalg.pinv((share * Jf)[:, passive].T, rcond=RANK_TOLERANCE)
         P = balance @ J[:, passive].T
         T = J[:, driven].T - Jf[:, driven].T @ P
         omega = s.velocity(self._link)[3:]
