@@ -10,7 +10,7 @@ import numpy as np
 from ..robot.chain import Chain
 from ..robot.legs import limbs_of
 from ..robot.robot import Robot
-from ..urdf.tree import Array
+from ..urdf.tree import Array, frozen
 from .foothold_map import EVEN
 from .gait import Gait
 from .ground_window import STEEP, Window
@@ -42,6 +42,11 @@ LEAST, LOWER = 0.3, 0.85
 ABOUT, PLACES, ANGLES, ASIDE = 0.12, np.linspace(-0.4, 0.4, 17), 41, 9
 #: What cuts a velocity.
 FAST, HIGH, TALL = "steps ahead: speed of the joints", "steps ahead: reach of", "steps ahead: too high"
+
+
+#: Results of `lift` by all the numbers that they follow from, of the last `MAX_LIFTS` legs: a result takes 30 ms.
+_lifts: dict[bytes, Array] = {}
+MAX_LIFTS = 64
 
 
 class Edges(NamedTuple):
@@ -200,6 +205,10 @@ def lift(leg: Chain, i: int, proportions: Proportions) -> Array:
     if leg.n > 3:
         return np.full(len(PLACES), ENDLESS)
     p = proportions
+    numbers = (*p.stance[i], *p.hips[i], p.radii[i], p.length, p.height, float(p.sideways))
+    key = leg.content + np.concatenate([p.heading.ravel(), numbers]).tobytes()
+    if key in _lifts:
+        return _lifts[key]
     origins, _, tip = leg.forward(leg.postures(((ASIDE,) * (leg.n == 3) + (ANGLES, ANGLES))[-leg.n :]))
     at = (tip - origins[:, 0]) @ p.heading / p.length
     place = (p.stance[i] - p.hips[i, :2]) / p.length
@@ -210,4 +219,7 @@ def lift(leg: Chain, i: int, proportions: Proportions) -> Array:
     for k, ahead in enumerate(PLACES):
         heights = at[np.abs(at[:, 0] - place[0] - ahead) < half, 2]
         out[k] = max(0.0, float(heights.max(initial=ground)) - ground)
+    while len(_lifts) >= MAX_LIFTS:
+        _lifts.pop(next(iter(_lifts)), None)
+    _lifts[key] = frozen(out)
     return out

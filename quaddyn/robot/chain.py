@@ -51,6 +51,12 @@ class Chain:
         """(n,) upper limits [rad or m]."""
         return np.array([j.limits.upper if j is not None else np.inf for j in self.joints])
 
+    @property
+    def content(self) -> bytes:
+        """All numbers that the forward kinematics and the limits follow from: equal for equal chains."""
+        poses = [part for pose in self._placements for part in (pose.rotation.ravel(), pose.translation)]
+        return np.concatenate([*poses, *self._axes, self._slides, self.tip, self.lower, self.upper]).tobytes()
+
     def postures(self, counts: Sequence[int]) -> Array:
         """(k, n) a grid of joint values within the limits, of a turn at most [rad or m].
 
