@@ -102,7 +102,10 @@ def go2() -> qd.Robot:
 
 
 class Scene:
+    """A loop of the parts above; it parks no garbage collector, which takes a third of a second for each run."""
+
     def __init__(self, robot: qd.Robot, **options: object) -> None:
+        options.setdefault("real_time", RealTime(park_collector=False))
         self.clock, self.operator = ManualClock(100.0), options.pop("operator", None) or Operator()
         self.fake, self.controller = Fake(robot, self.clock), Script(robot, self.clock)
         self.kept = Kept()
