@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from typer.testing import CliRunner
 import quaddyn as qd
 from quaddyn import agreement, demo, identification, runtime
 from quaddyn.campaigns import registry
-from quaddyn.cli import app, main
+from quaddyn.cli import app, main, robots
 from quaddyn.cli.doctor import Health
 from quaddyn.demo.report import Check
 from quaddyn.runtime.preflight_report import PreflightReport
@@ -142,7 +143,8 @@ def test_names_that_the_output_cannot_spell_are_shown_by_their_codes(tmp_path: P
     assert "gr\\xfcn" in done.stdout
 
 
-def test_robots_and_leg_and_view_and_codegen_end_with_0(tmp_path: Path) -> None:
+def test_robots_and_leg_and_view_and_codegen_end_with_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(robots, "CATALOGUE", {"two_link_leg": qd.CATALOGUE["two_link_leg"]})
     assert code("robots") == 0
     assert code("leg", "two_link_leg", "--samples", 5, "--json") == 0
     assert code("view", "two_link_leg", "--record", tmp_path / "page.html") == 0
@@ -162,7 +164,22 @@ def test_check_ends_with_1_where_an_algorithm_disagrees(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("gait", [pytest.param("squat", marks=pytest.mark.slow), "stand"])
 def test_demo_ends_with_1_where_a_check_or_the_reference_disagrees(gait: str, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ["demo", "--headless", "--robot", "small_quadruped", "--gait", gait, "--seconds", "0.2"]
-    assert code(*arguments) == 0
+    made: dict[str, object] = {}
+
+    def once(name: str, honest: Callable[..., object]) -> Callable[..., object]:
+        """The function, which runs at its first call alone: the motion and the comparison are the same every time."""
+
+        def call(*a: object, **k: object) -> object:
+            if name not in made:
+                made[name] = honest(*a, **k)
+            return made[name]
+
+        return call
+
+    for name in ("run", "travel"):
+        monkeypatch.setattr(demo, name, once(name, getattr(demo, name)))
+    monkeypatch.setattr(agreement, "cross_check", once("cross_check", agreement.cross_check))
+    assert code(*arguments) == 0 and len(made) == 2
     honest = agreement.cross_check
 
     def disagrees(*a: object, **k: object) -> object:
