@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from campaign_examples import Throws
+from sparing import others_slow
 
 from quaddyn import campaigns
 from quaddyn.campaigns import Cluster, Failure, Progress, Store, run
@@ -95,6 +96,7 @@ def test_many_kills_in_one_campaign(tmp_path: Path, executor: Workers | Cluster,
     assert contents(tmp_path / "runs.db") == records(campaign)
 
 
+@pytest.mark.parametrize("executor", others_slow(["processes", "Dask"], ["processes"]), indirect=True)
 def test_batches_of_dead_workers_run_again_one_by_one(tmp_path: Path, executor: Workers | Cluster) -> None:
     campaign = Throws(12, what="die once", every=6, folder=str(tmp_path))
     summary = run(campaign, executor, tmp_path / "runs.db", batch=4)

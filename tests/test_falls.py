@@ -53,7 +53,7 @@ def lying(robot: qd.Robot, roll: float) -> np.ndarray:
     return q
 
 
-@pytest.mark.parametrize("name", QUADRUPEDS)
+@pytest.mark.parametrize("name", others_slow(QUADRUPEDS, ["anymal_c", "go2", "hyq", "solo8", "solo12"]))
 def test_folded_legs_are_within_their_ranges_and_meet_nothing_that_they_do_not_meet_at_home(name: str) -> None:
     robot = qd.load(name)
     pose = folded(robot)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sparing import others_slow
 
 import quaddyn as qd
 from quaddyn.campaigns import run
@@ -150,7 +151,7 @@ def test_level_ground_is_never_rough(robot: Robot) -> None:
             assert controller._walking.footwork.stumbles.rough < EVEN
 
 
-@pytest.mark.parametrize("name", ["solo12", "b1"])
+@pytest.mark.parametrize("name", others_slow(["solo12", "b1"], ["solo12"]))
 @pytest.mark.parametrize("obstacle", ["blind-up-0.1-0.4", "blind-down-0.1-0.4"])
 def test_stairs_that_nobody_told_of_are_passed(name: str, obstacle: str) -> None:
     campaign = Obstacles(robot=(name,), obstacles=(obstacle,), plants=("embedded",), trials=1)

@@ -824,8 +824,12 @@ print(viewer.url.split(":")[-1].split("/")[0], flush=True)
 
 @pytest.mark.parametrize(
     ("end", "code"),
-    [("pass", 0), ("raise SystemExit(3)", 3), ("1 / 0", 1), ("time.sleep(600)", -signal.SIGKILL)],
-    ids=["end", "exit", "error", "kill"],
+    [
+        pytest.param("pass", 0, id="end", marks=pytest.mark.slow),
+        pytest.param("raise SystemExit(3)", 3, id="exit", marks=pytest.mark.slow),
+        pytest.param("1 / 0", 1, id="error"),
+        pytest.param("time.sleep(600)", -signal.SIGKILL, id="kill"),
+    ],
 )
 def test_the_server_ends_with_its_process_however_that_ends(end: str, code: int) -> None:
     with subprocess.Popen(
