@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import io
 import re
@@ -80,12 +81,19 @@ def commands(text: str) -> list[str]:
     return [line.split("#")[0].strip() for line in lines if line.startswith("quaddyn ")]
 
 
+@functools.cache
+def help_of(*named: str) -> str:
+    """The text that a command prints with `--help`."""
+    shown = CliRunner().invoke(app, [*named, "--help"], env={"COLUMNS": "200", "TERM": "dumb"})
+    assert shown.exit_code == 0, shown.output
+    return shown.output
+
+
 def check_command(command: str) -> None:
     """Every option of a command line exists: `--help` lists it."""
     words = shlex.split(command, comments=True)[1:]
     named = words[: 2 if words[0] in ("campaign", "log") else 1]  # a command of a group
-    shown = CliRunner().invoke(app, [*named, "--help"], env={"COLUMNS": "200", "TERM": "dumb"})
-    assert shown.exit_code == 0, shown.output
+    shown = help_of(*named)
     for word in words[1:]:
         if word.startswith("--"):
-            assert word.split("=")[0] in shown.output, command
+            assert word.split("=")[0] in shown, command

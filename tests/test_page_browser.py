@@ -25,9 +25,23 @@ TEXT = "document.getElementById('text').textContent"
 
 
 @pytest.fixture(scope="module")
-def new_page() -> Iterator[Callable[[], Page]]:
+def new_tab() -> Iterator[Callable[[], Page]]:
     with chromium(require("chromium"), WIDTH, HEIGHT) as make:
         yield make
+
+
+@pytest.fixture
+def new_page(new_tab: Callable[[], Page]) -> Iterator[Callable[[], Page]]:
+    """Opens tabs and closes them after the test: a tab that stays open goes on drawing."""
+    pages: list[Page] = []
+
+    def make() -> Page:
+        pages.append(new_tab())
+        return pages[-1]
+
+    yield make
+    for page in pages:
+        page.call("Page.close")
 
 
 @pytest.fixture(scope="module")
