@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from campaign_examples import Together
+from sparing import others_slow
 from typer.testing import CliRunner
 
 from quaddyn.campaigns import Store, registry, run
@@ -48,7 +49,7 @@ def test_every_registered_campaign_is_a_command_with_its_options() -> None:
 
 def test_a_campaign_is_run_resumed_shown_and_exported(tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
-    told = json.loads(call("campaign", "throws", "--trials", 12, "--store", store, "--workers", 2, "--json"))
+    told = json.loads(call("campaign", "throws", "--trials", 12, "--store", store, "--workers", 1, "--json"))
     assert (told["ran"], told["total"], told["options"]["trials"]) == (12, 12, 12)
     assert told["interval"][0] < told["successes"] / 12 <= told["interval"][1]
     assert "12 done before" in call("campaign", "throws", "--trials", 14, "--store", store, "--workers", 0)
@@ -189,7 +190,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", others_slow(["0", "2"], ["2"]))
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path, workers: str) -> None:
     store, script = tmp_path / "runs.db", tmp_path / "go.py"
     script.write_text(INTERRUPTED.format(tests=str(TESTS)), encoding="utf-8")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,16 @@ from quaddyn.robot.catalogue import find
 runner = CliRunner()
 
 
-def test_robots_lists_the_whole_catalogue_with_legs_and_feet() -> None:
+@pytest.fixture(scope="module")
+def loaded() -> Callable[..., qd.Robot]:
+    """`load`, which loads each robot of the catalogue once."""
+    return functools.cache(qd.load)
+
+
+def test_robots_lists_the_whole_catalogue_with_legs_and_feet(
+    loaded: Callable[..., qd.Robot], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, "load", loaded)
     result = runner.invoke(app, ["robots", "--json"])
     assert result.exit_code == 0
     rows = {row["name"]: row for row in json.loads(result.stdout)}
@@ -29,7 +40,10 @@ def test_robots_lists_the_whole_catalogue_with_legs_and_feet() -> None:
     assert rows["ur5"]["legs"] == {}
 
 
-def test_robots_table_fits_eighty_columns_and_names_every_robot() -> None:
+def test_robots_table_fits_eighty_columns_and_names_every_robot(
+    loaded: Callable[..., qd.Robot], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, "load", loaded)
     result = runner.invoke(app, ["robots"], env={"COLUMNS": "80"})
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
@@ -107,7 +121,7 @@ def test_an_unknown_robot_is_one_line_with_near_matches() -> None:
 
 
 def test_headless_demo_holds_and_says_so() -> None:
-    result = runner.invoke(app, ["demo", "--headless", "--seconds", "2", "--robot", "go2", "--json"])
+    result = runner.invoke(app, ["demo", "--headless", "--seconds", "1", "--robot", "go2", "--json"])
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
     assert report["passed"]
@@ -121,7 +135,7 @@ def test_demo_of_a_gait_takes_velocity_and_push() -> None:
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
     assert report["motion"] == "trot" and report["velocity"] == [0.2, 0.1, 0.2]
-    assert runner.invoke(app, ["demo", "--headless", "--gait", "squat", "--seconds", "0.5"]).exit_code == 0
+    assert runner.invoke(app, ["demo", "--headless", "--gait", "squat", "--seconds", "0.2"]).exit_code == 0
     for wrong in (["--velocity", "1,2"], ["--push", "80"], ["--gait", "tort"], ["--gait", "squat", "--push", "8@1"]):
         refused = runner.invoke(app, ["demo", "--headless", "--seconds", "0.5", *wrong])
         assert isinstance(refused.exception, qd.QuaddynError), refused.output
@@ -147,7 +161,7 @@ def test_demo_refuses_what_it_would_not_do(arguments: list[str], match: str) -> 
 
 def test_demo_records_a_page_without_a_browser(tmp_path: Path) -> None:
     page = tmp_path / "out.html"
-    result = runner.invoke(app, ["demo", "--headless", "--seconds", "1", "--record", str(page)])
+    result = runner.invoke(app, ["demo", "--headless", "--seconds", "0.3", "--record", str(page)])
     assert result.exit_code == 0, result.output
     assert page.stat().st_size > 100_000
 
@@ -178,7 +192,7 @@ def test_names_that_look_like_markup_are_printed_as_they_are(tmp_path: Path) -> 
 
 def test_demo_writes_a_plot_and_drives_only_where_there_are_keys(tmp_path: Path) -> None:
     picture = tmp_path / "out.pdf"
-    result = runner.invoke(app, ["demo", "--headless", "--gait", "squat", "--seconds", "0.5", "--plot", str(picture)])
+    result = runner.invoke(app, ["demo", "--headless", "--gait", "squat", "--seconds", "0.2", "--plot", str(picture)])
     assert result.exit_code == 0, result.output
     assert picture.read_bytes().startswith(b"%PDF")
     for wrong in (["--plot", str(tmp_path / "out.doc")], ["--drive"], ["--gait", "squat", "--drive"]):
@@ -197,7 +211,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_any_work(command: list[
 
 def test_demo_runs_without_a_standard_input() -> None:
     result = subprocess.run(
-        f"{sys.executable} -m quaddyn demo --seconds 0.5 <&-",
+        f"{sys.executable} -m quaddyn demo --seconds 0.2 <&-",
         shell=True,
         capture_output=True,
         encoding="utf-8",

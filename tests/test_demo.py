@@ -31,7 +31,7 @@ from quaddyn.viewer import Viewer
 QUADRUPEDS = "a1 anymal_b anymal_c b1 go1 go2 hyq laikago solo8 solo12 small_quadruped b1_z1".split()
 
 
-@pytest.mark.parametrize("name", others_slow(QUADRUPEDS, ["anymal_c", "small_quadruped", "solo8", "b1_z1"]))
+@pytest.mark.parametrize("name", others_slow(QUADRUPEDS, ["anymal_c", "solo8", "b1_z1"]))
 def test_every_quadruped_stands_and_squats_untuned(name: str) -> None:
     robot, begun = qd.load(name), time.perf_counter()
     report = run(robot, seconds=1.0)
@@ -64,7 +64,7 @@ def test_a_slow_squat_goes_down_by_three_tenths() -> None:
         assert -torque.limit < torque.lowest < torque.highest < torque.limit
 
 
-@pytest.mark.parametrize("name", ["go2", "solo8"])
+@pytest.mark.parametrize("name", others_slow(["go2", "solo8"], ["go2"]))
 def test_planar_root_squats_too(name: str) -> None:
     report = run(qd.load(name, root="planar"), seconds=1.0)
     assert report.passed and report.motion == "squat"
@@ -81,7 +81,7 @@ def test_what_has_no_ground_swings(name: str, root: str | None) -> None:
 
 def test_energy_balance_is_of_first_order_in_dt() -> None:
     robot = qd.load("anymal_b")
-    coarse, fine = (run(robot, seconds=0.5, dt=dt).checks["energy balance"].value for dt in (1e-3, 2.5e-4))
+    coarse, fine = (run(robot, seconds=0.3, dt=dt).checks["energy balance"].value for dt in (1e-3, 2.5e-4))
     assert coarse / fine == pytest.approx(4.0, rel=0.1)
 
 
@@ -209,17 +209,17 @@ def test_a_crouched_robot_is_lower_over_the_same_footholds(name: str) -> None:
 
 def test_a_velocity_that_was_never_measured_is_said() -> None:
     robot, begun = qd.load("go2"), time.perf_counter()
-    report = travel(robot, seconds=0.5)
+    report = travel(robot, seconds=0.2)
     assert report.steps <= report.steps_per_second * (time.perf_counter() - begun)
     assert report.measured is None and report.unmeasured == ("velocity",)
-    stood = travel(qd.load("go2"), seconds=0.5, gait="stand")
+    stood = travel(robot, seconds=0.2, gait="stand")
     assert stood.passed and stood.unmeasured == ()
-    shown = CliRunner().invoke(app, ["demo", "--headless", "--gait", "trot", "--seconds", "0.5"]).stdout
+    shown = CliRunner().invoke(app, ["demo", "--headless", "--gait", "trot", "--seconds", "0.2"]).stdout
     assert "never measured: velocity" in shown and "every check holds" not in shown
 
 
 def test_a_fall_fails_the_checks() -> None:
-    report = travel(qd.load("go2"), seconds=2.5, pushes=[Push(2000.0, 1.6)])
+    report = travel(qd.load("go2"), seconds=2.1, pushes=[Push(2000.0, 1.6)])
     assert not report.passed and not report.checks["ticks fallen"].passed
 
 
@@ -262,7 +262,7 @@ class Keyboard(Viewer):
         super().__init__(robot, serve=False, meshes=False)
         self.texts: list[str] = []
         self.wanted: list[np.ndarray] = []
-        self.time = 0.0
+        self.time, self.ends = 0.0, 2.8
 
     @property
     def keys(self) -> frozenset[str]:
@@ -271,7 +271,7 @@ class Keyboard(Viewer):
     def show(self, q: np.ndarray, **options: object) -> None:  # type: ignore[override]
         self.time = float(options["time"])  # type: ignore[arg-type]
         self.texts += [str(options["text"])] if "text" in options else []
-        if self.time > 2.8 and "text" in options:
+        if self.time > self.ends and "text" in options:
             raise KeyboardInterrupt
 
 
@@ -286,9 +286,9 @@ def test_a_driven_robot_stands_until_a_key_turns_it_and_an_interrupt_ends_the_ru
     assert driving.HELP in keyboard.texts[-1]
     turning = float(keyboard.texts[-1].splitlines()[1].split()[-2])
     assert turning == pytest.approx(0.12 / Proportions.of(robot).time, abs=0.01)
-    keyboard.time = 0.0
+    keyboard.time, keyboard.ends = 0.0, 0.4
     report = travel(robot, viewer=keyboard, seconds=60.0)  # type: ignore[arg-type]
-    assert report.interrupted and 2.8 <= report.seconds < 3.0  # what was done until then
+    assert report.interrupted and 0.4 <= report.seconds < 0.6  # what was done until then
 
 
 # -- plots ---------------------------------------------------------------------------------------------------------
