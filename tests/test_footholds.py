@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import pickle
 from collections.abc import Callable
@@ -213,52 +214,48 @@ def climb(
 
 
 def test_who_looks_at_footholds_changes_nothing() -> None:
-    """And every foot in the air has one, whose place is what its swing aims at."""
+    """And every foot in the air has one, whose place is what its swing aims at, until the target is settled.
+
+    A foothold that was kept says later what it said at first: ground that is read anew meanwhile is another array.
+    """
     seen: list[str] = []
+    said: dict[int, list[str]] = {}  # by tick, every fourth: texts take longer than ticks
+    ticks = itertools.count()
+    places: dict[str, np.ndarray] = {}
 
     def look(controller: LocomotionController, command: LocomotionCommand) -> None:
         p = controller.proportions
         assert set(command.footholds) == set(command.swings)
         assert set(command.normals) == set(command.contacts)
+        tick = next(ticks)
+        if tick % 4 == 0:
+            explained = command.explain()
+            assert all(foothold.why in explained for foothold in command.footholds.values())
+            said[tick] = [str(foothold) for foothold in command.footholds.values()]
         for foot, foothold in command.footholds.items():
             i = FEET.index(foot)
             r = p.radii[i] - 0.01 * p.length
             aimed = command.swings[foot].target - r * foothold.normal
             assert not foothold.blind and np.abs(aimed - foothold.place).max() < 1e-9
-            assert foothold.why in command.explain()
+            if command.swings[foot].progress > SETTLED + 0.05 and foot in places:
+                np.testing.assert_array_equal(foothold.place, places[foot], "a settled target is not chosen anew")
+            places[foot] = foothold.place
             if foothold.why == CHEAPEST:
                 assert foothold.chosen.cost == pytest.approx(foothold.costs.min())
             seen.append(foothold.why)
 
-    watched = climb(look, 500)
-    assert {WANTED, CHEAPEST} <= set(seen)
-    np.testing.assert_array_equal(watched, climb(lambda *_: None, 500))
-
-
-def test_a_foothold_that_was_kept_says_later_what_it_said_at_first() -> None:
-    """The ground that is read anew meanwhile is another array."""
-    kept: list[tuple[Foothold, str]] = []
-    climb(lambda _, command: kept.extend((hold, str(hold)) for hold in command.footholds.values()), 300)
-    fresh: list[Foothold] = []
-    climb(lambda _, command: fresh.extend(command.footholds.values()), 300)
-    assert len(kept) == len(fresh) > 100
-    assert [str(hold) for hold in fresh] == [said for _, said in kept]
-    again = pickle.loads(pickle.dumps(fresh[-5:]))
-    assert [str(hold) for hold in again] == [said for _, said in kept[-5:]]
-
-
-def test_a_settled_target_is_not_chosen_anew() -> None:
-    places: dict[str, np.ndarray] = {}
-
-    def look(_: LocomotionController, command: LocomotionCommand) -> None:
-        for foot, swing in command.swings.items():
-            place = command.footholds[foot].place
-            if swing.progress > SETTLED + 0.05 and foot in places:
-                np.testing.assert_array_equal(place, places[foot])
-            places[foot] = place
-
-    climb(look, 400)
-    assert set(places) == set(FEET)
+    watched = climb(look, 400)
+    assert {WANTED, CHEAPEST} <= set(seen) and set(places) == set(FEET)
+    kept: list[list[Foothold]] = []
+    np.testing.assert_array_equal(
+        watched, climb(lambda _, command: kept.append(list(command.footholds.values())), 400), "looking changes nothing"
+    )
+    assert sum(len(texts) for texts in said.values()) > 100
+    for tick, texts in said.items():
+        assert [str(foothold) for foothold in kept[tick]] == texts
+    last = max(tick for tick, texts in said.items() if texts)
+    again = pickle.loads(pickle.dumps(kept[last]))
+    assert [str(foothold) for foothold in again] == said[last]
 
 
 def test_a_robot_that_is_told_nothing_says_so() -> None:

@@ -319,7 +319,7 @@ def test_a_walker_gets_up_trots_and_lies_down_on_readings_alone(go2: qd.Robot) -
     )
     side, operator = PlantInterface(plant, sensors=sensors), Operator()
     walker = Walker(go2, dt=2.0 * DT, delay=2.0 * DT)
-    loop = Loop(side, walker, operator=operator, clock=side)
+    loop = Loop(side, walker, operator=operator, clock=side, real_time=RealTime(park_collector=False))
     operator.run((0.4, 0.0, 0.0))
     report = loop.run(3.6)
     assert report.fault is None, report.fault
