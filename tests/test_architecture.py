@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "quaddyn"
@@ -70,9 +71,32 @@ def modules() -> dict[str, Path]:
     return out
 
 
+class Import(NamedTuple):
+    """An import statement, whether it is inside a function, and whether it is for types alone."""
+
+    node: ast.Import | ast.ImportFrom
+    in_function: bool
+    for_types: bool
+
+
 @functools.cache
-def read(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+def read(path: Path) -> tuple[Import, ...]:
+    """All imports of a file; expressions, which have none, are not looked through."""
+    found: list[Import] = []
+
+    def visit(node: ast.AST, in_function: bool, for_types: bool) -> None:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.append(Import(node, in_function, for_types))
+            return
+        in_function |= isinstance(node, ast.FunctionDef)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            for_types = True
+        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+            for child in getattr(node, block, ()):
+                visit(child, in_function, for_types)
+
+    visit(ast.parse(path.read_text(encoding="utf-8")), False, False)
+    return tuple(found)
 
 
 def imports(name: str, path: Path, *, top_level_only: bool = False) -> list[tuple[str, int]]:
@@ -80,27 +104,20 @@ def imports(name: str, path: Path, *, top_level_only: bool = False) -> list[tupl
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     found: list[tuple[str, int]] = []
 
-    def visit(node: ast.AST) -> None:
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            return
-        if top_level_only and isinstance(node, ast.FunctionDef):
-            return
+    for node, in_function, for_types in read(path):
+        if for_types or (top_level_only and in_function):
+            continue
         if isinstance(node, ast.Import):
             found.extend(("!" + alias.name.split(".")[0], node.lineno) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            if node.level == 0:
-                found.append(("!" + str(node.module).split(".")[0], node.lineno))
-            else:
-                base = [p for p in package if p][: len([p for p in package if p]) - node.level + 1]
-                target = ".".join(base + (node.module.split(".") if node.module else []))
-                found.extend(
-                    (f"{target}.{alias.name}".strip(".") if not node.module else target, node.lineno)
-                    for alias in node.names
-                )
-        for child in ast.iter_child_nodes(node):
-            visit(child)
-
-    visit(read(path))
+        elif node.level == 0:
+            found.append(("!" + str(node.module).split(".")[0], node.lineno))
+        else:
+            base = [p for p in package if p][: len([p for p in package if p]) - node.level + 1]
+            target = ".".join(base + (node.module.split(".") if node.module else []))
+            found.extend(
+                (f"{target}.{alias.name}".strip(".") if not node.module else target, node.lineno)
+                for alias in node.names
+            )
     return found
 
 
@@ -157,7 +174,7 @@ def everything_imported(name: str, path: Path) -> set[str]:
     """Modules of the package that a module names anywhere: in functions and for types, too."""
     known, package = modules(), name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     found = set()
-    for node in ast.walk(read(path)):
+    for node, _, _ in read(path):
         if isinstance(node, ast.ImportFrom) and node.level:
             target = [*package[: len(package) - node.level + 1], *(node.module or "").split(".")]
             base = ".".join(part for part in target if part)
