@@ -69,6 +69,7 @@ class Reference:
         mimic: Mimic = "follow",
         counting: Collection[str] = (),
     ) -> None:
+        self._last: tuple[tuple[str, bytes], Pose] | None = None
         if isinstance(source, Model):
             self.model = source
         else:
@@ -91,8 +92,13 @@ class Reference:
         return self.model.nv
 
     def at(self, q: Array) -> Pose:
-        """Forward kinematics at `q` (nq,), for the functions of this room."""
-        return pose(self.model, q)
+        """Forward kinematics at `q` (nq,), for the functions of this subpackage; the last result is cached."""
+        q = np.asarray(q)
+        key = q.dtype.char, q.tobytes()
+        last = self._last
+        if last is None or last[0] != key or last[1].model is not self.model:
+            self._last = last = key, pose(self.model, q)
+        return last[1]
 
     def wrenches(self, at: Pose, fext: Forces | None) -> list[Array] | None:
         """Per body, (6,) the sum of the forces on it in its frame, moment before force."""
