@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sparing import others_slow
 
 import quaddyn
 from quaddyn.compiling import machine, objects, units
@@ -56,6 +57,26 @@ def program(tmp_path, monkeypatch):
     cache = tmp_path / "cache"
     cache.mkdir(mode=0o700)
     return tmp_path, cache
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Name and content of the file that keeps the program's machine code."""
+    folder = tmp_path_factory.mktemp("made")
+    write(folder, 2.0)
+    (folder / "cache").mkdir(mode=0o700)
+    assert run(folder, folder / "cache")[:2] == [20.0, "compiled"]
+    (path,) = kept(folder / "cache")
+    return path.name, path.read_bytes()
+
+
+@pytest.fixture
+def filled(program, made):
+    """A folder with a program, and one with its machine code."""
+    path = program[1] / made[0]
+    path.write_bytes(made[1])
+    path.chmod(0o600)
+    return program
 
 
 def write(folder, factor):
@@ -113,9 +134,8 @@ def damage(path, kind):
         *(pytest.param(k, marks=pytest.mark.slow) for k in ("flipped digest", "empty", "short", "longer")),
     ],
 )
-def test_damaged_code_is_made_again(program, kind):
-    folder, cache = program
-    run(folder, cache)
+def test_damaged_code_is_made_again(filled, kind):
+    folder, cache = filled
     (path,) = kept(cache)
     whole = path.read_bytes()
     damage(path, kind)
@@ -124,9 +144,8 @@ def test_damaged_code_is_made_again(program, kind):
     assert run(folder, cache)[1] == "kept"
 
 
-def test_code_of_another_key_is_not_taken(program):
-    folder, cache = program
-    run(folder, cache)
+def test_code_of_another_key_is_not_taken(filled):
+    folder, cache = filled
     (path,) = kept(cache)
     write(folder, 3.0)
     assert run(folder, cache)[:2] == [30.0, "compiled"]
@@ -136,10 +155,9 @@ def test_code_of_another_key_is_not_taken(program):
     assert len(kept(cache)) == 2
 
 
-@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
-def test_a_folder_that_others_can_write_to_is_not_used(program, mode):
-    folder, cache = program
-    run(folder, cache)
+@pytest.mark.parametrize("mode", others_slow([0o770, 0o707, 0o777], [0o770, 0o707]))
+def test_a_folder_that_others_can_write_to_is_not_used(filled, mode):
+    folder, cache = filled
     cache.chmod(mode)
     assert run(folder, cache)[:3] == [20.0, "compiled", ""]
 
@@ -175,9 +193,8 @@ def test_works_where_nothing_can_be_written(program, monkeypatch):
     assert not list(cache.iterdir())
 
 
-def test_a_folder_that_cannot_be_written_to(program):
-    folder, cache = program
-    run(folder, cache)
+def test_a_folder_that_cannot_be_written_to(filled):
+    folder, cache = filled
     cache.chmod(0o500)
     assert run(folder, cache)[1] == "kept"
     write(folder, 5.0)
