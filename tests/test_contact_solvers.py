@@ -8,6 +8,7 @@ import pytest
 from contact_states import Case, cases, violation
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sparing import others_slow
 
 import quaddyn as qd
 from quaddyn.contact import CompliantPlane
@@ -177,7 +178,7 @@ def test_most_compliant_problems_are_solved() -> None:
 
 
 # -- feet of real robots -------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c"])
+@pytest.mark.parametrize("name", others_slow(["go2", "solo12", "anymal_c"], ["go2"]))
 @pytest.mark.parametrize(
     ("kind", "count", "bar"), [("four", 200, 0.999), ("straight", 100, 0.99), ("redundant", 60, 0.95)]
 )

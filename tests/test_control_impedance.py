@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -47,7 +49,7 @@ def psd(seed: int, k: int, size: float, rank: int | None = None) -> Array:
 
 # -- the pieces ----------------------------------------------------------------------------------------------------
 @given(SEEDS, st.floats(0.0, 2.0))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50 if "QUADDYN_SLOW" in os.environ else 25, deadline=None)
 def test_every_mode_gets_the_damping_ratio_that_was_asked_for(seed: int, ratio: float) -> None:
     k = 1 + seed % 6
     inertia, K = psd(seed, k, 3.0) + 0.1 * np.eye(k), psd(seed + 1, k, 500.0) + np.eye(k)
@@ -106,7 +108,7 @@ def test_with_feet_on_the_ground_the_task_inertia_is_that_of_the_held_robot() ->
 
 
 @given(SEEDS, st.floats(1e-6, 3.0))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50 if "QUADDYN_SLOW" in os.environ else 25, deadline=None)
 def test_the_rotation_jacobian_is_that_of_pinocchio_and_its_rate_its_derivative(seed: int, angle: float) -> None:
     rng = np.random.default_rng(seed)
     e, rate = rng.normal(size=(2, 3))
@@ -271,7 +273,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "root", "frame", "rows", "feet"), CASES)
+#: One leg and all kinds of rows and roots.
+QUICK = [CASES[0], CASES[3], *CASES[8:]]
+
+
+@pytest.mark.parametrize(("name", "root", "frame", "rows", "feet"), others_slow(CASES, QUICK))
 @given(seed=SEEDS)
 @settings(max_examples=12, deadline=None)
 def test_the_storage_falls_by_what_the_dampers_take(
@@ -401,7 +407,7 @@ def test_posture_is_sought_without_moving_the_hand() -> None:
 
 
 # -- inertia shaping -----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("name", "root", "frame", "rows", "feet"), CASES)
+@pytest.mark.parametrize(("name", "root", "frame", "rows", "feet"), others_slow(CASES, QUICK))
 def test_shaped_inertia_is_exact_at_any_state(
     name: str, root: str, frame: str, rows: tuple[str, ...] | None, feet: tuple[str, ...]
 ) -> None:

@@ -106,7 +106,7 @@ def test_joint_friction_is_not_taken_for_a_contact() -> None:
 
 
 # -- contact forces ------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c"])
+@pytest.mark.parametrize("name", others_slow(["go2", "solo12", "anymal_c"], ["go2"]))
 @pytest.mark.parametrize("rows", ["all", "joints"])
 def test_standing_feet_feel_what_the_floor_exerts(name: str, rows: str) -> None:
     robot = qd.load(name)

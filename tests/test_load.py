@@ -99,7 +99,13 @@ def test_model_on_a_fixed_root_is_what_pinocchio_imports(path: str) -> None:
     assert_equal_models(qd.load(file, root="fixed"), pin.buildModelFromUrdf(str(file)))
 
 
-@pytest.mark.parametrize("name", [*wild.QUADRUPEDS, "bolt", "ur5", "z1", "finger_edu"])
+@pytest.mark.parametrize(
+    "name",
+    others_slow(
+        [*wild.QUADRUPEDS, "bolt", "ur5", "z1", "finger_edu"],
+        ["go2", "anymal_b_kinova", "hyq", "solo8", "bolt", "ur5"],
+    ),
+)
 def test_model_on_a_free_root_is_what_pinocchio_imports(name: str) -> None:
     robot = qd.load(name, root="free")
     urdf = Urdf.of(name)

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pinocchio as pin
 import pytest
+from sparing import others_slow
 from test_simulation import Stand
 from wild import QUADRUPEDS
 
@@ -78,7 +79,11 @@ def state(robot: qd.Robot, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return pin.integrate(robot.model, robot.q_home, rng.normal(size=robot.nv)), rng.normal(size=robot.nv)
 
 
-@pytest.mark.parametrize("name", [*qd.CATALOGUE, "odd"])
+#: Legs of two and three joints, with an arm and with wheels; a biped, an arm, unbounded joints, joints of all kinds.
+QUICK = {"go2", "solo8", "anymal_b_kinova", "centauro", "bolt", "ur5", "double_pendulum_continuous", "odd"}
+
+
+@pytest.mark.parametrize("name", others_slow([*qd.CATALOGUE, "odd"], QUICK))
 def test_mass_matrix_and_bias_are_pinocchios(name: str) -> None:
     robot = odd("free") if name == "odd" else qd.load(name, mimic=False)
     plant, dyn = MujocoPlant(robot), qd.Dynamics(robot)
@@ -137,7 +142,7 @@ def test_both_plants_tumble_alike_as_the_step_shrinks() -> None:
     assert apart[1] == pytest.approx(0.5 * apart[0], rel=0.1)  # first order, both
 
 
-@pytest.mark.parametrize("name", QUADRUPEDS)
+@pytest.mark.parametrize("name", others_slow(QUADRUPEDS, QUICK & set(QUADRUPEDS)))
 def test_standing_feet_carry_m_g(name: str) -> None:
     robot = qd.load(name)
     plant, stand = MujocoPlant(robot), Stand(robot)

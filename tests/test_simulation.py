@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
+from sparing import others_slow
 
 import quaddyn as qd
 from quaddyn.control import JointPD, gravity_compensation
@@ -105,7 +106,7 @@ def test_robot_without_ground_contact_follows_forward_dynamics(name: str) -> Non
 
 
 # -- standing ------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["go2", "anymal_b", "solo12"])
+@pytest.mark.parametrize("name", others_slow(["go2", "anymal_b", "solo12"], ["go2"]))
 def test_standing_feet_carry_m_g_and_do_not_slip(name: str) -> None:
     robot = qd.load(name)
     sim, stand, dyn = qd.Simulation(robot), Stand(robot), qd.Dynamics(robot)

@@ -85,13 +85,17 @@ def assert_equal_to_pinocchio(robot: qd.Robot, frames: tuple[str, ...], seed: in
 
 
 # -- values ------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ROBOTS)
+#: Legs on roots of each kind, joints of every kind.
+QUICK = {"go2", "go2 planar", "solo12 fixed", "continuous", "every joint", "every joint, free"}
+
+
+@pytest.mark.parametrize("name", others_slow(ROBOTS, QUICK))
 def test_every_term_is_pinocchios(name: str) -> None:
     robot = ROBOTS[name]()
     assert_equal_to_pinocchio(robot, some_frames(robot), seed=1)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", others_slow(range(6), range(3)))
 def test_every_term_is_pinocchios_on_random_trees(seed: int) -> None:
     robot = random_robot(seed, 8)
     assert_equal_to_pinocchio(robot, some_frames(robot), seed)
@@ -143,7 +147,7 @@ def test_blocks_follow_each_other_in_the_order_of_the_layout(name: str, momentum
     assert (layout.com_jacobian is None) == (robot.root == "free") and (layout.momentum is not None) == momentum
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", others_slow(ROBOTS, QUICK))
 def test_a_chain_is_the_velocities_of_the_joints_that_support_the_frame(name: str) -> None:
     robot = ROBOTS[name]()
     model, layout = robot.model, tick_terms._checked(robot, robot.frame_names, False)

@@ -60,7 +60,7 @@ def cone_margin(c: Command, mu: float) -> float:
 
 
 # -- physics -------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", QUADRUPEDS)
+@pytest.mark.parametrize("name", others_slow(QUADRUPEDS, ["go2", "solo8", "anymal_b_kinova"]))
 def test_every_tick_obeys_the_equations_of_motion_and_its_limits_or_says_so(name: str) -> None:
     robot = qd.load(name)
     dyn, reference = qd.Dynamics(robot), Reference(robot.source, root=robot.root)
@@ -117,7 +117,7 @@ def test_bolted_robots_need_no_contacts() -> None:
             np.testing.assert_allclose(c.acceleration[robot.actuated_index], wbc.tasks["posture"].desired(s), atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["go2", "solo12", "solo8", "hyq"])
+@pytest.mark.parametrize("name", others_slow(["go2", "solo12", "solo8", "hyq"], ["go2", "solo8"]))
 def test_planar_roots_stand_too(name: str) -> None:
     robot = qd.load(name, root="planar")
     dyn = qd.Dynamics(robot)
@@ -600,7 +600,7 @@ def test_a_torque_rate_keeps_torques_continuous_next_to_their_limits() -> None:
 
 
 # -- motion --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["go2", "solo12", "anymal_c"])
+@pytest.mark.parametrize("name", others_slow(["go2", "solo12", "anymal_c"], ["go2"]))
 def test_robots_stand_and_squat_untuned(name: str) -> None:
     robot = qd.load(name)
     dyn, sim = qd.Dynamics(robot), qd.Simulation(robot, dt=2e-3)
