@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import pinocchio as pin
 
 import quaddyn as qd
 from quaddyn.contact import CompliantPlane, foot_forces
@@ -55,6 +56,24 @@ def constrained(
     return x[: robot.nv], x[robot.nv :].reshape(-1, 3)
 
 
+def pressed(
+    robot: qd.Robot, data: pin.Data, q: Array, v: Array, planes: Sequence[CompliantPlane], touch: Sequence[str]
+) -> dict[str, Array]:
+    """The numbers of `foot_forces`, of Pinocchio's kinematics directly: cheap enough for every inner step."""
+    pin.forwardKinematics(robot.model, data, q, v)
+    out = {}
+    for name in touch:
+        frame = robot.frame_id(name)
+        centre = pin.updateFramePlacement(robot.model, data, frame).translation
+        twist = pin.getFrameVelocity(robot.model, data, frame, pin.LOCAL_WORLD_ALIGNED).vector
+        out[name] = np.zeros(6)
+        for plane in planes:
+            lever = pin.skew(-robot.legs[name].foot.radius * plane.normal)
+            force = plane.forces(centre - robot.legs[name].foot.radius * plane.normal, twist[:3] - lever @ twist[3:])
+            out[name] += np.concatenate((force, lever @ force))
+    return out
+
+
 def run(
     robot: qd.Robot,
     q: Array,
@@ -73,13 +92,14 @@ def run(
     """Simulate; `control` gets the state and the planes' forces on the feet that `touch`; `each` sees every period."""
     dyn, plant = qd.Dynamics(robot), qd.Dynamics(robot, validate=False)
     inner = round(period / dt)
-    external = external or {}
+    external, data = external or {}, robot.model.createData()
     for tick in range(round(seconds / period)):
         s = dyn.update(q, v)
         touching = dict(foot_forces(s, planes, touch)) if planes else {}
         if each is not None:
             each(tick * period, q, v, touching)
         tau = control(s, touching)
+        whole = robot.expand(tau)
         for i in range(inner):
             forces = {name: f for name, f in touching.items() if f.any()}
             for name, f in external.items():
@@ -87,9 +107,9 @@ def run(
             if held:
                 a = constrained(robot, plant, q, v, tau, held, forces)[0]
             else:
-                a = plant.aba(q, v, robot.expand(tau), fext=forces)
+                a = plant.aba(q, v, whole, fext=forces)
             v = v + dt * a
             q = robot.algorithms.integrate(robot.model, q, dt * v)
             if planes and i < inner - 1:
-                touching = dict(foot_forces(plant.update(q, v), planes, touch))
+                touching = pressed(robot, data, q, v, planes, touch or robot.feet)
     return q, v

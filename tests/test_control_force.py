@@ -9,6 +9,7 @@ from control_scene import bent, constrained, random_state, run, strong
 from finite_differences import along
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sparing import others_slow
 
 import quaddyn as qd
 from quaddyn.contact import CompliantPlane
@@ -40,7 +41,7 @@ def wall_at(robot: qd.Robot, foot: str, q: Array, gap: float = 0.0, **options: f
 
 
 # -- the bar: 0.3 m g on a stiff wall ------------------------------------------------------------------------------
-@pytest.mark.parametrize(("name", "foot"), LEGS)
+@pytest.mark.parametrize(("name", "foot"), others_slow(LEGS, [("go2", "FL"), ("four_link_leg", "leg")]))
 @pytest.mark.parametrize("sensor", [True, False])
 def test_a_foot_presses_three_tenths_of_the_weight_on_a_stiff_wall(name: str, foot: str, sensor: bool) -> None:
     robot = fixed(name)
