@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pickle
 from typing import Any
@@ -39,11 +40,10 @@ G = 9.81
 PLANTS = [Simulation, MujocoPlant]
 Plants = type[Simulation] | type[MujocoPlant]
 
-_ROBOTS: dict[str, qd.Robot] = {}
 
-
+@functools.cache
 def robot_of(name: str) -> qd.Robot:
-    return _ROBOTS.setdefault(name, qd.load(name))
+    return qd.load(name)
 
 
 def block() -> qd.Robot:
@@ -258,7 +258,7 @@ def test_a_robot_falls_on_its_trunk_where_it_has_spheres() -> None:
     heights = []
     for kind in (Simulation, MujocoPlant):
         plant = kind(robot, spheres=spheres)
-        for _ in range(1500):
+        for _ in range(2500):
             plant.step(-0.05 * plant.v[6:])
         heights.append(plant.q[2])
         assert sum(f[2] for f in plant.contact_forces.values()) == pytest.approx(robot.mass * G, rel=0.05)
@@ -325,11 +325,11 @@ def test_more_contacts_than_a_step_takes_are_refused_and_change_nothing() -> Non
 # -- contact laws --------------------------------------------------------------------------------------------------
 def test_a_step_balances_momentum_on_any_ground_and_obeys_the_law() -> None:
     rng = np.random.default_rng(4)
-    pushed = 0
+    pushed, draws = 0, 15 if "QUADDYN_SLOW" in os.environ else 8
     for name in ("go2", "solo8", "hyq"):
         robot = robot_of(name)
         dyn = qd.Dynamics(robot)
-        for _ in range(15):
+        for _ in range(draws):
             q = pin.integrate(robot.model, robot.q_home, rng.normal(0.0, 0.2, robot.nv))
             v = rng.normal(0.0, 0.5, robot.nv)
             ground = []
@@ -352,7 +352,7 @@ def test_a_step_balances_momentum_on_any_ground_and_obeys_the_law() -> None:
             wanted = sim.dt * (robot.expand(sim.tau) + s.jacobian("FL").T @ push - s.h - robot.damping * sim.v)
             np.testing.assert_allclose(s.M @ (sim.v - v), wanted + impulse, atol=1e-8)
             assert sim.residual <= 1e-8 and sim.status in ("solved", "passive", "retried")
-    assert pushed > 60
+    assert pushed > 4 * draws
 
 
 def test_what_the_compiled_core_leaves_goes_down_the_ladder() -> None:
@@ -392,7 +392,7 @@ def test_the_compiled_solve_is_the_one_of_alternating_directions() -> None:
         np.testing.assert_allclose(mine, other.impulses, atol=1e-6)
 
 
-@settings(max_examples=40 if "QUADDYN_SLOW" in os.environ else 15, deadline=None, derandomize=True)
+@settings(max_examples=40 if "QUADDYN_SLOW" in os.environ else 8, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10**6),
     name=st.sampled_from(("go2", "solo12", "anymal_c", "solo8")),
@@ -815,7 +815,7 @@ def test_a_dropped_go2_moves_alike_in_both_plants(v: tuple[float, float, float])
         q[2] += 0.05
         start[:3] = v
         plant.reset(q, start)
-        log = plant.run(stand, 1.0)
+        log = plant.run(stand, 0.6)
         ways.append(log.q[:, :3])
         forces.append(log.forces[:, :, 2].sum(axis=1).mean())
     assert np.linalg.norm(ways[0] - ways[1], axis=1).max() < 1e-3
