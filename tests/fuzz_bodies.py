@@ -23,7 +23,7 @@ import test_capsules
 import test_loops_and_mimics
 import test_mimic
 from fuzz_reading import Array, Reading, rotation_of
-from fuzzing import Base, bases
+from fuzzing import Base, base_of, files
 
 #: Step of finite differences [s]; of the energy, what may differ of itself, where velocities are of size 1.
 STEP, ENERGY = 1e-5, 1e-6
@@ -51,7 +51,8 @@ def body_bases() -> tuple[Base, ...]:
     }
     out = [_base(name, text.encode(), "fixed") for name, text in texts.items()]
     out.append(_base("floating toe", texts["toe"].encode(), "free"))
-    real = [b for b in bases() if b"<mimic" in b.data and len(b.data) <= LARGEST]
+    coupled = ((name, data) for name, data in files() if b"<mimic" in data and len(data) <= LARGEST)
+    real = filter(None, itertools.starmap(base_of, coupled))
     return (*out, *(_base(b.name, b.data, b.root) for b in real))
 
 

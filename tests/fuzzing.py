@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 import os
 import pickle
 import random
@@ -69,22 +70,35 @@ class Case:
 @functools.cache
 def bases() -> tuple[Base, ...]:
     """Every URDF of example-robot-data but the one without links, and this project's own, by name."""
+    return tuple(filter(None, itertools.starmap(base_of, files())))
+
+
+def files() -> list[tuple[str, bytes]]:
+    """Every URDF of example-robot-data and of this project: name and content."""
     folder = _example_robot_data()
-    files = sorted(folder.rglob("*.urdf")) + sorted((Path(__file__).parents[1] / "robots").glob("*.urdf"))
-    out = []
-    for path in files:
-        data = path.read_bytes()
-        reading = fuzz_oracle.read(data, None)
-        if not reading.links:
-            continue
-        # A massless base ("world") cannot float, a single body cannot be fixed; all else is loaded by default.
-        root = "fixed" if reading.bodies and reading.bodies[0].mass <= 0 else None if reading.moving else "free"
-        doubts = fuzz_oracle.read(data, root).doubts
-        # The physics of a mutant is judged afresh.
-        known = frozenset(d for d in doubts if not d.startswith(("body", "mass matrix", "massless", "nothing")))
-        name = str(path.relative_to(folder)) if path.is_relative_to(folder) else f"robots/{path.name}"
-        out.append(Base(name, data, root, known))
-    return tuple(out)
+    paths = sorted(folder.rglob("*.urdf")) + sorted((Path(__file__).parents[1] / "robots").glob("*.urdf"))
+    return [
+        (str(path.relative_to(folder)) if path.is_relative_to(folder) else f"robots/{path.name}", path.read_bytes())
+        for path in paths
+    ]
+
+
+#: Readings of real files; each is needed several times.
+reading_of = functools.cache(fuzz_oracle.read)
+
+
+@functools.cache
+def base_of(name: str, data: bytes) -> Base | None:
+    """A file to mutate; None where it has no links."""
+    reading = reading_of(data, None)
+    if not reading.links:
+        return None
+    # A massless base ("world") cannot float, a single body cannot be fixed; all else is loaded by default.
+    root = "fixed" if reading.bodies and reading.bodies[0].mass <= 0 else None if reading.moving else "free"
+    doubts = reading_of(data, root).doubts
+    # The physics of a mutant is judged afresh.
+    known = frozenset(d for d in doubts if not d.startswith(("body", "mass matrix", "massless", "nothing")))
+    return Base(name, data, root, known)
 
 
 def _example_robot_data() -> Path:

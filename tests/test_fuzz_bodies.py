@@ -16,7 +16,7 @@ import test_mimic
 
 from quaddyn.campaigns import run
 
-CASES, SEED = 1000 if "QUADDYN_SLOW" in os.environ else 120, 20261
+CASES, SEED = 1000 if "QUADDYN_SLOW" in os.environ else 60, 20261
 
 
 @pytest.fixture(scope="module")
