@@ -217,7 +217,7 @@ def test_calls_beside_inaccessible_memory() -> None:
     """In a process of its own: an overrun would end it."""
     script = Path(__file__).resolve().parents[1] / "benchmarks" / "kernel_stress.py"
     done = subprocess.run(
-        [sys.executable, str(script), "--calls", "60000" if "QUADDYN_SLOW" in os.environ else "2000"],
+        [sys.executable, str(script), "--calls", "6000" if "QUADDYN_SLOW" in os.environ else "2000"],
         capture_output=True,
         encoding="utf-8",
         timeout=300,
