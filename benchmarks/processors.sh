@@ -32,14 +32,14 @@ combination() {
     local variables=()
     while [ "$1" != -- ]; do variables+=("$1"); shift; done
     shift
-    [ "$only" = --list ] && { echo "$name: ${variables[*]:-}${*:+ pytest $*}"; return; }
-    case ",$only," in ,,|*",$name,"*) ;; *) return ;; esac
+    [ "$only" = --list ] && { echo "$name: ${variables[*]:-}${*:+ pytest $*}"; return 0; }
+    case ",$only," in ,,|*",$name,"*) ;; *) return 0 ;; esac
     # Environments of other versions are made when they are needed.
     case "$interpreter" in environment_*) interpreter=$("$interpreter") ;; esac
     names+=("$name")
     echo "== $name: ${variables[*]:-}${*:+ pytest $*}"
     local status=0
-    env "${variables[@]}" "$interpreter" -m pytest -q -p no:randomly -n auto "$@" \
+    env "${variables[@]}" "$interpreter" -m pytest -p no:randomly -n auto "$@" \
         --junitxml="$reports/$name.xml" "${pytest_arguments[@]}" >"$reports/$name.log" 2>&1 || status=$?
     tail -n 1 "$reports/$name.log"
     [ "$status" -eq 0 ] || failed=1
