@@ -50,7 +50,7 @@ def check_output(text: str, expected: str) -> None:
     Words, signs and whole numbers must be equal.  A decimal number may differ by one in its last printed digit, and a
     zero may have either sign: both depend on how the processor rounds.  White space is not compared.
     """
-    shown, kept = NUMBER.sub("#", text).split(), NUMBER.sub("#", expected).split()
+    shown, kept = (re.sub(r"([\[(])\s+", r"\1", NUMBER.sub("#", each)).split() for each in (text, expected))
     assert shown == kept, f"printed:\n{text}\nexpected:\n{expected}"
     for got, want in zip(NUMBER.finditer(text), NUMBER.finditer(expected), strict=True):
         digits, exponent = want[1] or "", int(want[2] or 0)
@@ -62,7 +62,9 @@ def check_output(text: str, expected: str) -> None:
 def terminal(*modules: ModuleType, width: int = 100) -> Iterator[Callable[[], str]]:
     """Terminals in place of the modules' `out` and `err`; yields what returns their text, `marked`."""
     said = StringIO()
-    console = Console(file=said, force_terminal=True, color_system="standard", width=width, emoji=False)
+    console = Console(
+        file=said, force_terminal=True, color_system="standard", no_color=False, width=width, emoji=False, _environ={}
+    )
     with ExitStack() as stack:
         for module in modules:
             for name in ("out", "err"):
@@ -73,7 +75,7 @@ def terminal(*modules: ModuleType, width: int = 100) -> Iterator[Callable[[], st
 
 def marked(line: str) -> str:
     """A line of a terminal with its styles in braces; blanks between two words of one style are of that style, too."""
-    text, console = Text.from_ansi(line), Console()
+    text, console = Text.from_ansi(line), Console(_environ={})
     runs: list[tuple[str, str]] = []
     for part in re.split(r"(\s+)", text.plain):
         at = sum(len(words) for _, words in runs)

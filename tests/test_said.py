@@ -144,6 +144,7 @@ def test_fits_of_bodies_and_of_motors(inertial: bool) -> None:
     ("text", "expected", "same"),
     [
         ("[0.0, 5.71]", "[-0.0, 5.71]", True),
+        ("[0.001 0.    0.341]", "[ 0.001 -0.     0.341]", True),
         ("5.72 N,\n 1e-05", "5.71 N, 2e-05", True),
         ("5.73", "5.71", False),
         ("-5.71", "5.71", False),
