@@ -187,16 +187,11 @@ def _port(file: Path, process: subprocess.Popen[bytes]) -> tuple[int, str]:
         if process.poll() is not None:
             raise RuntimeError(f"the browser ended with code {process.returncode}")
         time.sleep(0.05)
-    raise TimeoutError("the browser did not open its DevTools port within a minute")
+    raise TimeoutError("the browser did not open its DevTools port")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends the browser and the helpers in its own process group."""
+    """Ends the browser and the helpers in its own process group, which leave only a temporary profile."""
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait(10)
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(60)
