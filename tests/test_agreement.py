@@ -444,13 +444,14 @@ def test_mujoco_agrees_on_the_mass_matrix_and_disagrees_with_a_mutant() -> None:
     [
         (tree(("planar", "revolute")), "not asked: no joint, or one that MuJoCo does not have"),
         (find("bolt").path, "not asked: MuJoCo drops the inertia of 'FL_FOOT', a link without mass"),
-        (find("hyq").path, "refused: Error: error 'inertia must have positive eigenvalues'"),
+        (find("hyq").path, "refused: "),
         (tree(("revolute", "continuous", "prismatic")), "agrees"),
     ],
 )
 def test_the_third_opinion_says_why_it_is_not_given(source: object, verdict: str) -> None:
     said = third_opinion(Reference(source), source, np.random.default_rng(0), 1e-9).verdict  # type: ignore[arg-type]
     assert said.startswith(verdict)
+    assert verdict != "refused: " or "inertia" in said  # the rest of the sentence is MuJoCo's own, and may change
 
 
 def test_without_mujoco_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
