@@ -50,7 +50,8 @@ environment() {
     local folder=$reports/environment-$1
     shift
     rm -rf "$folder"
-    "$python" -m uv venv -q --python "$python" "$folder" >&2
+    # --seed installs pip, which tests/test_wheel.py calls.
+    "$python" -m uv venv -q --seed --python "$python" "$folder" >&2
     "$python" -m uv pip install -q --python "$folder/bin/python" "$@" -e '.[test]' >&2
     realpath -s "$folder/bin/python"
 }
