@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
 import signal
 import sys
+from collections.abc import Generator
+
+import pytest
 
 # One worker a core: threads inside NumPy's linear algebra would wait for each other, at ten times the cost of a small
 # factorization.  It must be said before NumPy is imported, and holds for every program that a test starts.
@@ -40,3 +44,50 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+
+
+# -- optional packages ------------------------------------------------------------------------------------------------
+#: What an error says when an optional package is not installed: the package's own sentence, Python's and pytest's.
+WANTING = {
+    "mujoco": ("MuJoCo is not installed", "No module named 'mujoco", "could not import 'mujoco"),
+    "imageio_ffmpeg": ("No module named 'imageio_ffmpeg", "could not import 'imageio_ffmpeg"),
+}
+ABSENT = [name for name in WANTING if importlib.util.find_spec(name) is None]
+#: Whether a test fails, instead of being skipped, where a package or program that it needs is missing.
+REQUIRED = os.environ.get("QUADDYN_REQUIRE_TOOLS") == "1"
+
+
+def absent_package(error: BaseException | None) -> str | None:
+    """The optional package that an error is about, if it is not installed; causes and output of programs count."""
+    while error is not None:
+        said = f"{error} {getattr(error, 'stdout', '')} {getattr(error, 'stderr', '')}"
+        for name in ABSENT:
+            if any(sentence in said for sentence in WANTING[name]):
+                return name
+        error = error.__cause__ or error.__context__
+    return None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test ended by an absent package is skipped; it fails with QUADDYN_REQUIRE_TOOLS=1, even if it asks to skip."""
+    report = yield
+    if call.excinfo is None or (name := absent_package(call.excinfo.value)) is None:
+        return report
+    if REQUIRED and report.skipped:
+        report.outcome, report.longrepr = "failed", f"{name} is not installed, but QUADDYN_REQUIRE_TOOLS=1"
+    elif report.failed and not REQUIRED:
+        path, line, _ = item.location
+        report.outcome, report.longrepr = "skipped", (path, (line or 0) + 1, f"Skipped: {name} is not installed")
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """With QUADDYN_REQUIRE_TOOLS=1, a module that would be skipped because a package is absent is an error."""
+    report = yield
+    if REQUIRED and report.skipped and any(f"'{name}" in str(report.longrepr) for name in ABSENT):
+        report.outcome, report.longrepr = "failed", f"{report.longrepr}, but QUADDYN_REQUIRE_TOOLS=1"
+    return report

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -11,6 +10,8 @@ import quaddyn as qd
 from quaddyn.robot.joint_positions import JointPositions
 from quaddyn.runtime import MotorCommand, MujocoInterface, PlantInterface
 from quaddyn.simulation import Encoders, FootSensors, MujocoPlant, Sensors, Simulation
+
+mujoco = pytest.importorskip("mujoco")
 
 LINK = """<link name="{0}"><inertial><origin xyz="{1}"/><mass value="{2}"/>
 <inertia ixx="0.02" iyy="0.03" izz="0.025" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
