@@ -81,6 +81,7 @@ def test_good_mutants_load(tally: fuzzing.Tally) -> None:
 
 
 def test_good_mutants_load_where_mujoco_agrees(tally: fuzzing.Tally) -> None:
+    pytest.importorskip("mujoco")
     assert sum(o.oracle == "good" and o.mujoco is True for o in tally.outcomes) >= CASES // 6
     assert tally.share(mujoco=True) >= 0.95
 
@@ -114,6 +115,7 @@ def test_harness_condemns_what_plain_pinocchio_accepts(tmp_path: Path, change: d
 
 
 def test_harness_lets_a_sound_chain_pass(tmp_path: Path) -> None:
+    pytest.importorskip("mujoco")
     with fuzzing.Child("pinocchio") as child:
         for root in ("free", "fixed"):
             outcome = fuzzing.judge(case(chain(), root), child, tmp_path, ask_mujoco=True)
