@@ -11,7 +11,7 @@ import quaddyn as qd
 from quaddyn.dynamics import State
 from quaddyn.estimation import SlipDetector
 from quaddyn.locomotion import LocomotionController, Mode, Proportions
-from quaddyn.locomotion.felt_friction import LEAST, RECOVERY, SAFE, FeltFriction
+from quaddyn.locomotion.felt_friction import LEAST, RECOVERY_TIME, SAFE, FeltFriction
 from quaddyn.locomotion.grip import FACE, SPARE, Grip
 from quaddyn.locomotion.motor_guard import MotorGuard
 from quaddyn.robot import Robot
@@ -87,7 +87,8 @@ def test_what_was_shown_is_bounded_and_fades_slowly(robot: Robot) -> None:
     low, ticks = felt.bound, 200
     for _ in range(ticks):
         felt.update(still, pressed(robot, 0.0), (), UP)
-    assert felt.bound == pytest.approx(low * math.exp(ticks * DT / (RECOVERY * p.time)), rel=1e-6)
+    growth = 0.5 * ticks * (ticks + 1) * (DT / (RECOVERY_TIME * p.time)) ** 2
+    assert felt.bound == pytest.approx(low * math.exp(growth), rel=1e-6)
     felt.reset()
     assert felt.bound == math.inf
 

@@ -23,7 +23,7 @@ from .plain import encode
 from .running import Progress, run
 from .store import MEMORY, Row, Store
 from .threshold import Ask, Search, Threshold, search
-from .trial import PLANTS, Trial
+from .trial import ALL_PLANTS, Trial
 from .trials import Trials
 
 #: Versions that say what a sheet was measured with.
@@ -56,8 +56,8 @@ class DataSheet(Trials):
     def __post_init__(self) -> None:
         if not self.robot or len(set(self.robot)) < len(self.robot):
             raise ArgumentError(f"robot: expected different robots, got {', '.join(self.robot) or 'none'}")
-        if self.plant not in PLANTS:
-            raise UnknownNameError("plant", self.plant, PLANTS)
+        if self.plant not in ALL_PLANTS:
+            raise UnknownNameError("plant", self.plant, ALL_PLANTS)
         if self.directions < 1:
             raise ArgumentError(f"directions: expected at least 1, got {self.directions}")
         search(1, probability=self.probability, confidence=self.confidence, pilot=self.pilot, checks=self.checks)

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import GAITS
-from .trial import PLANTS, Trial
+from .trial import ALL_PLANTS, Trial
 from .trials import SPEED, Trials, proportions
 
 #: Velocities of unit size by name: forward and leftward in `unit_speed`, yaw rate in `unit_turn`.
@@ -35,7 +35,7 @@ class Gaits(Trials):
         default=(0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4), metadata={"help": "commanded [sqrt(g l)]"}
     )
     directions: tuple[str, ...] = field(default=("forward",), metadata={"help": f"some of {', '.join(DIRECTIONS)}"})
-    plants: tuple[str, ...] = field(default=("embedded",), metadata={"help": "embedded, mujoco"})
+    plants: tuple[str, ...] = field(default=("embedded",), metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
     seconds: float = field(default=8.0, metadata={"help": "of each run [s]; velocities count after the first 4"})
     miss: float = field(default=0.15, metadata={"help": "most of the command that may be missed"})
     dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
@@ -44,7 +44,7 @@ class Gaits(Trials):
         for kind, given, known in (
             ("gait", self.gaits, GAITS),
             ("direction", self.directions, DIRECTIONS),
-            ("plant", self.plants, PLANTS),
+            ("plant", self.plants, ALL_PLANTS),
         ):
             for name in given:
                 if name not in known:

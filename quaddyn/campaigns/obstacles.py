@@ -13,7 +13,7 @@ from ..errors import ArgumentError, UnknownNameError
 from ..locomotion.gait import gait_named
 from .driving import START
 from .grounds import FIELD, LEAD, STEPS
-from .trial import PLANTS, Trial
+from .trial import ALL_PLANTS, PLANTS, Trial
 from .trials import SPEED, Trials, proportions
 
 #: Level ground after the last edge, and what a robot at the commanded speed goes before it is counted [l].
@@ -104,7 +104,7 @@ class Obstacles(Trials):
     obstacles: tuple[str, ...] = field(
         default=tuple(OBSTACLES), metadata={"help": f"some of {', '.join(OBSTACLES)}; lengths in leg lengths"}
     )
-    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": "embedded, mujoco"})
+    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
     trials: int = field(default=10, metadata={"help": "of each"})
     gait: str = field(default="trot", metadata={"help": "that the robots move with"})
     touching: str = field(default="estimated", metadata={"help": "how feet are felt: estimated, scheduled"})
@@ -115,7 +115,7 @@ class Obstacles(Trials):
     seed: int = field(default=0, metadata={"help": "of the campaign"})
 
     def __post_init__(self) -> None:
-        for kind, given, known in (("obstacle", self.obstacles, OBSTACLES), ("plant", self.plants, PLANTS)):
+        for kind, given, known in (("obstacle", self.obstacles, OBSTACLES), ("plant", self.plants, ALL_PLANTS)):
             for name in given:
                 if name not in known:
                     raise UnknownNameError(kind, name, known)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import GAITS
 from .disturbances import START, run_time
-from .trial import PLANTS, Trial
+from .trial import ALL_PLANTS, PLANTS, Trial
 from .trials import Trials, cruise, proportions
 from .worker_memory import generator
 
@@ -40,14 +40,14 @@ class Pushes(Trials):
     sizes: tuple[float, ...] = field(
         default=(0.2, 0.3, 0.4, 0.5, 0.6, 0.7), metadata={"help": "change of the velocity [sqrt(g l)]"}
     )
-    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": "embedded, mujoco"})
+    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
     trials: int = field(default=8, metadata={"help": f"of each, from {DIRECTIONS} directions in turn"})
     duration: float = field(default=0.1, metadata={"help": "of a push [s]"})
     dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
     seed: int = field(default=0, metadata={"help": "of the campaign"})
 
     def __post_init__(self) -> None:
-        for kind, given, known in (("gait", self.gaits, GAITS), ("plant", self.plants, PLANTS)):
+        for kind, given, known in (("gait", self.gaits, GAITS), ("plant", self.plants, ALL_PLANTS)):
             for name in given:
                 if name not in known:
                     raise UnknownNameError(kind, name, known)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import GAITS, LocomotionController
-from .trial import PLANTS, Trial
+from .trial import ALL_PLANTS, Trial
 from .trials import Trials
 from .worker_memory import generator, robot
 
@@ -37,7 +37,7 @@ class Reach(Trials):
     gaits: tuple[str, ...] = field(
         default=("crawl", "walk", "trot", "pace", "bound"), metadata={"help": f"some of {', '.join(GAITS)}"}
     )
-    plants: tuple[str, ...] = field(default=("embedded",), metadata={"help": "embedded, mujoco"})
+    plants: tuple[str, ...] = field(default=("embedded",), metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
     trials: int = field(default=100, metadata={"help": "of each"})
     seconds: float = field(default=20.0, metadata={"help": "of each run [s]; velocities count over the second half"})
     miss: float = field(default=0.2, metadata={"help": "most of the command that may be missed"})
@@ -45,7 +45,7 @@ class Reach(Trials):
     seed: int = field(default=0, metadata={"help": "of the campaign"})
 
     def __post_init__(self) -> None:
-        for kind, given, known in (("gait", self.gaits, GAITS), ("plant", self.plants, PLANTS)):
+        for kind, given, known in (("gait", self.gaits, GAITS), ("plant", self.plants, ALL_PLANTS)):
             for name in given:
                 if name not in known:
                     raise UnknownNameError(kind, name, known)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ..errors import ArgumentError, UnknownNameError
 from .disturbances import DISTURBANCES, Disturbance
-from .trial import PLANTS, Trial
+from .trial import ALL_PLANTS, PLANTS, Trial
 from .trials import Trials, proportions
 from .worker_memory import generator
 
@@ -30,7 +30,7 @@ class Robustness(Trials):
     size: float | None = field(
         default=None, metadata={"help": "of the one disturbance that is named; by default what most should survive"}
     )
-    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": "embedded, mujoco"})
+    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
     gait: str = field(default="trot", metadata={"help": "that the robot moves with"})
     dt: float = field(default=2e-3, metadata={"help": "period of controller and plant [s]"})
     seed: int = field(default=0, metadata={"help": "of the campaign"})
@@ -38,7 +38,7 @@ class Robustness(Trials):
     def __post_init__(self) -> None:
         for kind, given, known in (
             ("disturbance", self.disturbances, DISTURBANCES),
-            ("plant", self.plants, PLANTS),
+            ("plant", self.plants, ALL_PLANTS),
         ):
             for name in given:
                 if name not in known:

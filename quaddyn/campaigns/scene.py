@@ -84,8 +84,8 @@ def scene(case: Trial, robot: Robot, rng: np.random.Generator) -> Scene:
     motors = None
     if case.strength != 1.0:
         motors = Actuators(real, effort=case.strength * real.effort_limits)
-    kind = PLANTS[case.plant]
-    plant = kind(real, dt=case.dt, friction=case.friction, terrain=terrain, actuators=motors, **given[case.plant])
+    kind = case.plant.partition(":")[0]
+    plant = PLANTS[kind](real, dt=case.dt, friction=case.friction, terrain=terrain, actuators=motors, **given[kind])
     q, v = np.array(robot.q_home), np.zeros(robot.nv)
     if case.slope:
         q = turned(q, Plane.slope(case.slope, heading=case.slope_direction + p.yaw(q)).tilt)
@@ -116,10 +116,15 @@ def _taken(maker: str) -> set[str]:
 
 def _options(case: Trial) -> dict[str, dict[str, Any]]:
     """The options of a case by what they belong to; those of the plant under its name."""
+    kind, _, contact = case.plant.partition(":")
     known = {f"{'plant' if maker in PLANTS else maker}.{name}": (maker, name)
-             for maker, names in option_names().items() if maker not in PLANTS or maker == case.plant
+             for maker, names in option_names().items() if maker not in PLANTS or maker == kind
              for name in names}  # fmt: skip
     given: dict[str, dict[str, Any]] = {maker: {} for maker in MAKERS}
+    if contact:
+        if any(option == "plant.contact" for option, _ in case.options):
+            raise ArgumentError(f"plant.contact: not accepted with the plant {case.plant!r}, which has a contact model")
+        given[kind]["contact"] = contact
     for option, value in case.options:
         if option not in known:
             raise UnknownNameError("option", option, known)

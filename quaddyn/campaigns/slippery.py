@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import ArgumentError, UnknownNameError
 from ..locomotion import Proportions
 from .disturbances import AFTER, LATE, PERIOD, START, run_time
-from .trial import PLANTS, Trial
+from .trial import ALL_PLANTS, PLANTS, Trial
 from .trials import Trials, cruise, proportions
 from .worker_memory import generator
 
@@ -80,7 +80,7 @@ class Slippery(Trials):
     friction: tuple[str, ...] = field(
         default=tuple(BELIEVING), metadata={"help": "what the controller goes by: estimated, assumed"}
     )
-    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": "embedded, mujoco"})
+    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
     trials: int = field(default=10, metadata={"help": "of each"})
     gait: str = field(default="trot", metadata={"help": "that the robots move with"})
     dry: float = field(default=0.6, metadata={"help": "friction of the ground before"})
@@ -93,7 +93,7 @@ class Slippery(Trials):
         for kind, given, known in (
             ("slip", self.slips, SLIPS),
             ("friction", self.friction, BELIEVING),
-            ("plant", self.plants, PLANTS),
+            ("plant", self.plants, ALL_PLANTS),
         ):
             for name in given:
                 if name not in known:

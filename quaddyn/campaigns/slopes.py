@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from ..errors import ArgumentError, UnknownNameError
-from .trial import PLANTS, Trial
+from .trial import ALL_PLANTS, PLANTS, Trial
 from .trials import SPEED, Trials, proportions
 from .worker_memory import generator
 
@@ -34,7 +34,7 @@ class Slopes(Trials):
     robot: tuple[str, ...] = field(default=("go2",), metadata={"help": "catalogue names or URDF files"})
     angles: tuple[float, ...] = field(default=(10.0, 15.0, 20.0, 25.0), metadata={"help": "of the ground [degrees]"})
     ways: tuple[str, ...] = field(default=tuple(WAYS), metadata={"help": f"some of {', '.join(WAYS)}"})
-    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": "embedded, mujoco"})
+    plants: tuple[str, ...] = field(default=PLANTS, metadata={"help": f"some of {', '.join(ALL_PLANTS)}"})
     trials: int = field(default=10, metadata={"help": "of each"})
     gait: str = field(default="trot", metadata={"help": "that the robots move with"})
     friction: tuple[float, ...] = field(default=(0.8,), metadata={"help": "of the ground"})
@@ -45,7 +45,7 @@ class Slopes(Trials):
     seed: int = field(default=0, metadata={"help": "of the campaign"})
 
     def __post_init__(self) -> None:
-        for kind, given, known in (("way", self.ways, WAYS), ("plant", self.plants, PLANTS)):
+        for kind, given, known in (("way", self.ways, WAYS), ("plant", self.plants, ALL_PLANTS)):
             for name in given:
                 if name not in known:
                     raise UnknownNameError(kind, name, known)

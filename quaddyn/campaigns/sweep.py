@@ -10,7 +10,7 @@ from ..errors import ArgumentError, UnknownNameError
 from .disturbances import DISTURBANCES
 from .plain import Plain
 from .scene import check_options
-from .trial import PLANTS, Trial
+from .trial import ALL_PLANTS, Trial
 from .trials import Trials, proportions
 from .worker_memory import generator
 
@@ -37,8 +37,8 @@ class Sweep(Trials):
     def __post_init__(self) -> None:
         if self.disturbance not in DISTURBANCES:
             raise UnknownNameError("disturbance", self.disturbance, DISTURBANCES)
-        if self.plant not in PLANTS:
-            raise UnknownNameError("plant", self.plant, PLANTS)
+        if self.plant not in ALL_PLANTS:
+            raise UnknownNameError("plant", self.plant, ALL_PLANTS)
         if not self.values or self.trials < 1:
             raise ArgumentError("values, trials: expected at least one of each")
         if self.option != "dt":

@@ -9,6 +9,10 @@ from ..errors import ArgumentError, UnknownNameError
 from .plain import Plain
 
 PLANTS = ("embedded", "mujoco")
+#: All plants of trials: a kind, or a kind and its contact model.
+ALL_PLANTS = (
+    *PLANTS, "embedded:compliant", "mujoco:stiff", "mujoco:mujoco", "mujoco:menagerie", "mujoco:soft",
+)  # fmt: skip
 #: Fields that cannot be negative.
 SIZES = (
     "push", "friction", "slip", "slip_time", "slip_duration", "payload", "com", "step", "strips", "boxes", "rubble",
@@ -26,7 +30,8 @@ class Trial:
 
     Attributes:
         robot: catalogue name, path or URDF text.
-        plant: "embedded" or "mujoco".
+        plant: "embedded" or "mujoco", with another contact model after a colon: "embedded:compliant",
+            "mujoco:mujoco" (MuJoCo's defaults), "mujoco:menagerie" or "mujoco:soft", see `MujocoPlant`.
         gait: that it moves with.
         options: of the controller, the plant and the gait, such as ``(("controller.friction", 0.3),)``; see
             `quaddyn.campaigns.sweep.Sweep`.
@@ -114,8 +119,8 @@ class Trial:
     number: int = 0
 
     def __post_init__(self) -> None:
-        if self.plant not in PLANTS:
-            raise UnknownNameError("plant", self.plant, PLANTS)
+        if self.plant not in ALL_PLANTS:
+            raise UnknownNameError("plant", self.plant, ALL_PLANTS)
         if not 0.0 < self.measured <= self.seconds < math.inf:
             raise ArgumentError(
                 f"measured, seconds: expected 0 < measured <= seconds [s], got {self.measured} and {self.seconds}"

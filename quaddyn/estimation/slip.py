@@ -16,29 +16,45 @@ from ..urdf.tree import Array
 from .foot_forces import FootForces
 from .moving_points import points_of
 from .sensor_noise import SensorNoise
-from .slip_chain import SlipMemory, SlipModel, listen, shown_friction, watch
+from .slip_chain import SlipMemory, SlipModel, held_friction, listen, shown_friction, watch
 
-#: How fast a foot that slips goes, as a standard deviation by axis [sqrt(g l)].
-SLIDING = 0.3
-#: How often a foot that holds begins to slip, and how long it does then, in sqrt(l/g): the chain's rates.
-ONSETS, LASTING = 0.1, 0.3
-#: Errors of a foot's velocity stay alike for so long: readings within it are one [sqrt(l/g)].
-ALIKE = 0.02
+#: Standard deviation of the velocity of a foot that slips, by axis [sqrt(g l)].
+SLIDING_SPEED = 0.3
+#: Rates at which a foot that holds begins to slip, and mean time of a slip, in sqrt(l/g): rates of the chain.
+ONSET_RATE, SLIP_TIME = 0.1, 0.3
+#: Time within which errors of a foot's velocity are alike and readings count as one [sqrt(l/g)].
+CORRELATION_TIME = 0.02
 #: Memory of the friction that is being shown [sqrt(l/g)].
-MEMORY = 0.1
+FRICTION_TIME = 0.1
+#: Standard deviation of a foot's tangential velocity at touchdown [sqrt(g l)], the time constant with which contacts
+#: brake it [sqrt(l/g)], and the deviation below which it no longer disturbs the estimate of creep [sqrt(g l)].
+LANDING_SPEED, LANDING_TIME, SETTLED_SPEED = 0.5, 0.075, 0.01
+#: Creep compliance in sqrt(g l) per m g / n, n the number of feet: standard deviation before anything is measured,
+#: maximum, and difference between feet as a fraction.
+UNKNOWN_CREEP, MAX_CREEP, CREEP_FRACTION = 0.3, 0.5, 0.25
+#: Memory of the creep compliance [sqrt(l/g)].
+CREEP_TIME = 20.0
+#: Time constant of the ratio of forces that a foot holds [sqrt(l/g)], and the minimum normal force [m g / n].
+HOLDING_TIME, MIN_HOLDING_FORCE = 0.3, 0.2
 
 
 class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
-    """Slip of feet that touch the ground, from how fast their points of contact move along it.
+    """Detector of feet that slip, from the velocity of their points of contact along the ground and from their forces.
 
-    Each foot is a hidden Markov chain of two states.  Who holds has the velocity that noise gives it, who slips a
-    larger one: both are normal distributions along the two tangents of the ground, and Bayes' rule turns each reading
-    v into odds, ``L = (s0 / s1)^2 exp(|v|^2 (1 / s0^2 - 1 / s1^2) / 2)`` (forward recursion of Rabiner 1989, "A
-    tutorial on hidden Markov models").  Errors of an estimated velocity last, and a reading that says the same as the
-    one before counts as a part of one.  Feet in the air have no slip, and begin anew at touchdown.
+    Each foot is a hidden Markov chain with two states, holding and slipping.  Soft contacts creep under tangential
+    load: the point of contact of a foot that holds moves at ``-c f``, with the tangential force f on the robot and the
+    creep compliance c, up to a normally distributed error.  The velocity of a foot that slips is normally distributed
+    with a larger variance, whatever the force.  Bayes' rule turns each reading into odds (forward recursion of Rabiner
+    1989, "A tutorial on hidden Markov models").  Errors of an estimated velocity persist, and successive readings count
+    as fractions of one.  At touchdown a foot has a tangential velocity that the contact has to brake, so that the
+    variance of its velocity is larger at first.  Feet in the air do not slip, and begin anew at touchdown.
 
-    While a foot slips, the ground gives what its friction allows: tangential over normal force is Coulomb's
-    coefficient, by least squares over the last forces.
+    The creep compliance is estimated by recursive least squares from feet that hold, with an uncertainty: as long as
+    it is unknown, only a motion that no plausible compliance explains counts as a slip.
+
+    While a foot slips, the ground exerts the largest tangential force that its friction allows: tangential over normal
+    force is Coulomb's coefficient, by least squares over the last forces.  What a foot holds without slipping is a
+    lower bound of that coefficient.
 
     Args:
         robot: whose feet.
@@ -70,24 +86,36 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
             if not 0.0 < value < math.inf:
                 raise ArgumentError(f"{name}: expected a positive number, got {value}")
         gravity, n, feet = float(np.linalg.norm(robot.model.gravity.linear)), len(robot.feet), robot.feet
-        unit = math.sqrt(length / gravity)
+        unit, weight, square = math.sqrt(length / gravity), robot.mass * gravity / n, gravity * length
         still = noise.slip**2 + (length * noise.velocity) ** 2
+        compliance = math.sqrt(square) / weight  # unit of the creep compliance [m/s/N]
         self._model = SlipModel(
             still=still,
-            fast=still + (SLIDING * math.sqrt(gravity * length)) ** 2,
-            begins=min(1.0, ONSETS * dt / unit),
-            ends=min(1.0, dt / (LASTING * unit)),
-            part=min(1.0, dt / (ALIKE * unit)),
-            fading=math.exp(-dt / (MEMORY * unit)),
-            enough=0.02 * (robot.mass * gravity / n) ** 2,
+            fast=still + SLIDING_SPEED**2 * square,
+            landing=LANDING_SPEED**2 * square,
+            settling=math.exp(-2.0 * dt / (LANDING_TIME * unit)),
+            settled=SETTLED_SPEED**2 * square,
+            begins=min(1.0, ONSET_RATE * dt / unit),
+            ends=min(1.0, dt / (SLIP_TIME * unit)),
+            part=min(1.0, dt / (CORRELATION_TIME * unit)),
+            fading=math.exp(-dt / (FRICTION_TIME * unit)),
+            enough=0.02 * weight**2,
+            least=MIN_HOLDING_FORCE * weight,
+            unknown=(UNKNOWN_CREEP * compliance) ** 2,
+            alike=CREEP_FRACTION**2,
+            most=MAX_CREEP * compliance,
+            remembering=math.exp(-dt / (CREEP_TIME * unit)),
+            holding=dt / (HOLDING_TIME * unit + dt),
             radius=np.array([robot.legs[foot].foot.radius for foot in feet]),
         )
-        self._memory = SlipMemory(np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros((n, 2)))
+        self._memory = SlipMemory(
+            np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros((n, 2)), np.zeros(n), np.zeros(n), np.zeros(2)
+        )
         self._points = points_of(robot, [(foot, np.zeros(3)) for foot in feet]) if robot.coupling is None else None
         self._forces, self._motion, self._touching = FootForces(feet), np.zeros((n, 6)), np.zeros(n, dtype=np.int64)
 
     def reset(self) -> None:
-        """Forget everything: no foot slips, none has shown any friction."""
+        """Resets the detector: no foot slips, no friction was shown, the creep compliance is unknown."""
         for array in self._memory:
             array[:] = 0
 
@@ -106,6 +134,17 @@ class SlipDetector(StrictAttributes, fixed=("robot", "dt", "length", "noise")):
         """Coulomb's coefficient that slipping feet show now, the least of any; None while nobody slips."""
         least = float(shown_friction(self._model, self._memory))
         return None if least == math.inf else least
+
+    @property
+    def held(self) -> float:
+        """Largest ratio of tangential to normal force that a foot holds now without slipping; 0 where none does."""
+        return float(held_friction(self._memory))
+
+    @property
+    def creep(self) -> float:
+        """Estimated creep compliance, velocity over tangential force [m/s/N]."""
+        model, (product, square) = self._model, self._memory.creep.tolist()
+        return min(max(product / (square + model.still / model.unknown), 0.0), model.most)
 
     def update(
         self, s: State, forces: Mapping[str, Array] | Array, touching: Collection[str], *, normal: Array | None = None

@@ -12,34 +12,47 @@ from .moving_points import Points, locate, velocity_at
 ON, OFF = 0.9, 0.5
 #: Largest logarithm of odds.
 MOST = 50.0
+#: Squared residual of a foot's velocity, divided by its variance, up to which it counts for the creep compliance.
+GATE = 9.0
 
 
 class SlipModel(NamedTuple):
-    """What does not change from tick to tick."""
+    """Parameters that do not change from tick to tick."""
 
     still: float  # variance of the velocity of a foot that holds, by axis [m^2/s^2]
-    fast: float  # of one that slips
+    fast: float  # variance of the velocity of a foot that slips, by axis [m^2/s^2]
+    landing: float  # variance added to `still` at touchdown [m^2/s^2]
+    settling: float  # factor of that variance from one update to the next
+    settled: float  # variance from landing below which a foot shows its creep [m^2/s^2]
     begins: float  # probability of a slip to begin between two updates
-    ends: float  # and to end
-    part: float  # what a reading counts for
-    fading: float  # share of what forces have shown that is kept
-    enough: float  # least mean of squared normal forces that shows anything [N^2]
+    ends: float  # probability of a slip to end between two updates
+    part: float  # weight of one reading, of which successive ones are alike
+    fading: float  # factor of the evidence of slips from one update to the next
+    enough: float  # minimum mean of squared normal forces that shows friction [N^2]
+    least: float  # minimum normal force of a foot that shows its creep or what it holds [N]
+    unknown: float  # variance of the creep compliance before anything was measured [(m/s/N)^2]
+    alike: float  # variance of the creep compliance from foot to foot, divided by its square
+    most: float  # maximum creep compliance [m/s/N]
+    remembering: float  # factor of the evidence of creep from one update to the next
+    holding: float  # weight of one reading in the held ratio
     radius: Vector  # (nf,) of the feet [m]
 
 
 class SlipMemory(NamedTuple):
-    """Of each foot."""
+    """State of the detector."""
 
-    probability: Vector  # (nf,) that it slips
-    slipping: IntVector  # (nf,) whether it counts as slipping
+    probability: Vector  # (nf,) that a foot slips
+    slipping: IntVector  # (nf,) whether a foot counts as slipping
     evidence: Matrix  # (nf, 2) sums of tangential times normal and of squared normal forces [N^2]
+    impact: Vector  # (nf,) variance of the velocity that is left of the touchdown [m^2/s^2]
+    held: Vector  # (nf,) mean ratio of tangential to normal force while a foot holds
+    creep: Vector  # (2,) sums of velocity against force times force [N m/s], and of squared force [N^2]
 
 
 @compiled()
-def posterior(m: SlipModel, p: float, square: float) -> float:
-    """Probability of slipping, from that before and the squared speed."""
+def posterior(m: SlipModel, p: float, odds: float) -> float:
+    """Returns the probability of a slip from the one before and the logarithm of the odds of a reading."""
     p = p * (1.0 - m.ends) + (1.0 - p) * m.begins
-    odds = math.log(m.still / m.fast) + 0.5 * square * (1.0 / m.still - 1.0 / m.fast)
     odds = math.log(p / (1.0 - p)) + m.part * min(odds, MOST)
     return 1.0 / (1.0 + math.exp(-min(max(odds, -MOST), MOST)))
 
@@ -48,23 +61,29 @@ def posterior(m: SlipModel, p: float, square: float) -> float:
 def listen(
     m: SlipModel, f: SlipMemory, motion: Matrix, forces: Matrix, given: IntVector, touching: IntVector, normals: Matrix
 ) -> None:
-    """One step further.
+    """Updates the detector by one step.
 
     Args:
-        m: the detector.
-        f: its memory.
+        m: parameters.
+        f: state.
         motion: (nf, 6) velocities of the feet's centres, linear before angular, world axes.
         forces: (nf, 3) on the robot, world axes [N].
-        given: (nf,) whether there is a force.
-        touching: (nf,) whether a foot touches the ground.
+        given: (nf,) whether the force of a foot is given.
+        touching: (nf,) whether a foot is in contact.
         normals: (nf, 3) unit, out of the ground under each foot.
     """
-    along = local(3)
+    along, shear = local(3), local(3)
+    f.creep[0] *= m.remembering
+    f.creep[1] *= m.remembering
+    known = f.creep[1] + m.still / m.unknown
+    compliance = min(max(f.creep[0] / known, 0.0), m.most)
+    doubt = m.still / known + m.alike * compliance * compliance  # variance of the compliance
     for i in range(len(touching)):
         if touching[i] == 0:
             f.probability[i] = 0.0
             f.slipping[i] = 0
             f.evidence[i, 0], f.evidence[i, 1] = 0.0, 0.0
+            f.impact[i], f.held[i] = m.landing, 0.0
             continue
         normal = normals[i]
         for r in range(3):
@@ -72,20 +91,38 @@ def listen(
             turn = motion[i, 3 + a] * normal[b] - motion[i, 3 + b] * normal[a]
             along[r] = motion[i, r] - m.radius[i] * turn
         away = along[0] * normal[0] + along[1] * normal[1] + along[2] * normal[2]
-        square, total = 0.0, 0.0
+        pressing = forces[i, 0] * normal[0] + forces[i, 1] * normal[1] + forces[i, 2] * normal[2]
+        square, load, against = 0.0, 0.0, 0.0
         for r in range(3):
-            u = along[r] - away * normal[r]
-            square += u * u
-            total += forces[i, r] * forces[i, r]
-        p = posterior(m, f.probability[i], square)
+            along[r] -= away * normal[r]
+            shear[r] = forces[i, r] - pressing * normal[r] if given[i] != 0 and pressing > 0.0 else 0.0
+            square += along[r] * along[r]
+            load += shear[r] * shear[r]
+            against -= along[r] * shear[r]
+        # A foot that holds moves at ``-c f``: its velocity along the force is less certain than that across it.
+        across = max(square - against * against / load, 0.0) if load > 0.0 else 0.5 * square
+        excess = against - compliance * load
+        lag = excess * excess / load if load > 0.0 else 0.5 * square
+        wide = m.still + f.impact[i] + m.alike * compliance * compliance * load
+        long = m.still + f.impact[i] + doubt * load
+        fast = m.fast + f.impact[i]
+        odds = 0.5 * (lag / long + across / wide - square / fast + math.log(long * wide / (fast * fast)))
+        f.impact[i] *= m.settling
+        p = posterior(m, f.probability[i], odds)
         f.probability[i] = p
         f.slipping[i] = 1 if p > (OFF if f.slipping[i] != 0 else ON) else 0
-        pressing = forces[i, 0] * normal[0] + forces[i, 1] * normal[1] + forces[i, 2] * normal[2]
-        if given[i] != 0 and pressing > 0.0:
-            # Least squares for tangential over normal force, forgetting, and each by how sure the slip is.
-            tangential, share = math.sqrt(max(total - pressing * pressing, 0.0)), (1.0 - m.fading) * p
-            f.evidence[i, 0] = m.fading * f.evidence[i, 0] + share * tangential * pressing
-            f.evidence[i, 1] = m.fading * f.evidence[i, 1] + share * pressing * pressing
+        if given[i] == 0 or not pressing > 0.0:
+            continue
+        # Least squares for tangential over normal force, forgetting, weighted with the probability of a slip.
+        tangential, share = math.sqrt(load), (1.0 - m.fading) * p
+        f.evidence[i, 0] = m.fading * f.evidence[i, 0] + share * tangential * pressing
+        f.evidence[i, 1] = m.fading * f.evidence[i, 1] + share * pressing * pressing
+        if pressing < m.least or f.impact[i] > m.settled:
+            continue
+        f.held[i] += m.holding * ((tangential / pressing if p < OFF else 0.0) - f.held[i])
+        if lag < GATE * long and across < GATE * wide:
+            f.creep[0] += m.part * (1.0 - p) * against
+            f.creep[1] += m.part * (1.0 - p) * load
 
 
 @entry("the slip detector")
@@ -133,3 +170,12 @@ def shown_friction(m: SlipModel, f: SlipMemory) -> float:
         if f.slipping[i] != 0 and f.evidence[i, 1] > m.enough:
             least = min(least, f.evidence[i, 0] / f.evidence[i, 1])
     return least
+
+
+@entry("the slip detector")
+def held_friction(f: SlipMemory) -> float:
+    """Returns the largest ratio of tangential to normal force that a foot has held without slipping for some time."""
+    most = 0.0
+    for i in range(len(f.held)):
+        most = max(most, f.held[i])
+    return most

@@ -11,17 +11,26 @@ from ..robot.robot import Robot
 from ..urdf.tree import Array
 from .proportions import Proportions
 
-#: Share of the friction that was shown which is counted on, and the least that ever is.
+#: Fraction of the friction that slips show which is counted on, and the minimum of what is counted on.
 SAFE, LEAST = 0.8, 0.03
-#: Time constants of what a slip shows, and of the trust that comes back [sqrt(l/g)].
-SHOWING, RECOVERY = 0.03, 12.0
+#: Time constant with which a slip lowers the bound [sqrt(l/g)].
+SHOWING = 0.03
+#: Time scale T of the return of a bound that no slip confirms, which grows by ``exp(t^2 / (2 T^2))`` [sqrt(l/g)].
+RECOVERY_TIME = 4.0
+#: A slip that shows up to so many times the friction that was shown before confirms the bound.
+CONFIRMING = 1.2
+#: Time constant with which the bound follows forces that are held above it [sqrt(l/g)], and their uncertainty, as a
+#: ratio of tangential to normal force.
+HOLDING, HOLDING_DOUBT = 1.0, 0.05
 
 
 class FeltFriction:
-    """A bound on Coulomb's coefficient that slips lower at once, and time raises slowly.
+    """A bound on Coulomb's coefficient, lowered by slips and raised by time and by forces that are held.
 
-    Nothing is known before the first slip.  A slip that shows less than the bound lowers it; else it grows by a factor
-    e in `RECOVERY`: whoever is wrong about it slips again.
+    Nothing is known before the first slip.  A slip that shows less than the bound lowers it at once to `SAFE` times
+    what it shows.  The time since the last slip that showed about as little is the confidence in the bound: it decays,
+    and the bound grows the faster the longer no slip confirms it.  Where a foot holds forces above what slips have
+    shown, without slipping, the bound was too low, and follows these forces.
 
     Args:
         robot: a quadruped.
@@ -34,17 +43,19 @@ class FeltFriction:
         slipping: the feet that slip.
     """
 
-    __slots__ = ("_growth", "_share", "bound", "detector", "slipping")
+    __slots__ = ("_dt", "_growing", "_holding", "_share", "_since", "bound", "detector", "slipping")
 
     def __init__(self, robot: Robot, proportions: Proportions, dt: float) -> None:
         self.detector = SlipDetector(robot, dt=dt, length=proportions.length)
         self._share = dt / (SHOWING * proportions.time + dt)
-        self._growth = math.exp(dt / (RECOVERY * proportions.time))
+        self._dt, self._growing = dt, dt / (RECOVERY_TIME * proportions.time) ** 2
+        self._holding = dt / (HOLDING * proportions.time + dt)
         self.reset()
 
     def reset(self) -> None:
-        """Nothing has slipped."""
+        """Resets the bound: nothing has slipped."""
         self.detector.reset()
+        self._since = 0.0
         self.bound = math.inf
         self.slipping: tuple[str, ...] = ()
 
@@ -65,9 +76,16 @@ class FeltFriction:
         """
         self.slipping = self.detector.update(s, forces, touching, normal=normals)
         shown = self.detector.friction if telling else None
+        self._since += self._dt
+        if shown is not None and SAFE * shown < CONFIRMING * self.bound:
+            self._since = 0.0
         if shown is not None and SAFE * shown < self.bound:
             start = min(self.bound, 1.0)
             self.bound = start + self._share * (max(SAFE * shown, LEAST) - start)
-        else:
-            self.bound *= self._growth
+            return self.bound
+        if self.bound < math.inf:
+            self.bound *= math.exp(self._growing * self._since)
+            held = self.detector.held - HOLDING_DOUBT
+            if SAFE * held > self.bound:
+                self.bound += self._holding * (held - self.bound)
         return self.bound

@@ -11,7 +11,7 @@ from ..dynamics import State
 from ..estimation.force_sharing import share_out
 from ..estimation.force_trigger import pull
 from ..estimation.momentum_residual import observe
-from ..estimation.slip_chain import shown_friction, watch
+from ..estimation.slip_chain import held_friction, shown_friction, watch
 from ..robot.robot import Robot
 from ..urdf.tree import Array
 from ..wbc import Command
@@ -57,7 +57,7 @@ class Proprioception:
 
     def warmup(self) -> None:
         """Compile what is compiled at first use."""
-        for each in (observe, share_out, pull, watch, shown_friction):
+        for each in (observe, share_out, pull, watch, shown_friction, held_friction):
             each.ready()
 
     def reset(self) -> None:

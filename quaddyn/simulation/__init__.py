@@ -4,6 +4,7 @@ from .actuators import Actuators
 from .depth_camera import DepthCamera, looking
 from .held_bodies import HeldBody, HeldState
 from .log import Log
+from .mujoco_contact import MujocoContact
 from .mujoco_plant import MujocoPlant
 from .plant import Plant
 from .records import Checkpoint, TouchingPoint, Work
@@ -27,6 +28,7 @@ __all__ = [
     "Imu",
     "Log",
     "Measurement",
+    "MujocoContact",
     "MujocoPlant",
     "Observable",
     "Plane",

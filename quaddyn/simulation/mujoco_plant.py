@@ -16,6 +16,7 @@ from ..urdf.tree import Array, frozen
 from .actuators import Actuators
 from .drives import end_step, start_step
 from .held_bodies import HeldBody
+from .mujoco_contact import MujocoContact, contact_named
 from .mujoco_model import TERRAIN_BIT, add_terrain, body_name, compiled, import_mujoco, specification
 from .plant import RUNAWAY_SPEED, Plant, keep
 from .records import TouchingPoint
@@ -41,10 +42,10 @@ class MujocoPlant(Plant, fixed=("model", "data")):
     inside.
 
     Contacts are MuJoCo's soft ones (Todorov 2014, "Convex and analytically-invertible dynamics with contacts and
-    constraints"): elliptic cones, as hard as the step allows by default.  Joint friction is MuJoCo's too: viscous
-    friction implicit, Coulomb's a soft constraint.  Joints that mimic others are MuJoCo's equality constraints, as hard
-    as contacts are: they yield a little, and q and v are those of the joints that they follow.  So are closed loops, of
-    which q and v are those of the independent joints.
+    constraints"): elliptic cones, as hard as the step allows by default; `contact` selects other parameters.  Joint
+    friction is MuJoCo's too: viscous friction implicit, Coulomb's a soft constraint.  Joints that mimic others are
+    MuJoCo's equality constraints, as hard as contacts are by default: they yield a little, and q and v are those of the
+    joints that they follow.  So are closed loops, of which q and v are those of the independent joints.
 
     Args:
         robot: any `Robot`: free, planar or fixed root, with or without feet.
@@ -60,9 +61,12 @@ class MujocoPlant(Plant, fixed=("model", "data")):
             these bodies; forces are those on a sole as a whole.
         held: bodies that hands of the robot hold, see `HeldBody`.
         joint_stops: the joints' position limits hold, softly.
-        time_constant: of the contacts' and stops' springs, critically damped (MuJoCo's solref) [s]; twice `dt` by
-            default, the least that MuJoCo takes.
-        impratio: how much harder friction is than the normal direction (MuJoCo's name).
+        contact: contact parameters, a `MujocoContact` or the name of a preset: "stiff", "mujoco" (MuJoCo's defaults:
+            pyramidal cones, soft contacts that creep under tangential load), "menagerie" (feet of the quadrupeds of
+            MuJoCo Menagerie) or "soft" (a mat).
+        time_constant: of the springs of contacts and stops, critically damped (MuJoCo's solref) [s]; by default that of
+            `contact` for contacts, and elsewhere twice `dt`, the minimum that MuJoCo accepts.
+        impratio: ratio of frictional to normal constraint impedance (MuJoCo's name); by default that of `contact`.
         integrator: "euler" (semi-implicit, joint damping implicit), "rk4", "implicit" or "implicitfast".
 
     Attributes:
@@ -94,30 +98,36 @@ class MujocoPlant(Plant, fixed=("model", "data")):
         soles: Iterable[Contact] = (),
         held: Iterable[HeldBody] = (),
         joint_stops: bool = False,
+        contact: str | MujocoContact = "stiff",
         time_constant: float | None = None,
-        impratio: float = 100.0,
+        impratio: float | None = None,
         integrator: str = "euler",
     ) -> None:
         super().__init__(
             robot, dt=dt, friction=friction, floor=floor, terrain=terrain, spheres=spheres, actuators=actuators,
             soles=soles, held=held,
         )  # fmt: skip
+        feet = contact_named(contact)
         soft = 2.0 * self.dt if time_constant is None else number("time_constant", time_constant)
-        for name, value in (("time_constant", soft), ("impratio", number("impratio", impratio))):
+        ratio = feet.impratio if impratio is None else number("impratio", impratio)
+        for name, value in (("time_constant", soft), ("impratio", ratio)):
             if not (np.isfinite(value) and value > 0.0):
                 raise ArgumentError(f"{name}: expected a positive number, got {value}")
         self._check_integrator(integrator, INTEGRATORS)
         self._mujoco = mujoco = import_mujoco()
         spec = specification(robot, self._spheres, self.actuators, joint_stops=bool(joint_stops))
         add_terrain(spec, self.terrain, self.friction)
+        solref = [soft, 1.0] if feet.solref is None or time_constant is not None else list(feet.solref)
         for geom in spec.geoms:
-            geom.condim, geom.solref = 3, [soft, 1.0]
+            geom.condim, geom.solref, geom.solimp = feet.condim, solref, list(feet.solimp)
+            geom.friction = [geom.friction[0], feet.torsional, feet.rolling]
         for joint in spec.joints:
             joint.solref_limit, joint.solref_friction = [soft, 1.0], [soft, 1.0]
         for equality in spec.equalities:
             equality.solref = [soft, 1.0]
-        spec.option.timestep, spec.option.impratio = self.dt, impratio
-        spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+        spec.option.timestep, spec.option.impratio = self.dt, ratio
+        cones = {"elliptic": mujoco.mjtCone.mjCONE_ELLIPTIC, "pyramidal": mujoco.mjtCone.mjCONE_PYRAMIDAL}
+        spec.option.cone = cones[feet.cone]
         spec.option.integrator = getattr(mujoco.mjtIntegrator, INTEGRATORS[integrator])
         spec.option.tolerance = 1e-10
         # MuJoCo would go back to its initial state by itself; here that is an error to be raised.

@@ -1,0 +1,120 @@
+"""Contact models of the MuJoCo plant: presets, their parameters in the model, and what they do to a foot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import quaddyn as qd
+from quaddyn.campaigns.scene import scene
+from quaddyn.campaigns.trial import Trial
+from quaddyn.robot import Robot
+from quaddyn.simulation import MujocoContact
+from quaddyn.simulation.mujoco_contact import PRESETS, contact_named
+
+mujoco = pytest.importorskip("mujoco")
+
+DT = 2e-3
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return qd.load("go2")
+
+
+def test_the_stiff_preset_is_the_default(robot: Robot) -> None:
+    plants = [qd.MujocoPlant(robot, dt=DT), qd.MujocoPlant(robot, dt=DT, contact="stiff")]
+    for plant in plants:
+        for _ in range(50):
+            plant.step(np.zeros(robot.nu))
+    np.testing.assert_array_equal(plants[0].q, plants[1].q)
+    model = plants[0].model
+    assert model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC
+    assert model.opt.impratio == 100.0
+    assert (model.geom_condim == 3).all()
+    np.testing.assert_array_equal(model.geom_solref, np.tile([2.0 * DT, 1.0], (model.ngeom, 1)))
+
+
+def test_the_mujoco_preset_has_the_parameters_of_an_empty_model(robot: Robot) -> None:
+    spec = mujoco.MjSpec()
+    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 1.0])
+    default, model = spec.compile(), qd.MujocoPlant(robot, dt=DT, friction=0.7, contact="mujoco").model
+    assert model.opt.cone == default.opt.cone
+    assert model.opt.impratio == default.opt.impratio
+    for name in ("geom_solref", "geom_solimp", "geom_condim"):
+        ours, theirs = getattr(model, name), getattr(default, name)
+        np.testing.assert_array_equal(ours, np.broadcast_to(theirs, ours.shape))
+    floor = model.geom_bodyid == 0
+    np.testing.assert_allclose(model.geom_friction[floor], [[0.7, *default.geom_friction[0, 1:]]])
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_cone_of_every_preset_is_that_of_the_given_friction(robot: Robot, preset: str) -> None:
+    """Feet that slide fast over the floor push with the friction times their normal force, or less along a pyramid."""
+    friction, ratios = 0.5, []
+    plant, v = qd.MujocoPlant(robot, dt=DT, friction=friction, contact=preset), np.zeros(robot.nv)
+    v[0] = 3.0
+    plant.reset(np.array(robot.q_home), v)
+    for k in range(80):
+        plant.step(400.0 * (robot.q_home[-robot.nu :] - plant.q[-robot.nu :]) - 6.0 * plant.v[-robot.nu :])
+        total = sum(plant.contact_forces.values(), np.zeros(3))
+        if k > 10 and total[2] > 0.2 * robot.mass * 9.81:
+            ratios.append(float(np.hypot(*total[:2])) / float(total[2]))
+    assert len(ratios) > 20
+    assert max(ratios) <= 1.02 * friction
+    assert np.median(ratios) > 0.9 * friction
+
+
+def test_only_soft_contacts_creep_under_load(robot: Robot) -> None:
+    """A robot that stands is pulled sideways with a tenth of its weight, far below what friction holds."""
+    crept = {}
+    for preset in PRESETS:
+        plant = qd.MujocoPlant(robot, dt=DT, friction=1.0, contact=preset)
+        home = robot.q_home[-robot.nu :]
+        for k in range(500):
+            if k == 250:
+                plant.push(robot.bodies[0].name, np.array([0.0, 0.1 * robot.mass * 9.81, 0.0]), duration=1.0)
+                start = np.mean([qd.Dynamics(robot).update(plant.q, plant.v).placement("FL").translation[1]])
+            plant.step(200.0 * (home - plant.q[-robot.nu :]) - 5.0 * plant.v[-robot.nu :])
+        end = qd.Dynamics(robot).update(plant.q, plant.v).placement("FL").translation[1]
+        crept[preset] = float(abs(end - start))
+    assert crept["stiff"] < 1e-3
+    assert crept["mujoco"] > 3.0 * crept["stiff"]
+    assert crept["soft"] > crept["mujoco"]
+
+
+def test_arguments_override_the_preset_and_wrong_ones_are_rejected(robot: Robot) -> None:
+    model = qd.MujocoPlant(robot, dt=DT, contact="mujoco", time_constant=0.05, impratio=7.0).model
+    assert model.opt.impratio == 7.0
+    np.testing.assert_array_equal(model.geom_solref, np.tile([0.05, 1.0], (model.ngeom, 1)))
+    own = MujocoContact(cone="elliptic", condim=4, torsional=0.03, rolling=0.0, solref=(-1e4, -200.0))
+    model = qd.MujocoPlant(robot, dt=DT, contact=own).model
+    assert set(model.geom_condim.tolist()) == {4}
+    np.testing.assert_array_equal(model.geom_solref[0], [-1e4, -200.0])
+    with pytest.raises(qd.UnknownNameError, match="contact 'sift'"):
+        qd.MujocoPlant(robot, contact="sift")
+    with pytest.raises(qd.QuaddynError, match="contact: expected a preset's name"):
+        contact_named(3)  # type: ignore[arg-type]
+    for name, value in {
+        "cone": "round", "impratio": 0.0, "condim": 1, "torsional": -1.0, "rolling": np.nan, "solref": (0.02, -1.0),
+        "solimp": (0.9, 0.95, 0.0, 0.5, 2.0),
+    }.items():  # fmt: skip
+        with pytest.raises(qd.ArgumentError, match=f"^{name}: "):
+            MujocoContact(**{name: value})  # type: ignore[arg-type]
+    for name, value in {"solref": [0.02, 1.0], "solimp": (0.9, "x", 0.001, 0.5, 2.0), "rolling": "none"}.items():
+        with pytest.raises(qd.QuaddynError, match=f"^{name}: "):
+            MujocoContact(**{name: value})  # type: ignore[arg-type]
+
+
+def test_trials_name_a_contact_model_after_their_plant() -> None:
+    robot = qd.load("solo12")
+    made = scene(Trial(robot="solo12", plant="mujoco:soft"), robot, np.random.default_rng(0)).plant
+    assert isinstance(made, qd.MujocoPlant)
+    np.testing.assert_array_equal(made.model.geom_solref[0], PRESETS["soft"].solref)
+    made = scene(Trial(robot="solo12", plant="embedded:compliant"), robot, np.random.default_rng(0)).plant
+    assert isinstance(made, qd.Simulation)
+    with pytest.raises(qd.UnknownNameError, match="plant"):
+        Trial(robot="solo12", plant="mujoco:glass")
+    twice = Trial(robot="solo12", plant="mujoco:soft", options=(("plant.contact", "stiff"),))
+    with pytest.raises(qd.ArgumentError, match=r"plant\.contact"):
+        scene(twice, robot, np.random.default_rng(0))
